@@ -1,15 +1,18 @@
-/* map.c - the hash map of map.h. nbuckets is always a power of two. */
+/* map.c - the hash map of map.h. nbuckets is always a power of two. While the map grows, a node is
+ * in the previous buckets if its bucket there was not moved yet, else in the new ones: so each hash
+ * has one chain, and each operation looks at one. */
 #include "base/map.h"
 
 #include <assert.h>
 
 #include "base/memory.h"
 
-enum { FIRST_BUCKETS = 16 };
+/* Moving two buckets with each insert empties the previous ones before the map is full again. */
+enum { FIRST_BUCKETS = 16, MOVED_AT_ONCE = 2 };
 
-clave_err clave__map_init(struct map *m, const struct clave_mem *mem)
+clave_err clave__map_init(struct map *m, const struct clave_mem *mem, uint64_t seed)
 {
-    *m = (struct map){.mem = mem};
+    *m = (struct map){.mem = mem, .key = clave__siphash_key(seed)};
     m->buckets = clave__mem_zalloc(mem, FIRST_BUCKETS * sizeof(struct map_node *));
     if (!m->buckets)
         return CLAVE_ENOMEM;
@@ -19,18 +22,14 @@ clave_err clave__map_init(struct map *m, const struct clave_mem *mem)
 
 void clave__map_fini(struct map *m)
 {
+    clave__mem_free(m->mem, m->previous);
     clave__mem_free(m->mem, m->buckets);
     *m = (struct map){.mem = m->mem};
 }
 
-/* FNV-1a with a final mix, so that the low bits depend on every byte. */
-uint32_t clave__map_hash_bytes(const void *p, size_t n)
+uint32_t clave__map_hash_bytes(const struct map *m, const void *p, size_t n)
 {
-    const uint8_t *b = p;
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ b[i]) * 0x100000001b3u;
-    return clave__map_hash_u64(h);
+    return (uint32_t)clave__siphash(m->key, p, n);
 }
 
 uint32_t clave__map_hash_u64(uint64_t v)
@@ -43,68 +42,112 @@ uint32_t clave__map_hash_u64(uint64_t v)
     return (uint32_t)v;
 }
 
+/* The chain of a hash. */
+static struct map_node **map_chain(const struct map *m, uint32_t hash)
+{
+    size_t before = hash & (m->nbuckets / 2 - 1);
+    if (m->previous && before >= m->moved)
+        return &m->previous[before];
+    return &m->buckets[hash & (m->nbuckets - 1)];
+}
+
 struct map_node *clave__map_find(const struct map *m, uint32_t hash, map_eq *eq, const void *key)
 {
     if (!m->nbuckets)
         return NULL;
-    struct map_node *n = m->buckets[hash & (m->nbuckets - 1)];
+    struct map_node *n = *map_chain(m, hash);
     while (n && !(n->hash == hash && eq(n, key)))
         n = n->next;
     return n;
 }
 
-static void map_grow(struct map *m)
+/* ---- growing --------------------------------------------------------------------------------- */
+
+static void map_move_bucket(struct map *m)
+{
+    struct map_node *n = m->previous[m->moved++];
+    while (n) {
+        struct map_node *next = n->next;
+        struct map_node **chain = &m->buckets[n->hash & (m->nbuckets - 1)];
+        n->next = *chain;
+        *chain = n;
+        n = next;
+    }
+}
+
+static void map_move_some(struct map *m)
+{
+    for (int i = 0; i < MOVED_AT_ONCE && m->moved < m->nbuckets / 2; i++)
+        map_move_bucket(m);
+    if (m->moved < m->nbuckets / 2)
+        return;
+    clave__mem_free(m->mem, m->previous);
+    m->previous = NULL;
+    m->moved = 0;
+}
+
+static void map_begin_to_grow(struct map *m)
 {
     size_t nbuckets = m->nbuckets * 2;
     struct map_node **buckets = clave__mem_zalloc(m->mem, nbuckets * sizeof(struct map_node *));
     if (!buckets)
         return;
-    for (size_t i = 0; i < m->nbuckets; i++) {
-        struct map_node *n = m->buckets[i];
-        while (n) {
-            struct map_node *next = n->next;
-            struct map_node **slot = &buckets[n->hash & (nbuckets - 1)];
-            n->next = *slot;
-            *slot = n;
-            n = next;
-        }
-    }
-    clave__mem_free(m->mem, m->buckets);
+    m->previous = m->buckets;
+    m->moved = 0;
     m->buckets = buckets;
     m->nbuckets = nbuckets;
 }
 
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
 void clave__map_insert(struct map *m, struct map_node *node, uint32_t hash)
 {
     assert(m->nbuckets);
-    if (m->count >= m->nbuckets)
-        map_grow(m);
-    struct map_node **slot = &m->buckets[hash & (m->nbuckets - 1)];
+    if (m->previous)
+        map_move_some(m);
+    else if (m->count >= m->nbuckets)
+        map_begin_to_grow(m);
+    struct map_node **chain = map_chain(m, hash);
     node->hash = hash;
-    node->next = *slot;
-    *slot = node;
+    node->next = *chain;
+    *chain = node;
     m->count++;
 }
 
 void clave__map_remove(struct map *m, struct map_node *node)
 {
-    struct map_node **slot = &m->buckets[node->hash & (m->nbuckets - 1)];
-    while (*slot != node) {
-        assert(*slot);
-        slot = &(*slot)->next;
+    struct map_node **link = map_chain(m, node->hash);
+    while (*link != node) {
+        assert(*link);
+        link = &(*link)->next;
     }
-    *slot = node->next;
+    *link = node->next;
     node->next = NULL;
     m->count--;
 }
 
+/* The first node at or after bucket i of the previous buckets, then of the new ones. */
+static struct map_node *map_first_from(const struct map *m, size_t i)
+{
+    size_t before = m->previous ? m->nbuckets / 2 : 0;
+    for (; i < before; i++)
+        if (m->previous[i])
+            return m->previous[i];
+    for (; i < before + m->nbuckets; i++)
+        if (m->buckets[i - before])
+            return m->buckets[i - before];
+    return NULL;
+}
+
 struct map_node *clave__map_next(const struct map *m, const struct map_node *node)
 {
-    if (node && node->next)
+    if (!node)
+        return map_first_from(m, m->moved);
+    if (node->next)
         return node->next;
-    size_t i = node ? (node->hash & (m->nbuckets - 1)) + 1 : 0;
-    for (; i < m->nbuckets; i++)
-        if (m->buckets[i])
-            return m->buckets[i];
-    return NULL;
+    size_t before = node->hash & (m->nbuckets / 2 - 1);
+    if (m->previous && before >= m->moved)
+        return map_first_from(m, before + 1);
+    return map_first_from(m, (m->previous ? m->nbuckets / 2 : 0) +
+                                 (node->hash & (m->nbuckets - 1)) + 1);
 }

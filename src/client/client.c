@@ -120,6 +120,7 @@ static void init_options(clave_async_client *c, const clave_client_options *o)
         memcpy(c->session.passwd, o->resume_passwd, sizeof c->session.passwd);
     c->session.reported_deadline = INT64_MIN;
     c->link.until = CLAVE_NEVER;
+    c->hash_seed = o->seed;
     clave__rand_seed(&c->rand, o->seed);
 }
 
@@ -145,7 +146,7 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     init_options(c, &o);
     init_lists(c);
     client_init_buffers(c);
-    err = clave__client_watches_init(&c->watches, &c->mem);
+    err = clave__client_watches_init(&c->watches, &c->mem, c->hash_seed);
     if (err == CLAVE_OK)
         err = clave__hosts_init(&c->hosts, &c->mem, o.hosts);
     if (err) {
@@ -380,6 +381,11 @@ clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t ds
     if (fault)
         clave__client_fault(c, "%s %s", name, fault);
     return clave__options_take(dst, dst_size, src);
+}
+
+uint64_t clave__client_hash_seed(const clave_async_client *c)
+{
+    return c->hash_seed;
 }
 
 const struct clave_mem *clave__client_mem(const clave_async_client *c)

@@ -20,6 +20,8 @@ void clave__client_unref(clave_async_client *c);
 /* The time passed in by the newest call into the client. */
 int64_t clave__client_now(const clave_async_client *c);
 const struct clave_mem *clave__client_mem(const clave_async_client *c);
+/* The seed for a map of bytes that others choose (base/map.h). */
+uint64_t clave__client_hash_seed(const clave_async_client *c);
 /* clave__options_take for the struct called `name`; when the options are refused,
  * clave_async_client_errmsg says why. */
 clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t dst_size,

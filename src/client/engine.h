@@ -214,6 +214,7 @@ struct clave_async_client {
     bool freed;    /* by the user: only such objects still need it */
     struct log log;
     struct rand_state rand;
+    uint64_t hash_seed; /* keys the maps of what others choose */
     clave_state_cb *state_cb;
     void *state_arg;
     struct clave_tls *tls; /* carried for the driver */

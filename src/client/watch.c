@@ -12,11 +12,11 @@
 /* As in Apache's client, no setWatches is longer than this, however many watches there are. */
 enum { SET_WATCHES_BYTES = 128 * 1024 };
 
-clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem)
+clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem, uint64_t seed)
 {
     list_init(&w->armed);
     list_init(&w->owed);
-    return clave__map_init(&w->by_path, mem);
+    return clave__map_init(&w->by_path, mem, seed);
 }
 
 void clave__client_watches_fini(struct watches *w)
@@ -68,7 +68,8 @@ static void client_watch_enter(clave_async_watch *w, enum watch_phase phase)
     if (w->phase == WATCH_ARMED)
         list_remove(&w->link);
     if (w->phase == WATCH_IDLE && phase != WATCH_IDLE)
-        clave__map_insert(&ws->by_path, &w->node, clave__map_hash_bytes(w->path, strlen(w->path)));
+        clave__map_insert(&ws->by_path, &w->node,
+                          clave__map_hash_bytes(&ws->by_path, w->path, strlen(w->path)));
     if (w->phase != WATCH_IDLE && phase == WATCH_IDLE)
         clave__map_remove(&ws->by_path, &w->node);
     if (phase == WATCH_ARMED) {
@@ -162,7 +163,7 @@ void clave__client_watch_answered(struct request *r, clave_err err)
     if (!r->watch_freed || !armed)
         return;
     clave_async_watch gone = {.client = r->client, .path = r->path, .kind = kind_of_op(r->op)};
-    gone.node.hash = clave__map_hash_bytes(r->path, strlen(r->path));
+    gone.node.hash = clave__map_hash_bytes(&r->client->watches.by_path, r->path, strlen(r->path));
     if (!is_shared(&gone))
         send_remove_watches(r->client, r->path, gone.kind == WATCH_CHILD);
 }
@@ -188,7 +189,7 @@ static bool concerns(int32_t type, enum watch_kind kind)
 static void client_watch_collect(clave_async_client *c, int32_t type, struct jbytes path,
                                  struct list *fired)
 {
-    uint32_t hash = clave__map_hash_bytes(path.p, (size_t)path.n);
+    uint32_t hash = clave__map_hash_bytes(&c->watches.by_path, path.p, (size_t)path.n);
     clave_async_watch *w = first_match(&c->watches, hash, path);
     while (w) {
         clave_async_watch *next = next_match(w->node.next, hash, path);

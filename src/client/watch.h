@@ -42,7 +42,7 @@ struct watches {
     uint64_t events;     /* received */
 };
 
-clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem);
+clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem, uint64_t seed);
 void clave__client_watches_fini(struct watches *w);
 
 /* Called before a request that sets the watch; makes room for the path. EINVAL: not idle,

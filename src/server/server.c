@@ -54,6 +54,7 @@ static void take_options(struct server *s, const struct server_options *o)
         s->max_output = MOST_OUTPUT;
     s->driver.client_port = -1;
     s->x509 = o->x509;
+    s->hash_seed = o->seed;
     clave__rand_seed(&s->rand, o->seed);
 }
 
@@ -136,11 +137,11 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     s->next_sweep = INT64_MAX;
     clave__snapshot_schedule(s);
     clave__txn_init(&s->txn, &s->tree);
-    clave_err err = clave__tree_init(&s->tree, &s->mem);
+    clave_err err = clave__tree_init(&s->tree, &s->mem, s->hash_seed);
     if (err == CLAVE_OK)
         err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms);
     if (err == CLAVE_OK)
-        err = clave__watches_init(&s->watches, &s->mem);
+        err = clave__watches_init(&s->watches, &s->mem, s->hash_seed);
     if (err == CLAVE_OK)
         err = take_texts(s, o);
     if (err != CLAVE_OK) {

@@ -37,7 +37,8 @@ struct server_options {
     int32_t snap_count;         /* txns between snapshots; 0: 100000, or the number of znodes if
                                    that is larger */
     int32_t container_check_ms; /* 0: 60000 */
-    uint64_t seed;              /* spreads the snapshots */
+    uint64_t seed;              /* spreads the snapshots, and keys the maps of paths: draw it from
+                                   the system, and show it to nobody */
     bool extended_types;        /* nodes with a TTL may be created; off by default as in Apache,
                                    which also removes existing ones when it starts without
                                    zookeeper.extendedTypesEnabled */

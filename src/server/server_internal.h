@@ -85,6 +85,7 @@ struct server {
     int64_t txns_since_snapshot;
     int64_t snapshot_after; /* that many transactions */
     struct rand_state rand;
+    uint64_t hash_seed; /* keys the maps of what clients choose */
 
     int64_t next_sweep; /* INT64_MAX: there is nothing to sweep */
     bool orphans;       /* nodes of sessions that no longer exist */

@@ -125,7 +125,7 @@ static void fuzz_list(const struct input *in, bool with_subject)
     clave__buf_init(&more, &mem, 1 << 20);
     who.knows_x509 = with_subject;
     must(!with_subject || clave__identities_certify(&who, subject, sizeof subject) == CLAVE_OK);
-    must(clave__acls_init(&all, &mem) == CLAVE_OK);
+    must(clave__acls_init(&all, &mem, 1) == CLAVE_OK);
     for (bool bad = r.bad; !bad && r.n > 0;) {
         struct jbytes scheme = clave__jget_bytes(&r), auth = clave__jget_bytes(&r);
         bad = r.bad || clave__identities_add(&who, scheme, auth) != CLAVE_OK;

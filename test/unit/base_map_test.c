@@ -55,7 +55,7 @@ static void play(uint64_t seed, uint32_t hashes, bool never_grows)
     memset(items, 0, sizeof items);
     failmem_init(&mem);
     clave__rand_seed(&rand, seed);
-    assert_int_equal(clave__map_init(&m, &mem.mem), CLAVE_OK);
+    assert_int_equal(clave__map_init(&m, &mem.mem, 1), CLAVE_OK);
     if (never_grows)
         failmem_arm(&mem, 1, SIZE_MAX);
     for (int turn = 0; turn < 5000; turn++) {
@@ -108,7 +108,7 @@ static void a_node_may_go_once_the_next_is_known(void **state)
     struct failmem mem;
     struct map m;
     failmem_init(&mem);
-    assert_int_equal(clave__map_init(&m, &mem.mem), CLAVE_OK);
+    assert_int_equal(clave__map_init(&m, &mem.mem, 1), CLAVE_OK);
     for (int k = 0; k < KEYS; k++) {
         items[k].key = k;
         clave__map_insert(&m, &items[k].in_map, hash_of(k, UINT32_MAX));
@@ -137,7 +137,7 @@ static void one_that_was_never_made(void **state)
     int key = 1;
     failmem_init(&mem);
     failmem_arm(&mem, 1, 1);
-    assert_int_equal(clave__map_init(&m, &mem.mem), CLAVE_ENOMEM);
+    assert_int_equal(clave__map_init(&m, &mem.mem, 1), CLAVE_ENOMEM);
     assert_null(clave__map_find(&m, 1, has_key, &key));
     assert_null(clave__map_next(&m, NULL));
     clave__map_fini(&m);
@@ -151,11 +151,15 @@ static void names_that_are_alike_spread(void **state)
     enum { NAMES = 4096, BUCKETS = 1024 };
     (void)state;
     static int in[BUCKETS];
+    struct failmem mem;
+    struct map m;
     char name[64];
+    failmem_init(&mem);
+    assert_int_equal(clave__map_init(&m, &mem.mem, 1), CLAVE_OK);
     memset(in, 0, sizeof in);
     for (int i = 0; i < NAMES; i++) {
         int n = snprintf(name, sizeof name, "/locks/ledger/_c_-lock-%010d", i);
-        in[clave__map_hash_bytes(name, (size_t)n) % BUCKETS]++;
+        in[clave__map_hash_bytes(&m, name, (size_t)n) % BUCKETS]++;
     }
     for (int i = 0; i < BUCKETS; i++)
         assert_true(in[i] < 20); /* 4 on the average */
@@ -164,6 +168,99 @@ static void names_that_are_alike_spread(void **state)
         in[clave__map_hash_u64(i << 24) % BUCKETS]++;
     for (int i = 0; i < BUCKETS; i++)
         assert_true(in[i] < 20);
+    clave__map_fini(&m);
+}
+
+/* ---- names chosen to collide ----------------------------------------------------------------- */
+
+enum { CHOSEN = 512, CHOSEN_BUCKETS = 4096, CHOSEN_NAME = 32 };
+
+/* FNV-1a with a final mix, by which the map hashed until 0.2: anybody could compute it. */
+static uint32_t unkeyed_hash(const struct map *m, const char *name, size_t n)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    (void)m;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (uint8_t)name[i]) * 0x100000001b3u;
+    return clave__map_hash_u64(h);
+}
+
+static uint32_t keyed_hash(const struct map *m, const char *name, size_t n)
+{
+    return clave__map_hash_bytes(m, name, n);
+}
+
+typedef uint32_t hash_fn(const struct map *m, const char *name, size_t n);
+
+/* Names that one bucket takes: what somebody would send who could compute the hash. */
+static void choose_names(char names[CHOSEN][CHOSEN_NAME], hash_fn *hash, const struct map *m)
+{
+    size_t chosen = 0;
+    for (unsigned i = 0; chosen < CHOSEN; i++) {
+        int n = snprintf(names[chosen], CHOSEN_NAME, "/locks/n%08x", i);
+        chosen += hash(m, names[chosen], (size_t)n) % CHOSEN_BUCKETS == 0;
+    }
+}
+
+static int longest_chain(char names[CHOSEN][CHOSEN_NAME], const struct map *m)
+{
+    static int in[CHOSEN_BUCKETS];
+    int longest = 0;
+    memset(in, 0, sizeof in);
+    for (int i = 0; i < CHOSEN; i++) {
+        int *bucket = &in[keyed_hash(m, names[i], strlen(names[i])) % CHOSEN_BUCKETS];
+        longest = ++*bucket > longest ? *bucket : longest;
+    }
+    return longest;
+}
+
+static void names_chosen_against_the_old_hash_spread(void **state)
+{
+    static char names[CHOSEN][CHOSEN_NAME];
+    struct failmem mem;
+    struct map m;
+    (void)state;
+    failmem_init(&mem);
+    assert_int_equal(clave__map_init(&m, &mem.mem, 7), CLAVE_OK);
+    choose_names(names, unkeyed_hash, NULL);
+    assert_true(longest_chain(names, &m) < 8);
+    clave__map_fini(&m);
+}
+
+/* Fails for every hash that another map computes too. */
+static void names_chosen_against_one_map_spread_in_another(void **state)
+{
+    static char names[CHOSEN][CHOSEN_NAME];
+    struct failmem mem;
+    struct map one, other;
+    (void)state;
+    failmem_init(&mem);
+    assert_int_equal(clave__map_init(&one, &mem.mem, 7), CLAVE_OK);
+    assert_int_equal(clave__map_init(&other, &mem.mem, 8), CLAVE_OK);
+    choose_names(names, keyed_hash, &one);
+    assert_int_equal(longest_chain(names, &one), CHOSEN);
+    assert_true(longest_chain(names, &other) < 8);
+    clave__map_fini(&one);
+    clave__map_fini(&other);
+}
+
+/* The values of CPython 3.11, whose strings are hashed so with a key of zeroes when PYTHONHASHSEED
+ * is 0. */
+static void siphash_gives_known_values(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t hash;
+    } known[] = {
+        {"a", 0x407448d2b89b1813u},
+        {"1234567", 0xa33d651594fdae81u},
+        {"12345678", 0x3489982430560a87u},
+        {"/locks/ledger/_c_-lock-0000000001", 0xc72023baf4a1c1bbu},
+    };
+    const struct siphash_key zero = {0, 0};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        assert_int_equal(clave__siphash(zero, known[i].text, strlen(known[i].text)), known[i].hash);
 }
 
 int main(void)
@@ -175,6 +272,9 @@ int main(void)
         cmocka_unit_test(a_node_may_go_once_the_next_is_known),
         cmocka_unit_test(one_that_was_never_made),
         cmocka_unit_test(names_that_are_alike_spread),
+        cmocka_unit_test(names_chosen_against_the_old_hash_spread),
+        cmocka_unit_test(names_chosen_against_one_map_spread_in_another),
+        cmocka_unit_test(siphash_gives_known_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,7 +113,7 @@ static void tell(const struct wait_queue *queues, size_t n, char *out)
     char cycles[QUEUES][64];
     struct failmem f;
     failmem_init(&f);
-    assert_int_equal(clave__waitgraph_solve(&f.mem, queues, n, &v), CLAVE_OK);
+    assert_int_equal(clave__waitgraph_solve(&f.mem, 1, queues, n, &v), CLAVE_OK);
     size_t members = 0;
     for (size_t i = 0; i < v.n; i++) {
         members += v.cycles[i].n;
@@ -363,7 +363,7 @@ static void any_graph_is_reduced_as_by_hand(void **state)
         struct wait_verdict v;
         bool gone[128] = {false}, seen[128] = {false};
         draw_graph(&g, &rng);
-        assert_int_equal(clave__waitgraph_solve(&f.mem, g.queues, g.n, &v), CLAVE_OK);
+        assert_int_equal(clave__waitgraph_solve(&f.mem, 1, g.queues, g.n, &v), CLAVE_OK);
         assert_int_equal(v.stuck, count_stuck(&g, gone));
         assert_int_equal(v.n > 0, v.stuck > 0);
         for (size_t i = 0; i < v.n; i++)
@@ -397,10 +397,10 @@ static void a_long_queue_takes_a_moment(void **state)
     struct wait_queue queues[] = {{.claims = claims, .n = N, .mutex_queue = WAIT_NONE},
                                   {.claims = back, .n = 2, .mutex_queue = WAIT_NONE}};
     failmem_init(&f);
-    assert_int_equal(clave__waitgraph_solve(&f.mem, queues, 1, &v), CLAVE_OK);
+    assert_int_equal(clave__waitgraph_solve(&f.mem, 1, queues, 1, &v), CLAVE_OK);
     assert_int_equal(v.stuck, 0);
     clave__waitgraph_fini(&f.mem, &v);
-    assert_int_equal(clave__waitgraph_solve(&f.mem, queues, 2, &v), CLAVE_OK);
+    assert_int_equal(clave__waitgraph_solve(&f.mem, 1, queues, 2, &v), CLAVE_OK);
     assert_int_equal(v.stuck, N);
     assert_int_equal(v.n, 1);
     assert_int_equal(v.cycles[0].n, 2);
@@ -433,7 +433,7 @@ static void a_long_queue_backwards_takes_a_moment(void **state)
                                   {.claims = claims, .n = N, .mutex_queue = WAIT_NONE}};
     failmem_init(&f);
     clock_t began = clock();
-    assert_int_equal(clave__waitgraph_solve(&f.mem, queues, 2, &v), CLAVE_OK);
+    assert_int_equal(clave__waitgraph_solve(&f.mem, 1, queues, 2, &v), CLAVE_OK);
     assert_true(clock() - began < 5 * CLOCKS_PER_SEC);
     assert_int_equal(v.stuck, 0);
     clave__waitgraph_fini(&f.mem, &v);
@@ -451,7 +451,7 @@ static void every_allocation_may_fail_once(void **state)
     failmem_init(&f);
     for (size_t first = 1;; first++) {
         failmem_arm(&f, first, 1);
-        clave_err err = clave__waitgraph_solve(&f.mem, g.queues, g.n, &v);
+        clave_err err = clave__waitgraph_solve(&f.mem, 1, g.queues, g.n, &v);
         assert_int_equal(err, f.failed ? CLAVE_ENOMEM : CLAVE_OK);
         assert_int_equal(v.n, f.failed ? 0 : 1);
         clave__waitgraph_fini(&f.mem, &v);

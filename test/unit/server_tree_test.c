@@ -47,7 +47,7 @@ static void give_back(void *arg, void *p)
 static void open_row(struct row *r, struct tree *t)
 {
     *r = (struct row){.mem = {take, change, give_back, r}};
-    assert_int_equal(clave__tree_init(t, &r->mem), CLAVE_OK);
+    assert_int_equal(clave__tree_init(t, &r->mem, 1), CLAVE_OK);
 }
 
 static struct node *add(struct tree *t, const char *path, const char *data)

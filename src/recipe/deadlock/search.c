@@ -132,7 +132,8 @@ static void search_conclude(struct deadlock_search *h)
     if (err == CLAVE_OK) {
         err = clave__queue_snapshot_init(&p, h->before, h->now);
         if (err == CLAVE_OK) {
-            err = clave__waitgraph_solve(h->mem, p.queues, p.n, &v);
+            err = clave__waitgraph_solve(h->mem, clave__client_hash_seed(h->client), p.queues, p.n,
+                                         &v);
             if (err == CLAVE_OK)
                 err = make_report(h, &p, &v, &r);
             clave__queue_snapshot_fini(&p);
@@ -158,7 +159,7 @@ static clave_err is_anybody_stuck(const struct deadlock_search *h, bool *out)
     clave_err err = clave__queue_snapshot_init(&p, NULL, h->before);
     if (err != CLAVE_OK)
         return err;
-    err = clave__waitgraph_solve(h->mem, p.queues, p.n, &v);
+    err = clave__waitgraph_solve(h->mem, clave__client_hash_seed(h->client), p.queues, p.n, &v);
     *out = err == CLAVE_OK && v.stuck > 0;
     clave__waitgraph_fini(h->mem, &v);
     clave__queue_snapshot_fini(&p);

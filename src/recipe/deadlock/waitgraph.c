@@ -60,7 +60,7 @@ static bool text_eq(const struct map_node *node, const void *key)
 static struct owner *waitgraph_find_owner(const struct solver *s, const char *p, size_t len)
 {
     struct text t = {p, len};
-    uint32_t hash = clave__map_hash_bytes(p, len);
+    uint32_t hash = clave__map_hash_bytes(&s->by_text, p, len);
     struct map_node *node = clave__map_find(&s->by_text, hash, text_eq, &t);
     return node ? MAP_ENTRY(node, struct owner, node) : NULL;
 }
@@ -74,7 +74,8 @@ static struct owner *add_owner(struct solver *s, const struct wait_claim *claim)
         *o = (struct owner){.text = claim->owner, .len = len, .known = claim->known};
         o->stuck = true;
         o->claims = o->parent = o->next = WAIT_NONE;
-        clave__map_insert(&s->by_text, &o->node, clave__map_hash_bytes(claim->owner, len));
+        clave__map_insert(&s->by_text, &o->node,
+                          clave__map_hash_bytes(&s->by_text, claim->owner, len));
     }
     o->moving = o->moving || claim->moving;
     return o;
@@ -306,14 +307,14 @@ static clave_err name_cycles(struct solver *s, struct wait_verdict *v)
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static clave_err solver_init(struct solver *s, const struct clave_mem *mem,
+static clave_err solver_init(struct solver *s, const struct clave_mem *mem, uint64_t seed,
                              const struct wait_queue *queues, size_t n)
 {
     size_t total = 1; /* 0 bytes are never asked for */
     *s = (struct solver){.mem = mem, .queues = queues, .n = n};
     for (size_t q = 0; q < n; q++)
         total += queues[q].n;
-    clave_err err = clave__map_init(&s->by_text, mem);
+    clave_err err = clave__map_init(&s->by_text, mem, seed);
     s->first = clave__mem_zalloc(mem, (n + 1) * sizeof *s->first);
     s->head = clave__mem_zalloc(mem, (n + 1) * sizeof *s->head);
     s->links = clave__mem_zalloc(mem, total * sizeof *s->links);
@@ -330,12 +331,13 @@ static void solver_fini(struct solver *s)
     clave__mem_free(s->mem, s->owners);
 }
 
-clave_err clave__waitgraph_solve(const struct clave_mem *mem, const struct wait_queue *queues,
-                                 size_t n, struct wait_verdict *out)
+clave_err clave__waitgraph_solve(const struct clave_mem *mem, uint64_t seed,
+                                 const struct wait_queue *queues, size_t n,
+                                 struct wait_verdict *out)
 {
     struct solver s;
     *out = (struct wait_verdict){0};
-    clave_err err = solver_init(&s, mem, queues, n);
+    clave_err err = solver_init(&s, mem, seed, queues, n);
     if (err == CLAVE_OK) {
         add_owners(&s);
         reduce(&s);

@@ -64,9 +64,11 @@ struct wait_verdict {
     size_t stuck;            /* owners that cannot proceed, in a cycle or waiting for one */
 };
 
-/* ENOMEM. The verdict does not depend on the order of the queues. */
-clave_err clave__waitgraph_solve(const struct clave_mem *mem, const struct wait_queue *queues,
-                                 size_t n, struct wait_verdict *out);
+/* `seed` keys the hash of the owners' texts, which others choose. ENOMEM. The verdict depends
+ * neither on it nor on the order of the queues. */
+clave_err clave__waitgraph_solve(const struct clave_mem *mem, uint64_t seed,
+                                 const struct wait_queue *queues, size_t n,
+                                 struct wait_verdict *out);
 void clave__waitgraph_fini(const struct clave_mem *mem, struct wait_verdict *v);
 
 #endif

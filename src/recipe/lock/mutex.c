@@ -265,7 +265,7 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     m->mem = mem;
     m->refs = 1;
     list_init(&m->waiters);
-    err = clave__map_init(&m->owner_entries, mem);
+    err = clave__map_init(&m->owner_entries, mem, 0);
     if (err == CLAVE_OK)
         err = clave__contender_config_init(&m->config, c, path, rule, "the lock's path");
     if (err == CLAVE_OK)

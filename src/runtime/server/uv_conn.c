@@ -57,7 +57,7 @@ static bool uv_conn_count_in(struct server_run *r, const struct peer_addr *peer,
     *out = NULL;
     if (peer->family == 0)
         return true;
-    uint32_t hash = clave__map_hash_bytes(peer->ip, sizeof peer->ip);
+    uint32_t hash = clave__map_hash_bytes(&r->addresses, peer->ip, sizeof peer->ip);
     struct map_node *node = clave__map_find(&r->addresses, hash, uv_conn_same_address, peer);
     struct address *a = node ? MAP_ENTRY(node, struct address, node) : calloc(1, sizeof *a);
     if (!a)

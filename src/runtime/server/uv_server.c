@@ -461,7 +461,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     list_init(&r->listeners);
     list_init(&r->conns);
     r->max_conns = connections_for_files(o);
-    clave_err err = clave__map_init(&r->addresses, &r->mem);
+    clave_err err = clave__map_init(&r->addresses, &r->mem, clave_random_seed());
     if (err == CLAVE_OK)
         err = uv_server_begin_tls(r, o, &f);
     if (err == CLAVE_OK)

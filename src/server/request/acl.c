@@ -59,12 +59,12 @@ static struct acl *new_list(struct acls *a, struct jvec entries)
     return list;
 }
 
-clave_err clave__acls_init(struct acls *a, const struct clave_mem *mem)
+clave_err clave__acls_init(struct acls *a, const struct clave_mem *mem, uint64_t seed)
 {
     static const uint8_t everyone[] = {0,   0, 0, PERM_ALL, 0, 0,   0,   5,   'w', 'o', 'r', 'l',
                                        'd', 0, 0, 0,        6, 'a', 'n', 'y', 'o', 'n', 'e'};
     *a = (struct acls){.mem = mem, .next_key = 1};
-    clave_err err = clave__map_init(&a->lists, mem);
+    clave_err err = clave__map_init(&a->lists, mem, seed);
     if (err != CLAVE_OK)
         return err;
     a->open = new_list(a, (struct jvec){1, everyone, sizeof everyone});
@@ -87,7 +87,7 @@ void clave__acls_fini(struct acls *a)
 struct acl *clave__acls_take(struct acls *a, struct jvec entries, int64_t key)
 {
     entries.count = entries.count > 0 ? entries.count : 0;
-    uint32_t hash = clave__map_hash_bytes(entries.p, entries.n);
+    uint32_t hash = clave__map_hash_bytes(&a->lists, entries.p, entries.n);
     struct map_node *known = clave__map_find(&a->lists, hash, same_entries, &entries);
     if (known)
         return clave__acl_ref(MAP_ENTRY(known, struct acl, in_cache));

@@ -28,7 +28,8 @@ struct acls {
     struct acl *open; /* key ACL_OPEN_KEY */
 };
 
-clave_err clave__acls_init(struct acls *a, const struct clave_mem *mem);
+/* `seed` keys the hash of the lists, which clients choose. ENOMEM. */
+clave_err clave__acls_init(struct acls *a, const struct clave_mem *mem, uint64_t seed);
 void clave__acls_fini(struct acls *a); /* there are no references left */
 
 /* A reference to the list with these entries. `key`: the key of a new list; ACL_NEW_KEY: the next

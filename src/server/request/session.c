@@ -174,7 +174,7 @@ clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, 
     list_init(&t->due);
     for (size_t i = 0; i < SESSION_RING; i++)
         list_init(&t->ring[i]);
-    return clave__map_init(&t->table, mem);
+    return clave__map_init(&t->table, mem, 0);
 }
 
 void clave__sessions_fini(struct sessions *t)

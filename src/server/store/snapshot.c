@@ -390,7 +390,8 @@ static clave_err snapshot_reset_server(struct server *s, bool bare)
     clave_err err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms);
     if (err != CLAVE_OK)
         return err;
-    return bare ? clave__tree_init_bare(&s->tree, &s->mem) : clave__tree_init(&s->tree, &s->mem);
+    return bare ? clave__tree_init_bare(&s->tree, &s->mem, s->hash_seed)
+                : clave__tree_init(&s->tree, &s->mem, s->hash_seed);
 }
 
 clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n, char *fault,

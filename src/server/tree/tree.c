@@ -25,8 +25,9 @@ struct node *clave__tree_find(const struct tree *t, struct jbytes path)
 {
     if (path.n <= 0 || (path.n == 1 && path.p[0] == '/'))
         return t->root;
-    struct map_node *n = clave__map_find(&t->nodes, clave__map_hash_bytes(path.p, (size_t)path.n),
-                                         server_tree_has_path, &path);
+    struct map_node *n =
+        clave__map_find(&t->nodes, clave__map_hash_bytes(&t->nodes, path.p, (size_t)path.n),
+                        server_tree_has_path, &path);
     return n ? MAP_ENTRY(n, struct node, in_tree) : NULL;
 }
 
@@ -181,7 +182,7 @@ static void unlink_owned(struct tree *t, struct node *n)
 void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
 {
     clave__map_insert(&t->nodes, &n->in_tree,
-                      clave__map_hash_bytes(clave__node_path(n), n->path_len));
+                      clave__map_hash_bytes(&t->nodes, clave__node_path(n), n->path_len));
     n->parent = parent;
     list_push_back(&parent->children, &n->sibling);
     parent->stat.num_children++;
@@ -284,16 +285,16 @@ static clave_err server_tree_add_root(struct tree *t)
     return CLAVE_OK;
 }
 
-clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem)
+clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem, uint64_t seed)
 {
     *t = (struct tree){.mem = mem};
     list_init(&t->swept);
-    clave_err err = clave__acls_init(&t->acls, mem);
+    clave_err err = clave__acls_init(&t->acls, mem, seed);
     if (err != CLAVE_OK)
         return err;
-    err = clave__map_init(&t->nodes, mem);
+    err = clave__map_init(&t->nodes, mem, seed);
     if (err == CLAVE_OK)
-        err = clave__map_init(&t->owners, mem);
+        err = clave__map_init(&t->owners, mem, 0);
     if (err == CLAVE_OK)
         err = server_tree_add_root(t);
     if (err != CLAVE_OK)
@@ -301,13 +302,13 @@ clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem)
     return err;
 }
 
-clave_err clave__tree_init(struct tree *t, const struct clave_mem *mem)
+clave_err clave__tree_init(struct tree *t, const struct clave_mem *mem, uint64_t seed)
 {
     static const uint8_t readers[] = {0,   0, 0, PERM_READ, 0, 0,   0,   5,   'w', 'o', 'r', 'l',
                                       'd', 0, 0, 0,         6, 'a', 'n', 'y', 'o', 'n', 'e'};
     const struct jvec everyone_reads = {1, readers, sizeof readers};
     const struct jvec none = {0, NULL, 0};
-    clave_err err = clave__tree_init_bare(t, mem);
+    clave_err err = clave__tree_init_bare(t, mem, seed);
     if (err != CLAVE_OK)
         return err;
     err = add_built_in(t, "/zookeeper", none, 0);

@@ -28,10 +28,11 @@ struct tree {
     size_t data_bytes; /* of paths and data */
 };
 
-/* A tree with /zookeeper, /zookeeper/config and /zookeeper/quota, as in Apache. */
-clave_err clave__tree_init(struct tree *t, const struct clave_mem *mem);
+/* A tree with /zookeeper, /zookeeper/config and /zookeeper/quota, as in Apache. `seed` keys the
+ * hash of the paths. ENOMEM. */
+clave_err clave__tree_init(struct tree *t, const struct clave_mem *mem, uint64_t seed);
 /* A tree with nothing but a bare root, for loading a snapshot. */
-clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem);
+clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem, uint64_t seed);
 void clave__tree_fini(struct tree *t);
 
 /* "/" and "" are the root. NULL: there is none. */

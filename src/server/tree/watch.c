@@ -44,8 +44,9 @@ static bool server_watch_has_path(const struct map_node *node, const void *key)
 
 static struct watched *server_watch_find_path(const struct watches *t, struct jbytes path)
 {
-    struct map_node *n = clave__map_find(&t->paths, clave__map_hash_bytes(path.p, (size_t)path.n),
-                                         server_watch_has_path, &path);
+    struct map_node *n =
+        clave__map_find(&t->paths, clave__map_hash_bytes(&t->paths, path.p, (size_t)path.n),
+                        server_watch_has_path, &path);
     return n ? MAP_ENTRY(n, struct watched, in_paths) : NULL;
 }
 
@@ -117,7 +118,7 @@ static struct watched *take_path(struct watches *t, struct jbytes path)
     p->len = (uint32_t)path.n;
     list_init(&p->entries);
     memcpy(p + 1, path.p, p->len);
-    clave__map_insert(&t->paths, &p->in_paths, clave__map_hash_bytes(path.p, p->len));
+    clave__map_insert(&t->paths, &p->in_paths, clave__map_hash_bytes(&t->paths, path.p, p->len));
     return p;
 }
 
@@ -261,12 +262,12 @@ void clave__watcher_fini(struct watches *t, struct watcher *w)
     }
 }
 
-clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem)
+clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem, uint64_t seed)
 {
     *t = (struct watches){.mem = mem};
-    clave_err err = clave__map_init(&t->paths, mem);
+    clave_err err = clave__map_init(&t->paths, mem, seed);
     if (err == CLAVE_OK)
-        err = clave__map_init(&t->entries, mem);
+        err = clave__map_init(&t->entries, mem, 0);
     if (err != CLAVE_OK)
         clave__map_fini(&t->paths);
     return err;

@@ -40,7 +40,8 @@ struct watch_event {
 /* Sends an event to a watcher; must not touch the watches. */
 typedef void watch_send(void *arg, struct watcher *w, const struct watch_event *ev);
 
-clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem);
+/* `seed` keys the hash of the paths, which clients choose. ENOMEM. */
+clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem, uint64_t seed);
 void clave__watches_fini(struct watches *t); /* no entries are left */
 
 void clave__watcher_init(struct watcher *w);
