@@ -1,6 +1,6 @@
 /* server.c - creating and freeing a server, its options, its clock and its statistics: the calls of
  * server.h that concern no single connection (those are in request/conn.c, store/log.c and
- * store/snapshot.c). The driver sets the time with clave__server_tick before anything else. */
+ * store/). The driver sets the time with clave__server_tick before anything else. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -8,7 +8,7 @@
 #include "server/request/quota.h"
 #include "server/request/write.h"
 
-enum { DEFAULT_TICK_MS = 2000, DEFAULT_SWEEP_MS = 60000 };
+enum { DEFAULT_TICK_MS = 2000, DEFAULT_SWEEP_MS = 60000, DEFAULT_SNAPSHOT_PIECE = 1000 };
 enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
 /* How long a connection may stay without a session. */
@@ -43,6 +43,7 @@ static void take_options(struct server *s, const struct server_options *o)
     s->log = (struct log){o->log, o->log_arg};
     s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
     server_take_limits(s, o);
+    s->snapshot_piece = or_default(o->snapshot_piece, DEFAULT_SNAPSHOT_PIECE);
     s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
     s->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
     if (s->max_frame > MOST_FRAME)
@@ -135,6 +136,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->paused);
     s->named_zxid = -1;
     s->next_sweep = INT64_MAX;
+    clave__snapshot_save_init(s);
     clave__snapshot_schedule(s);
     clave__txn_init(&s->txn, &s->tree);
     clave_err err = clave__tree_init(&s->tree, &s->mem, s->hash_seed);
@@ -158,6 +160,7 @@ void clave__server_free(struct server *s)
         return;
     while (!list_empty(&s->conns))
         clave__server_conn_closed(LIST_ENTRY(s->conns.next, struct server_conn, in_conns));
+    clave__snapshot_save_fini(s);
     clave__txn_fini(&s->txn);
     clave__tree_fini(&s->tree);
     clave__sessions_fini(&s->sessions);

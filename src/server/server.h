@@ -36,6 +36,8 @@ struct server_options {
                                    0: 4 MiB. At 64 times as much the client is disconnected */
     int32_t snap_count;         /* txns between snapshots; 0: 100000, or the number of znodes if
                                    that is larger */
+    int32_t snapshot_piece;     /* sessions, access lists and nodes in one piece of a snapshot;
+                                   0: 1000 */
     int32_t container_check_ms; /* 0: 60000 */
     uint64_t seed;              /* spreads the snapshots, and keys the maps of paths: draw it from
                                    the system, and show it to nobody */
@@ -159,10 +161,16 @@ void clave__server_log_swap(struct server *s, struct buf *empty);
 void clave__server_durable(struct server *s, int64_t zxid);
 
 /* Whether enough txns came since the last snapshot: between half of snap_count and snap_count,
- * drawn anew each time, as in Apache. */
+ * drawn anew each time, as in Apache. Not while one is being written. */
 bool clave__server_wants_snapshot(const struct server *s);
-/* Writes the whole tree in Apache's format to `out`; *zxid is the last txn it holds (the
- * file's name). The driver begins a new log file with the next record. */
+/* Begins a snapshot of the tree as it is now, in Apache's format. Returns the last txn it holds,
+ * which names the file. The driver begins a new log file with the next record. */
+int64_t clave__server_snapshot_begin(struct server *s);
+/* Appends the next piece of it to `out`: a millisecond's work. *done: that was the last one, which
+ * comes only when everything up to its zxid is durable. ENOMEM, with *done: the file is of no use.
+ */
+clave_err clave__server_snapshot_step(struct server *s, struct buf *out, bool *done);
+/* All of it at once, durable or not. */
 clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t *zxid);
 
 /* ---- where it runs --------------------------------------------------------------------------- */

@@ -6,9 +6,9 @@
  *                  request (dispatch), read, write, multi, watch_ops, session and end_session,
  *                  auth, acl, x509_name, quota
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
- *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot,
- *                  snapshot_schedule (when), recovery (which files, in which order), checksum,
- *                  inspect: Apache's file formats, in memory only
+ *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
+ *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
+ *                  order), checksum, inspect: Apache's file formats, in memory only
  *   figures/       what monitoring reads: figures.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H
@@ -19,6 +19,7 @@
 #include "base/rand.h"
 #include "server/request/session.h"
 #include "server/server.h"
+#include "server/store/snapshot_save.h"
 #include "server/store/txn.h"
 #include "server/tree/watch.h"
 
@@ -47,6 +48,7 @@ struct server {
     int32_t min_session_ms;
     int32_t max_session_ms;
     int32_t snap_count;
+    int32_t snapshot_piece;
     int32_t container_check_ms;
     struct driver_info driver;
     struct driver_stats driver_stats;
@@ -82,6 +84,7 @@ struct server {
     bool has_fuzzy_digest;
     uint64_t digest_mismatches;
 
+    struct snapshot_save save;
     int64_t txns_since_snapshot;
     int64_t snapshot_after; /* that many transactions */
     struct rand_state rand;

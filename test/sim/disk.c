@@ -190,10 +190,7 @@ void disk_save(struct disk *d, int64_t zxid, const void *p, size_t n)
     world_must(!disk_is_saving(d));
     d->fresh = new_file(d, false, zxid);
     write_to(d->fresh, p, n);
-    int64_t at = sync_ends(d) + world_between(d->w, 0, 40 * MS);
-    if (disk_is_appending(d) && d->append_done.at > at)
-        at = d->append_done.at;
-    world_set(d->w, &d->snapshot_done, at);
+    world_set(d->w, &d->snapshot_done, sync_ends(d) + world_between(d->w, 0, 40 * MS));
 }
 
 static void on_saved(struct alarm *a)

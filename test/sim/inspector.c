@@ -63,3 +63,14 @@ struct server_stats inspector_stats(const struct server_host *h)
     clave__server_stats(h->server, &st);
     return st;
 }
+
+void inspector_check_snapshot(const struct server_host *h, int64_t zxid)
+{
+    const struct server *s = h->server;
+    if (s->fuzzy_zxid > zxid)
+        world_break(h->w, "a snapshot is exact", "snapshot.%llx has a node of zxid 0x%llx",
+                    (unsigned long long)zxid, (unsigned long long)s->fuzzy_zxid);
+    if (s->digest_mismatches > 0)
+        world_break(h->w, "a snapshot is exact", "snapshot.%llx has not the digest of its tree",
+                    (unsigned long long)zxid);
+}

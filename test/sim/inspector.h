@@ -21,5 +21,7 @@ int64_t inspector_first_child(const struct server_host *h, const char *path, cha
 /* Of the newest transaction: what stands where has not changed since. */
 int64_t inspector_zxid(const struct server_host *h);
 struct server_stats inspector_stats(const struct server_host *h);
+/* The snapshot of this name was just loaded: it shows the tree as it was at its zxid. */
+void inspector_check_snapshot(const struct server_host *h, int64_t zxid);
 
 #endif

@@ -44,6 +44,7 @@ static void draw_server(struct scenario *s)
     struct server_options o = {
         .tick_ms = tick,
         .snap_count = (int32_t)world_between(w, 20, 400),
+        .snapshot_piece = (int32_t)world_between(w, 1, 40),
         .container_check_ms = (int32_t)world_between(w, 50, world_chance(w, 500) ? 500 : 20000),
     };
     s->has_ensemble = world_chance(w, 350);

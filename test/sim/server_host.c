@@ -133,18 +133,43 @@ static void post_records(struct server_host *h)
     clave__server_log_taken(h->server);
 }
 
+static void end_snapshot(struct server_host *h)
+{
+    clave__buf_fini(&h->snapshot);
+    world_clear(h->w, &h->piece_done);
+    h->is_saving = false;
+}
+
+static void on_piece_done(struct alarm *a)
+{
+    server_host_wake(LIST_ENTRY(a, struct server_host, piece_done));
+}
+
+/* One piece at a time, as the disk takes them, until the engine waits for the log. */
+static void step_snapshot(struct server_host *h)
+{
+    size_t before = clave__buf_len(&h->snapshot);
+    bool done;
+    world_must(clave__server_snapshot_step(h->server, &h->snapshot, &done) == CLAVE_OK);
+    if (done) {
+        disk_save(&h->disk, h->snapshot_zxid, clave__buf_bytes(&h->snapshot),
+                  clave__buf_len(&h->snapshot));
+        end_snapshot(h);
+    } else if (clave__buf_len(&h->snapshot) > before) {
+        world_set(h->w, &h->piece_done, h->w->now + world_between(h->w, 0, 10 * MS));
+    }
+}
+
 static void post_snapshot(struct server_host *h)
 {
-    if (!clave__server_wants_snapshot(h->server) || disk_is_saving(&h->disk) ||
-        clave__server_log_pending(h->server).n > 0)
-        return;
-    struct buf image;
-    int64_t zxid;
-    clave__buf_init(&image, &h->allocator.mem, SIZE_MAX / 4);
-    world_must(clave__server_save_snapshot(h->server, &image, &zxid) == CLAVE_OK);
-    disk_save(&h->disk, zxid, clave__buf_bytes(&image), clave__buf_len(&image));
-    clave__buf_fini(&image);
-    h->new_log = true;
+    if (!h->is_saving && clave__server_wants_snapshot(h->server) && !disk_is_saving(&h->disk) &&
+        clave__server_log_pending(h->server).n == 0) {
+        clave__buf_init(&h->snapshot, &h->allocator.mem, SIZE_MAX / 4);
+        h->snapshot_zxid = clave__server_snapshot_begin(h->server);
+        h->is_saving = h->new_log = true;
+    }
+    if (h->is_saving && !alarm_is_set(&h->piece_done))
+        step_snapshot(h);
 }
 
 static void on_durable(void *owner, int64_t zxid)
@@ -236,6 +261,8 @@ static void recover_file(struct server_host *h, struct recovery *r,
         h->stats.torn_tails++;
         disk_truncate(log, found.valid_len);
     }
+    if (!file->is_log)
+        inspector_check_snapshot(h, file->zxid);
 }
 
 /* As src/runtime/server/recover.c does it. */
@@ -320,6 +347,7 @@ void server_host_end(struct server_host *h, enum server_end how)
             net_forget(s->socket); /* nobody is left to say goodbye */
         drop_seat(s);
     }
+    end_snapshot(h);
     clave__server_free(h->server);
     h->server = NULL;
     h->paused = false;
@@ -354,6 +382,7 @@ void server_host_init(struct server_host *h, struct world *w, struct net *n,
     list_init(&h->conns);
     h->run.fire = on_run;
     h->timer.fire = on_timer;
+    h->piece_done.fire = on_piece_done;
     disk_init(&h->disk, w);
     h->disk.durable = on_durable;
     h->disk.failed = on_disk_failed;

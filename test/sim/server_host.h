@@ -34,6 +34,10 @@ struct server_host {
     bool paused;
     int64_t wall_shift_ms; /* its wall clock was set by so much */
     bool new_log;
+    bool is_saving;          /* a snapshot, of which these are the pieces so far */
+    struct alarm piece_done; /* the disk has taken the newest piece */
+    struct buf snapshot;
+    int64_t snapshot_zxid;
     int64_t synced_zxid;            /* the disk has reported */
     struct alarm run;               /* there is something to do */
     struct alarm timer;             /* the engine's deadline */

@@ -64,6 +64,7 @@ clave_err clave__acls_init(struct acls *a, const struct clave_mem *mem, uint64_t
     static const uint8_t everyone[] = {0,   0, 0, PERM_ALL, 0, 0,   0,   5,   'w', 'o', 'r', 'l',
                                        'd', 0, 0, 0,        6, 'a', 'n', 'y', 'o', 'n', 'e'};
     *a = (struct acls){.mem = mem, .next_key = 1};
+    list_init(&a->all);
     clave_err err = clave__map_init(&a->lists, mem, seed);
     if (err != CLAVE_OK)
         return err;
@@ -97,6 +98,8 @@ struct acl *clave__acls_take(struct acls *a, struct jvec entries, int64_t key)
     list->key = key == ACL_NEW_KEY ? a->next_key : key;
     if (list->key >= a->next_key)
         a->next_key = list->key + 1;
+    list->saved = a->saved;
+    list_push_back(&a->all, &list->in_all);
     clave__map_insert(&a->lists, &list->in_cache, hash);
     return list;
 }
@@ -111,6 +114,9 @@ void clave__acls_drop(struct acls *a, struct acl *list)
 {
     if (!list || --list->refs > 0)
         return;
+    if (a->before_free && list->saved != a->saved)
+        a->before_free(a, list);
+    list_remove(&list->in_all);
     clave__map_remove(&a->lists, &list->in_cache);
     clave__mem_free(a->mem, list);
 }

@@ -3,6 +3,7 @@
 #ifndef CLAVE_SERVER_REQUEST_ACL_H
 #define CLAVE_SERVER_REQUEST_ACL_H
 
+#include "base/list.h"
 #include "base/map.h"
 #include "server/request/auth.h"
 #include "wire/record.h"
@@ -14,18 +15,27 @@ enum { ACL_OPEN_KEY = -1, ACL_NEW_KEY = 0 };
 /* The entries follow the struct, encoded as on the wire. */
 struct acl {
     struct map_node in_cache;
+    struct list in_all;
     int64_t key;
     uint32_t refs;
     int32_t everyone; /* permissions of world:anyone, which decide most checks */
     int32_t count;
     uint32_t len;
+    bool saved; /* as of a node (tree/node.h) */
 };
+
+struct snapshot_save;
 
 struct acls {
     const struct clave_mem *mem;
     struct map lists;
+    struct list all; /* of lists, but for those that a snapshot has still to write */
     int64_t next_key;
     struct acl *open; /* key ACL_OPEN_KEY */
+    bool saved;
+    /* Runs before a list that is not saved is freed; NULL: nobody has to know. */
+    void (*before_free)(struct acls *a, const struct acl *list);
+    struct snapshot_save *observer;
 };
 
 /* `seed` keys the hash of the lists, which clients choose. ENOMEM. */

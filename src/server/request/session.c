@@ -134,7 +134,9 @@ clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms
         if (!s)
             return CLAVE_ENOMEM;
         s->id = id;
+        s->saved = t->saved;
         list_init(&s->in_ring);
+        list_push_back(&t->all, &s->in_all);
         clave__map_insert(&t->table, &s->in_table, clave__map_hash_u64((uint64_t)id));
         note_id(t, id);
     }
@@ -148,6 +150,9 @@ clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms
 
 void clave__sessions_remove(struct sessions *t, struct session *s)
 {
+    if (t->before_remove && s->saved != t->saved)
+        t->before_remove(t, s);
+    list_remove(&s->in_all);
     list_remove(&s->in_ring);
     clave__map_remove(&t->table, &s->in_table);
     clave__mem_free(t->mem, s);
@@ -171,6 +176,7 @@ void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall)
 clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms)
 {
     *t = (struct sessions){.mem = mem, .tick_ms = tick_ms, .next_id = (int64_t)SERVER_ID << 56};
+    list_init(&t->all);
     list_init(&t->due);
     for (size_t i = 0; i < SESSION_RING; i++)
         list_init(&t->ring[i]);

@@ -15,22 +15,31 @@ enum { SESSION_RING = 64 };
 struct session {
     struct map_node in_table;
     struct list in_ring;
+    struct list in_all;
     int64_t id;
     int64_t expires;           /* the end of a tick */
     int32_t timeout_ms;        /* as the last connect negotiated it */
     int32_t logged_timeout_ms; /* as createSession logged it */
     struct server_conn *conn;  /* NULL: nobody is connected */
+    bool saved;                /* as of a node (tree/node.h) */
 };
+
+struct snapshot_save;
 
 struct sessions {
     const struct clave_mem *mem;
     struct map table;
+    struct list all; /* but for those that a snapshot has still to write */
     struct list ring[SESSION_RING];
     struct list due;
     int64_t tick_ms;
     int64_t done; /* ticks up to this one have been looked at */
     int64_t now;
     int64_t next_id;
+    bool saved;
+    /* Runs before a session that is not saved is removed; NULL: nobody has to know. */
+    void (*before_remove)(struct sessions *t, const struct session *s);
+    struct snapshot_save *observer;
 };
 
 clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms);

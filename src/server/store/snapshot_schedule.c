@@ -1,5 +1,5 @@
-/* snapshot_schedule.c - when a snapshot is taken: after so many transactions. snapshot.c begins the
- * count anew with each; the driver asks _wants_snapshot whenever it has time. */
+/* snapshot_schedule.c - when a snapshot is taken: after so many transactions. snapshot_save.c
+ * begins the count anew with each; the driver asks _wants_snapshot whenever it has time. */
 #include "server/server_internal.h"
 
 enum { DEFAULT_SNAP_COUNT = 100000 };
@@ -24,5 +24,5 @@ void clave__snapshot_schedule(struct server *s)
 
 bool clave__server_wants_snapshot(const struct server *s)
 {
-    return s->txns_since_snapshot > s->snapshot_after;
+    return s->save.phase == SAVE_IDLE && s->txns_since_snapshot > s->snapshot_after;
 }

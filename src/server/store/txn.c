@@ -60,6 +60,7 @@ struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path)
 /* Neither value goes down: a snapshot may be ahead of the transaction being replayed. */
 static void raise_parent(struct txn *t, struct node *parent, int32_t cversion)
 {
+    clave__tree_before_change(t->tree, parent);
     if (cversion > parent->stat.cversion)
         parent->stat.cversion = cversion;
     if (t->head.zxid > parent->stat.pzxid)
@@ -118,6 +119,7 @@ static clave_err make_set_data(struct txn *t, struct change *c)
 static void make_set_acl(struct txn *t, struct change *c)
 {
     struct node *n = c->node;
+    clave__tree_before_change(t->tree, n);
     c->before = n->stat;
     c->other_acl = n->acl;
     n->acl = clave__acl_ref(c->acl);

@@ -45,7 +45,9 @@ struct node {
     struct acl *acl;
     uint8_t *data;    /* NULL when there are no bytes */
     int32_t data_len; /* -1: null, which is not the same as empty */
-    uint32_t path_len;
+    uint32_t path_len : 31;
+    /* Equal to the tree's: the snapshot being written has the node, or was begun before it. */
+    uint32_t saved : 1;
     uint32_t head_crc; /* over path and data, which seldom change */
     uint32_t digest;   /* its part of the digest of the tree */
 };

@@ -127,7 +127,8 @@ struct node *clave__tree_new_node(struct tree *t, const struct node_spec *spec)
     if (!n)
         return NULL;
     *n = (struct node){.stat = spec->stat, .data_len = spec->data.n};
-    n->path_len = (uint32_t)path_len;
+    n->path_len = path_len & INT32_MAX;
+    n->saved = t->saved;
     n->stat.num_children = 0;
     list_init(&n->sibling);
     list_init(&n->children);
@@ -195,6 +196,7 @@ void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
 void clave__tree_unlink(struct tree *t, struct node *n)
 {
     assert(list_empty(&n->children));
+    clave__tree_before_change(t, n);
     clave__map_remove(&t->nodes, &n->in_tree);
     list_remove(&n->sibling);
     n->parent->stat.num_children--;
@@ -224,6 +226,7 @@ void clave__tree_swap_data(struct tree *t, struct node *n, uint8_t **data, int32
 {
     uint8_t *old = n->data;
     int32_t old_len = n->data_len;
+    clave__tree_before_change(t, n);
     t->data_bytes -= server_tree_size_of(n);
     n->data = *data;
     n->data_len = *len;

@@ -16,6 +16,8 @@ struct owner {
     struct list nodes;
 };
 
+struct snapshot_save;
+
 struct tree {
     const struct clave_mem *mem;
     struct node *root;
@@ -26,6 +28,11 @@ struct tree {
     uint64_t digest;
     size_t ephemerals;
     size_t data_bytes; /* of paths and data */
+    bool saved;        /* see struct node */
+    /* Runs before a stored field of a linked node changes, and before the node is unlinked; NULL:
+     * nobody has to know. */
+    void (*before_change)(struct tree *t, struct node *n);
+    struct snapshot_save *observer;
 };
 
 /* A tree with /zookeeper, /zookeeper/config and /zookeeper/quota, as in Apache. `seed` keys the
@@ -60,6 +67,12 @@ clave_err clave__tree_copy_data(struct tree *t, struct jbytes data, uint8_t **ou
 void clave__tree_swap_data(struct tree *t, struct node *n, uint8_t **data, int32_t *len);
 /* Frees the data that _swap_data returned. */
 void clave__tree_free_data(struct tree *t, struct node *n, uint8_t *data);
+/* Call it before a Stat or an access list changes; the other functions do it themselves. */
+static inline void clave__tree_before_change(struct tree *t, struct node *n)
+{
+    if (t->before_change)
+        t->before_change(t, n);
+}
 /* Updates the digest after a Stat has changed. */
 void clave__tree_changed(struct tree *t, struct node *n);
 

@@ -1,7 +1,6 @@
-/* snapshot.c - saves and loads the tree and the sessions as one file in Apache's format: header,
+/* snapshot_load.c - loads the tree and the sessions from a file in Apache's format: header,
  * sessions, the map of access lists, nodes, and up to three parts that each end in a seal (a
- * checksum of everything before). The driver calls it; loading leaves a whole tree or an empty one.
- */
+ * checksum of everything before). Recovery calls it; it leaves a whole tree or an empty one. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,108 +10,12 @@
 #include "server/server_internal.h"
 #include "server/store/checksum.h"
 
-enum { HEADER = 16, VERSION = 2, DIGEST_VERSION = 2, STAT_PERSISTED = 60 };
+enum { HEADER = 16, DIGEST_VERSION = 2 };
 
 /* Keys count up from 1; one near the end of the range is not a valid key. */
 #define MAX_KEY (INT64_MAX / 2)
 
 static const char magic[4] = {'Z', 'K', 'S', 'N'};
-
-/* ---- saving ---------------------------------------------------------------------------------- */
-
-/* The size of the whole file, so that the buffer never has to grow. */
-static size_t snapshot_size_of(const struct server *s)
-{
-    enum { SEAL = 8 + 5, FIXED = HEADER + 4 + 4 + 5 + 3 * SEAL + 8 + 4 + 8 + 8 };
-    const struct acls *acls = &s->tree.acls;
-    size_t n = FIXED + s->sessions.table.count * 12 + s->tree.data_bytes;
-    for (struct map_node *at = NULL; (at = clave__map_next(&acls->lists, at));)
-        n += 8 + 4 + MAP_ENTRY(at, struct acl, in_cache)->len;
-    return n + (s->tree.nodes.count + 1) * (4 + 4 + 8 + STAT_PERSISTED);
-}
-
-static void put_sessions(struct jwriter *w, const struct sessions *t)
-{
-    clave__jput_int(w, (int32_t)t->table.count);
-    for (struct map_node *at = NULL; (at = clave__map_next(&t->table, at));) {
-        const struct session *session = MAP_ENTRY(at, struct session, in_table);
-        clave__jput_long(w, session->id);
-        clave__jput_int(w, session->logged_timeout_ms);
-    }
-}
-
-static void put_lists(struct jwriter *w, const struct acls *acls)
-{
-    clave__jput_int(w, (int32_t)acls->lists.count);
-    for (struct map_node *at = NULL; (at = clave__map_next(&acls->lists, at));) {
-        const struct acl *list = MAP_ENTRY(at, struct acl, in_cache);
-        clave__jput_long(w, list->key);
-        clave__jput_vec(w, clave__acl_entries(list));
-    }
-}
-
-static void snapshot_put_node(struct jwriter *w, const struct node *n)
-{
-    const struct node_stat *s = &n->stat;
-    clave__jput_bytes(w, clave__node_path_bytes(n));
-    clave__jput_bytes(w, clave__node_data(n));
-    clave__jput_long(w, n->acl->key);
-    clave__jput_long(w, s->czxid);
-    clave__jput_long(w, s->mzxid);
-    clave__jput_long(w, s->ctime);
-    clave__jput_long(w, s->mtime);
-    clave__jput_int(w, s->version);
-    clave__jput_int(w, s->cversion);
-    clave__jput_int(w, s->aversion);
-    clave__jput_long(w, s->owner);
-    clave__jput_long(w, s->pzxid);
-}
-
-/* Appends the checksum of the file so far as a seal; it continues from *sum over `done` bytes. */
-static void put_seal(struct jwriter *w, size_t begin, size_t *done, uint32_t *sum)
-{
-    size_t n = clave__buf_len(w->b) - begin;
-    if (w->err != CLAVE_OK)
-        return;
-    *sum = clave__checksum(*sum, clave__buf_bytes(w->b) + begin + *done, n - *done);
-    *done = n;
-    clave__jput_long(w, *sum);
-    clave__jput_str(w, "/");
-}
-
-clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t *zxid)
-{
-    size_t begin = clave__buf_len(out), done = 0;
-    uint32_t sum = CHECKSUM_START;
-    struct jwriter w = clave__jwriter(out);
-    w.err = clave__buf_reserve(out, snapshot_size_of(s));
-    for (size_t i = 0; i < sizeof magic; i++)
-        clave__jput_byte(&w, (uint8_t)magic[i]);
-    clave__jput_int(&w, VERSION);
-    clave__jput_long(&w, -1);
-    put_sessions(&w, &s->sessions);
-    put_lists(&w, &s->tree.acls);
-    for (const struct node *n = s->tree.root; n && w.err == CLAVE_OK;
-         n = clave__tree_next(n, s->tree.root))
-        snapshot_put_node(&w, n);
-    clave__jput_str(&w, "/");
-    put_seal(&w, begin, &done, &sum);
-    clave__jput_long(&w, s->last_zxid);
-    clave__jput_int(&w, DIGEST_VERSION);
-    clave__jput_long(&w, (int64_t)s->tree.digest);
-    put_seal(&w, begin, &done, &sum);
-    clave__jput_long(&w, s->last_zxid);
-    put_seal(&w, begin, &done, &sum);
-    if (w.err != CLAVE_OK) {
-        out->tail -= clave__buf_len(out) - begin;
-        return w.err;
-    }
-    *zxid = s->last_zxid;
-    clave__snapshot_schedule(s);
-    return CLAVE_OK;
-}
-
-/* ---- loading --------------------------------------------------------------------------------- */
 
 struct known_list {
     int64_t key;

@@ -1,0 +1,329 @@
+/* snapshot_save.c - the pieces of a snapshot (snapshot_save.h); the driver asks for one after the
+ * other, and tree.c, session.c and acl.c report what is about to change. A node is never in the
+ * file twice, and never before its parent. */
+#include <assert.h>
+
+#include "base/memory.h"
+#include "server/server_internal.h"
+#include "server/store/checksum.h"
+
+enum { VERSION = 2, DIGEST_VERSION = 2 };
+
+/* A piece ends after server_options.snapshot_piece elements or so many bytes: both are about a
+ * millisecond's work. */
+enum { PIECE_BYTES = 256 * 1024 };
+
+enum { FEW_PARENTS = 32 };
+
+static const char magic[4] = {'Z', 'K', 'S', 'N'};
+
+/* ---- the format ------------------------------------------------------------------------------ */
+
+static void save_put_header(struct jwriter *w)
+{
+    for (size_t i = 0; i < sizeof magic; i++)
+        clave__jput_byte(w, (uint8_t)magic[i]);
+    clave__jput_int(w, VERSION);
+    clave__jput_long(w, -1);
+}
+
+static void save_put_session(struct jwriter *w, const struct session *session)
+{
+    clave__jput_long(w, session->id);
+    clave__jput_int(w, session->logged_timeout_ms);
+}
+
+static void save_put_list(struct jwriter *w, const struct acl *list)
+{
+    clave__jput_long(w, list->key);
+    clave__jput_vec(w, clave__acl_entries(list));
+}
+
+static void save_put_node(struct jwriter *w, const struct node *n)
+{
+    const struct node_stat *s = &n->stat;
+    clave__jput_bytes(w, clave__node_path_bytes(n));
+    clave__jput_bytes(w, clave__node_data(n));
+    clave__jput_long(w, n->acl->key);
+    clave__jput_long(w, s->czxid);
+    clave__jput_long(w, s->mzxid);
+    clave__jput_long(w, s->ctime);
+    clave__jput_long(w, s->mtime);
+    clave__jput_int(w, s->version);
+    clave__jput_int(w, s->cversion);
+    clave__jput_int(w, s->aversion);
+    clave__jput_long(w, s->owner);
+    clave__jput_long(w, s->pzxid);
+}
+
+/* One piece of the file under way. */
+struct save_piece {
+    struct jwriter w;
+    size_t items;  /* that may still be looked at */
+    size_t end;    /* bytes in the buffer at which the piece is large enough */
+    size_t summed; /* bytes in the buffer that are in the sum */
+    bool waits;    /* for the log, before the end */
+};
+
+static void save_sum(struct snapshot_save *v, struct save_piece *p)
+{
+    size_t n = clave__buf_len(p->w.b) - p->summed;
+    v->sum = clave__checksum(v->sum, clave__buf_bytes(p->w.b) + p->summed, n);
+    p->summed += n;
+}
+
+/* The checksum of the file so far. */
+static void save_put_seal(struct snapshot_save *v, struct save_piece *p)
+{
+    save_sum(v, p);
+    clave__jput_long(&p->w, v->sum);
+    clave__jput_str(&p->w, "/");
+}
+
+static void save_put_end(struct snapshot_save *v, struct save_piece *p)
+{
+    clave__jput_str(&p->w, "/");
+    save_put_seal(v, p);
+    clave__jput_long(&p->w, v->zxid);
+    clave__jput_int(&p->w, DIGEST_VERSION);
+    clave__jput_long(&p->w, (int64_t)v->digest);
+    save_put_seal(v, p);
+    clave__jput_long(&p->w, v->zxid);
+    save_put_seal(v, p);
+}
+
+/* Once memory has run out nothing is written, but everything is still marked as written. */
+static struct jwriter save_writer(const struct snapshot_save *v, struct buf *b)
+{
+    struct jwriter w = clave__jwriter(b);
+    w.err = v->err;
+    return w;
+}
+
+/* ---- what is about to change ----------------------------------------------------------------- */
+
+static void save_before_session_goes(struct sessions *t, const struct session *session)
+{
+    struct snapshot_save *v = t->observer;
+    struct jwriter w = save_writer(v, &v->ahead[SAVE_SESSIONS]);
+    save_put_session(&w, session);
+    v->err = w.err;
+}
+
+static void save_before_list_goes(struct acls *t, const struct acl *list)
+{
+    struct snapshot_save *v = t->observer;
+    struct jwriter w = save_writer(v, &v->ahead[SAVE_LISTS]);
+    save_put_list(&w, list);
+    v->err = w.err;
+}
+
+/* Writes a node and those above it that are not written yet, the highest first: the loader needs
+ * the parent before the child. */
+static void save_with_parents(struct snapshot_save *v, struct jwriter *w, struct tree *t,
+                              struct node *n)
+{
+    struct node *few[FEW_PARENTS], **chain = few;
+    size_t depth = 0;
+    for (struct node *m = n; m && m->saved != t->saved; m = m->parent)
+        depth++;
+    if (depth > FEW_PARENTS) {
+        chain = clave__mem_alloc(t->mem, depth * sizeof(struct node *));
+        w->err = chain ? w->err : CLAVE_ENOMEM;
+    }
+    for (size_t i = 0; i < depth; i++, n = n->parent) {
+        n->saved = t->saved;
+        if (chain)
+            chain[i] = n;
+    }
+    while (chain && depth > 0)
+        save_put_node(w, chain[--depth]);
+    if (chain != few)
+        clave__mem_free(t->mem, chain);
+    v->err = w->err;
+}
+
+static void save_before_node_changes(struct tree *t, struct node *n)
+{
+    struct snapshot_save *v = t->observer;
+    struct jwriter w = save_writer(v, &v->ahead[SAVE_NODES]);
+    save_with_parents(v, &w, t, n);
+    if (n == v->next) /* it may be about to go */
+        v->next = clave__tree_next(n, t->root);
+}
+
+/* ---- pieces ---------------------------------------------------------------------------------- */
+
+static bool save_piece_has_room(const struct save_piece *p)
+{
+    return p->items > 0 && clave__buf_len(p->w.b) < p->end;
+}
+
+/* What was written ahead of the phase, and during it. */
+static void save_take_ahead(struct snapshot_save *v, struct save_piece *p)
+{
+    struct buf *ahead = &v->ahead[v->phase];
+    if (p->w.err == CLAVE_OK)
+        p->w.err = clave__buf_append(p->w.b, clave__buf_bytes(ahead), clave__buf_len(ahead));
+    clave__buf_clear(ahead);
+    clave__buf_trim(ahead, 0);
+}
+
+/* Each of these returns true when its phase is over. */
+
+static bool save_sessions(struct server *s, struct save_piece *p)
+{
+    struct list *unsaved = &s->save.sessions;
+    for (; !list_empty(unsaved) && save_piece_has_room(p); p->items--) {
+        struct list *at = list_pop_front(unsaved);
+        struct session *session = LIST_ENTRY(at, struct session, in_all);
+        save_put_session(&p->w, session);
+        session->saved = s->sessions.saved;
+        list_push_back(&s->sessions.all, at);
+    }
+    return list_empty(unsaved);
+}
+
+static bool save_lists(struct server *s, struct save_piece *p)
+{
+    struct acls *acls = &s->tree.acls;
+    struct list *unsaved = &s->save.lists;
+    for (; !list_empty(unsaved) && save_piece_has_room(p); p->items--) {
+        struct list *at = list_pop_front(unsaved);
+        struct acl *list = LIST_ENTRY(at, struct acl, in_all);
+        save_put_list(&p->w, list);
+        list->saved = acls->saved;
+        list_push_back(&acls->all, at);
+    }
+    return list_empty(unsaved);
+}
+
+static bool save_nodes(struct server *s, struct save_piece *p)
+{
+    struct snapshot_save *v = &s->save;
+    for (; v->next && save_piece_has_room(p); p->items--) {
+        struct node *n = v->next;
+        if (n->saved != s->tree.saved)
+            save_put_node(&p->w, n);
+        n->saved = s->tree.saved;
+        v->next = clave__tree_next(n, s->tree.root);
+    }
+    return !v->next;
+}
+
+/* The end says that the file is whole, and a server that finds it loads it instead of the log: so
+ * the log has to be on the disk up to there. */
+static bool save_end(struct server *s, struct save_piece *p)
+{
+    struct snapshot_save *v = &s->save;
+    if (p->waits && v->err == CLAVE_OK && s->durable_zxid < v->zxid)
+        return false;
+    save_put_end(v, p);
+    return true;
+}
+
+static bool save_phase_is_over(struct server *s, struct save_piece *p)
+{
+    static bool (*const work[])(struct server *, struct save_piece *) = {
+        [SAVE_SESSIONS] = save_sessions,
+        [SAVE_LISTS] = save_lists,
+        [SAVE_NODES] = save_nodes,
+        [SAVE_END] = save_end,
+    };
+    return work[s->save.phase](s, p);
+}
+
+static void save_observe(struct server *s, bool begin)
+{
+    s->sessions.before_remove = begin ? save_before_session_goes : NULL;
+    s->tree.acls.before_free = begin ? save_before_list_goes : NULL;
+    s->tree.before_change = begin ? save_before_node_changes : NULL;
+    s->sessions.observer = s->tree.acls.observer = s->tree.observer = &s->save;
+}
+
+/* Every element counts as unsaved, without a visit. */
+static void save_begin(struct server *s)
+{
+    struct snapshot_save *v = &s->save;
+    struct jwriter w = clave__jwriter(&v->ahead[SAVE_SESSIONS]);
+    struct jwriter lists = clave__jwriter(&v->ahead[SAVE_LISTS]);
+    save_put_header(&w);
+    clave__jput_int(&w, (int32_t)s->sessions.table.count);
+    clave__jput_int(&lists, (int32_t)s->tree.acls.lists.count);
+    v->err = w.err != CLAVE_OK ? w.err : lists.err;
+    v->sum = CHECKSUM_START;
+    v->zxid = s->last_zxid;
+    v->digest = s->tree.digest;
+    list_splice(&v->sessions, &s->sessions.all);
+    list_splice(&v->lists, &s->tree.acls.all);
+    v->next = s->tree.root;
+    s->sessions.saved = !s->sessions.saved;
+    s->tree.acls.saved = !s->tree.acls.saved;
+    s->tree.saved = !s->tree.saved;
+    v->phase = SAVE_SESSIONS;
+    save_observe(s, true);
+}
+
+static clave_err save_step(struct server *s, struct buf *out, bool waits, bool *done)
+{
+    struct snapshot_save *v = &s->save;
+    size_t begin = clave__buf_len(out);
+    struct save_piece p = {save_writer(v, out), (size_t)s->snapshot_piece, begin + PIECE_BYTES,
+                           begin, waits};
+    for (; v->phase != SAVE_IDLE; v->phase = v->phase == SAVE_END ? SAVE_IDLE : v->phase + 1) {
+        if (v->phase != SAVE_END)
+            save_take_ahead(v, &p);
+        if (!save_phase_is_over(s, &p))
+            break;
+    }
+    *done = v->phase == SAVE_IDLE;
+    v->err = p.w.err;
+    save_sum(v, &p);
+    if (*done)
+        save_observe(s, false);
+    return *done ? v->err : CLAVE_OK;
+}
+
+/* ---- what the driver calls (server.h) -------------------------------------------------------- */
+
+int64_t clave__server_snapshot_begin(struct server *s)
+{
+    assert(s->save.phase == SAVE_IDLE);
+    save_begin(s);
+    clave__snapshot_schedule(s);
+    return s->save.zxid;
+}
+
+clave_err clave__server_snapshot_step(struct server *s, struct buf *out, bool *done)
+{
+    return save_step(s, out, true, done);
+}
+
+clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t *zxid)
+{
+    size_t begin = clave__buf_len(out);
+    clave_err err = CLAVE_OK;
+    *zxid = clave__server_snapshot_begin(s);
+    for (bool done = false; !done;)
+        err = save_step(s, out, false, &done);
+    if (err != CLAVE_OK)
+        out->tail -= clave__buf_len(out) - begin;
+    return err;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void clave__snapshot_save_init(struct server *s)
+{
+    list_init(&s->save.sessions);
+    list_init(&s->save.lists);
+    for (size_t i = 0; i < SAVE_END; i++)
+        clave__buf_init(&s->save.ahead[i], &s->mem, SIZE_MAX / 2);
+}
+
+void clave__snapshot_save_fini(struct server *s)
+{
+    save_observe(s, false);
+    for (size_t i = 0; i < SAVE_END; i++)
+        clave__buf_fini(&s->save.ahead[i]);
+}
