@@ -9,7 +9,7 @@
  *   log_file       writes a log
  *   snapshot_file  writes a snapshot
  *   purge          removes what is no longer needed
- *   disk_thread    the thread on which the last three run */
+ *   disk_thread    a thread for such work; log_thread and snapshot_thread are the two */
 #ifndef CLAVE_RUNTIME_SERVER_FILE_NAMES_H
 #define CLAVE_RUNTIME_SERVER_FILE_NAMES_H
 

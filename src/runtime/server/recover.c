@@ -117,16 +117,17 @@ static clave_err write_first_snapshot(struct recover *r)
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct snapshot_file file = {.fd = -1};
     struct buf image;
-    bool finished = false;
     int64_t zxid;
     clave__buf_init(&image, &mem, SIZE_MAX / 2);
     clave_err err = clave__server_save_snapshot(r->s, &image, &zxid);
     int fault = 0;
     if (err == CLAVE_OK)
-        fault = clave__snapshot_file_begin(&file, r->d->dir, zxid, clave__buf_bytes(&image),
-                                           clave__buf_len(&image));
-    while (err == CLAVE_OK && fault == 0 && !finished)
-        fault = clave__snapshot_file_step(&file, &finished);
+        fault = clave__snapshot_file_begin(&file, r->d->dir);
+    if (err == CLAVE_OK && fault == 0)
+        fault =
+            clave__snapshot_file_append(&file, clave__buf_bytes(&image), clave__buf_len(&image));
+    if (err == CLAVE_OK && fault == 0)
+        fault = clave__snapshot_file_finish(&file, zxid);
     if (fault != 0) {
         clave__snapshot_file_abort(&file);
         err =

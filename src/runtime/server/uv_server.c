@@ -66,68 +66,95 @@ static void uv_server_arm(struct server_run *r)
 
 /* ---- the disk ------------------------------------------------------------------------------- */
 
+/* Memory kept between batches, and between the pieces of a snapshot. */
+enum { KEEP_BYTES = 1 << 20 };
+
 /* The records since the last batch. */
 static void post_records(struct server_run *r)
 {
-    struct disk_slot *s = &r->disk.append;
+    struct log_thread *log = &r->log_thread;
     struct log_batch pending = clave__server_log_pending(r->server);
-    if (pending.n == 0 || clave__disk_slot_state(s) != SLOT_FREE)
+    if (pending.n == 0 || clave__disk_thread_state(&log->thread) != JOB_FREE)
         return;
-    s->first_zxid = pending.first_zxid;
-    s->zxid = pending.last_zxid;
-    s->new_file = r->new_log;
+    log->first_zxid = pending.first_zxid;
+    log->last_zxid = pending.last_zxid;
+    log->new_file = r->new_log;
     r->new_log = false;
-    clave__server_log_swap(r->server, &s->bytes);
-    clave__disk_slot_post(&r->disk, s);
+    clave__server_log_swap(r->server, &log->thread.bytes);
+    clave__disk_thread_post(&log->thread);
 }
 
-/* The tree as of now: all its records are in the batch just posted or on disk already, and the
- * disk's thread takes them first. */
-static void post_snapshot(struct server_run *r)
+static void post_snapshot_job(struct server_run *r, enum snapshot_job job)
 {
-    struct disk_slot *s = &r->disk.snapshot;
-    if (!clave__server_wants_snapshot(r->server) || clave__disk_slot_state(s) != SLOT_FREE ||
-        clave__server_log_pending(r->server).n > 0)
-        return;
-    clave_err err = clave__server_save_snapshot(r->server, &s->bytes, &s->zxid);
+    r->snapshot_thread.job = job;
+    r->is_saving = job == SNAPSHOT_PIECE;
+    clave__disk_thread_post(&r->snapshot_thread.thread);
+}
+
+/* Posts the next piece, one a turn of the loop. The engine has none while it waits for the log. */
+static void post_piece(struct server_run *r)
+{
+    bool done;
+    struct buf *bytes = &r->snapshot_thread.thread.bytes;
+    clave_err err = clave__server_snapshot_step(r->server, bytes, &done);
     if (err != CLAVE_OK) {
         clave__log(&r->log, CLAVE_LOG_ERROR, "cannot make a snapshot: %s", clave_strerror(err));
-        clave__disk_slot_take(s);
-        return;
+        post_snapshot_job(r, SNAPSHOT_ABANDON);
+    } else if (done || clave__buf_len(bytes) > 0) {
+        post_snapshot_job(r, done ? SNAPSHOT_LAST : SNAPSHOT_PIECE);
     }
-    r->new_log = true;
-    clave__disk_slot_post(&r->disk, s);
+}
+
+/* A snapshot begins between two batches, so that the next one starts a log of its own. */
+static void post_snapshot(struct server_run *r)
+{
+    if (clave__disk_thread_state(&r->snapshot_thread.thread) != JOB_FREE)
+        return;
+    if (!r->is_saving && r->phase == RUN_SERVING && clave__server_wants_snapshot(r->server) &&
+        clave__server_log_pending(r->server).n == 0) {
+        r->snapshot_thread.zxid = clave__server_snapshot_begin(r->server);
+        r->is_saving = r->new_log = true;
+    }
+    if (r->is_saving)
+        post_piece(r);
 }
 
 /* After a fault nothing more is acknowledged: an fsync may not report the same error again, so that
  * "it worked the second time" would be a lie. */
-static bool uv_server_collect(struct server_run *r, struct disk_slot *s, const char *what)
+static bool uv_server_collect(struct server_run *r, struct disk_thread *t, size_t keep,
+                              const char *what)
 {
-    if (clave__disk_slot_state(s) != SLOT_DONE)
+    if (clave__disk_thread_state(t) != JOB_DONE)
         return false;
-    clave__disk_slot_take(s);
-    if (s->fault == 0)
+    clave__disk_thread_take(t, keep);
+    if (t->fault == 0)
         return true;
     struct fault f = {r->fault, sizeof r->fault};
     if (r->result == CLAVE_OK)
-        r->result = clave__start_error_errno(&f, s->fault, what, r->dir.path);
+        r->result = clave__start_error_errno(&f, t->fault, what, r->dir.path);
     clave__run_fail(r, r->result, "%s", r->fault);
     return false;
+}
+
+static void tell_snapshot_written(const struct server_run *r)
+{
+    clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx written",
+               (unsigned long long)r->snapshot_thread.zxid);
+    if (r->snapshot_thread.purge_fault != 0)
+        clave__log(&r->log, CLAVE_LOG_WARN, "cannot remove old snapshots and logs from %s: %s",
+                   r->dir.path, strerror(r->snapshot_thread.purge_fault));
 }
 
 static void on_disk_done(uv_async_t *a)
 {
     struct server_run *r = a->data;
+    size_t keep = r->is_saving ? KEEP_BYTES : 0;
     clave__run_tick(r);
-    if (uv_server_collect(r, &r->disk.append, "cannot write the log in"))
-        clave__server_durable(r->server, r->disk.append.zxid);
-    if (!uv_server_collect(r, &r->disk.snapshot, "cannot write a snapshot in"))
-        return;
-    clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx written",
-               (unsigned long long)r->disk.snapshot.zxid);
-    if (r->disk.snapshot.purge_fault != 0)
-        clave__log(&r->log, CLAVE_LOG_WARN, "cannot remove old snapshots and logs from %s: %s",
-                   r->dir.path, strerror(r->disk.snapshot.purge_fault));
+    if (uv_server_collect(r, &r->log_thread.thread, KEEP_BYTES, "cannot write the log in"))
+        clave__server_durable(r->server, r->log_thread.last_zxid);
+    if (uv_server_collect(r, &r->snapshot_thread.thread, keep, "cannot write a snapshot in") &&
+        r->snapshot_thread.job == SNAPSHOT_LAST)
+        tell_snapshot_written(r);
 }
 
 /* ---- passes -----------------------------------------------------------------------------------
@@ -136,7 +163,7 @@ static void on_disk_done(uv_async_t *a)
 static bool all_durable(struct server_run *r)
 {
     return clave__server_log_pending(r->server).n == 0 &&
-           clave__disk_slot_state(&r->disk.append) == SLOT_FREE;
+           clave__disk_thread_state(&r->log_thread.thread) == JOB_FREE;
 }
 
 static void uv_server_enter(struct server_run *r, enum run_phase phase)
@@ -377,8 +404,9 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
     if (err == CLAVE_OK)
         err = clave__datadir_recover(&r->dir, r->server, f);
     if (err == CLAVE_OK)
-        err = clave__disk_thread_start(&r->disk, r->dir.dir, &r->mem, &r->disk_done);
-    r->disk_started = err == CLAVE_OK;
+        err = clave__log_thread_start(&r->log_thread, r->dir.dir, &r->mem, &r->disk_done);
+    if (err == CLAVE_OK)
+        err = clave__snapshot_thread_start(&r->snapshot_thread, r->dir.dir, &r->mem, &r->disk_done);
     return err;
 }
 
@@ -520,8 +548,8 @@ void clave__server_run_free(struct server_run *r)
     close_listeners(r);
     clave__admin_stop(r);
     clave__conn_close_quiet(r, true);
-    if (r->disk_started)
-        clave__disk_thread_stop(&r->disk); /* before the handle that it wakes is closed */
+    clave__snapshot_thread_stop(&r->snapshot_thread); /* before the handle that they wake closes */
+    clave__log_thread_stop(&r->log_thread);
     uv_walk(&r->loop, close_handle, NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);

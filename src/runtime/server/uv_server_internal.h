@@ -10,7 +10,8 @@
 #include "base/memory.h"
 #include "runtime/channel.h"
 #include "runtime/server/datadir.h"
-#include "runtime/server/disk_thread.h"
+#include "runtime/server/log_thread.h"
+#include "runtime/server/snapshot_thread.h"
 #include "runtime/server/uv_server.h"
 
 enum { RUN_INPUT_SIZE = 64 * 1024 };
@@ -27,9 +28,10 @@ struct server_run {
     struct server *server;
     struct datadir dir;
     char version_2[PATH_MAX + 16];
-    struct disk_thread disk;
-    bool disk_started;
-    bool new_log; /* the next record starts a file */
+    struct log_thread log_thread;
+    struct snapshot_thread snapshot_thread;
+    bool is_saving; /* the engine makes a snapshot, a piece at a time */
+    bool new_log;   /* the next record starts a file */
     struct list listeners;
     clave_tls *tls;     /* NULL: none of them is for it */
     struct http *admin; /* NULL: none; likewise */

@@ -1,0 +1,46 @@
+/* snapshot_thread.c - writes the pieces of a snapshot (snapshot_thread.h); uv_server.c posts them.
+ * A file has its final name only when all of it is on disk. */
+#include "runtime/server/snapshot_thread.h"
+
+#include "runtime/server/purge.h"
+
+static int snapshot_thread_write(struct snapshot_thread *t)
+{
+    const struct buf *bytes = &t->thread.bytes;
+    int fault = 0;
+    if (t->file.fd < 0)
+        fault = clave__snapshot_file_begin(&t->file, t->dir);
+    if (fault == 0)
+        fault =
+            clave__snapshot_file_append(&t->file, clave__buf_bytes(bytes), clave__buf_len(bytes));
+    if (fault == 0 && t->job == SNAPSHOT_LAST)
+        fault = clave__snapshot_file_finish(&t->file, t->zxid);
+    if (fault == 0 && t->job == SNAPSHOT_LAST)
+        t->purge_fault = clave__purge(t->dir);
+    return fault;
+}
+
+static int snapshot_thread_job(struct disk_thread *thread)
+{
+    struct snapshot_thread *t = (struct snapshot_thread *)(void *)thread; /* its first member */
+    int fault = t->job == SNAPSHOT_ABANDON ? 0 : snapshot_thread_write(t);
+    if (fault != 0 || t->job == SNAPSHOT_ABANDON)
+        clave__snapshot_file_abort(&t->file);
+    return fault;
+}
+
+clave_err clave__snapshot_thread_start(struct snapshot_thread *t, int dir,
+                                       const struct clave_mem *mem, uv_async_t *done)
+{
+    t->dir = dir;
+    t->file.fd = -1;
+    return clave__disk_thread_start(&t->thread, "clave-snapshot", snapshot_thread_job, mem, done);
+}
+
+void clave__snapshot_thread_stop(struct snapshot_thread *t)
+{
+    if (!t->thread.running)
+        return;
+    clave__disk_thread_stop(&t->thread);
+    clave__snapshot_file_abort(&t->file);
+}

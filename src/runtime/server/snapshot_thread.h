@@ -1,0 +1,30 @@
+/* snapshot_thread.h - the thread that writes snapshots, a piece at a time, and removes the files
+ * that a new one makes superfluous. The log never waits for it. */
+#ifndef CLAVE_RUNTIME_SERVER_SNAPSHOT_THREAD_H
+#define CLAVE_RUNTIME_SERVER_SNAPSHOT_THREAD_H
+
+#include <stdbool.h>
+
+#include "runtime/server/disk_thread.h"
+#include "runtime/server/snapshot_file.h"
+
+/*   a piece, another, ... ─▶ SNAPSHOT_LAST: the file gets its name, old ones are removed
+ *                         └▶ SNAPSHOT_ABANDON: the file is removed                             */
+enum snapshot_job { SNAPSHOT_PIECE, SNAPSHOT_LAST, SNAPSHOT_ABANDON };
+
+struct snapshot_thread {
+    struct disk_thread thread;
+    int dir;
+    struct snapshot_file file;
+    enum snapshot_job job;
+    int64_t zxid;    /* names the file */
+    int purge_fault; /* after SNAPSHOT_LAST: errno of removing old files */
+};
+
+/* EIO: as clave__disk_thread_start. */
+clave_err clave__snapshot_thread_start(struct snapshot_thread *t, int dir,
+                                       const struct clave_mem *mem, uv_async_t *done);
+/* Abandons the snapshot being written. */
+void clave__snapshot_thread_stop(struct snapshot_thread *t);
+
+#endif
