@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "server/figures/figures.h"
+#include "wire/opcode.h"
 
 static void metrics_head(struct text *p, const char *name, const char *type, const char *help)
 {
@@ -45,40 +46,11 @@ static void metrics_put_latency(struct text *p, const struct latency *l)
 
 static void metrics_put_requests(struct text *p, const struct server *s)
 {
-    static const struct {
-        int32_t op;
-        const char *name;
-    } ops[] = {
-        {OP_CREATE, "create"},
-        {OP_DELETE, "delete"},
-        {OP_EXISTS, "exists"},
-        {OP_GET_DATA, "getData"},
-        {OP_SET_DATA, "setData"},
-        {OP_GET_ACL, "getACL"},
-        {OP_SET_ACL, "setACL"},
-        {OP_GET_CHILDREN, "getChildren"},
-        {OP_SYNC, "sync"},
-        {OP_PING, "ping"},
-        {OP_GET_CHILDREN2, "getChildren2"},
-        {OP_MULTI, "multi"},
-        {OP_CREATE2, "create2"},
-        {OP_CHECK_WATCHES, "checkWatches"},
-        {OP_REMOVE_WATCHES, "removeWatches"},
-        {OP_CREATE_CONTAINER, "createContainer"},
-        {OP_CREATE_TTL, "createTTL"},
-        {OP_MULTI_READ, "multiRead"},
-        {OP_AUTH, "auth"},
-        {OP_SET_WATCHES, "setWatches"},
-        {OP_GET_EPHEMERALS, "getEphemerals"},
-        {OP_GET_ALL_CHILDREN_NUMBER, "getAllChildrenNumber"},
-        {OP_SET_WATCHES2, "setWatches2"},
-        {OP_ADD_WATCH, "addWatch"},
-        {OP_WHO_AM_I, "whoAmI"},
-    };
     metrics_head(p, "requests_total", "counter", "Requests of clients, by operation.");
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        clave__text_put(p, "requests_total{op=\"%s\"} %" PRIu64 "\n", ops[i].name,
-                        s->requests[ops[i].op]);
+    for (int32_t op = 0; op < (int32_t)(sizeof s->requests / sizeof *s->requests); op++)
+        if (clave__opcode(op)->body)
+            clave__text_put(p, "requests_total{op=\"%s\"} %" PRIu64 "\n", clave__opcode(op)->name,
+                            s->requests[op]);
 }
 
 clave_err clave__metrics(const struct server *s, struct buf *out)
