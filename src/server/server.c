@@ -1,5 +1,5 @@
 /* server.c - creating and freeing a server, its options, its clock and its statistics: the calls of
- * server.h that concern no single connection (those are in request/conn.c, store/log.c and
+ * server.h that concern no single connection (those are in request/conn.c, store/txn_log.c and
  * store/). The driver sets the time with clave__server_tick before anything else. */
 #include <string.h>
 

@@ -9,7 +9,7 @@
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
  *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
  *                  order), checksum, inspect: Apache's file formats, in memory only
- *   figures/       what monitoring reads: figures.h has its map
+ *   figures/       what monitoring reads: mntr_and_metrics.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H
 #define CLAVE_SERVER_SERVER_INTERNAL_H
@@ -115,7 +115,8 @@ struct server {
     uint64_t requests[128];
 };
 
-/* ---- log.c ----------------------------------------------------------------------------------- */
+/* ---- txn_log.c
+ * ----------------------------------------------------------------------------------- */
 
 /* Appends the record of s->txn to the pending ones; its zxid is the next one. The record of a
  * failed request has no digest. */

@@ -12,8 +12,8 @@
 #include "base/json.h"
 #include "lib/failmem.h"
 #include "lib/memserver.h"
-#include "server/figures/admin.h"
-#include "server/figures/metrics.h"
+#include "server/figures/admin_commands.h"
+#include "server/figures/metrics_page.h"
 
 enum { MOST = 1 << 20 };
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cmd/cli/diag.h"
-#include "cmd/cli/keyfile.h"
+#include "cmd/cli/key_value_file.h"
 #include "cmd/cli/local_warning.h"
 
 __attribute__((format(printf, 2, 3))) static bool config_error(const struct origin *at,

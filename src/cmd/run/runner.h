@@ -19,7 +19,7 @@
 #include "cmd/cli/terminal.h"
 #include "cmd/run/acquisition.h"
 #include "cmd/run/lock_flags.h"
-#include "cmd/run/nested.h"
+#include "cmd/run/nested_lock.h"
 #include "cmd/run/run_stages.h"
 #include "cmd/run/sd_status.h"
 #include "cmd/run/wait_progress.h"

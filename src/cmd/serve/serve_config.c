@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/cli/keyfile.h"
+#include "cmd/cli/key_value_file.h"
 #include "cmd/serve/java_properties.h"
 
 enum { MOST_KEYS = 64 };

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "runtime/server/http.h"
-#include "server/figures/admin.h"
-#include "server/figures/metrics.h"
+#include "server/figures/admin_commands.h"
+#include "server/figures/metrics_page.h"
 
 /* ---- what the driver measures ------------------------------------------------------------- */
 

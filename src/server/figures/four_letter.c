@@ -1,7 +1,7 @@
 /* four_letter.c - the four-letter words (ruok, mntr, ...): each is answered with a text, then the
  * connection closes. conn.c calls clave__conn_word for a first frame whose length is a word. A new
  * one is a function and a line in `words`. Answers never wait for the disk. */
-#include "server/figures/figures.h"
+#include "server/figures/mntr_and_metrics.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* list_sessions.c - dump: the sessions and their ephemeral nodes. The text adds the connections; in
  * JSON sessions are ordered by expiry, as in Apache's. */
-#include "server/figures/figures.h"
+#include "server/figures/mntr_and_metrics.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* inspect.c - reads the records of a log without applying them, and walks a loaded server; see
- * inspect.h. `clave data` and the tests call it. Records are read by log_read.c and txn_record.c,
- * as in recovery: both agree on what is a transaction, a torn tail or damage. */
+ * inspect.h. `clave data` and the tests call it. Records are read by txn_log_read.c and
+ * txn_record.c, as in recovery: both agree on what is a transaction, a torn tail or damage. */
 #include "server/store/inspect.h"
 
 #include "server/server_internal.h"

@@ -4,7 +4,7 @@
 #define CLAVE_SERVER_STORE_INSPECT_H
 
 #include "server/server.h"
-#include "server/store/log_read.h"
+#include "server/store/txn_log_read.h"
 #include "server/store/txn_record.h"
 #include "wire/record.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "server/server_internal.h"
-#include "server/store/log_read.h"
+#include "server/store/txn_log_read.h"
 
 /* The oldest snapshot that the logs reach back to, or else the newest. */
 static size_t recovery_oldest(const struct recovery_files *f)

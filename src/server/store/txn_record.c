@@ -1,4 +1,4 @@
-/* txn_record.c - the bytes of transactions; see txn_record.h. log.c writes and replays them,
+/* txn_record.c - the bytes of transactions; see txn_record.h. txn_log.c writes and replays them,
  * inspect.c shows them. Replaying must accept a tree that is ahead of the log, because Apache's
  * snapshots are fuzzy: a change may already be there. */
 #include "server/store/txn_record.h"

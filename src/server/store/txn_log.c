@@ -1,11 +1,11 @@
-/* log.c - writes and replays the records of Apache's transaction log: checksum, length, payload,
- * 'B'. write.c appends, recovery (the driver's) replays. s->last_zxid is always the zxid of the
- * newest record appended or replayed, or that of the snapshot before the first. */
+/* txn_log.c - writes and replays the records of Apache's transaction log: checksum, length,
+ * payload, 'B'. write.c appends, recovery (the driver's) replays. s->last_zxid is always the zxid
+ * of the newest record appended or replayed, or that of the snapshot before the first. */
 #include <stdio.h>
 
 #include "server/server_internal.h"
 #include "server/store/checksum.h"
-#include "server/store/log_read.h"
+#include "server/store/txn_log_read.h"
 #include "server/store/txn_record.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */

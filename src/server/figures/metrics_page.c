@@ -1,10 +1,10 @@
-/* metrics.c - the page for Prometheus: the figures of figures.c, and those with labels. The
- * driver's HTTP server calls clave__metrics. docs/operation.md lists the names. */
-#include "server/figures/metrics.h"
+/* metrics_page.c - the page for Prometheus: the figures of mntr_and_metrics.c, and those with
+ * labels. The driver's HTTP server calls clave__metrics. docs/operation.md lists the names. */
+#include "server/figures/metrics_page.h"
 
 #include <inttypes.h>
 
-#include "server/figures/figures.h"
+#include "server/figures/mntr_and_metrics.h"
 #include "wire/opcode.h"
 
 static void metrics_head(struct text *p, const char *name, const char *type, const char *help)

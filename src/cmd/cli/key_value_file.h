@@ -1,6 +1,6 @@
-/* keyfile.h - files of lines "key = value", with comments after a '#'. */
-#ifndef CLAVE_CMD_CLI_KEYFILE_H
-#define CLAVE_CMD_CLI_KEYFILE_H
+/* key_value_file.h - files of lines "key = value", with comments after a '#'. */
+#ifndef CLAVE_CMD_CLI_KEY_VALUE_FILE_H
+#define CLAVE_CMD_CLI_KEY_VALUE_FILE_H
 
 #include <stdbool.h>
 

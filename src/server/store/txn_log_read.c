@@ -1,7 +1,7 @@
-/* log_read.c - recognises records in the bytes of a log, and decides what the first thing that is
- * not a record means; see log_read.h. log.c (recovery) and inspect.c call it. What may have been
- * durable is DAMAGED, never TORN: no acknowledged write is dropped silently. */
-#include "server/store/log_read.h"
+/* txn_log_read.c - recognises records in the bytes of a log, and decides what the first thing that
+ * is not a record means; see txn_log_read.h. txn_log.c (recovery) and inspect.c call it. What may
+ * have been durable is DAMAGED, never TORN: no acknowledged write is dropped silently. */
+#include "server/store/txn_log_read.h"
 
 #include <stdarg.h>
 #include <stdio.h>

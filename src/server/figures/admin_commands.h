@@ -1,8 +1,8 @@
-/* admin.h - the commands of Apache's AdminServer, as JSON. Bytes only: the driver has the
+/* admin_commands.h - the commands of Apache's AdminServer, as JSON. Bytes only: the driver has the
  * transport.
  */
-#ifndef CLAVE_SERVER_FIGURES_ADMIN_H
-#define CLAVE_SERVER_FIGURES_ADMIN_H
+#ifndef CLAVE_SERVER_FIGURES_ADMIN_COMMANDS_H
+#define CLAVE_SERVER_FIGURES_ADMIN_COMMANDS_H
 
 #include "server/server.h"
 

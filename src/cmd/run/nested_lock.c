@@ -1,6 +1,7 @@
-/* nested.c - compares the owners of the participants ahead with our own CLAVE_OWNER. runner.c calls
- * it whenever the place in the queue changes or the connection is back. It answers at most once. */
-#include "cmd/run/nested.h"
+/* nested_lock.c - compares the owners of the participants ahead with our own CLAVE_OWNER. runner.c
+ * calls it whenever the place in the queue changes or the connection is back. It answers at most
+ * once. */
+#include "cmd/run/nested_lock.h"
 
 #include <string.h>
 

@@ -1,13 +1,13 @@
-/* log_read.h - the records of a transaction log, one by one, and what it means where they end. A
- * record is checksum, length, payload, 'B'.
+/* txn_log_read.h - the records of a transaction log, one by one, and what it means where they end.
+ * A record is checksum, length, payload, 'B'.
  *
  * Also decides what the first bytes that are not a record mean. A batch is written whole, and the
  * next one only when it is durable. So a power cut can tear the newest batch and nothing else; but
  * it can tear it anywhere, because a disk writes the blocks of a batch in any order. In clave's
  * logs the first record of each batch is marked, by a byte after everything that Apache reads. So
  * if a marked record follows the bad bytes, these were durable once, and are damaged, not torn. */
-#ifndef CLAVE_SERVER_STORE_LOG_READ_H
-#define CLAVE_SERVER_STORE_LOG_READ_H
+#ifndef CLAVE_SERVER_STORE_TXN_LOG_READ_H
+#define CLAVE_SERVER_STORE_TXN_LOG_READ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,17 +1,17 @@
-/* figures.h - what monitoring reads. Map of the folder:
+/* mntr_and_metrics.h - what monitoring reads. Map of the folder:
  *
- *   figures.c            the table of figures: a new field of mntr or a new metric is a line there
+ *   mntr_and_metrics.c   the table of figures: a new field of mntr or a new metric is a line
  *   four_letter.c        the four-letter words, as text; mntr has figures of the table
- *   admin.c              the admin commands, as JSON; monitor has figures of the table
- *   metrics.c            the page for Prometheus, most of it from the table
+ *   admin_commands.c     the admin commands, as JSON; monitor has figures of the table
+ *   metrics_page.c       the page for Prometheus, most of it from the table
  *   list_connections.c   cons, connections
  *   list_sessions.c      dump
  *   list_watches.c       wchs, wchc, wchp, watch_summary, watches, watches_by_path
  *   text.c               formatted text
  *
  * Nothing here waits until a write is on the disk. */
-#ifndef CLAVE_SERVER_FIGURES_FIGURES_H
-#define CLAVE_SERVER_FIGURES_FIGURES_H
+#ifndef CLAVE_SERVER_FIGURES_MNTR_AND_METRICS_H
+#define CLAVE_SERVER_FIGURES_MNTR_AND_METRICS_H
 
 #include "base/json.h"
 #include "server/figures/text.h"
@@ -73,7 +73,8 @@ void clave__conn_stats_reset(struct server *s);
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* As the text of a four-letter word, and as JSON: members of the object that admin.c has opened. */
+/* As the text of a four-letter word, and as JSON: members of the object that admin_commands.c has
+ * opened. */
 
 /* list_connections.c; `full`: with their sessions. */
 void clave__connections_text(struct server *s, struct text *t, bool full);

@@ -1,12 +1,12 @@
-/* nested.h - does a `clave lock` wait for the one that it runs under? A command under a lock that
- * takes the same lock again would wait forever: the lock it waits for is released only when it
+/* nested_lock.h - does a `clave lock` wait for the one that it runs under? A command under a lock
+ * that takes the same lock again would wait forever: the lock it waits for is released only when it
  * ends.
  *
  * The nodes tell, since each names its owner (owner_env.h): so the servers' names do not matter,
  * nor that a lock of the same path may be on other servers. Readers below readers may be nested,
  * and leases as long as others are free. */
-#ifndef CLAVE_CMD_RUN_NESTED_H
-#define CLAVE_CMD_RUN_NESTED_H
+#ifndef CLAVE_CMD_RUN_NESTED_LOCK_H
+#define CLAVE_CMD_RUN_NESTED_LOCK_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
-/* metrics.h - the page that Prometheus reads. */
-#ifndef CLAVE_SERVER_FIGURES_METRICS_H
-#define CLAVE_SERVER_FIGURES_METRICS_H
+/* metrics_page.h - the page that Prometheus reads. */
+#ifndef CLAVE_SERVER_FIGURES_METRICS_PAGE_H
+#define CLAVE_SERVER_FIGURES_METRICS_PAGE_H
 
 #include "server/server.h"
 

@@ -1,5 +1,5 @@
-/* keyfile.c - reads and splits the file format that config.c and serve_config.c share. */
-#include "cmd/cli/keyfile.h"
+/* key_value_file.c - reads and splits the file format that config.c and serve_config.c share. */
+#include "cmd/cli/key_value_file.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* figures.c - the table of figures: name, type, help and value of each, once for mntr, for the
- * admin command monitor and for the metrics, which differ only in how they write it; see figures.h.
+/* mntr_and_metrics.c - the table of figures: name, type, help and value of each, once for mntr, for
+ * the admin command monitor and for the metrics, which differ only in how they write it; see
+ * mntr_and_metrics.h.
  */
-#include "server/figures/figures.h"
+#include "server/figures/mntr_and_metrics.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* err.c - name, text and class of an error, from the one table in clave/err.h. */
+/* err_lookup.c - name, text and class of an error, from the one table in clave/err.h. */
 #include "clave/err.h"
 
 struct entry {
