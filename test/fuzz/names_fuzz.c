@@ -103,8 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(text, in.p, in.n);
     text[in.n] = '\0';
     size_t n = split(text, names);
-    if (byte >= 128 && n > 0 && clave__queue_order_unprotected(&bare, names[0]) == CLAVE_OK)
-        rule = &bare;
+    if (byte >= 128 && n > 0 && clave__queue_order_unprotected(&unprotected, names[0]) == CLAVE_OK)
+        rule = &unprotected;
     must(clave__queue_order_sort(rule, &mem, names, n, order) == CLAVE_OK);
     for (size_t i = 0; i < n; i++)
         check_name(rule, names[i]);

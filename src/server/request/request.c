@@ -105,10 +105,10 @@ static const struct request_op request_ops[] = {
     [AT + OP_CHECK_WATCHES] = {.answer = clave__conn_watch, .act = clave__watch_op_check},
     [AT + OP_REMOVE_WATCHES] = {.answer = clave__conn_watch, .act = clave__watch_op_remove},
 
-    [AT + OP_PING] = {answer_ping},
-    [AT + OP_AUTH] = {authenticate},
-    [AT + OP_SASL] = {answer_sasl},
-    [AT + OP_WHO_AM_I] = {who_am_i},
+    [AT + OP_PING] = {.answer = answer_ping},
+    [AT + OP_AUTH] = {.answer = authenticate},
+    [AT + OP_SASL] = {.answer = answer_sasl},
+    [AT + OP_WHO_AM_I] = {.answer = who_am_i},
     [AT + OP_CLOSE_SESSION] = {.answer = clave__conn_close_session},
 };
 
