@@ -159,6 +159,18 @@ void checker_look(struct checker *c)
             look_at_command(c, w, &s);
 }
 
+/* Its password follows from its id: a client that comes back with an ended session would get that
+ * of another. */
+void checker_session(struct checker *c, const char *name, int64_t id)
+{
+    for (size_t i = 0; i < c->nsessions; i++)
+        if (c->sessions[i] == id)
+            world_break(c->w, "a session id is given out once",
+                        "%s has session 0x%llx, which ended before", name, (unsigned long long)id);
+    c->sessions = world_grow(c->sessions, (c->nsessions + 1) * sizeof *c->sessions);
+    c->sessions[c->nsessions++] = id;
+}
+
 /* ---- the order of the queue ---------------------------------------------------------- */
 
 void checker_asked(struct checker *c, struct actor *a)
@@ -326,6 +338,7 @@ void checker_init(struct checker *c, struct world *w, struct server_host *server
 
 void checker_fini(struct checker *c)
 {
+    free(c->sessions);
     for (size_t i = 0; i < LOCKS; i++) {
         free(c->locks[i].writers);
         unguarded_fini(&c->locks[i].unguarded);

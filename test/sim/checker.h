@@ -35,6 +35,8 @@ struct checker {
     struct workload *loads[CHECKED_HOSTS];
     size_t nloads;
     struct checked_lock locks[LOCKS];
+    int64_t *sessions; /* of all clients, the ended ones too */
+    size_t nsessions;
     struct taken_node taken[TAKEN_NODES]; /* the newest, in a ring buffer */
     size_t ntaken;
     int64_t grace_us;  /* after so long its holder must have heard of it */
@@ -53,6 +55,8 @@ bool checker_is_beyond(struct checker *c);
 /* After every step: nobody holds too much, each has its node and its turn, LOST is heard. */
 void checker_look(struct checker *c);
 
+/* A client has a new session. */
+void checker_session(struct checker *c, const char *name, int64_t id);
 void checker_asked(struct checker *c, struct actor *a);
 void checker_queued(struct checker *c, struct actor *a);
 void checker_granted(struct checker *c, struct actor *a, unsigned nth);

@@ -144,6 +144,9 @@ static void on_state(struct host *h, clave_state state, clave_err why)
         break;
     }
     struct workload *l = h->user;
+    if (state == CLAVE_STATE_CONNECTED ||
+        (state == CLAVE_STATE_RECONNECTED && before == CLAVE_STATE_LOST))
+        checker_session(l->checker, h->name, clave_async_client_session_id(h->client));
     for (unsigned i = 0; i < l->o->actors; i++)
         selector_hears(&l->actors[i], state);
     if (!fine)

@@ -149,6 +149,39 @@ static void snapshots_of_older_releases(void **state)
     memserver_close(&d);
 }
 
+/* The log that has the session is purged, and the clock was set back: whoever comes back with the
+ * ended session must not get another client's. */
+static void an_ended_session_leaves_its_id(void **state)
+{
+    (void)state;
+    struct memserver d, e;
+    struct memserver_conn c, next, late;
+    struct buf b, second;
+    char fault[200];
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 4000);
+    memserver_hang_up(&c);
+    memserver_advance(&d, 20000);
+    assert_int_equal(memserver_stats(&d).sessions, 0);
+    save(&d, &b);
+    assert_int_equal(load(&e, b.data, b.tail, fault), CLAVE_OK);
+    assert_int_equal(memserver_stats(&e).sessions, 0);
+    assert_true(memserver_wall(&e) < memserver_wall(&d));
+    save(&e, &second); /* nobody came */
+    assert_int_equal(second.tail, b.tail);
+    memserver_start(&e);
+    memserver_connect(&next, &e, 4000);
+    assert_true(next.session == c.session + 1);
+    c.d = &e;
+    assert_false(memserver_resume(&late, &c));
+    clave__buf_fini(&second);
+    clave__buf_fini(&b);
+    memserver_hang_up(&late);
+    memserver_hang_up(&next);
+    memserver_close(&e);
+    memserver_close(&d);
+}
+
 /* A server that refused a file is as a new one: the next may be tried. */
 static void assert_refused(const uint8_t *p, size_t n, const uint8_t *good, size_t good_len)
 {
@@ -295,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_snapshot_is_apaches),
         cmocka_unit_test(there_and_back),
+        cmocka_unit_test(an_ended_session_leaves_its_id),
         cmocka_unit_test(snapshots_of_older_releases),
         cmocka_unit_test(a_snapshot_cut_at_every_byte),
         cmocka_unit_test(every_flipped_bit_is_found),

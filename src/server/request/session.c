@@ -23,18 +23,16 @@ void clave__session_password(int64_t id, uint8_t out[WIRE_PASSWORD_LEN])
     }
 }
 
-int64_t clave__sessions_new_id(struct sessions *t)
+/* A clock that was set back must not produce an id twice. */
+int64_t clave__sessions_new_id(const struct sessions *t)
 {
-    while (clave__sessions_find(t, t->next_id))
-        t->next_id++;
-    return t->next_id++;
+    return t->newest_id < t->first_id ? t->first_id : t->newest_id + 1;
 }
 
-/* A clock that was set back must not produce an id twice. */
-static void note_id(struct sessions *t, int64_t id)
+void clave__sessions_note_id(struct sessions *t, int64_t id)
 {
-    if (id >> ID_SHIFT == SERVER_ID && id >= t->next_id)
-        t->next_id = id + 1;
+    if (id >> ID_SHIFT == SERVER_ID && id > t->newest_id)
+        t->newest_id = id;
 }
 
 /* ---- the ring -------------------------------------------------------------------------------- */
@@ -138,7 +136,7 @@ clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms
         list_init(&s->in_ring);
         list_push_back(&t->all, &s->in_all);
         clave__map_insert(&t->table, &s->in_table, clave__map_hash_u64((uint64_t)id));
-        note_id(t, id);
+        clave__sessions_note_id(t, id);
     }
     s->timeout_ms = s->logged_timeout_ms = timeout_ms;
     clave__session_touch(t, s);
@@ -160,9 +158,7 @@ void clave__sessions_remove(struct sessions *t, struct session *s)
 
 void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall)
 {
-    int64_t by_clock = (int64_t)((uint64_t)wall << 24 >> 8) | (int64_t)SERVER_ID << ID_SHIFT;
-    if (by_clock > t->next_id)
-        t->next_id = by_clock;
+    t->first_id = (int64_t)((uint64_t)wall << 24 >> 8) | (int64_t)SERVER_ID << ID_SHIFT;
     t->now = now;
     t->done = now / t->tick_ms;
     for (struct map_node *n = NULL; (n = clave__map_next(&t->table, n));) {
@@ -175,7 +171,8 @@ void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall)
 
 clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms)
 {
-    *t = (struct sessions){.mem = mem, .tick_ms = tick_ms, .next_id = (int64_t)SERVER_ID << 56};
+    *t = (struct sessions){
+        .mem = mem, .tick_ms = tick_ms, .first_id = (int64_t)SERVER_ID << ID_SHIFT};
     list_init(&t->all);
     list_init(&t->due);
     for (size_t i = 0; i < SESSION_RING; i++)

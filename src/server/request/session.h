@@ -35,7 +35,8 @@ struct sessions {
     int64_t tick_ms;
     int64_t done; /* ticks up to this one have been looked at */
     int64_t now;
-    int64_t next_id;
+    int64_t first_id;  /* by the clock */
+    int64_t newest_id; /* the greatest that this server gave out, even if it has ended; 0: none */
     bool saved;
     /* Runs before a session that is not saved is removed; NULL: nobody has to know. */
     void (*before_remove)(struct sessions *t, const struct session *s);
@@ -45,8 +46,11 @@ struct sessions {
 clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms);
 void clave__sessions_fini(struct sessions *t);
 
-/* An id that no session has. */
-int64_t clave__sessions_new_id(struct sessions *t);
+/* An id that no session has, nor had: a client that comes back with its ended session must not get
+ * another's, since the password follows from the id. */
+int64_t clave__sessions_new_id(const struct sessions *t);
+/* A session had this id. */
+void clave__sessions_note_id(struct sessions *t, int64_t id);
 /* Adds a session with its full timeout. A session that exists already is returned, with this
  * timeout. ENOMEM. */
 clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms,

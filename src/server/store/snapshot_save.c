@@ -27,6 +27,19 @@ static void save_put_header(struct jwriter *w)
     clave__jput_long(w, -1);
 }
 
+/* If the newest session has ended, the log that has it may be purged. So that its id is not given
+ * out again, the next id is written with a timeout of 0. Apache takes that for a session that
+ * expires at once, and no client has its id. */
+static void save_put_session_count(struct jwriter *w, const struct sessions *t)
+{
+    bool ended = t->newest_id != 0 && !clave__sessions_find(t, t->newest_id);
+    clave__jput_int(w, (int32_t)t->table.count + ended);
+    if (ended) {
+        clave__jput_long(w, t->newest_id + 1);
+        clave__jput_int(w, 0);
+    }
+}
+
 static void save_put_session(struct jwriter *w, const struct session *session)
 {
     clave__jput_long(w, session->id);
@@ -248,7 +261,7 @@ static void save_begin(struct server *s)
     struct jwriter w = clave__jwriter(&v->ahead[SAVE_SESSIONS]);
     struct jwriter lists = clave__jwriter(&v->ahead[SAVE_LISTS]);
     save_put_header(&w);
-    clave__jput_int(&w, (int32_t)s->sessions.table.count);
+    save_put_session_count(&w, &s->sessions);
     clave__jput_int(&lists, (int32_t)s->tree.acls.lists.count);
     v->err = w.err != CLAVE_OK ? w.err : lists.err;
     v->sum = CHECKSUM_START;
