@@ -36,9 +36,10 @@ struct actor {
     unsigned wants;   /* leases */
     int64_t deadline; /* of the acquire, by its process's clock */
     bool canceled;
-    bool calling;       /* inside a call into the library */
-    unsigned calls_out; /* callbacks that have to come */
-    int64_t started;    /* true time of the acquire */
+    bool calling;         /* inside a call into the library */
+    unsigned calls_out;   /* callbacks that have to come */
+    unsigned revokes_out; /* requests, by which it asks the holder to release */
+    int64_t started;      /* true time of the acquire */
 
     /* What it has. */
     struct hold holds[HOLDS];

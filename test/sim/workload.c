@@ -47,29 +47,39 @@ void workload_list(struct workload *l, struct actor *a)
 
 /* ---- asking holders to let go -------------------------------------------------------- */
 
+static void revoke_answered(struct actor *a)
+{
+    a->load->listings_out--;
+    a->revokes_out--;
+}
+
 static void on_asked(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct workload *l = arg;
     (void)c, (void)res;
-    l->listings_out--;
+    revoke_answered(arg);
 }
 
 static void on_asked_leader(clave_async_client *c, clave_err err, void *arg)
 {
-    struct workload *l = arg;
     (void)c, (void)err;
-    l->listings_out--;
+    revoke_answered(arg);
+}
+
+static void revoke_sent(struct actor *a)
+{
+    a->load->listings_out++;
+    a->revokes_out++;
 }
 
 /* All of them: a waiter is notified when it holds. */
-static void revoke_all(struct workload *l, const char *queue, const clave_participant *list,
-                       size_t n)
+static void revoke_all(struct actor *a, const clave_participant *list, size_t n)
 {
+    const char *queue = workload_layout(a->load, a->lock)->queue;
     for (size_t i = 0; i < n; i++) {
         char node[PATH_SIZE + 64];
         snprintf(node, sizeof node, "%s/%s", queue, list[i].node);
-        if (clave_async_revoke(l->host->client, node, on_asked, l) == CLAVE_OK)
-            l->listings_out++;
+        if (clave_async_revoke(a->host->client, node, on_asked, a) == CLAVE_OK)
+            revoke_sent(a);
     }
 }
 
@@ -78,19 +88,21 @@ static void on_holders(clave_async_client *c, clave_err err, const clave_partici
 {
     struct actor *a = arg;
     (void)c;
-    a->load->listings_out--;
+    revoke_answered(a);
     if (err == CLAVE_OK && a->state == ACTOR_WAITING && !a->load->ending)
-        revoke_all(a->load, workload_layout(a->load, a->lock)->queue, list, n);
+        revoke_all(a, list, n);
 }
 
 void workload_revoke(struct workload *l, struct actor *a)
 {
     const struct lock_layout *s = workload_layout(l, a->lock);
+    if (a->revokes_out > 0)
+        return;
     clave_err err = s->kind == LOCK_LATCH ? clave_async_leader_transfer(l->host->client, s->path,
-                                                                        NULL, on_asked_leader, l)
+                                                                        NULL, on_asked_leader, a)
                                           : a->recipe->list(a, on_holders, a);
     if (err == CLAVE_OK) {
-        l->listings_out++;
+        revoke_sent(a);
         world_log(l->host->w, a->name, "asks the holder to release it");
     }
 }

@@ -94,7 +94,8 @@ const struct lock_layout *workload_layout(const struct workload *l, unsigned loc
 void workload_discard(struct workload *l, struct actor *a);
 /* The actor looks who stands in the queue. */
 void workload_list(struct workload *l, struct actor *a);
-/* Asks whoever stands first for the lock of the actor. */
+/* Asks whoever stands in the queue for the lock of the actor, unless an earlier request of the
+ * actor is unanswered: they would pile up at a member that lags, each for every node. */
 void workload_revoke(struct workload *l, struct actor *a);
 
 #endif
