@@ -117,6 +117,8 @@ struct peer_addr {
     uint16_t port;
     char text[64]; /* as cons shows it: "127.0.0.1:42100", "local" */
     bool secure;   /* over TLS */
+    bool has_uid;  /* the system says who the client is: on Unix sockets only */
+    uint32_t uid;  /* an identity of the scheme uid */
 };
 /* NULL: no memory, too many connections, or not serving: close the transport. */
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer,

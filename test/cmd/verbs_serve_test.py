@@ -64,6 +64,21 @@ class Serving(unittest.TestCase):
         r = clave("ping", "-n1", connect=f"unix:{path}")
         self.assertEqual(r.code, 0, r)
 
+    def test_unix_socket_of_a_group(self):
+        path, gid = scratch("socket"), os.getgid()
+        _, line = self.started("--data", scratch("data"), "-l", "127.0.0.1:0", "-l",
+                               f"unix:{path}?mode=0660&group={gid}")
+        port = re.match(r"clave: serving on 127\.0\.0\.1:(\d+) (\S+),", line)
+        self.assertEqual(port.group(2), f"unix:{path}")
+        self.assertEqual(os.stat(path).st_mode & 0o7777, 0o660)
+        self.assertEqual(os.stat(path).st_gid, gid)
+        r = clave("create", "/mine", "x", "--acl", "creator", connect=f"unix:{path}")
+        self.assertEqual(r.code, 0, r)
+        self.assertEqual(clave("get", "/mine", connect=f"unix:{path}").out, "x")
+        self.assertEqual(clave("get", "/mine", connect=f"127.0.0.1:{port.group(1)}").code, 77)
+        self.refused(64, "there is no group 'no-such-group-here'", "--data", scratch("data"), "-l",
+                     f"unix:{path}2?group=no-such-group-here")
+
     def test_killed_and_started_again(self):
         s = ClaveServer().start()
         for i in range(3):

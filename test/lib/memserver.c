@@ -140,14 +140,19 @@ struct server_stats memserver_stats(const struct memserver *d)
 /* ---- connections
  * --------------------------------------------------------------------------------- */
 
+static void dial_from(struct memserver_conn *c, struct memserver *d, const struct peer_addr *peer)
+{
+    memset(c, 0, sizeof *c);
+    c->d = d;
+    clave__buf_init(&c->in, &d->mem, SIZE_MAX / 4);
+    c->c = clave__server_accept(d->s, peer, c);
+}
+
 void memserver_dial(struct memserver_conn *c, struct memserver *d)
 {
     struct peer_addr peer = {.family = 4, .ip = {127, 0, 0, 1}, .port = 42100};
     strcpy(peer.text, "127.0.0.1:42100");
-    memset(c, 0, sizeof *c);
-    c->d = d;
-    clave__buf_init(&c->in, &d->mem, SIZE_MAX / 4);
-    c->c = clave__server_accept(d->s, &peer, c);
+    dial_from(c, d, &peer);
 }
 
 void memserver_hang_up(struct memserver_conn *c)
@@ -223,13 +228,25 @@ bool memserver_handshake(struct memserver_conn *c, const struct wire_connect_req
     return true;
 }
 
-void memserver_connect(struct memserver_conn *c, struct memserver *d, int32_t timeout_ms)
+static void new_session(struct memserver_conn *c, int32_t timeout_ms)
 {
     struct wire_connect_request q = {.timeout_ms = timeout_ms, .has_read_only = true};
     struct wire_connect_response r;
-    memserver_dial(c, d);
     q.passwd = clave__jbytes_n(c->passwd, sizeof c->passwd);
     must(memserver_handshake(c, &q, &r) && r.session_id != 0);
+}
+
+void memserver_connect(struct memserver_conn *c, struct memserver *d, int32_t timeout_ms)
+{
+    memserver_dial(c, d);
+    new_session(c, timeout_ms);
+}
+
+void memserver_connect_local(struct memserver_conn *c, struct memserver *d, uint32_t uid)
+{
+    const struct peer_addr peer = {.text = "local", .has_uid = true, .uid = uid};
+    dial_from(c, d, &peer);
+    new_session(c, 10000);
 }
 
 bool memserver_resume(struct memserver_conn *c, const struct memserver_conn *of)

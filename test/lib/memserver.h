@@ -66,6 +66,8 @@ bool memserver_handshake(struct memserver_conn *c, const struct wire_connect_req
                          struct wire_connect_response *out);
 /* Dials and gets a new session; aborts when it does not. */
 void memserver_connect(struct memserver_conn *c, struct memserver *d, int32_t timeout_ms);
+/* The same as this user, over a Unix socket. */
+void memserver_connect_local(struct memserver_conn *c, struct memserver *d, uint32_t uid);
 /* Dials and goes on with the session of `of`. false: refused. */
 bool memserver_resume(struct memserver_conn *c, const struct memserver_conn *of);
 

@@ -227,9 +227,27 @@ static void an_address_in_use_is_named(void **state)
 static void addresses_that_make_no_sense(void **state)
 {
     (void)state;
-    static const char *const bad[] = {
-        "",           "127.0.0.1:", "127.0.0.1:x", "[::1", "[::1]x:1",     "1:2:3",
-        "host:70000", "unix:",      "unix:here",   ":",    "127.0.0.1:1 ", "a:123456"};
+    static const char *const bad[] = {"",
+                                      "127.0.0.1:",
+                                      "127.0.0.1:x",
+                                      "[::1",
+                                      "[::1]x:1",
+                                      "1:2:3",
+                                      "host:70000",
+                                      "unix:",
+                                      "unix:here",
+                                      ":",
+                                      "127.0.0.1:1 ",
+                                      "a:123456",
+                                      "unix:/s?",
+                                      "unix:/s?x",
+                                      "unix:/s?mode=",
+                                      "unix:/s?mode=888",
+                                      "unix:/s?mode=1777",
+                                      "unix:/s?mode=0x1ff",
+                                      "unix:/s?group=",
+                                      "unix:/s?group=no-such-group-here",
+                                      "unix:/s?mode=0600&x=1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char fault[512] = "";
         clave_err err = listen_fault(bad[i], fault, sizeof fault);
@@ -276,6 +294,71 @@ static void a_unix_socket_is_private_and_goes(void **state)
     rig_kill(&p, SIGKILL); /* leaves the socket's file */
     assert_int_equal(stat(path, &st), 0);
     rig_stop(rig_start(rig_dir(), address));
+}
+
+/* What the file may at most be is what its address says, whatever the umask. */
+static void a_unix_socket_has_a_mode_and_a_group(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options;
+        mode_t mode;
+        bool has_group;
+    } cases[] = {{"?mode=0660&group=%u", 0660, true},
+                 {"?group=%u&mode=0620", 0620, true},
+                 {"?group=%u", 0660, true},
+                 {"?mode=666", 0666, false},
+                 {"?mode=0600", 0600, false}};
+    const gid_t other = getuid() == 0 ? 4711 : getgid();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *plain = rig_unix();
+        char address[200], options[64];
+        struct stat st;
+        mode_t mask = umask(i % 2 ? 077 : 0);
+        snprintf(options, sizeof options, cases[i].options, (unsigned)other);
+        snprintf(address, sizeof address, "%s%s", plain, options);
+        struct rig *r = rig_start(rig_dir(), address);
+        umask(mask);
+        assert_string_equal(clave__server_run_address(r->run, 0), plain);
+        assert_int_equal(stat(plain + strlen("unix:"), &st), 0);
+        assert_int_equal(st.st_mode & 07777, cases[i].mode);
+        if (cases[i].has_group)
+            assert_int_equal(st.st_gid, other);
+        rig_stop(r);
+        assert_int_not_equal(stat(plain + strlen("unix:"), &st), 0);
+    }
+}
+
+/* Access by the scheme uid: given to this user on a Unix socket, to nobody over TCP. */
+static void a_user_of_this_machine_is_an_identity(void **state)
+{
+    (void)state;
+    const char *listen[] = {"127.0.0.1:0", rig_unix()};
+    struct server_run_options o = rig_options(rig_dir(), listen);
+    char mine[16], others[16];
+    o.nlisten = 2;
+    struct rig *r = rig_start_with(&o);
+    snprintf(mine, sizeof mine, "%u", (unsigned)getuid());
+    snprintf(others, sizeof others, "%u", (unsigned)getuid() + 1);
+    clave_client *tcp = rig_session(clave__server_run_address(r->run, 0));
+    clave_client *local = rig_session(clave__server_run_address(r->run, 1));
+    const clave_acl me = {CLAVE_PERM_ALL, "uid", mine}, other = {CLAVE_PERM_ALL, "uid", others};
+    const clave_acl creator = {CLAVE_PERM_ALL, "auth", ""};
+    clave_create_options co = {.size = sizeof co, .acls = &me, .nacls = 1};
+    assert_int_equal(clave_create(tcp, "/mine", "", 0, &co, 5000, NULL), CLAVE_OK);
+    co.acls = &other;
+    assert_int_equal(clave_create(tcp, "/others", "", 0, &co, 5000, NULL), CLAVE_OK);
+    co.acls = &creator;
+    assert_int_equal(clave_create(tcp, "/creator", "", 0, &co, 5000, NULL), CLAVE_EINVALIDACL);
+    assert_int_equal(clave_create(local, "/creator", "", 0, &co, 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_get(local, "/mine", 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_get(local, "/creator", 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_get(local, "/others", 5000, NULL), CLAVE_ENOAUTH);
+    assert_int_equal(clave_get(tcp, "/mine", 5000, NULL), CLAVE_ENOAUTH);
+    assert_int_equal(clave_get(tcp, "/creator", 5000, NULL), CLAVE_ENOAUTH);
+    clave_client_close(tcp, 5000);
+    clave_client_close(local, 5000);
+    rig_stop(r);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -373,6 +456,8 @@ int main(void)
         cmocka_unit_test(a_full_disk_stops_the_server),
         cmocka_unit_test(a_full_file_system_stops_the_server),
         cmocka_unit_test(a_unix_socket_is_private_and_goes),
+        cmocka_unit_test(a_unix_socket_has_a_mode_and_a_group),
+        cmocka_unit_test(a_user_of_this_machine_is_an_identity),
         cmocka_unit_test(snapshots_follow_and_old_files_go),
         cmocka_unit_test(an_address_in_use_is_named),
         cmocka_unit_test(addresses_that_make_no_sense),

@@ -411,6 +411,70 @@ static void addresses_of_version_6(void **state)
     }
 }
 
+/* The uid is an identity of a connection over a Unix socket, as a certificate's subject is of one
+ * over TLS; the connection over TCP may name it in a list and never has it. */
+static void users_of_the_machine(void **state)
+{
+    static const struct {
+        const char *id;
+        clave_err err;
+        bool is_1000;
+    } cases[] = {{"1000", CLAVE_OK, true},
+                 {"0", CLAVE_OK, false},
+                 {"1001", CLAVE_OK, false},
+                 {"10000", CLAVE_OK, false},
+                 {"4294967294", CLAVE_OK, false},
+                 {"4294967295", CLAVE_EINVALIDACL, false},
+                 {"4294968296", CLAVE_EINVALIDACL, false}, /* 2^32 + 1000 */
+                 {"01000", CLAVE_EINVALIDACL, false},
+                 {"1000 ", CLAVE_EINVALIDACL, false},
+                 {"-1", CLAVE_EINVALIDACL, false},
+                 {"root", CLAVE_EINVALIDACL, false},
+                 {"", CLAVE_EINVALIDACL, false},
+                 {NULL, CLAVE_EINVALIDACL, false}};
+    (void)state;
+    struct place p;
+    struct memserver_conn local;
+    open_place(&p);
+    memserver_connect_local(&local, &p.d, 1000);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[16];
+        snprintf(path, sizeof path, "/u%zu", i);
+        assert_int_equal(memserver_create(&p.c, path, "", 0), CLAVE_OK);
+        assert_int_equal(set_one(&p.c, path, PERM_WRITE, "uid", cases[i].id), cases[i].err);
+        if (cases[i].err != CLAVE_OK)
+            continue;
+        assert_int_equal(memserver_set(&p.c, path, "", -1), CLAVE_ENOAUTH);
+        assert_int_equal(memserver_set(&local, path, "", -1),
+                         cases[i].is_1000 ? CLAVE_OK : CLAVE_ENOAUTH);
+    }
+    memserver_hang_up(&local);
+    close_place(&p);
+}
+
+static void the_user_in_auth_and_who_am_i(void **state)
+{
+    (void)state;
+    struct place p;
+    struct memserver_conn local;
+    struct wire_reply r;
+    open_place(&p);
+    memserver_connect_local(&local, &p.d, 1000);
+    assert_int_equal(memserver_create(&p.c, "/n", "", 0), CLAVE_OK);
+    assert_int_equal(authenticate(&local, "uid", ""), CLAVE_OK); /* has it already */
+    assert_int_equal(set_one(&p.c, "/n", 31, "auth", ""), CLAVE_EINVALIDACL);
+    assert_int_equal(set_one(&local, "/n", 31, "auth", ""), CLAVE_OK);
+    assert_string_equal(logged_acl(&p.d), "31 uid 1000");
+    assert_int_equal(memserver_call(&local, OP_WHO_AM_I, NULL, &r), CLAVE_OK);
+    assert_int_equal(r.ids.count, 1);
+    struct jreader ids = clave__jvec_reader(r.ids);
+    assert_true(clave__jbytes_eq(clave__jget_bytes(&ids), clave__jbytes("uid")));
+    assert_true(clave__jbytes_eq(clave__jget_bytes(&ids), clave__jbytes("1000")));
+    assert_int_equal(authenticate(&p.c, "uid", "1000"), CLAVE_EAUTHFAILED);
+    memserver_hang_up(&local);
+    close_place(&p);
+}
+
 /* ---- what each operation asks for ------------------------------------------------------------ */
 
 static clave_err check_in_multi(struct memserver_conn *c, const char *path)
@@ -593,6 +657,8 @@ int main(void)
         cmocka_unit_test(a_connection_has_so_many_users),
         cmocka_unit_test(addresses),
         cmocka_unit_test(addresses_of_version_6),
+        cmocka_unit_test(users_of_the_machine),
+        cmocka_unit_test(the_user_in_auth_and_who_am_i),
         cmocka_unit_test(the_permissions_of_each_operation),
         cmocka_unit_test(entries_count_by_themselves),
         cmocka_unit_test(secrets_are_masked),

@@ -83,13 +83,20 @@ bool acl_parse(const char *text, struct acl_list *out, const char **fault)
     return true;
 }
 
+/* A server on this machine knows the user who connects to its socket. */
+static bool has_uid(const struct options *o)
+{
+    return !o->connect || strncmp(o->connect, "unix:", 5) == 0 ||
+           strncmp(o->connect, "local:", 6) == 0;
+}
+
 bool acl_has_identity(const struct options *o, const struct acl_list *a)
 {
-    bool known = o->nauth > 0 || o->tls_texts[OPTIONS_TLS_CERT];
+    bool known = o->nauth > 0 || o->tls_texts[OPTIONS_TLS_CERT] || has_uid(o);
     for (size_t i = 0; i < a->n && !known; i++)
         if (strcmp(a->list[i].scheme, "auth") == 0) {
-            diag(o, "--acl: 'creator' needs an identity: --auth digest:user:password, or "
-                    "--tls-cert");
+            diag(o, "--acl: 'creator' needs an identity: --auth digest:user:password, "
+                    "--tls-cert, or a Unix socket");
             return false;
         }
     return true;

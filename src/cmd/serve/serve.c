@@ -353,7 +353,8 @@ const struct verb verb_serve = {
     .summary = "Serve the ZooKeeper protocol, durably, from one data directory",
     .text =
         "Prints one line when it is ready. SIGTERM and SIGINT end it; sessions and locks remain\n"
-        "and continue when it starts again, or when Apache ZooKeeper is started on its data.\n",
+        "and continue when it starts again, or when Apache ZooKeeper is started on its data.\n"
+        "A Unix socket is for this user; 'unix:/path?mode=0660&group=NAME' is for a group too.\n",
     .flags = flags,
     .max_args = -1,
     .offline = true,

@@ -169,7 +169,8 @@ static const struct key keys[] = {
     {"snapshot.", IGNORED, "ignored: snapshots are not compressed", 0},
     {"digest.enabled", IGNORED, "ignored: digests are always kept", 0},
     {"znode.container.", IGNORED, "ignored: containers are checked every minute", 0},
-    {"authProvider.", IGNORED, "ignored: the schemes are digest, ip, world and, with TLS, x509", 0},
+    {"authProvider.", IGNORED,
+     "ignored: the schemes are digest, ip, uid, world and, with TLS, x509", 0},
     {"jvm.", IGNORED, no_meaning, 0},
     {"secure", IGNORED, no_meaning, 0},
 };

@@ -1,8 +1,9 @@
 /* listen.c - parses and binds the addresses of a server (listen.h); uv_server.c and http.c call it.
- * A Unix socket is never reachable by other users, not even for a moment. */
+ * A Unix socket is never open to more users than its address says, not even for a moment. */
 #include "runtime/server/listen.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,7 +150,7 @@ static clave_err listen_tcp(const struct request *r)
         return clave__start_error(
             r->f, CLAVE_EINVAL,
             "invalid address '%s': expected host[:port], [v6][:port], *:port or "
-            "unix:/path",
+            "unix:/path[?mode=MODE&group=GROUP]",
             r->spec);
     bool any = host[0] == '\0' || strcmp(host, "*") == 0;
     int fault = getaddrinfo(any ? NULL : host, port, &hints, &list);
@@ -171,6 +172,86 @@ static clave_err listen_tcp(const struct request *r)
 
 /* ---- Unix ----------------------------------------------------------------------------------- */
 
+/* "/path?mode=0660&group=clave". */
+struct unix_address {
+    struct sockaddr_un socket;
+    mode_t mode;
+    gid_t group; /* GROUP_OWN: the one that the system gives it */
+};
+
+#define GROUP_OWN ((gid_t)-1)
+
+static bool parse_mode(const char *value, mode_t *out)
+{
+    char *end;
+    unsigned long mode = strtoul(value, &end, 8);
+    *out = (mode_t)mode;
+    return strspn(value, "01234567") == strlen(value) && *value && mode <= 0777;
+}
+
+/* A group by its name, or by its number. */
+static bool find_group(const char *value, gid_t *out)
+{
+    enum { ENTRY_CAP = 256 * 1024 }; /* with the names of all members */
+    struct group entry, *found = NULL;
+    size_t digits = strspn(value, "0123456789");
+    char *room = malloc(ENTRY_CAP);
+    if (room && getgrnam_r(value, &entry, room, ENTRY_CAP, &found) == 0 && found)
+        *out = entry.gr_gid;
+    free(room);
+    if (!found && digits > 0 && digits < 10 && value[digits] == '\0') {
+        *out = (gid_t)strtoul(value, NULL, 10);
+        return true;
+    }
+    return found != NULL;
+}
+
+static clave_err take_unix_option(struct unix_address *a, const char *spec, const char *option,
+                                  const struct fault *f)
+{
+    static const char mode[] = "mode=", group[] = "group=";
+    bool is_mode = strncmp(option, mode, sizeof mode - 1) == 0;
+    bool is_group = strncmp(option, group, sizeof group - 1) == 0;
+    if (is_mode && !parse_mode(option + sizeof mode - 1, &a->mode))
+        return clave__start_error(
+            f, CLAVE_EINVAL, "%s: '%s': a mode is octal, from 0 to 0777: mode=0660", spec, option);
+    if (is_group && !find_group(option + sizeof group - 1, &a->group))
+        return clave__start_error(f, CLAVE_EINVAL, "%s: there is no group '%s'", spec,
+                                  option + sizeof group - 1);
+    if (!is_mode && !is_group)
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "%s: '%s': only mode=MODE and group=GROUP may follow the '?', "
+                                  "with '&' between them",
+                                  spec, option);
+    return CLAVE_OK;
+}
+
+/* `spec` with the "unix:". A group alone means that the group may connect. */
+static clave_err parse_unix(const char *spec, struct unix_address *out, const struct fault *f)
+{
+    enum { MOST = 300 };
+    char text[MOST], *options, *rest = NULL;
+    clave_err err = CLAVE_OK;
+    *out =
+        (struct unix_address){.socket.sun_family = AF_UNIX, .mode = (mode_t)-1, .group = GROUP_OWN};
+    snprintf(text, sizeof text, "%s", spec + strlen("unix:"));
+    options = strchr(text, '?');
+    if (options)
+        *options++ = '\0';
+    if (text[0] != '/' || strlen(text) >= sizeof out->socket.sun_path || strlen(spec) >= MOST)
+        return clave__start_error(f, CLAVE_EINVAL, "%s: an absolute path of at most %zu bytes",
+                                  spec, sizeof out->socket.sun_path - 1);
+    strcpy(out->socket.sun_path, text);
+    if (options && !*options)
+        err = take_unix_option(out, spec, "", f);
+    for (char *o = options ? strtok_r(options, "&", &rest) : NULL; o && err == CLAVE_OK;
+         o = strtok_r(NULL, "&", &rest))
+        err = take_unix_option(out, spec, o, f);
+    if (out->mode == (mode_t)-1)
+        out->mode = out->group == GROUP_OWN ? 0600 : 0660;
+    return err;
+}
+
 /* A file left by a server that was killed: nothing answers on it. */
 static bool is_stale(const struct sockaddr_un *addr)
 {
@@ -191,57 +272,79 @@ static bool is_no_socket(const struct sockaddr_un *addr)
     return lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode);
 }
 
-/* The file is created with mode 0600: bind() takes it from the socket's inode. */
-static int bind_private(const struct sockaddr_un *addr)
+/* The file is created with mode 0600: bind() takes it from the socket's inode. It has its group
+ * before it is opened to the group. */
+static int bind_unix(const struct unix_address *a)
 {
+    const struct sockaddr_un *addr = &a->socket;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     if (is_stale(addr))
         unlink(addr->sun_path);
-    if (fchmod(fd, 0600) == 0 && bind(fd, (const struct sockaddr *)addr, sizeof *addr) == 0)
+    bool bound =
+        fchmod(fd, 0600) == 0 && bind(fd, (const struct sockaddr *)addr, sizeof *addr) == 0;
+    if (bound && (a->group == GROUP_OWN || lchown(addr->sun_path, (uid_t)-1, a->group) == 0) &&
+        (a->mode == 0600 || chmod(addr->sun_path, a->mode) == 0))
         return fd;
     int err = errno;
     close(fd);
+    if (bound)
+        unlink(addr->sun_path);
     return -err;
 }
 
-static clave_err listen_unix(const struct request *r, const char *path)
+/* Other users can enter it only if the socket is for them too. */
+static clave_err make_dir_of(const struct unix_address *a, const struct fault *f)
 {
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    char dir[sizeof addr.sun_path];
-    if (path[0] != '/' || strlen(path) >= sizeof addr.sun_path)
-        return clave__start_error(r->f, CLAVE_EINVAL,
-                                  "unix:%s: an absolute path of at most %zu bytes", path,
-                                  sizeof addr.sun_path - 1);
-    strcpy(addr.sun_path, path);
-    memcpy(dir, path, strlen(path) + 1);
+    char dir[sizeof a->socket.sun_path];
+    strcpy(dir, a->socket.sun_path);
     *strrchr(dir, '/') = '\0';
-    if (dir[0] && mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return clave__start_error_errno(r->f, errno, "cannot create", dir);
+    if (dir[0] && mkdir(dir, a->mode & 077 ? 0755 : 0700) != 0 && errno != EEXIST)
+        return clave__start_error_errno(f, errno, "cannot create", dir);
+    return CLAVE_OK;
+}
+
+static clave_err bind_refused(const struct request *r, const struct unix_address *a, int error)
+{
+    if (is_no_socket(&a->socket))
+        return clave__start_error(r->f, CLAVE_EIO, "%s exists, and is no socket",
+                                  a->socket.sun_path);
+    if (error == UV_EPERM && a->group != GROUP_OWN)
+        return clave__start_error(r->f, CLAVE_EIO,
+                                  "%s: this user cannot give the socket to the group: only a "
+                                  "member of the group can, or root",
+                                  r->spec);
+    return listen_refused(r, r->spec, error); /* libuv's codes are negated errnos */
+}
+
+static clave_err listen_unix(const struct request *r)
+{
+    struct unix_address a;
+    clave_err err = parse_unix(r->spec, &a, r->f);
+    if (err == CLAVE_OK)
+        err = make_dir_of(&a, r->f);
+    if (err != CLAVE_OK)
+        return err;
     struct listener *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
-    snprintf(l->text, sizeof l->text, "unix:%s", path);
-    int fd = bind_private(&addr);
+    snprintf(l->text, sizeof l->text, "unix:%s", a.socket.sun_path);
+    int fd = bind_unix(&a);
     if (fd < 0) {
-        clave_err err =
-            is_no_socket(&addr)
-                ? clave__start_error(r->f, CLAVE_EIO, "%s exists, and is no socket", path)
-                : listen_refused(r, l->text, fd); /* libuv's codes are negated errnos */
         free(l);
-        return err;
+        return bind_refused(r, &a, fd);
     }
-    strcpy(l->path, path);
+    strcpy(l->path, a.socket.sun_path);
     l->is_unix = true;
     uv_pipe_init(r->loop, &l->socket.pipe, 0);
-    int err = uv_pipe_open(&l->socket.pipe, fd);
-    if (err == 0)
+    int uv_error = uv_pipe_open(&l->socket.pipe, fd);
+    if (uv_error == 0)
         return listen_begin(r, l);
     close(fd);
     list_init(&l->link);
     clave__listener_close(l);
-    return listen_refused(r, r->spec, err);
+    return listen_refused(r, r->spec, uv_error);
 }
 
 clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,
@@ -251,5 +354,5 @@ clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, 
     struct request r = {loop, tls ? spec + 4 : spec, tls, cb, data, out, f};
     if (tls)
         return listen_tcp(&r);
-    return strncmp(spec, "unix:", 5) == 0 ? listen_unix(&r, spec + 5) : listen_tcp(&r);
+    return strncmp(spec, "unix:", 5) == 0 ? listen_unix(&r) : listen_tcp(&r);
 }

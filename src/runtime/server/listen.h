@@ -24,7 +24,8 @@ struct listener {
 };
 
 /* Binds and listens on every address that `spec` stands for, and appends a listener for each to
- * `out`; "tls:" before a TCP address makes listeners for TLS. After an error those bound before it
+ * `out`; "tls:" before a TCP address makes listeners for TLS. A Unix socket is for this user only
+ * unless "?mode=0660&group=NAME" follows its path. After an error those bound before it
  * are in `out` too. EINUSE: the fault names the address. */
 clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,
                         struct list *out, const struct fault *f);

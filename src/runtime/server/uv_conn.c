@@ -199,6 +199,21 @@ static const struct channel_ops uv_conn_channel = {
 
 /* ---- the other side ------------------------------------------------------------------------- */
 
+/* The user who has connected. A user whom the system cannot name in the server's namespace is shown
+ * to it as "nobody", whoever it is: that is no identity. */
+static void uv_conn_name_user(struct conn *c, struct peer_addr *out)
+{
+    enum { NOBODY = 65534 };
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    uv_os_fd_t fd;
+    if (uv_fileno(&c->channel.socket.handle, &fd) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+        return;
+    out->has_uid = peer.uid != NOBODY && peer.uid != (uid_t)-1;
+    out->uid = peer.uid;
+}
+
 static void uv_conn_name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
 {
     struct sockaddr_storage ss;
@@ -207,6 +222,8 @@ static void uv_conn_name_peer(struct conn *c, bool is_unix, struct peer_addr *ou
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     memset(out, 0, sizeof *out);
     strcpy(out->text, "local");
+    if (is_unix)
+        uv_conn_name_user(c, out);
     if (is_unix || uv_tcp_getpeername(&c->channel.socket.tcp, (struct sockaddr *)&ss, &len) != 0)
         return;
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&ss;

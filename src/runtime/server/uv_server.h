@@ -23,8 +23,8 @@ enum { ADMIN_URL_CAP = 128 };
 
 struct server_run_options {
     const char *data_dir; /* created if missing */
-    /* "host:port", "[v6]:port", "*:port", "unix:/path"; port 0: any free one; "tls:" before a TCP
-     * address: with TLS */
+    /* "host:port", "[v6]:port", "*:port", "unix:/path?mode=0660&group=NAME"; port 0: any free one;
+     * "tls:" before a TCP address: with TLS */
     const char *const *listen;
     size_t nlisten;
     const char *admin;     /* an address for HTTP, with commands and metrics; NULL: none */

@@ -129,6 +129,8 @@ static bool server_acl_is_meant(const struct wire_acl *entry, const struct ident
         return clave__identities_has_digest(who, entry->id);
     if (server_acl_is(entry->scheme, "x509"))
         return clave__identities_has_subject(who, entry->id);
+    if (server_acl_is(entry->scheme, "uid"))
+        return clave__uid_matches(entry->id, who);
     return server_acl_is(entry->scheme, "ip") && clave__ip_matches(entry->id, who);
 }
 
@@ -188,6 +190,8 @@ static bool entry_valid(const struct wire_acl *a, const struct identities *who)
         return digest_valid(a->id);
     if (server_acl_is(a->scheme, "x509"))
         return who->knows_x509 && clave__x509_name_valid(a->id);
+    if (server_acl_is(a->scheme, "uid"))
+        return clave__uid_valid(a->id);
     return server_acl_is(a->scheme, "ip") && clave__ip_valid(a->id);
 }
 
@@ -219,13 +223,19 @@ static clave_err append_users(struct buf *room, int32_t *count, const struct ide
 {
     struct jvec users = clave__identities_digests(who);
     struct jreader r = clave__jvec_reader(users);
-    clave_err err = users.count > 0 || who->has_subject ? CLAVE_OK : CLAVE_EINVALIDACL;
+    char uid[AUTH_UID_TEXT];
+    bool known = users.count > 0 || who->has_subject || who->has_uid;
+    clave_err err = known ? CLAVE_OK : CLAVE_EINVALIDACL;
     for (int32_t i = 0; i < users.count && err == CLAVE_OK; i++) {
         struct wire_acl a = {perms, clave__jbytes("digest"), clave__jget_bytes(&r)};
         err = append_entry(room, count, &a);
     }
     if (err == CLAVE_OK && who->has_subject) {
         struct wire_acl a = {perms, clave__jbytes("x509"), clave__identities_subject(who)};
+        err = append_entry(room, count, &a);
+    }
+    if (err == CLAVE_OK && who->has_uid) {
+        struct wire_acl a = {perms, clave__jbytes("uid"), clave__uid_text(who, uid)};
         err = append_entry(room, count, &a);
     }
     return err;

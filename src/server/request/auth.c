@@ -1,4 +1,4 @@
-/* auth.c - the identities of a connection: digest users, certificate subject and address, and
+/* auth.c - the identities of a connection: digest users, certificate subject, address and uid, and
  * whether they match an ACL's id. request.c adds digests, conn.c the certificate; acl.c asks. An
  * identity is never removed while the connection lives. */
 #include "server/request/auth.h"
@@ -16,7 +16,7 @@ enum { MAX_DIGESTS = 64, MAX_DIGESTS_BYTES = 1 << 20, MAX_SUBJECT = 64 * 1024 };
 void clave__identities_init(struct identities *who, const struct clave_mem *mem,
                             const struct peer_addr *peer)
 {
-    *who = (struct identities){.family = peer->family};
+    *who = (struct identities){.family = peer->family, .has_uid = peer->has_uid, .uid = peer->uid};
     memcpy(who->ip, peer->ip, sizeof who->ip);
     clave__buf_init(&who->digests, mem, MAX_DIGESTS_BYTES);
     clave__buf_init(&who->subject, mem, MAX_SUBJECT);
@@ -92,6 +92,8 @@ clave_err clave__identities_add(struct identities *who, struct jbytes scheme, st
         return add_digest(who, auth);
     if (server_auth_is(scheme, "x509") && who->has_subject)
         return CLAVE_OK; /* likewise */
+    if (server_auth_is(scheme, "uid") && who->has_uid)
+        return CLAVE_OK;
     return CLAVE_EAUTHFAILED;
 }
 
@@ -240,6 +242,42 @@ bool clave__ip_matches(struct jbytes id, const struct identities *who)
     return rest == 0 || (r.ip[whole] ^ who->ip[whole]) >> (8 - rest) == 0;
 }
 
+/* ---- users of this machine ------------------------------------------------------------------- */
+
+static bool parse_uid(struct jbytes id, uint32_t *out)
+{
+    uint64_t v = 0;
+    if (id.n <= 0 || id.n >= AUTH_UID_TEXT || (id.p[0] == '0' && id.n > 1))
+        return false;
+    for (int32_t i = 0; i < id.n; i++) {
+        if (id.p[i] < '0' || id.p[i] > '9')
+            return false;
+        v = v * 10 + (uint64_t)(id.p[i] - '0');
+    }
+    *out = (uint32_t)v;
+    return v < UINT32_MAX; /* which stands for nobody in system calls */
+}
+
+bool clave__uid_valid(struct jbytes id)
+{
+    uint32_t uid;
+    return parse_uid(id, &uid);
+}
+
+bool clave__uid_matches(struct jbytes id, const struct identities *who)
+{
+    uint32_t uid;
+    return who->has_uid && parse_uid(id, &uid) && uid == who->uid;
+}
+
+struct jbytes clave__uid_text(const struct identities *who, char out[AUTH_UID_TEXT])
+{
+    snprintf(out, AUTH_UID_TEXT, "%u", (unsigned)who->uid);
+    return clave__jbytes(out);
+}
+
+/* ---- whoAmI ---------------------------------------------------------------------------------- */
+
 static void ip_text(const struct identities *who, char out[AUTH_IP_TEXT])
 {
     const uint8_t *b = who->ip;
@@ -255,11 +293,11 @@ static void ip_text(const struct identities *who, char out[AUTH_IP_TEXT])
 
 void clave__identities_put(struct jwriter *w, const struct identities *who)
 {
-    char text[AUTH_IP_TEXT];
+    char text[AUTH_IP_TEXT], uid[AUTH_UID_TEXT];
     struct jreader r = clave__jvec_reader(clave__identities_digests(who));
     bool has_ip = who->family != 0;
     clave__jput_int(w, who->count + (has_ip ? 1 : 0) + (who->is_super ? 1 : 0) +
-                           (who->has_subject ? 1 : 0));
+                           (who->has_subject ? 1 : 0) + (who->has_uid ? 1 : 0));
     if (has_ip) {
         ip_text(who, text);
         clave__jput_str(w, "ip");
@@ -276,5 +314,9 @@ void clave__identities_put(struct jwriter *w, const struct identities *who)
     if (who->has_subject) {
         clave__jput_str(w, "x509");
         clave__jput_bytes(w, clave__identities_subject(who));
+    }
+    if (who->has_uid) {
+        clave__jput_str(w, "uid");
+        clave__jput_bytes(w, clave__uid_text(who, uid));
     }
 }

@@ -1,13 +1,13 @@
-/* auth.h - the identities of a connection: its address, the digest users it has presented, and the
- * subject of its certificate. */
+/* auth.h - the identities of a connection: its address, the digest users it has presented, the
+ * subject of its certificate, and on a Unix socket the user whose process it is. */
 #ifndef CLAVE_SERVER_REQUEST_AUTH_H
 #define CLAVE_SERVER_REQUEST_AUTH_H
 
 #include "server/server.h"
 #include "wire/jute.h"
 
-/* The longest text of an address. */
-enum { AUTH_IP_TEXT = 40 };
+/* The longest text of an address, and of a user's number. */
+enum { AUTH_IP_TEXT = 40, AUTH_UID_TEXT = 11 };
 
 struct identities {
     struct buf digests; /* jute strings "user:base64(SHA1(user:password))" */
@@ -18,6 +18,8 @@ struct identities {
     struct buf subject; /* as in x509_name.h */
     uint8_t family;     /* as in peer_addr */
     uint8_t ip[16];
+    bool has_uid; /* as in peer_addr */
+    uint32_t uid;
 };
 
 void clave__identities_init(struct identities *who, const struct clave_mem *mem,
@@ -42,5 +44,11 @@ void clave__identities_put(struct jwriter *w, const struct identities *who);
 /* An id of the ip scheme: an IPv4 or IPv6 address with optional "/bits". */
 bool clave__ip_valid(struct jbytes id);
 bool clave__ip_matches(struct jbytes id, const struct identities *who);
+
+/* An id of the uid scheme: the number of a user, decimal without leading zeros. */
+bool clave__uid_valid(struct jbytes id);
+bool clave__uid_matches(struct jbytes id, const struct identities *who);
+/* The id of this connection, which has one. */
+struct jbytes clave__uid_text(const struct identities *who, char out[AUTH_UID_TEXT]);
 
 #endif
