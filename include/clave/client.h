@@ -93,6 +93,8 @@ typedef struct clave_reply {
     size_t nnames;
     clave_err *op_errs; /* multi: one for each op */
     size_t nops;
+    clave_acl *acls; /* get_acl */
+    size_t nacls;
 } clave_reply;
 /* Frees a reply and everything in it. NULL is ignored. */
 CLAVE_EXPORT void clave_reply_free(clave_reply *r);
@@ -119,6 +121,15 @@ CLAVE_EXPORT clave_err clave_set(clave_client *client, const char *path, const v
 /* Lists the names of a node's children, in no order, and reads its stat. ENONODE. */
 CLAVE_EXPORT clave_err clave_children(clave_client *client, const char *path, int64_t timeout_ms,
                                       clave_reply **out);
+/* Reads a node's ACL and stat. ENONODE. The secrets in it are masked unless this client may change
+ * the ACL. */
+CLAVE_EXPORT clave_err clave_get_acl(clave_client *client, const char *path, int64_t timeout_ms,
+                                     clave_reply **out);
+/* Sets a node's ACL; `version` is that of the ACL (stat.aversion), -1: any. The reply has the new
+ * stat. ENONODE. EBADVERSION. EINVALIDACL. */
+CLAVE_EXPORT clave_err clave_set_acl(clave_client *client, const char *path, const clave_acl *acls,
+                                     size_t nacls, int32_t version, int64_t timeout_ms,
+                                     clave_reply **out);
 /* Does all operations in one transaction, or none. Returns the error of the first operation that
  * failed; the reply's op_errs has each. */
 CLAVE_EXPORT clave_err clave_multi(clave_client *client, const clave_op *ops, size_t nops,

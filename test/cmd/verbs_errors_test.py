@@ -8,7 +8,8 @@ from harness import (CLAVE, Running, clave, environment, free_port, server, spaw
 from peers import Expiring, Peer, Proxy
 
 ONLINE = [["get", "/x"], ["set", "/x", "d"], ["create", "/x"], ["rm", "/x"], ["ls", "/x"],
-          ["tree", "/x"], ["stat", "/x"], ["watch", "/x"], ["sync", "/x"], ["ping"]]
+          ["tree", "/x"], ["stat", "/x"], ["getacl", "/x"],
+          ["setacl", "/x", "open"], ["watch", "/x"], ["sync", "/x"], ["ping"]]
 WITH_PATH = ONLINE[:-1]
 
 

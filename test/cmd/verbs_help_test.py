@@ -44,7 +44,7 @@ def page(name):
 class Help(unittest.TestCase):
     def test_each_verb_has_help(self):
         names = verbs()
-        for needed in ("get set create rm ls tree stat watch sync ping serve version help").split():
+        for needed in ("get set create rm ls tree stat getacl setacl watch sync ping serve version help").split():
             self.assertIn(needed, names)
         for verb in names:
             for words in ((verb, "--help"), ("help", verb), (verb, "-h"), ("-h", verb)):

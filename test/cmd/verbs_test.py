@@ -93,6 +93,49 @@ class Verbs(unittest.TestCase):
         for bad in ("world", "world:anyone", "world:anyone:x", "world:anyone:", ":a:r"):
             self.run_code(64, "create", "/bad", "--acl", bad)
 
+    def test_access_lists(self):
+        self.run_ok("create", "/acl", "x")
+        self.assertEqual(self.run_ok("getacl", "/acl").out, "world:anyone:cdrwa\n")
+        j = self.json_lines("getacl", "/acl")[0]
+        self.assertEqual(j, {"path": "/acl",
+                             "acl": [{"scheme": "world", "id": "anyone", "perms": "cdrwa"}]})
+        r = self.run_ok("setacl", "/acl", "world:anyone:ra,uid:1000:cdw", "ip:10.0.0.0/8:w")
+        self.assertEqual(r.out, "")
+        text = self.run_ok("getacl", "/acl").out
+        self.assertEqual(text, "world:anyone:ra\nuid:1000:cdw\nip:10.0.0.0/8:w\n")
+        self.run_code(77, "set", "/acl", "y")
+        self.assertEqual(self.json_lines("getacl", "/acl", "--stat")[0]["stat"]["aversion"], 1)
+        self.assertIn("aversion 1\n", self.run_ok("getacl", "--stat", "/acl").err)
+        self.run_code(66, "setacl", "/acl", "open", "--version", "0")
+        self.run_ok("create", "/acl2")
+        self.run_ok("setacl", "/acl2", *text.split(), "--version", "0")  # as it was printed
+        self.assertEqual(self.run_ok("getacl", "/acl2").out, text)
+        self.run_ok("setacl", "/acl", "open")
+        self.assertEqual(self.run_ok("getacl", "/acl").out, "world:anyone:cdrwa\n")
+
+    def test_access_lists_of_users(self):
+        joe = ["--auth", "digest:joe:secret"]
+        self.run_ok("create", "/joes")
+        self.run_ok("setacl", "/joes", "creator", *joe)
+        self.run_code(77, "getacl", "/joes")
+        self.run_code(77, "setacl", "/joes", "open")
+        self.assertRegex(self.run_ok("getacl", "/joes", *joe).out, r"^digest:joe:[\w+/]{27}=:cdrwa$")
+        self.run_ok("setacl", "/joes", "auth::cdrwa", "world:anyone:r", *joe)
+        self.assertEqual(self.run_ok("getacl", "/joes").out,
+                         "digest:joe:x:cdrwa\nworld:anyone:r\n")
+
+    def test_access_lists_that_are_none(self):
+        self.run_ok("create", "/shut")
+        for bad in ("world", "world:anyone:x", "open,", "a:b:r,,c:d:r"):
+            r = self.run_code(64, "setacl", "/shut", bad)
+            self.assertIn(bad, r.err)
+        self.assertIn("invalid ACL", self.run_code(66, "setacl", "/shut", "nobody:x:r").err)
+        self.assertIn("identity", self.run_code(66, "setacl", "/shut", "creator").err)
+        self.run_code(66, "getacl", "/no-such-node")
+        self.run_code(66, "setacl", "/no-such-node", "open")
+        self.run_code(64, "setacl", "/shut")
+        self.assertEqual(self.run_ok("getacl", "/shut").out, "world:anyone:cdrwa\n")
+
     def test_creator_without_an_identity(self):
         self.run_code(66, "create", "/orphan", "--acl", "creator")
 

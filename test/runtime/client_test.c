@@ -67,6 +67,32 @@ static void multi(clave_client *s)
     assert_int_equal(clave_exists(s, "/m", 5000, NULL), CLAVE_ENONODE);
 }
 
+static void access_lists(clave_client *s)
+{
+    static const clave_acl list[] = {{CLAVE_PERM_READ | CLAVE_PERM_ADMIN, "world", "anyone"},
+                                     {CLAVE_PERM_ALL, "ip", "10.0.0.0/8"}};
+    static const clave_acl wrong = {CLAVE_PERM_ALL, "world", "nobody"};
+    clave_reply *r;
+    assert_int_equal(clave_create(s, "/acl", "", 0, NULL, 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_set_acl(s, "/acl", list, 2, 0, 5000, &r), CLAVE_OK);
+    assert_int_equal(r->stat.aversion, 1);
+    clave_reply_free(r);
+    assert_int_equal(clave_get_acl(s, "/acl", 5000, &r), CLAVE_OK);
+    assert_int_equal(r->nacls, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(r->acls[i].perms, list[i].perms);
+        assert_string_equal(r->acls[i].scheme, list[i].scheme);
+        assert_string_equal(r->acls[i].id, list[i].id);
+    }
+    assert_int_equal(r->stat.aversion, 1);
+    clave_reply_free(r);
+    assert_int_equal(clave_set_acl(s, "/acl", list, 1, 0, 5000, NULL), CLAVE_EBADVERSION);
+    assert_int_equal(clave_set_acl(s, "/acl", &wrong, 1, -1, 5000, NULL), CLAVE_EINVALIDACL);
+    assert_int_equal(clave_get_acl(s, "/none", 5000, &r), CLAVE_ENONODE);
+    assert_null(r);
+    assert_int_equal(clave_delete(s, "/acl", -1, 5000), CLAVE_OK);
+}
+
 static void every_call(const char *address)
 {
     struct rig *rig = rig_start(rig_dir(), address);
@@ -76,6 +102,7 @@ static void every_call(const char *address)
     assert_int_not_equal(clave_client_id(s), 0);
     create_and_read(s);
     multi(s);
+    access_lists(s);
     assert_int_equal(clave_children(s, "/", 5000, &r), CLAVE_OK);
     assert_int_equal(r->nnames, 2); /* /a and /zookeeper */
     clave_reply_free(r);

@@ -1,5 +1,5 @@
-/* acl.c - parses --acl (acl.h) for create and for the locks' flags. A list that parses is never
- * empty except for "open". */
+/* acl.c - parses --acl (acl.h) for create, setacl and for the locks' flags, and writes permissions
+ * for getacl. A list that parses is never empty. */
 #include "cmd/cli/acl.h"
 
 #include <stdlib.h>
@@ -119,6 +119,24 @@ bool acl_lets_owner_write(const struct acl_list *a)
             return true;
     }
     return a->n == 0;
+}
+
+const char *acl_perms(int32_t perms, char out[ACL_PERMS_CAP])
+{
+    static const struct {
+        char letter;
+        int32_t bit;
+    } order[] = {{'c', CLAVE_PERM_CREATE},
+                 {'d', CLAVE_PERM_DELETE},
+                 {'r', CLAVE_PERM_READ},
+                 {'w', CLAVE_PERM_WRITE},
+                 {'a', CLAVE_PERM_ADMIN}};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        if (perms & order[i].bit)
+            out[n++] = order[i].letter;
+    out[n] = '\0';
+    return out;
 }
 
 void acl_fini(struct acl_list *a)

@@ -1,4 +1,4 @@
-/* acl.h - parses access control lists given as text. */
+/* acl.h - access control lists as text: parsed as flags and arguments give them, and written so. */
 #ifndef CLAVE_CMD_CLI_ACL_H
 #define CLAVE_CMD_CLI_ACL_H
 
@@ -26,5 +26,8 @@ bool acl_lets_all_read(const struct acl_list *a);
 /* May the creator of the node write to it, as far as the list tells? */
 bool acl_lets_owner_write(const struct acl_list *a);
 void acl_fini(struct acl_list *a);
+/* Permissions as they are parsed: "cdrwa". */
+enum { ACL_PERMS_CAP = 6 };
+const char *acl_perms(int32_t perms, char out[ACL_PERMS_CAP]);
 
 #endif

@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <string.h>
 #include <time.h>
 
+#include "base/utf8.h"
 #include "cmd/queue/participant_text.h"
 #include "runtime/clock.h"
 
@@ -53,6 +55,15 @@ void format_bytes(FILE *out, const void *p, size_t n)
             fprintf(out, "\\x%02x", c[i]);
         else
             fputc(c[i], out);
+    }
+}
+
+void format_text(FILE *out, const char *text)
+{
+    while (*text) {
+        size_t n = clave__utf8_printable(text, strnlen(text, 4));
+        fwrite(n > 0 ? text : "?", 1, n > 0 ? n : 1, out);
+        text += n > 0 ? n : 1;
     }
 }
 

@@ -14,6 +14,8 @@ const char *format_time(int64_t ms, char buf[SHOW_TIME]);
 /* Bytes on one line: those that are not printable ASCII become
  * , \t, \\ or \xNN. */
 void format_bytes(FILE *out, const void *p, size_t n);
+/* Text that other clients wrote; what a terminal would obey becomes a ?. */
+void format_text(FILE *out, const char *text);
 /* "persistent" or "ephemeral"; a Stat does not distinguish containers from persistent nodes. */
 const char *format_kind(const clave_stat *st);
 

@@ -13,6 +13,7 @@ void clave_reply_free(clave_reply *r)
     free(r->data);
     free(r->names);
     free(r->op_errs);
+    free(r->acls);
     free(r);
 }
 
@@ -49,6 +50,25 @@ static char **blocking_reply_copy_names(const char *const *names, size_t n)
     return copy;
 }
 
+/* Likewise: the entries, then the texts. */
+static clave_acl *copy_acls(const clave_acl *acls, size_t n)
+{
+    size_t bytes = n * sizeof *acls;
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(acls[i].scheme) + strlen(acls[i].id) + 2;
+    clave_acl *copy = malloc(bytes);
+    if (!copy)
+        return NULL;
+    char *at = (char *)(copy + n);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = (clave_acl){.perms = acls[i].perms, .scheme = at};
+        at = stpcpy(at, acls[i].scheme) + 1;
+        copy[i].id = at;
+        at = stpcpy(at, acls[i].id) + 1;
+    }
+    return copy;
+}
+
 clave_err clave__reply_fill(clave_reply *r, size_t path_cap, const clave_result *res)
 {
     r->err = res->err;
@@ -74,6 +94,12 @@ clave_err clave__reply_fill(clave_reply *r, size_t path_cap, const clave_result 
             r->nnames = res->nnames;
         else if (path_cap == 0) /* the Stat of a create may be missing, that of a read may not */
             return r->err = CLAVE_ENOMEM;
+    }
+    if (res->nacls > 0) {
+        r->acls = copy_acls(res->acls, res->nacls);
+        if (!r->acls)
+            return r->err = CLAVE_ENOMEM;
+        r->nacls = res->nacls;
     }
     return res->err;
 }

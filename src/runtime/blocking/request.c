@@ -10,6 +10,8 @@ struct args {
     const clave_create_options *create;
     const clave_op *ops;
     size_t nops;
+    const clave_acl *acls;
+    size_t nacls;
     const char *scheme;
 };
 
@@ -98,6 +100,34 @@ clave_err clave_children(clave_client *s, const char *path, int64_t timeout_ms, 
 {
     struct args a = {.path = path};
     struct call_spec spec = {.begin = begin_children, .args = &a};
+    return clave__call(s, &spec, timeout_ms, out);
+}
+
+static clave_err begin_get_acl(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_async_get_acl(c->session->client, a->path, clave__call_on_result, c);
+}
+
+clave_err clave_get_acl(clave_client *s, const char *path, int64_t timeout_ms, clave_reply **out)
+{
+    struct args a = {.path = path};
+    struct call_spec spec = {.begin = begin_get_acl, .args = &a};
+    return clave__call(s, &spec, timeout_ms, out);
+}
+
+static clave_err begin_set_acl(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_async_set_acl(c->session->client, a->path, a->acls, a->nacls, a->version,
+                               clave__call_on_result, c);
+}
+
+clave_err clave_set_acl(clave_client *s, const char *path, const clave_acl *acls, size_t nacls,
+                        int32_t version, int64_t timeout_ms, clave_reply **out)
+{
+    struct args a = {.path = path, .acls = acls, .nacls = nacls, .version = version};
+    struct call_spec spec = {.begin = begin_set_acl, .args = &a};
     return clave__call(s, &spec, timeout_ms, out);
 }
 

@@ -1,0 +1,92 @@
+/* getacl.c - `clave getacl`: the access list of one node, an entry a line, as setacl and --acl take
+ * them. */
+#include <stdio.h>
+
+#include "cmd/cli/acl.h"
+#include "cmd/cli/cmd_options.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/json.h"
+
+enum { GETACL_STAT = FLAG_LONG };
+
+static void getacl_show_json(const char *path, const clave_reply *r, bool stat)
+{
+    struct json j;
+    char perms[ACL_PERMS_CAP];
+    json_begin(&j, stdout);
+    clave__json_string(&j, "path", path);
+    clave__json_open(&j, "acl", '[');
+    for (size_t i = 0; i < r->nacls; i++) {
+        clave__json_open(&j, NULL, '{');
+        clave__json_string(&j, "scheme", r->acls[i].scheme);
+        clave__json_string(&j, "id", r->acls[i].id);
+        clave__json_string(&j, "perms", acl_perms(r->acls[i].perms, perms));
+        clave__json_close(&j, '}');
+    }
+    clave__json_close(&j, ']');
+    if (stat)
+        json_stat(&j, "stat", &r->stat);
+    json_end(&j);
+}
+
+static void getacl_show(const clave_reply *r, bool stat)
+{
+    char perms[ACL_PERMS_CAP];
+    for (size_t i = 0; i < r->nacls; i++) {
+        format_text(stdout, r->acls[i].scheme);
+        putchar(':');
+        format_text(stdout, r->acls[i].id);
+        printf(":%s\n", acl_perms(r->acls[i].perms, perms));
+    }
+    if (stat)
+        format_stat(stderr, &r->stat);
+}
+
+static int run_getacl(struct options *o, int argc, char **argv)
+{
+    clave_client *s;
+    clave_reply *r = NULL;
+    bool stat = false;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0)
+        stat |= id == GETACL_STAT;
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    const char *path = o->argv[0];
+    if (!connect_path_ok(o, path))
+        return EXIT_PATH;
+    int code = connect_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    clave_err err = clave_get_acl(s, path, o->timeout_ms, &r);
+    if (err != CLAVE_OK)
+        code = diag_err(o, path, err, s);
+    else if (o->json)
+        getacl_show_json(path, r, stat);
+    else
+        getacl_show(r, stat);
+    clave_reply_free(r);
+    connect_close(s);
+    return code;
+}
+
+static const struct flag flags[] = {
+    {GETACL_STAT, "stat", NULL, "the node's Stat too: on stderr, or in the JSON"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_getacl = {
+    .name = "getacl",
+    .args = "PATH",
+    .summary = "Print the access list of a node",
+    .text =
+        "One entry a line, SCHEME:ID:PERMS, as 'clave setacl' takes them. Hashes of passwords are\n"
+        "shown as x to clients that may not change the list.\n",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_getacl,
+};
