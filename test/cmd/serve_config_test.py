@@ -94,6 +94,9 @@ class Rig(unittest.TestCase):
         got, err = s.end(signal.SIGCONT)
         self.assertEqual(got, code, err)
         self.assertIn(expected.replace("{path}", s.path).replace("{data}", s.data), err)
+        if code == 64:  # others are of the machine: a port in use
+            r = clave("serve", "--config", s.path, "--check-config")
+            self.assertEqual((r.code, r.out, r.err), (code, "", err), "not as the start")
 
 
 class Form(Rig):
@@ -242,6 +245,67 @@ class Form(Rig):
                             (DEBIANS + "snapCount=1\n", "not a number from 2")):
             with self.subTest(text):
                 self.refused(text, fault, name="zoo.cfg")
+
+
+class Check(Rig):
+    def check(self, text, *flags):
+        path = scratch("checked")
+        with open(path, "w") as f:
+            f.write(text)
+        return path, clave("serve", "--check-config", "--config", path, *flags)
+
+    def test_nothing_is_touched(self):
+        s = self.started("data = {data}\nlisten = 127.0.0.1:{port}\n")
+        data = scratch("data")
+        for d in (s.data, data):  # one that is in use, as is the port, and one that is not there
+            text = f"data = {d}\nlisten = 127.0.0.1:{s.port}\nlisten = unix:{data}.sock?mode=0660\n"
+            _, r = self.check(text)
+            self.assertEqual((r.code, r.err), (0, ""), r)
+            self.assertEqual(r.out, f"clave: the configuration is valid: listen 127.0.0.1:{s.port} "
+                                    f"unix:{data}.sock?mode=0660, data {d}\n")
+        self.assertFalse(os.path.exists(data))
+        self.assertFalse(os.path.exists(f"{data}.sock"))
+        _, r = self.check(f"data = {data}\n", "--json")
+        self.assertEqual(json.loads(r.out), {"listen": ["127.0.0.1:2181"], "data": data})
+        s.end()
+
+    def test_what_would_be_ignored(self):
+        path, r = self.check(DEBIANS.format(data="/nowhere", port=2181) + "nonsense=1\n",
+                             "--log-level", "error")
+        self.assertEqual(r.code, 0, r)
+        lines = r.err.splitlines()
+        self.assertEqual(len(lines), 3, r)
+        self.assertIn(f"{path}:5: initLimit: no effect on a single server, ignored", lines[0])
+        self.assertIn(f"{path}:11: nonsense: unknown key, ignored", lines[2])
+
+    def test_what_only_a_start_would_find(self):
+        for more, code, fault in (
+                ("listen = tls:127.0.0.1\ntls-cert = /nowhere\ntls-clients = none\n", None,
+                 "/nowhere"),
+                ("listen = 127.0.0.1:99999\n", 64, "127.0.0.1:99999"),
+                ("listen = unix:here\n", 64, "unix:here"),
+                ("listen = unix:/s?group=no-such-group-here\n", 64, "no-such-group-here"),
+                ("admin = 127.0.0.1:99999\n", 64, "127.0.0.1:99999")):
+            with self.subTest(more):
+                data = scratch("data")
+                path, r = self.check(f"data = {data}\n{more}")
+                self.assertNotEqual(r.code, 0)
+                self.assertIn(fault, r.err)
+                self.assertEqual(r.out, "")
+                self.assertFalse(os.path.exists(data))
+                start = clave("serve", "--config", path)
+                self.assertEqual((r.code, r.err), (start.code, start.err))
+                if code:
+                    self.assertEqual(r.code, code)
+
+    def test_flags_and_usage(self):
+        r = clave("serve", "--check-config", "--data", "/nowhere", "--tick", "0s")
+        self.assertEqual(r.code, 64, r)
+        r = clave("serve", "--check-config", "--local", "/nowhere")
+        self.assertEqual(r.code, 64, r)
+        self.assertIn("exclude each other", r.err)
+        self.assertEqual(clave("serve", "--check-config").code, 64)
+        self.assertEqual(clave("serve", "--check-config", "--config", "/nowhere").code, 64)
 
 
 class Live(Rig):

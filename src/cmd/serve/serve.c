@@ -16,6 +16,7 @@
 
 enum {
     SERVE_CONFIG = FLAG_LONG,
+    SERVE_CHECK,
     SERVE_DATA, /* from here on each flag is the setting of the same name */
     SERVE_LOCAL,
     SERVE_ADMIN,
@@ -55,6 +56,7 @@ struct serve {
     struct given given[SETTINGS_MAX_FLAGS];
     size_t ngiven;
     const char *config; /* NULL: none */
+    bool check;         /* only the configuration, without serving */
     struct serve_log log;
     struct serve_settings settings; /* that the server was started with */
     struct sd_notify manager;
@@ -63,6 +65,7 @@ struct serve {
 
 static const struct flag flags[] = {
     {SERVE_CONFIG, "config", "FILE", "these flags as 'key = value' lines, or Apache's zoo.cfg"},
+    {SERVE_CHECK, "check-config", NULL, "check file and flags, then end without serving"},
     {SERVE_DATA, "data", "DIR", "the data directory, created if missing"},
     {'l', "listen", "ADDR", "[tls:]host[:port] or unix:/path; repeatable [127.0.0.1:2181]"},
     {SERVE_ADMIN, "admin", "ADDR", "HTTP with Apache's admin commands and metrics: host:port"},
@@ -117,6 +120,10 @@ static bool serve_take_flag(struct options *o, struct serve *v, struct serve_set
         v->config = o->value;
         return true;
     }
+    if (id == SERVE_CHECK) {
+        v->check = true;
+        return true;
+    }
     struct given g = {name_of(id), o->value ? o->value : "true"};
     if (v->ngiven == SETTINGS_MAX_FLAGS) {
         diag_usage(o, "at most %d flags", SETTINGS_MAX_FLAGS);
@@ -154,6 +161,8 @@ static void set_log(struct serve *v, const struct serve_settings *settings)
 {
     v->log.format = settings->log_format;
     v->log.level = settings->log_level > 0 ? settings->log_level : CLAVE_LOG_WARN;
+    if (v->check && v->log.level < CLAVE_LOG_WARN)
+        v->log.level = CLAVE_LOG_WARN; /* what would be ignored is what the check is for */
     v->log.level += v->o->verbose;
 }
 
@@ -242,6 +251,50 @@ static int serve_fail(const struct serve *v, clave_err err, const char *fault)
     clave__log(&log, CLAVE_LOG_ERROR, "%s", *fault ? fault : clave_strerror(err));
     return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
 }
+
+/* ---- only checking --------------------------------------------------------------------------- */
+
+static void show_checked(const struct serve *v)
+{
+    const struct server_run_options *run = &v->settings.run;
+    const char *const names[] = {"data", "admin", "metrics"};
+    const char *const values[] = {run->data_dir, run->admin, run->metrics};
+    struct json j;
+    if (!v->o->json) {
+        fputs("clave: the configuration is valid: listen", stdout);
+        for (size_t i = 0; i < run->nlisten; i++)
+            printf(" %s", run->listen[i]);
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (values[i])
+                printf(", %s %s", names[i], values[i]);
+        fputs("\n", stdout);
+        return;
+    }
+    json_begin(&j, stdout);
+    clave__json_open(&j, "listen", '[');
+    for (size_t i = 0; i < run->nlisten; i++)
+        clave__json_string(&j, NULL, run->listen[i]);
+    clave__json_close(&j, ']');
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (values[i])
+            clave__json_string(&j, names[i], values[i]);
+    json_end(&j);
+}
+
+/* What a start would say and return, as far as that can be known beside a running server. */
+static int serve_check(const struct serve *v)
+{
+    char fault[1024] = "";
+    if (v->settings.local)
+        return diag_usage(v->o, "--check-config and --local exclude each other");
+    clave_err err = clave__server_run_check(&v->settings.run, fault, sizeof fault);
+    if (err != CLAVE_OK)
+        return serve_fail(v, err, fault);
+    show_checked(v);
+    return EXIT_OK;
+}
+
+/* ---- serving --------------------------------------------------------------------------------- */
 
 /* A connection is an open file, and the soft limit exists for programs that use select(). */
 static void raise_file_limit(void)
@@ -341,7 +394,9 @@ static int run_serve(struct options *o, int argc, char **argv)
         return o->status;
     int code = serve_prepare(&v);
     raise_file_limit();
-    if (code == EXIT_OK)
+    if (code == EXIT_OK && v.check)
+        code = serve_check(&v);
+    else if (code == EXIT_OK)
         code = v.settings.local ? serve_local(&v) : serve(&v);
     settings_fini(&v.settings);
     return code;

@@ -310,6 +310,14 @@ static clave_err http_start_daemon(struct http *h, const struct fault *f)
     return uv_poll_start(&h->poll, UV_READABLE, on_readable) == 0 ? CLAVE_OK : CLAVE_EIO;
 }
 
+clave_err clave__http_check(const char *address, const struct fault *f)
+{
+    const char *why;
+    if (!clave__microhttpd(&why))
+        return clave__start_error(f, CLAVE_EIO, "%s", why);
+    return clave__listen_check(address, f);
+}
+
 clave_err clave__http_start(struct http **out, const char *spec, const struct http_options *o,
                             const struct fault *f)
 {

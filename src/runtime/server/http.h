@@ -31,6 +31,8 @@ struct http_options {
     void *arg;
 };
 
+/* Whether _start could be called with this address, without binding it. The faults of _start. */
+clave_err clave__http_check(const char *address, const struct fault *f);
 /* Serves on the address `spec`, as clave__listen takes it. EINUSE, EINVAL, ENOMEM, EIO: also
  * without libmicrohttpd on the machine. */
 clave_err clave__http_start(struct http **out, const char *spec, const struct http_options *o,

@@ -141,22 +141,32 @@ static bool has_ipv6(void)
     return fd >= 0;
 }
 
-static clave_err listen_tcp(const struct request *r)
+/* What the address stands for; *any: every address of the machine. */
+static clave_err listen_resolve(const struct request *r, bool *any, struct addrinfo **out)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     char host[MAX_HOST], port[8];
-    clave_err err = CLAVE_OK;
     if (!split(r->spec, r->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT, host, port))
         return clave__start_error(
             r->f, CLAVE_EINVAL,
             "invalid address '%s': expected host[:port], [v6][:port], *:port or "
             "unix:/path[?mode=MODE&group=GROUP]",
             r->spec);
-    bool any = host[0] == '\0' || strcmp(host, "*") == 0;
-    int fault = getaddrinfo(any ? NULL : host, port, &hints, &list);
+    *any = host[0] == '\0' || strcmp(host, "*") == 0;
+    int fault = getaddrinfo(*any ? NULL : host, port, &hints, out);
     if (fault != 0)
         return clave__start_error(r->f, CLAVE_EINVAL, "cannot resolve the address %s: %s", r->spec,
                                   gai_strerror(fault));
+    return CLAVE_OK;
+}
+
+static clave_err listen_tcp(const struct request *r)
+{
+    struct addrinfo *list;
+    bool any;
+    clave_err err = listen_resolve(r, &any, &list);
+    if (err != CLAVE_OK)
+        return err;
     if (any) { /* one socket for both families */
         int family = has_ipv6() ? AF_INET6 : AF_INET;
         const struct addrinfo *a = list;
@@ -345,6 +355,21 @@ static clave_err listen_unix(const struct request *r)
     list_init(&l->link);
     clave__listener_close(l);
     return listen_refused(r, r->spec, uv_error);
+}
+
+clave_err clave__listen_check(const char *spec, const struct fault *f)
+{
+    bool tls = strncmp(spec, "tls:", 4) == 0;
+    struct request r = {.spec = tls ? spec + 4 : spec, .tls = tls, .f = f};
+    struct unix_address a;
+    struct addrinfo *list;
+    bool any;
+    if (!tls && strncmp(spec, "unix:", 5) == 0)
+        return parse_unix(spec, &a, f);
+    clave_err err = listen_resolve(&r, &any, &list);
+    if (err == CLAVE_OK)
+        freeaddrinfo(list);
+    return err;
 }
 
 clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,

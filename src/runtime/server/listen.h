@@ -29,6 +29,10 @@ struct listener {
  * are in `out` too. EINUSE: the fault names the address. */
 clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,
                         struct list *out, const struct fault *f);
+/* Whether `spec` stands for an address, without binding it: EINVAL, with the fault of
+ * clave__listen.
+ */
+clave_err clave__listen_check(const char *spec, const struct fault *f);
 /* Stops accepting, removes the socket's file, and frees the listener later. */
 void clave__listener_close(struct listener *l);
 

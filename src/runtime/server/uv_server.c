@@ -410,13 +410,13 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
     return err;
 }
 
-static clave_err uv_server_begin_tls(struct server_run *r, const struct server_run_options *o,
+static clave_err uv_server_begin_tls(clave_tls **out, const struct server_run_options *o,
                                      const struct fault *f)
 {
     for (size_t i = 0; i < o->nlisten && !o->tls; i++)
         if (strncmp(o->listen[i], "tls:", 4) == 0)
             return clave__start_error(f, CLAVE_EINVAL, "%s needs a certificate", o->listen[i]);
-    return o->tls ? clave__tls_context_serve(&r->tls, o->tls, f) : CLAVE_OK;
+    return o->tls ? clave__tls_context_serve(out, o->tls, f) : CLAVE_OK;
 }
 
 static clave_err listen_all(struct server_run *r, const struct server_run_options *o,
@@ -469,6 +469,21 @@ clave_err clave__server_run_change(struct server_run *r, const struct server_run
     return CLAVE_OK;
 }
 
+clave_err clave__server_run_check(const struct server_run_options *o, char *fault, size_t cap)
+{
+    const struct fault f = {fault, cap};
+    const char *const http[] = {o->admin, o->metrics};
+    clave_tls *tls = NULL;
+    fault[0] = '\0';
+    clave_err err = uv_server_begin_tls(&tls, o, &f);
+    clave_tls_free(tls);
+    for (size_t i = 0; i < o->nlisten && err == CLAVE_OK; i++)
+        err = clave__listen_check(o->listen[i], &f);
+    for (size_t i = 0; i < sizeof http / sizeof *http && err == CLAVE_OK; i++)
+        err = http[i] ? clave__http_check(http[i], &f) : CLAVE_OK;
+    return err;
+}
+
 clave_err clave__server_run_new(struct server_run **out, const struct server_run_options *o,
                                 char *fault, size_t cap)
 {
@@ -491,7 +506,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     r->max_conns = connections_for_files(o);
     clave_err err = clave__map_init(&r->addresses, &r->mem, clave_random_seed());
     if (err == CLAVE_OK)
-        err = uv_server_begin_tls(r, o, &f);
+        err = uv_server_begin_tls(&r->tls, o, &f);
     if (err == CLAVE_OK)
         err = init_handles(r, o->signals, &f);
     if (err != CLAVE_OK) {

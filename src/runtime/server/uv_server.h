@@ -52,6 +52,9 @@ struct server_run_options {
  * address), ECORRUPT, EFULL, EIO, EINVAL, ENOMEM. */
 clave_err clave__server_run_new(struct server_run **out, const struct server_run_options *o,
                                 char *fault, size_t cap);
+/* Checks what _new would, as far as that is possible beside a running server: the addresses and the
+ * TLS files, but neither ports nor the data directory. The errors and faults of _new. */
+clave_err clave__server_run_check(const struct server_run_options *o, char *fault, size_t cap);
 /* Serves on the calling thread until stopped. CLAVE_OK: stopped, and all that was accepted is on
  * disk. EFULL, EIO: the disk failed; nothing that was acknowledged is lost, and nothing has been
  * acknowledged since. */
