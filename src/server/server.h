@@ -183,16 +183,11 @@ struct driver_info {
     int32_t secure_client_port; /* with TLS; 0: none */
     int32_t max_per_address;
     const char *data_dir; /* version-2; outlives the server */
-    /* Bytes of the snapshots and of the logs. NULL: not known. */
-    void (*sizes)(void *arg, uint64_t *snapshots, uint64_t *logs);
-    /* The newest snapshot, and when it was written, in seconds. NULL: not known. */
-    void (*last_snapshot)(void *arg, int64_t *zxid, int64_t *seconds);
-    void *arg;
 };
 void clave__server_set_driver_info(struct server *s, const struct driver_info *info);
 
-/* What only the driver can measure, as of the last call; below 0: not known. The admin commands and
- * the metrics show it. */
+/* What only the driver can measure, as of the last call; below 0: not known. The four-letter words,
+ * the admin commands and the metrics show it. */
 struct driver_stats {
     int64_t open_files;
     int64_t max_files;
@@ -200,8 +195,10 @@ struct driver_stats {
     int64_t cpu_ms;
     int64_t snapshot_bytes; /* of all snapshots in the data directory */
     int64_t log_bytes;
+    int64_t snapshot_zxid;    /* of the newest */
+    int64_t snapshot_seconds; /* when it was written, since the epoch */
 };
-#define DRIVER_STATS_UNKNOWN ((struct driver_stats){-1, -1, -1, -1, -1, -1})
+#define DRIVER_STATS_UNKNOWN ((struct driver_stats){-1, -1, -1, -1, -1, -1, -1, -1})
 void clave__server_set_driver_stats(struct server *s, const struct driver_stats *stats);
 
 /* ---- state ----------------------------------------------------------------------------------- */

@@ -244,7 +244,7 @@ static void without_memory_there_is_no_answer(void **state)
 static void figures_are_told_once_each(void **state)
 {
     (void)state;
-    static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345};
+    static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345, 0x1f, 99};
     static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
     struct memserver d;
     struct memserver_conn a;

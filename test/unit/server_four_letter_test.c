@@ -121,13 +121,6 @@ static void figures_begin_anew(void **state)
     memserver_close(&d);
 }
 
-static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
-{
-    (void)arg;
-    *snapshots = 12;
-    *logs = 345;
-}
-
 static void what_the_driver_knows_is_shown(void **state)
 {
     (void)state;
@@ -135,12 +128,15 @@ static void what_the_driver_knows_is_shown(void **state)
     struct driver_info info = {.client_port = 2181,
                                .secure_client_port = 2281,
                                .max_per_address = 60,
-                               .data_dir = "/data/version-2",
-                               .sizes = sizes};
+                               .data_dir = "/data/version-2"};
+    struct driver_stats stats = DRIVER_STATS_UNKNOWN;
+    stats.snapshot_bytes = 12;
+    stats.log_bytes = 345;
     open_all(&d);
     expect(&d, "conf", "clientPort=-1\n");
     expect(&d, "dirs", "datadir_size: 0\nlogdir_size: 0\n");
     clave__server_set_driver_info(d.s, &info);
+    clave__server_set_driver_stats(d.s, &stats);
     expect(&d, "conf",
            "clientPort=2181\nsecureClientPort=2281\ndataDir=/data/version-2\ndataDirSize=12\n"
            "dataLogDir=/data/version-2\ndataLogSize=345\ntickTime=2000\nmaxClientCnxns=60\n");

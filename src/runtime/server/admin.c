@@ -1,5 +1,6 @@
 /* admin.c - Apache's admin commands and the metrics as pages of http.h; uv_server.c calls it.
- * Figures are read on the loop's thread, at the time of the request. */
+ * Figures are read on the loop's thread, at the time of the request; open files and memory are at
+ * most two seconds older, and no request makes the loop touch a file. */
 #include "runtime/server/admin.h"
 
 #include <dirent.h>
@@ -12,6 +13,8 @@
 #include "runtime/server/http.h"
 #include "server/figures/admin_commands.h"
 #include "server/figures/metrics_page.h"
+
+enum { MEASURE_MS = 2000 };
 
 /* ---- what the driver measures ------------------------------------------------------------- */
 
@@ -44,25 +47,52 @@ static int64_t run_admin_ms(const struct timeval *t)
     return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
 
-/* `directory`: also how large the files of the data directory are. */
-static void run_admin_measure(struct server_run *r, bool directory)
+/* On the thread pool: listing the files of fifty thousand connections takes longer than a turn of
+ * the loop may. */
+static void run_admin_measure_files(uv_work_t *work)
 {
-    struct driver_stats stats = DRIVER_STATS_UNKNOWN;
+    struct server_run *r = work->data;
+    r->measured.open_files = run_admin_count_files();
+    r->measured.resident_bytes = run_admin_resident_bytes();
+}
+
+static void run_admin_take_files(uv_work_t *work, int status)
+{
+    struct server_run *r = work->data;
+    (void)status;
+    r->stats.open_files = r->measured.open_files;
+    r->stats.resident_bytes = r->measured.resident_bytes;
+    r->is_measuring = false;
+}
+
+static void run_admin_on_timer(uv_timer_t *t)
+{
+    struct server_run *r = t->data;
+    if (r->is_measuring)
+        return;
+    r->is_measuring =
+        uv_queue_work(&r->loop, &r->measuring, run_admin_measure_files, run_admin_take_files) == 0;
+}
+
+static void run_admin_begin_measuring(struct server_run *r)
+{
+    uv_timer_init(&r->loop, &r->measure_timer);
+    r->measure_timer.data = r->measuring.data = r;
+    run_admin_measure_files(&r->measuring);
+    run_admin_take_files(&r->measuring, 0);
+    uv_timer_start(&r->measure_timer, run_admin_on_timer, MEASURE_MS, MEASURE_MS);
+}
+
+/* What costs no file. */
+static void run_admin_measure(struct server_run *r)
+{
     struct rlimit limit;
     struct rusage usage;
-    stats.open_files = run_admin_count_files();
-    stats.resident_bytes = run_admin_resident_bytes();
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        stats.max_files = (int64_t)limit.rlim_cur;
+        r->stats.max_files = (int64_t)limit.rlim_cur;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
-        stats.cpu_ms = run_admin_ms(&usage.ru_utime) + run_admin_ms(&usage.ru_stime);
-    if (directory) {
-        uint64_t snapshots, logs;
-        clave__datadir_sizes(&r->dir, &snapshots, &logs);
-        stats.snapshot_bytes = (int64_t)snapshots;
-        stats.log_bytes = (int64_t)logs;
-    }
-    clave__server_set_driver_stats(r->server, &stats);
+        r->stats.cpu_ms = run_admin_ms(&usage.ru_utime) + run_admin_ms(&usage.ru_stime);
+    clave__server_set_driver_stats(r->server, &r->stats);
 }
 
 /* ---- pages ---------------------------------------------------------------------------------- */
@@ -87,7 +117,7 @@ static void run_admin_list(const struct server_run *r, struct http_page *page)
 static void run_admin_command(struct server_run *r, const char *name, struct http_page *page)
 {
     page->type = "application/json";
-    run_admin_measure(r, false);
+    run_admin_measure(r);
     page->err = clave__admin_command(r->server, name, &page->body);
     if (page->err != CLAVE_EINVAL)
         return;
@@ -98,7 +128,7 @@ static void run_admin_command(struct server_run *r, const char *name, struct htt
 static void run_admin_metrics(struct server_run *r, struct http_page *page)
 {
     page->type = "text/plain; version=0.0.4; charset=utf-8";
-    run_admin_measure(r, true);
+    run_admin_measure(r);
     page->err = clave__metrics(r->server, &page->body);
 }
 
@@ -168,11 +198,15 @@ clave_err clave__admin_start(struct server_run *r, const struct server_run_optio
     http.answer = on_metrics;
     if (o->metrics && err == CLAVE_OK)
         err = clave__http_start(&r->metrics, o->metrics, &http, f);
+    if (r->admin || r->metrics)
+        run_admin_begin_measuring(r);
     return err;
 }
 
 void clave__admin_stop(struct server_run *r)
 {
+    if (r->admin || r->metrics)
+        uv_timer_stop(&r->measure_timer);
     clave__http_stop(r->admin);
     clave__http_stop(r->metrics);
     r->admin = r->metrics = NULL;

@@ -137,45 +137,36 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
     return err;
 }
 
-void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t *logs)
+static void datadir_measure_file(const struct datadir *d, const char *name,
+                                 struct driver_stats *stats)
+{
+    int64_t zxid;
+    struct stat st;
+    enum file_kind kind = clave__file_kind(name, &zxid);
+    if (fstatat(d->dir, name, &st, 0) != 0)
+        return;
+    if (kind == FILE_LOG)
+        stats->log_bytes += st.st_size;
+    if (kind == FILE_SNAPSHOT || kind == FILE_COMPRESSED)
+        stats->snapshot_bytes += st.st_size;
+    if (kind == FILE_SNAPSHOT && zxid > stats->snapshot_zxid) {
+        stats->snapshot_zxid = zxid;
+        stats->snapshot_seconds = st.st_mtime;
+    }
+}
+
+void clave__datadir_measure(const struct datadir *d, struct driver_stats *stats)
 {
     int fd = openat(d->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *e;
-    struct stat st;
-    int64_t zxid;
-    *snapshots = *logs = 0;
+    stats->snapshot_bytes = stats->log_bytes = 0;
+    stats->snapshot_zxid = stats->snapshot_seconds = -1;
     if (!dir && fd >= 0)
         close(fd);
-    while (dir && (e = readdir(dir))) {
-        enum file_kind kind = clave__file_kind(e->d_name, &zxid);
-        if (fstatat(d->dir, e->d_name, &st, 0) != 0)
-            continue;
-        if (kind == FILE_SNAPSHOT || kind == FILE_COMPRESSED)
-            *snapshots += (uint64_t)st.st_size;
-        if (kind == FILE_LOG)
-            *logs += (uint64_t)st.st_size;
-    }
+    for (const struct dirent *e; dir && (e = readdir(dir));)
+        datadir_measure_file(d, e->d_name, stats);
     if (dir)
         closedir(dir);
-}
-
-void clave__datadir_last_snapshot(const struct datadir *d, int64_t *zxid, int64_t *seconds)
-{
-    char name[FILE_NAME_SIZE];
-    struct file_list l;
-    struct stat st;
-    *zxid = *seconds = -1;
-    if (clave__file_list_read(d->dir, FILE_SNAPSHOT, &l) != 0)
-        return;
-    if (l.n > 0) {
-        clave__file_name(name, FILE_SNAPSHOT, l.zxid[l.n - 1]);
-        if (fstatat(d->dir, name, &st, 0) == 0) {
-            *zxid = l.zxid[l.n - 1];
-            *seconds = (int64_t)st.st_mtime;
-        }
-    }
-    clave__file_list_free(&l);
 }
 
 clave_err clave__datadir_look(struct datadir *d, const char *path, const struct log *log,

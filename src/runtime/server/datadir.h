@@ -34,10 +34,9 @@ clave_err clave__datadir_recover(struct datadir *d, struct server *s, const stru
  * The logs may end before the newest snapshot. */
 clave_err clave__datadir_recover_oldest(struct datadir *d, struct server *s, int64_t *from,
                                         const struct fault *f);
-/* The current size of its snapshots and of its logs, in bytes. */
-void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t *logs);
-/* The zxid of the newest snapshot and when it was written, in seconds; -1: there is none. */
-void clave__datadir_last_snapshot(const struct datadir *d, int64_t *zxid, int64_t *seconds);
+/* Sets the figures of the directory: the bytes of its snapshots and of its logs, and the newest
+ * snapshot (-1: there is none). */
+void clave__datadir_measure(const struct datadir *d, struct driver_stats *stats);
 /* Releases the lock. Harmless on a directory that was not opened. */
 void clave__datadir_close(struct datadir *d);
 

@@ -67,8 +67,8 @@ void clave__log_file_close(struct log_file *f)
     if (f->fd < 0)
         return;
     /* A failure is not reported: readers skip the zeros. */
-    if (f->room != f->end && ftruncate(f->fd, (off_t)f->end) != 0)
-        f->room = 0;
+    if (f->room != f->end && ftruncate(f->fd, (off_t)f->end) == 0)
+        f->room = f->end;
     close(f->fd);
     f->fd = -1;
 }

@@ -21,4 +21,10 @@ int clave__log_file_append(struct log_file *f, const void *p, size_t n);
  * the page cache would be taken for durable. */
 void clave__log_file_close(struct log_file *f);
 
+/* Its length on disk, the extension included; of a closed one too. */
+static inline int64_t clave__log_file_length(const struct log_file *f)
+{
+    return f->room > f->end ? f->room : f->end;
+}
+
 #endif

@@ -6,13 +6,16 @@ static int log_thread_append(struct disk_thread *thread)
 {
     struct log_thread *t = (struct log_thread *)(void *)thread; /* its first member */
     int fault = 0;
+    t->grown = -clave__log_file_length(&t->file);
     if (t->new_file || t->file.fd < 0) {
         clave__log_file_close(&t->file);
+        t->grown += clave__log_file_length(&t->file);
         fault = clave__log_file_create(&t->file, t->dir, t->first_zxid);
     }
     if (fault == 0)
         fault = clave__log_file_append(&t->file, clave__buf_bytes(&thread->bytes),
                                        clave__buf_len(&thread->bytes));
+    t->grown += clave__log_file_length(&t->file);
     return fault;
 }
 

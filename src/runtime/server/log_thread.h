@@ -16,6 +16,7 @@ struct log_thread {
     int64_t first_zxid;
     int64_t last_zxid;
     bool new_file; /* start a file named by first_zxid */
+    int64_t grown; /* when DONE: bytes by which the logs became longer */
 };
 
 /* EIO: as clave__disk_thread_start. */

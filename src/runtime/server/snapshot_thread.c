@@ -2,8 +2,6 @@
  * A file has its final name only when all of it is on disk. */
 #include "runtime/server/snapshot_thread.h"
 
-#include "runtime/server/purge.h"
-
 static int snapshot_thread_write(struct snapshot_thread *t)
 {
     const struct buf *bytes = &t->thread.bytes;
@@ -16,7 +14,7 @@ static int snapshot_thread_write(struct snapshot_thread *t)
     if (fault == 0 && t->job == SNAPSHOT_LAST)
         fault = clave__snapshot_file_finish(&t->file, t->zxid);
     if (fault == 0 && t->job == SNAPSHOT_LAST)
-        t->purge_fault = clave__purge(t->dir);
+        t->purge_fault = clave__purge(t->dir, &t->purged);
     return fault;
 }
 

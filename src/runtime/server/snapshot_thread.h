@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "runtime/server/disk_thread.h"
+#include "runtime/server/purge.h"
 #include "runtime/server/snapshot_file.h"
 
 /*   a piece, another, ... ─▶ SNAPSHOT_LAST: the file gets its name, old ones are removed
@@ -17,8 +18,10 @@ struct snapshot_thread {
     int dir;
     struct snapshot_file file;
     enum snapshot_job job;
-    int64_t zxid;    /* names the file */
-    int purge_fault; /* after SNAPSHOT_LAST: errno of removing old files */
+    int64_t zxid; /* names the file */
+    /* After SNAPSHOT_LAST: which old files were removed, and the errno of it. */
+    struct purged purged;
+    int purge_fault;
 };
 
 /* EIO: as clave__disk_thread_start. */

@@ -145,16 +145,30 @@ static void tell_snapshot_written(const struct server_run *r)
                    r->dir.path, strerror(r->snapshot_thread.purge_fault));
 }
 
+static void count_written_snapshot(struct server_run *r)
+{
+    const struct snapshot_thread *t = &r->snapshot_thread;
+    r->stats.snapshot_bytes += t->file.end - t->purged.snapshots;
+    r->stats.log_bytes -= t->purged.logs;
+    r->stats.snapshot_zxid = t->zxid;
+    r->stats.snapshot_seconds = clave__clock_wall() / 1000;
+}
+
 static void on_disk_done(uv_async_t *a)
 {
     struct server_run *r = a->data;
     size_t keep = r->is_saving ? KEEP_BYTES : 0;
     clave__run_tick(r);
-    if (uv_server_collect(r, &r->log_thread.thread, KEEP_BYTES, "cannot write the log in"))
+    if (uv_server_collect(r, &r->log_thread.thread, KEEP_BYTES, "cannot write the log in")) {
         clave__server_durable(r->server, r->log_thread.last_zxid);
+        r->stats.log_bytes += r->log_thread.grown;
+    }
     if (uv_server_collect(r, &r->snapshot_thread.thread, keep, "cannot write a snapshot in") &&
-        r->snapshot_thread.job == SNAPSHOT_LAST)
+        r->snapshot_thread.job == SNAPSHOT_LAST) {
+        count_written_snapshot(r);
         tell_snapshot_written(r);
+    }
+    clave__server_set_driver_stats(r->server, &r->stats);
 }
 
 /* ---- passes -----------------------------------------------------------------------------------
@@ -314,19 +328,7 @@ void clave__run_count(struct server_run *r)
         uv_timer_stop(&r->idle);
 }
 
-/* ---- what conf and dirs show -------------------------------------------------------------- */
-
-static void uv_server_sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
-{
-    const struct server_run *r = arg;
-    clave__datadir_sizes(&r->dir, snapshots, logs);
-}
-
-static void uv_server_last_snapshot(void *arg, int64_t *zxid, int64_t *seconds)
-{
-    const struct server_run *r = arg;
-    clave__datadir_last_snapshot(&r->dir, zxid, seconds);
-}
+/* ---- what conf shows ---------------------------------------------------------------------- */
 
 /* Of the first address that has one. */
 static int32_t uv_server_port(const struct server_run *r, bool tls, int32_t none)
@@ -348,9 +350,6 @@ static void uv_server_set_info(struct server_run *r)
         .secure_client_port = uv_server_port(r, true, 0),
         .max_per_address = (int32_t)r->max_per_address,
         .data_dir = r->version_2,
-        .sizes = uv_server_sizes,
-        .last_snapshot = uv_server_last_snapshot,
-        .arg = r,
     };
     clave__server_set_driver_info(r->server, &info);
 }
@@ -403,8 +402,11 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
         err = clave__server_new(&r->server, &engine);
     if (err == CLAVE_OK)
         err = clave__datadir_recover(&r->dir, r->server, f);
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK) {
+        clave__datadir_measure(&r->dir, &r->stats);
+        clave__server_set_driver_stats(r->server, &r->stats);
         err = clave__log_thread_start(&r->log_thread, r->dir.dir, &r->mem, &r->disk_done);
+    }
     if (err == CLAVE_OK)
         err = clave__snapshot_thread_start(&r->snapshot_thread, r->dir.dir, &r->mem, &r->disk_done);
     return err;
@@ -497,6 +499,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     r->log = (struct log){o->engine.log, o->engine.log_arg};
     r->dir.lock = r->dir.dir = -1;
     r->new_log = true;
+    r->stats = DRIVER_STATS_UNKNOWN;
     r->armed_at = INT64_MAX;
     r->on_hangup = o->hangup;
     r->hangup_arg = o->hangup_arg;

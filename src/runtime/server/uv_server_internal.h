@@ -21,6 +21,11 @@ enum { RUN_INPUT_SIZE = 64 * 1024 };
  *                └───────────────────────▲  (the disk failed: not another byte) */
 enum run_phase { RUN_READY, RUN_SERVING, RUN_STOPPING, RUN_STOPPED };
 
+struct process_files {
+    int64_t open_files;
+    int64_t resident_bytes;
+};
+
 struct server_run {
     uv_loop_t loop;
     struct clave_mem mem;
@@ -32,6 +37,13 @@ struct server_run {
     struct snapshot_thread snapshot_thread;
     bool is_saving; /* the engine makes a snapshot, a piece at a time */
     bool new_log;   /* the next record starts a file */
+    /* What conf, dirs, the admin commands and the metrics show: kept as it changes, so that none of
+     * them makes the loop look at a file. */
+    struct driver_stats stats;
+    uv_timer_t measure_timer; /* while there are admin commands or metrics: see admin.c */
+    uv_work_t measuring;
+    bool is_measuring;
+    struct process_files measured; /* the thread pool's until `measuring` is over */
     struct list listeners;
     clave_tls *tls;     /* NULL: none of them is for it */
     struct http *admin; /* NULL: none; likewise */

@@ -91,13 +91,10 @@ static void command_dirs(struct server *s, struct json *j)
 
 static void command_last_snapshot(struct server *s, struct json *j)
 {
-    int64_t zxid = -1, seconds = -1;
     char hex[20];
-    if (s->driver.last_snapshot)
-        s->driver.last_snapshot(s->driver.arg, &zxid, &seconds);
-    snprintf(hex, sizeof hex, "%" PRIx64, (uint64_t)zxid);
+    snprintf(hex, sizeof hex, "%" PRIx64, (uint64_t)s->driver_stats.snapshot_zxid);
     clave__json_string(j, "zxid", hex);
-    clave__json_int(j, "timestamp", seconds);
+    clave__json_int(j, "timestamp", s->driver_stats.snapshot_seconds);
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */

@@ -28,10 +28,8 @@ size_t clave__count_nodes(const struct server *s)
 
 struct data_sizes clave__data_sizes(const struct server *s)
 {
-    uint64_t snapshots = 0, logs = 0;
-    if (s->driver.sizes)
-        s->driver.sizes(s->driver.arg, &snapshots, &logs);
-    return (struct data_sizes){(int64_t)snapshots, (int64_t)logs};
+    int64_t snapshots = s->driver_stats.snapshot_bytes, logs = s->driver_stats.log_bytes;
+    return (struct data_sizes){snapshots > 0 ? snapshots : 0, logs > 0 ? logs : 0};
 }
 
 static const char *figures_put_digits(int64_t n, char out[DECIMAL_CAP])

@@ -60,7 +60,7 @@ void clave__figures_each(const struct server *s, unsigned shown, figure_visit *v
 const char *clave__latency_average(const struct latency *l, char out[DECIMAL_CAP]);
 /* Apache counts its root twice, as "" and as "/". */
 size_t clave__count_nodes(const struct server *s);
-/* Bytes of the snapshots and of the logs. The driver looks into the directory at each call. */
+/* Bytes of the snapshots and of the logs; 0: not known. */
 struct data_sizes {
     int64_t snapshots;
     int64_t logs;
