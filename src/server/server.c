@@ -13,6 +13,8 @@ enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
 /* How long a connection may stay without a session. */
 enum { SESSIONLESS_MS = 10000 };
+/* Sessions that expire in one tick: a millisecond's work. */
+enum { EXPIRED_A_TICK = 200 };
 /* Frame lengths above this are four-letter words. */
 enum { MOST_FRAME = 0x20000000 };
 
@@ -220,11 +222,14 @@ static bool is_held_up(const struct server *s, const struct session *session)
     return c && (c->undurable > 0 || clave__conns_are_full(s)) && !clave__server_conn_wants_read(c);
 }
 
+/* A few at a time: a client that lives does not wait until thousands of dead ones are buried. One
+ * that is heard while it is due stays alive. */
 static void expire_sessions(struct server *s)
 {
     struct session *session;
     clave__sessions_advance(&s->sessions, s->now);
-    while ((session = clave__sessions_next_due(&s->sessions)))
+    for (int left = EXPIRED_A_TICK; left > 0 && (session = clave__sessions_next_due(&s->sessions));
+         left--)
         if (is_held_up(s, session) || clave__session_expire(s, session->id) != CLAVE_OK)
             clave__session_postpone(&s->sessions, session);
 }

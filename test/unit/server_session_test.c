@@ -132,6 +132,35 @@ static void ids_are_given_once(void **state)
     clave__sessions_fini(&t);
 }
 
+/* They make no other client wait, and one that is heard in between is alive. */
+static void thousands_expire_a_few_at_a_time(void **state)
+{
+    (void)state;
+    enum { MANY = 2000 };
+    struct memserver d;
+    struct memserver_conn c, last;
+    memserver_open(&d, NULL);
+    for (int i = 0; i < MANY; i++) {
+        memserver_connect(&c, &d, 4000);
+        memserver_hang_up(&c);
+    }
+    memserver_connect(&last, &d, 4000);
+    memserver_advance(&d, clave__server_deadline(d.s) - d.now);
+    size_t left = memserver_stats(&d).sessions;
+    while (left == MANY + 1) {
+        memserver_advance(&d, clave__server_deadline(d.s) - d.now);
+        left = memserver_stats(&d).sessions;
+    }
+    assert_in_range(left, MANY / 2, MANY);
+    assert_true(clave__server_deadline(d.s) == d.now + 1);
+    memserver_call(&last, OP_PING, NULL, NULL);
+    while (clave__server_deadline(d.s) == d.now + 1)
+        memserver_advance(&d, 1);
+    assert_int_equal(memserver_stats(&d).sessions, 1);
+    memserver_hang_up(&last);
+    memserver_close(&d);
+}
+
 /* ---- a session and its connections ----------------------------------------------------------- */
 
 /* The second connection takes over: what the first has still to hear, and to say, is dropped. */
@@ -290,7 +319,7 @@ static void the_timeout_after_a_restart(void **state)
     memserver_close(&d);
 }
 
-/* A thousand sessions end in one tick: one transaction each, in one go. */
+/* A thousand sessions end together: one transaction each, within milliseconds. */
 static void many_end_together(void **state)
 {
     enum { MANY = 1000 };
@@ -304,6 +333,8 @@ static void many_end_together(void **state)
     }
     int64_t zxid = memserver_stats(&d).last_zxid;
     memserver_advance(&d, 6000);
+    for (int i = 0; i < 10; i++)
+        memserver_advance(&d, 1);
     struct server_stats st = memserver_stats(&d);
     assert_int_equal(st.sessions, 0);
     assert_int_equal(st.ephemerals, 0);
@@ -319,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_does_as_the_model),
         cmocka_unit_test(ids_are_given_once),
+        cmocka_unit_test(thousands_expire_a_few_at_a_time),
         cmocka_unit_test(the_older_connection_is_cut_off),
         cmocka_unit_test(taken_over_again_and_again),
         cmocka_unit_test(nothing_is_done_behind_the_close),

@@ -102,6 +102,8 @@ struct session *clave__sessions_next_due(struct sessions *t)
 
 int64_t clave__sessions_deadline(const struct sessions *t)
 {
+    if (!list_empty(&t->due))
+        return t->now + 1;
     for (int64_t i = 1; i <= SESSION_RING; i++)
         if (!list_empty(&t->ring[(t->done + i) % SESSION_RING]))
             return (t->done + i) * t->tick_ms;

@@ -68,10 +68,10 @@ void clave__session_postpone(struct sessions *t, struct session *s);
 /* Postpones every expiry to at least a tick from now. */
 void clave__sessions_postpone_all(struct sessions *t, int64_t now);
 void clave__sessions_advance(struct sessions *t, int64_t now);
-/* The next session whose time has passed, each once after an _advance; the caller removes or
- * postpones it. NULL: none. */
+/* The next session whose time has passed, and which was not heard since it became due; the caller
+ * removes or postpones it. NULL: none. */
 struct session *clave__sessions_next_due(struct sessions *t);
-/* When to call _advance; INT64_MAX: never. */
+/* When to call _advance: in a millisecond while some are due; INT64_MAX: never. */
 int64_t clave__sessions_deadline(const struct sessions *t);
 
 /* The password every ZooKeeper server derives from an id. */
