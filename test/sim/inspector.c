@@ -70,7 +70,7 @@ void inspector_check_snapshot(const struct server_host *h, int64_t zxid)
     if (s->fuzzy_zxid > zxid)
         world_break(h->w, "a snapshot is exact", "snapshot.%llx has a node of zxid 0x%llx",
                     (unsigned long long)zxid, (unsigned long long)s->fuzzy_zxid);
-    if (s->digest_mismatches > 0)
+    if (s->digest_mismatches > 0 && !h->counter_was_set)
         world_break(h->w, "a snapshot is exact", "snapshot.%llx has not the digest of its tree",
                     (unsigned long long)zxid);
 }

@@ -186,7 +186,9 @@ bool operator_exhaust_counter(struct server_host *h, const char *path, int32_t l
     struct node *n = clave__tree_find(&h->server->tree, clave__jbytes(path));
     if (!n || n->stat.cversion > INT32_MAX - left)
         return false;
-    n->stat.cversion = INT32_MAX - left;
+    n->stat.cversion =
+        INT32_MAX - left; /* its digest follows with its next change, as in the log */
+    h->counter_was_set = true;
     return true;
 }
 

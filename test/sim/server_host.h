@@ -34,6 +34,7 @@ struct server_host {
     bool paused;
     int64_t wall_shift_ms; /* its wall clock was set by so much */
     bool new_log;
+    bool counter_was_set;    /* by an operator: until its next change a node has not its digest */
     bool is_saving;          /* a snapshot, of which these are the pieces so far */
     struct alarm piece_done; /* the disk has taken the newest piece */
     struct buf snapshot;
