@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/server/log_file.h"
+
 /* ---- what the disk does ------------------------------------------------------------------- */
 
 /* The so many-th call of a kind from now on fails, and every later one would succeed: that is how
@@ -193,6 +195,33 @@ static void it_stops_rather_than_lie(void **state)
         r = rig_start(data, NULL);
         assert_written(r->connect, n);
         assert_int_equal(rig_stop(r), CLAVE_OK);
+    }
+}
+
+/* The process may be killed before it closes the log: nothing of the batch may be there for the
+ * next start to read. */
+static void a_failed_append_is_cut_off_at_once(void **state)
+{
+    static const struct {
+        struct fault_at *fault;
+        int number;
+    } cases[] = {{&sync_fault, EIO}, {&write_fault, EIO}, {&write_fault, ENOSPC}};
+    static const char batch[] = "a batch";
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *dir = rig_dir();
+        struct log_file f;
+        struct stat st;
+        int at = open(dir, O_RDONLY | O_DIRECTORY);
+        assert_int_equal(clave__log_file_create(&f, at, 1), 0);
+        assert_int_equal(clave__log_file_append(&f, batch, sizeof batch), 0);
+        plan(cases[i].fault, 1, cases[i].number);
+        assert_int_equal(clave__log_file_append(&f, batch, sizeof batch), cases[i].number);
+        assert_int_equal(stat(rig_path(dir, "log.1"), &st), 0);
+        assert_int_equal(st.st_size, SERVER_LOG_HEADER + sizeof batch);
+        clave__log_file_close(&f);
+        close(at);
+        repair();
     }
 }
 
@@ -420,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stopped_server_hears_its_clients_first),
         cmocka_unit_test(it_stops_rather_than_lie),
+        cmocka_unit_test(a_failed_append_is_cut_off_at_once),
         cmocka_unit_test(a_disk_without_room_ahead),
         cmocka_unit_test(a_log_is_longer_than_its_records_while_it_is_written),
         cmocka_unit_test(a_disk_that_stands_for_a_while),

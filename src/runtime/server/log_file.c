@@ -49,16 +49,26 @@ static void log_file_make_room(struct log_file *f, size_t n)
         f->room = 0;
 }
 
+/* Cuts the file off after its records: the room ahead of them, and what a failed append left. A
+ * failure is not reported: readers skip the zeros. */
+static void log_file_cut(struct log_file *f)
+{
+    if (f->room != f->end && ftruncate(f->fd, (off_t)f->end) == 0)
+        f->room = f->end;
+}
+
 int clave__log_file_append(struct log_file *f, const void *p, size_t n)
 {
     log_file_make_room(f, n);
     int err = clave__file_write(f->fd, p, n, f->end);
     if (err == 0 && fdatasync(f->fd) != 0)
         err = errno;
-    if (err == 0)
+    if (err == 0) {
         f->end += (int64_t)n;
-    else /* _close cuts it off: it may be in the page cache and never reach the disk */
+    } else { /* it may be in the page cache and never reach the disk */
         f->room = INT64_MAX;
+        log_file_cut(f);
+    }
     return err;
 }
 
@@ -66,9 +76,7 @@ void clave__log_file_close(struct log_file *f)
 {
     if (f->fd < 0)
         return;
-    /* A failure is not reported: readers skip the zeros. */
-    if (f->room != f->end && ftruncate(f->fd, (off_t)f->end) == 0)
-        f->room = f->end;
+    log_file_cut(f);
     close(f->fd);
     f->fd = -1;
 }

@@ -15,10 +15,11 @@ struct log_file {
 /* Creates a file (one of that name has no record yet, and is replaced), with its header on disk
  * before it gets its name: ZooKeeper does not start on a log without one. */
 int clave__log_file_create(struct log_file *f, int dir, int64_t first_zxid);
-/* Durable when it returns. After an error nothing more may be appended. */
+/* Durable when it returns 0. What it wrote before an error is cut off at once: read again, what a
+ * failed sync left in the page cache would be taken for durable. Then nothing more may be appended.
+ */
 int clave__log_file_append(struct log_file *f, const void *p, size_t n);
-/* Cuts off the extension, and with it an append that failed: read again, what a failed sync left in
- * the page cache would be taken for durable. */
+/* Cuts off the extension. */
 void clave__log_file_close(struct log_file *f);
 
 /* Its length on disk, the extension included; of a closed one too. */
