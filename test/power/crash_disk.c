@@ -134,12 +134,31 @@ void crash_disk_apply(struct crash_disk *p, const struct event *e)
             sync_names(p);
         p->pending[p->npending++] = e;
         break;
+    case EVENT_MKDIR:
+        p->unsynced_dirs[e->file] = true;
+        break;
+    case EVENT_SYNC_ABOVE:
+        p->unsynced_dirs[e->file] = p->lies_about_names;
+        break;
     case EVENT_ACK:
         break;
     }
 }
 
 /* ---- what is left -------------------------------------------------------------------------- */
+
+static bool may_lose_directory(const struct crash_disk *p)
+{
+    for (size_t i = 0; i < sizeof p->unsynced_dirs / sizeof *p->unsynced_dirs; i++)
+        if (p->unsynced_dirs[i])
+            return true;
+    return false;
+}
+
+bool crash_disk_has_pending_names(const struct crash_disk *p)
+{
+    return p->npending > 0 || may_lose_directory(p);
+}
 
 /* The bytes in which the two differ: [*from, *to). */
 static bool unsynced(const struct crash_disk_file *f, size_t *from, size_t *to)
@@ -245,13 +264,15 @@ void crash_disk_write(const struct crash_disk *p, const struct cut *how, const c
 {
     struct crash_disk_names names = p->synced;
     struct content c = {0};
+    bool is_lost = may_lose_directory(p) &&
+                   (how->names == NAMES_OLD || (how->names == NAMES_ANY && chance(how)));
     for (size_t i = 0; i < p->npending; i++)
         if (how->names == NAMES_NEW || (how->names == NAMES_ANY && chance(how)))
             change_names(&names, p->pending[i]);
     empty(dir);
     int at = open(dir, O_RDONLY | O_DIRECTORY);
     must(at >= 0);
-    for (size_t i = 0; i < names.n; i++) {
+    for (size_t i = 0; i < names.n && !is_lost; i++) {
         left_of(p->files[names.of[i].file], how, &c);
         int fd = openat(at, names.of[i].name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         must(fd >= 0);

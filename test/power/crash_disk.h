@@ -40,6 +40,8 @@ struct crash_disk {
     struct crash_disk_names synced;
     const struct event *pending[CRASH_DISK_NAMES]; /* changes of names since */
     size_t npending;
+    bool unsynced_dirs[8]; /* made, and their names are not synced: version-2 goes with any of them
+                            */
     bool lies_about_files; /* syncs do nothing: what the test has to find */
     bool lies_about_names;
 };
@@ -68,6 +70,8 @@ struct cut {
     size_t byte; /* TAIL: so many of the unsynced bytes are kept; SIZE_MAX: any number */
     struct rand_state *rand;
 };
+/* Whether any change of names is not synced. */
+bool crash_disk_has_pending_names(const struct crash_disk *p);
 /* Bytes that are not synced, of the file that has most. */
 size_t crash_disk_unsynced(const struct crash_disk *p);
 /* Writes the files into `dir`, which is emptied first. */

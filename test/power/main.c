@@ -155,7 +155,7 @@ static void try_moment(struct power *p)
     size_t n = crash_disk_unsynced(&p->disk);
     for (enum loss loss = 0; loss < LOSS_KINDS; loss++)
         for (enum names names = 0; names < NAMES_KINDS; names++)
-            if (names == NAMES_NEW || p->disk.npending > 0)
+            if (names == NAMES_NEW || crash_disk_has_pending_names(&p->disk))
                 try_image(p, loss, names, SIZE_MAX);
     for (unsigned i = 0; i < p->random; i++)
         try_image(p, (enum loss)clave__rand_below(&p->rand, LOSS_KINDS), NAMES_ANY, SIZE_MAX);
@@ -168,8 +168,9 @@ static void try_moment(struct power *p)
 
 static const char *name_of(const struct event *e, char *buf, size_t cap)
 {
-    static const char *const kinds[] = {"create",         "write",  "length", "sync", "failed sync",
-                                        "sync directory", "rename", "unlink", "ack"};
+    static const char *const kinds[] = {"create",      "write",          "length", "sync",
+                                        "failed sync", "sync directory", "mkdir",  "sync above",
+                                        "rename",      "unlink",         "ack"};
     snprintf(buf, cap, "%s %s %s", kinds[e->kind], e->name, e->renamed);
     return buf;
 }
@@ -236,7 +237,6 @@ static void run_epoch(struct power *p, const char *data)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/version-2", data);
-    mkdir(path, 0700);
     recorder_begin(path);
     workload_run(data, p->writes, clave__rand_u64(&p->rand));
     struct recording r = recorder_end();
@@ -313,7 +313,7 @@ int main(int argc, char **argv)
         if (!p.expected)
             return 74;
     }
-    const char *data = rig_dir();
+    const char *data = rig_path(rig_dir(), "made/by/it");
     for (p.epoch = 0; p.epoch < p.epochs; p.epoch++)
         run_epoch(&p, data);
     printf("%lu images of %u epochs, %lu with something cut off, %lu pairs kept for ZooKeeper\n",

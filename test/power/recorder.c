@@ -19,8 +19,13 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool recording;
 static atomic_int syncs; /* enum syncs */
 static struct recording now;
-static dev_t device; /* of the directory that is watched */
-static ino_t inode;
+static char watched[512]; /* the directory */
+static struct place {
+    dev_t device;
+    ino_t inode;
+} place;                      /* it is there, when it is */
+static struct place above[8]; /* those in which it and the directories above it were made */
+static unsigned nabove;
 static int file_of[MAX_FD]; /* by descriptor */
 static struct known {
     char name[48];
@@ -85,16 +90,58 @@ static void push_write(unsigned file, const void *p, size_t n, int64_t at)
     memcpy(e->bytes, p, n);
 }
 
-static bool is_watched(int dir)
+static struct place place_of(const char *path)
 {
     struct stat st;
-    return recording && fstat(dir, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+    must(stat(path, &st) == 0);
+    return (struct place){st.st_dev, st.st_ino};
+}
+
+static bool is_at(int dir, const struct place *p)
+{
+    struct stat st;
+    return recording && fstat(dir, &st) == 0 && st.st_dev == p->device && st.st_ino == p->inode;
+}
+
+static bool is_watched(int dir)
+{
+    return is_at(dir, &place);
+}
+
+/* A directory that was made; the mutex is held. */
+static void note_made(const char *path)
+{
+    char parent[512];
+    size_t n = strlen(path);
+    if (!recording || strncmp(watched, path, n) != 0)
+        return;
+    const char *slash = strrchr(path, '/');
+    must(slash && nabove < sizeof above / sizeof *above);
+    struct event *e = push(EVENT_MKDIR);
+    snprintf(e->name, sizeof e->name, "%s", slash + 1);
+    e->file = nabove;
+    snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
+    above[nabove++] = place_of(parent);
+    if (watched[n] == '\0')
+        place = place_of(path);
+}
+
+/* A sync of a directory; the mutex is held. */
+static void note_sync_dir(int fd)
+{
+    if (is_watched(fd))
+        push(EVENT_SYNC_DIR);
+    for (unsigned i = 0; i < nabove; i++)
+        if (is_at(fd, &above[i]))
+            push(EVENT_SYNC_ABOVE)->file = i;
 }
 
 /* ---- what the server calls ------------------------------------------------------------------ */
 
 int __real_close(int fd);
 int __wrap_close(int fd);
+int __real_mkdir(const char *path, mode_t mode);
+int __wrap_mkdir(const char *path, mode_t mode);
 int __real_openat(int dir, const char *name, int flags, ...);
 int __wrap_openat(int dir, const char *name, int flags, ...);
 ssize_t __real_pwrite(int fd, const void *p, size_t n, off_t at);
@@ -130,6 +177,16 @@ int __wrap_openat(int dir, const char *name, int flags, ...)
     }
     pthread_mutex_unlock(&mutex);
     return fd;
+}
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    int rc = __real_mkdir(path, mode);
+    pthread_mutex_lock(&mutex);
+    if (rc == 0)
+        note_made(path);
+    pthread_mutex_unlock(&mutex);
+    return rc;
 }
 
 /* The next one to get this descriptor may be a directory, whose syncs are of names. */
@@ -204,8 +261,7 @@ static void note_sync(int fd, bool done)
         return;
     }
     pthread_mutex_lock(&mutex);
-    if (is_watched(fd))
-        push(EVENT_SYNC_DIR);
+    note_sync_dir(fd);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -285,22 +341,23 @@ void recorder_set_syncs(enum syncs how)
 
 void recorder_begin(const char *dir)
 {
-    struct stat st;
     DIR *d = opendir(dir);
     const struct dirent *e;
-    must(d && stat(dir, &st) == 0);
+    must(d || errno == ENOENT);
     pthread_mutex_lock(&mutex);
     now = (struct recording){0};
     nknown = 0;
+    nabove = 0;
+    snprintf(watched, sizeof watched, "%s", dir);
     for (size_t i = 0; i < MAX_FD; i++)
         file_of[i] = NO_FILE;
-    while ((e = readdir(d)))
+    while (d && (e = readdir(d)))
         if (e->d_name[0] != '.')
             take_existing(dir, e->d_name);
-    closedir(d);
+    if (d)
+        closedir(d);
     push(EVENT_SYNC_DIR);
-    device = st.st_dev;
-    inode = st.st_ino;
+    place = d ? place_of(dir) : (struct place){0};
     recording = true;
     pthread_mutex_unlock(&mutex);
 }

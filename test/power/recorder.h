@@ -1,6 +1,6 @@
-/* recorder.h - everything that a server does to the files of version-2, in order, and between it
- * what it acknowledged. The calls are caught where the program is linked (-Wl,--wrap), so that it
- * is the server's own code that runs, on a real disk. */
+/* recorder.h - everything that a server does to the files of version-2, in order, how it made the
+ * directory and those above, and between it what it acknowledged. The calls are caught where the
+ * program is linked (-Wl,--wrap), so that it is the server's own code that runs, on a real disk. */
 #ifndef CLAVE_TEST_POWER_RECORDER_H
 #define CLAVE_TEST_POWER_RECORDER_H
 
@@ -24,6 +24,8 @@ enum event_kind {
     EVENT_SYNC_FAILED, /* what was written before it is dropped from the disk's queue, and stays in
                           the page cache: only what is written again is synced by a later one */
     EVENT_SYNC_DIR,
+    EVENT_MKDIR,      /* of version-2, or a directory above it; `file` tells them apart */
+    EVENT_SYNC_ABOVE, /* of the directory above that one, and so of its name */
     EVENT_RENAME,
     EVENT_UNLINK,
     EVENT_ACK, /* a client was told that a zxid is done */
@@ -32,7 +34,7 @@ enum event_kind {
 struct event {
     enum event_kind kind;
     unsigned file; /* which one, counted from 0 */
-    char name[48]; /* CREATE, UNLINK; RENAME: the old one */
+    char name[48]; /* CREATE, UNLINK, MKDIR; RENAME: the old one */
     char renamed[48];
     int64_t at;     /* WRITE: the offset; LENGTH: the length; ACK: the zxid */
     uint8_t *bytes; /* WRITE */
@@ -46,8 +48,8 @@ struct recording {
     unsigned files;
 };
 
-/* Begins with the files that are in a directory (version-2), which are taken for synced. Nothing is
- * recorded before, nor after _end. */
+/* Begins with the files that are in a directory (version-2), which are taken for synced; it may not
+ * be there yet. Nothing is recorded before, nor after _end. */
 void recorder_begin(const char *dir);
 void recorder_ack(int64_t zxid); /* any thread */
 /* From now on no sync of a file is done, and the server ends with a batch written and not synced:

@@ -16,22 +16,44 @@
 
 /* ---- open ----------------------------------------------------------------------------------- */
 
+/* Makes the names in a directory durable. */
+static int sync_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int err = fd >= 0 && fsync(fd) == 0 ? 0 : errno;
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
+/* Creates path[0..end), and makes its name durable in the directory above, path[0..above): also
+ * that of a directory which is there, since whoever made it may have been killed before its sync.
+ * Then it may be another user's business, though. */
+static int make_directory(const char *path, size_t above, size_t end)
+{
+    char part[PATH_MAX + 16];
+    memcpy(part, path, end);
+    part[end] = '\0';
+    bool made = mkdir(part, 0700) == 0;
+    if (!made && errno != EEXIST)
+        return errno;
+    part[above] = '\0';
+    int err = sync_directory(above > 0 ? part : ".");
+    return made ? err : 0;
+}
+
 /* Creates the directory and those above it. */
 static int make_path(const char *path)
 {
-    char part[PATH_MAX];
-    size_t n = strlen(path);
-    if (n >= sizeof part)
-        return ENAMETOOLONG;
-    for (size_t i = 1; i <= n; i++) {
-        if (path[i] != '/' && path[i] != '\0')
+    size_t above = path[0] == '/', n = strlen(path);
+    int err = 0;
+    for (size_t i = 1; i <= n && err == 0; i++) {
+        if ((path[i] != '/' && path[i] != '\0') || path[i - 1] == '/')
             continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0700) != 0 && errno != EEXIST)
-            return errno;
+        err = make_directory(path, above, i);
+        above = i;
     }
-    return 0;
+    return err;
 }
 
 /* What may be next to version-2 before version-2 exists. */
@@ -46,15 +68,18 @@ static bool may_stand_there(const char *name)
     return false;
 }
 
-/* A mistyped --data must not scatter files over somebody's directory. */
-static clave_err datadir_refuse_foreign(const struct datadir *d, const struct fault *f)
+static bool has_version_2(const struct datadir *d)
 {
     struct stat st;
     char sub[PATH_MAX + 16];
-    clave_err err = CLAVE_OK;
     snprintf(sub, sizeof sub, "%s/version-2", d->path);
-    if (stat(sub, &st) == 0 && S_ISDIR(st.st_mode))
-        return CLAVE_OK;
+    return stat(sub, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* A mistyped --data must not scatter files over somebody's directory. */
+static clave_err datadir_refuse_foreign(const struct datadir *d, const struct fault *f)
+{
+    clave_err err = CLAVE_OK;
     DIR *dir = opendir(d->path);
     if (!dir)
         return clave__start_error_errno(f, errno, "cannot open the data directory", d->path);
@@ -96,20 +121,15 @@ static clave_err open_version_2(struct datadir *d, const struct fault *f)
 {
     char name[PATH_MAX + 16];
     snprintf(name, sizeof name, "%s/version-2", d->path);
-    bool made = mkdir(name, 0700) == 0;
-    if (!made && errno != EEXIST)
-        return clave__start_error_errno(f, errno, "cannot create", name);
+    int fault = make_directory(name, strlen(d->path), strlen(name));
+    if (fault != 0)
+        return clave__start_error_errno(f, fault, "cannot create", name);
     d->dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d->dir < 0)
         return clave__start_error_errno(f, errno, "cannot open", name);
     if (faccessat(d->dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
         return clave__start_error_errno(f, errno, "cannot write to", name);
-    int above = made ? open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    bool synced = !made || (above >= 0 && fsync(above) == 0);
-    int fault = errno;
-    if (above >= 0)
-        close(above);
-    return synced ? CLAVE_OK : clave__start_error_errno(f, fault, "cannot write", d->path);
+    return CLAVE_OK;
 }
 
 clave_err clave__datadir_open(struct datadir *d, const char *path, const struct log *log,
@@ -121,12 +141,13 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
     if (strlen(path) == 0 || strlen(path) >= sizeof d->path)
         return clave__start_error(f, CLAVE_EINVAL, "'%.40s...' cannot be a data directory", path);
     strcpy(d->path, path);
-    int fault = make_path(path);
-    clave_err err =
-        fault == 0
-            ? CLAVE_OK
-            : clave__start_error_errno(f, fault, "cannot create the data directory", d->path);
-    if (err == CLAVE_OK)
+    clave_err err = CLAVE_OK;
+    /* version-2 comes last: once it is there, every directory above it is durable. */
+    bool is_new = !has_version_2(d);
+    int fault = is_new ? make_path(path) : 0;
+    if (fault != 0)
+        err = clave__start_error_errno(f, fault, "cannot create the data directory", d->path);
+    if (err == CLAVE_OK && is_new)
         err = datadir_refuse_foreign(d, f);
     if (err == CLAVE_OK)
         err = lock(d, f);
