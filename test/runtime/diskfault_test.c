@@ -29,8 +29,9 @@ struct fault_at {
 };
 
 static struct fault_at write_fault, sync_fault, dir_fault, rename_fault, room_fault;
-static atomic_bool stands; /* a sync does not end */
-static atomic_int waiting; /* for it to go on */
+static atomic_llong bad_sector = -1; /* its offset in any file; -1: none */
+static atomic_bool stands;           /* a sync does not end */
+static atomic_int waiting;           /* for it to go on */
 static atomic_llong wall_step_ms;
 
 static bool fails(struct fault_at *f)
@@ -59,9 +60,12 @@ static void repair(void)
                                     &room_fault};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         plan(all[i], 0, 0);
+    atomic_store(&bad_sector, -1);
     atomic_store(&stands, false);
 }
 
+ssize_t __real_pread(int fd, void *p, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *p, size_t n, off_t at);
 ssize_t __real_pwrite(int fd, const void *p, size_t n, off_t at);
 ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t at);
 int __real_fdatasync(int fd);
@@ -74,6 +78,18 @@ int __real_fallocate(int fd, int mode, off_t at, off_t n);
 int __wrap_fallocate(int fd, int mode, off_t at, off_t n);
 int __real_clock_gettime(clockid_t clock, struct timespec *t);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+/* What comes before the bad sector is read. */
+ssize_t __wrap_pread(int fd, void *p, size_t n, off_t at)
+{
+    off_t bad = atomic_load(&bad_sector);
+    if (bad < 0 || at + (off_t)n <= bad)
+        return __real_pread(fd, p, n, at);
+    if (at < bad)
+        return __real_pread(fd, p, (size_t)(bad - at), at);
+    errno = EIO;
+    return -1;
+}
 
 /* A half of it is written before it fails. */
 ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t at)
@@ -141,6 +157,17 @@ static unsigned write_until_it_fails(const char *connect, struct fault_at *f)
     }
     clave_client_close(s, 0);
     return n;
+}
+
+static void write_some(const char *connect, unsigned n)
+{
+    char path[16];
+    clave_client *s = rig_session(connect);
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "/%u", i);
+        assert_int_equal(clave_create(s, path, path, strlen(path), NULL, 5000, NULL), CLAVE_OK);
+    }
+    clave_client_close(s, 5000);
 }
 
 static void assert_written(const char *connect, unsigned n)
@@ -222,6 +249,38 @@ static void a_failed_append_is_cut_off_at_once(void **state)
         clave__log_file_close(&f);
         close(at);
         repair();
+    }
+}
+
+/* The text says where; and the disk may be read once more. */
+static void a_bad_sector_is_told(void **state)
+{
+    static const struct {
+        int offset;
+        const char *says[4];
+    } cases[] = {
+        {16, {"version-2/snapshot.0", "at offset 16", "Input/output error", "restore the file"}},
+        {512, {"version-2/log.1", "at offset 512", "Input/output error", "restore the file"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *data = rig_dir(), *address = rig_unix();
+        struct server_run_options o = rig_options(data, &address);
+        struct server_run *run;
+        char fault[600];
+        struct rig *r = rig_start(data, NULL);
+        unsigned n = 20;
+        write_some(r->connect, n);
+        assert_int_equal(rig_stop(r), CLAVE_OK);
+        atomic_store(&bad_sector, cases[i].offset);
+        assert_int_equal(clave__server_run_new(&run, &o, fault, sizeof fault), CLAVE_EIO);
+        for (size_t k = 0; k < 4; k++)
+            if (!strstr(fault, cases[i].says[k]))
+                fail_msg("%s: not in: %s", cases[i].says[k], fault);
+        repair();
+        r = rig_start(data, NULL);
+        assert_written(r->connect, n);
+        rig_stop(r);
     }
 }
 
@@ -450,6 +509,7 @@ int main(void)
         cmocka_unit_test(a_stopped_server_hears_its_clients_first),
         cmocka_unit_test(it_stops_rather_than_lie),
         cmocka_unit_test(a_failed_append_is_cut_off_at_once),
+        cmocka_unit_test(a_bad_sector_is_told),
         cmocka_unit_test(a_disk_without_room_ahead),
         cmocka_unit_test(a_log_is_longer_than_its_records_while_it_is_written),
         cmocka_unit_test(a_disk_that_stands_for_a_while),

@@ -99,7 +99,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
     struct file_content bytes;
     struct server *s = data_files_server(c->f);
     clave__file_name(v.name, FILE_SNAPSHOT, zxid);
-    if (!s || !data_files_map(c->f, v.name, &bytes)) {
+    if (!s || !data_files_read(c->f, v.name, &bytes)) {
         clave__server_free(s);
         return false;
     }
@@ -108,7 +108,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
     clave__server_snapshot_named(s, zxid);
     clave_err err =
         clave__server_load_snapshot(s, bytes.p ? bytes.p : "", bytes.n, v.fault, sizeof v.fault);
-    clave__file_unmap(&bytes);
+    clave__file_free(&bytes);
     v.whole = err == CLAVE_OK;
     if (err != CLAVE_OK && err != CLAVE_ECORRUPT)
         snprintf(v.fault, sizeof v.fault, "%s", clave_strerror(err));
@@ -157,14 +157,14 @@ static bool check_log(struct checking *c, size_t i)
     struct log_walk w;
     struct file_content bytes;
     clave__file_name(v.name, FILE_LOG, zxid);
-    if (!data_files_map(c->f, v.name, &bytes))
+    if (!data_files_read(c->f, v.name, &bytes))
         return false;
     v.bytes = bytes.n;
     if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
         walk(c, &w, &v, next);
     else
         snprintf(v.fault, sizeof v.fault, "%s", w.fault);
-    clave__file_unmap(&bytes);
+    clave__file_free(&bytes);
     if (v.records > 0 && v.fault[0] == '\0' && c->last_zxid != 0 &&
         !clave__log_follows(c->last_zxid, v.first_zxid))
         snprintf(v.fault, sizeof v.fault,

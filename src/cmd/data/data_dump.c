@@ -279,11 +279,11 @@ static int dump_file(struct dumping *d, enum file_kind kind, int64_t zxid)
     struct file_content bytes;
     clave__file_name(name, kind, zxid);
     d->file = name;
-    if (!data_files_map(d->f, name, &bytes))
+    if (!data_files_read(d->f, name, &bytes))
         return EXIT_IO;
     const void *p = bytes.p ? bytes.p : "";
     int code = kind == FILE_LOG ? dump_log(d, p, bytes.n) : dump_snapshot(d, p, bytes.n);
-    clave__file_unmap(&bytes);
+    clave__file_free(&bytes);
     return code;
 }
 

@@ -63,12 +63,15 @@ void data_files_close(struct data_files *f)
     clave__datadir_close(&f->dir);
 }
 
-bool data_files_map(const struct data_files *f, const char *name, struct file_content *out)
+bool data_files_read(const struct data_files *f, const char *name, struct file_content *out)
 {
-    int number = clave__file_map(f->dir.dir, name, out);
-    if (number != 0)
-        diag(f->o, "cannot read %s in %s: %s", name, f->dir.path, strerror(number));
-    return number == 0;
+    int number = clave__file_read(f->dir.dir, name, out);
+    char why[200];
+    if (number == 0)
+        return true;
+    clave__file_read_fault(out, number, why, sizeof why);
+    diag(f->o, "cannot read %s in %s: %s", name, f->dir.path, why);
+    return false;
 }
 
 struct server *data_files_server(struct data_files *f)

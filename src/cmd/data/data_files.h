@@ -29,8 +29,8 @@ struct data_files {
 int data_files_open(struct data_files *f, const struct options *o, const char *path);
 void data_files_close(struct data_files *f);
 
-/* A file's bytes, to be released with clave__file_unmap; false after a message. */
-bool data_files_map(const struct data_files *f, const char *name, struct file_content *out);
+/* A file's bytes, to be released with clave__file_free; false after a message. */
+bool data_files_read(const struct data_files *f, const char *name, struct file_content *out);
 /* A server to load files into; its warnings are kept. NULL after a message. */
 struct server *data_files_server(struct data_files *f);
 

@@ -129,13 +129,13 @@ static bool look_for_gap(struct growing *g, struct data_files *f, int64_t zxid)
     struct log_walk w;
     struct log_entry e;
     clave__file_name(name, FILE_LOG, zxid);
-    if (!data_files_map(f, name, &bytes))
+    if (!data_files_read(f, name, &bytes))
         return false;
     if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
         while (clave__log_next_entry(&w, &e) == LOG_STEP_RECORD)
             continue;
     g->gap = g->gap ? g->gap : w.gap;
-    clave__file_unmap(&bytes);
+    clave__file_free(&bytes);
     return true;
 }
 

@@ -1,38 +1,74 @@
 /* file_io.c - a whole file read, and bytes written to a place in one (file_io.h). Recovery and
  * `clave data` read by it, log_file.c and snapshot_file.c write by it. Nothing is durable because
- * it was written: the callers sync. */
+ * it was written: the callers sync. Files are never mapped: a sector that cannot be read would be a
+ * SIGBUS, not an error. */
 #include "runtime/server/file_io.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-int clave__file_map(int dir, const char *name, struct file_content *out)
+/* Reads n bytes; what a file that has become shorter meanwhile lacks stays zeros. */
+static int file_fill(int fd, struct file_content *c, size_t n)
+{
+    while (c->n < n) {
+        ssize_t done = pread(fd, (uint8_t *)c->p + c->n, n - c->n, (off_t)c->n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return errno;
+        c->n = done > 0 ? c->n + (size_t)done : n;
+    }
+    return 0;
+}
+
+/* Not from the heap: the memory of a big file goes back at once. */
+static int file_fill_new(int fd, struct file_content *c, size_t n)
+{
+    if (n == 0)
+        return 0;
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return errno;
+    c->p = p;
+    int err = file_fill(fd, c, n);
+    if (err != 0)
+        munmap(p, n);
+    if (err != 0)
+        c->p = NULL;
+    return err;
+}
+
+int clave__file_read(int dir, const char *name, struct file_content *out)
 {
     struct stat st;
-    int err = 0;
     *out = (struct file_content){NULL, 0};
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return errno;
-    if (fstat(fd, &st) != 0) {
-        err = errno;
-    } else if (S_ISDIR(st.st_mode)) {
-        err = EISDIR; /* mapping one fails with ENODEV */
-    } else if (st.st_size > 0) {
-        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED)
-            err = errno;
-        else
-            *out = (struct file_content){p, (size_t)st.st_size};
-    }
+    int err = fstat(fd, &st) != 0   ? errno
+              : S_ISDIR(st.st_mode) ? EISDIR
+                                    : file_fill_new(fd, out, (size_t)st.st_size);
     close(fd);
     return err;
 }
 
-void clave__file_unmap(struct file_content *c)
+void clave__file_read_fault(const struct file_content *c, int number, char *text, size_t cap)
+{
+    if (number == EIO)
+        snprintf(text, cap,
+                 "%s at offset %zu (the disk has failed there: restore the file from a copy, onto "
+                 "another disk)",
+                 strerror(number), c->n);
+    else
+        snprintf(text, cap, "%s", strerror(number));
+}
+
+void clave__file_free(struct file_content *c)
 {
     if (c->p)
         munmap(c->p, c->n);

@@ -5,13 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The whole file, read-only. n 0: p is NULL. */
+/* A copy of the whole file. n 0: p is NULL. */
 struct file_content {
     void *p;
     size_t n;
 };
-int clave__file_map(int dir, const char *name, struct file_content *out);
-void clave__file_unmap(struct file_content *c);
+/* After an error p is NULL, and n how far it could be read. */
+int clave__file_read(int dir, const char *name, struct file_content *out);
+/* What that error was, where, and what to do. */
+void clave__file_read_fault(const struct file_content *c, int number, char *text, size_t cap);
+void clave__file_free(struct file_content *c);
 
 /* Writes all of it, from the offset `at` on. */
 int clave__file_write(int fd, const void *p, size_t n, int64_t at);

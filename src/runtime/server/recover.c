@@ -235,18 +235,29 @@ static clave_err recover_act_on(const struct recover *r, const char *name, size_
     return CLAVE_OK;
 }
 
+static clave_err recover_unread(const struct recover *r, int number, const char *name,
+                                const struct file_content *c)
+{
+    char why[200];
+    if (number != EIO)
+        return unreadable(r, number, name);
+    clave__file_read_fault(c, number, why, sizeof why);
+    return clave__start_error(r->f, CLAVE_EIO, "cannot read %s/version-2/%s: %s", r->d->path, name,
+                              why);
+}
+
 static clave_err recover_file(struct recover *r, const struct recovery_file *file)
 {
     char name[FILE_NAME_SIZE];
     struct file_content c;
     struct recovery_finding found;
     clave__file_name(name, file->is_log ? FILE_LOG : FILE_SNAPSHOT, file->zxid);
-    int number = clave__file_map(r->d->dir, name, &c);
+    int number = clave__file_read(r->d->dir, name, &c);
     if (number != 0)
-        return unreadable(r, number, name);
+        return recover_unread(r, number, name, &c);
     size_t n = c.n;
     clave__recovery_read(&r->recovery, c.p ? c.p : "", n, &found);
-    clave__file_unmap(&c);
+    clave__file_free(&c);
     return recover_act_on(r, name, n, &found);
 }
 
