@@ -1,9 +1,11 @@
 /* diskfault_test.c - disks that fail, are full, or stand; clocks that step; processes that are
- * stopped. The calls are caught where the program is linked (-Wl,--wrap). */
+ * stopped; no memory for a connection. The calls are caught where the program is linked
+ * (-Wl,--wrap). */
 #include "rig.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,8 +32,9 @@ struct fault_at {
 
 static struct fault_at write_fault, sync_fault, dir_fault, rename_fault, room_fault;
 static atomic_llong bad_sector = -1; /* its offset in any file; -1: none */
-static atomic_bool stands;           /* a sync does not end */
-static atomic_int waiting;           /* for it to go on */
+static atomic_bool no_memory;
+static atomic_bool stands; /* a sync does not end */
+static atomic_int waiting; /* for it to go on */
 static atomic_llong wall_step_ms;
 
 static bool fails(struct fault_at *f)
@@ -64,6 +67,8 @@ static void repair(void)
     atomic_store(&stands, false);
 }
 
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
 ssize_t __real_pread(int fd, void *p, size_t n, off_t at);
 ssize_t __wrap_pread(int fd, void *p, size_t n, off_t at);
 ssize_t __real_pwrite(int fd, const void *p, size_t n, off_t at);
@@ -78,6 +83,11 @@ int __real_fallocate(int fd, int mode, off_t at, off_t n);
 int __wrap_fallocate(int fd, int mode, off_t at, off_t n);
 int __real_clock_gettime(clockid_t clock, struct timespec *t);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return atomic_load(&no_memory) ? NULL : __real_calloc(n, size);
+}
 
 /* What comes before the bad sector is read. */
 ssize_t __wrap_pread(int fd, void *p, size_t n, off_t at)
@@ -342,15 +352,20 @@ struct raw {
     int fd;
 };
 
-static void raw_open(struct raw *w, const char *address, unsigned timeout_ms)
+static void raw_connect(struct raw *w, const char *address)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
-    unsigned char hello[48] = {[3] = 44, [31] = 16}, answer[64];
-    hello[18] = (unsigned char)(timeout_ms >> 8);
-    hello[19] = (unsigned char)timeout_ms;
     w->fd = socket(AF_UNIX, SOCK_STREAM, 0);
     strcpy(addr.sun_path, address + strlen("unix:"));
     assert_int_equal(connect(w->fd, (struct sockaddr *)&addr, sizeof addr), 0);
+}
+
+static void raw_open(struct raw *w, const char *address, unsigned timeout_ms)
+{
+    unsigned char hello[48] = {[3] = 44, [31] = 16}, answer[64];
+    hello[18] = (unsigned char)(timeout_ms >> 8);
+    hello[19] = (unsigned char)timeout_ms;
+    raw_connect(w, address);
     assert_int_equal(write(w->fd, hello, sizeof hello), (ssize_t)sizeof hello);
     assert_true(read(w->fd, answer, sizeof answer) > 36);
 }
@@ -422,6 +437,38 @@ static void a_disk_that_stands_for_a_while(void **state)
     }
     assert_true(heard);
     clave_client_close(impatient, 5000);
+    clave_client_close(s, 5000);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+}
+
+/* ---- no memory ---------------------------------------------------------------------------- */
+
+/* New clients are turned away, several in one pass of the loop too; the others are served, and so
+ * is a new one when there is memory again. */
+static void no_memory_for_a_connection(void **state)
+{
+    enum { CLIENTS = 20 };
+    (void)state;
+    const char *address = rig_unix();
+    struct server_run_options o = rig_options(rig_dir(), &address);
+    struct rig *r = rig_start_with(&o);
+    clave_client *s = rig_session(address);
+    struct raw clients[CLIENTS];
+    char byte;
+    atomic_store(&no_memory, true);
+    for (size_t i = 0; i < CLIENTS; i++)
+        raw_connect(&clients[i], address);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        struct pollfd end = {.fd = clients[i].fd, .events = POLLIN};
+        assert_int_equal(poll(&end, 1, RIG_PATIENCE_MS), 1);
+        assert_true(read(clients[i].fd, &byte, 1) <= 0);
+        close(clients[i].fd);
+    }
+    atomic_store(&no_memory, false);
+    assert_int_equal(clave_exists(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    clave_client *later = rig_session(address);
+    assert_int_equal(clave_exists(later, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    clave_client_close(later, 5000);
     clave_client_close(s, 5000);
     assert_int_equal(rig_stop(r), CLAVE_OK);
 }
@@ -513,6 +560,7 @@ int main(void)
         cmocka_unit_test(a_disk_without_room_ahead),
         cmocka_unit_test(a_log_is_longer_than_its_records_while_it_is_written),
         cmocka_unit_test(a_disk_that_stands_for_a_while),
+        cmocka_unit_test(no_memory_for_a_connection),
         cmocka_unit_test(the_wall_clock_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@ struct listener {
     } socket;
     bool is_unix;
     bool tls;
+    bool waits; /* it has a connection that nobody has accepted, and libuv looks for no more */
     char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* Unix: removed at the end */
     char text[160];                                       /* as bound */
 };

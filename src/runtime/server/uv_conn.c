@@ -97,13 +97,35 @@ static void uv_conn_on_closing(struct channel *ch, enum channel_state was, int w
     c->address = NULL;
 }
 
+bool clave__conn_make_spare(struct server_run *r)
+{
+    r->spare = calloc(1, sizeof *r->spare);
+    return r->spare != NULL;
+}
+
+/* Its memory is the spare again if that is in use. */
+static void uv_conn_free(struct server_run *r, struct conn *c)
+{
+    if (r->spare) {
+        free(c);
+    } else {
+        memset(c, 0, sizeof *c);
+        r->spare = c;
+    }
+}
+
 static void uv_conn_on_closed(struct channel *ch)
 {
     struct conn *c = uv_conn_of(ch);
     struct server_run *r = uv_conn_run(ch);
     list_remove(&c->link);
     r->nconns--;
-    free(c);
+    uv_conn_free(r, c);
+    for (struct list *e = r->listeners.next; e != &r->listeners; e = e->next) {
+        struct listener *l = LIST_ENTRY(e, struct listener, link);
+        if (l->waits)
+            clave__conn_on_connection(&l->socket.stream, 0);
+    }
     clave__run_count(r);
 }
 
@@ -282,15 +304,20 @@ static void uv_conn_set_options(struct conn *c)
 #endif
 }
 
-/* NULL: out of memory. It may be closing already. */
+/* It may be closing already, and it may be the spare. NULL: there is not even that; libuv keeps the
+ * connection, and offers no other until it is accepted. */
 static struct conn *uv_conn_accept(struct server_run *r, uv_stream_t *listener)
 {
     struct conn *c = calloc(1, sizeof *c);
+    if (!c) {
+        c = r->spare;
+        r->spare = NULL;
+    }
     if (!c)
         return NULL;
     clave__channel_init(&c->channel, &uv_conn_channel, &r->mem);
     if (clave__channel_accept(&c->channel, listener) != 0) {
-        free(c);
+        uv_conn_free(r, c);
         return NULL;
     }
     list_push_back(&r->conns, &c->link);
@@ -300,18 +327,25 @@ static struct conn *uv_conn_accept(struct server_run *r, uv_stream_t *listener)
 }
 
 /* A client that connects too often must not fill the log as well: a line a second. */
-static void uv_conn_turn_away(struct conn *c, const struct peer_addr *peer, const char *why)
+static bool uv_conn_may_tell(struct server_run *r)
 {
     enum { PAUSE_MS = 1000 };
-    struct server_run *r = uv_conn_run(&c->channel);
     uint64_t now = uv_now(&r->loop);
+    if (now < r->may_tell_at)
+        return false;
+    r->may_tell_at = now + PAUSE_MS;
+    return true;
+}
+
+static void uv_conn_turn_away(struct conn *c, const struct peer_addr *peer, const char *why)
+{
+    struct server_run *r = uv_conn_run(&c->channel);
     r->turned_away++;
-    if (now >= r->may_tell_at) {
+    if (uv_conn_may_tell(r)) {
         clave__log(&r->log, CLAVE_LOG_WARN,
                    "turned away %s: %s (%zu turned away since the last message)", peer->text, why,
                    r->turned_away);
         r->turned_away = 0;
-        r->may_tell_at = now + PAUSE_MS;
     }
     clave__channel_close(&c->channel, 0);
 }
@@ -337,16 +371,16 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
     struct server_run *r = from->data;
     struct peer_addr peer;
     if (status < 0) {
-        clave__log(&r->log, CLAVE_LOG_WARN, "cannot accept a connection: %s", uv_strerror(status));
+        if (uv_conn_may_tell(r))
+            clave__log(&r->log, CLAVE_LOG_WARN, "cannot accept a connection: %s",
+                       uv_strerror(status));
         return;
     }
-    const struct listener *l = LIST_ENTRY(from, struct listener, socket);
+    struct listener *l = LIST_ENTRY(from, struct listener, socket);
     struct conn *c = uv_conn_accept(r, from);
-    if (!c) {
-        /* libuv offers no way to turn one connection away without a handle for it. */
-        clave__run_fail(r, CLAVE_ENOMEM, "out of memory for a new connection");
+    l->waits = !c; /* until a connection is closed */
+    if (!c)
         return;
-    }
     if (!clave__channel_is_live(&c->channel))
         return;
     if (!l->is_unix)
@@ -355,7 +389,9 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
     uv_conn_name_peer(c, l->is_unix, &peer);
     peer.secure = l->tls;
     const char *why = NULL;
-    if (r->nconns > r->max_conns)
+    if (!r->spare)
+        why = "out of memory";
+    else if (r->nconns > r->max_conns)
         why = "no more connections: the limit of open files is reached";
     else if (!uv_conn_count_in(r, &peer, &c->address))
         why = "too many connections from its address (--max-connections)";

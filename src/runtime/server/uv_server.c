@@ -508,6 +508,8 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     list_init(&r->conns);
     r->max_conns = connections_for_files(o);
     clave_err err = clave__map_init(&r->addresses, &r->mem, clave_random_seed());
+    if (err == CLAVE_OK && !clave__conn_make_spare(r))
+        err = CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         err = uv_server_begin_tls(&r->tls, o, &f);
     if (err == CLAVE_OK)
@@ -515,6 +517,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     if (err != CLAVE_OK) {
         clave_tls_free(r->tls);
         clave__map_fini(&r->addresses);
+        free(r->spare);
         free(r);
         return err;
     }
@@ -575,6 +578,7 @@ void clave__server_run_free(struct server_run *r)
     clave__map_fini(&r->addresses);
     clave_tls_free(r->tls);
     clave__datadir_close(&r->dir);
+    free(r->spare);
     free(r);
 }
 

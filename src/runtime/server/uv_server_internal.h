@@ -51,6 +51,7 @@ struct server_run {
     char admin_url[ADMIN_URL_CAP]; /* before the names of commands */
     struct list conns;
     size_t nconns;
+    struct conn *spare;       /* to turn a client away without memory; NULL: it is doing that */
     size_t max_conns;         /* the limit of open files, less some for the disk */
     struct map addresses;     /* connections counted by address */
     unsigned max_per_address; /* 0: no limit */
@@ -96,6 +97,8 @@ void clave__run_count(struct server_run *r);
 
 /* ---- connections (uv_conn.c) ---------------------------------------------------------------- */
 
+/* false: out of memory. The spare is freed with the server. */
+bool clave__conn_make_spare(struct server_run *r);
 void clave__conn_on_connection(uv_stream_t *listener, int status);
 /* Writes, reads and closes as the engine wants. */
 void clave__conn_serve(struct server_conn *c);
