@@ -12,6 +12,8 @@ try:
     from kazoo.client import KazooClient
     from kazoo.exceptions import (BadVersionError, NodeExistsError, NoNodeError, NotEmptyError,
                                   RolledBackError)
+    from kazoo.protocol.connection import PURESASL_AVAILABLE
+    from kazoo.protocol.states import KeeperState
     from kazoo.security import make_digest_acl
 except ImportError:
     print("kazoo is not installed: nothing was tested")
@@ -161,6 +163,19 @@ class Kazoo(unittest.TestCase):
         led = []
         zk.Election("/election").run(lambda: led.append(1))
         self.assertEqual(led, [1])
+
+    def test_sasl(self):
+        """No server here has SASL: the session ends in the handshake, which then gives up."""
+        if not PURESASL_AVAILABLE:
+            self.skipTest("pure-sasl is not installed")
+        ends = queue.Queue()
+        zk = KazooClient(self.server.connect, timeout=4, sasl_options={
+            "mechanism": "DIGEST-MD5", "username": "user", "password": "secret"})
+        zk.add_listener(lambda _: zk.client_state == KeeperState.AUTH_FAILED and ends.put(True))
+        self.addCleanup(zk.close)
+        self.addCleanup(zk.stop)
+        zk.start_async()
+        self.assertTrue(ends.get(timeout=PATIENCE))
 
 
 if __name__ == "__main__":

@@ -345,6 +345,40 @@ static void many_end_together(void **state)
     memserver_close(&d);
 }
 
+/* As with Apache: auth and sasl packets do not keep a session, whatever is answered; others do. */
+static void packets_that_are_no_sign_of_life(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn sasl, auth, reads;
+    union wire_body token = {.path = clave__jbytes("")};
+    union wire_body ip = {.auth = {0, clave__jbytes("ip"), clave__jbytes("")}};
+    union wire_body root = {.read = {clave__jbytes("/"), false}};
+    memserver_open(&d, NULL);
+    memserver_connect(&sasl, &d, 4000);
+    memserver_connect(&auth, &d, 4000);
+    memserver_connect(&reads, &d, 4000);
+    for (int i = 0; i < 80; i++) {
+        if (sasl.c) {
+            struct wire_reply r;
+            assert_int_equal(memserver_call(&sasl, OP_SASL, &token, &r), CLAVE_OK);
+            assert_int_equal(r.data.n, -1);
+        }
+        if (auth.c)
+            assert_int_equal(memserver_call(&auth, OP_AUTH, &ip, NULL), CLAVE_OK);
+        assert_int_equal(memserver_call(&reads, OP_EXISTS, &root, NULL), CLAVE_OK);
+        assert_true((sasl.c && auth.c) || i >= 40);
+        memserver_advance(&d, 100);
+    }
+    assert_null(sasl.c);
+    assert_null(auth.c);
+    assert_int_equal(memserver_stats(&d).sessions, 1);
+    memserver_hang_up(&reads);
+    memserver_hang_up(&sasl);
+    memserver_hang_up(&auth);
+    memserver_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +391,7 @@ int main(void)
         cmocka_unit_test(standing_still_ends_no_session),
         cmocka_unit_test(the_timeout_after_a_restart),
         cmocka_unit_test(many_end_together),
+        cmocka_unit_test(packets_that_are_no_sign_of_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

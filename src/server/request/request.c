@@ -25,7 +25,8 @@ static void authenticate(struct server_conn *c, const struct wire_request *q,
     clave__conn_close(c);
 }
 
-/* There is no SASL: answers with no token and no error. */
+/* There is no SASL: answers with no token and no error, as Apache does without JAAS. A client that
+ * goes on sending tokens ends when its session does: such a packet does not keep it. */
 static void answer_sasl(struct server_conn *c, const struct wire_request *q,
                         const struct request_op *op)
 {
@@ -139,8 +140,8 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     c->last_xid = q.xid;
     if (q.op >= 0 && (size_t)q.op < sizeof s->requests / sizeof *s->requests)
         s->requests[q.op]++;
-    /* As in Apache, an auth packet alone is not a sign of life. */
-    if (q.op != OP_AUTH)
+    /* As in Apache, packets that only authenticate are no sign of life. */
+    if (q.op != OP_AUTH && q.op != OP_SASL)
         clave__session_touch(&s->sessions, c->session);
     const struct request_op *op = clave__request_op(q.op);
     if (op->answer)
