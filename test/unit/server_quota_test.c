@@ -148,6 +148,49 @@ static void hard_limits(void **state)
     memserver_close(&d);
 }
 
+static void must_set(struct memserver_conn *c, const char *path, struct jbytes data, clave_err want)
+{
+    union wire_body b = {.set = {clave__jbytes(path), data, -1}};
+    assert_int_equal(memserver_call(c, OP_SET_DATA, &b, NULL), want);
+}
+
+/* Null data have no bytes, as empty data. */
+static void null_data_have_no_bytes(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c;
+    open_place(&d, &c, true);
+    must_set(&c, "/a", JBYTES_NULL, CLAVE_OK);
+    arm(&c, "count=1,bytes=1=;byteHardLimit=13");
+    expect(&c, "count=1,bytes=0");
+    must_set(&c, "/a", clave__jbytes("12345678901234"), CLAVE_EQUOTA);
+    must_set(&c, "/a", clave__jbytes("1234567890123"), CLAVE_OK);
+    expect(&c, "count=1,bytes=13");
+    must_set(&c, "/a", JBYTES_NULL, CLAVE_OK);
+    must_set(&c, "/a", clave__jbytes(""), CLAVE_OK);
+    expect(&c, "count=1,bytes=0");
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
+/* Unlike in Apache, which refuses the second one: it is the way back below the limit. */
+static void beyond_the_limit_data_may_shrink(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c;
+    open_place(&d, &c, true);
+    must_set(&c, "/a", clave__jbytes("12345678901234567890"), CLAVE_OK);
+    arm(&c, "count=1,bytes=1=;byteHardLimit=10");
+    must_set(&c, "/a", clave__jbytes("abcdefghijabcdefghij"), CLAVE_OK);
+    must_set(&c, "/a", clave__jbytes("123456789012345"), CLAVE_OK);
+    must_set(&c, "/a", clave__jbytes("1234567890123456"), CLAVE_EQUOTA);
+    expect(&c, "count=1,bytes=15");
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +199,8 @@ int main(void)
         cmocka_unit_test(without_limits_nothing_is_counted),
         cmocka_unit_test(a_restart),
         cmocka_unit_test(hard_limits),
+        cmocka_unit_test(null_data_have_no_bytes),
+        cmocka_unit_test(beyond_the_limit_data_may_shrink),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

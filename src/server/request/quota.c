@@ -198,8 +198,10 @@ void clave__quota_recount(struct server *s)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-clave_err clave__quota_check(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes)
+clave_err clave__quota_check(struct server *s, struct jbytes path, int64_t nodes, int32_t from,
+                             int32_t to)
 {
+    const int64_t bytes = quota_size_of(to) - quota_size_of(from);
     struct quota_stats f;
     struct node *limits;
     int64_t most;

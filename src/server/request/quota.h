@@ -11,8 +11,9 @@
 void clave__quota_recount(struct server *s);
 /* Updates the figures for the changes of s->txn. */
 void clave__quota_note(struct server *s);
-/* Whether this many more nodes and bytes are allowed at or below this path. EQUOTA: they are not.
- */
-clave_err clave__quota_check(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes);
+/* Whether this many more nodes are allowed at or below this path, and data of the length `to` where
+ * `from` was; -1: null. What grows nothing is allowed beyond a limit, too. EQUOTA: not allowed. */
+clave_err clave__quota_check(struct server *s, struct jbytes path, int64_t nodes, int32_t from,
+                             int32_t to);
 
 #endif

@@ -245,7 +245,7 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
     if (err == CLAVE_OK)
         err = check_place(s, parent, path);
     if (err == CLAVE_OK && s->enforce_quota)
-        err = clave__quota_check(s, path, 1, m->data.n);
+        err = clave__quota_check(s, path, 1, 0, m->data.n);
     if (err == CLAVE_OK)
         err = add_change(s, op, path, NULL, &change);
     if (err != CLAVE_OK)
@@ -327,7 +327,7 @@ clave_err clave__write_set_data(struct server_conn *c, int32_t op, const union w
     if (err == CLAVE_OK)
         err = write_find_node(s, c, m->path, PERM_WRITE, &n);
     if (err == CLAVE_OK && s->enforce_quota)
-        err = clave__quota_check(s, m->path, 0, (int64_t)m->data.n - n->data_len);
+        err = clave__quota_check(s, m->path, 0, n->data_len, m->data.n);
     if (err == CLAVE_OK)
         err = check_version(m->version, n->stat.version);
     if (err == CLAVE_OK)
