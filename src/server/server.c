@@ -8,7 +8,8 @@
 #include "server/request/quota.h"
 #include "server/request/write.h"
 
-enum { DEFAULT_TICK_MS = 2000, DEFAULT_SWEEP_MS = 60000, DEFAULT_SNAPSHOT_PIECE = 1000 };
+enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAPSHOT_PIECE = 1000 };
+enum { DEFAULT_SWEEP_MS = 60000, DEFAULT_SWEEP_RATE = 10000 };
 enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
 /* How long a connection may stay without a session. */
@@ -33,6 +34,9 @@ static void server_take_limits(struct server *s, const struct server_options *o)
     if (s->max_session_ms < s->min_session_ms)
         s->max_session_ms = s->min_session_ms;
     s->snap_count = or_default(o->snap_count, 0);
+    s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
+    s->container_rate = or_default(o->container_rate, DEFAULT_SWEEP_RATE);
+    s->never_used_ms = o->never_used_ms;
     s->extended_types = o->extended_types;
     s->enforce_quota = o->enforce_quota;
     s->max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
@@ -46,7 +50,6 @@ static void take_options(struct server *s, const struct server_options *o)
     s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
     server_take_limits(s, o);
     s->snapshot_piece = or_default(o->snapshot_piece, DEFAULT_SNAPSHOT_PIECE);
-    s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
     s->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
     if (s->max_frame > MOST_FRAME)
         s->max_frame = MOST_FRAME;
@@ -105,9 +108,12 @@ static clave_err take_texts(struct server *s, const struct server_options *o)
 clave_err clave__server_change(struct server *s, const struct server_options *o)
 {
     clave_err err = take_texts(s, o);
-    if (err == CLAVE_OK)
-        server_take_limits(s, o);
-    return err;
+    if (err != CLAVE_OK)
+        return err;
+    server_take_limits(s, o);
+    if (s->serving && s->next_sweep > s->now + s->container_check_ms)
+        s->next_sweep = s->now + s->container_check_ms;
+    return CLAVE_OK;
 }
 
 static void server_init_buffers(struct server *s)
@@ -136,6 +142,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->waiting);
     list_init(&s->with_output);
     list_init(&s->paused);
+    list_init(&s->sweep_end);
     s->named_zxid = -1;
     s->next_sweep = INT64_MAX;
     clave__snapshot_save_init(s);
@@ -262,10 +269,8 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     expire_sessions(s);
     close_sessionless(s);
     clave__conns_drop_stalled(s);
-    if (s->now >= s->next_sweep) {
+    if (s->now >= s->next_sweep)
         clave__sweep(s);
-        s->next_sweep = s->now + s->container_check_ms;
-    }
 }
 
 void clave__server_woke_late(struct server *s, int64_t since, int64_t now)

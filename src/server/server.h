@@ -38,7 +38,10 @@ struct server_options {
                                    that is larger */
     int32_t snapshot_piece;     /* sessions, access lists and nodes in one piece of a snapshot;
                                    0: 1000 */
-    int32_t container_check_ms; /* 0: 60000 */
+    int32_t container_check_ms; /* between two sweeps of containers and TTL nodes; 0: 60000 */
+    int32_t container_rate;     /* how many of them are removed a minute, at most; 0: 10000 */
+    int64_t never_used_ms;      /* so long after its last change a container that never had children
+                                   is removed, too; 0: never */
     uint64_t seed;              /* spreads the snapshots, and keys the maps of paths: draw it from
                                    the system, and show it to nobody */
     bool extended_types;        /* nodes with a TTL may be created; off by default as in Apache,

@@ -50,6 +50,8 @@ struct server {
     int32_t snap_count;
     int32_t snapshot_piece;
     int32_t container_check_ms;
+    int32_t container_rate;
+    int64_t never_used_ms;
     struct driver_info driver;
     struct driver_stats driver_stats;
     bool extended_types;
@@ -90,7 +92,9 @@ struct server {
     struct rand_state rand;
     uint64_t hash_seed; /* keys the maps of what clients choose */
 
-    int64_t next_sweep; /* INT64_MAX: there is nothing to sweep */
+    /* While a sweep goes on, in tree.swept: after what it has yet to look at. */
+    struct list sweep_end;
+    int64_t next_sweep; /* or the next turn of one; INT64_MAX: there is nothing to sweep */
     bool orphans;       /* nodes of sessions that no longer exist */
 
     struct list conns;
@@ -132,7 +136,8 @@ void clave__snapshot_schedule(struct server *s);
 
 /* ---- sweep.c --------------------------------------------------------------------------------- */
 
-/* Removes containers that have become empty and nodes whose time to live has passed. */
+/* Removes containers that have become empty and nodes whose time to live has passed, or some of
+ * them, and sets next_sweep. */
 void clave__sweep(struct server *s);
 
 #endif

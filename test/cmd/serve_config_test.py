@@ -195,6 +195,18 @@ class Form(Rig):
             self.assertRegex(err, rf"zoo.cfg:\d+: {re.escape(key)}: ")
         self.assertEqual(len(err.splitlines()), 6, err)
 
+    def test_containers_of_zoo_cfg(self):
+        """One that was never used goes; by default it would stay."""
+        s = self.started(DEBIANS + "znode.container.checkIntervalMs=50\n"
+                         "znode.container.maxPerMinute=60000\n"
+                         "znode.container.maxNeverUsedIntervalMs=1\n", name="zoo.cfg")
+        at = f"127.0.0.1:{s.port}"
+        self.assertEqual(clave("create", "--container", "/unused", connect=at).code, 0)
+        until = time.monotonic() + PATIENCE
+        while clave("stat", "/unused", connect=at).code == 0:
+            self.assertLess(time.monotonic(), until, "it is still there")
+        self.assertEqual(s.end()[1].count("\n"), 2)  # initLimit, syncLimit
+
     def test_words_of_zoo_cfg(self):
         """srvr is answered whatever the list says, and no other that it does not say."""
         for value in ("", "gtmk", "ruok"):

@@ -143,6 +143,90 @@ static void it_outlives_the_server(void **state)
     memserver_close(&d);
 }
 
+static void open_sweeper(struct memserver *d, struct memserver_conn *c, int32_t a_minute,
+                         int64_t unused_ms)
+{
+    struct server_options o = {.extended_types = true,
+                               .container_check_ms = SWEEP_MS,
+                               .container_rate = a_minute,
+                               .never_used_ms = unused_ms};
+    memserver_open(d, &o);
+    memserver_connect(c, d, 40000);
+}
+
+/* As many a minute as allowed, evenly, and the rest in the next turns, not in the next sweep. */
+static void no_more_than_the_rate(void **state)
+{
+    (void)state;
+    enum { BOXES = 20, A_MINUTE = 600 };
+    struct memserver d;
+    struct memserver_conn c;
+    open_sweeper(&d, &c, A_MINUTE, 0);
+    size_t before = memserver_stats(&d).nodes;
+    for (int i = 0; i < BOXES; i++) {
+        char path[16];
+        snprintf(path, sizeof path, "/n%d", i);
+        assert_int_equal(create(&c, path, MODE_PERSISTENT_TTL, 1), CLAVE_OK);
+    }
+    memserver_advance(&d, clave__server_deadline(d.s) - d.now);
+    for (size_t gone = 1; gone <= BOXES; gone++) {
+        assert_int_equal(memserver_stats(&d).nodes, before + BOXES - gone);
+        memserver_advance(&d, 60000 / A_MINUTE);
+    }
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
+/* A sweep takes many turns for many nodes, and misses none, whatever comes and goes meanwhile. */
+static void a_long_sweep_yields(void **state)
+{
+    (void)state;
+    enum { BOXES = 3500, LOOKS = 1000 };
+    struct memserver d;
+    struct memserver_conn c;
+    char path[16];
+    open_sweeper(&d, &c, 0, 0);
+    for (int i = 0; i < BOXES; i++) {
+        snprintf(path, sizeof path, "/n%d", i);
+        assert_int_equal(create(&c, path, MODE_PERSISTENT_TTL, 3600000), CLAVE_OK);
+    }
+    assert_int_equal(create(&c, "/last", MODE_PERSISTENT_TTL, 1), CLAVE_OK);
+    memserver_advance(&d, clave__server_deadline(d.s) - d.now);
+    assert_int_equal(clave__server_deadline(d.s), d.now + 1);
+    for (int i = 0; i < LOOKS + 500; i++) { /* those looked at, and some that are not */
+        snprintf(path, sizeof path, "/n%d", i);
+        assert_int_equal(memserver_delete(&c, path, -1), CLAVE_OK);
+    }
+    assert_int_equal(create(&c, "/more", MODE_PERSISTENT_TTL, 3600000), CLAVE_OK);
+    memserver_advance(&d, 1);
+    assert_true(is_there(&c, "/last"));
+    memserver_advance(&d, 1);
+    assert_true(is_there(&c, "/last"));
+    memserver_advance(&d, 1);
+    assert_false(is_there(&c, "/last"));
+    assert_int_equal(clave__server_deadline(d.s), d.now + SWEEP_MS);
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
+static void containers_that_were_never_used(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c;
+    open_sweeper(&d, &c, 0, 5000);
+    assert_int_equal(memserver_create(&c, "/empty", "", MODE_CONTAINER), CLAVE_OK);
+    assert_int_equal(memserver_create(&c, "/full", "", MODE_CONTAINER), CLAVE_OK);
+    assert_int_equal(memserver_create(&c, "/full/x", "", MODE_PERSISTENT), CLAVE_OK);
+    memserver_advance(&d, 4500);
+    assert_true(is_there(&c, "/empty"));
+    memserver_advance(&d, 500 + SWEEP_MS);
+    assert_false(is_there(&c, "/empty"));
+    assert_true(is_there(&c, "/full"));
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +234,9 @@ int main(void)
         cmocka_unit_test(the_answer_hides_the_owner),
         cmocka_unit_test(it_goes_when_its_time_is_over),
         cmocka_unit_test(it_outlives_the_server),
+        cmocka_unit_test(no_more_than_the_rate),
+        cmocka_unit_test(a_long_sweep_yields),
+        cmocka_unit_test(containers_that_were_never_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

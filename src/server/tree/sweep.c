@@ -1,18 +1,24 @@
 /* sweep.c - removes containers that have become empty and nodes whose time to live has passed.
- * clave__server_tick calls it every container_check_ms. Each removal is a transaction of its own.
- */
+ * clave__server_tick calls it when s->next_sweep has come. A sweep looks at every node that was
+ * there when it began, over as many turns as that takes: no turn looks at more than MOST_LOOKS
+ * nodes. Each removal is a transaction of its own. */
 #include "server/request/write.h"
 
-/* At most this many at once, as in Apache. */
-enum { MOST = 10000 };
+/* Of one turn. */
+enum { MOST_LOOKS = 1000, MOST_REMOVALS = 200 };
+enum { MINUTE_MS = 60000, BATCHES_A_MINUTE = 600 };
 
 static bool is_over(const struct server *s, const struct node *n)
 {
     if (n->stat.num_children > 0)
         return false;
-    if (clave__owner_kind(n->stat.owner) == NODE_CONTAINER)
-        return n->stat.cversion > 0; /* one that never had children may be about to get some */
-    return s->wall - n->stat.mtime > clave__owner_ttl_ms(n->stat.owner);
+    const int64_t unchanged_ms = s->wall - n->stat.mtime;
+    if (clave__owner_kind(n->stat.owner) != NODE_CONTAINER)
+        return unchanged_ms > clave__owner_ttl_ms(n->stat.owner);
+    if (n->stat.cversion > 0)
+        return true;
+    /* It never had children, and may be about to get some. */
+    return s->never_used_ms > 0 && unchanged_ms > s->never_used_ms;
 }
 
 static clave_err sweep_one(struct server *s, struct node *n)
@@ -29,16 +35,43 @@ static clave_err sweep_one(struct server *s, struct node *n)
     return err;
 }
 
+/* How many one turn removes: a tenth of a second's share, so that they need few syncs. */
+static int32_t sweep_batch(const struct server *s)
+{
+    int32_t n = s->container_rate / BATCHES_A_MINUTE;
+    if (n < 1)
+        return 1;
+    return n < MOST_REMOVALS ? n : MOST_REMOVALS;
+}
+
+static void sweep_go_on_after(struct server *s, int64_t ms)
+{
+    s->next_sweep = s->now + (ms > 0 ? ms : 1);
+}
+
 void clave__sweep(struct server *s)
 {
-    int left = MOST;
-    for (struct list *e = s->tree.swept.next, *next; e != &s->tree.swept && left > 0; e = next) {
+    struct list *swept = &s->tree.swept;
+    const int32_t batch = sweep_batch(s);
+    int32_t removed = 0;
+    if (list_empty(&s->sweep_end))
+        list_push_back(swept, &s->sweep_end);
+    for (int looks = 0; swept->next != &s->sweep_end; looks++) {
+        if (removed == batch || looks == MOST_LOOKS) {
+            int64_t share_ms = (int64_t)removed * MINUTE_MS / s->container_rate;
+            sweep_go_on_after(s, share_ms);
+            return;
+        }
+        struct list *e = swept->next;
         struct node *n = &LIST_ENTRY(e, struct owned_node, link)->node;
-        next = e->next;
+        list_remove(e);
+        list_push_back(swept, e);
         if (!is_over(s, n))
             continue;
-        left--;
         if (sweep_one(s, n) != CLAVE_OK)
-            return; /* out of memory: the next sweep is soon enough */
+            break; /* out of memory: the next sweep is soon enough */
+        removed++;
     }
+    list_remove(&s->sweep_end);
+    sweep_go_on_after(s, s->container_check_ms);
 }
