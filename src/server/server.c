@@ -10,10 +10,9 @@
 
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAPSHOT_PIECE = 1000 };
 enum { DEFAULT_SWEEP_MS = 60000, DEFAULT_SWEEP_RATE = 10000 };
+enum { DEFAULT_SESSIONLESS_MS = 10000 };
 enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
-/* How long a connection may stay without a session. */
-enum { SESSIONLESS_MS = 10000 };
 /* Sessions that expire in one tick: a millisecond's work. */
 enum { EXPIRED_A_TICK = 200 };
 /* Frame lengths above this are four-letter words. */
@@ -33,6 +32,7 @@ static void server_take_limits(struct server *s, const struct server_options *o)
     s->max_session_ms = or_default(o->max_session_ms, 20 * s->tick_ms);
     if (s->max_session_ms < s->min_session_ms)
         s->max_session_ms = s->min_session_ms;
+    s->sessionless_ms = or_default(o->sessionless_ms, DEFAULT_SESSIONLESS_MS);
     s->snap_count = or_default(o->snap_count, 0);
     s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
     s->container_rate = or_default(o->container_rate, DEFAULT_SWEEP_RATE);
@@ -252,7 +252,7 @@ static void close_sessionless(struct server *s)
 {
     while (!list_empty(&s->sessionless)) {
         struct server_conn *c = LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
-        if (s->now - c->accepted_at < SESSIONLESS_MS)
+        if (s->now - c->accepted_at < s->sessionless_ms)
             return;
         clave__conn_cut(c);
     }
@@ -289,8 +289,8 @@ int64_t clave__server_deadline(const struct server *s)
         return INT64_MAX;
     int64_t at = clave__sessions_deadline(&s->sessions);
     const struct server_conn *oldest = oldest_sessionless(s);
-    if (oldest && oldest->accepted_at + SESSIONLESS_MS < at)
-        at = oldest->accepted_at + SESSIONLESS_MS;
+    if (oldest && oldest->accepted_at + s->sessionless_ms < at)
+        at = oldest->accepted_at + s->sessionless_ms;
     if (clave__conns_deadline(s) < at)
         at = clave__conns_deadline(s);
     if (!list_empty(&s->tree.swept) && s->next_sweep < at)

@@ -47,6 +47,7 @@ struct server {
     int32_t tick_ms;
     int32_t min_session_ms;
     int32_t max_session_ms;
+    int32_t sessionless_ms;
     int32_t snap_count;
     int32_t snapshot_piece;
     int32_t container_check_ms;

@@ -195,6 +195,15 @@ class Form(Rig):
             self.assertRegex(err, rf"zoo.cfg:\d+: {re.escape(key)}: ")
         self.assertEqual(len(err.splitlines()), 6, err)
 
+    def test_the_smallest_request(self):
+        """With 64 bytes a client connects and creates; with less none could."""
+        self.refused("data = {data}\nlisten = 127.0.0.1:{port}\nmax-request = 63\n", "from 64")
+        s = self.started(DEBIANS + "jute.maxbuffer=64\n", name="zoo.cfg")
+        at = f"127.0.0.1:{s.port}"
+        self.assertEqual(clave("create", "/a", connect=at).code, 0)
+        self.assertNotEqual(clave("create", "/b", "x" * 64, connect=at).code, 0)
+        s.end()
+
     def test_containers_of_zoo_cfg(self):
         """One that was never used goes; by default it would stay."""
         s = self.started(DEBIANS + "znode.container.checkIntervalMs=50\n"

@@ -226,6 +226,26 @@ static void unreadable_newest_snapshot(const char *data)
     rig_write(rig_path(v2, "snapshot.ffff"), "garbage", 7);
 }
 
+/* What Apache's scripts and common layouts put beside version-2. */
+static void files_of_apache_are_left_alone(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"zoo.cfg",       "zoo.cfg.dynamic", "zookeeper_server.pid",
+                                        "zookeeper.out", "zookeeper.log",   "myid"};
+    enum { NAMES = sizeof names / sizeof *names };
+    const char *data = rig_dir();
+    for (size_t i = 0; i < NAMES; i++)
+        rig_write(rig_path(data, names[i]), names[i], strlen(names[i]));
+    assert_int_equal(rig_stop(rig_start(data, NULL)), CLAVE_OK);
+    for (size_t i = 0; i < NAMES; i++) {
+        size_t n;
+        unsigned char *p = rig_read(rig_path(data, names[i]), &n);
+        assert_int_equal(n, strlen(names[i]));
+        assert_memory_equal(p, names[i], n);
+        free(p);
+    }
+}
+
 static void version_2_is_a_file(const char *data)
 {
     rename(rig_path(data, "version-2"), rig_path(rig_dir(), "aside"));
@@ -557,6 +577,7 @@ static void a_new_directory_has_a_snapshot_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_of_apache_are_left_alone),
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(a_path_that_is_a_file),
         cmocka_unit_test(no_permission),

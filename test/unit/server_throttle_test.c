@@ -158,6 +158,29 @@ static void options_change(void **state)
     memserver_close(&d);
 }
 
+/* A connection without a session, whose time may change while the server serves. */
+static void time_without_a_session(void **state)
+{
+    (void)state;
+    struct server_options o = {.sessionless_ms = 3000};
+    struct memserver d;
+    struct memserver_conn c;
+    memserver_open(&d, &o);
+    memserver_dial(&c, &d);
+    memserver_advance(&d, 2999);
+    assert_non_null(c.c);
+    memserver_advance(&d, 1);
+    assert_int_equal(memserver_stats(&d).connections, 0);
+    memserver_hang_up(&c);
+    o.sessionless_ms = 500;
+    assert_int_equal(clave__server_change(d.s, &o), CLAVE_OK);
+    memserver_dial(&c, &d);
+    memserver_advance(&d, 500);
+    assert_int_equal(memserver_stats(&d).connections, 0);
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
 /* ---- many that never say who they are ------------------------------------------------------- */
 
 enum { HALF_OPEN = 100000, HALF_OPEN_BYTES = 1024, STRANGER_MS = 10000 };
@@ -223,6 +246,7 @@ int main(void)
         cmocka_unit_test(answers_that_are_not_read),
         cmocka_unit_test(a_stranger_has_a_short_frame),
         cmocka_unit_test(options_change),
+        cmocka_unit_test(time_without_a_session),
         cmocka_unit_test(a_hundred_thousand_half_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #include "cmd/cli/cmd_options.h"
 
 enum { DEFAULT_TICK_MS = 2000 };
+/* The first request of a connection has 45 to 49 bytes: with less no client could connect. */
+enum { LEAST_REQUEST = 64 };
 
 struct settings_text {
     struct settings_text *next;
@@ -141,7 +143,7 @@ static const struct setting settings[] = {
     {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = verify_url, .live = false},
     {"metrics", KIND_TEXT, AT(run.metrics), .verify = verify_http, .live = false},
     {"tick", KIND_MS32, AT(run.engine.tick_ms), 1, 60000, .live = false},
-    {"max-request", KIND_SIZE, AT(run.engine.max_frame), 1024, 0x1fffffff, .live = false},
+    {"max-request", KIND_SIZE, AT(run.engine.max_frame), LEAST_REQUEST, 0x1fffffff, .live = false},
     {"tls-cert", KIND_TEXT, AT(tls.cert_file), .live = false},
     {"tls-key", KIND_TEXT, AT(tls.key_file), .live = false},
     {"tls-ca", KIND_TEXT, AT(tls.ca_file), .live = false},
@@ -152,6 +154,8 @@ static const struct setting settings[] = {
      .live = true},
     {"max-connections", KIND_INT32, AT(run.max_per_address), 0, INT32_MAX, .live = true},
     {"max-all-connections", KIND_SIZE, AT(run.engine.max_connections), 0, INT32_MAX, .live = true},
+    {"sessionless-timeout", KIND_MS32, AT(run.engine.sessionless_ms), 1, OPTIONS_MAX_MS,
+     .live = true},
     {"max-outstanding", KIND_SIZE, AT(run.engine.max_outstanding), 1, INT32_MAX, .live = true},
     {"max-undelivered", KIND_SIZE, AT(run.engine.max_undelivered), 1024 * 1024, INT64_MAX / 4,
      .live = true},

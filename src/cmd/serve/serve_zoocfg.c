@@ -78,6 +78,7 @@ static const struct key keys[] = {
     {"maxSessionTimeout", AS_MS, "max-session-timeout", 0},
     {"maxClientCnxns", AS_IS, "max-connections", 0},
     {"maxCnxns", AS_IS, "max-all-connections", 0},
+    {"sessionlessCnxnTimeout", AS_MS, "sessionless-timeout", 0},
     {"snapCount", AS_IS, "snap-count", 0},
     {"globalOutstandingLimit", AS_IS, "max-outstanding", 0},
     {"jute.maxbuffer", AS_NUMBER, "max-request", 0},
@@ -193,7 +194,7 @@ static const char others[] =
     "outstandingHandshake.limit quorumCnxnTimeoutMs readonlymode.enabled "
     "request_throttler.shutdownTimeout requestStaleConnectionCheck requestStaleLatencyCheck "
     "requestThrottleDropStale requestThrottleLimit requestThrottleStallTime "
-    "serializeLastProcessedZxid.enabled sessionlessCnxnTimeout snapSizeLimitInKb "
+    "serializeLastProcessedZxid.enabled snapSizeLimitInKb "
     "sslQuorumReloadCertFiles tcpKeepAlive throttledOpWaitTime watchManagerName "
     "watcherCleanIntervalInSeconds watcherCleanThreadsNum watcherCleanThreshold ";
 

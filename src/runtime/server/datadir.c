@@ -56,12 +56,24 @@ static int make_path(const char *path)
     return err;
 }
 
-/* What may be next to version-2 before version-2 exists. */
+/* What may be next to version-2 before version-2 exists: our own files, and those that Apache's
+ * scripts and common layouts put there, which are left alone. */
 static bool may_stand_there(const char *name)
 {
-    static const char *const names[] = {".",          "..",         "clave.lock",
-                                        "clave.sock", "serve.log",  "myid",
-                                        "initialize", "lost+found", "version-2"};
+    static const char *const names[] = {".",
+                                        "..",
+                                        "clave.lock",
+                                        "clave.sock",
+                                        "serve.log",
+                                        "myid",
+                                        "initialize",
+                                        "lost+found",
+                                        "version-2",
+                                        "zoo.cfg",
+                                        "zoo.cfg.dynamic",
+                                        "zookeeper_server.pid",
+                                        "zookeeper.out",
+                                        "zookeeper.log"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
