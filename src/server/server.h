@@ -182,7 +182,15 @@ clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t
 /* ---- where it runs --------------------------------------------------------------------------- */
 
 /* What only the driver knows. The four-letter words and the admin commands show it. */
+enum { ENVIRONMENT_LINES = 4 };
+struct environment_line {
+    const char *name; /* as Apache names it: "os.name" */
+    const char *value;
+};
 struct driver_info {
+    /* The texts outlive the server. A name of NULL: no line. */
+    struct environment_line environment[ENVIRONMENT_LINES];
+
     int32_t client_port;        /* -1: none */
     int32_t secure_client_port; /* with TLS; 0: none */
     int32_t max_per_address;

@@ -249,7 +249,10 @@ class Populated(Rig):
         self.assertEqual({k: int(v) for k, v in dirs.items()},
                          {k: self.s.command("dirs")[k] for k in dirs})
         envi = pairs(self.s.word("envi"), "=")
-        self.assertEqual(self.s.command("env")["zookeeper.version"], envi["zookeeper.version"])
+        for key in ("zookeeper.version", "host.name", "os.name", "os.arch", "os.version"):
+            self.assertTrue(envi[key])
+            self.assertEqual(self.s.command("env")[key], envi[key])
+        self.assertEqual(envi["os.name"], os.uname().sysname)
         srvr = pairs(self.s.word("srvr"), ": ")
         stats = self.s.command("srvr")
         self.assertEqual(stats["node_count"], int(srvr["Node count"]))

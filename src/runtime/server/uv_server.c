@@ -351,6 +351,15 @@ static void uv_server_set_info(struct server_run *r)
         .max_per_address = (int32_t)r->max_per_address,
         .data_dir = r->version_2,
     };
+    size_t n = sizeof r->host_name;
+    if (uv_os_uname(&r->system) == 0 && uv_os_gethostname(r->host_name, &n) == 0) {
+        const struct environment_line lines[ENVIRONMENT_LINES] = {
+            {"host.name", r->host_name},
+            {"os.name", r->system.sysname},
+            {"os.arch", r->system.machine},
+            {"os.version", r->system.release}};
+        memcpy(info.environment, lines, sizeof lines);
+    }
     clave__server_set_driver_info(r->server, &info);
 }
 

@@ -33,6 +33,8 @@ struct server_run {
     struct server *server;
     struct datadir dir;
     char version_2[PATH_MAX + 16];
+    uv_utsname_t system;
+    char host_name[UV_MAXHOSTNAMESIZE];
     struct log_thread log_thread;
     struct snapshot_thread snapshot_thread;
     bool is_saving; /* the engine makes a snapshot, a piece at a time */

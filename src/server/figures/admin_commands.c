@@ -32,8 +32,10 @@ static void command_reset_stats(struct server *s, struct json *j)
 
 static void command_environment(struct server *s, struct json *j)
 {
-    (void)s;
     clave__json_string(j, "zookeeper.version", clave__server_version);
+    for (size_t i = 0; i < ENVIRONMENT_LINES; i++)
+        if (s->driver.environment[i].name)
+            clave__json_string(j, s->driver.environment[i].name, s->driver.environment[i].value);
 }
 
 static void command_read_only(struct server *s, struct json *j)

@@ -84,8 +84,12 @@ static void word_dirs(struct server *s, struct text *t)
 
 static void word_envi(struct server *s, struct text *t)
 {
-    (void)s;
     clave__text_put(t, "Environment:\nzookeeper.version=%s\n", clave__server_version);
+    for (size_t i = 0; i < ENVIRONMENT_LINES; i++) {
+        const struct environment_line *l = &s->driver.environment[i];
+        if (l->name)
+            clave__text_put(t, "%s=%s\n", l->name, l->value);
+    }
 }
 
 static void word_put_figure(void *arg, const struct figure *f, const char *value)
