@@ -1,4 +1,4 @@
-/* retry.c - retry policies (clave/retry.h): how long to wait before attempt n, and what is wrong
+/* backoff.c - retry policies (clave/retry.h): how long to wait before attempt n, and what is wrong
  * with a policy. The client uses it for reconnects and reads; the delay is public, for retries of
  * the caller's own. */
 #include "clave/retry.h"

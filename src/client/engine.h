@@ -8,8 +8,8 @@
  *   identify.c   the lost answer to a create under a name the caller chose
  *   protect.c    the names of protected creates
  *   watch.c      the registry of watches             heartbeat.c  pings and confirmed heartbeats
- *   auth.c       identities                          hold_deadline.c      the hold deadline
- *   hosts.c      the servers, in order; the chroot   retry.c      retry policies
+ *   auth.c       identities                          hold_deadline.c   its arithmetic
+ *   hosts.c      the servers, in order; the chroot   backoff.c         retry policies
  *   timer.c      deadlines in a heap
  * Recipes include client_internal.h, not this file. */
 #ifndef CLAVE_CLIENT_ENGINE_H

@@ -8,6 +8,6 @@
 void keep(const char *target, const void *head, size_t head_len, const void *p, size_t n);
 
 void keep_texts(void); /* seeds_texts.c */
-void keep_plays(void); /* seeds_plays.c */
+void keep_plays(void); /* seeds_sessions.c */
 
 #endif

@@ -1,7 +1,7 @@
 /* ensemble.h - a model of an Apache ensemble. The leader is the server's engine with its disk,
- * where "durable" means acknowledged by a quorum; its members follow it (member.h). Sessions
- * are expired here, as a leader's tracker does it: by what members report with the answer to
- * its ping every half tick, and by the handshakes that pass it.
+ * where "durable" means acknowledged by a quorum; its members follow it (ensemble_member.h).
+ * Sessions are expired here, as a leader's tracker does it: by what members report with the answer
+ * to its ping every half tick, and by the handshakes that pass it.
  *
  * A leader that is cut off from the quorum, paused or killed is followed by another one in a new
  * epoch, which has all that was committed, any part of what was not, a clock of its own, and

@@ -1,4 +1,4 @@
-/* cmd_cmd_options.h - what the user asked for, from flags, the environment, the user's
+/* cmd_options.h - what the user asked for, from flags, the environment, the user's
  * configuration file and the machine's, in this order of precedence.
  *
  *     int cmd_get(struct options *o, int argc, char **argv)
