@@ -107,20 +107,11 @@ void clave__kill_policy_refused(struct kill_policy *l)
     l->phase = KILL_POLICY_ENDED;
 }
 
+/* If the maximum hold has passed, from then, whatever the cause: a guardian that was stopped
+ * meanwhile may see another one first. */
 static int64_t grace_from(const struct kill_policy *l, enum kill_policy_cause cause, int64_t now)
 {
-    switch (cause) {
-    case CAUSE_MAX_HOLD:
-        return l->terms.until;
-    case CAUSE_SIGNAL:
-        return l->asked_at;
-    case CAUSE_NONE:
-    case CAUSE_DEADLINE:
-    case CAUSE_LOST:
-    case CAUSE_KILLED:
-        break;
-    }
-    return now;
+    return deadline_earlier(cause == CAUSE_SIGNAL ? l->asked_at : now, l->terms.until);
 }
 
 static unsigned begin_ending(struct kill_policy *l, enum kill_policy_cause cause, int64_t now)

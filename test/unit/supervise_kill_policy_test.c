@@ -134,6 +134,19 @@ static void a_maximum_hold_is_the_commands_in_full(void **state)
     assert_false(clave__kill_policy_run(&never, &terms, DEADLINE, terms.until));
 }
 
+/* The guardian was stopped beyond it, and clave lock was killed meanwhile: no further grace. */
+static void a_maximum_hold_counts_whatever_ends_the_command(void **state)
+{
+    (void)state;
+    const struct kill_policy_sight alone = {.deadline = DEADLINE, .alone = true};
+    struct kill_policy_terms terms = usual;
+    terms.until = NOW + GRACE;
+    struct kill_policy l = running(&terms);
+    assert_int_equal(step(&l, alone, terms.until + GRACE - 1), KILL_POLICY_TELL | KILL_POLICY_TERM);
+    assert_int_equal(l.cause, CAUSE_KILLED);
+    assert_int_equal(step(&l, alone, terms.until + GRACE), KILL_POLICY_KILL);
+}
+
 /* Its grace lasts no longer than the hold is certain. */
 static void the_deadline_ends_the_grace_of_a_maximum_hold(void **state)
 {
@@ -272,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_lost_lock_leaves_a_grace),
         cmocka_unit_test(what_outlives_the_command_or_the_holder_is_ended),
         cmocka_unit_test(a_maximum_hold_is_the_commands_in_full),
+        cmocka_unit_test(a_maximum_hold_counts_whatever_ends_the_command),
         cmocka_unit_test(the_deadline_ends_the_grace_of_a_maximum_hold),
         cmocka_unit_test(a_second_sigterm_ends_it_after_the_grace),
         cmocka_unit_test(a_guardian_that_does_not_answer_is_overdue),

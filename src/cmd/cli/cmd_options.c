@@ -17,7 +17,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/usage.h"
 
-enum { MAX_FLAGS = 40, DEFAULT_TIMEOUT_MS = 10000 };
+enum { MAX_FLAGS = 64, DEFAULT_TIMEOUT_MS = 10000 };
 
 void options_init(struct options *o, const struct verb *const *verbs)
 {
@@ -51,6 +51,8 @@ struct getopt_tables {
 static void getopt_tables_add(struct getopt_tables *s, size_t *n, char **p, const struct flag *f)
 {
     int has_arg = !f->arg ? no_argument : *f->arg == '[' ? optional_argument : required_argument;
+    if (*n == MAX_FLAGS)
+        abort(); /* raise it: every run of the verb ends here */
     s->longs[(*n)++] = (struct option){.name = f->name, .has_arg = has_arg, .val = f->id};
     if (f->id >= FLAG_LONG)
         return;
@@ -66,9 +68,9 @@ static void getopt_tables_init(struct getopt_tables *s, const struct verb *v)
     memset(s, 0, sizeof *s);
     *p++ = '+'; /* stop at the first argument: the rest may be for another program */
     *p++ = ':'; /* distinguish a missing value from an unknown flag */
-    for (const struct flag *f = v->flags; f && f->id != 0 && n < MAX_FLAGS; f++)
+    for (const struct flag *f = v->flags; f && f->id != 0; f++)
         getopt_tables_add(s, &n, &p, f);
-    for (const struct flag *f = global_flags; f->id != 0 && n < MAX_FLAGS; f++)
+    for (const struct flag *f = global_flags; f->id != 0; f++)
         if (!global_is_replaced(v, f))
             getopt_tables_add(s, &n, &p, f);
 }
