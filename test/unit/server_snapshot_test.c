@@ -182,6 +182,28 @@ static void an_ended_session_leaves_its_id(void **state)
     memserver_close(&d);
 }
 
+/* The smallest number has none before it. (Found by fuzzing.) */
+static void a_next_id_that_is_none(void **state)
+{
+    enum { FIRST_SESSION = 16 + 4, ID = 8, TIMEOUT = 4 };
+    (void)state;
+    struct memserver d, e;
+    struct memserver_conn c;
+    struct buf b;
+    char fault[200];
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 4000);
+    save(&d, &b);
+    memset(b.data + FIRST_SESSION, 0, ID + TIMEOUT);
+    b.data[FIRST_SESSION] = 0x80;
+    assert_int_equal(load(&e, b.data, b.tail, fault), CLAVE_ECORRUPT);
+    assert_non_null(strstr(fault, "checksum"));
+    clave__buf_fini(&b);
+    memserver_hang_up(&c);
+    memserver_close(&e);
+    memserver_close(&d);
+}
+
 /* A server that refused a file is as a new one: the next may be tried. */
 static void assert_refused(const uint8_t *p, size_t n, const uint8_t *good, size_t good_len)
 {
@@ -329,6 +351,7 @@ int main(void)
         cmocka_unit_test(the_first_snapshot_is_apaches),
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(an_ended_session_leaves_its_id),
+        cmocka_unit_test(a_next_id_that_is_none),
         cmocka_unit_test(snapshots_of_older_releases),
         cmocka_unit_test(a_snapshot_cut_at_every_byte),
         cmocka_unit_test(every_flipped_bit_is_found),

@@ -66,8 +66,9 @@ static clave_err get_sessions(struct loading *l)
         struct session *session;
         int64_t id = clave__jget_long(&l->r);
         int32_t timeout_ms = clave__jget_int(&l->r);
-        if (timeout_ms == 0) { /* save_put_session_count */
-            clave__sessions_note_id(&l->s->sessions, id - 1);
+        if (timeout_ms == 0) { /* the next id: save_put_session_count */
+            if (id > 0)
+                clave__sessions_note_id(&l->s->sessions, id - 1);
             continue;
         }
         clave_err err = clave__sessions_add(&l->s->sessions, id, timeout_ms, &session);
