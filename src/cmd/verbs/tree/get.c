@@ -2,10 +2,9 @@
 #include <stdio.h>
 
 #include "cmd/cli/cmd_options.h"
-#include "cmd/cli/connect.h"
-#include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/queue/node_reader.h"
 
 enum { GET_STAT = FLAG_LONG };
 
@@ -29,30 +28,8 @@ static void get_show(const struct options *o, const char *path, const clave_repl
 
 static int run_get(struct options *o, int argc, char **argv)
 {
-    bool stat = false;
-    clave_client *s;
-    clave_reply *r = NULL;
-    int id;
-    while ((id = options_next(o, argc, argv)) > 0)
-        stat |= id == GET_STAT;
-    if (id == OPTIONS_STOP)
-        return o->status;
-    if (!options_args(o, 1, 1))
-        return EXIT_USAGE;
-    const char *path = o->argv[0];
-    if (!connect_path_ok(o, path))
-        return EXIT_PATH;
-    int code = connect_open(o, NULL, &s);
-    if (code != EXIT_OK)
-        return code;
-    clave_err err = clave_get(s, path, o->timeout_ms, &r);
-    if (err == CLAVE_OK)
-        get_show(o, path, r, stat);
-    else
-        code = diag_err(o, path, err, s);
-    clave_reply_free(r);
-    connect_close(s);
-    return code;
+    static const struct node_reader reader = {clave_get, get_show, GET_STAT};
+    return node_reader_run(&reader, o, argc, argv);
 }
 
 static const struct flag flags[] = {

@@ -4,10 +4,9 @@
 
 #include "cmd/cli/acl.h"
 #include "cmd/cli/cmd_options.h"
-#include "cmd/cli/connect.h"
-#include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/queue/node_reader.h"
 
 enum { GETACL_STAT = FLAG_LONG };
 
@@ -31,9 +30,13 @@ static void getacl_show_json(const char *path, const clave_reply *r, bool stat)
     json_end(&j);
 }
 
-static void getacl_show(const clave_reply *r, bool stat)
+static void getacl_show(const struct options *o, const char *path, const clave_reply *r, bool stat)
 {
     char perms[ACL_PERMS_CAP];
+    if (o->json) {
+        getacl_show_json(path, r, stat);
+        return;
+    }
     for (size_t i = 0; i < r->nacls; i++) {
         format_text(stdout, r->acls[i].scheme);
         putchar(':');
@@ -46,32 +49,8 @@ static void getacl_show(const clave_reply *r, bool stat)
 
 static int run_getacl(struct options *o, int argc, char **argv)
 {
-    clave_client *s;
-    clave_reply *r = NULL;
-    bool stat = false;
-    int id;
-    while ((id = options_next(o, argc, argv)) > 0)
-        stat |= id == GETACL_STAT;
-    if (id == OPTIONS_STOP)
-        return o->status;
-    if (!options_args(o, 1, 1))
-        return EXIT_USAGE;
-    const char *path = o->argv[0];
-    if (!connect_path_ok(o, path))
-        return EXIT_PATH;
-    int code = connect_open(o, NULL, &s);
-    if (code != EXIT_OK)
-        return code;
-    clave_err err = clave_get_acl(s, path, o->timeout_ms, &r);
-    if (err != CLAVE_OK)
-        code = diag_err(o, path, err, s);
-    else if (o->json)
-        getacl_show_json(path, r, stat);
-    else
-        getacl_show(r, stat);
-    clave_reply_free(r);
-    connect_close(s);
-    return code;
+    static const struct node_reader reader = {clave_get_acl, getacl_show, GETACL_STAT};
+    return node_reader_run(&reader, o, argc, argv);
 }
 
 static const struct flag flags[] = {

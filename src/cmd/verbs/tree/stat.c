@@ -2,14 +2,15 @@
 #include <stdio.h>
 
 #include "cmd/cli/cmd_options.h"
-#include "cmd/cli/connect.h"
-#include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/queue/node_reader.h"
 
-static void stat_show(const struct options *o, const char *path, const clave_stat *st)
+static void stat_show(const struct options *o, const char *path, const clave_reply *r, bool stat)
 {
+    const clave_stat *st = &r->stat;
     struct json j;
+    (void)stat;
     if (!o->json) {
         printf("path %s\nkind %s\n", path, format_kind(st));
         format_stat(stdout, st);
@@ -24,26 +25,8 @@ static void stat_show(const struct options *o, const char *path, const clave_sta
 
 static int run_stat(struct options *o, int argc, char **argv)
 {
-    clave_client *s;
-    clave_reply *r = NULL;
-    if (options_next(o, argc, argv) == OPTIONS_STOP)
-        return o->status;
-    if (!options_args(o, 1, 1))
-        return EXIT_USAGE;
-    const char *path = o->argv[0];
-    if (!connect_path_ok(o, path))
-        return EXIT_PATH;
-    int code = connect_open(o, NULL, &s);
-    if (code != EXIT_OK)
-        return code;
-    clave_err err = clave_exists(s, path, o->timeout_ms, &r);
-    if (err == CLAVE_OK)
-        stat_show(o, path, &r->stat);
-    else
-        code = diag_err(o, path, err, s);
-    clave_reply_free(r);
-    connect_close(s);
-    return code;
+    static const struct node_reader reader = {clave_exists, stat_show, 0};
+    return node_reader_run(&reader, o, argc, argv);
 }
 
 const struct verb verb_stat = {
