@@ -232,7 +232,8 @@ class Form(Rig):
                          "unheardOf=1\n", name="zoo.cfg")
         _, err = s.end()
         self.assertEqual([l.split(": ", 2)[2] for l in err.splitlines()[2:]],
-                         [f"{s.path}:14: watchManagerName: no effect in clave, ignored",
+                         [f"{s.path}:14: watchManagerName: tunes Apache's threads, buffers and "
+                          "caches, ignored",
                           f"{s.path}:15: unheardOf: unknown key, ignored"])
 
     def test_zoo_cfg_that_cannot_be_served(self):
