@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/request/conn.h"
+#include "server/request/bounds.h"
 #include "server/request/quota.h"
 #include "server/request/write.h"
 
@@ -42,6 +42,7 @@ static void server_take_limits(struct server *s, const struct server_options *o)
     s->max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
     s->max_outstanding = o->max_outstanding ? o->max_outstanding : DEFAULT_OUTSTANDING;
     s->max_undelivered = o->max_undelivered ? o->max_undelivered : DEFAULT_UNDELIVERED;
+    clave__bounds_set(s, o->bounds);
 }
 
 static void take_options(struct server *s, const struct server_options *o)
@@ -354,4 +355,6 @@ void clave__server_stats(const struct server *s, struct server_stats *out)
         .digest_mismatches = s->digest_mismatches,
     };
     memcpy(out->requests, s->requests, sizeof out->requests);
+    for (size_t i = 0; i < SERVER_BOUNDS; i++)
+        out->refused[i] = s->bounds[i].refused;
 }

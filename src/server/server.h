@@ -24,6 +24,19 @@ struct server_conn; /* opaque */
 #define SERVER_WORDS "conf,cons,dirs,envi,isro,mntr,ruok,srvr,stat,wchs"
 #define SERVER_OTHER_WORDS "crst,dump,srst,wchc,wchp"
 
+/* What one client may have the server keep or send. */
+enum server_bound {
+    BOUND_WATCHES,            /* of all connections */
+    BOUND_CONNECTION_WATCHES, /* of one */
+    BOUND_SESSIONS,
+    BOUND_ANSWER,   /* bytes of the answer to a read */
+    BOUND_NAME,     /* bytes of a new node's name */
+    BOUND_PATH,     /* bytes of its path, and of the path of a watch */
+    BOUND_DEPTH,    /* nodes in its path */
+    BOUND_SEQUENCE, /* sequence numbers of one parent */
+    SERVER_BOUNDS
+};
+
 struct server_options {
     const struct clave_mem *mem; /* copied; NULL: libc */
     clave_log_cb *log;
@@ -63,6 +76,7 @@ struct server_options {
                                    connection with queued output is not read; at twice as much none is
                                    read, and one that has taken nothing for a second is disconnected;
                                    0: 256 MiB */
+    size_t bounds[SERVER_BOUNDS]; /* 0: the default, which no honest client meets */
 };
 
 /* ---- life and recovery ----------------------------------------------------------------------- */
@@ -227,9 +241,10 @@ struct server_stats {
     uint64_t packets_sent;
     uint64_t requests[128]; /* by opcode 0..127 */
     size_t data_bytes;
-    size_t undelivered;         /* memory of output that no client has taken */
-    uint64_t digest;            /* of the tree, as in the log */
-    uint64_t digest_mismatches; /* transactions after which the log's digest differed */
+    size_t undelivered;              /* memory of output that no client has taken */
+    uint64_t digest;                 /* of the tree, as in the log */
+    uint64_t digest_mismatches;      /* transactions after which the log's digest differed */
+    uint64_t refused[SERVER_BOUNDS]; /* how often each bound was reached */
 };
 void clave__server_stats(const struct server *s, struct server_stats *out);
 

@@ -4,7 +4,7 @@
  *   version.c      the version text
  *   request/       a client's bytes in, replies and events out: conn (one connection), connect,
  *                  request (dispatch), read, write, multi, watch_ops, session and end_session,
- *                  auth, acl, x509_name, quota
+ *                  auth, acl, x509_name, quota, bounds
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
  *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
@@ -39,6 +39,14 @@ static inline void clave__latency_note(struct latency *l, int64_t ms, uint64_t c
     l->count += count;
 }
 
+/* One of the bounds; see request/bounds.h. */
+struct bound_state {
+    size_t most;
+    uint64_t refused;
+    uint64_t told;   /* of these, up to the last message */
+    int64_t told_at; /* when that was */
+};
+
 struct server {
     struct clave_mem mem;
     struct log log;
@@ -60,6 +68,7 @@ struct server {
     size_t max_connections; /* SIZE_MAX: any number */
     size_t max_outstanding;
     size_t max_undelivered;
+    struct bound_state bounds[SERVER_BOUNDS];
     char *super_digest; /* "": nobody */
     bool x509;
     char *x509_super; /* likewise */

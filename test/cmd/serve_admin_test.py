@@ -721,7 +721,7 @@ class AsApache(Rig):
         for name, others in NAMES.items():
             for alias in others:
                 self.assertEqual(theirs.command(alias)["command"], name)
-        own = {"zookeeper_info", "request_latency_ms", "requests_total", "undelivered_bytes",
+        own = {"zookeeper_info", "request_latency_ms", "requests_total", "refused_total", "undelivered_bytes",
                "last_zxid", "data_dir_size", "log_dir_size"}  # the others have Apache's names
         names = {n for n in ours.metrics()[1] if not n.startswith("process_")}
         self.assertEqual(names - set(theirs.command("monitor")), own)

@@ -358,6 +358,26 @@ class Live(Rig):
         self.assertEqual(ask(s.port, b"ruok"), b"imok")
         s.end()
 
+    def test_bounds_change(self):
+        s = self.started(self.CONF, flags=["-v"])
+        at = f"127.0.0.1:{s.port}"
+        for key, most, path in (("max-name", 255, "/" + 256 * "n"), ("max-path", 300, "/" + 300 * "n"),
+                                ("max-depth", 8, 9 * "/d")):
+            self.reload(s, f"{self.CONF}{key} = {most}\n")
+            r = clave("create", "--parents", path, connect=at)
+            self.assertIn("the server refused the arguments", r.err)
+            said = s.until("is refused")
+            self.assertIn(f"{most + 1} ", said)
+            self.assertIn(f"the bound is {most} (--{key}; 1 refused", said)
+        self.reload(s, self.CONF + "max-sessions = 1\nmax-answer = 1024\nmax-watches = 1\n"
+                    "max-connection-watches = 1\n")
+        held = clave("lock", "/l", "--", CLAVE, "ls", "--timeout", "300ms", connect=at)
+        s.until("(--max-sessions;")
+        self.assertEqual(held.code, 69, held)
+        self.reload(s, self.CONF)
+        self.assertEqual(clave("create", "--parents", 9 * "/d", connect=at).code, 0)
+        s.end()
+
     def test_the_super_user_and_quotas_change(self):
         s = self.started(self.CONF, flags=["-v"])
         at = f"127.0.0.1:{s.port}"

@@ -113,14 +113,14 @@ static void refused(struct actor *a, clave_err err)
         actor_unexpected(a, "acquire before its deadline", err);
     else if (err == CLAVE_ECANCELED && !a->canceled)
         actor_unexpected(a, "acquire that was not cancelled", err);
-    else if (err == CLAVE_ESEQUENCE && !a->load->checker->used_up)
+    else if (checker_counter_ended(err) && !a->load->checker->used_up)
         actor_unexpected(a, "acquire with numbers left", err);
     else if (err != CLAVE_EBUSY && err != CLAVE_ECANCELED && err != CLAVE_ECLOSED &&
-             err != CLAVE_ESEQUENCE)
+             !checker_counter_ended(err))
         actor_unexpected(a, "acquire", err);
     st->busy += err == CLAVE_EBUSY;
     st->canceled += err == CLAVE_ECANCELED;
-    st->exhausted += err == CLAVE_ESEQUENCE;
+    st->exhausted += checker_counter_ended(err);
     actor_rest(a);
 }
 

@@ -46,6 +46,12 @@ struct checker {
     uint64_t overlaps; /* of them, of holds valid by their clocks only */
 };
 
+/* A sequence counter has ended: the client sees it in its own number, the server gives no more. */
+static inline bool checker_counter_ended(clave_err err)
+{
+    return err == CLAVE_ESEQUENCE || err == CLAVE_EQUOTA;
+}
+
 void checker_init(struct checker *c, struct world *w, struct server_host *server);
 void checker_fini(struct checker *c);
 

@@ -56,7 +56,7 @@ static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *ar
         actor_heard_asked(a);
         break;
     case CLAVE_LATCH_FAILED:
-        if (ev->why != CLAVE_ESEQUENCE || !a->load->checker->used_up)
+        if (!checker_counter_ended(ev->why) || !a->load->checker->used_up)
             actor_unexpected(a, "candidate", ev->why);
         break;
     }

@@ -135,6 +135,7 @@ static const char *const level_words[] = {[CLAVE_LOG_ERROR - 1] = "error",
                                           NULL};
 
 #define AT(member) offsetof(struct serve_settings, member)
+#define BOUND(what) AT(run.engine.bounds[BOUND_##what])
 static const struct setting settings[] = {
     {"data", KIND_TEXT, AT(run.data_dir), .live = false},
     {"local", KIND_TEXT, AT(local), .live = false},
@@ -159,6 +160,13 @@ static const struct setting settings[] = {
     {"max-outstanding", KIND_SIZE, AT(run.engine.max_outstanding), 1, INT32_MAX, .live = true},
     {"max-undelivered", KIND_SIZE, AT(run.engine.max_undelivered), 1024 * 1024, INT64_MAX / 4,
      .live = true},
+    {"max-watches", KIND_SIZE, BOUND(WATCHES), 1, INT32_MAX, .live = true},
+    {"max-connection-watches", KIND_SIZE, BOUND(CONNECTION_WATCHES), 1, INT32_MAX, .live = true},
+    {"max-sessions", KIND_SIZE, BOUND(SESSIONS), 1, INT32_MAX, .live = true},
+    {"max-answer", KIND_SIZE, BOUND(ANSWER), 1024, INT32_MAX, .live = true},
+    {"max-name", KIND_SIZE, BOUND(NAME), 255, INT32_MAX, .live = true},
+    {"max-path", KIND_SIZE, BOUND(PATH), 255, INT32_MAX, .live = true},
+    {"max-depth", KIND_SIZE, BOUND(DEPTH), 8, INT32_MAX, .live = true},
     {"snap-count", KIND_INT32, AT(run.engine.snap_count), 2, INT32_MAX, .live = true},
     {"container-check", KIND_MS32, AT(run.engine.container_check_ms), 1, INT32_MAX, .live = true},
     {"container-rate", KIND_INT32, AT(run.engine.container_rate), 1, INT32_MAX, .live = true},

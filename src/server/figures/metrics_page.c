@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "server/figures/mntr_and_metrics.h"
+#include "server/request/bounds.h"
 #include "wire/opcode.h"
 
 static void metrics_head(struct text *p, const char *name, const char *type, const char *help)
@@ -53,6 +54,14 @@ static void metrics_put_requests(struct text *p, const struct server *s)
                             s->requests[op]);
 }
 
+static void metrics_put_bounds(struct text *p, const struct server *s)
+{
+    metrics_head(p, "refused_total", "counter", "Requests beyond a bound, by bound.");
+    for (enum server_bound b = 0; b < SERVER_BOUNDS; b++)
+        clave__text_put(p, "refused_total{bound=\"%s\"} %" PRIu64 "\n", clave__bound_name(b),
+                        s->bounds[b].refused);
+}
+
 clave_err clave__metrics(const struct server *s, struct buf *out)
 {
     struct text p = {.out = out};
@@ -62,6 +71,7 @@ clave_err clave__metrics(const struct server *s, struct buf *out)
     for (unsigned section = IN_LOAD; section <= IN_DISK; section *= 2)
         clave__figures_each(s, section, metrics_put, &p);
     metrics_put_requests(&p, s);
+    metrics_put_bounds(&p, s);
     clave__figures_each(s, IN_PROCESS, metrics_put, &p);
     return p.err;
 }

@@ -69,6 +69,8 @@ struct message {
     struct server_conn *c;
     struct jwriter w;
     size_t begin;
+    int32_t xid;
+    bool refused; /* see _bound */
 };
 
 struct message clave__message_begin(struct server_conn *c);
@@ -77,6 +79,10 @@ struct message clave__message_begin(struct server_conn *c);
 void clave__message_end(struct message *m, bool reply);
 /* The header of a reply. */
 void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_err err);
+/* Call it before _end of the answer to a read, and between the parts of one that has many. An
+ * answer beyond the bound becomes a header with MARSHALLINGERROR: it would take the memory of all,
+ * and few clients could read it. false: it has become that, and gets nothing more. */
+bool clave__message_bound(struct message *m);
 /* A reply that is a header only. */
 void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err);
 void clave__conn_send_event(struct server_conn *c, int64_t zxid, const struct watch_event *ev);

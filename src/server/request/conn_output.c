@@ -2,7 +2,7 @@
  * output, and the end of a connection; see conn.h. It knows nothing of input. No byte leaves before
  * the zxid it depends on is durable. */
 #include "base/memory.h"
-#include "server/request/conn.h"
+#include "server/request/bounds.h"
 
 /* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
  */
@@ -215,8 +215,22 @@ void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_e
 {
     struct wire_reply_header h = {xid, zxid, err};
     clave__wire_put_reply_header(&m->w, &h);
+    m->xid = xid;
     if (zxid > 0)
         m->c->last_zxid = zxid;
+}
+
+bool clave__message_bound(struct message *m)
+{
+    struct server_conn *c = m->c;
+    if (m->refused || clave__bound_allows(c, BOUND_ANSWER, clave__buf_len(&c->out) - m->begin))
+        return !m->refused;
+    int32_t xid = m->xid;
+    c->out.tail = c->out.head + m->begin;
+    *m = clave__message_begin(c);
+    m->refused = true;
+    clave__message_header(m, xid, c->s->last_zxid, CLAVE_EMARSHALLING);
+    return false;
 }
 
 void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err)

@@ -3,7 +3,7 @@
  * nothing. end_session.c is the other end. */
 #include <string.h>
 
-#include "server/request/conn.h"
+#include "server/request/bounds.h"
 #include "server/request/write.h"
 
 /* ---- the response ---------------------------------------------------------------------------- */
@@ -54,7 +54,8 @@ static void open_session(struct server_conn *c, const struct wire_connect_reques
                          int32_t timeout_ms)
 {
     struct session *session;
-    if (create_session(c->s, timeout_ms, &session) != CLAVE_OK) {
+    if (!clave__bound_allows(c, BOUND_SESSIONS, c->s->sessions.table.count + 1) ||
+        create_session(c->s, timeout_ms, &session) != CLAVE_OK) {
         clave__conn_cut(c);
         return;
     }

@@ -137,8 +137,9 @@ void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q,
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, c->s->last_zxid, CLAVE_OK);
     struct jreader r = clave__wire_ops_reader(&q->body.multi);
-    while (clave__wire_get_op(&r, &part))
+    while (clave__message_bound(&m) && clave__wire_get_op(&r, &part))
         put_read(&m.w, c, &part);
-    clave__wire_put_ops_end(&m.w);
+    if (!m.refused)
+        clave__wire_put_ops_end(&m.w);
     clave__message_end(&m, true);
 }

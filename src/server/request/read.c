@@ -27,8 +27,8 @@ static clave_err watch(struct server_conn *c, const struct wire_request *q, clav
     bool absent = found == CLAVE_ENONODE && (flags & OPCODE_WATCH_ABSENT);
     if (!wanted || (found != CLAVE_OK && !absent))
         return CLAVE_OK;
-    return clave__watch_add(&c->s->watches, &c->watcher, q->body.read.path,
-                            flags & OPCODE_WATCH_CHILD ? WATCH_CHILD : WATCH_DATA);
+    return clave__conn_add_watch(c, q->body.read.path,
+                                 flags & OPCODE_WATCH_CHILD ? WATCH_CHILD : WATCH_DATA);
 }
 
 /* ---- what is shown of a node ----------------------------------------------------------------- */
@@ -95,14 +95,18 @@ void clave__conn_read(struct server_conn *c, const struct wire_request *q,
     clave_err err = q->malformed     ? CLAVE_EMARSHALLING
                     : is_bad_path(q) ? CLAVE_EBADARGS
                                      : clave__read_find(c, op, q->body.path, &n);
-    if (!q->malformed && watch(c, q, err) != CLAVE_OK) {
+    clave_err watched = q->malformed ? CLAVE_OK : watch(c, q, err);
+    if (watched == CLAVE_ENOMEM) {
         clave__conn_cut(c);
         return;
     }
+    if (watched != CLAVE_OK)
+        err = watched;
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, c->s->last_zxid, err);
     if (err == CLAVE_OK)
         op->show(&m.w, c, n);
+    clave__message_bound(&m);
     clave__message_end(&m, true);
 }
 
@@ -155,5 +159,6 @@ void clave__conn_ephemerals(struct server_conn *c, const struct wire_request *q,
                           q->malformed ? CLAVE_EMARSHALLING : CLAVE_OK);
     if (!q->malformed)
         read_put_ephemerals(&m.w, c, q->body.path);
+    clave__message_bound(&m);
     clave__message_end(&m, true);
 }

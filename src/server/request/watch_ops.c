@@ -1,6 +1,24 @@
 /* watch_ops.c - requests that concern only watches: setWatches, addWatch, checkWatches,
  * removeWatches. The table in request.c refers to them; that of watches is tree/watch.c. */
+#include "server/request/bounds.h"
 #include "server/request/read.h"
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+/* A watch that is set already costs nothing more. */
+clave_err clave__conn_add_watch(struct server_conn *c, struct jbytes path, unsigned marks)
+{
+    struct server *s = c->s;
+    bool room = s->watches.count < s->bounds[BOUND_WATCHES].most &&
+                c->watcher.count < s->bounds[BOUND_CONNECTION_WATCHES].most;
+    if (!room && clave__watch_marks(&s->watches, &c->watcher, path, marks) != marks &&
+        (!clave__bound_allows(c, BOUND_CONNECTION_WATCHES, c->watcher.count + 1) ||
+         !clave__bound_allows(c, BOUND_WATCHES, s->watches.count + 1)))
+        return CLAVE_EQUOTA;
+    if (path.n > 0 && !clave__bound_allows(c, BOUND_PATH, (size_t)path.n))
+        return CLAVE_EQUOTA;
+    return clave__watch_add(&s->watches, &c->watcher, path, marks);
+}
 
 /* ---- setWatches ------------------------------------------------------------------------------ */
 
@@ -54,7 +72,7 @@ static clave_err catch_up(const struct catch_up *u, struct jvec paths)
         if (type != 0)
             clave__conn_send_event(u->c, -1, &ev);
         else
-            err = clave__watch_add(&s->watches, &u->c->watcher, path, u->mark);
+            err = clave__conn_add_watch(u->c, path, u->mark);
         if (err != CLAVE_OK)
             return err;
     }
@@ -81,7 +99,9 @@ clave_err clave__watch_op_set(struct server_conn *c, int32_t op, const union wir
         struct catch_up u = {c, m->relative_zxid, lists[i].mark, lists[i].missed};
         err = catch_up(&u, lists[i].paths);
     }
-    return err;
+    /* No client looks at this answer, so a watch that is not set again would be an event that never
+     * comes. Beyond a bound the client is disconnected, as without memory. */
+    return err == CLAVE_EQUOTA ? CLAVE_ENOMEM : err;
 }
 
 /* ---- the others ------------------------------------------------------------------------------ */
@@ -95,7 +115,7 @@ clave_err clave__watch_op_add(struct server_conn *c, int32_t op, const union wir
         return CLAVE_EMARSHALLING;
     if (m->type != ADD_WATCH_PERSISTENT && m->type != ADD_WATCH_PERSISTENT_RECURSIVE)
         return CLAVE_EMARSHALLING;
-    return clave__watch_add(&c->s->watches, &c->watcher, m->path, marks[m->type]);
+    return clave__conn_add_watch(c, m->path, marks[m->type]);
 }
 
 static unsigned marks_of_type(int32_t type)

@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "server/request/bounds.h"
 #include "server/request/quota.h"
+
+/* So many sequence numbers before the end, a message says so. */
+enum { FEW_NUMBERS = 10000000 };
 
 /* ---- transactions ---------------------------------------------------------------------------- */
 
@@ -180,6 +184,17 @@ static int64_t owner_of(const struct server_conn *c, int32_t op, const struct wi
     return mode == MODE_EPHEMERAL || mode == MODE_EPHEMERAL_SEQUENTIAL ? c->session->id : 0;
 }
 
+/* Whether the parent has another number. At the end Apache gives the last one again and again; two
+ * nodes with one number are two holders of a lock. */
+static bool has_number(struct server_conn *c, const struct node *parent)
+{
+    if (parent->stat.cversion == INT32_MAX - FEW_NUMBERS)
+        clave__log(&c->s->log, CLAVE_LOG_WARN,
+                   "%d sequence numbers are left below %.*s: continue below another node",
+                   FEW_NUMBERS, (int)parent->path_len, clave__node_path(parent));
+    return clave__bound_allows(c, BOUND_SEQUENCE, (size_t)(uint32_t)parent->stat.cversion + 1);
+}
+
 /* The number is the parent's stored cversion: how many children it ever had. */
 static clave_err append_sequence(struct server *s, const struct node *parent, struct jbytes *path)
 {
@@ -195,10 +210,27 @@ static clave_err append_sequence(struct server *s, const struct node *parent, st
     return CLAVE_OK;
 }
 
-/* Whether a node may be created at this path. */
-static clave_err check_place(const struct server *s, const struct node *parent, struct jbytes path)
+/* A path with fewer bytes than it may have nodes needs no counting. */
+static clave_err check_size(struct server_conn *c, struct jbytes path)
 {
+    const struct bound_state *bounds = c->s->bounds;
+    size_t n = (size_t)path.n, parent = clave__path_parent_len(path.p, n), depth = 0;
+    if (!clave__bound_allows(c, BOUND_NAME, n - parent - (parent > 1 ? 1 : 0)))
+        return CLAVE_EBADARGS;
+    for (size_t i = 0; n > bounds[BOUND_DEPTH].most && i < n; i++)
+        depth += path.p[i] == '/';
+    return clave__bound_allows(c, BOUND_PATH, n) && clave__bound_allows(c, BOUND_DEPTH, depth)
+               ? CLAVE_OK
+               : CLAVE_EBADARGS;
+}
+
+/* Whether a node may be created at this path. */
+static clave_err check_place(struct server_conn *c, const struct node *parent, struct jbytes path)
+{
+    const struct server *s = c->s;
     clave_err err = check_path(path);
+    if (err == CLAVE_OK)
+        err = check_size(c, path);
     if (err != CLAVE_OK)
         return err;
     if (clave__tree_find(&s->tree, path))
@@ -241,9 +273,9 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
         return CLAVE_ENONODE;
     err = check_access(parent, c, PERM_CREATE);
     if (err == CLAVE_OK && write_is_sequential(m->flags))
-        err = append_sequence(s, parent, &path);
+        err = has_number(c, parent) ? append_sequence(s, parent, &path) : CLAVE_EQUOTA;
     if (err == CLAVE_OK)
-        err = check_place(s, parent, path);
+        err = check_place(c, parent, path);
     if (err == CLAVE_OK && s->enforce_quota)
         err = clave__quota_check(s, path, 1, 0, m->data.n);
     if (err == CLAVE_OK)

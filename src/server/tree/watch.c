@@ -98,6 +98,7 @@ static void clear_marks(struct watches *t, struct watch *e, unsigned marks)
     marks &= e->marks;
     e->marks &= ~marks;
     t->count -= count_marks(marks);
+    e->by->count -= count_marks(marks);
     t->recursive -= (marks & WATCH_RECURSIVE) ? 1 : 0;
     if (e->marks)
         return;
@@ -143,6 +144,7 @@ clave_err clave__watch_add(struct watches *t, struct watcher *w, struct jbytes p
     unsigned fresh = marks & ~e->marks;
     e->marks |= fresh;
     t->count += count_marks(fresh);
+    w->count += count_marks(fresh);
     t->recursive += (fresh & WATCH_RECURSIVE) ? 1 : 0;
     return CLAVE_OK;
 }
@@ -249,6 +251,7 @@ void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_se
 void clave__watcher_init(struct watcher *w)
 {
     list_init(&w->entries);
+    w->count = 0;
     w->last_event = 0;
 }
 

@@ -29,6 +29,7 @@ struct watches {
 /* A connection's part of the watches, embedded in it. */
 struct watcher {
     struct list entries;
+    size_t count;        /* marks */
     uint64_t last_event; /* number of the newest event it was sent */
 };
 

@@ -1,0 +1,298 @@
+/* server_bounds_test.c - the bounds on what one client may have the server keep or send: what is
+ * refused, with which code, and that it is counted and logged once a second. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/memserver.h"
+
+struct bounded {
+    struct memserver d;
+    struct memserver_conn c;
+};
+
+static void bounded_open(struct bounded *b, enum server_bound bound, size_t most)
+{
+    struct server_options o = {.max_session_ms = 40000};
+    o.bounds[bound] = most;
+    memserver_open(&b->d, &o);
+    memserver_connect(&b->c, &b->d, 40000);
+}
+
+static void bounded_close(struct bounded *b)
+{
+    memserver_hang_up(&b->c);
+    memserver_close(&b->d);
+}
+
+static uint64_t refused(struct bounded *b, enum server_bound bound)
+{
+    return memserver_stats(&b->d).refused[bound];
+}
+
+static clave_err create(struct bounded *b, const char *path)
+{
+    return memserver_create(&b->c, path, "", MODE_PERSISTENT);
+}
+
+static clave_err ask(struct memserver_conn *c, int32_t op, const char *path, bool watch)
+{
+    union wire_body body = {.read = {clave__jbytes(path), watch}};
+    return memserver_call(c, op, &body, NULL);
+}
+
+static clave_err add_watch(struct memserver_conn *c, const char *path)
+{
+    union wire_body body = {.typed = {clave__jbytes(path), ADD_WATCH_PERSISTENT}};
+    return memserver_call(c, OP_ADD_WATCH, &body, NULL);
+}
+
+/* ---- watches --------------------------------------------------------------------------------- */
+
+static void watches_of_a_connection(void **state)
+{
+    (void)state;
+    struct bounded b;
+    bounded_open(&b, BOUND_CONNECTION_WATCHES, 2);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/a", true), CLAVE_ENONODE);
+    assert_int_equal(ask(&b.c, OP_GET_CHILDREN, "/", true), CLAVE_OK);
+    /* Not the answer without the watch: the client would wait for an event for ever. */
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_EQUOTA);
+    assert_int_equal(add_watch(&b.c, "/"), CLAVE_EQUOTA);
+    assert_int_equal(refused(&b, BOUND_CONNECTION_WATCHES), 2);
+    assert_non_null(strstr(b.d.lines, "3 watches of its connection, the bound is 2 "
+                                      "(--max-connection-watches; 1 refused since"));
+    /* One that is set already, none at all, and those of another connection. */
+    assert_int_equal(ask(&b.c, OP_GET_CHILDREN, "/", true), CLAVE_OK);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/b", false), CLAVE_ENONODE);
+    struct memserver_conn other;
+    memserver_connect(&other, &b.d, 4000);
+    assert_int_equal(ask(&other, OP_EXISTS, "/b", true), CLAVE_ENONODE);
+    /* An event makes room. */
+    assert_int_equal(memserver_create(&other, "/a", "", 0), CLAVE_OK);
+    assert_string_equal(memserver_events(&b.c), "CREATED /a, CHILDREN /");
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/c", true), CLAVE_ENONODE);
+    memserver_hang_up(&other);
+    bounded_close(&b);
+}
+
+static void watches_of_all_connections(void **state)
+{
+    (void)state;
+    struct bounded b;
+    struct memserver_conn other;
+    bounded_open(&b, BOUND_WATCHES, 2);
+    memserver_connect(&other, &b.d, 4000);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/a", true), CLAVE_ENONODE);
+    assert_int_equal(add_watch(&other, "/a"), CLAVE_OK);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_EQUOTA);
+    memserver_hang_up(&other);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_ENONODE);
+    assert_int_equal(refused(&b, BOUND_WATCHES), 1);
+    bounded_close(&b);
+}
+
+/* setWatches: its client would not see the error, and miss events. */
+static void watches_that_come_back_are_all_or_a_disconnect(void **state)
+{
+    (void)state;
+    struct bounded b;
+    union wire_body body;
+    struct buf paths;
+    bounded_open(&b, BOUND_CONNECTION_WATCHES, 1);
+    clave__buf_init(&paths, &b.d.mem, 1024);
+    struct jwriter w = clave__jwriter(&paths);
+    clave__jput_bytes(&w, clave__jbytes("/a"));
+    clave__jput_bytes(&w, clave__jbytes("/b"));
+    memset(&body, 0, sizeof body);
+    body.watches.exist = (struct jvec){2, clave__buf_bytes(&paths), clave__buf_len(&paths)};
+    assert_int_equal(memserver_call(&b.c, OP_SET_WATCHES, &body, NULL), CLAVE_ECONNLOSS);
+    assert_int_equal(memserver_stats(&b.d).sessions, 1);
+    clave__buf_fini(&paths);
+    bounded_close(&b);
+}
+
+static void a_watched_path_is_bounded(void **state)
+{
+    (void)state;
+    struct bounded b;
+    bounded_open(&b, BOUND_PATH, 8);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/3456789", true), CLAVE_ENONODE);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/34567890", true), CLAVE_EQUOTA);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/34567890", false), CLAVE_ENONODE);
+    bounded_close(&b);
+}
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+static void sessions_are_bounded(void **state)
+{
+    (void)state;
+    struct bounded b;
+    struct memserver_conn late;
+    struct wire_connect_request q = {.timeout_ms = 4000};
+    struct wire_connect_response r;
+    bounded_open(&b, BOUND_SESSIONS, 1);
+    memserver_dial(&late, &b.d);
+    assert_false(memserver_handshake(&late, &q, &r));
+    memserver_hang_up(&late);
+    /* The one there is comes back all the same. */
+    memserver_hang_up(&b.c);
+    assert_true(memserver_resume(&late, &b.c));
+    assert_int_equal(refused(&b, BOUND_SESSIONS), 1);
+    memserver_hang_up(&late);
+    bounded_close(&b);
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static void new_paths_are_bounded(void **state)
+{
+    static const struct {
+        enum server_bound bound;
+        size_t most;
+        const char *fits, *beyond;
+    } cases[] = {
+        {BOUND_NAME, 4, "/a/1234", "/a/12345"},
+        {BOUND_PATH, 9, "/a/123456", "/a/1234567"},
+        {BOUND_DEPTH, 2, "/a/1", "/a/1/2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bounded b;
+        bounded_open(&b, cases[i].bound, cases[i].most);
+        assert_int_equal(create(&b, "/a"), CLAVE_OK);
+        assert_int_equal(create(&b, cases[i].fits), CLAVE_OK);
+        assert_int_equal(create(&b, cases[i].beyond), CLAVE_EBADARGS);
+        assert_int_equal(refused(&b, cases[i].bound), 1);
+        assert_int_equal(memserver_stats(&b.d).nodes, 6); /* with / and ZooKeeper's own */
+        bounded_close(&b);
+    }
+}
+
+/* The digits of a sequential name count, too. */
+static void a_sequential_name_is_bounded(void **state)
+{
+    (void)state;
+    struct bounded b;
+    bounded_open(&b, BOUND_NAME, 12);
+    assert_int_equal(memserver_create(&b.c, "/ab", "", MODE_PERSISTENT_SEQUENTIAL), CLAVE_OK);
+    assert_int_equal(memserver_create(&b.c, "/abc", "", MODE_PERSISTENT_SEQUENTIAL),
+                     CLAVE_EBADARGS);
+    bounded_close(&b);
+}
+
+/* No number is given out twice: two nodes with one number would both hold a lock. */
+static void sequence_numbers_end(void **state)
+{
+    (void)state;
+    struct bounded b;
+    bounded_open(&b, BOUND_SEQUENCE, 2);
+    assert_int_equal(create(&b, "/q"), CLAVE_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(memserver_create(&b.c, "/q/x-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
+    assert_int_equal(memserver_create(&b.c, "/q/y-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_EQUOTA);
+    assert_int_equal(create(&b, "/q/plain"), CLAVE_OK);
+    assert_int_equal(memserver_delete(&b.c, "/q/x-0000000001", -1), CLAVE_OK);
+    assert_int_equal(memserver_create(&b.c, "/q/y-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_EQUOTA);
+    bounded_close(&b);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* The same node, so often that the answers together are beyond the bound. */
+static void many_reads_are_one_answer(struct bounded *b)
+{
+    struct buf ops;
+    struct wire_op op = {.op = OP_GET_CHILDREN, .body.read = {clave__jbytes("/"), false}};
+    clave__buf_init(&ops, &b->d.mem, 4096);
+    struct jwriter w = clave__jwriter(&ops);
+    for (int i = 0; i < 40; i++)
+        clave__wire_put_op(&w, &op);
+    clave__wire_put_ops_end(&w);
+    union wire_body body = {.multi = {40, clave__buf_bytes(&ops), clave__buf_len(&ops)}};
+    assert_int_equal(memserver_call(&b->c, OP_MULTI_READ, &body, NULL), CLAVE_EMARSHALLING);
+    assert_int_equal(refused(b, BOUND_ANSWER), 3);
+    clave__buf_fini(&ops);
+}
+
+static void an_answer_is_bounded(void **state)
+{
+    (void)state;
+    struct bounded b;
+    char path[64];
+    bounded_open(&b, BOUND_ANSWER, 1024);
+    assert_int_equal(create(&b, "/d"), CLAVE_OK);
+    for (int i = 0; i < 20; i++) {
+        snprintf(path, sizeof path, "/d/a-name-of-forty-bytes-with-its-number-%02d", i);
+        assert_int_equal(create(&b, path), CLAVE_OK);
+    }
+    assert_int_equal(ask(&b.c, OP_GET_CHILDREN, "/d", false), CLAVE_OK);
+    for (int i = 20; i < 40; i++) {
+        snprintf(path, sizeof path, "/d/a-name-of-forty-bytes-with-its-number-%02d", i);
+        assert_int_equal(memserver_create(&b.c, path, "", MODE_EPHEMERAL), CLAVE_OK);
+    }
+    assert_int_equal(ask(&b.c, OP_GET_CHILDREN, "/d", false), CLAVE_EMARSHALLING);
+    assert_int_equal(ask(&b.c, OP_GET_CHILDREN2, "/d", false), CLAVE_EMARSHALLING);
+    union wire_body prefix = {.path = clave__jbytes("/d/a-name-of-forty-bytes-with-its-number-2")};
+    assert_int_equal(memserver_call(&b.c, OP_GET_EPHEMERALS, &prefix, NULL), CLAVE_OK);
+    prefix.path = clave__jbytes("/");
+    assert_int_equal(memserver_call(&b.c, OP_GET_EPHEMERALS, &prefix, NULL), CLAVE_OK);
+    assert_int_equal(refused(&b, BOUND_ANSWER), 2);
+    many_reads_are_one_answer(&b);
+    /* The connection goes on. */
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/d", false), CLAVE_OK);
+    bounded_close(&b);
+}
+
+/* ---- the log, and changes -------------------------------------------------------------------- */
+
+static size_t lines_with(const struct memserver *d, const char *text)
+{
+    size_t n = 0;
+    for (const char *at = d->lines; (at = strstr(at, text)); at++)
+        n++;
+    return n;
+}
+
+static void refusals_are_logged_once_a_second(void **state)
+{
+    (void)state;
+    struct bounded b;
+    bounded_open(&b, BOUND_DEPTH, 1);
+    assert_int_equal(create(&b, "/a"), CLAVE_OK);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(create(&b, "/a/b"), CLAVE_EBADARGS);
+    assert_int_equal(lines_with(&b.d, "--max-depth"), 1);
+    memserver_advance(&b.d, 1000);
+    assert_int_equal(create(&b, "/a/b"), CLAVE_EBADARGS);
+    assert_int_equal(lines_with(&b.d, "--max-depth"), 2);
+    assert_non_null(strstr(b.d.lines, "--max-depth; 5 refused since the last message"));
+    /* While it serves, a bound may change. */
+    struct server_options o = {.max_session_ms = 40000};
+    assert_int_equal(clave__server_change(b.d.s, &o), CLAVE_OK);
+    assert_int_equal(create(&b, "/a/b"), CLAVE_OK);
+    bounded_close(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(watches_of_a_connection),
+        cmocka_unit_test(watches_of_all_connections),
+        cmocka_unit_test(watches_that_come_back_are_all_or_a_disconnect),
+        cmocka_unit_test(a_watched_path_is_bounded),
+        cmocka_unit_test(sessions_are_bounded),
+        cmocka_unit_test(new_paths_are_bounded),
+        cmocka_unit_test(a_sequential_name_is_bounded),
+        cmocka_unit_test(sequence_numbers_end),
+        cmocka_unit_test(an_answer_is_bounded),
+        cmocka_unit_test(refusals_are_logged_once_a_second),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
