@@ -48,6 +48,9 @@ static void server_take_limits(struct server *s, const struct server_options *o)
 static void take_options(struct server *s, const struct server_options *o)
 {
     s->log = (struct log){o->log, o->log_arg};
+    s->audit = o->audit;
+    s->audit_arg = o->audit_arg;
+    s->audit_user = o->audit_user ? o->audit_user : "";
     s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
     server_take_limits(s, o);
     s->snapshot_piece = or_default(o->snapshot_piece, DEFAULT_SNAPSHOT_PIECE);
@@ -125,6 +128,7 @@ static void server_init_buffers(struct server *s)
     clave__buf_init(&s->scratch, &s->mem, s->max_frame + 4096);
     clave__buf_init(&s->name, &s->mem, s->max_frame + 4096);
     clave__buf_init(&s->quota_path, &s->mem, s->max_frame + 4096);
+    clave__buf_init(&s->audit_line, &s->mem, SIZE_MAX / 2);
 }
 
 clave_err clave__server_new(struct server **out, const struct server_options *o)
@@ -180,6 +184,7 @@ void clave__server_free(struct server *s)
     clave__buf_fini(&s->scratch);
     clave__buf_fini(&s->name);
     clave__buf_fini(&s->quota_path);
+    clave__buf_fini(&s->audit_line);
     free_texts(s, &(struct texts){s->super_digest, s->x509_super, s->words});
     struct clave_mem mem = s->mem;
     clave__mem_free(&mem, s);

@@ -37,10 +37,17 @@ enum server_bound {
     SERVER_BOUNDS
 };
 
+/* Gets a line of the audit log, without its end; NULL: one is lost for want of memory. It does not
+ * call the server. What the line tells is not durable before the records pending now are. */
+typedef void server_audit_cb(void *arg, bool failed, const char *line, size_t n);
+
 struct server_options {
     const struct clave_mem *mem; /* copied; NULL: libc */
     clave_log_cb *log;
     void *log_arg;
+    server_audit_cb *audit; /* NULL: no audit log */
+    void *audit_arg;
+    const char *audit_user;     /* who does what the server does by itself; outlives the server */
     int32_t tick_ms;            /* 0: 2000 */
     int32_t min_session_ms;     /* 0: 2 ticks */
     int32_t max_session_ms;     /* 0: 20 ticks */

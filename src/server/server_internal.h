@@ -4,7 +4,7 @@
  *   version.c      the version text
  *   request/       a client's bytes in, replies and events out: conn (one connection), connect,
  *                  request (dispatch), read, write, multi, watch_ops, session and end_session,
- *                  auth, acl, x509_name, quota, bounds
+ *                  auth, acl, x509_name, quota, bounds, audit
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
  *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
@@ -50,6 +50,9 @@ struct bound_state {
 struct server {
     struct clave_mem mem;
     struct log log;
+    server_audit_cb *audit; /* NULL: no audit log */
+    void *audit_arg;
+    const char *audit_user;
     size_t max_frame;
     size_t max_output;
     int32_t tick_ms;
@@ -121,6 +124,8 @@ struct server {
     struct buf name;    /* of one create: the path with its number */
     struct buf results; /* of one multi */
     struct buf quota_path;
+    struct buf audit_line;
+    bool audit_torn; /* there was no memory for all of it */
 
     struct latency latency;
     uint64_t outstanding; /* replies waiting for the disk */

@@ -143,6 +143,7 @@ static const struct setting settings[] = {
     {"admin", KIND_TEXT, AT(run.admin), .verify = verify_http, .live = false},
     {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = verify_url, .live = false},
     {"metrics", KIND_TEXT, AT(run.metrics), .verify = verify_http, .live = false},
+    {"audit", KIND_TEXT, AT(run.audit), .live = false},
     {"tick", KIND_MS32, AT(run.engine.tick_ms), 1, 60000, .live = false},
     {"max-request", KIND_SIZE, AT(run.engine.max_frame), LEAST_REQUEST, 0x1fffffff, .live = false},
     {"tls-cert", KIND_TEXT, AT(tls.cert_file), .live = false},

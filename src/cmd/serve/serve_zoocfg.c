@@ -247,6 +247,13 @@ static bool set_metrics(struct zoocfg *z)
     return true;
 }
 
+/* Where Apache's lines go is in the configuration of its logger. */
+static bool set_audit(struct zoocfg *z)
+{
+    return !z->slots[AUDIT] || !is_true(z->slots[AUDIT]) ||
+           serve_zoocfg_set(z, z->lines[AUDIT], "audit", "audit.enable", "-");
+}
+
 /* Apache reads these only if there is a secure port. */
 static bool serve_zoocfg_set_tls(struct zoocfg *z)
 {
@@ -294,7 +301,7 @@ static void serve_zoocfg_finish(struct zoocfg *z)
 {
     bool fine = check_servers(z) && check_dirs(z) && set_slot(z, DATA_DIR, "data", "dataDir") &&
                 listen_on(z, PORT, ADDRESS) && listen_on(z, SECURE_PORT, SECURE_ADDRESS) &&
-                serve_zoocfg_set_tls(z) && set_admin(z) && set_metrics(z);
+                serve_zoocfg_set_tls(z) && set_admin(z) && set_metrics(z) && set_audit(z);
     if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
         refuse(z, z->lines[DATA_DIR], "there is a dataDir but no clientPort");
 }

@@ -34,6 +34,7 @@ enum zoocfg_slot {
     METRICS_CLASS,
     METRICS_HOST,
     METRICS_PORT,
+    AUDIT,
     ZOOCFG_SLOTS
 };
 

@@ -82,6 +82,8 @@ static void post_records(struct server_run *r)
     r->new_log = false;
     clave__server_log_swap(r->server, &log->thread.bytes);
     clave__disk_thread_post(&log->thread);
+    if (r->audit)
+        clave__audit_log_posted(r->audit);
 }
 
 static void post_snapshot_job(struct server_run *r, enum snapshot_job job)
@@ -161,6 +163,8 @@ static void on_disk_done(uv_async_t *a)
     clave__run_tick(r);
     if (uv_server_collect(r, &r->log_thread.thread, KEEP_BYTES, "cannot write the log in")) {
         clave__server_durable(r->server, r->log_thread.last_zxid);
+        if (r->audit)
+            clave__audit_log_durable(r->audit);
         r->stats.log_bytes += r->log_thread.grown;
     }
     if (uv_server_collect(r, &r->snapshot_thread.thread, keep, "cannot write a snapshot in") &&
@@ -180,6 +184,17 @@ static bool all_durable(struct server_run *r)
            clave__disk_thread_state(&r->log_thread.thread) == JOB_FREE;
 }
 
+static void pump_audit(struct server_run *r)
+{
+    if (!r->audit)
+        return;
+    if (all_durable(r)) { /* lines of the server itself, too */
+        clave__audit_log_posted(r->audit);
+        clave__audit_log_durable(r->audit);
+    }
+    clave__audit_log_pump(r->audit);
+}
+
 static void uv_server_enter(struct server_run *r, enum run_phase phase)
 {
     r->phase = phase;
@@ -196,6 +211,7 @@ void clave__run_pump(struct server_run *r)
         clave__conn_serve(c);
     post_records(r);
     post_snapshot(r);
+    pump_audit(r);
     if (r->phase == RUN_STOPPING && all_durable(r)) {
         clave__conn_close_quiet(r, false);
         clave__run_count(r);
@@ -305,9 +321,11 @@ static void uv_server_on_hangup(uv_signal_t *s, int number)
         r->on_hangup(r->hangup_arg);
     if (r->tls)
         reload_tls(r);
-    if (!r->on_hangup && !r->tls)
+    if (r->audit)
+        clave__audit_log_reopen(r->audit);
+    if (!r->on_hangup && !r->tls && !r->audit)
         clave__log(&r->log, CLAVE_LOG_WARN,
-                   "SIGHUP: no configuration file and no TLS, nothing to reload");
+                   "SIGHUP: no configuration file, no TLS and no audit log, nothing to reload");
 }
 
 static void on_idle(uv_timer_t *t)
@@ -398,6 +416,33 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     return CLAVE_OK;
 }
 
+static clave_err open_audit(struct server_run *r, const char *path, const struct fault *f)
+{
+    struct audit_log *a = calloc(1, sizeof *a);
+    if (!a)
+        return CLAVE_ENOMEM;
+    clave_err err = clave__audit_log_open(a, path, &r->mem, &r->log, &r->disk_done, f);
+    if (err == CLAVE_OK)
+        r->audit = a;
+    else
+        free(a);
+    return err;
+}
+
+/* Only what is durable is told. */
+static void close_audit(struct server_run *r, bool durable)
+{
+    if (!r->audit)
+        return;
+    clave__audit_log_server(r->audit, "serverStop", "invoked");
+    if (durable) {
+        clave__audit_log_posted(r->audit);
+        clave__audit_log_durable(r->audit);
+    }
+    clave__audit_log_close(r->audit);
+    free(r->audit);
+}
+
 static clave_err recover(struct server_run *r, const struct server_run_options *o,
                          const struct fault *f)
 {
@@ -407,6 +452,13 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
     if (engine.seed == 0)
         engine.seed = clave_random_seed();
     clave_err err = clave__datadir_open(&r->dir, o->data_dir, &r->log, f);
+    if (err == CLAVE_OK && o->audit)
+        err = open_audit(r, o->audit, f);
+    if (r->audit) {
+        engine.audit = clave__audit_log_line;
+        engine.audit_arg = r->audit;
+        engine.audit_user = r->audit->user;
+    }
     if (err == CLAVE_OK)
         err = clave__server_new(&r->server, &engine);
     if (err == CLAVE_OK)
@@ -551,8 +603,10 @@ clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
     assert(r->phase == RUN_READY);
     clave__server_start(r->server, now_of(r), wall_of(r));
     r->phase = RUN_SERVING;
+    if (r->audit)
+        clave__audit_log_server(r->audit, "serverStart", "success");
     clave__run_count(r);
-    uv_server_arm(r);
+    clave__run_pump(r);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     snprintf(fault, cap, "%s", r->fault);
     return r->result;
@@ -574,12 +628,14 @@ void clave__server_run_free(struct server_run *r)
 {
     if (!r)
         return;
+    bool durable = r->server && r->result == CLAVE_OK && all_durable(r);
     r->phase = RUN_STOPPED;
     close_listeners(r);
     clave__admin_stop(r);
     clave__conn_close_quiet(r, true);
     clave__snapshot_thread_stop(&r->snapshot_thread); /* before the handle that they wake closes */
     clave__log_thread_stop(&r->log_thread);
+    close_audit(r, durable);
     uv_walk(&r->loop, close_handle, NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);

@@ -29,6 +29,7 @@ struct server_run_options {
     size_t nlisten;
     const char *admin;     /* an address for HTTP, with commands and metrics; NULL: none */
     const char *metrics;   /* likewise, with only the metrics */
+    const char *audit;     /* the file of the audit log; "-": standard output; NULL: none */
     const char *admin_url; /* the URL path of the commands; NULL: "/commands" */
     const struct tls_server_options *tls; /* of the addresses with "tls:"; NULL: there are none */
     struct server_options engine;         /* mem and seed may be zero; log is used for both */

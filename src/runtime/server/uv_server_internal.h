@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "runtime/channel.h"
+#include "runtime/server/audit_log.h"
 #include "runtime/server/datadir.h"
 #include "runtime/server/log_thread.h"
 #include "runtime/server/snapshot_thread.h"
@@ -37,8 +38,9 @@ struct server_run {
     char host_name[UV_MAXHOSTNAMESIZE];
     struct log_thread log_thread;
     struct snapshot_thread snapshot_thread;
-    bool is_saving; /* the engine makes a snapshot, a piece at a time */
-    bool new_log;   /* the next record starts a file */
+    struct audit_log *audit; /* NULL: none */
+    bool is_saving;          /* the engine makes a snapshot, a piece at a time */
+    bool new_log;            /* the next record starts a file */
     /* What conf, dirs, the admin commands and the metrics show: kept as it changes, so that none of
      * them makes the loop look at a file. */
     struct driver_stats stats;

@@ -48,8 +48,7 @@ static bool server_auth_is(struct jbytes s, const char *text)
     return clave__jbytes_eq(s, clave__jbytes(text));
 }
 
-/* The user of "user:rest". */
-static struct jbytes user_of(struct jbytes id)
+struct jbytes clave__identities_user(struct jbytes id)
 {
     const char *colon = id.n > 0 ? memchr(id.p, ':', (size_t)id.n) : NULL;
     return colon ? clave__jbytes_n(id.p, (size_t)(colon - id.p)) : id;
@@ -59,7 +58,7 @@ static clave_err add_digest(struct identities *who, struct jbytes auth)
 {
     uint8_t sha[SHA1_LEN];
     char secret[BASE64_LEN(SHA1_LEN) + 1];
-    struct jbytes user = user_of(auth);
+    struct jbytes user = clave__identities_user(auth);
     struct jwriter w = clave__jwriter(&who->digests);
     size_t begin = clave__buf_len(&who->digests);
     int32_t len = user.n + 1 + (int32_t)sizeof secret - 1;
@@ -278,7 +277,7 @@ struct jbytes clave__uid_text(const struct identities *who, char out[AUTH_UID_TE
 
 /* ---- whoAmI ---------------------------------------------------------------------------------- */
 
-static void ip_text(const struct identities *who, char out[AUTH_IP_TEXT])
+void clave__identities_ip_text(const struct identities *who, char out[AUTH_IP_TEXT])
 {
     const uint8_t *b = who->ip;
     size_t at = 0;
@@ -299,7 +298,7 @@ void clave__identities_put(struct jwriter *w, const struct identities *who)
     clave__jput_int(w, who->count + (has_ip ? 1 : 0) + (who->is_super ? 1 : 0) +
                            (who->has_subject ? 1 : 0) + (who->has_uid ? 1 : 0));
     if (has_ip) {
-        ip_text(who, text);
+        clave__identities_ip_text(who, text);
         clave__jput_str(w, "ip");
         clave__jput_str(w, text);
     }
@@ -309,7 +308,7 @@ void clave__identities_put(struct jwriter *w, const struct identities *who)
     }
     for (int32_t i = 0; i < who->count; i++) {
         clave__jput_str(w, "digest");
-        clave__jput_bytes(w, user_of(clave__jget_bytes(&r)));
+        clave__jput_bytes(w, clave__identities_user(clave__jget_bytes(&r)));
     }
     if (who->has_subject) {
         clave__jput_str(w, "x509");

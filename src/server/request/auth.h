@@ -38,6 +38,10 @@ bool clave__identities_has_subject(const struct identities *who, struct jbytes i
 void clave__identities_note_super(struct identities *who, struct jbytes digest);
 bool clave__identities_has_digest(const struct identities *who, struct jbytes id);
 struct jvec clave__identities_digests(const struct identities *who);
+/* The user of "user:rest". */
+struct jbytes clave__identities_user(struct jbytes id);
+/* The address of a connection that has one. */
+void clave__identities_ip_text(const struct identities *who, char out[AUTH_IP_TEXT]);
 /* The answer to whoAmI: a vector of {scheme, user}, digest users without their secret. */
 void clave__identities_put(struct jwriter *w, const struct identities *who);
 

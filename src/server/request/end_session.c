@@ -1,6 +1,7 @@
 /* end_session.c - closing and expiry of a session: one transaction that removes everything it owns.
  * request.c calls it for closeSession, server.c when a session's time has passed. The session
  * leaves the table only after the transaction has been logged. */
+#include "server/request/audit.h"
 #include "server/request/write.h"
 
 /* An ephemeral node has no children, except in data written by others (TTL nodes from before 3.5.4,
@@ -33,6 +34,7 @@ static clave_err end_session(struct server *s, int64_t id, int32_t cxid)
     err = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, err);
     if (err != CLAVE_OK)
         return err;
+    clave__audit_ephemerals(s, id);
     clave__txn_end(&s->txn);
     struct session *session = clave__sessions_find(&s->sessions, id);
     if (session && session->conn)

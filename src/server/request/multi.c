@@ -1,5 +1,6 @@
 /* multi.c - multi: several writes in one transaction, all or nothing; multiRead: several reads in
  * one request. The table in request.c refers to them, and has the ops they consist of. */
+#include "server/request/audit.h"
 #include "server/request/read.h"
 #include "server/request/write.h"
 
@@ -65,6 +66,15 @@ static clave_err record_failure(struct server_conn *c, int32_t count, int32_t do
     return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
+/* Each op has made one change. */
+static void audit_all(struct server_conn *c, const struct wire_ops *ops)
+{
+    struct jreader r = clave__wire_ops_reader(ops);
+    struct wire_op op;
+    for (size_t i = 0; clave__wire_get_op(&r, &op); i++)
+        clave__audit_write(c, op.op, &op.body, &c->s->txn.changes[i]);
+}
+
 static void reply_with_results(struct server_conn *c, int32_t xid)
 {
     struct buf *results = &c->s->results;
@@ -101,9 +111,14 @@ void clave__conn_multi(struct server_conn *c, const struct wire_request *q,
         refuse_multi(c, q, op);
         return;
     }
-    if (err != CLAVE_OK && err != CLAVE_ENOMEM)
+    bool failed = err != CLAVE_OK;
+    if (failed && err != CLAVE_ENOMEM)
         err = record_failure(c, ops->count, done, err);
     err = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, CLAVE_ENOMEM);
+    if (err == CLAVE_OK && failed)
+        clave__audit_failed_multi(c);
+    else if (err == CLAVE_OK && s->audit)
+        audit_all(c, ops);
     if (err == CLAVE_OK)
         reply_with_results(c, q->xid);
     else

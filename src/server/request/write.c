@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "server/request/audit.h"
 #include "server/request/bounds.h"
 #include "server/request/quota.h"
 
@@ -445,6 +446,8 @@ void clave__conn_write(struct server_conn *c, const struct wire_request *q,
         clave__conn_cut(c);
         return;
     }
+    if (!q->malformed)
+        clave__audit_write(c, q->op, &q->body, err == CLAVE_OK ? &t->changes[0] : NULL);
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, s->last_zxid, err);
     if (err == CLAVE_OK)

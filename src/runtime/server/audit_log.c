@@ -1,0 +1,248 @@
+/* audit_log.c - see audit_log.h; uv_server.c calls it on the loop. A line passes from `applied` to
+ * `posted` to `durable` with the records of its transaction, so none tells of a change that a power
+ * cut takes back. */
+#include "runtime/server/audit_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/clock.h"
+
+/* Bytes of lines that wait; what the thread keeps of its buffer; a write to a pipe. */
+enum { MOST_WAITING = 4 << 20, KEEP_LINES = 64 * 1024, PIPE_PIECE = 4096 };
+enum { WRITE_MS = 1000, TELL_MS = 1000 };
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* A FIFO without a reader is an error, and does not wait for one. */
+static int audit_log_open_file(const char *path)
+{
+    if (strcmp(path, "-") == 0)
+        return STDOUT_FILENO;
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0640);
+}
+
+static void audit_log_close_file(int fd)
+{
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+/* A pipe takes as much as poll() says without waiting. */
+static ssize_t audit_log_write_some(int fd, const uint8_t *p, size_t n)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    if (poll(&ready, 1, WRITE_MS) == 0)
+        errno = ETIMEDOUT;
+    else if (ready.revents & POLLOUT)
+        return write(fd, p, n < PIPE_PIECE ? n : PIPE_PIECE);
+    else if (ready.revents)
+        errno = EPIPE;
+    return -1;
+}
+
+/* 0 or an errno; what could not be written is dropped, and counted in a->lost. */
+static int audit_log_write(struct audit_log *a, struct buf *b)
+{
+    struct stat st;
+    bool file = fstat(a->fd, &st) == 0 && S_ISREG(st.st_mode);
+    int fault = 0;
+    while (clave__buf_len(b) > 0 && fault == 0) {
+        const uint8_t *p = clave__buf_bytes(b);
+        size_t n = clave__buf_len(b);
+        ssize_t done = file ? write(a->fd, p, n) : audit_log_write_some(a->fd, p, n);
+        if (done > 0)
+            clave__buf_consume(b, (size_t)done);
+        else if (errno != EINTR)
+            fault = errno;
+    }
+    const uint8_t *at = clave__buf_bytes(b);
+    for (size_t n = clave__buf_len(b); n > 0; n--)
+        a->lost += *at++ == '\n';
+    clave__buf_clear(b);
+    return fault;
+}
+
+static int audit_log_job(struct disk_thread *t)
+{
+    struct audit_log *a = (struct audit_log *)(void *)t;
+    int fault = 0;
+    if (a->reopen) {
+        int fd = audit_log_open_file(a->path);
+        fault = fd < 0 ? errno : 0;
+        if (fd >= 0) {
+            audit_log_close_file(a->fd);
+            a->fd = fd;
+        }
+    }
+    int failed = audit_log_write(a, &t->bytes);
+    return fault ? fault : failed;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static void audit_log_move(struct audit_log *a, struct buf *from, struct buf *to)
+{
+    size_t n = clave__buf_len(from);
+    if (n == 0)
+        return;
+    if (clave__buf_len(to) == 0) {
+        struct buf empty = *to;
+        *to = *from;
+        *from = empty;
+    } else if (clave__buf_append(to, clave__buf_bytes(from), n) != CLAVE_OK) {
+        a->dropped++;
+    }
+    clave__buf_clear(from);
+}
+
+/* As log4j's default: local time. */
+static const char *audit_log_stamp(struct audit_log *a, int64_t wall)
+{
+    time_t second = (time_t)(wall / 1000);
+    struct tm tm;
+    if (second != a->second && localtime_r(&second, &tm)) {
+        a->second = second;
+        strftime(a->stamp, sizeof a->stamp, "%Y-%m-%d %H:%M:%S", &tm);
+    }
+    return a->stamp;
+}
+
+void clave__audit_log_line(void *arg, bool failed, const char *line, size_t n)
+{
+    struct audit_log *a = arg;
+    char begin[80];
+    int64_t wall = clave__clock_wall();
+    int len = snprintf(begin, sizeof begin,
+                       "%s,%03d %s audit.Slf4jAuditLogger: ", audit_log_stamp(a, wall),
+                       (int)(wall % 1000), failed ? "ERROR" : "INFO");
+    size_t waiting =
+        clave__buf_len(&a->applied) + clave__buf_len(&a->posted) + clave__buf_len(&a->durable);
+    if (!line || waiting + n > MOST_WAITING ||
+        clave__buf_reserve(&a->applied, (size_t)len + n + 1) != CLAVE_OK) {
+        a->dropped++;
+        return;
+    }
+    clave__buf_append(&a->applied, begin, (size_t)len);
+    clave__buf_append(&a->applied, line, n);
+    clave__buf_append(&a->applied, "\n", 1);
+}
+
+void clave__audit_log_server(struct audit_log *a, const char *operation, const char *result)
+{
+    char line[160];
+    int n =
+        snprintf(line, sizeof line, "user=%s\toperation=%s\tresult=%s", a->user, operation, result);
+    clave__audit_log_line(a, false, line, (size_t)n);
+}
+
+void clave__audit_log_posted(struct audit_log *a)
+{
+    audit_log_move(a, &a->applied, &a->posted);
+}
+
+void clave__audit_log_durable(struct audit_log *a)
+{
+    audit_log_move(a, &a->posted, &a->durable);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static void audit_log_tell(struct audit_log *a, int fault)
+{
+    int64_t now = clave__clock_wall();
+    if (a->dropped == 0 || (now < a->may_tell_at && now > a->may_tell_at - TELL_MS))
+        return;
+    clave__log(a->log, CLAVE_LOG_WARN, "the audit log %s has lost %llu lines: %s", a->path,
+               (unsigned long long)a->dropped,
+               fault ? strerror(fault) : "they come faster than they can be written");
+    a->dropped = 0;
+    a->may_tell_at = now + TELL_MS;
+}
+
+static void audit_log_collect(struct audit_log *a)
+{
+    int fault = a->thread.fault;
+    if (a->reopen && fault)
+        clave__log(a->log, CLAVE_LOG_ERROR, "cannot open the audit log %s again: %s", a->path,
+                   strerror(fault));
+    else if (a->reopen)
+        clave__log(a->log, CLAVE_LOG_INFO, "the audit log %s is opened again", a->path);
+    a->reopen = false;
+    a->dropped += a->lost;
+    a->lost = 0;
+    clave__disk_thread_take(&a->thread, KEEP_LINES);
+    audit_log_tell(a, fault);
+}
+
+void clave__audit_log_pump(struct audit_log *a)
+{
+    if (clave__disk_thread_state(&a->thread) == JOB_DONE)
+        audit_log_collect(a);
+    if (clave__disk_thread_state(&a->thread) != JOB_FREE)
+        return;
+    audit_log_tell(a, 0);
+    if (clave__buf_len(&a->durable) == 0 && !a->wants_reopen)
+        return;
+    audit_log_move(a, &a->durable, &a->thread.bytes);
+    a->reopen = a->wants_reopen;
+    a->wants_reopen = false;
+    clave__disk_thread_post(&a->thread);
+}
+
+void clave__audit_log_reopen(struct audit_log *a)
+{
+    a->wants_reopen = true;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void audit_log_name_user(struct audit_log *a)
+{
+    uv_passwd_t user;
+    snprintf(a->user, sizeof a->user, "%u", (unsigned)geteuid());
+    if (uv_os_get_passwd(&user) != 0)
+        return;
+    snprintf(a->user, sizeof a->user, "%s", user.username);
+    uv_os_free_passwd(&user);
+}
+
+clave_err clave__audit_log_open(struct audit_log *a, const char *path, const struct clave_mem *mem,
+                                const struct log *log, uv_async_t *done, const struct fault *f)
+{
+    memset(a, 0, sizeof *a);
+    a->path = path;
+    a->log = log;
+    a->second = -1;
+    clave__buf_init(&a->applied, mem, 2 * MOST_WAITING);
+    clave__buf_init(&a->posted, mem, 2 * MOST_WAITING);
+    clave__buf_init(&a->durable, mem, 2 * MOST_WAITING);
+    audit_log_name_user(a);
+    a->fd = audit_log_open_file(path);
+    if (a->fd < 0)
+        return clave__start_error_errno(f, errno, "cannot open the audit log", path);
+    clave_err err = clave__disk_thread_start(&a->thread, "clave-audit", audit_log_job, mem, done);
+    if (err != CLAVE_OK)
+        clave__audit_log_close(a);
+    return err;
+}
+
+void clave__audit_log_close(struct audit_log *a)
+{
+    clave__disk_thread_stop(&a->thread);
+    int fault = audit_log_write(a, &a->durable);
+    a->dropped += a->lost;
+    a->may_tell_at = 0;
+    audit_log_tell(a, fault);
+    audit_log_close_file(a->fd);
+    clave__buf_fini(&a->applied);
+    clave__buf_fini(&a->posted);
+    clave__buf_fini(&a->durable);
+}
