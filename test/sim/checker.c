@@ -339,6 +339,7 @@ void checker_init(struct checker *c, struct world *w, struct server_host *server
 void checker_fini(struct checker *c)
 {
     free(c->sessions);
+    znode_history_fini(&c->znodes.history);
     for (size_t i = 0; i < LOCKS; i++) {
         free(c->locks[i].writers);
         unguarded_fini(&c->locks[i].unguarded);

@@ -39,6 +39,7 @@ struct checker {
     size_t nsessions;
     struct taken_node taken[TAKEN_NODES]; /* the newest, in a ring buffer */
     size_t ntaken;
+    struct znode_world znodes;
     int64_t grace_us;  /* after so long its holder must have heard of it */
     int64_t calm_from; /* faults have ended, and everybody has heard of all; 0: not yet */
     bool used_up;      /* a counter is near its end: acquires may be refused */

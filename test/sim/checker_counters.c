@@ -1,5 +1,6 @@
 /* checker_counters.c - what was done under the locks, counted: the counters, whose versions say how
- * often they were written; and the grants, as a history. */
+ * often they were written; and the grants, as a history. And the calls of plain znodes, as another.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,8 +83,47 @@ static void check_history(struct checker *c, unsigned lock)
                 (long long)(h->answered / MS), (long long)(h->ended / MS));
 }
 
+static void break_znode(struct checker *c, const char *invariant, const char *why, size_t at)
+{
+    const struct znode_call *k = &c->znodes.history.calls[at];
+    world_break(c->w, invariant,
+                "%s: %s: call %zu, called %lld ms, answered %lld, version %d, zxid %lld",
+                znode_paths[k->znode], why, at, (long long)(k->called / MS),
+                (long long)(k->answered / MS), (int)k->version, (long long)k->zxid);
+}
+
+/* What stands there in the end is what somebody would read now. */
+static void read_znode(struct checker *c, unsigned znode)
+{
+    struct znode_call k = {.znode = znode, .op = ZNODE_GET, .called = c->w->now};
+    k.answered = k.called;
+    if (!inspector_read(c->server, znode_paths[znode], &k.value, &k.version))
+        k.answer = ZNODE_NO_NODE;
+    (void)znode_history_add(&c->znodes.history, &k);
+}
+
+static void check_znodes(struct checker *c)
+{
+    enum { MAX_STEPS = 10000000 };
+    struct znode_history *h = &c->znodes.history;
+    struct workload_stats *st = &c->loads[0]->stats;
+    size_t at, at_zxid;
+    const char *why = znode_order_check(h, &at_zxid);
+    st->znode_calls += h->n;
+    for (unsigned i = 0; i < ZNODES && h->n > 0; i++) {
+        read_znode(c, i);
+        enum znode_verdict verdict = znode_history_check(h, i, MAX_STEPS, &at);
+        st->undecided += verdict == ZNODE_UNDECIDED;
+        if (verdict == ZNODE_BROKEN)
+            break_znode(c, "a znode is linearizable", "nothing explains this answer", at);
+    }
+    if (why)
+        break_znode(c, "zxids are in order", why, at_zxid);
+}
+
 void checker_count(struct checker *c)
 {
+    check_znodes(c);
     for (unsigned i = 0; i < c->loads[0]->o->locks; i++) {
         count_one(c, i);
         c->loads[0]->stats.updates_lost += unguarded_count(

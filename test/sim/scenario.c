@@ -162,6 +162,10 @@ static void draw_extras(struct scenario *s)
         o->restless = 0; /* who runs a command keeps its lock */
     }
     s->alike = world_chance(&s->w, 150);
+    if (!s->has_ensemble && world_chance(&s->w, 300)) {
+        o->znode_calls = (unsigned)world_between(&s->w, 10, 80);
+        o->znode_rest_us = 6 * s->timeout_us / o->znode_calls;
+    }
     world_use_rng(&s->w, before);
 }
 
@@ -530,6 +534,8 @@ void totals_print(const struct totals *t)
     printf("%" PRIu64 " commands: %" PRIu64 " ended by their guardians, %" PRIu64
            " by their holders, %" PRIu64 " out of the hands of both\n",
            k->commands, k->ended, k->swept, k->out_of_hands);
+    printf("%" PRIu64 " calls of znodes; %" PRIu64 " histories too long to be decided\n",
+           k->znode_calls, k->undecided);
     if (t->overlaps > 0)
         printf("%" PRIu64 " looks at holds that were valid by their clocks only\n", t->overlaps);
     printf("faults:");

@@ -117,6 +117,7 @@ static void on_act(struct host *h)
             runner_look(&l->actors[i]);
         else if (l->actors[i].due && !h->closing)
             actor_decide(&l->actors[i]);
+    znode_client_act(&l->znodes);
 }
 
 static void on_start(struct host *h)
@@ -125,6 +126,7 @@ static void on_start(struct host *h)
     l->ending = false;
     for (unsigned i = 0; i < l->o->actors; i++)
         actor_rest(&l->actors[i]);
+    znode_client_start(&l->znodes);
 }
 
 /* The states follow one another as Curator's do. */
@@ -193,6 +195,7 @@ static void on_end(struct host *h)
         if (l->actors[i].runner)
             runner_orphan(&l->actors[i]);
     }
+    znode_client_end(&l->znodes);
     workload_put_away(l);
 }
 
@@ -209,6 +212,9 @@ static void on_ended(struct host *h)
     }
     if (l->listings_out > 0)
         world_break(h->w, "each request completes exactly once", "%s: a listing has no end",
+                    h->name);
+    if (!znode_client_is_idle(&l->znodes))
+        world_break(h->w, "each request completes exactly once", "%s: a call of a znode has no end",
                     h->name);
 }
 
@@ -229,11 +235,13 @@ void workload_init(struct workload *l, struct host *h, struct checker *c,
     h->on_ended = on_ended;
     for (unsigned i = 0; i < o->actors; i++)
         actor_init(&l->actors[i], l, i);
+    znode_client_init(&l->znodes, h, &c->znodes, o->znode_calls, o->znode_rest_us);
 }
 
 void workload_finish(struct workload *l)
 {
     l->day_is_over = true;
+    znode_client_finish(&l->znodes);
 }
 
 bool workload_is_done(const struct workload *l)
@@ -244,5 +252,5 @@ bool workload_is_done(const struct workload *l)
     for (unsigned i = 0; i < LOCKS; i++)
         if (!leader_watcher_sees_nobody(l, i))
             return false;
-    return l->listings_out == 0 && !l->runners;
+    return l->listings_out == 0 && !l->runners && znode_client_is_idle(&l->znodes);
 }

@@ -4,6 +4,7 @@
 #define CLAVE_SIM_WORKLOAD_H
 
 #include "actor.h"
+#include "znode_client.h"
 
 struct checker;
 
@@ -37,6 +38,8 @@ struct workload_options {
     unsigned transfers;    /* permille of the ends of a leadership */
     bool session_policy;
     unsigned most_leases; /* in one acquire */
+    unsigned znode_calls; /* a process, of znodes without locks */
+    int64_t znode_rest_us;
 };
 
 struct workload_stats {
@@ -59,6 +62,8 @@ struct workload_stats {
     uint64_t ended;        /* of them, before their time, by their guardians */
     uint64_t swept;        /* by their holders */
     uint64_t out_of_hands; /* with both dead or stopped at a time */
+    uint64_t znode_calls;
+    uint64_t undecided; /* histories of a znode whose check was cut short */
 };
 
 /* What one process does. */
@@ -71,6 +76,7 @@ struct workload {
     clave_async_multilock
         *bundles[2]; /* of all sites: with the reads of those that have reads; not */
     struct leader_watcher *leader_watchers[LOCKS];
+    struct znode_client znodes;
     struct runner *runners; /* those of processes before this one too */
     bool day_is_over;       /* what waits is served, and then no more */
     bool unsure;            /* a write of unknown outcome may have been done */
