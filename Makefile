@@ -13,7 +13,7 @@ BUILD = build
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant mixed-long soak fuzz real \
+.PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak fuzz real \
     real-cutoff real-timelines reference format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
@@ -77,6 +77,9 @@ mixed-long: dev ## Curator, kazoo and clave in one queue of every kind, with kil
 
 soak: dev ## kazoo, libzookeeper, Curator, Java and zkCli.sh, with restarts [TIME=3600 ON=serve|apache]
 	@test/interop/soak/run $(BUILD)/dev --seconds $(TIME) $(if $(ON),--on $(ON)) || [ $$? = 77 ]
+
+upgrade: dev ## an older version and this one in one queue, on each other's server and data [OLD=COMMIT]
+	@test/upgrade/run $(BUILD)/dev $(OLD) || [ $$? = 77 ]
 
 plant: dev ## does the simulated world find faults planted in the code?
 	@test/sim/plant $(BUILD)/dev
