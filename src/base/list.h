@@ -68,4 +68,54 @@ static inline void list_splice(struct list *to, struct list *from)
     list_init(from);
 }
 
+/* A place in a list that others change while it is walked, in pieces. Who removes an entry of such
+ * a list calls list_cursors_leave first. Entries added at the end meanwhile are found, unless the
+ * walk has ended before. */
+struct list_cursor {
+    struct list in_cursors;
+    const struct list *head; /* not looked at once `next` is NULL: it may be gone */
+    struct list *next;       /* NULL: the walk has ended */
+};
+
+static inline void list_cursor_init(struct list_cursor *c)
+{
+    list_init(&c->in_cursors);
+    c->head = NULL;
+    c->next = NULL;
+}
+
+static inline void list_cursor_open(struct list_cursor *c, struct list *cursors,
+                                    const struct list *head)
+{
+    list_remove(&c->in_cursors);
+    list_push_back(cursors, &c->in_cursors);
+    c->head = head;
+    c->next = list_empty(head) ? NULL : head->next;
+}
+
+static inline void list_cursor_close(struct list_cursor *c)
+{
+    list_remove(&c->in_cursors);
+    c->next = NULL;
+}
+
+/* The entry it was at, which it leaves; NULL: there is none left. */
+static inline struct list *list_cursor_next(struct list_cursor *c)
+{
+    struct list *e = c->next;
+    if (e)
+        c->next = e->next == c->head ? NULL : e->next;
+    return e;
+}
+
+/* Before `e` is removed: the cursors that are at it go on to the next entry. */
+static inline void list_cursors_leave(const struct list *cursors, const struct list *e)
+{
+    for (struct list *at = cursors->next; at != cursors; at = at->next) {
+        struct list_cursor *c = LIST_ENTRY(at, struct list_cursor, in_cursors);
+        if (c->next == e)
+            list_cursor_next(c);
+    }
+}
+
 #endif

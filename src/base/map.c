@@ -151,3 +151,42 @@ struct map_node *clave__map_next(const struct map *m, const struct map_node *nod
     return map_first_from(m, (m->previous ? m->nbuckets / 2 : 0) +
                                  (node->hash & (m->nbuckets - 1)) + 1);
 }
+
+/* ---- walking in pieces ----------------------------------------------------------------------- */
+
+/* The hash with its bits reversed. In this order the nodes of one chain follow one another, however
+ * many buckets there are: a bucket is the lowest bits of a hash. */
+static uint32_t map_order(uint32_t hash)
+{
+    hash = (hash >> 1 & 0x55555555u) | (hash & 0x55555555u) << 1;
+    hash = (hash >> 2 & 0x33333333u) | (hash & 0x33333333u) << 2;
+    hash = (hash >> 4 & 0x0f0f0f0fu) | (hash & 0x0f0f0f0fu) << 4;
+    hash = (hash >> 8 & 0x00ff00ffu) | (hash & 0x00ff00ffu) << 8;
+    return hash >> 16 | hash << 16;
+}
+
+static bool map_is_after(const struct map_node *n, uint32_t order, uintptr_t last)
+{
+    uint32_t own = map_order(n->hash);
+    return own > order || (own == order && (uintptr_t)n > last);
+}
+
+bool clave__map_walk(const struct map *m, struct map_walk *w, struct map_node **node)
+{
+    *node = NULL;
+    if (w->order >> 32)
+        return false;
+    uint32_t order = (uint32_t)w->order, hash = map_order(order);
+    for (struct map_node *n = *map_chain(m, hash); n; n = n->next)
+        if (map_is_after(n, order, w->last) &&
+            (!*node || !map_is_after(n, map_order((*node)->hash), (uintptr_t)*node)))
+            *node = n;
+    if (*node) {
+        *w = (struct map_walk){map_order((*node)->hash), (uintptr_t)*node};
+        return true;
+    }
+    bool moved = !m->previous || (hash & (m->nbuckets / 2 - 1)) < m->moved;
+    uint64_t step = ((uint64_t)1 << 32) / (moved ? m->nbuckets : m->nbuckets / 2);
+    *w = (struct map_walk){(w->order / step + 1) * step, 0};
+    return true;
+}

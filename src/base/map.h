@@ -54,4 +54,14 @@ void clave__map_remove(struct map *m, struct map_node *node);
  * Ask for a node's successor before removing the node. Inserting ends an iteration. */
 struct map_node *clave__map_next(const struct map *m, const struct map_node *node);
 
+/* A walk during which nodes may be inserted and removed, and the map may grow: each node that is
+ * there all the time is visited once. Starts as {0}. */
+struct map_walk {
+    uint64_t order; /* of the hash to go on from; above that of every hash: the walk has ended */
+    uintptr_t last; /* the address of the last node visited with that hash */
+};
+/* Looks at one chain. false: the walk has ended. *node is NULL if there is no (further) node in
+ * this one. */
+bool clave__map_walk(const struct map *m, struct map_walk *w, struct map_node **node);
+
 #endif

@@ -147,6 +147,8 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->waiting);
     list_init(&s->with_output);
     list_init(&s->paused);
+    list_init(&s->cursors);
+    list_init(&s->listings);
     list_init(&s->sweep_end);
     s->named_zxid = -1;
     s->next_sweep = INT64_MAX;
@@ -277,6 +279,7 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     clave__conns_drop_stalled(s);
     if (s->now >= s->next_sweep)
         clave__sweep(s);
+    clave__word_step(s);
 }
 
 void clave__server_woke_late(struct server *s, int64_t since, int64_t now)
@@ -293,6 +296,8 @@ int64_t clave__server_deadline(const struct server *s)
 {
     if (!s->serving)
         return INT64_MAX;
+    if (!list_empty(&s->listings))
+        return s->now + 1;
     int64_t at = clave__sessions_deadline(&s->sessions);
     const struct server_conn *oldest = oldest_sessionless(s);
     if (oldest && oldest->accepted_at + s->sessionless_ms < at)

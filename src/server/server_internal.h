@@ -119,6 +119,8 @@ struct server {
     struct list paused; /* connections not read because all together have too much output */
     size_t undelivered; /* memory of all output */
     size_t nconns;
+    struct list cursors;  /* those in `conns` */
+    struct list listings; /* the lists of four-letter words whose next piece may be made */
 
     struct buf scratch; /* of one request */
     struct buf name;    /* of one create: the path with its number */

@@ -88,12 +88,42 @@ static void splicing(void **state)
     }
 }
 
+/* Every entry may go between two looks, the one the cursor is at and the last one too; the list
+ * itself may be gone once the cursor has left it. */
+static void a_cursor_leaves_what_is_removed(void **state)
+{
+    (void)state;
+    for (size_t looks = 0; looks <= 4; looks++)
+        for (size_t gone = 0; gone < 4; gone++) {
+            struct list head, cursors;
+            struct list_cursor c;
+            char text[8] = "";
+            size_t n = 0;
+            fill(&head, 0, 4);
+            list_init(&cursors);
+            list_cursor_init(&c);
+            list_cursor_open(&c, &cursors, &head);
+            for (; n < looks; n++)
+                text[n] = LIST_ENTRY(list_cursor_next(&c), struct item, link)->name;
+            list_cursors_leave(&cursors, &items[gone].link);
+            list_remove(&items[gone].link);
+            for (struct list *e; (e = list_cursor_next(&c));)
+                text[n++] = LIST_ENTRY(e, struct item, link)->name;
+            assert_int_equal(n, gone < looks ? 4 : 3);
+            for (size_t i = 0; i + 1 < n; i++)
+                assert_true(text[i] < text[i + 1]);
+            list_cursor_close(&c);
+            assert_true(list_empty(&cursors));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_both_ends),
         cmocka_unit_test(removing_from_anywhere),
         cmocka_unit_test(splicing),
+        cmocka_unit_test(a_cursor_leaves_what_is_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,47 @@ static void check_iteration(const struct map *m, struct item *items)
         assert_int_equal(items[k].seen, items[k].in);
 }
 
+/* While others come and go and the map grows, each that stays is visited once, in as many looks as
+ * there are buckets and nodes. */
+static void a_walk_survives_changes(void **state)
+{
+    static struct item items[KEYS];
+    static const uint32_t hashes[] = {UINT32_MAX, 70, 3, 1};
+    (void)state;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct failmem mem;
+        struct rand_state rand;
+        struct map m;
+        struct map_walk w = {0};
+        struct map_node *n;
+        memset(items, 0, sizeof items);
+        failmem_init(&mem);
+        clave__rand_seed(&rand, seed);
+        assert_int_equal(clave__map_init(&m, &mem.mem, 1), CLAVE_OK);
+        for (int k = 0; k < KEYS; k++)
+            items[k].key = k;
+        for (int k = 0; k < KEYS / 10; k++) /* they stay */
+            clave__map_insert(&m, &items[k].in_map, hash_of(k, hashes[seed % 4]));
+        size_t looks = 0;
+        for (; clave__map_walk(&m, &w, &n); looks++) {
+            if (n)
+                MAP_ENTRY(n, struct item, in_map)->seen++;
+            int k = KEYS / 10 + (int)clave__rand_below(&rand, KEYS - KEYS / 10);
+            if (items[k].in)
+                clave__map_remove(&m, &items[k].in_map);
+            else
+                clave__map_insert(&m, &items[k].in_map, hash_of(k, hashes[seed % 4]));
+            items[k].in = !items[k].in;
+        }
+        assert_false(clave__map_walk(&m, &w, &n));
+        for (int k = 0; k < KEYS / 10; k++)
+            assert_int_equal(items[k].seen, 1);
+        assert_true(looks <= m.nbuckets + KEYS);
+        clave__map_fini(&m);
+        assert_int_equal(mem.live, 0);
+    }
+}
+
 static void play(uint64_t seed, uint32_t hashes, bool never_grows)
 {
     static struct item items[KEYS];
@@ -270,6 +311,7 @@ int main(void)
         cmocka_unit_test(also_when_all_hashes_collide),
         cmocka_unit_test(also_when_it_cannot_grow),
         cmocka_unit_test(a_node_may_go_once_the_next_is_known),
+        cmocka_unit_test(a_walk_survives_changes),
         cmocka_unit_test(one_that_was_never_made),
         cmocka_unit_test(names_that_are_alike_spread),
         cmocka_unit_test(names_chosen_against_the_old_hash_spread),

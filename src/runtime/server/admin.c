@@ -114,15 +114,48 @@ static void run_admin_list(const struct server_run *r, struct http_page *page)
     }
 }
 
+/* An answer that is longer than its first piece. The request's path may be gone by then. */
+struct admin_answer {
+    struct listing listing;
+    char name[];
+};
+
+static clave_err run_admin_more(void *arg, struct buf *body, bool *done)
+{
+    struct admin_answer *a = arg;
+    clave_err err = clave__listing_step(&a->listing, body);
+    *done = clave__listing_is_over(&a->listing);
+    return err;
+}
+
+static void run_admin_end(void *arg)
+{
+    struct admin_answer *a = arg;
+    clave__listing_end(&a->listing);
+    free(a);
+}
+
 static void run_admin_command(struct server_run *r, const char *name, struct http_page *page)
 {
+    size_t n = strlen(name) + 1;
+    struct admin_answer *a = malloc(sizeof *a + n);
+    bool done = false;
     page->type = "application/json";
-    run_admin_measure(r);
-    page->err = clave__admin_command(r->server, name, &page->body);
-    if (page->err != CLAVE_EINVAL)
+    page->err = CLAVE_ENOMEM;
+    if (!a)
         return;
-    page->status = 404;
-    page->err = CLAVE_OK;
+    memcpy(a->name, name, n);
+    run_admin_measure(r);
+    if (clave__admin_begin(&a->listing, r->server, a->name) != CLAVE_OK)
+        page->status = 404;
+    page->err = run_admin_more(a, &page->body, &done);
+    if (done) {
+        run_admin_end(a);
+        return;
+    }
+    page->more = run_admin_more;
+    page->end = run_admin_end;
+    page->arg = a;
 }
 
 static void run_admin_metrics(struct server_run *r, struct http_page *page)

@@ -20,7 +20,7 @@
  * that trickles bytes must not keep a place. */
 enum { IDLE_S = 5, TOTAL_MS = 20000, RETRY_MS = 1000 };
 /* Memory for answers that clients have not read. */
-enum { MAX_UNREAD = 128 * 1024 * 1024, MAX_PAGE = 64 * 1024 * 1024 };
+enum { MAX_UNREAD = 128 * 1024 * 1024, MAX_PAGE = 64 * 1024 * 1024, MOST_BLOCK = 32 * 1024 };
 
 struct http_connection {
     struct list link;
@@ -30,7 +30,8 @@ struct http_connection {
 
 struct body {
     struct http *h;
-    struct buf bytes;
+    struct http_page page;
+    bool done; /* there are no more pieces */
 };
 
 struct http {
@@ -47,6 +48,7 @@ struct http {
     bool accept_pending;              /* a connection may be waiting to be accepted */
     bool out_of_memory;               /* and there was no memory for it */
     size_t unread;                    /* memory of answers */
+    bool has_made_piece;              /* in this turn */
 };
 
 /* ---- an answer ------------------------------------------------------------------------------ */
@@ -54,9 +56,34 @@ struct http {
 static void http_free_body(void *arg)
 {
     struct body *b = arg;
-    b->h->unread -= b->bytes.cap;
-    clave__buf_fini(&b->bytes);
+    if (b->page.end)
+        b->page.end(b->page.arg);
+    b->h->unread -= b->page.body.cap;
+    clave__buf_fini(&b->page.body);
     free(b);
+}
+
+/* The next bytes of an answer in pieces. 0: the library asks again in the next turn. One piece a
+ * turn is made, for whichever connection comes first, so that no turn takes long. */
+static ssize_t http_read_body(void *arg, uint64_t pos, char *out, size_t max)
+{
+    struct body *b = arg;
+    struct buf *bytes = &b->page.body;
+    (void)pos;
+    if (clave__buf_len(bytes) == 0 && !b->done && !b->h->has_made_piece) {
+        b->h->has_made_piece = true;
+        b->h->unread -= bytes->cap;
+        clave_err err = b->page.more(b->page.arg, bytes, &b->done);
+        b->h->unread += bytes->cap;
+        if (err != CLAVE_OK)
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    size_t n = clave__buf_len(bytes) < max ? clave__buf_len(bytes) : max;
+    if (n == 0)
+        return b->done ? MHD_CONTENT_READER_END_OF_STREAM : 0;
+    memcpy(out, clave__buf_bytes(bytes), n);
+    clave__buf_consume(bytes, n);
+    return (ssize_t)n;
 }
 
 static void http_put_error(struct http_page *page, unsigned status, const char *text)
@@ -81,6 +108,10 @@ static void http_make_page(struct http *h, const char *method, const char *path,
     if (page->err != CLAVE_OK) {
         clave__log(&h->o.log, CLAVE_LOG_WARN, "cannot answer an HTTP request: %s",
                    clave_strerror(page->err));
+        if (page->end)
+            page->end(page->arg);
+        page->more = NULL;
+        page->end = NULL;
         clave__buf_fini(&page->body);
         http_put_error(page, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
     }
@@ -90,11 +121,14 @@ static enum MHD_Result http_send_page(struct http *h, struct MHD_Connection *c,
                                       const struct http_page *page, struct body *b)
 {
     const struct microhttpd *lib = h->lib;
-    b->h = h;
-    b->bytes = page->body;
-    h->unread += b->bytes.cap;
-    struct MHD_Response *r = lib->MHD_create_response_from_buffer_with_free_callback_cls(
-        clave__buf_len(&b->bytes), clave__buf_bytes(&b->bytes), http_free_body, b);
+    *b = (struct body){.h = h, .page = *page};
+    h->unread += page->body.cap;
+    struct MHD_Response *r =
+        page->more
+            ? lib->MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, MOST_BLOCK, http_read_body,
+                                                     b, http_free_body)
+            : lib->MHD_create_response_from_buffer_with_free_callback_cls(
+                  clave__buf_len(&page->body), clave__buf_bytes(&b->page.body), http_free_body, b);
     if (!r) {
         http_free_body(b);
         return MHD_NO;
@@ -257,6 +291,7 @@ static void http_arm(struct http *h)
 static void http_run(struct http *h)
 {
     http_disconnect_late(h);
+    h->has_made_piece = false;
     h->lib->MHD_run(h->daemon);
     http_accept_waiting(h);
     http_arm(h);

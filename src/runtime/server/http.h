@@ -3,6 +3,7 @@
 #ifndef CLAVE_RUNTIME_SERVER_HTTP_H
 #define CLAVE_RUNTIME_SERVER_HTTP_H
 
+#include <stdbool.h>
 #include <uv.h>
 
 #include "base/buf.h"
@@ -20,6 +21,11 @@ struct http_page {
     const char *type;
     struct buf body;
     clave_err err; /* it could not be produced: 503 instead */
+    /* Appends the next piece to the body; *done: it was the last one. An error ends the answer
+     * where it is. NULL: `body` is all of it. */
+    clave_err (*more)(void *arg, struct buf *body, bool *done);
+    void (*end)(void *arg); /* when the answer has been sent, or is given up */
+    void *arg;
 };
 
 struct http_options {

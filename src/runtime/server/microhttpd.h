@@ -13,6 +13,7 @@
     X(MHD_run)                                                                                     \
     X(MHD_add_connection)                                                                          \
     X(MHD_create_response_from_buffer_with_free_callback_cls)                                      \
+    X(MHD_create_response_from_callback)                                                           \
     X(MHD_add_response_header)                                                                     \
     X(MHD_queue_response)                                                                          \
     X(MHD_destroy_response)

@@ -12,18 +12,6 @@ typedef void command_run(struct server *s, struct json *j);
 
 /* ---- commands of one line -------------------------------------------------------------------- */
 
-static void command_nothing(struct server *s, struct json *j)
-{
-    (void)s;
-    (void)j;
-}
-
-static void command_reset_connections(struct server *s, struct json *j)
-{
-    (void)j;
-    clave__conn_stats_reset(s);
-}
-
 static void command_reset_stats(struct server *s, struct json *j)
 {
     (void)j;
@@ -136,25 +124,20 @@ static void command_server_stats(struct server *s, struct json *j)
     clave__json_int(j, "node_count", (int64_t)clave__count_nodes(s));
 }
 
-static void command_stats(struct server *s, struct json *j)
+static bool command_stats(struct listing *l)
 {
-    command_server_stats(s, j);
-    clave__connections_json(s, j, false);
+    command_server_stats(l->s, &l->json);
+    l->brief = true;
+    return false;
 }
 
-/* ---- lists --------------------------------------------------------------------------- */
-
-static void command_connections(struct server *s, struct json *j)
+static bool command_watch_summary(struct listing *l)
 {
-    clave__connections_json(s, j, true);
-}
-
-static void command_watch_summary(struct server *s, struct json *j)
-{
-    struct watch_counts n = clave__watch_counts(s);
-    clave__json_int(j, "num_connections", (int64_t)n.conns);
-    clave__json_int(j, "num_paths", (int64_t)n.paths);
-    clave__json_int(j, "num_total_watches", (int64_t)n.watches);
+    const struct watch_counts *n = &l->counts;
+    clave__json_int(&l->json, "num_connections", (int64_t)n->conns);
+    clave__json_int(&l->json, "num_paths", (int64_t)n->paths);
+    clave__json_int(&l->json, "num_total_watches", (int64_t)n->watches);
+    return false;
 }
 
 /* ---- the commands ---------------------------------------------------------------------------- */
@@ -163,29 +146,33 @@ static void command_watch_summary(struct server *s, struct json *j)
  * properties, and the configuration as it was read, which may contain secrets. */
 static const struct command {
     const char *names[3]; /* the first is the one in the answer */
-    command_run *run;
+    command_run *run;     /* all there is to say, but for the parts */
     const char *error;
+    listing_part *parts[LISTING_PARTS];
 } commands[] = {
-    {{"configuration", "conf", "config"}, command_configuration, NULL},
-    {{"connection_stat_reset", "crst"}, command_reset_connections, NULL},
-    {{"connections", "cons"}, command_connections, NULL},
-    {{"dirs"}, command_dirs, NULL},
-    {{"dump"}, clave__sessions_json, NULL},
-    {{"environment", "env", "envi"}, command_environment, NULL},
-    {{"is_read_only", "isro"}, command_read_only, NULL},
-    {{"last_snapshot", "lsnp"}, command_last_snapshot, NULL},
+    {{"configuration", "conf", "config"}, .run = command_configuration},
+    {{"connection_stat_reset", "crst"}, .parts = {clave__connections_reset}},
+    {{"connections", "cons"}, .parts = {clave__connections_json, clave__secure_connections_json}},
+    {{"dirs"}, .run = command_dirs},
+    {{"dump"}, .parts = {clave__expiries_collect, clave__expiries_json, clave__owners_json}},
+    {{"environment", "env", "envi"}, .run = command_environment},
+    {{"is_read_only", "isro"}, .run = command_read_only},
+    {{"last_snapshot", "lsnp"}, .run = command_last_snapshot},
     /* as a standalone Apache server */
-    {{"leader", "lead"}, command_nothing, "server is not initialized"},
-    {{"monitor", "mntr"}, command_monitor, NULL},
-    {{"ruok"}, command_nothing, NULL},
-    {{"server_stats", "srvr"}, command_server_stats, NULL},
-    {{"stat_reset", "srst"}, command_reset_stats, NULL},
-    {{"stats", "stat"}, command_stats, NULL},
-    {{"voting_view"}, command_votes, NULL},
-    {{"watch_summary", "wchs"}, command_watch_summary, NULL},
-    {{"watches", "wchc"}, clave__watches_json, NULL},
-    {{"watches_by_path", "wchp"}, clave__watches_by_path_json, NULL},
-    {{"zabstate"}, command_zab, NULL},
+    {{"leader", "lead"}, .error = "server is not initialized"},
+    {{"monitor", "mntr"}, .run = command_monitor},
+    {{"ruok"}, .run = NULL},
+    {{"server_stats", "srvr"}, .run = command_server_stats},
+    {{"stat_reset", "srst"}, .run = command_reset_stats},
+    {{"stats", "stat"},
+     .parts = {command_stats, clave__connections_json, clave__secure_connections_json}},
+    {{"voting_view"}, .run = command_votes},
+    {{"watch_summary", "wchs"},
+     .parts = {clave__watches_count_by_connection, clave__watches_count_by_path,
+               command_watch_summary}},
+    {{"watches", "wchc"}, .parts = {clave__watches_json}},
+    {{"watches_by_path", "wchp"}, .parts = {clave__watches_by_path_json}},
+    {{"zabstate"}, .run = command_zab},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
@@ -203,17 +190,38 @@ const char *clave__admin_name(size_t i)
     return i < NCOMMANDS ? commands[i].names[0] : NULL;
 }
 
-clave_err clave__admin_command(struct server *s, const char *name, struct buf *out)
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* The first part of every answer. */
+static bool admin_open(struct listing *l)
 {
+    const struct command *c = l->what;
+    clave__json_open(&l->json, NULL, '{');
+    if (c && c->run)
+        c->run(l->s, &l->json);
+    return false;
+}
+
+/* And the last one. */
+static bool admin_close(struct listing *l)
+{
+    const struct command *c = l->what;
+    struct json *j = &l->json;
+    clave__json_string(j, "command", c ? c->names[0] : l->asked);
+    clave__json_string(j, "error", c ? c->error : "Unknown command");
+    clave__json_close(j, '}');
+    if (j->err == CLAVE_OK)
+        j->err = clave__buf_append(j->to, "\n", 1);
+    return false;
+}
+
+clave_err clave__admin_begin(struct listing *l, struct server *s, const char *name)
+{
+    static listing_part *const none[LISTING_PARTS] = {NULL};
     const struct command *c = command_find(name);
-    struct json j = clave__json_to(out);
-    clave__json_open(&j, NULL, '{');
-    if (c)
-        c->run(s, &j);
-    clave__json_string(&j, "command", c ? c->names[0] : name);
-    clave__json_string(&j, "error", c ? c->error : "Unknown command");
-    clave__json_close(&j, '}');
-    if (j.err == CLAVE_OK)
-        j.err = clave__buf_append(out, "\n", 1);
-    return j.err == CLAVE_OK && !c ? CLAVE_EINVAL : j.err;
+    clave__listing_begin(l, s, c ? c->parts : none);
+    clave__listing_enclose(l, admin_open, admin_close);
+    l->what = c;
+    l->asked = name;
+    return c ? CLAVE_OK : CLAVE_EINVAL;
 }

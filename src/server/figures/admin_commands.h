@@ -4,12 +4,12 @@
 #ifndef CLAVE_SERVER_FIGURES_ADMIN_COMMANDS_H
 #define CLAVE_SERVER_FIGURES_ADMIN_COMMANDS_H
 
-#include "server/server.h"
+#include "server/figures/listing.h"
 
-/* Appends the answer to a command, by any of its names: a JSON object with Apache's fields,
+/* Begins the answer to a command, by any of its names: a JSON object with Apache's fields,
  * "command" and "error" among them. EINVAL: there is no such command, and the object says so.
- * ETOOBIG, ENOMEM: discard what was appended. */
-clave_err clave__admin_command(struct server *s, const char *name, struct buf *out);
+ * `name` outlives the answer. */
+clave_err clave__admin_begin(struct listing *l, struct server *s, const char *name);
 /* The first name of command number i, in alphabetical order; NULL after the last. */
 const char *clave__admin_name(size_t i);
 

@@ -1,10 +1,14 @@
 /* four_letter.c - the four-letter words (ruok, mntr, ...): each is answered with a text, then the
  * connection closes. conn.c calls clave__conn_word for a first frame whose length is a word. A new
- * one is a function and a line in `words`. Answers never wait for the disk. */
+ * one is a function and a line in `words`. Answers never wait for the disk. A long one is made in
+ * pieces, one when the client has taken the last, and one a turn for all clients together. */
+#include "server/figures/listing.h"
 #include "server/figures/mntr_and_metrics.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 static void word_put_version(struct text *t)
 {
@@ -44,17 +48,18 @@ static void word_srvr(struct server *s, struct text *t)
     word_put_server(s, t);
 }
 
-static void word_stat(struct server *s, struct text *t)
+static bool word_stat(struct listing *l)
 {
-    word_put_version(t);
-    clave__text_put(t, "Clients:\n");
-    clave__connections_text(s, t, false);
-    word_put_server(s, t);
+    word_put_version(&l->text);
+    clave__text_put(&l->text, "Clients:\n");
+    l->brief = true;
+    return false;
 }
 
-static void word_cons(struct server *s, struct text *t)
+static bool word_stat_end(struct listing *l)
 {
-    clave__connections_text(s, t, true);
+    word_put_server(l->s, &l->text);
+    return false;
 }
 
 static void word_conf(struct server *s, struct text *t)
@@ -102,11 +107,12 @@ static void word_mntr(struct server *s, struct text *t)
     clave__figures_each(s, IN_MNTR, word_put_figure, t);
 }
 
-static void word_wchs(struct server *s, struct text *t)
+static bool word_wchs(struct listing *l)
 {
-    struct watch_counts n = clave__watch_counts(s);
-    clave__text_put(t, "%zu connections watching %zu paths\nTotal watches:%zu\n", n.conns, n.paths,
-                    n.watches);
+    const struct watch_counts *n = &l->counts;
+    clave__text_put(&l->text, "%zu connections watching %zu paths\nTotal watches:%zu\n", n->conns,
+                    n->paths, n->watches);
+    return false;
 }
 
 static void word_srst(struct server *s, struct text *t)
@@ -115,36 +121,38 @@ static void word_srst(struct server *s, struct text *t)
     clave__text_put(t, "Server stats reset.\n");
 }
 
-static void word_crst(struct server *s, struct text *t)
+static bool word_crst(struct listing *l)
 {
-    clave__conn_stats_reset(s);
-    clave__text_put(t, "Connection stats reset.\n");
+    clave__text_put(&l->text, "Connection stats reset.\n");
+    return false;
 }
 
-/* NULL: a word of Apache that is never in the whitelist here: there is no trace mask, and no log of
- * digests. */
+/* Neither: a word of Apache that is never in the whitelist here: there is no trace mask, and no log
+ * of digests. */
 static const struct word {
     const char *name;
-    void (*answer)(struct server *s, struct text *t);
+    void (*answer)(struct server *s, struct text *t); /* or */
+    listing_part *parts[LISTING_PARTS];
 } words[] = {
-    {"conf", word_conf},
-    {"cons", word_cons},
-    {"crst", word_crst},
-    {"dirs", word_dirs},
-    {"dump", clave__sessions_text},
-    {"envi", word_envi},
-    {"gtmk", NULL},
-    {"hash", NULL},
-    {"isro", word_isro},
-    {"mntr", word_mntr},
-    {"ruok", word_ruok},
-    {"srst", word_srst},
-    {"srvr", word_srvr},
-    {"stat", word_stat},
-    {"stmk", NULL},
-    {"wchc", clave__watches_text},
-    {"wchp", clave__watches_by_path_text},
-    {"wchs", word_wchs},
+    {"conf", .answer = word_conf},
+    {"cons", .parts = {clave__connections_text}},
+    {"crst", .parts = {clave__connections_reset, word_crst}},
+    {"dirs", .answer = word_dirs},
+    {"dump", .parts = {clave__sessions_text, clave__owners_text, clave__session_connections_text}},
+    {"envi", .answer = word_envi},
+    {"gtmk", .answer = NULL},
+    {"hash", .answer = NULL},
+    {"isro", .answer = word_isro},
+    {"mntr", .answer = word_mntr},
+    {"ruok", .answer = word_ruok},
+    {"srst", .answer = word_srst},
+    {"srvr", .answer = word_srvr},
+    {"stat", .parts = {word_stat, clave__connections_text, word_stat_end}},
+    {"stmk", .answer = NULL},
+    {"wchc", .parts = {clave__watches_text}},
+    {"wchp", .parts = {clave__watches_by_path_text}},
+    {"wchs",
+     .parts = {clave__watches_count_by_connection, clave__watches_count_by_path, word_wchs}},
 };
 
 static const struct word *word_find(uint32_t word)
@@ -182,23 +190,100 @@ static bool is_tls_hello(uint32_t word)
     return word >> 16 == 0x1603;
 }
 
+/* ---- short answers --------------------------------------------------------------------------- */
+
+static void word_say(struct server_conn *c, void (*answer)(struct server *s, struct text *t))
+{
+    struct text t = {.out = &c->out};
+    answer(c->s, &t);
+    clave__conn_count_text(c, clave__buf_len(t.out), t.err);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+struct word_list {
+    struct list in_listings; /* while it is the server's turn */
+    struct server_conn *c;
+    struct listing listing;
+};
+
+/* The client has taken all that came before. */
+static void word_put_piece(struct word_list *w)
+{
+    struct server_conn *c = w->c;
+    clave_err err = clave__listing_step(&w->listing, &c->out);
+    clave__conn_count_text(c, clave__buf_len(&c->out), err);
+    if (clave__listing_is_over(&w->listing))
+        clave__conn_end_list(c);
+    else
+        clave__word_go_on(c);
+}
+
+static void word_list_begin(struct server_conn *c, listing_part *const *parts)
+{
+    struct word_list *w = clave__mem_alloc(&c->s->mem, sizeof *w);
+    if (!w) {
+        clave__conn_cut(c);
+        return;
+    }
+    w->c = c;
+    list_init(&w->in_listings);
+    clave__listing_begin(&w->listing, c->s, parts);
+    c->list = w;
+    c->list_goes_on = true;
+    word_put_piece(w);
+}
+
+/* Its turn comes when the client has taken everything. */
+void clave__word_go_on(struct server_conn *c)
+{
+    if (c->list_goes_on && clave__buf_len(&c->out) == 0 && list_empty(&c->list->in_listings))
+        list_push_back(&c->s->listings, &c->list->in_listings);
+}
+
+void clave__word_step(struct server *s)
+{
+    struct list *e = list_pop_front(&s->listings);
+    struct word_list *w = e ? LIST_ENTRY(e, struct word_list, in_listings) : NULL;
+    if (w && w->c->list_goes_on)
+        word_put_piece(w);
+}
+
+void clave__word_end(struct server_conn *c)
+{
+    struct word_list *w = c->list;
+    c->list = NULL;
+    if (!w)
+        return;
+    list_remove(&w->in_listings);
+    clave__listing_end(&w->listing);
+    clave__mem_free(&c->s->mem, w);
+}
+
+/* ---- the word -------------------------------------------------------------------------------- */
+
+static void word_refuse(struct server_conn *c, uint32_t word, const struct word *w)
+{
+    struct text t = {.out = &c->out};
+    if (w) {
+        clave__text_put(&t, "%s is not executed because it is not in the whitelist.\n", w->name);
+        clave__conn_count_text(c, clave__buf_len(t.out), t.err);
+        return;
+    }
+    clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
+               is_tls_hello(word) ? "it speaks TLS, but this address does not"
+                                  : "its first four bytes are not a length");
+}
+
 void clave__conn_word(struct server_conn *c, uint32_t word)
 {
-    struct server *s = c->s;
     const struct word *w = word_find(word);
-    struct text t = {.out = &s->scratch};
-    clave__buf_clear(&s->scratch);
-    if (w && w->answer && word_is_listed(s, w->name))
-        w->answer(s, &t);
-    else if (w)
-        clave__text_put(&t, "%s is not executed because it is not in the whitelist.\n", w->name);
+    bool listed = w && word_is_listed(c->s, w->name);
+    if (listed && w->answer)
+        word_say(c, w->answer);
+    else if (listed && w->parts[0])
+        word_list_begin(c, w->parts);
     else
-        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
-                   is_tls_hello(word) ? "it speaks TLS, but this address does not"
-                                      : "its first four bytes are not a length");
-    if (clave__buf_len(&s->scratch) > 0)
-        clave__conn_send_text(c, (const char *)clave__buf_bytes(&s->scratch),
-                              clave__buf_len(&s->scratch));
+        word_refuse(c, word, w);
     clave__conn_close(c);
-    clave__buf_trim(&s->scratch, 0);
 }

@@ -1,5 +1,6 @@
 /* list_connections.c - the connections with their counters and sessions: as text for cons and stat,
  * as JSON for connections and stats. Both forms have the same fields in the same order. */
+#include "server/figures/listing.h"
 #include "server/figures/mntr_and_metrics.h"
 
 #include <inttypes.h>
@@ -56,14 +57,14 @@ static void list_connections_put_text(struct server *s, struct text *t, const st
     clave__text_put(t, ")\n");
 }
 
-void clave__connections_text(struct server *s, struct text *t, bool full)
+bool clave__connections_text(struct listing *l)
 {
-    for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
-        const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
-        if (clave__conn_is_open(c))
-            list_connections_put_text(s, t, c, full);
-    }
-    clave__text_put(t, "\n");
+    const struct server_conn *c = clave__listing_next_conn(l);
+    if (!c)
+        clave__text_put(&l->text, "\n");
+    else if (clave__conn_is_open(c))
+        list_connections_put_text(l->s, &l->text, c, !l->brief);
+    return c;
 }
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
@@ -94,19 +95,36 @@ static void list_connections_put_json(struct server *s, struct json *j, const st
     clave__json_close(j, '}');
 }
 
-static void list_connections_put_array(struct server *s, struct json *j, bool secure, bool full)
+static bool list_connections_put_element(struct listing *l, bool secure)
 {
-    clave__json_open(j, secure ? "secure_connections" : "connections", '[');
-    for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
-        const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
-        if (clave__conn_is_open(c) && c->peer.secure == secure)
-            list_connections_put_json(s, j, c, full);
-    }
-    clave__json_close(j, ']');
+    if (!l->begun)
+        clave__json_open(&l->json, secure ? "secure_connections" : "connections", '[');
+    const struct server_conn *c = clave__listing_next_conn(l);
+    if (!c)
+        clave__json_close(&l->json, ']');
+    else if (clave__conn_is_open(c) && c->peer.secure == secure)
+        list_connections_put_json(l->s, &l->json, c, !l->brief);
+    return c;
 }
 
-void clave__connections_json(struct server *s, struct json *j, bool full)
+bool clave__connections_json(struct listing *l)
 {
-    list_connections_put_array(s, j, false, full);
-    list_connections_put_array(s, j, true, full);
+    return list_connections_put_element(l, false);
+}
+
+bool clave__secure_connections_json(struct listing *l)
+{
+    return list_connections_put_element(l, true);
+}
+
+/* ---- resets ---------------------------------------------------------------------------------- */
+
+bool clave__connections_reset(struct listing *l)
+{
+    struct server_conn *c = clave__listing_next_conn(l);
+    if (!c)
+        return false;
+    c->latency = (struct latency){0};
+    c->received = c->sent = 0;
+    return true;
 }

@@ -1,128 +1,202 @@
 /* list_sessions.c - dump: the sessions and their ephemeral nodes. The text adds the connections; in
  * JSON sessions are ordered by expiry, as in Apache's. */
+#include "server/figures/listing.h"
 #include "server/figures/mntr_and_metrics.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "base/memory.h"
+/* The next session, or NULL. false: none is left. */
+static bool list_sessions_next(struct listing *l, struct session **out)
+{
+    struct map_node *at;
+    bool more = clave__map_walk(&l->s->sessions.table, &l->walk, &at);
+    *out = at ? MAP_ENTRY(at, struct session, in_table) : NULL;
+    return more;
+}
+
+/* ---- owners ---------------------------------------------------------------------------------- */
+
+/* Goes to the next node of the present owner; after the last of them, to the place where the next
+ * owner may be. */
+enum owner_look { OWNER_NOTHING, OWNER_NODE, OWNER_BEGINS, OWNER_OVER, OWNER_END };
+
+static enum owner_look list_sessions_look(struct listing *l, struct jbytes *path, int64_t *id)
+{
+    struct map_node *at;
+    struct tree *t = &l->s->tree;
+    struct list *e = list_cursor_next(&l->inner);
+    if (e) {
+        *path = clave__node_path_bytes(&LIST_ENTRY(e, const struct owned_node, link)->node);
+        return OWNER_NODE;
+    }
+    if (l->has_group) {
+        l->has_group = false;
+        return OWNER_OVER;
+    }
+    if (!clave__map_walk(&t->owners, &l->walk, &at))
+        return OWNER_END;
+    const struct owner *o = at ? MAP_ENTRY(at, struct owner, in_tree) : NULL;
+    if (!o || list_empty(&o->nodes))
+        return OWNER_NOTHING;
+    list_cursor_open(&l->inner, &t->cursors, &o->nodes);
+    l->has_group = true;
+    *id = o->id;
+    return OWNER_BEGINS;
+}
 
 /* ---- as text --------------------------------------------------------------------------------- */
 
-static void list_sessions_put_sessions(struct text *t, const struct server *s)
+bool clave__sessions_text(struct listing *l)
 {
-    const struct map *table = &s->sessions.table;
-    clave__text_put(t, "SessionTracker dump:\nSession Sets (%zu)/(%zu):\n", table->count,
-                    table->count);
-    for (struct map_node *at = NULL; (at = clave__map_next(table, at));) {
-        const struct session *session = MAP_ENTRY(at, struct session, in_table);
-        clave__text_put(t, "1 expire at %" PRId64 ":\n\t0x%" PRIx64 "\n",
+    const struct server *s = l->s;
+    size_t count = s->sessions.table.count;
+    struct session *session;
+    if (!l->begun)
+        clave__text_put(&l->text, "SessionTracker dump:\nSession Sets (%zu)/(%zu):\n", count,
+                        count);
+    bool more = list_sessions_next(l, &session);
+    if (session)
+        clave__text_put(&l->text, "1 expire at %" PRId64 ":\n\t0x%" PRIx64 "\n",
                         s->wall + (session->expires - s->now), (uint64_t)session->id);
+    return more;
+}
+
+bool clave__owners_text(struct listing *l)
+{
+    struct text *t = &l->text;
+    struct jbytes path;
+    int64_t id;
+    if (!l->begun) /* between two requests every owner has nodes */
+        clave__text_put(t, "ephemeral nodes dump:\nSessions with Ephemerals (%zu):\n",
+                        l->s->tree.owners.count);
+    enum owner_look found = list_sessions_look(l, &path, &id);
+    if (found == OWNER_BEGINS) {
+        clave__text_put(t, "0x%" PRIx64 ":\n", (uint64_t)id);
+    } else if (found == OWNER_NODE) {
+        clave__text_put(t, "\t");
+        clave__text_path(t, path);
+        clave__text_put(t, "\n");
     }
+    return found != OWNER_END;
 }
 
-static size_t list_sessions_count_owners(const struct tree *t)
+bool clave__session_connections_text(struct listing *l)
 {
-    size_t n = 0;
-    for (struct map_node *at = NULL; (at = clave__map_next(&t->owners, at));)
-        n += !list_empty(&MAP_ENTRY(at, struct owner, in_tree)->nodes);
-    return n;
-}
-
-static void list_sessions_put_ephemerals(struct text *t, const struct server *s)
-{
-    clave__text_put(t, "ephemeral nodes dump:\nSessions with Ephemerals (%zu):\n",
-                    list_sessions_count_owners(&s->tree));
-    for (struct map_node *at = NULL; (at = clave__map_next(&s->tree.owners, at));) {
-        const struct owner *o = MAP_ENTRY(at, struct owner, in_tree);
-        if (!list_empty(&o->nodes))
-            clave__text_put(t, "0x%" PRIx64 ":\n", (uint64_t)o->id);
-        for (struct list *e = o->nodes.next; e != &o->nodes; e = e->next) {
-            const struct node *n = &LIST_ENTRY(e, struct owned_node, link)->node;
-            clave__text_put(t, "\t");
-            clave__text_path(t, clave__node_path_bytes(n));
-            clave__text_put(t, "\n");
-        }
-    }
-}
-
-static void list_sessions_put_connections(struct text *t, const struct server *s)
-{
-    clave__text_put(t, "Connections dump:\nConnections Sets (%zu)/(%zu):\n", s->nconns, s->nconns);
-    for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
-        const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
-        clave__text_put(t, "\tip: /%s sessionId: 0x%" PRIx64 "\n", c->peer.text,
+    size_t count = l->s->nconns;
+    if (!l->begun)
+        clave__text_put(&l->text, "Connections dump:\nConnections Sets (%zu)/(%zu):\n", count,
+                        count);
+    const struct server_conn *c = clave__listing_next_conn(l);
+    if (c)
+        clave__text_put(&l->text, "\tip: /%s sessionId: 0x%" PRIx64 "\n", c->peer.text,
                         c->session ? (uint64_t)c->session->id : 0);
-    }
-}
-
-void clave__sessions_text(struct server *s, struct text *t)
-{
-    list_sessions_put_sessions(t, s);
-    list_sessions_put_ephemerals(t, s);
-    list_sessions_put_connections(t, s);
+    return c;
 }
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
 
-static int list_sessions_by_expiry(const void *a, const void *b)
+/* Sessions are sorted by a heap, so that each look costs little. */
+struct expiry {
+    int64_t at;
+    int64_t id;
+};
+
+static bool list_sessions_is_before(const struct expiry *a, const struct expiry *b)
 {
-    const struct session *x = *(struct session *const *)a, *y = *(struct session *const *)b;
-    if (x->expires != y->expires)
-        return x->expires < y->expires ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return a->at != b->at ? a->at < b->at : a->id < b->id;
+}
+
+static void list_sessions_swap(struct expiry *a, struct expiry *b)
+{
+    struct expiry was = *a;
+    *a = *b;
+    *b = was;
+}
+
+static clave_err list_sessions_push(struct buf *heap, struct expiry e)
+{
+    clave_err err = clave__buf_append(heap, &e, sizeof e);
+    if (err != CLAVE_OK)
+        return err;
+    struct expiry *all = (void *)clave__buf_bytes(heap);
+    for (size_t i = clave__buf_len(heap) / sizeof e - 1; i > 0; i = (i - 1) / 2) {
+        if (!list_sessions_is_before(&all[i], &all[(i - 1) / 2]))
+            break;
+        list_sessions_swap(&all[i], &all[(i - 1) / 2]);
+    }
+    return CLAVE_OK;
+}
+
+static bool list_sessions_pop(struct buf *heap, struct expiry *out)
+{
+    struct expiry *all = (void *)clave__buf_bytes(heap);
+    size_t n = clave__buf_len(heap) / sizeof *all, i = 0;
+    if (n == 0)
+        return false;
+    *out = all[0];
+    all[0] = all[--n];
+    heap->tail -= sizeof *all;
+    for (size_t least; (least = 2 * i + 1) < n; i = least) {
+        if (least + 1 < n && list_sessions_is_before(&all[least + 1], &all[least]))
+            least++;
+        if (!list_sessions_is_before(&all[least], &all[i]))
+            break;
+        list_sessions_swap(&all[i], &all[least]);
+    }
+    return true;
+}
+
+bool clave__expiries_collect(struct listing *l)
+{
+    struct session *session;
+    bool more = list_sessions_next(l, &session);
+    clave_err err = CLAVE_OK;
+    if (session)
+        err = list_sessions_push(
+            &l->heap, (struct expiry){l->s->wall + (session->expires - l->s->now), session->id});
+    l->json.err = l->json.err == CLAVE_OK ? err : l->json.err;
+    return more;
 }
 
 /* One key for each time at which sessions expire. */
-static void list_sessions_put_expiries(struct json *j, struct server *s)
+bool clave__expiries_json(struct listing *l)
 {
-    const struct map *table = &s->sessions.table;
-    size_t n = 0;
-    struct session **all = clave__mem_alloc(&s->mem, (table->count + 1) * sizeof *all);
-    if (!all) {
-        j->err = j->err == CLAVE_OK ? CLAVE_ENOMEM : j->err;
-        return;
-    }
-    for (struct map_node *at = NULL; (at = clave__map_next(table, at));)
-        all[n++] = MAP_ENTRY(at, struct session, in_table);
-    qsort(all, n, sizeof *all, list_sessions_by_expiry);
-    for (size_t i = 0; i < n; i++) {
-        if (i == 0 || all[i]->expires != all[i - 1]->expires) {
-            if (i > 0)
-                clave__json_close(j, ']');
-            clave__json_int_key(j, s->wall + (all[i]->expires - s->now));
-            clave__json_open(j, NULL, '[');
-        }
-        clave__json_int(j, NULL, all[i]->id);
-    }
-    if (n > 0)
+    struct json *j = &l->json;
+    struct expiry e;
+    if (!l->begun)
+        clave__json_open(j, "expiry_time_to_session_ids", '{');
+    bool more = list_sessions_pop(&l->heap, &e);
+    if (l->has_group && (!more || e.at != l->group))
         clave__json_close(j, ']');
-    clave__mem_free(&s->mem, all);
-}
-
-static void list_sessions_put_owners(struct json *j, const struct server *s)
-{
-    for (struct map_node *at = NULL; (at = clave__map_next(&s->tree.owners, at));) {
-        const struct owner *o = MAP_ENTRY(at, struct owner, in_tree);
-        if (list_empty(&o->nodes))
-            continue;
-        clave__json_int_key(j, o->id);
+    if (!more) {
+        clave__json_close(j, '}');
+        return false;
+    }
+    if (!l->has_group || e.at != l->group) {
+        clave__json_int_key(j, e.at);
         clave__json_open(j, NULL, '[');
-        for (struct list *e = o->nodes.next; e != &o->nodes; e = e->next) {
-            struct jbytes path =
-                clave__node_path_bytes(&LIST_ENTRY(e, struct owned_node, link)->node);
-            clave__json_bytes(j, NULL, path.p, (size_t)path.n);
-        }
-        clave__json_close(j, ']');
     }
+    l->has_group = true;
+    l->group = e.at;
+    clave__json_int(j, NULL, e.id);
+    return true;
 }
 
-void clave__sessions_json(struct server *s, struct json *j)
+bool clave__owners_json(struct listing *l)
 {
-    clave__json_open(j, "expiry_time_to_session_ids", '{');
-    list_sessions_put_expiries(j, s);
-    clave__json_close(j, '}');
-    clave__json_open(j, "session_id_to_ephemeral_paths", '{');
-    list_sessions_put_owners(j, s);
-    clave__json_close(j, '}');
+    struct json *j = &l->json;
+    struct jbytes path;
+    int64_t id;
+    if (!l->begun)
+        clave__json_open(j, "session_id_to_ephemeral_paths", '{');
+    enum owner_look found = list_sessions_look(l, &path, &id);
+    if (found == OWNER_BEGINS) {
+        clave__json_int_key(j, id);
+        clave__json_open(j, NULL, '[');
+    } else if (found == OWNER_NODE) {
+        clave__json_bytes(j, NULL, path.p, (size_t)path.n);
+    } else if (found == OWNER_OVER || found == OWNER_END) {
+        clave__json_close(j, found == OWNER_END ? '}' : ']');
+    }
+    return found != OWNER_END;
 }

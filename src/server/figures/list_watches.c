@@ -1,5 +1,6 @@
 /* list_watches.c - the watches: how many, by session and by path; as text for wchs, wchc and wchp,
  * as JSON for watch_summary, watches and watches_by_path. */
+#include "server/figures/listing.h"
 #include "server/figures/mntr_and_metrics.h"
 
 #include <inttypes.h>
@@ -7,140 +8,159 @@
 /* Apache lists one of its two tables of watches: all but those on children. */
 enum { LISTED = WATCH_DATA | WATCH_PERSISTENT | WATCH_RECURSIVE };
 
-struct watch_list {
-    struct text *text; /* or */
-    struct json *json; /* or neither: they are only counted */
-    size_t watches;
-    size_t paths;
-    struct jbytes path; /* the newest one */
-};
-
 static int64_t list_watches_session(struct watcher *w)
 {
-    const struct server_conn *c = LIST_ENTRY(w, struct server_conn, watcher);
+    const struct server_conn *c = LIST_ENTRY(w, const struct server_conn, watcher);
     return c->session ? c->session->id : 0;
 }
 
-/* Entries come path by path: true for the first of each. */
-static bool list_watches_next_path(struct watch_list *l, struct jbytes path)
+/* What one look at the watches has found. A group is the watches of a connection, or those on a
+ * path; it is over only if it had a listed one. */
+enum look { LOOK_NOTHING, LOOK_WATCH, LOOK_GROUP_OVER, LOOK_END };
+
+/* Goes to the next connection, or to the next place where a path may be; false: none is left. */
+static bool list_watches_next_group(struct listing *l, bool by_path)
 {
-    if (l->paths > 0 && l->path.p == path.p)
+    struct watches *t = &l->s->watches;
+    struct map_node *path = NULL;
+    struct server_conn *c = by_path ? NULL : clave__listing_next_conn(l);
+    if (by_path ? !clave__map_walk(&t->paths, &l->walk, &path) : !c)
         return false;
-    l->path = path;
-    l->paths++;
+    if (path || c)
+        list_cursor_open(&l->inner, &t->cursors,
+                         path ? clave__watch_entries(path) : &c->watcher.entries);
     return true;
+}
+
+static enum look list_watches_look(struct listing *l, bool by_path, struct watch_seen *seen)
+{
+    struct list *e = list_cursor_next(&l->inner);
+    if (e) {
+        *seen = by_path ? clave__watch_of_path(e) : clave__watch_of_watcher(e);
+        return seen->marks & LISTED ? LOOK_WATCH : LOOK_NOTHING;
+    }
+    if (l->has_group) {
+        l->has_group = false;
+        return LOOK_GROUP_OVER;
+    }
+    return list_watches_next_group(l, by_path) ? LOOK_NOTHING : LOOK_END;
+}
+
+/* true for the first watch of a group. */
+static bool list_watches_is_first(struct listing *l)
+{
+    bool first = !l->has_group;
+    l->has_group = true;
+    return first;
 }
 
 /* ---- how many -------------------------------------------------------------------------------- */
 
-static void list_watches_count(void *arg, struct jbytes path, struct watcher *w)
+bool clave__watches_count_by_connection(struct listing *l)
 {
-    struct watch_list *l = arg;
-    (void)w;
-    list_watches_next_path(l, path);
-    l->watches++;
+    struct watch_seen seen;
+    enum look found = list_watches_look(l, false, &seen);
+    if (found == LOOK_WATCH)
+        l->counts.conns += list_watches_is_first(l);
+    return found != LOOK_END;
 }
 
-/* Visits the watches connection by connection; returns how many connections have any. */
-static size_t list_watches_each(struct server *s, struct text *t, watch_visit *visit)
+bool clave__watches_count_by_path(struct listing *l)
 {
-    size_t n = 0;
-    for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
-        const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
-        struct watch_list l = {.text = t};
-        clave__watcher_each(&c->watcher, LISTED, visit, &l);
-        n += l.watches > 0;
+    struct watch_seen seen;
+    enum look found = list_watches_look(l, true, &seen);
+    if (found == LOOK_WATCH) {
+        l->counts.paths += list_watches_is_first(l);
+        l->counts.watches++;
     }
-    return n;
-}
-
-struct watch_counts clave__watch_counts(struct server *s)
-{
-    struct watch_list l = {0};
-    size_t conns = list_watches_each(s, NULL, list_watches_count);
-    clave__watches_each(&s->watches, LISTED, list_watches_count, &l);
-    return (struct watch_counts){conns, l.paths, l.watches};
+    return found != LOOK_END;
 }
 
 /* ---- as text --------------------------------------------------------------------------------- */
 
-static void list_watches_text_under_session(void *arg, struct jbytes path, struct watcher *w)
+static void list_watches_put_id(struct text *t, const char *indent, const struct watch_seen *seen)
 {
-    struct watch_list *l = arg;
-    if (l->watches++ == 0)
-        clave__text_put(l->text, "0x%" PRIx64 "\n", (uint64_t)list_watches_session(w));
-    clave__text_put(l->text, "\t");
-    clave__text_path(l->text, path);
-    clave__text_put(l->text, "\n");
+    clave__text_put(t, "%s0x%" PRIx64 "\n", indent, (uint64_t)list_watches_session(seen->by));
 }
 
-void clave__watches_text(struct server *s, struct text *t)
+static void list_watches_put_path(struct text *t, const char *indent, const struct watch_seen *seen)
 {
-    list_watches_each(s, t, list_watches_text_under_session);
+    clave__text_put(t, "%s", indent);
+    clave__text_path(t, seen->path);
     clave__text_put(t, "\n");
 }
 
-static void list_watches_text_under_path(void *arg, struct jbytes path, struct watcher *w)
+static bool list_watches_put_text(struct listing *l, bool by_path)
 {
-    struct watch_list *l = arg;
-    if (list_watches_next_path(l, path)) {
-        clave__text_path(l->text, path);
-        clave__text_put(l->text, "\n");
+    struct watch_seen seen;
+    enum look found = list_watches_look(l, by_path, &seen);
+    if (found == LOOK_WATCH) {
+        if (list_watches_is_first(l))
+            (by_path ? list_watches_put_path : list_watches_put_id)(&l->text, "", &seen);
+        (by_path ? list_watches_put_id : list_watches_put_path)(&l->text, "\t", &seen);
+    } else if (found == LOOK_END) {
+        clave__text_put(&l->text, "\n");
     }
-    clave__text_put(l->text, "\t0x%" PRIx64 "\n", (uint64_t)list_watches_session(w));
+    return found != LOOK_END;
 }
 
-void clave__watches_by_path_text(struct server *s, struct text *t)
+bool clave__watches_text(struct listing *l)
 {
-    struct watch_list l = {.text = t};
-    clave__watches_each(&s->watches, LISTED, list_watches_text_under_path, &l);
-    clave__text_put(t, "\n");
+    return list_watches_put_text(l, false);
+}
+
+bool clave__watches_by_path_text(struct listing *l)
+{
+    return list_watches_put_text(l, true);
 }
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
 
-static void list_watches_json_under_session(void *arg, struct jbytes path, struct watcher *w)
+/* A session that has moved is listed once. */
+static bool list_watches_is_current(const struct watch_seen *seen)
 {
-    struct watch_list *l = arg;
-    if (l->watches++ == 0) {
-        clave__json_int_key(l->json, list_watches_session(w));
-        clave__json_open(l->json, NULL, '[');
-    }
-    clave__json_bytes(l->json, NULL, path.p, (size_t)path.n);
+    const struct server_conn *c = LIST_ENTRY(seen->by, const struct server_conn, watcher);
+    return c->session && c->session->conn == c;
 }
 
-void clave__watches_json(struct server *s, struct json *j)
+static void list_watches_put_json(struct listing *l, bool by_path, const struct watch_seen *seen)
 {
-    clave__json_open(j, "session_id_to_watched_paths", '{');
-    for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
-        const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
-        struct watch_list l = {.json = j};
-        if (c->session && c->session->conn == c) /* a session that moved is listed once */
-            clave__watcher_each(&c->watcher, LISTED, list_watches_json_under_session, &l);
-        if (l.watches > 0)
-            clave__json_close(j, ']');
+    struct json *j = &l->json;
+    struct jbytes path = seen->path;
+    int64_t id = list_watches_session(seen->by);
+    if (list_watches_is_first(l)) {
+        if (by_path)
+            clave__json_key(j, path.p, (size_t)path.n);
+        else
+            clave__json_int_key(j, id);
+        clave__json_open(j, NULL, '[');
     }
-    clave__json_close(j, '}');
+    if (by_path)
+        clave__json_int(j, NULL, id);
+    else
+        clave__json_bytes(j, NULL, path.p, (size_t)path.n);
 }
 
-static void list_watches_json_under_path(void *arg, struct jbytes path, struct watcher *w)
+static bool list_watches_look_json(struct listing *l, bool by_path)
 {
-    struct watch_list *l = arg;
-    if (list_watches_next_path(l, path)) {
-        if (l->paths > 1)
-            clave__json_close(l->json, ']');
-        clave__json_key(l->json, path.p, (size_t)path.n);
-        clave__json_open(l->json, NULL, '[');
-    }
-    clave__json_int(l->json, NULL, list_watches_session(w));
+    struct watch_seen seen;
+    if (!l->begun)
+        clave__json_open(&l->json, by_path ? "path_to_session_ids" : "session_id_to_watched_paths",
+                         '{');
+    enum look found = list_watches_look(l, by_path, &seen);
+    if (found == LOOK_WATCH && (by_path || list_watches_is_current(&seen)))
+        list_watches_put_json(l, by_path, &seen);
+    else if (found == LOOK_GROUP_OVER || found == LOOK_END)
+        clave__json_close(&l->json, found == LOOK_END ? '}' : ']');
+    return found != LOOK_END;
 }
 
-void clave__watches_by_path_json(struct server *s, struct json *j)
+bool clave__watches_json(struct listing *l)
 {
-    struct watch_list l = {.json = j};
-    clave__json_open(j, "path_to_session_ids", '{');
-    clave__watches_each(&s->watches, LISTED, list_watches_json_under_path, &l);
-    if (l.paths > 0)
-        clave__json_close(j, ']');
-    clave__json_close(j, '}');
+    return list_watches_look_json(l, false);
+}
+
+bool clave__watches_by_path_json(struct listing *l)
+{
+    return list_watches_look_json(l, true);
 }

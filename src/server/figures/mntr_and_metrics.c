@@ -148,12 +148,3 @@ void clave__stats_reset(struct server *s)
     s->latency = (struct latency){0};
     s->packets_received = s->packets_sent = 0;
 }
-
-void clave__conn_stats_reset(struct server *s)
-{
-    for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
-        struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
-        c->latency = (struct latency){0};
-        c->received = c->sent = 0;
-    }
-}

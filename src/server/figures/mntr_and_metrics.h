@@ -4,6 +4,7 @@
  *   four_letter.c        the four-letter words, as text; mntr has figures of the table
  *   admin_commands.c     the admin commands, as JSON; monitor has figures of the table
  *   metrics_page.c       the page for Prometheus, most of it from the table
+ *   listing.c            an answer in pieces: all of them are made so
  *   list_connections.c   cons, connections
  *   list_sessions.c      dump
  *   list_watches.c       wchs, wchc, wchp, watch_summary, watches, watches_by_path
@@ -67,33 +68,36 @@ struct data_sizes {
 };
 struct data_sizes clave__data_sizes(const struct server *s);
 
-/* Reset the counters of the server, and those of its connections. */
+/* Resets the counters of the server. */
 void clave__stats_reset(struct server *s);
-void clave__conn_stats_reset(struct server *s);
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* As the text of a four-letter word, and as JSON: members of the object that admin_commands.c has
- * opened. */
+/* Parts of answers (listing.h): as the text of a four-letter word, and as JSON, members of the
+ * object that admin_commands.c has opened. */
+struct listing;
 
-/* list_connections.c; `full`: with their sessions. */
-void clave__connections_text(struct server *s, struct text *t, bool full);
-void clave__connections_json(struct server *s, struct json *j, bool full);
+/* list_connections.c. The reset puts nothing. */
+bool clave__connections_text(struct listing *l);
+bool clave__connections_json(struct listing *l);
+bool clave__secure_connections_json(struct listing *l);
+bool clave__connections_reset(struct listing *l);
 
-/* list_sessions.c */
-void clave__sessions_text(struct server *s, struct text *t);
-void clave__sessions_json(struct server *s, struct json *j);
+/* list_sessions.c. Text: three parts, in this order. JSON: the first part collects for the second.
+ */
+bool clave__sessions_text(struct listing *l);
+bool clave__owners_text(struct listing *l);
+bool clave__session_connections_text(struct listing *l);
+bool clave__expiries_collect(struct listing *l);
+bool clave__expiries_json(struct listing *l);
+bool clave__owners_json(struct listing *l);
 
-/* list_watches.c */
-struct watch_counts {
-    size_t conns; /* that watch something */
-    size_t paths;
-    size_t watches;
-};
-struct watch_counts clave__watch_counts(struct server *s);
-void clave__watches_text(struct server *s, struct text *t);
-void clave__watches_json(struct server *s, struct json *j);
-void clave__watches_by_path_text(struct server *s, struct text *t);
-void clave__watches_by_path_json(struct server *s, struct json *j);
+/* list_watches.c. Counting: two parts, which put nothing and leave l->counts. */
+bool clave__watches_count_by_connection(struct listing *l);
+bool clave__watches_count_by_path(struct listing *l);
+bool clave__watches_text(struct listing *l);
+bool clave__watches_json(struct listing *l);
+bool clave__watches_by_path_text(struct listing *l);
+bool clave__watches_by_path_json(struct listing *l);
 
 #endif

@@ -71,6 +71,7 @@ void clave__server_conn_sent(struct server_conn *c, size_t n)
     if (clave__buf_len(&c->out) == 0)
         clave__buf_trim(&c->out, KEEP_BUFFER);
     clave__conn_count_output(c, true);
+    clave__word_go_on(c);
     clave__conn_resume(c);
     resume_paused(c->s);
 }
@@ -217,6 +218,8 @@ void clave__server_conn_closed(struct server_conn *c)
 {
     struct server *s = c->s;
     clave__conn_cut(c);
+    clave__word_end(c);
+    list_cursors_leave(&s->cursors, &c->in_conns);
     list_remove(&c->in_conns);
     list_remove(&c->in_ready);
     s->nconns--;

@@ -32,6 +32,8 @@ struct server_conn {
     struct list in_waiting;
     struct list in_with_output;
     struct list in_paused;
+    struct word_list *list; /* a list is the answer to its four-letter word; NULL: none */
+    bool list_goes_on;      /* there is more of it to come */
 
     struct frame_reader frames;
     struct buf backlog; /* input that arrived while none could be processed */
@@ -86,9 +88,12 @@ bool clave__message_bound(struct message *m);
 /* A reply that is a header only. */
 void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err);
 void clave__conn_send_event(struct server_conn *c, int64_t zxid, const struct watch_event *ev);
-/* Sends bytes that are not a frame: the answer to a four-letter word. It waits for nothing, so that
- * a server whose disk hangs can still be asked. */
-void clave__conn_send_text(struct server_conn *c, const char *text, size_t n);
+/* The n bytes that were put at the end of the output are no frame, but the answer to a four-letter
+ * word, or a piece of it. They wait for nothing, so that a server whose disk hangs can still be
+ * asked. `err`: they are not whole; the connection is cut. */
+void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err);
+/* That was the last piece of its list, if it has one. */
+void clave__conn_end_list(struct server_conn *c);
 
 /* Sends nothing more, and closes when the output has left. */
 void clave__conn_close(struct server_conn *c);
@@ -128,6 +133,12 @@ void clave__conn_resume(struct server_conn *c);
 void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n);
 /* Four letters in place of a length: figures/four_letter.c. */
 void clave__conn_word(struct server_conn *c, uint32_t word);
+/* The client has taken some of its list. */
+void clave__word_go_on(struct server_conn *c);
+/* Puts the next piece of one list whose client waits for it. */
+void clave__word_step(struct server *s);
+/* Frees the list of a connection, if any. */
+void clave__word_end(struct server_conn *c);
 /* A request: request.c. */
 void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n);
 #endif

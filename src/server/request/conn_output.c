@@ -41,7 +41,7 @@ bool clave__server_conn_wants_read(const struct server_conn *c)
 
 bool clave__server_conn_wants_close(const struct server_conn *c)
 {
-    return !clave__conn_is_open(c) && c->mark_count == 0;
+    return !clave__conn_is_open(c) && c->mark_count == 0 && !c->list_goes_on;
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
@@ -87,6 +87,7 @@ void clave__conn_close(struct server_conn *c)
 void clave__conn_cut(struct server_conn *c)
 {
     clave__conn_close(c);
+    clave__conn_end_list(c);
     drop_output(c);
 }
 
@@ -252,17 +253,27 @@ void clave__conn_send_event(struct server_conn *c, int64_t zxid, const struct wa
     clave__message_end(&m, false);
 }
 
-void clave__conn_send_text(struct server_conn *c, const char *text, size_t n)
+void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err)
 {
-    if (clave__buf_append(&c->out, text, n) != CLAVE_OK) {
+    if (err != CLAVE_OK) {
+        clave__log(&c->s->log, CLAVE_LOG_WARN,
+                   "%s is disconnected: no memory to answer its four-letter word", c->peer.text);
         clave__conn_cut(c);
         return;
     }
+    if (n == 0)
+        return;
     c->written += n;
     clave__conn_count_output(c, false);
     c->releasable = c->written;
     c->s->packets_sent++;
     c->sent++;
+    clave__conn_mark_ready(c);
+}
+
+void clave__conn_end_list(struct server_conn *c)
+{
+    c->list_goes_on = false;
     clave__conn_mark_ready(c);
 }
 

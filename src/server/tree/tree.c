@@ -175,6 +175,7 @@ static void link_owned(struct tree *t, struct node *n)
 
 static void unlink_owned(struct tree *t, struct node *n)
 {
+    list_cursors_leave(&t->cursors, &clave__node_owned(n)->link);
     list_remove(&clave__node_owned(n)->link);
     if (clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
         t->ephemerals--;
@@ -292,6 +293,7 @@ clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem, uin
 {
     *t = (struct tree){.mem = mem};
     list_init(&t->swept);
+    list_init(&t->cursors);
     clave_err err = clave__acls_init(&t->acls, mem, seed);
     if (err != CLAVE_OK)
         return err;

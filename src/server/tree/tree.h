@@ -23,7 +23,8 @@ struct tree {
     struct node *root;
     struct map nodes;
     struct map owners;
-    struct list swept; /* containers and nodes with a TTL */
+    struct list swept;   /* containers and nodes with a TTL */
+    struct list cursors; /* those in the nodes of owners */
     struct acls acls;
     uint64_t digest;
     size_t ephemerals;

@@ -103,6 +103,8 @@ static void clear_marks(struct watches *t, struct watch *e, unsigned marks)
     if (e->marks)
         return;
     clave__map_remove(&t->entries, &e->in_entries);
+    list_cursors_leave(&t->cursors, &e->of_path);
+    list_cursors_leave(&t->cursors, &e->of_watcher);
     list_remove(&e->of_path);
     list_remove(&e->of_watcher);
     clave__mem_free(t->mem, e);
@@ -174,25 +176,24 @@ static struct jbytes server_watch_path_of(const struct watched *p)
     return clave__jbytes_n(p + 1, p->len);
 }
 
-void clave__watches_each(const struct watches *t, unsigned marks, watch_visit *visit, void *arg)
+struct list *clave__watch_entries(struct map_node *path)
 {
-    for (struct map_node *at = NULL; (at = clave__map_next(&t->paths, at));) {
-        const struct watched *p = MAP_ENTRY(at, struct watched, in_paths);
-        for (struct list *e = p->entries.next; e != &p->entries; e = e->next) {
-            const struct watch *w = LIST_ENTRY(e, struct watch, of_path);
-            if (w->marks & marks)
-                visit(arg, server_watch_path_of(p), w->by);
-        }
-    }
+    return &MAP_ENTRY(path, struct watched, in_paths)->entries;
 }
 
-void clave__watcher_each(const struct watcher *w, unsigned marks, watch_visit *visit, void *arg)
+static struct watch_seen watch_see(const struct watch *e)
 {
-    for (struct list *e = w->entries.next; e != &w->entries; e = e->next) {
-        const struct watch *entry = LIST_ENTRY(e, struct watch, of_watcher);
-        if (entry->marks & marks)
-            visit(arg, server_watch_path_of(entry->on), entry->by);
-    }
+    return (struct watch_seen){server_watch_path_of(e->on), e->by, e->marks};
+}
+
+struct watch_seen clave__watch_of_path(struct list *e)
+{
+    return watch_see(LIST_ENTRY(e, struct watch, of_path));
+}
+
+struct watch_seen clave__watch_of_watcher(struct list *e)
+{
+    return watch_see(LIST_ENTRY(e, struct watch, of_watcher));
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -268,6 +269,7 @@ void clave__watcher_fini(struct watches *t, struct watcher *w)
 clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem, uint64_t seed)
 {
     *t = (struct watches){.mem = mem};
+    list_init(&t->cursors);
     clave_err err = clave__map_init(&t->paths, mem, seed);
     if (err == CLAVE_OK)
         err = clave__map_init(&t->entries, mem, 0);

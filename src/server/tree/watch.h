@@ -21,9 +21,10 @@ enum watch_marks {
 struct watches {
     const struct clave_mem *mem;
     struct map paths;
-    struct map entries; /* by path and watcher */
-    size_t count;       /* marks */
-    size_t recursive;   /* WATCH_RECURSIVE marks */
+    struct map entries;  /* by path and watcher */
+    size_t count;        /* marks */
+    size_t recursive;    /* WATCH_RECURSIVE marks */
+    struct list cursors; /* those in lists of entries */
 };
 
 /* A connection's part of the watches, embedded in it. */
@@ -56,11 +57,17 @@ unsigned clave__watch_marks(const struct watches *t, const struct watcher *w, st
                             unsigned marks);
 void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks);
 
-typedef void watch_visit(void *arg, struct jbytes path, struct watcher *w);
-/* Visits every entry with one of these marks, path by path; _watcher_each only those of one
- * watcher. */
-void clave__watches_each(const struct watches *t, unsigned marks, watch_visit *visit, void *arg);
-void clave__watcher_each(const struct watcher *w, unsigned marks, watch_visit *visit, void *arg);
+/* The entries of a node of `paths`. They and those of a watcher are walked with a cursor that is in
+ * `cursors`. */
+struct list *clave__watch_entries(struct map_node *path);
+/* What an entry of such a list says: in the list of its path, or of its watcher. */
+struct watch_seen {
+    struct jbytes path;
+    struct watcher *by;
+    unsigned marks;
+};
+struct watch_seen clave__watch_of_path(struct list *e);
+struct watch_seen clave__watch_of_watcher(struct list *e);
 
 /* Sends the event to every watcher it concerns; one-shot marks are removed. */
 void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_send *send,
