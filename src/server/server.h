@@ -107,12 +107,14 @@ clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n,
 struct log_replay {
     int64_t first_zxid; /* of the file's records; 0: none */
     int64_t last_zxid;
-    size_t valid_len; /* bytes up to the end of the last whole record */
-    bool torn;        /* the bytes after valid_len are a torn tail (never acknowledged): they may
-                         be cut off when this is the newest file */
-    bool lost_tail;   /* ECORRUPT, and everything up to valid_len is whole and replayed: if the next
-                         file continues there, its writer had found no more either */
-    char fault[200];  /* ECORRUPT: what is wrong, and where */
+    size_t valid_len;  /* bytes up to the end of the last whole record */
+    size_t last_batch; /* where the newest whole record's batch begins; the header is of the first
+                          one, and a log without marks is one batch */
+    bool torn;         /* the bytes after valid_len are a torn tail (never acknowledged): they may
+                          be cut off when this is the newest file */
+    bool lost_tail;  /* ECORRUPT, and everything up to valid_len is whole and replayed: if the next
+                        file continues there, its writer had found no more either */
+    char fault[200]; /* ECORRUPT: what is wrong, and where */
 };
 /* Replays one log file's content (header included); records up to the zxid already
  * applied are skipped. Files are given in order. ECORRUPT: something that was durable is damaged,

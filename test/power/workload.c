@@ -113,6 +113,16 @@ static void write_once(clave_async_client *c, void *arg)
     assert_int_equal(clave_async_set(c, "/count", "", 0, -1, on_nothing, NULL), CLAVE_OK);
 }
 
+/* The disk fails when a start syncs what it has found. The next one finds the same, in the page
+ * cache, and its sync would succeed without writing anything. */
+static void fail_to_start(const struct server_run_options *o)
+{
+    char fault[600];
+    struct server_run *r;
+    recorder_set_syncs(SYNCS_FAIL);
+    assert_int_equal(clave__server_run_new(&r, o, fault, sizeof fault), CLAVE_EIO);
+}
+
 /* The server ends with a batch that was written and not synced, and is started again: what it finds
  * there it will show, so that it has to be on the disk first. */
 static struct rig *end_unsynced(struct rig *r, const struct server_run_options *o, clave_client *s,
@@ -121,6 +131,7 @@ static struct rig *end_unsynced(struct rig *r, const struct server_run_options *
     recorder_set_syncs(how);
     assert_int_equal(clave_client_run(s, write_once, NULL), CLAVE_OK);
     assert_int_equal(rig_join(r, NULL, 0), CLAVE_EIO);
+    fail_to_start(o);
     recorder_set_syncs(SYNCS_WORK);
     return rig_start_with(o);
 }

@@ -128,6 +128,27 @@ static void any_blocks_of_the_newest_batch(void **state)
     story_close(&s);
 }
 
+/* What a start writes again: the newest batch, or all of a log that does not show where it begins.
+ */
+static void where_the_newest_batch_begins(void **state)
+{
+    (void)state;
+    struct story s;
+    struct log_replay r;
+    struct server_stats st;
+    story_open(&s);
+    uint8_t *p = without(&s, 0, 0, 4000);
+    assert_int_equal(replay(p, s.end + 4000, &r, &st), CLAVE_OK);
+    assert_int_equal(r.last_batch, s.begin);
+    assert_int_equal(replay(p, SERVER_LOG_HEADER, &r, &st), CLAVE_OK);
+    assert_int_equal(r.last_batch, 0);
+    memset(p + 8, 0, 8); /* Apache's */
+    assert_int_equal(replay(p, s.end + 4000, &r, &st), CLAVE_OK);
+    assert_int_equal(r.last_batch, 0);
+    free(p);
+    story_close(&s);
+}
+
 /* The same under a batch that was written later, which is only done when all before it is durable:
  * that is damage, and its place is reported. */
 static void any_blocks_of_an_older_batch(void **state)
@@ -338,6 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_blocks_of_the_newest_batch),
+        cmocka_unit_test(where_the_newest_batch_begins),
         cmocka_unit_test(any_blocks_of_an_older_batch),
         cmocka_unit_test(flipped_bits_of_the_newest_batch),
         cmocka_unit_test(flipped_bits_around_the_newest_payloads),

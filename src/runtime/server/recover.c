@@ -31,11 +31,12 @@ struct recover {
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static clave_err unreadable(const struct recover *r, int number, const char *name)
+static clave_err recover_cannot(const struct recover *r, int number, const char *what,
+                                const char *name)
 {
     char path[PATH_MAX + FILE_NAME_SIZE + 16];
     snprintf(path, sizeof path, "%s/version-2/%s", r->d->path, name);
-    return clave__start_error_errno(r->f, number, "cannot read", path);
+    return clave__start_error_errno(r->f, number, what, path);
 }
 
 static void note_compressed(struct recover *r, const char *name, int64_t zxid)
@@ -71,7 +72,7 @@ static clave_err survey(struct recover *r)
         err = err ? err : errno;
         if (fd >= 0)
             close(fd);
-        return unreadable(r, err, ".");
+        return recover_cannot(r, err, "cannot read", ".");
     }
     const struct dirent *e;
     int64_t zxid;
@@ -159,11 +160,8 @@ static clave_err cut_off(const struct recover *r, const char *name, size_t at, s
     int number = errno;
     if (fd >= 0)
         close(fd);
-    if (!cut) {
-        char path[PATH_MAX + FILE_NAME_SIZE + 16];
-        snprintf(path, sizeof path, "%s/version-2/%s", r->d->path, name);
-        return clave__start_error_errno(r->f, number, "cannot cut the torn end off", path);
-    }
+    if (!cut)
+        return recover_cannot(r, number, "cannot cut the torn end off", name);
     clave__log(&r->log, CLAVE_LOG_WARN,
                "%s/version-2/%s: cut off the last %zu bytes, from offset %zu: what was being "
                "written when the power failed, so never acknowledged",
@@ -176,7 +174,7 @@ static clave_err cut_off(const struct recover *r, const char *name, size_t at, s
 static clave_err remove_empty(const struct recover *r, const char *name, size_t n)
 {
     if (unlinkat(r->d->dir, name, 0) != 0 || fsync(r->d->dir) != 0)
-        return unreadable(r, errno, name);
+        return recover_cannot(r, errno, "cannot remove", name);
     clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s: removed, it had %zu bytes and no record",
                r->d->path, name, n);
     return CLAVE_OK;
@@ -240,10 +238,34 @@ static clave_err recover_unread(const struct recover *r, int number, const char 
 {
     char why[200];
     if (number != EIO)
-        return unreadable(r, number, name);
+        return recover_cannot(r, number, "cannot read", name);
     clave__file_read_fault(c, number, why, sizeof why);
     return clave__start_error(r->f, CLAVE_EIO, "cannot read %s/version-2/%s: %s", r->d->path, name,
                               why);
+}
+
+/* A server that was killed between a write and its sync leaves a batch that can be read but is not
+ * on disk; from now on it is shown to clients, so it has to be. It is written again: had an earlier
+ * start failed to sync it, another sync would succeed and do nothing. */
+static clave_err recover_make_durable(const struct recover *r, const char *name, const uint8_t *p,
+                                      const struct recovery_finding *found)
+{
+    int fd = openat(r->d->dir, name, O_WRONLY | O_CLOEXEC);
+    int number =
+        fd >= 0 ? clave__file_write(fd, p + found->last_batch, found->valid_len - found->last_batch,
+                                    (int64_t)found->last_batch)
+                : errno;
+    if (number == 0 && fdatasync(fd) != 0)
+        number = errno;
+    if (fd >= 0)
+        close(fd);
+    return number == 0 ? CLAVE_OK
+                       : recover_cannot(r, number, "cannot write the last batch of", name);
+}
+
+static bool recover_is_newest_log(const struct recover *r, const struct recovery_file *file)
+{
+    return file->is_log && file->zxid == r->logs.zxid[r->logs.n - 1];
 }
 
 static clave_err recover_file(struct recover *r, const struct recovery_file *file)
@@ -257,29 +279,15 @@ static clave_err recover_file(struct recover *r, const struct recovery_file *fil
         return recover_unread(r, number, name, &c);
     size_t n = c.n;
     clave__recovery_read(&r->recovery, c.p ? c.p : "", n, &found);
+    clave_err err = recover_act_on(r, name, n, &found);
+    if (err == CLAVE_OK && !r->d->read_only && recover_is_newest_log(r, file) &&
+        found.verdict != RECOVERY_NO_RECORD)
+        err = recover_make_durable(r, name, c.p, &found);
     clave__file_free(&c);
-    return recover_act_on(r, name, n, &found);
+    return err;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
-
-/* A server that was killed between a write and its sync leaves a batch that can be read but is not
- * on disk; from now on it is shown to clients, so it is synced. */
-static clave_err sync_newest(const struct recover *r)
-{
-    char name[FILE_NAME_SIZE];
-    if (r->d->read_only || r->logs.n == 0)
-        return CLAVE_OK;
-    clave__file_name(name, FILE_LOG, r->logs.zxid[r->logs.n - 1]);
-    int fd = openat(r->d->dir, name, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT) /* it had no record, and was removed */
-        return CLAVE_OK;
-    bool synced = fd >= 0 && fdatasync(fd) == 0;
-    int number = errno;
-    if (fd >= 0)
-        close(fd);
-    return synced ? CLAVE_OK : unreadable(r, number, name);
-}
 
 /* Whether everything that the files tell of has been reached. */
 static clave_err recover_check_end(const struct recover *r, clave_err err)
@@ -314,7 +322,7 @@ static clave_err recover_read_all(struct recover *r, enum recovery_start start)
         return without_snapshot(r);
     if (start == RECOVER_FROM_NEWEST)
         err = recover_check_end(r, err);
-    return err == CLAVE_OK ? sync_newest(r) : err;
+    return err;
 }
 
 static clave_err recover_files(struct recover *r, enum recovery_start start)

@@ -73,6 +73,7 @@ static void recovery_replay(struct recovery *r, const void *p, size_t n,
     clave_err err = clave__server_replay_log(r->s, p, n, &log);
     bool padded = clave__log_skip_zeros(p, log.valid_len, n) == n;
     out->valid_len = log.valid_len;
+    out->last_batch = log.last_batch;
     out->verdict = judge_log(r, err, &log, padded);
     if (out->verdict == RECOVERY_REFUSED) {
         out->err = err == CLAVE_OK ? CLAVE_ECORRUPT : err;

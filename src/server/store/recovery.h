@@ -45,10 +45,11 @@ enum recovery_verdict {
 /* What one file turned out to be. */
 struct recovery_finding {
     enum recovery_verdict verdict;
-    clave_err err;    /* REFUSED */
-    size_t valid_len; /* of a log: up to the end of its last whole record */
-    bool lost_tail;   /* REFUSED: everything up to valid_len is whole */
-    char fault[200];  /* SKIPPED; REFUSED, if it is damage */
+    clave_err err;     /* REFUSED */
+    size_t valid_len;  /* of a log: up to the end of its last whole record */
+    size_t last_batch; /* of a log: where the batch of that record begins */
+    bool lost_tail;    /* REFUSED: everything up to valid_len is whole */
+    char fault[200];   /* SKIPPED; REFUSED, if it is damage */
 };
 
 /* `files` outlive the recovery. */

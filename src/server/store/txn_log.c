@@ -199,6 +199,8 @@ static clave_err replay_take(struct replay *r, const struct record *rec, struct 
         return err;
     if (first)
         out->first_zxid = rec->zxid;
+    if (rec->begins_batch && !first)
+        out->last_batch = rec->at;
     out->last_zxid = rec->zxid;
     out->valid_len = r->w.at;
     return CLAVE_OK;

@@ -75,8 +75,13 @@ static size_t find_record(const uint8_t *p, size_t from, size_t n, int64_t last_
     return n;
 }
 
+static bool log_is_marked(const uint8_t *p, size_t n)
+{
+    return n >= SERVER_LOG_HEADER && memcmp(p + 8, LOG_DBID, 8) == 0;
+}
+
 /* The mark comes after the digest, or after the body of a failed request, which has no digest. */
-static bool begins_batch(const struct record *rec)
+static bool record_begins_batch(const struct record *rec)
 {
     struct jreader r = clave__jreader(rec->payload + TYPE_AT, rec->n - TYPE_AT);
     if (rec->payload[rec->n - 1] != LOG_BATCH_MARK)
@@ -95,7 +100,7 @@ static size_t find_batch(const uint8_t *p, size_t from, size_t n, int64_t last_z
     struct record rec;
     while ((from = find_record(p, from, n, last_zxid)) < n) {
         clave__log_look_at(p + from, n - from, &rec);
-        if (begins_batch(&rec))
+        if (record_begins_batch(&rec))
             break;
         from += LOG_RECORD_HEAD + rec.n + 1;
     }
@@ -157,7 +162,7 @@ struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t l
     if (clave__log_skip_zeros(p, at, n) == n)
         return (struct log_tail){.kind = TAIL_PADDING};
     bool finished = clave__log_look_at(p + at, n - at, &rec) == FOUND_DAMAGED;
-    bool marked = n >= SERVER_LOG_HEADER && memcmp(p + 8, LOG_DBID, 8) == 0;
+    bool marked = log_is_marked(p, n);
     size_t whole = find_record(p, at + 1, n, last_zxid);
     size_t shows = marked ? find_batch(p, whole, n, last_zxid) : whole;
     size_t end = finished ? at + LOG_RECORD_HEAD + rec.n + 1 : whole;
@@ -217,7 +222,7 @@ void clave__log_walk_no_txn(struct log_walk *w, const struct record *rec)
 bool clave__log_walk(struct log_walk *w, const void *p, size_t n)
 {
     bool begins = n < 4 || memcmp(p, "ZKLG", 4) == 0;
-    *w = (struct log_walk){.p = p, .n = n, .at = SERVER_LOG_HEADER};
+    *w = (struct log_walk){.p = p, .n = n, .at = SERVER_LOG_HEADER, .marked = log_is_marked(p, n)};
     if (clave__log_has_torn_header(p, n) || (begins && n < SERVER_LOG_HEADER)) {
         w->at = 0;
         return true;
@@ -249,6 +254,7 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct record *out)
         return found == FOUND_END ? LOG_STEP_END : log_walk_tail(w);
     out->at = w->at;
     out->skips = last != 0 && !clave__log_follows(last, out->zxid);
+    out->begins_batch = w->marked ? record_begins_batch(out) : last == 0;
     if (out->zxid == INT64_MAX) {
         clave__log_walk_fault(w, "the record at offset %zu has the largest possible zxid", w->at);
         return LOG_STEP_DAMAGED;

@@ -20,11 +20,12 @@ enum { LOG_RECORD_HEAD = 12, LOG_END_MARK = 'B', LOG_BATCH_MARK = 'S' };
 enum found { FOUND_RECORD, FOUND_END, FOUND_TORN, FOUND_DAMAGED };
 
 struct record {
-    size_t at; /* offset in the file; set by _walk_next, as skips is */
+    size_t at; /* offset in the file; set by _walk_next, as those below n are */
     const uint8_t *payload;
     size_t n;
     int64_t zxid;
     bool skips; /* some zxids between the record before and this one */
+    bool begins_batch;
 };
 
 /* DAMAGED: a record with its end mark, and a wrong checksum; payload and n are set. */
@@ -67,6 +68,7 @@ struct log_walk {
     int64_t last_zxid;  /* 0: none yet */
     int64_t known_zxid; /* set by a caller that has the log before; 0: none */
     int64_t gap;        /* the first zxid that was skipped; 0: none */
+    bool marked;        /* its batches are; otherwise all of it may be one */
     char fault[200];    /* LOST, DAMAGED */
 };
 
