@@ -13,7 +13,7 @@ BUILD = build
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak fuzz real \
+.PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak diskfaults fuzz real \
     real-cutoff real-timelines reference format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
@@ -75,8 +75,13 @@ power: dev ## power cuts: data directories as they are left, opened by clave and
 mixed-long: dev ## Curator, kazoo and clave in one queue of every kind, with kills [TIME=3600]
 	@test/interop/mixed $(BUILD)/dev $(TIME)
 
-soak: dev ## kazoo, libzookeeper, Curator, Java and zkCli.sh, with restarts [TIME=3600 ON=serve|apache]
-	@test/interop/soak/run $(BUILD)/dev --seconds $(TIME) $(if $(ON),--on $(ON)) || [ $$? = 77 ]
+soak: dev ## kazoo, libzookeeper, Curator, Java and zkCli.sh, with restarts [TIME=3600 ON=serve|apache DISK=1]
+	@test/interop/soak/run $(BUILD)/dev --seconds $(TIME) $(if $(ON),--on $(ON)) \
+	    $(if $(DISK),--disk --every 20) || [ $$? = 77 ]
+
+diskfaults: dev ## a full, failing or read-only disk, at each call of the server; a table of the outcomes
+	@FAILING_DISK=$(BUILD)/dev/test/diskfaults/failing_disk.so TMPDIR=/dev/shm /usr/bin/python3 -B \
+	    test/diskfaults/diskfaults_test.py --table $(BUILD)/dev/clave
 
 upgrade: dev ## an older version and this one in one queue, on each other's server and data [OLD=COMMIT]
 	@test/upgrade/run $(BUILD)/dev $(OLD) || [ $$? = 77 ]

@@ -97,6 +97,7 @@ class ClaveServer:
         self.port = free_port()
         self.data = scratch("data")
         self.flags = list(flags)
+        self.env = {}
         self.process = None
         self.ready = ""
 
@@ -107,7 +108,7 @@ class ClaveServer:
     def start(self):
         self.process = spawn([CLAVE, "serve", "--data", self.data, "--listen", self.connect]
                              + self.flags, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                             text=True, env=environment())
+                             text=True, env=environment(**self.env))
         self.ready = self.process.stdout.readline()
         if "serving on" not in self.ready:
             raise AssertionError(f"clave serve did not start: {self.ready!r}")

@@ -1,0 +1,90 @@
+"""The local server of a user, whose disk fails: what its clients, which start it, see of that."""
+import errno
+import os
+import re
+import shutil
+import signal
+import time
+
+import harness
+from harness import PATIENCE, UNSAFE, scratch
+from plan import Plan
+
+GIVES_UP = "10s"
+
+
+class Local:
+    def __init__(self, plan, number, how, n):
+        self.plan, self.root = plan, scratch("root")
+        os.mkdir(self.root)
+        self.dir = os.path.join(self.root, "state", "clave")
+        self.env = plan.environment(os.environ["FAILING_DISK"], self.root)
+        self.env["CLAVE_LOCAL_DIR"] = self.dir
+        self.number = number
+        plan.fail(n, number, lasts=how == "lasts", is_short=how == "short")
+
+    def run(self, *words):
+        return harness.clave("--timeout", GIVES_UP, *words, env=self.env)
+
+    def try_to(self, require, *words):
+        """Whether it was done; if not, the message says where and why, or which log does."""
+        r = self.run(*words)
+        if r.code == 0:
+            return True
+        log, told = os.path.join(self.dir, "serve.log"), r.err
+        if log in told:
+            with open(log) as f:
+                told += f.read()
+        for needed in (self.root, os.strerror(self.number)):
+            require(needed.lower() in told.lower(),
+                    f"'{needed}' is not in what {words[0]} said ({r.code}): {told}")
+        return False
+
+    def servers(self):
+        """Their process ids."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as f:
+                    if f.read().split(b"\0")[1:4] == [b"serve", b"--local", self.dir.encode()]:
+                        yield int(pid)
+            except OSError:
+                pass
+
+    def end(self, require):
+        until = time.monotonic() + PATIENCE
+        while found := list(self.servers()):
+            require(time.monotonic() < until, "the local server hangs")
+            for pid in found:
+                os.kill(pid, signal.SIGTERM)
+            time.sleep(0.005)
+        shutil.rmtree(os.path.dirname(self.root), ignore_errors=True)
+
+
+def run_case(require, number, how, n):
+    """The call that failed and what became of it; None: there are not so many."""
+    local = Local(Plan(scratch("plan")), number, how, n)
+    try:
+        done = local.try_to(require, "create", "/n", "data")
+        # While it lasts, a lock is waited for without end.
+        locked = how == "lasts" or local.try_to(require, "lock", "/l", "true")
+        struck, call = local.plan.struck, local.plan.call
+        local.plan.work()
+        r = local.run("lock", "/l", "true")
+        require(r.code == 0, f"the lock cannot be had when the disk works: {r}")
+        r = local.run("get", "/n")
+        require(not done or r.out == "data", f"{UNSAFE}: /n is lost: {r}")
+    finally:
+        local.plan.work()
+        local.end(require)
+    if not struck:
+        return None
+    return re.sub(r"\.[0-9a-f]+$", ".ZXID", call), "is done" if done and locked else "fails"
+
+
+def count_calls(require):
+    plan = Plan(scratch("plan"))
+    local = Local(plan, errno.EIO, "once", 0)
+    for words in (("create", "/n", "data"), ("lock", "/l", "true")):
+        require(local.try_to(require, *words), "it fails without a fault")
+    local.end(require)
+    return plan.calls
