@@ -230,8 +230,14 @@ static void unreadable_newest_snapshot(const char *data)
 static void files_of_apache_are_left_alone(void **state)
 {
     (void)state;
-    static const char *const names[] = {"zoo.cfg",       "zoo.cfg.dynamic", "zookeeper_server.pid",
-                                        "zookeeper.out", "zookeeper.log",   "myid"};
+    static const char *const names[] = {"zoo.cfg",
+                                        "zoo.cfg.dynamic",
+                                        "zookeeper_server.pid",
+                                        "zookeeper.out",
+                                        "zookeeper.log",
+                                        "zookeeper-joe-server-host.example.out",
+                                        "zookeeper-joe-server-host.example.log",
+                                        "myid"};
     enum { NAMES = sizeof names / sizeof *names };
     const char *data = rig_dir();
     for (size_t i = 0; i < NAMES; i++)

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +78,9 @@ static bool may_stand_there(const char *name)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return false;
+    /* zkServer.sh's output, and its log; it puts them where it is told to. */
+    return fnmatch("zookeeper-*-server-*.out", name, 0) == 0 ||
+           fnmatch("zookeeper-*-server-*.log", name, 0) == 0;
 }
 
 static bool has_version_2(const struct datadir *d)
