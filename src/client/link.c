@@ -426,7 +426,8 @@ static void report_hangup(clave_async_client *c)
     case LINK_HANDSHAKE: /* this is how servers turn clients away when they have no room */
         clave__client_fault(c,
                             "%s closed the connection before it answered: its limit of connections "
-                            "may be reached, or it is not serving yet",
+                            "may be reached (--max-connections; maxClientCnxns in a zoo.cfg), or "
+                            "it is not serving yet",
                             host);
         break;
     case LINK_IDLE:

@@ -157,23 +157,16 @@ int clave__channel_connect(struct channel *ch, uv_loop_t *loop, const struct soc
     return 0;
 }
 
-int clave__channel_adopt(struct channel *ch, uv_loop_t *loop, int fd)
+int clave__channel_adopt(struct channel *ch, uv_loop_t *loop, int fd, bool is_tcp)
 {
-    int begun = channel_begin(ch, loop, false);
-    int err = begun == 0 ? uv_pipe_open(&ch->socket.pipe, fd) : begun;
+    int begun = channel_begin(ch, loop, is_tcp), err = begun;
+    if (begun == 0)
+        err = is_tcp ? uv_tcp_open(&ch->socket.tcp, fd) : uv_pipe_open(&ch->socket.pipe, fd);
     if (err != 0)
         close(fd);
     if (begun == 0)
         channel_end_connecting(ch, err);
     return begun;
-}
-
-int clave__channel_accept(struct channel *ch, uv_stream_t *listener)
-{
-    int err = channel_begin(ch, listener->loop, listener->type == UV_TCP);
-    if (err == 0)
-        channel_end_connecting(ch, uv_accept(listener, &ch->socket.stream));
-    return err;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

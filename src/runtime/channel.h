@@ -12,7 +12,7 @@
  *   CLOSED ───────▶ CONNECTING ──────────────▶ SECURING ────────▶ OPEN
  *     ▲  │               │        ▲                │ │ _linger      │
  *     │  └───────────────┼────────┘                │ └──▶ LINGERING │
- *     │  _adopt, _accept ▼                         ▼          ▼     ▼
+ *     │  _adopt          ▼                         ▼          ▼     ▼
  *     └─────────────────────────────── CLOSING ◀────────────────────┘
  *
  * SECURING: connected, but a filter still shakes hands. LINGERING: what is left is sent, what
@@ -102,12 +102,11 @@ struct channel {
 void clave__channel_init(struct channel *ch, const struct channel_ops *ops,
                          const struct clave_mem *mem);
 
-/* These open a CLOSED channel: by connecting, TCP or Unix; from a connected Unix socket, which they
- * take; or from a listener. An error of libuv: it is still CLOSED. 0: it is CONNECTING or SECURING,
- * or CLOSING, and _closing has been called with the reason. */
+/* These open a CLOSED channel: by connecting, TCP or Unix; or from a connected socket, which they
+ * take in any case. An error of libuv: it is still CLOSED. 0: it is CONNECTING or SECURING, or
+ * CLOSING, and _closing has been called with the reason. */
 int clave__channel_connect(struct channel *ch, uv_loop_t *loop, const struct sockaddr *addr);
-int clave__channel_adopt(struct channel *ch, uv_loop_t *loop, int fd);
-int clave__channel_accept(struct channel *ch, uv_stream_t *listener);
+int clave__channel_adopt(struct channel *ch, uv_loop_t *loop, int fd, bool is_tcp);
 
 /* Puts a filter next to the owner, before anything has been passed up. The channel frees it. */
 void clave__channel_add_filter(struct channel *ch, struct filter *f, const struct filter_ops *ops);

@@ -147,6 +147,10 @@ struct peer_addr {
     bool has_uid;  /* the system says who the client is: on Unix sockets only */
     uint32_t uid;  /* an identity of the scheme uid */
 };
+/* The bound on all connections is reached: _accept would refuse. */
+bool clave__server_is_full(const struct server *s);
+/* A connection has been turned away; only counts it. */
+void clave__server_note_rejected(struct server *s);
 /* NULL: no memory, too many connections, or not serving: close the transport. */
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer,
                                          void *user);
@@ -160,6 +164,8 @@ bool clave__server_conn_wants_read(const struct server_conn *c);
 /* Bytes that may leave now. */
 size_t clave__server_conn_output(struct server_conn *c, const void **p);
 void clave__server_conn_sent(struct server_conn *c, size_t n);
+/* It has a session. */
+bool clave__server_conn_has_session(const struct server_conn *c);
 /* true when nothing more will be sent: close the transport once _output is empty. */
 bool clave__server_conn_wants_close(const struct server_conn *c);
 /* The transport is gone; frees c. The session lives on until its timeout. */

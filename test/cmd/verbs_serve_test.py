@@ -179,9 +179,26 @@ class Serving(unittest.TestCase):
         held = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(2)]
         r = clave("ls", "--timeout", "300ms", connect=s.connect)
         self.assertEqual(r.code, 69, r)
+        self.assertIn("its limit of connections may be reached (--max-connections; ", r.err)
         for h in held:
             h.close()
         self.assertEqual(clave("ls", connect=s.connect).code, 0)
+        self.assertGreater(self.rejected(s), 0)
+        s.stop()
+
+    def rejected(self, s):
+        mntr = dict(line.split("\t") for line in ask(s.port, b"mntr").decode().splitlines())
+        return int(mntr["zk_connection_rejected"])
+
+    # A connection with a session does not count.
+    def test_connections_without_a_session(self):
+        s = ClaveServer(["--max-sessionless", "1"]).start()
+        self.assertEqual(clave("lock", "/l", "--", CLAVE, "ls", connect=s.connect).code, 0)
+        self.assertEqual(self.rejected(s), 0)
+        with socket.create_connection(("127.0.0.1", s.port)):
+            self.assertEqual(clave("ls", "--timeout", "300ms", connect=s.connect).code, 69)
+        self.assertEqual(clave("ls", connect=s.connect).code, 0)
+        self.assertGreater(self.rejected(s), 0)
         s.stop()
 
     def test_all_connections(self):

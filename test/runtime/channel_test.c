@@ -189,7 +189,7 @@ static void open_pair(struct pair *p)
         p->ends[i] = calloc(1, sizeof *p->ends[i]);
         struct channel *ch = &p->ends[i]->channel;
         clave__channel_init(ch, &end_ops, &p->mem.mem);
-        assert_int_equal(clave__channel_adopt(ch, &p->loop, fds[i]), 0);
+        assert_int_equal(clave__channel_adopt(ch, &p->loop, fds[i], false), 0);
         assert_int_equal(ch->state, CHANNEL_SECURING);
         clave__channel_add_filter(ch, &p->ends[i]->inverter.filter, &inverter_ops);
     }

@@ -1,5 +1,6 @@
 /* diskfault_test.c - disks that fail, are full, or stand; clocks that step; processes that are
- * stopped; no memory for a connection. The calls are caught where the program is linked
+ * stopped; no memory for a connection, in the process or in the kernel. The calls are caught where
+ * the program is linked
  * (-Wl,--wrap). */
 #include "rig.h"
 
@@ -33,6 +34,8 @@ struct fault_at {
 static struct fault_at write_fault, sync_fault, dir_fault, rename_fault, room_fault;
 static atomic_llong bad_sector = -1; /* its offset in any file; -1: none */
 static atomic_bool no_memory;
+static atomic_int accept_error; /* 0: none */
+static atomic_int accepts_failed;
 static atomic_bool stands; /* a sync does not end */
 static atomic_int waiting; /* for it to go on */
 static atomic_llong wall_step_ms;
@@ -67,6 +70,8 @@ static void repair(void)
     atomic_store(&stands, false);
 }
 
+int __real_accept4(int fd, struct sockaddr *peer, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *peer, socklen_t *len, int flags);
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 ssize_t __real_pread(int fd, void *p, size_t n, off_t at);
@@ -87,6 +92,16 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
 void *__wrap_calloc(size_t n, size_t size)
 {
     return atomic_load(&no_memory) ? NULL : __real_calloc(n, size);
+}
+
+int __wrap_accept4(int fd, struct sockaddr *peer, socklen_t *len, int flags)
+{
+    int error = atomic_load(&accept_error);
+    if (error == 0)
+        return __real_accept4(fd, peer, len, flags);
+    atomic_fetch_add(&accepts_failed, 1);
+    errno = error;
+    return -1;
 }
 
 /* What comes before the bad sector is read. */
@@ -473,6 +488,33 @@ static void no_memory_for_a_connection(void **state)
     assert_int_equal(rig_stop(r), CLAVE_OK);
 }
 
+/* The kernel keeps the connections that it has no memory for. The server serves the others, asks a
+ * few times a second, and takes them when there is memory. */
+static void accepts_that_fail(void **state)
+{
+    static const int errors[] = {ENOMEM, ENOBUFS, ENFILE, EMFILE};
+    (void)state;
+    const char *address = rig_unix();
+    struct server_run_options o = rig_options(rig_dir(), &address);
+    struct rig *r = rig_start_with(&o);
+    clave_client *s = rig_session(address);
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        clave_client *later;
+        int64_t since = clave_now();
+        atomic_store(&accepts_failed, 0);
+        atomic_store(&accept_error, errors[i]);
+        assert_int_equal(clave_client_open(&later, NULL, address, NULL), CLAVE_OK);
+        while (atomic_load(&accepts_failed) < 2)
+            assert_int_equal(clave_exists(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+        assert_true(atomic_load(&accepts_failed) <= 2 + (clave_now() - since) / 100);
+        atomic_store(&accept_error, 0);
+        assert_int_equal(clave_client_wait(later, RIG_PATIENCE_MS), CLAVE_OK);
+        clave_client_close(later, 5000);
+    }
+    clave_client_close(s, 5000);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+}
+
 /* ---- a process that stands, clocks that step
  * ----------------------------------------------------- */
 
@@ -561,6 +603,7 @@ int main(void)
         cmocka_unit_test(a_log_is_longer_than_its_records_while_it_is_written),
         cmocka_unit_test(a_disk_that_stands_for_a_while),
         cmocka_unit_test(no_memory_for_a_connection),
+        cmocka_unit_test(accepts_that_fail),
         cmocka_unit_test(the_wall_clock_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

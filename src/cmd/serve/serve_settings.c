@@ -155,6 +155,7 @@ static const struct setting settings[] = {
     {"max-session-timeout", KIND_MS32, AT(run.engine.max_session_ms), 1, OPTIONS_MAX_MS,
      .live = true},
     {"max-connections", KIND_INT32, AT(run.max_per_address), 0, INT32_MAX, .live = true},
+    {"max-sessionless", KIND_INT32, AT(run.max_sessionless), 0, INT32_MAX, .live = true},
     {"max-all-connections", KIND_SIZE, AT(run.engine.max_connections), 0, INT32_MAX, .live = true},
     {"sessionless-timeout", KIND_MS32, AT(run.engine.sessionless_ms), 1, OPTIONS_MAX_MS,
      .live = true},

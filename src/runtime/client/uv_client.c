@@ -268,7 +268,7 @@ static void uv_client_on_resolve(void *arg, const struct resolve_result *res)
     if (res->for_good)
         uv_client_note_refusal(u, CLAVE_ELOCAL);
     if (!res->fault[0])
-        err = res->fd >= 0 ? clave__channel_adopt(&u->channel, u->loop, res->fd)
+        err = res->fd >= 0 ? clave__channel_adopt(&u->channel, u->loop, res->fd, false)
                            : clave__channel_connect(&u->channel, u->loop, res->addr);
     uv_client_dialled(u, err);
     u->busy = false;

@@ -18,7 +18,7 @@
 
 /* A client silent for this long is disconnected, and every client after this long in total: one
  * that trickles bytes must not keep a place. */
-enum { IDLE_S = 5, TOTAL_MS = 20000, RETRY_MS = 1000 };
+enum { IDLE_S = 5, TOTAL_MS = 20000 };
 /* Memory for answers that clients have not read. */
 enum { MAX_UNREAD = 128 * 1024 * 1024, MAX_PAGE = 64 * 1024 * 1024, MOST_BLOCK = 32 * 1024 };
 
@@ -46,7 +46,6 @@ struct http {
     size_t nconnections;
     struct http_connection *starting; /* given to the library, which has not reported it */
     bool accept_pending;              /* a connection may be waiting to be accepted */
-    bool out_of_memory;               /* and there was no memory for it */
     size_t unread;                    /* memory of answers */
     bool has_made_piece;              /* in this turn */
 };
@@ -180,36 +179,6 @@ static void http_on_connection(void *arg, struct MHD_Connection *c, void **socke
     }
 }
 
-static void http_on_socket_closed(uv_handle_t *s)
-{
-    free(s);
-}
-
-/* Makes a descriptor for the library, which closes what it is given; libuv's goes with its handle.
- * -1: nothing waits, or h->out_of_memory. */
-static int http_accept_fd(struct http *h, struct listener *l)
-{
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } *s = malloc(sizeof *s);
-    uv_os_fd_t theirs;
-    int fd = -1;
-    h->out_of_memory = !s;
-    if (!s)
-        return -1;
-    if (l->is_unix)
-        uv_pipe_init(h->o.loop, &s->pipe, 0);
-    else
-        uv_tcp_init(h->o.loop, &s->tcp);
-    if (uv_accept(&l->socket.stream, &s->stream) == 0 && uv_fileno(&s->handle, &theirs) == 0)
-        fd = fcntl(theirs, F_DUPFD_CLOEXEC, 3);
-    uv_close(&s->handle, http_on_socket_closed);
-    return fd;
-}
-
 static void http_hand_over(struct http *h, int fd)
 {
     struct sockaddr_storage peer = {0};
@@ -238,12 +207,16 @@ static void http_accept_waiting(struct http *h)
     if (!h->accept_pending)
         return;
     for (struct list *e = h->listeners.next; e != &h->listeners; e = e->next) {
-        int fd;
-        while (h->nconnections < HTTP_MAX_CONNECTIONS &&
-               (fd = http_accept_fd(h, LIST_ENTRY(e, struct listener, link))) >= 0)
+        struct listener *l = LIST_ENTRY(e, struct listener, link);
+        int fd = 0;
+        while (h->nconnections < HTTP_MAX_CONNECTIONS && (fd = clave__listener_accept(l)) >= 0)
             http_hand_over(h, fd);
+        if (fd < 0 && fd != -EAGAIN)
+            clave__log(&h->o.log, CLAVE_LOG_WARN, "cannot accept an HTTP connection: %s",
+                       uv_strerror(fd));
+        clave__listener_watch(l, h->nconnections < HTTP_MAX_CONNECTIONS);
     }
-    h->accept_pending = h->out_of_memory || h->nconnections == HTTP_MAX_CONNECTIONS;
+    h->accept_pending = h->nconnections == HTTP_MAX_CONNECTIONS;
 }
 
 static void http_disconnect_late(struct http *h)
@@ -280,8 +253,6 @@ static void http_arm(struct http *h)
         uint64_t left = until == UINT64_MAX ? until : until > now ? until - now : 0;
         wait = left < wait ? left : wait;
     }
-    if (h->out_of_memory && wait > RETRY_MS)
-        wait = RETRY_MS;
     if (wait == UINT64_MAX)
         uv_timer_stop(&h->timer);
     else
@@ -304,14 +275,9 @@ static void on_readable(uv_poll_t *p, int status, int events)
     http_run(p->data);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void on_connection(struct listener *l)
 {
-    struct http *h = listener->data;
-    if (status != 0) {
-        clave__log(&h->o.log, CLAVE_LOG_WARN, "cannot accept an HTTP connection: %s",
-                   uv_strerror(status));
-        return;
-    }
+    struct http *h = l->data;
     h->accept_pending = true;
     http_run(h);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,20 +16,65 @@
 #include "wire/proto.h"
 
 enum { BACKLOG = 1024, MAX_HOST = 256 };
+enum { REST_MS = 100 };
 
 struct request {
     uv_loop_t *loop;
     const char *spec;
     bool tls;
-    uv_connection_cb cb;
+    listener_cb *ready;
     void *data;
     struct list *out;
     const struct fault *f;
 };
 
-static void listen_on_closed(uv_handle_t *h)
+/* ---- accepting ------------------------------------------------------------------------------ */
+
+static void listener_on_readable(uv_poll_t *poll, int status, int events)
 {
-    free(h->data);
+    struct listener *l = poll->data;
+    (void)status;
+    (void)events;
+    l->ready(l);
+}
+
+void clave__listener_watch(struct listener *l, bool wanted)
+{
+    if (uv_is_closing((uv_handle_t *)&l->poll) || uv_is_active((uv_handle_t *)&l->rest))
+        return;
+    if (wanted)
+        uv_poll_start(&l->poll, UV_READABLE, listener_on_readable);
+    else
+        uv_poll_stop(&l->poll);
+}
+
+static void listener_on_rested(uv_timer_t *rest)
+{
+    clave__listener_watch(rest->data, true);
+}
+
+int clave__listener_accept(struct listener *l)
+{
+    if (uv_is_closing((uv_handle_t *)&l->poll))
+        return -EAGAIN;
+    int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0)
+        return fd;
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return -EAGAIN; /* readable still, if another one waits */
+    int err = errno;
+    clave__listener_watch(l, false);
+    uv_timer_start(&l->rest, listener_on_rested, REST_MS, 0);
+    return -err;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void listener_on_closed(uv_handle_t *h)
+{
+    struct listener *l = h->data;
+    if (--l->handles == 0)
+        free(l);
 }
 
 void clave__listener_close(struct listener *l)
@@ -36,8 +82,9 @@ void clave__listener_close(struct listener *l)
     list_remove(&l->link);
     if (l->path[0])
         unlink(l->path);
-    l->socket.handle.data = l;
-    uv_close(&l->socket.handle, listen_on_closed);
+    uv_close((uv_handle_t *)&l->poll, listener_on_closed);
+    uv_close((uv_handle_t *)&l->rest, listener_on_closed);
+    close(l->fd);
 }
 
 static clave_err listen_refused(const struct request *r, const char *text, int uv_error)
@@ -51,56 +98,74 @@ static clave_err listen_refused(const struct request *r, const char *text, int u
         uv_error == UV_EACCES ? " (a port below 1024 needs a privilege)" : "");
 }
 
-/* The handle is open: starts to listen, or closes it. */
-static clave_err listen_begin(const struct request *r, struct listener *l)
+/* Listens on a bound socket; without success the socket and the listener are freed. */
+static clave_err listen_begin(const struct request *r, struct listener *l, int fd)
 {
-    l->socket.handle.data = r->data;
+    l->fd = fd;
+    l->ready = r->ready;
+    l->data = r->data;
+    int err = listen(fd, BACKLOG) == 0 ? uv_poll_init(r->loop, &l->poll, fd) : -errno;
+    if (err != 0) {
+        close(fd);
+        if (l->path[0])
+            unlink(l->path);
+        clave_err fault = listen_refused(r, l->text, err);
+        free(l);
+        return fault;
+    }
+    uv_timer_init(r->loop, &l->rest);
+    l->handles = 2;
+    l->poll.data = l->rest.data = l;
     list_push_back(r->out, &l->link);
-    int err = uv_listen(&l->socket.stream, BACKLOG, r->cb);
-    if (err == 0)
-        return CLAVE_OK;
-    clave_err fault = listen_refused(r, l->text, err);
-    clave__listener_close(l);
-    return fault;
+    clave__listener_watch(l, true);
+    return CLAVE_OK;
 }
 
 /* ---- TCP ------------------------------------------------------------------------------------ */
 
-static void listen_describe(struct listener *l, const struct sockaddr *wanted)
+static void listen_describe(struct listener *l, int fd, const struct addrinfo *wanted)
 {
     struct sockaddr_storage bound;
-    int n = sizeof bound;
+    socklen_t len = sizeof bound;
     char host[INET6_ADDRSTRLEN] = "?", port[NI_MAXSERV] = "0";
-    const struct sockaddr *a = wanted;
-    /* libuv delays the error of a bind until listen(): then there is no address yet. */
-    if (uv_tcp_getsockname(&l->socket.tcp, (struct sockaddr *)&bound, &n) == 0 &&
-        ((const struct sockaddr_in *)&bound)->sin_port != 0) /* sin6_port has the same offset */
-        a = (const struct sockaddr *)&bound;
-    socklen_t len =
-        a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    const struct sockaddr *a = (const struct sockaddr *)&bound;
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) != 0 ||
+        ((const struct sockaddr_in *)&bound)->sin_port == 0) { /* sin6_port has the same offset */
+        a = wanted->ai_addr;                                   /* it is not bound */
+        len = wanted->ai_addrlen;
+    }
     getnameinfo(a, len, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
     snprintf(l->text, sizeof l->text, a->sa_family == AF_INET6 ? "%s[%s]:%s" : "%s%s:%s",
              l->tls ? "tls:" : "", host, port);
 }
 
-static clave_err listen_address(const struct request *r, const struct sockaddr *addr)
+/* An IPv6 socket for every address takes IPv4 too. */
+static int bind_tcp(int fd, const struct addrinfo *a)
+{
+    const int yes = 1, no = 0;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+        (a->ai_family == AF_INET6 &&
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0) ||
+        bind(fd, a->ai_addr, a->ai_addrlen) != 0)
+        return -errno;
+    return 0;
+}
+
+static clave_err listen_address(const struct request *r, const struct addrinfo *a)
 {
     struct listener *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
+    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int err = bind_tcp(fd, a);
     l->tls = r->tls;
-    int err = uv_tcp_init(r->loop, &l->socket.tcp);
-    if (err != 0) {
-        free(l);
-        return listen_refused(r, r->spec, err);
-    }
-    err = uv_tcp_bind(&l->socket.tcp, addr, 0); /* with SO_REUSEADDR */
-    listen_describe(l, addr);
+    listen_describe(l, fd, a);
     if (err == 0)
-        return listen_begin(r, l);
+        return listen_begin(r, l, fd);
     clave_err fault = listen_refused(r, l->text, err);
-    list_init(&l->link);
-    clave__listener_close(l);
+    if (fd >= 0)
+        close(fd);
+    free(l);
     return fault;
 }
 
@@ -172,10 +237,10 @@ static clave_err listen_tcp(const struct request *r)
         const struct addrinfo *a = list;
         while (a->ai_family != family && a->ai_next)
             a = a->ai_next;
-        err = listen_address(r, a->ai_addr);
+        err = listen_address(r, a);
     }
     for (const struct addrinfo *a = list; a && !any && err == CLAVE_OK; a = a->ai_next)
-        err = listen_address(r, a->ai_addr);
+        err = listen_address(r, a);
     freeaddrinfo(list);
     return err;
 }
@@ -347,14 +412,7 @@ static clave_err listen_unix(const struct request *r)
     }
     strcpy(l->path, a.socket.sun_path);
     l->is_unix = true;
-    uv_pipe_init(r->loop, &l->socket.pipe, 0);
-    int uv_error = uv_pipe_open(&l->socket.pipe, fd);
-    if (uv_error == 0)
-        return listen_begin(r, l);
-    close(fd);
-    list_init(&l->link);
-    clave__listener_close(l);
-    return listen_refused(r, r->spec, uv_error);
+    return listen_begin(r, l, fd);
 }
 
 clave_err clave__listen_check(const char *spec, const struct fault *f)
@@ -372,11 +430,11 @@ clave_err clave__listen_check(const char *spec, const struct fault *f)
     return err;
 }
 
-clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,
+clave_err clave__listen(uv_loop_t *loop, const char *spec, listener_cb *ready, void *data,
                         struct list *out, const struct fault *f)
 {
     bool tls = strncmp(spec, "tls:", 4) == 0;
-    struct request r = {loop, tls ? spec + 4 : spec, tls, cb, data, out, f};
+    struct request r = {loop, tls ? spec + 4 : spec, tls, ready, data, out, f};
     if (tls)
         return listen_tcp(&r);
     return strncmp(spec, "unix:", 5) == 0 ? listen_unix(&r) : listen_tcp(&r);

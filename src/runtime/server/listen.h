@@ -9,17 +9,22 @@
 #include "base/list.h"
 #include "runtime/start_error.h"
 
+struct listener;
+/* A connection waits, probably. If it is not accepted, this is called again in the next turn. */
+typedef void listener_cb(struct listener *l);
+
+/* Its socket is not one of libuv's streams: those call accept() without end when it fails for want
+ * of memory. */
 struct listener {
     struct list link;
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } socket;
+    uv_poll_t poll;
+    uv_timer_t rest; /* runs after an accept that failed */
+    int handles;     /* open ones: the last one frees it */
+    int fd;
+    listener_cb *ready;
+    void *data;
     bool is_unix;
     bool tls;
-    bool waits; /* it has a connection that nobody has accepted, and libuv looks for no more */
     char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* Unix: removed at the end */
     char text[160];                                       /* as bound */
 };
@@ -28,12 +33,18 @@ struct listener {
  * `out`; "tls:" before a TCP address makes listeners for TLS. A Unix socket is for this user only
  * unless "?mode=0660&group=NAME" follows its path. After an error those bound before it
  * are in `out` too. EINUSE: the fault names the address. */
-clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,
+clave_err clave__listen(uv_loop_t *loop, const char *spec, listener_cb *ready, void *data,
                         struct list *out, const struct fault *f);
 /* Whether `spec` stands for an address, without binding it: EINVAL, with the fault of
  * clave__listen.
  */
 clave_err clave__listen_check(const char *spec, const struct fault *f);
+/* A descriptor, not blocking; or a negated errno, -EAGAIN when none waits. After any other the
+ * listener rests for a tenth of a second, since the next call would fail likewise; the connections
+ * wait in the kernel's queue. */
+int clave__listener_accept(struct listener *l);
+/* Whether its owner is told of connections at all. */
+void clave__listener_watch(struct listener *l, bool wanted);
 /* Stops accepting, removes the socket's file, and frees the listener later. */
 void clave__listener_close(struct listener *l);
 

@@ -1,14 +1,15 @@
 /* uv_conn.c - the connections of a server (uv_server_internal.h): accepting and limits. Each is a
  * channel (channel.h) with the engine above it. The engine's bytes are never kept over a call into
  * it. */
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "runtime/channel.h"
-#include "runtime/server/listen.h"
 #include "runtime/server/uv_server_internal.h"
 #include "runtime/tls/tls_filter.h"
 
@@ -21,12 +22,14 @@ struct address {
     uint8_t family;
     uint8_t ip[16];
     unsigned count;
+    unsigned sessionless; /* of these */
 };
 
 struct conn {
     struct list link;
     struct server_conn *engine; /* NULL: not accepted yet, or closing */
     struct address *address;    /* NULL: not counted */
+    bool has_session;           /* or had */
     struct channel channel;
 };
 
@@ -50,36 +53,53 @@ static bool uv_conn_same_address(const struct map_node *node, const void *key)
     return a->family == p->family && memcmp(a->ip, p->ip, sizeof a->ip) == 0;
 }
 
-/* false: the address has as many as it may have. *out NULL: not counted. */
-static bool uv_conn_count_in(struct server_run *r, const struct peer_addr *peer,
-                             struct address **out)
+/* NULL, or why it is turned away. *out NULL: not counted. */
+static const char *uv_conn_count_in(struct server_run *r, const struct peer_addr *peer,
+                                    struct address **out)
 {
     *out = NULL;
     if (peer->family == 0)
-        return true;
+        return NULL;
     uint32_t hash = clave__map_hash_bytes(&r->addresses, peer->ip, sizeof peer->ip);
     struct map_node *node = clave__map_find(&r->addresses, hash, uv_conn_same_address, peer);
     struct address *a = node ? MAP_ENTRY(node, struct address, node) : calloc(1, sizeof *a);
     if (!a)
-        return false;
+        return "out of memory";
     if (!node) {
         a->family = peer->family;
         memcpy(a->ip, peer->ip, sizeof a->ip);
         clave__map_insert(&r->addresses, &a->node, hash);
     }
     if (r->max_per_address > 0 && a->count >= r->max_per_address)
-        return false;
+        return "too many connections from its address (--max-connections)";
+    if (r->max_sessionless > 0 && a->sessionless >= r->max_sessionless)
+        return "too many connections without a session from its address (--max-sessionless)";
     a->count++;
+    a->sessionless++;
     *out = a;
-    return true;
+    return NULL;
 }
 
-static void uv_conn_count_out(struct server_run *r, struct address *a)
+static void uv_conn_count_out(struct server_run *r, struct conn *c)
 {
-    if (!a || --a->count > 0)
+    struct address *a = c->address;
+    c->address = NULL;
+    if (!a)
+        return;
+    a->sessionless -= c->has_session ? 0 : 1;
+    if (--a->count > 0)
         return;
     clave__map_remove(&r->addresses, &a->node);
     free(a);
+}
+
+static void uv_conn_note_session(struct conn *c)
+{
+    if (c->has_session || !clave__server_conn_has_session(c->engine))
+        return;
+    c->has_session = true;
+    if (c->address)
+        c->address->sessionless--;
 }
 
 /* ---- closing -------------------------------------------------------------------------------- */
@@ -93,25 +113,7 @@ static void uv_conn_on_closing(struct channel *ch, enum channel_state was, int w
     if (c->engine)
         clave__server_conn_closed(c->engine);
     c->engine = NULL;
-    uv_conn_count_out(uv_conn_run(ch), c->address);
-    c->address = NULL;
-}
-
-bool clave__conn_make_spare(struct server_run *r)
-{
-    r->spare = calloc(1, sizeof *r->spare);
-    return r->spare != NULL;
-}
-
-/* Its memory is the spare again if that is in use. */
-static void uv_conn_free(struct server_run *r, struct conn *c)
-{
-    if (r->spare) {
-        free(c);
-    } else {
-        memset(c, 0, sizeof *c);
-        r->spare = c;
-    }
+    uv_conn_count_out(uv_conn_run(ch), c);
 }
 
 static void uv_conn_on_closed(struct channel *ch)
@@ -120,12 +122,7 @@ static void uv_conn_on_closed(struct channel *ch)
     struct server_run *r = uv_conn_run(ch);
     list_remove(&c->link);
     r->nconns--;
-    uv_conn_free(r, c);
-    for (struct list *e = r->listeners.next; e != &r->listeners; e = e->next) {
-        struct listener *l = LIST_ENTRY(e, struct listener, link);
-        if (l->waits)
-            clave__conn_on_connection(&l->socket.stream, 0);
-    }
+    free(c);
     clave__run_count(r);
 }
 
@@ -158,6 +155,7 @@ static bool uv_conn_input(struct channel *ch, const void *p, size_t n)
 {
     clave__run_tick(uv_conn_run(ch));
     clave__server_conn_input(uv_conn_of(ch)->engine, p, n);
+    uv_conn_note_session(uv_conn_of(ch));
     return true;
 }
 
@@ -223,30 +221,28 @@ static const struct channel_ops uv_conn_channel = {
 
 /* The user who has connected. A user whom the system cannot name in the server's namespace is shown
  * to it as "nobody", whoever it is: that is no identity. */
-static void uv_conn_name_user(struct conn *c, struct peer_addr *out)
+static void uv_conn_name_user(int fd, struct peer_addr *out)
 {
     enum { NOBODY = 65534 };
     struct ucred peer;
     socklen_t len = sizeof peer;
-    uv_os_fd_t fd;
-    if (uv_fileno(&c->channel.socket.handle, &fd) != 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
         return;
     out->has_uid = peer.uid != NOBODY && peer.uid != (uid_t)-1;
     out->uid = peer.uid;
 }
 
-static void uv_conn_name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
+static void uv_conn_name_peer(int fd, bool is_unix, struct peer_addr *out)
 {
     struct sockaddr_storage ss;
-    int len = sizeof ss;
+    socklen_t len = sizeof ss;
     char ip[INET6_ADDRSTRLEN];
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     memset(out, 0, sizeof *out);
     strcpy(out->text, "local");
     if (is_unix)
-        uv_conn_name_user(c, out);
-    if (is_unix || uv_tcp_getpeername(&c->channel.socket.tcp, (struct sockaddr *)&ss, &len) != 0)
+        uv_conn_name_user(fd, out);
+    if (is_unix || getpeername(fd, (struct sockaddr *)&ss, &len) != 0)
         return;
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&ss;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&ss;
@@ -283,8 +279,10 @@ static bool uv_conn_tls_failed(struct channel *ch, struct tls *t)
     bool turned_away = ch->state == CHANNEL_SECURING;
     struct peer_addr peer;
     char why[600];
+    uv_os_fd_t fd = -1;
     clave__tls_fault(t, why, sizeof why);
-    uv_conn_name_peer(uv_conn_of(ch), false, &peer);
+    uv_fileno(&ch->socket.handle, &fd);
+    uv_conn_name_peer(fd, false, &peer);
     clave__log(&uv_conn_run(ch)->log, CLAVE_LOG_WARN, "%s is %s: %s", peer.text,
                turned_away ? "turned away" : "closed", why);
     return turned_away && !clave__tls_is_foreign(t);
@@ -294,36 +292,12 @@ static bool uv_conn_tls_failed(struct channel *ch, struct tls *t)
 
 /* The kernel would buffer megabytes for a client that does not read: more than the documented limit
  * for all, and slow to take. */
-static void uv_conn_set_options(struct conn *c)
+static void uv_conn_set_options(int fd)
 {
 #ifdef TCP_NOTSENT_LOWAT
     const int most = UNSENT_SIZE;
-    uv_os_fd_t fd;
-    if (uv_fileno(&c->channel.socket.handle, &fd) == 0)
-        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
 #endif
-}
-
-/* It may be closing already, and it may be the spare. NULL: there is not even that; libuv keeps the
- * connection, and offers no other until it is accepted. */
-static struct conn *uv_conn_accept(struct server_run *r, uv_stream_t *listener)
-{
-    struct conn *c = calloc(1, sizeof *c);
-    if (!c) {
-        c = r->spare;
-        r->spare = NULL;
-    }
-    if (!c)
-        return NULL;
-    clave__channel_init(&c->channel, &uv_conn_channel, &r->mem);
-    if (clave__channel_accept(&c->channel, listener) != 0) {
-        uv_conn_free(r, c);
-        return NULL;
-    }
-    list_push_back(&r->conns, &c->link);
-    r->nconns++;
-    clave__run_count(r);
-    return c;
 }
 
 /* A client that connects too often must not fill the log as well: a line a second. */
@@ -337,20 +311,20 @@ static bool uv_conn_may_tell(struct server_run *r)
     return true;
 }
 
-static void uv_conn_turn_away(struct conn *c, const struct peer_addr *peer, const char *why)
+static void uv_conn_note_turned_away(struct server_run *r, const struct peer_addr *peer,
+                                     const char *why)
 {
-    struct server_run *r = uv_conn_run(&c->channel);
+    clave__server_note_rejected(r->server);
     r->turned_away++;
-    if (uv_conn_may_tell(r)) {
-        clave__log(&r->log, CLAVE_LOG_WARN,
-                   "turned away %s: %s (%zu turned away since the last message)", peer->text, why,
-                   r->turned_away);
-        r->turned_away = 0;
-    }
-    clave__channel_close(&c->channel, 0);
+    if (!uv_conn_may_tell(r))
+        return;
+    clave__log(&r->log, CLAVE_LOG_WARN,
+               "turned away %s: %s (%zu turned away since the last message)", peer->text, why,
+               r->turned_away);
+    r->turned_away = 0;
 }
 
-/* false: out of memory, or too many connections. */
+/* false: out of memory. */
 static bool uv_conn_begin(struct conn *c, const struct peer_addr *peer)
 {
     static const struct tls_events events = {uv_conn_secured, uv_conn_tls_failed};
@@ -366,37 +340,63 @@ static bool uv_conn_begin(struct conn *c, const struct peer_addr *peer)
     return true;
 }
 
-void clave__conn_on_connection(uv_stream_t *from, int status)
+/* Takes the socket, and `a`'s count. NULL: out of memory. It may be closing already. */
+static struct conn *uv_conn_new(struct server_run *r, int fd, bool is_unix, struct address *a)
 {
-    struct server_run *r = from->data;
+    struct conn none = {.address = a}, *c = calloc(1, sizeof *c);
+    if (!c) {
+        uv_conn_count_out(r, &none);
+        close(fd);
+        return NULL;
+    }
+    c->address = a;
+    clave__channel_init(&c->channel, &uv_conn_channel, &r->mem);
+    if (clave__channel_adopt(&c->channel, &r->loop, fd, !is_unix) != 0) {
+        uv_conn_count_out(r, c);
+        free(c);
+        return NULL;
+    }
+    list_push_back(&r->conns, &c->link);
+    r->nconns++;
+    clave__run_count(r);
+    return c;
+}
+
+/* A client that is turned away needs no memory here. */
+static void uv_conn_take(struct server_run *r, const struct listener *l, int fd)
+{
+    struct address *a;
     struct peer_addr peer;
-    if (status < 0) {
-        if (uv_conn_may_tell(r))
-            clave__log(&r->log, CLAVE_LOG_WARN, "cannot accept a connection: %s",
-                       uv_strerror(status));
+    uv_conn_name_peer(fd, l->is_unix, &peer);
+    peer.secure = l->tls;
+    const char *why =
+        r->nconns >= r->max_conns ? "no more connections: the limit of open files is reached"
+        : clave__server_is_full(r->server) ? "too many connections (--max-all-connections)"
+                                           : uv_conn_count_in(r, &peer, &a);
+    if (why) {
+        uv_conn_note_turned_away(r, &peer, why);
+        close(fd);
         return;
     }
-    struct listener *l = LIST_ENTRY(from, struct listener, socket);
-    struct conn *c = uv_conn_accept(r, from);
-    l->waits = !c; /* until a connection is closed */
-    if (!c)
-        return;
-    if (!clave__channel_is_live(&c->channel))
-        return;
     if (!l->is_unix)
-        uv_conn_set_options(c);
-    clave__run_tick(r);
-    uv_conn_name_peer(c, l->is_unix, &peer);
-    peer.secure = l->tls;
-    const char *why = NULL;
-    if (!r->spare)
-        why = "out of memory";
-    else if (r->nconns > r->max_conns)
-        why = "no more connections: the limit of open files is reached";
-    else if (!uv_conn_count_in(r, &peer, &c->address))
-        why = "too many connections from its address (--max-connections)";
-    if (why)
-        uv_conn_turn_away(c, &peer, why);
-    else if (!uv_conn_begin(c, &peer))
+        uv_conn_set_options(fd);
+    struct conn *c = uv_conn_new(r, fd, l->is_unix, a);
+    if (c && (!clave__channel_is_live(&c->channel) || uv_conn_begin(c, &peer)))
+        return;
+    uv_conn_note_turned_away(r, &peer, "out of memory");
+    if (c)
         clave__channel_close(&c->channel, 0);
+}
+
+/* Some at a time: the connections that there are wait meanwhile. */
+void clave__conn_on_connection(struct listener *l)
+{
+    enum { ACCEPTED_A_TURN = 64 };
+    struct server_run *r = l->data;
+    int fd = 0;
+    clave__run_tick(r);
+    for (int i = 0; i < ACCEPTED_A_TURN && (fd = clave__listener_accept(l)) >= 0; i++)
+        uv_conn_take(r, l, fd);
+    if (fd < 0 && fd != -EAGAIN && uv_conn_may_tell(r))
+        clave__log(&r->log, CLAVE_LOG_WARN, "cannot accept a connection: %s", uv_strerror(fd));
 }

@@ -518,6 +518,7 @@ static void uv_server_take_limits(struct server_run *r, const struct server_run_
     r->max_per_address = DEFAULT_PER_ADDRESS;
     if (o->max_per_address != 0)
         r->max_per_address = o->max_per_address > 0 ? (unsigned)o->max_per_address : 0;
+    r->max_sessionless = o->max_sessionless > 0 ? (unsigned)o->max_sessionless : 0;
 }
 
 clave_err clave__server_run_change(struct server_run *r, const struct server_run_options *o)
@@ -569,8 +570,6 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     list_init(&r->conns);
     r->max_conns = connections_for_files(o);
     clave_err err = clave__map_init(&r->addresses, &r->mem, clave_random_seed());
-    if (err == CLAVE_OK && !clave__conn_make_spare(r))
-        err = CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         err = uv_server_begin_tls(&r->tls, o, &f);
     if (err == CLAVE_OK)
@@ -578,7 +577,6 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     if (err != CLAVE_OK) {
         clave_tls_free(r->tls);
         clave__map_fini(&r->addresses);
-        free(r->spare);
         free(r);
         return err;
     }
@@ -643,7 +641,6 @@ void clave__server_run_free(struct server_run *r)
     clave__map_fini(&r->addresses);
     clave_tls_free(r->tls);
     clave__datadir_close(&r->dir);
-    free(r->spare);
     free(r);
 }
 

@@ -36,7 +36,8 @@ struct server_run_options {
     int64_t idle_exit_ms;                 /* stop after this long without a connection; 0: never */
     /* connections from one address; 0: 60, negative: no limit. Unix sockets are not counted */
     int max_per_address;
-    bool signals; /* SIGTERM and SIGINT stop it, a second one at once */
+    int max_sessionless; /* of these, without a session; 0: no limit */
+    bool signals;        /* SIGTERM and SIGINT stop it, a second one at once */
     /* On the loop's thread: called at this interval while the loop turns (0: not), and when it
      * begins to stop. */
     int64_t notify_ms;

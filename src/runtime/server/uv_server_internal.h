@@ -11,6 +11,7 @@
 #include "runtime/channel.h"
 #include "runtime/server/audit_log.h"
 #include "runtime/server/datadir.h"
+#include "runtime/server/listen.h"
 #include "runtime/server/log_thread.h"
 #include "runtime/server/snapshot_thread.h"
 #include "runtime/server/uv_server.h"
@@ -55,10 +56,10 @@ struct server_run {
     char admin_url[ADMIN_URL_CAP]; /* before the names of commands */
     struct list conns;
     size_t nconns;
-    struct conn *spare;       /* to turn a client away without memory; NULL: it is doing that */
     size_t max_conns;         /* the limit of open files, less some for the disk */
     struct map addresses;     /* connections counted by address */
     unsigned max_per_address; /* 0: no limit */
+    unsigned max_sessionless; /* of one address; 0: no limit */
     size_t turned_away;       /* connections turned away since the last message */
     uint64_t may_tell_at;     /* when to log again, by the loop's clock */
     uint64_t idle_exit_ms;
@@ -101,9 +102,7 @@ void clave__run_count(struct server_run *r);
 
 /* ---- connections (uv_conn.c) ---------------------------------------------------------------- */
 
-/* false: out of memory. The spare is freed with the server. */
-bool clave__conn_make_spare(struct server_run *r);
-void clave__conn_on_connection(uv_stream_t *listener, int status);
+void clave__conn_on_connection(struct listener *l);
 /* Writes, reads and closes as the engine wants. */
 void clave__conn_serve(struct server_conn *c);
 /* Closes one; its session lives on. */

@@ -84,6 +84,8 @@ static const struct figure figures[] = {
     {"packets_sent", IN_BOTH | IN_LOAD, "gauge", "Since the start, or stat_reset.",
      AT(packets_sent)},
     {"num_alive_connections", IN_BOTH | IN_LOAD, "gauge", "Connections of clients.", AT(nconns)},
+    {"connection_rejected", IN_BOTH | IN_LOAD, "counter", "Connections turned away by a limit.",
+     AT(connections_rejected)},
     {"outstanding_requests", IN_BOTH | IN_LOAD, "gauge", "Answers waiting for the disk.",
      AT(outstanding)},
     {"undelivered_bytes", IN_LOAD, "gauge", "Answers that clients have not read.", AT(undelivered)},

@@ -158,9 +158,19 @@ void clave__conn_resume(struct server_conn *c)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+bool clave__server_is_full(const struct server *s)
+{
+    return s->nconns >= s->max_connections;
+}
+
+void clave__server_note_rejected(struct server *s)
+{
+    s->connections_rejected++;
+}
+
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer, void *user)
 {
-    bool room = s->serving && s->nconns < s->max_connections;
+    bool room = s->serving && !clave__server_is_full(s);
     struct server_conn *c = room ? clave__mem_zalloc(&s->mem, sizeof *c) : NULL;
     if (!c)
         return NULL;
@@ -207,6 +217,11 @@ clave_err clave__server_conn_certify(struct server_conn *c, const void *der, siz
     clave__log(&c->s->log, CLAVE_LOG_INFO, "%s is %.*s%s", c->peer.text, fit ? (int)subject.n : 1,
                fit ? subject.p : "?", c->who.is_super ? ", the super user" : "");
     return CLAVE_OK;
+}
+
+bool clave__server_conn_has_session(const struct server_conn *c)
+{
+    return c->session != NULL;
 }
 
 void *clave__server_conn_user(const struct server_conn *c)
