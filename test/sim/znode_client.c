@@ -5,24 +5,12 @@
 #include <string.h>
 
 #include "clave/async/client.h"
+#include "znode_answer.h"
 
 const char *const znode_paths[ZNODES] = {"/register-a", "/register-b"};
 static const char *const op_names[] = {"create", "set", "delete", "get", "exists"};
 
 /* ---- answers --------------------------------------------------------------------------------- */
-
-static enum znode_answer answer_of(clave_err err)
-{
-    if (err == CLAVE_OK)
-        return ZNODE_DONE;
-    if (err == CLAVE_ENONODE)
-        return ZNODE_NO_NODE;
-    if (err == CLAVE_ENODEEXISTS)
-        return ZNODE_NODE_EXISTS;
-    if (err == CLAVE_EBADVERSION)
-        return ZNODE_BAD_VERSION;
-    return clave_err_classify(err) == CLAVE_CLASS_RETRY ? ZNODE_NOT_DONE : ZNODE_UNKNOWN;
-}
 
 static void take_result(struct znode_call *call, const clave_result *res)
 {
@@ -50,7 +38,7 @@ static void on_answer(clave_async_client *c, const clave_result *res, void *arg)
         world_break(w, "each request completes exactly once", "%s: its %s has two answers",
                     z->host->name, op_names[call->op]);
     slot->busy = false;
-    call->answer = answer_of(res->err);
+    call->answer = znode_answer_of(res->err);
     if (call->answer == ZNODE_UNKNOWN && clave_err_classify(res->err) == CLAVE_CLASS_FINAL)
         world_break(w, "each call ends as its header says", "%s: %s of %s: %s", z->host->name,
                     op_names[call->op], res->path, clave_err_name(res->err));
