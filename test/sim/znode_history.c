@@ -3,9 +3,12 @@
  * try. Which calls are done and what the znode is like then decides everything after it, so a
  * place that was reached before is not searched again.
  *
- * Writes of unknown outcome could make that exponential: each may stand anywhere after its call.
- * Two things prevent it. Versions count the writes, so one too many shows with the next answer. And
- * of unknown writes that differ in nothing that anybody saw, the first to be called goes first. */
+ * Writes of unknown outcome could make that exponential: each may stand anywhere after its call, or
+ * nowhere. Three things prevent it. Versions count the writes, so one too many shows with the next
+ * answer. Of unknown writes that differ in nothing that anybody saw, the first to be called goes
+ * first. And who has used fewer of them is no worse off: where the same calls with an answer are
+ * done, and the znode is the same, a place is not searched again with more of the unknown writes
+ * done. */
 #include "znode_history.h"
 
 #include <stdlib.h>
@@ -23,10 +26,17 @@ struct entry {
     struct entry *prev, *next; /* in the order of their calls */
     const struct znode_call *call;
     int64_t value;
-    uint64_t key;
+    uint64_t key;  /* of one with an answer, or too many */
+    uint64_t lost; /* its bit, of one without */
     /* Once it is placed: what there was before. */
     struct state before;
     int64_t answered;
+};
+
+/* A state of the search; hash 0: none. */
+struct place {
+    uint64_t hash; /* of the keys of the calls that are placed, and of the znode */
+    uint64_t lost; /* the bits of those without an answer */
 };
 
 struct search {
@@ -34,9 +44,11 @@ struct search {
     struct entry **placed;
     size_t nplaced;
     size_t known; /* entries left that have an answer */
+    size_t nlost; /* entries without one */
     struct state state;
-    uint64_t done;    /* the keys of those placed */
-    uint64_t *places; /* reached before, by hash; 0: none */
+    uint64_t keys; /* of those placed */
+    uint64_t lost;
+    struct place *places; /* reached before */
     size_t nplaces, cap;
 };
 
@@ -110,34 +122,36 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-static bool places_put(uint64_t *places, size_t cap, uint64_t hash)
+/* false: it was reached before, with these unknown writes done or fewer. */
+static bool places_put(struct place *places, size_t cap, struct place p)
 {
-    size_t i = (size_t)hash & (cap - 1);
-    for (; places[i] != 0; i = (i + 1) & (cap - 1))
-        if (places[i] == hash)
+    size_t i = (size_t)p.hash & (cap - 1);
+    for (; places[i].hash != 0; i = (i + 1) & (cap - 1))
+        if (places[i].hash == p.hash && (places[i].lost & ~p.lost) == 0)
             return false;
-    places[i] = hash;
+    places[i] = p;
     return true;
 }
 
 static void grow_places(struct search *q)
 {
-    uint64_t *grown = must_alloc(q->cap * 2, sizeof *grown);
+    struct place *grown = must_alloc(q->cap * 2, sizeof *grown);
     for (size_t i = 0; i < q->cap; i++)
-        if (q->places[i] != 0)
+        if (q->places[i].hash != 0)
             (void)places_put(grown, q->cap * 2, q->places[i]);
     free(q->places);
     q->places = grown;
     q->cap *= 2;
 }
 
-/* false: it was reached before. */
-static bool is_new_place(struct search *q, uint64_t done, const struct state *s)
+/* The one that placing `e` leads to. */
+static bool is_new_place(struct search *q, const struct entry *e, const struct state *s)
 {
-    uint64_t hash = mix(done ^ mix((uint64_t)s->value ^ mix((uint64_t)s->version)));
+    uint64_t state = mix((uint64_t)s->value ^ mix((uint64_t)s->version));
+    struct place p = {mix(q->keys ^ e->key ^ state) | 1, q->lost | e->lost};
     if (q->nplaces * 2 >= q->cap)
         grow_places(q);
-    if (!places_put(q->places, q->cap, hash ? hash : 1))
+    if (!places_put(q->places, q->cap, p))
         return false;
     q->nplaces++;
     return true;
@@ -165,7 +179,7 @@ static bool is_preceded(const struct search *q, const struct entry *e)
 static bool try_place(struct search *q, struct entry *e, int64_t answered)
 {
     struct state next = q->state;
-    if (is_preceded(q, e) || !state_apply(&next, e) || !is_new_place(q, q->done ^ e->key, &next))
+    if (is_preceded(q, e) || !state_apply(&next, e) || !is_new_place(q, e, &next))
         return false;
     e->before = q->state;
     e->answered = answered;
@@ -173,7 +187,8 @@ static bool try_place(struct search *q, struct entry *e, int64_t answered)
     e->next->prev = e->prev;
     q->placed[q->nplaced++] = e;
     q->known -= is_known(e);
-    q->done ^= e->key;
+    q->keys ^= e->key;
+    q->lost ^= e->lost;
     q->state = next;
     return true;
 }
@@ -183,7 +198,8 @@ static struct entry *take_back(struct search *q)
     struct entry *e = q->placed[--q->nplaced];
     e->prev->next = e->next->prev = e;
     q->known += is_known(e);
-    q->done ^= e->key;
+    q->keys ^= e->key;
+    q->lost ^= e->lost;
     q->state = e->before;
     return e;
 }
@@ -282,10 +298,14 @@ static void search_add(struct search *q, const struct znode_history *h, struct e
         .next = after->next,
         .call = c,
         .value = !writes || was_seen(h, c) ? c->value : VALUE_UNSEEN,
-        .key = mix((uint64_t)(e - q->entries)),
     };
     after->next = e->next->prev = e;
     q->known += known;
+    q->nlost += !known;
+    if (!known && q->nlost <= 64)
+        e->lost = (uint64_t)1 << (q->nlost - 1);
+    else
+        e->key = mix((uint64_t)(e - q->entries));
 }
 
 enum znode_verdict znode_history_check(const struct znode_history *h, unsigned znode,
