@@ -32,9 +32,10 @@ class Local:
         if r.code == 0:
             return True
         log, told = os.path.join(self.dir, "serve.log"), r.err
-        if log in told:
+        if log in told and os.path.exists(log):
             with open(log) as f:
                 told += f.read()
+        told = told.replace("i/o error", os.strerror(errno.EIO))  # libuv's word for it
         for needed in (self.root, os.strerror(self.number)):
             require(needed.lower() in told.lower(),
                     f"'{needed}' is not in what {words[0]} said ({r.code}): {told}")
