@@ -238,8 +238,12 @@ struct driver_stats {
     int64_t log_bytes;
     int64_t snapshot_zxid;    /* of the newest */
     int64_t snapshot_seconds; /* when it was written, since the epoch */
+    int64_t free_bytes;       /* that may still be written to the data directory's file system */
+    int64_t total_bytes;      /* of that file system */
+    int64_t appends;          /* batches written to the log, since the start */
+    int64_t append_us;        /* how long they took together, their syncs included */
 };
-#define DRIVER_STATS_UNKNOWN ((struct driver_stats){-1, -1, -1, -1, -1, -1, -1, -1})
+#define DRIVER_STATS_UNKNOWN ((struct driver_stats){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1})
 void clave__server_set_driver_stats(struct server *s, const struct driver_stats *stats);
 
 /* ---- state ----------------------------------------------------------------------------------- */

@@ -98,6 +98,7 @@ struct server {
     uint64_t fuzzy_digest;
     bool has_fuzzy_digest;
     uint64_t digest_mismatches;
+    uint64_t expired; /* sessions, since the start */
 
     struct snapshot_save save;
     int64_t txns_since_snapshot;

@@ -722,7 +722,8 @@ class AsApache(Rig):
             for alias in others:
                 self.assertEqual(theirs.command(alias)["command"], name)
         own = {"zookeeper_info", "request_latency_ms", "requests_total", "refused_total", "undelivered_bytes",
-               "last_zxid", "data_dir_size", "log_dir_size"}  # the others have Apache's names
+               "last_zxid", "data_dir_size", "log_dir_size", "data_dir_free_bytes",
+               "data_dir_total_bytes", "log_append_ms"}  # the others have Apache's names
         names = {n for n in ours.metrics()[1] if not n.startswith("process_")}
         self.assertEqual(names - set(theirs.command("monitor")), own)
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -39,6 +40,7 @@ static atomic_int accepts_failed;
 static atomic_bool stands; /* a sync does not end */
 static atomic_int waiting; /* for it to go on */
 static atomic_llong wall_step_ms;
+static atomic_int left_percent; /* of the disk; 0: as it is */
 
 static bool fails(struct fault_at *f)
 {
@@ -86,6 +88,8 @@ int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __real_fallocate(int fd, int mode, off_t at, off_t n);
 int __wrap_fallocate(int fd, int mode, off_t at, off_t n);
+int __real_fstatvfs(int fd, struct statvfs *v);
+int __wrap_fstatvfs(int fd, struct statvfs *v);
 int __real_clock_gettime(clockid_t clock, struct timespec *t);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
 
@@ -153,6 +157,17 @@ int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
 int __wrap_fallocate(int fd, int mode, off_t at, off_t n)
 {
     return fails(&room_fault) ? -1 : __real_fallocate(fd, mode, at, n);
+}
+
+int __wrap_fstatvfs(int fd, struct statvfs *v)
+{
+    int rc = __real_fstatvfs(fd, v);
+    if (atomic_load(&left_percent) > 0) {
+        v->f_frsize = 1 << 20;
+        v->f_blocks = 1000;
+        v->f_bavail = (fsblkcnt_t)atomic_load(&left_percent) * 10;
+    }
+    return rc;
 }
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
@@ -456,6 +471,71 @@ static void a_disk_that_stands_for_a_while(void **state)
     assert_int_equal(rig_stop(r), CLAVE_OK);
 }
 
+/* ---- a disk that fills ------------------------------------------------------------------------
+ */
+
+static atomic_int told_low, told_enough;
+
+static void count_told(void *arg, int level, const char *msg)
+{
+    (void)arg;
+    if (level == CLAVE_LOG_WARN && strstr(msg, "MiB of 1000 MiB left, less than a tenth"))
+        atomic_fetch_add(&told_low, 1);
+    if (level == CLAVE_LOG_INFO && strstr(msg, "MiB of 1000 MiB left again"))
+        atomic_fetch_add(&told_enough, 1);
+}
+
+/* Until the figure shows what is left: it is measured with every snapshot. */
+static void write_until_it_shows(clave_client *s, const char *address, int percent)
+{
+    char expected[80];
+    snprintf(expected, sizeof expected, "zk_data_dir_free_bytes\t%lld\n", 10LL * percent << 20);
+    atomic_store(&left_percent, percent);
+    for (bool shown = false; !shown;) {
+        char answer[8192];
+        struct raw w;
+        size_t n = 0;
+        assert_int_equal(clave_set(s, "/", "", 0, -1, 5000, NULL), CLAVE_OK);
+        raw_connect(&w, address);
+        assert_int_equal(write(w.fd, "mntr", 4), 4);
+        for (ssize_t got; (got = read(w.fd, answer + n, sizeof answer - 1 - n)) > 0;)
+            n += (size_t)got;
+        close(w.fd);
+        answer[n] = '\0';
+        assert_non_null(strstr(answer, "zk_data_dir_total_bytes\t"));
+        shown = strstr(answer, expected) != NULL;
+    }
+}
+
+/* Once, and again only after there was more than enough. */
+static void a_disk_that_fills_is_told_in_time(void **state)
+{
+    static const struct {
+        int percent, low, enough;
+    } steps[] = {{50, 0, 0}, {10, 0, 0}, {9, 1, 0},  {8, 1, 0}, {11, 1, 0},
+                 {9, 1, 0},  {13, 1, 1}, {11, 1, 1}, {9, 2, 1}};
+    (void)state;
+    const char *address = rig_unix();
+    struct server_run_options o = rig_options(rig_dir(), &address);
+    o.engine.snap_count = 5;
+    o.engine.log = count_told;
+    o.engine.words = "*";
+    atomic_store(&left_percent, 60);
+    struct rig *r = rig_start_with(&o);
+    clave_client *s = rig_session(address);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        write_until_it_shows(s, address, steps[i].percent);
+        assert_int_equal(atomic_load(&told_low), steps[i].low);
+        assert_int_equal(atomic_load(&told_enough), steps[i].enough);
+    }
+    clave_client_close(s, 5000);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+    r = rig_start_with(&o); /* at the start, too */
+    assert_int_equal(atomic_load(&told_low), 3);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+    atomic_store(&left_percent, 0);
+}
+
 /* ---- no memory ---------------------------------------------------------------------------- */
 
 /* New clients are turned away, several in one pass of the loop too; the others are served, and so
@@ -600,6 +680,7 @@ int main(void)
         cmocka_unit_test(a_failed_append_is_cut_off_at_once),
         cmocka_unit_test(a_bad_sector_is_told),
         cmocka_unit_test(a_disk_without_room_ahead),
+        cmocka_unit_test(a_disk_that_fills_is_told_in_time),
         cmocka_unit_test(a_log_is_longer_than_its_records_while_it_is_written),
         cmocka_unit_test(a_disk_that_stands_for_a_while),
         cmocka_unit_test(no_memory_for_a_connection),

@@ -255,7 +255,8 @@ static void without_memory_there_is_no_answer(void **state)
 static void figures_are_told_once_each(void **state)
 {
     (void)state;
-    static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345, 0x1f, 99};
+    static const struct driver_stats known = {7,    1024, 4096, 1234,  12, 345,
+                                              0x1f, 99,   5000, 90000, 3,  4567};
     static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
     struct memserver d;
     struct memserver_conn a;
@@ -277,6 +278,10 @@ static void figures_are_told_once_each(void **state)
         "\nopen_file_descriptor_count 7\n",
         "\ndata_dir_size 12\n",
         "\nlog_dir_size 345\n",
+        "\ndata_dir_free_bytes 5000\n",
+        "\ndata_dir_total_bytes 90000\n",
+        "\nstale_sessions_expired 0\n",
+        "# TYPE log_append_ms summary\nlog_append_ms_sum 4.567\nlog_append_ms_count 3\n",
         "\nprocess_cpu_seconds_total 1.234\n",
         "# TYPE request_latency_ms summary\nrequest_latency_ms_sum 0\nrequest_latency_ms_count ",
     };
@@ -291,7 +296,8 @@ static void figures_are_told_once_each(void **state)
     clave__server_set_driver_stats(d.s, &unknown);
     assert_int_equal(clave__metrics(d.s, &b), CLAVE_OK);
     assert_null(strstr(text_of(&b), "process_")); /* not known: not told */
-    assert_null(strstr(text_of(&b), "_dir_size"));
+    assert_null(strstr(text_of(&b), "_dir_"));
+    assert_null(strstr(text_of(&b), "log_append_ms"));
     clave__buf_fini(&b);
     memserver_hang_up(&a);
     memserver_close(&d);

@@ -12,9 +12,11 @@ static int log_thread_append(struct disk_thread *thread)
         t->grown += clave__log_file_length(&t->file);
         fault = clave__log_file_create(&t->file, t->dir, t->first_zxid);
     }
+    t->took_ns = uv_hrtime();
     if (fault == 0)
         fault = clave__log_file_append(&t->file, clave__buf_bytes(&thread->bytes),
                                        clave__buf_len(&thread->bytes));
+    t->took_ns = uv_hrtime() - t->took_ns;
     t->grown += clave__log_file_length(&t->file);
     return fault;
 }

@@ -16,7 +16,9 @@ struct log_thread {
     int64_t first_zxid;
     int64_t last_zxid;
     bool new_file; /* start a file named by first_zxid */
-    int64_t grown; /* when DONE: bytes by which the logs became longer */
+    /* When DONE. */
+    int64_t grown;    /* bytes by which the logs became longer */
+    uint64_t took_ns; /* its write and its sync */
 };
 
 /* EIO: as clave__disk_thread_start. */

@@ -21,9 +21,11 @@ static int snapshot_thread_write(struct snapshot_thread *t)
 static int snapshot_thread_job(struct disk_thread *thread)
 {
     struct snapshot_thread *t = (struct snapshot_thread *)(void *)thread; /* its first member */
-    int fault = t->job == SNAPSHOT_ABANDON ? 0 : snapshot_thread_write(t);
+    bool writes = t->job == SNAPSHOT_PIECE || t->job == SNAPSHOT_LAST;
+    int fault = writes ? snapshot_thread_write(t) : 0;
     if (fault != 0 || t->job == SNAPSHOT_ABANDON)
         clave__snapshot_file_abort(&t->file);
+    t->space = clave__space_measure(t->dir);
     return fault;
 }
 

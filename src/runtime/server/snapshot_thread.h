@@ -1,5 +1,5 @@
-/* snapshot_thread.h - the thread that writes snapshots, a piece at a time, and removes the files
- * that a new one makes superfluous. The log never waits for it. */
+/* snapshot_thread.h - the thread that writes snapshots, a piece at a time, removes the files that a
+ * new one makes superfluous, and measures the room on the disk. The log never waits for it. */
 #ifndef CLAVE_RUNTIME_SERVER_SNAPSHOT_THREAD_H
 #define CLAVE_RUNTIME_SERVER_SNAPSHOT_THREAD_H
 
@@ -8,10 +8,12 @@
 #include "runtime/server/disk_thread.h"
 #include "runtime/server/purge.h"
 #include "runtime/server/snapshot_file.h"
+#include "runtime/server/space.h"
 
 /*   a piece, another, ... ─▶ SNAPSHOT_LAST: the file gets its name, old ones are removed
- *                         └▶ SNAPSHOT_ABANDON: the file is removed                             */
-enum snapshot_job { SNAPSHOT_PIECE, SNAPSHOT_LAST, SNAPSHOT_ABANDON };
+ *                         └▶ SNAPSHOT_ABANDON: the file is removed
+ *   now and then ─▶ SNAPSHOT_MEASURE: only the room is measured, as it is after every job        */
+enum snapshot_job { SNAPSHOT_PIECE, SNAPSHOT_LAST, SNAPSHOT_ABANDON, SNAPSHOT_MEASURE };
 
 struct snapshot_thread {
     struct disk_thread thread;
@@ -22,6 +24,7 @@ struct snapshot_thread {
     /* After SNAPSHOT_LAST: which old files were removed, and the errno of it. */
     struct purged purged;
     int purge_fault;
+    struct space space; /* when DONE */
 };
 
 /* EIO: as clave__disk_thread_start. */

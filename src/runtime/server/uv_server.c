@@ -18,7 +18,7 @@
 #include "runtime/server/listen.h"
 #include "runtime/server/uv_server_internal.h"
 
-enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
+enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32, SPACE_MS = 10000 };
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
@@ -156,6 +156,40 @@ static void count_written_snapshot(struct server_run *r)
     r->stats.snapshot_seconds = clave__clock_wall() / 1000;
 }
 
+/* Before the disk is full and the server ends. */
+static void take_space(struct server_run *r, const struct space *space)
+{
+    long long left = (long long)space->free_bytes >> 20, all = (long long)space->total_bytes >> 20;
+    bool low = clave__space_is_low(space, r->is_low);
+    if (low && !r->is_low)
+        clave__log(&r->log, CLAVE_LOG_WARN,
+                   "the disk of %s has %lld MiB of %lld MiB left, less than a tenth: free some "
+                   "space, because the server ends when it is full",
+                   r->dir.path, left, all);
+    if (!low && r->is_low)
+        clave__log(&r->log, CLAVE_LOG_INFO, "the disk of %s has %lld MiB of %lld MiB left again",
+                   r->dir.path, left, all);
+    r->is_low = low;
+    r->stats.free_bytes = space->free_bytes;
+    r->stats.total_bytes = space->total_bytes;
+}
+
+static void on_space_timer(uv_timer_t *t)
+{
+    struct server_run *r = t->data;
+    if (r->is_saving || clave__disk_thread_state(&r->snapshot_thread.thread) != JOB_FREE)
+        return; /* it is measured after that job */
+    r->snapshot_thread.job = SNAPSHOT_MEASURE;
+    clave__disk_thread_post(&r->snapshot_thread.thread);
+}
+
+static void begin_measuring_space(struct server_run *r)
+{
+    uv_timer_init(&r->loop, &r->space_timer);
+    r->space_timer.data = r;
+    uv_timer_start(&r->space_timer, on_space_timer, SPACE_MS, SPACE_MS);
+}
+
 static void on_disk_done(uv_async_t *a)
 {
     struct server_run *r = a->data;
@@ -166,11 +200,15 @@ static void on_disk_done(uv_async_t *a)
         if (r->audit)
             clave__audit_log_durable(r->audit);
         r->stats.log_bytes += r->log_thread.grown;
+        r->stats.appends++;
+        r->stats.append_us += (int64_t)(r->log_thread.took_ns / 1000);
     }
-    if (uv_server_collect(r, &r->snapshot_thread.thread, keep, "cannot write a snapshot in") &&
-        r->snapshot_thread.job == SNAPSHOT_LAST) {
-        count_written_snapshot(r);
-        tell_snapshot_written(r);
+    if (uv_server_collect(r, &r->snapshot_thread.thread, keep, "cannot write a snapshot in")) {
+        take_space(r, &r->snapshot_thread.space);
+        if (r->snapshot_thread.job == SNAPSHOT_LAST) {
+            count_written_snapshot(r);
+            tell_snapshot_written(r);
+        }
     }
     clave__server_set_driver_stats(r->server, &r->stats);
 }
@@ -464,6 +502,8 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
     if (err == CLAVE_OK)
         err = clave__datadir_recover(&r->dir, r->server, f);
     if (err == CLAVE_OK) {
+        const struct space space = clave__space_measure(r->dir.dir);
+        take_space(r, &space);
         clave__datadir_measure(&r->dir, &r->stats);
         clave__server_set_driver_stats(r->server, &r->stats);
         err = clave__log_thread_start(&r->log_thread, r->dir.dir, &r->mem, &r->disk_done);
@@ -562,6 +602,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     r->dir.lock = r->dir.dir = -1;
     r->new_log = true;
     r->stats = DRIVER_STATS_UNKNOWN;
+    r->stats.appends = r->stats.append_us = 0;
     r->armed_at = INT64_MAX;
     r->on_hangup = o->hangup;
     r->hangup_arg = o->hangup_arg;
@@ -605,6 +646,7 @@ clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
         clave__audit_log_server(r->audit, "serverStart", "success");
     clave__run_count(r);
     clave__run_pump(r);
+    begin_measuring_space(r);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     snprintf(fault, cap, "%s", r->fault);
     return r->result;

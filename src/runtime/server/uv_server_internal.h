@@ -45,6 +45,8 @@ struct server_run {
     /* What conf, dirs, the admin commands and the metrics show: kept as it changes, so that none of
      * them makes the loop look at a file. */
     struct driver_stats stats;
+    bool is_low; /* the room on the disk; the operator was told */
+    uv_timer_t space_timer;
     uv_timer_t measure_timer; /* while there are admin commands or metrics: see admin.c */
     uv_work_t measuring;
     bool is_measuring;

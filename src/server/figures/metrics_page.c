@@ -45,6 +45,17 @@ static void metrics_put_latency(struct text *p, const struct latency *l)
                     l->sum, l->count);
 }
 
+/* With its sync: what a write waits for. */
+static void metrics_put_appends(struct text *p, const struct driver_stats *d)
+{
+    if (d->appends < 0)
+        return;
+    metrics_head(p, "log_append_ms", "summary",
+                 "Milliseconds to write a batch of transactions to the disk.");
+    clave__text_put(p, "log_append_ms_sum %" PRId64 ".%03d\nlog_append_ms_count %" PRId64 "\n",
+                    d->append_us / 1000, (int)(d->append_us % 1000), d->appends);
+}
+
 static void metrics_put_requests(struct text *p, const struct server *s)
 {
     metrics_head(p, "requests_total", "counter", "Requests of clients, by operation.");
@@ -68,6 +79,7 @@ clave_err clave__metrics(const struct server *s, struct buf *out)
     metrics_put_info(&p);
     clave__figures_each(s, IN_LATENCY, metrics_put, &p);
     metrics_put_latency(&p, &s->latency);
+    metrics_put_appends(&p, &s->driver_stats);
     for (unsigned section = IN_LOAD; section <= IN_DISK; section *= 2)
         clave__figures_each(s, section, metrics_put, &p);
     metrics_put_requests(&p, s);

@@ -63,6 +63,7 @@ clave_err clave__session_expire(struct server *s, int64_t id)
     clave_err err = end_session(s, id, 0);
     if (err != CLAVE_OK)
         return err;
+    s->expired++;
     clave__log(&s->log, CLAVE_LOG_INFO, "session 0x%llx has expired", (unsigned long long)id);
     if (c)
         clave__conn_cut(c);
