@@ -55,16 +55,17 @@ def require(condition, text):
 class Server:
     """`clave serve` on one directory, started as often as it takes."""
 
-    def __init__(self, clave, plan, root):
+    def __init__(self, clave, plan, root, audits=False):
         self.clave, self.plan, self.data = clave, plan, os.path.join(root, "above", "data")
         self.socket = os.path.join(os.path.dirname(root), "socket")
         self.env = environment(**plan.environment(os.environ["FAILING_DISK"], root))
+        self.flags = ["--audit", os.path.join(root, "audit.log")] if audits else []
         self.process, self.told = None, ""
 
     def start(self):
         """Whether it serves; otherwise it has ended."""
         self.process = spawn([self.clave, "serve", "--data", self.data, "--listen",
-                              f"unix:{self.socket}", "--snap-count", SNAP_COUNT],
+                              f"unix:{self.socket}", "--snap-count", SNAP_COUNT] + self.flags,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              stdin=subprocess.DEVNULL, text=True, env=self.env)
         if "serving on" in self.process.stdout.readline():
@@ -179,8 +180,8 @@ def leave_empty_log(root):
 class Scenario:
     """A directory, and what is done there: the work of `before` first, without a fault."""
 
-    def __init__(self, name, before, rounds, how=None, leave=None):
-        self.name, self.before, self.rounds = name, before, rounds
+    def __init__(self, name, before, rounds, how=None, leave=None, audits=False):
+        self.name, self.before, self.rounds, self.audits = name, before, rounds, audits
         self.how, self.leave = how, leave
         self.root, self.work = None, None
 
@@ -192,7 +193,8 @@ class Scenario:
         server = Server(clave, Plan(scratch("plan")), self.root)
         require(server.start() and self.work.go_on(server.socket), "it cannot be prepared")
         server.signal(self.how)
-        self.leave(self.root)
+        if self.leave:
+            self.leave(self.root)
 
     def lay_out(self):
         """A copy of the directory, and the work that is to be gone on with."""
@@ -203,7 +205,8 @@ class Scenario:
 
 
 SCENARIOS = [Scenario("new", 0, 30), Scenario("torn", 12, 4, signal.SIGKILL, leave_torn),
-             Scenario("empty-log", 12, 4, signal.SIGTERM, leave_empty_log)]
+             Scenario("empty-log", 12, 4, signal.SIGTERM, leave_empty_log),
+             Scenario("audit", 2, 3, signal.SIGTERM, audits=True)]
 
 
 # ---- one case ----------------------------------------------------------------------------------
@@ -231,7 +234,7 @@ def run_case(clave, scenario, number, how, n):
     """The call that failed and what became of it; None: there are not so many."""
     plan = Plan(scratch("plan"))
     root, work = scenario.lay_out()
-    server = Server(clave, plan, root)
+    server = Server(clave, plan, root, scenario.audits)
     plan.fail(n, number, lasts=how == "lasts", is_short=how == "short")
     outcome = until_done(server, work, plan)
     struck, call = plan.struck, plan.call
@@ -248,7 +251,7 @@ def run_case(clave, scenario, number, how, n):
 def count_calls(clave, scenario):
     plan = Plan(scratch("plan"))
     root, work = scenario.lay_out()
-    server = Server(clave, plan, root)
+    server = Server(clave, plan, root, scenario.audits)
     plan.fail(0, errno.EIO)
     require(until_done(server, work, plan) == "serves on", "it ends without a fault")
     return plan.calls
