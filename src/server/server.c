@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "server/request/bounds.h"
 #include "server/request/quota.h"
+#include "server/request/slow.h"
 #include "server/request/write.h"
 
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAPSHOT_PIECE = 1000 };
@@ -33,6 +34,7 @@ static void server_take_limits(struct server *s, const struct server_options *o)
     if (s->max_session_ms < s->min_session_ms)
         s->max_session_ms = s->min_session_ms;
     s->sessionless_ms = or_default(o->sessionless_ms, DEFAULT_SESSIONLESS_MS);
+    s->slow_ms = o->slow_ms;
     s->snap_count = or_default(o->snap_count, 0);
     s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
     s->container_rate = or_default(o->container_rate, DEFAULT_SWEEP_RATE);
@@ -277,6 +279,8 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     expire_sessions(s);
     close_sessionless(s);
     clave__conns_drop_stalled(s);
+    if (s->slow_untold > 0)
+        clave__slow_tell_rest(s);
     if (s->now >= s->next_sweep)
         clave__sweep(s);
     clave__word_step(s);

@@ -55,6 +55,7 @@ struct server_options {
     size_t max_output;          /* bytes queued for one connection before it is no longer read;
                                    0: 4 MiB. At 64 times as much the client is disconnected */
     int32_t sessionless_ms;     /* how long a connection may stay without a session; 0: 10000 */
+    int32_t slow_ms;            /* a request that takes so long is logged; 0: none is */
     int32_t snap_count;         /* txns between snapshots; 0: 100000, or the number of znodes if
                                    that is larger */
     int32_t snapshot_piece;     /* sessions, access lists and nodes in one piece of a snapshot;

@@ -4,7 +4,7 @@
  *   version.c      the version text
  *   request/       a client's bytes in, replies and events out: conn (one connection), connect,
  *                  request (dispatch), read, write, multi, watch_ops, session and end_session,
- *                  auth, acl, x509_name, quota, bounds, audit
+ *                  auth, acl, x509_name, quota, bounds, audit, slow
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
  *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
@@ -59,6 +59,7 @@ struct server {
     int32_t min_session_ms;
     int32_t max_session_ms;
     int32_t sessionless_ms;
+    int32_t slow_ms; /* 0: no request is slow */
     int32_t snap_count;
     int32_t snapshot_piece;
     int32_t container_check_ms;
@@ -129,6 +130,10 @@ struct server {
     struct buf quota_path;
     struct buf audit_line;
     bool audit_torn; /* there was no memory for all of it */
+
+    int64_t slow_second; /* when the present second of slow.c began */
+    uint32_t slow_told;  /* lines in it, and requests beyond them */
+    uint64_t slow_untold;
 
     struct latency latency;
     uint64_t outstanding; /* replies waiting for the disk */

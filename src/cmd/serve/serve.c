@@ -54,6 +54,7 @@ enum {
     SERVE_TLS_KEY,
     SERVE_TLS_CLIENTS,
     SERVE_X509_SUPER,
+    SERVE_SLOW_MS,
     SERVE_LOG_FORMAT,
     SERVE_LOG_LEVEL,
 };
@@ -125,6 +126,7 @@ static const struct flag flags[] = {
     {SERVE_X509_SUPER, "x509-super", "DN",
      "the certificate subject that passes every access check"},
     {SERVE_IDLE_EXIT, "idle-exit", "DURATION", "end after this long without a connection"},
+    {SERVE_SLOW_MS, "slow-ms", "N", "log requests that take N milliseconds or more; 0: none [0]"},
     {SERVE_LOG_FORMAT, "log-format", "FORMAT", "format of the log: text or json [text]"},
     {SERVE_LOG_LEVEL, "log-level", "LEVEL", "error, warn, info or debug [warn]"},
     {SERVE_LOCAL, "local", "DIR", "serve this user on this machine, for 'local:'"},

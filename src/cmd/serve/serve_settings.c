@@ -170,6 +170,7 @@ static const struct setting settings[] = {
     {"max-path", KIND_SIZE, BOUND(PATH), 255, INT32_MAX, .live = true},
     {"max-depth", KIND_SIZE, BOUND(DEPTH), 8, INT32_MAX, .live = true},
     {"snap-count", KIND_INT32, AT(run.engine.snap_count), 2, INT32_MAX, .live = true},
+    {"slow-ms", KIND_INT32, AT(run.engine.slow_ms), 0, INT32_MAX, .live = true},
     {"container-check", KIND_MS32, AT(run.engine.container_check_ms), 1, INT32_MAX, .live = true},
     {"container-rate", KIND_INT32, AT(run.engine.container_rate), 1, INT32_MAX, .live = true},
     {"container-unused", KIND_MS64, AT(run.engine.never_used_ms), 0, OPTIONS_MAX_MS, .live = true},

@@ -215,7 +215,7 @@ static const struct zoocfg_key keys[] = {
     {"metricsProvider.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"audit.enable", ZOOCFG_KEPT, "audit", AUDIT, NULL},
     {"audit.impl.class", ZOOCFG_IGNORED, "ignored: the lines go to the file of --audit", 0, NULL},
-    {"fsync.warningthresholdms", ZOOCFG_IGNORED, no_meaning, 0, NULL},
+    {"fsync.warningthresholdms", ZOOCFG_AS_NUMBER, "slow-ms", 0, NULL},
     {"pathStats.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"messageTracker.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"jmx.", ZOOCFG_IGNORED, no_meaning, 0, NULL},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "server/request/slow.h"
 
 /* A client that does not read is disconnected at this many times max_output. */
 enum { DISCONNECT_FACTOR = 64 };
@@ -193,6 +194,7 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     list_init(&c->in_waiting);
     list_init(&c->in_with_output);
     list_init(&c->in_paused);
+    list_init(&c->slow);
     s->nconns++;
     return c;
 }
@@ -239,6 +241,7 @@ void clave__server_conn_closed(struct server_conn *c)
     list_remove(&c->in_ready);
     s->nconns--;
     clave__watcher_fini(&s->watches, &c->watcher);
+    clave__slow_drop(c);
     clave__identities_fini(&c->who);
     clave__frame_reader_fini(&c->frames);
     clave__buf_fini(&c->backlog);

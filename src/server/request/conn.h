@@ -47,6 +47,7 @@ struct server_conn {
     size_t mark_head;
     size_t mark_count;
     size_t undurable; /* replies that wait for the disk */
+    struct list slow; /* requests whose replies wait, for slow.c */
     bool wanted_read; /* as last reported to the driver */
 
     int64_t accepted_at;

@@ -3,6 +3,7 @@
  * the zxid it depends on is durable. */
 #include "base/memory.h"
 #include "server/request/bounds.h"
+#include "server/request/slow.h"
 
 /* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
  */
@@ -182,6 +183,7 @@ void clave__conn_release(struct server_conn *c)
     }
     if (c->mark_count == 0)
         list_remove(&c->in_waiting);
+    clave__slow_release(c);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * request.h; also the requests that concern the connection itself (auth, sasl, whoAmI). conn.c
  * calls it for every frame after the handshake. A new opcode is a line in the table here. */
 #include "server/request/read.h"
+#include "server/request/slow.h"
 #include "server/request/write.h"
 
 /* ---- the connection itself ------------------------------------------------------------------- */
@@ -148,4 +149,6 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
         op->answer(c, &q, op);
     else
         server_request_refuse(c, &q);
+    if (s->slow_ms > 0)
+        clave__slow_note(c, p, n);
 }
