@@ -75,15 +75,17 @@ struct server_options {
     bool x509;                  /* the x509 scheme is available, as with Apache's provider for it */
     const char *x509_super;     /* the subject of the certificate that passes every check, as in
                                    an id of the x509 scheme; NULL: nobody's */
-    const char *words;          /* the four-letter words to answer, "ruok,mntr" or "*";
-                                   NULL: SERVER_WORDS */
-    size_t max_connections;     /* 0: any number */
-    size_t max_outstanding;     /* replies of all connections waiting for the disk: beyond this a
-                                   connection that waits for some is not read; 0: 100000 */
-    size_t max_undelivered;     /* memory of the output queued for all connections: beyond this a
-                                   connection with queued output is not read; at twice as much none is
-                                   read, and one that has taken nothing for a second is disconnected;
-                                   0: 256 MiB */
+    const char *super_uid;  /* the user of this machine, in decimal, that passes every check over a
+                               Unix socket; NULL: nobody */
+    const char *words;      /* the four-letter words to answer, "ruok,mntr" or "*";
+                               NULL: SERVER_WORDS */
+    size_t max_connections; /* 0: any number */
+    size_t max_outstanding; /* replies of all connections waiting for the disk: beyond this a
+                               connection that waits for some is not read; 0: 100000 */
+    size_t max_undelivered; /* memory of the output queued for all connections: beyond this a
+                               connection with queued output is not read; at twice as much none is
+                               read, and one that has taken nothing for a second is disconnected;
+                               0: 256 MiB */
     size_t bounds[SERVER_BOUNDS]; /* 0: the default, which no honest client meets */
 };
 

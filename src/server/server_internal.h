@@ -4,7 +4,7 @@
  *   version.c      the version text
  *   request/       a client's bytes in, replies and events out: conn (one connection), connect,
  *                  request (dispatch), read, write, multi, watch_ops, session and end_session,
- *                  auth, acl, x509_name, quota, bounds, audit, slow
+ *                  auth, acl, x509_name, quota, bounds, audit, slow, session_nodes
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
  *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
@@ -76,6 +76,7 @@ struct server {
     char *super_digest; /* "": nobody */
     bool x509;
     char *x509_super; /* likewise */
+    char *super_uid;  /* likewise */
     char *words;      /* the four-letter words allowed: "*", or names separated by commas */
 
     bool serving;

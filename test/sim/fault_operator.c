@@ -22,6 +22,11 @@ bool fault_end_session(struct nemesis *n)
     if (!n->server->server || n->server->paused || session == 0 ||
         !inspector_has_session(n->server, session))
         return false;
+    if (!n->ensemble && session % 2 != 0) { /* nothing is taken: what it holds, it may use up */
+        world_log(n->w, "operator", "ends the session of %s when its time is over", h->name);
+        operator_bar_session(n->server, session);
+        return true;
+    }
     world_log(n->w, "operator", "closes the session of %s", h->name);
     for (unsigned lock = 0; lock < n->checker->loads[0]->o->locks; lock++) {
         const struct lock_layout *s = workload_layout(n->checker->loads[0], lock);

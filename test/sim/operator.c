@@ -8,7 +8,7 @@
 #include "server/server_internal.h"
 #include "wire/frame.h"
 
-enum { INSIDER_TIMEOUT_MS = 4000 };
+enum { INSIDER_TIMEOUT_MS = 4000, INSIDER_UID = 1 };
 
 /* ---- a connection of one request ----------------------------------------------------- */
 
@@ -46,7 +46,7 @@ static void put_request(struct jwriter *w, int32_t xid, int32_t op, const union 
 static void say(struct server_host *h, int64_t session, int32_t op, const union wire_body *body)
 {
     static const union wire_body none;
-    struct peer_addr peer = {.text = "insider"};
+    struct peer_addr peer = {.text = "insider", .has_uid = true, .uid = INSIDER_UID};
     struct buf b;
     clave__buf_init(&b, &h->net->mem, SIZE_MAX / 4);
     struct jwriter w = clave__jwriter(&b);
@@ -67,6 +67,14 @@ static void say(struct server_host *h, int64_t session, int32_t op, const union 
 void operator_end_session(struct server_host *h, int64_t session)
 {
     say(h, session, 0, NULL);
+}
+
+void operator_bar_session(struct server_host *h, int64_t session)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/zookeeper/sessions/0x%llx", (unsigned long long)session);
+    union wire_body body = {.check = {clave__jbytes(path), -1}};
+    say(h, 0, OP_DELETE, &body);
 }
 
 static bool name_child(const struct server_host *h, const char *path, size_t nth, char *out,

@@ -7,6 +7,8 @@
 #include "wire/jute.h"
 
 void operator_end_session(struct server_host *h, int64_t session);
+/* As a super user of the server, whose nodes outlive it until it expires. */
+void operator_bar_session(struct server_host *h, int64_t session);
 /* The nth child of `path`, its path into out; false: there are fewer. */
 bool operator_remove_child(struct server_host *h, const char *path, size_t nth, char *out,
                            size_t cap);

@@ -298,6 +298,7 @@ void server_host_start(struct server_host *h)
     o.mem = &h->allocator.mem;
     o.log = log_line;
     o.log_arg = h;
+    o.super_uid = "1"; /* operator.c */
     o.seed = (uint64_t)h->w->now ^ h->w->seed;
     world_must(clave__server_new(&h->server, &o) == CLAVE_OK);
     if (h->config)

@@ -68,6 +68,7 @@ extern const struct verb verb_rm;
 extern const struct verb verb_rwlock;
 extern const struct verb verb_semaphore;
 extern const struct verb verb_serve;
+extern const struct verb verb_sessions;
 extern const struct verb verb_set;
 extern const struct verb verb_setacl;
 extern const struct verb verb_stat;

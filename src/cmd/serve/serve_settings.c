@@ -78,6 +78,16 @@ static clave_err verify_super_digest(const char *value, const struct fault *f)
         f, CLAVE_EINVAL, "expected USER:HASH, HASH being the base64 of the SHA-1 of user:password");
 }
 
+static clave_err verify_uid(const char *value, const struct fault *f)
+{
+    enum { MOST_DIGITS = 10 };
+    size_t n = strlen(value);
+    bool fine = strspn(value, "0123456789") == n && n > 0 && n <= MOST_DIGITS &&
+                (*value != '0' || n == 1) && strtoull(value, NULL, 10) < UINT32_MAX;
+    return fine ? CLAVE_OK
+                : clave__start_error(f, CLAVE_EINVAL, "expected the number of a user: 'id -u'");
+}
+
 static clave_err verify_words(const char *value, const struct fault *f)
 {
     enum { WORD_LEN = 4 };
@@ -179,6 +189,7 @@ static const struct setting settings[] = {
     {"super-digest", KIND_TEXT, AT(run.engine.super_digest), .verify = verify_super_digest,
      .live = true},
     {"x509-super", KIND_TEXT, AT(run.engine.x509_super), .live = true},
+    {"super-uid", KIND_TEXT, AT(run.engine.super_uid), .verify = verify_uid, .live = true},
     {"words", KIND_TEXT, AT(run.engine.words), .verify = verify_words, .live = true},
     {"idle-exit", KIND_MS64, AT(run.idle_exit_ms), 1, OPTIONS_MAX_MS, .live = true},
     {"log-format", KIND_WORD, AT(log_format), .words = format_words, .live = true},

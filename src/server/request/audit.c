@@ -97,10 +97,10 @@ static void audit_put_users(struct server *s, const struct identities *who)
     }
 }
 
-static void audit_begin(struct server_conn *c, const char *operation)
+static void audit_begin(struct server_conn *c, int64_t session, const char *operation)
 {
     char ip[AUTH_IP_TEXT];
-    audit_put_session(c->s, c->s->txn.head.client); /* it may have been cut meanwhile */
+    audit_put_session(c->s, session);
     audit_put_users(c->s, &c->who);
     if (c->who.family != 0)
         clave__identities_ip_text(&c->who, ip);
@@ -166,7 +166,7 @@ void clave__audit_write(struct server_conn *c, int32_t op, const union wire_body
     if (!s->audit || !audit_operation(op)) /* check, in a multi */
         return;
     const struct opcode *kind = clave__opcode(op);
-    audit_begin(c, audit_operation(op));
+    audit_begin(c, s->txn.head.client, audit_operation(op)); /* c may have been cut meanwhile */
     if (kind->effect != EFFECT_NONE) {
         audit_begin_pair(s, "znode");
         /* All their bodies begin with the path; a create may have added a number to it. */
@@ -183,8 +183,18 @@ void clave__audit_failed_multi(struct server_conn *c)
 {
     if (!c->s->audit)
         return;
-    audit_begin(c, "multiOperation");
+    audit_begin(c, c->s->txn.head.client, "multiOperation");
     audit_end(c->s, true);
+}
+
+void clave__audit_end_session(struct server_conn *c, struct jbytes path, clave_err err)
+{
+    if (!c->s->audit)
+        return;
+    audit_begin(c, c->session->id, audit_operation(OP_DELETE));
+    audit_begin_pair(c->s, "znode");
+    audit_put_value(c->s, path);
+    audit_end(c->s, err != CLAVE_OK);
 }
 
 void clave__audit_ephemerals(struct server *s, int64_t session)

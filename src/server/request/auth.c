@@ -269,6 +269,12 @@ bool clave__uid_matches(struct jbytes id, const struct identities *who)
     return who->has_uid && parse_uid(id, &uid) && uid == who->uid;
 }
 
+void clave__identities_note_super_uid(struct identities *who, struct jbytes uid)
+{
+    if (clave__uid_matches(uid, who))
+        who->is_super = true;
+}
+
 struct jbytes clave__uid_text(const struct identities *who, char out[AUTH_UID_TEXT])
 {
     snprintf(out, AUTH_UID_TEXT, "%u", (unsigned)who->uid);

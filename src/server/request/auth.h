@@ -34,6 +34,8 @@ struct jbytes clave__identities_subject(const struct identities *who);
 /* Makes a connection with this subject the super user; "": none is. */
 void clave__identities_note_x509_super(struct identities *who, struct jbytes subject);
 bool clave__identities_has_subject(const struct identities *who, struct jbytes id);
+/* Makes a connection of this user of the machine the super user; "": none is. */
+void clave__identities_note_super_uid(struct identities *who, struct jbytes uid);
 /* Makes a connection that has presented this digest user the super user; "": there is none. */
 void clave__identities_note_super(struct identities *who, struct jbytes digest);
 bool clave__identities_has_digest(const struct identities *who, struct jbytes id);

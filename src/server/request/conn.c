@@ -187,6 +187,7 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     clave__buf_init(&c->out, &s->mem, s->max_output * DISCONNECT_FACTOR);
     clave__identities_init(&c->who, &s->mem, peer);
     c->who.knows_x509 = s->x509;
+    clave__identities_note_super_uid(&c->who, clave__jbytes(s->super_uid));
     clave__watcher_init(&c->watcher);
     list_push_back(&s->conns, &c->in_conns);
     list_push_back(&s->sessionless, &c->in_sessionless);

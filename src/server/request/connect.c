@@ -84,7 +84,7 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
     /* Apache closes the older connection before it looks at the password. */
     if (session && session->conn)
         clave__conn_cut(session->conn);
-    if (session && is_password_of(session->id, q->passwd)) {
+    if (session && !session->barred && is_password_of(session->id, q->passwd)) {
         int32_t most = session->logged_timeout_ms;
         session->timeout_ms = timeout_ms < most ? timeout_ms : most;
         attach(c, session);
@@ -92,7 +92,10 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
         return;
     }
     clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: %s session 0x%llx", c->peer.text,
-               session ? "wrong password for" : "there is no", (unsigned long long)q->session_id);
+               !session          ? "there is no"
+               : session->barred ? "an operator has ended"
+                                 : "wrong password for",
+               (unsigned long long)q->session_id);
     respond(c, q);
     clave__conn_close(c);
 }

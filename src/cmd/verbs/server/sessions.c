@@ -1,0 +1,222 @@
+/* sessions.c - `clave sessions`: the sessions of a `clave serve`, and their end by a super user.
+ * The server shows them as nodes (server/request/session_nodes.h). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/cmd_options.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+
+enum { SESSIONS_KILL = FLAG_LONG, SESSIONS_NOW, SESSIONS_PATH_CAP = 64 };
+
+static const char top[] = "/zookeeper/sessions";
+
+struct session_line {
+    const char *id;
+    int64_t timeout_ms;
+    int64_t expires_in_ms;
+    int64_t ephemerals;
+    char connection[128]; /* "": none */
+    bool ending;
+};
+
+/* ---- what the server says ---------------------------------------------------------------------
+ */
+
+/* The value of "name=value" in a line of its own. */
+static void sessions_value(const clave_reply *r, const char *name, char *out, size_t cap)
+{
+    const char *at = r->data, *end = at ? at + r->len : NULL;
+    size_t n = strlen(name);
+    *out = '\0';
+    while (at && at < end) {
+        const char *eol = memchr(at, '\n', (size_t)(end - at));
+        size_t len = (size_t)((eol ? eol : end) - at);
+        if (len > n && memcmp(at, name, n) == 0 && at[n] == '=') {
+            snprintf(out, cap, "%.*s", (int)(len - n - 1), at + n + 1);
+            return;
+        }
+        at = eol ? eol + 1 : end;
+    }
+}
+
+static int64_t sessions_number(const clave_reply *r, const char *name)
+{
+    char text[32];
+    sessions_value(r, name, text, sizeof text);
+    return strtoll(text, NULL, 10);
+}
+
+static clave_err sessions_read(const struct options *o, clave_client *s, const char *id,
+                               struct session_line *out)
+{
+    char path[SESSIONS_PATH_CAP], ending[8];
+    clave_reply *r = NULL;
+    snprintf(path, sizeof path, "%s/%s", top, id);
+    clave_err err = clave_get(s, path, o->timeout_ms, &r);
+    if (err == CLAVE_OK) {
+        *out = (struct session_line){.id = id,
+                                     .timeout_ms = sessions_number(r, "timeout_ms"),
+                                     .expires_in_ms = sessions_number(r, "expires_in_ms"),
+                                     .ephemerals = sessions_number(r, "ephemerals")};
+        sessions_value(r, "connection", out->connection, sizeof out->connection);
+        sessions_value(r, "ending", ending, sizeof ending);
+        out->ending = strcmp(ending, "true") == 0;
+    }
+    clave_reply_free(r);
+    return err;
+}
+
+/* Other servers, and this one for other users, have no such nodes. */
+static int sessions_fail(const struct options *o, clave_err err, clave_client *s)
+{
+    if (err != CLAVE_ENONODE)
+        return diag_err(o, top, err, s);
+    diag(o, "only a super user of 'clave serve' can see sessions, with no path in --connect: "
+            "--super-digest and --auth, --super-uid over a Unix socket, or --x509-super");
+    return EXIT_NOAUTH;
+}
+
+/* ---- the list ---------------------------------------------------------------------------------
+ */
+
+static void sessions_show(struct json *j, const struct session_line *l)
+{
+    char timeout[DURATION_CAP];
+    if (j) {
+        clave__json_open(j, NULL, '{');
+        clave__json_string(j, "session", l->id);
+        clave__json_int(j, "timeout_ms", l->timeout_ms);
+        clave__json_int(j, "expires_in_ms", l->expires_in_ms);
+        clave__json_int(j, "ephemerals", l->ephemerals);
+        clave__json_string(j, "connection", l->connection[0] ? l->connection : NULL);
+        clave__json_bool(j, "ending", l->ending);
+        clave__json_close(j, '}');
+        return;
+    }
+    printf("%-18s  timeout %-6s  expires in %6.1f s  %4" PRId64 " ephemeral  %s%s\n", l->id,
+           duration_format(l->timeout_ms, timeout), (double)l->expires_in_ms / 1000, l->ephemerals,
+           l->connection[0] ? l->connection : "not connected", l->ending ? ", ending" : "");
+}
+
+static int sessions_list(const struct options *o, clave_client *s)
+{
+    struct json j;
+    clave_reply *names = NULL;
+    clave_err err = clave_children(s, top, o->timeout_ms, &names);
+    if (err != CLAVE_OK)
+        return sessions_fail(o, err, s);
+    if (o->json) {
+        json_begin(&j, stdout);
+        clave__json_open(&j, "sessions", '[');
+    }
+    for (size_t i = 0; i < names->nnames && err == CLAVE_OK; i++) {
+        struct session_line line;
+        err = sessions_read(o, s, names->names[i], &line);
+        if (err == CLAVE_OK)
+            sessions_show(o->json ? &j : NULL, &line);
+        if (err == CLAVE_ENONODE) /* it has ended meanwhile */
+            err = CLAVE_OK;
+    }
+    if (o->json) {
+        clave__json_close(&j, ']');
+        json_end(&j);
+    }
+    clave_reply_free(names);
+    return err == CLAVE_OK ? EXIT_OK : diag_err(o, top, err, s);
+}
+
+/* ---- the end of one ---------------------------------------------------------------------------
+ */
+
+static void sessions_tell_ended(const struct options *o, const struct session_line *l)
+{
+    struct json j;
+    if (o->json) {
+        json_begin(&j, stdout);
+        clave__json_string(&j, "session", l->id);
+        clave__json_int(&j, "expires_in_ms", l->expires_in_ms);
+        json_end(&j);
+    } else if (l->expires_in_ms > 0) {
+        printf("%s: ended; its nodes are removed in %.1f s\n", l->id,
+               (double)l->expires_in_ms / 1000);
+    } else {
+        printf("%s: ended\n", l->id);
+    }
+}
+
+static int sessions_kill(const struct options *o, clave_client *s, const char *given, bool now)
+{
+    char id[24], path[SESSIONS_PATH_CAP], *end;
+    struct session_line line;
+    unsigned long long number = strtoull(given, &end, 16);
+    snprintf(id, sizeof id, "0x%llx", number);
+    if (end == given || *end != '\0' || number == 0) {
+        diag(o, "'%s' is not a session: 'clave sessions' shows them, as 0x1000a2b", given);
+        return EXIT_USAGE;
+    }
+    clave_err err = sessions_read(o, s, id, &line);
+    if (err == CLAVE_ENONODE) {
+        clave_reply *r = NULL;
+        err = clave_exists(s, top, o->timeout_ms, &r); /* may we see any? */
+        clave_reply_free(r);
+        if (err != CLAVE_OK)
+            return sessions_fail(o, err, s);
+        diag(o, "there is no session %s", id);
+        return EXIT_PATH;
+    }
+    snprintf(path, sizeof path, "%s/%s%s", top, id, now ? "/now" : "");
+    if (err == CLAVE_OK)
+        err = clave_delete(s, path, -1, o->timeout_ms);
+    if (err == CLAVE_OK && (now || sessions_read(o, s, id, &line) == CLAVE_ENONODE))
+        line.expires_in_ms = 0;
+    if (err != CLAVE_OK)
+        return diag_err(o, path, err, s);
+    sessions_tell_ended(o, &line);
+    return EXIT_OK;
+}
+
+static int run_sessions(struct options *o, int argc, char **argv)
+{
+    clave_client *s;
+    bool kill = false, now = false;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        kill = kill || id == SESSIONS_KILL;
+        now = now || id == SESSIONS_NOW;
+    }
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (kill ? o->argc == 0 : o->argc > 0 || now)
+        return diag_usage(o, "sessions are ended with --kill ID...");
+    int code = connect_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    if (!kill)
+        code = sessions_list(o, s);
+    for (int i = 0; i < o->argc && code == EXIT_OK; i++)
+        code = sessions_kill(o, s, o->argv[i], now);
+    connect_close(s);
+    return code;
+}
+
+static const struct flag flags[] = {
+    {SESSIONS_KILL, "kill", NULL, "end these sessions; their nodes go when their time is over"},
+    {SESSIONS_NOW, "now", NULL, "with --kill: at once. UNSAFE: a holder may still believe"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_sessions = {
+    .name = "sessions",
+    .args = "[--kill ID...]",
+    .summary = "List the sessions of a clave server, or end some, as its super user",
+    .text =
+        "A session that is ended cannot be taken up again, but what it holds stays held until it\n"
+        "expires: only then has its client stopped for certain.",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_sessions,
+};
