@@ -140,6 +140,13 @@ static void close_answered(clave_async_client *c, clave_err err)
         clave__link_refused(c, err, "to close the session");
 }
 
+static void fail_all(clave_async_client *c, struct list *requests, clave_err err)
+{
+    struct list *l;
+    while ((l = list_pop_front(requests)))
+        clave__deliver_failure(c, LIST_ENTRY(l, struct request, link), err);
+}
+
 bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header *h,
                            struct jreader *body)
 {
@@ -177,6 +184,10 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
         c->session.last_zxid = h->zxid;
     take_proof(c, r, (clave_err)h->err);
     clave__request_answer(r, (clave_err)h->err, &res);
+    if (h->err == CLAVE_ESASLREQUIRED) { /* it closes the connection, and does none of the others */
+        fail_all(c, &p->sent, CLAVE_ESASLREQUIRED);
+        clave__link_refused(c, CLAVE_ESASLREQUIRED, "requests");
+    }
     return true;
 }
 
@@ -233,13 +244,6 @@ void clave__pipeline_detached(clave_async_client *c)
     }
     list_splice(&again, &p->unsent); /* those to be sent again come first */
     list_splice(&p->unsent, &again);
-}
-
-static void fail_all(clave_async_client *c, struct list *requests, clave_err err)
-{
-    struct list *l;
-    while ((l = list_pop_front(requests)))
-        clave__deliver_failure(c, LIST_ENTRY(l, struct request, link), err);
 }
 
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent)

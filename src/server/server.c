@@ -81,7 +81,7 @@ static clave_err server_copy_text(const struct server *s, const char *text, char
 }
 
 struct texts {
-    char *super_digest, *x509_super, *super_uid, *words;
+    char *super_digest, *x509_super, *super_uid, *require_auth, *words;
 };
 
 static void free_texts(const struct server *s, const struct texts *t)
@@ -89,19 +89,22 @@ static void free_texts(const struct server *s, const struct texts *t)
     clave__mem_free(&s->mem, t->super_digest);
     clave__mem_free(&s->mem, t->x509_super);
     clave__mem_free(&s->mem, t->super_uid);
+    clave__mem_free(&s->mem, t->require_auth);
     clave__mem_free(&s->mem, t->words);
 }
 
 /* Replaces all the texts, or none. */
 static clave_err take_texts(struct server *s, const struct server_options *o)
 {
-    struct texts before = {s->super_digest, s->x509_super, s->super_uid, s->words};
-    struct texts t = {NULL, NULL, NULL, NULL};
+    struct texts before = {s->super_digest, s->x509_super, s->super_uid, s->require_auth, s->words};
+    struct texts t = {NULL};
     clave_err err = server_copy_text(s, o->super_digest ? o->super_digest : "", &t.super_digest);
     if (err == CLAVE_OK)
         err = server_copy_text(s, o->x509_super ? o->x509_super : "", &t.x509_super);
     if (err == CLAVE_OK)
         err = server_copy_text(s, o->super_uid ? o->super_uid : "", &t.super_uid);
+    if (err == CLAVE_OK)
+        err = server_copy_text(s, o->require_auth ? o->require_auth : "", &t.require_auth);
     if (err == CLAVE_OK)
         err = server_copy_text(s, o->words ? o->words : SERVER_WORDS, &t.words);
     if (err != CLAVE_OK) {
@@ -111,6 +114,7 @@ static clave_err take_texts(struct server *s, const struct server_options *o)
     s->super_digest = t.super_digest;
     s->x509_super = t.x509_super;
     s->super_uid = t.super_uid;
+    s->require_auth = t.require_auth;
     s->words = t.words;
     free_texts(s, &before);
     return CLAVE_OK;
@@ -194,7 +198,8 @@ void clave__server_free(struct server *s)
     clave__buf_fini(&s->name);
     clave__buf_fini(&s->quota_path);
     clave__buf_fini(&s->audit_line);
-    free_texts(s, &(struct texts){s->super_digest, s->x509_super, s->super_uid, s->words});
+    free_texts(s, &(struct texts){s->super_digest, s->x509_super, s->super_uid, s->require_auth,
+                                  s->words});
     struct clave_mem mem = s->mem;
     clave__mem_free(&mem, s);
 }

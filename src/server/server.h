@@ -75,8 +75,11 @@ struct server_options {
     bool x509;                  /* the x509 scheme is available, as with Apache's provider for it */
     const char *x509_super;     /* the subject of the certificate that passes every check, as in
                                    an id of the x509 scheme; NULL: nobody's */
-    const char *super_uid;  /* the user of this machine, in decimal, that passes every check over a
-                               Unix socket; NULL: nobody */
+    const char *super_uid; /* the user of this machine, in decimal, that passes every check over a
+                              Unix socket; NULL: nobody */
+    const char
+        *require_auth;      /* "digest,x509": until it has an identity of one of these schemes, a
+                               client may only authenticate, ping and close; NULL: none is needed */
     const char *words;      /* the four-letter words to answer, "ruok,mntr" or "*";
                                NULL: SERVER_WORDS */
     size_t max_connections; /* 0: any number */

@@ -75,9 +75,10 @@ struct server {
     struct bound_state bounds[SERVER_BOUNDS];
     char *super_digest; /* "": nobody */
     bool x509;
-    char *x509_super; /* likewise */
-    char *super_uid;  /* likewise */
-    char *words;      /* the four-letter words allowed: "*", or names separated by commas */
+    char *x509_super;   /* likewise */
+    char *super_uid;    /* likewise */
+    char *require_auth; /* schemes, of which a client needs one; "": none is needed */
+    char *words;        /* the four-letter words allowed: "*", or names separated by commas */
 
     bool serving;
     int64_t now;

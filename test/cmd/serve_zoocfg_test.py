@@ -8,7 +8,8 @@ from harness import clave, scratch
 
 SOURCE = os.environ["CLAVE_SOURCE"]
 # Values that settings and values of `only` take; others are numbers.
-VALUES = {"dataDir": "/nowhere", "dataLogDir": "/nowhere", "clientPort": "2181",
+VALUES = {"enforce.auth.enabled": "true", "enforce.auth.schemes": "digest, x509",
+          "dataDir": "/nowhere", "dataLogDir": "/nowhere", "clientPort": "2181",
           "clientPortAddress": "127.0.0.1", "secureClientPort": "0",
           "secureClientPortAddress": "127.0.0.1", "4lw.commands.whitelist": "ruok",
           "audit.enable": "true", "extendedTypesEnabled": "true",

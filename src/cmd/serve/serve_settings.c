@@ -3,6 +3,7 @@
 #include "cmd/serve/serve_settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,22 @@ static clave_err verify_uid(const char *value, const struct fault *f)
                 (*value != '0' || n == 1) && strtoull(value, NULL, 10) < UINT32_MAX;
     return fine ? CLAVE_OK
                 : clave__start_error(f, CLAVE_EINVAL, "expected the number of a user: 'id -u'");
+}
+
+static clave_err verify_schemes(const char *value, const struct fault *f)
+{
+    static const char known[] = ",digest,ip,uid,x509,";
+    size_t n = 0;
+    for (const char *at = value;; at += n + 1) {
+        char word[16];
+        n = strcspn(at, ",");
+        snprintf(word, sizeof word, ",%.*s,", (int)n, at);
+        if (n == 0 || n > sizeof word - 3 || !strstr(known, word))
+            return clave__start_error(
+                f, CLAVE_EINVAL, "no such scheme '%.*s'; known: digest, ip, uid, x509", (int)n, at);
+        if (at[n] == '\0')
+            return CLAVE_OK;
+    }
 }
 
 static clave_err verify_words(const char *value, const struct fault *f)
@@ -190,6 +207,8 @@ static const struct setting settings[] = {
      .live = true},
     {"x509-super", KIND_TEXT, AT(run.engine.x509_super), .live = true},
     {"super-uid", KIND_TEXT, AT(run.engine.super_uid), .verify = verify_uid, .live = true},
+    {"require-auth", KIND_TEXT, AT(run.engine.require_auth), .verify = verify_schemes,
+     .live = true},
     {"words", KIND_TEXT, AT(run.engine.words), .verify = verify_words, .live = true},
     {"idle-exit", KIND_MS64, AT(run.idle_exit_ms), 1, OPTIONS_MAX_MS, .live = true},
     {"log-format", KIND_WORD, AT(log_format), .words = format_words, .live = true},

@@ -254,6 +254,27 @@ static bool set_audit(struct zoocfg *z)
            serve_zoocfg_set(z, z->lines[AUDIT], "audit", "audit.enable", "-");
 }
 
+/* Apache does not start without schemes, or with one that it does not have. */
+static bool set_required(struct zoocfg *z)
+{
+    const char *schemes = z->slots[SCHEMES];
+    bool enforced = z->slots[ENFORCE] && is_true(z->slots[ENFORCE]);
+    char list[100];
+    size_t n = 0;
+    if (!enforced && schemes)
+        serve_zoocfg_pass_over(z, z->lines[SCHEMES], "enforce.auth.schemes",
+                               "no effect without enforce.auth.enabled, ignored");
+    if (!enforced)
+        return true;
+    if (!schemes)
+        return refuse(z, z->lines[ENFORCE], "enforce.auth.enabled needs enforce.auth.schemes");
+    for (; *schemes && n < sizeof list - 1; schemes++)
+        if (*schemes != ' ' && *schemes != '\t')
+            list[n++] = *schemes;
+    list[n] = '\0';
+    return serve_zoocfg_set(z, z->lines[SCHEMES], "require-auth", "enforce.auth.schemes", list);
+}
+
 /* Apache reads these only if there is a secure port. */
 static bool serve_zoocfg_set_tls(struct zoocfg *z)
 {
@@ -301,7 +322,8 @@ static void serve_zoocfg_finish(struct zoocfg *z)
 {
     bool fine = check_servers(z) && check_dirs(z) && set_slot(z, DATA_DIR, "data", "dataDir") &&
                 listen_on(z, PORT, ADDRESS) && listen_on(z, SECURE_PORT, SECURE_ADDRESS) &&
-                serve_zoocfg_set_tls(z) && set_admin(z) && set_metrics(z) && set_audit(z);
+                serve_zoocfg_set_tls(z) && set_admin(z) && set_metrics(z) && set_audit(z) &&
+                set_required(z);
     if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
         refuse(z, z->lines[DATA_DIR], "there is a dataDir but no clientPort");
 }

@@ -19,9 +19,9 @@ static const char by_openssl[] = "ignored: clave uses OpenSSL's defaults, and TL
 static const char no_https[] =
     "clave serves HTTP without TLS to every client that can reach it: leave the line out, and "
     "choose an address that only trusted clients can reach";
-static const char require_auth[] =
-    "clave does not reject clients that do not authenticate: stay with Apache ZooKeeper, or leave "
-    "the line out, and restrict clients with access lists and certificates (secureClientPort)";
+static const char require_sasl[] =
+    "clave has no SASL: stay with Apache ZooKeeper, or leave the line out, and have clients "
+    "authenticate otherwise (enforce.auth.enabled, enforce.auth.schemes)";
 static const char unrevoked[] =
     "clave does not check for revoked certificates: use short-lived ones, and leave the "
     "line out";
@@ -84,10 +84,10 @@ static const struct zoocfg_key keys[] = {
      "ignored: the schemes are digest, ip, uid, world and, with TLS, x509", 0, NULL},
     {"skipACL", ZOOCFG_REFUSED,
      "ACLs are always checked: leave the line out, and use --super-digest", 0, NULL},
-    {"enforce.auth.enabled", ZOOCFG_REFUSED, require_auth, 0, NULL},
-    {"enforce.auth.schemes", ZOOCFG_IGNORED, no_meaning, 0, NULL},
-    {"sessionRequireClientSASLAuth", ZOOCFG_REFUSED, require_auth, 0, NULL},
-    {"requireClientAuthScheme", ZOOCFG_REFUSED, require_auth, 0, NULL},
+    {"enforce.auth.enabled", ZOOCFG_KEPT, "require-auth", ENFORCE, NULL},
+    {"enforce.auth.schemes", ZOOCFG_KEPT, "require-auth", SCHEMES, NULL},
+    {"sessionRequireClientSASLAuth", ZOOCFG_REFUSED, require_sasl, 0, NULL},
+    {"requireClientAuthScheme", ZOOCFG_REFUSED, require_sasl, 0, NULL},
     {"ensembleAuthName", ZOOCFG_IGNORED, "ignored: clave has no scheme ensemble", 0, NULL},
     {"enableEagerACLCheck", ZOOCFG_IGNORED, alone, 0, NULL},
     {"allowSaslFailedClients", ZOOCFG_IGNORED, no_sasl, 0, NULL},

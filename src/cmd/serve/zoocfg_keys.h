@@ -35,6 +35,8 @@ enum zoocfg_slot {
     METRICS_HOST,
     METRICS_PORT,
     AUDIT,
+    ENFORCE,
+    SCHEMES,
     ZOOCFG_SLOTS
 };
 

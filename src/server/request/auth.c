@@ -281,6 +281,27 @@ struct jbytes clave__uid_text(const struct identities *who, char out[AUTH_UID_TE
     return clave__jbytes(out);
 }
 
+/* ---- who has to authenticate ----------------------------------------------------------------- */
+
+bool clave__identities_have_scheme(const struct identities *who, const char *schemes)
+{
+    const struct {
+        const char *name;
+        bool has;
+    } known[] = {{"digest", who->count > 0},
+                 {"ip", who->family != 0},
+                 {"uid", who->has_uid},
+                 {"x509", who->has_subject}};
+    size_t n;
+    for (const char *at = schemes; *at; at += n + (at[n] == ',')) {
+        n = strcspn(at, ",");
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            if (known[i].has && strlen(known[i].name) == n && strncmp(at, known[i].name, n) == 0)
+                return true;
+    }
+    return false;
+}
+
 /* ---- whoAmI ---------------------------------------------------------------------------------- */
 
 void clave__identities_ip_text(const struct identities *who, char out[AUTH_IP_TEXT])

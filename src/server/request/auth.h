@@ -47,6 +47,9 @@ void clave__identities_ip_text(const struct identities *who, char out[AUTH_IP_TE
 /* The answer to whoAmI: a vector of {scheme, user}, digest users without their secret. */
 void clave__identities_put(struct jwriter *w, const struct identities *who);
 
+/* Whether the connection has an identity of one of these schemes, "digest,x509". */
+bool clave__identities_have_scheme(const struct identities *who, const char *schemes);
+
 /* An id of the ip scheme: an IPv4 or IPv6 address with optional "/bits". */
 bool clave__ip_valid(struct jbytes id);
 bool clave__ip_matches(struct jbytes id, const struct identities *who);

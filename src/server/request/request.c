@@ -122,6 +122,21 @@ const struct request_op *clave__request_op(int32_t op)
     return at < sizeof request_ops / sizeof *request_ops ? &request_ops[at] : &none;
 }
 
+/* As Apache with enforce.auth.enabled, which however closes the connection for a ping, too. What
+ * comes before the client has authenticated is answered with an error, and is the last. */
+static bool request_is_let_in(struct server_conn *c, const struct wire_request *q)
+{
+    const char *schemes = c->s->require_auth;
+    if (!*schemes || q->op == OP_AUTH || q->op == OP_SASL || q->op == OP_PING ||
+        q->op == OP_CLOSE_SESSION || clave__identities_have_scheme(&c->who, schemes))
+        return true;
+    clave__log(&c->s->log, CLAVE_LOG_WARN,
+               "%s is closed: it has not authenticated (--require-auth %s)", c->peer.text, schemes);
+    clave__conn_reply(c, q->xid, 0, CLAVE_ESASLREQUIRED);
+    clave__conn_close(c);
+    return false;
+}
+
 /* ---- a frame --------------------------------------------------------------------------------- */
 
 void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
@@ -146,6 +161,8 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     if (q.op != OP_AUTH && q.op != OP_SASL)
         clave__session_touch(&s->sessions, c->session);
     const struct request_op *op = clave__request_op(q.op);
+    if (!request_is_let_in(c, &q))
+        return;
     if (c->who.is_super && clave__session_nodes_answer(c, &q))
         ; /* answered */
     else if (op->answer)

@@ -1,0 +1,31 @@
+"""clave serve --require-auth: a client that authenticates is served, another is told why not."""
+import unittest
+
+from harness import ClaveServer, clave, scratch
+
+
+class RequireAuth(unittest.TestCase):
+    def test_clients(self):
+        path = scratch("sock")
+        server = ClaveServer(["--require-auth", "digest,uid", "--listen", f"unix:{path}"])
+        server.start()
+        self.addCleanup(server.stop)
+        r = clave("create", "/a", connect=server.connect)
+        self.assertNotEqual(r.code, 0)
+        self.assertIn("the server requires clients to authenticate", r.err)
+        self.assertEqual(clave("--auth", "digest:joe:pw", "create", "/a", connect=server.connect).code, 0)
+        self.assertEqual(clave("get", "/a", connect=f"unix:{path}").code, 0)
+        r = clave("--auth", "digest:joe:pw", "lock", "/l", "--", "true", connect=server.connect)
+        self.assertEqual((r.code, r.err), (0, ""))
+
+    def test_schemes(self):
+        r = clave("serve", "--check-config", "--data", "/nowhere", "--require-auth", "digest,sasl")
+        self.assertEqual(r.code, 64)
+        self.assertIn("no such scheme 'sasl'", r.err)
+        for empty in ("", ",", "digest,"):
+            r = clave("serve", "--check-config", "--data", "/nowhere", "--require-auth", empty)
+            self.assertEqual(r.code, 64, empty)
+
+
+if __name__ == "__main__":
+    unittest.main()
