@@ -249,6 +249,22 @@ static bool is_held_up(const struct server *s, const struct session *session)
     return c && (c->undurable > 0 || clave__conns_are_full(s)) && !clave__server_conn_wants_read(c);
 }
 
+static const struct server_conn *oldest_sessionless(const struct server *s)
+{
+    return list_empty(&s->sessionless)
+               ? NULL
+               : LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
+}
+
+/* After a restart everybody comes back at once, and behind a queue of TLS handshakes: whoever has
+ * connected in time may be this session's client. A connection that does not say who it is holds up
+ * no session for longer than it may live, and none once the restart is over. */
+static bool may_be_back(const struct server *s, const struct session *session)
+{
+    const struct server_conn *oldest = oldest_sessionless(s);
+    return !session->conn && oldest && oldest->accepted_at <= s->started_at + session->timeout_ms;
+}
+
 /* A few at a time: a client that lives does not wait until thousands of dead ones are buried. One
  * that is heard while it is due stays alive. */
 static void expire_sessions(struct server *s)
@@ -257,15 +273,9 @@ static void expire_sessions(struct server *s)
     clave__sessions_advance(&s->sessions, s->now);
     for (int left = EXPIRED_A_TICK; left > 0 && (session = clave__sessions_next_due(&s->sessions));
          left--)
-        if (is_held_up(s, session) || clave__session_expire(s, session->id) != CLAVE_OK)
+        if (is_held_up(s, session) || may_be_back(s, session) ||
+            clave__session_expire(s, session->id) != CLAVE_OK)
             clave__session_postpone(&s->sessions, session);
-}
-
-static const struct server_conn *oldest_sessionless(const struct server *s)
-{
-    return list_empty(&s->sessionless)
-               ? NULL
-               : LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
 }
 
 static void close_sessionless(struct server *s)

@@ -319,6 +319,51 @@ static void the_timeout_after_a_restart(void **state)
     memserver_close(&d);
 }
 
+/* One session of 10 s, on a server that has just been started again. */
+static void restart(struct memserver *d, struct memserver_conn *client)
+{
+    struct memserver before;
+    struct log_replay replay;
+    memserver_open(&before, NULL);
+    memserver_connect(client, &before, 10000);
+    assert_int_equal(memserver_open_bare(d, NULL), CLAVE_OK);
+    assert_int_equal(clave__server_replay_log(d->s, before.log.data, before.log.tail, &replay),
+                     CLAVE_OK);
+    memserver_start(d);
+    memserver_hang_up(client);
+    memserver_close(&before);
+    client->d = d;
+}
+
+/* A client that has connected, and waits for its handshake among thousands, finds its session. */
+static void who_has_connected_after_a_restart_may_be_back(void **state)
+{
+    static const struct {
+        int32_t connects, until; /* ms after the restart */
+        bool lasts;
+    } cases[] = {
+        {9000, 15000, true},
+        {9000, 18900, true},   /* as long as the connection may be without a session */
+        {9000, 21100, false},  /* no longer, and a tick */
+        {10001, 14100, false}, /* it came too late */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct memserver d;
+        struct memserver_conn client, waits, back;
+        restart(&d, &client);
+        memserver_advance(&d, cases[i].connects);
+        memserver_dial(&waits, &d);
+        for (int32_t at = cases[i].connects; at < cases[i].until; at += 100)
+            memserver_advance(&d, 100);
+        assert_int_equal(memserver_stats(&d).sessions, cases[i].lasts ? 1 : 0);
+        assert_int_equal(memserver_resume(&back, &client), cases[i].lasts);
+        memserver_hang_up(&back);
+        memserver_hang_up(&waits);
+        memserver_close(&d);
+    }
+}
+
 /* A thousand sessions end together: one transaction each, within milliseconds. */
 static void many_end_together(void **state)
 {
@@ -390,6 +435,7 @@ int main(void)
         cmocka_unit_test(nothing_is_done_behind_the_close),
         cmocka_unit_test(standing_still_ends_no_session),
         cmocka_unit_test(the_timeout_after_a_restart),
+        cmocka_unit_test(who_has_connected_after_a_restart_may_be_back),
         cmocka_unit_test(many_end_together),
         cmocka_unit_test(packets_that_are_no_sign_of_life),
     };

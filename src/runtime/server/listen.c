@@ -15,7 +15,7 @@
 
 #include "wire/proto.h"
 
-enum { BACKLOG = 1024, MAX_HOST = 256 };
+enum { BACKLOG = 4096, MAX_HOST = 256 };
 enum { REST_MS = 100 };
 
 struct request {

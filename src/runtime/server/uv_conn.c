@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,6 +28,7 @@ struct address {
 
 struct conn {
     struct list link;
+    struct list in_handshakes;  /* it is not read before its turn to shake hands */
     struct server_conn *engine; /* NULL: not accepted yet, or closing */
     struct address *address;    /* NULL: not counted */
     bool has_session;           /* or had */
@@ -114,6 +116,7 @@ static void uv_conn_on_closing(struct channel *ch, enum channel_state was, int w
         clave__server_conn_closed(c->engine);
     c->engine = NULL;
     uv_conn_count_out(uv_conn_run(ch), c);
+    list_remove(&c->in_handshakes);
 }
 
 static void uv_conn_on_closed(struct channel *ch)
@@ -176,7 +179,7 @@ static bool uv_conn_is_done(struct channel *ch)
 
 static void uv_conn_set_reading(struct conn *c)
 {
-    bool serving = uv_conn_run(&c->channel)->phase != RUN_STOPPING;
+    bool serving = uv_conn_run(&c->channel)->phase != RUN_STOPPING && list_empty(&c->in_handshakes);
     clave__channel_set_reading(&c->channel, serving && clave__server_conn_wants_read(c->engine));
 }
 
@@ -187,6 +190,45 @@ void clave__conn_serve(struct server_conn *engine)
         continue;
     if (clave__channel_is_live(&c->channel))
         uv_conn_set_reading(c);
+}
+
+/* A TLS connection is not read before its turn to shake hands. Then it is read like the others: the
+ * later steps cost little, and a client must not wait in the queue twice. */
+static void uv_conn_await_turn(struct conn *c)
+{
+    struct server_run *r = uv_conn_run(&c->channel);
+    list_push_back(&r->handshakes, &c->in_handshakes);
+    uv_idle_start(&r->handshake_turn, clave__conn_on_handshake_turn);
+}
+
+/* Its client has waited too long, and has gone: a handshake with it would only make the others wait
+ * too long as well. */
+static bool uv_conn_is_abandoned(const struct conn *c)
+{
+    struct pollfd p = {.fd = -1, .events = POLLRDHUP};
+    uv_fileno(&c->channel.socket.handle, &p.fd);
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+void clave__conn_on_handshake_turn(uv_idle_t *turn)
+{
+    enum { HANDSHAKES_A_TURN = 4, ABANDONED_A_TURN = 64 };
+    struct server_run *r = turn->data;
+    struct list *e;
+    int begun = 0, abandoned = 0;
+    while (begun < HANDSHAKES_A_TURN && abandoned < ABANDONED_A_TURN &&
+           (e = list_pop_front(&r->handshakes))) {
+        struct conn *c = LIST_ENTRY(e, struct conn, in_handshakes);
+        if (uv_conn_is_abandoned(c)) {
+            abandoned++;
+            clave__channel_close(&c->channel, 0);
+        } else {
+            begun++;
+            uv_conn_set_reading(c);
+        }
+    }
+    if (list_empty(&r->handshakes))
+        uv_idle_stop(turn);
 }
 
 static void uv_conn_drained(struct channel *ch)
@@ -334,7 +376,9 @@ static bool uv_conn_begin(struct conn *c, const struct peer_addr *peer)
     c->engine = clave__server_accept(r->server, peer, c);
     if (!c->engine || (r->add_filter && !r->add_filter(r->filter_arg, &c->channel, c->engine)))
         return false;
-    if (!peer->secure)
+    if (peer->secure)
+        uv_conn_await_turn(c);
+    else
         clave__channel_opened(&c->channel);
     clave__conn_serve(c->engine);
     return true;
@@ -350,6 +394,7 @@ static struct conn *uv_conn_new(struct server_run *r, int fd, bool is_unix, stru
         return NULL;
     }
     c->address = a;
+    list_init(&c->in_handshakes);
     clave__channel_init(&c->channel, &uv_conn_channel, &r->mem);
     if (clave__channel_adopt(&c->channel, &r->loop, fd, !is_unix) != 0) {
         uv_conn_count_out(r, c);

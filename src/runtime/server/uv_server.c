@@ -433,10 +433,11 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     uv_timer_init(&r->loop, &r->idle);
     uv_timer_init(&r->loop, &r->grace);
     uv_timer_init(&r->loop, &r->notify_timer);
+    uv_idle_init(&r->loop, &r->handshake_turn);
     uv_check_init(&r->loop, &r->check);
     uv_check_start(&r->check, on_check);
     r->disk_done.data = r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
-    r->check.data = r->notify_timer.data = r;
+    r->check.data = r->notify_timer.data = r->handshake_turn.data = r;
     for (size_t i = 0; i < 2; i++) {
         uv_signal_init(&r->loop, &r->signals[i]);
         r->signals[i].data = r;
@@ -609,6 +610,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     uv_server_take_limits(r, o);
     list_init(&r->listeners);
     list_init(&r->conns);
+    list_init(&r->handshakes);
     r->max_conns = connections_for_files(o);
     clave_err err = clave__map_init(&r->addresses, &r->mem, clave_random_seed());
     if (err == CLAVE_OK)

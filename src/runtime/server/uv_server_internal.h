@@ -59,6 +59,8 @@ struct server_run {
     struct list conns;
     size_t nconns;
     size_t max_conns;         /* the limit of open files, less some for the disk */
+    struct list handshakes;   /* TLS connections that wait for their turn, the oldest first */
+    uv_idle_t handshake_turn; /* runs while there are some */
     struct map addresses;     /* connections counted by address */
     unsigned max_per_address; /* 0: no limit */
     unsigned max_sessionless; /* of one address; 0: no limit */
@@ -105,6 +107,9 @@ void clave__run_count(struct server_run *r);
 /* ---- connections (uv_conn.c) ---------------------------------------------------------------- */
 
 void clave__conn_on_connection(struct listener *l);
+/* Lets some of `handshakes` go on: each costs the CPU up to a millisecond, and many of them in one
+ * turn would hold up the clients that are served. */
+void clave__conn_on_handshake_turn(uv_idle_t *turn);
 /* Writes, reads and closes as the engine wants. */
 void clave__conn_serve(struct server_conn *c);
 /* Closes one; its session lives on. */
