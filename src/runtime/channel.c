@@ -186,7 +186,9 @@ static void channel_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         goes_on = clave__channel_input(ch, ch->filter, buf->base, (size_t)n);
     if (ch->ops->release)
         ch->ops->release(ch, buf->base); /* NULL if the end was found without a read */
-    if (!goes_on)
+    if (n < 0 && ch->ops->hung_up)
+        ch->ops->hung_up(ch, (int)n);
+    else if (!goes_on)
         clave__channel_close(ch, n < 0 ? (int)n : 0);
     else if (n > 0)
         ch->ops->received(ch);

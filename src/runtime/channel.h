@@ -55,6 +55,9 @@ struct channel_ops {
      * has (_write), and says whether it reads on. */
     void (*received)(struct channel *ch);
     void (*drained)(struct channel *ch);
+    /* A read found that the other side is gone; the owner closes the channel with `why`, soon.
+     * NULL: it is closed at once. */
+    void (*hung_up)(struct channel *ch, int why);
     /* It was in state `was`. why: libuv's error of the socket, UV_EOF included; 0: of the owner, a
      * filter, or is_done. */
     void (*closing)(struct channel *ch, enum channel_state was, int why);

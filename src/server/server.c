@@ -16,6 +16,10 @@ enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
 /* Sessions that expire in one tick: a millisecond's work. */
 enum { EXPIRED_A_TICK = 200 };
+/* Connections cut in one tick because they have no session. */
+enum { CUT_A_TICK = 1000 };
+/* Watches of closed connections dropped in one tick: less than a millisecond. */
+enum { DROPPED_A_TICK = 500 };
 /* Frame lengths above this are four-letter words. */
 enum { MOST_FRAME = 0x20000000 };
 
@@ -153,6 +157,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     take_options(s, o);
     server_init_buffers(s);
     list_init(&s->conns);
+    list_init(&s->gone);
     list_init(&s->sessionless);
     list_init(&s->ready);
     list_init(&s->waiting);
@@ -187,6 +192,7 @@ void clave__server_free(struct server *s)
         return;
     while (!list_empty(&s->conns))
         clave__server_conn_closed(LIST_ENTRY(s->conns.next, struct server_conn, in_conns));
+    clave__conns_drop_watches(s, SIZE_MAX);
     clave__snapshot_save_fini(s);
     clave__txn_fini(&s->txn);
     clave__tree_fini(&s->tree);
@@ -278,9 +284,19 @@ static void expire_sessions(struct server *s)
             clave__session_postpone(&s->sessions, session);
 }
 
+/* When the oldest is to be cut; at the next tick if this one had too many. */
+static int64_t sessionless_deadline(const struct server *s)
+{
+    const struct server_conn *oldest = oldest_sessionless(s);
+    if (!oldest)
+        return INT64_MAX;
+    int64_t at = oldest->accepted_at + s->sessionless_ms;
+    return at > s->now ? at : s->now + 1;
+}
+
 static void close_sessionless(struct server *s)
 {
-    while (!list_empty(&s->sessionless)) {
+    for (int left = CUT_A_TICK; left > 0 && !list_empty(&s->sessionless); left--) {
         struct server_conn *c = LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
         if (s->now - c->accepted_at < s->sessionless_ms)
             return;
@@ -304,6 +320,7 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     if (s->now >= s->next_sweep)
         clave__sweep(s);
     clave__word_step(s);
+    clave__conns_drop_watches(s, DROPPED_A_TICK);
 }
 
 void clave__server_woke_late(struct server *s, int64_t since, int64_t now)
@@ -320,12 +337,11 @@ int64_t clave__server_deadline(const struct server *s)
 {
     if (!s->serving)
         return INT64_MAX;
-    if (!list_empty(&s->listings))
+    if (!list_empty(&s->listings) || !list_empty(&s->gone))
         return s->now + 1;
     int64_t at = clave__sessions_deadline(&s->sessions);
-    const struct server_conn *oldest = oldest_sessionless(s);
-    if (oldest && oldest->accepted_at + s->sessionless_ms < at)
-        at = oldest->accepted_at + s->sessionless_ms;
+    if (sessionless_deadline(s) < at)
+        at = sessionless_deadline(s);
     if (clave__conns_deadline(s) < at)
         at = clave__conns_deadline(s);
     if (!list_empty(&s->tree.swept) && s->next_sweep < at)

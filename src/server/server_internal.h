@@ -115,6 +115,7 @@ struct server {
     bool orphans;       /* nodes of sessions that no longer exist */
 
     struct list conns;
+    struct list gone;        /* connections that are closed and have watches still */
     struct list sessionless; /* connections without a session, oldest first */
     struct list ready;
     struct list waiting; /* connections with messages that are not durable */

@@ -9,7 +9,8 @@ import subprocess
 import time
 import unittest
 
-from harness import CLAVE, PATIENCE, ClaveServer, clave, environment, free_port, scratch, spawn
+from harness import (CLAVE, PATIENCE, ClaveServer, ask, clave, environment, free_port, scratch,
+                     spawn)
 
 HANDSHAKE = struct.pack(">iiqiqi", 44, 0, 0, 30000, 0, 16) + b"\0" * 16
 
@@ -151,6 +152,35 @@ class Load(unittest.TestCase):
         for c in (halves[0], halves[1], halves[-1]):  # after ten seconds without a session
             c.settimeout(PATIENCE)
             self.assertEqual(c.recv(1), b"")
+        self.served(s.connect)
+
+    def test_all_at_once(self):
+        """What one turn of the server leaves undone goes on in the next, without another event."""
+        s = ClaveServer(["--max-connections", "0"]).start()
+        self.addCleanup(s.stop)
+        for _ in range(3):
+            many = [socket.socket() for _ in range(400)]
+            s.process.send_signal(signal.SIGSTOP)
+            for c in many:
+                c.settimeout(PATIENCE)
+                c.connect(("127.0.0.1", s.port))
+                c.sendall(HANDSHAKE)
+            s.process.send_signal(signal.SIGCONT)
+            for c in many:
+                self.assertEqual(len(c.recv(40, socket.MSG_WAITALL)), 40)
+            s.process.send_signal(signal.SIGSTOP)
+            for c in many:
+                c.sendall(struct.pack(">iii", 8, -2, 11))
+            s.process.send_signal(signal.SIGCONT)
+            for c in many:
+                self.assertEqual(len(c.recv(20, socket.MSG_WAITALL)), 20)
+            s.process.send_signal(signal.SIGSTOP)
+            for c in many:
+                c.close()
+            s.process.send_signal(signal.SIGCONT)
+            until = time.monotonic() + PATIENCE
+            while b"zk_num_alive_connections\t1\n" not in ask(s.port, b"mntr"):  # the one that asks
+                self.assertLess(time.monotonic(), until)
         self.served(s.connect)
 
     def test_more_connections_than_files(self):

@@ -321,6 +321,44 @@ static const char *set_watches(struct memserver_conn *c, int32_t op, int64_t sin
 }
 
 /* Missed events are sent at once, all other watches are set. */
+/* However many it had, no turn drops more than a piece of them, and none is sent meanwhile. */
+static void very_many_go_in_pieces(void **state)
+{
+    enum { MANY = 3000, PIECE = 500 };
+    (void)state;
+    struct two_conns p;
+    char path[32];
+    open_pair(&p);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/none-%d", i);
+        memserver_watch(&p.watcher, OP_EXISTS, path);
+    }
+    memserver_watch(&p.writer, OP_EXISTS, "/none-2999");
+    memserver_hang_up(&p.watcher);
+    size_t left = memserver_stats(&p.d).watches, turns = 0;
+    assert_true(left > MANY - PIECE);
+    assert_int_equal(memserver_stats(&p.d).connections, 1);
+    assert_int_equal(memserver_create(&p.writer, "/none-2998", "", 0), CLAVE_OK);
+    for (left = memserver_stats(&p.d).watches; left > 1; turns++) {
+        assert_int_equal(clave__server_deadline(p.d.s), p.d.now + 1);
+        clave__server_tick(p.d.s, ++p.d.now, memserver_wall(&p.d));
+        size_t now = memserver_stats(&p.d).watches;
+        assert_true(now < left && left - now <= PIECE);
+        left = now;
+    }
+    assert_int_equal(turns, MANY / PIECE);
+    close_pair(&p);
+    /* The server may end before they are gone. */
+    open_pair(&p);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/none-%d", i);
+        memserver_watch(&p.watcher, OP_EXISTS, path);
+    }
+    memserver_hang_up(&p.watcher);
+    memserver_hang_up(&p.writer);
+    memserver_close(&p.d);
+}
+
 static void catching_up(void **state)
 {
     static const struct {
@@ -638,6 +676,7 @@ static void many_watchers(void **state)
     assert_int_equal(memserver_stats(&d).watches, PATHS / 2 * WATCHERS);
     for (size_t i = 0; i < WATCHERS; i++) {
         memserver_hang_up(&c[i]);
+        memserver_advance(&d, 1);
         assert_int_equal(memserver_stats(&d).watches, PATHS / 2 * (WATCHERS - 1 - i));
     }
     memserver_hang_up(&writer);
@@ -656,6 +695,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_session_is_told),
         cmocka_unit_test(the_sweeping_of_a_container_is_told),
         cmocka_unit_test(watches_go_with_the_connection),
+        cmocka_unit_test(very_many_go_in_pieces),
         cmocka_unit_test(catching_up),
         cmocka_unit_test(caught_up_events_bear_no_zxid),
         cmocka_unit_test(armed_again_they_work),

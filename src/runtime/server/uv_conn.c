@@ -16,6 +16,8 @@
 
 /* The most that may wait in the kernel for a slow client. */
 enum { UNSENT_SIZE = 128 * 1024 };
+/* Of one turn of the loop: closing a socket takes the kernel some 15 us, accepting one likewise. */
+enum { ACCEPTED_A_TURN = 64, CLOSED_A_TURN = 64 };
 
 /* All connections of one address. */
 struct address {
@@ -28,7 +30,9 @@ struct address {
 
 struct conn {
     struct list link;
-    struct list in_handshakes;  /* it is not read before its turn to shake hands */
+    struct list in_handshakes; /* it is not read before its turn to shake hands */
+    struct list in_hung_up;
+    int why;                    /* its client hung up */
     struct server_conn *engine; /* NULL: not accepted yet, or closing */
     struct address *address;    /* NULL: not counted */
     bool has_session;           /* or had */
@@ -106,10 +110,26 @@ static void uv_conn_note_session(struct conn *c)
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
+/* Thousands that go at once are closed a few in each turn. */
+static void uv_conn_hung_up(struct channel *ch, int why)
+{
+    struct conn *c = uv_conn_of(ch);
+    struct server_run *r = uv_conn_run(ch);
+    if (r->closed < CLOSED_A_TURN) {
+        clave__channel_close(ch, why);
+        return;
+    }
+    c->why = why;
+    list_push_back(&r->hung_up, &c->in_hung_up);
+    clave__channel_set_reading(ch, false);
+}
+
 static void uv_conn_on_closing(struct channel *ch, enum channel_state was, int why)
 {
     struct conn *c = uv_conn_of(ch);
     (void)was;
+    list_remove(&c->in_hung_up);
+    uv_conn_run(ch)->closed++;
     if (why != 0)
         clave__run_tick(uv_conn_run(ch));
     if (c->engine)
@@ -179,7 +199,8 @@ static bool uv_conn_is_done(struct channel *ch)
 
 static void uv_conn_set_reading(struct conn *c)
 {
-    bool serving = uv_conn_run(&c->channel)->phase != RUN_STOPPING && list_empty(&c->in_handshakes);
+    bool serving = uv_conn_run(&c->channel)->phase != RUN_STOPPING &&
+                   list_empty(&c->in_handshakes) && list_empty(&c->in_hung_up);
     clave__channel_set_reading(&c->channel, serving && clave__server_conn_wants_read(c->engine));
 }
 
@@ -255,6 +276,7 @@ static const struct channel_ops uv_conn_channel = {
     .is_done = uv_conn_is_done,
     .received = uv_conn_received,
     .drained = uv_conn_drained,
+    .hung_up = uv_conn_hung_up,
     .closing = uv_conn_on_closing,
     .closed = uv_conn_on_closed,
 };
@@ -395,6 +417,7 @@ static struct conn *uv_conn_new(struct server_run *r, int fd, bool is_unix, stru
     }
     c->address = a;
     list_init(&c->in_handshakes);
+    list_init(&c->in_hung_up);
     clave__channel_init(&c->channel, &uv_conn_channel, &r->mem);
     if (clave__channel_adopt(&c->channel, &r->loop, fd, !is_unix) != 0) {
         uv_conn_count_out(r, c);
@@ -436,7 +459,6 @@ static void uv_conn_take(struct server_run *r, const struct listener *l, int fd)
 /* Some at a time: the connections that there are wait meanwhile. */
 void clave__conn_on_connection(struct listener *l)
 {
-    enum { ACCEPTED_A_TURN = 64 };
     struct server_run *r = l->data;
     int fd = 0;
     clave__run_tick(r);
@@ -444,4 +466,14 @@ void clave__conn_on_connection(struct listener *l)
         uv_conn_take(r, l, fd);
     if (fd < 0 && fd != -EAGAIN && uv_conn_may_tell(r))
         clave__log(&r->log, CLAVE_LOG_WARN, "cannot accept a connection: %s", uv_strerror(fd));
+}
+
+bool clave__conns_go_on(struct server_run *r)
+{
+    while (!list_empty(&r->hung_up) && r->closed < CLOSED_A_TURN) {
+        struct conn *c = LIST_ENTRY(r->hung_up.next, struct conn, in_hung_up);
+        clave__channel_close(&c->channel, c->why);
+    }
+    r->closed = 0;
+    return !list_empty(&r->hung_up);
 }

@@ -18,6 +18,7 @@
 #include "runtime/server/listen.h"
 #include "runtime/server/uv_server_internal.h"
 
+enum { SERVED_A_TURN = 128 };
 enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32, SPACE_MS = 10000 };
 
 /* ---- time ----------------------------------------------------------------------------------- */
@@ -240,17 +241,38 @@ static void uv_server_enter(struct server_run *r, enum run_phase phase)
         uv_stop(&r->loop);
 }
 
-void clave__run_pump(struct server_run *r)
+/* Nothing: that it is active keeps the loop from waiting. */
+static void uv_server_on_busy(uv_idle_t *h)
+{
+    (void)h;
+}
+
+/* Writes to so many connections at most, a millisecond's work; true: there may be more. */
+static bool uv_server_serve_some(struct server_run *r)
 {
     struct server_conn *c;
+    for (int left = SERVED_A_TURN; left > 0; left--) {
+        if (!(c = clave__server_next_ready(r->server)))
+            return false;
+        clave__conn_serve(c);
+    }
+    return true;
+}
+
+void clave__run_pump(struct server_run *r)
+{
     if (r->phase == RUN_STOPPED)
         return;
-    while ((c = clave__server_next_ready(r->server)))
-        clave__conn_serve(c);
+    bool more = clave__conns_go_on(r);
+    more = uv_server_serve_some(r) || more;
+    if (more)
+        uv_idle_start(&r->busy, uv_server_on_busy);
+    else
+        uv_idle_stop(&r->busy);
     post_records(r);
     post_snapshot(r);
     pump_audit(r);
-    if (r->phase == RUN_STOPPING && all_durable(r)) {
+    if (r->phase == RUN_STOPPING && all_durable(r) && !more) {
         clave__conn_close_quiet(r, false);
         clave__run_count(r);
     }
@@ -434,6 +456,7 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     uv_timer_init(&r->loop, &r->grace);
     uv_timer_init(&r->loop, &r->notify_timer);
     uv_idle_init(&r->loop, &r->handshake_turn);
+    uv_idle_init(&r->loop, &r->busy);
     uv_check_init(&r->loop, &r->check);
     uv_check_start(&r->check, on_check);
     r->disk_done.data = r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
@@ -611,6 +634,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     list_init(&r->listeners);
     list_init(&r->conns);
     list_init(&r->handshakes);
+    list_init(&r->hung_up);
     r->max_conns = connections_for_files(o);
     clave_err err = clave__map_init(&r->addresses, &r->mem, clave_random_seed());
     if (err == CLAVE_OK)

@@ -58,6 +58,9 @@ struct server_run {
     char admin_url[ADMIN_URL_CAP]; /* before the names of commands */
     struct list conns;
     size_t nconns;
+    struct list hung_up;      /* connections that their clients have left, to be closed */
+    unsigned closed;          /* connections in this turn */
+    uv_idle_t busy;           /* runs while the next turn has work already */
     size_t max_conns;         /* the limit of open files, less some for the disk */
     struct list handshakes;   /* TLS connections that wait for their turn, the oldest first */
     uv_idle_t handshake_turn; /* runs while there are some */
@@ -110,6 +113,8 @@ void clave__conn_on_connection(struct listener *l);
 /* Lets some of `handshakes` go on: each costs the CPU up to a millisecond, and many of them in one
  * turn would hold up the clients that are served. */
 void clave__conn_on_handshake_turn(uv_idle_t *turn);
+/* A turn of the loop ends: what it left undone goes on. true: there is some left. */
+bool clave__conns_go_on(struct server_run *r);
 /* Writes, reads and closes as the engine wants. */
 void clave__conn_serve(struct server_conn *c);
 /* Closes one; its session lives on. */

@@ -8,9 +8,20 @@
 /* Apache lists one of its two tables of watches: all but those on children. */
 enum { LISTED = WATCH_DATA | WATCH_PERSISTENT | WATCH_RECURSIVE };
 
-static int64_t list_watches_session(struct watcher *w)
+static const struct server_conn *list_watches_conn(const struct watch_seen *seen)
 {
-    const struct server_conn *c = LIST_ENTRY(w, const struct server_conn, watcher);
+    return LIST_ENTRY(seen->by, const struct server_conn, watcher);
+}
+
+/* The watches of a closed connection are about to be dropped. */
+static bool list_watches_is_listed(const struct watch_seen *seen)
+{
+    return (seen->marks & LISTED) && clave__conn_is_open(list_watches_conn(seen));
+}
+
+static int64_t list_watches_session(const struct watch_seen *seen)
+{
+    const struct server_conn *c = list_watches_conn(seen);
     return c->session ? c->session->id : 0;
 }
 
@@ -37,7 +48,7 @@ static enum look list_watches_look(struct listing *l, bool by_path, struct watch
     struct list *e = list_cursor_next(&l->inner);
     if (e) {
         *seen = by_path ? clave__watch_of_path(e) : clave__watch_of_watcher(e);
-        return seen->marks & LISTED ? LOOK_WATCH : LOOK_NOTHING;
+        return list_watches_is_listed(seen) ? LOOK_WATCH : LOOK_NOTHING;
     }
     if (l->has_group) {
         l->has_group = false;
@@ -80,7 +91,7 @@ bool clave__watches_count_by_path(struct listing *l)
 
 static void list_watches_put_id(struct text *t, const char *indent, const struct watch_seen *seen)
 {
-    clave__text_put(t, "%s0x%" PRIx64 "\n", indent, (uint64_t)list_watches_session(seen->by));
+    clave__text_put(t, "%s0x%" PRIx64 "\n", indent, (uint64_t)list_watches_session(seen));
 }
 
 static void list_watches_put_path(struct text *t, const char *indent, const struct watch_seen *seen)
@@ -119,7 +130,7 @@ bool clave__watches_by_path_text(struct listing *l)
 /* A session that has moved is listed once. */
 static bool list_watches_is_current(const struct watch_seen *seen)
 {
-    const struct server_conn *c = LIST_ENTRY(seen->by, const struct server_conn, watcher);
+    const struct server_conn *c = list_watches_conn(seen);
     return c->session && c->session->conn == c;
 }
 
@@ -127,7 +138,7 @@ static void list_watches_put_json(struct listing *l, bool by_path, const struct 
 {
     struct json *j = &l->json;
     struct jbytes path = seen->path;
-    int64_t id = list_watches_session(seen->by);
+    int64_t id = list_watches_session(seen);
     if (list_watches_is_first(l)) {
         if (by_path)
             clave__json_key(j, path.p, (size_t)path.n);

@@ -17,6 +17,8 @@ enum { KEEP_BUFFER = 1024 };
 enum { NO_PROGRESS_MS = 1000 };
 /* The longest frame of a client without a session: a ConnectRequest has 49 bytes. */
 enum { MAX_FIRST_FRAME = 1024 };
+/* Watches dropped with their connection; the rest goes a piece a turn. */
+enum { DROPPED_AT_ONCE = 16 };
 /* The longest chunk of input from the driver, in addition to a frame. */
 enum { MAX_CHUNK = 1024 * 1024 };
 
@@ -232,22 +234,42 @@ void *clave__server_conn_user(const struct server_conn *c)
     return c->user;
 }
 
+/* Drops at most *most of its watches, and frees it with the last one. Until then it is closed, and
+ * gets no event. */
+static bool conn_drop_watches(struct server_conn *c, size_t *most)
+{
+    struct server *s = c->s;
+    if (!clave__watcher_drop(&s->watches, &c->watcher, most))
+        return false;
+    list_remove(&c->in_conns);
+    clave__mem_free(&s->mem, c);
+    return true;
+}
+
+void clave__conns_drop_watches(struct server *s, size_t most)
+{
+    while (!list_empty(&s->gone) &&
+           conn_drop_watches(LIST_ENTRY(s->gone.next, struct server_conn, in_conns), &most))
+        continue;
+}
+
 void clave__server_conn_closed(struct server_conn *c)
 {
     struct server *s = c->s;
+    size_t most = DROPPED_AT_ONCE;
     clave__conn_cut(c);
     clave__word_end(c);
     list_cursors_leave(&s->cursors, &c->in_conns);
     list_remove(&c->in_conns);
     list_remove(&c->in_ready);
     s->nconns--;
-    clave__watcher_fini(&s->watches, &c->watcher);
     clave__slow_drop(c);
     clave__identities_fini(&c->who);
     clave__frame_reader_fini(&c->frames);
     clave__buf_fini(&c->backlog);
     clave__mem_free(&s->mem, c->marks);
-    clave__mem_free(&s->mem, c);
+    list_push_back(&s->gone, &c->in_conns);
+    conn_drop_watches(c, &most);
     resume_paused(s);
 }
 

@@ -123,6 +123,8 @@ void clave__conn_release(struct server_conn *c);
 /* _drop_stalled disconnects clients that have taken nothing for too long, the longest first;
  * _deadline is when the next one is due, INT64_MAX: none. */
 void clave__conns_drop_stalled(struct server *s);
+/* Drops so many watches of connections that are gone. */
+void clave__conns_drop_watches(struct server *s, size_t most);
 int64_t clave__conns_deadline(const struct server *s);
 
 /* Processes input from the backlog, if it may be processed now. */

@@ -256,14 +256,15 @@ void clave__watcher_init(struct watcher *w)
     w->last_event = 0;
 }
 
-void clave__watcher_fini(struct watches *t, struct watcher *w)
+bool clave__watcher_drop(struct watches *t, struct watcher *w, size_t *most)
 {
-    while (!list_empty(&w->entries)) {
+    for (; *most > 0 && !list_empty(&w->entries); --*most) {
         struct watch *e = LIST_ENTRY(w->entries.next, struct watch, of_watcher);
         struct watched *on = e->on;
         clear_marks(t, e, WATCH_ALL);
         forget_path_if_unused(t, on);
     }
+    return list_empty(&w->entries);
 }
 
 clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem, uint64_t seed)

@@ -47,8 +47,8 @@ clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem, ui
 void clave__watches_fini(struct watches *t); /* no entries are left */
 
 void clave__watcher_init(struct watcher *w);
-/* Drops all its entries. */
-void clave__watcher_fini(struct watches *t, struct watcher *w);
+/* Drops at most *most of its entries, and counts *most down. true: none is left. */
+bool clave__watcher_drop(struct watches *t, struct watcher *w, size_t *most);
 
 clave_err clave__watch_add(struct watches *t, struct watcher *w, struct jbytes path,
                            unsigned marks);
