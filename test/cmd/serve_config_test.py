@@ -390,6 +390,26 @@ class Live(Rig):
         self.assertEqual(clave("--auth", "digest:super:test", "get", "/x", connect=at).code, 0)
         s.end()
 
+    def test_what_has_changed_is_said(self):
+        s = self.started(self.CONF + "tick = 1s\n", flags=["-v", "--max-outstanding", "9"])
+        secret = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
+
+        def told(text):
+            return self.reload(s, text).split(" reloaded: ")[1]
+
+        self.assertEqual(told(self.CONF + "tick = 1s\n"), "no setting has changed")
+        self.assertEqual(told(self.CONF.replace("conf,ruok", "conf") + "max-connections = 7\n"
+                              f"tick = 1s\nsuper-digest = {secret}\nenforce-quota = true\n"
+                              "max-outstanding = 8\n"),
+                         "max-connections (default) -> 7, enforce-quota (default) -> true, "
+                         "super-digest changed, words conf,ruok -> conf")
+        self.assertEqual(told(self.CONF + "max-connections = 9\n"),  # beside what stays
+                         "max-connections 7 -> 9, enforce-quota true -> (default), "
+                         "super-digest removed, words conf -> conf,ruok")
+        code, err = s.end()
+        self.assertEqual(code, 0)
+        self.assertNotIn(secret, err)
+
     def test_what_stays_is_named(self):
         s = self.started(self.CONF + "tick = 1s\n", flags=["-v"])
         s.write(self.CONF.replace("{data}", "/elsewhere") + f"listen = 127.0.0.1:{free_port()}\n"

@@ -2,6 +2,7 @@
  * SIGHUP applies all of a changed file or nothing; the ready line is printed once the server
  * listens. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -74,7 +75,8 @@ struct serve {
     const char *config; /* NULL: none */
     bool check;         /* only the configuration, without serving */
     struct serve_log log;
-    struct serve_settings settings; /* that the server was started with */
+    struct serve_settings settings;  /* that the server was started with */
+    struct serve_settings *reloaded; /* since the last SIGHUP; NULL: those */
     struct sd_notify manager;
     struct server_run *run;
 };
@@ -205,27 +207,49 @@ static void set_log(struct serve *v, const struct serve_settings *settings)
     v->log.level += v->o->verbose;
 }
 
+/* The previous ones are freed. */
+static void keep_reloaded(struct serve *v, struct serve_settings *wanted)
+{
+    if (v->reloaded)
+        settings_fini(v->reloaded);
+    free(v->reloaded);
+    v->reloaded = wanted;
+}
+
+static void tell_reloaded(const struct serve *v, const struct serve_settings *wanted)
+{
+    const struct log log = {serve_log_line, (void *)(uintptr_t)&v->log};
+    char changes[400];
+    settings_tell_fixed(&v->settings, wanted, &log);
+    settings_list_changes(v->reloaded ? v->reloaded : &v->settings, wanted, changes,
+                          sizeof changes);
+    clave__log(&log, CLAVE_LOG_INFO, "%s reloaded: %s", v->config,
+               *changes ? changes : "no setting has changed");
+}
+
 /* SIGHUP: applies all of the file or nothing. */
 static void serve_on_hangup(void *arg)
 {
     struct serve *v = arg;
     const struct log log = {serve_log_line, &v->log};
-    struct serve_settings wanted;
+    struct serve_settings *wanted = malloc(sizeof *wanted);
     char why[400] = "";
     const struct fault f = {why, sizeof why};
-    clave_err err = build(v, &wanted, &f);
+    clave_err err = wanted ? build(v, wanted, &f) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
-        err = clave__server_run_change(v->run, &wanted.run);
+        err = clave__server_run_change(v->run, &wanted->run);
     if (err == CLAVE_OK) {
-        set_log(v, &wanted);
-        settings_tell_fixed(&v->settings, &wanted, &log);
-        clave__log(&log, CLAVE_LOG_INFO, "%s reloaded", v->config);
-    } else {
-        if (why[0])
-            clave__log(&log, CLAVE_LOG_ERROR, "%s: %s", v->config, why);
-        clave__log(&log, CLAVE_LOG_ERROR, "%s: not reloaded, nothing is changed", v->config);
+        set_log(v, wanted);
+        tell_reloaded(v, wanted);
+        keep_reloaded(v, wanted);
+        return;
     }
-    settings_fini(&wanted);
+    if (why[0])
+        clave__log(&log, CLAVE_LOG_ERROR, "%s: %s", v->config, why);
+    clave__log(&log, CLAVE_LOG_ERROR, "%s: not reloaded, nothing is changed", v->config);
+    if (wanted)
+        settings_fini(wanted);
+    free(wanted);
 }
 
 /* ---- the server ----------------------------------------------------------------------------- */
@@ -437,6 +461,7 @@ static int run_serve(struct options *o, int argc, char **argv)
         code = serve_check(&v);
     else if (code == EXIT_OK)
         code = v.settings.local ? serve_local(&v) : serve(&v);
+    keep_reloaded(&v, NULL);
     settings_fini(&v.settings);
     return code;
 }

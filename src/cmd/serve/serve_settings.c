@@ -36,7 +36,8 @@ struct setting {
     int64_t min, max;
     const char *const *words; /* NULL after the last one */
     clave_err (*verify)(const char *value, const struct fault *f);
-    bool live; /* may change while the server runs */
+    bool live;   /* may change while the server runs */
+    bool secret; /* its value is never shown */
 };
 
 void settings_init(struct serve_settings *v)
@@ -204,7 +205,7 @@ static const struct setting settings[] = {
     {"extended-types", KIND_SWITCH, AT(run.engine.extended_types), .live = true},
     {"enforce-quota", KIND_SWITCH, AT(run.engine.enforce_quota), .live = true},
     {"super-digest", KIND_TEXT, AT(run.engine.super_digest), .verify = verify_super_digest,
-     .live = true},
+     .live = true, .secret = true},
     {"x509-super", KIND_TEXT, AT(run.engine.x509_super), .live = true},
     {"super-uid", KIND_TEXT, AT(run.engine.super_uid), .verify = verify_uid, .live = true},
     {"require-auth", KIND_TEXT, AT(run.engine.require_auth), .verify = verify_schemes,
@@ -215,6 +216,8 @@ static const struct setting settings[] = {
     {"log-level", KIND_WORD, AT(log_level), .words = level_words, .live = true},
 };
 enum { NSETTINGS = sizeof settings / sizeof *settings };
+_Static_assert((int)NSETTINGS <= (int)SETTINGS_CAP,
+               "there is room for each in struct serve_settings");
 
 static const struct setting *serve_settings_find(const char *name)
 {
@@ -322,14 +325,11 @@ static void store(struct serve_settings *v, const struct setting *s, int64_t n)
 _Static_assert(sizeof(enum tls_clients) == sizeof(int32_t), "stored as one");
 _Static_assert(sizeof(enum log_format) == sizeof(int32_t), "likewise");
 
-clave_err settings_set(struct serve_settings *v, const char *name, const char *value,
-                       const struct fault *f)
+static clave_err settings_take(struct serve_settings *v, const struct setting *s, const char *value,
+                               const struct fault *f)
 {
-    const struct setting *s = serve_settings_find(name);
     clave_err err;
     int64_t n = 0;
-    if (!s)
-        return clave__start_error(f, CLAVE_EINVAL, "there is no such setting");
     switch (s->kind) {
     case KIND_TEXT:
     case KIND_LISTEN:
@@ -353,6 +353,18 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
     if (err == CLAVE_OK)
         store(v, s, n);
     return err;
+}
+
+clave_err settings_set(struct serve_settings *v, const char *name, const char *value,
+                       const struct fault *f)
+{
+    const struct setting *s = serve_settings_find(name);
+    if (!s)
+        return clave__start_error(f, CLAVE_EINVAL, "there is no such setting");
+    clave_err err = settings_take(v, s, value, f);
+    const char *given = err == CLAVE_OK ? settings_keep(v, value) : NULL;
+    v->given[s - settings] = given;
+    return err == CLAVE_OK && !given ? CLAVE_ENOMEM : err;
 }
 
 /* ---- all of it together --------------------------------------------------------------------- */
@@ -447,4 +459,23 @@ void settings_tell_fixed(const struct serve_settings *now, const struct serve_se
         if (!settings[i].live && !same(&settings[i], now, wanted))
             clave__log(log, CLAVE_LOG_WARN, "%s does not change until the next start",
                        settings[i].name);
+}
+
+void settings_list_changes(const struct serve_settings *before, const struct serve_settings *now,
+                           char *out, size_t cap)
+{
+    static const char unset[] = "(default)";
+    size_t n = 0;
+    *out = '\0';
+    for (size_t i = 0; i < NSETTINGS && n < cap; i++) {
+        const char *from = before->given[i], *to = now->given[i];
+        if (!settings[i].live || serve_settings_same_text(from, to))
+            continue;
+        n += (size_t)snprintf(out + n, cap - n, "%s%s", n > 0 ? ", " : "", settings[i].name);
+        if (n < cap && !settings[i].secret)
+            n += (size_t)snprintf(out + n, cap - n, " %s -> %s", from ? from : unset,
+                                  to ? to : unset);
+        else if (n < cap)
+            n += (size_t)snprintf(out + n, cap - n, " %s", to ? "changed" : "removed");
+    }
 }

@@ -17,7 +17,7 @@
 #include "runtime/server/uv_server.h"
 #include "runtime/start_error.h"
 
-enum { SETTINGS_MAX_LISTEN = 16, SETTINGS_MAX_FLAGS = 64 };
+enum { SETTINGS_MAX_LISTEN = 16, SETTINGS_MAX_FLAGS = 64, SETTINGS_CAP = 64 };
 
 /* Must not be copied: it points into itself. Owns its texts. */
 struct serve_settings {
@@ -26,7 +26,8 @@ struct serve_settings {
     const char *local; /* NULL: not --local */
     struct tls_server_options tls;
     enum log_format log_format;
-    int32_t log_level; /* CLAVE_LOG_*; 0: not given */
+    int32_t log_level;               /* CLAVE_LOG_*; 0: not given */
+    const char *given[SETTINGS_CAP]; /* each setting as it was given; NULL: its default */
     struct settings_text *texts;
 };
 
@@ -47,5 +48,11 @@ clave_err settings_check(struct serve_settings *v, const struct fault *f);
 /* Logs every setting that differs and does not change until the next start. */
 void settings_tell_fixed(const struct serve_settings *now, const struct serve_settings *wanted,
                          const struct log *log);
+
+/* "max-connections 60 -> 100, words (default) -> ruok": what differs and has changed, without
+ * secrets.
+ * "" if nothing has. */
+void settings_list_changes(const struct serve_settings *before, const struct serve_settings *now,
+                           char *out, size_t cap);
 
 #endif
