@@ -1,11 +1,11 @@
 /* server.h - the embedded ZooKeeper server as an engine without I/O: bytes and time in,
  * bytes and log records out. A driver (src/runtime) or the simulated world feeds it.
  *
- * A write is applied to the tree at once, but nothing that depends on it leaves the
- * server before its log record is durable: every message to a client is tied to the newest zxid
- * applied when it was written, and _output yields only messages whose zxid _durable has confirmed.
- * So reads show durable state only, one fsync serves all requests in flight, and replies and events
- * keep their order. */
+ * A write is applied to the tree at once, but nothing that shows it leaves the server before its
+ * log record is durable: every message to a client is tied to the newest zxid that it shows, and
+ * _output yields only messages whose zxid, and that of those before them, _durable has confirmed.
+ * So reads show durable state only, one fsync serves all requests in flight, replies and events
+ * keep their order, and a ping or a read of what is durable waits for nobody else's write. */
 #ifndef CLAVE_SERVER_SERVER_H
 #define CLAVE_SERVER_SERVER_H
 

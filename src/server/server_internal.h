@@ -3,7 +3,7 @@
  *   server.c       new and free, time, durability, the figures of clave__server_stats
  *   version.c      the version text
  *   request/       a client's bytes in, replies and events out: conn (one connection), connect,
- *                  request (dispatch), read, write, multi, watch_ops, session and end_session,
+ *                  request (dispatch), read, shown, write, multi, watch_ops, session, end_session,
  *                  auth, acl, x509_name, quota, bounds, audit, slow, session_nodes
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,

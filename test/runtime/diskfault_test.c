@@ -436,7 +436,33 @@ static unsigned keep_pinging(const struct raw *w, int64_t since, int64_t *silenc
     return pings;
 }
 
-/* Nothing is answered, nobody's session ends, and a word is answered all the same. */
+/* A ping and a read of what is durable are answered, and what nobody may see yet is not. */
+static void only_what_is_not_durable_waits(void **state)
+{
+    (void)state;
+    const char *address = rig_unix();
+    struct server_run_options o = rig_options(rig_dir(), &address);
+    struct rig *r = rig_start_with(&o);
+    clave_client *writer = rig_session(address), *reader = rig_session(address);
+    struct raw w;
+    assert_int_equal(clave_create(writer, "/a", "old", 3, NULL, RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    raw_open(&w, address, RIG_PATIENCE_MS);
+    atomic_store(&stands, true);
+    while (atomic_load(&waiting) == 0)
+        assert_int_equal(clave_create(writer, "/b", "", 0, NULL, 30, NULL), CLAVE_ETIMEDOUT);
+    assert_int_equal(clave_get(reader, "/a", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    raw_ping(&w);
+    assert_true(raw_hears(&w, 1));
+    assert_int_equal(clave_exists(reader, "/b", 100, NULL), CLAVE_ETIMEDOUT);
+    atomic_store(&stands, false);
+    assert_int_equal(clave_exists(reader, "/b", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    close(w.fd);
+    clave_client_close(reader, 5000);
+    clave_client_close(writer, 5000);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+}
+
+/* Nobody's session ends, and all that was asked is answered in the end. */
 static void a_disk_that_stands_for_a_while(void **state)
 {
     (void)state;
@@ -682,6 +708,7 @@ int main(void)
         cmocka_unit_test(a_disk_without_room_ahead),
         cmocka_unit_test(a_disk_that_fills_is_told_in_time),
         cmocka_unit_test(a_log_is_longer_than_its_records_while_it_is_written),
+        cmocka_unit_test(only_what_is_not_durable_waits),
         cmocka_unit_test(a_disk_that_stands_for_a_while),
         cmocka_unit_test(no_memory_for_a_connection),
         cmocka_unit_test(accepts_that_fail),

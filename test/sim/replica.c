@@ -19,7 +19,7 @@ struct telling {
 static void tell(void *arg, struct watcher *w, const struct watch_event *ev)
 {
     const struct telling *t = arg;
-    clave__conn_send_event(LIST_ENTRY(w, struct server_conn, watcher), t->zxid, ev);
+    clave__conn_send_event(LIST_ENTRY(w, struct server_conn, watcher), t->zxid, t->zxid, ev);
 }
 
 static void fire(struct telling *t, int32_t type, struct jbytes path)

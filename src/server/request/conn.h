@@ -2,7 +2,8 @@
  *
  *   NEW ──▶ SERVING ──▶ CLOSING     (a four-letter word is answered in NEW, then it closes)
  *
- * A message depends on a zxid; whatever follows a message that is not durable waits with it. */
+ * A message leaves when the newest transaction that it shows is durable, and the messages before it
+ * have left. */
 #ifndef CLAVE_SERVER_REQUEST_CONN_H
 #define CLAVE_SERVER_REQUEST_CONN_H
 
@@ -74,21 +75,30 @@ struct message {
     size_t begin;
     int32_t xid;
     bool refused; /* see _bound */
+    int64_t zxid; /* it leaves when this is durable */
 };
 
-struct message clave__message_begin(struct server_conn *c);
-/* Ends the message, which depends on everything applied so far. `reply`: it answers a request, and
- * counts as outstanding. Without memory the connection is cut: no message is ever skipped. */
+/* What a message shows that says nothing about the tree or sessions. */
+enum { SHOWS_NOTHING = 0 };
+
+/* `shows`: the newest transaction of which the message can show anything; s->last_zxid is always
+ * right, and waits for every other client's fsync (see clave__shown_at). */
+struct message clave__message_begin(struct server_conn *c, int64_t shows);
+/* Ends the message. `reply`: it answers a request, and counts as outstanding if it waits for the
+ * disk. Without memory the connection is cut: no message is ever skipped. */
 void clave__message_end(struct message *m, bool reply);
-/* The header of a reply. */
+/* The header of a reply. Its zxid is m->zxid, but where Apache has 0 or -1: never the last one
+ * applied, since the client comes back with it, and is refused by a server that lost it. */
 void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_err err);
 /* Call it before _end of the answer to a read, and between the parts of one that has many. An
  * answer beyond the bound becomes a header with MARSHALLINGERROR: it would take the memory of all,
  * and few clients could read it. false: it has become that, and gets nothing more. */
 bool clave__message_bound(struct message *m);
 /* A reply that is a header only. */
-void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err);
-void clave__conn_send_event(struct server_conn *c, int64_t zxid, const struct watch_event *ev);
+void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t shows, clave_err err);
+/* `zxid` of the header; -1: the client missed the event, nobody knows which it was. */
+void clave__conn_send_event(struct server_conn *c, int64_t shows, int64_t zxid,
+                            const struct watch_event *ev);
 /* The n bytes that were put at the end of the output are no frame, but the answer to a four-letter
  * word, or a piece of it. They wait for nothing, so that a server whose disk hangs can still be
  * asked. `err`: they are not whole; the connection is cut. */

@@ -1,6 +1,6 @@
 /* conn_output.c - what a connection is sent and when it may leave, whether there is room for more
  * output, and the end of a connection; see conn.h. It knows nothing of input. No byte leaves before
- * the zxid it depends on is durable. */
+ * the transaction that it shows is durable. */
 #include "base/memory.h"
 #include "server/request/bounds.h"
 #include "server/request/slow.h"
@@ -119,16 +119,27 @@ static bool grow_marks(struct server_conn *c)
     return true;
 }
 
-/* Ties the output up to its present end to the newest zxid. */
-static bool put_mark(struct server_conn *c, bool reply)
+/* The transaction that must be durable before a message leaves that shows this one: what was queued
+ * before it leaves first. Whatever the message says is so in the tree as of this transaction, since
+ * what it shows has not changed after `shows`. */
+static int64_t conn_depends_on(const struct server_conn *c, int64_t shows)
+{
+    const struct server *s = c->s;
+    int64_t queued = c->mark_count ? mark_at(c, c->mark_count - 1)->zxid : s->durable_zxid;
+    int64_t zxid = shows < s->last_zxid ? shows : s->last_zxid; /* nodes of others may know more */
+    return zxid > queued ? zxid : queued;
+}
+
+/* Ties the output up to its present end to a transaction. */
+static bool put_mark(struct server_conn *c, int64_t zxid, bool reply)
 {
     const struct server *s = c->s;
     struct mark *last = c->mark_count ? mark_at(c, c->mark_count - 1) : NULL;
-    if (!last || last->zxid != s->last_zxid || last->since != s->now) {
+    if (!last || last->zxid != zxid || last->since != s->now) {
         if (c->mark_count == c->mark_cap && !grow_marks(c))
             return false;
         last = mark_at(c, c->mark_count++);
-        *last = (struct mark){.zxid = s->last_zxid, .since = s->now};
+        *last = (struct mark){.zxid = zxid, .since = s->now};
     }
     last->end = c->written;
     last->replies += reply ? 1 : 0;
@@ -146,19 +157,19 @@ static void note_replies(struct server_conn *c, int64_t since, uint32_t replies)
     c->last_latency = ms;
 }
 
-/* A message was written, and depends on everything applied so far. */
-static void conn_settle(struct server_conn *c, bool reply)
+/* A message was written: it leaves now if what it depends on is durable. */
+static void conn_settle(struct server_conn *c, int64_t zxid, bool reply)
 {
     struct server *s = c->s;
     s->packets_sent++;
     c->sent++;
-    if (c->mark_count == 0 && s->last_zxid <= s->durable_zxid) {
+    if (zxid <= s->durable_zxid) {
         c->releasable = c->written;
         note_replies(c, s->now, reply ? 1 : 0);
         clave__conn_mark_ready(c);
         return;
     }
-    if (!put_mark(c, reply)) {
+    if (!put_mark(c, zxid, reply)) {
         clave__conn_cut(c);
         return;
     }
@@ -188,9 +199,10 @@ void clave__conn_release(struct server_conn *c)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-struct message clave__message_begin(struct server_conn *c)
+struct message clave__message_begin(struct server_conn *c, int64_t shows)
 {
     struct message m = {.c = c, .w = clave__jwriter(&c->out)};
+    m.zxid = conn_depends_on(c, shows);
     m.begin = clave__frame_begin(&m.w);
     return m;
 }
@@ -211,7 +223,7 @@ void clave__message_end(struct message *m, bool reply)
     }
     c->written += clave__buf_len(&c->out) - m->begin;
     clave__conn_count_output(c, false);
-    conn_settle(c, reply);
+    conn_settle(c, m->zxid, reply);
 }
 
 void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_err err)
@@ -230,24 +242,25 @@ bool clave__message_bound(struct message *m)
         return !m->refused;
     int32_t xid = m->xid;
     c->out.tail = c->out.head + m->begin;
-    *m = clave__message_begin(c);
+    *m = clave__message_begin(c, m->zxid);
     m->refused = true;
-    clave__message_header(m, xid, c->s->last_zxid, CLAVE_EMARSHALLING);
+    clave__message_header(m, xid, m->zxid, CLAVE_EMARSHALLING);
     return false;
 }
 
-void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err)
+void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t shows, clave_err err)
 {
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, xid, zxid, err);
+    struct message m = clave__message_begin(c, shows);
+    clave__message_header(&m, xid, m.zxid, err);
     clave__message_end(&m, true);
 }
 
-void clave__conn_send_event(struct server_conn *c, int64_t zxid, const struct watch_event *ev)
+void clave__conn_send_event(struct server_conn *c, int64_t shows, int64_t zxid,
+                            const struct watch_event *ev)
 {
     if (!clave__conn_is_open(c))
         return;
-    struct message m = clave__message_begin(c);
+    struct message m = clave__message_begin(c, shows);
     struct wire_reply_header h = {XID_EVENT, zxid, 0};
     struct wire_event e = {ev->type, STATE_SYNC_CONNECTED, ev->path};
     clave__wire_put_reply_header(&m.w, &h);

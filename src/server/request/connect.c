@@ -8,7 +8,7 @@
 
 /* ---- the response ---------------------------------------------------------------------------- */
 
-static void respond(struct server_conn *c, const struct wire_connect_request *q)
+static void respond(struct server_conn *c, const struct wire_connect_request *q, int64_t shows)
 {
     uint8_t passwd[WIRE_PASSWORD_LEN] = {0};
     struct wire_connect_response r = {.has_read_only = q->has_read_only};
@@ -18,7 +18,7 @@ static void respond(struct server_conn *c, const struct wire_connect_request *q)
         clave__session_password(r.session_id, passwd);
     }
     r.passwd = clave__jbytes_n(passwd, sizeof passwd);
-    struct message m = clave__message_begin(c);
+    struct message m = clave__message_begin(c, shows);
     clave__wire_put_connect_response(&m.w, &r);
     clave__message_end(&m, false);
 }
@@ -62,7 +62,7 @@ static void open_session(struct server_conn *c, const struct wire_connect_reques
     attach(c, session);
     clave__log(&c->s->log, CLAVE_LOG_DEBUG, "session 0x%llx of %s, %d ms",
                (unsigned long long)session->id, c->peer.text, (int)timeout_ms);
-    respond(c, q);
+    respond(c, q, c->s->last_zxid);
 }
 
 /* ---- a re-attached session ------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
         int32_t most = session->logged_timeout_ms;
         session->timeout_ms = timeout_ms < most ? timeout_ms : most;
         attach(c, session);
-        respond(c, q);
+        respond(c, q, SHOWS_NOTHING); /* it knew that the session exists */
         return;
     }
     clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: %s session 0x%llx", c->peer.text,
@@ -96,7 +96,7 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
                : session->barred ? "an operator has ended"
                                  : "wrong password for",
                (unsigned long long)q->session_id);
-    respond(c, q);
+    respond(c, q, c->s->last_zxid); /* the session may have ended just now */
     clave__conn_close(c);
 }
 

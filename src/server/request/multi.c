@@ -78,8 +78,8 @@ static void audit_all(struct server_conn *c, const struct wire_ops *ops)
 static void reply_with_results(struct server_conn *c, int32_t xid)
 {
     struct buf *results = &c->s->results;
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, xid, c->s->last_zxid, CLAVE_OK);
+    struct message m = clave__message_begin(c, c->s->last_zxid);
+    clave__message_header(&m, xid, m.zxid, CLAVE_OK);
     if (m.w.err == CLAVE_OK)
         m.w.err = clave__buf_append(m.w.b, clave__buf_bytes(results), clave__buf_len(results));
     clave__message_end(&m, true);
@@ -139,6 +139,20 @@ static void put_read(struct jwriter *w, const struct server_conn *c, const struc
         op->show(w, c, n);
 }
 
+/* Found before the results are written: the header comes first. */
+static int64_t newest_shown(const struct server *s, const struct wire_ops *ops)
+{
+    struct jreader r = clave__wire_ops_reader(ops);
+    struct wire_op part;
+    int64_t newest = SHOWS_NOTHING;
+    while (newest < s->last_zxid && clave__wire_get_op(&r, &part)) {
+        struct jbytes path = part.body.path;
+        int64_t zxid = clave__shown_at(s, path, clave__tree_find(&s->tree, path));
+        newest = zxid > newest ? zxid : newest;
+    }
+    return newest;
+}
+
 /* Each read has an error of its own. Their watch flags are ignored. */
 void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q,
                             const struct request_op *op)
@@ -146,11 +160,11 @@ void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q,
     (void)op;
     struct wire_op part;
     if (q->malformed || !all_may_be_in(&q->body.multi, OPCODE_IN_MULTI_READ)) {
-        clave__conn_reply(c, q->xid, c->s->last_zxid, CLAVE_EMARSHALLING);
+        clave__conn_reply(c, q->xid, SHOWS_NOTHING, CLAVE_EMARSHALLING);
         return;
     }
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, q->xid, c->s->last_zxid, CLAVE_OK);
+    struct message m = clave__message_begin(c, newest_shown(c->s, &q->body.multi));
+    clave__message_header(&m, q->xid, m.zxid, CLAVE_OK);
     struct jreader r = clave__wire_ops_reader(&q->body.multi);
     while (clave__message_bound(&m) && clave__wire_get_op(&r, &part))
         put_read(&m.w, c, &part);

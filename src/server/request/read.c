@@ -1,6 +1,6 @@
 /* read.c - requests that change nothing: exists, getData, getChildren, getACL, sync and so on. The
- * table in request.c refers to them; multiRead is in multi.c. The reply waits until everything it
- * shows is durable, which is what makes sync work. */
+ * table in request.c refers to them; multiRead is in multi.c. A reply waits until what it shows is
+ * durable, and for nothing else; that of sync, until everything before it is. */
 #include "server/request/read.h"
 
 #include <string.h>
@@ -88,6 +88,14 @@ static bool is_bad_path(const struct wire_request *q)
     return q->op == OP_EXISTS && path.n > 0 && memchr(path.p, '\0', (size_t)path.n);
 }
 
+static int64_t read_shows(const struct server *s, const struct request_op *op,
+                          const struct wire_request *q, const struct node *n, clave_err err)
+{
+    if (err == CLAVE_EMARSHALLING || err == CLAVE_EBADARGS)
+        return SHOWS_NOTHING;
+    return op->shows_others ? s->last_zxid : clave__shown_at(s, q->body.path, n);
+}
+
 void clave__conn_read(struct server_conn *c, const struct wire_request *q,
                       const struct request_op *op)
 {
@@ -102,8 +110,8 @@ void clave__conn_read(struct server_conn *c, const struct wire_request *q,
     }
     if (watched != CLAVE_OK)
         err = watched;
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, q->xid, c->s->last_zxid, err);
+    struct message m = clave__message_begin(c, read_shows(c->s, op, q, n, err));
+    clave__message_header(&m, q->xid, m.zxid, err);
     if (err == CLAVE_OK)
         op->show(&m.w, c, n);
     clave__message_bound(&m);
@@ -115,9 +123,8 @@ void clave__conn_sync(struct server_conn *c, const struct wire_request *q,
                       const struct request_op *op)
 {
     (void)op;
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, q->xid, c->s->last_zxid,
-                          q->malformed ? CLAVE_EMARSHALLING : CLAVE_OK);
+    struct message m = clave__message_begin(c, c->s->last_zxid);
+    clave__message_header(&m, q->xid, m.zxid, q->malformed ? CLAVE_EMARSHALLING : CLAVE_OK);
     if (!q->malformed)
         clave__jput_bytes(&m.w, q->body.path);
     clave__message_end(&m, true);
@@ -154,9 +161,8 @@ void clave__conn_ephemerals(struct server_conn *c, const struct wire_request *q,
                             const struct request_op *op)
 {
     (void)op;
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, q->xid, c->s->last_zxid,
-                          q->malformed ? CLAVE_EMARSHALLING : CLAVE_OK);
+    struct message m = clave__message_begin(c, c->s->last_zxid);
+    clave__message_header(&m, q->xid, m.zxid, q->malformed ? CLAVE_EMARSHALLING : CLAVE_OK);
     if (!q->malformed)
         read_put_ephemerals(&m.w, c, q->body.path);
     clave__message_bound(&m);

@@ -20,6 +20,10 @@ request_answer clave__conn_ephemerals;
 clave_err clave__read_find(const struct server_conn *c, const struct request_op *op,
                            struct jbytes path, struct node **out);
 
+/* The newest transaction that an answer can show which says of this path what the node is, or that
+ * there is none: shown.c. */
+int64_t clave__shown_at(const struct server *s, struct jbytes path, const struct node *n);
+
 /* setWatches, setWatches2, addWatch, checkWatches, removeWatches: watch_ops.c. */
 request_answer clave__conn_watch;
 request_act clave__watch_op_set;

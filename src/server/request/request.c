@@ -8,6 +8,14 @@
 
 /* ---- the connection itself ------------------------------------------------------------------- */
 
+/* A header with Apache's zxid for an answer that shows nothing. */
+static void request_reply_as_apache(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err)
+{
+    struct message m = clave__message_begin(c, SHOWS_NOTHING);
+    clave__message_header(&m, xid, zxid, err);
+    clave__message_end(&m, true);
+}
+
 static void authenticate(struct server_conn *c, const struct wire_request *q,
                          const struct request_op *op)
 {
@@ -20,7 +28,7 @@ static void authenticate(struct server_conn *c, const struct wire_request *q,
         return;
     }
     clave__identities_note_super(&c->who, clave__jbytes(c->s->super_digest));
-    clave__conn_reply(c, q->xid, 0, err);
+    request_reply_as_apache(c, q->xid, 0, err);
     if (err == CLAVE_OK)
         return;
     clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: authentication failed", c->peer.text);
@@ -33,7 +41,7 @@ static void answer_sasl(struct server_conn *c, const struct wire_request *q,
                         const struct request_op *op)
 {
     (void)op;
-    struct message m = clave__message_begin(c);
+    struct message m = clave__message_begin(c, SHOWS_NOTHING);
     clave__message_header(&m, q->xid, 0, CLAVE_OK);
     clave__jput_bytes(&m.w, JBYTES_NULL);
     clave__message_end(&m, true);
@@ -43,8 +51,8 @@ static void who_am_i(struct server_conn *c, const struct wire_request *q,
                      const struct request_op *op)
 {
     (void)op;
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, q->xid, c->s->last_zxid, CLAVE_OK);
+    struct message m = clave__message_begin(c, SHOWS_NOTHING);
+    clave__message_header(&m, q->xid, m.zxid, CLAVE_OK);
     clave__identities_put(&m.w, &c->who);
     clave__message_end(&m, true);
 }
@@ -54,7 +62,7 @@ static void answer_ping(struct server_conn *c, const struct wire_request *q,
 {
     (void)q;
     (void)op;
-    clave__conn_reply(c, XID_PING, c->s->last_zxid, CLAVE_OK);
+    clave__conn_reply(c, XID_PING, SHOWS_NOTHING, CLAVE_OK);
 }
 
 /* As Apache does: answers, then closes. */
@@ -62,7 +70,7 @@ static void server_request_refuse(struct server_conn *c, const struct wire_reque
 {
     clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: unknown request type %d", c->peer.text,
                (int)q->op);
-    clave__conn_reply(c, q->xid, -1, CLAVE_EUNIMPLEMENTED);
+    request_reply_as_apache(c, q->xid, -1, CLAVE_EUNIMPLEMENTED);
     clave__conn_close(c);
 }
 
@@ -97,7 +105,8 @@ static const struct request_op request_ops[] = {
                          .perms = READ | PERM_ADMIN},
     [AT + OP_GET_ALL_CHILDREN_NUMBER] = {.answer = clave__conn_read,
                                          .show = clave__read_number_below,
-                                         .perms = READ},
+                                         .perms = READ,
+                                         .shows_others = true},
     [AT + OP_GET_EPHEMERALS] = {.answer = clave__conn_ephemerals},
     [AT + OP_SYNC] = {.answer = clave__conn_sync},
     [AT + OP_MULTI_READ] = {.answer = clave__conn_multi_read},

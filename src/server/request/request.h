@@ -22,6 +22,7 @@ struct request_op {
     request_act *act;       /* of writes and requests about watches */
     request_show *show;     /* of reads of one node */
     int32_t perms;          /* likewise: the client needs at least one of these */
+    bool shows_others;      /* likewise: it shows nodes below that one, too */
 };
 
 /* Never NULL; all NULL for what the server does not know. */

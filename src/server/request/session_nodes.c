@@ -122,8 +122,8 @@ static void session_nodes_show(struct server_conn *c, const struct wire_request 
         clave__conn_reply(c, q->xid, c->s->last_zxid, CLAVE_ENONODE);
         return;
     }
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, q->xid, c->s->last_zxid, CLAVE_OK);
+    struct message m = clave__message_begin(c, c->s->last_zxid);
+    clave__message_header(&m, q->xid, m.zxid, CLAVE_OK);
     if (parts & REPLY_DATA)
         session_nodes_put_data(&m.w, c->s, n);
     if (parts & REPLY_NAMES)

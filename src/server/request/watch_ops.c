@@ -58,7 +58,7 @@ static int32_t missed_by_persistent(const struct node *n, int64_t since)
     return 0;
 }
 
-static clave_err catch_up(const struct catch_up *u, struct jvec paths)
+static clave_err catch_up_paths(const struct catch_up *u, struct jvec paths)
 {
     struct server *s = u->c->s;
     struct jreader r = clave__jvec_reader(paths);
@@ -66,11 +66,12 @@ static clave_err catch_up(const struct catch_up *u, struct jvec paths)
         struct jbytes path = clave__jget_bytes(&r);
         if (path.n < 0)
             return CLAVE_EMARSHALLING;
-        int32_t type = u->missed(clave__tree_find(&s->tree, path), u->since);
+        const struct node *n = clave__tree_find(&s->tree, path);
+        int32_t type = u->missed(n, u->since);
         struct watch_event ev = {.type = type, .path = path};
         clave_err err = CLAVE_OK;
         if (type != 0)
-            clave__conn_send_event(u->c, -1, &ev);
+            clave__conn_send_event(u->c, clave__shown_at(s, path, n), -1, &ev);
         else
             err = clave__conn_add_watch(u->c, path, u->mark);
         if (err != CLAVE_OK)
@@ -97,7 +98,7 @@ clave_err clave__watch_op_set(struct server_conn *c, int32_t op, const union wir
     clave_err err = CLAVE_OK;
     for (size_t i = 0; i < sizeof lists / sizeof *lists && err == CLAVE_OK; i++) {
         struct catch_up u = {c, m->relative_zxid, lists[i].mark, lists[i].missed};
-        err = catch_up(&u, lists[i].paths);
+        err = catch_up_paths(&u, lists[i].paths);
     }
     /* No client looks at this answer, so a watch that is not set again would be an event that never
      * comes. Beyond a bound the client is disconnected, as without memory. */
@@ -170,8 +171,9 @@ void clave__conn_watch(struct server_conn *c, const struct wire_request *q,
         clave__conn_cut(c);
         return;
     }
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, q->xid, c->s->last_zxid, err);
+    /* Watches are no part of what a power cut could undo; the events before this have waited. */
+    struct message m = clave__message_begin(c, SHOWS_NOTHING);
+    clave__message_header(&m, q->xid, m.zxid, err);
     if (err == CLAVE_OK)
         clave__wire_put_reply(&m.w, q->op, &none); /* of addWatch: an ErrorResponse with code OK */
     clave__message_end(&m, true);

@@ -34,7 +34,7 @@ static void write_send_event(void *arg, struct watcher *w, const struct watch_ev
     const struct event_delivery *t = arg;
     struct server_conn *c = LIST_ENTRY(w, struct server_conn, watcher);
     if (clave__acl_allows(t->acl, &c->who, PERM_READ))
-        clave__conn_send_event(c, t->zxid, ev);
+        clave__conn_send_event(c, t->zxid, t->zxid, ev);
 }
 
 static void write_fire(struct server *s, int32_t type, const struct node *n)
@@ -448,8 +448,8 @@ void clave__conn_write(struct server_conn *c, const struct wire_request *q,
     }
     if (!q->malformed)
         clave__audit_write(c, q->op, &q->body, err == CLAVE_OK ? &t->changes[0] : NULL);
-    struct message m = clave__message_begin(c);
-    clave__message_header(&m, q->xid, s->last_zxid, err);
+    struct message m = clave__message_begin(c, s->last_zxid);
+    clave__message_header(&m, q->xid, m.zxid, err);
     if (err == CLAVE_OK)
         clave__write_put_reply(&m.w, q->op, &t->changes[0]);
     clave__message_end(&m, true);

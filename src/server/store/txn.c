@@ -124,6 +124,7 @@ static void make_set_acl(struct txn *t, struct change *c)
     c->other_acl = n->acl;
     n->acl = clave__acl_ref(c->acl);
     n->stat.aversion = c->version;
+    t->tree->acl_zxid = t->head.zxid;
     clave__tree_changed(t->tree, n);
 }
 

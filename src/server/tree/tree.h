@@ -26,6 +26,7 @@ struct tree {
     struct list swept;   /* containers and nodes with a TTL */
     struct list cursors; /* those in the nodes of owners */
     struct acls acls;
+    int64_t acl_zxid; /* of the newest setACL, which leaves none in its node */
     uint64_t digest;
     size_t ephemerals;
     size_t data_bytes; /* of paths and data */
