@@ -7,8 +7,9 @@
 #include "inspector.h"
 #include "observer.h"
 #include "runner.h"
+#include "witness.h"
 
-enum { MAX_HOSTS = 6, LOG_SHOWN = 60 };
+enum { MAX_HOSTS = 6, MAX_WITNESSES = 2, LOG_SHOWN = 60 };
 
 struct scenario {
     const struct subset *subset; /* of what is drawn */
@@ -24,6 +25,9 @@ struct scenario {
     struct workload loads[MAX_HOSTS];
     struct workload_options work;
     size_t nhosts;
+    struct tree_past past;
+    struct witness witnesses[MAX_WITNESSES];
+    size_t nwitnesses;
     bool unhurried; /* as in production: long timeouts, seconds between requests */
     bool alike;     /* all clients have one seed, a constant of their program */
     int64_t timeout_us;
@@ -169,6 +173,22 @@ static void draw_extras(struct scenario *s)
     world_use_rng(&s->w, before);
 }
 
+/* Likewise. */
+static void draw_witnesses(struct scenario *s)
+{
+    struct rand_state rng;
+    clave__rand_seed(&rng, s->w.seed ^ 0x77697473);
+    struct rand_state *before = world_use_rng(&s->w, &rng);
+    if (!s->has_ensemble && world_chance(&s->w, 400))
+        s->nwitnesses = (size_t)world_between(&s->w, 1, MAX_WITNESSES);
+    if (s->nwitnesses > 0)
+        tree_past_init(&s->past, &s->server);
+    for (size_t i = 0; i < s->nwitnesses; i++)
+        witness_init(&s->witnesses[i], &s->server, &s->past, (unsigned)i,
+                     (int32_t)(s->timeout_us / MS));
+    world_use_rng(&s->w, before);
+}
+
 static void draw_host(struct scenario *s, size_t i)
 {
     struct world *w = &s->w;
@@ -236,6 +256,7 @@ static void draw(struct scenario *s)
     draw_server(s);
     draw_work(s);
     draw_extras(s);
+    draw_witnesses(s);
     checker_init(&s->checker, w, &s->server);
     s->checker.grace_us = 2 * s->timeout_us;
     s->nhosts = (size_t)world_between(w, 2, MAX_HOSTS);
@@ -366,6 +387,8 @@ static void morning(struct scenario *s)
         server_host_start(&s->server);
     for (size_t i = 0; i < s->nhosts; i++)
         host_start(&s->hosts[i]);
+    for (size_t i = 0; i < s->nwitnesses; i++)
+        witness_start(&s->witnesses[i]);
     run_to(s, s->w.now + s->morning_us);
     if (!s->w.broken)
         nemesis_begin(&s->nemesis, s->planned_us);
@@ -377,6 +400,8 @@ static void evening(struct scenario *s)
     s->checker.calm_from = s->w.now + s->checker.grace_us;
     for (size_t i = 0; i < s->nhosts; i++)
         workload_finish(&s->loads[i]);
+    for (size_t i = 0; i < s->nwitnesses; i++)
+        witness_leave(&s->witnesses[i]);
     int64_t expiry = 4 * s->timeout_us + 4 * SECOND;
     int64_t patience = 12 * s->work.patience_ms * MS;
     int64_t turns = (int64_t)(s->nhosts * s->work.actors) * longest_hold(s);
@@ -411,6 +436,10 @@ static void count(struct scenario *s, struct totals *t)
     t->starts = s->server.stats.starts;
     t->torn_tails = s->server.stats.torn_tails;
     t->overlaps = s->checker.overlaps;
+    for (size_t i = 0; i < s->nwitnesses; i++) {
+        t->witnessed_answers += s->witnesses[i].answers;
+        t->witnessed_events += s->witnesses[i].events;
+    }
     for (size_t i = 0; i < s->nhosts; i++) {
         const uint64_t *from = (const uint64_t *)&s->loads[i].stats;
         for (size_t k = 0; k < sizeof t->work / sizeof *from; k++)
@@ -445,6 +474,10 @@ static void clean_up(struct scenario *s)
         host_fini(&s->hosts[i]);
         runners_fini(&s->loads[i]);
     }
+    for (size_t i = 0; i < s->nwitnesses; i++)
+        witness_fini(&s->witnesses[i]);
+    if (s->nwitnesses > 0)
+        tree_past_fini(&s->past);
     if (s->has_ensemble)
         ensemble_fini(&s->ensemble);
     server_host_fini(&s->server);
@@ -536,6 +569,8 @@ void totals_print(const struct totals *t)
            k->commands, k->ended, k->swept, k->out_of_hands);
     printf("%" PRIu64 " calls of znodes; %" PRIu64 " histories too long to be decided\n",
            k->znode_calls, k->undecided);
+    printf("witnesses: %" PRIu64 " answers, %" PRIu64 " events\n", t->witnessed_answers,
+           t->witnessed_events);
     if (t->overlaps > 0)
         printf("%" PRIu64 " looks at holds that were valid by their clocks only\n", t->overlaps);
     printf("faults:");

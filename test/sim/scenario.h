@@ -16,6 +16,8 @@ struct totals {
     uint64_t starts; /* of the server */
     uint64_t torn_tails;
     struct workload_stats work;
+    uint64_t witnessed_answers; /* held against the past of their znodes */
+    uint64_t witnessed_events;
     uint64_t overlaps; /* moments of holds that were over in truth: see --drift */
     uint64_t faults[FAULTS];
 };

@@ -124,7 +124,7 @@ static void post_records(struct server_host *h)
 {
     struct log_batch b = clave__server_log_pending(h->server);
     if (b.n == 0 || disk_is_appending(&h->disk))
-        return;
+        return; /* at the end: as good as durable, what is not reported was not answered */
     struct disk_batch batch = {b.p, b.n, b.first_zxid, b.last_zxid, h->new_log};
     disk_append(&h->disk, &batch);
     if (h->proposed)
@@ -304,6 +304,8 @@ void server_host_start(struct server_host *h)
     if (h->config)
         operator_write_config(h->server, h->config);
     recover(h);
+    if (h->recovered)
+        h->recovered(h->log_arg, inspector_stats(h).last_zxid);
     int64_t now = clock_now(h);
     clave__server_start(h->server, now, WALL_AT_BOOT + now + h->wall_shift_ms);
     struct server_stats st = inspector_stats(h);
@@ -323,12 +325,7 @@ static void finish(struct server_host *h)
 {
     int64_t now = clock_now(h);
     clave__server_tick(h->server, now, WALL_AT_BOOT + now + h->wall_shift_ms);
-    struct log_batch b = clave__server_log_pending(h->server);
-    if (disk_is_appending(&h->disk) || b.n == 0)
-        return; /* as good as durable: what is not reported was not answered */
-    struct disk_batch batch = {b.p, b.n, b.first_zxid, b.last_zxid, h->new_log};
-    disk_append(&h->disk, &batch);
-    clave__server_log_taken(h->server);
+    post_records(h);
 }
 
 void server_host_end(struct server_host *h, enum server_end how)

@@ -44,9 +44,10 @@ struct server_host {
     struct alarm timer;             /* the engine's deadline */
     struct foreign_client *foreign; /* which has a node in a queue: see operator.h */
     const char *config;             /* for /zookeeper/config; NULL: it stays empty */
-    /* Of an ensemble: records go to the disk; all up to a zxid is on it. */
+    /* Records go to the disk; all up to a zxid is on it; a restart has found all up to a zxid. */
     void (*proposed)(void *arg, const struct disk_batch *b);
     void (*committed)(void *arg, int64_t zxid);
+    void (*recovered)(void *arg, int64_t zxid);
     void *log_arg;
     void (*disk_failed)(void *arg); /* the process has to end */
     void *disk_failed_arg;
