@@ -1,7 +1,8 @@
 /* stalls.c - preloaded into a server by bench/stalls: the CPU time of each turn of a loop on
  * epoll, from the return of one epoll_wait to the next call. The longest of the main thread, in
  * nanoseconds, stands in the first 8 bytes of the file $STALLS_TURNS, where the reader may set it
- * to 0. */
+ * to 0. The next 8 bytes are a moment of the monotonic clock, in nanoseconds: before it no sync of
+ * a file ends. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,16 +17,20 @@
 typedef int wait_fn(int, struct epoll_event *, int, int, const sigset_t *);
 
 static wait_fn *real;
-static volatile int64_t *longest;
+static int (*real_fsync)(int), (*real_fdatasync)(int);
+static volatile int64_t *longest, *disk_stands_to;
 static int64_t returned_at;
 
 __attribute__((constructor)) static void begin(void)
 {
     const char *name = getenv("STALLS_TURNS");
     int fd = name ? open(name, O_RDWR | O_CLOEXEC) : -1;
-    void *p = fd >= 0 ? mmap(NULL, 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *p = fd >= 0 ? mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     real = (wait_fn *)dlsym(RTLD_NEXT, "epoll_pwait");
+    real_fsync = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    real_fdatasync = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
     longest = p == MAP_FAILED ? NULL : p;
+    disk_stands_to = longest ? longest + 1 : NULL;
     if (fd >= 0)
         close(fd);
 }
@@ -52,4 +57,24 @@ int epoll_pwait(int fd, struct epoll_event *events, int n, int ms, const sigset_
 int epoll_wait(int fd, struct epoll_event *events, int n, int ms)
 {
     return epoll_pwait(fd, events, n, ms, NULL);
+}
+
+static void wait_for_disk(void)
+{
+    struct timespec t;
+    while (disk_stands_to && clock_gettime(CLOCK_MONOTONIC, &t) == 0 &&
+           (int64_t)t.tv_sec * 1000000000 + t.tv_nsec < *disk_stands_to)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+int fsync(int fd)
+{
+    wait_for_disk();
+    return real_fsync(fd);
+}
+
+int fdatasync(int fd)
+{
+    wait_for_disk();
+    return real_fdatasync(fd);
 }
