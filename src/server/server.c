@@ -8,6 +8,7 @@
 #include "server/request/quota.h"
 #include "server/request/slow.h"
 #include "server/request/write.h"
+#include "server/store/restore.h"
 
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAPSHOT_PIECE = 1000 };
 enum { DEFAULT_SWEEP_MS = 60000, DEFAULT_SWEEP_RATE = 10000 };
@@ -167,6 +168,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->listings);
     list_init(&s->sweep_end);
     s->named_zxid = -1;
+    s->replay_until = INT64_MAX;
     s->next_sweep = INT64_MAX;
     clave__snapshot_save_init(s);
     clave__snapshot_schedule(s);
@@ -240,6 +242,7 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
     s->serving = true;
     s->durable_zxid = s->last_zxid;
     s->next_sweep = now + s->container_check_ms;
+    clave__restore_start(s);
     clave__sessions_start(&s->sessions, now, wall);
     clave__quota_recount(s);
     expire_orphans(s);

@@ -8,7 +8,7 @@
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
  *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
- *                  order), checksum, inspect: Apache's file formats, in memory only
+ *                  order), restore (going on from a backup), checksum, inspect: Apache's file formats, in memory only
  *   figures/       what monitoring reads: mntr_and_metrics.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H
@@ -65,6 +65,8 @@ struct server {
     int32_t container_check_ms;
     int32_t container_rate;
     int64_t never_used_ms;
+    uint64_t newer_refused; /* clients that know a later zxid */
+    int64_t newer_told_at;
     struct driver_info driver;
     struct driver_stats driver_stats;
     bool extended_types;
@@ -96,8 +98,9 @@ struct server {
     struct buf pending;   /* records the driver has not taken */
     int64_t pending_first;
 
-    int64_t named_zxid; /* of the snapshot to be loaded; -1: not given */
-    int64_t fuzzy_zxid; /* up to it the digests in the log need not match the tree */
+    int64_t replay_until; /* the newest zxid to be replayed; INT64_MAX: all of the log */
+    int64_t named_zxid;   /* of the snapshot to be loaded; -1: not given */
+    int64_t fuzzy_zxid;   /* up to it the digests in the log need not match the tree */
     uint64_t fuzzy_digest;
     bool has_fuzzy_digest;
     uint64_t digest_mismatches;

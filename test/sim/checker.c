@@ -61,6 +61,8 @@ static void compare_with_queue(struct checker *c, const struct actor *a, struct 
     int64_t zxid = inspector_zxid(c->server);
     if (h->seen_zxid == zxid && h->seen_start == c->server->stats.starts)
         return;
+    if (h->session < c->server->oldest_session)
+        return; /* it may believe on: nobody else is granted anything meanwhile */
     h->seen_zxid = zxid;
     h->seen_start = c->server->stats.starts;
     bool stands = inspector_has_node(c->server, h->node, h->session);
@@ -325,6 +327,11 @@ void checker_disturbed(struct checker *c, unsigned lock)
         c->locks[lock].disturbed_until = c->w->now + c->grace_us;
         c->locks[lock].disturbed = true;
     }
+}
+
+void checker_restored(struct checker *c)
+{
+    c->restored = true;
 }
 
 /* ---- life ---------------------------------------------------------------------------- */

@@ -42,6 +42,7 @@ struct checker {
     struct znode_world znodes;
     int64_t grace_us;  /* after so long its holder must have heard of it */
     int64_t calm_from; /* faults have ended, and everybody has heard of all; 0: not yet */
+    bool restored;     /* what was written may be gone */
     bool used_up;      /* a counter is near its end: acquires may be refused */
     uint64_t looks;
     uint64_t overlaps; /* of them, of holds valid by their clocks only */
@@ -79,6 +80,8 @@ bool checker_is_wanted(const struct checker *c, unsigned lock);
 void checker_taken(struct checker *c, const char *node);
 /* A while ago at most: its holder need not have heard of it. */
 bool checker_was_taken(const struct checker *c, const char *node);
+/* The server goes on from a backup. */
+void checker_restored(struct checker *c);
 /* Somebody has deleted nodes of this lock. */
 void checker_disturbed(struct checker *c, unsigned lock);
 

@@ -17,7 +17,7 @@ void checker_written(struct checker *c, const struct actor *a, int32_t version)
         memset(r->writers + r->nwriters, 0, (at + 64 - r->nwriters) * sizeof *r->writers);
         r->nwriters = at + 64;
     }
-    if (r->writers[at] != 0)
+    if (r->writers[at] != 0 && !c->restored)
         world_break(c->w, "each write is done once", "version %d of %s was written twice",
                     (int)version, workload_layout(a->load, a->lock)->counter);
     r->writers[at] = a->write_token;
@@ -48,6 +48,8 @@ static void count_one(struct checker *c, unsigned lock)
     int32_t version = 0;
     bool found = inspector_read(c->server, s->counter, &value, &version);
     uint64_t applied = (uint64_t)version;
+    if (c->restored)
+        return;
     if (!found && r->acknowledged > 0)
         world_break(c->w, "what was acknowledged stays", "%s is gone", s->counter);
     if (applied < r->acknowledged || applied > r->acknowledged + r->unknown)
@@ -102,6 +104,7 @@ static void read_znode(struct checker *c, unsigned znode)
     (void)znode_history_add(&c->znodes.history, &k);
 }
 
+/* After a restore they are not as they were left. */
 static void check_znodes(struct checker *c)
 {
     enum { MAX_STEPS = 10000000 };
@@ -123,7 +126,8 @@ static void check_znodes(struct checker *c)
 
 void checker_count(struct checker *c)
 {
-    check_znodes(c);
+    if (!c->restored)
+        check_znodes(c);
     for (unsigned i = 0; i < c->loads[0]->o->locks; i++) {
         count_one(c, i);
         c->loads[0]->stats.updates_lost += unguarded_count(

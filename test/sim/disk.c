@@ -253,6 +253,46 @@ void disk_truncate(struct disk_file *f, size_t n)
     f->synced = n;
 }
 
+/* ---- backups ------------------------------------------------------------------------- */
+
+static void free_files(struct disk_file **files, size_t *n)
+{
+    while (*n > 0)
+        free_file(files[--*n]);
+}
+
+static void copy_files(struct disk *d, struct disk_file **to, size_t *nto,
+                       struct disk_file *const *from, size_t n)
+{
+    free_files(to, nto);
+    for (; *nto < n; ++*nto) {
+        const struct disk_file *f = from[*nto];
+        struct disk_file *copy = new_file(d, f->is_log, f->zxid);
+        write_to(copy, clave__buf_bytes(&f->bytes), clave__buf_len(&f->bytes));
+        copy->synced = clave__buf_len(&f->bytes);
+        to[*nto] = copy;
+    }
+}
+
+void disk_backup(struct disk *d)
+{
+    copy_files(d, d->backup, &d->nbackup, d->files, d->nfiles);
+}
+
+void disk_put_backup(struct disk *d)
+{
+    copy_files(d, d->files, &d->nfiles, d->backup, d->nbackup);
+}
+
+void disk_put_snapshot(struct disk *d, int64_t zxid, const void *p, size_t n)
+{
+    free_files(d->files, &d->nfiles);
+    struct disk_file *f = new_file(d, false, zxid);
+    write_to(f, p, n);
+    f->synced = n;
+    add_file(d, f);
+}
+
 /* ---- life ---------------------------------------------------------------------------- */
 
 void disk_init(struct disk *d, struct world *w)
@@ -270,7 +310,6 @@ void disk_fini(struct disk *d)
     world_clear(d->w, &d->append_done);
     world_clear(d->w, &d->snapshot_done);
     free_file(d->fresh);
-    for (size_t i = 0; i < d->nfiles; i++)
-        free_file(d->files[i]);
-    d->nfiles = 0;
+    free_files(d->files, &d->nfiles);
+    free_files(d->backup, &d->nbackup);
 }

@@ -35,6 +35,8 @@ struct disk {
     clave_mem mem;
     struct disk_file *files[DISK_FILES]; /* in the order they were begun */
     size_t nfiles;
+    struct disk_file *backup[DISK_FILES]; /* a copy of them */
+    size_t nbackup;
     int64_t sync_us;  /* an fsync takes about so long */
     int64_t stall_to; /* and none ends before then */
     enum disk_fault fails;
@@ -79,6 +81,15 @@ void disk_stop(struct disk *d, bool power_lost);
 const struct disk_file *disk_newest_snapshot(const struct disk *d, int64_t below);
 /* Log number i in ascending order; NULL: no more. */
 struct disk_file *disk_log(struct disk *d, size_t i);
+/* Copies all files as they are, in place of an earlier backup. */
+void disk_backup(struct disk *d);
+static inline bool disk_has_backup(const struct disk *d)
+{
+    return d->nbackup > 0;
+}
+/* Nothing is on the disk but the files of the backup, which stays; or but this snapshot. */
+void disk_put_backup(struct disk *d);
+void disk_put_snapshot(struct disk *d, int64_t zxid, const void *p, size_t n);
 /* Recovery cuts a torn end off. */
 void disk_truncate(struct disk_file *f, size_t n);
 

@@ -38,6 +38,7 @@ bool fault_stall_disk(struct nemesis *n);
 bool fault_disk_full(struct nemesis *n);
 bool fault_sync_fails(struct nemesis *n);
 bool fault_swap_session(struct nemesis *n);
+bool fault_restore(struct nemesis *n);
 void fault_server_init(struct nemesis *n);
 void fault_server_end(struct nemesis *n);
 

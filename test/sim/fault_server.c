@@ -121,6 +121,23 @@ static void on_disk_failed(void *arg)
     (void)end_server(arg, SERVER_KILLED);
 }
 
+/* The same backup is now and then restored again. */
+bool fault_restore(struct nemesis *n)
+{
+    struct server_host *h = n->server;
+    if (!h->server)
+        return false;
+    if (!disk_has_backup(&h->disk) || world_chance(n->w, 300)) {
+        world_log(n->w, "operator", "backs up the server's directory");
+        disk_backup(&h->disk);
+        return true;
+    }
+    (void)end_server(n, world_chance(n->w, 500) ? SERVER_STOPPED : SERVER_KILLED);
+    server_host_restore(h);
+    checker_restored(n->checker);
+    return true;
+}
+
 /* ---- the protocol -------------------------------------------------------------------- */
 
 /* Some servers answer a client that comes back with another session than it asked for. */

@@ -49,6 +49,7 @@ static const struct {
     [FAULT_STOP_GUARDIAN] = {"guardian stopped", fault_stop_guardian},
     [FAULT_KILL_GUARDIAN] = {"guardian killed", fault_kill_guardian},
     [FAULT_SLEEP] = {"machine asleep", fault_sleep},
+    [FAULT_RESTORE] = {"directory backed up or restored", fault_restore},
 };
 
 const char *fault_name(enum fault f)
@@ -84,11 +85,33 @@ static bool is_possible(const struct nemesis *n, int kind)
     return !n->ensemble || kind < FAULT_STOP_SERVER || kind > FAULT_PAUSE_SERVER;
 }
 
+/* With random numbers of their own: seeds without a restore are as they would be. What is written
+ * is not what it was before, so nothing else may meddle with the data of such a seed, nor with the
+ * clock of the machine: a backup that is restored after it was set back may repeat tokens. */
+static void draw_restores(struct nemesis *n)
+{
+    static const enum fault without[] = {FAULT_WRITE_NODE, FAULT_FOREIGN_NODE,
+                                         FAULT_EXHAUST_COUNTER, FAULT_WALL_CLOCK};
+    const struct workload_options *o = n->checker->loads[0]->o;
+    struct rand_state rng;
+    bool limited = o->unguarded > 0;
+    for (unsigned i = 0; i < LOCKS; i++)
+        limited = limited || o->layouts[i].limit_path;
+    clave__rand_seed(&rng, n->w->seed ^ 0x7265);
+    struct rand_state *before = world_use_rng(n->w, &rng);
+    if (world_chance(n->w, 150) && !n->ensemble && !limited) {
+        n->mean_us[FAULT_RESTORE] = world_between(n->w, n->timeout_us / 4, n->timeout_us * 3);
+        for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+            n->mean_us[without[i]] = 0;
+    }
+    world_use_rng(n->w, before);
+}
+
 void nemesis_draw(struct nemesis *n)
 {
     /* Few kinds at a time reach further than all of them at once. */
     unsigned likely = (unsigned)world_between(n->w, 50, 450);
-    int end = n->runs_commands ? FAULTS : FAULT_STOP_GUARDIAN; /* others roll for none of them */
+    int end = n->runs_commands ? FAULT_RESTORE : FAULT_STOP_GUARDIAN; /* others roll for none */
     for (int i = 0; i < end; i++) {
         bool rare = i >= FAULT_STOP_SERVER && i <= FAULT_SYNC_FAILS;
         int64_t scale = rare ? 4 : 1;
@@ -96,6 +119,7 @@ void nemesis_draw(struct nemesis *n)
             n->mean_us[i] = scale * world_between(n->w, n->timeout_us / 4, n->timeout_us * 4);
     }
     clave__rand_seed(&n->rng, world_u64(n->w));
+    draw_restores(n);
 }
 
 static void add_strike(struct nemesis *n, enum fault kind, int64_t at)

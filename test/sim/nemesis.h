@@ -51,6 +51,8 @@ enum fault {
     FAULT_STOP_GUARDIAN, /* for up to two timeouts */
     FAULT_KILL_GUARDIAN,
     FAULT_SLEEP, /* a machine, with all that is on it */
+    /* Of a server that has a backup. */
+    FAULT_RESTORE, /* its directory is backed up, or lost and restored from the backup */
     FAULTS,
 };
 

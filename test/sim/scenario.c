@@ -173,7 +173,7 @@ static void draw_extras(struct scenario *s)
     world_use_rng(&s->w, before);
 }
 
-/* Likewise. */
+/* Likewise. Not where a backup is restored: what they saw may be gone then. */
 static void draw_witnesses(struct scenario *s)
 {
     struct rand_state rng;
@@ -256,7 +256,6 @@ static void draw(struct scenario *s)
     draw_server(s);
     draw_work(s);
     draw_extras(s);
-    draw_witnesses(s);
     checker_init(&s->checker, w, &s->server);
     s->checker.grace_us = 2 * s->timeout_us;
     s->nhosts = (size_t)world_between(w, 2, MAX_HOSTS);
@@ -272,6 +271,10 @@ static void draw(struct scenario *s)
     s->nemesis.timeout_us = s->timeout_us;
     s->nemesis.runs_commands = s->work.with_command > 0;
     nemesis_draw(&s->nemesis);
+    if (s->nemesis.mean_us[FAULT_RESTORE] > 0) /* no longer than its sessions need */
+        s->server.options.max_session_ms = (int32_t)(s->timeout_us / MS);
+    else
+        draw_witnesses(s);
     if (s->subset->salt > 0)
         shake(s);
     snprintf(
@@ -325,6 +328,12 @@ static int64_t longest_hold(const struct scenario *s)
     int64_t command = s->work.with_command ? 24 * s->work.hold_us + 8 * s->timeout_us : 0;
     int64_t dozes = s->work.careless ? 6 * s->timeout_us * s->work.writes : 0;
     return dozes + command + sleep + waits + pieces * (s->work.writes + 3) + 200 * MS;
+}
+
+/* After a restore nothing is granted for as long as a session lasts at most. */
+static int64_t restore_quiet(const struct scenario *s)
+{
+    return s->nemesis.mean_us[FAULT_RESTORE] > 0 ? 2 * s->timeout_us : 0;
 }
 
 static bool all_served(const struct scenario *s)
@@ -402,7 +411,7 @@ static void evening(struct scenario *s)
         workload_finish(&s->loads[i]);
     for (size_t i = 0; i < s->nwitnesses; i++)
         witness_leave(&s->witnesses[i]);
-    int64_t expiry = 4 * s->timeout_us + 4 * SECOND;
+    int64_t expiry = 4 * s->timeout_us + 4 * SECOND + restore_quiet(s);
     int64_t patience = 12 * s->work.patience_ms * MS;
     int64_t turns = (int64_t)(s->nhosts * s->work.actors) * longest_hold(s);
     run_until(s, all_served, 2 * expiry + patience + turns, "everyone is served in the end");
@@ -417,7 +426,7 @@ static void night(struct scenario *s)
 {
     for (size_t i = 0; i < s->nhosts; i++)
         host_close(&s->hosts[i]);
-    int64_t expiry = 4 * s->timeout_us + 12 * SECOND;
+    int64_t expiry = 4 * s->timeout_us + 12 * SECOND + restore_quiet(s);
     run_until(s, all_ended, expiry, "a client that closes ends");
     run_until(s, nothing_is_left, expiry, "no session and no connection is left");
     if (!s->w.broken)

@@ -6,7 +6,9 @@
 
 #include "inspector.h"
 #include "operator.h"
+#include "server/request/session.h"
 #include "server/store/recovery.h"
+#include "server/store/restore.h"
 
 #define WALL_AT_BOOT ((int64_t)1700000000 * 1000)
 enum { READ_SIZE = 65536, BUSY_US = 20 };
@@ -292,7 +294,7 @@ static void log_line(void *arg, int level, const char *msg)
         world_log(h->w, "server", "%s", msg);
 }
 
-void server_host_start(struct server_host *h)
+static void new_server(struct server_host *h)
 {
     struct server_options o = h->options;
     o.mem = &h->allocator.mem;
@@ -301,6 +303,35 @@ void server_host_start(struct server_host *h)
     o.super_uid = "1"; /* operator.c */
     o.seed = (uint64_t)h->w->now ^ h->w->seed;
     world_must(clave__server_new(&h->server, &o) == CLAVE_OK);
+}
+
+/* What its machine's clock says, wherever that was set to before. */
+void server_host_restore(struct server_host *h)
+{
+    struct restored gone;
+    struct buf image;
+    int64_t zxid;
+    world_must(!h->server);
+    disk_put_backup(&h->disk);
+    new_server(h);
+    recover(h);
+    struct restore r = {.wall = WALL_AT_BOOT + clock_now(h), .quiet_ms = 1};
+    r.zxid = clave__restore_zxid(inspector_zxid(h), 0, r.wall);
+    world_must(clave__server_restore(h->server, &r, &gone) == CLAVE_OK);
+    clave__buf_init(&image, &h->allocator.mem, SIZE_MAX / 4);
+    world_must(clave__server_save_snapshot(h->server, &image, &zxid) == CLAVE_OK);
+    disk_put_snapshot(&h->disk, zxid, clave__buf_bytes(&image), clave__buf_len(&image));
+    clave__buf_fini(&image);
+    clave__server_free(h->server);
+    h->server = NULL;
+    h->oldest_session = clave__session_id_at(r.wall);
+    world_log(h->w, "operator", "restores the server's directory, to go on from zxid 0x%llx",
+              (unsigned long long)zxid);
+}
+
+void server_host_start(struct server_host *h)
+{
+    new_server(h);
     if (h->config)
         operator_write_config(h->server, h->config);
     recover(h);

@@ -51,7 +51,8 @@ struct server_host {
     void *log_arg;
     void (*disk_failed)(void *arg); /* the process has to end */
     void *disk_failed_arg;
-    bool swaps_next; /* the next client that comes back is given another session */
+    int64_t oldest_session; /* after the newest restore: those of before have lesser ids */
+    bool swaps_next;        /* the next client that comes back is given another session */
     struct server_stats_kept stats;
 };
 
@@ -62,6 +63,8 @@ void server_host_fini(struct server_host *h);
 /* Recovers from the disk; breaks the world's verdict when that is refused. */
 void server_host_start(struct server_host *h);
 void server_host_end(struct server_host *h, enum server_end how);
+/* As `clave data restore`, while it is down: from the disk's backup, in place of its files. */
+void server_host_restore(struct server_host *h);
 /* Something was done to the engine from the side. */
 void server_host_wake(struct server_host *h);
 /* SIGSTOP and SIGCONT. */

@@ -234,10 +234,38 @@ static void every_case(void **state)
     }
 }
 
+/* What a restore goes back to: an older snapshot if the newest is later, and no further record. */
+static void up_to_a_zxid(void **state)
+{
+    (void)state;
+    for (int64_t until = 0; until <= 7; until++) {
+        struct directory dir;
+        struct memserver e;
+        struct recovery r;
+        struct recovery_file file;
+        struct recovery_finding found;
+        directory_make(&dir);
+        newest_log_torn(&dir); /* of which nothing is seen before the end */
+        assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
+        clave__recovery_begin(&r, e.s, &dir.files, RECOVER_FROM_NEWEST);
+        clave__recovery_until(&r, until);
+        while (clave__recovery_next(&r, &file)) {
+            const struct buf *b = content(&dir, &file);
+            clave__recovery_read(&r, b->data, b->tail, &found);
+            assert_true(found.verdict == RECOVERY_FINE || until > 5);
+        }
+        assert_int_equal(r.from, until < 3 ? 0 : 3);
+        assert_int_equal(memserver_stats(&e).last_zxid, until < 5 ? until : 5);
+        memserver_close(&e);
+        directory_free(&dir);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_case),
+        cmocka_unit_test(up_to_a_zxid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,9 @@
 #include "server/request/bounds.h"
 #include "server/request/write.h"
 
+/* So often it is told that clients are refused which know more than the server. */
+enum { NEWER_TOLD_MS = 10000 };
+
 /* ---- the response ---------------------------------------------------------------------------- */
 
 static void respond(struct server_conn *c, const struct wire_connect_request *q, int64_t shows)
@@ -80,7 +83,9 @@ static bool is_password_of(int64_t id, struct jbytes passwd)
 static void resume_session(struct server_conn *c, const struct wire_connect_request *q,
                            int32_t timeout_ms)
 {
-    struct session *session = clave__sessions_find(&c->s->sessions, q->session_id);
+    struct session *session = q->session_id == SESSION_OF_RESTORE
+                                  ? NULL
+                                  : clave__sessions_find(&c->s->sessions, q->session_id);
     /* Apache closes the older connection before it looks at the password. */
     if (session && session->conn)
         clave__conn_cut(session->conn);
@@ -97,6 +102,25 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
                                  : "wrong password for",
                (unsigned long long)q->session_id);
     respond(c, q, c->s->last_zxid); /* the session may have ended just now */
+    clave__conn_close(c);
+}
+
+/* As Apache. The client has another server's state, or one that this server has lost; it comes
+ * again and again, and so may thousands. */
+static void refuse_newer(struct server_conn *c, int64_t seen)
+{
+    struct server *s = c->s;
+    if (s->newer_refused == 0 || s->now - s->newer_told_at >= NEWER_TOLD_MS) {
+        clave__log(&s->log, CLAVE_LOG_WARN,
+                   "refused %s, and %llu before it: it has seen zxid 0x%llx, the newest here is "
+                   "0x%llx. Either it was connected to another server, or the files here are an "
+                   "older copy: then fencing tokens will repeat, so stop, and make the directory "
+                   "with 'clave data restore'",
+                   c->peer.text, (unsigned long long)s->newer_refused, (unsigned long long)seen,
+                   (unsigned long long)s->last_zxid);
+        s->newer_told_at = s->now;
+    }
+    s->newer_refused++;
     clave__conn_close(c);
 }
 
@@ -121,10 +145,7 @@ void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
         return;
     }
     if (q.last_zxid_seen > s->last_zxid) {
-        clave__log(&s->log, CLAVE_LOG_WARN,
-                   "refused %s: it has seen zxid 0x%llx, the newest here is 0x%llx", c->peer.text,
-                   (unsigned long long)q.last_zxid_seen, (unsigned long long)s->last_zxid);
-        clave__conn_close(c);
+        refuse_newer(c, q.last_zxid_seen);
         return;
     }
     int32_t timeout_ms = negotiate(s, q.timeout_ms);

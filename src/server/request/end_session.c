@@ -64,7 +64,12 @@ clave_err clave__session_expire(struct server *s, int64_t id)
     if (err != CLAVE_OK)
         return err;
     s->expired++;
-    clave__log(&s->log, CLAVE_LOG_INFO, "session 0x%llx has expired", (unsigned long long)id);
+    if (id == SESSION_OF_RESTORE)
+        clave__log(&s->log, CLAVE_LOG_INFO,
+                   "whoever held something before the restore knows that it is lost: ephemeral "
+                   "nodes are created again");
+    else
+        clave__log(&s->log, CLAVE_LOG_INFO, "session 0x%llx has expired", (unsigned long long)id);
     if (c)
         clave__conn_cut(c);
     return CLAVE_OK;

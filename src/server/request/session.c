@@ -23,6 +23,11 @@ void clave__session_password(int64_t id, uint8_t out[WIRE_PASSWORD_LEN])
     }
 }
 
+int64_t clave__session_id_at(int64_t wall)
+{
+    return (int64_t)((uint64_t)wall << 24 >> 8) | (int64_t)SERVER_ID << ID_SHIFT;
+}
+
 /* A clock that was set back must not produce an id twice. */
 int64_t clave__sessions_new_id(const struct sessions *t)
 {
@@ -139,6 +144,8 @@ clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms
         list_push_back(&t->all, &s->in_all);
         clave__map_insert(&t->table, &s->in_table, clave__map_hash_u64((uint64_t)id));
         clave__sessions_note_id(t, id);
+        if (id == SESSION_OF_RESTORE)
+            t->of_restore = s;
     }
     s->timeout_ms = s->logged_timeout_ms = timeout_ms;
     clave__session_touch(t, s);
@@ -152,6 +159,8 @@ void clave__sessions_remove(struct sessions *t, struct session *s)
 {
     if (t->before_remove && s->saved != t->saved)
         t->before_remove(t, s);
+    if (s == t->of_restore)
+        t->of_restore = NULL;
     list_remove(&s->in_all);
     list_remove(&s->in_ring);
     clave__map_remove(&t->table, &s->in_table);
@@ -160,7 +169,7 @@ void clave__sessions_remove(struct sessions *t, struct session *s)
 
 void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall)
 {
-    t->first_id = (int64_t)((uint64_t)wall << 24 >> 8) | (int64_t)SERVER_ID << ID_SHIFT;
+    t->first_id = clave__session_id_at(wall);
     t->now = now;
     t->done = now / t->tick_ms;
     for (struct map_node *n = NULL; (n = clave__map_next(&t->table, n));) {

@@ -12,6 +12,12 @@
  * looked at again. */
 enum { SESSION_RING = 64 };
 
+/* The session of a restored directory (store/restore.h). It is nobody's: no client may have it, and
+ * it owns nothing. Its timeout is the time for which holders of before the restore may still
+ * believe that they hold; as every session it is in logs and snapshots, has its whole timeout anew
+ * after a restart, and expires. While it is there, the server creates no ephemeral node. */
+enum { SESSION_OF_RESTORE = 1 };
+
 struct session {
     struct map_node in_table;
     struct list in_ring;
@@ -38,6 +44,7 @@ struct sessions {
     int64_t now;
     int64_t first_id;  /* by the clock */
     int64_t newest_id; /* the greatest that this server gave out, even if it has ended; 0: none */
+    struct session *of_restore; /* NULL: there is none */
     bool saved;
     /* Runs before a session that is not saved is removed; NULL: nobody has to know. */
     void (*before_remove)(struct sessions *t, const struct session *s);
@@ -50,6 +57,8 @@ void clave__sessions_fini(struct sessions *t);
 /* An id that no session has, nor had: a client that comes back with its ended session must not get
  * another's, since the password follows from the id. */
 int64_t clave__sessions_new_id(const struct sessions *t);
+/* The first id that a server gives out which starts at this time, in ms since 1970. */
+int64_t clave__session_id_at(int64_t wall);
 /* A session had this id. */
 void clave__sessions_note_id(struct sessions *t, int64_t id);
 /* Adds a session with its full timeout. A session that exists already is returned, with this

@@ -241,6 +241,13 @@ static clave_err check_place(struct server_conn *c, const struct node *parent, s
     return CLAVE_OK;
 }
 
+/* OperationTimeout is what Curator and kazoo try again by themselves. */
+static clave_err check_owner(const struct server *s, int64_t owner)
+{
+    bool refused = s->sessions.of_restore && clave__owner_kind(owner) == NODE_EPHEMERAL;
+    return refused ? CLAVE_EOPTIMEOUT : CLAVE_OK;
+}
+
 static clave_err make_node(struct server *s, struct change *c, const struct wire_create *m,
                            struct jvec acl)
 {
@@ -262,6 +269,7 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
     struct jbytes path = m->path;
     struct jvec acl;
     struct change *change;
+    int64_t owner = owner_of(c, op, m);
     clave_err err = check_mode(s, op, m);
     if (err == CLAVE_OK)
         err = check_shape(path);
@@ -280,11 +288,13 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
     if (err == CLAVE_OK && s->enforce_quota)
         err = clave__quota_check(s, path, 1, 0, m->data.n);
     if (err == CLAVE_OK)
+        err = check_owner(s, owner);
+    if (err == CLAVE_OK)
         err = add_change(s, op, path, NULL, &change);
     if (err != CLAVE_OK)
         return err;
     change->parent = parent;
-    change->owner = owner_of(c, op, m);
+    change->owner = owner;
     return make_node(s, change, m, acl);
 }
 

@@ -23,11 +23,20 @@ void clave__recovery_begin(struct recovery *r, struct server *s, const struct re
     r->snapshot = start == RECOVER_FROM_NEWEST ? files->nsnapshots - 1 : recovery_oldest(files);
 }
 
+void clave__recovery_until(struct recovery *r, int64_t zxid)
+{
+    r->s->replay_until = zxid;
+    while (r->snapshot < r->files.nsnapshots && r->files.snapshots[r->snapshot] > zxid)
+        r->snapshot--;
+}
+
 bool clave__recovery_next(const struct recovery *r, struct recovery_file *out)
 {
     const struct recovery_files *f = &r->files;
     bool is_log = r->from >= 0;
     if (is_log ? r->log >= f->nlogs : r->snapshot >= f->nsnapshots)
+        return false;
+    if (is_log && r->s->last_zxid >= r->s->replay_until)
         return false;
     *out = (struct recovery_file){is_log, is_log ? f->logs[r->log] : f->snapshots[r->snapshot]};
     return true;
@@ -39,6 +48,11 @@ static void recovery_load(struct recovery *r, const void *p, size_t n, struct re
     int64_t zxid = f->snapshots[r->snapshot];
     clave__server_snapshot_named(r->s, zxid);
     out->err = clave__server_load_snapshot(r->s, p, n, out->fault, sizeof out->fault);
+    if (out->err == CLAVE_OK && r->s->fuzzy_zxid > r->s->replay_until) {
+        out->err = CLAVE_ECORRUPT;
+        snprintf(out->fault, sizeof out->fault, "it was saved while it changed, up to zxid 0x%llx",
+                 (unsigned long long)r->s->fuzzy_zxid);
+    }
     if (out->err == CLAVE_ECORRUPT) {
         out->verdict = RECOVERY_SKIPPED;
         r->snapshot += r->start == RECOVER_FROM_NEWEST ? SIZE_MAX : 1; /* down or up */

@@ -55,6 +55,10 @@ struct recovery_finding {
 /* `files` outlive the recovery. */
 void clave__recovery_begin(struct recovery *r, struct server *s, const struct recovery_files *files,
                            enum recovery_start start);
+/* Only up to this zxid: a snapshot from before it, and the logs as far as they go to it. A snapshot
+ * that Apache saved while writes went on is skipped if it has later changes. Call it right after
+ * _begin. */
+void clave__recovery_until(struct recovery *r, int64_t zxid);
 /* The file to be read next. false: there is no more. Without a snapshot by then, the server is
  * empty. */
 bool clave__recovery_next(const struct recovery *r, struct recovery_file *out);

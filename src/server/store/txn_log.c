@@ -227,9 +227,12 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
     bool is_log = clave__log_walk(&r.w, p, n);
     *out = (struct log_replay){.valid_len = is_log ? r.w.at : 0};
     r.w.known_zxid = s->last_zxid;
-    while (is_log && err == CLAVE_OK &&
-           (step = clave__log_walk_next(&r.w, &rec)) == LOG_STEP_RECORD)
+    while (is_log && err == CLAVE_OK && s->last_zxid < s->replay_until &&
+           (step = clave__log_walk_next(&r.w, &rec)) == LOG_STEP_RECORD &&
+           rec.zxid <= s->replay_until)
         err = replay_take(&r, &rec, out);
+    if (err == CLAVE_OK && step == LOG_STEP_RECORD)
+        return CLAVE_OK; /* far enough: what follows does not matter */
     if (err == CLAVE_OK)
         err = replay_end(&r, step, out);
     if (err == CLAVE_ECORRUPT)
