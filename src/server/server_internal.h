@@ -8,7 +8,8 @@
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
  *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
- *                  order), restore (going on from a backup), checksum, inspect: Apache's file formats, in memory only
+ *                  order), restore (going on from a backup), checksum, inspect: Apache's file
+ *                  formats, in memory only
  *   figures/       what monitoring reads: mntr_and_metrics.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H

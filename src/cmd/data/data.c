@@ -1,42 +1,133 @@
-/* data.c - `clave data`: opens a data directory and runs the check, the dump or the digest on it.
- */
+/* data.c - `clave data`: opens a data directory and looks at it, copies it, or restores another
+ * from it. */
 #include <string.h>
 
 #include "cmd/cli/diag.h"
+#include "cmd/data/data_backup.h"
 #include "cmd/data/data_check.h"
 #include "cmd/data/data_dump.h"
+#include "cmd/data/data_restore.h"
+
+enum { DATA_HISTORY = FLAG_LONG, DATA_UNTIL, DATA_EPOCH, DATA_LONGEST_SESSION };
+
+enum data_work { DATA_CHECK, DATA_DUMP, DATA_DIGEST, DATA_BACKUP, DATA_RESTORE, DATA_WORKS };
+
+/* With so many arguments after its name. */
+static const struct {
+    const char *name;
+    int least, most;
+} works[DATA_WORKS] = {
+    [DATA_CHECK] = {"check", 1, 1},     [DATA_DUMP] = {"dump", 1, 2},
+    [DATA_DIGEST] = {"digest", 1, 1},   [DATA_BACKUP] = {"backup", 2, 2},
+    [DATA_RESTORE] = {"restore", 2, 2},
+};
+
+/* What the flags say: those of backup and those of restore. */
+struct data_choice {
+    bool history;
+    bool of_restore; /* one of these is given */
+    struct restore_options restore;
+};
+
+static int data_do(enum data_work work, struct data_files *f, const char *other,
+                   const struct data_choice *c)
+{
+    if (work == DATA_CHECK)
+        return data_check(f);
+    if (work == DATA_DUMP)
+        return data_dump(f, other);
+    if (work == DATA_DIGEST)
+        return data_digest(f);
+    if (work == DATA_BACKUP)
+        return data_backup(f, other, c->history);
+    return data_restore(f, other, &c->restore);
+}
+
+static bool data_take_flag(struct options *o, int id, struct data_choice *c)
+{
+    struct restore_options *r = &c->restore;
+    c->history |= id == DATA_HISTORY;
+    c->of_restore |= id != DATA_HISTORY;
+    if (id == DATA_UNTIL)
+        r->until = o->value;
+    if (id == DATA_EPOCH)
+        return options_number(o, "epoch", 1, INT32_MAX - 1, &r->epoch);
+    return id != DATA_LONGEST_SESSION ||
+           options_duration(o, "longest-session", 1, OPTIONS_MAX_MS, &r->longest_session);
+}
+
+/* Which work the arguments name; DATA_WORKS after a message. */
+static enum data_work data_find_work(struct options *o, const struct data_choice *c)
+{
+    int work = 0;
+    const char *what = o->argv[0];
+    while (work < DATA_WORKS && strcmp(what, works[work].name) != 0)
+        work++;
+    if (work == DATA_WORKS)
+        diag_usage(o, "'%s': expected check, dump, digest, backup or restore", what);
+    else if (o->argc - 1 < works[work].least)
+        diag_usage(o, "%s takes two directories, from which and to which", what);
+    else if (o->argc - 1 > works[work].most)
+        diag_usage(o, "%s takes one directory only", what);
+    else if (c->of_restore && work != DATA_RESTORE)
+        diag_usage(o, "%s: only restore has this flag", what);
+    else if (c->history && work != DATA_BACKUP)
+        diag_usage(o, "%s: only backup has the flag --history", what);
+    else
+        return (enum data_work)work;
+    return DATA_WORKS;
+}
 
 static int run_data(struct options *o, int argc, char **argv)
 {
+    struct data_choice c = {0};
     struct data_files f;
-    int id = options_next(o, argc, argv);
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0)
+        if (!data_take_flag(o, id, &c))
+            return EXIT_USAGE;
     if (id == OPTIONS_STOP)
         return o->status;
     if (!options_args(o, 2, 3))
         return EXIT_USAGE;
-    const char *what = o->argv[0], *only = o->argv[2];
-    bool dump = strcmp(what, "dump") == 0, check = strcmp(what, "check") == 0;
-    if (!dump && !check && strcmp(what, "digest") != 0)
-        return diag_usage(o, "'%s': expected check, dump or digest", what);
-    if (only && !dump)
-        return diag_usage(o, "%s takes one directory only", what);
+    enum data_work work = data_find_work(o, &c);
+    if (work == DATA_WORKS)
+        return EXIT_USAGE;
     int code = data_files_open(&f, o, o->argv[1]);
     if (code == EXIT_OK)
-        code = dump ? data_dump(&f, only) : check ? data_check(&f) : data_digest(&f);
+        code = data_do(work, &f, o->argv[2], &c);
     data_files_close(&f);
     return code;
 }
 
+static const struct flag flags[] = {
+    {DATA_HISTORY, "history", NULL, "backup: with all logs that there are, for --until"},
+    {DATA_UNTIL, "until", "ZXID|TIME",
+     "restore: up to a zxid (0x1f) or a time (2026-11-23T05:55:00Z)"},
+    {DATA_EPOCH, "epoch", "N", "restore: the epoch to begin with [by the clock]"},
+    {DATA_LONGEST_SESSION, "longest-session", "DURATION",
+     "restore: no locks for so long after a start [40s]"},
+    {0, NULL, NULL, NULL},
+};
+
 const struct verb verb_data = {
     .name = "data",
-    .args = "check|dump|digest DIR [FILE]",
-    .summary = "Inspect a data directory, clave's or Apache ZooKeeper's",
-    .text = "check    verify every checksum and digest; report each fault with file and offset\n"
+    .args = "check|dump|digest|backup|restore DIR [FILE|TO]",
+    .summary = "Inspect, back up or restore a data directory",
+    .text = "The directory may be clave's or Apache ZooKeeper's.\n"
+            "\n"
+            "check    verify every checksum and digest; report each fault with file and offset\n"
             "dump     print every snapshot and every transaction, or those of one FILE\n"
             "digest   print the zxid and the digest of the tree that a server would start with\n"
+            "backup   copy it to the new directory TO, also while a server runs on it: the\n"
+            "         newest snapshot and the logs, up to one zxid, verified\n"
+            "restore  make the new directory TO from the backup DIR, for a server that goes\n"
+            "         on from it: without sessions and their nodes, and with zxids, so fencing\n"
+            "         tokens, above any that were handed out before\n"
             "\n"
-            "Changes nothing and locks nothing: a file that a running server is writing may look\n"
-            "torn at its end.\n",
+            "DIR is never changed, nor locked: a file that a running server is writing may look\n"
+            "torn at its end. Stop the old server before a restored one starts.\n",
+    .flags = flags,
     .max_args = -1,
     .offline = true,
     .run = run_data,

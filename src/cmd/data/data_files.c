@@ -1,4 +1,5 @@
-/* data_files.c - the files of one data directory, for check, dump, digest and grow (data_files.h).
+/* data_files.c - the files of one data directory, for the parts of `clave data` and `clave grow`
+ * (data_files.h).
  * Opened without the lock: a running server may be writing. */
 #include "cmd/data/data_files.h"
 
@@ -8,6 +9,13 @@
 #include <string.h>
 
 #include "cmd/cli/diag.h"
+
+const char *const data_files_epochs[DATA_EPOCHS] = {"currentEpoch", "acceptedEpoch"};
+
+int data_files_exit(clave_err err)
+{
+    return err == CLAVE_EINVAL ? EXIT_USAGE : err == CLAVE_EINUSE ? EXIT_REFUSED : EXIT_IO;
+}
 
 /* What only the engine notices: that the tree does not match the digests. */
 static void on_engine_log(void *arg, int level, const char *msg)
@@ -41,7 +49,7 @@ int data_files_open(struct data_files *f, const struct options *o, const char *p
     clave_err err = clave__datadir_look(&f->dir, path, &log, &fault);
     if (err != CLAVE_OK) {
         diag(o, "%s", text);
-        return err == CLAVE_EINVAL ? EXIT_USAGE : EXIT_IO;
+        return data_files_exit(err);
     }
     int number = clave__file_list_read(f->dir.dir, FILE_SNAPSHOT, &f->snapshots);
     if (number == 0)

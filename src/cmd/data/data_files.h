@@ -1,11 +1,13 @@
 /* data_files.h - the files of one data directory as `clave data` sees them, and the state that a
- * server would load from them. Changes nothing.
+ * server would load from them. Changes nothing in it.
  *
  * Map of src/cmd/data:
  *   data         the verb `clave data`
  *   data_files   a directory, opened without changing it
  *   data_check   checks every file, then loads all of them as a server would; prints digests
  *   data_dump    prints a snapshot's nodes and a log's transactions
+ *   data_backup  copies a directory while a server writes
+ *   data_restore makes a directory of a backup; data_until: up to which transaction
  *   grow         the verb `clave grow`: the move to an ensemble of Apache ZooKeeper
  * What the bytes mean is in src/server/store, names and bytes of files in src/runtime/server. */
 #ifndef CLAVE_CMD_DATA_DATA_FILES_H
@@ -33,6 +35,13 @@ void data_files_close(struct data_files *f);
 bool data_files_read(const struct data_files *f, const char *name, struct file_content *out);
 /* A server to load files into; its warnings are kept. NULL after a message. */
 struct server *data_files_server(struct data_files *f);
+
+/* The files of an ensemble in which its epochs stand. */
+enum { DATA_EPOCHS = 2 };
+extern const char *const data_files_epochs[DATA_EPOCHS];
+
+/* The exit code for an error of the directory's functions. */
+int data_files_exit(clave_err err);
 
 /* As text: JSON readers may not keep all 64 bits of a number. */
 void data_files_json_digest(struct json *j, uint64_t digest);

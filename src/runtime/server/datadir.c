@@ -91,8 +91,10 @@ static bool has_version_2(const struct datadir *d)
     return stat(sub, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* A mistyped --data must not scatter files over somebody's directory. */
-static clave_err datadir_refuse_foreign(const struct datadir *d, const struct fault *f)
+/* A mistyped --data must not scatter files over somebody's directory. One name more may be there;
+ * NULL: none. */
+static clave_err datadir_refuse_foreign(const struct datadir *d, const char *also,
+                                        const struct fault *f)
 {
     clave_err err = CLAVE_OK;
     DIR *dir = opendir(d->path);
@@ -100,7 +102,7 @@ static clave_err datadir_refuse_foreign(const struct datadir *d, const struct fa
         return clave__start_error_errno(f, errno, "cannot open the data directory", d->path);
     const struct dirent *e;
     while (err == CLAVE_OK && (e = readdir(dir)))
-        if (!may_stand_there(e->d_name))
+        if (!may_stand_there(e->d_name) && !(also && strcmp(also, e->d_name) == 0))
             err = clave__start_error(
                 f, CLAVE_ECORRUPT,
                 "%s is not a data directory: it contains '%s' but no version-2 (name an "
@@ -147,8 +149,9 @@ static clave_err open_version_2(struct datadir *d, const struct fault *f)
     return CLAVE_OK;
 }
 
-clave_err clave__datadir_open(struct datadir *d, const char *path, const struct log *log,
-                              const struct fault *f)
+/* Version-2 comes last: once it is there, every directory above it is durable. */
+static clave_err open_locked(struct datadir *d, const char *path, const struct log *log,
+                             const char *also, const struct fault *f)
 {
     d->lock = d->dir = -1;
     d->read_only = false;
@@ -156,18 +159,34 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
     if (strlen(path) == 0 || strlen(path) >= sizeof d->path)
         return clave__start_error(f, CLAVE_EINVAL, "'%.40s...' cannot be a data directory", path);
     strcpy(d->path, path);
-    clave_err err = CLAVE_OK;
-    /* version-2 comes last: once it is there, every directory above it is durable. */
     bool is_new = !has_version_2(d);
     int fault = is_new ? make_path(path) : 0;
     if (fault != 0)
-        err = clave__start_error_errno(f, fault, "cannot create the data directory", d->path);
-    if (err == CLAVE_OK && is_new)
-        err = datadir_refuse_foreign(d, f);
-    if (err == CLAVE_OK)
-        err = lock(d, f);
+        return clave__start_error_errno(f, fault, "cannot create the data directory", d->path);
+    clave_err err = is_new ? datadir_refuse_foreign(d, also, f) : CLAVE_OK;
+    return err == CLAVE_OK ? lock(d, f) : err;
+}
+
+clave_err clave__datadir_open(struct datadir *d, const char *path, const struct log *log,
+                              const struct fault *f)
+{
+    clave_err err = open_locked(d, path, log, NULL, f);
     if (err == CLAVE_OK)
         err = open_version_2(d, f);
+    if (err != CLAVE_OK)
+        clave__datadir_close(d);
+    return err;
+}
+
+clave_err clave__datadir_open_empty(struct datadir *d, const char *path, const struct log *log,
+                                    const struct fault *f)
+{
+    clave_err err = open_locked(d, path, log, DATADIR_COPY, f);
+    if (err == CLAVE_OK && has_version_2(d))
+        err = clave__start_error(f, CLAVE_ECORRUPT,
+                                 "%s contains data already (version-2): name a new or an empty "
+                                 "directory, or move version-2 away first",
+                                 d->path);
     if (err != CLAVE_OK)
         clave__datadir_close(d);
     return err;

@@ -8,6 +8,9 @@
 #include "runtime/start_error.h"
 #include "server/server.h"
 
+/* Version-2 while it is being copied. Without version-2 beside it no server starts there. */
+#define DATADIR_COPY "unfinished.copy"
+
 struct datadir {
     char path[PATH_MAX];
     int lock; /* clave.lock, locked while it is open */
@@ -20,6 +23,10 @@ struct datadir {
  * the directory contains something else. EIO, EFULL. */
 clave_err clave__datadir_open(struct datadir *d, const char *path, const struct log *log,
                               const struct fault *f);
+/* Creates it if missing and locks it, for a copy of another directory (copy_dir.h): version-2 is
+ * not there yet. ECORRUPT: it contains something already. Else as _open. */
+clave_err clave__datadir_open_empty(struct datadir *d, const char *path, const struct log *log,
+                                    const struct fault *f);
 /* Opens it for inspection: without the lock, and nothing is changed, recovery included. Accepts
  * version-2 itself too. EIO. */
 clave_err clave__datadir_look(struct datadir *d, const char *path, const struct log *log,
@@ -34,6 +41,19 @@ clave_err clave__datadir_recover(struct datadir *d, struct server *s, const stru
  * The logs may end before the newest snapshot. */
 clave_err clave__datadir_recover_oldest(struct datadir *d, struct server *s, int64_t *from,
                                         const struct fault *f);
+/* For a restore: the state at this zxid, INT64_MAX: the last. The directory was opened by _look. */
+clave_err clave__datadir_recover_until(struct datadir *d, struct server *s, int64_t zxid,
+                                       const struct fault *f);
+/* For a backup: the state of a directory that was opened by _look and that a server may be using,
+ * and the bytes that lead to it: `take` gets each file that was loaded, up to the end of what is
+ * whole in it. It returns CLAVE_OK, or what the recovery ends with, with a text in the fault. */
+struct datadir_taker {
+    clave_err (*take)(void *arg, const char *name, const void *p, size_t n);
+    void *arg;
+    bool history; /* from the oldest snapshot on that the logs reach back to, not from the newest */
+};
+clave_err clave__datadir_recover_each(struct datadir *d, struct server *s,
+                                      const struct datadir_taker *taker, const struct fault *f);
 /* Sets the figures of the directory: the bytes of its snapshots and of its logs, and the newest
  * snapshot (-1: there is none). */
 void clave__datadir_measure(const struct datadir *d, struct driver_stats *stats);

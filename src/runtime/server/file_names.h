@@ -8,6 +8,7 @@
  *                  (server/store/recovery.h)
  *   log_file       writes a log
  *   snapshot_file  writes a snapshot
+ *   copy_dir       a directory made as a copy of another: backup and restore
  *   purge          removes what is no longer needed
  *   disk_thread    a thread for such work; log_thread and snapshot_thread are the two */
 #ifndef CLAVE_RUNTIME_SERVER_FILE_NAMES_H

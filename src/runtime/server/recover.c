@@ -21,6 +21,9 @@ struct recover {
     struct log log;
     struct server *s;
     const struct fault *f;
+    enum recovery_start start;
+    int64_t until; /* the zxid to be reached; INT64_MAX: the last */
+    const struct datadir_taker *taker;
     struct recovery recovery;
     struct file_list snapshots;
     struct file_list logs;
@@ -280,9 +283,11 @@ static clave_err recover_file(struct recover *r, const struct recovery_file *fil
     size_t n = c.n;
     clave__recovery_read(&r->recovery, c.p ? c.p : "", n, &found);
     clave_err err = recover_act_on(r, name, n, &found);
-    if (err == CLAVE_OK && !r->d->read_only && recover_is_newest_log(r, file) &&
-        found.verdict != RECOVERY_NO_RECORD)
+    bool whole = found.verdict != RECOVERY_SKIPPED && found.verdict != RECOVERY_NO_RECORD;
+    if (err == CLAVE_OK && whole && !r->d->read_only && recover_is_newest_log(r, file))
         err = recover_make_durable(r, name, c.p, &found);
+    if (err == CLAVE_OK && whole && r->taker)
+        err = r->taker->take(r->taker->arg, name, c.p, file->is_log ? found.valid_len : n);
     clave__file_free(&c);
     return err;
 }
@@ -307,7 +312,7 @@ static clave_err recover_check_end(const struct recover *r, clave_err err)
     return err;
 }
 
-static clave_err recover_read_all(struct recover *r, enum recovery_start start)
+static clave_err recover_read_all(struct recover *r)
 {
     struct recovery_file file;
     clave_err err = survey(r);
@@ -315,19 +320,22 @@ static clave_err recover_read_all(struct recover *r, enum recovery_start start)
         return err;
     const struct recovery_files files = {r->snapshots.zxid, r->snapshots.n, r->logs.zxid,
                                          r->logs.n};
-    clave__recovery_begin(&r->recovery, r->s, &files, start);
+    clave__recovery_begin(&r->recovery, r->s, &files, r->start);
+    if (r->until != INT64_MAX)
+        clave__recovery_until(&r->recovery, r->until);
     while (err == CLAVE_OK && clave__recovery_next(&r->recovery, &file))
         err = recover_file(r, &file);
     if (err == CLAVE_OK && r->recovery.from < 0)
         return without_snapshot(r);
-    if (start == RECOVER_FROM_NEWEST)
+    if (r->start == RECOVER_FROM_NEWEST && r->until == INT64_MAX)
         err = recover_check_end(r, err);
     return err;
 }
 
-static clave_err recover_files(struct recover *r, enum recovery_start start)
+static clave_err recover_files(struct recover *r)
 {
-    clave_err err = recover_read_all(r, start);
+    r->newest = r->newest_compressed = -1;
+    clave_err err = recover_read_all(r);
     clave__file_list_free(&r->snapshots);
     clave__file_list_free(&r->logs);
     return err;
@@ -335,16 +343,30 @@ static clave_err recover_files(struct recover *r, enum recovery_start start)
 
 clave_err clave__datadir_recover(struct datadir *d, struct server *s, const struct fault *f)
 {
-    struct recover r = {
-        .d = d, .log = d->log, .s = s, .f = f, .newest = -1, .newest_compressed = -1};
-    return recover_files(&r, RECOVER_FROM_NEWEST);
+    return clave__datadir_recover_each(d, s, NULL, f);
 }
 
 clave_err clave__datadir_recover_oldest(struct datadir *d, struct server *s, int64_t *from,
                                         const struct fault *f)
 {
-    struct recover r = {.d = d, .s = s, .f = f, .newest = -1, .newest_compressed = -1};
-    clave_err err = recover_files(&r, RECOVER_FROM_OLDEST);
+    struct recover r = {.d = d, .s = s, .f = f, .start = RECOVER_FROM_OLDEST, .until = INT64_MAX};
+    clave_err err = recover_files(&r);
     *from = r.recovery.from;
     return err;
+}
+
+clave_err clave__datadir_recover_until(struct datadir *d, struct server *s, int64_t zxid,
+                                       const struct fault *f)
+{
+    struct recover r = {.d = d, .log = d->log, .s = s, .f = f, .until = zxid};
+    return recover_files(&r);
+}
+
+clave_err clave__datadir_recover_each(struct datadir *d, struct server *s,
+                                      const struct datadir_taker *taker, const struct fault *f)
+{
+    struct recover r = {.d = d, .log = d->log, .s = s, .f = f, .until = INT64_MAX, .taker = taker};
+    if (taker && taker->history)
+        r.start = RECOVER_FROM_OLDEST;
+    return recover_files(&r);
 }

@@ -1,0 +1,207 @@
+/* data_restore.c - `clave data restore`: loads a backup, or any data directory, and writes one
+ * snapshot from which a server goes on without repeating a fencing token. What that takes is
+ * decided by server/store/restore.h; data.c calls it. */
+#include "cmd/data/data_restore.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "cmd/cli/diag.h"
+#include "cmd/data/data_until.h"
+#include "runtime/server/copy_dir.h"
+#include "server/store/inspect.h"
+#include "server/store/restore.h"
+
+/* Twenty ticks of two seconds, the longest session timeout of a server that is not told another. */
+enum { RESTORE_QUIET_MS = 40000 };
+
+struct restoring {
+    struct data_files *f;
+    const struct restore_options *o;
+    const char *to;
+    struct server *s;
+    int64_t from_zxid;
+    int64_t epoch; /* the newest that its ensemble knew; 0: it was none */
+    bool has_epoch[DATA_EPOCHS];
+    struct restore begin; /* where the new one goes on */
+    struct restored gone;
+    struct server_stats st;
+    char text[1024];
+};
+
+/* ---- what the backup has --------------------------------------------------------------------- */
+
+static void restore_look_at_session(void *arg, int64_t id, int32_t timeout_ms)
+{
+    struct restoring *r = arg;
+    (void)id;
+    r->begin.quiet_ms = timeout_ms > r->begin.quiet_ms ? timeout_ms : r->begin.quiet_ms;
+}
+
+static void restore_read_epoch(struct restoring *r, size_t i)
+{
+    struct file_content c;
+    char text[32] = "";
+    if (clave__file_read(r->f->dir.dir, data_files_epochs[i], &c) != 0)
+        return;
+    snprintf(text, sizeof text, "%.*s", (int)(c.n < 20 ? c.n : 20), c.p ? (const char *)c.p : "");
+    clave__file_free(&c);
+    int64_t epoch = strtoll(text, NULL, 10);
+    r->has_epoch[i] = true;
+    r->epoch = epoch > r->epoch ? epoch : r->epoch;
+}
+
+static int restore_load(struct restoring *r)
+{
+    const struct fault fault = {r->text, sizeof r->text};
+    int64_t until = INT64_MAX;
+    int code = r->o->until ? data_until(r->f, r->o->until, &until) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    r->s = data_files_server(r->f);
+    clave_err err =
+        r->s ? clave__datadir_recover_until(&r->f->dir, r->s, until, &fault) : CLAVE_ENOMEM;
+    if (err != CLAVE_OK) {
+        diag(r->f->o, "%s", r->text[0] ? r->text : clave_strerror(err));
+        return data_files_exit(err);
+    }
+    clave__server_stats(r->s, &r->st);
+    r->from_zxid = r->st.last_zxid;
+    if (until == INT64_MAX || r->from_zxid == until)
+        return EXIT_OK;
+    diag(r->f->o, "--until %s: the data in %s end with zxid 0x%" PRIx64, r->o->until,
+         r->f->dir.path, (uint64_t)r->from_zxid);
+    return EXIT_REFUSED;
+}
+
+/* ---- where it goes on ------------------------------------------------------------------------ */
+
+static int restore_choose_zxid(struct restoring *r)
+{
+    struct timespec now;
+    int64_t newest = r->from_zxid >> 32;
+    newest = r->epoch > newest ? r->epoch : newest;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t wall = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    r->begin.wall = wall;
+    if (r->o->epoch > 0 && r->o->epoch <= newest) {
+        diag(r->f->o, "--epoch %" PRId64 " is not above that of the data, %" PRId64, r->o->epoch,
+             newest);
+        return EXIT_USAGE;
+    }
+    if (r->o->epoch == 0 && !clave__restore_knows_time(wall)) {
+        diag(r->f->o, "the clock of this machine is before 2020, so it cannot tell what a server "
+                      "that was restored earlier has handed out: set it, or give an --epoch above "
+                      "every earlier one");
+        return EXIT_REFUSED;
+    }
+    r->begin.zxid =
+        r->o->epoch > 0 ? r->o->epoch << 32 : clave__restore_zxid(r->from_zxid, r->epoch, wall);
+    if (r->begin.zxid >> 32 < INT32_MAX)
+        return EXIT_OK;
+    diag(r->f->o, "the data have epoch %" PRId64 ", after which there is none", newest);
+    return EXIT_REFUSED;
+}
+
+static void restore_choose_quiet(struct restoring *r)
+{
+    r->begin.quiet_ms =
+        r->o->longest_session > 0 ? (int32_t)r->o->longest_session : RESTORE_QUIET_MS;
+    clave__server_each_session(r->s, restore_look_at_session, r);
+}
+
+/* ---- the new directory ----------------------------------------------------------------------- */
+
+static clave_err restore_write_snapshot(struct restoring *r, struct copy_dir *copy,
+                                        const struct fault *fault)
+{
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    char name[FILE_NAME_SIZE];
+    struct buf image;
+    int64_t zxid;
+    clave__buf_init(&image, &mem, SIZE_MAX / 2);
+    clave_err err = clave__server_save_snapshot(r->s, &image, &zxid);
+    clave__file_name(name, FILE_SNAPSHOT, zxid);
+    if (err == CLAVE_OK)
+        err = clave__copy_dir_put(copy, name, clave__buf_bytes(&image), clave__buf_len(&image),
+                                  fault);
+    clave__buf_fini(&image);
+    return err;
+}
+
+static clave_err restore_write(struct restoring *r, struct copy_dir *copy,
+                               const struct fault *fault)
+{
+    char text[32];
+    clave_err err = clave__server_restore(r->s, &r->begin, &r->gone);
+    int n = snprintf(text, sizeof text, "%" PRId64, r->begin.zxid >> 32);
+    clave__server_stats(r->s, &r->st);
+    if (err == CLAVE_OK)
+        err = restore_write_snapshot(r, copy, fault);
+    for (size_t i = 0; i < DATA_EPOCHS && err == CLAVE_OK; i++)
+        if (r->has_epoch[i])
+            err = clave__copy_dir_put(copy, data_files_epochs[i], text, (size_t)n, fault);
+    return err == CLAVE_OK ? clave__copy_dir_finish(copy, fault) : err;
+}
+
+static int restore_make(struct restoring *r)
+{
+    const struct fault fault = {r->text, sizeof r->text};
+    struct copy_dir copy;
+    clave_err err = clave__copy_dir_begin(&copy, r->to, &r->f->dir.log, &fault);
+    if (err == CLAVE_OK)
+        err = restore_write(r, &copy, &fault);
+    clave__copy_dir_end(&copy);
+    if (err == CLAVE_OK)
+        return EXIT_OK;
+    diag(r->f->o, "%s", r->text[0] ? r->text : clave_strerror(err));
+    return data_files_exit(err);
+}
+
+static void restore_tell(const struct restoring *r)
+{
+    struct json j;
+    char quiet[DURATION_CAP];
+    if (!r->f->o->json) {
+        printf("%s: the %zu nodes of %s at zxid 0x%" PRIx64 ", without %zu sessions and their %zu "
+               "nodes; it goes on from zxid 0x%" PRIx64 "\n"
+               "No ephemeral node is created, and so no lock granted, for %s after a start.\n",
+               r->to, r->st.nodes, r->f->dir.path, (uint64_t)r->from_zxid, r->gone.sessions,
+               r->gone.ephemerals, (uint64_t)r->st.last_zxid,
+               duration_format(r->begin.quiet_ms, quiet));
+        return;
+    }
+    json_begin(&j, stdout);
+    clave__json_string(&j, "to", r->to);
+    json_hex(&j, "from_zxid", r->from_zxid);
+    json_hex(&j, "zxid", r->st.last_zxid);
+    clave__json_int(&j, "epoch", r->begin.zxid >> 32);
+    data_files_json_digest(&j, r->st.digest);
+    clave__json_int(&j, "nodes", (int64_t)r->st.nodes);
+    clave__json_int(&j, "sessions_ended", (int64_t)r->gone.sessions);
+    clave__json_int(&j, "ephemerals_removed", (int64_t)r->gone.ephemerals);
+    clave__json_int(&j, "quiet_ms", r->begin.quiet_ms);
+    json_end(&j);
+}
+
+int data_restore(struct data_files *f, const char *to, const struct restore_options *o)
+{
+    struct restoring r = {.f = f, .o = o, .to = to};
+    int code = restore_load(&r);
+    for (size_t i = 0; i < DATA_EPOCHS && code == EXIT_OK; i++)
+        restore_read_epoch(&r, i);
+    if (code == EXIT_OK)
+        code = restore_choose_zxid(&r);
+    if (code == EXIT_OK) {
+        restore_choose_quiet(&r);
+        code = restore_make(&r);
+    }
+    clave__server_free(r.s);
+    if (code != EXIT_OK)
+        return code;
+    restore_tell(&r);
+    return finish_stdout(f->o);
+}

@@ -1,0 +1,105 @@
+/* copy_dir.c - makes a data directory out of the bytes of another (copy_dir.h); `clave data backup`
+ * and `clave data restore` call it. Each file is synced before the directory gets its name. */
+#include "runtime/server/copy_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/server/file_io.h"
+
+static clave_err copy_dir_fault(const struct copy_dir *c, int number, const char *what,
+                                const char *name, const struct fault *f)
+{
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s%s%s", c->to.path, DATADIR_COPY, name ? "/" : "",
+             name ? name : "");
+    return clave__start_error_errno(f, number, what, path);
+}
+
+/* Everything in it. Returns 0 or an errno. */
+static int copy_dir_empty(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0)
+        close(fd);
+    if (!d)
+        return errno;
+    const struct dirent *e;
+    while (err == 0 && (e = readdir(d)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            err = unlinkat(dir, e->d_name, 0) == 0 ? 0 : errno;
+    closedir(d);
+    return err;
+}
+
+/* One that was ended has left its part. */
+static int copy_dir_open(struct copy_dir *c)
+{
+    c->top = open(c->to.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (c->top < 0 || (mkdirat(c->top, DATADIR_COPY, 0700) != 0 && errno != EEXIST))
+        return errno;
+    c->to.dir = openat(c->top, DATADIR_COPY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return c->to.dir >= 0 ? copy_dir_empty(c->to.dir) : errno;
+}
+
+clave_err clave__copy_dir_begin(struct copy_dir *c, const char *path, const struct log *log,
+                                const struct fault *f)
+{
+    *c = (struct copy_dir){.to = {.lock = -1, .dir = -1}, .top = -1};
+    clave_err err = clave__datadir_open_empty(&c->to, path, log, f);
+    if (err != CLAVE_OK)
+        return err;
+    int number = copy_dir_open(c);
+    return number == 0 ? CLAVE_OK : copy_dir_fault(c, number, "cannot create", NULL, f);
+}
+
+clave_err clave__copy_dir_put(struct copy_dir *c, const char *name, const void *p, size_t n,
+                              const struct fault *f)
+{
+    int fd = openat(c->to.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int number = fd >= 0 ? clave__file_write(fd, p, n, 0) : errno;
+    if (number == 0 && fsync(fd) != 0)
+        number = errno;
+    if (fd >= 0 && close(fd) != 0 && number == 0)
+        number = errno;
+    if (number != 0)
+        return copy_dir_fault(c, number, "cannot write", name, f);
+    c->files++;
+    c->bytes += (int64_t)n;
+    return CLAVE_OK;
+}
+
+clave_err clave__copy_dir_clear(struct copy_dir *c, const struct fault *f)
+{
+    c->files = 0;
+    c->bytes = 0;
+    int number = copy_dir_empty(c->to.dir);
+    return number == 0 ? CLAVE_OK : copy_dir_fault(c, number, "cannot empty", NULL, f);
+}
+
+clave_err clave__copy_dir_finish(struct copy_dir *c, const struct fault *f)
+{
+    if (fsync(c->to.dir) != 0 || renameat(c->top, DATADIR_COPY, c->top, "version-2") != 0 ||
+        fsync(c->top) != 0)
+        return copy_dir_fault(c, errno, "cannot finish", NULL, f);
+    close(c->top);
+    c->top = -1;
+    return CLAVE_OK;
+}
+
+void clave__copy_dir_end(struct copy_dir *c)
+{
+    if (c->top >= 0) {
+        if (c->to.dir >= 0 && copy_dir_empty(c->to.dir) == 0)
+            unlinkat(c->top, DATADIR_COPY, AT_REMOVEDIR);
+        close(c->top);
+        c->top = -1;
+    }
+    clave__datadir_close(&c->to);
+}
