@@ -141,7 +141,7 @@ static bool request_is_let_in(struct server_conn *c, const struct wire_request *
         return true;
     clave__log(&c->s->log, CLAVE_LOG_WARN,
                "%s is closed: it has not authenticated (--require-auth %s)", c->peer.text, schemes);
-    clave__conn_reply(c, q->xid, 0, CLAVE_ESASLREQUIRED);
+    request_reply_as_apache(c, q->xid, 0, CLAVE_ESASLREQUIRED);
     clave__conn_close(c);
     return false;
 }
