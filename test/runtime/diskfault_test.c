@@ -562,6 +562,42 @@ static void a_disk_that_fills_is_told_in_time(void **state)
     atomic_store(&left_percent, 0);
 }
 
+static bool raw_says_imok(const struct raw *w)
+{
+    struct pollfd p = {.fd = w->fd, .events = POLLIN};
+    char answer[4] = "";
+    assert_int_equal(write(w->fd, "ruok", 4), 4);
+    return poll(&p, 1, RIG_PATIENCE_MS) == 1 && read(w->fd, answer, 4) == 4 &&
+           memcmp(answer, "imok", 4) == 0;
+}
+
+/* It connects when a write has begun, whichever thread of the server makes it. */
+static void a_newcomer_while_the_disk_stands(void **state)
+{
+    (void)state;
+    const char *address = rig_unix();
+    struct server_run_options o = rig_options(rig_dir(), &address);
+    struct rig *r = rig_start_with(&o);
+    clave_client *s = rig_session(address);
+    for (int i = 0; i < 4; i++) {
+        char path[16];
+        struct raw w;
+        snprintf(path, sizeof path, "/%d", i);
+        atomic_store(&stands, true);
+        while (atomic_load(&waiting) == 0)
+            assert_int_equal(clave_create(s, path, "", 0, NULL, 30, NULL), CLAVE_ETIMEDOUT);
+        raw_connect(&w, address);
+        bool served = raw_says_imok(&w);
+        assert_int_equal(atomic_load(&waiting), 1);
+        close(w.fd);
+        atomic_store(&stands, false);
+        assert_true(served);
+        assert_int_equal(clave_exists(s, path, RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    }
+    clave_client_close(s, 5000);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+}
+
 /* ---- no memory ---------------------------------------------------------------------------- */
 
 /* New clients are turned away, several in one pass of the loop too; the others are served, and so
@@ -710,6 +746,7 @@ int main(void)
         cmocka_unit_test(a_log_is_longer_than_its_records_while_it_is_written),
         cmocka_unit_test(only_what_is_not_durable_waits),
         cmocka_unit_test(a_disk_that_stands_for_a_while),
+        cmocka_unit_test(a_newcomer_while_the_disk_stands),
         cmocka_unit_test(no_memory_for_a_connection),
         cmocka_unit_test(accepts_that_fail),
         cmocka_unit_test(the_wall_clock_steps),

@@ -1,5 +1,5 @@
-/* disk_thread.c - the thread and the hand-over of disk_thread.h; log_thread.c and snapshot_thread.c
- * are its jobs. */
+/* disk_thread.c - the thread and the hand-over of disk_thread.h; snapshot_thread.c and
+ * audit_log.c are its jobs. */
 #include "runtime/server/disk_thread.h"
 
 #include <signal.h>

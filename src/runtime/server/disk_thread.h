@@ -1,5 +1,5 @@
-/* disk_thread.h - a thread that does one kind of disk work, one job at a time: log_thread.h and
- * snapshot_thread.h.
+/* disk_thread.h - a thread that does one kind of disk work, one job at a time: snapshot_thread.h
+ * and audit_log.h.
  *
  * No lock: what a job needs belongs to the loop's thread while the state is FREE or DONE and to the
  * disk's thread while it is POSTED; the state hands it over. */

@@ -10,7 +10,8 @@
  *   snapshot_file  writes a snapshot
  *   copy_dir       a directory made as a copy of another: backup and restore
  *   purge          removes what is no longer needed
- *   disk_thread    a thread for such work; log_thread and snapshot_thread are the two */
+ *   log_thread     writes batches to the log, and runs the loop
+ *   snapshot_thread writes snapshots, on disk_thread, beside it */
 #ifndef CLAVE_RUNTIME_SERVER_FILE_NAMES_H
 #define CLAVE_RUNTIME_SERVER_FILE_NAMES_H
 

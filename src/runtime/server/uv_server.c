@@ -75,14 +75,14 @@ static void post_records(struct server_run *r)
 {
     struct log_thread *log = &r->log_thread;
     struct log_batch pending = clave__server_log_pending(r->server);
-    if (pending.n == 0 || clave__disk_thread_state(&log->thread) != JOB_FREE)
+    if (pending.n == 0 || log->state != LOG_FREE)
         return;
     log->first_zxid = pending.first_zxid;
     log->last_zxid = pending.last_zxid;
     log->new_file = r->new_log;
     r->new_log = false;
-    clave__server_log_swap(r->server, &log->thread.bytes);
-    clave__disk_thread_post(&log->thread);
+    clave__server_log_swap(r->server, &log->bytes);
+    clave__log_thread_post(log);
     if (r->audit)
         clave__audit_log_posted(r->audit);
 }
@@ -124,19 +124,34 @@ static void post_snapshot(struct server_run *r)
 
 /* After a fault nothing more is acknowledged: an fsync may not report the same error again, so that
  * "it worked the second time" would be a lie. */
-static bool uv_server_collect(struct server_run *r, struct disk_thread *t, size_t keep,
-                              const char *what)
+static bool uv_server_check_disk(struct server_run *r, int number, const char *what)
 {
-    if (clave__disk_thread_state(t) != JOB_DONE)
-        return false;
-    clave__disk_thread_take(t, keep);
-    if (t->fault == 0)
+    if (number == 0)
         return true;
     struct fault f = {r->fault, sizeof r->fault};
     if (r->result == CLAVE_OK)
-        r->result = clave__start_error_errno(&f, t->fault, what, r->dir.path);
+        r->result = clave__start_error_errno(&f, number, what, r->dir.path);
     clave__run_fail(r, r->result, "%s", r->fault);
     return false;
+}
+
+static void on_log_written(void *arg)
+{
+    struct server_run *r = arg;
+    struct log_thread *log = &r->log_thread;
+    clave__run_tick(r);
+    clave__buf_clear(&log->bytes);
+    clave__buf_trim(&log->bytes, KEEP_BYTES);
+    if (uv_server_check_disk(r, log->fault, "cannot write the log in")) {
+        clave__server_durable(r->server, log->last_zxid);
+        if (r->audit)
+            clave__audit_log_durable(r->audit);
+        r->stats.log_bytes += log->grown;
+        r->stats.appends++;
+        r->stats.append_us += (int64_t)(log->took_ns / 1000);
+        clave__server_set_driver_stats(r->server, &r->stats);
+    }
+    clave__run_pump(r);
 }
 
 static void tell_snapshot_written(const struct server_run *r)
@@ -191,27 +206,26 @@ static void begin_measuring_space(struct server_run *r)
     uv_timer_start(&r->space_timer, on_space_timer, SPACE_MS, SPACE_MS);
 }
 
+static void collect_snapshot_job(struct server_run *r)
+{
+    struct snapshot_thread *t = &r->snapshot_thread;
+    clave__disk_thread_take(&t->thread, r->is_saving ? KEEP_BYTES : 0);
+    if (!uv_server_check_disk(r, t->thread.fault, "cannot write a snapshot in"))
+        return;
+    take_space(r, &t->space);
+    if (t->job == SNAPSHOT_LAST) {
+        count_written_snapshot(r);
+        tell_snapshot_written(r);
+    }
+    clave__server_set_driver_stats(r->server, &r->stats);
+}
+
 static void on_disk_done(uv_async_t *a)
 {
     struct server_run *r = a->data;
-    size_t keep = r->is_saving ? KEEP_BYTES : 0;
     clave__run_tick(r);
-    if (uv_server_collect(r, &r->log_thread.thread, KEEP_BYTES, "cannot write the log in")) {
-        clave__server_durable(r->server, r->log_thread.last_zxid);
-        if (r->audit)
-            clave__audit_log_durable(r->audit);
-        r->stats.log_bytes += r->log_thread.grown;
-        r->stats.appends++;
-        r->stats.append_us += (int64_t)(r->log_thread.took_ns / 1000);
-    }
-    if (uv_server_collect(r, &r->snapshot_thread.thread, keep, "cannot write a snapshot in")) {
-        take_space(r, &r->snapshot_thread.space);
-        if (r->snapshot_thread.job == SNAPSHOT_LAST) {
-            count_written_snapshot(r);
-            tell_snapshot_written(r);
-        }
-    }
-    clave__server_set_driver_stats(r->server, &r->stats);
+    if (clave__disk_thread_state(&r->snapshot_thread.thread) == JOB_DONE)
+        collect_snapshot_job(r);
 }
 
 /* ---- passes -----------------------------------------------------------------------------------
@@ -219,8 +233,7 @@ static void on_disk_done(uv_async_t *a)
 
 static bool all_durable(struct server_run *r)
 {
-    return clave__server_log_pending(r->server).n == 0 &&
-           clave__disk_thread_state(&r->log_thread.thread) == JOB_FREE;
+    return clave__server_log_pending(r->server).n == 0 && r->log_thread.state == LOG_FREE;
 }
 
 static void pump_audit(struct server_run *r)
@@ -238,7 +251,7 @@ static void uv_server_enter(struct server_run *r, enum run_phase phase)
 {
     r->phase = phase;
     if (phase == RUN_STOPPED)
-        uv_stop(&r->loop);
+        clave__log_thread_end(&r->log_thread);
 }
 
 /* Nothing: that it is active keeps the loop from waiting. */
@@ -310,6 +323,11 @@ void clave__run_fail(struct server_run *r, clave_err err, const char *fmt, ...)
 void clave__run_halt(struct server_run *r)
 {
     uv_server_enter(r, RUN_STOPPED);
+}
+
+bool clave__run_is_current(const struct server_run *r)
+{
+    return clave__log_thread_is_current(&r->log_thread);
 }
 
 static void on_grace(uv_timer_t *t)
@@ -530,7 +548,8 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
         take_space(r, &space);
         clave__datadir_measure(&r->dir, &r->stats);
         clave__server_set_driver_stats(r->server, &r->stats);
-        err = clave__log_thread_start(&r->log_thread, r->dir.dir, &r->mem, &r->disk_done);
+        err = clave__log_thread_start(&r->log_thread, r->dir.dir, &r->mem, &r->loop, on_log_written,
+                                      r);
     }
     if (err == CLAVE_OK)
         err = clave__snapshot_thread_start(&r->snapshot_thread, r->dir.dir, &r->mem, &r->disk_done);
@@ -673,7 +692,7 @@ clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
     clave__run_count(r);
     clave__run_pump(r);
     begin_measuring_space(r);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
+    clave__log_thread_run(&r->log_thread);
     snprintf(fault, cap, "%s", r->fault);
     return r->result;
 }

@@ -1,10 +1,11 @@
-/* uv_server.h - the server's driver: sockets, the disk's thread, clock and signals around the
+/* uv_server.h - the server's driver: sockets, threads, disk, clock and signals around the
  * engine of server/server.h.
  *
  * Map of src/runtime/server:
  *   uv_server                 the life of a server; uv_conn: its connections; listen: its addresses
  *   datadir, recover          opens a data directory; loads its files
- *   data_files, disk          how the files are written; the thread that writes them
+ *   log_thread                the log's writes, and the two threads that run the loop in turns
+ *   snapshot_thread           writes snapshots, on disk_thread; file_names: the files
  *   http, admin, microhttpd   pages over HTTP; which pages; the library */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_H
@@ -57,9 +58,9 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
 /* Checks what _new would, as far as that is possible beside a running server: the addresses and the
  * TLS files, but neither ports nor the data directory. The errors and faults of _new. */
 clave_err clave__server_run_check(const struct server_run_options *o, char *fault, size_t cap);
-/* Serves on the calling thread until stopped. CLAVE_OK: stopped, and all that was accepted is on
- * disk. EFULL, EIO: the disk failed; nothing that was acknowledged is lost, and nothing has been
- * acknowledged since. */
+/* Serves on the calling thread, and on a second one in turn with it, until stopped. CLAVE_OK:
+ * stopped, and all that was accepted is on disk. EFULL, EIO: the disk failed; nothing that was
+ * acknowledged is lost, and nothing has been acknowledged since. */
 clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap);
 /* On the loop's thread: as clave__server_change, and sets max_per_address and idle_exit_ms.
  * Existing connections stay. ENOMEM. */

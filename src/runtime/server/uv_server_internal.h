@@ -1,5 +1,6 @@
 /* uv_server_internal.h - one running server, shared by uv_server.c (its life, the disk) and
- * uv_conn.c (its connections). Everything belongs to the loop's thread. */
+ * uv_conn.c (its connections). Everything belongs to the loop's thread,
+ * which is one or the other of log_thread.h. */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 
@@ -104,6 +105,8 @@ __attribute__((format(printf, 3, 4))) void clave__run_fail(struct server_run *r,
                                                            const char *fmt, ...);
 /* Ends the loop at once, like a process that is killed. */
 void clave__run_halt(struct server_run *r);
+/* Whether the caller is called by this server's loop. It may have ended. */
+bool clave__run_is_current(const struct server_run *r);
 /* The number of connections has changed, or what was read has become durable. */
 void clave__run_count(struct server_run *r);
 

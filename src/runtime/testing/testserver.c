@@ -93,7 +93,7 @@ const char *clave_test_server_errmsg(clave_test_server *t, char *buf, size_t cap
 static clave_err testserver_enter(clave_test_server *t)
 {
     pthread_mutex_lock(&t->mutex);
-    bool own = t->serving && pthread_equal(t->thread, pthread_self());
+    bool own = t->serving && clave__run_is_current(t->run);
     pthread_mutex_unlock(&t->mutex);
     return own || pthread_mutex_lock(&t->calls) != 0 ? CLAVE_ELOOPTHREAD : CLAVE_OK;
 }
@@ -569,7 +569,7 @@ clave_err clave_test_server_await_strikes(clave_test_server *t, uint64_t strikes
     clave_err err = CLAVE_OK;
     struct timespec until = clave__clock_after(timeout_ms);
     pthread_mutex_lock(&t->mutex);
-    if (t->serving && pthread_equal(t->thread, pthread_self()))
+    if (t->serving && clave__run_is_current(t->run))
         err = CLAVE_ELOOPTHREAD;
     while (err == CLAVE_OK && t->strikes < strikes) {
         int rc = timeout_ms < 0 ? pthread_cond_wait(&t->turned, &t->mutex)
