@@ -2,12 +2,16 @@
  *
  *   load zk HOST PORT create|get WINDOW COUNT BYTES [SECONDS]
  *   load redis HOST PORT set|get WINDOW COUNT BYTES [SECONDS]
+ *   load disk FILE - write 1 COUNT BYTES [SECONDS]
  *
  * It ends after COUNT requests, or SECONDS when they are over first. It writes whole batches and
  * only counts frames on the way back, so that it is never the limit. Prints one JSON object:
- * requests per second and the mean latency. */
+ * requests per second, the mean latency, and the median time from one batch to the next, which is
+ * the median latency if the window is 1. `disk` is no server but what one has to do: it appends to
+ * a file that is extended ahead, each time with an fdatasync. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { IN_CAP = 1 << 20, OUT_CAP = 4 << 20 };
+enum { IN_CAP = 1 << 20, OUT_CAP = 4 << 20, MAX_TURNS = 1 << 20, ROOM = 1 << 20 };
 
 struct load {
     int fd;
@@ -30,6 +34,8 @@ struct load {
     uint64_t run; /* makes the paths of this run its own */
     uint8_t *in, *out;
     size_t in_len, out_len;
+    float *turns_us;
+    size_t nturns;
 };
 
 static void die(const char *what)
@@ -237,6 +243,47 @@ static void prepare_target(struct load *l)
     l->answered = 0;
 }
 
+static int compare(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The time since `start`, when another turn has ended. */
+static double end_turn(struct load *l, double start, double before)
+{
+    double now = now_s() - start;
+    if (l->nturns < MAX_TURNS)
+        l->turns_us[l->nturns++] = (float)((now - before) * 1e6);
+    return now;
+}
+
+static void report(struct load *l, double took)
+{
+    qsort(l->turns_us, l->nturns, sizeof *l->turns_us, compare);
+    printf("{\"per_s\": %.0f, \"mean_us\": %.1f, \"p50_us\": %.1f}\n", (double)l->answered / took,
+           took * 1e6 * (double)l->window / (double)l->answered,
+           (double)l->turns_us[l->nturns / 2]);
+}
+
+static void run_disk(struct load *l, const char *file)
+{
+    off_t end = 0, room = ROOM;
+    l->fd = open(file, O_WRONLY);
+    if (l->fd < 0 || fallocate(l->fd, 0, 0, room) != 0 || fsync(l->fd) != 0)
+        die(file);
+    memset(l->out, 'x', (size_t)l->bytes);
+    double start = now_s(), took = 0;
+    for (; l->answered < l->count && took < l->seconds; l->answered++, end += l->bytes) {
+        if (end + l->bytes > room && fallocate(l->fd, 0, room, ROOM) == 0)
+            room += ROOM;
+        if (pwrite(l->fd, l->out, (size_t)l->bytes, end) != l->bytes || fdatasync(l->fd) != 0)
+            die(file);
+        took = end_turn(l, start, took);
+    }
+    report(l, took);
+}
+
 static void run(struct load *l)
 {
     if (!l->write)
@@ -249,10 +296,9 @@ static void run(struct load *l)
         flush(l);
         fill(l);
         take_answers(l);
-        took = now_s() - start;
+        took = end_turn(l, start, took);
     }
-    printf("{\"per_s\": %.0f, \"mean_us\": %.1f}\n", (double)l->answered / took,
-           took * 1e6 * (double)l->window / (double)l->answered);
+    report(l, took);
 }
 
 static int dial(const char *host, const char *port)
@@ -272,7 +318,7 @@ int main(int argc, char **argv)
 {
     if (argc != 8 && argc != 9) {
         fprintf(stderr, "usage: load zk|redis HOST PORT create|set|get WINDOW COUNT BYTES "
-                        "[SECONDS]\n");
+                        "[SECONDS]\n       load disk FILE - write 1 COUNT BYTES [SECONDS]\n");
         return 64;
     }
     struct load l = {.zk = strcmp(argv[1], "zk") == 0,
@@ -282,9 +328,14 @@ int main(int argc, char **argv)
                      .bytes = atol(argv[7]),
                      .seconds = argc == 9 ? atof(argv[8]) : 1e9,
                      .in = malloc(IN_CAP),
-                     .out = malloc(OUT_CAP)};
-    if (!l.in || !l.out)
+                     .out = malloc(OUT_CAP),
+                     .turns_us = malloc(MAX_TURNS * sizeof(float))};
+    if (!l.in || !l.out || !l.turns_us)
         die("malloc");
+    if (strcmp(argv[1], "disk") == 0) {
+        run_disk(&l, argv[2]);
+        return 0;
+    }
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     l.run = (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;

@@ -1,8 +1,9 @@
 /* stalls.c - preloaded into a server by bench/stalls: the CPU time of each turn of a loop on
- * epoll, from the return of one epoll_wait to the next call. The longest of the main thread, in
- * nanoseconds, stands in the first 8 bytes of the file $STALLS_TURNS, where the reader may set it
- * to 0. The next 8 bytes are a moment of the monotonic clock, in nanoseconds: before it no sync of
- * a file ends. */
+ * epoll, from the return of one epoll_wait to the next call. A thread that writes the log meanwhile
+ * holds nobody up: its turn ends with the pwrite, and the next begins after the fdatasync. The
+ * longest, in nanoseconds, stands in the first 8 bytes of the file $STALLS_TURNS, where the reader
+ * may set it to 0. The next 8 bytes are a moment of the monotonic clock, in nanoseconds: before it
+ * no sync of a file ends. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,10 +17,13 @@
 
 typedef int wait_fn(int, struct epoll_event *, int, int, const sigset_t *);
 
+typedef ssize_t write_fn(int, const void *, size_t, off_t);
+
 static wait_fn *real;
 static int (*real_fsync)(int), (*real_fdatasync)(int);
 static volatile int64_t *longest, *disk_stands_to;
-static int64_t returned_at;
+static write_fn *real_write;
+static _Thread_local int64_t began_at; /* 0: it is not in a turn */
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -27,6 +31,7 @@ __attribute__((constructor)) static void begin(void)
     int fd = name ? open(name, O_RDWR | O_CLOEXEC) : -1;
     void *p = fd >= 0 ? mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     real = (wait_fn *)dlsym(RTLD_NEXT, "epoll_pwait");
+    real_write = (write_fn *)dlsym(RTLD_NEXT, "pwrite");
     real_fsync = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
     real_fdatasync = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
     longest = p == MAP_FAILED ? NULL : p;
@@ -42,16 +47,26 @@ static int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static void end_turn(void)
+{
+    int64_t used = began_at > 0 ? cpu_ns() - began_at : 0;
+    if (longest && used > *longest)
+        *longest = used;
+    began_at = 0;
+}
+
 int epoll_pwait(int fd, struct epoll_event *events, int n, int ms, const sigset_t *mask)
 {
-    if (gettid() != getpid() || !longest)
-        return real(fd, events, n, ms, mask);
-    int64_t used = cpu_ns() - returned_at;
-    if (returned_at > 0 && used > *longest)
-        *longest = used;
+    end_turn();
     int got = real(fd, events, n, ms, mask);
-    returned_at = cpu_ns();
+    began_at = cpu_ns();
     return got;
+}
+
+ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
+{
+    end_turn();
+    return real_write(fd, p, n, at);
 }
 
 int epoll_wait(int fd, struct epoll_event *events, int n, int ms)
@@ -76,5 +91,7 @@ int fsync(int fd)
 int fdatasync(int fd)
 {
     wait_for_disk();
-    return real_fdatasync(fd);
+    int err = real_fdatasync(fd);
+    began_at = cpu_ns();
+    return err;
 }
