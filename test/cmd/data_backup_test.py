@@ -14,6 +14,12 @@ import threading
 import time
 import unittest
 
+try:
+    from kazoo.client import KazooClient
+    from kazoo.exceptions import OperationTimeoutError
+except ImportError:
+    KazooClient = None
+
 from harness import (CLAVE, SOURCE, UNSAFE, ApacheServer, ClaveServer, Running, clave, environment,
                      has_apache, scratch, spawn)
 
@@ -320,6 +326,19 @@ class Backup(unittest.TestCase):
         self.assertEqual(refused.code, 64)
         told = data("restore", self.at("bb"), self.at("n"), "--epoch", 0x7000009)
         self.assertEqual(int(told["zxid"], 16), 0x7000009 << 32)
+
+    @unittest.skipUnless(KazooClient, "kazoo is not installed")
+    def test_others_wait_too(self):
+        restore(self.backup_of_nothing(), self.at("r"))
+        server = on(self.at("r"))
+        zk = KazooClient(server.connect, timeout=1)
+        zk.start(timeout=30)
+        with self.assertRaises(OperationTimeoutError):
+            zk.create("/e", ephemeral=True)
+        self.assertTrue(zk.Lock("/lock").acquire(timeout=30))
+        zk.stop()
+        zk.close()
+        server.stop()
 
     def test_the_script_for_a_timer(self):
         """Three backups, of which two are kept, encrypted by whatever the user has."""

@@ -83,9 +83,7 @@ static bool is_password_of(int64_t id, struct jbytes passwd)
 static void resume_session(struct server_conn *c, const struct wire_connect_request *q,
                            int32_t timeout_ms)
 {
-    struct session *session = q->session_id == SESSION_OF_RESTORE
-                                  ? NULL
-                                  : clave__sessions_find(&c->s->sessions, q->session_id);
+    struct session *session = clave__sessions_find(&c->s->sessions, q->session_id);
     /* Apache closes the older connection before it looks at the password. */
     if (session && session->conn)
         clave__conn_cut(session->conn);

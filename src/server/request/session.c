@@ -146,6 +146,7 @@ clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms
         clave__sessions_note_id(t, id);
         if (id == SESSION_OF_RESTORE)
             t->of_restore = s;
+        s->barred = id == SESSION_OF_RESTORE;
     }
     s->timeout_ms = s->logged_timeout_ms = timeout_ms;
     clave__session_touch(t, s);

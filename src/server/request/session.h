@@ -28,7 +28,8 @@ struct session {
     int32_t logged_timeout_ms; /* as createSession logged it */
     struct server_conn *conn;  /* NULL: nobody is connected */
     bool saved;                /* as of a node (tree/node.h) */
-    bool barred;               /* an operator has ended it: nobody takes it up until it expires */
+    bool barred;               /* an operator has ended it, or it is that of a restore: nobody takes
+                                  it up until it expires */
 };
 
 struct snapshot_save;
