@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,6 +53,7 @@ static void suspend_the_machine(void)
 {
     const uint64_t one = 1;
     kill(server.pid, SIGSTOP);
+    assert_int_equal(waitpid(server.pid, NULL, WUNTRACED), server.pid); /* all its threads */
     slept_s += SLEEP_S;
     assert_int_equal(write(news, &one, sizeof one), sizeof one);
 }
