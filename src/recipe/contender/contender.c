@@ -61,6 +61,7 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
         break;
     case CONTENDER_HELD:
         stop_waiting(c);
+        c->failures = 0;
         break;
     case CONTENDER_LEAVING:
         stop_waiting(c);
@@ -325,19 +326,18 @@ void clave__contender_start_over(struct contender *c, bool remove)
     begin_leaving(c, remove);
 }
 
-void clave__contender_retry_or_fail(struct contender *c, clave_err err)
+void clave__contender_check_later(struct contender *c)
 {
-    if (!clave__err_passes(err)) {
-        clave__contender_fail(c, err);
-        return;
-    }
     c->failures++;
     retry_later(c);
 }
 
-void clave__contender_check_later(struct contender *c)
+void clave__contender_retry_or_fail(struct contender *c, clave_err err)
 {
-    clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
+    if (clave__err_passes(err))
+        clave__contender_check_later(c);
+    else
+        clave__contender_fail(c, err);
 }
 
 static void contender_on_deleted(clave_async_client *client, const clave_result *res, void *arg)
@@ -451,7 +451,7 @@ static void contender_on_pause(struct timer *t, int64_t now)
     else if (c->state == CONTENDER_WAITING)
         clave__contender_turn_check(c);
     else if (c->state == CONTENDER_HELD)
-        clave__contender_turn_watch_own(c);
+        clave__contender_turn_look(c);
     else if (c->state == CONTENDER_IDLE || c->state == CONTENDER_STANDING_BY)
         clave__contender_join_again(c);
     clave__contender_end(c);

@@ -217,8 +217,8 @@ void clave__contender_turn_has_come(struct contender *c);
 /* WAITING: is it our turn? _by_listing uses this listing, _check asks for a new one. */
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n);
 void clave__contender_turn_check(struct contender *c);
-/* HELD: watches our node. */
-void clave__contender_turn_watch_own(struct contender *c);
+/* HELD: looks at our node, and watches it. */
+void clave__contender_turn_look(struct contender *c);
 /* The engine's calls. */
 void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *res);
 void clave__contender_turn_own_event(struct node_watch *l, const clave_event *ev);

@@ -30,14 +30,19 @@ static void start_hold(struct contender *c)
     clave__client_hold(c->client, &c->hold);
 }
 
+/* Any other error than ENOMEM ends the hold by itself. */
+void clave__contender_turn_look(struct contender *c)
+{
+    if (clave__node_watch_read(&c->own) == CLAVE_ENOMEM)
+        clave__contender_check_later(c);
+}
+
 /* A holder watches its node once the hold is no longer a short one: on a standalone server nothing
  * else would report its end. */
-void clave__contender_turn_watch_own(struct contender *c)
+static void contender_turn_watch_own(struct contender *c)
 {
-    bool wanted =
-        c->state == CONTENDER_HELD && c->hold.settled && !clave__node_watch_is_armed(&c->own);
-    if (wanted && clave__node_watch_read(&c->own) == CLAVE_ENOMEM)
-        clave__contender_check_later(c);
+    if (c->state == CONTENDER_HELD && c->hold.settled && !clave__node_watch_is_armed(&c->own))
+        clave__contender_turn_look(c);
 }
 
 void clave__contender_limit(struct contender *c, int64_t max)
@@ -66,9 +71,9 @@ static void contender_turn_grant(struct contender *c)
      * contender may create the name as soon as it is free, and a heartbeat's check would notice
      * nothing. */
     if (c->spec->revocable || c->race)
-        (void)clave__node_watch_read(&c->own);
+        clave__contender_turn_look(c);
     else
-        clave__contender_turn_watch_own(c);
+        contender_turn_watch_own(c);
     c->events->held(c->owner);
 }
 
@@ -264,8 +269,9 @@ static void own_found(struct contender *c, const clave_stat *stat)
 
 /* A write to our node can only be a request to release: Curator's "__REVOKE__" for a lock; for a
  * leader the same data once more, so that others still see its id. */
-static void contender_turn_notice_write(struct contender *c, const clave_stat *stat)
+static void contender_turn_held_seen(struct contender *c, const clave_stat *stat)
 {
+    c->failures = 0;
     if (c->spec->revocable && stat && stat->version > 0)
         c->events->asked(c->owner);
 }
@@ -282,7 +288,7 @@ void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *r
     else if (c->state == CONTENDER_WAITING)
         clave__contender_retry_or_fail(c, res->err);
     else if (c->state == CONTENDER_HELD && res->err == CLAVE_OK)
-        contender_turn_notice_write(c, res->stat);
+        contender_turn_held_seen(c, res->stat);
     else if (c->state == CONTENDER_HELD && clave_err_classify(res->err) != CLAVE_CLASS_FINAL)
         clave__contender_check_later(c);
     clave__contender_end(c);
@@ -294,14 +300,6 @@ static void watch_again(struct contender *c, struct node_watch *l)
     clave_err err = clave__node_watch_read(l);
     if (err != CLAVE_OK && c->state == CONTENDER_WAITING)
         clave__contender_fail(c, err);
-    else if (err == CLAVE_ENOMEM && c->state == CONTENDER_HELD)
-        clave__contender_check_later(c);
-}
-
-static bool is_in_queue(const struct contender *c)
-{
-    return c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING ||
-           c->state == CONTENDER_HELD;
 }
 
 void clave__contender_turn_own_event(struct node_watch *l, const clave_event *ev)
@@ -310,7 +308,9 @@ void clave__contender_turn_own_event(struct node_watch *l, const clave_event *ev
     clave__contender_begin(c);
     if (ev->type == CLAVE_EVENT_DELETED)
         node_gone(c);
-    else if (is_in_queue(c))
+    else if (c->state == CONTENDER_HELD)
+        clave__contender_turn_look(c);
+    else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
         watch_again(c, l);
     clave__contender_end(c);
 }
@@ -327,7 +327,7 @@ void clave__contender_turn_hold_settled(struct hold *h)
 {
     struct contender *c = LIST_ENTRY(h, struct contender, hold);
     clave__contender_begin(c);
-    clave__contender_turn_watch_own(c);
+    contender_turn_watch_own(c);
     clave__contender_end(c);
 }
 
