@@ -452,6 +452,49 @@ static void orphans_go_at_the_start(void **state)
     memserver_close(&e);
 }
 
+/* The end of a session changes each parent once, however many of its nodes it takes: that shows
+ * neither in a Stat nor in a digest. */
+static void the_end_of_one_that_owns_many(void **state)
+{
+    enum { MANY = 300, PARENTS = 3 };
+    (void)state;
+    struct memserver d, e;
+    struct memserver_conn a, b;
+    struct log_replay r;
+    struct wire_stat st;
+    char path[32];
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 4000);
+    memserver_connect(&b, &d, 40000);
+    for (int i = 0; i < PARENTS; i++) {
+        snprintf(path, sizeof path, "/p%d", i);
+        assert_int_equal(memserver_create(&b, path, "", MODE_PERSISTENT), CLAVE_OK);
+    }
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/p%d/e-", i % PARENTS);
+        assert_int_equal(memserver_create(&a, path, "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
+        assert_int_equal(memserver_create(&b, path, "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
+    }
+    int64_t zxid = memserver_stats(&d).last_zxid;
+    memserver_request(&a, OP_CLOSE_SESSION, NULL);
+    assert_int_equal(memserver_stats(&d).last_zxid, zxid + 1);
+    for (int i = 0; i < PARENTS; i++) {
+        snprintf(path, sizeof path, "/p%d", i);
+        assert_int_equal(memserver_stat(&b, path, &st), CLAVE_OK);
+        assert_int_equal(st.pzxid, zxid + 1);
+        assert_int_equal(st.num_children, MANY / PARENTS);
+        assert_int_equal(st.cversion, 3 * MANY / PARENTS);
+    }
+    assert_int_equal(replay(&e, d.log.data, d.log.tail, &r), CLAVE_OK);
+    assert_same(&d, &e);
+    assert_int_equal(memserver_stats(&e).ephemerals, MANY);
+    assert_string_equal(e.lines, ""); /* no digest differed */
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
+    memserver_close(&e);
+}
+
 /* No server makes a child below an ephemeral node, but the data of others may have one: Apache
  * before 3.5.4 wrote nodes with a time to live so. It goes with the node it is below. */
 static void children_of_an_ephemeral_node_go_with_it(void **state)
@@ -585,6 +628,7 @@ int main(void)
         cmocka_unit_test(zxids_of_an_ensemble),
         cmocka_unit_test(a_failed_multi_changes_nothing),
         cmocka_unit_test(orphans_go_at_the_start),
+        cmocka_unit_test(the_end_of_one_that_owns_many),
         cmocka_unit_test(children_of_an_ephemeral_node_go_with_it),
         cmocka_unit_test(a_digest_that_differs_is_told),
         cmocka_unit_test(impossible_records),

@@ -390,6 +390,35 @@ static void many_end_together(void **state)
     memserver_close(&d);
 }
 
+/* Those that own many nodes take more turns: none removes many more than OWNED nodes, or many more
+ * than one session owns, since its end is one transaction. */
+static void their_nodes_count_too(void **state)
+{
+    enum { SESSIONS_OF_EACH = 100, EACH = 50, OWNED = 2000 };
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c;
+    memserver_open(&d, NULL);
+    for (int i = 0; i < SESSIONS_OF_EACH; i++) {
+        memserver_connect(&c, &d, 4000);
+        for (int k = 0; k < EACH; k++)
+            assert_int_equal(memserver_create(&c, "/e-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
+        memserver_hang_up(&c);
+    }
+    size_t most = 0, turns = 0;
+    for (size_t left = memserver_stats(&d).ephemerals; left > 0;) {
+        assert_true(turns++ < 1000);
+        d.now = clave__server_deadline(d.s);
+        clave__server_tick(d.s, d.now, memserver_wall(&d));
+        size_t now_left = memserver_stats(&d).ephemerals;
+        most = left - now_left > most ? left - now_left : most;
+        left = now_left;
+    }
+    assert_in_range(most, EACH, OWNED + EACH);
+    assert_int_equal(memserver_stats(&d).sessions, 0);
+    memserver_close(&d);
+}
+
 /* As with Apache: auth and sasl packets do not keep a session, whatever is answered; others do. */
 static void packets_that_are_no_sign_of_life(void **state)
 {
@@ -437,6 +466,7 @@ int main(void)
         cmocka_unit_test(the_timeout_after_a_restart),
         cmocka_unit_test(who_has_connected_after_a_restart_may_be_back),
         cmocka_unit_test(many_end_together),
+        cmocka_unit_test(their_nodes_count_too),
         cmocka_unit_test(packets_that_are_no_sign_of_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

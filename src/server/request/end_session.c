@@ -16,6 +16,8 @@ static struct node *lowest_of(struct node *n)
 static clave_err delete_owned(struct server *s, int64_t id)
 {
     const struct owner *o = clave__tree_find_owner(&s->tree, id);
+    if (o && !clave__txn_reserve(&s->txn, o->refs))
+        return CLAVE_ENOMEM;
     while (o && !list_empty(&o->nodes)) {
         struct node *n = lowest_of(&LIST_ENTRY(o->nodes.next, struct owned_node, link)->node);
         struct change *c = clave__txn_add(&s->txn, OP_DELETE, clave__node_path_bytes(n));

@@ -87,29 +87,20 @@ static void session_nodes_put_names(struct jwriter *w, const struct server *s,
     }
 }
 
-static int64_t session_nodes_count_owned(const struct server *s, int64_t id)
-{
-    const struct owner *o = clave__tree_find_owner(&s->tree, id);
-    int64_t n = 0;
-    if (o)
-        for (const struct list *e = o->nodes.next; e != &o->nodes; e = e->next)
-            n++;
-    return n;
-}
-
 /* A "name=value" a line. */
 static void session_nodes_put_data(struct jwriter *w, const struct server *s,
                                    const struct session_node *n)
 {
     char text[300] = "";
-    if (n->kind == SESSION_NODE)
+    if (n->kind == SESSION_NODE) {
+        const struct owner *o = clave__tree_find_owner(&s->tree, n->session->id);
         snprintf(text, sizeof text,
-                 "timeout_ms=%d\nexpires_in_ms=%" PRId64 "\nconnection=%s\nephemerals=%" PRId64
+                 "timeout_ms=%d\nexpires_in_ms=%" PRId64 "\nconnection=%s\nephemerals=%zu"
                  "\nending=%s\n",
                  (int)n->session->timeout_ms, n->session->expires - s->now,
-                 n->session->conn ? n->session->conn->peer.text : "",
-                 session_nodes_count_owned(s, n->session->id),
+                 n->session->conn ? n->session->conn->peer.text : "", o ? o->refs : 0,
                  n->session->barred ? "true" : "false");
+    }
     clave__jput_str(w, text);
 }
 

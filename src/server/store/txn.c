@@ -32,9 +32,10 @@ void clave__txn_begin(struct txn *t, const struct txn_head *head)
     t->err = 0;
 }
 
-static bool txn_grow(struct txn *t)
+bool clave__txn_reserve(struct txn *t, size_t cap)
 {
-    size_t cap = t->cap < 8 ? 8 : t->cap * 2;
+    if (cap <= t->cap)
+        return true;
     struct change *grown = clave__mem_alloc(t->tree->mem, cap * sizeof *grown);
     if (!grown)
         return false;
@@ -48,7 +49,7 @@ static bool txn_grow(struct txn *t)
 
 struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path)
 {
-    if (t->count == t->cap && !txn_grow(t))
+    if (t->count == t->cap && !clave__txn_reserve(t, t->cap < 8 ? 8 : t->cap * 2))
         return NULL;
     struct change *c = &t->changes[t->count++];
     *c = (struct change){.type = type, .path = path};
@@ -57,9 +58,12 @@ struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* Neither value goes down: a snapshot may be ahead of the transaction being replayed. */
+/* Neither value goes down: a snapshot may be ahead of the transaction being replayed. Of many nodes
+ * deleted below one parent, the first changes it. */
 static void raise_parent(struct txn *t, struct node *parent, int32_t cversion)
 {
+    if (cversion <= parent->stat.cversion && t->head.zxid <= parent->stat.pzxid)
+        return;
     clave__tree_before_change(t->tree, parent);
     if (cversion > parent->stat.cversion)
         parent->stat.cversion = cversion;

@@ -53,6 +53,8 @@ void clave__txn_init(struct txn *t, struct tree *tree);
 void clave__txn_fini(struct txn *t);
 
 void clave__txn_begin(struct txn *t, const struct txn_head *head);
+/* Makes room for so many changes in all. false: no memory. */
+bool clave__txn_reserve(struct txn *t, size_t cap);
 /* The next change, zeroed but for its type and path. Pointers to earlier changes are no longer
  * valid. NULL: no memory. */
 struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path);
