@@ -62,6 +62,7 @@ static void refused(void **state)
         assert_int_equal(h.err, CLAVE_ESASLREQUIRED);
         assert_false(memserver_next(&c, &h, &rest));
         assert_null(c.c);
+        memserver_hang_up(&c);
     }
     assert_int_equal(memserver_stats(&d).nodes, nodes);
     assert_non_null(strstr(d.lines, "it has not authenticated (--require-auth digest)"));
