@@ -1,5 +1,5 @@
 /* metrics_page.c - the page for Prometheus: the figures of mntr_and_metrics.c, and those with
- * labels. The driver's HTTP server calls clave__metrics. docs/operation.md lists the names. */
+ * labels. The driver's HTTP server calls clave__metrics. docs/monitoring.md lists the names. */
 #include "server/figures/metrics_page.h"
 
 #include <inttypes.h>
