@@ -165,6 +165,8 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
 clave_err clave__server_conn_certify(struct server_conn *c, const void *der, size_t n);
 void *clave__server_conn_user(const struct server_conn *c);
 void clave__server_conn_input(struct server_conn *c, const void *p, size_t n);
+/* How many requests of all connections it has taken since the start: what input costs. */
+uint64_t clave__server_taken(const struct server *s);
 /* false: leave the bytes in the socket for now. */
 bool clave__server_conn_wants_read(const struct server_conn *c);
 /* Bytes that may leave now. */

@@ -145,6 +145,7 @@ struct server {
     struct latency latency;
     uint64_t outstanding; /* replies waiting for the disk */
     uint64_t connections_rejected;
+    uint64_t taken; /* frames; srst does not reset it */
     uint64_t packets_received;
     uint64_t packets_sent;
     uint64_t requests[128];

@@ -183,6 +183,43 @@ class Load(unittest.TestCase):
                 self.assertLess(time.monotonic(), until)
         self.served(s.connect)
 
+    def test_many_requests_of_one_client(self):
+        """Those of another one that wait meanwhile come first in the next turn: their zxids show it."""
+        s = ClaveServer().start()
+        self.addCleanup(s.stop)
+        clients = [socket.socket() for _ in range(4)]
+        for c in clients:
+            c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+            c.settimeout(PATIENCE)
+            c.connect(("127.0.0.1", s.port))
+            c.sendall(HANDSHAKE)
+            c.recv(40, socket.MSG_WAITALL)
+
+        def create(name):
+            body = struct.pack(">iii", 1, 1, len(name)) + name + struct.pack(
+                ">iiii5si6si", 0, 1, 31, 5, b"world", 6, b"anyone", 0)
+            return struct.pack(">i", len(body)) + body
+
+        def zxid(c):
+            n, = struct.unpack(">i", c.recv(4, socket.MSG_WAITALL))
+            return struct.unpack(">iqi", c.recv(n, socket.MSG_WAITALL)[:16])[1]
+        many = 4000
+        s.process.send_signal(signal.SIGSTOP)
+        clients[0].setblocking(False)
+        waiting = b"".join(create(b"/many-%d" % i) for i in range(many))
+        waiting = waiting[clients[0].send(waiting):]
+        for i, c in enumerate(clients[1:]):
+            c.sendall(create(b"/one-%d" % i))
+        s.process.send_signal(signal.SIGCONT)
+        clients[0].settimeout(PATIENCE)
+        clients[0].sendall(waiting)
+        zxids = [zxid(clients[0]) for _ in range(many)]
+        for c in clients[1:]:
+            own = zxid(c)
+            self.assertLess(sum(z < own for z in zxids), many // 2)
+        for c in clients:
+            c.close()
+
     def test_more_connections_than_files(self):
         port = free_port()
         p = spawn(["prlimit", "--nofile=100:100", CLAVE, "serve", "--data", scratch("d"), "-l",

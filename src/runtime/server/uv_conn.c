@@ -18,6 +18,9 @@
 enum { UNSENT_SIZE = 128 * 1024 };
 /* Of one turn of the loop: closing a socket takes the kernel some 15 us, accepting one likewise. */
 enum { ACCEPTED_A_TURN = 64, CLOSED_A_TURN = 64 };
+/* What one turn reads: some two milliseconds' work. A request, and a read, cost as much as so many
+ * bytes. */
+enum { READ_A_TURN = 512 * 1024, REQUEST_COST = 512, READ_COST = 2048, LEAST_READ = 4096 };
 
 /* All connections of one address. */
 struct address {
@@ -32,7 +35,10 @@ struct conn {
     struct list link;
     struct list in_handshakes; /* it is not read before its turn to shake hands */
     struct list in_hung_up;
-    int why;                    /* its client hung up */
+    int why; /* its client hung up */
+    struct list in_declined;
+    uint64_t declined_in;       /* that turn */
+    uint64_t read_in;           /* the last one */
     struct server_conn *engine; /* NULL: not accepted yet, or closing */
     struct address *address;    /* NULL: not counted */
     bool has_session;           /* or had */
@@ -129,6 +135,7 @@ static void uv_conn_on_closing(struct channel *ch, enum channel_state was, int w
     struct conn *c = uv_conn_of(ch);
     (void)was;
     list_remove(&c->in_hung_up);
+    list_remove(&c->in_declined);
     uv_conn_run(ch)->closed++;
     if (why != 0)
         clave__run_tick(uv_conn_run(ch));
@@ -168,16 +175,47 @@ void clave__conn_close_quiet(struct server_run *r, bool all)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
+/* Whether it is among those that an earlier turn has declined. */
+static bool uv_conn_is_overdue(const struct server_run *r, struct list *in_declined)
+{
+    return !list_empty(in_declined) &&
+           LIST_ENTRY(in_declined, struct conn, in_declined)->declined_in != r->turn;
+}
+
+/* Of this turn. Requests that had been read before, and were taken in this turn, count as well. */
+static size_t uv_conn_left_to_read(const struct server_run *r)
+{
+    uint64_t taken = clave__server_taken(r->server) - r->taken_before;
+    uint64_t cost = r->read + taken * REQUEST_COST;
+    return cost < READ_A_TURN ? (size_t)(READ_A_TURN - cost) : 0;
+}
+
+/* Those that a turn has declined, and not read before, come first in the next one. */
 static uv_buf_t uv_conn_buffer(struct channel *ch)
 {
+    struct conn *c = uv_conn_of(ch);
     struct server_run *r = uv_conn_run(ch);
-    return uv_buf_init(r->input, sizeof r->input);
+    size_t left = uv_conn_left_to_read(r);
+    bool must_wait = !list_empty(&r->declined) && uv_conn_is_overdue(r, r->declined.next) &&
+                     !uv_conn_is_overdue(r, &c->in_declined);
+    if (must_wait || left < LEAST_READ) {
+        if (list_empty(&c->in_declined) && c->read_in != r->turn) {
+            c->declined_in = r->turn;
+            list_push_back(&r->declined, &c->in_declined);
+        }
+        return uv_buf_init(NULL, 0);
+    }
+    list_remove(&c->in_declined);
+    c->read_in = r->turn;
+    return uv_buf_init(r->input, (unsigned)(left < sizeof r->input ? left : sizeof r->input));
 }
 
 static bool uv_conn_input(struct channel *ch, const void *p, size_t n)
 {
-    clave__run_tick(uv_conn_run(ch));
+    struct server_run *r = uv_conn_run(ch);
+    clave__run_tick(r);
     clave__server_conn_input(uv_conn_of(ch)->engine, p, n);
+    r->read += n + READ_COST;
     uv_conn_note_session(uv_conn_of(ch));
     return true;
 }
@@ -201,7 +239,10 @@ static void uv_conn_set_reading(struct conn *c)
 {
     bool serving = uv_conn_run(&c->channel)->phase != RUN_STOPPING &&
                    list_empty(&c->in_handshakes) && list_empty(&c->in_hung_up);
-    clave__channel_set_reading(&c->channel, serving && clave__server_conn_wants_read(c->engine));
+    bool wanted = serving && clave__server_conn_wants_read(c->engine);
+    if (!wanted)
+        list_remove(&c->in_declined);
+    clave__channel_set_reading(&c->channel, wanted);
 }
 
 void clave__conn_serve(struct server_conn *engine)
@@ -418,6 +459,7 @@ static struct conn *uv_conn_new(struct server_run *r, int fd, bool is_unix, stru
     c->address = a;
     list_init(&c->in_handshakes);
     list_init(&c->in_hung_up);
+    list_init(&c->in_declined);
     clave__channel_init(&c->channel, &uv_conn_channel, &r->mem);
     if (clave__channel_adopt(&c->channel, &r->loop, fd, !is_unix) != 0) {
         uv_conn_count_out(r, c);
@@ -475,5 +517,8 @@ bool clave__conns_go_on(struct server_run *r)
         clave__channel_close(&c->channel, c->why);
     }
     r->closed = 0;
+    r->read = 0;
+    r->taken_before = clave__server_taken(r->server);
+    r->turn++;
     return !list_empty(&r->hung_up);
 }

@@ -653,6 +653,8 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     list_init(&r->listeners);
     list_init(&r->conns);
     list_init(&r->handshakes);
+    list_init(&r->declined);
+    r->turn = 1;
     list_init(&r->hung_up);
     r->max_conns = connections_for_files(o);
     clave_err err = clave__map_init(&r->addresses, &r->mem, clave_random_seed());

@@ -61,6 +61,10 @@ struct server_run {
     size_t nconns;
     struct list hung_up;      /* connections that their clients have left, to be closed */
     unsigned closed;          /* connections in this turn */
+    struct list declined;     /* connections with input that have to wait, the oldest first */
+    uint64_t turn;            /* its number, from 1 */
+    size_t read;              /* in this turn: bytes, and something for each read */
+    uint64_t taken_before;    /* requests that the engine had taken before this turn */
     uv_idle_t busy;           /* runs while the next turn has work already */
     size_t max_conns;         /* the limit of open files, less some for the disk */
     struct list handshakes;   /* TLS connections that wait for their turn, the oldest first */

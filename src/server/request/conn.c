@@ -116,6 +116,7 @@ static size_t conn_take(struct server_conn *c, const void *p, size_t n)
         int rc = clave__frame_next(&c->frames, &frame, &len);
         if (rc == 0)
             break;
+        c->s->taken++;
         if (rc > 0)
             take_frame(c, frame, len);
         else
@@ -146,6 +147,11 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
     size_t used = conn_take(c, p, n);
     conn_keep(c, (const uint8_t *)p + used, n - used);
     update_wants_read(c);
+}
+
+uint64_t clave__server_taken(const struct server *s)
+{
+    return s->taken;
 }
 
 void clave__conn_resume(struct server_conn *c)
