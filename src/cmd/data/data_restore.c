@@ -166,8 +166,9 @@ static void restore_tell(const struct restoring *r)
     struct json j;
     char quiet[DURATION_CAP];
     if (!r->f->o->json) {
-        printf("%s: the %zu nodes of %s at zxid 0x%" PRIx64 ", without %zu sessions and their %zu "
-               "nodes; it goes on from zxid 0x%" PRIx64 "\n"
+        printf("%s: the %zu nodes of %s at zxid 0x%" PRIx64 "; its sessions (%zu) and their "
+               "nodes (%zu) are left out\n"
+               "A server goes on from zxid 0x%" PRIx64 ".\n"
                "No ephemeral node is created, and so no lock granted, for %s after a start.\n",
                r->to, r->st.nodes, r->f->dir.path, (uint64_t)r->from_zxid, r->gone.sessions,
                r->gone.ephemerals, (uint64_t)r->st.last_zxid,

@@ -68,8 +68,7 @@ clave_err clave__session_expire(struct server *s, int64_t id)
     s->expired++;
     if (id == SESSION_OF_RESTORE)
         clave__log(&s->log, CLAVE_LOG_INFO,
-                   "whoever held something before the restore knows that it is lost: ephemeral "
-                   "nodes are created again");
+                   "the wait after the restore is over: ephemeral nodes are created again");
     else
         clave__log(&s->log, CLAVE_LOG_INFO, "session 0x%llx has expired", (unsigned long long)id);
     if (c)

@@ -69,7 +69,7 @@ void clave__restore_start(struct server *s)
     if (quiet->timeout_ms < s->max_session_ms)
         quiet->timeout_ms = s->max_session_ms;
     clave__log(&s->log, CLAVE_LOG_WARN,
-               "this directory was restored: whoever held something before may believe so for "
-               "another %d ms; until then no ephemeral node is created, so no lock is granted",
+               "this directory was restored: for %d ms no ephemeral node is created, so no lock is "
+               "granted, because clients from before may still believe that they hold one",
                (int)quiet->timeout_ms);
 }

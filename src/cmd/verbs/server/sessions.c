@@ -75,8 +75,9 @@ static int sessions_fail(const struct options *o, clave_err err, clave_client *s
 {
     if (err != CLAVE_ENONODE)
         return diag_err(o, top, err, s);
-    diag(o, "only a super user of 'clave serve' can see sessions, with no path in --connect: "
-            "--super-digest and --auth, --super-uid over a Unix socket, or --x509-super");
+    diag(o, "only a super user of 'clave serve' can see its sessions: the user of its --super-uid "
+            "over a Unix socket, of its --super-digest with --auth, or the subject of its "
+            "--x509-super with --tls-cert; and --connect must not have a path");
     return EXIT_NOAUTH;
 }
 
