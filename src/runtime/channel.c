@@ -182,8 +182,10 @@ static void channel_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct channel *ch = stream->data;
     bool goes_on = n >= 0;
-    if (n == UV_ENOBUFS)
+    if (n == UV_ENOBUFS) {
+        clave__channel_set_reading(ch, false);
         return;
+    }
     if (n > 0 && ch->state != CHANNEL_LINGERING)
         goes_on = clave__channel_input(ch, ch->filter, buf->base, (size_t)n);
     if (ch->ops->release)

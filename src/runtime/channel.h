@@ -41,8 +41,8 @@ struct filter;
 /* What a channel calls in its owner. */
 struct channel_ops {
     /* The memory for one read, and its return after it, when _input has seen what was read. The
-     * memory may be NULL then; _release itself may be NULL. Memory of no bytes: not now, the next
-     * turn of the loop asks again. */
+     * memory may be NULL then; _release itself may be NULL. Memory of no bytes: the channel reads
+     * no more until _set_reading. */
     uv_buf_t (*buffer)(struct channel *ch);
     void (*release)(struct channel *ch, void *p);
     /* As of a filter, below. None of these closes the channel. */

@@ -201,8 +201,8 @@ class Load(unittest.TestCase):
             return struct.pack(">i", len(body)) + body
 
         def zxid(c):
-            n, = struct.unpack(">i", c.recv(4, socket.MSG_WAITALL))
-            return struct.unpack(">iqi", c.recv(n, socket.MSG_WAITALL)[:16])[1]
+            n, = struct.unpack(">i", c.read(4))
+            return struct.unpack(">iqi", c.read(n)[:16])[1]
         many = 4000
         s.process.send_signal(signal.SIGSTOP)
         clients[0].setblocking(False)
@@ -213,11 +213,12 @@ class Load(unittest.TestCase):
         s.process.send_signal(signal.SIGCONT)
         clients[0].settimeout(PATIENCE)
         clients[0].sendall(waiting)
-        zxids = [zxid(clients[0]) for _ in range(many)]
-        for c in clients[1:]:
-            own = zxid(c)
+        replies = [c.makefile("rb") for c in clients]
+        zxids = [zxid(replies[0]) for _ in range(many)]
+        for r in replies[1:]:
+            own = zxid(r)
             self.assertLess(sum(z < own for z in zxids), many // 2)
-        for c in clients:
+        for c in clients + replies:
             c.close()
 
     def test_more_connections_than_files(self):

@@ -21,6 +21,9 @@ enum { ACCEPTED_A_TURN = 64, CLOSED_A_TURN = 64 };
 /* What one turn reads: some two milliseconds' work. A request, and a read, cost as much as so many
  * bytes. */
 enum { READ_A_TURN = 512 * 1024, REQUEST_COST = 512, READ_COST = 2048, LEAST_READ = 4096 };
+/* Of the connections that a turn has declined. The others are not even looked at: with more than
+ * 1024 that have input libuv asks for all of them again and again in one turn. */
+enum { RESUMED_AT_ONCE = 128 };
 
 /* All connections of one address. */
 struct address {
@@ -37,8 +40,8 @@ struct conn {
     struct list in_hung_up;
     int why; /* its client hung up */
     struct list in_declined;
-    uint64_t declined_in;       /* that turn */
-    uint64_t read_in;           /* the last one */
+    uint64_t read_in;           /* that turn, the last time */
+    bool is_overdue;            /* it was declined, and this turn has not read it yet */
     struct server_conn *engine; /* NULL: not accepted yet, or closing */
     struct address *address;    /* NULL: not counted */
     bool has_session;           /* or had */
@@ -114,6 +117,13 @@ static void uv_conn_note_session(struct conn *c)
         c->address->sessionless--;
 }
 
+static void uv_conn_set_overdue(struct conn *c, bool is_overdue)
+{
+    struct server_run *r = uv_conn_run(&c->channel);
+    r->overdue += (size_t)is_overdue - (size_t)c->is_overdue;
+    c->is_overdue = is_overdue;
+}
+
 /* ---- closing -------------------------------------------------------------------------------- */
 
 /* Thousands that go at once are closed a few in each turn. */
@@ -136,6 +146,7 @@ static void uv_conn_on_closing(struct channel *ch, enum channel_state was, int w
     (void)was;
     list_remove(&c->in_hung_up);
     list_remove(&c->in_declined);
+    uv_conn_set_overdue(c, false);
     uv_conn_run(ch)->closed++;
     if (why != 0)
         clave__run_tick(uv_conn_run(ch));
@@ -175,13 +186,6 @@ void clave__conn_close_quiet(struct server_run *r, bool all)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* Whether it is among those that an earlier turn has declined. */
-static bool uv_conn_is_overdue(const struct server_run *r, struct list *in_declined)
-{
-    return !list_empty(in_declined) &&
-           LIST_ENTRY(in_declined, struct conn, in_declined)->declined_in != r->turn;
-}
-
 /* Of this turn. Requests that had been read before, and were taken in this turn, count as well. */
 static size_t uv_conn_left_to_read(const struct server_run *r)
 {
@@ -190,22 +194,18 @@ static size_t uv_conn_left_to_read(const struct server_run *r)
     return cost < READ_A_TURN ? (size_t)(READ_A_TURN - cost) : 0;
 }
 
-/* Those that a turn has declined, and not read before, come first in the next one. */
+/* Those that an earlier turn has declined come first. */
 static uv_buf_t uv_conn_buffer(struct channel *ch)
 {
     struct conn *c = uv_conn_of(ch);
     struct server_run *r = uv_conn_run(ch);
     size_t left = uv_conn_left_to_read(r);
-    bool must_wait = !list_empty(&r->declined) && uv_conn_is_overdue(r, r->declined.next) &&
-                     !uv_conn_is_overdue(r, &c->in_declined);
-    if (must_wait || left < LEAST_READ) {
-        if (list_empty(&c->in_declined) && c->read_in != r->turn) {
-            c->declined_in = r->turn;
-            list_push_back(&r->declined, &c->in_declined);
-        }
+    bool must_wait = left < LEAST_READ || (r->overdue > 0 && !c->is_overdue);
+    uv_conn_set_overdue(c, false);
+    if (must_wait) {
+        list_push_back(c->read_in == r->turn ? &r->had_some : &r->declined, &c->in_declined);
         return uv_buf_init(NULL, 0);
     }
-    list_remove(&c->in_declined);
     c->read_in = r->turn;
     return uv_buf_init(r->input, (unsigned)(left < sizeof r->input ? left : sizeof r->input));
 }
@@ -238,10 +238,11 @@ static bool uv_conn_is_done(struct channel *ch)
 static void uv_conn_set_reading(struct conn *c)
 {
     bool serving = uv_conn_run(&c->channel)->phase != RUN_STOPPING &&
-                   list_empty(&c->in_handshakes) && list_empty(&c->in_hung_up);
+                   list_empty(&c->in_handshakes) && list_empty(&c->in_hung_up) &&
+                   list_empty(&c->in_declined);
     bool wanted = serving && clave__server_conn_wants_read(c->engine);
     if (!wanted)
-        list_remove(&c->in_declined);
+        uv_conn_set_overdue(c, false);
     clave__channel_set_reading(&c->channel, wanted);
 }
 
@@ -510,6 +511,20 @@ void clave__conn_on_connection(struct listener *l)
         clave__log(&r->log, CLAVE_LOG_WARN, "cannot accept a connection: %s", uv_strerror(fd));
 }
 
+/* Who had some of the turn comes after those that it declined, and before those declined later. */
+static void uv_conn_resume_declined(struct server_run *r)
+{
+    struct list *e;
+    if (list_empty(&r->declined))
+        list_splice(&r->declined, &r->had_some);
+    for (int left = RESUMED_AT_ONCE; left > 0 && (e = list_pop_front(&r->declined)); left--) {
+        struct conn *c = LIST_ENTRY(e, struct conn, in_declined);
+        uv_conn_set_overdue(c, true);
+        uv_conn_set_reading(c);
+    }
+    list_splice(&r->declined, &r->had_some);
+}
+
 bool clave__conns_go_on(struct server_run *r)
 {
     while (!list_empty(&r->hung_up) && r->closed < CLOSED_A_TURN) {
@@ -520,5 +535,7 @@ bool clave__conns_go_on(struct server_run *r)
     r->read = 0;
     r->taken_before = clave__server_taken(r->server);
     r->turn++;
-    return !list_empty(&r->hung_up);
+    if (r->overdue == 0)
+        uv_conn_resume_declined(r);
+    return !list_empty(&r->hung_up) || !list_empty(&r->declined) || !list_empty(&r->had_some);
 }

@@ -654,6 +654,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     list_init(&r->conns);
     list_init(&r->handshakes);
     list_init(&r->declined);
+    list_init(&r->had_some);
     r->turn = 1;
     list_init(&r->hung_up);
     r->max_conns = connections_for_files(o);

@@ -62,7 +62,9 @@ struct server_run {
     struct list hung_up;      /* connections that their clients have left, to be closed */
     unsigned closed;          /* connections in this turn */
     struct list declined;     /* connections with input that have to wait, the oldest first */
+    struct list had_some;     /* likewise, but they have been read in their turn: they come after */
     uint64_t turn;            /* its number, from 1 */
+    size_t overdue;           /* connections that were declined, which this turn reads first */
     size_t read;              /* in this turn: bytes, and something for each read */
     uint64_t taken_before;    /* requests that the engine had taken before this turn */
     uv_idle_t busy;           /* runs while the next turn has work already */
