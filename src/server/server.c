@@ -15,8 +15,8 @@ enum { DEFAULT_SWEEP_MS = 60000, DEFAULT_SWEEP_RATE = 10000 };
 enum { DEFAULT_SESSIONLESS_MS = 10000 };
 enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
-/* Sessions that expire in one tick, a millisecond's work; fewer if they own many nodes. */
-enum { EXPIRED_A_TICK = 200, OWNED_A_TICK = 2000 };
+/* Sessions that expire in one tick, a line of the log each; fewer if they own many nodes. */
+enum { EXPIRED_A_TICK = 100, OWNED_A_TICK = 2000 };
 /* Connections cut in one tick because they have no session. */
 enum { CUT_A_TICK = 1000 };
 /* Watches of closed connections dropped in one tick: less than a millisecond. */
