@@ -44,10 +44,25 @@ static int64_t attempt_timeout(const clave_async_client *c)
 
 /* ---- dialling -------------------------------------------------------------------------------- */
 
+/* A segment that was lost in an outage of the network is sent again after a second, then two, then
+ * four. So a dial takes at most a quarter of the time that the session has left, as a pause does:
+ * the next one gets through at once. With TLS a dial is the server's work as well, and more of them
+ * would be more of it. */
+static int64_t dial_timeout(const clave_async_client *c)
+{
+    int64_t ms = attempt_timeout(c);
+    int64_t end = clave__session_deadline(c);
+    if (c->hosts.tls || end <= c->now)
+        return ms;
+    int64_t quarter = (end - c->now) / 4;
+    int64_t most = quarter > MIN_ATTEMPT_MS ? quarter : MIN_ATTEMPT_MS;
+    return ms < most ? ms : most;
+}
+
 static void link_dial(clave_async_client *c)
 {
     c->fault_is_news = false;
-    link_enter(c, LINK_DIALLING, c->now + attempt_timeout(c));
+    link_enter(c, LINK_DIALLING, c->now + dial_timeout(c));
 }
 
 /* The pause before the next round, by the retry policy. The default policy waits at most a quarter

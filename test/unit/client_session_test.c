@@ -403,6 +403,39 @@ static void a_policy_that_has_had_enough_closes_the_client(void **state)
     fake_close(&s);
 }
 
+/* Dials that nobody answers, until the session is lost: none takes more than a quarter of the time
+ * it had left, so that one of them begins soon after the network is back. TLS has a third of the
+ * session timeout: its handshake is work of the server's. */
+static void a_dial_leaves_most_of_what_a_session_has_left(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    int dials = 0;
+    fake_open(&s, &(clave_client_options){.hosts = "a:1"});
+    fake_connect(&s, true);
+    int64_t lost = s.now + T;
+    fake_hang_up(&s);
+    while (clave_async_client_state(s.c) != CLAVE_STATE_LOST) {
+        if (clave_async_client_wants(s.c) & CLAVE_WANT_DIAL) {
+            int64_t quarter = (lost - s.now) / 4;
+            int64_t until = clave_async_client_deadline(s.c);
+            assert_true(until <= s.now + (quarter > 250 ? quarter : 250));
+            dials++;
+        }
+        fake_advance_to(&s, clave_async_client_deadline(s.c));
+        if (clave_async_client_wants(s.c) & CLAVE_WANT_HANGUP)
+            fake_hang_up(&s);
+    }
+    assert_in_range(dials, 6, 30);
+    fake_close(&s);
+
+    fake_open(&s, &(clave_client_options){.hosts = "tls:a:1"});
+    fake_connect(&s, true);
+    fake_hang_up(&s);
+    assert_int_equal(clave_async_client_deadline(s.c), s.now + T / 3);
+    fake_close(&s);
+}
+
 /* Between two dials of the one server, which has gone: the longest pause, and the longest in
  * quarters of what the session had left. */
 struct pauses {
@@ -621,6 +654,7 @@ int main(void)
         cmocka_unit_test(a_heartbeat_finds_a_node_that_has_gone),
         cmocka_unit_test(a_hold_that_ends_during_a_heartbeat_is_told_nothing),
         cmocka_unit_test(a_policy_that_has_had_enough_closes_the_client),
+        cmocka_unit_test(a_dial_leaves_most_of_what_a_session_has_left),
         cmocka_unit_test(a_pause_leaves_most_of_what_a_session_has_left),
         cmocka_unit_test(what_is_no_zookeeper_is_named_so),
         cmocka_unit_test(a_server_that_does_not_answer_is_left),
