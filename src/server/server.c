@@ -267,7 +267,7 @@ static const struct server_conn *oldest_sessionless(const struct server *s)
 
 /* After a restart everybody comes back at once, and behind a queue of TLS handshakes: whoever has
  * connected in time may be this session's client. A connection that does not say who it is holds up
- * no session for longer than it may live, and none once the restart is over. */
+ * no session for longer than it may live after its turn, and none once the restart is over. */
 static bool may_be_back(const struct server *s, const struct session *session)
 {
     const struct server_conn *oldest = oldest_sessionless(s);
@@ -289,21 +289,21 @@ static void expire_sessions(struct server *s)
             clave__session_postpone(&s->sessions, session);
 }
 
-/* When the oldest is to be cut; at the next tick if this one had too many. */
+/* When the oldest is to be cut; at the next tick if this one had too many. While it waits for its
+ * turn, those behind it are not cut either. */
 static int64_t sessionless_deadline(const struct server *s)
 {
     const struct server_conn *oldest = oldest_sessionless(s);
     if (!oldest)
         return INT64_MAX;
-    int64_t at = oldest->accepted_at + s->sessionless_ms;
-    return at > s->now ? at : s->now + 1;
+    return oldest->start_by > s->now ? oldest->start_by : s->now + 1;
 }
 
 static void close_sessionless(struct server *s)
 {
     for (int left = CUT_A_TICK; left > 0 && !list_empty(&s->sessionless); left--) {
         struct server_conn *c = LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
-        if (s->now - c->accepted_at < s->sessionless_ms)
+        if (s->now < c->start_by)
             return;
         clave__conn_cut(c);
     }

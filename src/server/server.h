@@ -160,6 +160,9 @@ void clave__server_note_rejected(struct server *s);
 /* NULL: no memory, too many connections, or not serving: close the transport. */
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer,
                                          void *user);
+/* true: a new connection waits for its turn to shake hands; false: the turn has come, and the time
+ * begins within which it must start a session. Turns come in the order of _accept. */
+void clave__server_conn_set_waiting(struct server_conn *c, bool waiting);
 /* The client has proved to be this subject, a Name in DER. Call it before the first _input. EINVAL
  * (not a Name), ENOMEM: close the transport. */
 clave_err clave__server_conn_certify(struct server_conn *c, const void *der, size_t n);

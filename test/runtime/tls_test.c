@@ -506,6 +506,84 @@ static void many_threads_share_a_side(void **state)
     rig_stop(r);
 }
 
+/* ---- the queue of handshakes -------------------------------------------------------------- */
+
+enum { COMERS = 240, STAY_EVERY = 10 };
+struct refusals {
+    unsigned ports[COMERS]; /* of whom the server has turned away, in that order */
+    size_t n;
+};
+
+static void note_refusal(void *arg, int level, const char *text)
+{
+    struct refusals *seen = arg;
+    unsigned port;
+    (void)level;
+    if (seen->n < COMERS && strstr(text, "does not speak TLS") &&
+        sscanf(text, "127.0.0.1:%u ", &port) == 1)
+        seen->ports[seen->n++] = port;
+}
+
+/* Connects to `at`, "tls:127.0.0.1:PORT", and says something that no handshake begins with. */
+static int come(const char *at, unsigned *port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    a.sin_port = htons((uint16_t)atoi(strrchr(at, ':') + 1));
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, n), 0);
+    assert_int_equal(send(fd, "ruok", 4, 0), 4);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+    *port = ntohs(a.sin_port);
+    return fd;
+}
+
+static void *serve(void *run)
+{
+    char fault[400];
+    clave__server_run_loop(run, fault, sizeof fault);
+    return NULL;
+}
+
+/* Those who have gone before their turn are not heard; the others have theirs in the order in which
+ * they came, and whoever needs no handshake is served. */
+static void handshakes_wait_for_their_turn(void **state)
+{
+    (void)state;
+    static const char *const listen[] = {"tls:127.0.0.1:0", "127.0.0.1:0"};
+    static struct refusals seen;
+    const struct tls_server_options t = {.ca_file = ca, .cert_file = server};
+    struct server_run_options o = rig_options(rig_dir(), listen);
+    struct server_run *run;
+    pthread_t thread;
+    int stay[COMERS / STAY_EVERY];
+    unsigned ports[COMERS / STAY_EVERY], gone;
+    char text[400];
+    o.nlisten = 2;
+    o.tls = &t;
+    o.engine.log = note_refusal;
+    o.engine.log_arg = &seen;
+    assert_int_equal(clave__server_run_new(&run, &o, text, sizeof text), CLAVE_OK);
+    for (int i = 0; i < COMERS; i++) {
+        const char *at = clave__server_run_address(run, 0);
+        if (i % STAY_EVERY == STAY_EVERY - 1)
+            stay[i / STAY_EVERY] = come(at, &ports[i / STAY_EVERY]);
+        else
+            close(come(at, &gone));
+    }
+    assert_int_equal(pthread_create(&thread, NULL, serve, run), 0);
+    clave_client_close(open_session(clave__server_run_address(run, 1), NULL, NULL), 5000);
+    for (int i = 0; i < COMERS / STAY_EVERY; i++) {
+        assert_int_equal(recv(stay[i], text, sizeof text, 0), 7); /* the alert */
+        close(stay[i]);
+    }
+    clave__server_run_stop(run);
+    pthread_join(thread, NULL);
+    clave__server_run_free(run);
+    assert_int_equal(seen.n, COMERS / STAY_EVERY);
+    assert_memory_equal(seen.ports, ports, sizeof ports);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -522,6 +600,7 @@ int main(void)
         cmocka_unit_test(a_silent_server_is_given_up),
         cmocka_unit_test(a_log_callback_stops_its_client),
         cmocka_unit_test(many_threads_share_a_side),
+        cmocka_unit_test(handshakes_wait_for_their_turn),
     };
     return cmocka_run_group_tests(tests, make_certificates, NULL);
 }

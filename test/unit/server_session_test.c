@@ -364,6 +364,33 @@ static void who_has_connected_after_a_restart_may_be_back(void **state)
     }
 }
 
+/* The time to start a session begins with the turn to shake hands, however long that takes to come;
+ * until then whoever waits may be the client of a session of before. */
+static void the_time_for_a_session_begins_with_the_turn(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn client, waits;
+    restart(&d, &client);
+    memserver_dial(&waits, &d);
+    clave__server_conn_set_waiting(waits.c, true);
+    for (int i = 0; i < 300; i++)
+        memserver_advance(&d, 100);
+    assert_non_null(waits.c);
+    assert_int_equal(memserver_stats(&d).sessions, 1);
+    clave__server_conn_set_waiting(waits.c, false);
+    for (int i = 0; i < 99; i++)
+        memserver_advance(&d, 100);
+    assert_non_null(waits.c);
+    assert_int_equal(memserver_stats(&d).sessions, 1);
+    for (int i = 0; i < 22; i++)
+        memserver_advance(&d, 100);
+    assert_null(waits.c);
+    assert_int_equal(memserver_stats(&d).sessions, 0);
+    memserver_hang_up(&waits);
+    memserver_close(&d);
+}
+
 /* A thousand sessions end together: one transaction each, within milliseconds. */
 static void many_end_together(void **state)
 {
@@ -465,6 +492,7 @@ int main(void)
         cmocka_unit_test(standing_still_ends_no_session),
         cmocka_unit_test(the_timeout_after_a_restart),
         cmocka_unit_test(who_has_connected_after_a_restart_may_be_back),
+        cmocka_unit_test(the_time_for_a_session_begins_with_the_turn),
         cmocka_unit_test(many_end_together),
         cmocka_unit_test(their_nodes_count_too),
         cmocka_unit_test(packets_that_are_no_sign_of_life),

@@ -15,7 +15,8 @@
 
 #include "wire/proto.h"
 
-enum { BACKLOG = 4096, MAX_HOST = 256 };
+/* The kernel takes at most net.core.somaxconn. */
+enum { BACKLOG = 65535, MAX_HOST = 256 };
 enum { REST_MS = 100 };
 
 struct request {

@@ -255,45 +255,6 @@ void clave__conn_serve(struct server_conn *engine)
         uv_conn_set_reading(c);
 }
 
-/* A TLS connection is not read before its turn to shake hands. Then it is read like the others: the
- * later steps cost little, and a client must not wait in the queue twice. */
-static void uv_conn_await_turn(struct conn *c)
-{
-    struct server_run *r = uv_conn_run(&c->channel);
-    list_push_back(&r->handshakes, &c->in_handshakes);
-    uv_idle_start(&r->handshake_turn, clave__conn_on_handshake_turn);
-}
-
-/* Its client has waited too long, and has gone: a handshake with it would only make the others wait
- * too long as well. */
-static bool uv_conn_is_abandoned(const struct conn *c)
-{
-    struct pollfd p = {.fd = -1, .events = POLLRDHUP};
-    uv_fileno(&c->channel.socket.handle, &p.fd);
-    return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
-}
-
-void clave__conn_on_handshake_turn(uv_idle_t *turn)
-{
-    enum { HANDSHAKES_A_TURN = 4, ABANDONED_A_TURN = 64 };
-    struct server_run *r = turn->data;
-    struct list *e;
-    int begun = 0, abandoned = 0;
-    while (begun < HANDSHAKES_A_TURN && abandoned < ABANDONED_A_TURN &&
-           (e = list_pop_front(&r->handshakes))) {
-        struct conn *c = LIST_ENTRY(e, struct conn, in_handshakes);
-        if (uv_conn_is_abandoned(c)) {
-            abandoned++;
-            clave__channel_close(&c->channel, 0);
-        } else {
-            begun++;
-            uv_conn_set_reading(c);
-        }
-    }
-    if (list_empty(&r->handshakes))
-        uv_idle_stop(turn);
-}
-
 static void uv_conn_drained(struct channel *ch)
 {
     clave__run_tick(uv_conn_run(ch));
@@ -430,13 +391,68 @@ static void uv_conn_note_turned_away(struct server_run *r, const struct peer_add
     r->turned_away = 0;
 }
 
-/* false: out of memory. */
-static bool uv_conn_begin(struct conn *c, const struct peer_addr *peer)
+/* ---- the queue of handshakes ---------------------------------------------------------------- */
+
+/* A TLS connection is not read before its turn to shake hands, and has no filter: thousands that
+ * wait take no memory for it. Then it is read like the others: the later steps cost little, and a
+ * client must not wait in the queue twice. */
+static void uv_conn_await_turn(struct conn *c)
+{
+    struct server_run *r = uv_conn_run(&c->channel);
+    list_push_back(&r->handshakes, &c->in_handshakes);
+    clave__server_conn_set_waiting(c->engine, true);
+    uv_idle_start(&r->handshake_turn, clave__conn_on_handshake_turn);
+}
+
+/* Its client has waited too long, and has gone: a handshake with it would only make the others wait
+ * too long as well. */
+static bool uv_conn_is_abandoned(const struct conn *c)
+{
+    struct pollfd p = {.fd = -1, .events = POLLRDHUP};
+    uv_fileno(&c->channel.socket.handle, &p.fd);
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+static void uv_conn_begin_handshake(struct conn *c)
 {
     static const struct tls_events events = {uv_conn_secured, uv_conn_tls_failed};
     struct server_run *r = uv_conn_run(&c->channel);
-    if (peer->secure && !clave__tls_add_filter(&c->channel, r->tls, NULL, &events))
-        return false;
+    if (!clave__tls_add_filter(&c->channel, r->tls, NULL, &events)) {
+        clave__channel_close(&c->channel, UV_ENOMEM);
+        return;
+    }
+    clave__run_tick(r);
+    clave__server_conn_set_waiting(c->engine, false);
+    uv_conn_set_reading(c);
+}
+
+void clave__conn_on_handshake_turn(uv_idle_t *turn)
+{
+    enum { HANDSHAKES_A_TURN = 4, ABANDONED_A_TURN = 64 };
+    struct server_run *r = turn->data;
+    struct list *e;
+    int begun = 0, abandoned = 0;
+    while (begun < HANDSHAKES_A_TURN && abandoned < ABANDONED_A_TURN &&
+           (e = list_pop_front(&r->handshakes))) {
+        struct conn *c = LIST_ENTRY(e, struct conn, in_handshakes);
+        if (uv_conn_is_abandoned(c)) {
+            abandoned++;
+            clave__channel_close(&c->channel, 0);
+        } else {
+            begun++;
+            uv_conn_begin_handshake(c);
+        }
+    }
+    if (list_empty(&r->handshakes))
+        uv_idle_stop(turn);
+}
+
+/* ---- taking one in -------------------------------------------------------------------------- */
+
+/* false: out of memory. */
+static bool uv_conn_begin(struct conn *c, const struct peer_addr *peer)
+{
+    struct server_run *r = uv_conn_run(&c->channel);
     c->engine = clave__server_accept(r->server, peer, c);
     if (!c->engine || (r->add_filter && !r->add_filter(r->filter_arg, &c->channel, c->engine)))
         return false;

@@ -188,6 +188,7 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     c->peer = *peer;
     c->wanted_read = true;
     c->accepted_at = c->last_reply_at = s->now;
+    c->start_by = s->now + s->sessionless_ms;
     clave__frame_reader_init(&c->frames, &s->mem, s->max_frame);
     if (c->frames.max_frame > MAX_FIRST_FRAME)
         c->frames.max_frame = MAX_FIRST_FRAME;
@@ -206,6 +207,11 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     list_init(&c->slow);
     s->nconns++;
     return c;
+}
+
+void clave__server_conn_set_waiting(struct server_conn *c, bool waiting)
+{
+    c->start_by = waiting ? INT64_MAX : c->s->now + c->s->sessionless_ms;
 }
 
 static bool is_one_line(struct jbytes text)

@@ -52,6 +52,7 @@ struct server_conn {
     bool wanted_read; /* as last reported to the driver */
 
     int64_t accepted_at;
+    int64_t start_by;        /* when it must have a session; INT64_MAX: it waits for its turn */
     struct session *session; /* NULL: none yet, or it has ended */
     struct identities who;
     struct watcher watcher;
