@@ -3,10 +3,12 @@
  *
  * Map of src/runtime/server:
  *   uv_server                 the life of a server; uv_conn: its connections; listen: its addresses
- *   datadir, recover          opens a data directory; loads its files
+ *   uv_disk                   what it has the threads write, and what follows
+ *   datadir, recover          opens a data directory; loads its files; copy_dir: copies one
  *   log_thread                the log's writes, and the two threads that run the loop in turns
- *   snapshot_thread           writes snapshots, on disk_thread; file_names: the files
- *   http, admin, microhttpd   pages over HTTP; which pages; the library */
+ *   snapshot_thread           writes snapshots, on disk_thread; file_names: the files; space: the
+ * room audit_log                 writes the audit log, on a thread of its own http, admin,
+ * microhttpd   pages over HTTP; which pages; the library */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_H
 

@@ -1,5 +1,5 @@
-/* uv_server_internal.h - one running server, shared by uv_server.c (its life, the disk) and
- * uv_conn.c (its connections). Everything belongs to the loop's thread,
+/* uv_server_internal.h - one running server, shared by uv_server.c (its life), uv_disk.c (the log
+ * and the snapshots) and uv_conn.c (its connections). Everything belongs to the loop's thread,
  * which is one or the other of log_thread.h. */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
@@ -115,6 +115,20 @@ void clave__run_halt(struct server_run *r);
 bool clave__run_is_current(const struct server_run *r);
 /* The number of connections has changed, or what was read has become durable. */
 void clave__run_count(struct server_run *r);
+
+/* ---- the disk (uv_disk.c)
+ * ------------------------------------------------------------------------ */
+
+/* Gives the threads what there is to be written. */
+void clave__run_post(struct server_run *r);
+/* A batch of the log, another job is done. */
+void clave__run_on_log_written(void *run);
+void clave__run_on_disk_done(uv_async_t *a);
+/* Everything that was applied is on the disk. */
+bool clave__run_is_durable(const struct server_run *r);
+/* Measures the room on the disk from now on, and warns before it is full and the server ends. */
+void clave__run_measure_space(struct server_run *r);
+void clave__run_take_space(struct server_run *r, const struct space *space);
 
 /* ---- connections (uv_conn.c) ---------------------------------------------------------------- */
 
