@@ -17,7 +17,8 @@ class Server:
         self.port = free_port()
         self.connect = f"127.0.0.1:{self.port}"
         given = ["--config", config] if config else ["--data", scratch("data"), "--audit", audit]
-        self.p = spawn([CLAVE, "serve", "--listen", self.connect] + given + list(flags),
+        # Unbuffered: communicate() does not see what a readline() before it has read ahead.
+        self.p = spawn([CLAVE, "serve", "--listen", self.connect] + given + list(flags), bufsize=0,
                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                        env=environment())
         self.ready = self.p.stdout.readline().decode()
