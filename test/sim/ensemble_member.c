@@ -45,12 +45,25 @@ void member_note_active(struct ensemble_member *m, int64_t session)
         l->sessions[l->n++] = session;
 }
 
+/* A connection that is half open ends at the member, too, whoever has its session now. */
+static void close_silent(struct ensemble_member *m)
+{
+    for (struct list *at = m->conns.next, *next; at != &m->conns; at = next) {
+        struct member_conn *r = LIST_ENTRY(at, struct member_conn, link);
+        next = at->next;
+        if (member_conn_is_silent(r))
+            member_conn_free(r);
+    }
+}
+
 /* The leader's ping is answered with who was active since the one before. */
 static void on_ping(struct alarm *a)
 {
     struct ensemble_member *m = LIST_ENTRY(a, struct ensemble_member, ping);
     if (m->mode != MEMBER_FOLLOWS)
         return;
+    if (m->frozen_to <= m->w->now)
+        close_silent(m);
     if (!alarm_is_set(&m->answer)) {
         m->told = m->touched;
         m->touched.n = 0;

@@ -38,13 +38,14 @@ static uint8_t *whole_frame(const struct buf *b, size_t *n)
     return *n <= len ? p : NULL;
 }
 
-static void take_in(struct net_socket *s, struct buf *into)
+static size_t take_in(struct net_socket *s, struct buf *into)
 {
     const void *p;
     size_t n = net_peek(s, &p);
     if (n > 0)
         world_must(clave__buf_append(into, p, n) == CLAVE_OK);
     net_read(s, n);
+    return n;
 }
 
 /* ---- the member's own answers -------------------------------------------------------- */
@@ -261,7 +262,8 @@ static bool is_over(const struct member_conn *r)
 bool member_conn_serve(struct member_conn *r)
 {
     size_t before;
-    take_in(r->down, &r->asked);
+    if (take_in(r->down, &r->asked) > 0)
+        r->heard = r->m->w->now;
     look_up(r);
     do {
         before = clave__buf_len(&r->asked) + clave__buf_len(&r->answered);
@@ -271,6 +273,14 @@ bool member_conn_serve(struct member_conn *r)
             return false;
     } while (clave__buf_len(&r->asked) + clave__buf_len(&r->answered) != before);
     return !is_over(r);
+}
+
+/* As Apache's cnxnExpiryQueue: the session timeout, counted in steps of ten seconds. */
+bool member_conn_is_silent(const struct member_conn *r)
+{
+    enum { STEP_MS = 10000 };
+    int64_t most = ((int64_t)r->timeout_ms + STEP_MS) * 1000;
+    return r->stage == MEMBER_CONN_SERVING && r->m->w->now - r->heard > most;
 }
 
 struct member_conn *member_conn_new(struct ensemble_member *m, struct net_socket *down)

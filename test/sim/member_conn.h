@@ -28,11 +28,14 @@ struct member_conn {
     int32_t timeout_ms;
     int64_t session;
     size_t unanswered; /* requests that are with the leader */
+    int64_t heard;     /* when the client's newest bytes came, us */
 };
 
 struct member_conn *member_conn_new(struct ensemble_member *m, struct net_socket *down);
 void member_conn_free(struct member_conn *r);
 /* All that can be done now; false: it is over, and to be freed. */
 bool member_conn_serve(struct member_conn *r);
+/* The client has been silent for so long that the member closes the connection. */
+bool member_conn_is_silent(const struct member_conn *r);
 
 #endif
