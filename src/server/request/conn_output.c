@@ -163,7 +163,8 @@ static void conn_settle(struct server_conn *c, int64_t zxid, bool reply)
     struct server *s = c->s;
     s->packets_sent++;
     c->sent++;
-    if (zxid <= s->durable_zxid) {
+    /* With marks left, clave__server_durable has not come to this connection yet. */
+    if (zxid <= s->durable_zxid && c->mark_count == 0) {
         c->releasable = c->written;
         note_replies(c, s->now, reply ? 1 : 0);
         clave__conn_mark_ready(c);
