@@ -266,12 +266,14 @@ static const struct server_conn *oldest_sessionless(const struct server *s)
 }
 
 /* After a restart everybody comes back at once, and behind a queue of TLS handshakes: whoever has
- * connected in time may be this session's client. A connection that does not say who it is holds up
- * no session for longer than it may live after its turn, and none once the restart is over. */
+ * connected in time may be this session's client, unless nobody may take it up. A connection that
+ * does not say who it is holds up no session for longer than it may live after its turn, and none
+ * once the restart is over. */
 static bool may_be_back(const struct server *s, const struct session *session)
 {
     const struct server_conn *oldest = oldest_sessionless(s);
-    return !session->conn && oldest && oldest->accepted_at <= s->started_at + session->timeout_ms;
+    return !session->barred && !session->conn && oldest &&
+           oldest->accepted_at <= s->started_at + session->timeout_ms;
 }
 
 /* A few at a time: a client that lives does not wait until thousands of dead ones are buried. One

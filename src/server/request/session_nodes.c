@@ -121,6 +121,7 @@ static void session_nodes_show(struct server_conn *c, const struct wire_request 
         session_nodes_put_names(&m.w, c->s, n);
     if (parts & REPLY_STAT)
         clave__wire_put_stat(&m.w, &none);
+    clave__message_bound(&m);
     clave__message_end(&m, true);
 }
 

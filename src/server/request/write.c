@@ -33,7 +33,7 @@ static void write_send_event(void *arg, struct watcher *w, const struct watch_ev
 {
     const struct event_delivery *t = arg;
     struct server_conn *c = LIST_ENTRY(w, struct server_conn, watcher);
-    if (clave__acl_allows(t->acl, &c->who, PERM_READ))
+    if (clave__conn_is_open(c) && clave__acl_allows(t->acl, &c->who, PERM_READ))
         clave__conn_send_event(c, t->zxid, t->zxid, ev);
 }
 

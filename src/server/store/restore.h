@@ -16,7 +16,8 @@
  * made four million transactions a second. The epoch stays below 2^21, and with it a token below
  * 2^53, which JSON readers keep, until 2059.
  * If the backup's last zxid or `epoch`, the newest that its ensemble knew (0: none), is ahead of
- * the clock, it is the next epoch after these. */
+ * the clock, it is the next epoch after these. Another restore of the same backup gets that epoch
+ * too, so only an epoch of the operator's (--epoch) is certain then; likewise before 2020. */
 int64_t clave__restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wall);
 /* Whether the clock may be right: it is later than 2020. */
 bool clave__restore_knows_time(int64_t wall);
