@@ -37,12 +37,16 @@ static void log_thread_write(struct log_thread *t)
     if (!waiting)
         uv_cond_signal(&t->wanted);
     t->fault = log_thread_append(t);
+    t->returning = true;
     uv_mutex_lock(&t->turn);
+    t->returning = false;
+    uv_cond_signal(&t->returned);
     if (t->ended)
         return;
     t->state = LOG_FREE;
     t->written(t->arg);
-    uv_run(t->loop, UV_RUN_NOWAIT);
+    if (!t->ended) /* a fault of the disk ends it */
+        uv_run(t->loop, UV_RUN_NOWAIT);
 }
 
 /* Without a write nobody else wants the turn. */
@@ -61,6 +65,8 @@ static void log_thread_wait(struct log_thread *t)
     uv_mutex_unlock(&t->turn);
     poll(&p, 1, ms < 0 || ms > WAIT_MS ? WAIT_MS : ms);
     uv_mutex_lock(&t->turn);
+    while (t->returning)
+        uv_cond_wait(&t->returned, &t->turn);
     t->waiting = false;
 }
 
@@ -82,7 +88,7 @@ static void log_thread_take_turns(struct log_thread *t)
 void clave__log_thread_run(struct log_thread *t)
 {
     uv_mutex_lock(&t->turn);
-    t->waiting = false;
+    t->begun = true;
     log_thread_take_turns(t);
     uv_mutex_unlock(&t->turn);
 }
@@ -91,6 +97,8 @@ static void *log_thread_main(void *arg)
 {
     struct log_thread *t = arg;
     uv_mutex_lock(&t->turn);
+    while (!t->begun && !t->ended)
+        uv_cond_wait(&t->wanted, &t->turn);
     log_thread_take_turns(t);
     uv_mutex_unlock(&t->turn);
     return NULL;
@@ -132,20 +140,22 @@ clave_err clave__log_thread_start(struct log_thread *t, int dir, const struct cl
     t->loop = loop;
     t->written = written;
     t->arg = arg;
-    t->waiting = true; /* until _run the second thread has nothing to do */
     t->file.fd = -1;
     if (uv_mutex_init(&t->turn) != 0)
         return CLAVE_EIO;
-    if (uv_cond_init(&t->wanted) != 0) {
-        uv_mutex_destroy(&t->turn);
-        return CLAVE_EIO;
-    }
+    if (uv_cond_init(&t->wanted) != 0)
+        goto fail_wanted;
+    if (uv_cond_init(&t->returned) != 0)
+        goto fail_returned;
     t->running = log_thread_create(t);
-    if (!t->running) {
-        uv_cond_destroy(&t->wanted);
-        uv_mutex_destroy(&t->turn);
-    }
-    return t->running ? CLAVE_OK : CLAVE_EIO;
+    if (t->running)
+        return CLAVE_OK;
+    uv_cond_destroy(&t->returned);
+fail_returned:
+    uv_cond_destroy(&t->wanted);
+fail_wanted:
+    uv_mutex_destroy(&t->turn);
+    return CLAVE_EIO;
 }
 
 void clave__log_thread_stop(struct log_thread *t)
@@ -157,6 +167,7 @@ void clave__log_thread_stop(struct log_thread *t)
     uv_cond_signal(&t->wanted);
     uv_mutex_unlock(&t->turn);
     pthread_join(t->second, NULL);
+    uv_cond_destroy(&t->returned);
     uv_cond_destroy(&t->wanted);
     uv_mutex_destroy(&t->turn);
     clave__log_file_close(&t->file);

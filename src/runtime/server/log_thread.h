@@ -12,6 +12,7 @@
 #define CLAVE_RUNTIME_SERVER_LOG_THREAD_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <uv.h>
 
@@ -27,6 +28,11 @@ struct log_thread {
     uv_mutex_t turn;
     uv_cond_t wanted; /* somebody is to wait for the sockets */
     bool waiting;     /* a thread does */
+    /* The thread that wrote wants the turn back. Mutexes are not fair: one that waits for no time
+     * at all, because the loop has more to do, would take it again and again. */
+    atomic_bool returning;
+    uv_cond_t returned;
+    bool begun; /* _run was called: until then the second thread does nothing */
     bool ended;
     uv_loop_t *loop;
     void (*written)(void *arg);
