@@ -41,6 +41,7 @@ struct conn {
     int why; /* its client hung up */
     struct list in_declined;
     uint64_t read_in;           /* that turn, the last time */
+    bool had_some;              /* of the turn that declined it: it may have no more to read */
     bool is_overdue;            /* it was declined, and this turn has not read it yet */
     struct server_conn *engine; /* NULL: not accepted yet, or closing */
     struct address *address;    /* NULL: not counted */
@@ -203,7 +204,8 @@ static uv_buf_t uv_conn_buffer(struct channel *ch)
     bool must_wait = left < LEAST_READ || (r->overdue > 0 && !c->is_overdue);
     uv_conn_set_overdue(c, false);
     if (must_wait) {
-        list_push_back(c->read_in == r->turn ? &r->had_some : &r->declined, &c->in_declined);
+        c->had_some = c->read_in == r->turn;
+        list_push_back(c->had_some ? &r->had_some : &r->declined, &c->in_declined);
         return uv_buf_init(NULL, 0);
     }
     c->read_in = r->turn;
@@ -527,7 +529,8 @@ void clave__conn_on_connection(struct listener *l)
         clave__log(&r->log, CLAVE_LOG_WARN, "cannot accept a connection: %s", uv_strerror(fd));
 }
 
-/* Who had some of the turn comes after those that it declined, and before those declined later. */
+/* Who had some of the turn comes after those that it declined, and before those declined later. The
+ * others are not kept waiting for it: a read that has filled its buffer may have been the last. */
 static void uv_conn_resume_declined(struct server_run *r)
 {
     struct list *e;
@@ -535,7 +538,7 @@ static void uv_conn_resume_declined(struct server_run *r)
         list_splice(&r->declined, &r->had_some);
     for (int left = RESUMED_AT_ONCE; left > 0 && (e = list_pop_front(&r->declined)); left--) {
         struct conn *c = LIST_ENTRY(e, struct conn, in_declined);
-        uv_conn_set_overdue(c, true);
+        uv_conn_set_overdue(c, !c->had_some);
         uv_conn_set_reading(c);
     }
     list_splice(&r->declined, &r->had_some);
