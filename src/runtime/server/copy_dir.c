@@ -24,16 +24,21 @@ static clave_err copy_dir_fault(const struct copy_dir *c, int number, const char
 /* Everything in it. Returns 0 or an errno. */
 static int copy_dir_empty(int dir)
 {
-    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d && fd >= 0)
-        close(fd);
-    if (!d)
-        return errno;
+    if (!d) {
+        int err = errno;
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
     const struct dirent *e;
-    while (err == 0 && (e = readdir(d)))
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            err = unlinkat(dir, e->d_name, 0) == 0 ? 0 : errno;
+    int err = 0;
+    while (err == 0 && (errno = 0, e = readdir(d)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            unlinkat(dir, e->d_name, 0) != 0)
+            err = errno;
+    err = err != 0 ? err : errno; /* of readdir */
     closedir(d);
     return err;
 }
@@ -85,12 +90,15 @@ clave_err clave__copy_dir_clear(struct copy_dir *c, const struct fault *f)
 
 clave_err clave__copy_dir_finish(struct copy_dir *c, const struct fault *f)
 {
-    if (fsync(c->to.dir) != 0 || renameat(c->top, DATADIR_COPY, c->top, "version-2") != 0 ||
-        fsync(c->top) != 0)
-        return copy_dir_fault(c, errno, "cannot finish", NULL, f);
-    close(c->top);
-    c->top = -1;
-    return CLAVE_OK;
+    bool named = fsync(c->to.dir) == 0 && renameat(c->top, DATADIR_COPY, c->top, "version-2") == 0;
+    bool synced = named && fsync(c->top) == 0;
+    int number = synced ? 0 : errno;
+    /* Under that name _end must not empty it: a server would take it for a new directory. */
+    if (synced || (named && renameat(c->top, "version-2", c->top, DATADIR_COPY) != 0)) {
+        close(c->top);
+        c->top = -1;
+    }
+    return synced ? CLAVE_OK : copy_dir_fault(c, number, "cannot finish", NULL, f);
 }
 
 void clave__copy_dir_end(struct copy_dir *c)
