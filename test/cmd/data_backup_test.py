@@ -224,7 +224,10 @@ class Backup(unittest.TestCase):
                 self.assertEqual(got, str(i + 1), name)
                 again.stop()
         for until, why in (("0x7fffffff", "end with zxid"), ("2020-01-01T00:00:00Z", "before the logs"),
-                           ("yesterday", "neither a zxid")):
+                           ("yesterday", "neither a zxid"),
+                           ("2026-02-31T00:00:00Z", "neither a zxid"),
+                           ("2026-02-28T00:00:00-1-1", "neither a zxid"),
+                           ("2026-02-28T00:00:00.Z", "neither a zxid")):
             refused = clave("data", "restore", server.data, self.at("no"), "--until", until)
             self.assertIn(why, refused.err)
             self.assertNotEqual(refused.code, 0)
@@ -236,6 +239,9 @@ class Backup(unittest.TestCase):
                 (("restore", self.at("b"), server.data), f"in use by process {server.process.pid}"),
                 (("backup", server.data, self.at("b")), "contains data already"),
                 (("backup", self.at("none"), self.at("c")), "No such file"),
+                (("backup", server.data, server.data + "/sub"), "outside it"),
+                (("backup", server.data, server.data + "/version-2/a/b"), "outside it"),
+                (("restore", self.at("b"), self.at("b/c")), "outside it"),
                 (("backup", server.data), "takes two directories"),
                 (("backup", server.data, self.at("c"), "--epoch", "7"), "only restore has"),
                 (("backup", server.data, "/proc/none"), "cannot create")):
@@ -346,11 +352,18 @@ class Backup(unittest.TestCase):
         clave("create", "/n", "kept", connect=server.connect)
         script = [os.path.join(SOURCE, "examples/systemd/clave-backup"), server.data, self.at("kept"),
                   "2"]
+        os.makedirs(self.at("kept/2025-keep-forever"))
         for encrypt in ("", "gzip", "gzip"):
             subprocess.run(script, env=environment(CLAVE=CLAVE, CLAVE_ENCRYPT=encrypt), check=True,
                            stdout=subprocess.DEVNULL, timeout=30)
+        os.rmdir(self.at("kept/2025-keep-forever"))
         names = sorted(os.listdir(self.at("kept")))
         self.assertEqual(len(names), 2)
+        for keep in ("0", "x", ""):
+            refused = subprocess.run(script[:-1] + [keep], env=environment(CLAVE=CLAVE), check=False,
+                                     capture_output=True, timeout=30)
+            self.assertEqual(refused.returncode, 64)
+        self.assertEqual(sorted(os.listdir(self.at("kept"))), names)
         subprocess.run(f"gzip -d < {names[-1]} | tar -x", shell=True, cwd=self.at("kept"), check=True)
         whole = self.at("kept/" + names[-1].removesuffix(".tar.encrypted"))
         self.assertEqual(data("check", whole)["digest"], data("digest", server.data)["digest"])

@@ -1,6 +1,8 @@
 /* data.c - `clave data`: opens a data directory and looks at it, copies it, or restores another
  * from it. */
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cmd/cli/diag.h"
 #include "cmd/data/data_backup.h"
@@ -78,6 +80,44 @@ static enum data_work data_find_work(struct options *o, const struct data_choice
     return DATA_WORKS;
 }
 
+/* Takes the last name off a path. false: there is none left. */
+static bool data_go_up(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (strcmp(path, ".") == 0 || strcmp(path, "/") == 0)
+        return false;
+    if (!slash)
+        strcpy(path, ".");
+    else
+        slash[slash == path] = '\0';
+    return true;
+}
+
+/* Whether `to`, which need not exist yet, is the directory or below it. */
+static bool data_is_below(const char *to, const char *dir)
+{
+    char at[PATH_MAX];
+    struct stat top, here, up = {0};
+    if (strlen(to) >= sizeof at || stat(dir, &top) != 0)
+        return false;
+    strcpy(at, to);
+    while (stat(at, &here) != 0)
+        if (!data_go_up(at))
+            return false;
+    while (here.st_dev != up.st_dev || here.st_ino != up.st_ino) {
+        size_t n = strlen(at);
+        up = here;
+        if (here.st_dev == top.st_dev && here.st_ino == top.st_ino)
+            return true;
+        if (n + 4 > sizeof at)
+            return false;
+        memcpy(at + n, "/..", 4);
+        if (stat(at, &here) != 0)
+            return false;
+    }
+    return false;
+}
+
 static int run_data(struct options *o, int argc, char **argv)
 {
     struct data_choice c = {0};
@@ -93,6 +133,10 @@ static int run_data(struct options *o, int argc, char **argv)
     enum data_work work = data_find_work(o, &c);
     if (work == DATA_WORKS)
         return EXIT_USAGE;
+    if (works[work].least == 2 && data_is_below(o->argv[2], o->argv[1])) {
+        diag(o, "%s is in %s: name a directory outside it", o->argv[2], o->argv[1]);
+        return EXIT_REFUSED;
+    }
     int code = data_files_open(&f, o, o->argv[1]);
     if (code == EXIT_OK)
         code = data_do(work, &f, o->argv[2], &c);

@@ -32,6 +32,8 @@ static bool until_take_offset(const char *at, int64_t *seconds)
     *seconds = 0;
     if (strcmp(at, "Z") == 0)
         return true;
+    if (*at == '\0' || strspn(at + 1, "0123456789:") != strlen(at + 1))
+        return false; /* %2d would take a sign */
     if (sscanf(at, "%c%2d:%2d%n", &sign, &hours, &minutes, &n) != 3 || at[n] != '\0') {
         n = 0;
         if (sscanf(at, "%c%2d%2d%n", &sign, &hours, &minutes, &n) != 3 || at[n] != '\0')
@@ -50,14 +52,15 @@ static bool until_is_time(const char *text, int64_t *ms)
     if (!at)
         at = strptime(text, "%Y-%m-%d %H:%M:%S", &tm);
     if (at && *at == '.') {
-        at++;
+        at += strspn(at + 1, "0123456789") > 0;
         for (int64_t unit = 100; *at >= '0' && *at <= '9'; at++, unit /= 10)
             milli += unit * (*at - '0');
     }
     if (!at || !until_take_offset(at, &offset))
         return false;
+    int day = tm.tm_mday;
     *ms = ((int64_t)timegm(&tm) - offset) * 1000 + milli;
-    return true;
+    return tm.tm_mday == day; /* it has made another day of a 31st of February */
 }
 
 /* ---- the logs -------------------------------------------------------------------------------- */
