@@ -8,7 +8,7 @@
  *   json      JSON output                            options  growing option structs
  *   deadline  arithmetic with moments                utf8     characters
  *   histogram how often values are below bounds      prometheus  pages of metrics
- *   base64, sha1
+ *   quantiles of recent values                       base64, sha1
  * Every object here borrows the hooks it was given and keeps no state outside itself. */
 #ifndef CLAVE_BASE_MEMORY_H
 #define CLAVE_BASE_MEMORY_H

@@ -99,7 +99,8 @@ static void prometheus_sample(struct prometheus *p, const struct sample *s,
 
 static void prometheus_head(struct prometheus *p, const char *suffix)
 {
-    static const char *const types[] = {" gauge\n", " counter\n", " histogram\n", " summary\n"};
+    static const char *const types[] = {" gauge\n", " counter\n", " counter\n", " histogram\n",
+                                        " summary\n"};
     const struct prometheus_family *f = p->family;
     const char *lines[] = {"# HELP ",   f->name, suffix, " ",           f->help,
                            "\n# TYPE ", f->name, suffix, types[f->type]};
@@ -107,9 +108,8 @@ static void prometheus_head(struct prometheus *p, const char *suffix)
         prometheus_text(p, lines[i]);
 }
 
-/* The name of a counter's family has "_total" in the text format only, that of its samples in
- * both. */
-static const char *prometheus_family_suffix(const struct prometheus *p)
+/* What the text format has after the name: OpenMetrics names counters' families without it. */
+static const char *prometheus_head_suffix(const struct prometheus *p)
 {
     return p->family->type == PROMETHEUS_COUNTER && p->format == PROMETHEUS_TEXT ? "_total" : "";
 }
@@ -124,23 +124,19 @@ struct prometheus clave__prometheus_to(struct buf *out, enum prometheus_format f
 void clave__prometheus_family(struct prometheus *p, const struct prometheus_family *f)
 {
     p->family = f;
-    if (f->is_bare && p->format == PROMETHEUS_TEXT)
-        prometheus_head(p, "");
-    else
-        prometheus_head(p, prometheus_family_suffix(p));
+    prometheus_head(p, prometheus_head_suffix(p));
 }
 
 void clave__prometheus_digits(struct prometheus *p, const struct prometheus_label *labels,
                               const char *digits)
 {
-    const struct prometheus_family *f = p->family;
     const struct sample bare = {.suffix = ""}, total = {.suffix = "_total"};
-    bool is_counter = f->type == PROMETHEUS_COUNTER;
-    if (f->is_bare && p->format == PROMETHEUS_TEXT) {
+    enum prometheus_type type = p->family->type;
+    if (type == PROMETHEUS_BARE_COUNTER && p->format == PROMETHEUS_TEXT) {
         prometheus_sample(p, &bare, labels, digits);
         prometheus_head(p, "_total");
     }
-    prometheus_sample(p, is_counter ? &total : &bare, labels, digits);
+    prometheus_sample(p, type == PROMETHEUS_GAUGE ? &bare : &total, labels, digits);
 }
 
 void clave__prometheus_put(struct prometheus *p, const struct prometheus_label *labels,

@@ -1,7 +1,7 @@
 /* prometheus.h - a writer of metrics: Prometheus's text format 0.0.4 and OpenMetrics 1.0.
  *
- *     static const struct prometheus_family waiters = {
- *         .name = "clave_lock_waiters", .type = PROMETHEUS_GAUGE, .help = "Clients that wait."};
+ *     static const struct prometheus_family waiters = {"clave_lock_waiters", PROMETHEUS_GAUGE, 0,
+ *                                                      "Clients that wait."};
  *     struct prometheus p = clave__prometheus_to(out, PROMETHEUS_TEXT);
  *     clave__prometheus_family(&p, &waiters);
  *     for (...)
@@ -25,6 +25,9 @@ enum prometheus_format { PROMETHEUS_TEXT, PROMETHEUS_OPENMETRICS };
 enum prometheus_type {
     PROMETHEUS_GAUGE,
     PROMETHEUS_COUNTER,
+    /* Of one sample, which Apache names without "_total". The text format has it under both names;
+     * OpenMetrics allows the one with "_total" only. */
+    PROMETHEUS_BARE_COUNTER,
     PROMETHEUS_HISTOGRAM, /* by _histogram */
     PROMETHEUS_SUMMARY,   /* by _summary */
 };
@@ -33,10 +36,7 @@ struct prometheus_family {
     const char *name; /* of a counter: without "_total", which is added */
     enum prometheus_type type;
     unsigned decimals; /* values are in units of 10^-decimals: 3 if seconds are given as ms */
-    /* A counter of one sample, which Apache names without "_total". The text format has it under
-     * both names; OpenMetrics allows the one with "_total" only. */
-    bool is_bare;
-    const char *help; /* a sentence without backslashes, quotes and newlines */
+    const char *help;  /* a sentence without backslashes, quotes and newlines */
 };
 
 /* A list ends with a name of NULL. The value is escaped; bytes that are not UTF-8 become U+FFFD. */

@@ -15,12 +15,12 @@ static const struct histogram_bounds bounds = {3, {5, 1000, 2500}};
 /* One family of each kind. */
 static void page_write(struct prometheus *p)
 {
-    static const struct prometheus_family
-        gauge = {.name = "waiters", .type = PROMETHEUS_GAUGE, .help = "Who waits."},
-        counter = {.name = "ends", .type = PROMETHEUS_COUNTER, .help = "Ends."},
-        bare = {.name = "cc", .type = PROMETHEUS_COUNTER, .is_bare = true, .help = "Apache's."},
-        times = {.name = "wait_seconds", .type = PROMETHEUS_HISTOGRAM, .decimals = 3, .help = "W."},
-        latency = {.name = "readlatency", .type = PROMETHEUS_SUMMARY, .help = "Reads."};
+    static const struct prometheus_family gauge = {"waiters", PROMETHEUS_GAUGE, 0, "Who waits."},
+                                          counter = {"ends", PROMETHEUS_COUNTER, 0, "Ends."},
+                                          bare = {"cc", PROMETHEUS_BARE_COUNTER, 0, "Apache's."},
+                                          times = {"wait_seconds", PROMETHEUS_HISTOGRAM, 3, "W."},
+                                          latency = {"readlatency", PROMETHEUS_SUMMARY, 0,
+                                                     "Reads."};
     const struct prometheus_summary now = {{1, 20, 300}, true, 321, 3};
     const struct prometheus_summary idle = {{-1, -1, -1}, true, 0, 0};
     struct histogram h;
