@@ -137,7 +137,8 @@ CLAVE_EXPORT clave_err clave_multi(clave_client *client, const clave_op *ops, si
 /* Returns after the server has caught up with everything that the leader had committed before. */
 CLAVE_EXPORT clave_err clave_sync(clave_client *client, const char *path, int64_t timeout_ms);
 /* Adds credentials to this and every later connection: `scheme` "digest", `auth` "user:password".
- * EAUTHFAILED: refused. */
+ * EAUTHFAILED: refused. A server with --require-auth wants them before anything else: put them into
+ * clave_client_options.auths. */
 CLAVE_EXPORT clave_err clave_add_auth(clave_client *client, const char *scheme, const void *auth,
                                       size_t len, int64_t timeout_ms);
 

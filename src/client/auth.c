@@ -1,5 +1,7 @@
-/* auth.c - identities (clave_async_add_auth): each is sent on every connection, before any request
- * that may need it. pipeline.c sends them, link.c passes the answers. */
+/* auth.c - identities (clave_client_options.auths, clave_async_add_auth): each is sent on every
+ * connection, before any request that may need it. pipeline.c sends them, link.c passes the
+ * answers. Those of the options are what the user is: before they are accepted the session is not
+ * reported as connected (session.c), and if one is refused, the client is closed. */
 #include <string.h>
 
 #include "client/engine.h"
@@ -9,6 +11,7 @@ enum auth_phase { AUTH_UNSENT, AUTH_SENT, AUTH_ACCEPTED };
 struct auth {
     struct list link;
     enum auth_phase phase;
+    bool needed;         /* an identity of the options */
     clave_result_cb *cb; /* NULL once it was called */
     void *arg;
     const char *scheme; /* NUL-terminated, after the bytes */
@@ -19,6 +22,16 @@ struct auth {
 void clave__auth_init(struct auths *a)
 {
     list_init(&a->list);
+}
+
+bool clave__auth_is_settled(clave_async_client *c)
+{
+    for (struct list *l = c->auths.list.next; l != &c->auths.list; l = l->next) {
+        struct auth *a = LIST_ENTRY(l, struct auth, link);
+        if (a->needed && a->phase != AUTH_ACCEPTED)
+            return false;
+    }
+    return true;
 }
 
 static struct auth *first_in(clave_async_client *c, enum auth_phase phase)
@@ -95,10 +108,18 @@ void clave__auth_reply(clave_async_client *c, clave_err err)
     if (err == CLAVE_OK) {
         a->phase = AUTH_ACCEPTED;
         client_auth_complete(c, a, CLAVE_OK);
+        clave__session_admitted(c);
+        return;
+    }
+    clave__client_fault(c,
+                        "the server refused the identity of scheme %s: it does not support the "
+                        "scheme, or the credentials are wrong",
+                        a->scheme);
+    if (a->needed) {
+        clave__session_end(c, CLAVE_EAUTHFAILED);
         return;
     }
     /* The server hangs up now. The session goes on without this identity. */
-    clave__client_fault(c, "the server refused the identity of scheme %s", a->scheme);
     clave__link_drop(c, CLAVE_EAUTHFAILED);
     list_remove(&a->link);
     client_auth_complete(c, a, CLAVE_EAUTHFAILED);
@@ -113,23 +134,47 @@ void clave__auth_end(clave_async_client *c)
     }
 }
 
+static clave_err auth_new(clave_async_client *c, const clave_auth *q, struct auth **out)
+{
+    size_t nscheme = strlen(q->scheme) + 1;
+    if (q->len > c->max_frame / 2 || nscheme > c->max_frame / 2)
+        return CLAVE_ETOOBIG;
+    struct auth *a = clave__mem_zalloc(&c->mem, sizeof *a + q->len + nscheme);
+    if (!a)
+        return CLAVE_ENOMEM;
+    a->len = q->len;
+    if (q->len > 0)
+        memcpy(a->bytes, q->auth, q->len);
+    a->scheme = memcpy(a->bytes + q->len, q->scheme, nscheme);
+    list_push_back(&c->auths.list, &a->link);
+    *out = a;
+    return CLAVE_OK;
+}
+
+clave_err clave__auth_need(clave_async_client *c, const clave_auth *auths, size_t n)
+{
+    clave_err err = CLAVE_OK;
+    for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
+        struct auth *a;
+        err = auth_new(c, &auths[i], &a);
+        if (err == CLAVE_OK)
+            a->needed = true;
+    }
+    return err;
+}
+
 clave_err clave_async_add_auth(clave_async_client *c, const char *scheme, const void *auth,
                                size_t len, clave_result_cb *cb, void *arg)
 {
+    const clave_auth q = {.scheme = scheme, .auth = auth, .len = len};
+    struct auth *a;
     if (c->session.closing || c->session.state == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
-    size_t nscheme = strlen(scheme) + 1;
-    if (len > c->max_frame / 2 || nscheme > c->max_frame / 2)
-        return CLAVE_ETOOBIG;
-    struct auth *a = clave__mem_zalloc(&c->mem, sizeof *a + len + nscheme);
-    if (!a)
-        return CLAVE_ENOMEM;
+    clave_err err = auth_new(c, &q, &a);
+    if (err != CLAVE_OK)
+        return err;
     a->cb = cb;
     a->arg = arg;
-    a->len = len;
-    memcpy(a->bytes, auth, len);
-    a->scheme = memcpy(a->bytes + len, scheme, nscheme);
-    list_push_back(&c->auths.list, &a->link);
     clave__pipeline_fill(c);
     return CLAVE_OK;
 }

@@ -46,6 +46,9 @@ static const char *options_fault(const clave_client_options *o)
         return "margin_ms and relay_interval_ms together reach session_timeout_ms";
     if (o->max_frame > INT32_MAX / REPLY_FRAMES)
         return "max_frame is above 536870911";
+    for (size_t i = 0; i < o->nauths; i++)
+        if (!o->auths || !o->auths[i].scheme || (o->auths[i].len > 0 && !o->auths[i].auth))
+            return "auths has an identity without a scheme or without its bytes";
     return retry_text(&o->reconnect, &o->reads);
 }
 
@@ -149,6 +152,8 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     err = clave__client_watches_init(&c->watches, &c->mem, c->hash_seed);
     if (err == CLAVE_OK)
         err = clave__hosts_init(&c->hosts, &c->mem, o.hosts);
+    if (err == CLAVE_OK)
+        err = clave__auth_need(c, o.auths, o.nauths);
     if (err) {
         c->session.state = CLAVE_STATE_CLOSED;
         clave_async_client_free(c);

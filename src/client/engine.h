@@ -75,6 +75,7 @@ struct session {
     int32_t timeout_ms; /* negotiated; 0: not yet */
     int64_t last_zxid;
     bool was_connected; /* CONNECTED was reported: the next time it is RECONNECTED */
+    bool read_only;     /* attached to a server that is read-only */
     bool binding;       /* a hold relies on the hold deadline */
     bool closing;
     int64_t reported_deadline; /* the hold deadline last reported to recipes */
@@ -85,6 +86,9 @@ struct session {
 /* A session was made (an `id` other than before) or re-attached, by a handshake sent at `sent`. */
 void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
                              int64_t sent);
+/* The server has accepted an identity. When it has accepted those of the options, the state is
+ * reported. */
+void clave__session_admitted(clave_async_client *c);
 /* The connection is gone. */
 void clave__session_detached(clave_async_client *c, clave_err why);
 /* The session has ended or must be considered ended; another one follows. */
@@ -191,6 +195,10 @@ struct auths {
 
 void clave__auth_init(struct auths *a);
 void clave__auth_fini(clave_async_client *c);
+/* Adds copies of the identities of the options. ETOOBIG, ENOMEM. */
+clave_err clave__auth_need(clave_async_client *c, const clave_auth *auths, size_t n);
+/* Whether the server of this connection has accepted all of those. */
+bool clave__auth_is_settled(clave_async_client *c);
 void clave__auth_detached(clave_async_client *c);
 /* Appends to the link's output the identities not yet sent on this connection. */
 clave_err clave__auth_fill(clave_async_client *c);

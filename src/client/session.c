@@ -67,22 +67,32 @@ static void session_take_deadline(clave_async_client *c, bool read_only, bool ma
         clave__hold_deadline_attached(l, sent);
 }
 
+/* Nothing waits for this but the report: the requests follow the identities on the connection. */
+void clave__session_admitted(clave_async_client *c)
+{
+    struct session *s = &c->session;
+    if (client_session_is_up(s) || !clave__auth_is_settled(c))
+        return;
+    clave_state up = s->was_connected ? CLAVE_STATE_RECONNECTED : CLAVE_STATE_CONNECTED;
+    s->was_connected = true;
+    client_session_enter(c, s->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
+}
+
 void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
                              int64_t sent)
 {
     struct session *s = &c->session;
-    clave_state up = s->was_connected ? CLAVE_STATE_RECONNECTED : CLAVE_STATE_CONNECTED;
     bool made = s->id == 0, alone = c->hold_deadline.relay_ms == 0;
     s->id = r->session_id;
     memcpy(s->passwd, r->passwd.p, sizeof s->passwd);
     s->timeout_ms = r->timeout_ms;
-    s->was_connected = true;
+    s->read_only = r->read_only;
     session_take_deadline(c, r->read_only, made, sent);
     if (made)
         clave__creations_session_made(c);
     clave__client_watches_attached(c);
     clave__heartbeat_attached(c);
-    client_session_enter(c, r->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
+    clave__session_admitted(c);
     clave__session_hold_moved(c);
     if (!made && !alone && !r->read_only)
         clave__heartbeat_catch_up(c);

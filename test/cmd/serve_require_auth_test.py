@@ -17,6 +17,10 @@ class RequireAuth(unittest.TestCase):
         self.assertEqual(clave("get", "/a", connect=f"unix:{path}").code, 0)
         r = clave("--auth", "digest:joe:pw", "lock", "/l", "--", "true", connect=server.connect)
         self.assertEqual((r.code, r.err), (0, ""))
+        # Nothing comes before the identities, so no connection is refused.
+        r = clave("-v", "--auth", "digest:joe:pw", "lock", "/l", "--", "true", connect=server.connect)
+        self.assertIn("-> CONNECTED", r.err)
+        self.assertNotIn("SUSPENDED", r.err)
 
     def test_schemes(self):
         r = clave("serve", "--check-config", "--data", "/nowhere", "--require-auth", "digest,sasl")

@@ -152,7 +152,7 @@ class WithServer(unittest.TestCase):
         for words in (["get", "/"], ["lock", "/auth", "true"]):
             r = self.clave("--auth", "digest:joe:pw", "--auth", "nonsense:x", *words)
             self.assertEqual(r.code, 77, r)
-            self.assertIn("--auth nonsense", r.err)
+            self.assertIn("refused the identity of scheme nonsense", r.err)
 
     def test_a_server_that_stops_answering(self):
         self.assertEqual(self.clave("create", "/slow").code, 0)

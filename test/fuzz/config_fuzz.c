@@ -57,7 +57,7 @@ static void fuzz_client(char *text)
     struct options o = {.timeout_ms = 10000};
     told = 0;
     must(config_read(&o, text, "file") == (told == 0));
-    must(o.nauth <= OPTIONS_MAX_AUTH && o.timeout_ms > 0 && o.session_timeout_ms >= 0);
+    must(o.nauths <= OPTIONS_MAX_AUTH && o.timeout_ms > 0 && o.session_timeout_ms >= 0);
     if (o.connect)
         (void)clave_async_client_host_fault(o.connect);
 }
@@ -85,7 +85,14 @@ static void fuzz_duration(const char *text)
     }
     must(ms >= 0);
     must(duration_parse(duration_format(ms, back), &again, &fault) && again == ms);
-    (void)config_auth_ok(text, &fault);
+}
+
+static void fuzz_auth(const char *text)
+{
+    struct options o = {0};
+    const char *fault = NULL;
+    bool fine = config_add_auth(&o, text, &fault);
+    must(fine ? o.nauths == 1 : o.nauths == 0 && fault && *fault);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -109,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     default:
         fuzz_duration(text);
+        fuzz_auth(text);
     }
     free(text);
     return 0;

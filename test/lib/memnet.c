@@ -249,6 +249,8 @@ static void add_client(struct memnet *p, size_t i)
         .margin_ms = p->o.margin_ms,
         .seed = p->o.seed ? p->o.seed : i + 1,
         .mem = p->o.mem,
+        .auths = p->o.auth,
+        .nauths = p->o.auth != NULL,
         .state_cb = on_state,
         .state_arg = e,
         .log = getenv("MEMNET_LOG") ? log_line : p->o.client_log,

@@ -49,8 +49,9 @@ struct memnet_options {
     int32_t margin_ms;
     clave_log_cb *client_log; /* of all clients; NULL: none */
     void *client_log_arg;
-    bool ensemble; /* the server poses as a member of one: pings prove nothing */
-    uint64_t seed; /* of all clients alike; 0: each has its own */
+    bool ensemble;          /* the server poses as a member of one: pings prove nothing */
+    uint64_t seed;          /* of all clients alike; 0: each has its own */
+    const clave_auth *auth; /* an identity of each client; NULL: none */
 };
 
 struct memnet_client {

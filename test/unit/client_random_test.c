@@ -490,6 +490,7 @@ static void at_most_one_is_sure(const struct story *t)
 
 static void begin(struct story *t, uint64_t seed)
 {
+    static const clave_auth joe = {"digest", "joe:pw", 6};
     memset(t, 0, sizeof *t);
     clave__rand_seed(&t->rand, seed);
     failmem_init(&t->mem);
@@ -497,7 +498,8 @@ static void begin(struct story *t, uint64_t seed)
                                                .timeout_ms = TIMEOUT_MS,
                                                .mem = &t->mem.mem,
                                                .chroot = seed % 3 ? "" : "/x",
-                                               .ensemble = seed % 2 == 0});
+                                               .ensemble = seed % 2 == 0,
+                                               .auth = seed % 5 == 0 ? &joe : NULL});
     t->c = t->p->clients[0].c;
     assert_int_equal(owner_open(&t->foreign, t->p, 1, "/l", NULL), CLAVE_OK);
 }

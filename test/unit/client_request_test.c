@@ -380,6 +380,78 @@ static void a_refused_identity_is_told_and_not_tried_again(void **state)
 }
 
 /* NULL is the open ACL, whatever count is left beside it; in composed creates too. */
+static const clave_client_options identified = {
+    .size = sizeof identified,
+    .auths = (const clave_auth[]){{"digest", "u:p", 3}, {"x", NULL, 0}},
+    .nauths = 2,
+};
+
+/* A server with --require-auth closes the connection for anything that comes before them. */
+static void identities_of_the_options_precede_everything(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    fake_open(&s, &identified);
+    for (size_t i = 0; i < 2; i++) {
+        fake_dial(&s);
+        fake_answer_handshake(&s, FAKE_SESSION, T, false);
+        const struct wire_request *q = fake_expect(&s, OP_AUTH);
+        assert_true(clave__jbytes_eq(q->body.auth.scheme, clave__jbytes("digest")));
+        assert_true(clave__jbytes_eq(q->body.auth.auth, clave__jbytes("u:p")));
+        q = fake_expect(&s, OP_AUTH);
+        assert_true(clave__jbytes_eq(q->body.auth.scheme, clave__jbytes("x")));
+        assert_int_equal(q->body.auth.auth.n, 0);
+        fake_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_OK, NULL);
+        assert_int_equal(s.nstates, 2 * i); /* not connected until both are accepted */
+        fake_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_OK, NULL);
+        assert_int_equal(s.nstates, 2 * i + 1);
+        assert_int_equal(s.states[2 * i], i == 0 ? CLAVE_STATE_CONNECTED : CLAVE_STATE_RECONNECTED);
+        fake_config(&s, true);
+        fake_hang_up(&s);
+        assert_int_equal(s.states[2 * i + 1], CLAVE_STATE_SUSPENDED);
+        if (clave_async_client_wants(s.c) == 0)
+            fake_advance_to(&s, clave_async_client_deadline(s.c));
+    }
+    fake_close(&s);
+}
+
+static void a_refused_identity_of_the_options_closes_the_client(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct outcome got = {0};
+    fake_open(&s, &identified);
+    assert_int_equal(clave_async_exists(s.c, "/a", NULL, outcome_cb, &got), CLAVE_OK);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_OK, NULL);
+    fake_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
+    assert_int_equal(s.nstates, 1);
+    assert_int_equal(s.states[0], CLAVE_STATE_CLOSED);
+    assert_int_equal(s.whys[0], CLAVE_EAUTHFAILED);
+    assert_int_equal(got.err, CLAVE_ECLOSED);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "scheme x:"));
+    fake_close(&s);
+}
+
+static void identities_without_their_parts_are_refused(void **state)
+{
+    (void)state;
+    static const clave_auth bad[] = {{NULL, "u:p", 3}, {"digest", NULL, 3}};
+    clave_async_client *c;
+    clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 1, .nauths = 1};
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_EINVAL);
+    for (size_t i = 0; i < 2; i++) {
+        o.auths = &bad[i];
+        assert_int_equal(clave_async_client_new(&c, &o), CLAVE_EINVAL);
+        assert_non_null(strstr(clave_async_client_options_fault(&o), "auths"));
+    }
+    o.auths = identified.auths;
+    o.max_frame = 4;
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_ETOOBIG);
+    assert_null(c);
+}
+
 static void no_acls_are_none_whatever_their_count(void **state)
 {
     (void)state;
@@ -521,6 +593,9 @@ int main(void)
         cmocka_unit_test(a_guaranteed_delete_ends_with_its_session),
         cmocka_unit_test(identities_go_first_on_every_connection),
         cmocka_unit_test(a_refused_identity_is_told_and_not_tried_again),
+        cmocka_unit_test(identities_of_the_options_precede_everything),
+        cmocka_unit_test(a_refused_identity_of_the_options_closes_the_client),
+        cmocka_unit_test(identities_without_their_parts_are_refused),
         cmocka_unit_test(no_acls_are_none_whatever_their_count),
         cmocka_unit_test(more_than_a_frame_is_too_big),
         cmocka_unit_test(a_read_whose_reply_is_too_big_fails_at_once),

@@ -57,6 +57,13 @@ CLAVE_EXPORT const char *clave_state_name(clave_state state);
  * refused to re-register the session's watches). */
 typedef void clave_state_cb(clave_async_client *c, clave_state state, clave_err why, void *arg);
 
+/* An identity of the client, for access lists: scheme "digest", `auth` "user:password". */
+typedef struct clave_auth {
+    const char *scheme;
+    const void *auth;
+    size_t len;
+} clave_auth;
+
 typedef struct clave_client_options {
     size_t size;                /* CLAVE_CLIENT_OPTIONS_INIT sets it: clave/options.h */
     const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied. With TLS:
@@ -86,8 +93,13 @@ typedef struct clave_client_options {
     void *state_arg;
     clave_log_cb *log; /* may be NULL */
     void *log_arg;
-    struct clave_tls *tls; /* for hosts with "tls:", in uv.h and client.h, which keep it; NULL:
-                              that of the environment */
+    struct clave_tls *tls;   /* for hosts with "tls:", in uv.h and client.h, which keep it; NULL:
+                                that of the environment */
+    const clave_auth *auths; /* identities that precede everything else on each connection, as a
+                                server with --require-auth demands; copied. CONNECTED and
+                                RECONNECTED are reported when the server has accepted them. When it
+                                refuses one, the client is closed: CLOSED, EAUTHFAILED */
+    size_t nauths;
 } clave_client_options;
 #define CLAVE_CLIENT_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_client_options)
 
@@ -96,7 +108,8 @@ typedef struct clave_client_options {
 /* Makes a client, which is not started yet. On CLAVE_OK *out belongs to the caller, who frees it
  * with clave_async_client_free; on an error it is NULL. EHOST: the host list is not valid
  * (clave_async_client_host_fault says why). EINVAL: an option is out of range, or the seed is 0
- * (clave_async_client_options_fault says which, and so does the log). ENOMEM. */
+ * (clave_async_client_options_fault says which, and so does the log). ETOOBIG: an identity is
+ * longer than half of max_frame. ENOMEM. */
 CLAVE_EXPORT clave_err clave_async_client_new(clave_async_client **out,
                                               const clave_client_options *o);
 
@@ -334,7 +347,8 @@ CLAVE_EXPORT clave_err clave_async_set_acl(clave_async_client *c, const char *pa
 CLAVE_EXPORT clave_err clave_async_sync(clave_async_client *c, const char *path,
                                         clave_result_cb *cb, void *arg);
 /* Adds credentials to this and every later connection: `scheme` "digest", `auth` "user:password".
- * EAUTHFAILED: refused. */
+ * EAUTHFAILED: refused; the session goes on without them. What is known before the start belongs
+ * into clave_client_options.auths. */
 CLAVE_EXPORT clave_err clave_async_add_auth(clave_async_client *c, const char *scheme,
                                             const void *auth, size_t len, clave_result_cb *cb,
                                             void *arg);

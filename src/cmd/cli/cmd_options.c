@@ -125,15 +125,10 @@ static int stop_with_help(struct options *o)
 static int set_auth(struct options *o)
 {
     const char *fault;
-    if (!config_auth_ok(o->value, &fault)) {
+    if (!config_add_auth(o, o->value, &fault)) {
         diag_usage(o, "--auth: %s", fault);
         return OPTIONS_STOP;
     }
-    if (o->nauth == OPTIONS_MAX_AUTH) {
-        diag_usage(o, "--auth: at most %d of them", OPTIONS_MAX_AUTH);
-        return OPTIONS_STOP;
-    }
-    o->auth[o->nauth++] = o->value;
     return 0;
 }
 

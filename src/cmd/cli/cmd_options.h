@@ -22,6 +22,7 @@
 #include "cmd/cli/verb.h"
 
 enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16, OPTIONS_ORIGIN_CAP = 300 };
+enum { OPTIONS_SCHEME_CAP = 64 }; /* with the terminating NUL */
 /* What a client of "tls:" hosts needs; each from the flag, else from CLAVE_TLS_CA and so on, else
  * from the configuration file. */
 enum options_tls {
@@ -47,8 +48,9 @@ struct options {
     const char *connect;                /* NULL: none given anywhere, so the library's "local:" */
     int32_t session_timeout_ms;         /* 0: the library's default */
     int64_t timeout_ms;                 /* for connecting, and then for each answer */
-    const char *auth[OPTIONS_MAX_AUTH]; /* "digest:user:password" */
-    size_t nauth;
+    clave_auth auths[OPTIONS_MAX_AUTH]; /* --auth */
+    char schemes[OPTIONS_MAX_AUTH][OPTIONS_SCHEME_CAP];
+    size_t nauths;
     const char *tls_texts[OPTIONS_TLS_TEXTS]; /* NULL: not given */
     bool tls_any_name;
     struct clave_tls *tls; /* made from these by connect_dial; NULL: not needed */

@@ -28,13 +28,14 @@ __attribute__((format(printf, 2, 3))) static bool config_error(const struct orig
     return false;
 }
 
-bool config_auth_ok(const char *auth, const char **fault)
+/* Refuses what would only fail at the server. */
+static bool auth_is_ok(const char *auth, const char **fault)
 {
     const char *id = strchr(auth, ':');
     *fault = "an identity is SCHEME:ID, such as digest:user:password";
     if (!id || id == auth || id[1] == '\0')
         return false;
-    if (id - auth >= CONFIG_SCHEME_CAP) {
+    if (id - auth >= OPTIONS_SCHEME_CAP) {
         *fault = "the scheme of this identity is too long";
         return false;
     }
@@ -42,6 +43,23 @@ bool config_auth_ok(const char *auth, const char **fault)
         *fault = "a digest identity is digest:user:password";
         return false;
     }
+    return true;
+}
+
+bool config_add_auth(struct options *o, const char *auth, const char **fault)
+{
+    if (!auth_is_ok(auth, fault))
+        return false;
+    if (o->nauths == OPTIONS_MAX_AUTH) {
+        *fault = "at most 16 identities";
+        return false;
+    }
+    char *scheme = o->schemes[o->nauths];
+    size_t n = strcspn(auth, ":");
+    memcpy(scheme, auth, n);
+    scheme[n] = '\0';
+    o->auths[o->nauths++] =
+        (clave_auth){.scheme = scheme, .auth = auth + n + 1, .len = strlen(auth + n + 1)};
     return true;
 }
 
@@ -74,7 +92,7 @@ static struct unset unset_options(const struct options *o)
     struct unset unset = {.connect = !o->connect,
                           .session_timeout = o->session_timeout_ms == 0,
                           .timeout = !o->timeout_given,
-                          .auth = o->nauth == 0,
+                          .auth = o->nauths == 0,
                           .local = o->local == OPTIONS_LOCAL_UNSAID};
     for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++)
         unset.tls[i] = !o->tls_texts[i];
@@ -141,12 +159,8 @@ static bool config_set(struct options *o, const struct unset *unset, const struc
             o->timeout_given = true;
         }
     } else if (strcmp(key, "auth") == 0) {
-        if (!config_auth_ok(value, &fault))
+        if (unset->auth ? !config_add_auth(o, value, &fault) : !auth_is_ok(value, &fault))
             return config_error(at, "%s", fault);
-        if (unset->auth && o->nauth == OPTIONS_MAX_AUTH)
-            return config_error(at, "at most %d identities", OPTIONS_MAX_AUTH);
-        if (unset->auth)
-            o->auth[o->nauth++] = value;
     } else if (strcmp(key, "local") == 0) {
         return set_local(o, unset, at, value);
     } else if (!config_set_tls(o, unset, key, value)) {

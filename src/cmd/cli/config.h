@@ -14,8 +14,8 @@ void config_find_never(struct options *o);
 /* Parses the text of the file `path`. The text is cut into pieces that the options point into. */
 bool config_read(struct options *o, char *text, const char *path);
 
-enum { CONFIG_SCHEME_CAP = 64 }; /* with the terminating NUL */
-/* Checks "digest:user:password" and rejects what would only fail at the server. */
-bool config_auth_ok(const char *auth, const char **fault);
+/* Adds the identity "digest:user:password", whose bytes stay the caller's. false: *fault says what
+ * would only fail at the server. */
+bool config_add_auth(struct options *o, const char *auth, const char **fault);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/path.h"
 #include "clave/tls.h"
 #include "clave/uv.h"
-#include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/local_warning.h"
 #include "cmd/cli/unreachable.h"
@@ -29,21 +28,10 @@ void connect_client_options(struct options *o, clave_client_options *co)
     *co = (clave_client_options){.size = sizeof *co,
                                  .session_timeout_ms = o->session_timeout_ms,
                                  .tls = o->tls,
+                                 .auths = o->auths,
+                                 .nauths = o->nauths,
                                  .log = o->verbose > 0 ? on_log : NULL,
                                  .log_arg = o};
-}
-
-static int cmd_connect_add_identities(struct options *o, clave_client *s)
-{
-    for (size_t i = 0; i < o->nauth; i++) {
-        const char *id = strchr(o->auth[i], ':'); /* config_auth_ok made sure of the colon */
-        char scheme[CONFIG_SCHEME_CAP];
-        snprintf(scheme, sizeof scheme, "%.*s", (int)(id - o->auth[i]), o->auth[i]);
-        clave_err err = clave_add_auth(s, scheme, id + 1, strlen(id + 1), options_left_ms(o));
-        if (err != CLAVE_OK)
-            return diag_auth(o, scheme, err);
-    }
-    return EXIT_OK;
 }
 
 static void get_timeout(clave_async_client *c, void *arg)
@@ -140,8 +128,6 @@ int connect_open(struct options *o, const clave_client_options *co, clave_client
         code = diag_refused(o, connect, clave_client_errmsg(s, fault, sizeof fault));
     else if (err != CLAVE_OK)
         code = diag_err(o, connect, err, s);
-    if (code == EXIT_OK)
-        code = cmd_connect_add_identities(o, s);
     if (code != EXIT_OK) {
         clave_client_close(s, 0);
         return code;

@@ -5,14 +5,14 @@
 #include "clave/client.h"
 #include "cmd/cli/cmd_options.h"
 
-/* Fills in what the options say about a client: its session timeout, and its log with -v. */
+/* Fills in what the options say about a client: its session timeout, the identities of
+ * --auth, and its log with -v. */
 void connect_client_options(struct options *o, clave_client_options *co);
 /* The servers to use; NULL after a message: the list is invalid, or TLS cannot be set up. Call it
  * before connect_client_options. */
 const char *connect_dial(struct options *o);
-/* Opens the session (`co` as filled in above, perhaps changed since; NULL: the defaults), waits
- * until it is connected, at most options_left_ms(), and adds the --auth identities. EXIT_OK, or the
- * exit code after a message. */
+/* Opens the session (`co` as filled in above, perhaps changed since; NULL: the defaults) and waits
+ * until it is connected, at most options_left_ms(). EXIT_OK, or the exit code after a message. */
 int connect_open(struct options *o, const clave_client_options *co, clave_client **out);
 /* With -v: reports how the server limited the session timeout that was requested. */
 void connect_note_session(const struct options *o, int64_t id, int32_t got_ms);

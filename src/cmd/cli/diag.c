@@ -91,6 +91,7 @@ static const char *diag_advice(clave_err err)
         {CLAVE_ENODEEXISTS, "'clave set' changes its data"},
         {CLAVE_ENOAUTH, "name an identity with --auth digest:user:password"},
         {CLAVE_ENOCHILDREN, "choose another parent"},
+        {CLAVE_EAUTHFAILED, "--auth names the identity"},
         {CLAVE_ECONNLOSS, "it may have taken effect: check before retrying"},
         {CLAVE_ETIMEDOUT, "it may have taken effect; --timeout allows more time"},
         {CLAVE_ENOTSENT, "nothing was changed: try again"},
@@ -243,18 +244,6 @@ int diag_refused(const struct options *o, const char *connect, const char *fault
 {
     diag(o, "%s%s %s", connect, tell_colon(connect), fault);
     return EXIT_UNREACHABLE;
-}
-
-int diag_auth(const struct options *o, const char *scheme, clave_err err)
-{
-    if (err == CLAVE_EAUTHFAILED)
-        diag(o,
-             "the server rejected the identity of --auth %s: it does not support the scheme, "
-             "or the credentials are wrong",
-             scheme);
-    else
-        diag(o, "--auth %s: %s", scheme, clave_strerror(err));
-    return exit_code_of(err);
 }
 
 int finish_stdout(const struct options *o)

@@ -46,8 +46,6 @@ int diag_unreachable(const struct options *o, const char *connect, int64_t withi
 /* Every server of `connect` refuses, or cannot be started, and will until what `fault` says is
  * fixed. Returns EXIT_UNREACHABLE. */
 int diag_refused(const struct options *o, const char *connect, const char *fault);
-/* The server rejected the identity of this scheme. Returns exit_code_of(err). */
-int diag_auth(const struct options *o, const char *scheme, clave_err err);
 /* Only with -v. */
 void diag_note(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

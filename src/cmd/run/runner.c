@@ -199,47 +199,6 @@ static void begin_waiting(struct runner *r)
 
 /* ---- the connection ------------------------------------------------------------------------- */
 
-/* "digest" of "digest:user:password"; config_auth_ok made sure of the colon. */
-static const char *scheme_of(const char *auth, char out[CONFIG_SCHEME_CAP])
-{
-    snprintf(out, CONFIG_SCHEME_CAP, "%.*s", (int)strcspn(auth, ":"), auth);
-    return out;
-}
-
-/* The answers come in the order of the flags. */
-static void on_identity(clave_async_client *c, const clave_result *res, void *arg)
-{
-    struct runner *r = arg;
-    const char *auth = r->o->auth[r->o->nauth - r->identities];
-    char scheme[CONFIG_SCHEME_CAP];
-    (void)c;
-    r->identities--;
-    if (r->phase != CONNECTING)
-        return;
-    if (res->err != CLAVE_OK)
-        runner_leave(r, diag_auth(r->o, scheme_of(auth, scheme), res->err));
-    else if (r->identities == 0)
-        begin_waiting(r);
-}
-
-static void runner_add_identities(struct runner *r)
-{
-    const struct options *o = r->o;
-    for (size_t i = 0; i < o->nauth; i++) {
-        const char *id = strchr(o->auth[i], ':') + 1;
-        char scheme[CONFIG_SCHEME_CAP];
-        clave_err err = clave_async_add_auth(r->client, scheme_of(o->auth[i], scheme), id,
-                                             strlen(id), on_identity, r);
-        if (err != CLAVE_OK) {
-            runner_leave(r, diag_auth(o, scheme, err));
-            return;
-        }
-        r->identities++;
-    }
-    if (o->nauth == 0)
-        begin_waiting(r);
-}
-
 static void runner_on_closed(struct runner *r, clave_err why)
 {
     if (r->phase == LEAVING) {
@@ -264,7 +223,7 @@ static void runner_on_state(clave_async_client *c, clave_state state, clave_err 
     case CLAVE_STATE_CONNECTED:
         if (r->phase == CONNECTING) {
             wait_progress_clear(&r->progress);
-            runner_add_identities(r);
+            begin_waiting(r);
         }
         break;
     case CLAVE_STATE_CLOSED:
