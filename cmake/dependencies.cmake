@@ -6,4 +6,8 @@ pkg_check_modules(CLAVE_UV REQUIRED IMPORTED_TARGET GLOBAL ${CLAVE_UV_MODULE})
 pkg_check_modules(CLAVE_ZLIB REQUIRED IMPORTED_TARGET GLOBAL zlib)
 pkg_check_modules(CLAVE_SSL REQUIRED libssl>=3.0) # headers only: it is loaded when TLS is used
 pkg_check_modules(CLAVE_MHD REQUIRED libmicrohttpd>=0.9.75) # likewise, when HTTP is served
+if(CLAVE_PROGRAM)
+    # Headers only, but for tests: it is loaded when HTTP is served.
+    pkg_check_modules(CLAVE_JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)
+endif()
 find_package(Threads REQUIRED)

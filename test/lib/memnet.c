@@ -65,7 +65,7 @@ static void tick(struct memnet *p)
     if (p->server)
         clave__server_tick(p->server, p->now, wall(p));
     for (size_t i = 0; i < p->o.clients; i++)
-        if (!p->clients[i].frozen)
+        if (p->clients[i].c && !p->clients[i].frozen)
             clave_async_client_tick(p->clients[i].c, p->now);
 }
 
@@ -73,8 +73,8 @@ static int64_t next_deadline(const struct memnet *p)
 {
     int64_t next = p->server ? clave__server_deadline(p->server) : INT64_MAX;
     for (size_t i = 0; i < p->o.clients; i++) {
-        int64_t at =
-            p->clients[i].frozen ? INT64_MAX : clave_async_client_deadline(p->clients[i].c);
+        const struct memnet_client *e = &p->clients[i];
+        int64_t at = e->frozen || !e->c ? INT64_MAX : clave_async_client_deadline(e->c);
         next = at < next ? at : next;
     }
     return next;
@@ -258,6 +258,30 @@ static void add_client(struct memnet *p, size_t i)
     };
     must(clave_async_client_new(&e->c, &o) == CLAVE_OK);
     clave_async_client_start(e->c, p->now);
+}
+
+size_t memnet_open(struct memnet *p, const clave_client_options *o)
+{
+    size_t i = 0;
+    while (i < p->o.clients && p->clients[i].c)
+        i++;
+    must(i < MEMNET_CLIENTS);
+    must(clave_async_client_new(&p->clients[i].c, o) == CLAVE_OK);
+    p->o.clients = i < p->o.clients ? p->o.clients : i + 1;
+    clave_async_client_start(p->clients[i].c, p->now);
+    return i;
+}
+
+void memnet_close(struct memnet *p, size_t client)
+{
+    struct memnet_client *e = &p->clients[client];
+    clave_async_client *c = e->c;
+    e->c = NULL;
+    clave_async_client_free(c);
+    if (e->conn)
+        clave__server_conn_closed(e->conn);
+    memnet__forget_connection(e);
+    memnet__collect(p);
 }
 
 struct memnet *memnet_new(const struct memnet_options *o)

@@ -55,7 +55,7 @@ struct memnet_options {
 };
 
 struct memnet_client {
-    clave_async_client *c;
+    clave_async_client *c;    /* NULL: a place that is free */
     struct server_conn *conn; /* NULL: not connected */
     bool closing;             /* the server hung up; what it sent is still to come */
     bool refused;             /* dialling fails */
@@ -87,6 +87,12 @@ struct memnet {
 struct memnet *memnet_new(const struct memnet_options *o);
 /* Frees clients, then the server. */
 void memnet_free(struct memnet *p);
+
+/* One client more, with options of the caller's; returns its number. Not while memnet_kill_session
+ * is used: that needs a place too. */
+size_t memnet_open(struct memnet *p, const clave_client_options *o);
+/* Frees the client; its number may be another's later. */
+void memnet_close(struct memnet *p, size_t client);
 
 /* Carries bytes until nobody has any; the clock stands. */
 void memnet_settle(struct memnet *p);

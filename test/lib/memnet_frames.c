@@ -233,7 +233,7 @@ bool memnet__send_up(struct memnet *p, struct memnet_client *e)
 
 bool memnet__step(struct memnet *p, struct memnet_client *e)
 {
-    if (e->frozen)
+    if (e->frozen || !e->c)
         return false;
     unsigned wants = clave_async_client_wants(e->c);
     if (wants & CLAVE_WANT_HANGUP) {

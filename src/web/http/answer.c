@@ -1,0 +1,156 @@
+/* answer.c - see answer.h. Called by handlers and by problem.c. Invariant: every answer passes
+ * answer_send, which adds the headers that all of them have, and the first one counts. */
+#include "web/http/answer.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    unsigned status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {304, "Not Modified"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {406, "Not Acceptable"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {412, "Precondition Failed"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {421, "Misdirected Request"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+    {507, "Insufficient Storage"},
+};
+
+const char *clave__web_reason(unsigned status)
+{
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "Unknown";
+}
+
+/* ---- headers -------------------------------------------------------------------------------- */
+
+static void answer_add(struct web_exchange *x, const char *name, const char *value)
+{
+    struct web_answer *a = &x->answer;
+    assert(a->nheaders < WEB_MAX_HEADERS);
+    a->headers[a->nheaders++] = (struct web_header){name, value};
+}
+
+void clave__web_set_header(struct web_exchange *x, const char *name, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *value = n < 0 ? NULL : clave__web_alloc(x, (size_t)n + 1);
+    if (!value)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(value, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    answer_add(x, name, value);
+}
+
+static bool answer_has(const struct web_exchange *x, const char *name)
+{
+    for (size_t i = 0; i < x->answer.nheaders; i++)
+        if (strcmp(x->answer.headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A browser neither guesses a type, nor runs or frames anything, nor keeps a copy. A handler's own
+ * value of such a header stays. */
+static void answer_secure(struct web_exchange *x)
+{
+    static const struct web_header always[] = {
+        {"X-Content-Type-Options", "nosniff"},
+        {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cache-Control", "no-store"},
+    };
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        if (!answer_has(x, always[i].name))
+            answer_add(x, always[i].name, always[i].value);
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+static void answer_send(struct web_exchange *x, unsigned status, const char *type)
+{
+    const struct web_env *env = x->web->o.env;
+    if (x->answered || x->ended)
+        return;
+    if (type)
+        answer_add(x, "Content-Type", type);
+    answer_secure(x);
+    x->answer.status = status;
+    x->answered = true;
+    x->cancel = NULL;
+    env->answered(env->arg, x, x->transport);
+}
+
+void clave__web_answer_json(struct web_exchange *x, unsigned status)
+{
+    static const char memory[] = "{\"title\": \"Service Unavailable\", \"status\": 503, "
+                                 "\"detail\": \"out of memory\", \"code\": \"ENOMEM\", "
+                                 "\"class\": \"retry\"}";
+    const char *type = status >= 400 ? "application/problem+json" : "application/json";
+    if (x->json.err == CLAVE_OK) {
+        answer_send(x, status, type);
+        return;
+    }
+    clave__log(&x->web->o.log, CLAVE_LOG_WARN, "cannot answer %s %s: %s", x->q->method,
+               x->target.path, clave_strerror(x->json.err));
+    clave__buf_clear(&x->answer.body);
+    /* A buffer that could not grow has room for this, unless it has none at all. */
+    (void)clave__buf_append(&x->answer.body, memory, sizeof memory - 1);
+    answer_send(x, 503, "application/problem+json");
+}
+
+void clave__web_answer_empty(struct web_exchange *x, unsigned status)
+{
+    clave__buf_clear(&x->answer.body);
+    answer_send(x, status, NULL);
+}
+
+void clave__web_answer_bytes(struct web_exchange *x, unsigned status, const char *type,
+                             const void *p, size_t n)
+{
+    x->json.err = clave__buf_append(&x->answer.body, p, n);
+    if (x->json.err != CLAVE_OK)
+        clave__web_answer_json(x, 503);
+    else
+        answer_send(x, status, type);
+}
+
+void clave__web_answer_stream(struct web_exchange *x, unsigned status, const char *type)
+{
+    answer_send(x, status, type);
+}
+
+void clave__web_wake(struct web_exchange *x)
+{
+    if (x->answered && !x->ended)
+        x->web->o.env->wake(x->web->o.env->arg, x, x->transport);
+}

@@ -1,0 +1,143 @@
+/* body.c - see body.h. Called by handlers. Invariant: of jansson only the functions of the driver's
+ * table are used. */
+#include "web/http/body.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "web/http/problem.h"
+
+static const struct problem bad_body = {.status = 400, .err = CLAVE_EINVAL};
+
+static const struct jansson *body_lib(const struct web_exchange *x)
+{
+    return x->web->o.jansson;
+}
+
+static bool is_json_type(const char *type)
+{
+    static const char json[] = "application/json";
+    size_t n = sizeof json - 1;
+    if (!type)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (type[i] != json[i] && (type[i] | 0x20) != json[i])
+            return false;
+    return type[n] == '\0' || type[n] == ';' || type[n] == ' ';
+}
+
+static json_t *body_parse(struct web_exchange *x, const char *text, size_t n)
+{
+    json_error_t fault = {.text = "out of memory"};
+    x->body = body_lib(x)->json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &fault);
+    if (!x->body)
+        clave__web_problem(x, &bad_body, "the body is not JSON: line %d, column %d: %s", fault.line,
+                           fault.column, fault.text);
+    else if (!json_is_object(x->body))
+        clave__web_problem(x, &bad_body, "the body is not a JSON object");
+    else
+        return x->body;
+    return NULL;
+}
+
+json_t *clave__web_body(struct web_exchange *x)
+{
+    const struct web_request *q = x->q;
+    if (x->body)
+        return x->body;
+    if (q->len == 0)
+        return body_parse(x, "{}", 2);
+    if (!is_json_type(clave__web_header(x, "Content-Type"))) {
+        clave__web_problem(x, &(struct problem){.status = 415, .err = CLAVE_EINVAL},
+                           "the body's Content-Type must be application/json");
+        return NULL;
+    }
+    return body_parse(x, q->body, q->len);
+}
+
+/* NULL: missing. */
+static json_t *body_member(struct web_exchange *x, const json_t *o, const char *key)
+{
+    json_t *v = body_lib(x)->json_object_get(o, key);
+    return json_is_null(v) ? NULL : v;
+}
+
+bool clave__body_text(struct web_exchange *x, const json_t *o, const char *key, const char **out)
+{
+    json_t *v = body_member(x, o, key);
+    if (!v)
+        return true;
+    if (!json_is_string(v)) {
+        clave__web_problem(x, &bad_body, "\"%s\" must be a string", key);
+        return false;
+    }
+    *out = body_lib(x)->json_string_value(v);
+    return true;
+}
+
+bool clave__body_flag(struct web_exchange *x, const json_t *o, const char *key, bool *out)
+{
+    json_t *v = body_member(x, o, key);
+    if (!v)
+        return true;
+    if (!json_is_boolean(v)) {
+        clave__web_problem(x, &bad_body, "\"%s\" must be true or false", key);
+        return false;
+    }
+    *out = json_is_true(v);
+    return true;
+}
+
+/* false: it is no number of 64 bits. */
+static bool body_number(struct web_exchange *x, const json_t *v, int64_t *out)
+{
+    if (json_is_integer(v)) {
+        *out = body_lib(x)->json_integer_value(v);
+        return true;
+    }
+    return json_is_string(v) && clave__web_parse_int(body_lib(x)->json_string_value(v), out);
+}
+
+bool clave__body_int(struct web_exchange *x, const json_t *o, const char *key,
+                     const int64_t bounds[2], int64_t *out)
+{
+    json_t *v = body_member(x, o, key);
+    int64_t n = 0;
+    if (!v)
+        return true;
+    if (!body_number(x, v, &n) || n < bounds[0] || n > bounds[1]) {
+        clave__web_problem(x, &bad_body,
+                           "\"%s\" must be a whole number from %" PRId64 " to %" PRId64, key,
+                           bounds[0], bounds[1]);
+        return false;
+    }
+    *out = n;
+    return true;
+}
+
+bool clave__body_array(struct web_exchange *x, const json_t *o, const char *key, const json_t **out)
+{
+    json_t *v = body_member(x, o, key);
+    if (v && !json_is_array(v)) {
+        clave__web_problem(x, &bad_body, "\"%s\" must be an array", key);
+        return false;
+    }
+    *out = v;
+    return true;
+}
+
+bool clave__body_only(struct web_exchange *x, json_t *o, const char *const *keys)
+{
+    const struct jansson *json = body_lib(x);
+    for (void *at = json->json_object_iter(o); at; at = json->json_object_iter_next(o, at)) {
+        const char *key = json->json_object_iter_key(at);
+        size_t i = 0;
+        while (keys[i] && strcmp(keys[i], key) != 0)
+            i++;
+        if (!keys[i]) {
+            clave__web_problem(x, &bad_body, "there is no member \"%.64s\"", key);
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,164 @@
+/* exchange.c - the life of a request and its answer; see exchange.h. Called by web.c and by every
+ * handler. */
+#include "web/http/exchange.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CHUNK = 1000, MOST_ANSWER = 64 << 20 };
+
+struct exchange_chunk {
+    struct exchange_chunk *next;
+    size_t used, size;
+    _Alignas(max_align_t) char bytes[];
+};
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+void *clave__web_alloc(struct web_exchange *x, size_t n)
+{
+    struct exchange_chunk *k = x->chunks;
+    n = (n + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
+    if (!k || k->size - k->used < n) {
+        size_t size = n > CHUNK ? n : CHUNK;
+        k = clave__mem_alloc(&x->web->mem, sizeof *k + size);
+        if (!k)
+            return NULL;
+        *k = (struct exchange_chunk){.next = x->chunks, .size = size};
+        x->chunks = k;
+    }
+    void *p = k->bytes + k->used;
+    k->used += n;
+    return p;
+}
+
+char *clave__web_strndup(struct web_exchange *x, const char *s, size_t n)
+{
+    char *copy = clave__web_alloc(x, n + 1);
+    if (copy) {
+        memcpy(copy, s, n);
+        copy[n] = '\0';
+    }
+    return copy;
+}
+
+char *clave__web_sprintf(struct web_exchange *x, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    char *text = n < 0 ? NULL : clave__web_alloc(x, (size_t)n + 1);
+    if (text) {
+        va_start(ap, fmt);
+        vsnprintf(text, (size_t)n + 1, fmt, ap);
+        va_end(ap);
+    }
+    return text;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+struct web_exchange *clave__exchange_new(struct web *w, const struct web_request *q,
+                                         void *transport)
+{
+    struct web_exchange *x = clave__mem_zalloc(&w->mem, sizeof *x);
+    if (!x)
+        return NULL;
+    x->web = w;
+    x->q = q;
+    x->transport = transport;
+    x->who.name = "";
+    x->arrived = w->now;
+    clave__buf_init(&x->answer.body, &w->mem, w->o.max_answer ? w->o.max_answer : MOST_ANSWER);
+    x->json = clave__json_to(&x->answer.body);
+    list_push_back(&w->exchanges, &x->link);
+    return x;
+}
+
+static void exchange_free(struct web_exchange *x)
+{
+    const struct clave_mem *mem = &x->web->mem;
+    list_remove(&x->link);
+    clave__buf_fini(&x->answer.body);
+    for (struct exchange_chunk *next; x->chunks; x->chunks = next) {
+        next = x->chunks->next;
+        clave__mem_free(mem, x->chunks);
+    }
+    clave__mem_free(mem, x);
+}
+
+void clave__exchange_drop(struct web_exchange *x)
+{
+    x->ended = true;
+    if (x->body)
+        x->web->o.jansson->json_delete(x->body);
+    x->body = NULL;
+    if (x->expected == 0)
+        exchange_free(x);
+}
+
+void clave__web_expect(struct web_exchange *x)
+{
+    x->expected++;
+}
+
+bool clave__web_expected(struct web_exchange *x)
+{
+    x->expected--;
+    if (x->ended && x->expected == 0)
+        exchange_free(x);
+    else if (!x->ended)
+        return !x->answered;
+    return false;
+}
+
+/* ---- what was asked ------------------------------------------------------------------------- */
+
+static char header_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+static bool header_is(const char *a, const char *b)
+{
+    while (*a && header_lower(*a) == header_lower(*b)) {
+        a++;
+        b++;
+    }
+    return header_lower(*a) == header_lower(*b);
+}
+
+const char *clave__web_header(const struct web_exchange *x, const char *name)
+{
+    for (size_t i = 0; i < x->q->nheaders; i++)
+        if (header_is(x->q->headers[i].name, name))
+            return x->q->headers[i].value;
+    return NULL;
+}
+
+const char *clave__web_query(const struct web_exchange *x, const char *name)
+{
+    return clave__target_arg(&x->target, name);
+}
+
+bool clave__web_is_method(const struct web_exchange *x, const char *method)
+{
+    return strcmp(x->q->method, method) == 0;
+}
+
+bool clave__web_parse_int(const char *text, int64_t *out)
+{
+    size_t i = text[0] == '-' ? 1 : 0;
+    int64_t n = 0;
+    if (text[i] == '\0')
+        return false;
+    for (; text[i] >= '0' && text[i] <= '9'; i++)
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_sub_overflow(n, text[i] - '0', &n))
+            return false;
+    if (text[i] != '\0' || (text[0] != '-' && n == INT64_MIN))
+        return false;
+    *out = text[0] == '-' ? n : -n;
+    return true;
+}

@@ -1,0 +1,73 @@
+/* exchange.h - one request on its way to its answer, as handlers see it.
+ *
+ * A handler reads `params`, _query, _header and _body, and ends by one call of answer.h or
+ * problem.h, then or later. One that waits does either of two things:
+ * - It makes a request of a client with the exchange as the callback's argument: _expect before,
+ *   and in the callback first `if (!clave__web_expected(x)) return;`.
+ * - It sets `cancel` and keeps a pointer to the exchange; `cancel` is called at most once, when
+ *   nobody waits any more, and then that pointer is dropped.
+ * Invariant: after the answer the exchange is touched by its driver only, and by `more`. */
+#ifndef CLAVE_WEB_HTTP_EXCHANGE_H
+#define CLAVE_WEB_HTTP_EXCHANGE_H
+
+#include "base/json.h"
+#include "web/http/access.h"
+#include "web/http/jansson.h"
+#include "web/http/target.h"
+#include "web/web_internal.h"
+
+struct route;
+
+enum { WEB_MAX_PARAMS = 2 };
+
+struct web_exchange {
+    struct list link; /* of struct web.exchanges */
+    struct web *web;
+    void *transport;
+    const struct web_request *q;
+    const struct route *route; /* NULL: none was found */
+    struct target target;
+    const char *params[WEB_MAX_PARAMS]; /* what the pattern's {} stand for, decoded */
+    struct {
+        const char *name; /* "" when nobody is known */
+        const struct web_grant *grants;
+        size_t ngrants;
+    } who;
+    int64_t arrived;
+    json_t *body; /* NULL: none was read */
+    struct web_answer answer;
+    struct json json; /* writes answer.body */
+    void (*cancel)(struct web_exchange *x);
+    void *pending;     /* the handler's */
+    unsigned expected; /* callbacks that have this exchange as their argument */
+    bool answered, ended;
+    struct exchange_chunk *chunks;
+};
+
+typedef void web_handler(struct web_exchange *x);
+
+/* NULL: out of memory. */
+struct web_exchange *clave__exchange_new(struct web *w, const struct web_request *q,
+                                         void *transport);
+/* Frees it, at once or when the last callback that it expects has come. */
+void clave__exchange_drop(struct web_exchange *x);
+
+/* Memory that lasts as long as the exchange; NULL: out of memory. */
+void *clave__web_alloc(struct web_exchange *x, size_t n);
+char *clave__web_strndup(struct web_exchange *x, const char *s, size_t n);
+__attribute__((format(printf, 2, 3))) char *clave__web_sprintf(struct web_exchange *x,
+                                                               const char *fmt, ...);
+
+/* The value of a header of the request, of an argument of its query; NULL: there is none. */
+const char *clave__web_header(const struct web_exchange *x, const char *name);
+const char *clave__web_query(const struct web_exchange *x, const char *name);
+bool clave__web_is_method(const struct web_exchange *x, const char *method);
+/* The whole text is a decimal number of 64 bits. */
+bool clave__web_parse_int(const char *text, int64_t *out);
+
+/* A callback will come that has this exchange as its argument. */
+void clave__web_expect(struct web_exchange *x);
+/* It came. false: nobody waits for the answer any more, and the exchange may be gone. */
+bool clave__web_expected(struct web_exchange *x);
+
+#endif

@@ -1,0 +1,87 @@
+/* problem.c - see problem.h. Called by web.c and by handlers. */
+#include "web/http/problem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "web/http/answer.h"
+
+/* What a client that may try again should wait at least. */
+enum { RETRY_AFTER_S = 1, DETAIL_CAP = 512 };
+
+static const char *problem_class(clave_err err)
+{
+    static const char *const names[] = {
+        [CLAVE_CLASS_NONE] = "final",      [CLAVE_CLASS_RETRY] = "retry",
+        [CLAVE_CLASS_UNKNOWN] = "unknown", [CLAVE_CLASS_FINAL] = "final",
+        [CLAVE_CLASS_FATAL] = "fatal",
+    };
+    return names[clave_err_classify(err)];
+}
+
+void clave__web_problem(struct web_exchange *x, const struct problem *p, const char *fmt, ...)
+{
+    char detail[DETAIL_CAP];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(detail, sizeof detail, fmt, ap);
+    va_end(ap);
+    clave__buf_clear(&x->answer.body);
+    x->json = clave__json_to(&x->answer.body);
+    struct json *j = &x->json;
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "title", clave__web_reason(p->status));
+    clave__json_int(j, "status", p->status);
+    clave__json_string(j, "detail", detail);
+    clave__json_string(j, "code", clave_err_name(p->err));
+    clave__json_string(j, "class", problem_class(p->err));
+    if (p->path)
+        clave__json_string(j, "path", p->path);
+    if (p->members)
+        p->members(j, p->arg);
+    clave__json_close(j, '}');
+    if (p->retry_after_s)
+        clave__web_set_header(x, "Retry-After", "%u", p->retry_after_s);
+    clave__web_answer_json(x, p->status);
+}
+
+static unsigned problem_status_of_class(const struct web_exchange *x, clave_err err)
+{
+    clave_err_class class_ = clave_err_classify(err);
+    bool changes = !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
+    if (class_ == CLAVE_CLASS_FINAL)
+        return 400;
+    return class_ == CLAVE_CLASS_UNKNOWN && changes ? 504 : 503;
+}
+
+static unsigned problem_status_of(const struct web_exchange *x, clave_err err)
+{
+    static const struct {
+        clave_err err;
+        unsigned status;
+    } table[] = {
+        {CLAVE_ENONODE, 404},       {CLAVE_ENOAUTH, 403},     {CLAVE_EAUTHFAILED, 403},
+        {CLAVE_ESASLREQUIRED, 403}, {CLAVE_EBADVERSION, 409}, {CLAVE_ENODEEXISTS, 409},
+        {CLAVE_ENOTEMPTY, 409},     {CLAVE_ENOCHILDREN, 409}, {CLAVE_EBUSY, 409},
+        {CLAVE_EDEADLOCK, 409},     {CLAVE_EUPGRADE, 409},    {CLAVE_ELOST, 410},
+        {CLAVE_EMAXHOLD, 410},      {CLAVE_ENOTHELD, 410},    {CLAVE_EREPLACED, 410},
+        {CLAVE_EEXPIRED, 410},      {CLAVE_ETOOBIG, 413},     {CLAVE_EUNIMPLEMENTED, 501},
+        {CLAVE_EQUOTA, 507},        {CLAVE_ESEQUENCE, 507},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].err == err)
+            return table[i].status;
+    return problem_status_of_class(x, err);
+}
+
+void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *what,
+                            const char *path)
+{
+    unsigned status = problem_status_of(x, err);
+    struct problem p = {.status = status,
+                        .err = err,
+                        .path = path,
+                        .retry_after_s = status == 503 ? RETRY_AFTER_S : 0};
+    clave__web_problem(x, &p, "cannot %s %s: %s%s", what, path, clave_strerror(err),
+                       status == 504 ? "; it may or may not have been done" : "");
+}

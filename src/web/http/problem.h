@@ -1,0 +1,28 @@
+/* problem.h - answers that say what went wrong: application/problem+json of RFC 9457, with title,
+ * status, detail, and of clave's own code and class (clave/err.h), and path. */
+#ifndef CLAVE_WEB_HTTP_PROBLEM_H
+#define CLAVE_WEB_HTTP_PROBLEM_H
+
+#include "web/http/exchange.h"
+
+struct problem {
+    unsigned status;
+    clave_err err;          /* gives code and class */
+    const char *path;       /* NULL: it is about no node */
+    unsigned retry_after_s; /* 0: no such header */
+    /* Writes further members; NULL: none. */
+    void (*members)(struct json *j, const void *arg);
+    const void *arg;
+};
+
+/* Drops what was written of another answer, and answers with the problem. */
+__attribute__((format(printf, 3, 4))) void
+clave__web_problem(struct web_exchange *x, const struct problem *p, const char *fmt, ...);
+
+/* The answer to a request of a client on `path` that failed with `err`: the one table from errors
+ * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`
+ * is a verb: "cannot create /a: no such node". */
+void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *what,
+                            const char *path);
+
+#endif

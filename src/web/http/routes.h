@@ -1,0 +1,29 @@
+/* routes.h - the one table of all endpoints: method, pattern, role, body, handler. */
+#ifndef CLAVE_WEB_HTTP_ROUTES_H
+#define CLAVE_WEB_HTTP_ROUTES_H
+
+#include "web/http/exchange.h"
+
+struct route {
+    const char *method; /* a route of GET answers HEAD too */
+    /* Literal text, {id} for one segment, {path} for all segments up to the end or to the
+     * literal text after it: a znode's path, which begins with '/' as a parameter. */
+    const char *pattern;
+    /* What is needed, on {path} when the pattern has one; when it has none, anywhere: the handler
+     * asks clave__web_may about the paths of the body then. */
+    enum web_role role;
+    web_handler *handle;
+    const char *const *query; /* the arguments it knows, NULL at the end; NULL: none */
+};
+
+enum { ROUTE_ALLOW_CAP = 64 };
+
+enum route_found { ROUTE_OK, ROUTE_NONE, ROUTE_OTHER_METHOD, ROUTE_BAD_PATH, ROUTE_NO_MEMORY };
+/* Sets x->route and x->params. OTHER_METHOD: `allow` lists those there are, "GET, HEAD, PUT".
+ * BAD_PATH: a parameter has a malformed escape. */
+enum route_found clave__route_find(struct web_exchange *x, char allow[ROUTE_ALLOW_CAP]);
+
+/* All of them, for tests: each is in openapi.json. */
+const struct route *clave__routes(size_t *n);
+
+#endif

@@ -1,0 +1,83 @@
+/* target.c - see target.h. Called by web.c and routes.c. Invariant: decoding never lengthens, so it
+ * is done in place. */
+#include "web/http/target.h"
+
+#include <string.h>
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool clave__percent_decode(char *to, const char *from, size_t n, bool plus)
+{
+    for (size_t i = 0; i < n; i++) {
+        char c = from[i] == '+' && plus ? ' ' : from[i];
+        if (c == '%') {
+            int high = n - i > 2 ? hex_digit(from[i + 1]) : -1;
+            int low = high >= 0 ? hex_digit(from[i + 2]) : -1;
+            if (low < 0)
+                return false;
+            c = (char)(high << 4 | low);
+            i += 2;
+        }
+        if (c == '\0')
+            return false;
+        *to++ = c;
+    }
+    *to = '\0';
+    return true;
+}
+
+/* `text` is one argument: NAME or NAME=VALUE. */
+static const char *target_add_arg(struct target *t, char *text)
+{
+    if (t->nargs == TARGET_MAX_ARGS)
+        return "the query has too many arguments";
+    char *value = strchr(text, '=');
+    if (value)
+        *value++ = '\0';
+    else
+        value = text + strlen(text);
+    if (!clave__percent_decode(text, text, strlen(text), true) ||
+        !clave__percent_decode(value, value, strlen(value), true))
+        return "the query has a malformed percent escape";
+    t->args[t->nargs].name = text;
+    t->args[t->nargs++].value = value;
+    return NULL;
+}
+
+const char *clave__target_parse(struct target *t, char *text)
+{
+    *t = (struct target){.path = text};
+    if (text[0] != '/')
+        return "the target does not begin with /";
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c <= ' ' || *c == 0x7f || *c == '#')
+            return "the target contains a character that must be percent-encoded";
+    char *query = strchr(text, '?');
+    if (!query)
+        return NULL;
+    *query++ = '\0';
+    const char *fault = NULL;
+    for (char *next; query && !fault; query = next) {
+        next = strchr(query, '&');
+        if (next)
+            *next++ = '\0';
+        if (query[0] != '\0')
+            fault = target_add_arg(t, query);
+    }
+    return fault;
+}
+
+const char *clave__target_arg(const struct target *t, const char *name)
+{
+    for (size_t i = 0; i < t->nargs; i++)
+        if (strcmp(t->args[i].name, name) == 0)
+            return t->args[i].value;
+    return NULL;
+}

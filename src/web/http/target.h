@@ -1,0 +1,29 @@
+/* target.h - the target of a request: its path, and the arguments of its query. Pure text. */
+#ifndef CLAVE_WEB_HTTP_TARGET_H
+#define CLAVE_WEB_HTTP_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { TARGET_MAX_ARGS = 16, TARGET_MAX = 8192 };
+
+struct target {
+    char *path; /* still percent-encoded: an encoded slash is not one that separates */
+    struct {
+        const char *name, *value; /* decoded; "" when there is no '=' */
+    } args[TARGET_MAX_ARGS];
+    size_t nargs;
+};
+
+/* Takes `text`, which it changes and which must live as long as the target, apart. NULL: done; else
+ * what is wrong, a static string. */
+const char *clave__target_parse(struct target *t, char *text);
+
+/* The value of an argument; NULL: there is none. Of several the first. */
+const char *clave__target_arg(const struct target *t, const char *name);
+
+/* Decodes n bytes of `from` to `to`, which has room for n + 1, and adds a NUL. `plus`: '+' is a
+ * blank. false: a malformed escape, or a NUL. */
+bool clave__percent_decode(char *to, const char *from, size_t n, bool plus);
+
+#endif

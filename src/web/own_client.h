@@ -1,0 +1,14 @@
+/* own_client.h - the engine's own ZooKeeper session, for requests that name none: it reads, watches
+ * and writes, and never holds anything. */
+#ifndef CLAVE_WEB_OWN_CLIENT_H
+#define CLAVE_WEB_OWN_CLIENT_H
+
+#include "web/web_internal.h"
+
+clave_err clave__own_client_open(struct web *w);
+/* Ends the session; see _is_closed. */
+void clave__own_client_close(struct web *w, int64_t now);
+bool clave__own_client_is_closed(const struct web *w);
+void clave__own_client_free(struct web *w);
+
+#endif

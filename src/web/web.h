@@ -1,0 +1,150 @@
+/* web.h - HTTP's engine without I/O: requests and time in, answers out. `clave gate` and `clave
+ * serve --http` drive it on a thread of their own (src/runtime), tests and the simulated world in
+ * theirs. It is a client of the ZooKeeper servers like any other, and no part of libclave.
+ *
+ *   web.c         the engine: a request comes in, is checked, finds its route; timers; its end
+ *   web_internal  what every part of it shares: struct web
+ *   own_client    the ZooKeeper session of requests that have none of their own
+ *   http/         a request and its answer: exchange, target, routes (one table of all endpoints),
+ *                 access, body, answer, problem
+ *   session/      HTTP sessions and what they hold
+ *   observe/      locks, elections and events of the tree
+ *   api/          the endpoints, one file a family: thin
+ *
+ * Invariant: each exchange that _begin made is answered exactly once, and lives until _end.
+ * One thread at a time; two engines share nothing. */
+#ifndef CLAVE_WEB_WEB_H
+#define CLAVE_WEB_WEB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "clave/async/client.h"
+
+struct jansson;
+struct web;
+struct web_access;
+struct web_exchange; /* one request and its answer */
+
+struct web_header {
+    const char *name, *value;
+};
+
+/* Who sent a request, as its transport knows it. */
+struct web_peer {
+    bool is_unix, is_loopback, is_tls;
+    int64_t uid;             /* of a Unix socket's client; -1: not known */
+    const char *address;     /* as text, for logs and the audit */
+    const char *tls_subject; /* NULL: no client certificate */
+};
+
+/* All of it stays valid until the exchange is ended. A body of more than max_body bytes may be cut
+ * after one more than that: it is refused by its length. */
+struct web_request {
+    const char *method;
+    const char *target; /* path and query as received, not decoded */
+    const struct web_header *headers;
+    size_t nheaders;
+    const void *body;
+    size_t len;
+    struct web_peer peer;
+};
+
+enum { WEB_MAX_HEADERS = 20 };
+
+struct web_answer {
+    unsigned status;
+    struct web_header headers[WEB_MAX_HEADERS]; /* values owned by the exchange */
+    size_t nheaders;
+    /* All of it, or its beginning when there is `more`. A driver sends none of it for HEAD, but its
+     * length. */
+    struct buf body;
+    /* Appends the next piece to `out`. Appends nothing and leaves *done false: there is nothing
+     * now, and env.wake follows. An error ends the answer where it is. So nothing is produced for a
+     * client that does not read. NULL: `body` is all of it. */
+    clave_err (*more)(void *arg, struct buf *out, bool *done);
+    void (*end)(void *arg); /* the answer was sent, or is given up; NULL: nothing to do */
+    void *arg;
+};
+
+/* A change that was asked for, and what came of it. Texts are valid during the call. */
+struct web_audit {
+    const char *user; /* "" when nobody is known */
+    const char *address, *method, *target;
+    unsigned status;
+};
+
+/* What the engine asks of its driver, which never calls the engine back inside. */
+struct web_env {
+    void *arg;
+    /* Makes a client with these options, starts it and drives it. */
+    clave_err (*client_open)(void *arg, const clave_client_options *o, clave_async_client **out);
+    /* Frees it: at once, or right after the callback of that client inside which this is called.
+     * What is pending completes with ECLOSED then. */
+    void (*client_free)(void *arg, clave_async_client *c);
+    /* Requests were made outside a callback of it. */
+    void (*client_flush)(void *arg, clave_async_client *c);
+    /* The answer of the exchange whose transport this is: ready; may come inside _begin. */
+    void (*answered)(void *arg, struct web_exchange *x, void *transport);
+    /* There may be more of its body. */
+    void (*wake)(void *arg, struct web_exchange *x, void *transport);
+    /* NULL: no audit. Called for every request that changes something or is refused. */
+    void (*audit)(void *arg, const struct web_audit *a);
+};
+
+/* A file of the page below /ui/. */
+struct web_asset {
+    const char *path; /* "index.html" */
+    const char *type; /* "text/html; charset=utf-8" */
+    const char *etag; /* with its quotes */
+    const void *gzip;
+    size_t len;
+};
+
+struct web_options {
+    const struct clave_mem *mem; /* NULL: libc */
+    uint64_t seed;               /* not 0 */
+    struct log log;
+    const struct web_env *env;       /* borrowed */
+    const char *hosts;               /* of the ZooKeeper servers; copied */
+    struct clave_tls *tls;           /* for hosts with "tls:"; borrowed */
+    const struct jansson *jansson;   /* borrowed */
+    const struct web_access *access; /* borrowed until another is set; NULL: see http/access.h */
+    const struct web_asset *assets;  /* borrowed */
+    size_t nassets;
+    int32_t session_timeout_ms; /* of the engine's own session; 0: 10000 */
+    size_t max_body;            /* 0: 2 MiB */
+    size_t max_answer;          /* 0: 64 MiB */
+};
+
+/* ENOMEM; EHOST, EINVAL: as clave_async_client_new. */
+clave_err clave__web_new(struct web **out, const struct web_options *o);
+/* Other tokens, hosts and roles hold from the next request on. The ones before may be freed. */
+void clave__web_set_access(struct web *w, const struct web_access *access);
+
+/* A request has arrived. Completes later or at once by env.answered; *out is set before. ENOMEM:
+ * there is no exchange. */
+clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request *q, void *transport,
+                           struct web_exchange **out);
+/* Valid from env.answered until _end. The driver may consume `body`, and calls `more`; it calls
+ * neither `end` nor frees the body. */
+struct web_answer *clave__web_exchange_answer(struct web_exchange *x);
+/* Sent, or the client hung up: the driver is done with it. NULL is ignored. */
+void clave__web_end(struct web_exchange *x, int64_t now);
+
+/* When _tick is due, by the clock of the clients; CLAVE_NEVER: there is no timer. It may change in
+ * any call, and in callbacks of the clients. */
+int64_t clave__web_deadline(const struct web *w);
+void clave__web_tick(struct web *w, int64_t now);
+
+/* Ends all sessions; what waits for an answer gets 503, and so does every later request. */
+void clave__web_close(struct web *w, int64_t now);
+/* Everything that _close ended has been told to the servers, or cannot be. */
+bool clave__web_is_closed(const struct web *w);
+/* Every exchange must have been ended. NULL is ignored. */
+void clave__web_free(struct web *w);
+
+#endif

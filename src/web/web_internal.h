@@ -1,0 +1,39 @@
+/* web_internal.h - struct web: what all parts of the engine share. Parts stand on it and on each
+ * other, never on web.c, which stands on all of them. */
+#ifndef CLAVE_WEB_WEB_INTERNAL_H
+#define CLAVE_WEB_WEB_INTERNAL_H
+
+#include "base/list.h"
+#include "base/memory.h"
+#include "base/rand.h"
+#include "client/timer.h"
+#include "web/web.h"
+
+struct web {
+    struct clave_mem mem;
+    struct web_options o; /* `hosts` is a copy */
+    struct rand_state rand;
+    struct timers timers;
+    int64_t now;           /* of the newest call into the engine or callback of a client */
+    struct list exchanges; /* all of them; an ended one that expects a callback too */
+    bool closing;
+    clave_async_client *own; /* see own_client.h */
+};
+
+static inline void clave__web_timer_set(struct web *w, struct timer *t, int64_t at)
+{
+    clave__timers_set(&w->timers, t, at);
+}
+
+static inline void clave__web_timer_clear(struct web *w, struct timer *t)
+{
+    clave__timers_clear(&w->timers, t);
+}
+
+/* Requests were made on this client outside its callbacks. */
+static inline void clave__web_flush(struct web *w, clave_async_client *c)
+{
+    w->o.env->client_flush(w->o.env->arg, c);
+}
+
+#endif

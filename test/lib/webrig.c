@@ -1,0 +1,295 @@
+#include "lib/webrig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "web/http/jansson.h"
+
+static const struct jansson linked = {JANSSON_LINKED};
+
+/* As assert, but also in a build without asserts. */
+static void webrig_must(bool fine)
+{
+    if (!fine)
+        abort();
+}
+
+/* ---- the driver's side ---------------------------------------------------------------------- */
+
+static clave_err rig_client_open(void *arg, const clave_client_options *o, clave_async_client **out)
+{
+    struct webrig *r = arg;
+    size_t i = memnet_open(r->net, o);
+    *out = r->net->clients[i].c;
+    return CLAVE_OK;
+}
+
+static void rig_client_free(void *arg, clave_async_client *c)
+{
+    struct webrig *r = arg;
+    webrig_must(r->ndoomed < MEMNET_CLIENTS);
+    r->doomed[r->ndoomed++] = c;
+}
+
+static void rig_free_doomed(struct webrig *r)
+{
+    while (r->ndoomed > 0) {
+        clave_async_client *c = r->doomed[--r->ndoomed];
+        for (size_t i = 0; i < r->net->o.clients; i++)
+            if (r->net->clients[i].c == c)
+                memnet_close(r->net, i);
+    }
+}
+
+/* memnet looks at every client at each step. */
+static void rig_client_flush(void *arg, clave_async_client *c)
+{
+    (void)arg;
+    (void)c;
+}
+
+static void rig_pull(struct webrig_call *c)
+{
+    struct web_answer *a = clave__web_exchange_answer(c->x);
+    struct buf *from = &a->body;
+    for (;;) {
+        webrig_must(clave__buf_append(&c->body, clave__buf_bytes(from), clave__buf_len(from)) ==
+                    CLAVE_OK);
+        clave__buf_consume(from, clave__buf_len(from));
+        if (c->done || !a->more || c->stop_reading)
+            break;
+        if (a->more(a->arg, from, &c->done) != CLAVE_OK)
+            c->done = true;
+        if (clave__buf_len(from) == 0 && !c->done)
+            break;
+    }
+    c->done = c->done || !a->more;
+    webrig_must(clave__buf_append(&c->body, "", 1) == CLAVE_OK);
+    c->body.tail--;
+}
+
+static void rig_answered(void *arg, struct web_exchange *x, void *transport)
+{
+    struct webrig_call *c = transport;
+    (void)arg;
+    webrig_must(!c->answered && (!c->x || c->x == x));
+    c->answered = true;
+    c->status = clave__web_exchange_answer(x)->status;
+}
+
+static void rig_wake(void *arg, struct web_exchange *x, void *transport)
+{
+    struct webrig_call *c = transport;
+    (void)arg;
+    webrig_must(c->answered && c->x == x);
+    c->wakes++;
+}
+
+static void rig_audit(void *arg, const struct web_audit *a)
+{
+    struct webrig *r = arg;
+    if (r->naudits < WEBRIG_AUDITS)
+        snprintf(r->audits[r->naudits++], sizeof r->audits[0], "%s %s %s %u", a->user, a->method,
+                 a->target, a->status);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+struct webrig *webrig_new(const struct webrig_options *o)
+{
+    static const struct webrig_options none = {0};
+    struct webrig *r = calloc(1, sizeof *r);
+    webrig_must(r != NULL);
+    o = o ? o : &none;
+    r->mem = clave__mem_or_default(NULL);
+    r->net = memnet_new(&o->net);
+    r->peer = (struct web_peer){.is_loopback = true, .uid = -1, .address = "127.0.0.1:4711"};
+    r->env = (struct web_env){.arg = r,
+                              .client_open = rig_client_open,
+                              .client_free = rig_client_free,
+                              .client_flush = rig_client_flush,
+                              .answered = rig_answered,
+                              .wake = rig_wake,
+                              .audit = rig_audit};
+    struct web_options wo = {.mem = o->mem,
+                             .seed = 4711,
+                             .env = &r->env,
+                             .hosts = "pair:1",
+                             .jansson = &linked,
+                             .access = o->access,
+                             .assets = o->assets,
+                             .nassets = o->nassets};
+    webrig_must(clave__web_new(&r->web, &wo) == CLAVE_OK);
+    webrig_settle(r);
+    return r;
+}
+
+void webrig_free(struct webrig *r)
+{
+    for (size_t i = 0; i < WEBRIG_CALLS; i++)
+        webrig_end(r->calls[i]);
+    clave__web_close(r->web, r->net->now);
+    webrig_settle(r);
+    for (int s = 0; s < 60 && !clave__web_is_closed(r->web); s++)
+        webrig_advance(r, 1000);
+    webrig_must(clave__web_is_closed(r->web));
+    clave__web_free(r->web);
+    rig_free_doomed(r);
+    memnet_free(r->net);
+    free(r);
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+static void rig_read(struct webrig *r)
+{
+    for (size_t i = 0; i < WEBRIG_CALLS; i++)
+        if (r->calls[i] && r->calls[i]->answered && !r->calls[i]->done)
+            rig_pull(r->calls[i]);
+}
+
+void webrig_advance(struct webrig *r, int64_t ms)
+{
+    int64_t target = r->net->now + ms;
+    for (int64_t at; (at = clave__web_deadline(r->web)) <= target;) {
+        memnet_advance(r->net, at > r->net->now ? at - r->net->now : 0);
+        clave__web_tick(r->web, r->net->now);
+        rig_free_doomed(r);
+        rig_read(r);
+    }
+    memnet_advance(r->net, target - r->net->now);
+    rig_free_doomed(r);
+    rig_read(r);
+}
+
+void webrig_settle(struct webrig *r)
+{
+    webrig_advance(r, 0);
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static void rig_add_header(struct webrig_call *c, const char *name, const char *value)
+{
+    webrig_must(c->q.nheaders < sizeof c->headers / sizeof *c->headers);
+    c->headers[c->q.nheaders++] = (struct web_header){name, value};
+}
+
+/* "Name: value\nName: value", which is taken apart. */
+static void rig_add_headers(struct webrig_call *c, char *text)
+{
+    for (char *next; text && *text; text = next) {
+        next = strchr(text, '\n');
+        if (next)
+            *next++ = '\0';
+        char *colon = strstr(text, ": ");
+        webrig_must(colon != NULL);
+        *colon = '\0';
+        rig_add_header(c, text, colon + 2);
+    }
+}
+
+static bool rig_has(const struct webrig_call *c, const char *name)
+{
+    for (size_t i = 0; i < c->q.nheaders; i++)
+        if (strcasecmp(c->headers[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static char *rig_copy(char **at, const void *p, size_t n)
+{
+    char *to = *at;
+    memcpy(to, p, n);
+    to[n] = '\0';
+    *at += n + 1;
+    return to;
+}
+
+struct webrig_call *webrig_request_bytes(struct webrig *r, const char *method, const char *target,
+                                         const char *headers, const void *body, size_t n)
+{
+    struct webrig_call *c = calloc(1, sizeof *c);
+    size_t i = 0;
+    headers = headers ? headers : "";
+    webrig_must(c != NULL);
+    c->rig = r;
+    c->text = malloc(strlen(method) + strlen(target) + strlen(headers) + n + 4);
+    webrig_must(c->text != NULL);
+    char *at = c->text;
+    c->q = (struct web_request){.method = rig_copy(&at, method, strlen(method)),
+                                .target = rig_copy(&at, target, strlen(target)),
+                                .headers = c->headers,
+                                .len = n,
+                                .peer = r->peer};
+    rig_add_headers(c, rig_copy(&at, headers, strlen(headers)));
+    c->q.body = rig_copy(&at, n ? body : "", n);
+    if (!rig_has(c, "Host"))
+        rig_add_header(c, "Host", "localhost:8080");
+    if (n > 0 && !rig_has(c, "Content-Type"))
+        rig_add_header(c, "Content-Type", "application/json");
+    clave__buf_init(&c->body, &r->mem, SIZE_MAX / 4);
+    while (i < WEBRIG_CALLS && r->calls[i])
+        i++;
+    webrig_must(i < WEBRIG_CALLS);
+    r->calls[i] = c;
+    if (clave__web_begin(r->web, r->net->now, &c->q, c, &c->x) != CLAVE_OK) {
+        c->answered = c->done = true;
+        c->status = 503;
+    }
+    webrig_settle(r);
+    return c;
+}
+
+struct webrig_call *webrig_request(struct webrig *r, const char *method, const char *target,
+                                   const char *headers, const char *body)
+{
+    return webrig_request_bytes(r, method, target, headers, body, body ? strlen(body) : 0);
+}
+
+void webrig_end(struct webrig_call *c)
+{
+    if (!c)
+        return;
+    clave__web_end(c->x, c->rig->net->now);
+    for (size_t i = 0; i < WEBRIG_CALLS; i++)
+        if (c->rig->calls[i] == c)
+            c->rig->calls[i] = NULL;
+    webrig_settle(c->rig);
+    clave__buf_fini(&c->body);
+    free(c->text);
+    free(c);
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+const char *webrig_header(const struct webrig_call *c, const char *name)
+{
+    const struct web_answer *a = c->x ? clave__web_exchange_answer(c->x) : NULL;
+    for (size_t i = 0; a && i < a->nheaders; i++)
+        if (strcasecmp(a->headers[i].name, name) == 0)
+            return a->headers[i].value;
+    return NULL;
+}
+
+const char *webrig_body(const struct webrig_call *c)
+{
+    return clave__buf_bytes(&c->body) ? (const char *)clave__buf_bytes(&c->body) : "";
+}
+
+const char *webrig_member(const struct webrig_call *c, const char *key)
+{
+    static char out[512];
+    char wanted[80];
+    snprintf(wanted, sizeof wanted, "\"%s\": ", key);
+    const char *at = strstr(webrig_body(c), wanted);
+    if (!at)
+        return NULL;
+    at += strlen(wanted);
+    size_t n = *at == '"' ? strcspn(++at, "\"") : strcspn(at, ",]}");
+    snprintf(out, sizeof out, "%.*s", (int)n, at);
+    return out;
+}

@@ -1,0 +1,75 @@
+/* webrig.h - HTTP's engine on a server and clients of memnet, in one process with one clock: each
+ * request is made and answered by calls. What it opens it also closes, and it aborts when the
+ * engine breaks a rule of web.h. */
+#ifndef CLAVE_TEST_WEBRIG_H
+#define CLAVE_TEST_WEBRIG_H
+
+#include "lib/memnet.h"
+#include "web/http/access.h"
+#include "web/web.h"
+
+enum { WEBRIG_CALLS = 64, WEBRIG_AUDITS = 64 };
+
+/* A request and what came of it. */
+struct webrig_call {
+    struct webrig *rig;
+    struct web_request q;
+    struct web_header headers[16];
+    char *text; /* the copies of what q points at */
+    struct web_exchange *x;
+    bool answered, done; /* done: the whole body is there */
+    unsigned status;
+    struct buf body;   /* always with a NUL after it */
+    bool stop_reading; /* does not ask for more of a stream */
+    unsigned wakes;
+};
+
+struct webrig {
+    struct memnet *net;
+    struct web *web;
+    struct web_env env;
+    struct clave_mem mem;
+    size_t nclients;
+    clave_async_client *doomed[MEMNET_CLIENTS]; /* freed inside a callback */
+    size_t ndoomed;
+    struct webrig_call *calls[WEBRIG_CALLS];
+    char audits[WEBRIG_AUDITS][160]; /* "USER METHOD TARGET STATUS" */
+    size_t naudits;
+    struct web_peer peer; /* of the requests to come; at first a loopback address */
+};
+
+struct webrig_options {
+    struct memnet_options net;
+    const struct web_access *access;
+    const clave_mem *mem; /* of the engine and its clients; NULL: libc */
+    const struct web_asset *assets;
+    size_t nassets;
+};
+
+/* The engine's own session is connected when it returns. NULL options: all zero. */
+struct webrig *webrig_new(const struct webrig_options *o);
+void webrig_free(struct webrig *r);
+
+/* Carries everything until nobody has anything to do; the clock stands. */
+void webrig_settle(struct webrig *r);
+void webrig_advance(struct webrig *r, int64_t ms);
+
+/* Sends a request and settles. `headers` is "Name: value\nName: value", or NULL: with a body and
+ * no Content-Type it is application/json. `Host` is added. The call belongs to the caller until
+ * webrig_end. */
+struct webrig_call *webrig_request(struct webrig *r, const char *method, const char *target,
+                                   const char *headers, const char *body);
+struct webrig_call *webrig_request_bytes(struct webrig *r, const char *method, const char *target,
+                                         const char *headers, const void *body, size_t n);
+/* The client hangs up, or has read its answer. NULL is ignored. */
+void webrig_end(struct webrig_call *c);
+
+/* A header of the answer; NULL: there is none. */
+const char *webrig_header(const struct webrig_call *c, const char *name);
+/* The body as text. */
+const char *webrig_body(const struct webrig_call *c);
+/* The text of a member of the body anywhere in it, a number as its digits; valid until the next
+ * call. NULL: there is none. */
+const char *webrig_member(const struct webrig_call *c, const char *key);
+
+#endif

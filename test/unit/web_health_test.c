@@ -1,0 +1,96 @@
+/* web_health_test.c - /healthz and /readyz, and what every answer has. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/webrig.h"
+
+static void the_engine_is_alive_without_a_server(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    memnet_stop_server(r->net);
+    struct webrig_call *c = webrig_request(r, "GET", "/healthz", NULL, NULL);
+    assert_true(c->answered && c->done);
+    assert_int_equal(c->status, 200);
+    assert_string_equal(webrig_body(c), "{\"status\": \"ok\"}");
+    assert_string_equal(webrig_header(c, "Content-Type"), "application/json");
+    memnet_start_server(r->net);
+    webrig_free(r);
+}
+
+static void it_is_ready_while_it_has_a_server(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct webrig_call *c = webrig_request(r, "GET", "/readyz", NULL, NULL);
+    assert_int_equal(c->status, 200);
+    webrig_end(c);
+    memnet_refuse(r->net, 0, true);
+    c = webrig_request(r, "GET", "/readyz", NULL, NULL);
+    assert_int_equal(c->status, 503);
+    assert_string_equal(webrig_header(c, "Retry-After"), "1");
+    assert_string_equal(webrig_member(c, "code"), "EUNREACHABLE");
+    assert_string_equal(webrig_member(c, "class"), "retry");
+    memnet_refuse(r->net, 0, false);
+    webrig_free(r);
+}
+
+static void every_answer_has_the_headers_that_protect_browsers(void **state)
+{
+    static const char *const targets[] = {"/healthz", "/nothing", "//", "/%zz"};
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        struct webrig_call *c = webrig_request(r, "GET", targets[i], NULL, NULL);
+        assert_true(c->answered);
+        assert_string_equal(webrig_header(c, "X-Content-Type-Options"), "nosniff");
+        assert_string_equal(webrig_header(c, "Cache-Control"), "no-store");
+        assert_non_null(webrig_header(c, "Content-Security-Policy"));
+        webrig_end(c);
+    }
+    webrig_free(r);
+}
+
+static void a_path_or_method_that_is_not_there_is_told(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct webrig_call *c = webrig_request(r, "GET", "/nothing", NULL, NULL);
+    assert_int_equal(c->status, 404);
+    assert_string_equal(webrig_header(c, "Content-Type"), "application/problem+json");
+    webrig_end(c);
+    c = webrig_request(r, "DELETE", "/healthz", NULL, NULL);
+    assert_int_equal(c->status, 405);
+    assert_string_equal(webrig_header(c, "Allow"), "GET, HEAD");
+    webrig_end(c);
+    c = webrig_request(r, "HEAD", "/healthz", NULL, NULL);
+    assert_int_equal(c->status, 200);
+    webrig_free(r);
+}
+
+static void after_its_end_the_engine_answers_nobody(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    clave__web_close(r->web, r->net->now);
+    struct webrig_call *c = webrig_request(r, "GET", "/healthz", NULL, NULL);
+    assert_int_equal(c->status, 503);
+    assert_string_equal(webrig_member(c, "code"), "ECLOSED");
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_engine_is_alive_without_a_server),
+        cmocka_unit_test(it_is_ready_while_it_has_a_server),
+        cmocka_unit_test(every_answer_has_the_headers_that_protect_browsers),
+        cmocka_unit_test(a_path_or_method_that_is_not_there_is_told),
+        cmocka_unit_test(after_its_end_the_engine_answers_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
