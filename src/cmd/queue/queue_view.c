@@ -1,5 +1,6 @@
 /* queue_view.c - reads the nodes of a lock and decides by their names which kind it is and who
- * holds it (queue_view.h). The order is the recipes' own (recipe/contender/queue_order.h). */
+ * holds it (queue_view.h). The order is the recipes' own (recipe/contender/queue_order.h), and so
+ * is who waits for whom (queue_kind.h). */
 #include "cmd/queue/queue_view.h"
 
 #include <stdlib.h>
@@ -9,29 +10,26 @@
 #include "clave/async/leader.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
-#include "recipe/contender/kazoo.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/contender/queue_kind.h"
 
 enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED, KIND_ELECTION };
-
-static bool is_named(const char *name, const struct queue_order_rule *rule)
-{
-    return strstr(name, rule->base) && clave__queue_order_is_kind(rule, name);
-}
 
 /* Decides the kind by the names of the nodes. Without any: a queue. */
 static enum kind queue_view_kind_of(const clave_reply *names)
 {
+    unsigned kinds = 0;
+    bool counted = false;
     for (size_t i = 0; i < names->nnames; i++) {
         const char *name = names->names[i];
-        if (is_named(name, &clave__queue_order_read) || is_named(name, &clave__queue_order_write))
-            return KIND_SHARED;
-        if (is_named(name, &clave__queue_order_latch))
-            return KIND_ELECTION;
-        if (strcmp(name, "leases") == 0 || strcmp(name, "locks") == 0)
-            return KIND_COUNTED;
+        kinds |= 1u << clave__queue_kind_of(name);
+        counted = counted || strcmp(name, "leases") == 0 || strcmp(name, "locks") == 0;
     }
-    return KIND_QUEUE;
+    const struct queue_order_rule *rule = clave__queue_kind_rule(kinds);
+    if (rule == &clave__queue_order_write)
+        return KIND_SHARED;
+    if (rule == &clave__queue_order_latch)
+        return KIND_ELECTION;
+    return counted ? KIND_COUNTED : KIND_QUEUE;
 }
 
 static clave_err find_kind(clave_client *s, const char *path, int64_t timeout_ms, enum kind *out)
@@ -51,25 +49,37 @@ static clave_err call_both_sides(clave_async_client *c, const char *path,
     return clave_async_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, cb, arg);
 }
 
-/* Readers hold up to the first writer, a writer when nothing is before it. */
-static void place_sides(struct queue_view *l)
+static const char *queue_view_role(bool sides, enum queue_kind kind, bool holds)
 {
-    bool open = true;
+    bool reads = kind == QUEUE_READ || kind == QUEUE_KAZOO_READ;
+    if (!sides)
+        return holds ? "holder" : "waiting";
+    if (holds)
+        return reads ? "reader" : "writer";
+    return reads ? "to-read" : "to-write";
+}
+
+static void queue_view_place(struct queue_view *l, bool sides)
+{
+    unsigned before = 0;
     for (size_t i = 0; i < l->n; i++) {
         struct queue_view_place *at = &l->list[i];
-        bool reads = clave__queue_order_is_kind(&clave__queue_order_read, at->p->node);
-        at->holds = open && (reads || i == 0);
-        at->role = at->holds ? (reads ? "reader" : "writer") : (reads ? "to-read" : "to-write");
-        open = open && reads;
+        enum queue_kind kind = clave__queue_kind_of(at->p->node);
+        bool outside = before & clave__queue_kind_unseen(kind, at->p->node);
+        at->holds = !outside && !(before & clave__queue_kind_waits_for(kind));
+        at->role = outside ? "outside" : queue_view_role(sides, kind, at->holds);
+        before |= 1u << kind;
     }
+}
+
+static void place_sides(struct queue_view *l)
+{
+    queue_view_place(l, true);
 }
 
 static void place_queue(struct queue_view *l)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        l->list[i].holds = i == 0;
-        l->list[i].role = i == 0 ? "holder" : "waiting";
-    }
+    queue_view_place(l, false);
 }
 
 /* The newest lease may still wait for room: it is that of the first in the queue. */
@@ -80,21 +90,6 @@ static void place_leases(struct queue_view *l)
         l->list[i].holds = lease;
         l->list[i].role = lease ? "lease" : "waiting";
         l->list[i].below = lease ? "leases" : "locks";
-    }
-}
-
-/* A stock kazoo lock sees nodes of its own kind only: after a node of another kind, its place does
- * not tell whether it holds. */
-static void mark_outsiders(struct queue_view *l)
-{
-    bool others = false;
-    for (size_t i = 0; i < l->n; i++) {
-        bool apart = clave__kazoo_is_default(l->list[i].p->node);
-        if (apart && others) {
-            l->list[i].holds = false;
-            l->list[i].role = "outside";
-        }
-        others = others || !apart;
     }
 }
 
@@ -147,12 +142,10 @@ clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
         err = read_queue_of_semaphore(s, path, timeout_ms, &out->lists[1]);
     if (err == CLAVE_OK)
         err = make_list(out);
-    if (err == CLAVE_OK) {
+    if (err == CLAVE_OK)
         place[kind](out);
-        mark_outsiders(out);
-    } else {
+    else
         queue_view_fini(out);
-    }
     return err;
 }
 

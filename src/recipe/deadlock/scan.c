@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
+#include "recipe/contender/queue_kind.h"
 
 /* Pending requests at once: heartbeats and the user's own requests go between them. */
 enum { WINDOW = 64, FIRST_ROOM = 16 };
@@ -76,36 +77,21 @@ static clave_err scan_add_path(struct scan *s, char *path)
     return CLAVE_OK;
 }
 
-/* The rule of the queue that a node of this name is in; NULL: it is in none. */
-static const struct queue_order_rule *rule_of(const char *name)
+/* QUEUE_OTHER: it is in no queue. */
+static enum queue_kind scan_kind_of(const char *name)
 {
-    static const struct {
-        struct queue_order_rule names; /* no other kind has these names */
-        const struct queue_order_rule *rule;
-    } table[] = {
-        {{.base = "lease-"}, &clave__queue_order_lease},
-        {{.base = "latch-"}, &clave__queue_order_latch},
-        {{.base = "__READ__", .kazoo_base = "__rlock__"}, &clave__queue_order_write},
-        {{.base = "__WRIT__"}, &clave__queue_order_write},
-        {{.base = "lock-", .kazoo_base = "__lock__"}, &clave__queue_order_mutex},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (clave__queue_order_is_kind(&table[i].names, name) &&
-            clave__queue_order_key(table[i].rule, name).plain)
-            return table[i].rule;
-    return NULL;
+    enum queue_kind kind = clave__queue_kind_of(name);
+    const struct queue_order_rule *rule = clave__queue_kind_rule(1u << kind);
+    return rule && clave__queue_order_key(rule, name).plain ? kind : QUEUE_OTHER;
 }
 
-/* The kind of a queue is that of its nodes. Kazoo's writers alone look like a mutex, which does no
- * harm. NULL: it is no queue, or an election, in which a candidate does not wait. */
+/* NULL: it is no queue, or an election, in which a candidate does not wait. */
 static const struct queue_order_rule *rule_of_all(const clave_result *res)
 {
-    const struct queue_order_rule *rule = NULL;
-    for (size_t i = 0; i < res->nnames && rule != &clave__queue_order_write; i++) {
-        const struct queue_order_rule *of = rule_of(res->names[i]);
-        if (of && (!rule || of == &clave__queue_order_write))
-            rule = of;
-    }
+    unsigned kinds = 0;
+    for (size_t i = 0; i < res->nnames; i++)
+        kinds |= 1u << scan_kind_of(res->names[i]);
+    const struct queue_order_rule *rule = clave__queue_kind_rule(kinds);
     return rule == &clave__queue_order_latch ? NULL : rule;
 }
 
@@ -149,7 +135,7 @@ static clave_err take_names(struct scan *s, const clave_result *res)
     }
     clave_err err = scan_add_queue(s, res);
     for (size_t i = 0; s->descends && err == CLAVE_OK && i < res->nnames; i++)
-        if (!rule_of(res->names[i]))
+        if (scan_kind_of(res->names[i]) == QUEUE_OTHER)
             err = scan_add_path(s, clave__path_child(s->mem, res->path, res->names[i]));
     return err;
 }
