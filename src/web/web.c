@@ -6,12 +6,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "web/http/admit.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/http/routes.h"
 #include "web/own_client.h"
-
-enum { MAX_BODY = 2 << 20, MAX_HEADER_BYTES = 16384 };
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -35,11 +34,6 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     return err;
 }
 
-void clave__web_set_access(struct web *w, const struct web_access *access)
-{
-    w->o.access = access;
-}
-
 void clave__web_free(struct web *w)
 {
     if (!w)
@@ -53,76 +47,10 @@ void clave__web_free(struct web *w)
 
 /* ---- a request ------------------------------------------------------------------------------ */
 
-static void exchange_refuse(struct web_exchange *x, unsigned status, clave_err err,
-                            const char *text)
+static void exchange_refuse_closing(struct web_exchange *x)
 {
-    clave__web_problem(x, &(struct problem){.status = status, .err = err}, "%s", text);
-}
-
-/* The status of a request that is too large, and what of it is; or 0. */
-static unsigned request_size_fault(const struct web *w, const struct web_request *q,
-                                   const char **what)
-{
-    size_t headers = 0;
-    for (size_t i = 0; i < q->nheaders; i++)
-        headers += strlen(q->headers[i].name) + strlen(q->headers[i].value);
-    *what = "the path and query are too long";
-    if (strlen(q->target) > TARGET_MAX)
-        return 414;
-    *what = "the headers are too large";
-    if (headers > MAX_HEADER_BYTES)
-        return 431;
-    *what = "the body is too large";
-    return q->len > (w->o.max_body ? w->o.max_body : MAX_BODY) ? 413 : 0;
-}
-
-static bool exchange_read_target(struct web_exchange *x)
-{
-    char *text = clave__web_strndup(x, x->q->target, strlen(x->q->target));
-    const char *fault = text ? clave__target_parse(&x->target, text) : NULL;
-    if (!text)
-        exchange_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
-    else if (fault)
-        exchange_refuse(x, 400, CLAVE_EINVAL, fault);
-    return text && !fault;
-}
-
-static bool exchange_find_route(struct web_exchange *x)
-{
-    char allow[ROUTE_ALLOW_CAP];
-    switch (clave__route_find(x, allow)) {
-    case ROUTE_OK:
-        return true;
-    case ROUTE_NONE:
-        exchange_refuse(x, 404, CLAVE_EINVAL,
-                        "there is nothing at this path: see /v1/openapi.json");
-        return false;
-    case ROUTE_OTHER_METHOD:
-        clave__web_set_header(x, "Allow", "%s", allow);
-        clave__web_problem(x, &(struct problem){.status = 405, .err = CLAVE_EINVAL},
-                           "there is no %.16s of this path, but %s", x->q->method, allow);
-        return false;
-    case ROUTE_BAD_PATH:
-        exchange_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
-        return false;
-    case ROUTE_NO_MEMORY:
-        exchange_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
-        return false;
-    }
-    return false;
-}
-
-static void exchange_run(struct web_exchange *x)
-{
-    struct web *w = x->web;
-    const char *what;
-    unsigned status = request_size_fault(w, x->q, &what);
-    if (status)
-        exchange_refuse(x, status, CLAVE_ETOOBIG, what);
-    else if (w->closing)
-        exchange_refuse(x, 503, CLAVE_ECLOSED, "the gate is shutting down");
-    else if (exchange_read_target(x) && exchange_find_route(x))
-        x->route->handle(x);
+    static const struct problem closing = {.status = 503, .err = CLAVE_ECLOSED};
+    clave__web_problem(x, &closing, "the gate is shutting down");
 }
 
 clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request *q, void *transport,
@@ -132,7 +60,10 @@ clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request 
     struct web_exchange *x = *out = clave__exchange_new(w, q, transport);
     if (!x)
         return CLAVE_ENOMEM;
-    exchange_run(x);
+    if (w->closing)
+        exchange_refuse_closing(x);
+    else if (clave__web_admit(x))
+        x->route->handle(x);
     return CLAVE_OK;
 }
 
@@ -161,6 +92,39 @@ void clave__web_end(struct web_exchange *x, int64_t now)
     clave__exchange_drop(x);
 }
 
+/* ---- who may -------------------------------------------------------------------------------- */
+
+/* A stream of somebody who is not known any more. */
+static clave_err revoked_more(void *arg, struct buf *out, bool *done)
+{
+    (void)arg;
+    (void)out;
+    (void)done;
+    return CLAVE_ENOAUTH;
+}
+
+/* Who may not begin it any more may not go on with it. */
+static void exchange_check_again(struct web_exchange *x)
+{
+    if (x->ended || clave__web_admit_again(x))
+        return;
+    exchange_cancel(x);
+    if (!x->answered)
+        clave__web_refuse_now(x);
+    else if (x->answer.more)
+        x->answer.more = revoked_more;
+    clave__web_wake(x);
+}
+
+void clave__web_set_access(struct web *w, const struct web_access *access)
+{
+    w->o.access = access;
+    for (struct list *e = w->exchanges.next, *next; e != &w->exchanges; e = next) {
+        next = e->next;
+        exchange_check_again(LIST_ENTRY(e, struct web_exchange, link));
+    }
+}
+
 /* ---- time ----------------------------------------------------------------------------------- */
 
 int64_t clave__web_deadline(const struct web *w)
@@ -186,7 +150,7 @@ void clave__web_close(struct web *w, int64_t now)
         next = e->next;
         exchange_cancel(x);
         if (!x->answered && !x->ended)
-            exchange_refuse(x, 503, CLAVE_ECLOSED, "the gate is shutting down");
+            exchange_refuse_closing(x);
     }
     clave__own_client_close(w, now);
 }

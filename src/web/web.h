@@ -122,7 +122,8 @@ struct web_options {
 
 /* ENOMEM; EHOST, EINVAL: as clave_async_client_new. */
 clave_err clave__web_new(struct web **out, const struct web_options *o);
-/* Other tokens, hosts and roles hold from the next request on. The ones before may be freed. */
+/* Other tokens, hosts and roles hold from now on, for what waits too: it is answered 401 or 403, or
+ * its stream ends, when it may no longer. The access before may be freed. */
 void clave__web_set_access(struct web *w, const struct web_access *access);
 
 /* A request has arrived. Completes later or at once by env.answered; *out is set before. ENOMEM:

@@ -9,6 +9,8 @@
 #include "client/timer.h"
 #include "web/web.h"
 
+enum { WEB_MAX_BODY = 2 << 20 };
+
 struct web {
     struct clave_mem mem;
     struct web_options o; /* `hosts` is a copy */
@@ -28,6 +30,11 @@ static inline void clave__web_timer_set(struct web *w, struct timer *t, int64_t 
 static inline void clave__web_timer_clear(struct web *w, struct timer *t)
 {
     clave__timers_clear(&w->timers, t);
+}
+
+static inline size_t clave__web_max_body(const struct web *w)
+{
+    return w->o.max_body ? w->o.max_body : WEB_MAX_BODY;
 }
 
 /* Requests were made on this client outside its callbacks. */

@@ -1,9 +1,11 @@
-/* health_api.h - /healthz, /readyz: is the gate alive, and does it reach the ZooKeeper servers. */
+/* health_api.h - the gate itself: is it alive, what is it connected to, whom does it take the
+ * sender for. */
 #ifndef CLAVE_WEB_API_HEALTH_API_H
 #define CLAVE_WEB_API_HEALTH_API_H
 
 #include "web/http/exchange.h"
 
-web_handler clave__web_get_healthz, clave__web_get_readyz;
+web_handler clave__web_get_healthz, clave__web_get_readyz, clave__web_get_server,
+    clave__web_get_whoami;
 
 #endif

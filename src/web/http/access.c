@@ -1,7 +1,12 @@
-/* access.c - see access.h. Called by web.c, and by the driver that reads a configuration. */
+/* access.c - see access.h. Called by web.c, by handlers, and by the driver that reads a
+ * configuration. Invariant: what is not named is refused. */
 #include "web/http/access.h"
 
 #include <string.h>
+
+#include "web/web.h"
+
+/* ---- roles ---------------------------------------------------------------------------------- */
 
 static const char *const role_names[] = {
     [WEB_NONE] = "none",   [WEB_READ] = "read",   [WEB_LOCK] = "lock",
@@ -22,4 +27,138 @@ bool clave__web_role_parse(const char *name, enum web_role *out)
         }
     }
     return false;
+}
+
+static bool prefix_covers(const char *prefix, const char *path)
+{
+    size_t n = strlen(prefix);
+    while (n > 0 && prefix[n - 1] == '/')
+        n--;
+    return strncmp(path, prefix, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
+                          const char *path)
+{
+    for (size_t i = 0; i < n; i++)
+        if (grants[i].role >= role && (!path || prefix_covers(grants[i].prefix, path)))
+            return true;
+    return role == WEB_NONE;
+}
+
+/* ---- who ------------------------------------------------------------------------------------ */
+
+static const struct web_grant all_of_it = {WEB_ADMIN, "/"};
+static const struct web_grant read_and_lock = {WEB_LOCK, "/"};
+static const struct web_user owner = {
+    .name = "owner", .uid = -1, .grants = &all_of_it, .ngrants = 1};
+static const struct web_user loopback = {
+    .name = "loopback", .uid = -1, .grants = &read_and_lock, .ngrants = 1};
+
+/* How long it takes says nothing about where they differ. */
+static bool token_is(const char *token, const char *given, size_t n)
+{
+    size_t len = strlen(token);
+    volatile unsigned char differ = len != n;
+    for (size_t i = 0; i < n; i++)
+        differ |= (unsigned char)(given[i] ^ token[len ? i % len : 0]);
+    return differ == 0;
+}
+
+/* The token of "Bearer TOKEN"; NULL: it is something else. */
+static const char *bearer_token(const char *authorization, size_t *n)
+{
+    static const char scheme[] = "bearer ";
+    size_t i = 0;
+    while (scheme[i] && (authorization[i] | 0x20) == scheme[i])
+        i++;
+    if (scheme[i])
+        return NULL;
+    const char *token = authorization + i + strspn(authorization + i, " ");
+    *n = strcspn(token, " ");
+    return *n > 0 ? token : NULL;
+}
+
+static enum access_found find_by_token(const struct web_access *a, const char *authorization,
+                                       const struct web_user **out)
+{
+    size_t n = 0;
+    const char *token = bearer_token(authorization, &n);
+    enum access_found found = ACCESS_WRONG_TOKEN;
+    for (size_t i = 0; a && token && i < a->nusers; i++) {
+        if (a->users[i].token && token_is(a->users[i].token, token, n)) {
+            *out = &a->users[i];
+            found = ACCESS_KNOWN;
+        }
+    }
+    return found;
+}
+
+static const struct web_user *find_by_peer(const struct web_access *a, const struct web_peer *peer)
+{
+    for (size_t i = 0; a && i < a->nusers; i++) {
+        const struct web_user *u = &a->users[i];
+        bool uid = peer->is_unix && peer->uid >= 0 && u->uid == peer->uid;
+        bool subject =
+            peer->tls_subject && u->tls_subject && strcmp(u->tls_subject, peer->tls_subject) == 0;
+        if (uid || subject)
+            return u;
+    }
+    if (peer->is_unix && (peer->uid == 0 || (a && peer->uid >= 0 && peer->uid == a->owner_uid)))
+        return &owner;
+    return peer->is_loopback && (!a || a->nusers == 0) ? &loopback : NULL;
+}
+
+enum access_found clave__access_find(const struct web_access *a, const struct web_peer *peer,
+                                     const char *authorization, const struct web_user **out)
+{
+    *out = NULL;
+    if (authorization)
+        return find_by_token(a, authorization, out);
+    *out = find_by_peer(a, peer);
+    return *out ? ACCESS_KNOWN : ACCESS_NOBODY;
+}
+
+/* ---- hosts and origins ---------------------------------------------------------------------- */
+
+static bool is_digits_and_dots(const char *s, size_t n)
+{
+    return n > 0 && strspn(s, "0123456789.") >= n;
+}
+
+static bool name_is(const char *name, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char c = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] | 0x20) : s[i];
+        char d = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
+        if (c != d)
+            return false;
+    }
+    return name[n] == '\0';
+}
+
+bool clave__access_host_ok(const struct web_access *a, const char *host)
+{
+    if (!host)
+        return true;
+    if (host[0] == '[') { /* an address of IPv6, which no name server can give */
+        size_t end = strcspn(host, "]");
+        return strspn(host + 1, "0123456789abcdefABCDEF:.") + 1 == end && host[end] == ']' &&
+               (host[end + 1] == '\0' || host[end + 1] == ':');
+    }
+    size_t n = strcspn(host, ":");
+    if (is_digits_and_dots(host, n) || name_is("localhost", host, n))
+        return true;
+    for (size_t i = 0; a && i < a->nhosts; i++)
+        if (name_is(a->hosts[i], host, n))
+            return true;
+    return false;
+}
+
+bool clave__access_origin_ok(const char *origin, const char *host)
+{
+    if (!origin)
+        return true;
+    const char *at = strstr(origin, "://");
+    return host && at && name_is(host, at + 3, strlen(at + 3));
 }

@@ -1,12 +1,14 @@
 /* access.h - who may do what: tokens, uids of Unix sockets, client certificates, each with a role
  * below a path; which hosts and origins a request may name. The driver makes a struct web_access
- * from its configuration and hands it to the engine, which decides. Pure. */
+ * from its configuration and hands it to the engine, which decides. Pure functions of it. */
 #ifndef CLAVE_WEB_HTTP_ACCESS_H
 #define CLAVE_WEB_HTTP_ACCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct web_peer;
 
 /* Each includes those before it. NONE: anybody, without proof. */
 enum web_role { WEB_NONE, WEB_READ, WEB_LOCK, WEB_WRITE, WEB_ADMIN };
@@ -32,14 +34,31 @@ struct web_user {
     size_t ngrants;
 };
 
-/* Without users a Unix socket's own uid (`owner_uid`) is admin, a loopback address may read and
- * lock, and nobody else may anything. */
+/* On a Unix socket the uid of the gate's owner, and root, are admin. Without any user a loopback
+ * address may read and lock. Nobody else may anything that needs a role. */
 struct web_access {
     const struct web_user *users;
     size_t nusers;
-    int64_t owner_uid;        /* of the gate's process: always admin; -1: not known */
+    int64_t owner_uid;        /* -1: not known */
     const char *const *hosts; /* further names of this gate, without ports: "gate.example.com" */
     size_t nhosts;
 };
+
+enum access_found { ACCESS_KNOWN, ACCESS_NOBODY, ACCESS_WRONG_TOKEN };
+/* Whom a request is from; `authorization` is the header, or NULL. KNOWN: *out, borrowed from `a` or
+ * static. A token that is given counts, whatever else is known. `a` NULL: no users. */
+enum access_found clave__access_find(const struct web_access *a, const struct web_peer *peer,
+                                     const char *authorization, const struct web_user **out);
+
+/* Any of the grants gives the role on the path; with NULL, on any path. */
+bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
+                          const char *path);
+
+/* The Host header names this gate: "localhost", an address, or one of a->hosts. A page that was
+ * loaded under another name, which now leads here (DNS rebinding), is told apart by it. NULL: the
+ * request has none, as those of no browser have. */
+bool clave__access_host_ok(const struct web_access *a, const char *host);
+/* The Origin header, or NULL, is this host's. */
+bool clave__access_origin_ok(const char *origin, const char *host);
 
 #endif

@@ -3,9 +3,12 @@
 #include "web/http/answer.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "web/http/routes.h"
 
 static const struct {
     unsigned status;
@@ -16,6 +19,7 @@ static const struct {
     {202, "Accepted"},
     {204, "No Content"},
     {304, "Not Modified"},
+    {308, "Permanent Redirect"},
     {400, "Bad Request"},
     {401, "Unauthorized"},
     {403, "Forbidden"},
@@ -96,6 +100,21 @@ static void answer_secure(struct web_exchange *x)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
+/* Every change, and every refusal of a sender. */
+static void answer_audit(const struct web_exchange *x, unsigned status)
+{
+    const struct web_env *env = x->web->o.env;
+    bool changes = !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD") &&
+                   x->route && !(x->route->flags & ROUTE_QUIET);
+    if (!env->audit || (!changes && status != 401 && status != 403 && status != 421))
+        return;
+    env->audit(env->arg, &(struct web_audit){.user = x->who.name,
+                                             .address = x->q->peer.address,
+                                             .method = x->q->method,
+                                             .target = x->q->target,
+                                             .status = status});
+}
+
 static void answer_send(struct web_exchange *x, unsigned status, const char *type)
 {
     const struct web_env *env = x->web->o.env;
@@ -107,7 +126,15 @@ static void answer_send(struct web_exchange *x, unsigned status, const char *typ
     x->answer.status = status;
     x->answered = true;
     x->cancel = NULL;
+    answer_audit(x, status);
     env->answered(env->arg, x, x->transport);
+}
+
+void clave__web_json_int64(struct json *j, const char *key, int64_t n)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, n);
+    clave__json_string(j, key, digits);
 }
 
 void clave__web_answer_json(struct web_exchange *x, unsigned status)

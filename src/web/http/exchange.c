@@ -162,3 +162,39 @@ bool clave__web_parse_int(const char *text, int64_t *out)
     *out = text[0] == '-' ? n : -n;
     return true;
 }
+
+/* ---- who asks ------------------------------------------------------------------------------- */
+
+static bool exchange_copy_user(struct web_exchange *x, const struct web_user *u)
+{
+    x->who.name = clave__web_strndup(x, u->name, strlen(u->name));
+    x->who.grants = clave__web_alloc(x, (u->ngrants + 1) * sizeof *u->grants);
+    if (!x->who.name || !x->who.grants)
+        return false;
+    for (size_t i = 0; i < u->ngrants; i++) {
+        const char *prefix = u->grants[i].prefix;
+        x->who.grants[i].role = u->grants[i].role;
+        x->who.grants[i].prefix = clave__web_strndup(x, prefix, strlen(prefix));
+        if (!x->who.grants[i].prefix)
+            return false;
+        x->who.ngrants = i + 1;
+    }
+    return true;
+}
+
+bool clave__exchange_identify(struct web_exchange *x)
+{
+    const struct web_user *u;
+    const char *authorization = clave__web_header(x, "Authorization");
+    x->who.found = clave__access_find(x->web->o.access, &x->q->peer, authorization, &u);
+    if (x->who.found != ACCESS_KNOWN || exchange_copy_user(x, u))
+        return true;
+    x->who.name = "";
+    x->who.ngrants = 0;
+    return false;
+}
+
+bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path)
+{
+    return clave__access_covers(x->who.grants, x->who.ngrants, role, path);
+}

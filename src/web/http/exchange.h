@@ -30,9 +30,10 @@ struct web_exchange {
     const char *params[WEB_MAX_PARAMS]; /* what the pattern's {} stand for, decoded */
     struct {
         const char *name; /* "" when nobody is known */
-        const struct web_grant *grants;
+        struct web_grant *grants;
         size_t ngrants;
-    } who;
+        enum access_found found;
+    } who; /* copied: the configuration may change while the exchange waits */
     int64_t arrived;
     json_t *body; /* NULL: none was read */
     struct web_answer answer;
@@ -64,6 +65,11 @@ const char *clave__web_query(const struct web_exchange *x, const char *name);
 bool clave__web_is_method(const struct web_exchange *x, const char *method);
 /* The whole text is a decimal number of 64 bits. */
 bool clave__web_parse_int(const char *text, int64_t *out);
+
+/* Finds out whom the request is from: sets x->who. false: no memory. */
+bool clave__exchange_identify(struct web_exchange *x);
+/* The sender has the role on this path; NULL: on any. */
+bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path);
 
 /* A callback will come that has this exchange as its argument. */
 void clave__web_expect(struct web_exchange *x);

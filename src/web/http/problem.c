@@ -85,3 +85,23 @@ void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *w
     clave__web_problem(x, &p, "cannot %s %s: %s%s", what, path, clave_strerror(err),
                        status == 504 ? "; it may or may not have been done" : "");
 }
+
+bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)
+{
+    static const struct problem no_proof = {.status = 401, .err = CLAVE_EAUTHFAILED};
+    if (clave__web_may(x, role, path))
+        return true;
+    if (x->who.found == ACCESS_KNOWN) {
+        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
+                           "%s has not the role \"%s\"%s%s",
+                           x->who.name[0] ? x->who.name : "the sender", clave__web_role_name(role),
+                           path ? " on " : "", path ? path : "");
+        return false;
+    }
+    clave__web_set_header(x, "WWW-Authenticate", "Bearer");
+    clave__web_problem(x, &no_proof, "%s",
+                       x->who.found == ACCESS_WRONG_TOKEN
+                           ? "the token is not known"
+                           : "a token is needed: Authorization: Bearer TOKEN");
+    return false;
+}

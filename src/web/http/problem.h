@@ -19,6 +19,9 @@ struct problem {
 __attribute__((format(printf, 3, 4))) void
 clave__web_problem(struct web_exchange *x, const struct problem *p, const char *fmt, ...);
 
+/* The sender has the role on the path. false: it has answered 401 or 403. `path` NULL: on any. */
+bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
+
 /* The answer to a request of a client on `path` that failed with `err`: the one table from errors
  * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`
  * is a verb: "cannot create /a: no such node". */

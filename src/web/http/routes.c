@@ -4,12 +4,20 @@
 
 #include <string.h>
 
+#include "web/api/document_api.h"
 #include "web/api/health_api.h"
 
 static const struct route routes[] = {
     /* health_api */
-    {"GET", "/healthz", WEB_NONE, clave__web_get_healthz, NULL},
-    {"GET", "/readyz", WEB_NONE, clave__web_get_readyz, NULL},
+    {"GET", "/healthz", WEB_NONE, clave__web_get_healthz, NULL, 0},
+    {"GET", "/readyz", WEB_NONE, clave__web_get_readyz, NULL, 0},
+    {"GET", "/v1/server", WEB_READ, clave__web_get_server, NULL, 0},
+    {"GET", "/v1/whoami", WEB_NONE, clave__web_get_whoami, NULL, 0},
+    /* document_api */
+    {"GET", "/v1/openapi.json", WEB_NONE, clave__web_get_openapi, NULL, 0},
+    {"GET", "/", WEB_NONE, clave__web_get_to_page, NULL, 0},
+    {"GET", "/ui", WEB_NONE, clave__web_get_to_page, NULL, 0},
+    {"GET", "/ui/{path}", WEB_NONE, clave__web_get_page, "*", 0},
 };
 
 const struct route *clave__routes(size_t *n)

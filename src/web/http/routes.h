@@ -13,7 +13,8 @@ struct route {
      * asks clave__web_may about the paths of the body then. */
     enum web_role role;
     web_handler *handle;
-    const char *const *query; /* the arguments it knows, NULL at the end; NULL: none */
+    const char *query; /* the arguments it knows: "limit after"; NULL: none; "*": any */
+    enum { ROUTE_QUIET = 1 } flags; /* no line in the audit: it changes nothing that lasts */
 };
 
 enum { ROUTE_ALLOW_CAP = 64 };

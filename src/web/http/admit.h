@@ -1,0 +1,16 @@
+/* admit.h - what is checked of every request before its handler sees it: sizes, host, target,
+ * route, origin, sender and role, arguments; in this order. */
+#ifndef CLAVE_WEB_HTTP_ADMIT_H
+#define CLAVE_WEB_HTTP_ADMIT_H
+
+#include "web/http/exchange.h"
+
+/* Sets target, route, params and who. false: it has answered with what is wrong. */
+bool clave__web_admit(struct web_exchange *x);
+
+/* The access has changed. false: who sent it may not do so any more. */
+bool clave__web_admit_again(struct web_exchange *x);
+/* Answers 401 or 403, after that. */
+void clave__web_refuse_now(struct web_exchange *x);
+
+#endif

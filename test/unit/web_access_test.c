@@ -1,0 +1,302 @@
+/* web_access_test.c - who may send what: tokens, peers, roles below paths; hosts and origins;
+ * sizes; what is written down. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/webrig.h"
+
+static const struct web_grant lock_jobs[] = {{WEB_LOCK, "/jobs"}, {WEB_READ, "/"}};
+static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
+static const struct web_user users[] = {
+    {.name = "ci", .token = "s3cret", .uid = -1, .grants = lock_jobs, .ngrants = 2},
+    {.name = "root of it", .token = "other", .uid = 1001, .grants = all, .ngrants = 1},
+    {.name = "host7", .uid = -1, .tls_subject = "CN=host7", .grants = all, .ngrants = 1},
+};
+static const char *const hosts[] = {"gate.example.com"};
+static const struct web_access access_of_test = {
+    .users = users, .nusers = 3, .owner_uid = 1000, .hosts = hosts, .nhosts = 1};
+
+static struct webrig *rig_with_users(void)
+{
+    struct webrig_options o = {.access = &access_of_test};
+    return webrig_new(&o);
+}
+
+static void check(struct webrig *r, const char *headers, unsigned status)
+{
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/server", headers, NULL);
+    if (c->status != status)
+        print_error("%s: %u, not %u: %s\n", headers ? headers : "none", c->status, status,
+                    webrig_body(c));
+    assert_int_equal(c->status, status);
+    webrig_end(c);
+}
+
+/* ---- who ------------------------------------------------------------------------------------ */
+
+static void without_users_loopback_may_read_and_lock(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/whoami", NULL, NULL);
+    assert_int_equal(c->status, 200);
+    assert_string_equal(
+        webrig_body(c),
+        "{\"name\": \"loopback\", \"grants\": [{\"role\": \"lock\", \"prefix\": \"/\"}]}");
+    webrig_end(c);
+    r->peer.is_loopback = false;
+    check(r, NULL, 401);
+    check(r, "Authorization: Bearer s3cret", 401);
+    webrig_free(r);
+}
+
+static void a_token_says_who_it_is(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_with_users();
+    check(r, NULL, 401);
+    check(r, "Authorization: Bearer s3cret", 200);
+    check(r, "authorization: bearer other", 200);
+    check(r, "Authorization: Bearer s3cre", 401);
+    check(r, "Authorization: Bearer s3crets3cret", 401);
+    check(r, "Authorization: Bearer ", 401);
+    check(r, "Authorization: Basic s3cret", 401);
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/server", NULL, NULL);
+    assert_string_equal(webrig_header(c, "WWW-Authenticate"), "Bearer");
+    assert_string_equal(webrig_member(c, "code"), "EAUTHFAILED");
+    webrig_end(c);
+    c = webrig_request(r, "GET", "/healthz", NULL, NULL);
+    assert_int_equal(c->status, 200);
+    webrig_free(r);
+}
+
+static void a_peer_is_known_by_uid_or_certificate(void **state)
+{
+    static const struct {
+        struct web_peer peer;
+        unsigned status;
+        const char *name;
+    } cases[] = {
+        {{.is_unix = true, .uid = 1000}, 200, "owner"},
+        {{.is_unix = true, .uid = 0}, 200, "owner"},
+        {{.is_unix = true, .uid = 1001}, 200, "root of it"},
+        {{.is_unix = true, .uid = 1002}, 401, NULL},
+        {{.is_unix = true, .uid = -1}, 401, NULL},
+        {{.is_unix = false, .uid = 1000}, 401, NULL},
+        {{.is_tls = true, .uid = -1, .tls_subject = "CN=host7"}, 200, "host7"},
+        {{.is_tls = true, .uid = -1, .tls_subject = "CN=host8"}, 401, NULL},
+    };
+    (void)state;
+    struct webrig *r = rig_with_users();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        r->peer = cases[i].peer;
+        r->peer.address = "somewhere";
+        struct webrig_call *c = webrig_request(r, "GET", "/v1/whoami", NULL, NULL);
+        assert_int_equal(c->status, cases[i].status);
+        if (cases[i].name)
+            assert_string_equal(webrig_member(c, "name"), cases[i].name);
+        webrig_end(c);
+    }
+    webrig_free(r);
+}
+
+static void a_role_counts_below_its_path(void **state)
+{
+    static const struct web_grant grants[] = {{WEB_WRITE, "/a"}, {WEB_READ, "/b/"}};
+    static const struct {
+        enum web_role role;
+        const char *path;
+        bool may;
+    } cases[] = {
+        {WEB_READ, "/a", true},   {WEB_WRITE, "/a/b/c", true}, {WEB_ADMIN, "/a", false},
+        {WEB_READ, "/ab", false}, {WEB_READ, "/b", true},      {WEB_LOCK, "/b/c", false},
+        {WEB_READ, "/", false},   {WEB_READ, NULL, true},      {WEB_ADMIN, NULL, false},
+        {WEB_NONE, "/c", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(clave__access_covers(grants, 2, cases[i].role, cases[i].path),
+                         cases[i].may);
+    assert_false(clave__access_covers(grants, 0, WEB_READ, NULL));
+}
+
+static void roles_have_names(void **state)
+{
+    (void)state;
+    enum web_role role = WEB_NONE;
+    assert_true(clave__web_role_parse("write", &role));
+    assert_int_equal(role, WEB_WRITE);
+    assert_false(clave__web_role_parse("none", &role));
+    assert_false(clave__web_role_parse("root", &role));
+    assert_string_equal(clave__web_role_name(WEB_LOCK), "lock");
+}
+
+static void other_tokens_count_at_once(void **state)
+{
+    static const struct web_access none = {.owner_uid = -1, .users = users + 1, .nusers = 1};
+    (void)state;
+    struct webrig *r = rig_with_users();
+    check(r, "Authorization: Bearer s3cret", 200);
+    clave__web_set_access(r->web, &none);
+    check(r, "Authorization: Bearer s3cret", 401);
+    check(r, "Authorization: Bearer other", 200);
+    webrig_free(r);
+}
+
+/* ---- from where ----------------------------------------------------------------------------- */
+
+static void only_the_gates_own_names_are_answered(void **state)
+{
+    static const struct {
+        const char *host;
+        unsigned status;
+    } cases[] = {
+        {"Host: localhost:8080", 200},
+        {"Host: LOCALHOST", 200},
+        {"Host: 10.0.0.7:80", 200},
+        {"Host: [::1]:80", 200},
+        {"Host: [fe80::1]", 200},
+        {"Host: gate.example.com:443", 200},
+        {"Host: Gate.Example.com", 200},
+        {"Host: evil.example", 421},
+        {"Host: localhost.evil", 421},
+        {"Host: gate.example.com.evil", 421},
+        {"Host: [::1].evil", 421},
+        {"Host: [evil]", 421},
+        {"Host: [::1", 421},
+        {"Host: 127.0.0.1.evil", 421},
+        {"Host: :80", 421},
+    };
+    (void)state;
+    struct webrig *r = rig_with_users();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct webrig_call *c = webrig_request(r, "GET", "/healthz", cases[i].host, NULL);
+        if (c->status != cases[i].status)
+            print_error("%s\n", cases[i].host);
+        assert_int_equal(c->status, cases[i].status);
+        webrig_end(c);
+    }
+    webrig_free(r);
+}
+
+static void pages_of_other_sites_get_nothing_done(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    check(r, "Origin: http://localhost:8080", 200);
+    check(r, "Origin: https://localhost:8080\nSec-Fetch-Site: same-origin", 200);
+    check(r, "Sec-Fetch-Site: none", 200);
+    check(r, "Origin: http://localhost:9090", 403);
+    check(r, "Origin: http://evil.example", 403);
+    check(r, "Origin: null", 403);
+    check(r, "Sec-Fetch-Site: cross-site", 403);
+    check(r, "Sec-Fetch-Site: same-site", 403);
+    webrig_free(r);
+}
+
+/* ---- sizes, arguments ----------------------------------------------------------------------- */
+
+static void what_is_too_large_is_refused(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    enum { BIG = 3 << 20 };
+    char *big = malloc(BIG + 1);
+    memset(big, 'a', BIG);
+    big[BIG] = '\0';
+    big[0] = '/';
+    struct webrig_call *c = webrig_request(r, "GET", big, NULL, NULL);
+    assert_int_equal(c->status, 414);
+    webrig_end(c);
+    c = webrig_request(r, "GET", "/healthz", NULL, big);
+    assert_int_equal(c->status, 413);
+    webrig_end(c);
+    memcpy(big, "X: ", 3);
+    big[20000] = '\0';
+    c = webrig_request(r, "GET", "/healthz", big, NULL);
+    assert_int_equal(c->status, 431);
+    free(big);
+    webrig_free(r);
+}
+
+static void an_argument_that_is_not_there_is_told(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/server?limit=3", NULL, NULL);
+    assert_int_equal(c->status, 400);
+    assert_string_equal(webrig_member(c, "detail"), "there is no argument \\");
+    webrig_free(r);
+}
+
+/* ---- the page ------------------------------------------------------------------------------- */
+
+static void the_page_may_be_linked_to_and_is_kept(void **state)
+{
+    static const struct web_asset assets[] = {
+        {"index.html", "text/html; charset=utf-8", "\"1\"", "gzip", 4},
+        {"page.js", "text/javascript", "\"2\"", "gzip2", 5},
+    };
+    struct webrig_options o = {.assets = assets, .nassets = 2};
+    (void)state;
+    struct webrig *r = webrig_new(&o);
+    struct webrig_call *c = webrig_request(r, "GET", "/", "Sec-Fetch-Site: cross-site", NULL);
+    assert_int_equal(c->status, 308);
+    assert_string_equal(webrig_header(c, "Location"), "/ui/");
+    webrig_end(c);
+    c = webrig_request(r, "GET", "/ui/", "Sec-Fetch-Site: cross-site", NULL);
+    assert_int_equal(c->status, 200);
+    assert_string_equal(webrig_body(c), "gzip");
+    assert_string_equal(webrig_header(c, "Content-Encoding"), "gzip");
+    assert_non_null(strstr(webrig_header(c, "Content-Security-Policy"), "default-src 'self'"));
+    webrig_end(c);
+    c = webrig_request(r, "GET", "/ui/page.js", "If-None-Match: \"2\"", NULL);
+    assert_int_equal(c->status, 304);
+    assert_string_equal(webrig_body(c), "");
+    webrig_end(c);
+    c = webrig_request(r, "GET", "/ui/../web.c", NULL, NULL);
+    assert_int_equal(c->status, 404);
+    webrig_free(r);
+}
+
+/* ---- what is written down ------------------------------------------------------------------- */
+
+static void refusals_are_written_down_and_reads_are_not(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_with_users();
+    check(r, "Authorization: Bearer s3cret", 200);
+    assert_int_equal(r->naudits, 0);
+    check(r, "Authorization: Bearer wrong", 401);
+    check(r, "Authorization: Bearer s3cret\nOrigin: http://evil.example", 403);
+    check(r, "Host: evil.example", 421);
+    assert_int_equal(r->naudits, 3);
+    assert_string_equal(r->audits[0], " GET /v1/server 401");
+    assert_string_equal(r->audits[2], " GET /v1/server 421");
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_users_loopback_may_read_and_lock),
+        cmocka_unit_test(a_token_says_who_it_is),
+        cmocka_unit_test(a_peer_is_known_by_uid_or_certificate),
+        cmocka_unit_test(a_role_counts_below_its_path),
+        cmocka_unit_test(roles_have_names),
+        cmocka_unit_test(other_tokens_count_at_once),
+        cmocka_unit_test(only_the_gates_own_names_are_answered),
+        cmocka_unit_test(pages_of_other_sites_get_nothing_done),
+        cmocka_unit_test(what_is_too_large_is_refused),
+        cmocka_unit_test(an_argument_that_is_not_there_is_told),
+        cmocka_unit_test(the_page_may_be_linked_to_and_is_kept),
+        cmocka_unit_test(refusals_are_written_down_and_reads_are_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* web_routes_test.c - targets are taken apart, patterns find their routes, and every route is in
+ * the OpenAPI document as it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/webrig.h"
+#include "web/http/routes.h"
+#include "web/http/target.h"
+
+static const char *parse(struct target *t, char copy[256], const char *text)
+{
+    snprintf(copy, 256, "%s", text);
+    return clave__target_parse(t, copy);
+}
+
+static void a_target_is_a_path_and_arguments(void **state)
+{
+    struct target t;
+    char copy[256];
+    (void)state;
+    assert_null(parse(&t, copy, "/v1/locks/a%2Fb?prefix=%2Fjobs+x&limit=3&flag&&e=&a=b=c"));
+    assert_string_equal(t.path, "/v1/locks/a%2Fb");
+    assert_int_equal(t.nargs, 5);
+    assert_string_equal(clave__target_arg(&t, "prefix"), "/jobs x");
+    assert_string_equal(clave__target_arg(&t, "limit"), "3");
+    assert_string_equal(clave__target_arg(&t, "flag"), "");
+    assert_string_equal(clave__target_arg(&t, "e"), "");
+    assert_string_equal(clave__target_arg(&t, "a"), "b=c");
+    assert_null(clave__target_arg(&t, "pre"));
+}
+
+static void a_malformed_target_is_refused(void **state)
+{
+    static const char *const bad[] = {
+        "",         "x",
+        "*",        "http://localhost/",
+        "/a?b=%",   "/a?b=%4",
+        "/a?%zz=1", "/a#b",
+        "/a b",     "/a\tb",
+        "/a?b=%00", "/a\x7f?",
+        "/a?b c",   "/?a&b&c&d&e&f&g&h&i&j&k&l&m&n&o&p&q",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct target t;
+        char copy[256];
+        assert_non_null(parse(&t, copy, bad[i]));
+    }
+}
+
+static void escapes_are_decoded_once(void **state)
+{
+    char out[32];
+    (void)state;
+    assert_true(clave__percent_decode(out, "%2541+%c3%A9", 12, false));
+    assert_string_equal(out, "%41+\xc3\xa9");
+    assert_false(clave__percent_decode(out, "%4", 2, false));
+    assert_false(clave__percent_decode(out, "a%", 2, false));
+    assert_false(clave__percent_decode(out, "%00", 3, false));
+}
+
+/* What the route's pattern makes of a path of it. */
+static void params_are_znode_paths(void **state)
+{
+    static const struct {
+        const char *target, *asset;
+    } cases[] = {{"/ui/a/b.js", "a/b.js"}, {"/ui/a%2Fb.js", "a/b.js"}, {"/ui/%2Fa/b.js", "a/b.js"}};
+    static const struct web_asset assets[] = {{"a/b.js", "text/javascript", "\"1\"", "x", 1}};
+    struct webrig_options o = {.assets = assets, .nassets = 1};
+    (void)state;
+    struct webrig *r = webrig_new(&o);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct webrig_call *c = webrig_request(r, "GET", cases[i].target, NULL, NULL);
+        assert_int_equal(c->status, 200);
+        webrig_end(c);
+    }
+    struct webrig_call *c = webrig_request(r, "GET", "/ui/%4", NULL, NULL);
+    assert_int_equal(c->status, 400);
+    webrig_free(r);
+}
+
+/* ---- the document --------------------------------------------------------------------------- */
+
+static const json_t *operation_of(const json_t *document, const struct route *r)
+{
+    char method[16] = "";
+    for (size_t i = 0; r->method[i] && i < sizeof method - 1; i++)
+        method[i] = (char)(r->method[i] | 0x20);
+    return json_object_get(json_object_get(json_object_get(document, "paths"), r->pattern), method);
+}
+
+static bool is_documented(const struct route *r)
+{
+    /* The page's ways, which no program uses. */
+    return strcmp(r->pattern, "/") != 0 && strncmp(r->pattern, "/ui", 3) != 0;
+}
+
+static void every_route_is_in_the_document(void **state)
+{
+    size_t n;
+    const struct route *routes = clave__routes(&n);
+    (void)state;
+    struct webrig *rig = webrig_new(NULL);
+    struct webrig_call *c = webrig_request(rig, "GET", "/v1/openapi.json", NULL, NULL);
+    json_t *document = json_loads(webrig_body(c), JSON_REJECT_DUPLICATES, NULL);
+    assert_int_equal(c->status, 200);
+    assert_non_null(document);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_documented(&routes[i]))
+            continue;
+        const json_t *op = operation_of(document, &routes[i]);
+        if (!op)
+            print_error("%s %s is not in openapi.json\n", routes[i].method, routes[i].pattern);
+        assert_non_null(op);
+        assert_string_equal(json_string_value(json_object_get(op, "x-clave-role")),
+                            clave__web_role_name(routes[i].role));
+    }
+    json_decref(document);
+    webrig_free(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_target_is_a_path_and_arguments),
+        cmocka_unit_test(a_malformed_target_is_refused),
+        cmocka_unit_test(escapes_are_decoded_once),
+        cmocka_unit_test(params_are_znode_paths),
+        cmocka_unit_test(every_route_is_in_the_document),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
