@@ -342,6 +342,7 @@ const char *clave_async_client_errmsg(const clave_async_client *c)
     case LINK_HANDSHAKE:
         return "a server was connected to, but has not answered yet";
     case LINK_DIALLING:
+    case LINK_SECURING:
         return "the attempt to connect has not been answered yet";
     case LINK_IDLE:
     case LINK_OPEN:

@@ -26,14 +26,16 @@
 
 /* ---- link: one transport connection after another ----------------------------------------
  *
- *   IDLE ──▶ DIALLING ──▶ HANDSHAKE ──▶ OPEN
- *    ▲  ▲_______│_____________│___________│   gone
- *    │_______ HANGUP ◀────────┴───────────┘   given up; waiting for _disconnected     */
-enum link_phase { LINK_IDLE, LINK_DIALLING, LINK_HANDSHAKE, LINK_OPEN, LINK_HANGUP };
+ *   IDLE ──▶ DIALLING ──▶ (SECURING) ──▶ HANDSHAKE ──▶ OPEN
+ *    ▲  ▲_______│_____________│_____________│____________│   gone
+ *    │_______ HANGUP ◀────────┴─────────────┴────────────┘   given up; waiting for _disconnected
+ *
+ * SECURING: TCP is connected, TLS is not, or waits for its turn at the server. */
+enum link_phase { LINK_IDLE, LINK_DIALLING, LINK_SECURING, LINK_HANDSHAKE, LINK_OPEN, LINK_HANGUP };
 
 struct link {
     enum link_phase phase;
-    int64_t until;          /* IDLE: dial then; DIALLING, HANDSHAKE: give up then */
+    int64_t until;          /* IDLE: dial then; DIALLING to HANDSHAKE: give up then */
     int64_t heard;          /* when the newest bytes of this connection arrived */
     int64_t handshake_sent; /* the time */
     uint64_t connections;   /* successful dials */

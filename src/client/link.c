@@ -46,17 +46,27 @@ static int64_t attempt_timeout(const clave_async_client *c)
 
 /* A segment that was lost in an outage of the network is sent again after a second, then two, then
  * four. So a dial takes at most a quarter of the time that the session has left, as a pause does:
- * the next one gets through at once. With TLS a dial is the server's work as well, and more of them
- * would be more of it. */
+ * the next one gets through at once. */
 static int64_t dial_timeout(const clave_async_client *c)
 {
     int64_t ms = attempt_timeout(c);
     int64_t end = clave__session_deadline(c);
-    if (c->hosts.tls || end <= c->now)
+    if (end <= c->now)
         return ms;
     int64_t quarter = (end - c->now) / 4;
     int64_t most = quarter > MIN_ATTEMPT_MS ? quarter : MIN_ATTEMPT_MS;
     return ms < most ? ms : most;
+}
+
+/* TLS is the server's work, and thousands of clients may wait for it. One that came back would wait
+ * behind all others, and what was begun for it would be lost: with a single server it stays, and
+ * leaves time for one more attempt. */
+static int64_t securing_timeout(const clave_async_client *c)
+{
+    int64_t ms = attempt_timeout(c);
+    int64_t end = clave__session_deadline(c);
+    int64_t left = end == CLAVE_NEVER ? session_timeout(c) : end - c->now;
+    return c->hosts.count == 1 && left - ms > ms ? left - ms : ms;
 }
 
 static void link_dial(clave_async_client *c)
@@ -187,9 +197,12 @@ void clave__link_tick(clave_async_client *c)
         link_dial(c);
         return;
     }
-    clave__client_fault(
-        c, c->link.phase == LINK_DIALLING ? "cannot connect to %s in time" : "%s does not answer",
-        host_text(c, host, sizeof host));
+    host_text(c, host, sizeof host);
+    if (c->link.phase == LINK_DIALLING)
+        clave__client_fault(c, "cannot connect to %s in time", host);
+    else
+        clave__client_fault(c, "%s does not answer%s", host,
+                            c->link.phase == LINK_SECURING ? " in the TLS handshake" : "");
     clave__link_drop(c, CLAVE_ETIMEDOUT);
 }
 
@@ -412,12 +425,19 @@ void clave_async_client_input(clave_async_client *c, int64_t now, const void *p,
     clave__engine_leave(c);
 }
 
+void clave_async_client_securing(clave_async_client *c, int64_t now)
+{
+    clave__engine_note(c, now);
+    if (c->link.phase == LINK_DIALLING)
+        link_enter(c, LINK_SECURING, c->now + securing_timeout(c));
+}
+
 void clave_async_client_connected(clave_async_client *c, int64_t now)
 {
     struct link *l = &c->link;
     assert(c->deliveries.depth == 0); /* never from a callback */
     clave__engine_enter(c, now);
-    if (l->phase == LINK_DIALLING) {
+    if (l->phase == LINK_DIALLING || l->phase == LINK_SECURING) {
         l->connections++;
         l->answered = false;
         l->out_begin = 0;
@@ -436,6 +456,7 @@ static void report_hangup(clave_async_client *c)
         return;
     switch (c->link.phase) {
     case LINK_DIALLING:
+    case LINK_SECURING:
         clave__client_fault(c, "cannot connect to %s", host);
         break;
     case LINK_HANDSHAKE: /* this is how servers turn clients away when they have no room */
@@ -475,6 +496,7 @@ unsigned clave_async_client_wants(const clave_async_client *c)
     bool output = clave__buf_len(&c->link.out) > 0;
     switch (c->link.phase) {
     case LINK_DIALLING:
+    case LINK_SECURING:
         return CLAVE_WANT_DIAL;
     case LINK_HANDSHAKE:
     case LINK_OPEN:

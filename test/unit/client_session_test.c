@@ -404,8 +404,7 @@ static void a_policy_that_has_had_enough_closes_the_client(void **state)
 }
 
 /* Dials that nobody answers, until the session is lost: none takes more than a quarter of the time
- * it had left, so that one of them begins soon after the network is back. TLS has a third of the
- * session timeout: its handshake is work of the server's. */
+ * it had left, so that one of them begins soon after the network is back. */
 static void a_dial_leaves_most_of_what_a_session_has_left(void **state)
 {
     (void)state;
@@ -428,10 +427,36 @@ static void a_dial_leaves_most_of_what_a_session_has_left(void **state)
     }
     assert_in_range(dials, 6, 30);
     fake_close(&s);
+}
 
+/* A server that shakes hands with thousands of clients is not left, only to be asked again from the
+ * end of its queue, if there is no other; but there is time for one more attempt. */
+static void a_client_waits_for_its_turn_to_shake_hands(void **state)
+{
+    (void)state;
+    struct fake_server s;
     fake_open(&s, &(clave_client_options){.hosts = "tls:a:1"});
+    clave_async_client_securing(s.c, s.now); /* no session yet: nothing to lose */
+    assert_int_equal(clave_async_client_deadline(s.c), s.now + T - T / 3);
     fake_connect(&s, true);
+    int64_t lost = s.now + T;
     fake_hang_up(&s);
+    assert_true(clave_async_client_deadline(s.c) <= s.now + T / 4);
+    s.now += 20;
+    clave_async_client_securing(s.c, s.now);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
+    assert_int_equal(clave_async_client_deadline(s.c), lost - T / 3);
+    fake_advance_to(&s, lost - T / 3);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "in the TLS handshake"));
+    fake_hang_up(&s);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    clave_async_client_securing(s.c, s.now);
+    assert_int_equal(clave_async_client_deadline(s.c), lost);
+    fake_close(&s);
+
+    fake_open(&s, &(clave_client_options){.hosts = "tls:a:1,b:1"}); /* the other may be quicker */
+    clave_async_client_securing(s.c, s.now);
     assert_int_equal(clave_async_client_deadline(s.c), s.now + T / 3);
     fake_close(&s);
 }
@@ -658,6 +683,7 @@ int main(void)
         cmocka_unit_test(a_pause_leaves_most_of_what_a_session_has_left),
         cmocka_unit_test(what_is_no_zookeeper_is_named_so),
         cmocka_unit_test(a_server_that_does_not_answer_is_left),
+        cmocka_unit_test(a_client_waits_for_its_turn_to_shake_hands),
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(another_list_of_hosts_moves_the_session),
         cmocka_unit_test(another_list_of_hosts_is_tried_at_once),

@@ -172,6 +172,9 @@ typedef struct clave_target {
 /* Where to connect to; valid until the next call on c. */
 CLAVE_EXPORT clave_target clave_async_client_target(const clave_async_client *c);
 
+/* TCP is connected, and TLS is to follow: its handshake has a time limit of its own, since the
+ * server may have thousands of others to do first. _connected or _disconnected follows. */
+CLAVE_EXPORT void clave_async_client_securing(clave_async_client *c, int64_t now);
 /* The transport is connected. */
 CLAVE_EXPORT void clave_async_client_connected(clave_async_client *c, int64_t now);
 /* The connect failed, the peer closed the connection, or a requested hang-up is done. */

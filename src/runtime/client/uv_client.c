@@ -222,6 +222,7 @@ static void uv_client_connected(struct channel *ch)
     clave_uv *u = uv_client_of(ch);
     u->busy = true;
     if (u->tls) {
+        clave_async_client_securing(u->client, clave_now());
         uv_client_add_tls(u);
     } else {
         clave__channel_opened(ch);
