@@ -1,4 +1,4 @@
-/* load_library.c - dlopen with a check for static programs; tls/openssl.c and server/microhttpd.c
+/* load_library.c - dlopen with a check for static programs; tls/openssl.c and http/microhttpd.c
  * call it. */
 #include "runtime/load_library.h"
 

@@ -1,6 +1,6 @@
-/* admin.c - Apache's admin commands and the metrics as pages of http.h; uv_server.c calls it.
- * Figures are read on the loop's thread, at the time of the request; open files and memory are at
- * most two seconds older, and no request makes the loop touch a file. */
+/* admin.c - Apache's admin commands and the metrics as pages of http_server.h; uv_server.c calls
+ * it. Figures are read on the loop's thread, at the time of the request; open files and memory are
+ * at most two seconds older, and no request makes the loop touch a file. */
 #include "runtime/server/admin.h"
 
 #include <dirent.h>
@@ -10,11 +10,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "runtime/server/http.h"
+#include "runtime/http/http_server.h"
 #include "server/figures/admin_commands.h"
 #include "server/figures/metrics_page.h"
 
 enum { MEASURE_MS = 2000 };
+/* A client silent for this long is disconnected, and every client after this long in total: one
+ * that trickles bytes must not keep a place. */
+enum { SILENT_S = 5, TOTAL_MS = 20000 };
+/* Memory for answers that clients have not read. */
+enum { MAX_HELD = 128 * 1024 * 1024 };
 
 /* ---- what the driver measures ------------------------------------------------------------- */
 
@@ -97,72 +102,74 @@ static void run_admin_measure(struct server_run *r)
 
 /* ---- pages ---------------------------------------------------------------------------------- */
 
-static void run_admin_put(struct http_page *page, const char *text)
+/* An answer. The request may be gone before all of it is made. */
+struct admin_page {
+    struct http_answer answer;
+    clave_err err;
+    struct listing listing;
+    bool is_listing;
+    char name[]; /* of a command */
+};
+
+static void run_admin_put(struct admin_page *page, const char *text)
 {
     if (page->err == CLAVE_OK)
-        page->err = clave__buf_append(&page->body, text, strlen(text));
+        page->err = clave__buf_append(&page->answer.body, text, strlen(text));
 }
 
-static void run_admin_list(const struct server_run *r, struct http_page *page)
+static void run_admin_head(struct admin_page *page, const char *name, const char *value)
+{
+    page->answer.headers[page->answer.nheaders++] = (struct http_header){name, value};
+}
+
+static void run_admin_type(struct admin_page *page, const char *type)
+{
+    run_admin_head(page, "Content-Type", type);
+}
+
+static void run_admin_refuse(struct admin_page *page, unsigned status, const char *text)
+{
+    page->answer.status = status;
+    run_admin_type(page, "text/plain; charset=utf-8");
+    run_admin_put(page, text);
+}
+
+static void run_admin_list(const struct server_run *r, struct admin_page *page)
 {
     char line[300];
     const char *name;
-    page->type = "text/html; charset=utf-8";
+    run_admin_type(page, "text/html; charset=utf-8");
     for (size_t i = 0; (name = clave__admin_name(i)); i++) {
         snprintf(line, sizeof line, "<a href=\"%s/%s\">%s</a>\n<br/>\n", r->admin_url, name, name);
         run_admin_put(page, line);
     }
 }
 
-/* An answer that is longer than its first piece. The request's path may be gone by then. */
-struct admin_answer {
-    struct listing listing;
-    char name[];
-};
-
 static clave_err run_admin_more(void *arg, struct buf *body, bool *done)
 {
-    struct admin_answer *a = arg;
-    clave_err err = clave__listing_step(&a->listing, body);
-    *done = clave__listing_is_over(&a->listing);
+    struct admin_page *page = arg;
+    clave_err err = clave__listing_step(&page->listing, body);
+    *done = clave__listing_is_over(&page->listing);
     return err;
 }
 
-static void run_admin_end(void *arg)
+static void run_admin_command(struct server_run *r, struct admin_page *page)
 {
-    struct admin_answer *a = arg;
-    clave__listing_end(&a->listing);
-    free(a);
-}
-
-static void run_admin_command(struct server_run *r, const char *name, struct http_page *page)
-{
-    size_t n = strlen(name) + 1;
-    struct admin_answer *a = malloc(sizeof *a + n);
     bool done = false;
-    page->type = "application/json";
-    page->err = CLAVE_ENOMEM;
-    if (!a)
-        return;
-    memcpy(a->name, name, n);
+    run_admin_type(page, "application/json");
     run_admin_measure(r);
-    if (clave__admin_begin(&a->listing, r->server, a->name) != CLAVE_OK)
-        page->status = 404;
-    page->err = run_admin_more(a, &page->body, &done);
-    if (done) {
-        run_admin_end(a);
-        return;
-    }
-    page->more = run_admin_more;
-    page->end = run_admin_end;
-    page->arg = a;
+    if (clave__admin_begin(&page->listing, r->server, page->name) != CLAVE_OK)
+        page->answer.status = 404;
+    page->is_listing = true;
+    page->err = run_admin_more(page, &page->answer.body, &done);
+    page->answer.more = done ? NULL : run_admin_more;
 }
 
-static void run_admin_metrics(struct server_run *r, struct http_page *page)
+static void run_admin_metrics(struct server_run *r, struct admin_page *page)
 {
-    page->type = "text/plain; version=0.0.4; charset=utf-8";
+    run_admin_type(page, "text/plain; version=0.0.4; charset=utf-8");
     run_admin_measure(r);
-    page->err = clave__metrics(r->server, &page->body);
+    page->err = clave__metrics(r->server, &page->answer.body);
 }
 
 /* NULL: not below the command URL; otherwise what follows it and its '/'. */
@@ -186,35 +193,107 @@ static void run_admin_refresh(struct server_run *r)
     clave__run_pump(r);
 }
 
-static void on_admin(void *arg, const char *path, struct http_page *page)
+static void run_admin_make(struct server_run *r, const char *path, struct admin_page *page)
 {
-    struct server_run *r = arg;
     const char *name = run_admin_command_name(r, path);
-    run_admin_refresh(r);
-    if (name && *name)
-        run_admin_command(r, name, page);
-    else if (name)
+    if (name && *name) {
+        memcpy(page->name, name, strlen(name) + 1);
+        run_admin_command(r, page);
+    } else if (name) {
         run_admin_list(r, page);
-    else if (run_admin_is_metrics(path))
+    } else if (run_admin_is_metrics(path)) {
         run_admin_metrics(r, page);
-    else {
-        page->status = 404;
-        run_admin_put(page, "there are /metrics and ");
+    } else {
+        run_admin_refuse(page, 404, "there are /metrics and ");
         run_admin_put(page, r->admin_url);
         run_admin_put(page, "\n");
     }
 }
 
-static void on_metrics(void *arg, const char *path, struct http_page *page)
+static void run_admin_make_metrics(struct server_run *r, const char *path, struct admin_page *page)
 {
-    struct server_run *r = arg;
-    run_admin_refresh(r);
-    if (run_admin_is_metrics(path)) {
+    if (run_admin_is_metrics(path))
         run_admin_metrics(r, page);
-    } else {
-        page->status = 404;
-        run_admin_put(page, "there is /metrics\n");
+    else
+        run_admin_refuse(page, 404, "there is /metrics\n");
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+typedef void run_admin_maker(struct server_run *r, const char *path, struct admin_page *page);
+
+enum { MAX_PAGE = 64 * 1024 * 1024 };
+
+static struct admin_page *run_admin_page_new(struct server_run *r, size_t n)
+{
+    struct admin_page *page = calloc(1, sizeof *page + n + 1);
+    if (!page)
+        return NULL;
+    clave__buf_init(&page->answer.body, &r->mem, MAX_PAGE);
+    page->answer.status = 200;
+    page->answer.arg = page;
+    run_admin_head(page, "Cache-Control", "no-store");
+    return page;
+}
+
+static void run_admin_ended(void *arg, void *user)
+{
+    struct admin_page *page = user;
+    (void)arg;
+    if (!page)
+        return;
+    if (page->is_listing)
+        clave__listing_end(&page->listing);
+    clave__buf_fini(&page->answer.body);
+    free(page);
+}
+
+/* It could not be made. */
+static void run_admin_give_up(struct server_run *r, struct admin_page *page)
+{
+    clave__log(&r->log, CLAVE_LOG_WARN, "cannot answer an HTTP request: %s",
+               clave_strerror(page->err));
+    page->err = CLAVE_OK;
+    page->answer.more = NULL;
+    page->answer.nheaders = 1;
+    clave__buf_clear(&page->answer.body);
+    run_admin_refuse(page, 503, "out of memory\n");
+}
+
+static void run_admin_fill(struct server_run *r, const struct http_request *q,
+                           struct admin_page *page, run_admin_maker *make)
+{
+    if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0) {
+        run_admin_refuse(page, 405, "GET or HEAD only\n");
+        run_admin_head(page, "Allow", "GET, HEAD");
+        return;
     }
+    run_admin_refresh(r);
+    make(r, q->path, page);
+    if (page->err != CLAVE_OK)
+        run_admin_give_up(r, page);
+}
+
+static void *run_admin_answer(struct server_run *r, const struct http_request *q,
+                              struct http_exchange *x, run_admin_maker *make)
+{
+    struct admin_page *page = run_admin_page_new(r, strlen(q->path));
+    if (page)
+        run_admin_fill(r, q, page, make);
+    clave__http_answer(x, page ? &page->answer : NULL);
+    return page;
+}
+
+static void run_admin_on_request(void *arg, const struct http_request *q, struct http_exchange *x,
+                                 void **user)
+{
+    *user = run_admin_answer(arg, q, x, run_admin_make);
+}
+
+static void run_admin_on_metrics(void *arg, const struct http_request *q, struct http_exchange *x,
+                                 void **user)
+{
+    *user = run_admin_answer(arg, q, x, run_admin_make_metrics);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -224,13 +303,19 @@ clave_err clave__admin_start(struct server_run *r, const struct server_run_optio
 {
     struct http_options http = {.loop = &r->loop, .mem = &r->mem, .log = r->log, .arg = r};
     clave_err err = CLAVE_OK;
+    http.ended = run_admin_ended;
+    http.max_connections = ADMIN_MAX_CONNECTIONS;
+    http.max_held = MAX_HELD;
+    http.silent_s = SILENT_S;
+    http.total_ms = TOTAL_MS;
+    http.one_request = http.piece_a_turn = true;
     snprintf(r->admin_url, sizeof r->admin_url, "%s", o->admin_url ? o->admin_url : "/commands");
-    http.answer = on_admin;
+    http.begin = run_admin_on_request;
     if (o->admin)
-        err = clave__http_start(&r->admin, o->admin, &http, f);
-    http.answer = on_metrics;
+        err = clave__http_server_start(&r->admin, o->admin, &http, f);
+    http.begin = run_admin_on_metrics;
     if (o->metrics && err == CLAVE_OK)
-        err = clave__http_start(&r->metrics, o->metrics, &http, f);
+        err = clave__http_server_start(&r->metrics, o->metrics, &http, f);
     if (r->admin || r->metrics)
         run_admin_begin_measuring(r);
     return err;
@@ -240,7 +325,7 @@ void clave__admin_stop(struct server_run *r)
 {
     if (r->admin || r->metrics)
         uv_timer_stop(&r->measure_timer);
-    clave__http_stop(r->admin);
-    clave__http_stop(r->metrics);
+    clave__http_server_stop(r->admin);
+    clave__http_server_stop(r->metrics);
     r->admin = r->metrics = NULL;
 }

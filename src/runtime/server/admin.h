@@ -4,6 +4,10 @@
 
 #include "runtime/server/uv_server_internal.h"
 
+/* The number of connections at a time; further ones wait in the kernel's queue. An open file each.
+ */
+enum { ADMIN_MAX_CONNECTIONS = 16 };
+
 /* Serves on the addresses of the options, if any. EINUSE, EINVAL, EIO, ENOMEM; after an error _stop
  * frees what was started. */
 clave_err clave__admin_start(struct server_run *r, const struct server_run_options *o,

@@ -1,4 +1,5 @@
-/* listen.c - parses and binds the addresses of a server (listen.h); uv_server.c and http.c call it.
+/* listen.c - parses and binds the addresses of a server (listen.h); uv_server.c and
+ * http_server.c call it.
  * A Unix socket is never open to more users than its address says, not even for a moment. */
 #include "runtime/server/listen.h"
 
@@ -67,6 +68,51 @@ int clave__listener_accept(struct listener *l)
     clave__listener_watch(l, false);
     uv_timer_start(&l->rest, listener_on_rested, REST_MS, 0);
     return -err;
+}
+
+/* ---- the other side ------------------------------------------------------------------------- */
+
+/* The user who has connected. A user whom the system cannot name in the server's namespace is shown
+ * to it as "nobody", whoever it is: that is no identity. */
+static void listen_name_user(int fd, struct peer_addr *out)
+{
+    enum { NOBODY = 65534 };
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+        return;
+    out->has_uid = peer.uid != NOBODY && peer.uid != (uid_t)-1;
+    out->uid = peer.uid;
+}
+
+void clave__listen_name_peer(int fd, bool is_unix, struct peer_addr *out)
+{
+    struct sockaddr_storage ss;
+    socklen_t len = sizeof ss;
+    char ip[INET6_ADDRSTRLEN];
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    memset(out, 0, sizeof *out);
+    strcpy(out->text, "local");
+    if (is_unix)
+        listen_name_user(fd, out);
+    if (is_unix || getpeername(fd, (struct sockaddr *)&ss, &len) != 0)
+        return;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&ss;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&ss;
+    out->port = ntohs(v4->sin_port); /* sin6_port has the same offset */
+    if (ss.ss_family == AF_INET) {
+        out->family = 4;
+        memcpy(out->ip, &v4->sin_addr, 4);
+    } else if (memcmp(&v6->sin6_addr, mapped, sizeof mapped) == 0) {
+        out->family = 4;
+        memcpy(out->ip, (const uint8_t *)&v6->sin6_addr + 12, 4);
+    } else {
+        out->family = 6;
+        memcpy(out->ip, &v6->sin6_addr, 16);
+    }
+    uv_inet_ntop(out->family == 4 ? AF_INET : AF_INET6, out->ip, ip, sizeof ip);
+    snprintf(out->text, sizeof out->text, out->family == 4 ? "%s:%u" : "[%s]:%u", ip,
+             (unsigned)out->port);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "runtime/start_error.h"
+#include "server/server.h"
 
 struct listener;
 /* A connection waits, probably. If it is not accepted, this is called again in the next turn. */
@@ -43,6 +44,8 @@ clave_err clave__listen_check(const char *spec, const struct fault *f);
  * listener rests for a tenth of a second, since the next call would fail likewise; the connections
  * wait in the kernel's queue. */
 int clave__listener_accept(struct listener *l);
+/* Who is at the other end of an accepted socket; `secure` is left false. */
+void clave__listen_name_peer(int fd, bool is_unix, struct peer_addr *out);
 /* Whether its owner is told of connections at all. */
 void clave__listener_watch(struct listener *l, bool wanted);
 /* Stops accepting, removes the socket's file, and frees the listener later. */

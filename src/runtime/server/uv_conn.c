@@ -286,51 +286,6 @@ static const struct channel_ops uv_conn_channel = {
     .closed = uv_conn_on_closed,
 };
 
-/* ---- the other side ------------------------------------------------------------------------- */
-
-/* The user who has connected. A user whom the system cannot name in the server's namespace is shown
- * to it as "nobody", whoever it is: that is no identity. */
-static void uv_conn_name_user(int fd, struct peer_addr *out)
-{
-    enum { NOBODY = 65534 };
-    struct ucred peer;
-    socklen_t len = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
-        return;
-    out->has_uid = peer.uid != NOBODY && peer.uid != (uid_t)-1;
-    out->uid = peer.uid;
-}
-
-static void uv_conn_name_peer(int fd, bool is_unix, struct peer_addr *out)
-{
-    struct sockaddr_storage ss;
-    socklen_t len = sizeof ss;
-    char ip[INET6_ADDRSTRLEN];
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    memset(out, 0, sizeof *out);
-    strcpy(out->text, "local");
-    if (is_unix)
-        uv_conn_name_user(fd, out);
-    if (is_unix || getpeername(fd, (struct sockaddr *)&ss, &len) != 0)
-        return;
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&ss;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&ss;
-    out->port = ntohs(v4->sin_port); /* sin6_port has the same offset */
-    if (ss.ss_family == AF_INET) {
-        out->family = 4;
-        memcpy(out->ip, &v4->sin_addr, 4);
-    } else if (memcmp(&v6->sin6_addr, mapped, sizeof mapped) == 0) {
-        out->family = 4;
-        memcpy(out->ip, (const uint8_t *)&v6->sin6_addr + 12, 4);
-    } else {
-        out->family = 6;
-        memcpy(out->ip, &v6->sin6_addr, 16);
-    }
-    uv_inet_ntop(out->family == 4 ? AF_INET : AF_INET6, out->ip, ip, sizeof ip);
-    snprintf(out->text, sizeof out->text, out->family == 4 ? "%s:%u" : "[%s]:%u", ip,
-             (unsigned)out->port);
-}
-
 /* ---- TLS ------------------------------------------------------------------------------------ */
 
 static bool uv_conn_secured(struct channel *ch, struct tls *t)
@@ -351,7 +306,7 @@ static bool uv_conn_tls_failed(struct channel *ch, struct tls *t)
     uv_os_fd_t fd = -1;
     clave__tls_fault(t, why, sizeof why);
     uv_fileno(&ch->socket.handle, &fd);
-    uv_conn_name_peer(fd, false, &peer);
+    clave__listen_name_peer(fd, false, &peer);
     clave__log(&uv_conn_run(ch)->log, CLAVE_LOG_WARN, "%s is %s: %s", peer.text,
                turned_away ? "turned away" : "closed", why);
     return turned_away && !clave__tls_is_foreign(t);
@@ -496,7 +451,7 @@ static void uv_conn_take(struct server_run *r, const struct listener *l, int fd)
 {
     struct address *a;
     struct peer_addr peer;
-    uv_conn_name_peer(fd, l->is_unix, &peer);
+    clave__listen_name_peer(fd, l->is_unix, &peer);
     peer.secure = l->tls;
     const char *why =
         r->nconns >= r->max_conns ? "no more connections: the limit of open files is reached"

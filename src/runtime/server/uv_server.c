@@ -12,8 +12,8 @@
 #include "clave/uv.h"
 #include "runtime/blocking/loop.h"
 #include "runtime/clock.h"
+#include "runtime/http/http_server.h"
 #include "runtime/server/admin.h"
-#include "runtime/server/http.h"
 #include "runtime/server/listen.h"
 #include "runtime/server/uv_server_internal.h"
 
@@ -420,8 +420,8 @@ static size_t connections_for_files(const struct server_run_options *o)
     size_t reserved = RESERVED_FILES;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return SIZE_MAX;
-    reserved += o->admin ? HTTP_MAX_CONNECTIONS : 0;
-    reserved += o->metrics ? HTTP_MAX_CONNECTIONS : 0;
+    reserved += o->admin ? ADMIN_MAX_CONNECTIONS : 0;
+    reserved += o->metrics ? ADMIN_MAX_CONNECTIONS : 0;
     return limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : reserved;
 }
 
@@ -457,7 +457,7 @@ clave_err clave__server_run_check(const struct server_run_options *o, char *faul
     for (size_t i = 0; i < o->nlisten && err == CLAVE_OK; i++)
         err = clave__listen_check(o->listen[i], &f);
     for (size_t i = 0; i < sizeof http / sizeof *http && err == CLAVE_OK; i++)
-        err = http[i] ? clave__http_check(http[i], &f) : CLAVE_OK;
+        err = http[i] ? clave__http_server_check(http[i], &f) : CLAVE_OK;
     return err;
 }
 
@@ -576,12 +576,12 @@ const char *clave__server_run_address(const struct server_run *r, size_t i)
 
 const char *clave__server_run_admin(const struct server_run *r)
 {
-    return r->admin ? clave__http_address(r->admin) : NULL;
+    return r->admin ? clave__http_server_address(r->admin, 0) : NULL;
 }
 
 const char *clave__server_run_metrics(const struct server_run *r)
 {
-    return r->metrics ? clave__http_address(r->metrics) : NULL;
+    return r->metrics ? clave__http_server_address(r->metrics, 0) : NULL;
 }
 
 void clave__server_run_stats(const struct server_run *r, struct server_stats *out)

@@ -6,9 +6,10 @@
  *   uv_disk                   what it has the threads write, and what follows
  *   datadir, recover          opens a data directory; loads its files; copy_dir: copies one
  *   log_thread                the log's writes, and the two threads that run the loop in turns
- *   snapshot_thread           writes snapshots, on disk_thread; file_names: the files; space: the
- * room audit_log                 writes the audit log, on a thread of its own http, admin,
- * microhttpd   pages over HTTP; which pages; the library */
+ *   snapshot_thread           writes snapshots, on disk_thread; file_names: the files
+ *   space                     the room on the disk
+ *   audit_log                 writes the audit log, on a thread of its own
+ *   admin                     its pages over HTTP, on src/runtime/http */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_H
 

@@ -1,5 +1,5 @@
 /* microhttpd.c - see microhttpd.h. */
-#include "runtime/server/microhttpd.h"
+#include "runtime/http/microhttpd.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* microhttpd.h - the functions of libmicrohttpd, loaded when HTTP is asked for, so that a program
  * that does not serve HTTP needs neither the library nor its memory. */
-#ifndef CLAVE_RUNTIME_SERVER_MICROHTTPD_H
-#define CLAVE_RUNTIME_SERVER_MICROHTTPD_H
+#ifndef CLAVE_RUNTIME_HTTP_MICROHTTPD_H
+#define CLAVE_RUNTIME_HTTP_MICROHTTPD_H
 
 #include <microhttpd.h>
 
@@ -12,6 +12,10 @@
     X(MHD_get_timeout)                                                                             \
     X(MHD_run)                                                                                     \
     X(MHD_add_connection)                                                                          \
+    X(MHD_get_connection_info)                                                                     \
+    X(MHD_get_connection_values)                                                                   \
+    X(MHD_suspend_connection)                                                                      \
+    X(MHD_resume_connection)                                                                       \
     X(MHD_create_response_from_buffer_with_free_callback_cls)                                      \
     X(MHD_create_response_from_callback)                                                           \
     X(MHD_add_response_header)                                                                     \

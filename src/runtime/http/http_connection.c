@@ -1,0 +1,94 @@
+/* http_connection.c - one connection of an HTTP server: its peer, its state and how long that may
+ * last; http_server.c and http_exchange.c call it. A client that trickles bytes, or does not read,
+ * must not keep a place: every state but HTTP_WAITING ends. */
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/http/http_internal.h"
+#include "runtime/server/listen.h"
+
+/* Edge-triggered: one event when the client hangs up, and the end of the socket removes it. */
+static bool http_connection_watch(struct http_connection *g)
+{
+    struct epoll_event e = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = g};
+    return epoll_ctl(g->http->hangup_fd, EPOLL_CTL_ADD, g->fd, &e) == 0;
+}
+
+struct http_connection *clave__http_connection_new(struct http *h, int fd, bool is_unix)
+{
+    struct http_connection *g = calloc(1, sizeof *g);
+    if (!g) {
+        close(fd);
+        return NULL;
+    }
+    g->http = h;
+    g->fd = fd;
+    g->until = h->o.total_ms > 0 ? uv_now(h->o.loop) + h->o.total_ms : UINT64_MAX;
+    list_push_back(&h->in_state[HTTP_IDLE], &g->link);
+    h->nconnections++;
+    clave__listen_name_peer(fd, is_unix, &g->peer);
+    if (!http_connection_watch(g)) {
+        clave__http_connection_free(g);
+        close(fd);
+        return NULL;
+    }
+    clave__http_connection_enter(g, HTTP_IDLE);
+    return g;
+}
+
+void clave__http_connection_free(struct http_connection *g)
+{
+    list_remove(&g->link);
+    g->http->nconnections--;
+    free(g);
+}
+
+void clave__http_connection_enter(struct http_connection *g, enum http_state to)
+{
+    struct http *h = g->http;
+    g->state = to;
+    if (h->o.total_ms > 0)
+        return; /* one time for all, from the beginning */
+    g->until = h->o.ms[to] > 0 ? uv_now(h->o.loop) + h->o.ms[to] : UINT64_MAX;
+    list_remove(&g->link);
+    list_push_back(&h->in_state[to], &g->link);
+}
+
+/* The library sees the end of the stream and closes it. */
+static void http_connection_disconnect(struct http_connection *g)
+{
+    struct list *in = &g->http->in_state[g->http->o.total_ms > 0 ? HTTP_IDLE : g->state];
+    shutdown(g->fd, SHUT_RDWR);
+    g->until = UINT64_MAX;
+    list_remove(&g->link);
+    list_push_back(in, &g->link);
+}
+
+/* The one of a state that is disconnected first; NULL: none. */
+static struct http_connection *http_connection_first(const struct http *h, int state)
+{
+    const struct list *in = &h->in_state[state];
+    return list_empty(in) ? NULL : LIST_ENTRY(in->next, struct http_connection, link);
+}
+
+void clave__http_connections_expire(struct http *h)
+{
+    uint64_t now = uv_now(h->o.loop);
+    struct http_connection *g;
+    for (int state = 0; state < HTTP_STATES; state++)
+        while ((g = http_connection_first(h, state)) && g->until <= now)
+            http_connection_disconnect(g);
+}
+
+uint64_t clave__http_connections_deadline(const struct http *h)
+{
+    uint64_t least = UINT64_MAX;
+    for (int state = 0; state < HTTP_STATES; state++) {
+        const struct http_connection *g = http_connection_first(h, state);
+        if (g && g->until < least)
+            least = g->until;
+    }
+    return least;
+}

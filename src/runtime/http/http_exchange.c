@@ -1,0 +1,335 @@
+/* http_exchange.c - one request of an HTTP server and its answer: libmicrohttpd's callbacks, as
+ * http_server.c names them to the library. The library calls the handler for the head, for pieces
+ * of the body, at its end, and again when a suspended connection was resumed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "runtime/http/http_internal.h"
+
+/* An answer that is longer is handed over in blocks, so that its progress is seen. */
+enum { MOST_AT_ONCE = 64 * 1024, MOST_BLOCK = 32 * 1024, MOST_PIECE = 64 * 1024 * 1024 };
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+/* Called with the request line, before the library decodes it in place. */
+void *clave__http_exchange_on_uri(void *http, const char *uri, struct MHD_Connection *c)
+{
+    struct http *h = http;
+    size_t n = strlen(uri) + 1;
+    struct http_exchange *x = calloc(1, sizeof *x + n);
+    if (!x)
+        return NULL;
+    x->http = h;
+    x->connection = c;
+    x->refs = 1;
+    list_init(&x->in_ready);
+    clave__buf_init(&x->body, h->o.mem, h->o.max_body + 1);
+    clave__buf_init(&x->out, h->o.mem, MOST_PIECE);
+    memcpy(x->target, uri, n);
+    const union MHD_ConnectionInfo *info =
+        h->lib->MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    x->of = info->socket_context;
+    x->of->exchange = x;
+    return x;
+}
+
+/* Bytes of a buffer count while they are held. */
+static void http_exchange_count(struct http_exchange *x, size_t before, const struct buf *now)
+{
+    x->http->held = x->http->held - before + now->cap;
+}
+
+static void http_exchange_end(struct http_exchange *x)
+{
+    struct http *h = x->http;
+    bool was_begun = x->q.method != NULL;
+    if (x->is_over)
+        return;
+    x->is_over = true;
+    if (x->answer)
+        h->held -= x->answer->body.cap;
+    x->answer = NULL;
+    if (was_begun && h->o.ended)
+        h->o.ended(h->o.arg, x->user);
+}
+
+static void http_exchange_release(struct http_exchange *x)
+{
+    if (--x->refs > 0)
+        return;
+    http_exchange_end(x);
+    list_remove(&x->in_ready);
+    x->http->held -= x->body.cap + x->out.cap;
+    clave__buf_fini(&x->body);
+    clave__buf_fini(&x->out);
+    free(x->headers);
+    free(x);
+}
+
+void clave__http_exchange_on_completed(void *http, struct MHD_Connection *c, void **exchange,
+                                       enum MHD_RequestTerminationCode why)
+{
+    struct http_exchange *x = *exchange;
+    (void)http;
+    (void)c;
+    (void)why;
+    *exchange = NULL;
+    if (!x)
+        return;
+    x->of->exchange = NULL;
+    clave__http_connection_enter(x->of, HTTP_IDLE);
+    http_exchange_release(x);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static void http_exchange_suspend(struct http_exchange *x)
+{
+    x->is_suspended = true;
+    x->http->lib->MHD_suspend_connection(x->connection);
+    clave__http_connection_enter(x->of, HTTP_WAITING);
+    if (x->of->hung_up) /* before it could be noticed */
+        clave__http_exchange_give_up(x);
+}
+
+/* The library walks all suspended ones for a resume: they are collected, for one walk a turn. */
+static void http_exchange_go_on(struct http_exchange *x)
+{
+    if (x->is_suspended && list_empty(&x->in_ready))
+        list_push_back(&x->http->ready, &x->in_ready);
+}
+
+void clave__http_answer(struct http_exchange *x, struct http_answer *a)
+{
+    x->answer = a;
+    x->http->held += a ? a->body.cap : 0;
+    x->is_refused = !a || x->http->held > x->http->o.max_held;
+    http_exchange_go_on(x);
+}
+
+void clave__http_wake(struct http_exchange *x)
+{
+    http_exchange_go_on(x);
+}
+
+void clave__http_exchange_give_up(struct http_exchange *x)
+{
+    if (!x->is_suspended)
+        return; /* the library sees for itself */
+    http_exchange_end(x);
+    http_exchange_go_on(x);
+}
+
+bool clave__http_exchanges_resume(struct http *h)
+{
+    bool some = !list_empty(&h->ready);
+    struct list *e;
+    while ((e = list_pop_front(&h->ready))) {
+        struct http_exchange *x = LIST_ENTRY(e, struct http_exchange, in_ready);
+        x->is_suspended = false;
+        clave__http_connection_enter(x->of, HTTP_SENDING);
+        h->lib->MHD_resume_connection(x->connection);
+    }
+    return some;
+}
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+static void http_exchange_on_freed(void *exchange)
+{
+    http_exchange_release(exchange);
+}
+
+static clave_err http_exchange_make_piece(struct http_exchange *x)
+{
+    struct http *h = x->http;
+    size_t before = x->out.cap;
+    if (h->o.piece_a_turn && h->has_made_piece)
+        return CLAVE_OK;
+    h->has_made_piece = true;
+    clave_err err = x->answer->more(x->answer->arg, &x->out, &x->is_done);
+    http_exchange_count(x, before, &x->out);
+    return err;
+}
+
+/* The next bytes of an answer. 0: there are none for now. */
+static ssize_t http_exchange_on_read(void *exchange, uint64_t pos, char *out, size_t max)
+{
+    struct http_exchange *x = exchange;
+    struct http *h = x->http;
+    (void)pos;
+    if (x->is_over) /* given up */
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    clave__http_connection_enter(x->of, HTTP_SENDING);
+    struct buf *bytes = clave__buf_len(&x->answer->body) > 0 ? &x->answer->body : &x->out;
+    if (clave__buf_len(bytes) == 0 && !x->is_done && http_exchange_make_piece(x) != CLAVE_OK)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    size_t n = clave__buf_len(bytes) < max ? clave__buf_len(bytes) : max;
+    if (n == 0 && x->is_done)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (n == 0 && !h->o.piece_a_turn) /* otherwise the library asks again in the next turn */
+        http_exchange_suspend(x);
+    if (n == 0)
+        return 0;
+    memcpy(out, clave__buf_bytes(bytes), n);
+    clave__buf_consume(bytes, n);
+    return (ssize_t)n;
+}
+
+static struct MHD_Response *http_exchange_respond(struct http_exchange *x)
+{
+    const struct microhttpd *lib = x->http->lib;
+    const struct http_answer *a = x->answer;
+    size_t n = clave__buf_len(&a->body);
+    x->is_done = !a->more;
+    if (!a->more && n <= MOST_AT_ONCE)
+        return lib->MHD_create_response_from_buffer_with_free_callback_cls(
+            n, clave__buf_bytes(&x->answer->body), http_exchange_on_freed, x);
+    return lib->MHD_create_response_from_callback(a->more ? MHD_SIZE_UNKNOWN : n, MOST_BLOCK,
+                                                  http_exchange_on_read, x, http_exchange_on_freed);
+}
+
+/* Bodies and answers take too much memory together. */
+static enum MHD_Result http_exchange_refuse(struct http_exchange *x)
+{
+    static char text[] = "out of memory\n";
+    const struct microhttpd *lib = x->http->lib;
+    struct MHD_Response *r = lib->MHD_create_response_from_buffer_with_free_callback_cls(
+        sizeof text - 1, text, NULL, NULL);
+    clave__log(&x->http->o.log, CLAVE_LOG_WARN, "cannot answer an HTTP request: out of memory");
+    if (!r)
+        return MHD_NO;
+    lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; charset=utf-8");
+    lib->MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+    clave__http_connection_enter(x->of, HTTP_SENDING);
+    enum MHD_Result queued =
+        lib->MHD_queue_response(x->connection, MHD_HTTP_SERVICE_UNAVAILABLE, r);
+    lib->MHD_destroy_response(r);
+    return queued;
+}
+
+static enum MHD_Result http_exchange_send(struct http_exchange *x)
+{
+    struct http *h = x->http;
+    const struct http_answer *a = x->answer;
+    struct MHD_Response *r = http_exchange_respond(x);
+    if (!r)
+        return MHD_NO;
+    x->refs++;
+    for (size_t i = 0; i < a->nheaders; i++)
+        h->lib->MHD_add_response_header(r, a->headers[i].name, a->headers[i].value);
+    if (h->o.one_request)
+        h->lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+    clave__http_connection_enter(x->of, HTTP_SENDING);
+    enum MHD_Result queued = h->lib->MHD_queue_response(x->connection, a->status, r);
+    h->lib->MHD_destroy_response(r);
+    return queued;
+}
+
+/* ---- the request ---------------------------------------------------------------------------- */
+
+static enum MHD_Result http_exchange_add_header(void *exchange, enum MHD_ValueKind kind,
+                                                const char *name, const char *value)
+{
+    struct http_exchange *x = exchange;
+    (void)kind;
+    x->headers[x->q.nheaders++] = (struct http_header){name, value ? value : ""};
+    return MHD_YES;
+}
+
+static bool http_exchange_take_headers(struct http_exchange *x)
+{
+    const struct microhttpd *lib = x->http->lib;
+    int n = lib->MHD_get_connection_values(x->connection, MHD_HEADER_KIND, NULL, NULL);
+    x->headers = malloc((size_t)(n > 0 ? n : 1) * sizeof *x->headers);
+    if (!x->headers)
+        return false;
+    lib->MHD_get_connection_values(x->connection, MHD_HEADER_KIND, http_exchange_add_header, x);
+    x->q.headers = x->headers;
+    return true;
+}
+
+static const char *http_exchange_header(const struct http_exchange *x, const char *name)
+{
+    for (size_t i = 0; i < x->q.nheaders; i++)
+        if (strcasecmp(x->headers[i].name, name) == 0)
+            return x->headers[i].value;
+    return NULL;
+}
+
+/* The library has checked that it is a number. */
+static size_t http_exchange_length(const struct http_exchange *x)
+{
+    const char *text = http_exchange_header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    unsigned long long n = text ? strtoull(text, NULL, 10) : 0;
+    return n < SIZE_MAX ? (size_t)n : SIZE_MAX;
+}
+
+/* More than max_body + 1 bytes are not kept: the length says that it is too long. */
+static void http_exchange_take_body(struct http_exchange *x, const char *bytes, size_t n)
+{
+    size_t room = x->body.max - clave__buf_len(&x->body), before = x->body.cap;
+    n = n < room ? n : room;
+    if (x->is_refused)
+        return;
+    x->is_refused = x->http->held + n > x->http->o.max_held ||
+                    clave__buf_append(&x->body, bytes, n) != CLAVE_OK;
+    http_exchange_count(x, before, &x->body);
+}
+
+static void http_exchange_begin(struct http_exchange *x, const char *method, const char *path)
+{
+    struct http *h = x->http;
+    size_t declared = http_exchange_length(x);
+    x->q.method = method;
+    x->q.target = x->target;
+    x->q.path = path;
+    x->q.peer = &x->of->peer;
+    x->q.body = clave__buf_bytes(&x->body);
+    x->q.len = clave__buf_len(&x->body);
+    if (h->o.max_body > 0 && declared > h->o.max_body) {
+        x->q.body = NULL;
+        x->q.len = declared;
+    }
+    h->o.begin(h->o.arg, &x->q, x, &x->user);
+}
+
+/* MHD_NO: closes the connection. */
+static enum MHD_Result on_http_request(void *http, struct MHD_Connection *c, const char *path,
+                                       const char *method, const char *version, const char *upload,
+                                       size_t *upload_size, void **exchange)
+{
+    struct http *h = http;
+    struct http_exchange *x = *exchange;
+    (void)c;
+    (void)version;
+    if (!x || x->is_over)
+        return MHD_NO;
+    if (*upload_size > 0) {
+        http_exchange_take_body(x, upload, *upload_size);
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    if (x->of->state == HTTP_IDLE) { /* the head */
+        clave__http_connection_enter(x->of, HTTP_BODY);
+        if (!http_exchange_take_headers(x))
+            return MHD_NO;
+        if (h->o.max_body > 0 && http_exchange_length(x) <= h->o.max_body)
+            return MHD_YES;
+    }
+    if (!x->q.method && !x->is_refused)
+        http_exchange_begin(x, method, path);
+    if (x->is_refused)
+        return http_exchange_refuse(x);
+    if (x->answer)
+        return http_exchange_send(x);
+    http_exchange_suspend(x);
+    return MHD_YES;
+}
+
+MHD_AccessHandlerCallback clave__http_exchange_handler(void)
+{
+    return on_http_request;
+}

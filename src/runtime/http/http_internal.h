@@ -1,0 +1,86 @@
+/* http_internal.h - one HTTP server, shared by http_server.c, http_connection.c and
+ * http_exchange.c. */
+#ifndef CLAVE_RUNTIME_HTTP_HTTP_INTERNAL_H
+#define CLAVE_RUNTIME_HTTP_HTTP_INTERNAL_H
+
+#include "base/list.h"
+#include "runtime/http/http_server.h"
+#include "runtime/http/microhttpd.h"
+
+struct http {
+    const struct microhttpd *lib;
+    struct http_options o;
+    struct MHD_Daemon *daemon; /* NULL: none (any more) */
+    uv_poll_t poll;            /* the library's epoll descriptor */
+    uv_poll_t hangups;         /* ours: connections whose clients have hung up */
+    int hangup_fd;
+    uv_timer_t timer;
+    uv_prepare_t prepare; /* resumes what has become ready, before the loop waits */
+    int handles;          /* open ones: the last one frees it */
+    struct list listeners;
+    struct list in_state[HTTP_STATES]; /* connections, ordered by when they are disconnected */
+    size_t nconnections;
+    struct http_connection *starting; /* given to the library, which has not reported it */
+    bool accept_pending;              /* a connection may be waiting to be accepted */
+    bool is_quiet;                    /* none is accepted any more */
+    struct list ready;                /* suspended exchanges that go on */
+    size_t held;                      /* bytes of bodies and answers */
+    bool has_made_piece;              /* in this turn */
+};
+
+struct http_connection {
+    struct list link; /* in_state */
+    struct http *http;
+    int fd; /* owned by the library */
+    enum http_state state;
+    bool hung_up;
+    uint64_t until;                 /* by the loop's clock; UINT64_MAX: no limit, or disconnected */
+    struct http_exchange *exchange; /* NULL: between two */
+    struct peer_addr peer;
+};
+
+struct http_exchange {
+    struct http *http;
+    struct MHD_Connection *connection;
+    struct http_connection *of;
+    struct list in_ready;
+    unsigned refs;     /* the library's: the request, and its response */
+    bool is_suspended; /* in the library, until it is resumed */
+    bool is_over;      /* the owner is done with it */
+    bool is_done;      /* there are no more pieces */
+    bool is_refused;   /* bodies and answers take too much memory */
+    void *user;
+    struct http_request q;
+    struct buf body;
+    struct http_header *headers;
+    struct http_answer *answer; /* NULL: there is none yet */
+    struct buf out;             /* pieces that were made, and not sent yet */
+    char target[];
+};
+
+/* ---- connections (http_connection.c) ------------------------------------------------------- */
+
+/* Takes the socket. NULL: closed, for lack of memory. */
+struct http_connection *clave__http_connection_new(struct http *h, int fd, bool is_unix);
+void clave__http_connection_free(struct http_connection *g);
+/* The one function that changes the state. */
+void clave__http_connection_enter(struct http_connection *g, enum http_state to);
+/* Disconnects those that have taken too long. */
+void clave__http_connections_expire(struct http *h);
+/* When the next one will have; UINT64_MAX: none. */
+uint64_t clave__http_connections_deadline(const struct http *h);
+
+/* ---- exchanges (http_exchange.c) ------------------------------------------------------------ */
+
+/* The library's callbacks: a request line has come; pieces of a body, and the end of it; it is done
+ * with a request. */
+void *clave__http_exchange_on_uri(void *http, const char *uri, struct MHD_Connection *c);
+MHD_AccessHandlerCallback clave__http_exchange_handler(void);
+void clave__http_exchange_on_completed(void *http, struct MHD_Connection *c, void **exchange,
+                                       enum MHD_RequestTerminationCode why);
+/* The client has hung up, or the server ends: a waiting exchange is given up. */
+void clave__http_exchange_give_up(struct http_exchange *x);
+/* Goes on with what is in `ready`; true: there was something. */
+bool clave__http_exchanges_resume(struct http *h);
+
+#endif

@@ -1,0 +1,296 @@
+/* http_server.c - libmicrohttpd on a libuv loop (http_server.h): life, accepting, and what a turn
+ * of the loop does.
+ *
+ * The listening sockets are libuv's, so that addresses mean the same as for clients, and so that
+ * more than max_connections connections wait where they cost nothing. Accepted ones are handed to
+ * the library, which has all of its sockets in one epoll descriptor that the loop watches. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/http/http_internal.h"
+#include "runtime/server/listen.h"
+
+enum { ACCEPTED_A_TURN = 128, HANGUPS_AT_ONCE = 64 };
+
+static void http_run(struct http *h);
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+static void http_on_connection(void *http, struct MHD_Connection *c, void **connection,
+                               enum MHD_ConnectionNotificationCode code)
+{
+    struct http *h = http;
+    struct http_connection *g = *connection;
+    (void)c;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *connection = h->starting;
+        h->starting = NULL;
+    } else if (g) {
+        clave__http_connection_free(g);
+    }
+}
+
+static void http_hand_over(struct http *h, int fd, bool is_unix)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t n = sizeof peer;
+    if (getpeername(fd, (struct sockaddr *)&peer, &n) != 0) { /* it has gone already */
+        close(fd);
+        return;
+    }
+    struct http_connection *g = clave__http_connection_new(h, fd, is_unix);
+    if (!g)
+        return;
+    h->starting = g;
+    h->lib->MHD_add_connection(h->daemon, fd, (struct sockaddr *)&peer, n); /* or closes it */
+    if (h->starting == g) {
+        h->starting = NULL;
+        clave__http_connection_free(g);
+    }
+}
+
+static void http_accept_waiting(struct http *h)
+{
+    if (!h->accept_pending || h->is_quiet)
+        return;
+    for (struct list *e = h->listeners.next; e != &h->listeners; e = e->next) {
+        struct listener *l = LIST_ENTRY(e, struct listener, link);
+        int fd = 0;
+        for (int left = ACCEPTED_A_TURN; left > 0 && h->nconnections < h->o.max_connections; left--)
+            if ((fd = clave__listener_accept(l)) >= 0)
+                http_hand_over(h, fd, l->is_unix);
+            else
+                break;
+        if (fd < 0 && fd != -EAGAIN)
+            clave__log(&h->o.log, CLAVE_LOG_WARN, "cannot accept an HTTP connection: %s",
+                       uv_strerror(fd));
+        clave__listener_watch(l, h->nconnections < h->o.max_connections);
+    }
+    h->accept_pending = h->nconnections == h->o.max_connections;
+}
+
+static void http_on_listener(struct listener *l)
+{
+    struct http *h = l->data;
+    h->accept_pending = true;
+    http_run(h);
+}
+
+static void http_on_hangups(uv_poll_t *p, int status, int events)
+{
+    struct http *h = p->data;
+    struct epoll_event found[HANGUPS_AT_ONCE];
+    int n;
+    (void)status;
+    (void)events;
+    while ((n = epoll_wait(h->hangup_fd, found, HANGUPS_AT_ONCE, 0)) > 0)
+        for (int i = 0; i < n; i++) {
+            struct http_connection *g = found[i].data.ptr;
+            g->hung_up = true;
+            if (g->exchange)
+                clave__http_exchange_give_up(g->exchange);
+        }
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static void http_on_timer(uv_timer_t *t)
+{
+    http_run(t->data);
+}
+
+static void http_arm(struct http *h)
+{
+    uint64_t now = uv_now(h->o.loop), until = clave__http_connections_deadline(h);
+    uint64_t wait = until == UINT64_MAX ? until : until > now ? until - now : 0;
+    MHD_UNSIGNED_LONG_LONG ms;
+    if (h->lib->MHD_get_timeout(h->daemon, &ms) == MHD_YES && ms < wait)
+        wait = ms;
+    if (wait == UINT64_MAX)
+        uv_timer_stop(&h->timer);
+    else
+        uv_timer_start(&h->timer, http_on_timer, wait, 0);
+}
+
+static void http_run(struct http *h)
+{
+    clave__http_connections_expire(h);
+    h->has_made_piece = false;
+    h->lib->MHD_run(h->daemon);
+    http_accept_waiting(h);
+    http_arm(h);
+}
+
+static void http_on_readable(uv_poll_t *p, int status, int events)
+{
+    (void)status;
+    (void)events;
+    http_run(p->data);
+}
+
+/* Before the loop waits: whatever became ready in this turn goes on together. */
+static void http_on_prepare(uv_prepare_t *p)
+{
+    struct http *h = p->data;
+    if (clave__http_exchanges_resume(h))
+        http_run(h);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 0))) static void http_on_log(void *arg, const char *fmt,
+                                                              va_list ap)
+{
+    const struct http *h = arg;
+    char text[256];
+    vsnprintf(text, sizeof text, fmt, ap);
+    text[strcspn(text, "\n")] = '\0';
+    clave__log(&h->o.log, CLAVE_LOG_DEBUG, "http: %s", text);
+}
+
+static struct MHD_Daemon *http_start_daemon(struct http *h)
+{
+    static const unsigned flags =
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
+    static const size_t standard = 32768;
+    return h->lib->MHD_start_daemon(
+        flags, 0, NULL, NULL, clave__http_exchange_handler(), h, MHD_OPTION_EXTERNAL_LOGGER,
+        http_on_log, h, MHD_OPTION_CONNECTION_LIMIT, h->o.max_connections,
+        MHD_OPTION_CONNECTION_TIMEOUT, h->o.silent_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        h->o.connection_memory > 0 ? h->o.connection_memory : standard,
+        MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, h, MHD_OPTION_URI_LOG_CALLBACK,
+        clave__http_exchange_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED,
+        clave__http_exchange_on_completed, h, MHD_OPTION_END);
+}
+
+static clave_err http_start(struct http *h, const struct fault *f)
+{
+    h->hangup_fd = epoll_create1(EPOLL_CLOEXEC);
+    h->daemon = http_start_daemon(h);
+    const union MHD_DaemonInfo *info =
+        h->daemon ? h->lib->MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+    if (!info || h->hangup_fd < 0 || uv_poll_init(h->o.loop, &h->hangups, h->hangup_fd) != 0)
+        return clave__start_error(f, CLAVE_EIO,
+                                  "libmicrohttpd does not start: no epoll, or out of memory");
+    h->hangups.data = h;
+    h->handles++;
+    if (uv_poll_init(h->o.loop, &h->poll, info->epoll_fd) != 0)
+        return CLAVE_EIO;
+    uv_timer_init(h->o.loop, &h->timer);
+    uv_prepare_init(h->o.loop, &h->prepare);
+    h->poll.data = h->timer.data = h->prepare.data = h;
+    h->handles += 3;
+    uv_prepare_start(&h->prepare, http_on_prepare);
+    int fault = uv_poll_start(&h->hangups, UV_READABLE, http_on_hangups);
+    if (fault == 0)
+        fault = uv_poll_start(&h->poll, UV_READABLE, http_on_readable);
+    return fault == 0 ? CLAVE_OK : CLAVE_EIO;
+}
+
+clave_err clave__http_server_check(const char *address, const struct fault *f)
+{
+    const char *why;
+    if (!clave__microhttpd(&why))
+        return clave__start_error(f, CLAVE_EIO, "%s", why);
+    return clave__listen_check(address, f);
+}
+
+clave_err clave__http_server_listen(struct http *h, const char *spec, const struct fault *f)
+{
+    return clave__listen(h->o.loop, spec, http_on_listener, h, &h->listeners, f);
+}
+
+clave_err clave__http_server_start(struct http **out, const char *spec,
+                                   const struct http_options *o, const struct fault *f)
+{
+    const char *why;
+    const struct microhttpd *lib = clave__microhttpd(&why);
+    *out = NULL;
+    if (!lib)
+        return clave__start_error(f, CLAVE_EIO, "%s", why);
+    struct http *h = calloc(1, sizeof *h);
+    if (!h)
+        return CLAVE_ENOMEM;
+    h->lib = lib;
+    h->o = *o;
+    h->hangup_fd = -1;
+    list_init(&h->listeners);
+    list_init(&h->ready);
+    for (int state = 0; state < HTTP_STATES; state++)
+        list_init(&h->in_state[state]);
+    clave_err err = http_start(h, f);
+    if (err == CLAVE_OK)
+        err = clave__http_server_listen(h, spec, f);
+    if (err == CLAVE_OK)
+        *out = h;
+    else
+        clave__http_server_stop(h);
+    return err;
+}
+
+static void http_on_handle_closed(uv_handle_t *handle)
+{
+    struct http *h = handle->data;
+    if (--h->handles == 0)
+        free(h);
+}
+
+void clave__http_server_quiet(struct http *h)
+{
+    h->is_quiet = true;
+    while (!list_empty(&h->listeners))
+        clave__listener_close(LIST_ENTRY(h->listeners.next, struct listener, link));
+}
+
+/* The library insists that nothing is suspended when it ends. */
+static void http_give_up_all(struct http *h)
+{
+    for (int state = 0; state < HTTP_STATES; state++)
+        for (struct list *e = h->in_state[state].next; e != &h->in_state[state]; e = e->next) {
+            struct http_exchange *x = LIST_ENTRY(e, struct http_connection, link)->exchange;
+            if (x)
+                clave__http_exchange_give_up(x);
+        }
+    clave__http_exchanges_resume(h);
+}
+
+void clave__http_server_stop(struct http *h)
+{
+    if (!h)
+        return;
+    uv_handle_t *const handles[] = {(uv_handle_t *)&h->hangups, (uv_handle_t *)&h->poll,
+                                    (uv_handle_t *)&h->timer, (uv_handle_t *)&h->prepare};
+    int opened = h->handles;
+    clave__http_server_quiet(h);
+    if (opened > 1)
+        uv_poll_stop(&h->poll); /* before the library closes what it watches */
+    if (opened > 0)
+        uv_poll_stop(&h->hangups);
+    http_give_up_all(h);
+    if (h->daemon)
+        h->lib->MHD_stop_daemon(h->daemon);
+    if (h->hangup_fd >= 0)
+        close(h->hangup_fd);
+    if (opened == 0)
+        free(h);
+    for (int i = 0; i < opened; i++)
+        uv_close(handles[i], http_on_handle_closed);
+}
+
+const char *clave__http_server_address(const struct http *h, size_t i)
+{
+    struct list *e = h->listeners.next;
+    while (i-- > 0 && e != &h->listeners)
+        e = e->next;
+    return e != &h->listeners ? LIST_ENTRY(e, struct listener, link)->text : NULL;
+}
+
+size_t clave__http_server_connections(const struct http *h)
+{
+    return h->nconnections;
+}

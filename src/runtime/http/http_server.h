@@ -1,0 +1,110 @@
+/* http_server.h - HTTP/1.1 on a loop: libmicrohttpd without a thread of its own, for the server's
+ * own pages (admin.c) and for `clave gate`.
+ *
+ * Map of src/runtime/http:
+ *   http_server      life, the loop, accepting; resumes and drops in batches
+ *   http_connection  one connection: its peer, its state and how long that may last
+ *   http_exchange    one request and its answer, in pieces or at once
+ *   microhttpd       the library, loaded when it is needed
+ *
+ *                 head            all of it         _answer
+ *   HTTP_IDLE ──────────▶ HTTP_BODY ──▶ HTTP_WAITING ──▶ HTTP_SENDING ──▶ HTTP_IDLE (keep-alive)
+ *                                                         ▲       │ nothing to send for now
+ *                                                         └ _wake ┘ (HTTP_WAITING)
+ *
+ * Each state but HTTP_WAITING has a time that it may last. The library does not see a client hang
+ * up while its request waits: its socket is watched here. Everything belongs to the loop's
+ * thread. */
+#ifndef CLAVE_RUNTIME_HTTP_HTTP_SERVER_H
+#define CLAVE_RUNTIME_HTTP_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "runtime/start_error.h"
+#include "server/server.h"
+
+struct http;          /* opaque: one server */
+struct http_exchange; /* opaque: one request and its answer */
+
+enum http_state { HTTP_IDLE, HTTP_BODY, HTTP_WAITING, HTTP_SENDING, HTTP_STATES };
+enum { HTTP_MAX_HEADERS = 20 };
+
+struct http_header {
+    const char *name, *value;
+};
+
+/* All of it stays valid until the exchange has ended. */
+struct http_request {
+    const char *method;
+    const char *target; /* path and query as received, not decoded */
+    const char *path;   /* decoded, without the query */
+    const struct http_header *headers;
+    size_t nheaders;
+    const void *body; /* NULL when it is longer than max_body: it was not read */
+    size_t len;
+    const struct peer_addr *peer;
+};
+
+struct http_answer {
+    unsigned status;
+    struct http_header headers[HTTP_MAX_HEADERS];
+    size_t nheaders;
+    struct buf body; /* all of it, or its beginning when there is `more`; consumed, not freed */
+    /* Appends the next piece to `out`. Appends nothing and leaves *done false: there is nothing
+     * now, and _wake follows, but see piece_a_turn. An error ends the answer where it is. NULL:
+     * `body` is all of it. */
+    clave_err (*more)(void *arg, struct buf *out, bool *done);
+    void *arg;
+};
+
+struct http_options {
+    uv_loop_t *loop;
+    const struct clave_mem *mem; /* outlives it */
+    struct log log;
+    /* A request has come: `_answer` follows, inside or later. *user is the owner's, NULL before. */
+    void (*begin)(void *arg, const struct http_request *q, struct http_exchange *x, void **user);
+    /* Once for each _begin: the answer was sent or is given up, or the client has hung up before
+     * it. The exchange must not be used any more. */
+    void (*ended)(void *arg, void *user);
+    void *arg;
+    unsigned max_connections; /* further ones wait in the kernel's queue. An open file each */
+    size_t connection_memory; /* for the head of a request, and its answer's; 0: 32 KiB */
+    size_t max_body;          /* 0: bodies are not read at all */
+    size_t max_held;          /* bytes of all bodies and answers together; beyond: 503 */
+    unsigned silent_s;        /* seconds without a byte, but for a waiting answer; 0: no limit */
+    uint64_t total_ms;        /* of a connection, in place of `ms`; 0: no limit */
+    uint64_t ms[HTTP_STATES]; /* how long a state may last; HTTP_SENDING: without progress */
+    bool one_request;         /* then the connection is closed */
+    /* For a loop that has other work: at most one piece of all answers is made in a turn. One that
+     * is empty is asked for again in the next turn, without _wake. */
+    bool piece_a_turn;
+};
+
+/* Whether _start could be called with this address, without binding it. The faults of _start. */
+clave_err clave__http_server_check(const char *address, const struct fault *f);
+/* Serves on the address `spec`, as clave__listen takes it. EINUSE, EINVAL, ENOMEM, EIO: also
+ * without libmicrohttpd on the machine. */
+clave_err clave__http_server_start(struct http **out, const char *spec,
+                                   const struct http_options *o, const struct fault *f);
+/* Another address, with the same options. The errors of _start; what was served before still is. */
+clave_err clave__http_server_listen(struct http *h, const char *spec, const struct fault *f);
+/* Accepts no more. */
+void clave__http_server_quiet(struct http *h);
+/* Closes everything at once, whatever is being answered; freed when the loop has turned. NULL is
+ * ignored. */
+void clave__http_server_stop(struct http *h);
+/* Address number i, as bound; NULL after the last. */
+const char *clave__http_server_address(const struct http *h, size_t i);
+/* Connections at present. */
+size_t clave__http_server_connections(const struct http *h);
+
+/* The answer must stay as it is until the exchange has ended, but for `body`. NULL: there is no
+ * memory for one; 503. */
+void clave__http_answer(struct http_exchange *x, struct http_answer *a);
+/* There may be more of the answer. */
+void clave__http_wake(struct http_exchange *x);
+
+#endif

@@ -1,0 +1,485 @@
+/* http_server_test.c - the HTTP server by itself, on the loop of the test: bodies, keep-alive,
+ * answers that wait, streams, clients that hang up, are slow or many, and that nothing is left. */
+#include "rig.h"
+
+#include <arpa/inet.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "runtime/clock.h"
+#include "runtime/http/http_server.h"
+
+enum { MAX_BODY = 1000, MANY = 1000, PATIENCE_MS = 20000, SHORT_MS = 300 };
+
+struct asked {
+    struct http_exchange *x;
+    struct http_answer answer;
+    struct peer_addr peer;
+    unsigned pieces; /* of a stream, to be made */
+    bool closes;     /* after those */
+};
+
+struct world {
+    uv_loop_t loop;
+    uv_timer_t tick; /* so that the loop returns */
+    struct clave_mem mem;
+    struct http *http;
+    struct http_options o;
+    int port;
+    struct asked *asked[MANY]; /* begun and not ended */
+    unsigned begun, ended;
+};
+
+/* ---- what is served ------------------------------------------------------------------------- */
+
+static clave_err world_more(void *arg, struct buf *out, bool *done)
+{
+    struct asked *a = arg;
+    if (a->pieces == 0) {
+        *done = a->closes;
+        return CLAVE_OK;
+    }
+    a->pieces--;
+    return clave__buf_append(out, "piece;", 6);
+}
+
+static void world_fill(struct world *w, struct asked *a, const struct http_request *q)
+{
+    char text[300];
+    int n = snprintf(text, sizeof text, "%s %s %zu [", q->method, q->target, q->len);
+    clave__buf_init(&a->answer.body, &w->mem, 1 << 24);
+    clave__buf_append(&a->answer.body, text, (size_t)n);
+    if (q->body && q->len <= MAX_BODY)
+        clave__buf_append(&a->answer.body, q->body, q->len);
+    clave__buf_append(&a->answer.body, "]", 1);
+    a->answer.status = 200;
+    a->answer.headers[0] = (struct http_header){"X-Test", "yes"};
+    a->answer.nheaders = 1;
+    a->answer.arg = a;
+}
+
+/* /echo is answered at once; /wait when the test says so; /stream is; /large is a megabyte. */
+static void world_begin(void *arg, const struct http_request *q, struct http_exchange *x,
+                        void **user)
+{
+    struct world *w = arg;
+    struct asked *a = calloc(1, sizeof *a);
+    assert_non_null(a);
+    *user = a;
+    a->x = x;
+    a->peer = *q->peer;
+    w->asked[w->begun++ % MANY] = a;
+    world_fill(w, a, q);
+    if (strcmp(q->path, "/stream") == 0)
+        a->answer.more = world_more;
+    for (int i = 0; i < 16 && strcmp(q->path, "/large") == 0; i++) {
+        static const char block[65536];
+        clave__buf_append(&a->answer.body, block, sizeof block);
+    }
+    if (strcmp(q->path, "/wait") != 0)
+        clave__http_answer(x, &a->answer);
+}
+
+static void world_ended(void *arg, void *user)
+{
+    struct world *w = arg;
+    struct asked *a = user;
+    for (size_t i = 0; i < MANY; i++)
+        if (w->asked[i] == a)
+            w->asked[i] = NULL;
+    clave__buf_fini(&a->answer.body);
+    free(a);
+    w->ended++;
+}
+
+static void world_on_tick(uv_timer_t *t)
+{
+    (void)t;
+}
+
+static void world_open_at(struct world *w, const char *address)
+{
+    char why[300] = "";
+    const struct fault f = {why, sizeof why};
+    memset(w, 0, sizeof *w);
+    w->mem = clave__mem_or_default(NULL);
+    uv_loop_init(&w->loop);
+    uv_timer_init(&w->loop, &w->tick);
+    uv_timer_start(&w->tick, world_on_tick, 10, 10);
+    w->o = (struct http_options){.loop = &w->loop,
+                                 .mem = &w->mem,
+                                 .begin = world_begin,
+                                 .ended = world_ended,
+                                 .arg = w,
+                                 .max_connections = MANY,
+                                 .connection_memory = 8192,
+                                 .max_body = MAX_BODY,
+                                 .max_held = 4 << 20,
+                                 .ms = {PATIENCE_MS, SHORT_MS, 0, SHORT_MS}};
+    assert_int_equal(clave__http_server_start(&w->http, address, &w->o, &f), CLAVE_OK);
+    const char *colon = strrchr(clave__http_server_address(w->http, 0), ':');
+    w->port = atoi(colon + 1);
+}
+
+static void world_open(struct world *w)
+{
+    world_open_at(w, "127.0.0.1:0");
+}
+
+static void world_close(struct world *w)
+{
+    clave__http_server_stop(w->http);
+    uv_close((uv_handle_t *)&w->tick, NULL);
+    uv_run(&w->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&w->loop), 0);
+    assert_int_equal(w->begun, w->ended);
+}
+
+/* ---- clients -------------------------------------------------------------------------------- */
+
+static int world_dial(const struct world *w)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)w->port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+static void turn(struct world *w)
+{
+    uv_run(&w->loop, UV_RUN_ONCE);
+}
+
+/* Turns the loop until the client has heard this; what it heard is in `heard`. */
+static char heard[1 << 16];
+
+static void hear(struct world *w, int fd, const char *text)
+{
+    size_t n = 0;
+    int64_t until = clave__clock_wall() + PATIENCE_MS;
+    heard[0] = '\0';
+    while (!strstr(heard, text)) {
+        ssize_t got = recv(fd, heard + n, sizeof heard - n - 1, MSG_DONTWAIT);
+        n += got > 0 ? (size_t)got : 0;
+        heard[n] = '\0';
+        if (got == 0 || clave__clock_wall() > until)
+            fail_msg("heard '%s', not '%s'", heard, text);
+        if (got < 0)
+            turn(w);
+    }
+}
+
+static void hear_end(struct world *w, int fd)
+{
+    char some[4096];
+    ssize_t got = 1;
+    int64_t until = clave__clock_wall() + PATIENCE_MS;
+    while (got > 0 || (got < 0 && errno == EAGAIN)) {
+        assert_true(clave__clock_wall() < until);
+        got = recv(fd, some, sizeof some, MSG_DONTWAIT);
+        if (got < 0)
+            turn(w);
+    }
+    close(fd);
+}
+
+static void await_ended(struct world *w, unsigned n)
+{
+    int64_t until = clave__clock_wall() + PATIENCE_MS;
+    while (w->ended < n) {
+        assert_true(clave__clock_wall() < until);
+        turn(w);
+    }
+}
+
+static void await_begun(struct world *w, unsigned n)
+{
+    int64_t until = clave__clock_wall() + PATIENCE_MS;
+    while (w->begun < n) {
+        assert_true(clave__clock_wall() < until);
+        turn(w);
+    }
+}
+
+static void await_none(struct world *w)
+{
+    int64_t until = clave__clock_wall() + PATIENCE_MS;
+    while (clave__http_server_connections(w->http) > 0) {
+        assert_true(clave__clock_wall() < until);
+        turn(w);
+    }
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static void test_requests_in_a_row(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w);
+    int fd = world_dial(&w);
+    say(fd, "PUT /echo?a=%20b&c HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+            "DELETE /a%2Fb HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(&w, fd, "DELETE /a%2Fb 0 []");
+    assert_non_null(strstr(heard, "X-Test: yes"));
+    assert_non_null(strstr(heard, "PUT /echo?a=%20b&c 5 [hello]"));
+    say(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+    hear(&w, fd, "POST /echo 5 [abcde]");
+    say(fd, "HEAD /echo HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(&w, fd, "Content-Length: 15\r\n");
+    assert_int_equal(w.begun, 4);
+    close(fd);
+    await_none(&w);
+    world_close(&w);
+}
+
+static void test_bodies_that_are_too_long(void **state)
+{
+    struct world w;
+    char body[3000];
+    (void)state;
+    world_open(&w);
+    int fd = world_dial(&w);
+    say(fd,
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\nExpect: 100-continue\r\n\r\n");
+    hear(&w, fd, "POST /echo 1001 []"); /* it was not asked to send it */
+    close(fd);
+    fd = world_dial(&w);
+    memset(body, 'x', sizeof body);
+    say(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nbb8\r\n");
+    assert_int_equal(send(fd, body, sizeof body, 0), sizeof body);
+    say(fd, "\r\n0\r\n\r\n");
+    hear(&w, fd, "POST /echo 1001 []"); /* one more than it may be */
+    close(fd);
+    await_none(&w);
+    world_close(&w);
+}
+
+/* What is held for all is bounded: a body, an answer. */
+static void test_what_is_held(void **state)
+{
+    struct world w;
+    int fds[8];
+    (void)state;
+    world_open(&w);
+    for (int i = 0; i < 8; i++) {
+        const int small = 4096;
+        fds[i] = world_dial(&w);
+        setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+        say(fds[i], "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    await_begun(&w, 8);
+    hear(&w, fds[7], "503 Service Unavailable");
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    await_none(&w);
+    world_close(&w);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static void test_answers_that_wait(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w);
+    int first = world_dial(&w), second = world_dial(&w);
+    say(first, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\nGET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_begun(&w, 1);
+    say(second, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_begun(&w, 2);
+    int64_t until = clave__clock_wall() + 2 * SHORT_MS;
+    while (clave__clock_wall() < until) /* longer than any other state may last */
+        turn(&w);
+    assert_int_equal(w.ended, 0);
+    for (int i = 0; i < 2; i++)
+        clave__http_answer(w.asked[i]->x, &w.asked[i]->answer);
+    hear(&w, second, "GET /wait 0 []");
+    hear(&w, first, "GET /echo 0 []"); /* the one behind it, too */
+    assert_non_null(strstr(heard, "GET /wait 0 []"));
+    close(first);
+    close(second);
+    await_none(&w);
+    world_close(&w);
+}
+
+/* The library does not see these hang up. */
+static void test_clients_that_vanish(void **state)
+{
+    static const char *const parts[] = {
+        "",
+        "GET /wa",
+        "GET /wait HTTP/1.1\r\nHost: x\r\n",
+        "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nab",
+        "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    struct world w;
+    (void)state;
+    world_open(&w);
+    for (int reset = 0; reset < 2; reset++)
+        for (int i = 0; i < PARTS; i++) {
+            const struct linger at_once = {.l_onoff = 1};
+            int fd = world_dial(&w);
+            say(fd, parts[i]);
+            while (clave__http_server_connections(w.http) == 0)
+                turn(&w);
+            for (int turns = 0; turns < 5; turns++)
+                turn(&w);
+            if (reset)
+                setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+            close(fd);
+            await_none(&w);
+            assert_int_equal(w.begun, w.ended);
+        }
+    assert_int_equal(w.begun, 6);
+    world_close(&w);
+}
+
+static void test_many_that_wait(void **state)
+{
+    struct world w;
+    int fds[MANY];
+    (void)state;
+    world_open(&w);
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = world_dial(&w);
+        say(fds[i], "GET /wait HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\n\r\n");
+        turn(&w);
+    }
+    await_begun(&w, MANY);
+    size_t each = (mallinfo2().uordblks - before) / MANY;
+    print_message("%zu bytes a waiting client\n", each);
+    assert_true(each < 12 * 1024);
+    for (int i = 0; i < MANY; i++)
+        close(fds[i]);
+    await_none(&w);
+    assert_int_equal(w.ended, MANY);
+    world_close(&w);
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+static void test_streams(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w);
+    int fd = world_dial(&w);
+    say(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(&w, fd, "GET /stream 0 []");
+    assert_non_null(strstr(heard, "Transfer-Encoding: chunked"));
+    int64_t until = clave__clock_wall() + 2 * SHORT_MS;
+    while (clave__clock_wall() < until) /* nothing to send is not slow */
+        turn(&w);
+    w.asked[0]->pieces = 2;
+    clave__http_wake(w.asked[0]->x);
+    clave__http_wake(w.asked[0]->x);
+    hear(&w, fd, "piece;");
+    w.asked[0]->pieces = 1;
+    w.asked[0]->closes = true;
+    clave__http_wake(w.asked[0]->x);
+    hear(&w, fd, "\r\n0\r\n\r\n");
+    say(fd, "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(&w, fd, "GET /echo 0 []");
+    close(fd);
+    await_none(&w);
+    world_close(&w);
+}
+
+static void test_the_end_while_they_wait(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w);
+    int waits = world_dial(&w), streams = world_dial(&w), half = world_dial(&w);
+    say(waits, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    say(streams, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    say(half, "GET /str");
+    await_begun(&w, 2);
+    for (int turns = 0; turns < 5; turns++)
+        turn(&w);
+    world_close(&w);
+    close(waits);
+    close(streams);
+    close(half);
+}
+
+/* ---- the slow ------------------------------------------------------------------------------- */
+
+static void test_slow_bodies_and_readers(void **state)
+{
+    struct world w;
+    const int small = 4096;
+    (void)state;
+    world_open(&w);
+    int slow = world_dial(&w), deaf = world_dial(&w);
+    say(slow, "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n");
+    setsockopt(deaf, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    for (int i = 0; i < 20; i++) /* more than the kernel takes for it */
+        say(deaf, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    int64_t from = clave__clock_wall();
+    while (clave__http_server_connections(w.http) < 2)
+        turn(&w);
+    while (clave__http_server_connections(w.http) > 0) {
+        assert_true(clave__clock_wall() < from + PATIENCE_MS);
+        send(slow, "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        turn(&w);
+    }
+    hear_end(&w, slow);
+    close(deaf);
+    assert_true(clave__clock_wall() >= from + SHORT_MS);
+    world_close(&w);
+}
+
+static void test_the_user_behind_a_unix_socket(void **state)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    char address[sizeof to.sun_path + 8];
+    struct world w;
+    (void)state;
+    snprintf(to.sun_path, sizeof to.sun_path, "/tmp/clave-http-%d.sock", (int)getpid());
+    snprintf(address, sizeof address, "unix:%s", to.sun_path);
+    world_open_at(&w, address);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    say(fd, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_begun(&w, 1);
+    assert_true(w.asked[0]->peer.has_uid);
+    assert_int_equal(w.asked[0]->peer.uid, getuid());
+    close(fd);
+    await_ended(&w, 1);
+    world_close(&w);
+    assert_int_equal(access(to.sun_path, F_OK), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requests_in_a_row),
+        cmocka_unit_test(test_bodies_that_are_too_long),
+        cmocka_unit_test(test_what_is_held),
+        cmocka_unit_test(test_answers_that_wait),
+        cmocka_unit_test(test_clients_that_vanish),
+        cmocka_unit_test(test_many_that_wait),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_the_end_while_they_wait),
+        cmocka_unit_test(test_slow_bodies_and_readers),
+        cmocka_unit_test(test_the_user_behind_a_unix_socket),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
