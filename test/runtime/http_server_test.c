@@ -18,8 +18,8 @@ enum { MAX_BODY = 1000, MANY = 1000, PATIENCE_MS = 20000, SHORT_MS = 300 };
 
 struct asked {
     struct http_exchange *x;
-    struct http_answer answer;
-    struct peer_addr peer;
+    struct web_answer answer;
+    struct web_peer peer;
     unsigned pieces; /* of a stream, to be made */
     bool closes;     /* after those */
 };
@@ -48,7 +48,7 @@ static clave_err world_more(void *arg, struct buf *out, bool *done)
     return clave__buf_append(out, "piece;", 6);
 }
 
-static void world_fill(struct world *w, struct asked *a, const struct http_request *q)
+static void world_fill(struct world *w, struct asked *a, const struct web_request *q)
 {
     char text[300];
     int n = snprintf(text, sizeof text, "%s %s %zu [", q->method, q->target, q->len);
@@ -58,13 +58,13 @@ static void world_fill(struct world *w, struct asked *a, const struct http_reque
         clave__buf_append(&a->answer.body, q->body, q->len);
     clave__buf_append(&a->answer.body, "]", 1);
     a->answer.status = 200;
-    a->answer.headers[0] = (struct http_header){"X-Test", "yes"};
+    a->answer.headers[0] = (struct web_header){"X-Test", "yes"};
     a->answer.nheaders = 1;
     a->answer.arg = a;
 }
 
 /* /echo is answered at once; /wait when the test says so; /stream is; /large is a megabyte. */
-static void world_begin(void *arg, const struct http_request *q, struct http_exchange *x,
+static void world_begin(void *arg, const struct web_request *q, struct http_exchange *x,
                         void **user)
 {
     struct world *w = arg;
@@ -72,16 +72,16 @@ static void world_begin(void *arg, const struct http_request *q, struct http_exc
     assert_non_null(a);
     *user = a;
     a->x = x;
-    a->peer = *q->peer;
+    a->peer = q->peer;
     w->asked[w->begun++ % MANY] = a;
     world_fill(w, a, q);
-    if (strcmp(q->path, "/stream") == 0)
+    if (strcmp(clave__http_path(x), "/stream") == 0)
         a->answer.more = world_more;
-    for (int i = 0; i < 16 && strcmp(q->path, "/large") == 0; i++) {
+    for (int i = 0; i < 16 && strcmp(clave__http_path(x), "/large") == 0; i++) {
         static const char block[65536];
         clave__buf_append(&a->answer.body, block, sizeof block);
     }
-    if (strcmp(q->path, "/wait") != 0)
+    if (strcmp(clave__http_path(x), "/wait") != 0)
         clave__http_answer(x, &a->answer);
 }
 
@@ -459,7 +459,7 @@ static void test_the_user_behind_a_unix_socket(void **state)
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     say(fd, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
     await_begun(&w, 1);
-    assert_true(w.asked[0]->peer.has_uid);
+    assert_true(w.asked[0]->peer.is_unix);
     assert_int_equal(w.asked[0]->peer.uid, getuid());
     close(fd);
     await_ended(&w, 1);

@@ -96,16 +96,23 @@ static void http_exchange_suspend(struct http_exchange *x)
 /* The library walks all suspended ones for a resume: they are collected, for one walk a turn. */
 static void http_exchange_go_on(struct http_exchange *x)
 {
-    if (x->is_suspended && list_empty(&x->in_ready))
-        list_push_back(&x->http->ready, &x->in_ready);
+    if (!x->is_suspended || !list_empty(&x->in_ready))
+        return;
+    list_push_back(&x->http->ready, &x->in_ready);
+    uv_idle_start(&x->http->resume, x->http->on_ready);
 }
 
-void clave__http_answer(struct http_exchange *x, struct http_answer *a)
+void clave__http_answer(struct http_exchange *x, struct web_answer *a)
 {
     x->answer = a;
     x->http->held += a ? a->body.cap : 0;
     x->is_refused = !a || x->http->held > x->http->o.max_held;
     http_exchange_go_on(x);
+}
+
+const char *clave__http_path(const struct http_exchange *x)
+{
+    return x->path;
 }
 
 void clave__http_wake(struct http_exchange *x)
@@ -121,9 +128,8 @@ void clave__http_exchange_give_up(struct http_exchange *x)
     http_exchange_go_on(x);
 }
 
-bool clave__http_exchanges_resume(struct http *h)
+void clave__http_exchanges_resume(struct http *h)
 {
-    bool some = !list_empty(&h->ready);
     struct list *e;
     while ((e = list_pop_front(&h->ready))) {
         struct http_exchange *x = LIST_ENTRY(e, struct http_exchange, in_ready);
@@ -131,7 +137,6 @@ bool clave__http_exchanges_resume(struct http *h)
         clave__http_connection_enter(x->of, HTTP_SENDING);
         h->lib->MHD_resume_connection(x->connection);
     }
-    return some;
 }
 
 /* ---- the answer ----------------------------------------------------------------------------- */
@@ -180,7 +185,7 @@ static ssize_t http_exchange_on_read(void *exchange, uint64_t pos, char *out, si
 static struct MHD_Response *http_exchange_respond(struct http_exchange *x)
 {
     const struct microhttpd *lib = x->http->lib;
-    const struct http_answer *a = x->answer;
+    const struct web_answer *a = x->answer;
     size_t n = clave__buf_len(&a->body);
     x->is_done = !a->more;
     if (!a->more && n <= MOST_AT_ONCE)
@@ -213,7 +218,7 @@ static enum MHD_Result http_exchange_refuse(struct http_exchange *x)
 static enum MHD_Result http_exchange_send(struct http_exchange *x)
 {
     struct http *h = x->http;
-    const struct http_answer *a = x->answer;
+    const struct web_answer *a = x->answer;
     struct MHD_Response *r = http_exchange_respond(x);
     if (!r)
         return MHD_NO;
@@ -235,7 +240,7 @@ static enum MHD_Result http_exchange_add_header(void *exchange, enum MHD_ValueKi
 {
     struct http_exchange *x = exchange;
     (void)kind;
-    x->headers[x->q.nheaders++] = (struct http_header){name, value ? value : ""};
+    x->headers[x->q.nheaders++] = (struct web_header){name, value ? value : ""};
     return MHD_YES;
 }
 
@@ -279,20 +284,32 @@ static void http_exchange_take_body(struct http_exchange *x, const char *bytes, 
     http_exchange_count(x, before, &x->body);
 }
 
+static bool http_exchange_is_loopback(const struct peer_addr *peer)
+{
+    static const uint8_t v6[16] = {[15] = 1};
+    return peer->family == 4 ? peer->ip[0] == 127
+                             : peer->family == 6 && memcmp(peer->ip, v6, sizeof v6) == 0;
+}
+
 static void http_exchange_begin(struct http_exchange *x, const char *method, const char *path)
 {
     struct http *h = x->http;
+    const struct peer_addr *peer = &x->of->peer;
     size_t declared = http_exchange_length(x);
     x->q.method = method;
     x->q.target = x->target;
-    x->q.path = path;
-    x->q.peer = &x->of->peer;
+    x->q.peer = (struct web_peer){.is_unix = peer->family == 0,
+                                  .is_loopback = http_exchange_is_loopback(peer),
+                                  .is_tls = peer->secure,
+                                  .uid = peer->has_uid ? (int64_t)peer->uid : -1,
+                                  .address = peer->text};
     x->q.body = clave__buf_bytes(&x->body);
     x->q.len = clave__buf_len(&x->body);
     if (h->o.max_body > 0 && declared > h->o.max_body) {
         x->q.body = NULL;
         x->q.len = declared;
     }
+    x->path = path;
     h->o.begin(h->o.arg, &x->q, x, &x->user);
 }
 

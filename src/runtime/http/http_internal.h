@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "runtime/http/http_server.h"
 #include "runtime/http/microhttpd.h"
+#include "server/server.h"
 
 struct http {
     const struct microhttpd *lib;
@@ -15,8 +16,8 @@ struct http {
     uv_poll_t hangups;         /* ours: connections whose clients have hung up */
     int hangup_fd;
     uv_timer_t timer;
-    uv_prepare_t prepare; /* resumes what has become ready, before the loop waits */
-    int handles;          /* open ones: the last one frees it */
+    uv_idle_t resume; /* runs while something has become ready */
+    int handles;      /* open ones: the last one frees it */
     struct list listeners;
     struct list in_state[HTTP_STATES]; /* connections, ordered by when they are disconnected */
     size_t nconnections;
@@ -24,6 +25,7 @@ struct http {
     bool accept_pending;              /* a connection may be waiting to be accepted */
     bool is_quiet;                    /* none is accepted any more */
     struct list ready;                /* suspended exchanges that go on */
+    uv_idle_cb on_ready;              /* of `resume` */
     size_t held;                      /* bytes of bodies and answers */
     bool has_made_piece;              /* in this turn */
 };
@@ -50,11 +52,12 @@ struct http_exchange {
     bool is_done;      /* there are no more pieces */
     bool is_refused;   /* bodies and answers take too much memory */
     void *user;
-    struct http_request q;
+    struct web_request q;
+    const char *path;
     struct buf body;
-    struct http_header *headers;
-    struct http_answer *answer; /* NULL: there is none yet */
-    struct buf out;             /* pieces that were made, and not sent yet */
+    struct web_header *headers;
+    struct web_answer *answer; /* NULL: there is none yet */
+    struct buf out;            /* pieces that were made, and not sent yet */
     char target[];
 };
 
@@ -80,7 +83,7 @@ void clave__http_exchange_on_completed(void *http, struct MHD_Connection *c, voi
                                        enum MHD_RequestTerminationCode why);
 /* The client has hung up, or the server ends: a waiting exchange is given up. */
 void clave__http_exchange_give_up(struct http_exchange *x);
-/* Goes on with what is in `ready`; true: there was something. */
-bool clave__http_exchanges_resume(struct http *h);
+/* Goes on with what is in `ready`. */
+void clave__http_exchanges_resume(struct http *h);
 
 #endif

@@ -133,12 +133,13 @@ static void http_on_readable(uv_poll_t *p, int status, int events)
     http_run(p->data);
 }
 
-/* Before the loop waits: whatever became ready in this turn goes on together. */
-static void http_on_prepare(uv_prepare_t *p)
+/* In the next turn, without waiting before: whatever became ready in one turn goes on together. */
+static void http_on_ready(uv_idle_t *resume)
 {
-    struct http *h = p->data;
-    if (clave__http_exchanges_resume(h))
-        http_run(h);
+    struct http *h = resume->data;
+    uv_idle_stop(resume);
+    clave__http_exchanges_resume(h);
+    http_run(h);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -182,10 +183,9 @@ static clave_err http_start(struct http *h, const struct fault *f)
     if (uv_poll_init(h->o.loop, &h->poll, info->epoll_fd) != 0)
         return CLAVE_EIO;
     uv_timer_init(h->o.loop, &h->timer);
-    uv_prepare_init(h->o.loop, &h->prepare);
-    h->poll.data = h->timer.data = h->prepare.data = h;
+    uv_idle_init(h->o.loop, &h->resume);
+    h->poll.data = h->timer.data = h->resume.data = h;
     h->handles += 3;
-    uv_prepare_start(&h->prepare, http_on_prepare);
     int fault = uv_poll_start(&h->hangups, UV_READABLE, http_on_hangups);
     if (fault == 0)
         fault = uv_poll_start(&h->poll, UV_READABLE, http_on_readable);
@@ -219,6 +219,7 @@ clave_err clave__http_server_start(struct http **out, const char *spec,
     h->lib = lib;
     h->o = *o;
     h->hangup_fd = -1;
+    h->on_ready = http_on_ready;
     list_init(&h->listeners);
     list_init(&h->ready);
     for (int state = 0; state < HTTP_STATES; state++)
@@ -264,7 +265,7 @@ void clave__http_server_stop(struct http *h)
     if (!h)
         return;
     uv_handle_t *const handles[] = {(uv_handle_t *)&h->hangups, (uv_handle_t *)&h->poll,
-                                    (uv_handle_t *)&h->timer, (uv_handle_t *)&h->prepare};
+                                    (uv_handle_t *)&h->timer, (uv_handle_t *)&h->resume};
     int opened = h->handles;
     clave__http_server_quiet(h);
     if (opened > 1)

@@ -24,48 +24,21 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "runtime/start_error.h"
-#include "server/server.h"
+#include "web/web.h"
 
 struct http;          /* opaque: one server */
 struct http_exchange; /* opaque: one request and its answer */
 
 enum http_state { HTTP_IDLE, HTTP_BODY, HTTP_WAITING, HTTP_SENDING, HTTP_STATES };
-enum { HTTP_MAX_HEADERS = 20 };
-
-struct http_header {
-    const char *name, *value;
-};
-
-/* All of it stays valid until the exchange has ended. */
-struct http_request {
-    const char *method;
-    const char *target; /* path and query as received, not decoded */
-    const char *path;   /* decoded, without the query */
-    const struct http_header *headers;
-    size_t nheaders;
-    const void *body; /* NULL when it is longer than max_body: it was not read */
-    size_t len;
-    const struct peer_addr *peer;
-};
-
-struct http_answer {
-    unsigned status;
-    struct http_header headers[HTTP_MAX_HEADERS];
-    size_t nheaders;
-    struct buf body; /* all of it, or its beginning when there is `more`; consumed, not freed */
-    /* Appends the next piece to `out`. Appends nothing and leaves *done false: there is nothing
-     * now, and _wake follows, but see piece_a_turn. An error ends the answer where it is. NULL:
-     * `body` is all of it. */
-    clave_err (*more)(void *arg, struct buf *out, bool *done);
-    void *arg;
-};
 
 struct http_options {
     uv_loop_t *loop;
     const struct clave_mem *mem; /* outlives it */
     struct log log;
-    /* A request has come: `_answer` follows, inside or later. *user is the owner's, NULL before. */
-    void (*begin)(void *arg, const struct http_request *q, struct http_exchange *x, void **user);
+    /* A request has come: _answer follows, inside or later. All of the request stays valid until
+     * the exchange has ended. A body of more than max_body bytes is cut after one more, or was not
+     * read and is NULL. *user is the owner's, NULL before. */
+    void (*begin)(void *arg, const struct web_request *q, struct http_exchange *x, void **user);
     /* Once for each _begin: the answer was sent or is given up, or the client has hung up before
      * it. The exchange must not be used any more. */
     void (*ended)(void *arg, void *user);
@@ -101,9 +74,12 @@ const char *clave__http_server_address(const struct http *h, size_t i);
 /* Connections at present. */
 size_t clave__http_server_connections(const struct http *h);
 
-/* The answer must stay as it is until the exchange has ended, but for `body`. NULL: there is no
- * memory for one; 503. */
-void clave__http_answer(struct http_exchange *x, struct http_answer *a);
+/* The path of the request, decoded, without its query. */
+const char *clave__http_path(const struct http_exchange *x);
+/* The answer must stay as it is until the exchange has ended, but for `body`, which is consumed,
+ * not freed; `end` is the owner's to call. When `more` has nothing for now, _wake follows, but see
+ * piece_a_turn. NULL: there is no memory for one; 503. */
+void clave__http_answer(struct http_exchange *x, struct web_answer *a);
 /* There may be more of the answer. */
 void clave__http_wake(struct http_exchange *x);
 

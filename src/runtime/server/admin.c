@@ -104,7 +104,7 @@ static void run_admin_measure(struct server_run *r)
 
 /* An answer. The request may be gone before all of it is made. */
 struct admin_page {
-    struct http_answer answer;
+    struct web_answer answer;
     clave_err err;
     struct listing listing;
     bool is_listing;
@@ -119,7 +119,7 @@ static void run_admin_put(struct admin_page *page, const char *text)
 
 static void run_admin_head(struct admin_page *page, const char *name, const char *value)
 {
-    page->answer.headers[page->answer.nheaders++] = (struct http_header){name, value};
+    page->answer.headers[page->answer.nheaders++] = (struct web_header){name, value};
 }
 
 static void run_admin_type(struct admin_page *page, const char *type)
@@ -260,37 +260,38 @@ static void run_admin_give_up(struct server_run *r, struct admin_page *page)
     run_admin_refuse(page, 503, "out of memory\n");
 }
 
-static void run_admin_fill(struct server_run *r, const struct http_request *q,
+static void run_admin_fill(struct server_run *r, const char *method, const char *path,
                            struct admin_page *page, run_admin_maker *make)
 {
-    if (strcmp(q->method, "GET") != 0 && strcmp(q->method, "HEAD") != 0) {
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
         run_admin_refuse(page, 405, "GET or HEAD only\n");
         run_admin_head(page, "Allow", "GET, HEAD");
         return;
     }
     run_admin_refresh(r);
-    make(r, q->path, page);
+    make(r, path, page);
     if (page->err != CLAVE_OK)
         run_admin_give_up(r, page);
 }
 
-static void *run_admin_answer(struct server_run *r, const struct http_request *q,
+static void *run_admin_answer(struct server_run *r, const struct web_request *q,
                               struct http_exchange *x, run_admin_maker *make)
 {
-    struct admin_page *page = run_admin_page_new(r, strlen(q->path));
+    const char *path = clave__http_path(x);
+    struct admin_page *page = run_admin_page_new(r, strlen(path));
     if (page)
-        run_admin_fill(r, q, page, make);
+        run_admin_fill(r, q->method, path, page, make);
     clave__http_answer(x, page ? &page->answer : NULL);
     return page;
 }
 
-static void run_admin_on_request(void *arg, const struct http_request *q, struct http_exchange *x,
+static void run_admin_on_request(void *arg, const struct web_request *q, struct http_exchange *x,
                                  void **user)
 {
     *user = run_admin_answer(arg, q, x, run_admin_make);
 }
 
-static void run_admin_on_metrics(void *arg, const struct http_request *q, struct http_exchange *x,
+static void run_admin_on_metrics(void *arg, const struct web_request *q, struct http_exchange *x,
                                  void **user)
 {
     *user = run_admin_answer(arg, q, x, run_admin_make_metrics);
