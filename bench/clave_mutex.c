@@ -2,7 +2,8 @@
  *
  *   clave_mutex cycle CONNECT CYCLES PAUSE_US       acquire + release, one owner
  *   clave_mutex confirmed CONNECT CYCLES PAUSE_US   the same, each release confirmed
- *   clave_mutex handoff CONNECT N CYCLES            N sessions of one process in one queue
+ *   clave_mutex write CONNECT CYCLES PAUSE_US       one durable write by the same API, for
+ * comparison clave_mutex handoff CONNECT N CYCLES            N sessions of one process in one queue
  *
  * A hand-off is the time from the call of release to the grant of the next one. Prints
  * {"p50_us": ..., "p99_us": ...}. */
@@ -64,6 +65,31 @@ static void run_cycles(const char *connect, int cycles, int pause_us, bool confi
     }
     report(us, cycles);
     clave_mutex_free(l);
+    clave_client_close(s, 1000);
+    free(us);
+}
+
+static void run_writes(const char *connect, int cycles, int pause_us)
+{
+    static const clave_create_options parents = {.size = sizeof parents,
+                                                 .flags = CLAVE_CREATE_PARENTS};
+    double *us = malloc((size_t)cycles * sizeof *us);
+    clave_client *s = NULL;
+    if (!us)
+        exit(1);
+    check(clave_client_open(&s, NULL, connect, NULL), "open");
+    check(clave_client_wait(s, 10000), "connect");
+    clave_err err = clave_create(s, "/bench/written", NULL, 0, &parents, 10000, NULL);
+    check(err == CLAVE_ENODEEXISTS ? CLAVE_OK : err, "create");
+    for (int i = -cycles / 10; i < cycles; i++) {
+        double start = now_us();
+        check(clave_set(s, "/bench/written", "data", 4, -1, 10000, NULL), "set");
+        if (i >= 0)
+            us[i] = now_us() - start;
+        if (pause_us > 0)
+            usleep((useconds_t)pause_us);
+    }
+    report(us, cycles);
     clave_client_close(s, 1000);
     free(us);
 }
@@ -149,12 +175,16 @@ int main(int argc, char **argv)
         run_cycles(argv[2], atoi(argv[3]), atoi(argv[4]), confirmed);
         return 0;
     }
+    if (argc == 5 && strcmp(argv[1], "write") == 0) {
+        run_writes(argv[2], atoi(argv[3]), atoi(argv[4]));
+        return 0;
+    }
     if (argc == 5 && strcmp(argv[1], "handoff") == 0) {
         run_handoff(argv[2], atoi(argv[3]), atoi(argv[4]));
         return 0;
     }
     fprintf(stderr,
-            "usage: clave_mutex cycle|confirmed CONNECT CYCLES PAUSE_US | handoff CONNECT N "
+            "usage: clave_mutex cycle|confirmed|write CONNECT CYCLES PAUSE_US | handoff CONNECT N "
             "CYCLES\n");
     return 64;
 }
