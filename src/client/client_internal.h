@@ -39,6 +39,25 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
 clave_err clave__client_delete_node(clave_async_client *c, const char *path, int64_t czxid,
                                     clave_result_cb *cb, void *arg);
 
+/* As clave_async_create of a protected node whose UUID the caller has chosen. */
+struct client_named_create {
+    const char *path;
+    const void *data;
+    size_t len;
+    const clave_create_options *o;
+    const char *uuid; /* in canonical text, lower case */
+    /* A node of the current session that has the UUID may exist, made by another process that had
+     * the session: it is looked for first, and then is the result, without names. */
+    bool search;
+};
+clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
+                                     clave_result_cb *cb, void *arg);
+
+/* While it rests it does not connect again after the connection was lost: somebody else may have
+ * attached to the session, and gets it moved away otherwise. A connection that is open stays. Takes
+ * effect in the next _tick. */
+void clave__client_rest(clave_async_client *c, bool rest);
+
 /* Copies an ACL to `to`, the texts after the list; returns the end of the copy. */
 size_t clave__acls_size(const clave_acl *acls, size_t n);
 char *clave__acls_copy(clave_acl *to, const clave_acl *acls, size_t n);

@@ -22,7 +22,7 @@
 #include "client/create_internal.h"
 #include "client/engine.h"
 
-enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
+enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100, UUID_AT = 3 };
 
 static void client_create_search(struct creation *k);
 
@@ -432,7 +432,8 @@ static char *put_acls(struct creation *k, const clave_create_options *o)
 }
 
 /* Writes the path the caller gave, with Curator's prefix before the name if it is protected. */
-static char *client_create_put_path(struct creation *k, char *at, const char *path)
+static char *client_create_put_path(struct creation *k, char *at, const char *path,
+                                    const char *uuid)
 {
     size_t dir = (size_t)(clave__path_name(path) - path);
     k->what.path = at;
@@ -441,6 +442,8 @@ static char *client_create_put_path(struct creation *k, char *at, const char *pa
     k->name = at;
     if (k->flags & CLAVE_CREATE_PROTECTED) {
         clave__client_protect(k->client, at);
+        if (uuid)
+            memcpy(at + UUID_AT, uuid, CLAVE_UUID_TEXT);
         at += CLAVE_PROTECTED_PREFIX;
     }
     size_t nname = strlen(path + dir) + 1;
@@ -450,7 +453,8 @@ static char *client_create_put_path(struct creation *k, char *at, const char *pa
 
 /* Allocates one block: the creation, ACLs, path, room for the path found, data. */
 static struct creation *creation_new(clave_async_client *c, const char *path,
-                                     const struct jbytes *data, const clave_create_options *o)
+                                     const struct jbytes *data, const clave_create_options *o,
+                                     const char *uuid)
 {
     size_t npath = strlen(path) + CLAVE_PROTECTED_PREFIX + 1;
     size_t nfound = npath + c->hosts.chroot_len + SEQUENCE_ROOM;
@@ -466,7 +470,8 @@ static struct creation *creation_new(clave_async_client *c, const char *path,
     k->what.ttl_ms = o->ttl_ms;
     clave__timer_init(&k->pause, client_create_on_pause);
     char *at = put_acls(k, o);
-    at = client_create_put_path(k, at, path);
+    at = client_create_put_path(k, at, path, uuid);
+    k->named = uuid != NULL;
     k->found = at;
     k->found_cap = nfound;
     if (data->n >= 0) {
@@ -475,6 +480,18 @@ static struct creation *creation_new(clave_async_client *c, const char *path,
     }
     list_push_back(&c->creations, &k->link);
     return k;
+}
+
+static clave_err creation_start(struct creation *k, clave_result_cb *cb, void *arg)
+{
+    k->cb = cb;
+    k->arg = arg;
+    clave_err err = client_create_submit(k);
+    if (err) {
+        list_remove(&k->link);
+        clave__mem_free(&k->client->mem, k);
+    }
+    return err;
 }
 
 static clave_err client_create_check(clave_async_client *c, const char *path,
@@ -518,15 +535,32 @@ clave_err clave_async_create(clave_async_client *c, const char *path, const void
                                      .nacls = o.nacls};
         return clave__submit_create(c, &what, cb, arg);
     }
-    struct creation *k = creation_new(c, path, &bytes, &o);
+    struct creation *k = creation_new(c, path, &bytes, &o, NULL);
     if (!k)
         return CLAVE_ENOMEM;
+    return creation_start(k, cb, arg);
+}
+
+/* The search that follows a lost answer does the same for a node that another process made: it may
+ * begin with it. */
+clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
+                                     clave_result_cb *cb, void *arg)
+{
+    struct jbytes bytes;
+    assert((n->o->flags & CLAVE_CREATE_PROTECTED) && strlen(n->uuid) == CLAVE_UUID_TEXT);
+    clave_err err = client_create_check(c, n->path, n->o);
+    if (err == CLAVE_OK)
+        err = clave__submit_data(c, n->path, n->data, n->len, &bytes);
+    if (err)
+        return err;
+    struct creation *k = creation_new(c, n->path, &bytes, n->o, n->uuid);
+    if (!k)
+        return CLAVE_ENOMEM;
+    if (!n->search)
+        return creation_start(k, cb, arg);
     k->cb = cb;
     k->arg = arg;
-    err = client_create_submit(k);
-    if (err) {
-        list_remove(&k->link);
-        clave__mem_free(&c->mem, k);
-    }
-    return err;
+    k->sent_in = c->session.id;
+    client_create_search(k);
+    return CLAVE_OK;
 }

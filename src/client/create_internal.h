@@ -23,6 +23,7 @@ struct creation {
     clave_err parent_err; /* why an ancestor could not be made */
     unsigned flags;
     bool with_names;
+    bool named; /* its UUID is the caller's */
     struct timer pause;
     clave_result_cb *cb;
     void *arg;

@@ -42,6 +42,7 @@ struct link {
     int32_t rounds;         /* through all hosts without one that served */
     int64_t failing_since;  /* when the first of these rounds began */
     bool answered;          /* this connection has given an answer */
+    bool resting;           /* no dial begins: see clave__client_rest */
     struct frame_reader in;
     struct buf out;
     uint64_t out_begin; /* position in the connection's stream of the first byte in `out` */

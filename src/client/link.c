@@ -111,7 +111,10 @@ static void dial_next_host(clave_async_client *c, bool failed)
     if (c->session.state == CLAVE_STATE_CLOSED)
         return;
     if (!clave__hosts_next(&c->hosts, failed)) {
-        link_dial(c);
+        if (c->link.resting)
+            link_enter(c, LINK_IDLE, c->now);
+        else
+            link_dial(c);
         return;
     }
     int64_t pause = next_pause(c);
@@ -124,6 +127,11 @@ static void dial_next_host(clave_async_client *c, bool failed)
 void clave__link_start(clave_async_client *c)
 {
     link_dial(c);
+}
+
+void clave__client_rest(clave_async_client *c, bool rest)
+{
+    c->link.resting = rest;
 }
 
 void clave__link_drop(clave_async_client *c, clave_err why)
@@ -185,6 +193,8 @@ int64_t clave__link_deadline(const clave_async_client *c)
     const struct link *l = &c->link;
     if (l->phase == LINK_OPEN)
         return l->heard + (int64_t)c->session.timeout_ms * 2 / 3; /* as Apache's clients */
+    if (l->phase == LINK_IDLE && l->resting)
+        return CLAVE_NEVER;
     return l->phase == LINK_HANGUP ? CLAVE_NEVER : l->until;
 }
 

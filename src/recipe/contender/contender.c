@@ -193,7 +193,15 @@ static clave_err submit_create(struct contender *c)
     };
     size_t len;
     const void *data = clave__contender_data(c, &len);
-    return clave_async_create(c->client, spec->stem, data, len, &o, contender_on_created, c);
+    if (!spec->place || spec->rule->unprotected)
+        return clave_async_create(c->client, spec->stem, data, len, &o, contender_on_created, c);
+    struct client_named_create n = {.path = spec->stem,
+                                    .data = data,
+                                    .len = len,
+                                    .o = &o,
+                                    .uuid = spec->place->uuid,
+                                    .search = spec->place->search};
+    return clave__client_create_named(c->client, &n, contender_on_created, c);
 }
 
 static clave_err submit_join(struct contender *c)

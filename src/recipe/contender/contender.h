@@ -39,6 +39,13 @@
 #include "recipe/contender/queue_order.h"
 #include "recipe/deadlock/detector.h"
 
+/* The place that a recipe's one contender has in the queue, known by a UUID that its user chose, so
+ * that another process with the same session finds it again. */
+struct contender_place {
+    char uuid[CLAVE_UUID_TEXT + 1];
+    bool search; /* such a node of this session may exist already */
+};
+
 /* What all attempts of one recipe have in common; borrowed while there is an owner. */
 struct contender_spec {
     const struct queue_order_rule *rule;
@@ -55,6 +62,7 @@ struct contender_spec {
     /* Not a queue: this many nodes may exist at once (Curator's semaphore). */
     bool counted;
     size_t limit;
+    const struct contender_place *place;   /* see below; NULL: each contender has its own */
     bool *warned_of_kazoo;                 /* see kazoo.h; NULL: nobody is */
     const struct detector_terms *detector; /* looks for deadlocks; NULL: nothing does */
 };

@@ -107,6 +107,11 @@ static void latch_fail(clave_async_latch *l, clave_err err)
         clave__latch_post_awaits(l, err);
 }
 
+void clave__latch_set_place(clave_async_latch *l, const struct contender_place *place)
+{
+    l->config.spec.place = place;
+}
+
 static clave_err latch_new_place(clave_async_latch *l, bool let_others, struct contender **out)
 {
     bool ranked = l->priority > 0 && !let_others;

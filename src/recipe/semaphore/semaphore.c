@@ -178,6 +178,11 @@ void clave_async_semaphore_free(clave_async_semaphore *s)
     clave__client_unref(c);
 }
 
+void clave__semaphore_set_place(clave_async_semaphore *s, const struct contender_place *place)
+{
+    s->lease_config.spec.place = place;
+}
+
 void clave__semaphore_set_task(clave_async_semaphore *s, uint64_t task)
 {
     s->task = task;
