@@ -11,6 +11,7 @@
 #include "web/http/problem.h"
 #include "web/http/routes.h"
 #include "web/own_client.h"
+#include "web/session/http_session.h"
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -26,7 +27,9 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     list_init(&w->exchanges);
     clave__rand_seed(&w->rand, o->seed);
     w->o.hosts = clave__mem_strdup(&mem, o->hosts);
-    clave_err err = w->o.hosts ? clave__own_client_open(w) : CLAVE_ENOMEM;
+    clave_err err = w->o.hosts ? clave__http_sessions_new(w, o->session_key) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        err = clave__own_client_open(w);
     if (err == CLAVE_OK)
         *out = w;
     else
@@ -38,6 +41,7 @@ void clave__web_free(struct web *w)
 {
     if (!w)
         return;
+    clave__http_sessions_free(w);
     clave__own_client_free(w); /* which ends what still expects a callback */
     assert(list_empty(&w->exchanges));
     struct clave_mem mem = w->mem;
@@ -152,10 +156,12 @@ void clave__web_close(struct web *w, int64_t now)
         if (!x->answered && !x->ended)
             exchange_refuse_closing(x);
     }
+    clave__http_sessions_close(w->sessions);
     clave__own_client_close(w, now);
 }
 
 bool clave__web_is_closed(const struct web *w)
 {
-    return w->closing && clave__own_client_is_closed(w);
+    return w->closing && clave__http_sessions_are_closed(w->sessions) &&
+           clave__own_client_is_closed(w);
 }

@@ -19,7 +19,8 @@ struct web {
     int64_t now;           /* of the newest call into the engine or callback of a client */
     struct list exchanges; /* all of them; an ended one that expects a callback too */
     bool closing;
-    clave_async_client *own; /* see own_client.h */
+    clave_async_client *own;        /* see own_client.h */
+    struct http_sessions *sessions; /* see session/http_session.h */
 };
 
 static inline void clave__web_timer_set(struct web *w, struct timer *t, int64_t at)

@@ -114,29 +114,48 @@ struct webrig *webrig_new(const struct webrig_options *o)
                               .answered = rig_answered,
                               .wake = rig_wake,
                               .audit = rig_audit};
-    struct web_options wo = {.mem = o->mem,
-                             .seed = 4711,
-                             .env = &r->env,
-                             .hosts = "pair:1",
-                             .jansson = &linked,
-                             .access = o->access,
-                             .assets = o->assets,
-                             .nassets = o->nassets};
-    webrig_must(clave__web_new(&r->web, &wo) == CLAVE_OK);
+    r->options = (struct web_options){.mem = o->mem,
+                                      .seed = 4711,
+                                      .env = &r->env,
+                                      .hosts = "pair:1",
+                                      .session_key = o->session_key,
+                                      .jansson = &linked,
+                                      .access = o->access,
+                                      .assets = o->assets,
+                                      .nassets = o->nassets};
+    webrig_must(clave__web_new(&r->web, &r->options) == CLAVE_OK);
     webrig_settle(r);
     return r;
+}
+
+void webrig_second(struct webrig *r)
+{
+    webrig_must(!r->first);
+    r->first = r->web;
+    r->options.seed++;
+    webrig_must(clave__web_new(&r->web, &r->options) == CLAVE_OK);
+    webrig_settle(r);
+}
+
+static void rig_close(struct webrig *r, struct web *w)
+{
+    if (!w)
+        return;
+    clave__web_close(w, r->net->now);
+    webrig_settle(r);
+    for (int s = 0; s < 60 && !clave__web_is_closed(w); s++)
+        webrig_advance(r, 1000);
+    webrig_must(clave__web_is_closed(w));
+    clave__web_free(w);
 }
 
 void webrig_free(struct webrig *r)
 {
     for (size_t i = 0; i < WEBRIG_CALLS; i++)
         webrig_end(r->calls[i]);
-    clave__web_close(r->web, r->net->now);
-    webrig_settle(r);
-    for (int s = 0; s < 60 && !clave__web_is_closed(r->web); s++)
-        webrig_advance(r, 1000);
-    webrig_must(clave__web_is_closed(r->web));
-    clave__web_free(r->web);
+    rig_close(r, r->first);
+    r->first = NULL;
+    rig_close(r, r->web);
     rig_free_doomed(r);
     memnet_free(r->net);
     free(r);
@@ -151,11 +170,20 @@ static void rig_read(struct webrig *r)
             rig_pull(r->calls[i]);
 }
 
+static int64_t rig_deadline(const struct webrig *r)
+{
+    int64_t at = clave__web_deadline(r->web);
+    int64_t other = r->first ? clave__web_deadline(r->first) : CLAVE_NEVER;
+    return other < at ? other : at;
+}
+
 void webrig_advance(struct webrig *r, int64_t ms)
 {
     int64_t target = r->net->now + ms;
-    for (int64_t at; (at = clave__web_deadline(r->web)) <= target;) {
+    for (int64_t at; (at = rig_deadline(r)) <= target;) {
         memnet_advance(r->net, at > r->net->now ? at - r->net->now : 0);
+        if (r->first)
+            clave__web_tick(r->first, r->net->now);
         clave__web_tick(r->web, r->net->now);
         rig_free_doomed(r);
         rig_read(r);

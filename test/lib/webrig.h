@@ -27,6 +27,8 @@ struct webrig_call {
 struct webrig {
     struct memnet *net;
     struct web *web;
+    struct web *first; /* the engine before webrig_second; NULL: there was none */
+    struct web_options options;
     struct web_env env;
     struct clave_mem mem;
     size_t nclients;
@@ -41,6 +43,7 @@ struct webrig {
 struct webrig_options {
     struct memnet_options net;
     const struct web_access *access;
+    const uint8_t *session_key;
     const clave_mem *mem; /* of the engine and its clients; NULL: libc */
     const struct web_asset *assets;
     size_t nassets;
@@ -49,6 +52,8 @@ struct webrig_options {
 /* The engine's own session is connected when it returns. NULL options: all zero. */
 struct webrig *webrig_new(const struct webrig_options *o);
 void webrig_free(struct webrig *r);
+/* Another engine of the same service: requests go to it from now on. */
+void webrig_second(struct webrig *r);
 
 /* Carries everything until nobody has anything to do; the clock stands. */
 void webrig_settle(struct webrig *r);

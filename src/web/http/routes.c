@@ -4,8 +4,10 @@
 
 #include <string.h>
 
+#include "web/api/claims_api.h"
 #include "web/api/document_api.h"
 #include "web/api/health_api.h"
+#include "web/api/sessions_api.h"
 
 static const struct route routes[] = {
     /* health_api */
@@ -18,6 +20,16 @@ static const struct route routes[] = {
     {"GET", "/", WEB_NONE, clave__web_get_to_page, NULL, 0},
     {"GET", "/ui", WEB_NONE, clave__web_get_to_page, NULL, 0},
     {"GET", "/ui/{path}", WEB_NONE, clave__web_get_page, "*", 0},
+    /* sessions_api */
+    {"POST", "/v1/sessions", WEB_LOCK, clave__web_post_session, NULL, 0},
+    {"GET", "/v1/sessions", WEB_ADMIN, clave__web_list_sessions, "limit after", 0},
+    {"GET", "/v1/sessions/{id}", WEB_LOCK, clave__web_get_session, NULL, 0},
+    {"POST", "/v1/sessions/{id}/renew", WEB_LOCK, clave__web_renew_session, NULL, ROUTE_QUIET},
+    {"DELETE", "/v1/sessions/{id}", WEB_LOCK, clave__web_delete_session, NULL, 0},
+    /* claims_api */
+    {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, 0},
+    {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, 0},
+    {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, NULL, 0},
 };
 
 const struct route *clave__routes(size_t *n)

@@ -1,0 +1,212 @@
+/* session_call.c - see session_call.h. */
+#include "web/api/session_call.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "web/http/answer.h"
+#include "web/http/problem.h"
+
+/* ---- its life -------------------------------------------------------------------------------- */
+
+void clave__session_call_done(struct session_call *k)
+{
+    struct http_session *s = k->s;
+    if (!s)
+        return;
+    k->s = NULL;
+    k->x->cancel = NULL;
+    if (k->waits)
+        clave__session_wait_cancel(&k->wait);
+    if (k->polls)
+        clave__claim_poll_cancel(&k->poll);
+    clave__http_session_leave(s);
+}
+
+static void session_call_on_cancel(struct web_exchange *x)
+{
+    struct session_call *k = x->pending;
+    if (k->hung_up && k->s)
+        k->hung_up(k);
+    clave__session_call_done(k);
+}
+
+struct session_call *clave__session_call_new(struct web_exchange *x, struct http_session *s)
+{
+    struct session_call *k = clave__web_alloc(x, sizeof *k);
+    if (!k) {
+        clave__http_session_leave(s);
+        clave__web_problem_err(x, CLAVE_ENOMEM, "attach to the session", NULL);
+        return NULL;
+    }
+    *k = (struct session_call){.x = x, .s = s};
+    x->pending = k;
+    x->cancel = session_call_on_cancel;
+    return k;
+}
+
+void clave__session_call_await(struct session_call *k,
+                               void (*done)(struct session_wait *w, clave_err err))
+{
+    k->waits = true;
+    k->wait.done = done;
+}
+
+/* ---- finding the session --------------------------------------------------------------------- */
+
+const char *clave__web_cause(clave_err why)
+{
+    static const struct {
+        clave_err why;
+        const char *word;
+    } words[] = {{CLAVE_OK, "released"},
+                 {CLAVE_ECLOSED, "closed"},
+                 {CLAVE_EEXPIRED, "expired"},
+                 {CLAVE_ETIMEDOUT, "unconfirmed"},
+                 {CLAVE_EREQUESTTIMEOUT, "silent"},
+                 {CLAVE_ENONODE, "deleted"},
+                 {CLAVE_EMAXHOLD, "max_hold"},
+                 {CLAVE_EREPLACED, "replaced"},
+                 {CLAVE_ECANCELED, "canceled"},
+                 {CLAVE_EDEADLOCK, "deadlock"},
+                 {CLAVE_EBUSY, "busy"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].why == why)
+            return words[i].word;
+    return clave_strerror(why);
+}
+
+static void session_put_cause(struct json *j, const void *arg)
+{
+    clave__json_string(j, "cause", clave__web_cause(*(const clave_err *)arg));
+}
+
+void clave__session_call_gone(struct session_call *k, clave_err why)
+{
+    struct web_exchange *x = k->x;
+    struct http_session *s = k->s;
+    struct problem p = {
+        .status = 410, .err = CLAVE_ELOST, .members = session_put_cause, .arg = &why};
+    char *fault = clave__web_sprintf(x, "%s", s->fault);
+    clave__session_call_done(k);
+    if (why == CLAVE_EUNREACHABLE || why == CLAVE_EOPTIMEOUT || why == CLAVE_ENOMEM) {
+        p = (struct problem){.status = 503, .err = why, .retry_after_s = 1};
+        clave__web_problem(x, &p, "%s: %s", clave_strerror(why), fault ? fault : "");
+    } else if (why == CLAVE_EAUTHFAILED) {
+        p = (struct problem){.status = 403, .err = why};
+        clave__web_problem(x, &p, "a server refuses an identity of \"auth\"");
+    } else {
+        clave__web_problem(x, &p, "the session has ended: %s", clave__web_cause(why));
+    }
+}
+
+static void session_call_on_live(struct session_wait *w, clave_err err)
+{
+    struct session_call *k = clave__session_call_of(w);
+    if (err == CLAVE_OK)
+        k->live(k);
+    else
+        clave__session_call_gone(k, err);
+}
+
+static void session_refuse(struct web_exchange *x, clave_err err)
+{
+    static const struct problem foreign = {.status = 403, .err = CLAVE_ENOAUTH};
+    if (err == CLAVE_EAUTHFAILED)
+        clave__web_problem(x, &foreign,
+                           "Clave-Session is no secret of this gate: copy it as POST "
+                           "/v1/sessions answered it; gates of one service share a key");
+    else
+        clave__web_problem_err(x, err, "attach to the session", NULL);
+}
+
+void clave__session_call(struct web_exchange *x, const char *id,
+                         void (*live)(struct session_call *k))
+{
+    static const struct problem missing = {.status = 401, .err = CLAVE_ENOAUTH};
+    static const struct problem other = {.status = 403, .err = CLAVE_ENOAUTH};
+    const char *secret = clave__web_header(x, "Clave-Session");
+    struct http_session *s;
+    char own[24];
+    if (!secret) {
+        clave__web_problem(x, &missing,
+                           "the header Clave-Session is missing: the secret of a "
+                           "session, see POST /v1/sessions");
+        return;
+    }
+    clave_err err = clave__http_session_find(x->web->sessions, secret, &s);
+    if (err != CLAVE_OK) {
+        session_refuse(x, err);
+        return;
+    }
+    struct session_call *k = clave__session_call_new(x, s);
+    if (!k)
+        return;
+    snprintf(own, sizeof own, "%" PRId64, s->id);
+    if (id && strcmp(id, own) != 0) {
+        clave__session_call_done(k);
+        clave__web_problem(x, &other, "Clave-Session is the secret of session %s", own);
+        return;
+    }
+    k->live = live;
+    clave__session_call_await(k, session_call_on_live);
+    clave__http_session_await(s, &k->wait);
+}
+
+/* ---- what is said of claims ------------------------------------------------------------------ */
+
+int64_t clave__web_prefer_wait(const struct web_exchange *x)
+{
+    const char *prefer = clave__web_header(x, "Prefer");
+    const char *at = prefer ? strstr(prefer, "wait=") : NULL;
+    if (!at || at[5] < '0' || at[5] > '9')
+        return -1;
+    int64_t s = 0;
+    for (at += 5; *at >= '0' && *at <= '9' && s < 1000000; at++)
+        s = s * 10 + (*at - '0');
+    return s * 1000;
+}
+
+void clave__web_put_int64(struct json *j, const char *key, int64_t n)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, n);
+    clave__json_string(j, key, digits);
+}
+
+static const char *claim_state_name(const struct claim *c)
+{
+    switch (c->state) {
+    case CLAIM_WAITING:
+    case CLAIM_DELAYED:
+        return "waiting";
+    case CLAIM_HELD:
+        return "held";
+    case CLAIM_LEAVING:
+        return "released";
+    case CLAIM_ENDED:
+        break;
+    }
+    return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
+}
+
+void clave__web_put_claim(struct web_exchange *x, const char *key, const struct claim *c)
+{
+    struct json *j = &x->json;
+    clave__json_open(j, key, '{');
+    clave__json_string(j, "id", c->place.uuid);
+    clave__json_string(j, "path", c->path);
+    clave__json_string(j, "kind", c->kind->name);
+    clave__json_string(j, "state", claim_state_name(c));
+    if (c->state == CLAIM_HELD) {
+        clave__web_put_int64(j, "token", c->grant.token);
+        clave__json_int(j, "valid_ms", clave__claim_valid_ms(c, x->arrived));
+        clave__json_string(j, "node", c->node);
+    } else if (c->state == CLAIM_WAITING && c->placed) {
+        clave__json_int(j, "position", (int64_t)c->ahead);
+    } else if (c->state == CLAIM_ENDED) {
+        clave__json_string(j, "cause", clave__web_cause(c->why));
+    }
+    clave__json_close(j, '}');
+}

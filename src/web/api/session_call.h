@@ -1,0 +1,50 @@
+/* session_call.h - a request that names its session: what the endpoints of sessions and claims have
+ * in common. The session's client is present from the request's arrival until its answer, or until
+ * it hangs up. Invariant: after _done nothing of the session is touched for this request. */
+#ifndef CLAVE_WEB_API_SESSION_CALL_H
+#define CLAVE_WEB_API_SESSION_CALL_H
+
+#include "web/http/exchange.h"
+#include "web/session/claim.h"
+
+struct session_call {
+    struct web_exchange *x;
+    struct http_session *s; /* NULL: done */
+    struct session_wait wait;
+    struct claim *claim; /* NULL: none yet */
+    struct claim_poll poll;
+    bool waits, polls; /* `wait`, `poll` is in use */
+    /* The session is LIVE. */
+    void (*live)(struct session_call *k);
+    void (*hung_up)(struct session_call *k); /* before the answer; NULL: nothing to do */
+};
+
+/* Finds the session by Clave-Session, attaches to it, and calls `live`, now or later. Otherwise it
+ * has answered: 401 without the header, 403 for one that proves nothing or another session than
+ * `id` (NULL: any), 410 when it has ended, 503. */
+void clave__session_call(struct web_exchange *x, const char *id,
+                         void (*live)(struct session_call *k));
+/* For a session that is being made: `s` was entered. */
+struct session_call *clave__session_call_new(struct web_exchange *x, struct http_session *s);
+/* Before the answer: the client is not present any more. */
+void clave__session_call_done(struct session_call *k);
+/* The session has ended, or was never there: answers. */
+void clave__session_call_gone(struct session_call *k, clave_err why);
+/* What calls off a wait when its client hangs up. */
+void clave__session_call_await(struct session_call *k,
+                               void (*done)(struct session_wait *w, clave_err err));
+static inline struct session_call *clave__session_call_of(struct session_wait *w)
+{
+    return LIST_ENTRY(w, struct session_call, wait);
+}
+
+/* "Prefer: wait=30", in ms; -1: there is none. */
+int64_t clave__web_prefer_wait(const struct web_exchange *x);
+
+/* Why a hold or a session has ended, as programs read it: "expired", "closed", "deleted", ... */
+const char *clave__web_cause(clave_err why);
+/* A claim as JSON, told to this request. */
+void clave__web_put_claim(struct web_exchange *x, const char *key, const struct claim *c);
+void clave__web_put_int64(struct json *j, const char *key, int64_t n);
+
+#endif

@@ -1,0 +1,251 @@
+/* sessions_api.c - see sessions_api.h. Invariant: the secret is told once, to whom the session was
+ * made for; `id` is public. */
+#include "web/api/sessions_api.h"
+
+#include <string.h>
+
+#include "web/api/session_call.h"
+#include "web/http/answer.h"
+#include "web/http/body.h"
+#include "web/http/problem.h"
+#include "web/session/validity.h"
+
+enum { DEFAULT_TTL_MS = 10000, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
+
+/* ---- POST /v1/sessions ----------------------------------------------------------------------- */
+
+static void on_session_made(struct session_wait *w, clave_err err)
+{
+    struct session_call *k = clave__session_call_of(w);
+    struct web_exchange *x = k->x;
+    char secret[SEAL_TEXT + 1];
+    if (err != CLAVE_OK) {
+        clave__session_call_gone(k, err);
+        return;
+    }
+    clave__http_session_secret(k->s, secret);
+    clave__web_set_header(x, "Location", "/v1/sessions/%lld", (long long)k->s->id);
+    clave__json_open(&x->json, NULL, '{');
+    clave__web_put_int64(&x->json, "id", k->s->id);
+    clave__json_string(&x->json, "secret", secret);
+    clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
+    clave__json_close(&x->json, '}');
+    clave__session_call_done(k);
+    clave__web_answer_json(x, 201);
+}
+
+/* Nobody has learned its secret. */
+static void on_maker_gone(struct session_call *k)
+{
+    clave__http_session_end(k->s, CLAVE_ECANCELED, true);
+}
+
+/* The identities of "auth"; false: it has answered. */
+static bool session_read_auths(struct web_exchange *x, const json_t *body, const char **auths,
+                               size_t *n)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    const struct jansson *lib = x->web->o.jansson;
+    const json_t *list = NULL;
+    if (!clave__body_array(x, body, "auth", &list))
+        return false;
+    *n = list ? lib->json_array_size(list) : 0;
+    if (*n > MOST_AUTHS) {
+        clave__web_problem(x, &bad, "\"auth\" has more than %d entries", MOST_AUTHS);
+        return false;
+    }
+    for (size_t i = 0; i < *n; i++) {
+        auths[i] = lib->json_string_value(lib->json_array_get(list, i));
+        if (auths[i])
+            continue;
+        clave__web_problem(x, &bad, "\"auth\" is a list of texts like \"digest:user:password\"");
+        return false;
+    }
+    return true;
+}
+
+void clave__web_post_session(struct web_exchange *x)
+{
+    static const char *const keys[] = {"ttl_ms", "name", "auth", NULL};
+    static const int64_t bounds[2] = {1, INT32_MAX};
+    const char *auths[MOST_AUTHS];
+    struct session_terms t = {.auths = auths};
+    int64_t ttl = DEFAULT_TTL_MS;
+    struct http_session *s;
+    json_t *body = clave__web_body(x);
+    if (!body || !clave__body_only(x, body, keys) ||
+        !clave__body_int(x, body, "ttl_ms", bounds, &ttl) ||
+        !clave__body_text(x, body, "name", &t.name) ||
+        !session_read_auths(x, body, auths, &t.nauths))
+        return;
+    t.ttl_ms = (int32_t)ttl;
+    clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
+    if (err == CLAVE_EINVAL) {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = err},
+                           "\"auth\" is a list of texts like \"digest:user:password\"");
+        return;
+    }
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, "make a session", NULL);
+        return;
+    }
+    struct session_call *k = clave__session_call_new(x, s);
+    if (!k)
+        return;
+    k->hung_up = on_maker_gone;
+    clave__session_call_await(k, on_session_made);
+    clave__http_session_flush(s);
+    clave__http_session_await(s, &k->wait);
+}
+
+/* ---- renew ----------------------------------------------------------------------------------- */
+
+static void session_put_claims(struct web_exchange *x, struct http_session *s)
+{
+    clave__json_open(&x->json, "claims", '[');
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
+        clave__web_put_claim(x, NULL, clave__claim_of(LIST_ENTRY(l, struct session_part, link)));
+    clave__json_close(&x->json, ']');
+}
+
+static int64_t session_valid_ms(const struct web_exchange *x, const struct http_session *s)
+{
+    struct validity v = {.arrived = x->arrived,
+                         .granted = INT64_MIN,
+                         .hold_deadline = clave_async_client_hold_deadline(s->client),
+                         .ttl_ms = s->ttl_ms,
+                         .now = x->web->now};
+    return clave__validity_ms(&v);
+}
+
+static void on_session_proven(struct session_wait *w, clave_err err)
+{
+    struct session_call *k = clave__session_call_of(w);
+    struct web_exchange *x = k->x;
+    if (err != CLAVE_OK) {
+        clave__session_call_gone(k, err);
+        return;
+    }
+    clave__json_open(&x->json, NULL, '{');
+    clave__web_put_int64(&x->json, "id", k->s->id);
+    clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
+    clave__json_int(&x->json, "valid_ms", session_valid_ms(x, k->s));
+    session_put_claims(x, k->s);
+    clave__json_close(&x->json, '}');
+    clave__session_call_done(k);
+    clave__web_answer_json(x, 200);
+}
+
+static void session_renew(struct session_call *k)
+{
+    clave__session_call_await(k, on_session_proven);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
+void clave__web_renew_session(struct web_exchange *x)
+{
+    clave__session_call(x, x->params[0], session_renew);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static const char *session_state_name(const struct http_session *s)
+{
+    switch (s->state) {
+    case HTTP_SESSION_OPENING:
+        return "opening";
+    case HTTP_SESSION_LIVE:
+        return "live";
+    case HTTP_SESSION_CLOSING:
+        return "closing";
+    case HTTP_SESSION_ENDED:
+        break;
+    }
+    return "ended";
+}
+
+static void session_put(struct web_exchange *x, struct http_session *s)
+{
+    int64_t now = x->web->now;
+    clave__json_open(&x->json, NULL, '{');
+    clave__web_put_int64(&x->json, "id", s->id);
+    clave__json_string(&x->json, "name", s->name);
+    clave__json_int(&x->json, "ttl_ms", s->ttl_ms);
+    clave__json_int(&x->json, "idle_ms", s->present > 0 || s->heard > now ? 0 : now - s->heard);
+    clave__json_int(&x->json, "age_ms", now > s->made ? now - s->made : 0);
+    clave__json_string(&x->json, "state", session_state_name(s));
+    session_put_claims(x, s);
+    clave__json_close(&x->json, '}');
+}
+
+static void session_look(struct session_call *k)
+{
+    struct web_exchange *x = k->x;
+    session_put(x, k->s);
+    clave__session_call_done(k);
+    clave__web_answer_json(x, 200);
+}
+
+void clave__web_get_session(struct web_exchange *x)
+{
+    clave__session_call(x, x->params[0], session_look);
+}
+
+/* In the order in which they came to this gate; `after` is the id of the last of the page before.
+ */
+void clave__web_list_sessions(struct web_exchange *x)
+{
+    struct http_sessions *ss = x->web->sessions;
+    const char *after = clave__web_query(x, "after"), *most = clave__web_query(x, "limit");
+    int64_t limit = 100, last = 0, n = 0;
+    struct list *l = ss->all.next;
+    if (most && clave__web_parse_int(most, &limit) && (limit < 1 || limit > MOST_SESSIONS_LISTED))
+        limit = MOST_SESSIONS_LISTED;
+    if (after && clave__web_parse_int(after, &last)) {
+        struct http_session *s = clave__http_session_by_id(ss, last);
+        l = s ? s->link.next : l;
+    }
+    last = 0;
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_open(&x->json, "sessions", '[');
+    for (; l != &ss->all && n < limit; l = l->next) {
+        struct http_session *s = LIST_ENTRY(l, struct http_session, link);
+        if (s->id == 0)
+            continue;
+        session_put(x, s);
+        last = s->id;
+        n++;
+    }
+    clave__json_close(&x->json, ']');
+    if (l != &ss->all)
+        clave__web_put_int64(&x->json, "next", last);
+    else
+        clave__json_string(&x->json, "next", NULL);
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+/* ---- DELETE ---------------------------------------------------------------------------------- */
+
+static void on_session_closed(struct session_wait *w, clave_err err)
+{
+    struct session_call *k = clave__session_call_of(w);
+    struct web_exchange *x = k->x;
+    if (err != CLAVE_OK) {
+        clave__session_call_gone(k, err);
+        return;
+    }
+    clave__session_call_done(k);
+    clave__web_answer_empty(x, 204);
+}
+
+static void session_close(struct session_call *k)
+{
+    clave__session_call_await(k, on_session_closed);
+    clave__http_session_close(k->s, &k->wait);
+}
+
+void clave__web_delete_session(struct web_exchange *x)
+{
+    clave__session_call(x, x->params[0], session_close);
+}

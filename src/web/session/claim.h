@@ -1,0 +1,147 @@
+/* claim.h - what a session holds or waits for: one place in one queue, on the recipes of
+ * clave/async. It lives from the request that makes it to the one that gives it back, whether a
+ * request waits for it or not: its place is kept.
+ *
+ *     WAITING ──> DELAYED ──> HELD ──> LEAVING ──> ENDED      from every state: ENDED
+ *        └─────────────────────^
+ *
+ * Invariant: an event only ends a hold. For how long it is held is said in answers alone, counted
+ * from the request that is answered (validity.h). */
+#ifndef CLAVE_WEB_SESSION_CLAIM_H
+#define CLAVE_WEB_SESSION_CLAIM_H
+
+#include "clave/async/lock_delay.h"
+#include "clave/async/mutex.h"
+#include "recipe/contender/contender.h"
+#include "web/session/http_session.h"
+
+enum claim_state {
+    CLAIM_WAITING,
+    CLAIM_DELAYED, /* granted, after a holder that was lost: see clave/async/lock_delay.h */
+    CLAIM_HELD,
+    CLAIM_LEAVING, /* given back, and its node is being deleted */
+    CLAIM_ENDED,
+};
+
+struct claim;
+struct claim_terms {
+    const char *path;
+    const char *kind; /* "lock", "read", "write", "semaphore", "election" */
+    uint32_t limit;   /* of a semaphore */
+    int64_t lock_delay_ms;
+    bool revocable;
+    bool trying; /* not to wait: ENDED with EBUSY if it is not free */
+    /* What its node says; each may be NULL. Of an election `text` alone. */
+    const char *name, *command, *host, *traceparent, *text;
+    /* The UUID of the node's name, in canonical text: that of an earlier claim of this session is
+     * found again. NULL: a new one. */
+    const char *id;
+};
+
+/* A recipe as claims use it. Each tells by clave__claim_moved, _granted, _failed, _lost and _asked,
+ * never inside `begin`. */
+struct claim_kind {
+    const char *name;
+    bool marks; /* it can have a lock delay */
+    clave_err (*begin)(struct claim *c);
+    /* From memory; false: not held. */
+    bool (*grant)(const struct claim *c, clave_grant *out);
+    /* Gives back what is held; clave__claim_left when its node is gone. An error: at once. */
+    clave_err (*release)(struct claim *c);
+    /* Frees the recipe's objects, with what they have; harmless when there are none. */
+    void (*drop)(struct claim *c);
+};
+/* NULL: there is no such kind. */
+const struct claim_kind *clave__claim_kind(const char *name);
+
+/* Somebody who waits for news of a claim, at most until `until`. */
+struct claim_poll {
+    struct list link;
+    struct timer limit;
+    struct web *web;
+    bool wants_position; /* its place in the queue is news enough */
+    bool wants_end;      /* only the end is news */
+    /* At most once; not after _cancel. What there is to say is in the claim. */
+    void (*done)(struct claim_poll *p);
+};
+
+struct claim {
+    struct session_part part; /* its session; token and node while HELD */
+    enum claim_state state;
+    const struct claim_kind *kind;
+    struct contender_place place; /* its UUID is the claim's id */
+    char *path;
+    uint32_t limit;
+    int64_t lock_delay_ms;
+    bool revocable, trying;
+    char *data; /* of its node */
+    size_t len;
+    /* Of the kind: the others are NULL. */
+    clave_async_mutex *mutex; /* a side of `rwlock`, or one of its own */
+    struct clave_async_rwlock *rwlock;
+    struct clave_async_semaphore *semaphore;
+    struct clave_async_lease *lease;
+    struct clave_async_latch *latch;
+    clave_async_delay *delay;
+    clave_grant grant; /* while HELD; its node is in `node` */
+    char *node;
+    int64_t granted_at;
+    bool placed;   /* `ahead` is known */
+    size_t ahead;  /* how many are before it */
+    bool asked;    /* somebody asks for it back */
+    clave_err why; /* ENDED. OK: given back */
+    struct list polls;
+    unsigned owed;  /* callbacks of the recipe that will come, even after its objects are freed */
+    bool forgotten; /* freed with the last of them */
+};
+
+/* Most claims of a session, those that have ended included. */
+enum { SESSION_CLAIMS = 1000 };
+
+/* Takes a place; the session is LIVE. EINVAL: the kind, or the terms do not fit it. EQUOTA: the
+ * session has too many. EPATH, ENOMEM, ECLOSED: as of the recipe. */
+clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, struct claim **out);
+/* NULL: the session has none of this id here. */
+struct claim *clave__claim_find(const struct http_session *s, const char *id);
+/* Writes the id that belongs to an Idempotency-Key of this session. */
+void clave__claim_id_of_key(const struct http_session *s, const char *key,
+                            char out[CLAVE_UUID_TEXT + 1]);
+
+static inline struct claim *clave__claim_of(struct session_part *p)
+{
+    return LIST_ENTRY(p, struct claim, part);
+}
+
+/* For how long the client may rely on it, told to a request that arrived then; 0 when it is not
+ * HELD, or nothing is certain. */
+int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived);
+
+/* `done` runs at news: HELD, ENDED, its position if that is wanted, or the time; perhaps at once.
+ */
+void clave__claim_await(struct claim *c, struct claim_poll *p, int64_t until);
+void clave__claim_poll_cancel(struct claim_poll *p);
+
+/* Gives it back, or gives up waiting. It ENDs, now or later. */
+void clave__claim_release(struct claim *c);
+/* An ENDED claim is forgotten. */
+void clave__claim_forget(struct claim *c);
+
+/* ---- claim_data.c: what its node says -------------------------------------------------------- */
+
+/* ENOMEM; ETOOBIG: more than a node should say. */
+clave_err clave__claim_describe(struct claim *c, const struct claim_terms *t);
+
+/* ---- from the kinds -------------------------------------------------------------------------- */
+
+void clave__claim_moved(struct claim *c, size_t ahead);
+void clave__claim_granted(struct claim *c);
+void clave__claim_failed(struct claim *c, clave_err err);
+void clave__claim_lost(struct claim *c, clave_err why);
+void clave__claim_asked(struct claim *c);
+void clave__claim_left(struct claim *c, clave_err err);
+/* A call returned `err`: when that is OK its callback is owed. */
+clave_err clave__claim_owe(struct claim *c, clave_err err);
+/* It came. false: the claim is gone, and whoever calls forgets it. */
+bool clave__claim_repaid(struct claim *c);
+
+#endif

@@ -1,0 +1,369 @@
+/* http_session.c - the life of an HTTP session. Called by the endpoints of sessions and claims.
+ * Invariant: it is LIVE only with the ZooKeeper session of its id. */
+#include "web/session/http_session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/client_internal.h"
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+clave_err clave__http_sessions_new(struct web *w, const uint8_t *key)
+{
+    struct http_sessions *ss = clave__mem_zalloc(&w->mem, sizeof *ss);
+    if (!ss)
+        return CLAVE_ENOMEM;
+    ss->web = w;
+    list_init(&ss->all);
+    for (size_t i = 0; i < SEAL_KEY; i++)
+        ss->key[i] = key ? key[i] : (uint8_t)clave__rand_u64(&w->rand);
+    if (clave__map_init(&ss->by_id, &w->mem, clave__rand_u64(&w->rand)) != CLAVE_OK) {
+        clave__mem_free(&w->mem, ss);
+        return CLAVE_ENOMEM;
+    }
+    w->sessions = ss;
+    return CLAVE_OK;
+}
+
+static bool http_session_eq(const struct map_node *node, const void *key)
+{
+    const char *s = (const char *)node - offsetof(struct http_session, by_id);
+    return ((const struct http_session *)(const void *)s)->id == *(const int64_t *)key;
+}
+
+struct http_session *clave__http_session_by_id(const struct http_sessions *ss, int64_t id)
+{
+    struct map_node *node =
+        clave__map_find(&ss->by_id, clave__map_hash_u64((uint64_t)id), http_session_eq, &id);
+    return node ? MAP_ENTRY(node, struct http_session, by_id) : NULL;
+}
+
+static void http_session_put_in_map(struct http_session *s)
+{
+    clave__map_insert(&s->all->by_id, &s->by_id, clave__map_hash_u64((uint64_t)s->id));
+    s->in_map = true;
+}
+
+void clave__http_session_free(struct http_session *s)
+{
+    struct list *l;
+    struct web *w = s->all->web;
+    while ((l = list_pop_front(&s->parts))) {
+        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
+        p->free(p);
+    }
+    if (s->in_map)
+        clave__map_remove(&s->all->by_id, &s->by_id);
+    list_remove(&s->link);
+    clave__web_timer_clear(w, &s->timer);
+    clave__mem_free(&w->mem, s->name);
+    clave__mem_free(&w->mem, s);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+void clave__session_wait_cancel(struct session_wait *w)
+{
+    list_remove(&w->link);
+    clave__session_proof_forget(w);
+}
+
+static void http_session_tell(struct http_session *s, clave_err err)
+{
+    struct list round, *l;
+    list_init(&round);
+    list_splice(&round, &s->waits);
+    while ((l = list_pop_front(&round))) {
+        struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
+        clave__session_proof_forget(w);
+        w->done(w, err);
+    }
+}
+
+void clave__http_session_let_go(struct http_session *s)
+{
+    struct web *w = s->all->web;
+    clave_async_client *c = s->client;
+    s->client = NULL;
+    s->attached = false;
+    if (!c)
+        return;
+    clave_async_client_abandon(c, w->now); /* before it begins another session */
+    w->o.env->client_free(w->o.env->arg, c);
+}
+
+void clave__http_session_end(struct http_session *s, clave_err why, bool client_too)
+{
+    if (s->state == HTTP_SESSION_ENDED)
+        return;
+    s->state = HTTP_SESSION_ENDED;
+    s->why = why;
+    if (s->client)
+        snprintf(s->fault, sizeof s->fault, "%s", clave_async_client_errmsg(s->client));
+    s->present++; /* what follows may be the end of the last request */
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
+        p->ended(p, why);
+    }
+    if (client_too)
+        clave__http_session_let_go(s);
+    http_session_tell(s, why);
+    s->present--;
+    s->heard = s->all->web->now;
+    clave__http_session_settle(s);
+}
+
+/* ---- what its ZooKeeper client reports ------------------------------------------------------- */
+
+static void http_session_attached(struct http_session *s, clave_async_client *c)
+{
+    s->attached = true;
+    s->ttl_ms = clave_async_client_session_timeout(c);
+    if (s->state != HTTP_SESSION_OPENING)
+        return;
+    if (s->id == 0) {
+        s->id = clave_async_client_session_id(c);
+        memcpy(s->passwd, clave_async_client_session_passwd(c), sizeof s->passwd);
+        http_session_put_in_map(s);
+    }
+    s->state = HTTP_SESSION_LIVE;
+    http_session_tell(s, CLAVE_OK);
+    clave__http_session_settle(s);
+}
+
+static void http_session_on_state(clave_async_client *c, clave_state state, clave_err why,
+                                  void *arg)
+{
+    struct http_session *s = arg;
+    struct web *w = s->all->web;
+    if (!s->client)
+        return;
+    w->now = clave__client_now(c) > w->now ? clave__client_now(c) : w->now;
+    switch (state) {
+    case CLAVE_STATE_CONNECTED:
+    case CLAVE_STATE_RECONNECTED:
+        http_session_attached(s, c);
+        break;
+    case CLAVE_STATE_SUSPENDED:
+        s->attached = false;
+        s->elsewhere = true;
+        if (s->state == HTTP_SESSION_ENDED)
+            clave__http_session_let_go(s);
+        clave__http_session_settle(s);
+        break;
+    case CLAVE_STATE_LOST:
+    case CLAVE_STATE_CLOSED:
+        if (s->state == HTTP_SESSION_CLOSING && state == CLAVE_STATE_LOST)
+            break; /* CLOSED follows */
+        if (s->state == HTTP_SESSION_ENDED)
+            clave__http_session_let_go(s);
+        clave__http_session_end(s, s->state == HTTP_SESSION_CLOSING ? CLAVE_OK : why, true);
+        break;
+    case CLAVE_STATE_LATENT:
+    case CLAVE_STATE_READ_ONLY:
+        break;
+    }
+}
+
+/* ---- making and attaching -------------------------------------------------------------------- */
+
+static struct http_session *http_session_new(struct http_sessions *ss, const char *name,
+                                             int32_t ttl_ms)
+{
+    struct web *w = ss->web;
+    struct http_session *s = clave__mem_zalloc(&w->mem, sizeof *s);
+    if (!s)
+        return NULL;
+    s->all = ss;
+    s->ttl_ms = ttl_ms;
+    s->name = name ? clave__mem_strdup(&w->mem, name) : NULL;
+    s->heard = s->made = w->now;
+    list_init(&s->waits);
+    list_init(&s->parts);
+    clave__timer_init(&s->timer, clave__http_session_due);
+    list_push_back(&ss->all, &s->link);
+    if (name && !s->name) {
+        clave__http_session_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+static clave_err http_session_connect(struct http_session *s, const clave_auth *auths,
+                                      size_t nauths)
+{
+    struct web *w = s->all->web;
+    clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
+    o.hosts = w->o.hosts;
+    o.session_timeout_ms = s->ttl_ms;
+    o.seed = clave__rand_u64(&w->rand) | 1;
+    o.resume_session_id = s->id;
+    memcpy(o.resume_passwd, s->passwd, sizeof o.resume_passwd);
+    o.mem = &w->mem;
+    o.state_cb = http_session_on_state;
+    o.state_arg = s;
+    o.log = w->o.log.cb;
+    o.log_arg = w->o.log.arg;
+    o.tls = w->o.tls;
+    o.auths = nauths > 0 ? auths : NULL;
+    o.nauths = nauths;
+    return w->o.env->client_open(w->o.env->arg, &o, &s->client);
+}
+
+enum { MOST_SESSION_AUTHS = 16 };
+
+/* "digest:user:password": the scheme, and what is its own. `text` is changed. */
+static clave_err http_session_split_auth(char *text, clave_auth *out)
+{
+    char *rest = strchr(text, ':');
+    if (!rest || rest == text)
+        return CLAVE_EINVAL;
+    *rest++ = '\0';
+    *out = (clave_auth){.scheme = text, .auth = rest, .len = strlen(rest)};
+    return CLAVE_OK;
+}
+
+static clave_err http_session_connect_as(struct http_session *s, const struct session_terms *t)
+{
+    const struct clave_mem *mem = &s->all->web->mem;
+    clave_auth auths[MOST_SESSION_AUTHS];
+    char *texts[MOST_SESSION_AUTHS];
+    size_t n = 0;
+    clave_err err = t->nauths > MOST_SESSION_AUTHS ? CLAVE_EINVAL : CLAVE_OK;
+    while (err == CLAVE_OK && n < t->nauths) {
+        texts[n] = clave__mem_strdup(mem, t->auths[n]);
+        err = texts[n] ? http_session_split_auth(texts[n], &auths[n]) : CLAVE_ENOMEM;
+        n++;
+    }
+    if (err == CLAVE_OK)
+        err = http_session_connect(s, auths, n);
+    while (n > 0)
+        clave__mem_free(mem, texts[--n]);
+    return err;
+}
+
+clave_err clave__http_session_open(struct http_sessions *ss, const struct session_terms *t,
+                                   struct http_session **out)
+{
+    struct http_session *s = http_session_new(ss, t->name, t->ttl_ms);
+    *out = NULL;
+    clave_err err = s ? http_session_connect_as(s, t) : CLAVE_ENOMEM;
+    if (err != CLAVE_OK && s)
+        clave__http_session_end(s, err, true);
+    if (err != CLAVE_OK)
+        return err;
+    clave__http_session_enter(s);
+    *out = s;
+    return CLAVE_OK;
+}
+
+/* A session that is not here is attached to; if no server knows it any more, that is its end. */
+static clave_err http_session_resume(struct http_sessions *ss, const struct sealed_session *sealed,
+                                     struct http_session **out)
+{
+    struct http_session *s = http_session_new(ss, NULL, sealed->ttl_ms);
+    if (!s)
+        return CLAVE_ENOMEM;
+    s->id = sealed->id;
+    s->resumed = s->elsewhere = true;
+    memcpy(s->passwd, sealed->passwd, sizeof s->passwd);
+    http_session_put_in_map(s);
+    clave_err err = http_session_connect(s, NULL, 0);
+    if (err != CLAVE_OK)
+        clave__http_session_end(s, err, true);
+    else
+        *out = s;
+    return err;
+}
+
+clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
+                                   struct http_session **out)
+{
+    struct sealed_session sealed;
+    *out = NULL;
+    if (!clave__unseal(ss->key, secret, &sealed))
+        return CLAVE_EAUTHFAILED;
+    struct http_session *s = clave__http_session_by_id(ss, sealed.id);
+    clave_err err = s ? CLAVE_OK : http_session_resume(ss, &sealed, &s);
+    if (err != CLAVE_OK)
+        return err;
+    clave__http_session_enter(s);
+    *out = s;
+    return CLAVE_OK;
+}
+
+void clave__http_session_await(struct http_session *s, struct session_wait *w)
+{
+    w->proof = NULL;
+    list_init(&w->link);
+    if (s->state == HTTP_SESSION_OPENING)
+        list_push_back(&s->waits, &w->link);
+    else
+        w->done(w, s->state == HTTP_SESSION_LIVE ? CLAVE_OK : s->why ? s->why : CLAVE_ECLOSED);
+}
+
+void clave__http_session_close(struct http_session *s, struct session_wait *w)
+{
+    list_init(&w->link);
+    w->proof = NULL;
+    if (s->state == HTTP_SESSION_ENDED) {
+        w->done(w, s->why);
+        return;
+    }
+    list_push_back(&s->waits, &w->link);
+    if (s->state == HTTP_SESSION_CLOSING)
+        return;
+    s->state = HTTP_SESSION_CLOSING;
+    clave_async_client_close(s->client, s->all->web->now);
+    clave__http_session_flush(s);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+void clave__http_sessions_close(struct http_sessions *ss)
+{
+    for (struct list *l = ss->all.next; l != &ss->all; l = l->next) {
+        struct http_session *s = LIST_ENTRY(l, struct http_session, link);
+        if (s->state == HTTP_SESSION_ENDED || s->state == HTTP_SESSION_CLOSING)
+            continue;
+        clave__client_rest(s->client, false);
+        s->state = HTTP_SESSION_CLOSING;
+        clave_async_client_close(s->client, ss->web->now);
+        clave__http_session_flush(s);
+    }
+}
+
+bool clave__http_sessions_are_closed(struct http_sessions *ss)
+{
+    for (struct list *l = ss->all.next; l != &ss->all; l = l->next)
+        if (LIST_ENTRY(l, struct http_session, link)->client)
+            return false;
+    return true;
+}
+
+void clave__http_sessions_free(struct web *w)
+{
+    struct http_sessions *ss = w->sessions;
+    if (!ss)
+        return;
+    for (struct list *l = ss->all.next; l != &ss->all; l = l->next) {
+        struct http_session *s = LIST_ENTRY(l, struct http_session, link);
+        clave__http_session_end(s, CLAVE_ECLOSED, true);
+        clave__http_session_let_go(s);
+    }
+    while (!list_empty(&ss->all))
+        clave__http_session_free(LIST_ENTRY(ss->all.next, struct http_session, link));
+    clave__map_fini(&ss->by_id);
+    clave__mem_free(&w->mem, ss);
+    w->sessions = NULL;
+}
+
+/* ---- what it is called ----------------------------------------------------------------------- */
+
+void clave__http_session_secret(const struct http_session *s, char out[SEAL_TEXT + 1])
+{
+    struct sealed_session sealed = {.id = s->id, .ttl_ms = s->ttl_ms};
+    memcpy(sealed.passwd, s->passwd, sizeof sealed.passwd);
+    clave__seal(s->all->key, &sealed, out);
+}

@@ -1,0 +1,171 @@
+/* http_session.h - one HTTP session: one ZooKeeper session, held for a client that only sends
+ * requests now and then. The folder:
+ *
+ *   http_session.c           made, attached to, ended       seal.c      the secret that proves it
+ *   http_session_presence.c  is its client still there?     validity.h  what its client may rely on
+ *   http_session_proof.c     a heartbeat that was confirmed
+ *   claim.c                  what it holds or waits for     claim_kinds.c   on which recipe
+ *   claim_poll.c             requests that wait for a claim  claim_data.c   what its node says
+ *   guard.c                  a write only while a token holds
+ *
+ * Three times, in this order: the client's deadline (it counts from when it sent its newest
+ * request; see validity.h); the gate's end of a session that it hears nothing of, SILENCE later at
+ * the earliest; the server's expiry when the gate is gone as well. A gate never keeps a session for
+ * a client that is silent, so it is no worse than a ZooKeeper client that dies.
+ *
+ *     OPENING ──> LIVE ──> CLOSING
+ *        └─────────┴──────────┴────> ENDED
+ *
+ * The ZooKeeper session's end is this one's: it never goes on with another. ENDED is kept for one
+ * more timeout, so that its client hears the cause.
+ *
+ * Another gate may have attached to it meanwhile. So a connection that was lost is made again only
+ * while a request of its client is here; what ends a silent session is refused by the servers if
+ * the session has moved (deletes of its nodes), and never closeSession.
+ *
+ * Calls are those of struct web: one thread, `web->now` is the time. What must not be freed yet is
+ * never freed inside a callback, only by the timer. */
+#ifndef CLAVE_WEB_SESSION_HTTP_SESSION_H
+#define CLAVE_WEB_SESSION_HTTP_SESSION_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "client/timer.h"
+#include "web/session/seal.h"
+#include "web/web_internal.h"
+
+struct http_sessions {
+    struct web *web;
+    struct map by_id; /* those with a ZooKeeper session */
+    struct list all;
+    uint8_t key[SEAL_KEY];
+};
+
+enum http_session_state {
+    HTTP_SESSION_OPENING,
+    HTTP_SESSION_LIVE,
+    HTTP_SESSION_CLOSING, /* its client has asked for it */
+    HTTP_SESSION_ENDED,
+};
+
+/* Something of the session, a claim: ends with it at the latest, and is freed with it. */
+struct session_part {
+    struct list link;
+    struct http_session *s;
+    int64_t token;    /* 0: it holds nothing */
+    const char *node; /* that it holds; valid while token is not 0 */
+    /* The session has ended, or its client is silent: gives back what can be given back. */
+    void (*ended)(struct session_part *p, clave_err why);
+    /* A proof found the node gone. */
+    void (*missing)(struct session_part *p);
+    void (*free)(struct session_part *p);
+};
+
+/* Somebody who waits for the session: `done` runs at most once, perhaps at once. */
+struct session_wait {
+    struct list link;
+    struct session_proof *proof; /* http_session_proof.c; NULL: none is under way for it */
+    void (*done)(struct session_wait *w, clave_err err);
+};
+
+struct http_session {
+    struct http_sessions *all;
+    struct list link;
+    struct map_node by_id;
+    enum http_session_state state;
+    bool in_map;
+    int64_t id;
+    uint8_t passwd[16];
+    int32_t ttl_ms; /* asked for; then as the server grants it */
+    char *name;
+    clave_async_client *client; /* NULL: gone */
+    bool resumed;               /* made by another gate, or by this one before it was restarted */
+    bool attached;              /* connected, as far as we know */
+    bool elsewhere;             /* may have been attached to elsewhere: its nodes are looked for */
+    unsigned present;           /* requests of its client that are here now */
+    int64_t heard;              /* when the newest of them arrived or ended */
+    int64_t made;
+    struct timer timer; /* OPENING: gives up. LIVE: silence. ENDED: forgets it */
+    struct list waits;
+    struct list parts;
+    clave_err why;   /* ENDED. OK: closed by its client */
+    char fault[256]; /* and what the ZooKeeper client said of it */
+};
+
+/* Makes w->sessions; `key` as session_key of struct web_options. ENOMEM. */
+clave_err clave__http_sessions_new(struct web *w, const uint8_t *key);
+/* Ends all of them at the servers, as far as they can be reached. */
+void clave__http_sessions_close(struct http_sessions *ss);
+/* Every one has ended. */
+bool clave__http_sessions_are_closed(struct http_sessions *ss);
+/* Without a message to the servers. No request is present any more. NULL is ignored. */
+void clave__http_sessions_free(struct web *w);
+
+struct session_terms {
+    const char *name; /* may be NULL */
+    int32_t ttl_ms;
+    const char *const *auths; /* "digest:user:password" */
+    size_t nauths;
+};
+/* Makes one; its client is present until _leave. EINVAL: an identity is not of that form. Others as
+ * clave_async_client_new. */
+clave_err clave__http_session_open(struct http_sessions *ss, const struct session_terms *t,
+                                   struct http_session **out);
+/* The session that a secret proves, attached to if it is not here; its client is present until
+ * _leave. EAUTHFAILED: no secret of this key. Others as clave_async_client_new. */
+clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
+                                   struct http_session **out);
+/* Of a session that is or was LIVE here, by its public id. NULL: there is none. */
+struct http_session *clave__http_session_by_id(const struct http_sessions *ss, int64_t id);
+
+/* `done` when it is no longer OPENING: OK: LIVE. Otherwise why it has ended. */
+void clave__http_session_await(struct http_session *s, struct session_wait *w);
+/* Proves that the session lived, and that all that it holds existed, after this call: a transaction
+ * that changes nothing passes the leader. OK: proven; the hold deadline has moved on. Else why the
+ * session has ended; EOPTIMEOUT: it cannot be proven at present. */
+void clave__http_session_prove(struct http_session *s, struct session_wait *w);
+/* Ends it, with all it has in one transaction. `done` (OK) when the server has done so, or must
+ * have expired it. */
+void clave__http_session_close(struct http_session *s, struct session_wait *w);
+/* It no longer waits. Harmless when it does not. */
+void clave__session_wait_cancel(struct session_wait *w);
+
+/* What proves it. */
+void clave__http_session_secret(const struct http_session *s, char out[SEAL_TEXT + 1]);
+
+static inline bool clave__http_session_is_live(const struct http_session *s)
+{
+    return s->state == HTTP_SESSION_LIVE;
+}
+
+/* Requests were made on its client outside of the client's callbacks. */
+static inline void clave__http_session_flush(struct http_session *s)
+{
+    if (s->client)
+        clave__web_flush(s->all->web, s->client);
+}
+
+/* ---- http_session_presence.c ----------------------------------------------------------------- */
+
+/* A request of its client has arrived; was answered, or its client hung up. */
+void clave__http_session_enter(struct http_session *s);
+void clave__http_session_leave(struct http_session *s);
+/* After each change: when is something due? */
+void clave__http_session_settle(struct http_session *s);
+/* It is due. */
+void clave__http_session_due(struct timer *t, int64_t now);
+
+/* ---- http_session_proof.c -------------------------------------------------------------------- */
+
+/* The wait is over: a proof under way for it has nobody to tell. */
+void clave__session_proof_forget(struct session_wait *w);
+
+/* ---- between the files ----------------------------------------------------------------------- */
+
+/* The only way to ENDED. `client_too`: lets go of the ZooKeeper client as well. */
+void clave__http_session_end(struct http_session *s, clave_err why, bool client_too);
+/* The ZooKeeper session is left as it is. */
+void clave__http_session_let_go(struct http_session *s);
+void clave__http_session_free(struct http_session *s);
+
+#endif

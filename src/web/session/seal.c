@@ -1,0 +1,124 @@
+/* seal.c - secrets of HTTP sessions. Called by http_session.c. Invariant: the tag is compared in a
+ * time that does not depend on where it differs. */
+#include "web/session/seal.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/sha1.h"
+
+enum { SHA1_BLOCK = 64, SEAL_BYTES = SEAL_TAG + SEAL_PLAIN, MOST_INPUT = 64 };
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+static void seal_hmac(const uint8_t key[SEAL_KEY], const uint8_t *p, size_t n,
+                      uint8_t out[SHA1_LEN])
+{
+    uint8_t inner[SHA1_BLOCK + MOST_INPUT], outer[SHA1_BLOCK + SHA1_LEN];
+    assert(n <= MOST_INPUT);
+    memset(inner, 0x36, SHA1_BLOCK);
+    memset(outer, 0x5c, SHA1_BLOCK);
+    for (size_t i = 0; i < SEAL_KEY; i++) {
+        inner[i] ^= key[i];
+        outer[i] ^= key[i];
+    }
+    memcpy(inner + SHA1_BLOCK, p, n);
+    clave__sha1(inner, SHA1_BLOCK + n, outer + SHA1_BLOCK);
+    clave__sha1(outer, sizeof outer, out);
+}
+
+/* Two uses of the key never share an input: the first byte tells them apart. */
+static void seal_tag(const uint8_t key[SEAL_KEY], const uint8_t plain[SEAL_PLAIN],
+                     uint8_t tag[SEAL_TAG])
+{
+    uint8_t in[1 + SEAL_PLAIN] = {'t'}, mac[SHA1_LEN];
+    memcpy(in + 1, plain, SEAL_PLAIN);
+    seal_hmac(key, in, sizeof in, mac);
+    memcpy(tag, mac, SEAL_TAG);
+}
+
+static void seal_mix(const uint8_t key[SEAL_KEY], const uint8_t tag[SEAL_TAG],
+                     uint8_t text[SEAL_PLAIN])
+{
+    uint8_t in[2 + SEAL_TAG] = {'s'}, mac[SHA1_LEN];
+    memcpy(in + 2, tag, SEAL_TAG);
+    for (size_t i = 0; i < SEAL_PLAIN; i++) {
+        if (i % SHA1_LEN == 0) {
+            in[1] = (uint8_t)(i / SHA1_LEN);
+            seal_hmac(key, in, sizeof in, mac);
+        }
+        text[i] ^= mac[i % SHA1_LEN];
+    }
+}
+
+static void seal_put(uint8_t *at, uint64_t v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        at[i] = (uint8_t)(v >> (8 * (n - 1 - i)));
+}
+
+static uint64_t seal_get(const uint8_t *at, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v = v << 8 | at[i];
+    return v;
+}
+
+void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
+                 char out[SEAL_TEXT + 1])
+{
+    uint8_t bytes[SEAL_BYTES], *plain = bytes + SEAL_TAG;
+    unsigned bits = 0, n = 0;
+    seal_put(plain, (uint64_t)s->id, 8);
+    memcpy(plain + 8, s->passwd, sizeof s->passwd);
+    seal_put(plain + 24, (uint32_t)s->ttl_ms, 4);
+    seal_tag(key, plain, bytes);
+    seal_mix(key, bytes, plain);
+    for (size_t i = 0, at = 0; at < SEAL_TEXT; at++) {
+        if (n < 6 && i < SEAL_BYTES) {
+            bits = bits << 8 | bytes[i++];
+            n += 8;
+        } else if (n < 6) {
+            bits <<= 6 - n; /* the last digit is filled with zeros */
+            n = 6;
+        }
+        out[at] = digits[bits >> (n - 6) & 63];
+        n -= 6;
+        bits &= (1u << n) - 1;
+    }
+    out[SEAL_TEXT] = '\0';
+}
+
+bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out)
+{
+    uint8_t bytes[SEAL_BYTES + 1], tag[SEAL_TAG], *plain = bytes + SEAL_TAG, differs = 0;
+    unsigned bits = 0, n = 0;
+    size_t len = 0;
+    if (strlen(text) != SEAL_TEXT)
+        return false;
+    for (; *text; text++) {
+        const char *at = strchr(digits, *text);
+        if (!at)
+            return false;
+        bits = bits << 6 | (unsigned)(at - digits);
+        n += 6;
+        if (n < 8)
+            continue;
+        bytes[len++] = (uint8_t)(bits >> (n - 8));
+        n -= 8;
+        bits &= (1u << n) - 1;
+    }
+    if (bits != 0)
+        return false; /* another text of the same bytes */
+    seal_mix(key, bytes, plain);
+    seal_tag(key, plain, tag);
+    for (size_t i = 0; i < SEAL_TAG; i++)
+        differs |= tag[i] ^ bytes[i];
+    if (differs)
+        return false;
+    out->id = (int64_t)seal_get(plain, 8);
+    memcpy(out->passwd, plain + 8, sizeof out->passwd);
+    out->ttl_ms = (int32_t)seal_get(plain + 24, 4);
+    return true;
+}

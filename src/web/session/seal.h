@@ -1,0 +1,28 @@
+/* seal.h - what proves an HTTP session: the ZooKeeper session's id, password and timeout, as a text
+ * that only gates with the same key can make or read. So any of them can attach to the session, and
+ * none has to store anything.
+ *
+ * It is a deterministic authenticated encryption (as SIV, RFC 5297: a MAC of the plain text is the
+ * tag and starts the key stream) with HMAC-SHA-1 as the pseudo-random function: one session has one
+ * secret on every gate. Nobody learns the password from it, and a changed text is no secret. */
+#ifndef CLAVE_WEB_SESSION_SEAL_H
+#define CLAVE_WEB_SESSION_SEAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SEAL_KEY = 32, SEAL_TAG = 16, SEAL_PLAIN = 28, SEAL_TEXT = 59 /* characters, no NUL */ };
+
+struct sealed_session {
+    int64_t id;
+    uint8_t passwd[16];
+    int32_t ttl_ms;
+};
+
+void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
+                 char out[SEAL_TEXT + 1]);
+/* false: no gate with this key has made it. */
+bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out);
+
+#endif

@@ -1,0 +1,323 @@
+/* web_claim_test.c - locks, leases and leaderships over HTTP: asked for, waited for with the place
+ * kept, lost, given back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/mutex_owner.h"
+#include "lib/webrig.h"
+
+struct user {
+    char secret[96];
+    char claim[64];
+};
+
+static void expect(struct webrig_call *c, unsigned status)
+{
+    assert_true(c->answered);
+    if (c->status != status)
+        print_error("%s\n", webrig_body(c));
+    assert_int_equal(c->status, status);
+}
+
+static void user_enter(struct webrig *r, struct user *u)
+{
+    struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}");
+    expect(c, 201);
+    snprintf(u->secret, sizeof u->secret, "%s", webrig_member(c, "secret"));
+    webrig_end(c);
+}
+
+/* `wait` in seconds; -1: no preference. */
+static struct webrig_call *user_sends(struct webrig *r, const struct user *u, const char *method,
+                                      int wait, const char *more, const char *body)
+{
+    char headers[320], target[96] = "/v1/claims";
+    int n = snprintf(headers, sizeof headers, "Clave-Session: %s", u->secret);
+    if (wait >= 0)
+        n += snprintf(headers + n, sizeof headers - (size_t)n, "\nPrefer: wait=%d", wait);
+    if (more)
+        snprintf(headers + n, sizeof headers - (size_t)n, "\n%s", more);
+    if (strcmp(method, "POST") != 0)
+        snprintf(target, sizeof target, "/v1/claims/%s", u->claim);
+    return webrig_request(r, method, target, headers, body);
+}
+
+static void user_takes_claim(struct user *u, struct webrig_call *c)
+{
+    snprintf(u->claim, sizeof u->claim, "%s", webrig_member(c, "id"));
+    webrig_end(c);
+}
+
+static const char lock[] = "{\"path\": \"/l\"}";
+
+static void each_kind_is_held_and_given_back(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"path\": \"/l\"}",
+        "{\"path\": \"/l\", \"kind\": \"lock\", \"lock_delay_ms\": 100, \"name\": \"n\"}",
+        "{\"path\": \"/l\", \"kind\": \"read\"}",
+        "{\"path\": \"/l\", \"kind\": \"write\"}",
+        "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 2}",
+        "{\"path\": \"/e\", \"kind\": \"election\"}",
+    };
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    int64_t last = 0;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct webrig_call *c = user_sends(r, &u, "POST", 30, NULL, bodies[i]);
+        expect(c, 201);
+        assert_string_equal(webrig_member(c, "state"), "held");
+        assert_true(atoll(webrig_member(c, "token")) > last);
+        last = atoll(webrig_member(c, "token"));
+        assert_true(atoi(webrig_member(c, "valid_ms")) > 4000);
+        user_takes_claim(&u, c);
+        c = user_sends(r, &u, "GET", -1, NULL, NULL);
+        expect(c, 200);
+        webrig_end(c);
+        c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        expect(c, 204);
+        webrig_end(c);
+        c = user_sends(r, &u, "GET", -1, NULL, NULL);
+        expect(c, 404);
+        webrig_end(c);
+    }
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
+    assert_int_equal(memnet_list(r->net, 0, "/e", NULL, 0), 0);
+    assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 0);
+    webrig_free(r);
+}
+
+static void a_poll_keeps_its_place(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, lock));
+    struct webrig_call *c = user_sends(r, &v, "POST", -1, NULL, lock);
+    expect(c, 202);
+    assert_string_equal(webrig_member(c, "position"), "1");
+    user_takes_claim(&v, c);
+    char before[8][96], after[8][96];
+    assert_int_equal(memnet_list(r->net, 0, "/l", before, 8), 2);
+    c = user_sends(r, &v, "GET", 3, NULL, NULL);
+    assert_false(c->answered);
+    webrig_advance(r, 3000);
+    expect(c, 202);
+    webrig_end(c);
+    c = user_sends(r, &v, "GET", 30, NULL, NULL); /* and hangs up */
+    webrig_advance(r, 3000);
+    webrig_end(c);
+    /* Only a poll keeps both sessions alive. */
+    webrig_end(user_sends(r, &u, "GET", -1, NULL, NULL));
+    c = user_sends(r, &v, "GET", 30, NULL, NULL);
+    assert_false(c->answered);
+    assert_int_equal(memnet_list(r->net, 0, "/l", after, 8), 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(before[i], after[i]);
+    webrig_advance(r, 6000);
+    struct webrig_call *d = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+    expect(d, 204);
+    webrig_end(d);
+    webrig_settle(r);
+    expect(c, 200);
+    /* Granted 6 s after the request: counted from the request all the same. */
+    assert_true(atoi(webrig_member(c, "valid_ms")) > 11000);
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void a_long_poll_outlives_the_timeout(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, lock));
+    struct webrig_call *c = user_sends(r, &v, "POST", 60, NULL, lock);
+    webrig_advance(r, 8000);
+    assert_false(c->answered);
+    webrig_advance(r, 1500); /* u was silent: its lock is given back */
+    expect(c, 201);
+    assert_true(atoi(webrig_member(c, "valid_ms")) > 12000);
+    webrig_end(c);
+    c = user_sends(r, &u, "GET", -1, NULL, NULL);
+    expect(c, 410);
+    assert_string_equal(webrig_member(c, "cause"), "silent");
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void who_does_not_wait_leaves_nothing(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"path\": \"/l\"}",
+        "{\"path\": \"/l\", \"kind\": \"write\"}",
+        "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}",
+        "{\"path\": \"/e\", \"kind\": \"election\"}",
+    };
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct webrig_call *c = user_sends(r, &u, "POST", 0, NULL, bodies[i]);
+        expect(c, 201);
+        char node[128];
+        snprintf(node, sizeof node, "%s", webrig_member(c, "node"));
+        user_takes_claim(&u, c);
+        c = user_sends(r, &v, "POST", 0, NULL, bodies[i]);
+        expect(c, 409);
+        assert_non_null(strstr(webrig_body(c), "\"holder\""));
+        assert_non_null(strstr(node, webrig_member(c, "node")));
+        webrig_end(c);
+        webrig_end(user_sends(r, &u, "DELETE", -1, NULL, NULL));
+    }
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
+    assert_int_equal(memnet_list(r->net, 0, "/e", NULL, 0), 0);
+    webrig_free(r);
+}
+
+static void a_key_finds_its_own_claim(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, "Idempotency-Key: job 7", lock);
+    expect(c, 201);
+    char token[32];
+    snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+    user_takes_claim(&u, c);
+    c = user_sends(r, &u, "POST", -1, "Idempotency-Key: job 7", lock);
+    expect(c, 201);
+    assert_string_equal(webrig_member(c, "id"), u.claim);
+    assert_string_equal(webrig_member(c, "token"), token);
+    webrig_end(c);
+    c = user_sends(r, &u, "POST", -1, "Idempotency-Key: job 7", "{\"path\": \"/other\"}");
+    expect(c, 409);
+    webrig_end(c);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    webrig_free(r);
+}
+
+static void another_gate_finds_the_place(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"path\": \"/l\"}",
+        "{\"path\": \"/l\", \"kind\": \"read\"}",
+        "{\"path\": \"/e\", \"kind\": \"election\"}",
+    };
+    static const uint8_t key[32] = {42};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+        struct user u;
+        user_enter(r, &u);
+        struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, bodies[i]);
+        expect(c, 201);
+        char token[32], again[96];
+        snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+        user_takes_claim(&u, c);
+        webrig_second(r);
+        c = user_sends(r, &u, "GET", -1, NULL, NULL);
+        expect(c, 404);
+        webrig_end(c);
+        snprintf(again, sizeof again, "Idempotency-Key: %s", u.claim);
+        c = user_sends(r, &u, "POST", 5, again, bodies[i]);
+        webrig_advance(r, 4000); /* its deadline is confirmed first */
+        expect(c, 201);
+        assert_string_equal(webrig_member(c, "token"), token);
+        webrig_end(c);
+        c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        expect(c, 204);
+        webrig_end(c);
+        assert_int_equal(memnet_list(r->net, 0, i == 2 ? "/e" : "/l", NULL, 0), 0);
+        webrig_free(r);
+    }
+    (void)state;
+}
+
+static void a_loss_is_told_with_its_cause(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, lock);
+    char node[128], target[96];
+    snprintf(node, sizeof node, "%s", webrig_member(c, "node"));
+    user_takes_claim(&u, c);
+    assert_int_equal(memnet_delete(r->net, 0, node), CLAVE_OK);
+    /* No watch has told it yet: a renewal finds out. */
+    c = user_sends(r, &u, "GET", -1, NULL, NULL);
+    webrig_end(c);
+    snprintf(target, sizeof target, "Clave-Session: %s", u.secret);
+    struct webrig_call *d = webrig_request(r, "GET", "/v1/sessions", NULL, NULL);
+    webrig_end(d);
+    c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+    assert_true(c->status == 204 || c->status == 410);
+    webrig_end(c);
+    /* The session ends. */
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, lock));
+    memnet_kill_session(r->net, 1);
+    webrig_settle(r);
+    webrig_end(user_sends(r, &u, "GET", -1, NULL, NULL)); /* it connects again */
+    c = user_sends(r, &u, "GET", -1, NULL, NULL);
+    expect(c, 410);
+    assert_string_equal(webrig_member(c, "cause"), "expired");
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void bad_claims_are_refused(void **state)
+{
+    static const char *const bodies[] = {
+        "{}",
+        "{\"path\": \"l\"}",
+        "{\"path\": \"/l\", \"kind\": \"spin\"}",
+        "{\"path\": \"/l\", \"limit\": 2}",
+        "{\"path\": \"/l\", \"kind\": \"semaphore\"}",
+        "{\"path\": \"/l\", \"kind\": \"read\", \"lock_delay_ms\": 1}",
+        "{\"path\": \"/l\", \"what\": 1}",
+        "{\"path\": 7}",
+        "[]",
+    };
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, bodies[i]);
+        expect(c, 400);
+        webrig_end(c);
+    }
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_kind_is_held_and_given_back),
+        cmocka_unit_test(a_poll_keeps_its_place),
+        cmocka_unit_test(a_long_poll_outlives_the_timeout),
+        cmocka_unit_test(who_does_not_wait_leaves_nothing),
+        cmocka_unit_test(a_key_finds_its_own_claim),
+        cmocka_unit_test(another_gate_finds_the_place),
+        cmocka_unit_test(a_loss_is_told_with_its_cause),
+        cmocka_unit_test(bad_claims_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,251 @@
+/* web_session_test.c - sessions over HTTP: made, renewed, attached to again, and their end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/mutex_owner.h"
+#include "lib/webrig.h"
+#include "web/session/seal.h"
+#include "web/session/validity.h"
+
+struct user {
+    char id[32], secret[96], header[160];
+};
+
+static void user_enter(struct webrig *r, struct user *u, const char *body)
+{
+    struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, body);
+    assert_true(c->answered);
+    assert_int_equal(c->status, 201);
+    snprintf(u->id, sizeof u->id, "%s", webrig_member(c, "id"));
+    snprintf(u->secret, sizeof u->secret, "%s", webrig_member(c, "secret"));
+    snprintf(u->header, sizeof u->header, "Clave-Session: %s", u->secret);
+    webrig_end(c);
+}
+
+static struct webrig_call *user_asks(struct webrig *r, const struct user *u, const char *method,
+                                     const char *what)
+{
+    char target[128];
+    snprintf(target, sizeof target, "/v1/sessions/%s%s", u->id, what);
+    return webrig_request(r, method, target, u->header, NULL);
+}
+
+static void expect(struct webrig_call *c, unsigned status)
+{
+    assert_true(c->answered);
+    if (c->status != status)
+        print_error("%s\n", webrig_body(c));
+    assert_int_equal(c->status, status);
+}
+
+static void a_secret_is_made_and_read_with_its_key_only(void **state)
+{
+    (void)state;
+    uint8_t key[SEAL_KEY] = {1, 2, 3}, other[SEAL_KEY] = {1, 2, 4};
+    struct sealed_session in = {.id = -77, .ttl_ms = 15000}, out;
+    char text[SEAL_TEXT + 1];
+    for (size_t i = 0; i < sizeof in.passwd; i++)
+        in.passwd[i] = (uint8_t)(i * 17);
+    clave__seal(key, &in, text);
+    assert_int_equal(strlen(text), SEAL_TEXT);
+    assert_true(clave__unseal(key, text, &out));
+    assert_true(out.id == in.id && out.ttl_ms == in.ttl_ms);
+    assert_memory_equal(out.passwd, in.passwd, sizeof in.passwd);
+    assert_false(clave__unseal(other, text, &out));
+    for (size_t i = 0; i < SEAL_TEXT; i++) {
+        char was = text[i];
+        text[i] = was == 'A' ? 'B' : 'A';
+        assert_false(clave__unseal(key, text, &out));
+        text[i] = was;
+    }
+    assert_false(clave__unseal(key, "", &out));
+    text[SEAL_TEXT - 1] = '\0';
+    assert_false(clave__unseal(key, text, &out));
+}
+
+static void validity_is_counted_from_the_request(void **state)
+{
+    (void)state;
+    struct validity v = {
+        .arrived = 1000, .granted = 0, .hold_deadline = 9000, .ttl_ms = 10000, .now = 1000};
+    assert_int_equal(clave__validity_ms(&v), 8000); /* the hold deadline */
+    v.hold_deadline = 99000;
+    assert_int_equal(clave__validity_ms(&v), 10000); /* the silence that the gate bears */
+    v.granted = 30000;
+    v.now = 30000;
+    assert_int_equal(clave__validity_ms(&v), 39000 - (29000 + 63) / 64);
+    v.hold_deadline = 1000;
+    assert_int_equal(clave__validity_ms(&v), 0);
+    v.hold_deadline = INT64_MIN;
+    assert_int_equal(clave__validity_ms(&v), 0);
+}
+
+static void a_session_is_made_renewed_and_ended(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u, "{\"ttl_ms\": 8000, \"name\": \"nightly\"}");
+    struct webrig_call *c = user_asks(r, &u, "POST", "/renew");
+    expect(c, 200);
+    assert_string_equal(webrig_member(c, "id"), u.id);
+    assert_string_equal(webrig_member(c, "ttl_ms"), "8000");
+    assert_int_equal(atoi(webrig_member(c, "valid_ms")), 7000); /* less the margin */
+    webrig_end(c);
+    c = user_asks(r, &u, "DELETE", "");
+    expect(c, 204);
+    webrig_end(c);
+    c = user_asks(r, &u, "POST", "/renew");
+    expect(c, 410);
+    assert_string_equal(webrig_member(c, "cause"), "closed");
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void what_proves_nothing_is_refused(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u, NULL);
+    user_enter(r, &v, NULL);
+    char target[96];
+    snprintf(target, sizeof target, "/v1/sessions/%s/renew", u.id);
+    struct webrig_call *c = webrig_request(r, "POST", target, NULL, NULL);
+    expect(c, 401);
+    webrig_end(c);
+    c = webrig_request(r, "POST", target, "Clave-Session: guess", NULL);
+    expect(c, 403);
+    webrig_end(c);
+    c = webrig_request(r, "POST", target, v.header, NULL);
+    expect(c, 403);
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void a_silent_clients_session_ends(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u, "{\"ttl_ms\": 8000}");
+    webrig_advance(r, 7000);
+    struct webrig_call *c = user_asks(r, &u, "POST", "/renew");
+    expect(c, 200);
+    webrig_end(c);
+    webrig_advance(r, 8000);
+    assert_int_equal(memnet_stats(r->net).sessions, 2); /* and the engine's own */
+    webrig_advance(r, 1000);
+    c = user_asks(r, &u, "POST", "/renew");
+    expect(c, 410);
+    assert_string_equal(webrig_member(c, "cause"), "silent");
+    webrig_end(c);
+    webrig_advance(r, 12000);
+    assert_int_equal(memnet_stats(r->net).sessions, 1);
+    /* And when it is forgotten, the servers say so. */
+    webrig_advance(r, 20000);
+    c = user_asks(r, &u, "POST", "/renew");
+    expect(c, 410);
+    assert_string_equal(webrig_member(c, "cause"), "expired");
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void another_gate_attaches_to_the_session(void **state)
+{
+    static const uint8_t key[32] = {42};
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct web *first = r->web;
+    struct user u;
+    user_enter(r, &u, "{\"ttl_ms\": 8000}");
+    webrig_second(r);
+    assert_true(r->web != first);
+    struct webrig_call *c = user_asks(r, &u, "POST", "/renew");
+    expect(c, 200);
+    assert_string_equal(webrig_member(c, "id"), u.id);
+    assert_true(atoi(webrig_member(c, "valid_ms")) >= 5000);
+    webrig_end(c);
+    /* The first gate does not take it back by itself. */
+    uint64_t handshakes = memnet_stats(r->net).sessions;
+    webrig_advance(r, 3000);
+    c = user_asks(r, &u, "POST", "/renew");
+    expect(c, 200);
+    webrig_end(c);
+    assert_int_equal(memnet_stats(r->net).sessions, handshakes);
+    webrig_free(r);
+}
+
+static void an_expired_session_is_never_another(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u, "{\"ttl_ms\": 8000}");
+    memnet_kill_session(r->net, 1);
+    webrig_settle(r);
+    struct webrig_call *c = user_asks(r, &u, "POST", "/renew");
+    expect(c, 410);
+    webrig_end(c);
+    assert_int_equal(memnet_stats(r->net).sessions, 1);
+    webrig_free(r);
+}
+
+static void an_unknown_server_is_told(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    memnet_stop_server(r->net);
+    struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, NULL);
+    assert_false(c->answered);
+    webrig_advance(r, 11000);
+    expect(c, 503);
+    webrig_end(c);
+    memnet_start_server(r->net);
+    webrig_free(r);
+}
+
+static void a_renewal_waits_for_the_servers_not_beyond_the_session(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u, "{\"ttl_ms\": 8000}");
+    memnet_stop_server(r->net);
+    struct webrig_call *c = user_asks(r, &u, "POST", "/renew");
+    assert_false(c->answered);
+    memnet_start_server(r->net);
+    webrig_advance(r, 2500);
+    expect(c, 200);
+    webrig_end(c);
+    memnet_stop_server(r->net);
+    c = user_asks(r, &u, "POST", "/renew");
+    webrig_advance(r, 9000);
+    expect(c, 410);
+    webrig_end(c);
+    memnet_start_server(r->net);
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_secret_is_made_and_read_with_its_key_only),
+        cmocka_unit_test(validity_is_counted_from_the_request),
+        cmocka_unit_test(a_session_is_made_renewed_and_ended),
+        cmocka_unit_test(what_proves_nothing_is_refused),
+        cmocka_unit_test(a_silent_clients_session_ends),
+        cmocka_unit_test(another_gate_attaches_to_the_session),
+        cmocka_unit_test(an_expired_session_is_never_another),
+        cmocka_unit_test(an_unknown_server_is_told),
+        cmocka_unit_test(a_renewal_waits_for_the_servers_not_beyond_the_session),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
