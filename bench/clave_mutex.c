@@ -2,8 +2,8 @@
  *
  *   clave_mutex cycle CONNECT CYCLES PAUSE_US       acquire + release, one owner
  *   clave_mutex confirmed CONNECT CYCLES PAUSE_US   the same, each release confirmed
- *   clave_mutex write CONNECT CYCLES PAUSE_US       one durable write by the same API, for
- * comparison clave_mutex handoff CONNECT N CYCLES            N sessions of one process in one queue
+ *   clave_mutex write CONNECT CYCLES PAUSE_US       one durable write by the same API
+ *   clave_mutex handoff CONNECT N CYCLES            N sessions of one process in one queue
  *
  * A hand-off is the time from the call of release to the grant of the next one. Prints
  * {"p50_us": ..., "p99_us": ...}. */
