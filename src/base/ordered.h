@@ -29,7 +29,8 @@ struct ordered {
     uint64_t seed; /* of the ranks */
 };
 
-#define ORDERED_ENTRY(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+/* The struct of type `type` whose member `member` is at `ptr`. */
+#define ORDERED_ENTRY(ptr, type, member) ((type *)((uintptr_t)(ptr)-offsetof(type, member)))
 
 enum { ORDERED_ANY = 0 }; /* as `marks`: whatever the node's are */
 

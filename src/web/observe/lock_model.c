@@ -1,0 +1,403 @@
+/* lock_model.c - see lock_model.h. Called by observe.c. Invariant: every place is in the queue of
+ * its parent's path and counted in its session; lock_grants.c has decided who holds before a call
+ * returns. */
+#include "web/observe/lock_model.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/path.h"
+#include "web/observe/lock_grants.h"
+#include "web/observe/lock_place.h"
+
+static const char leases_name[] = "/leases", locks_name[] = "/locks";
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+/* A path, and the semaphore of that path after the queue right at it. */
+struct queue_key {
+    const char *path;
+    size_t len;
+    bool leases;
+};
+
+static int queue_compare(const void *key, const struct ordered_node *node)
+{
+    const struct queue_key *k = key;
+    const struct lock_queue *q = ORDERED_ENTRY(node, struct lock_queue, node);
+    size_t n = k->len < q->len ? k->len : q->len;
+    int cmp = memcmp(k->path, q->path, n);
+    if (cmp != 0)
+        return cmp;
+    if (k->len != q->len)
+        return k->len < q->len ? -1 : 1;
+    return (int)k->leases - (int)q->leases;
+}
+
+static int place_compare(const void *key, const struct ordered_node *node)
+{
+    const struct lock_key *k = key;
+    struct lock_key own = clave__lock_key(ORDERED_ENTRY(node, struct lock_place, node));
+    int cmp = strcmp(k->number, own.number);
+    return cmp ? cmp : strcmp(k->name, own.name);
+}
+
+/* ---- what a node is -------------------------------------------------------------------------- */
+
+/* Where a node belongs: its kind, and its queue. */
+struct node_site {
+    enum queue_kind kind;
+    struct queue_key key;
+    const char *name;
+};
+
+static bool is_hex(const char *name)
+{
+    enum { UUID_DIGITS = 32 };
+    return strspn(name, "0123456789abcdef") == UUID_DIGITS && name[UUID_DIGITS] == '\0';
+}
+
+static bool ends_with(const char *path, size_t len, const char *end, size_t n)
+{
+    return len >= n && memcmp(path + len - n, end, n) == 0;
+}
+
+/* A lease is below "leases"; the leases of kazoo have bare UUIDs as names. */
+static struct node_site site_of(const char *path)
+{
+    struct node_site s = {.name = clave__path_name(path)};
+    size_t len = (size_t)(s.name - path);
+    size_t nleases = sizeof leases_name - 1;
+    len -= len > 1; /* the slash, unless it is the root */
+    s.key = (struct queue_key){path, len, false};
+    s.kind = clave__queue_kind_of(s.name);
+    bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && is_hex(s.name));
+    if (!counted)
+        return s;
+    s.kind = QUEUE_OTHER;
+    if (ends_with(path, len, leases_name, nleases)) {
+        s.kind = QUEUE_LEASE;
+        s.key.len = len > nleases ? len - nleases : 1;
+        s.key.leases = true;
+    }
+    return s;
+}
+
+/* ---- queues ---------------------------------------------------------------------------------- */
+
+static struct lock_queue *queue_at(const struct lock_model *m, const struct queue_key *key)
+{
+    struct ordered_node *node = clave__ordered_find(&m->queues, key);
+    return node ? ORDERED_ENTRY(node, struct lock_queue, node) : NULL;
+}
+
+static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
+{
+    size_t n = sizeof locks_name - 1;
+    struct lock_queue *other = NULL;
+    if (!q->leases && ends_with(q->path, q->len, locks_name, n)) {
+        struct queue_key key = {q->path, q->len > n ? q->len - n : 1, true};
+        other = queue_at(m, &key);
+    } else if (q->leases) {
+        char *path = clave__path_child(m->mem, q->path, locks_name + 1);
+        struct queue_key key = {path, path ? strlen(path) : 0, false};
+        other = path ? queue_at(m, &key) : NULL;
+        clave__mem_free(m->mem, path);
+    }
+    q->partner = other;
+    if (other)
+        other->partner = q;
+}
+
+static struct lock_queue *queue_new(struct lock_model *m, const struct queue_key *key)
+{
+    struct lock_queue *q = clave__mem_zalloc(m->mem, sizeof *q + key->len + 1);
+    if (!q)
+        return NULL;
+    memcpy(q->path, key->path, key->len);
+    q->len = key->len;
+    q->leases = key->leases;
+    list_init(&q->in_dirty);
+    clave__ordered_init(&q->places, place_compare, m->seed);
+    struct queue_key own = {q->path, q->len, q->leases};
+    clave__ordered_insert(&m->queues, &q->node, &own, 0);
+    queue_find_partner(m, q);
+    m->bytes += sizeof *q + q->len + 1;
+    return q;
+}
+
+static void queue_free(struct lock_model *m, struct lock_queue *q)
+{
+    struct queue_key key = {q->path, q->len, q->leases};
+    clave__ordered_remove(&m->queues, &key);
+    list_remove(&q->in_dirty);
+    if (q->partner)
+        q->partner->partner = NULL;
+    m->bytes -= sizeof *q + q->len + 1;
+    clave__mem_free(m->mem, q);
+}
+
+static void queue_set_dirty(struct lock_model *m, struct lock_queue *q)
+{
+    list_remove(&q->in_dirty);
+    list_push_back(&m->dirty, &q->in_dirty);
+}
+
+/* The waiting side of a semaphore is not shown by itself, but changes what is shown. */
+static void queue_changed(struct lock_model *m, struct lock_queue *q)
+{
+    queue_set_dirty(m, q);
+    if (q->partner)
+        queue_set_dirty(m, q->partner);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void lock_model_tell(struct lock_model *m, enum lock_change what, const struct lock_place *p,
+                            int64_t at)
+{
+    if (m->changed && !m->loading)
+        m->changed(m->arg, what, p, at);
+}
+
+/* false: no memory. */
+static bool place_enter(struct lock_model *m, int64_t at, const struct node_site *site,
+                        const clave_stat *stat, const void *data, size_t len)
+{
+    struct lock_place *p = clave__lock_place_new(m, site->kind, site->name, stat);
+    if (!p)
+        return false;
+    struct lock_queue *q = queue_at(m, &site->key);
+    if (!q)
+        q = queue_new(m, &site->key);
+    if (!q || !clave__lock_place_set_data(m, p, data, len)) {
+        if (q && q->places.count == 0)
+            queue_changed(m, q); /* it is freed when that is taken */
+        clave__lock_place_free(m, p);
+        return false;
+    }
+    struct lock_key key = clave__lock_key(p);
+    p->queue = q;
+    clave__ordered_insert(&q->places, &p->node, &key, clave__lock_marks(p));
+    q->of_kind[p->kind]++;
+    lock_model_tell(m, LOCK_QUEUED, p, at);
+    clave__lock_grants_update(m, q, at, p);
+    queue_changed(m, q);
+    return true;
+}
+
+static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
+{
+    struct lock_queue *q = p->queue;
+    struct lock_key key = clave__lock_key(p);
+    lock_model_tell(m, LOCK_ENDED, p, at);
+    clave__ordered_remove(&q->places, &key);
+    q->of_kind[p->kind]--;
+    q->nholders -= p->holds;
+    clave__lock_place_free(m, p);
+    clave__lock_grants_update(m, q, at, NULL);
+    queue_changed(m, q);
+}
+
+/* A lease's limit may have changed with the data. false: no memory. */
+static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p, int32_t version,
+                          const void *data, size_t len)
+{
+    if (!clave__lock_place_set_data(m, p, data, len))
+        return false;
+    struct lock_key key = clave__lock_key(p);
+    bool again = p->version != version;
+    p->version = version;
+    clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
+    if (again)
+        lock_model_tell(m, LOCK_WRITTEN, p, at);
+    clave__lock_grants_update(m, p->queue, at, NULL);
+    queue_changed(m, p->queue);
+    return true;
+}
+
+static struct lock_place *place_at(const struct lock_model *m, const struct node_site *site)
+{
+    const struct lock_queue *q = queue_at(m, &site->key);
+    struct lock_key key = clave__lock_key_of(site->name);
+    struct ordered_node *node = q ? clave__ordered_find(&q->places, &key) : NULL;
+    return node ? ORDERED_ENTRY(node, struct lock_place, node) : NULL;
+}
+
+void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
+                            const clave_stat *stat, const void *data, size_t len)
+{
+    struct node_site site = site_of(path);
+    if (site.kind == QUEUE_OTHER)
+        return;
+    struct lock_place *p = place_at(m, &site);
+    if (p && p->token != stat->czxid) { /* deleted and created again */
+        place_leave(m, at, p);
+        p = NULL;
+    }
+    bool room = p || m->max_bytes == 0 || m->bytes < m->max_bytes;
+    bool done = room && (p ? place_written(m, at, p, stat->version, data, len)
+                           : place_enter(m, at, &site, stat, data, len));
+    m->left_out += !done;
+}
+
+void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
+{
+    struct node_site site = site_of(path);
+    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
+    if (p)
+        place_leave(m, at, p);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+clave_err clave__lock_model_init(struct lock_model *m, const struct clave_mem *mem, uint64_t seed,
+                                 size_t max_bytes)
+{
+    *m = (struct lock_model){.mem = mem, .seed = seed, .max_bytes = max_bytes, .loading = true};
+    clave__ordered_init(&m->queues, queue_compare, seed);
+    list_init(&m->dirty);
+    return clave__map_init(&m->sessions, mem, seed);
+}
+
+static void queue_empty(struct lock_model *m, struct lock_queue *q)
+{
+    for (struct ordered_node *n; (n = clave__ordered_first(&q->places, ORDERED_ANY));) {
+        struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
+        struct lock_key key = clave__lock_key(p);
+        clave__ordered_remove(&q->places, &key);
+        clave__lock_place_free(m, p);
+    }
+    memset(q->of_kind, 0, sizeof q->of_kind);
+    q->nholders = 0;
+}
+
+void clave__lock_model_clear(struct lock_model *m)
+{
+    for (struct ordered_node *n; (n = clave__ordered_first(&m->queues, ORDERED_ANY));) {
+        struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
+        queue_empty(m, q);
+        queue_free(m, q);
+    }
+    m->left_out = 0;
+    m->loading = true;
+}
+
+void clave__lock_model_fini(struct lock_model *m)
+{
+    clave__lock_model_clear(m);
+    clave__map_fini(&m->sessions);
+}
+
+/* Nodes of the first load came in any order, so only now is it known who held. */
+void clave__lock_model_loaded(struct lock_model *m)
+{
+    m->loading = false;
+    struct queue_key at = {"", 0, false};
+    for (struct ordered_node *n; (n = clave__ordered_after(&m->queues, &at, ORDERED_ANY));) {
+        struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
+        struct lock_key last = {"", ""};
+        at = (struct queue_key){q->path, q->len, q->leases};
+        while ((n = clave__ordered_after(&q->places, &last, ORDERED_ANY))) {
+            struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
+            last = clave__lock_key(p);
+            p->told = p->held_before = p->holds;
+        }
+    }
+}
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+static bool is_shown(const struct lock_queue *q)
+{
+    bool waiting_side = !q->leases && q->partner && q->partner->places.count > 0;
+    return q->places.count > 0 && !waiting_side;
+}
+
+struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
+                                           bool leases)
+{
+    struct queue_key key = {path, strlen(path), leases};
+    for (struct ordered_node *n; (n = clave__ordered_after(&m->queues, &key, ORDERED_ANY));) {
+        struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
+        if (is_shown(q))
+            return q;
+        key = (struct queue_key){q->path, q->len, q->leases};
+    }
+    return NULL;
+}
+
+struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char *path)
+{
+    struct queue_key key = {path, strlen(path), false};
+    struct lock_queue *q = queue_at(m, &key);
+    if (q && is_shown(q))
+        return q;
+    key.leases = true;
+    q = queue_at(m, &key);
+    return q && is_shown(q) ? q : NULL;
+}
+
+struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
+{
+    struct list *e = list_pop_front(&m->dirty);
+    return e ? LIST_ENTRY(e, struct lock_queue, in_dirty) : NULL;
+}
+
+void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
+{
+    if (q->places.count == 0)
+        queue_free(m, q);
+}
+
+enum lock_sort clave__lock_sort(const struct lock_queue *q)
+{
+    bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
+    bool latches = q->of_kind[QUEUE_LATCH], locks = q->of_kind[QUEUE_LOCK];
+    if (q->leases)
+        return LOCK_SORT_SEMAPHORE;
+    if (sides + latches + locks > 1)
+        return LOCK_SORT_MIXED;
+    if (sides)
+        return LOCK_SORT_RW;
+    return latches ? LOCK_SORT_ELECTION : LOCK_SORT_LOCK;
+}
+
+const char *clave__lock_sort_name(enum lock_sort sort)
+{
+    static const char *const names[LOCK_SORTS] = {
+        [LOCK_SORT_LOCK] = "lock",           [LOCK_SORT_RW] = "rw",
+        [LOCK_SORT_SEMAPHORE] = "semaphore", [LOCK_SORT_ELECTION] = "election",
+        [LOCK_SORT_MIXED] = "mixed",
+    };
+    return names[sort];
+}
+
+size_t clave__lock_nwaiters(const struct lock_queue *q)
+{
+    if (q->leases)
+        return q->partner ? q->partner->places.count : 0;
+    return q->places.count - q->nholders;
+}
+
+static struct lock_place *lock_place_after(const struct lock_queue *q, const char *name,
+                                           uint16_t marks)
+{
+    struct lock_key key = {"", ""};
+    if (*name)
+        key = clave__lock_key_of(name);
+    struct ordered_node *n = clave__ordered_after(&q->places, &key, marks);
+    return n ? ORDERED_ENTRY(n, struct lock_place, node) : NULL;
+}
+
+struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const char *name)
+{
+    return lock_place_after(q, name, clave__lock_mark_holding(~0u));
+}
+
+struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const char *name)
+{
+    if (!q->leases)
+        return lock_place_after(q, name, clave__lock_mark_waiting(~0u));
+    return q->partner ? lock_place_after(q->partner, name, ORDERED_ANY) : NULL;
+}

@@ -1,0 +1,157 @@
+/* lock_model.h - all locks, read-write locks, semaphores and elections of a tree, of clave, Curator
+ * and kazoo alike, from the nodes that come and go. It asks nobody: what it knows is what
+ * clave__lock_model_node and _gone were told, and at any time it is the same as if the tree of that
+ * moment had been read at once, in whatever order the nodes came.
+ *
+ * A change of one place takes time in the logarithm of its queue. Times are wall clock, in
+ * milliseconds. Map of the folder:
+ *
+ *   lock_model      the locks of a tree            lock_grants      who holds what of it
+ *   lock_place      a node in a queue
+ *   lock_json       a lock and a place as JSON     lock_metrics     the same as metrics
+ *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
+ *   history         who held what when             event_ring       events with numbers
+ *   event_stream    server-sent events of one reader
+ *   observe         all of it, behind one face for the engine */
+#ifndef CLAVE_WEB_OBSERVE_LOCK_MODEL_H
+#define CLAVE_WEB_OBSERVE_LOCK_MODEL_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/ordered.h"
+#include "clave/async/client.h"
+#include "recipe/contender/queue_kind.h"
+
+enum {
+    LOCK_DATA_MAX = 2048, /* longer data of a node is not kept: then its identity is not known */
+};
+
+/* A session that has places. */
+struct lock_session {
+    struct map_node node;
+    int64_t id;
+    size_t nplaces;
+};
+
+/* A node in a queue. */
+struct lock_place {
+    struct ordered_node node; /* in lock_queue.places */
+    struct lock_queue *queue;
+    struct lock_session *session; /* NULL: the node is not ephemeral */
+    int64_t token;                /* czxid */
+    int64_t queued;               /* when its node was created */
+    int64_t held;                 /* when it was granted, if it holds */
+    int32_t version;              /* not 0: somebody has written to the node since: it is asked */
+    uint32_t limit;               /* of the semaphore, which the node says; 0: it does not */
+    enum queue_kind kind;
+    bool holds;
+    /* It held already when it was first seen: `held` is when its node was created. */
+    bool held_before;
+    bool told;  /* that it holds */
+    bool named; /* its data names its owner: see clave/async/deadlock.h */
+    size_t ndata;
+    char *data;      /* with a NUL after it; NULL: none, or too long */
+    uint16_t number; /* where the number begins in the name; 0: it has none */
+    char name[];
+};
+
+/* What the places of a queue are ordered by: the number, then the name. */
+struct lock_key {
+    const char *number, *name;
+};
+
+/* The places at one path. A semaphore at P is two queues: the leases below P/leases, a queue of the
+ * path P with `leases`; and, of the path P/locks, those who wait for one. */
+struct lock_queue {
+    struct ordered_node node; /* in lock_model.queues */
+    struct list in_dirty;
+    struct ordered places;
+    struct lock_queue *partner; /* the other queue of a semaphore */
+    size_t of_kind[QUEUE_KINDS];
+    size_t nholders;
+    bool leases;
+    size_t len;
+    char path[];
+};
+
+enum lock_change {
+    LOCK_QUEUED,  /* a node is there; GRANTED follows if it holds at once */
+    LOCK_GRANTED, /* once a place */
+    LOCK_WRITTEN, /* somebody wrote to the node */
+    LOCK_ENDED,   /* its node is gone */
+};
+
+/* Called inside _node and _gone, once the model is loaded. The place is valid during the call. */
+typedef void lock_model_cb(void *arg, enum lock_change what, const struct lock_place *p,
+                           int64_t at);
+
+struct lock_model {
+    const struct clave_mem *mem; /* borrowed */
+    struct ordered queues;       /* by path */
+    struct map sessions;
+    struct list dirty; /* queues that have changed since they were last taken */
+    size_t nplaces;
+    size_t bytes, max_bytes; /* of places and queues */
+    uint64_t left_out;       /* nodes that were beyond max_bytes; until _clear */
+    bool loading;
+    uint64_t seed;
+    lock_model_cb *changed; /* may be NULL */
+    void *arg;
+};
+
+/* max_bytes 0: no bound. ENOMEM. It starts loading: no change is told before _loaded. */
+clave_err clave__lock_model_init(struct lock_model *m, const struct clave_mem *mem, uint64_t seed,
+                                 size_t max_bytes);
+void clave__lock_model_fini(struct lock_model *m);
+/* Forgets all nodes, and starts loading again. */
+void clave__lock_model_clear(struct lock_model *m);
+void clave__lock_model_loaded(struct lock_model *m);
+
+/* A node is there, or was written. Any node may be told; those of no queue are ignored. A node for
+ * which there is no memory, or which is beyond max_bytes, is counted in left_out: from then on the
+ * model may be wrong, and says so. */
+void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
+                            const clave_stat *stat, const void *data, size_t len);
+void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path);
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+/* A lock is a queue with places that is not the waiting side of a semaphore. They come in the order
+ * of their paths. */
+struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char *path);
+/* The first lock after the path; `leases`: after the semaphore of that path too. "": the first. */
+struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
+                                           bool leases);
+/* A lock that has changed, or vanished (then it has no places); NULL: no more. What it returned is
+ * given back by _settle, which frees a queue without places. */
+struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m);
+void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
+
+enum lock_sort {
+    LOCK_SORT_LOCK,
+    LOCK_SORT_RW,
+    LOCK_SORT_SEMAPHORE,
+    LOCK_SORT_ELECTION,
+    LOCK_SORT_MIXED,
+    LOCK_SORTS
+};
+enum lock_sort clave__lock_sort(const struct lock_queue *q);
+/* "lock", "rw", "semaphore", "election", "mixed". */
+const char *clave__lock_sort_name(enum lock_sort sort);
+
+/* Of a semaphore: what the newest of its nodes says that says one; 0: not known, or another kind.
+ */
+uint32_t clave__lock_limit(const struct lock_queue *q);
+size_t clave__lock_nwaiters(const struct lock_queue *q);
+
+/* Holders and waiters of a lock in the order of the queue: the next one after a node's name, whose
+ * place need not be there any more; "": the first. */
+struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const char *name);
+struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const char *name);
+struct lock_key clave__lock_key(const struct lock_place *p);
+
+/* A stock kazoo lock that does not see those before it: its place does not tell whether it holds.
+ */
+bool clave__lock_is_outside(const struct lock_place *p);
+
+#endif

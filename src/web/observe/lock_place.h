@@ -1,0 +1,20 @@
+/* lock_place.h - a node in a queue as lock_model.h has it: made, written, freed. */
+#ifndef CLAVE_WEB_OBSERVE_LOCK_PLACE_H
+#define CLAVE_WEB_OBSERVE_LOCK_PLACE_H
+
+#include "web/observe/lock_model.h"
+
+/* Without data, and in no queue. NULL: no memory. */
+struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind kind,
+                                         const char *name, const clave_stat *stat);
+void clave__lock_place_free(struct lock_model *m, struct lock_place *p);
+/* What the node says now. Data that is too long counts as none. false: no memory, and nothing is
+ * changed. */
+bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, const void *data,
+                                size_t len);
+
+/* The server's digits at the end; the names of kazoo's leases have none, and are ordered as a
+ * whole. */
+struct lock_key clave__lock_key_of(const char *name);
+
+#endif

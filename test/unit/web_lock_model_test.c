@@ -1,0 +1,479 @@
+/* The model of locks: the kinds of locks of clave, Curator and kazoo; and, after any changes in any
+ * order, the same as a fresh reading of the tree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "base/rand.h"
+#include "lib/failmem.h"
+#include "web/observe/lock_model.h"
+
+#define UUID "01234567-89ab-4def-8123-456789abcdef"
+#define HEX "0123456789abcdef0123456789abcdef"
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static struct clave_mem mem;
+static char told[4096]; /* what the model told: "queued NAME " and so on */
+
+static void note_change(void *arg, enum lock_change what, const struct lock_place *p, int64_t at)
+{
+    static const char *const words[] = {"queued", "granted", "written", "ended"};
+    size_t n = strlen(told);
+    (void)arg;
+    snprintf(told + n, sizeof told - n, "%s %s@%d ", words[what], p->name + p->number, (int)at);
+}
+
+static void model_open(struct lock_model *m)
+{
+    mem = clave__mem_or_default(NULL);
+    told[0] = '\0';
+    assert_int_equal(clave__lock_model_init(m, &mem, 1, 0), CLAVE_OK);
+    m->changed = note_change;
+}
+
+static void add_of(struct lock_model *m, int64_t at, const char *path, int64_t session,
+                   const char *data)
+{
+    clave_stat stat = {.czxid = at, .ctime = at, .ephemeral_owner = session};
+    clave__lock_model_node(m, at, path, &stat, data, strlen(data));
+}
+
+static void add(struct lock_model *m, int64_t at, const char *path)
+{
+    add_of(m, at, path, at, "");
+}
+
+/* "KIND holders | waiters", by their numbers. */
+static const char *show(const struct lock_queue *q)
+{
+    static char text[1024];
+    if (!q)
+        return "none";
+    snprintf(text, sizeof text, "%s", clave__lock_sort_name(clave__lock_sort(q)));
+    for (int side = 0; side < 2; side++) {
+        struct lock_place *p;
+        size_t n = 0, said = side == 0 ? q->nholders : clave__lock_nwaiters(q);
+        for (const char *name = ""; (p = side == 0 ? clave__lock_holder_after(q, name)
+                                                   : clave__lock_waiter_after(q, name));
+             name = p->name) {
+            size_t len = strlen(text);
+            snprintf(text + len, sizeof text - len, " %d", atoi(p->name + p->number));
+            n++;
+        }
+        assert_int_equal(n, said);
+        if (side == 0)
+            strcat(text, " |");
+    }
+    return text;
+}
+
+static const char *show_at(const struct lock_model *m, const char *path)
+{
+    return show(clave__lock_model_find(m, path));
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+static void locks_of_all_kinds_are_told_from_their_nodes(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add(&m, 5, "/a/_c_" UUID "-lock-0000000002");
+    add(&m, 6, "/a/" HEX "-lock-0000000001");
+    add(&m, 7, "/e/_c_" UUID "-latch-0000000001");
+    add(&m, 8, "/e/_c_" UUID "-priority-9-latch-0000000002");
+    add(&m, 9, "/k/" HEX "__lock__0000000004");
+    add(&m, 10, "/r/_c_" UUID "-__READ__0000000001");
+    add(&m, 11, "/r/_c_" UUID "-__READ__0000000002");
+    add(&m, 12, "/r/_c_" UUID "-__WRIT__0000000003");
+    add(&m, 13, "/r/_c_" UUID "-__READ__0000000004");
+    add(&m, 14, "/x/_c_" UUID "-lock-0000000001");
+    add(&m, 15, "/x/_c_" UUID "-latch-0000000002");
+    add(&m, 16, "/lock-0000000001");
+    add(&m, 17, "/a");
+    add(&m, 18, "/a/config");
+    assert_string_equal(show_at(&m, "/a"), "lock 1 | 2");
+    assert_string_equal(show_at(&m, "/e"), "election 1 | 2");
+    assert_string_equal(show_at(&m, "/k"), "lock 4 |");
+    assert_string_equal(show_at(&m, "/r"), "rw 1 2 | 3 4");
+    assert_string_equal(show_at(&m, "/x"), "mixed 1 2 |");
+    assert_string_equal(show_at(&m, "/"), "lock 1 |");
+    assert_null(clave__lock_model_find(&m, "/config"));
+    assert_string_equal(told, "");
+    clave__lock_model_fini(&m);
+    assert_int_equal(m.bytes, 0);
+}
+
+static void a_semaphore_is_its_leases_and_those_who_queue_for_one(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add(&m, 1, "/s/locks/_c_" UUID "-lock-0000000001");
+    assert_string_equal(show_at(&m, "/s/locks"), "lock 1 |");
+    add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000000", 20, "");
+    add_of(&m, 3, "/s/leases/_c_" UUID "-lease-0000000001", 21, "");
+    assert_null(clave__lock_model_find(&m, "/s/locks"));
+    assert_string_equal(show_at(&m, "/s"), "semaphore 0 1 | 1");
+    assert_int_equal(clave__lock_limit(clave__lock_model_find(&m, "/s")), 0);
+    assert_string_equal(clave__lock_model_after(&m, "", false)->path, "/s");
+    assert_null(clave__lock_model_after(&m, "/s", true));
+    clave__lock_model_gone(&m, 4, "/s/leases/_c_" UUID "-lease-0000000000");
+    clave__lock_model_gone(&m, 4, "/s/leases/_c_" UUID "-lease-0000000001");
+    assert_string_equal(show_at(&m, "/s/locks"), "lock 1 |");
+    add(&m, 5, "/s/leases/" HEX); /* kazoo's */
+    assert_string_equal(show_at(&m, "/s"), "semaphore 123456789 | 1");
+    clave__lock_model_fini(&m);
+}
+
+/* Its owner is the first of those who acquire, and there are more leases than the limit. */
+static void a_lease_without_room_is_no_holder(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000000", 20, "clave/1\nlimit=2\n");
+    add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000001", 21, "");
+    clave__lock_model_loaded(&m);
+    add_of(&m, 3, "/s/locks/_c_" UUID "-lock-0000000005", 22, "");
+    add_of(&m, 4, "/s/leases/_c_" UUID "-lease-0000000002", 22, "");
+    assert_int_equal(clave__lock_limit(clave__lock_model_find(&m, "/s")), 2);
+    assert_string_equal(show_at(&m, "/s"), "semaphore 0 1 | 5");
+    told[0] = '\0';
+    clave__lock_model_gone(&m, 9, "/s/leases/_c_" UUID "-lease-0000000000");
+    assert_string_equal(show_at(&m, "/s"), "semaphore 1 2 | 5");
+    assert_string_equal(told, "ended 0000000000@9 granted 0000000002@9 ");
+    clave__lock_model_fini(&m);
+}
+
+static void a_downgrade_holds_with_both_nodes(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add(&m, 1, "/r/_c_" UUID "-__WRIT__0000000001");
+    add(&m, 2, "/r/_c_" UUID "-__READ__0000000002");
+    add(&m, 3, "/r/_c_" UUID "-__READ__0000000001");
+    assert_string_equal(show_at(&m, "/r"), "rw 1 1 | 2");
+    clave__lock_model_gone(&m, 4, "/r/_c_" UUID "-__WRIT__0000000001");
+    assert_string_equal(show_at(&m, "/r"), "rw 1 2 |");
+    clave__lock_model_fini(&m);
+}
+
+static void a_stock_kazoo_lock_after_others_is_outside(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
+    add(&m, 2, "/a/" HEX "__lock__0000000002");
+    add(&m, 3, "/a/_c_" UUID "-lock-0000000003");
+    const struct lock_queue *q = clave__lock_model_find(&m, "/a");
+    assert_string_equal(show(q), "lock 1 | 2 3");
+    struct lock_place *kazoo = clave__lock_waiter_after(q, "");
+    assert_true(clave__lock_is_outside(kazoo));
+    assert_false(clave__lock_is_outside(clave__lock_waiter_after(q, kazoo->name)));
+    clave__lock_model_fini(&m);
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static void changes_are_told_once_loaded(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
+    clave__lock_model_loaded(&m);
+    struct lock_place *first = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), "");
+    assert_true(first->held_before);
+    assert_int_equal(first->held, 1);
+    add(&m, 2, "/a/_c_" UUID "-lock-0000000002");
+    add(&m, 3, "/a/_c_" UUID "-lock-0000000003");
+    clave__lock_model_gone(&m, 5, "/a/_c_" UUID "-lock-0000000001");
+    clave_stat written = {.czxid = 2, .ctime = 2, .ephemeral_owner = 2, .version = 1};
+    clave__lock_model_node(&m, 6, "/a/_c_" UUID "-lock-0000000002", &written, "x", 1);
+    clave__lock_model_node(&m, 7, "/a/_c_" UUID "-lock-0000000002", &written, "x", 1);
+    clave__lock_model_gone(&m, 8, "/a/_c_" UUID "-lock-0000000009");
+    assert_string_equal(told, "queued 0000000002@2 queued 0000000003@3 ended 0000000001@5 "
+                              "granted 0000000002@5 written 0000000002@6 ");
+    struct lock_place *second = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), "");
+    assert_false(second->held_before);
+    assert_int_equal(second->held, 5);
+    clave__lock_model_fini(&m);
+}
+
+static void a_node_that_was_made_again_is_another(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    clave__lock_model_loaded(&m);
+    add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
+    add(&m, 2, "/a/_c_" UUID "-lock-0000000001");
+    assert_string_equal(told, "queued 0000000001@1 granted 0000000001@1 ended 0000000001@2 "
+                              "queued 0000000001@2 granted 0000000001@2 ");
+    clave__lock_model_fini(&m);
+}
+
+static void a_lock_that_vanished_is_given_once_more(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    clave__lock_model_loaded(&m);
+    add(&m, 1, "/a/_c_" UUID "-lock-0000000001");
+    struct lock_queue *q = clave__lock_model_take_dirty(&m);
+    assert_string_equal(q->path, "/a");
+    clave__lock_model_settle(&m, q);
+    assert_null(clave__lock_model_take_dirty(&m));
+    clave__lock_model_gone(&m, 2, "/a/_c_" UUID "-lock-0000000001");
+    assert_null(clave__lock_model_find(&m, "/a"));
+    q = clave__lock_model_take_dirty(&m);
+    assert_int_equal(q->places.count, 0);
+    clave__lock_model_settle(&m, q);
+    assert_int_equal(m.queues.count, 0);
+    clave__lock_model_fini(&m);
+}
+
+static void what_is_beyond_the_bound_is_counted(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    m.max_bytes = 2000;
+    for (int i = 0; i < 100; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/a/lock-%010d", i);
+        add(&m, i + 1, path);
+    }
+    assert_in_range(m.bytes, 1000, 2300);
+    assert_int_equal(m.nplaces + m.left_out, 100);
+    assert_true(m.left_out > 0);
+    clave__lock_model_clear(&m);
+    assert_int_equal(m.left_out, 0);
+    assert_int_equal(m.bytes, 0);
+    clave__lock_model_fini(&m);
+}
+
+static void without_memory_nodes_are_left_out_and_nothing_leaks(void **state)
+{
+    (void)state;
+    for (size_t failing = 1; failing < 12; failing++) {
+        struct failmem fail;
+        struct lock_model m;
+        failmem_init(&fail);
+        assert_int_equal(clave__lock_model_init(&m, &fail.mem, 1, 0), CLAVE_OK);
+        failmem_arm(&fail, failing, 1);
+        add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000001", 5, "clave/1\nlimit=2\n");
+        add_of(&m, 2, "/s/locks/_c_" UUID "-lock-0000000001", 6, "clave/1\nhost=a\n");
+        assert_int_equal(m.nplaces + m.left_out, 2);
+        clave__lock_model_fini(&m);
+        assert_int_equal(m.bytes, 0);
+        assert_int_equal(fail.live, 0);
+    }
+}
+
+/* ---- random changes -------------------------------------------------------------------------- */
+
+enum { MOST_NODES = 60, PATHS = 6 };
+
+struct tree_node {
+    bool there;
+    char path[96];
+    clave_stat stat;
+    char data[32];
+};
+
+struct tree {
+    struct tree_node nodes[MOST_NODES];
+    struct rand_state rand;
+    int64_t zxid;
+    unsigned counter;
+};
+
+/* All kinds at any path, mixed; a semaphore at /q0. */
+static void tree_create(struct tree *t, struct tree_node *n)
+{
+    static const char *const words[] = {"-lock-",  "-lock-",   "-__READ__", "-__WRIT__",
+                                        "-latch-", "__lock__", "__rlock__"};
+    unsigned r = (unsigned)clave__rand_below(&t->rand, 100);
+    int where = (int)clave__rand_below(&t->rand, PATHS);
+    t->zxid++;
+    n->there = true;
+    n->stat = (clave_stat){.czxid = t->zxid, .ctime = t->zxid};
+    n->stat.ephemeral_owner = 1 + (int64_t)clave__rand_below(&t->rand, 5);
+    snprintf(n->data, sizeof n->data, r % 3 ? "x" : "clave/1\nlimit=%u\n", 1 + r % 4);
+    /* Each path has mostly one kind. */
+    const char *word = words[r < 85 ? where % COUNT(words) : r % COUNT(words)];
+    if (where == 0)
+        snprintf(n->path, sizeof n->path,
+                 r % 2 ? "/q/leases/_c_" UUID "-lease-%010u" : "/q/locks/_c_" UUID "-lock-%010u",
+                 t->counter++);
+    else
+        snprintf(n->path, sizeof n->path, "/q%d/%s%s%010u", where, HEX, word, t->counter++);
+}
+
+static void model_set(struct lock_model *m, const struct tree *t, const struct tree_node *n)
+{
+    clave__lock_model_node(m, t->zxid, n->path, &n->stat, n->data, strlen(n->data));
+}
+
+static void tree_change(struct tree *t, struct lock_model *m)
+{
+    struct tree_node *n = &t->nodes[clave__rand_below(&t->rand, MOST_NODES)];
+    if (!n->there) {
+        tree_create(t, n);
+        model_set(m, t, n);
+    } else if (clave__rand_below(&t->rand, 4) == 0) {
+        t->zxid++;
+        n->stat.version++;
+        snprintf(n->data, sizeof n->data, "clave/1\nlimit=%d\n", (int)(t->zxid % 5));
+        model_set(m, t, n);
+    } else {
+        t->zxid++;
+        n->there = false;
+        clave__lock_model_gone(m, t->zxid, n->path);
+    }
+}
+
+/* What a fresh reading, whose nodes come in a random order, makes of the tree. */
+static void read_afresh(struct tree *t, struct lock_model *m)
+{
+    size_t order[MOST_NODES];
+    assert_int_equal(clave__lock_model_init(m, &mem, clave__rand_u64(&t->rand), 0), CLAVE_OK);
+    for (size_t i = 0; i < MOST_NODES; i++) {
+        size_t k = clave__rand_below(&t->rand, i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (size_t i = 0; i < MOST_NODES; i++)
+        if (t->nodes[order[i]].there)
+            model_set(m, t, &t->nodes[order[i]]);
+    clave__lock_model_loaded(m);
+}
+
+static void compare_models(const struct lock_model *a, const struct lock_model *b)
+{
+    const struct lock_queue *x, *y;
+    const char *path = "";
+    bool leases = false;
+    for (;;) {
+        x = clave__lock_model_after(a, path, leases);
+        y = clave__lock_model_after(b, path, leases);
+        assert_int_equal(!x, !y);
+        if (!x)
+            break;
+        char text[1024];
+        snprintf(text, sizeof text, "%s", show(x));
+        assert_string_equal(text, show(y));
+        assert_string_equal(x->path, y->path);
+        assert_int_equal(clave__lock_limit(x), clave__lock_limit(y));
+        path = x->path;
+        leases = x->leases;
+    }
+    assert_int_equal(a->nplaces, b->nplaces);
+    assert_int_equal(a->sessions.count, b->sessions.count);
+}
+
+/* By the walk of queue_kind.h from the first place to the last, which its own test holds against
+ * the rules of the recipes. */
+static void check_holders(const struct lock_model *m)
+{
+    struct lock_queue *q;
+    bool leases = false;
+    for (const char *path = ""; (q = clave__lock_model_after(m, path, leases)); path = q->path) {
+        struct lock_key at = {"", ""};
+        unsigned before = 0;
+        leases = q->leases;
+        if (leases)
+            continue;
+        for (struct ordered_node *n; (n = clave__ordered_after(&q->places, &at, ORDERED_ANY));
+             at = clave__lock_key(ORDERED_ENTRY(n, struct lock_place, node))) {
+            const struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
+            unsigned unseen = clave__queue_kind_unseen(p->kind, p->name);
+            bool waits = before & (clave__queue_kind_waits_for(p->kind) | unseen);
+            assert_int_equal(p->holds, !waits);
+            before |= 1u << p->kind;
+        }
+    }
+}
+
+static void after_any_changes_it_equals_a_fresh_reading(void **state)
+{
+    struct tree t = {.counter = 1};
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    m.changed = NULL;
+    clave__rand_seed(&t.rand, 11);
+    clave__lock_model_loaded(&m);
+    for (int round = 0; round < 20000; round++) {
+        tree_change(&t, &m);
+        if (clave__rand_below(&t.rand, 3) == 0)
+            for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&m));)
+                clave__lock_model_settle(&m, q);
+        if (round % 20)
+            continue;
+        struct lock_model fresh;
+        read_afresh(&t, &fresh);
+        compare_models(&m, &fresh);
+        check_holders(&m);
+        clave__lock_model_fini(&fresh);
+    }
+    clave__lock_model_fini(&m);
+    assert_int_equal(m.bytes, 0);
+}
+
+/* 10 000 in one queue: what a place costs does not grow with the queue. */
+static void a_long_queue_is_cheap(void **state)
+{
+    enum { PLACES = 10000 };
+    struct lock_model m;
+    char path[64];
+    (void)state;
+    model_open(&m);
+    m.changed = NULL;
+    clave__lock_model_loaded(&m);
+    for (int round = 0; round < 2; round++) {
+        const char *word = round ? "__READ__" : "lock-";
+        for (int i = 0; i < PLACES; i++) {
+            snprintf(path, sizeof path, "/a/%s%010d", word, i);
+            add(&m, i + 1, path);
+        }
+        assert_int_equal(clave__lock_model_find(&m, "/a")->nholders, round ? PLACES : 1);
+        for (int i = 0; i < PLACES; i++) {
+            snprintf(path, sizeof path, "/a/%s%010d", word, i);
+            clave__lock_model_gone(&m, i + 1, path);
+        }
+        assert_null(clave__lock_model_find(&m, "/a"));
+    }
+    clave__lock_model_fini(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(locks_of_all_kinds_are_told_from_their_nodes),
+        cmocka_unit_test(a_semaphore_is_its_leases_and_those_who_queue_for_one),
+        cmocka_unit_test(a_lease_without_room_is_no_holder),
+        cmocka_unit_test(a_downgrade_holds_with_both_nodes),
+        cmocka_unit_test(a_stock_kazoo_lock_after_others_is_outside),
+        cmocka_unit_test(changes_are_told_once_loaded),
+        cmocka_unit_test(a_node_that_was_made_again_is_another),
+        cmocka_unit_test(a_lock_that_vanished_is_given_once_more),
+        cmocka_unit_test(what_is_beyond_the_bound_is_counted),
+        cmocka_unit_test(without_memory_nodes_are_left_out_and_nothing_leaks),
+        cmocka_unit_test(after_any_changes_it_equals_a_fresh_reading),
+        cmocka_unit_test(a_long_queue_is_cheap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
