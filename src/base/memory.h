@@ -9,7 +9,7 @@
  *   deadline  arithmetic with moments                utf8     characters
  *   histogram how often values are below bounds      prometheus  pages of metrics
  *   quantiles of recent values                       ordered  a set in the order of keys
- *   base64, sha1
+ *   base64, sha1, rfc3339 (moments as text)
  * Every object here borrows the hooks it was given and keeps no state outside itself. */
 #ifndef CLAVE_BASE_MEMORY_H
 #define CLAVE_BASE_MEMORY_H

@@ -10,6 +10,7 @@
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/http/routes.h"
+#include "web/observe/observe.h"
 #include "web/own_client.h"
 #include "web/session/http_session.h"
 
@@ -29,12 +30,19 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     w->o.hosts = clave__mem_strdup(&mem, o->hosts);
     clave_err err = w->o.hosts ? clave__http_sessions_new(w, o->session_key) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
+        err = clave__observe_new(w);
+    if (err == CLAVE_OK)
         err = clave__own_client_open(w);
     if (err == CLAVE_OK)
         *out = w;
     else
         clave__web_free(w);
     return err;
+}
+
+void clave__web_set_wall(struct web *w, int64_t wall)
+{
+    clave__observe_set_wall(w->observe, wall);
 }
 
 void clave__web_free(struct web *w)
@@ -44,6 +52,7 @@ void clave__web_free(struct web *w)
     clave__http_sessions_free(w);
     clave__own_client_free(w); /* which ends what still expects a callback */
     assert(list_empty(&w->exchanges));
+    clave__observe_free(w);
     struct clave_mem mem = w->mem;
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.hosts);
     clave__mem_free(&mem, w);

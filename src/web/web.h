@@ -128,6 +128,10 @@ clave_err clave__web_new(struct web **out, const struct web_options *o);
  * its stream ends, when it may no longer. The access before may be freed. */
 void clave__web_set_access(struct web *w, const struct web_access *access);
 
+/* The wall clock is the engine's clock plus this, in milliseconds. From _new on, and again whenever
+ * it has changed; the ages and times that people see are counted by it. */
+void clave__web_set_wall(struct web *w, int64_t wall);
+
 /* A request has arrived. Completes later or at once by env.answered; *out is set before. ENOMEM:
  * there is no exchange. */
 clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request *q, void *transport,

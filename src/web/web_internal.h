@@ -9,6 +9,8 @@
 #include "client/timer.h"
 #include "web/web.h"
 
+struct observe;
+
 enum { WEB_MAX_BODY = 2 << 20 };
 
 struct web {
@@ -21,6 +23,7 @@ struct web {
     bool closing;
     clave_async_client *own;        /* see own_client.h */
     struct http_sessions *sessions; /* see session/http_session.h */
+    struct observe *observe;        /* see observe/observe.h */
 };
 
 static inline void clave__web_timer_set(struct web *w, struct timer *t, int64_t at)

@@ -308,10 +308,14 @@ void clave__lock_model_loaded(struct lock_model *m)
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
+bool clave__lock_is_told(const struct lock_queue *q)
+{
+    return q->leases || !q->partner || q->partner->places.count == 0;
+}
+
 static bool is_shown(const struct lock_queue *q)
 {
-    bool waiting_side = !q->leases && q->partner && q->partner->places.count > 0;
-    return q->places.count > 0 && !waiting_side;
+    return q->places.count > 0 && clave__lock_is_told(q);
 }
 
 struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
@@ -327,15 +331,17 @@ struct lock_queue *clave__lock_model_after(const struct lock_model *m, const cha
     return NULL;
 }
 
+struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char *path, bool leases)
+{
+    struct queue_key key = {path, strlen(path), leases};
+    struct lock_queue *q = queue_at(m, &key);
+    return q && is_shown(q) ? q : NULL;
+}
+
 struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char *path)
 {
-    struct queue_key key = {path, strlen(path), false};
-    struct lock_queue *q = queue_at(m, &key);
-    if (q && is_shown(q))
-        return q;
-    key.leases = true;
-    q = queue_at(m, &key);
-    return q && is_shown(q) ? q : NULL;
+    struct lock_queue *q = clave__lock_model_get(m, path, false);
+    return q ? q : clave__lock_model_get(m, path, true);
 }
 
 struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)

@@ -119,6 +119,8 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path);
 /* A lock is a queue with places that is not the waiting side of a semaphore. They come in the order
  * of their paths. */
 struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char *path);
+/* The semaphore of that path, or what is right at it. */
+struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char *path, bool leases);
 /* The first lock after the path; `leases`: after the semaphore of that path too. "": the first. */
 struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
                                            bool leases);
@@ -126,6 +128,9 @@ struct lock_queue *clave__lock_model_after(const struct lock_model *m, const cha
  * given back by _settle, which frees a queue without places. */
 struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m);
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
+
+/* A change of it is one of a lock: it is not the waiting side of a semaphore. */
+bool clave__lock_is_told(const struct lock_queue *q);
 
 enum lock_sort {
     LOCK_SORT_LOCK,

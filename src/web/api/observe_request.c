@@ -1,0 +1,54 @@
+/* observe_request.c - see observe_request.h. Called by the endpoints of the folder that read
+ * struct observe. Invariant: a request that waits is in observe.waiting until its `cancel`. */
+#include "web/api/observe_request.h"
+
+#include "web/http/problem.h"
+
+static void observe_request_cancel(struct web_exchange *x)
+{
+    struct observe_reader *waiting = x->pending;
+    list_remove(&waiting->link);
+}
+
+struct observe *clave__observe_for(struct web_exchange *x)
+{
+    struct observe *o = x->web->observe;
+    if (o->loaded)
+        return o;
+    struct observe_reader *waiting = clave__web_alloc(x, sizeof *waiting);
+    if (!waiting) {
+        clave__web_problem(x, &(struct problem){.status = 503, .err = CLAVE_ENOMEM},
+                           "out of memory");
+        return NULL;
+    }
+    waiting->x = x;
+    list_push_back(&o->waiting, &waiting->link);
+    x->pending = waiting;
+    x->cancel = observe_request_cancel;
+    return NULL;
+}
+
+bool clave__list_request_read(struct web_exchange *x, struct list_request *out)
+{
+    const char *limit = clave__web_query(x, "limit"), *prefix = clave__web_query(x, "prefix");
+    int64_t n = LIST_LIMIT;
+    *out = (struct list_request){.prefix = prefix && *prefix ? prefix : "/",
+                                 .after = clave__web_query(x, "after")};
+    if (limit && (!clave__web_parse_int(limit, &n) || n < 1 || n > LIST_LIMIT_MAX)) {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                           "limit is a number from 1 to %d", LIST_LIMIT_MAX);
+        return false;
+    }
+    if (out->prefix[0] != '/') {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EPATH},
+                           "prefix is a path: it begins with a slash");
+        return false;
+    }
+    out->limit = (size_t)n;
+    return true;
+}
+
+bool clave__observe_may_see(const struct web_exchange *x, const char *path)
+{
+    return clave__web_may(x, WEB_READ, path ? path : "/");
+}

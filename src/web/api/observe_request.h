@@ -1,0 +1,26 @@
+/* observe_request.h - what requests about locks, elections, history and events have in common: they
+ * wait until the tree is loaded, and have the arguments prefix, limit and after. */
+#ifndef CLAVE_WEB_API_OBSERVE_REQUEST_H
+#define CLAVE_WEB_API_OBSERVE_REQUEST_H
+
+#include "web/http/exchange.h"
+#include "web/observe/observe.h"
+
+/* What the tree shows; NULL: not yet. Then the handler returns: it is called again when the first
+ * load is over, or the request has been answered with why it cannot be. */
+struct observe *clave__observe_for(struct web_exchange *x);
+
+enum { LIST_LIMIT = 100, LIST_LIMIT_MAX = 1000 };
+
+struct list_request {
+    const char *prefix; /* "/" when there is none */
+    const char *after;  /* NULL */
+    size_t limit;
+};
+/* false: it has answered 400. */
+bool clave__list_request_read(struct web_exchange *x, struct list_request *out);
+
+/* The sender may read what is about this path; NULL: what is about no path. */
+bool clave__observe_may_see(const struct web_exchange *x, const char *path);
+
+#endif

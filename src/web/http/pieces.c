@@ -1,0 +1,55 @@
+/* pieces.c - see pieces.h. Called by the endpoints that list. Invariant: `end` has run once when
+ * the exchange is freed. */
+#include "web/http/pieces.h"
+
+#include "web/http/answer.h"
+#include "web/http/problem.h"
+
+struct pieces {
+    struct web_exchange *x;
+    pieces_next *next;
+    void (*end)(void *arg);
+    void *arg;
+};
+
+static void pieces_end(void *arg)
+{
+    struct pieces *p = arg;
+    if (p->end)
+        p->end(p->arg);
+}
+
+/* The writer goes on where it was, into another buffer. */
+static clave_err pieces_more(void *arg, struct buf *out, bool *done)
+{
+    struct pieces *p = arg;
+    p->x->json.to = out;
+    clave_err err = p->next(p->arg, &p->x->json, done);
+    return err == CLAVE_OK ? p->x->json.err : err;
+}
+
+void clave__web_answer_pieces(struct web_exchange *x, pieces_next *next, void (*end)(void *arg),
+                              void *arg)
+{
+    struct pieces *p = clave__web_alloc(x, sizeof *p);
+    bool done = false;
+    clave_err err = CLAVE_ENOMEM;
+    if (p) {
+        *p = (struct pieces){x, next, end, arg};
+        err = pieces_more(p, &x->answer.body, &done);
+    }
+    if (err == CLAVE_OK && !done) {
+        x->answer.more = pieces_more;
+        x->answer.end = pieces_end;
+        x->answer.arg = p;
+        clave__web_answer_stream(x, 200, "application/json");
+        return;
+    }
+    if (end)
+        end(arg);
+    if (err == CLAVE_OK)
+        clave__web_answer_json(x, 200);
+    else
+        clave__web_problem(x, &(struct problem){.status = 503, .err = err, .retry_after_s = 1},
+                           "out of memory");
+}

@@ -1,0 +1,61 @@
+/* event_ring.h - what has happened, numbered, as far back as there is room. A change of a lock
+ * stands for the state of the lock, not for the step: it replaces the one before of the same lock,
+ * so that a reader who comes late reads each lock once, as it is. All other events are kept as they
+ * were told. */
+#ifndef CLAVE_WEB_OBSERVE_EVENT_RING_H
+#define CLAVE_WEB_OBSERVE_EVENT_RING_H
+
+#include "base/map.h"
+#include "base/ordered.h"
+#include "web/observe/lock_model.h"
+
+struct event {
+    struct ordered_node node; /* in event_ring.events */
+    struct map_node by_path;  /* of a lock's event */
+    uint64_t n;
+    const char *name;    /* "lock", "leader", ...: static */
+    const char *path;    /* of the node it is about; NULL: none */
+    const char *session; /* only for the streams of this HTTP session; NULL: for all */
+    const char *data;    /* JSON; NULL: the lock at `path`, as it is when it is read */
+    enum lock_sort sort; /* of the lock, when it changed */
+    bool leases;
+    size_t size;
+    char text[]; /* what the pointers point to */
+};
+
+struct event_ring {
+    const struct clave_mem *mem; /* borrowed */
+    struct ordered events;       /* by number */
+    struct map by_path;
+    uint64_t epoch;   /* of this run: its numbers are not another run's */
+    uint64_t last;    /* the number of the newest; 0: there was none */
+    uint64_t dropped; /* the highest number that was dropped */
+    size_t bytes, max_bytes, max_events;
+};
+
+/* ENOMEM. */
+clave_err clave__event_ring_init(struct event_ring *r, const struct clave_mem *mem, uint64_t seed);
+void clave__event_ring_fini(struct event_ring *r);
+
+/* The lock has changed. Without memory all events so far count as dropped, so that every reader
+ * starts afresh. */
+void clave__event_ring_lock(struct event_ring *r, const struct lock_queue *q);
+struct event_text {
+    const char *name; /* static */
+    const char *path, *session;
+    const char *data; /* JSON of one line */
+};
+/* The texts are copied. */
+void clave__event_ring_put(struct event_ring *r, const struct event_text *e);
+
+/* Has the reader of the events up to n missed none? */
+bool clave__event_ring_reaches(const struct event_ring *r, uint64_t n);
+/* The first one after number n; NULL: none. Valid until the next event is put. */
+const struct event *clave__event_ring_after(const struct event_ring *r, uint64_t n);
+
+/* "EPOCH-N", the id of a server-sent event, and back; _parse: false: it is not of this run. */
+enum { EVENT_ID_CAP = 48 };
+void clave__event_id_format(const struct event_ring *r, uint64_t n, char out[EVENT_ID_CAP]);
+bool clave__event_id_parse(const struct event_ring *r, const char *id, uint64_t *n);
+
+#endif

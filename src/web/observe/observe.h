@@ -1,0 +1,69 @@
+/* observe.h - what people and dashboards see of the tree, behind one face: fed with the nodes that
+ * come and go (observe_feed.c), read by the endpoints. Map of the folder: lock_model.h.
+ *
+ * Everything here is of one thread, as struct web. Changes are collected for FLUSH_MS, so that a
+ * busy lock makes few events; then those who read are woken. */
+#ifndef CLAVE_WEB_OBSERVE_OBSERVE_H
+#define CLAVE_WEB_OBSERVE_OBSERVE_H
+
+#include "web/observe/event_ring.h"
+#include "web/observe/lock_model.h"
+#include "web/web_internal.h"
+
+struct web_exchange;
+struct observe_feed;
+
+/* Somebody who is told: a stream, when there may be more for it; a request, when the first load is
+ * over. Embedded in its owner, which takes it out of its list when it ends. */
+struct observe_reader {
+    struct list link;
+    struct web_exchange *x;
+};
+
+struct observe {
+    struct web *web;
+    struct lock_model model;
+    struct event_ring ring;
+    struct list streams; /* of observe_reader */
+    struct list waiting; /* the same: requests that wait for the first load */
+    struct timer flush;
+    struct observe_feed *feed;
+    int64_t wall; /* wall clock less the engine's clock */
+    int64_t zxid; /* the newest that is known */
+    bool loaded;  /* what is told is all there was */
+    bool current; /* and changes are seen as they happen */
+};
+
+/* Makes w->observe. ENOMEM. */
+clave_err clave__observe_new(struct web *w);
+void clave__observe_free(struct web *w);
+
+/* The wall clock, as the engine's clock plus this; from time to time, since both drift. */
+void clave__observe_set_wall(struct observe *o, int64_t wall);
+int64_t clave__observe_now(const struct observe *o);
+
+/* Is it this path, or below it? */
+bool clave__observe_is_below(const char *path, const char *prefix);
+
+/* ---- what the tree does ---------------------------------------------------------------------- */
+
+struct observe_node {
+    const char *path;
+    const clave_stat *stat;
+    const void *data;
+    size_t len;
+};
+void clave__observe_node(struct observe *o, const struct observe_node *n);
+void clave__observe_gone(struct observe *o, const char *path);
+/* All that is there has been told, as of this zxid: at first, or again after a lost connection. */
+void clave__observe_loaded(struct observe *o, int64_t zxid);
+/* The connection is lost: what is known may be out of date. */
+void clave__observe_stale(struct observe *o);
+
+/* ---- what other parts of the engine tell ------------------------------------------------------
+ */
+
+/* An event for the streams of a session (`session`: its public id), or for all (NULL). */
+void clave__observe_event(struct observe *o, const struct event_text *e);
+
+#endif

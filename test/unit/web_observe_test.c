@@ -1,0 +1,365 @@
+/* What the endpoints and the event stream show of the tree: the engine's model is told the nodes
+ * here, as observe_feed.c would. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/webrig.h"
+#include "web/observe/observe.h"
+#include "web/web_internal.h"
+
+#define UUID "01234567-89ab-4def-8123-456789abcdef"
+
+enum { WALL = 1000000 }; /* of the model, at the engine's 0 */
+
+struct scene {
+    struct webrig *rig;
+    struct observe *o;
+    int64_t zxid;
+};
+
+static void scene_open(struct scene *s)
+{
+    *s = (struct scene){.rig = webrig_new(NULL)};
+    s->o = s->rig->web->observe;
+    clave__observe_set_wall(s->o, WALL);
+}
+
+static void add(struct scene *s, const char *path, const char *data)
+{
+    clave__web_tick(s->rig->web, s->rig->net->now); /* as a callback of the client would */
+    s->zxid++;
+    clave_stat stat = {.czxid = s->zxid,
+                       .mzxid = s->zxid,
+                       .ctime = clave__observe_now(s->o),
+                       .ephemeral_owner = s->zxid};
+    clave__observe_node(s->o, &(struct observe_node){path, &stat, data, strlen(data)});
+}
+
+static void loaded(struct scene *s)
+{
+    clave__observe_loaded(s->o, s->zxid);
+    webrig_settle(s->rig);
+}
+
+/* GETs, and compares the status. */
+static struct webrig_call *get(struct scene *s, const char *target, unsigned status)
+{
+    struct webrig_call *c = webrig_request(s->rig, "GET", target, NULL, NULL);
+    assert_true(c->answered);
+    if (c->status != status)
+        fail_msg("%s: %u %s", target, c->status, webrig_body(c));
+    return c;
+}
+
+static size_t count_of(const char *text, const char *word)
+{
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+        n++;
+    return n;
+}
+
+/* The paths of a list, one after another. */
+static const char *paths_of(struct webrig_call *c)
+{
+    static char text[4096];
+    text[0] = '\0';
+    for (const char *at = webrig_body(c); (at = strstr(at, "{\"path\": \""));) {
+        at += strlen("{\"path\": \"");
+        size_t n = strlen(text), len = strcspn(at, "\"");
+        snprintf(text + n, sizeof text - n, "%.*s ", (int)len, at);
+    }
+    return text;
+}
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+static void a_lock_is_shown_with_its_places(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000000",
+        "clave/1\nhost=web1\npid=7\nname=nightly\ncommand=./x\n");
+    webrig_advance(s.rig, 1500);
+    add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000001", "10.0.0.7");
+    webrig_advance(s.rig, 500);
+    loaded(&s);
+    struct webrig_call *c = get(&s, "/v1/locks/jobs/nightly", 200);
+    assert_string_equal(webrig_member(c, "path"), "/jobs/nightly");
+    assert_string_equal(webrig_member(c, "kind"), "lock");
+    assert_string_equal(webrig_member(c, "nholders"), "1");
+    assert_string_equal(webrig_member(c, "nwaiters"), "1");
+    assert_string_equal(webrig_member(c, "oldest_wait_ms"), "500");
+    assert_non_null(strstr(
+        webrig_body(c), "\"holders\": [{\"node\": \"_c_" UUID
+                        "-lock-0000000000\", \"token\": \"1\", \"session\": \"1\", \"role\": "
+                        "\"holder\", \"client\": \"clave\", \"host\": \"web1\", \"pid\": 7, "
+                        "\"name\": \"nightly\", \"command\": \"./x\", \"text\": null, \"since\": "
+                        "\"1970-01-01T00:"));
+    assert_non_null(strstr(webrig_body(c), "\"client\": \"curator\""));
+    assert_non_null(strstr(webrig_body(c), "\"text\": \"10.0.0.7\""));
+    webrig_end(c);
+    webrig_end(get(&s, "/v1/locks/jobs", 404));
+    webrig_free(s.rig);
+}
+
+static void a_list_has_pages_and_a_prefix(void **state)
+{
+    struct scene s;
+    char path[96];
+    (void)state;
+    scene_open(&s);
+    for (int i = 0; i < 5; i++) {
+        snprintf(path, sizeof path, "/a/%d/_c_" UUID "-lock-0000000000", i);
+        add(&s, path, "");
+    }
+    add(&s, "/a-b/_c_" UUID "-lock-0000000000", "");
+    add(&s, "/a/s/leases/_c_" UUID "-lease-0000000000", "");
+    add(&s, "/a/s/locks/_c_" UUID "-lock-0000000000", "");
+    loaded(&s);
+    struct webrig_call *c = get(&s, "/v1/locks", 200);
+    assert_string_equal(paths_of(c), "/a-b /a/0 /a/1 /a/2 /a/3 /a/4 /a/s ");
+    assert_string_equal(webrig_member(c, "zxid"), "8");
+    assert_non_null(strstr(webrig_body(c), "\"next\": null"));
+    webrig_end(c);
+    c = get(&s, "/v1/locks?prefix=/a&limit=2", 200);
+    assert_string_equal(paths_of(c), "/a/0 /a/1 ");
+    assert_string_equal(webrig_member(c, "next"), "/a/1");
+    webrig_end(c);
+    c = get(&s, "/v1/locks?prefix=/a&limit=4&after=/a/1", 200);
+    assert_string_equal(paths_of(c), "/a/2 /a/3 /a/4 /a/s ");
+    assert_non_null(strstr(webrig_body(c), "\"kind\": \"semaphore\""));
+    webrig_end(c);
+    c = get(&s, "/v1/locks?prefix=/a/3", 200);
+    assert_string_equal(paths_of(c), "/a/3 ");
+    webrig_end(c);
+    c = get(&s, "/v1/locks?prefix=/b", 200);
+    assert_string_equal(paths_of(c), "");
+    webrig_end(c);
+    webrig_end(get(&s, "/v1/locks?limit=0", 400));
+    webrig_end(get(&s, "/v1/locks?limit=x", 400));
+    webrig_end(get(&s, "/v1/locks?prefix=a", 400));
+    webrig_free(s.rig);
+}
+
+/* In pieces; the list shows twenty of them. */
+static void a_long_queue_is_shown_whole(void **state)
+{
+    enum { PLACES = 2000 };
+    struct scene s;
+    char path[96];
+    (void)state;
+    scene_open(&s);
+    for (int i = 0; i < PLACES; i++) {
+        snprintf(path, sizeof path, "/a/_c_" UUID "-lock-%010d", i);
+        add(&s, path, "");
+    }
+    loaded(&s);
+    struct webrig_call *c = get(&s, "/v1/locks/a", 200);
+    assert_true(c->done);
+    assert_int_equal(count_of(webrig_body(c), "\"node\": "), PLACES);
+    assert_int_equal(count_of(webrig_body(c), "\"role\": \"waiting\""), PLACES - 1);
+    assert_string_equal(webrig_body(c) + strlen(webrig_body(c)) - 3, "}]}");
+    webrig_end(c);
+    c = get(&s, "/v1/locks", 200);
+    assert_int_equal(count_of(webrig_body(c), "\"node\": "), 21);
+    assert_string_equal(webrig_member(c, "nwaiters"), "1999");
+    webrig_end(c);
+    webrig_free(s.rig);
+}
+
+static void requests_wait_for_the_first_load(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    add(&s, "/a/_c_" UUID "-lock-0000000000", "");
+    struct webrig_call *c = webrig_request(s.rig, "GET", "/v1/locks/a", NULL, NULL);
+    struct webrig_call *gone = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
+    assert_false(c->answered);
+    webrig_end(gone);
+    loaded(&s);
+    assert_true(c->answered);
+    assert_int_equal(c->status, 200);
+    webrig_end(c);
+    webrig_free(s.rig);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static struct webrig_call *follow(struct scene *s, const char *target, const char *headers)
+{
+    struct webrig_call *c = webrig_request(s->rig, "GET", target, headers, NULL);
+    assert_int_equal(c->status, 200);
+    assert_string_equal(webrig_header(c, "Content-Type"), "text/event-stream");
+    return c;
+}
+
+/* The events so far, by name: for a lock "lock:PATH/HOLDERS/WAITERS". */
+static const char *events_of(const struct webrig_call *c)
+{
+    static char text[4096];
+    text[0] = '\0';
+    for (const char *at = webrig_body(c); (at = strstr(at, "event: ")); at++) {
+        char name[32], path[64] = "";
+        int holders = -1, waiters = -1;
+        sscanf(at, "event: %31s\ndata: {\"path\": \"%63[^\"]", name, path);
+        const char *end = strstr(at, "\n\n"), *n = strstr(at, "\"nholders\": ");
+        if (n && n < end)
+            sscanf(n, "\"nholders\": %d, \"nwaiters\": %d", &holders, &waiters);
+        size_t len = strlen(text);
+        if (holders >= 0)
+            snprintf(text + len, sizeof text - len, "%s:%s/%d/%d ", name, path, holders, waiters);
+        else
+            snprintf(text + len, sizeof text - len, "%s ", name);
+    }
+    return text;
+}
+
+static const char *last_id(const struct webrig_call *c)
+{
+    static char header[128];
+    const char *last = NULL;
+    for (const char *at = webrig_body(c); (at = strstr(at, "id: ")); at++)
+        last = at;
+    assert_non_null(last);
+    snprintf(header, sizeof header, "Last-Event-ID: %.*s", (int)strcspn(last + 4, "\n"), last + 4);
+    return header;
+}
+
+static void a_stream_has_the_state_and_then_every_change(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    add(&s, "/a/_c_" UUID "-lock-0000000000", "");
+    loaded(&s);
+    struct webrig_call *c = follow(&s, "/v1/events", NULL);
+    assert_string_equal(events_of(c), "reset lock:/a/1/0 ");
+    add(&s, "/a/_c_" UUID "-lock-0000000001", "");
+    add(&s, "/b/_c_" UUID "-lock-0000000000", "");
+    webrig_advance(s.rig, 20);
+    assert_string_equal(events_of(c), "reset lock:/a/1/0 lock:/a/1/1 lock:/b/1/0 ");
+    clave__observe_gone(s.o, "/b/_c_" UUID "-lock-0000000000");
+    webrig_advance(s.rig, 20);
+    assert_non_null(strstr(events_of(c), "lock:/b/1/0 lock:/b/0/0 "));
+    assert_false(c->done);
+    webrig_end(c);
+    webrig_free(s.rig);
+}
+
+static void a_reader_that_comes_back_gets_what_it_missed(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    loaded(&s);
+    add(&s, "/a/_c_" UUID "-lock-0000000000", "");
+    webrig_advance(s.rig, 20);
+    struct webrig_call *c = follow(&s, "/v1/events", NULL);
+    add(&s, "/b/_c_" UUID "-lock-0000000000", "");
+    webrig_advance(s.rig, 20);
+    char id[128];
+    snprintf(id, sizeof id, "%s", last_id(c));
+    webrig_end(c);
+    for (int i = 1; i < 4; i++) { /* once, as it is at the end */
+        char path[96];
+        snprintf(path, sizeof path, "/a/_c_" UUID "-lock-%010d", i);
+        add(&s, path, "");
+        webrig_advance(s.rig, 20);
+    }
+    clave__observe_gone(s.o, "/b/_c_" UUID "-lock-0000000000");
+    webrig_advance(s.rig, 20);
+    c = follow(&s, "/v1/events", id);
+    assert_string_equal(events_of(c), "lock:/a/1/3 lock:/b/0/0 ");
+    webrig_end(c);
+    c = follow(&s, "/v1/events", "Last-Event-ID: 0123456789abcdef-1");
+    assert_string_equal(events_of(c), "reset lock:/a/1/3 ");
+    webrig_end(c);
+    c = follow(&s, "/v1/events?prefix=/x", NULL);
+    assert_string_equal(events_of(c), "reset ");
+    webrig_end(c);
+    webrig_free(s.rig);
+}
+
+static void a_slow_reader_is_cut_off(void **state)
+{
+    struct scene s;
+    char path[96];
+    (void)state;
+    scene_open(&s);
+    loaded(&s);
+    struct webrig_call *slow = follow(&s, "/v1/events", NULL);
+    slow->stop_reading = true;
+    for (int i = 0; i < 20000; i++) {
+        snprintf(path, sizeof path, "/q%d/_c_" UUID "-lock-0000000000", i);
+        add(&s, path, "");
+    }
+    webrig_advance(s.rig, 20);
+    assert_false(slow->done);
+    slow->stop_reading = false;
+    add(&s, "/z/_c_" UUID "-lock-0000000000", "");
+    webrig_advance(s.rig, 20);
+    assert_true(slow->done);
+    assert_string_equal(events_of(slow), "reset ");
+    webrig_end(slow);
+    webrig_free(s.rig);
+}
+
+static void silence_has_comments(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    loaded(&s);
+    struct webrig_call *c = follow(&s, "/v1/events", NULL);
+    size_t n = c->body.tail - c->body.head;
+    webrig_advance(s.rig, 14999);
+    assert_int_equal(c->body.tail - c->body.head, n);
+    webrig_advance(s.rig, 1);
+    assert_string_equal(webrig_body(c) + n, ":\n\n");
+    webrig_advance(s.rig, 15000);
+    assert_string_equal(webrig_body(c) + n, ":\n\n:\n\n");
+    webrig_end(c);
+    webrig_free(s.rig);
+}
+
+static void events_of_a_session_are_not_for_others(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    loaded(&s);
+    struct webrig_call *c = follow(&s, "/v1/events", NULL);
+    clave__observe_event(
+        s.o, &(struct event_text){.name = "held", .session = "17", .data = "{\"claim\": \"1\"}"});
+    clave__observe_event(s.o, &(struct event_text){.name = "session", .data = "{}"});
+    webrig_advance(s.rig, 20);
+    assert_string_equal(events_of(c), "reset session ");
+    webrig_end(c);
+    webrig_free(s.rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lock_is_shown_with_its_places),
+        cmocka_unit_test(a_list_has_pages_and_a_prefix),
+        cmocka_unit_test(a_long_queue_is_shown_whole),
+        cmocka_unit_test(requests_wait_for_the_first_load),
+        cmocka_unit_test(a_stream_has_the_state_and_then_every_change),
+        cmocka_unit_test(a_reader_that_comes_back_gets_what_it_missed),
+        cmocka_unit_test(a_slow_reader_is_cut_off),
+        cmocka_unit_test(silence_has_comments),
+        cmocka_unit_test(events_of_a_session_are_not_for_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
