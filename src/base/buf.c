@@ -28,13 +28,11 @@ static void close_gap(struct buf *b)
     b->head = 0;
 }
 
-clave_err clave__buf_reserve(struct buf *b, size_t n)
+clave_err clave__buf_grow(struct buf *b, size_t n)
 {
     size_t len = b->tail - b->head;
     if (n > b->max - len)
         return CLAVE_ETOOBIG;
-    if (n <= b->cap - b->tail)
-        return CLAVE_OK;
     /* Moving pays only if it copies no more bytes than it frees. */
     if (n <= b->cap - len && b->head >= len) {
         close_gap(b);

@@ -23,8 +23,15 @@ struct buf {
 void clave__buf_init(struct buf *b, const struct clave_mem *mem, size_t max);
 void clave__buf_fini(struct buf *b);
 
+/* Where there is no room for n more bytes: see below. */
+clave_err clave__buf_grow(struct buf *b, size_t n);
+
 /* Makes room for n more bytes at data + tail. ETOOBIG: over the maximum; ENOMEM. */
-clave_err clave__buf_reserve(struct buf *b, size_t n);
+static inline clave_err clave__buf_reserve(struct buf *b, size_t n)
+{
+    return n <= b->cap - b->tail ? CLAVE_OK : clave__buf_grow(b, n);
+}
+
 clave_err clave__buf_append(struct buf *b, const void *p, size_t n);
 /* Drops n bytes from the front (n <= length). An empty buffer keeps its capacity. */
 void clave__buf_consume(struct buf *b, size_t n);
