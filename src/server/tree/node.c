@@ -83,15 +83,18 @@ static uint8_t *node_put_int(uint8_t *p, int32_t v)
     return p + 4;
 }
 
-void clave__node_update_head(struct node *n)
+void clave__node_update_head(struct node *n, const struct crc32 *by)
 {
-    uLong crc = crc32(0, (const Bytef *)clave__node_path(n), n->path_len);
-    if (n->data_len > 0)
-        crc = crc32(crc, n->data, (uInt)n->data_len);
-    n->head_crc = (uint32_t)crc;
+    enum { LONG_DATA = 1024 }; /* for which zlib is faster */
+    uint32_t crc = clave__crc32(by, 0, clave__node_path(n), n->path_len);
+    if (n->data_len >= LONG_DATA)
+        crc = (uint32_t)crc32(crc, n->data, (uInt)n->data_len);
+    else if (n->data_len > 0)
+        crc = clave__crc32(by, crc, n->data, (size_t)n->data_len);
+    n->head_crc = crc;
 }
 
-uint32_t clave__node_digest(const struct node *n)
+uint32_t clave__node_digest(const struct node *n, const struct crc32 *by)
 {
     static const char system[] = "/zookeeper/";
     enum { SYSTEM = sizeof system - 1, STAT = 60 };
@@ -108,5 +111,5 @@ uint32_t clave__node_digest(const struct node *n)
     p = node_put_int(p, s->cversion);
     p = node_put_int(p, s->aversion);
     put_long(p, s->owner);
-    return (uint32_t)crc32(n->head_crc, stat, STAT);
+    return clave__crc32(by, n->head_crc, stat, STAT);
 }

@@ -2,6 +2,7 @@
 #ifndef CLAVE_SERVER_TREE_NODE_H
 #define CLAVE_SERVER_TREE_NODE_H
 
+#include "base/crc32.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "wire/record.h"
@@ -85,8 +86,8 @@ struct jbytes clave__node_name(const struct node *n);
 struct wire_stat clave__node_wire_stat(const struct node *n);
 void clave__node_put_stat(struct jwriter *w, const struct node *n);
 /* Sets head_crc; call it whenever the data have changed. */
-void clave__node_update_head(struct node *n);
+void clave__node_update_head(struct node *n, const struct crc32 *by);
 /* Apache's digest of a node, from head_crc and the Stat; 0 below /zookeeper. */
-uint32_t clave__node_digest(const struct node *n);
+uint32_t clave__node_digest(const struct node *n, const struct crc32 *by);
 
 #endif

@@ -144,7 +144,7 @@ struct node *clave__tree_new_node(struct tree *t, const struct node_spec *spec)
     if (data_len > 0)
         memcpy(n->data, spec->data.p, data_len);
     n->acl = clave__acl_ref(spec->acl);
-    clave__node_update_head(n);
+    clave__node_update_head(n, &t->crc);
     return n;
 }
 
@@ -234,7 +234,7 @@ void clave__tree_swap_data(struct tree *t, struct node *n, uint8_t **data, int32
     *data = old;
     *len = old_len;
     t->data_bytes += server_tree_size_of(n);
-    clave__node_update_head(n);
+    clave__node_update_head(n, &t->crc);
 }
 
 void clave__tree_free_data(struct tree *t, struct node *n, uint8_t *data)
@@ -246,7 +246,7 @@ void clave__tree_free_data(struct tree *t, struct node *n, uint8_t *data)
 void clave__tree_changed(struct tree *t, struct node *n)
 {
     t->digest -= n->digest;
-    n->digest = clave__node_digest(n);
+    n->digest = clave__node_digest(n, &t->crc);
     t->digest += n->digest;
 }
 
@@ -292,6 +292,7 @@ static clave_err server_tree_add_root(struct tree *t)
 clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem, uint64_t seed)
 {
     *t = (struct tree){.mem = mem};
+    clave__crc32_init(&t->crc);
     list_init(&t->swept);
     list_init(&t->cursors);
     clave_err err = clave__acls_init(&t->acls, mem, seed);

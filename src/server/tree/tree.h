@@ -5,6 +5,7 @@
 #ifndef CLAVE_SERVER_TREE_TREE_H
 #define CLAVE_SERVER_TREE_TREE_H
 
+#include "base/crc32.h"
 #include "server/request/acl.h"
 #include "server/tree/node.h"
 
@@ -28,6 +29,7 @@ struct tree {
     struct acls acls;
     int64_t acl_zxid; /* of the newest setACL, which leaves none in its node */
     uint64_t digest;
+    struct crc32 crc; /* for the digest */
     size_t ephemerals;
     size_t data_bytes; /* of paths and data */
     bool saved;        /* see struct node */

@@ -1,0 +1,40 @@
+/* base_crc32_test.c - the sum is zlib's, whatever the length, the alignment and the pieces. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <zlib.h>
+
+#include <cmocka.h>
+
+#include "base/crc32.h"
+#include "base/rand.h"
+
+enum { MOST = 300 };
+
+static void the_sum_is_zlibs(void **state)
+{
+    (void)state;
+    struct rand_state r;
+    struct crc32 t;
+    uint8_t bytes[MOST + 8];
+    clave__rand_seed(&r, 1);
+    clave__crc32_init(&t);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)clave__rand_u64(&r);
+    for (size_t n = 0; n <= MOST; n++) {
+        const uint8_t *p = bytes + n % 8;
+        size_t cut = (size_t)clave__rand_below(&r, n + 1);
+        uint32_t first = clave__crc32(&t, 0, p, cut);
+        assert_int_equal(clave__crc32(&t, 0, p, n), crc32(0, p, (uInt)n));
+        assert_int_equal(clave__crc32(&t, first, p + cut, n - cut), crc32(0, p, (uInt)n));
+    }
+    assert_int_equal(clave__crc32(&t, 0, "123456789", 9), 0xcbf43926); /* its published check */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_sum_is_zlibs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
