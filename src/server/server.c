@@ -240,7 +240,7 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
     s->now = s->started_at = now;
     s->wall = wall;
     s->serving = true;
-    s->durable_zxid = s->last_zxid;
+    s->durable_zxid = s->started_zxid = s->last_zxid;
     s->next_sweep = now + s->container_check_ms;
     clave__restore_start(s);
     clave__sessions_start(&s->sessions, now, wall);
@@ -307,6 +307,7 @@ static void close_sessionless(struct server *s)
         struct server_conn *c = LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
         if (s->now < c->start_by)
             return;
+        s->sessionless_expired++;
         clave__conn_cut(c);
     }
 }
@@ -390,6 +391,16 @@ void clave__server_set_driver_info(struct server *s, const struct driver_info *i
 void clave__server_set_driver_stats(struct server *s, const struct driver_stats *stats)
 {
     s->driver_stats = *stats;
+}
+
+void clave__server_note_append(struct server *s, int64_t us)
+{
+    clave__quantiles_note(&s->append_us, s->now, us, 1);
+}
+
+void clave__server_note_snapshot(struct server *s, int64_t ms)
+{
+    clave__quantiles_note(&s->snapshot_ms, s->now, ms, 1);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */

@@ -251,11 +251,12 @@ struct driver_stats {
     int64_t snapshot_seconds; /* when it was written, since the epoch */
     int64_t free_bytes;       /* that may still be written to the data directory's file system */
     int64_t total_bytes;      /* of that file system */
-    int64_t appends;          /* batches written to the log, since the start */
-    int64_t append_us;        /* how long they took together, their syncs included */
 };
-#define DRIVER_STATS_UNKNOWN ((struct driver_stats){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1})
+#define DRIVER_STATS_UNKNOWN ((struct driver_stats){-1, -1, -1, -1, -1, -1, -1, -1, -1, -1})
 void clave__server_set_driver_stats(struct server *s, const struct driver_stats *stats);
+/* A batch was written to the log, and so long it took, its sync included. Likewise a snapshot. */
+void clave__server_note_append(struct server *s, int64_t us);
+void clave__server_note_snapshot(struct server *s, int64_t ms);
 
 /* ---- state ----------------------------------------------------------------------------------- */
 

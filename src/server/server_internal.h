@@ -17,6 +17,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "base/quantiles.h"
 #include "base/rand.h"
 #include "server/request/session.h"
 #include "server/server.h"
@@ -143,8 +144,18 @@ struct server {
     uint64_t slow_untold;
 
     struct latency latency;
+    struct quantiles
+        read_ms; /* the same times; those of requests that are logged are in write_ms */
+    struct quantiles write_ms;
+    struct quantiles append_us;
+    struct quantiles snapshot_ms;
+    int64_t started_zxid; /* the newest when it began to serve */
+    uint64_t bytes_received;
     uint64_t outstanding; /* replies waiting for the disk */
     uint64_t connections_rejected;
+    uint64_t connections_dropped; /* by their clients, without closing a session */
+    uint64_t connect_requests;
+    uint64_t sessionless_expired;
     uint64_t taken; /* frames; srst does not reset it */
     uint64_t packets_received;
     uint64_t packets_sent;

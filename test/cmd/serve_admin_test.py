@@ -44,10 +44,10 @@ class Admin(ClaveServer):
         self.http = int(re.search(r"admin \S+:(\d+)", self.ready)[1])
         return self
 
-    def get(self, path, method="GET", body=None):
+    def get(self, path, method="GET", body=None, headers={}):
         c = http.client.HTTPConnection("127.0.0.1", self.http, timeout=PATIENCE)
         try:
-            c.request(method, path, body)
+            c.request(method, path, body, headers)
             r = c.getresponse()
             return r.status, dict(r.getheaders()), r.read().decode()
         finally:
@@ -87,12 +87,14 @@ def parse(text):
             continue
         if head:
             if head[2] in types or head[2] not in helped or \
-                    head[3] not in ("counter", "gauge", "summary"):
+                    head[3] not in ("counter", "gauge", "summary", "histogram"):
                 raise AssertionError(line)
             types[head[2]], family = head[3], head[2]
             continue
-        sample = re.fullmatch(rf"({name})(?:\{{({label}(?:,{label})*)\}})? (?P<value>-?[0-9.]+)", line)
-        own = [family] if types[family] != "summary" else [family + "_sum", family + "_count"]
+        sample = re.fullmatch(rf"({name})(?:\{{({label}(?:,{label})*)\}})? (?P<value>-?[0-9.]+|NaN)", line)
+        own = [family + suffix for suffix in
+               {"summary": ["", "_sum", "_count"],
+                "histogram": ["_bucket", "_sum", "_count"]}.get(types[family], [""])]
         if not sample or sample[1] not in own:
             raise AssertionError(f"{family}: {line!r}")
         labels = tuple(sorted((k, v) for k, v in re.findall(label, sample[2] or "")))
@@ -320,6 +322,23 @@ class Populated(Rig):
                                delta=resident(pid) / 4)
         self.assertAlmostEqual(samples["process_cpu_seconds_total", ()], cpu(pid), delta=1)
 
+    def test_openmetrics_on_request(self):
+        """The same samples, but counters have one name, with _total, which their type has not."""
+        asked = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+        status, headers, page = self.s.get("/metrics", headers={"Accept": asked})
+        self.assertEqual((status, headers["Content-Type"]),
+                         (200, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
+        self.assertTrue(page.endswith("\n# EOF\n"))
+        _, types = self.s.metrics()
+        own = dict(line.split(" ")[2:] for line in page.splitlines() if line.startswith("# TYPE"))
+        counters = {n for n in types if types[n] == "counter" and n.endswith("_total")}
+        self.assertEqual({n + "_total" for n in own if own[n] == "counter"}, counters)
+        for name in counters:
+            self.assertRegex(page, rf"(?m)^{name}[ {{]")
+            self.assertNotRegex(page, rf"(?m)^{name[:-len('_total')]}[ {{]")
+        self.assertEqual({n: t for n, t in own.items() if t != "counter"},
+                         {n: t for n, t in types.items() if t != "counter"})
+
     def test_open_files_are_measured_every_two_seconds(self):
         clients = [self.dial(self.s.port) for _ in range(20)]
         files = f"/proc/{self.s.process.pid}/fd"
@@ -361,6 +380,36 @@ class Populated(Rig):
 
 
 class Served(Rig):
+    def test_times_and_sessions(self):
+        s = self.started()
+        before, types = s.metrics()
+        closed = "clave_session_ends_total", (("cause", "closed"),)
+        c = Client(s.port)
+        c.call(wire.CREATE, wire.create("/timed", b"", 1))
+        c.call(wire.GET, wire.read("/timed", False))
+        c.call(wire.CLOSE, b"")
+        c.c.close()
+        after, _ = s.metrics()
+        grown = {key: after[key] - before[key] for key in before}
+        self.assertEqual(types["updatelatency"], "summary")
+        self.assertEqual(types["clave_session_slack_seconds"], "histogram")
+        self.assertEqual(grown["updatelatency_count", ()], 2)
+        self.assertEqual(grown["readlatency_count", ()], 1)
+        self.assertEqual(grown["commit_count", ()], 3)  # the session, the node, the end
+        self.assertEqual(grown["proposal_count_total", ()], 3)
+        self.assertEqual(grown[closed], 1)
+        self.assertEqual(grown["connection_request_count", ()], 1)
+        self.assertEqual(grown["connection_drop_count", ()], 0)
+        self.assertGreater(grown["bytes_received_count", ()], 100)
+        self.assertGreaterEqual(grown["fsynctime_count", ()], 1)
+        self.assertGreater(after["fsynctime", (("quantile", "0.5"),)], 0)
+        self.assertGreaterEqual(after["updatelatency", (("quantile", "0.99"),)],
+                                after["updatelatency", (("quantile", "0.5"),)])
+        Client(s.port).c.close()  # and its session stays
+        until = time.monotonic() + PATIENCE
+        while s.metrics()[0]["connection_drop_count", ()] == before["connection_drop_count", ()]:
+            self.assertLess(time.monotonic(), until)
+
     def test_resets(self):
         s = self.started()
         c = Client(s.port)
@@ -723,9 +772,13 @@ class AsApache(Rig):
                 self.assertEqual(theirs.command(alias)["command"], name)
         own = {"zookeeper_info", "request_latency_ms", "requests_total", "refused_total", "undelivered_bytes",
                "last_zxid", "data_dir_size", "log_dir_size", "data_dir_free_bytes",
-               "data_dir_total_bytes", "log_append_ms"}  # the others have Apache's names
-        names = {n for n in ours.metrics()[1] if not n.startswith("process_")}
-        self.assertEqual(names - set(theirs.command("monitor")), own)
+               "data_dir_total_bytes", "log_append_ms", "clave_session_slack_seconds",
+               "clave_session_ends_total"}  # the others have Apache's names
+        types, monitor = ours.metrics()[1], set(theirs.command("monitor"))
+        names = {n for n in types if not n.startswith("process_") and
+                 n.removesuffix("_total") not in set(types) - {n}}
+        names = {"cnt_" + n if types[n] == "summary" and "cnt_" + n in monitor else n for n in names}
+        self.assertEqual(names - monitor, own)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/memserver.h"
+#include "server/server_internal.h"
 
 enum { ROOT = 7, TIMEOUT_MS = 8000 };
 
@@ -74,6 +75,8 @@ static void what_it_holds_stays_until_it_expires(void **state)
     assert_true(s.d.now - cut_at >= TIMEOUT_MS - 3000);
     assert_non_null(strstr(s.d.lines, "its nodes are removed when its time is over"));
     assert_non_null(strstr(s.d.lines, "an operator has ended session"));
+    assert_int_equal(s.d.s->sessions.ends[SESSION_BARRED], 1);
+    assert_int_equal(s.d.s->sessions.ends[SESSION_EXPIRED], 0);
     end(&s);
 }
 
@@ -86,6 +89,7 @@ static void at_once(void **state)
     assert_null(s.holder.c);
     assert_false(is_held(&s));
     assert_non_null(strstr(s.d.lines, "at once, whatever its client believes"));
+    assert_int_equal(s.d.s->sessions.ends[SESSION_BARRED], 1);
     assert_int_equal(memserver_delete(&s.root, node_of(&s.holder, ""), -1), CLAVE_ENONODE);
     end(&s);
 }

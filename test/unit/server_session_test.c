@@ -22,6 +22,8 @@ struct model {
     int64_t now;
     int64_t ends[SESSIONS];
     int32_t timeout[SESSIONS];
+    uint64_t heard; /* in another tick than before, and the time left then */
+    int64_t slack;
 };
 
 static int64_t end_of(const struct model *m, size_t i)
@@ -69,7 +71,9 @@ static void add_or_touch(struct sessions *t, struct model *m, struct rand_state 
         m->timeout[i] = (int32_t)clave__rand_below(rand, 3 * SESSION_RING * TICK);
         assert_int_equal(clave__sessions_add(t, (int64_t)i, m->timeout[i], &s), CLAVE_OK);
     } else {
-        clave__session_touch(t, s);
+        clave__session_heard(t, s);
+        m->heard += end_of(m, i) != m->ends[i];
+        m->slack += end_of(m, i) != m->ends[i] ? m->ends[i] - m->now : 0;
     }
     m->ends[i] = end_of(m, i);
 }
@@ -99,6 +103,9 @@ static void the_table_does_as_the_model(void **state)
                 check_deadline(&t, &m);
             }
         }
+        assert_true(m.heard > 0);
+        assert_int_equal(clave__histogram_count(&t.slack_ms), m.heard);
+        assert_int_equal(t.slack_ms.sum, m.slack);
         clave__sessions_fini(&t);
     }
 }

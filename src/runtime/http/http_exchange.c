@@ -256,7 +256,7 @@ static bool http_exchange_take_headers(struct http_exchange *x)
     return true;
 }
 
-static const char *http_exchange_header(const struct http_exchange *x, const char *name)
+const char *clave__http_header(const struct http_exchange *x, const char *name)
 {
     for (size_t i = 0; i < x->q.nheaders; i++)
         if (strcasecmp(x->headers[i].name, name) == 0)
@@ -267,7 +267,7 @@ static const char *http_exchange_header(const struct http_exchange *x, const cha
 /* The library has checked that it is a number. */
 static size_t http_exchange_length(const struct http_exchange *x)
 {
-    const char *text = http_exchange_header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *text = clave__http_header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
     unsigned long long n = text ? strtoull(text, NULL, 10) : 0;
     return n < SIZE_MAX ? (size_t)n : SIZE_MAX;
 }

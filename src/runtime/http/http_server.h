@@ -76,6 +76,8 @@ size_t clave__http_server_connections(const struct http *h);
 
 /* The path of the request, decoded, without its query. */
 const char *clave__http_path(const struct http_exchange *x);
+/* The value of one of its headers; NULL: there is none of this name. */
+const char *clave__http_header(const struct http_exchange *x, const char *name);
 /* The answer must stay as it is until the exchange has ended, but for `body`, which is consumed,
  * not freed; `end` is the owner's to call. When `more` has nothing for now, _wake follows, but see
  * piece_a_turn. NULL: there is no memory for one; 503. */

@@ -105,6 +105,7 @@ static void run_admin_measure(struct server_run *r)
 /* An answer. The request may be gone before all of it is made. */
 struct admin_page {
     struct web_answer answer;
+    const char *accept; /* the request's header; NULL: none, or it is gone */
     clave_err err;
     struct listing listing;
     bool is_listing;
@@ -167,9 +168,10 @@ static void run_admin_command(struct server_run *r, struct admin_page *page)
 
 static void run_admin_metrics(struct server_run *r, struct admin_page *page)
 {
-    run_admin_type(page, "text/plain; version=0.0.4; charset=utf-8");
+    enum prometheus_format format = clave__prometheus_accepted(page->accept);
+    run_admin_type(page, clave__prometheus_content_type(format));
     run_admin_measure(r);
-    page->err = clave__metrics(r->server, &page->answer.body);
+    page->err = clave__metrics(r->server, format, &page->answer.body);
 }
 
 /* NULL: not below the command URL; otherwise what follows it and its '/'. */
@@ -279,8 +281,11 @@ static void *run_admin_answer(struct server_run *r, const struct web_request *q,
 {
     const char *path = clave__http_path(x);
     struct admin_page *page = run_admin_page_new(r, strlen(path));
-    if (page)
+    if (page) {
+        page->accept = clave__http_header(x, "Accept");
         run_admin_fill(r, q->method, path, page, make);
+        page->accept = NULL;
+    }
     clave__http_answer(x, page ? &page->answer : NULL);
     return page;
 }

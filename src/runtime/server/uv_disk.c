@@ -60,6 +60,7 @@ static void post_snapshot(struct server_run *r)
         clave__server_log_pending(r->server).n == 0) {
         r->snapshot_thread.zxid = clave__server_snapshot_begin(r->server);
         r->is_saving = r->new_log = true;
+        r->saving_since = uv_now(&r->loop);
     }
     if (r->is_saving)
         post_piece(r);
@@ -98,8 +99,7 @@ void clave__run_on_log_written(void *arg)
         if (r->audit)
             clave__audit_log_durable(r->audit);
         r->stats.log_bytes += log->grown;
-        r->stats.appends++;
-        r->stats.append_us += (int64_t)(log->took_ns / 1000);
+        clave__server_note_append(r->server, (int64_t)(log->took_ns / 1000));
         clave__server_set_driver_stats(r->server, &r->stats);
     }
     clave__run_pump(r);
@@ -165,6 +165,7 @@ static void collect_snapshot_job(struct server_run *r)
     clave__run_take_space(r, &t->space);
     if (t->job == SNAPSHOT_LAST) {
         count_written_snapshot(r);
+        clave__server_note_snapshot(r->server, (int64_t)(uv_now(&r->loop) - r->saving_since));
         tell_snapshot_written(r);
     }
     clave__server_set_driver_stats(r->server, &r->stats);

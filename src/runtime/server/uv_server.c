@@ -475,7 +475,6 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     r->dir.lock = r->dir.dir = -1;
     r->new_log = true;
     r->stats = DRIVER_STATS_UNKNOWN;
-    r->stats.appends = r->stats.append_us = 0;
     r->armed_at = INT64_MAX;
     r->on_hangup = o->hangup;
     r->hangup_arg = o->hangup_arg;

@@ -42,6 +42,7 @@ struct server_run {
     struct snapshot_thread snapshot_thread;
     struct audit_log *audit; /* NULL: none */
     bool is_saving;          /* the engine makes a snapshot, a piece at a time */
+    uint64_t saving_since;   /* by the loop's clock */
     bool new_log;            /* the next record starts a file */
     /* What conf, dirs, the admin commands and the metrics show: kept as it changes, so that none of
      * them makes the loop look at a file. */

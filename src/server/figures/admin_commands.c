@@ -91,10 +91,10 @@ static void command_last_snapshot(struct server *s, struct json *j)
 
 static void admin_put_figure(void *arg, const struct figure *f, const char *value)
 {
-    if (f->type)
-        clave__json_number(arg, f->name, value);
+    if (f->metric.help)
+        clave__json_number(arg, f->metric.name, value);
     else
-        clave__json_string(arg, f->name, value);
+        clave__json_string(arg, f->metric.name, value);
 }
 
 static void command_monitor(struct server *s, struct json *j)

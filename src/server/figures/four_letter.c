@@ -99,7 +99,7 @@ static void word_envi(struct server *s, struct text *t)
 
 static void word_put_figure(void *arg, const struct figure *f, const char *value)
 {
-    clave__text_put(arg, "zk_%s\t%s\n", f->name, value);
+    clave__text_put(arg, "zk_%s\t%s\n", f->metric.name, value);
 }
 
 static void word_mntr(struct server *s, struct text *t)

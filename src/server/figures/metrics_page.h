@@ -2,9 +2,10 @@
 #ifndef CLAVE_SERVER_FIGURES_METRICS_PAGE_H
 #define CLAVE_SERVER_FIGURES_METRICS_PAGE_H
 
+#include "base/prometheus.h"
 #include "server/server.h"
 
-/* Appends all metrics in Prometheus' text format 0.0.4. ETOOBIG, ENOMEM: discard them. */
-clave_err clave__metrics(const struct server *s, struct buf *out);
+/* Appends all metrics. ETOOBIG, ENOMEM: discard them. */
+clave_err clave__metrics(const struct server *s, enum prometheus_format format, struct buf *out);
 
 #endif

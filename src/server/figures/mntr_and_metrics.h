@@ -9,12 +9,14 @@
  *   list_sessions.c      dump
  *   list_watches.c       wchs, wchc, wchp, watch_summary, watches, watches_by_path
  *   text.c               formatted text
+ *   The page of metrics is written by base/prometheus.h.
  *
  * Nothing here waits until a write is on the disk. */
 #ifndef CLAVE_SERVER_FIGURES_MNTR_AND_METRICS_H
 #define CLAVE_SERVER_FIGURES_MNTR_AND_METRICS_H
 
 #include "base/json.h"
+#include "base/prometheus.h"
 #include "server/figures/text.h"
 #include "server/request/conn.h"
 
@@ -39,10 +41,10 @@ enum {
 };
 
 struct figure {
-    const char *name; /* the field of monitor and the metric; mntr puts "zk_" before it */
+    /* Its name is the field of monitor, too; mntr puts "zk_" before it. Only those that a section
+     * of the page shows have the rest of it. */
+    struct prometheus_family metric;
     unsigned shown;
-    const char *type; /* of the metric: "gauge", "counter". NULL: a text, and no metric */
-    const char *help; /* of the metric */
     /* The value: a number in struct server, below 0 when it is not known; or what is computed,
      * which may be NULL when it is not known; or a constant. */
     size_t at;

@@ -137,6 +137,7 @@ static void conn_keep(struct server_conn *c, const void *p, size_t n)
 
 void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
 {
+    c->s->bytes_received += n;
     if (!clave__conn_is_open(c))
         return;
     if (clave__buf_len(&c->backlog) > 0) {
@@ -269,6 +270,7 @@ void clave__server_conn_closed(struct server_conn *c)
 {
     struct server *s = c->s;
     size_t most = DROPPED_AT_ONCE;
+    s->connections_dropped += clave__conn_is_open(c);
     clave__conn_cut(c);
     clave__word_end(c);
     list_cursors_leave(&s->cursors, &c->in_conns);

@@ -14,12 +14,18 @@
 
 enum conn_state { CONN_NEW, CONN_SERVING, CONN_CLOSING };
 
+/* Replies that leave together. */
+struct replies {
+    uint32_t all;
+    uint32_t writes; /* to requests that are logged */
+};
+
 /* Output up to `end` depends on `zxid`. */
 struct mark {
     uint64_t end; /* bytes since the connection began */
     int64_t zxid;
-    int64_t since;    /* when its requests were read */
-    uint32_t replies; /* in this part of the output */
+    int64_t since;          /* when its requests were read */
+    struct replies replies; /* in this part of the output */
 };
 
 struct server_conn {

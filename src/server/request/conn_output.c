@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "server/request/bounds.h"
 #include "server/request/slow.h"
+#include "wire/opcode.h"
 
 /* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
  */
@@ -130,8 +131,15 @@ static int64_t conn_depends_on(const struct server_conn *c, int64_t shows)
     return zxid > queued ? zxid : queued;
 }
 
+/* The message that was just written, if it is a reply. */
+static struct replies conn_replies(const struct server_conn *c, bool reply)
+{
+    bool writes = reply && clave__opcode(c->last_op)->flags & OPCODE_WRITE;
+    return (struct replies){reply, writes};
+}
+
 /* Ties the output up to its present end to a transaction. */
-static bool put_mark(struct server_conn *c, int64_t zxid, bool reply)
+static bool put_mark(struct server_conn *c, int64_t zxid, struct replies replies)
 {
     const struct server *s = c->s;
     struct mark *last = c->mark_count ? mark_at(c, c->mark_count - 1) : NULL;
@@ -142,18 +150,24 @@ static bool put_mark(struct server_conn *c, int64_t zxid, bool reply)
         *last = (struct mark){.zxid = zxid, .since = s->now};
     }
     last->end = c->written;
-    last->replies += reply ? 1 : 0;
+    last->replies.all += replies.all;
+    last->replies.writes += replies.writes;
     return true;
 }
 
-static void note_replies(struct server_conn *c, int64_t since, uint32_t replies)
+static void note_replies(struct server_conn *c, int64_t since, struct replies n)
 {
-    int64_t ms = c->s->now - since;
-    if (replies == 0)
+    struct server *s = c->s;
+    int64_t ms = s->now - since;
+    if (n.all == 0)
         return;
-    clave__latency_note(&c->latency, ms, replies);
-    clave__latency_note(&c->s->latency, ms, replies);
-    c->last_reply_at = c->s->now;
+    clave__latency_note(&c->latency, ms, n.all);
+    clave__latency_note(&s->latency, ms, n.all);
+    if (n.writes > 0)
+        clave__quantiles_note(&s->write_ms, s->now, ms, n.writes);
+    if (n.all > n.writes)
+        clave__quantiles_note(&s->read_ms, s->now, ms, n.all - n.writes);
+    c->last_reply_at = s->now;
     c->last_latency = ms;
 }
 
@@ -161,23 +175,24 @@ static void note_replies(struct server_conn *c, int64_t since, uint32_t replies)
 static void conn_settle(struct server_conn *c, int64_t zxid, bool reply)
 {
     struct server *s = c->s;
+    struct replies replies = conn_replies(c, reply);
     s->packets_sent++;
     c->sent++;
     /* With marks left, clave__server_durable has not come to this connection yet. */
     if (zxid <= s->durable_zxid && c->mark_count == 0) {
         c->releasable = c->written;
-        note_replies(c, s->now, reply ? 1 : 0);
+        note_replies(c, s->now, replies);
         clave__conn_mark_ready(c);
         return;
     }
-    if (!put_mark(c, zxid, reply)) {
+    if (!put_mark(c, zxid, replies)) {
         clave__conn_cut(c);
         return;
     }
     if (list_empty(&c->in_waiting))
         list_push_back(&s->waiting, &c->in_waiting);
-    c->undurable += reply ? 1 : 0;
-    s->outstanding += reply ? 1 : 0;
+    c->undurable += replies.all;
+    s->outstanding += replies.all;
 }
 
 void clave__conn_release(struct server_conn *c)
@@ -186,8 +201,8 @@ void clave__conn_release(struct server_conn *c)
     while (c->mark_count > 0 && mark_at(c, 0)->zxid <= s->durable_zxid) {
         const struct mark *m = mark_at(c, 0);
         c->releasable = m->end;
-        c->undurable -= m->replies;
-        s->outstanding -= m->replies;
+        c->undurable -= m->replies.all;
+        s->outstanding -= m->replies.all;
         note_replies(c, m->since, m->replies);
         c->mark_head = (c->mark_head + 1) & (c->mark_cap - 1);
         c->mark_count--;

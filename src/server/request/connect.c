@@ -33,7 +33,7 @@ static void attach(struct server_conn *c, struct session *session)
     c->state = CONN_SERVING;
     c->frames.max_frame = c->s->max_frame; /* with a session, longer frames are allowed */
     list_remove(&c->in_sessionless);
-    clave__session_touch(&c->s->sessions, session);
+    clave__session_heard(&c->s->sessions, session);
 }
 
 /* ---- a new session --------------------------------------------------------------------------- */
@@ -135,6 +135,7 @@ void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
     struct jreader r = clave__jreader(p, n);
     struct wire_connect_request q = clave__wire_get_connect_request(&r);
     s->packets_received++;
+    s->connect_requests++;
     c->received++;
     if (r.bad) {
         clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: its first frame is not a ConnectRequest",

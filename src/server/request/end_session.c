@@ -29,7 +29,7 @@ static clave_err delete_owned(struct server *s, int64_t id)
     return CLAVE_OK;
 }
 
-static clave_err end_session(struct server *s, int64_t id, int32_t cxid)
+static clave_err end_session(struct server *s, int64_t id, int32_t cxid, enum session_end how)
 {
     clave__write_begin(s, id, cxid, OP_CLOSE_SESSION);
     clave_err err = delete_owned(s, id);
@@ -41,6 +41,8 @@ static clave_err end_session(struct server *s, int64_t id, int32_t cxid)
     struct session *session = clave__sessions_find(&s->sessions, id);
     if (session && session->conn)
         session->conn->session = NULL;
+    if (session && id != SESSION_OF_RESTORE)
+        s->sessions.ends[session->barred ? SESSION_BARRED : how]++;
     if (session)
         clave__sessions_remove(&s->sessions, session);
     return CLAVE_OK;
@@ -50,7 +52,7 @@ void clave__conn_close_session(struct server_conn *c, const struct wire_request 
                                const struct request_op *op)
 {
     (void)op;
-    if (end_session(c->s, c->session->id, q->xid) != CLAVE_OK) {
+    if (end_session(c->s, c->session->id, q->xid, SESSION_CLOSED) != CLAVE_OK) {
         clave__conn_cut(c);
         return;
     }
@@ -62,7 +64,7 @@ clave_err clave__session_expire(struct server *s, int64_t id)
 {
     const struct session *session = clave__sessions_find(&s->sessions, id);
     struct server_conn *c = session ? session->conn : NULL;
-    clave_err err = end_session(s, id, 0);
+    clave_err err = end_session(s, id, 0, SESSION_EXPIRED);
     if (err != CLAVE_OK)
         return err;
     s->expired++;

@@ -168,7 +168,7 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
         s->requests[q.op]++;
     /* As in Apache, packets that only authenticate are no sign of life. */
     if (q.op != OP_AUTH && q.op != OP_SASL)
-        clave__session_touch(&s->sessions, c->session);
+        clave__session_heard(&s->sessions, c->session);
     const struct request_op *op = clave__request_op(q.op);
     if (!request_is_let_in(c, &q))
         return;

@@ -58,9 +58,21 @@ static void put_in_ring(struct sessions *t, struct session *s)
 }
 
 /* Only notes the time; the session moves when its place in the ring comes up. */
-void clave__session_touch(struct sessions *t, struct session *s)
+static void session_touch(const struct sessions *t, struct session *s)
 {
     s->expires = end_of_tick(t, t->now + s->timeout_ms);
+}
+
+/* In milliseconds; the default timeouts are 4 to 40 s. */
+static const struct histogram_bounds slack_bounds = {
+    10, {100, 250, 500, 1000, 2500, 5000, 10000, 20000, 40000, 80000}};
+
+void clave__session_heard(struct sessions *t, struct session *s)
+{
+    int64_t before = s->expires;
+    session_touch(t, s);
+    if (s->expires != before) /* most requests come in the same tick as the one before */
+        clave__histogram_note(&t->slack_ms, before > t->now ? before - t->now : 0);
 }
 
 void clave__session_postpone(struct sessions *t, struct session *s)
@@ -149,7 +161,7 @@ clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms
         s->barred = id == SESSION_OF_RESTORE;
     }
     s->timeout_ms = s->logged_timeout_ms = timeout_ms;
-    clave__session_touch(t, s);
+    session_touch(t, s);
     list_remove(&s->in_ring);
     put_in_ring(t, s);
     *out = s;
@@ -175,7 +187,7 @@ void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall)
     t->done = now / t->tick_ms;
     for (struct map_node *n = NULL; (n = clave__map_next(&t->table, n));) {
         struct session *s = MAP_ENTRY(n, struct session, in_table);
-        clave__session_touch(t, s);
+        session_touch(t, s);
         list_remove(&s->in_ring);
         put_in_ring(t, s);
     }
@@ -185,6 +197,7 @@ clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, 
 {
     *t = (struct sessions){
         .mem = mem, .tick_ms = tick_ms, .first_id = (int64_t)SERVER_ID << ID_SHIFT};
+    clave__histogram_init(&t->slack_ms, &slack_bounds);
     list_init(&t->all);
     list_init(&t->due);
     for (size_t i = 0; i < SESSION_RING; i++)

@@ -2,6 +2,7 @@
 #ifndef CLAVE_SERVER_REQUEST_SESSION_H
 #define CLAVE_SERVER_REQUEST_SESSION_H
 
+#include "base/histogram.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "clave/err.h"
@@ -32,6 +33,14 @@ struct session {
                                   it up until it expires */
 };
 
+/* How a session ended. */
+enum session_end {
+    SESSION_EXPIRED, /* nobody heard of its client for its timeout */
+    SESSION_CLOSED,  /* by its client */
+    SESSION_BARRED,  /* by an operator */
+    SESSION_ENDS
+};
+
 struct snapshot_save;
 
 struct sessions {
@@ -47,6 +56,8 @@ struct sessions {
     int64_t newest_id; /* the greatest that this server gave out, even if it has ended; 0: none */
     struct session *of_restore; /* NULL: there is none */
     bool saved;
+    uint64_t ends[SESSION_ENDS]; /* how often, since the start */
+    struct histogram slack_ms; /* the time that a session had left when it was heard, once a tick */
     /* Runs before a session that is not saved is removed; NULL: nobody has to know. */
     void (*before_remove)(struct sessions *t, const struct session *s);
     struct snapshot_save *observer;
@@ -72,8 +83,8 @@ void clave__sessions_remove(struct sessions *t, struct session *s);
 
 /* Clients may connect: every session has its full timeout from now on. */
 void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall);
-/* The session gets its full timeout anew. */
-void clave__session_touch(struct sessions *t, struct session *s);
+/* Its client has given a sign of life: it gets its full timeout anew. */
+void clave__session_heard(struct sessions *t, struct session *s);
 /* Postpones the session's expiry by a tick. */
 void clave__session_postpone(struct sessions *t, struct session *s);
 /* Postpones every expiry to at least a tick from now. */

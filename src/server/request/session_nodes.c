@@ -141,9 +141,9 @@ static clave_err session_nodes_end(struct server_conn *c, const struct session_n
                ": its nodes are removed %s",
                (uint64_t)session->id, c->peer.text, (uint64_t)c->session->id,
                now ? "at once, whatever its client believes" : "when its time is over");
+    session->barred = true;
     if (now)
         return clave__session_expire(s, session->id);
-    session->barred = true;
     if (session->conn)
         clave__conn_cut(session->conn);
     return CLAVE_OK;
