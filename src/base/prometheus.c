@@ -102,8 +102,10 @@ static void prometheus_head(struct prometheus *p, const char *suffix)
     static const char *const types[] = {" gauge\n", " counter\n", " counter\n", " histogram\n",
                                         " summary\n"};
     const struct prometheus_family *f = p->family;
-    const char *lines[] = {"# HELP ",   f->name, suffix, " ",           f->help,
-                           "\n# TYPE ", f->name, suffix, types[f->type]};
+    bool unknown = f->type == PROMETHEUS_BARE_COUNTER && p->format == PROMETHEUS_OPENMETRICS;
+    const char *lines[] = {"# HELP ", f->name, suffix,
+                           " ",       f->help, "\n# TYPE ",
+                           f->name,   suffix,  unknown ? " unknown\n" : types[f->type]};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         prometheus_text(p, lines[i]);
 }
@@ -132,7 +134,7 @@ void clave__prometheus_digits(struct prometheus *p, const struct prometheus_labe
 {
     const struct sample bare = {.suffix = ""}, total = {.suffix = "_total"};
     enum prometheus_type type = p->family->type;
-    if (type == PROMETHEUS_BARE_COUNTER && p->format == PROMETHEUS_TEXT) {
+    if (type == PROMETHEUS_BARE_COUNTER) {
         prometheus_sample(p, &bare, labels, digits);
         prometheus_head(p, "_total");
     }

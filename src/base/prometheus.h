@@ -25,8 +25,8 @@ enum prometheus_format { PROMETHEUS_TEXT, PROMETHEUS_OPENMETRICS };
 enum prometheus_type {
     PROMETHEUS_GAUGE,
     PROMETHEUS_COUNTER,
-    /* Of one sample, which Apache names without "_total". The text format has it under both names;
-     * OpenMetrics allows the one with "_total" only. */
+    /* Of one sample, which Apache names without "_total": it has both names. Prometheus asks for
+     * OpenMetrics, where no counter may have the first one; there it is of unknown type. */
     PROMETHEUS_BARE_COUNTER,
     PROMETHEUS_HISTOGRAM, /* by _histogram */
     PROMETHEUS_SUMMARY,   /* by _summary */
