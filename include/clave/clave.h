@@ -18,9 +18,11 @@
  *   deadlock     deadlock.h        async/deadlock.h         -
  *   once         once.h            async/once.h             -
  *   lock_delay   -(b)              async/lock_delay.h       -
+ *   metrics      metrics.h         -(f)                     -
  *
  *   (a) a function that may block needs a thread: on a loop use the latch
  *   (b) on a session of clave/client.h: from clave_client_run
+ *   (f) they are those of all clients of clave/client.h together
  *
  * What can be held has the same set of operations. A cell names the function after the noun;
  * semaphore:x is the semaphore's x. Each side of a rwlock is a mutex.
@@ -78,6 +80,7 @@
 #include "clave/err.h"
 #include "clave/latch.h"
 #include "clave/mem.h"
+#include "clave/metrics.h"
 #include "clave/multilock.h"
 #include "clave/mutex.h"
 #include "clave/once.h"

@@ -73,6 +73,7 @@ static void init_lists(clave_async_client *c)
     clave__deliver_init(&c->deliveries);
     clave__auth_init(&c->auths);
     clave__hold_deadline_init(&c->hold_deadline);
+    clave__client_metrics_init(&c->metrics);
 }
 
 static void client_init_buffers(clave_async_client *c)

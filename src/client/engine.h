@@ -10,7 +10,7 @@
  *   watch.c      the registry of watches             heartbeat.c  pings and confirmed heartbeats
  *   auth.c       identities                          hold_deadline.c   its arithmetic
  *   hosts.c      the servers, in order; the chroot   backoff.c         retry policies
- *   timer.c      deadlines in a heap
+ *   timer.c      deadlines in a heap                 client_metrics.c  what it counts
  * Recipes include client_internal.h, not this file. */
 #ifndef CLAVE_CLIENT_ENGINE_H
 #define CLAVE_CLIENT_ENGINE_H
@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "client/client_internal.h"
+#include "client/client_metrics.h"
 #include "client/hold_deadline.h"
 #include "client/hosts.h"
 #include "client/request.h"
@@ -112,7 +113,7 @@ struct pipeline {
     struct list paused; /* reads that wait to be sent again */
     int32_t xid;        /* of the newest request */
     bool close_sent;
-    uint64_t counts[128];
+    uint64_t counts[CLIENT_OPCODES];
 };
 
 void clave__pipeline_init(struct pipeline *p);
@@ -257,6 +258,7 @@ struct clave_async_client {
     struct list creations; /* composed creates under way */
     struct list cleanups;  /* guaranteed deletes under way */
     struct deliveries deliveries;
+    struct client_metrics metrics;
 
     struct buf encode;  /* a request while it is made */
     struct buf path;    /* a full path while it is encoded */

@@ -18,6 +18,7 @@ static void client_session_enter(clave_async_client *c, clave_state to, clave_er
                (unsigned long long)c->session.id, clave_state_name(c->session.state),
                clave_state_name(to), why ? ": " : "", why ? clave_strerror(why) : "");
     c->session.state = to;
+    c->metrics.sessions_lost += to == CLAVE_STATE_LOST;
     clave__deliver_state(c, to, why);
 }
 
@@ -74,6 +75,7 @@ void clave__session_admitted(clave_async_client *c)
     if (client_session_is_up(s) || !clave__auth_is_settled(c))
         return;
     clave_state up = s->was_connected ? CLAVE_STATE_RECONNECTED : CLAVE_STATE_CONNECTED;
+    c->metrics.reconnects += s->was_connected;
     s->was_connected = true;
     client_session_enter(c, s->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
 }
@@ -151,6 +153,9 @@ void clave__session_hold_moved(clave_async_client *c)
 {
     struct session *s = &c->session;
     int64_t deadline = clave__hold_deadline_get(&c->hold_deadline);
+    if (s->binding && deadline > s->reported_deadline)
+        clave__histogram_note(&c->metrics.slack_ms,
+                              s->reported_deadline > c->now ? s->reported_deadline - c->now : 0);
     if (list_empty(&c->holds))
         s->binding = false;
     else if (deadline > c->now)

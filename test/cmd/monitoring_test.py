@@ -23,13 +23,14 @@ def families(page):
 
 
 def exported():
+    """The pages of a server, and of a program on it."""
     s = ClaveServer(["--admin", "127.0.0.1:0"])
     s.start()
     try:
         c = http.client.HTTPConnection("127.0.0.1", re.search(r"admin \S+:(\d+)", s.ready)[1],
                                        timeout=PATIENCE)
         c.request("GET", "/metrics")
-        return c.getresponse().read().decode()
+        return c.getresponse().read().decode(), program(s.connect)
     finally:
         s.stop()
 
@@ -44,22 +45,33 @@ def documented(section):
     return found
 
 
+def program(connect):
+    """The page of a program that uses the library."""
+    r = subprocess.run([os.environ["CLAVE_EXAMPLE_METRICS"]], capture_output=True, text=True,
+                       env=dict(os.environ, CLAVE_CONNECT=connect), timeout=PATIENCE, check=True)
+    return r.stdout
+
+
 class Monitoring(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.page = exported()
+        cls.page, cls.program = exported()
 
     def test_the_tables_are_complete_and_true(self):
-        found = documented("Metrics")
-        self.assertEqual(sorted(found), sorted(families(self.page)))
+        self.assertEqual(sorted(documented("Metrics")), sorted(families(self.page)))
+        self.assertEqual(sorted(documented("Metrics of a program")), sorted(families(self.program)))
+        for label in re.findall(r"\{[a-z]+=", self.page + self.program):
+            if label != "{le=":
+                self.assertIn(label, read("docs/monitoring.md"))
 
     @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
     def test_prometheus_reads_the_page(self):
-        r = subprocess.run(["promtool", "check", "metrics"], input=self.page, text=True,
-                           capture_output=True, timeout=PATIENCE)
-        self.assertIn(r.returncode, (0, 3), r)  # 3: it has advice
-        for line in r.stderr.splitlines():  # Apache's names do not follow it
-            self.assertNotRegex(line, "^clave_")
+        for page in (self.page, self.program):
+            r = subprocess.run(["promtool", "check", "metrics"], input=page, text=True,
+                               capture_output=True, timeout=PATIENCE)
+            self.assertIn(r.returncode, (0, 3), r)  # 3: it has advice
+            for line in r.stderr.splitlines():  # Apache's names do not follow it
+                self.assertNotRegex(line, "^clave_")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 
 #include "base/deadline.h"
 #include "base/err_class.h"
+#include "client/client_metrics.h"
 #include "recipe/contender/identity.h"
 
 /* Room for "_c_" + uuid + "-" before the given name, and for the number after it. */
@@ -52,6 +53,8 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
                c->own.path[0] ? c->own.path
                : c->spec      ? c->spec->path
                               : "");
+    if (c->state == CONTENDER_HELD)
+        clave__client_note_end(c->client, c->elects);
     c->state = to;
     switch (to) {
     case CONTENDER_JOINING:
@@ -60,6 +63,7 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
         c->ahead = SIZE_MAX;
         break;
     case CONTENDER_HELD:
+        clave__client_note_grant(c->client, c->elects, clave__client_now(c->client) - c->joined);
         stop_waiting(c);
         c->failures = 0;
         break;
@@ -324,6 +328,7 @@ void clave__contender_fail(struct contender *c, clave_err err)
 void clave__contender_lose(struct contender *c, clave_err why, bool remove)
 {
     void *owner = forget_owner(c);
+    clave__client_note_loss(c->client, why);
     begin_leaving(c, remove);
     c->events->lost(owner, why);
 }
@@ -516,6 +521,7 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     c->mem = mem;
     c->spec = spec;
     c->race = spec->rule->race;
+    c->elects = spec->elects;
     c->events = events;
     c->owner = owner;
     list_init(&c->listener.link);
@@ -561,7 +567,8 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
 
 clave_err clave__contender_join(struct contender *c, int64_t deadline)
 {
-    c->trying = deadline <= clave__client_now(c->client);
+    c->joined = clave__client_now(c->client);
+    c->trying = deadline <= c->joined;
     clave_err err = c->pause.armed ? CLAVE_OK : submit_join(c); /* it lets others come first */
     if (err != CLAVE_OK) {
         free_contender(c);

@@ -58,6 +58,7 @@ struct contender_spec {
     int64_t max_hold_ms;  /* 0: no limit */
     int64_t min_valid_ms; /* 0: an eighth of the session timeout */
     bool strict;
+    bool elects;    /* what is held is a leadership */
     bool revocable; /* a holder watches its node at once, and gets `asked` */
     /* Not a queue: this many nodes may exist at once (Curator's semaphore). */
     bool counted;
@@ -100,6 +101,8 @@ struct contender {
 
     /* The acquire. */
     bool race;          /* as of the rule, which may be gone */
+    bool elects;        /* likewise */
+    int64_t joined;     /* when it was asked for */
     bool trying;        /* leave when not first */
     struct timer limit; /* the deadline; when HELD, the end of max_hold */
     struct timer pause; /* before what failed is tried again */

@@ -285,6 +285,7 @@ static clave_err latch_copy_options(clave_async_latch *l, const clave_latch_opti
     l->config.spec.max_hold_ms = o->max_term_ms;
     l->config.spec.min_valid_ms = o->min_valid_ms;
     l->config.spec.strict = o->strict;
+    l->config.spec.elects = true;
     l->config.spec.revocable = o->revocable;
     l->id = clave__mem_strdup(l->mem, id);
     if (!l->id)

@@ -7,7 +7,8 @@
  *   mutex           clave_mutex (rwlock too); thread_hold: what each thread holds
  *   semaphore, multilock, latch, once    the blocking form of each recipe
  *   selector        a leader selector: runs the user's function while leading
- *   participants, deadlock    queries, each copied into one block */
+ *   participants, deadlock    queries, each copied into one block
+ *   metrics         clave/metrics.h; loops: all loops of the process */
 #ifndef CLAVE_RUNTIME_BLOCKING_CALL_H
 #define CLAVE_RUNTIME_BLOCKING_CALL_H
 
@@ -41,6 +42,7 @@ struct clave_client {
     clave_state_cb *state_cb; /* the user's */
     void *state_arg;
     struct list children; /* observers. The loop's thread only */
+    struct list in_loop;  /* likewise: from its start until it has stopped */
     struct task flush;    /* likewise: sends what this pass requested */
     /* Under the loop's mutex. */
     clave_state state;

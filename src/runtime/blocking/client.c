@@ -128,8 +128,10 @@ static void blocking_client_start(void *arg)
     struct blocking_client_start *a = arg;
     clave_client *s = a->s;
     a->err = clave__uv_start(&s->uv, &s->loop->uv, &s->loop->wakeup, s->client);
-    if (a->err == CLAVE_OK)
-        clave__uv_on_settled(s->uv, blocking_client_on_settled, s);
+    if (a->err != CLAVE_OK)
+        return;
+    clave__uv_on_settled(s->uv, blocking_client_on_settled, s);
+    list_push_back(&s->loop->clients, &s->in_loop);
 }
 
 static clave_err start_client(clave_client *s)
@@ -176,6 +178,7 @@ clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *co
     s->state = CLAVE_STATE_LATENT;
     list_init(&s->waiters);
     list_init(&s->children);
+    list_init(&s->in_loop);
     list_init(&s->flush.link);
     s->flush.run = blocking_client_flush;
     err = new_client(s, connect_or_default(connect), o);
@@ -261,6 +264,8 @@ static void on_stopped(void *arg)
     s->ended = true;
     clave__loop_unlock(s->loop);
     end_children(s);
+    list_remove(&s->in_loop);
+    clave__client_totals_add_client(&s->loop->past, s->client);
     clave_async_client_free(s->client);
     s->client = NULL;
     s->uv = NULL;

@@ -12,6 +12,7 @@
 
 #include "base/deadline.h"
 #include "clave/uv.h"
+#include "runtime/blocking/loops.h"
 #include "runtime/clock.h"
 
 /* ---- waiting -------------------------------------------------------------------------------- */
@@ -68,6 +69,7 @@ static unsigned forks;
 static void count_fork(void)
 {
     forks++;
+    clave__loops_forget();
 }
 
 static void count_forks(void)
@@ -181,20 +183,17 @@ clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
         return CLAVE_ELOOPTHREAD;
     clave__cell_init(&e.cell);
     clave__loop_lock(l);
-    clave__loop_post_locked(l, &e.task);
-    while (!e.done)
+    bool runs = l->phase == LOOP_RUNS;
+    if (runs)
+        clave__loop_post_locked(l, &e.task);
+    while (runs && !e.done)
         clave__cell_wait(&e.cell, l, CLAVE_NEVER);
     clave__loop_unlock(l);
     clave__cell_fini(&e.cell);
-    return CLAVE_OK;
+    return runs ? CLAVE_OK : CLAVE_ECLOSED;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
-
-void clave__loop_ref(clave_loop *l)
-{
-    (void)__atomic_add_fetch(&l->refs, 1, __ATOMIC_RELAXED);
-}
 
 void clave__loop_unref(clave_loop *l)
 {
@@ -280,9 +279,12 @@ clave_err clave_loop_new(clave_loop **out)
     clave__wakeup_open(&l->wakeup, &l->uv);
     list_init(&l->tasks);
     list_init(&l->finals);
+    list_init(&l->clients);
+    clave__client_totals_init(&l->past);
     pthread_mutex_init(&l->mutex, NULL);
     clave__cell_init(&l->phase_changed);
     if (loop_start_thread(l) == 0) {
+        clave__loops_add(l);
         *out = l;
         return CLAVE_OK;
     }
@@ -307,6 +309,7 @@ void clave_loop_free(clave_loop *l)
     uv_async_send(&l->wake);
     while (l->phase == LOOP_ENDING)
         clave__cell_wait(&l->phase_changed, l, CLAVE_NEVER);
+    clave__loops_remove(l); /* before the thread may free it */
     bool orphaned = l->phase == LOOP_ORPHANED;
     if (orphaned) {
         pthread_detach(thread);

@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "clave/client.h"
+#include "client/client_metrics.h"
 #include "runtime/wakeup.h"
 
 /* Work for the loop's thread. It is linked into the queue, so posting cannot fail. */
@@ -40,10 +41,14 @@ struct clave_loop {
     uv_async_t wake;
     struct wakeup wakeup;
     pthread_t thread;
-    bool joined;        /* atomic: the thread has ended, and its id may be reused */
-    unsigned refs;      /* atomic: references of the user and the clients */
-    unsigned forks;     /* see _is_here */
-    struct list finals; /* the loop's thread only */
+    bool joined;         /* atomic: the thread has ended, and its id may be reused */
+    unsigned refs;       /* atomic: references of the user and the clients */
+    unsigned forks;      /* see _is_here */
+    struct list finals;  /* the loop's thread only */
+    struct list clients; /* likewise: clave_clients */
+    /* What the clients did that are closed: the loop's thread, while it runs. */
+    struct client_totals past;
+    struct list in_loops; /* loops.h */
     pthread_mutex_t mutex;
     struct list tasks; /* under the mutex, as is everything below */
     enum loop_phase phase;
@@ -62,7 +67,10 @@ static inline void clave__loop_unlock(clave_loop *l)
 
 /* References to the loop's memory and its mutex, for clients that are closed and still have
  * children: the thread itself ends with clave_loop_free. Any thread. */
-void clave__loop_ref(clave_loop *l);
+static inline void clave__loop_ref(clave_loop *l)
+{
+    (void)__atomic_add_fetch(&l->refs, 1, __ATOMIC_RELAXED);
+}
 void clave__loop_unref(clave_loop *l);
 
 bool clave__loop_is_current(const clave_loop *l);
@@ -89,7 +97,7 @@ void clave__loop_finally(clave_loop *l, struct task *t);
 int clave__loop_init(uv_loop_t *loop);
 
 /* Posts the task and waits until it has run. ELOOPTHREAD on the loop's own thread; ECLOSED: the
- * thread is not in this process. */
+ * thread is not in this process, or the loop is being freed. */
 clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg);
 
 /* The deadline for a timeout in milliseconds: negative is CLAVE_NEVER. */

@@ -1,0 +1,57 @@
+/* client_metrics.h - what a client counts of itself for clave/metrics.h, and the sum over several
+ * clients. The numbers are in the client, so they belong to its thread; src/runtime/blocking adds
+ * them up.
+ */
+#ifndef CLAVE_CLIENT_CLIENT_METRICS_H
+#define CLAVE_CLIENT_CLIENT_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/histogram.h"
+#include "base/prometheus.h"
+#include "clave/async/client.h"
+
+/* Why something held was lost. */
+enum client_loss {
+    CLIENT_LOSS_EXPIRED,  /* the server had ended the session */
+    CLIENT_LOSS_DEADLINE, /* no server confirmed the session in time */
+    CLIENT_LOSS_DELETED,  /* somebody deleted the node */
+    CLIENT_LOSS_MAX_HOLD,
+    CLIENT_LOSS_CLOSED, /* the client was closed */
+    CLIENT_LOSS_OTHER,
+    CLIENT_LOSSES
+};
+
+/* Of one client, or of several. */
+struct client_metrics {
+    struct histogram acquire_ms; /* from an acquire to its grant; not of elections */
+    struct histogram slack_ms;   /* what was left of the hold deadline when it moved on */
+    uint64_t losses[CLIENT_LOSSES];
+    uint64_t reconnects;
+    uint64_t sessions_lost;
+    uint64_t holds;   /* at present, leaderships included */
+    uint64_t leading; /* at present */
+};
+
+void clave__client_metrics_init(struct client_metrics *m);
+/* Something was granted, `waited_ms` after it was asked for; it is held no longer, by release or by
+ * loss; it was lost. */
+void clave__client_note_grant(clave_async_client *c, bool elects, int64_t waited_ms);
+void clave__client_note_end(clave_async_client *c, bool elects);
+void clave__client_note_loss(clave_async_client *c, clave_err why);
+
+enum { CLIENT_OPCODES = 128, CLIENT_STATES = CLAVE_STATE_CLOSED + 1 };
+struct client_totals {
+    struct client_metrics metrics;
+    uint64_t requests[CLIENT_OPCODES];
+    uint64_t sessions[CLIENT_STATES]; /* by state; closed ones are none */
+};
+
+void clave__client_totals_init(struct client_totals *t);
+void clave__client_totals_add_client(struct client_totals *t, const clave_async_client *c);
+void clave__client_totals_add(struct client_totals *t, const struct client_totals *more);
+/* Appends them as metrics. */
+void clave__client_totals_put(struct prometheus *p, const struct client_totals *t);
+
+#endif

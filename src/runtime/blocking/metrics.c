@@ -1,0 +1,123 @@
+/* metrics.c - clave/metrics.h: adds up what the clients of all loops have counted. Each loop adds
+ * up its own, on its thread, so a client's numbers need no lock. A client that is closed leaves
+ * them to its loop, a loop that is freed to the process (loops.h): each counts exactly once. */
+#include "clave/metrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "runtime/blocking/call.h"
+#include "runtime/blocking/loops.h"
+
+enum { MOST_PAGE = 1024 * 1024 };
+
+_Static_assert((int)CLAVE_METRICS_TEXT == (int)PROMETHEUS_TEXT &&
+                   (int)CLAVE_METRICS_OPENMETRICS == (int)PROMETHEUS_OPENMETRICS,
+               "the public names of the formats");
+
+struct metrics_visit {
+    clave_loop *loop;
+    struct client_totals *totals;
+};
+
+static void metrics_add_loop(void *arg)
+{
+    const struct metrics_visit *v = arg;
+    clave__client_totals_add(v->totals, &v->loop->past);
+    for (struct list *e = v->loop->clients.next; e != &v->loop->clients; e = e->next)
+        clave__client_totals_add_client(v->totals,
+                                        LIST_ENTRY(e, struct clave_client, in_loop)->client);
+}
+
+/* A loop that is ending has no clients any more, and its past does not change. */
+static clave_err metrics_visit(clave_loop *l, struct client_totals *t)
+{
+    struct metrics_visit v = {l, t};
+    clave_err err = clave__loop_run(l, metrics_add_loop, &v);
+    if (err != CLAVE_ECLOSED)
+        return err;
+    clave__loop_lock(l);
+    clave__client_totals_add(t, &l->past);
+    clave__loop_unlock(l);
+    return CLAVE_OK;
+}
+
+static clave_err metrics_gather(struct client_totals *t)
+{
+    clave_loop **loops;
+    size_t n;
+    clave_err err = clave__loops_list(&loops, &n, t);
+    for (size_t i = 0; i < n; i++) {
+        /* Two loops that waited for each other would wait for ever. */
+        if (err == CLAVE_OK && clave__loop_is_current(loops[i]))
+            err = CLAVE_ELOOPTHREAD;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (err == CLAVE_OK)
+            err = metrics_visit(loops[i], t);
+        clave__loop_unref(loops[i]);
+    }
+    free(loops);
+    return err;
+}
+
+static clave_err metrics_page(clave_metrics_format format, struct buf *out)
+{
+    struct client_totals t;
+    struct prometheus p = clave__prometheus_to(out, (enum prometheus_format)format);
+    clave_err err = metrics_gather(&t);
+    if (err != CLAVE_OK)
+        return err;
+    clave__client_totals_put(&p, &t);
+    clave__prometheus_end(&p);
+    return p.err;
+}
+
+const char *clave_metrics_content_type(clave_metrics_format format)
+{
+    return clave__prometheus_content_type((enum prometheus_format)format);
+}
+
+clave_metrics_format clave_metrics_accepted(const char *accept)
+{
+    return (clave_metrics_format)clave__prometheus_accepted(accept);
+}
+
+clave_err clave_metrics_write(clave_metrics_format format, clave_metrics_cb *write, void *arg)
+{
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    struct buf page;
+    clave__buf_init(&page, &mem, MOST_PAGE);
+    clave_err err = metrics_page(format, &page);
+    if (err == CLAVE_OK)
+        err = write(arg, (const char *)clave__buf_bytes(&page), clave__buf_len(&page));
+    clave__buf_fini(&page);
+    return err;
+}
+
+struct metrics_room {
+    char *buf;
+    size_t cap;
+    size_t *len;
+};
+
+static clave_err metrics_copy(void *arg, const char *text, size_t n)
+{
+    const struct metrics_room *room = arg;
+    *room->len = n;
+    if (n >= room->cap)
+        return CLAVE_ETOOBIG;
+    memcpy(room->buf, text, n);
+    room->buf[n] = '\0';
+    return CLAVE_OK;
+}
+
+clave_err clave_metrics_copy(clave_metrics_format format, char *buf, size_t cap, size_t *len)
+{
+    struct metrics_room room = {buf, cap, len};
+    *len = 0;
+    if (cap > 0)
+        *buf = '\0';
+    return clave_metrics_write(format, metrics_copy, &room);
+}
