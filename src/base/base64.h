@@ -2,6 +2,7 @@
 #ifndef CLAVE_BASE_BASE64_H
 #define CLAVE_BASE_BASE64_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The number of characters n bytes encode to, without the NUL. */
@@ -9,5 +10,9 @@
 
 /* Writes BASE64_LEN(n) characters and a NUL to out. */
 void clave__base64(const void *p, size_t n, char *out);
+
+/* Decodes a text of n characters to out, which has room for n / 4 * 3 bytes; *len is how many there
+ * are. false: it is not base64, or its padding is missing. */
+bool clave__base64_decode(const char *text, size_t n, void *out, size_t *len);
 
 #endif

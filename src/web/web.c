@@ -66,11 +66,31 @@ static void exchange_refuse_closing(struct web_exchange *x)
     clave__web_problem(x, &closing, "the gate is shutting down");
 }
 
+/* The handler that waits to answer forgets the exchange. */
+static void exchange_cancel(struct web_exchange *x)
+{
+    void (*cancel)(struct web_exchange *) = x->cancel;
+    x->cancel = NULL;
+    if (cancel)
+        cancel(x);
+}
+
+/* The servers have not answered; they may yet do what was asked for. */
+static void on_exchange_late(struct timer *t, int64_t now)
+{
+    struct web_exchange *x = LIST_ENTRY(t, struct web_exchange, timer);
+    (void)now;
+    if (x->answered)
+        return;
+    exchange_cancel(x);
+    clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "finish the request", NULL);
+}
+
 clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request *q, void *transport,
                            struct web_exchange **out)
 {
     w->now = now > w->now ? now : w->now;
-    struct web_exchange *x = *out = clave__exchange_new(w, q, transport);
+    struct web_exchange *x = *out = clave__exchange_new(w, q, transport, on_exchange_late);
     if (!x)
         return CLAVE_ENOMEM;
     if (w->closing)
@@ -83,15 +103,6 @@ clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request 
 struct web_answer *clave__web_exchange_answer(struct web_exchange *x)
 {
     return &x->answer;
-}
-
-/* The handler that waits to answer forgets the exchange. */
-static void exchange_cancel(struct web_exchange *x)
-{
-    void (*cancel)(struct web_exchange *) = x->cancel;
-    x->cancel = NULL;
-    if (cancel)
-        cancel(x);
 }
 
 void clave__web_end(struct web_exchange *x, int64_t now)

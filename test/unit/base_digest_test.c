@@ -97,12 +97,32 @@ static void together(void **state)
     assert_string_equal(text, "D/InIHSb7yEEbrWz8b9l71RjZJU=");
 }
 
+static void base64_is_decoded_as_it_was_encoded(void **state)
+{
+    static const char *const bad[] = {"A",    "AA",   "AAA",   "AA=A", "A===", "====",
+                                      "AB==", "AAB=", "AA\n=", "AAA*", "=AAA", "AA==AAAA"};
+    char text[64], bytes[64], out[64];
+    size_t n;
+    (void)state;
+    for (size_t len = 0; len < 40; len++) {
+        for (size_t i = 0; i < len; i++)
+            bytes[i] = (char)(len * 37 + i * 101);
+        clave__base64(bytes, len, text);
+        assert_true(clave__base64_decode(text, strlen(text), out, &n));
+        assert_int_equal(n, len);
+        assert_memory_equal(out, bytes, len);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(clave__base64_decode(bad[i], strlen(bad[i]), out, &n));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha1),
         cmocka_unit_test(base64),
         cmocka_unit_test(together),
+        cmocka_unit_test(base64_is_decoded_as_it_was_encoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,16 +14,15 @@ static const struct jansson *body_lib(const struct web_exchange *x)
     return x->web->o.jansson;
 }
 
-static bool is_json_type(const char *type)
+bool clave__web_has_type(const struct web_exchange *x, const char *type)
 {
-    static const char json[] = "application/json";
-    size_t n = sizeof json - 1;
-    if (!type)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (type[i] != json[i] && (type[i] | 0x20) != json[i])
+    const char *given = clave__web_header(x, "Content-Type");
+    for (; given && *type; type++, given++) {
+        char c = *given >= 'A' && *given <= 'Z' ? (char)(*given | 0x20) : *given;
+        if (c != *type)
             return false;
-    return type[n] == '\0' || type[n] == ';' || type[n] == ' ';
+    }
+    return given && (*given == '\0' || *given == ';' || *given == ' ');
 }
 
 static json_t *body_parse(struct web_exchange *x, const char *text, size_t n)
@@ -47,7 +46,7 @@ json_t *clave__web_body(struct web_exchange *x)
         return x->body;
     if (q->len == 0)
         return body_parse(x, "{}", 2);
-    if (!is_json_type(clave__web_header(x, "Content-Type"))) {
+    if (!clave__web_has_type(x, "application/json")) {
         clave__web_problem(x, &(struct problem){.status = 415, .err = CLAVE_EINVAL},
                            "the body's Content-Type must be application/json");
         return NULL;

@@ -5,6 +5,9 @@
 
 #include "web/http/exchange.h"
 
+/* The Content-Type is this one, whatever its parameters. */
+bool clave__web_has_type(const struct web_exchange *x, const char *type);
+
 /* The object, owned by the exchange; an empty body is an empty object. NULL: it has answered 400,
  * 415 or 503. */
 json_t *clave__web_body(struct web_exchange *x);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/path.h"
+
 enum { CHUNK = 1000, MOST_ANSWER = 64 << 20 };
 
 struct exchange_chunk {
@@ -58,10 +60,19 @@ char *clave__web_sprintf(struct web_exchange *x, const char *fmt, ...)
     return text;
 }
 
+char *clave__web_child(struct web_exchange *x, const char *dir, const char *name)
+{
+    char *path = clave__web_alloc(x, strlen(dir) + strlen(name) + 2);
+    if (path)
+        clave__path_put_child(path, dir, name);
+    return path;
+}
+
 /* ---- life ----------------------------------------------------------------------------------- */
 
 struct web_exchange *clave__exchange_new(struct web *w, const struct web_request *q,
-                                         void *transport)
+                                         void *transport,
+                                         void (*late)(struct timer *t, int64_t now))
 {
     struct web_exchange *x = clave__mem_zalloc(&w->mem, sizeof *x);
     if (!x)
@@ -71,6 +82,7 @@ struct web_exchange *clave__exchange_new(struct web *w, const struct web_request
     x->transport = transport;
     x->who.name = "";
     x->arrived = w->now;
+    clave__timer_init(&x->timer, late);
     clave__buf_init(&x->answer.body, &w->mem, w->o.max_answer ? w->o.max_answer : MOST_ANSWER);
     x->json = clave__json_to(&x->answer.body);
     list_push_back(&w->exchanges, &x->link);
@@ -92,6 +104,7 @@ static void exchange_free(struct web_exchange *x)
 void clave__exchange_drop(struct web_exchange *x)
 {
     x->ended = true;
+    clave__web_timer_clear(x->web, &x->timer);
     if (x->body)
         x->web->o.jansson->json_delete(x->body);
     x->body = NULL;
@@ -102,6 +115,8 @@ void clave__exchange_drop(struct web_exchange *x)
 void clave__web_expect(struct web_exchange *x)
 {
     x->expected++;
+    if (!x->timer.armed)
+        clave__web_timer_set(x->web, &x->timer, x->web->now + WEB_PATIENCE_MS);
 }
 
 bool clave__web_expected(struct web_exchange *x)

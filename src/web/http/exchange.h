@@ -18,7 +18,7 @@
 
 struct route;
 
-enum { WEB_MAX_PARAMS = 2 };
+enum { WEB_MAX_PARAMS = 2, WEB_PATIENCE_MS = 15000 };
 
 struct web_exchange {
     struct list link; /* of struct web.exchanges */
@@ -39,17 +39,20 @@ struct web_exchange {
     struct web_answer answer;
     struct json json; /* writes answer.body */
     void (*cancel)(struct web_exchange *x);
-    void *pending;     /* the handler's */
-    unsigned expected; /* callbacks that have this exchange as their argument */
+    void *pending;      /* whoever set `cancel` */
+    void *state;        /* the handler's own */
+    struct timer timer; /* gives up what waits for callbacks */
+    unsigned expected;  /* callbacks that have this exchange as their argument */
     bool answered, ended;
     struct exchange_chunk *chunks;
 };
 
 typedef void web_handler(struct web_exchange *x);
 
-/* NULL: out of memory. */
+/* `late` answers what has waited too long. NULL: out of memory. */
 struct web_exchange *clave__exchange_new(struct web *w, const struct web_request *q,
-                                         void *transport);
+                                         void *transport,
+                                         void (*late)(struct timer *t, int64_t now));
 /* Frees it, at once or when the last callback that it expects has come. */
 void clave__exchange_drop(struct web_exchange *x);
 
@@ -58,6 +61,9 @@ void *clave__web_alloc(struct web_exchange *x, size_t n);
 char *clave__web_strndup(struct web_exchange *x, const char *s, size_t n);
 __attribute__((format(printf, 2, 3))) char *clave__web_sprintf(struct web_exchange *x,
                                                                const char *fmt, ...);
+
+/* The path of a znode's child. */
+char *clave__web_child(struct web_exchange *x, const char *dir, const char *name);
 
 /* The value of a header of the request, of an argument of its query; NULL: there is none. */
 const char *clave__web_header(const struct web_exchange *x, const char *name);
@@ -71,7 +77,8 @@ bool clave__exchange_identify(struct web_exchange *x);
 /* The sender has the role on this path; NULL: on any. */
 bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path);
 
-/* A callback will come that has this exchange as its argument. */
+/* A callback will come that has this exchange as its argument. What has no answer WEB_PATIENCE_MS
+ * after its first one is answered 503, or 504 when it changes something. */
 void clave__web_expect(struct web_exchange *x);
 /* It came. false: nobody waits for the answer any more, and the exchange may be gone. */
 bool clave__web_expected(struct web_exchange *x);

@@ -54,7 +54,7 @@ static unsigned problem_status_of_class(const struct web_exchange *x, clave_err 
     return class_ == CLAVE_CLASS_UNKNOWN && changes ? 504 : 503;
 }
 
-static unsigned problem_status_of(const struct web_exchange *x, clave_err err)
+unsigned clave__web_status(const struct web_exchange *x, clave_err err)
 {
     static const struct {
         clave_err err;
@@ -74,16 +74,22 @@ static unsigned problem_status_of(const struct web_exchange *x, clave_err err)
     return problem_status_of_class(x, err);
 }
 
-void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *what,
-                            const char *path)
+void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
+                           const char *path)
 {
-    unsigned status = problem_status_of(x, err);
     struct problem p = {.status = status,
                         .err = err,
                         .path = path,
                         .retry_after_s = status == 503 ? RETRY_AFTER_S : 0};
-    clave__web_problem(x, &p, "cannot %s %s: %s%s", what, path, clave_strerror(err),
+    clave__web_problem(x, &p, "cannot %s%s%s: %s%s", what, path ? " " : "", path ? path : "",
+                       clave_strerror(err),
                        status == 504 ? "; it may or may not have been done" : "");
+}
+
+void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *what,
+                            const char *path)
+{
+    clave__web_problem_as(x, clave__web_status(x, err), err, what, path);
 }
 
 bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)

@@ -24,8 +24,13 @@ bool clave__web_must(struct web_exchange *x, enum web_role role, const char *pat
 
 /* The answer to a request of a client on `path` that failed with `err`: the one table from errors
  * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`
- * is a verb: "cannot create /a: no such node". */
+ * is a verb: "cannot create /a: no such node"; `path` may be NULL. */
 void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *what,
                             const char *path);
+/* That status. */
+unsigned clave__web_status(const struct web_exchange *x, clave_err err);
+/* The same with another status. */
+void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
+                           const char *path);
 
 #endif

@@ -9,7 +9,9 @@
 #include "web/api/events_api.h"
 #include "web/api/health_api.h"
 #include "web/api/locks_api.h"
+#include "web/api/multi_api.h"
 #include "web/api/sessions_api.h"
+#include "web/api/znodes_api.h"
 
 static const struct route routes[] = {
     /* health_api */
@@ -36,6 +38,13 @@ static const struct route routes[] = {
     {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after", 0},
     {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, NULL, 0},
     {"GET", "/v1/events", WEB_READ, clave__web_get_events, "prefix path claims", 0},
+    /* znodes_api, multi_api */
+    {"GET", "/v1/znodes/{path}", WEB_READ, clave__web_get_znode,
+     "stat children acl sync limit after", 0},
+    {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", 0},
+    {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents", 0},
+    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, 0},
+    {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, 0},
 };
 
 const struct route *clave__routes(size_t *n)

@@ -33,6 +33,23 @@ bool clave__percent_decode(char *to, const char *from, size_t n, bool plus)
     return true;
 }
 
+void clave__percent_encode(char *to, const char *path)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (const unsigned char *c = (const unsigned char *)path; *c; c++) {
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                     (*c >= '0' && *c <= '9') || strchr("/-._~", *c);
+        if (plain) {
+            *to++ = (char)*c;
+            continue;
+        }
+        *to++ = '%';
+        *to++ = hex[*c >> 4];
+        *to++ = hex[*c & 15];
+    }
+    *to = '\0';
+}
+
 /* `text` is one argument: NAME or NAME=VALUE. */
 static const char *target_add_arg(struct target *t, char *text)
 {

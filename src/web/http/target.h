@@ -26,4 +26,8 @@ const char *clave__target_arg(const struct target *t, const char *name);
  * blank. false: a malformed escape, or a NUL. */
 bool clave__percent_decode(char *to, const char *from, size_t n, bool plus);
 
+/* Writes `path` to `to`, which has room for 3 times its length and a NUL; a slash stays as it is.
+ */
+void clave__percent_encode(char *to, const char *path);
+
 #endif

@@ -1,0 +1,23 @@
+/* client_call.h - the ZooKeeper client that a request is made with: that of its session, or the
+ * engine's own. */
+#ifndef CLAVE_WEB_API_CLIENT_CALL_H
+#define CLAVE_WEB_API_CLIENT_CALL_H
+
+#include "web/http/exchange.h"
+
+/* Makes requests of the client, each with clave__web_expect(x) before; or answers. */
+typedef void client_call(struct web_exchange *x, clave_async_client *c);
+
+/* Calls `go` with the client, now or when the session is attached to. Otherwise it has answered:
+ * 503 when a request that changes something would have to wait for a connection, since it could be
+ * done long after its sender has given up. */
+void clave__client_call(struct web_exchange *x, client_call *go);
+
+/* First in a callback that has the exchange as its argument. false: nobody waits any more. */
+bool clave__client_called(struct web_exchange *x);
+
+/* A request could not be made at all: answers with the client's own words. */
+void clave__client_call_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
+                                const char *what, const char *path);
+
+#endif

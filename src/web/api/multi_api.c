@@ -1,0 +1,250 @@
+/* multi_api.c - see multi_api.h. Called by the table of routes. Invariant: the roles on all paths
+ * are checked before anything is sent; with a guard its check is the first operation, and its
+ * result is not among the results. */
+#include "web/api/multi_api.h"
+
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/path.h"
+#include "web/api/client_call.h"
+#include "web/api/guard.h"
+#include "web/api/node_json.h"
+#include "web/http/answer.h"
+#include "web/http/body.h"
+#include "web/http/problem.h"
+
+enum { MOST_OPS = 10000 };
+
+struct multi {
+    struct guard guard;
+    clave_op *ops; /* the first one is the guard's, or left out */
+    size_t nops;   /* without that */
+};
+
+static const struct problem bad_op = {.status = 400, .err = CLAVE_EINVAL};
+
+static const char *const op_names[] = {[CLAVE_OP_CREATE] = "create",
+                                       [CLAVE_OP_DELETE] = "delete",
+                                       [CLAVE_OP_SET] = "set",
+                                       [CLAVE_OP_CHECK] = "check"};
+
+/* ---- the answer ----------------------------------------------------------------------------- */
+
+static void multi_answer_done(struct web_exchange *x, const struct multi *m,
+                              const clave_op_result *results)
+{
+    struct json *j = &x->json;
+    clave__json_open(j, NULL, '{');
+    clave__json_open(j, "results", '[');
+    for (size_t i = 0; i < m->nops; i++) {
+        clave_op_kind kind = m->ops[i + 1].kind;
+        clave__json_open(j, NULL, '{');
+        clave__json_string(j, "op", op_names[kind]);
+        if (kind == CLAVE_OP_CREATE)
+            clave__json_string(j, "path", results[i].path);
+        if (kind == CLAVE_OP_CREATE || kind == CLAVE_OP_SET)
+            clave__web_json_stat(j, "stat", results[i].stat);
+        clave__json_close(j, '}');
+    }
+    clave__json_close(j, ']');
+    clave__json_close(j, '}');
+    clave__web_answer_json(x, 200);
+}
+
+static void multi_put_index(struct json *j, const void *arg)
+{
+    clave__json_int(j, "failed", (int64_t) * (const size_t *)arg);
+}
+
+/* The first operation that failed by itself: of the others the servers say that they were not
+ * tried. */
+static void multi_answer_failed(struct web_exchange *x, const struct multi *m,
+                                const clave_op_result *results, clave_err err)
+{
+    size_t failed = 0;
+    while (failed + 1 < m->nops && results[failed].err != err)
+        failed++;
+    const clave_op *op = &m->ops[failed + 1];
+    unsigned status = err == CLAVE_EBADVERSION ? 412 : clave__web_status(x, err);
+    struct problem p = {
+        .status = status, .err = err, .path = op->path, .members = multi_put_index, .arg = &failed};
+    clave__web_problem(x, &p, "nothing was done: operation %zu, %s %s: %s", failed,
+                       op_names[op->kind], op->path, clave_strerror(err));
+}
+
+static void on_multi_done(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)c;
+    if (!clave__client_called(x))
+        return;
+    const struct multi *m = x->state;
+    size_t first = m->guard.path ? 1 : 0;
+    if (res->err == CLAVE_OK)
+        multi_answer_done(x, m, res->ops + first);
+    else if (first && res->nops > 0 && res->ops[0].err == CLAVE_ENONODE)
+        clave__guard_answer_lost(x, &m->guard);
+    else if (res->nops == m->nops + first)
+        multi_answer_failed(x, m, res->ops + first, res->err);
+    else
+        clave__web_problem_err(x, res->err, "finish the transaction", NULL);
+}
+
+/* ---- the request ---------------------------------------------------------------------------- */
+
+static void multi_submit(struct web_exchange *x, clave_async_client *c, const clave_op *ops,
+                         size_t n)
+{
+    clave_err err = clave_async_multi(c, ops, n, on_multi_done, x);
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__client_call_refused(x, c, err, "do", "the transaction");
+}
+
+static void multi_go_guarded(struct web_exchange *x, clave_async_client *c, const char *node)
+{
+    const struct multi *m = x->state;
+    m->ops[0] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
+    multi_submit(x, c, m->ops, m->nops + 1);
+}
+
+static void multi_go(struct web_exchange *x, clave_async_client *c)
+{
+    const struct multi *m = x->state;
+    if (m->guard.path)
+        clave__guard_find(x, c, &m->guard, multi_go_guarded);
+    else
+        multi_submit(x, c, m->ops + 1, m->nops);
+}
+
+/* ---- the body ------------------------------------------------------------------------------- */
+
+static bool op_kind(const char *name, clave_op_kind *out)
+{
+    for (size_t i = 0; i < sizeof op_names / sizeof *op_names; i++) {
+        if (name && strcmp(op_names[i], name) == 0) {
+            *out = (clave_op_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "data" is text, "data_base64" any bytes. */
+static bool op_read_data(struct web_exchange *x, const json_t *o, clave_op *op)
+{
+    const char *text = NULL, *coded = NULL;
+    if (!clave__body_text(x, o, "data", &text) || !clave__body_text(x, o, "data_base64", &coded))
+        return false;
+    op->data = text ? text : "";
+    op->len = text ? strlen(text) : 0;
+    if (!coded)
+        return true;
+    size_t n = strlen(coded);
+    void *bytes = clave__web_alloc(x, n / 4 * 3 + 1);
+    op->data = bytes;
+    if (!bytes)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read", "data_base64");
+    else if (text || !clave__base64_decode(coded, n, bytes, &op->len))
+        clave__web_problem(x, &bad_op, "%s",
+                           text ? "data and data_base64 exclude each other"
+                                : "data_base64 is not base64");
+    else
+        return true;
+    return false;
+}
+
+static bool op_read_create(struct web_exchange *x, const json_t *o, clave_op *op)
+{
+    const char *mode = "persistent";
+    const json_t *acl = NULL;
+    if (!clave__body_text(x, o, "mode", &mode) || !clave__body_array(x, o, "acl", &acl) ||
+        !clave__web_read_acls(x, acl, &op->acls, &op->nacls))
+        return false;
+    if (!clave__web_parse_mode(mode, &op->mode) || op->mode > CLAVE_EPHEMERAL_SEQUENTIAL) {
+        clave__web_problem(x, &bad_op, "a transaction knows no mode \"%.40s\"", mode);
+        return false;
+    }
+    if (clave__web_mode_is_ephemeral(op->mode) && !clave__web_header(x, "Clave-Session")) {
+        clave__web_problem(x, &bad_op, "an ephemeral node needs a session: header Clave-Session");
+        return false;
+    }
+    return true;
+}
+
+/* The members that an operation of each kind may have. */
+static const char *const *op_keys(clave_op_kind kind)
+{
+    static const char *const create[] = {"op", "path", "data", "data_base64", "mode", "acl", NULL};
+    static const char *const set[] = {"op", "path", "data", "data_base64", "version", NULL};
+    static const char *const other[] = {"op", "path", "version", NULL};
+    return kind == CLAVE_OP_CREATE ? create : kind == CLAVE_OP_SET ? set : other;
+}
+
+static bool op_read(struct web_exchange *x, json_t *o, clave_op *op)
+{
+    static const int64_t versions[2] = {-1, INT32_MAX};
+    const char *name = NULL;
+    int64_t version = -1;
+    *op = (clave_op){.version = -1};
+    if (!json_is_object(o)) {
+        clave__web_problem(x, &bad_op, "an operation is an object");
+        return false;
+    }
+    if (!clave__body_text(x, o, "op", &name) || !clave__body_text(x, o, "path", &op->path))
+        return false;
+    if (!op_kind(name, &op->kind) || !op->path) {
+        clave__web_problem(x, &bad_op,
+                           "an operation needs \"op\", one of create, set, delete and check, and "
+                           "\"path\"");
+        return false;
+    }
+    const char *fault = clave__path_fault(op->path, strlen(op->path), true);
+    if (fault) {
+        clave__web_problem(x, &bad_op, "the path %.200s %s", op->path, fault);
+        return false;
+    }
+    if (!clave__body_only(x, o, op_keys(op->kind)) ||
+        !clave__body_int(x, o, "version", versions, &version) || !op_read_data(x, o, op) ||
+        (op->kind == CLAVE_OP_CREATE && !op_read_create(x, o, op)))
+        return false;
+    op->version = (int32_t)version;
+    return clave__web_must(x, op->kind == CLAVE_OP_CHECK ? WEB_READ : WEB_WRITE, op->path);
+}
+
+/* NULL: it has answered. */
+static struct multi *multi_read(struct web_exchange *x, const json_t *list)
+{
+    const struct jansson *json = x->web->o.jansson;
+    size_t n = list ? json->json_array_size(list) : 0;
+    struct multi *m = NULL;
+    if (n == 0 || n > MOST_OPS) {
+        clave__web_problem(x, &bad_op, "\"ops\" must be an array of 1 to %d operations",
+                           (int)MOST_OPS);
+        return NULL;
+    }
+    m = clave__web_alloc(x, sizeof *m + (n + 1) * sizeof *m->ops);
+    if (!m) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read", "the transaction");
+        return NULL;
+    }
+    *m = (struct multi){.ops = (clave_op *)(void *)(m + 1), .nops = n};
+    for (size_t i = 0; i < n; i++)
+        if (!op_read(x, json->json_array_get(list, i), &m->ops[i + 1]))
+            return NULL;
+    return clave__guard_read(x, &m->guard) ? m : NULL;
+}
+
+void clave__web_post_multi(struct web_exchange *x)
+{
+    static const char *const keys[] = {"ops", NULL};
+    const json_t *list = NULL;
+    json_t *body = clave__web_body(x);
+    if (!body || !clave__body_only(x, body, keys) || !clave__body_array(x, body, "ops", &list))
+        return;
+    x->state = multi_read(x, list);
+    if (x->state)
+        clave__client_call(x, multi_go);
+}

@@ -1,0 +1,58 @@
+/* conditional.c - see conditional.h. Called by the endpoints of nodes. */
+#include "web/http/conditional.h"
+
+#include <string.h>
+
+#include "web/http/answer.h"
+#include "web/http/problem.h"
+
+static const struct problem bad_condition = {.status = 400, .err = CLAVE_EINVAL};
+
+/* "3", or 3, which is easier to write in a shell. */
+static bool condition_version(const char *tag, int32_t *out)
+{
+    char digits[12];
+    int64_t n = 0;
+    size_t quote = tag[0] == '"', len = strcspn(tag + quote, "\"");
+    if (len >= sizeof digits || strcmp(tag + quote + len, quote ? "\"" : "") != 0)
+        return false;
+    memcpy(digits, tag + quote, len);
+    digits[len] = '\0';
+    if (!clave__web_parse_int(digits, &n) || n < 0 || n > INT32_MAX)
+        return false;
+    *out = (int32_t)n;
+    return true;
+}
+
+bool clave__condition_read(struct web_exchange *x, struct condition *out)
+{
+    const char *match = clave__web_header(x, "If-Match");
+    const char *none = clave__web_header(x, "If-None-Match");
+    *out = (struct condition){.version = -1};
+    if (match && none) {
+        clave__web_problem(x, &bad_condition, "If-Match and If-None-Match exclude each other");
+        return false;
+    }
+    if (match && strcmp(match, "*") != 0 && !condition_version(match, &out->version)) {
+        clave__web_problem(x, &bad_condition, "If-Match must be a version, \"3\", or *");
+        return false;
+    }
+    if (none && strcmp(none, "*") != 0) {
+        clave__web_problem(x, &bad_condition, "If-None-Match must be *");
+        return false;
+    }
+    out->must_exist = match != NULL;
+    out->must_not_exist = none != NULL;
+    return true;
+}
+
+bool clave__condition_failed(const struct condition *k, clave_err err)
+{
+    return (err == CLAVE_EBADVERSION) || (err == CLAVE_ENODEEXISTS && k->must_not_exist) ||
+           (err == CLAVE_ENONODE && k->must_exist);
+}
+
+void clave__web_set_etag(struct web_exchange *x, int32_t version)
+{
+    clave__web_set_header(x, "ETag", "\"%d\"", (int)version);
+}

@@ -1,0 +1,21 @@
+/* conditional.h - If-Match and If-None-Match of a request on a node, whose entity tag is its
+ * version in quotes. */
+#ifndef CLAVE_WEB_HTTP_CONDITIONAL_H
+#define CLAVE_WEB_HTTP_CONDITIONAL_H
+
+#include "web/http/exchange.h"
+
+struct condition {
+    bool must_exist;     /* If-Match; with any version when `version` is -1 */
+    bool must_not_exist; /* If-None-Match: * */
+    int32_t version;
+};
+
+/* false: it has answered 400. */
+bool clave__condition_read(struct web_exchange *x, struct condition *out);
+/* Is this error the condition's, which was not met? Its status is 412. */
+bool clave__condition_failed(const struct condition *k, clave_err err);
+
+void clave__web_set_etag(struct web_exchange *x, int32_t version);
+
+#endif

@@ -1,0 +1,476 @@
+/* web_znodes_test.c - /v1/znodes and /v1/multi: reads, conditional and guarded writes, and what is
+ * said when an answer is lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/webrig.h"
+
+#define OCTETS "Content-Type: application/octet-stream"
+
+static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
+static const struct web_grant some[] = {{WEB_READ, "/"}, {WEB_WRITE, "/a"}};
+static const struct web_user users[] = {
+    {.name = "ann", .token = "ann", .uid = 7, .grants = all, .ngrants = 1},
+    {.name = "bob", .token = "bob", .uid = 8, .grants = some, .ngrants = 2},
+};
+static const struct web_access access_of_test = {.users = users, .nusers = 2, .owner_uid = -1};
+
+/* One client beside the engine's: number 0. The peer is ann. */
+static struct webrig *rig_new(void)
+{
+    struct webrig_options o = {.access = &access_of_test, .net = {.clients = 1}};
+    struct webrig *r = webrig_new(&o);
+    r->peer.is_unix = true;
+    r->peer.uid = 7;
+    return r;
+}
+
+static struct webrig_call *send(struct webrig *r, const char *method, const char *target,
+                                const char *headers, const char *body, unsigned status)
+{
+    struct webrig_call *c = webrig_request(r, method, target, headers, body);
+    if (!c->answered || c->status != status)
+        print_error("%s %s: %u, not %u: %s\n", method, target, c->status, status, webrig_body(c));
+    assert_true(c->answered && c->done);
+    assert_int_equal(c->status, status);
+    return c;
+}
+
+static void done(struct webrig *r, const char *method, const char *target, const char *headers,
+                 const char *body, unsigned status)
+{
+    webrig_end(send(r, method, target, headers, body, status));
+}
+
+static void create(struct webrig *r, const char *target, const char *data)
+{
+    done(r, "POST", target, OCTETS, data, 201);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static void data_are_the_body_as_they_are(void **state)
+{
+    static const char bytes[] = {'a', 0, '\n', (char)0xff};
+    (void)state;
+    struct webrig *r = rig_new();
+    struct webrig_call *c = webrig_request_bytes(r, "POST", "/v1/znodes/a", OCTETS, bytes, 4);
+    assert_int_equal(c->status, 201);
+    assert_string_equal(webrig_member(c, "path"), "/a");
+    assert_string_equal(webrig_header(c, "Location"), "/v1/znodes/a");
+    assert_string_equal(webrig_header(c, "ETag"), "\"0\"");
+    webrig_end(c);
+    c = send(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
+    assert_string_equal(webrig_header(c, "Content-Type"), "application/octet-stream");
+    assert_string_equal(webrig_header(c, "ETag"), "\"0\"");
+    assert_int_equal(clave__buf_len(&c->body), 4);
+    assert_memory_equal(clave__buf_bytes(&c->body), bytes, 4);
+    webrig_end(c);
+    c = send(r, "HEAD", "/v1/znodes/a", NULL, NULL, 200);
+    assert_string_equal(webrig_header(c, "ETag"), "\"0\"");
+    webrig_end(c);
+    c = send(r, "GET", "/v1/znodes/b", NULL, NULL, 404);
+    assert_string_equal(webrig_member(c, "code"), "ENONODE");
+    assert_string_equal(webrig_member(c, "path"), "/b");
+    webrig_free(r);
+}
+
+static void stat_children_and_acl_are_json(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", "hello");
+    create(r, "/v1/znodes/a/z", NULL);
+    create(r, "/v1/znodes/a/b%20c", NULL);
+    create(r, "/v1/znodes/a/m", NULL);
+    struct webrig_call *c = send(r, "GET", "/v1/znodes/a?stat", NULL, NULL, 200);
+    assert_string_equal(webrig_member(c, "data_length"), "5");
+    assert_string_equal(webrig_member(c, "num_children"), "3");
+    assert_non_null(strstr(webrig_body(c), "\"czxid\": \""));
+    webrig_end(c);
+    c = send(r, "GET", "/v1/znodes/a?children&sync", NULL, NULL, 200);
+    assert_non_null(
+        strstr(webrig_body(c), "\"children\": [\"b c\", \"m\", \"z\"], \"next\": null"));
+    webrig_end(c);
+    c = send(r, "GET", "/v1/znodes/a?children&limit=1&after=b%20c", NULL, NULL, 200);
+    assert_non_null(strstr(webrig_body(c), "\"children\": [\"m\"], \"next\": \"m\""));
+    webrig_end(c);
+    c = send(r, "GET", "/v1/znodes/a?acl", NULL, NULL, 200);
+    assert_non_null(strstr(webrig_body(c), "[{\"perms\": \"rwcda\", \"scheme\": \"world\", "
+                                           "\"id\": \"anyone\"}]"));
+    webrig_end(c);
+    c = send(r, "GET", "/v1/znodes/?children", NULL, NULL, 200);
+    assert_non_null(strstr(webrig_body(c), "[\"a\", \"zookeeper\"]"));
+    webrig_free(r);
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+static void conditions_are_checked(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    done(r, "PUT", "/v1/znodes/a", NULL, "x", 404);
+    done(r, "PUT", "/v1/znodes/a", "If-Match: *", "x", 412);
+    done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
+    struct webrig_call *c = send(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "y", 412);
+    assert_string_equal(webrig_member(c, "code"), "ENODEEXISTS");
+    webrig_end(c);
+    c = send(r, "PUT", "/v1/znodes/a", "If-Match: \"0\"", "y", 200);
+    assert_string_equal(webrig_header(c, "ETag"), "\"1\"");
+    webrig_end(c);
+    done(r, "PUT", "/v1/znodes/a", "If-Match: \"0\"", "z", 412);
+    done(r, "PUT", "/v1/znodes/a", "If-Match: 1", "z", 200);
+    done(r, "PUT", "/v1/znodes/a", "If-Match: *", "z", 200);
+    done(r, "PUT", "/v1/znodes/a", NULL, "z", 200);
+    done(r, "PUT", "/v1/znodes/a", "If-Match: \"x\"", "z", 400);
+    done(r, "PUT", "/v1/znodes/a", "If-Match: W/\"4\"", "z", 400);
+    done(r, "PUT", "/v1/znodes/a", "If-Match: \"-1\"", "z", 400);
+    done(r, "PUT", "/v1/znodes/a", "If-Match: *\nIf-None-Match: *", "z", 400);
+    done(r, "DELETE", "/v1/znodes/a", "If-Match: \"1\"", NULL, 412);
+    done(r, "DELETE", "/v1/znodes/a", "If-Match: \"4\"", NULL, 204);
+    done(r, "DELETE", "/v1/znodes/a", NULL, NULL, 404);
+    webrig_free(r);
+}
+
+static void nodes_are_created_in_every_mode(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    done(r, "POST", "/v1/znodes/a/b/c", OCTETS, "x", 404);
+    create(r, "/v1/znodes/a/b/c?parents", "x");
+    done(r, "POST", "/v1/znodes/a/b/c", OCTETS, "x", 409);
+    done(r, "DELETE", "/v1/znodes/a", NULL, NULL, 409);
+    struct webrig_call *c =
+        send(r, "POST", "/v1/znodes/a/n-?mode=persistent_sequential", OCTETS, "x", 201);
+    assert_string_equal(webrig_header(c, "Location"), "/v1/znodes/a/n-0000000001");
+    webrig_end(c);
+    create(r, "/v1/znodes/q?mode=container", NULL);
+    /* As Apache's without its setting for extended types. */
+    done(r, "POST", "/v1/znodes/t?mode=persistent_ttl&ttl=5000", OCTETS, NULL, 501);
+    done(r, "POST", "/v1/znodes/t2?mode=persistent_ttl", OCTETS, "x", 400);
+    done(r, "POST", "/v1/znodes/t2?ttl=5", OCTETS, "x", 400);
+    done(r, "POST", "/v1/znodes/t2?mode=eternal", OCTETS, "x", 400);
+    done(r, "POST", "/v1/znodes/e?mode=ephemeral", OCTETS, "x", 400);
+    done(r, "POST", "/v1/znodes/e", "Content-Type: text/plain", "x", 415);
+    done(r, "POST", "/v1/znodes/e", "Content-Type: Multipart/Form-Data", "x", 415);
+    done(r, "POST", "/v1/znodes/a//b", OCTETS, "x", 400);
+    done(r, "POST", "/v1/znodes/a/../b", OCTETS, "x", 400);
+    done(r, "POST", "/v1/znodes/%00", OCTETS, "x", 400);
+    done(r, "POST", "/v1/znodes/%ff", OCTETS, "x", 400);
+    webrig_free(r);
+}
+
+static void an_access_list_is_set_and_counts(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", "x");
+    struct webrig_call *c =
+        send(r, "PUT", "/v1/znodes/a?acl", NULL,
+             "{\"acl\": [{\"perms\": \"ra\", \"scheme\": \"world\", \"id\": \"anyone\"}]}", 200);
+    assert_string_equal(webrig_member(c, "aversion"), "1");
+    webrig_end(c);
+    c = send(r, "PUT", "/v1/znodes/a", NULL, "y", 403);
+    assert_string_equal(webrig_member(c, "code"), "ENOAUTH");
+    webrig_end(c);
+    done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [{\"perms\": \"q\"}]}", 400);
+    done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [3]}", 400);
+    done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": []}", 400);
+    done(r, "PUT", "/v1/znodes/a?acl", NULL, "[]", 400);
+    done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [}", 400);
+    done(r, "PUT", "/v1/znodes/a?acl", OCTETS, "{}", 415);
+    webrig_free(r);
+}
+
+static void a_role_is_needed_on_the_path(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", "x");
+    create(r, "/v1/znodes/b", "x");
+    r->naudits = 0;
+    r->peer.uid = 8;
+    done(r, "PUT", "/v1/znodes/a", NULL, "y", 200);
+    done(r, "PUT", "/v1/znodes/b", NULL, "y", 403);
+    done(r, "PUT", "/v1/znodes/ab", NULL, "y", 403);
+    done(r, "PUT", "/v1/znodes/%2Fb", NULL, "y", 403);
+    done(r, "GET", "/v1/znodes/b", NULL, NULL, 200);
+    done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"set\",\"path\":\"/b\"}]}", 403);
+    done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"check\",\"path\":\"/b\"}]}", 200);
+    assert_int_equal(r->naudits, 6);
+    assert_string_equal(r->audits[0], "bob PUT /v1/znodes/a 200");
+    assert_string_equal(r->audits[1], "bob PUT /v1/znodes/b 403");
+    webrig_free(r);
+}
+
+/* ---- transactions --------------------------------------------------------------------------- */
+
+static void a_transaction_is_done_or_not(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    struct webrig_call *c =
+        send(r, "POST", "/v1/multi", NULL,
+             "{\"ops\": [{\"op\": \"create\", \"path\": \"/a\", \"data\": \"x\"},"
+             "{\"op\": \"create\", \"path\": \"/a/n\", \"data_base64\": \"AP8=\","
+             " \"mode\": \"persistent_sequential\"},"
+             "{\"op\": \"set\", \"path\": \"/a\", \"data\": \"y\", \"version\": 0},"
+             "{\"op\": \"check\", \"path\": \"/a\", \"version\": 1}]}",
+             200);
+    assert_non_null(strstr(webrig_body(c), "\"path\": \"/a/n0000000000\""));
+    webrig_end(c);
+    c = send(r, "GET", "/v1/znodes/a/n0000000000", NULL, NULL, 200);
+    assert_int_equal(clave__buf_len(&c->body), 2);
+    assert_memory_equal(clave__buf_bytes(&c->body), "\0\xff", 2);
+    webrig_end(c);
+    c = send(r, "POST", "/v1/multi", NULL,
+             "{\"ops\": [{\"op\": \"set\", \"path\": \"/a\", \"data\": \"z\"},"
+             "{\"op\": \"delete\", \"path\": \"/a\", \"version\": 7}]}",
+             412);
+    assert_string_equal(webrig_member(c, "failed"), "1");
+    assert_string_equal(webrig_member(c, "path"), "/a");
+    webrig_end(c);
+    c = send(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
+    assert_string_equal(webrig_body(c), "y");
+    webrig_end(c);
+    done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"delete\",\"path\":\"/a\"}]}", 409);
+    done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"set\",\"path\":\"/no\"}]}", 404);
+    webrig_free(r);
+}
+
+static void a_malformed_transaction_is_told(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "{}",
+        "{\"ops\": []}",
+        "{\"ops\": {}}",
+        "{\"ops\": [1]}",
+        "{\"ops\": [{}]}",
+        "{\"ops\": [{\"op\": \"set\"}]}",
+        "{\"ops\": [{\"op\": \"get\", \"path\": \"/a\"}]}",
+        "{\"ops\": [{\"op\": 1, \"path\": \"/a\"}]}",
+        "{\"ops\": [{\"op\": \"set\", \"path\": \"a\"}]}",
+        "{\"ops\": [{\"op\": \"set\", \"path\": \"/a\", \"version\": -2}]}",
+        "{\"ops\": [{\"op\": \"set\", \"path\": \"/a\", \"version\": 1.5}]}",
+        "{\"ops\": [{\"op\": \"set\", \"path\": \"/a\", \"mode\": \"persistent\"}]}",
+        "{\"ops\": [{\"op\": \"set\", \"path\": \"/a\", \"data_base64\": \"A\"}]}",
+        "{\"ops\": [{\"op\": \"set\", \"path\": \"/a\", \"data_base64\": \"\", \"data\": \"\"}]}",
+        "{\"ops\": [{\"op\": \"create\", \"path\": \"/a\", \"mode\": \"container\"}]}",
+        "{\"ops\": [{\"op\": \"create\", \"path\": \"/a\", \"mode\": \"ephemeral\"}]}",
+        "{\"ops\": [], \"ops\": []}",
+        "{\"ops\": [{\"op\": \"set\", \"path\": \"/a\\u0000b\"}]}",
+        "[[[[[[[[[[[[[[[[",
+        "\xff",
+        "{} {}",
+    };
+    (void)state;
+    struct webrig *r = rig_new();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        done(r, "POST", "/v1/multi", NULL, bad[i], 400);
+    done(r, "POST", "/v1/multi", "Content-Type: text/plain", "{}", 415);
+    done(r, "POST", "/v1/multi", "Content-Type: application/json-seq", "{}", 415);
+    done(r, "POST", "/v1/multi", "Content-Type: Application/JSON; charset=utf-8",
+         "{\"ops\":[{\"op\":\"check\",\"path\":\"/\"}]}", 200);
+    webrig_free(r);
+}
+
+/* ---- guards --------------------------------------------------------------------------------- */
+
+static int64_t last_czxid;
+
+static void on_created(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    (void)arg;
+    assert_int_equal(res->err, CLAVE_OK);
+    last_czxid = res->stat->czxid;
+}
+
+/* Queues as Curator's mutex does; returns the token. */
+static int64_t queue(struct webrig *r, const char *path)
+{
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    o.mode = CLAVE_EPHEMERAL_SEQUENTIAL;
+    o.flags = CLAVE_CREATE_PARENTS;
+    assert_int_equal(clave_async_create(r->net->clients[0].c, path, NULL, 0, &o, on_created, NULL),
+                     CLAVE_OK);
+    webrig_settle(r);
+    return last_czxid;
+}
+
+static void put_guarded(struct webrig *r, const char *path, int64_t token, unsigned status)
+{
+    char headers[200];
+    snprintf(headers, sizeof headers, "Clave-Guard: %s;token=%" PRId64, path, token);
+    done(r, "PUT", "/v1/znodes/a", headers, "x", status);
+}
+
+static void a_guarded_write_is_done_while_the_token_holds(void **state)
+{
+    int64_t tokens[9];
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", NULL);
+    for (int i = 0; i < 9; i++)
+        tokens[i] = queue(r, "/lock/_c_1-lock-");
+    for (int i = 0; i < 9; i++)
+        put_guarded(r, "/lock", tokens[i], 200);
+    put_guarded(r, "/lock", tokens[0] - 1, 410);
+    put_guarded(r, "/lock", tokens[8] + 1000, 410);
+    put_guarded(r, "/nolock", tokens[0], 410);
+    put_guarded(r, "/sem", queue(r, "/sem/leases/_c_1-lease-"), 200);
+    done(r, "DELETE", "/v1/znodes/lock/_c_1-lock-0000000004", NULL, NULL, 204);
+    put_guarded(r, "/lock", tokens[4], 410);
+    put_guarded(r, "/lock", tokens[5], 200);
+    memnet_kill_session(r->net, 0);
+    put_guarded(r, "/lock", tokens[5], 410);
+    webrig_free(r);
+}
+
+static void every_write_can_be_guarded(void **state)
+{
+    char good[100], bad[100];
+    (void)state;
+    struct webrig *r = rig_new();
+    int64_t token = queue(r, "/l/x-lock-");
+    snprintf(good, sizeof good, OCTETS "\nClave-Guard: /l;token=%" PRId64, token);
+    snprintf(bad, sizeof bad, OCTETS "\nClave-Guard: /l;token=%" PRId64, token + 1);
+    done(r, "POST", "/v1/znodes/b", bad, "x", 410);
+    struct webrig_call *c = send(r, "POST", "/v1/znodes/b", good, "x", 201);
+    assert_string_equal(webrig_header(c, "Location"), "/v1/znodes/b");
+    webrig_end(c);
+    done(r, "POST", "/v1/znodes/b", good, "x", 409);
+    done(r, "DELETE", "/v1/znodes/b", bad, NULL, 410);
+    done(r, "DELETE", "/v1/znodes/b", good, NULL, 204);
+    done(r, "DELETE", "/v1/znodes/b", good, NULL, 404);
+    snprintf(good, sizeof good, "Clave-Guard: /l;token=%" PRId64, token);
+    snprintf(bad, sizeof bad, "Clave-Guard: /l;token=%" PRId64, token + 1);
+    static const char ops[] = "{\"ops\":[{\"op\":\"create\",\"path\":\"/m\"},"
+                              "{\"op\":\"delete\",\"path\":\"/m\"}]}";
+    done(r, "POST", "/v1/multi", bad, ops, 410);
+    done(r, "POST", "/v1/multi", good, ops, 200);
+    c = send(r, "POST", "/v1/multi", good, "{\"ops\":[{\"op\":\"delete\",\"path\":\"/m\"}]}", 404);
+    assert_string_equal(webrig_member(c, "failed"), "0");
+    webrig_end(c);
+    done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l", "x", 400);
+    done(r, "PUT", "/v1/znodes/l", "Clave-Guard: l;token=1", "x", 400);
+    done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l;token=1x", "x", 400);
+    done(r, "POST", "/v1/znodes/c?parents", good, NULL, 400);
+    webrig_free(r);
+}
+
+/* The lock is lost after the look, before the transaction. */
+static void the_transaction_decides(void **state)
+{
+    char headers[100];
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", "old");
+    snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, queue(r, "/l/x-lock-"));
+    memnet_rule(r->net,
+                (struct memnet_rule){
+                    .client = 1, .way = MEMNET_REQUEST, .op = OP_MULTI, .fate = MEMNET_HOLD});
+    struct webrig_call *c = webrig_request(r, "PUT", "/v1/znodes/a", headers, "new");
+    assert_false(c->answered);
+    memnet_kill_session(r->net, 0);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    assert_int_equal(c->status, 410);
+    webrig_end(c);
+    c = send(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
+    assert_string_equal(webrig_body(c), "old");
+    webrig_free(r);
+}
+
+/* ---- lost connections ----------------------------------------------------------------------- */
+
+static void a_lost_answer_is_an_unknown_outcome_of_writes_only(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", "x");
+    memnet_rule(r->net,
+                (struct memnet_rule){
+                    .client = 1, .way = MEMNET_REPLY, .op = OP_SET_DATA, .fate = MEMNET_LOSE});
+    struct webrig_call *c = send(r, "PUT", "/v1/znodes/a", NULL, "y", 504);
+    assert_string_equal(webrig_member(c, "class"), "unknown");
+    assert_string_equal(webrig_member(c, "code"), "ECONNLOSS");
+    webrig_end(c);
+    memnet_rule(r->net,
+                (struct memnet_rule){
+                    .client = 1, .way = MEMNET_REPLY, .op = OP_GET_DATA, .fate = MEMNET_LOSE});
+    c = webrig_request(r, "GET", "/v1/znodes/a", NULL, NULL);
+    webrig_advance(r, 3000);
+    assert_int_equal(c->status, 200); /* sent again */
+    assert_string_equal(webrig_body(c), "y");
+    webrig_free(r);
+}
+
+static void a_write_does_not_wait_for_a_connection(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    memnet_refuse(r->net, 1, true);
+    struct webrig_call *c = send(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "y", 503);
+    assert_string_equal(webrig_header(c, "Retry-After"), "1");
+    assert_string_equal(webrig_member(c, "class"), "retry");
+    webrig_end(c);
+    c = webrig_request(r, "GET", "/v1/znodes/", NULL, NULL);
+    assert_false(c->answered);
+    webrig_advance(r, 20000);
+    assert_int_equal(c->status, 503);
+    webrig_end(c);
+    memnet_refuse(r->net, 1, false);
+    webrig_advance(r, 20000);
+    done(r, "GET", "/v1/znodes/a", NULL, NULL, 404);
+    webrig_free(r);
+}
+
+static void a_client_that_hangs_up_leaves_nothing(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    memnet_rule(r->net,
+                (struct memnet_rule){
+                    .client = 1, .way = MEMNET_REPLY, .op = MEMNET_ANY, .fate = MEMNET_HOLD});
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/znodes/?sync", NULL, NULL);
+    struct webrig_call *late = webrig_request(r, "GET", "/v1/znodes/?children", NULL, NULL);
+    assert_false(c->answered);
+    webrig_end(c);
+    clave__web_close(r->web, r->net->now);
+    assert_int_equal(late->status, 503);
+    webrig_end(late);
+    memnet_clear(r->net);
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_are_the_body_as_they_are),
+        cmocka_unit_test(stat_children_and_acl_are_json),
+        cmocka_unit_test(conditions_are_checked),
+        cmocka_unit_test(nodes_are_created_in_every_mode),
+        cmocka_unit_test(an_access_list_is_set_and_counts),
+        cmocka_unit_test(a_role_is_needed_on_the_path),
+        cmocka_unit_test(a_transaction_is_done_or_not),
+        cmocka_unit_test(a_malformed_transaction_is_told),
+        cmocka_unit_test(a_guarded_write_is_done_while_the_token_holds),
+        cmocka_unit_test(every_write_can_be_guarded),
+        cmocka_unit_test(the_transaction_decides),
+        cmocka_unit_test(a_lost_answer_is_an_unknown_outcome_of_writes_only),
+        cmocka_unit_test(a_write_does_not_wait_for_a_connection),
+        cmocka_unit_test(a_client_that_hangs_up_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
