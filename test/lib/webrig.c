@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "web/http/jansson.h"
 
@@ -198,6 +199,42 @@ void webrig_settle(struct webrig *r)
     webrig_advance(r, 0);
 }
 
+/* ---- records -------------------------------------------------------------------------------- */
+
+static void rig_put_headers(struct json *j, const struct webrig_call *c)
+{
+    const struct web_answer *a = clave__web_exchange_answer(c->x);
+    clave__json_open(j, "headers", '{');
+    for (size_t i = 0; i < a->nheaders; i++)
+        clave__json_string(j, a->headers[i].name, a->headers[i].value);
+    clave__json_close(j, '}');
+}
+
+/* One line of JSON an answer; the first one of a process begins the file. */
+static void rig_record(const struct webrig_call *c)
+{
+    static bool began;
+    const char *path = getenv("WEBRIG_RECORD");
+    FILE *f = path && c->x && c->done ? fopen(path, began ? "a" : "w") : NULL;
+    struct buf line;
+    if (!f)
+        return;
+    began = true;
+    clave__buf_init(&line, &c->rig->mem, SIZE_MAX / 4);
+    struct json j = clave__json_to(&line);
+    clave__json_open(&j, NULL, '{');
+    clave__json_string(&j, "method", c->q.method);
+    clave__json_string(&j, "target", c->q.target);
+    clave__json_bytes(&j, "request", c->q.body, c->q.len);
+    clave__json_int(&j, "status", c->status);
+    rig_put_headers(&j, c);
+    clave__json_bytes(&j, "body", clave__buf_bytes(&c->body), clave__buf_len(&c->body));
+    clave__json_close(&j, '}');
+    fprintf(f, "%.*s\n", (int)clave__buf_len(&line), (const char *)clave__buf_bytes(&line));
+    fclose(f);
+    clave__buf_fini(&line);
+}
+
 /* ---- requests ------------------------------------------------------------------------------- */
 
 static void rig_add_header(struct webrig_call *c, const char *name, const char *value)
@@ -282,6 +319,7 @@ void webrig_end(struct webrig_call *c)
 {
     if (!c)
         return;
+    rig_record(c);
     clave__web_end(c->x, c->rig->net->now);
     for (size_t i = 0; i < WEBRIG_CALLS; i++)
         if (c->rig->calls[i] == c)

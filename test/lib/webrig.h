@@ -1,6 +1,7 @@
 /* webrig.h - HTTP's engine on a server and clients of memnet, in one process with one clock: each
  * request is made and answered by calls. What it opens it also closes, and it aborts when the
- * engine breaks a rule of web.h. */
+ * engine breaks a rule of web.h. With WEBRIG_RECORD=FILE in the environment it writes down each
+ * answer, for tools/check-openapi. */
 #ifndef CLAVE_TEST_WEBRIG_H
 #define CLAVE_TEST_WEBRIG_H
 
