@@ -454,6 +454,72 @@ static void a_client_that_hangs_up_leaves_nothing(void **state)
     webrig_free(r);
 }
 
+/* ---- sessions ------------------------------------------------------------------------------- */
+
+static struct webrig_call *session_new(struct webrig *r, char secret[128])
+{
+    struct webrig_call *c = send(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 10000}", 201);
+    snprintf(secret, 128, "Clave-Session: %s", webrig_member(c, "secret"));
+    return c;
+}
+
+static void ephemeral_nodes_live_as_long_as_their_session(void **state)
+{
+    char secret[128], headers[256];
+    (void)state;
+    struct webrig *r = rig_new();
+    struct webrig_call *session = session_new(r, secret);
+    snprintf(headers, sizeof headers, "%s\n" OCTETS, secret);
+    done(r, "POST", "/v1/znodes/e?mode=ephemeral", headers, "x", 201);
+    done(r, "POST", "/v1/multi", secret,
+         "{\"ops\":[{\"op\":\"create\",\"path\":\"/f\",\"mode\":\"ephemeral\"}]}", 200);
+    struct webrig_call *c = send(r, "GET", "/v1/znodes/e?stat", NULL, NULL, 200);
+    assert_string_not_equal(webrig_member(c, "ephemeral_owner"), "0");
+    webrig_end(c);
+    done(r, "GET", "/v1/znodes/e", "Clave-Session: nonsense", NULL, 403);
+    char target[100];
+    snprintf(target, sizeof target, "/v1/sessions/%s", webrig_member(session, "id"));
+    done(r, "DELETE", target, secret, NULL, 204);
+    done(r, "GET", "/v1/znodes/e", NULL, NULL, 404);
+    done(r, "GET", "/v1/znodes/e", secret, NULL, 410);
+    done(r, "PUT", "/v1/znodes/a", secret, "x", 410);
+    webrig_free(r);
+}
+
+/* Requests of a session count as its client's presence, and their answers as its leaving. */
+static void a_session_that_writes_is_alive_and_ends_when_it_is_silent(void **state)
+{
+    char secret[128];
+    (void)state;
+    struct webrig *r = rig_new();
+    webrig_end(session_new(r, secret));
+    done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
+    for (int i = 0; i < 5; i++) {
+        webrig_advance(r, 7000);
+        done(r, "PUT", "/v1/znodes/a", secret, "x", 200);
+        done(r, "PUT", "/v1/znodes/a/", secret, "x", 400);
+    }
+    webrig_advance(r, 20000);
+    done(r, "PUT", "/v1/znodes/a", secret, "x", 410);
+    webrig_free(r);
+}
+
+static void a_session_without_a_connection_is_waited_for(void **state)
+{
+    char secret[128];
+    (void)state;
+    struct webrig *r = rig_new();
+    webrig_end(session_new(r, secret));
+    done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
+    memnet_refuse(r->net, 2, true);
+    struct webrig_call *c = webrig_request(r, "PUT", "/v1/znodes/a", secret, "y");
+    assert_false(c->answered);
+    memnet_refuse(r->net, 2, false);
+    webrig_advance(r, 3000);
+    assert_int_equal(c->status, 200);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +537,9 @@ int main(void)
         cmocka_unit_test(a_lost_answer_is_an_unknown_outcome_of_writes_only),
         cmocka_unit_test(a_write_does_not_wait_for_a_connection),
         cmocka_unit_test(a_client_that_hangs_up_leaves_nothing),
+        cmocka_unit_test(ephemeral_nodes_live_as_long_as_their_session),
+        cmocka_unit_test(a_session_that_writes_is_alive_and_ends_when_it_is_silent),
+        cmocka_unit_test(a_session_without_a_connection_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

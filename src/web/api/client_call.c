@@ -1,26 +1,83 @@
 /* client_call.c - see client_call.h. Called by the endpoints of nodes. */
 #include "web/api/client_call.h"
 
+#include "web/api/session_call.h"
 #include "web/http/problem.h"
 
-void clave__client_call(struct web_exchange *x, client_call *go)
+static bool call_reads(const struct web_exchange *x)
+{
+    return clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
+}
+
+/* ---- of a session --------------------------------------------------------------------------- */
+
+/* The exchange's session lets go of it. */
+static void call_leave_session(struct web_exchange *x)
+{
+    if (clave__web_header(x, "Clave-Session") && x->pending)
+        clave__session_call_done(x->pending);
+}
+
+static void on_call_connected(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    if (res->err == CLAVE_OK) {
+        x->go(x, c);
+        return;
+    }
+    call_leave_session(x);
+    clave__web_problem_as(x, 503, res->err, "reach a server", NULL);
+}
+
+static void on_session_live(struct session_call *k)
+{
+    struct web_exchange *x = k->x;
+    struct http_session *s = k->s;
+    clave_async_client *c = s->client;
+    if (call_reads(x) || clave_async_client_is_connected(c)) {
+        x->go(x, c);
+    } else if (clave_async_exists(c, "/", NULL, on_call_connected, x) == CLAVE_OK) {
+        clave__web_expect(x);
+    } else {
+        call_leave_session(x);
+        clave__web_problem_as(x, 503, CLAVE_ENOMEM, "reach a server", NULL);
+    }
+    clave__http_session_flush(s);
+}
+
+/* ---- the engine's own ----------------------------------------------------------------------- */
+
+static void call_own(struct web_exchange *x)
 {
     static const struct problem away = {
         .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     clave_async_client *c = x->web->own;
-    bool reads = clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
-    if (!reads && !clave_async_client_is_connected(c)) {
+    if (!call_reads(x) && !clave_async_client_is_connected(c)) {
         clave__web_problem(x, &away, "not connected to a ZooKeeper server: %s",
                            clave_async_client_errmsg(c));
         return;
     }
-    go(x, c);
+    x->go(x, c);
     clave__web_flush(x->web, c);
+}
+
+void clave__client_call(struct web_exchange *x, client_call *go)
+{
+    x->go = go;
+    if (clave__web_header(x, "Clave-Session"))
+        clave__session_call(x, NULL, on_session_live);
+    else
+        call_own(x);
 }
 
 bool clave__client_called(struct web_exchange *x)
 {
-    return clave__web_expected(x);
+    if (!clave__web_expected(x))
+        return false;
+    call_leave_session(x);
+    return true;
 }
 
 void clave__client_call_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
@@ -28,6 +85,7 @@ void clave__client_call_refused(struct web_exchange *x, clave_async_client *c, c
 {
     bool ours = err == CLAVE_EPATH || err == CLAVE_EINVAL || err == CLAVE_ETOOBIG;
     struct problem p = {.status = err == CLAVE_ETOOBIG ? 413 : 400, .err = err};
+    call_leave_session(x);
     if (ours)
         clave__web_problem(x, &p, "cannot %s %s: %s", what, path, clave_async_client_errmsg(c));
     else

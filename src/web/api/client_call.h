@@ -8,15 +8,17 @@
 /* Makes requests of the client, each with clave__web_expect(x) before; or answers. */
 typedef void client_call(struct web_exchange *x, clave_async_client *c);
 
-/* Calls `go` with the client, now or when the session is attached to. Otherwise it has answered:
- * 503 when a request that changes something would have to wait for a connection, since it could be
- * done long after its sender has given up. */
+/* Calls `go` with the client, now or when the session is attached to. Otherwise it has answered, or
+ * will. What changes something is given to a client that is connected only, since it could
+ * otherwise be done long after its sender has given up: the engine's own answers 503 then, that of
+ * a session is waited for. */
 void clave__client_call(struct web_exchange *x, client_call *go);
 
 /* First in a callback that has the exchange as its argument. false: nobody waits any more. */
 bool clave__client_called(struct web_exchange *x);
 
-/* A request could not be made at all: answers with the client's own words. */
+/* A request could not be made at all: answers with the client's own words. In a client_call nothing
+ * else answers: this lets go of the session too. */
 void clave__client_call_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
                                 const char *what, const char *path);
 

@@ -98,7 +98,7 @@ static void guard_probe(struct guard_search *s, clave_async_client *c)
     if (err == CLAVE_OK)
         clave__web_expect(s->x);
     else
-        clave__web_problem_err(s->x, err, "look for the guard below", s->dir);
+        clave__client_call_refused(s->x, c, err, "look for the guard below", s->dir);
 }
 
 /* The middle one of those that are left. */
@@ -185,7 +185,7 @@ static void guard_list(struct guard_search *s, clave_async_client *c)
     if (err == CLAVE_OK)
         clave__web_expect(s->x);
     else
-        clave__web_problem_err(s->x, err, "look for the guard below", s->dir);
+        clave__client_call_refused(s->x, c, err, "look for the guard below", s->dir);
 }
 
 void clave__guard_find(struct web_exchange *x, clave_async_client *c, const struct guard *g,
@@ -193,7 +193,7 @@ void clave__guard_find(struct web_exchange *x, clave_async_client *c, const stru
 {
     struct guard_search *s = clave__web_alloc(x, sizeof *s);
     if (!s) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "look for the guard below", g->path);
+        clave__client_call_refused(x, c, CLAVE_ENOMEM, "look for the guard below", g->path);
         return;
     }
     *s = (struct guard_search){.x = x, .guard = *g, .found = found, .dir = g->path};
