@@ -344,6 +344,11 @@ struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char
     return q ? q : clave__lock_model_get(m, path, true);
 }
 
+bool clave__lock_model_has_session(const struct lock_model *m, int64_t id)
+{
+    return clave__lock_session_find(m, id) != NULL;
+}
+
 struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 {
     struct list *e = list_pop_front(&m->dirty);

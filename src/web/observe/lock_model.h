@@ -7,10 +7,11 @@
  * milliseconds. Map of the folder:
  *
  *   lock_model      the locks of a tree            lock_grants      who holds what of it
- *   lock_place      a node in a queue
- *   lock_json       a lock and a place as JSON     lock_metrics     the same as metrics
+ *   lock_place      a node in a queue              lock_metrics     all locks as metrics
+ *   lock_json       a lock and a place as JSON
  *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
- *   history         who held what when             event_ring       events with numbers
+ *   history         who held what when             lock_ends        why a hold ended
+ *   event_ring      events with numbers
  *   event_stream    server-sent events of one reader
  *   observe         all of it, behind one face for the engine */
 #ifndef CLAVE_WEB_OBSERVE_LOCK_MODEL_H
@@ -124,6 +125,7 @@ struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char 
 /* The first lock after the path; `leases`: after the semaphore of that path too. "": the first. */
 struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
                                            bool leases);
+bool clave__lock_model_has_session(const struct lock_model *m, int64_t id);
 /* A lock that has changed, or vanished (then it has no places); NULL: no more. What it returned is
  * given back by _settle, which frees a queue without places. */
 struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m);

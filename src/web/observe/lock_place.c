@@ -29,18 +29,23 @@ static bool session_eq(const struct map_node *node, const void *key)
     return ((const struct lock_session *)(const void *)at)->id == *(const int64_t *)key;
 }
 
+struct lock_session *clave__lock_session_find(const struct lock_model *m, int64_t id)
+{
+    struct map_node *node =
+        clave__map_find(&m->sessions, clave__map_hash_u64((uint64_t)id), session_eq, &id);
+    return node ? MAP_ENTRY(node, struct lock_session, node) : NULL;
+}
+
 /* NULL: no memory. */
 static struct lock_session *session_enter(struct lock_model *m, int64_t id)
 {
-    uint32_t hash = clave__map_hash_u64((uint64_t)id);
-    struct map_node *node = clave__map_find(&m->sessions, hash, session_eq, &id);
-    struct lock_session *s = node ? MAP_ENTRY(node, struct lock_session, node) : NULL;
+    struct lock_session *s = clave__lock_session_find(m, id);
     if (!s) {
         s = clave__mem_zalloc(m->mem, sizeof *s);
         if (!s)
             return NULL;
         s->id = id;
-        clave__map_insert(&m->sessions, &s->node, hash);
+        clave__map_insert(&m->sessions, &s->node, clave__map_hash_u64((uint64_t)id));
         m->bytes += sizeof *s;
     }
     s->nplaces++;

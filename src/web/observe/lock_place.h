@@ -13,6 +13,9 @@ void clave__lock_place_free(struct lock_model *m, struct lock_place *p);
 bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, const void *data,
                                 size_t len);
 
+/* NULL: it has no place. */
+struct lock_session *clave__lock_session_find(const struct lock_model *m, int64_t id);
+
 /* The server's digits at the end; the names of kazoo's leases have none, and are ordered as a
  * whole. */
 struct lock_key clave__lock_key_of(const char *name);

@@ -58,6 +58,59 @@ void clave__observe_event(struct observe *o, const struct event_text *e)
     observe_changed(o);
 }
 
+void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause cause)
+{
+    clave__lock_ends_say(&o->ends, token, cause);
+}
+
+/* ---- what happened --------------------------------------------------------------------------- */
+
+static void observe_settle(struct timer *t, int64_t now)
+{
+    struct observe *o = LIST_ENTRY(t, struct observe, settle);
+    for (struct lock_end *end; (end = clave__lock_ends_take(&o->ends, now, &o->model));) {
+        clave__history_set_cause(&o->history, end->entry, end->cause);
+        clave__lock_ends_free(&o->ends, end);
+    }
+    int64_t next = clave__lock_ends_deadline(&o->ends);
+    if (next != CLAVE_NEVER)
+        clave__web_timer_set(o->web, t, next);
+}
+
+/* Is it a step of an acquire that shows in another one? Those who acquire a lease have a queue,
+ * whose first one has the turn, but not yet a lease; and the lease does not queue again. */
+static bool observe_is_step(const struct lock_place *p, enum lock_change what)
+{
+    const struct lock_queue *leases = p->queue->leases ? NULL : p->queue->partner;
+    if (p->queue->leases && what == LOCK_QUEUED) {
+        const struct lock_place *turn = clave__lock_waiter_after(p->queue, "");
+        return turn && turn->session == p->session;
+    }
+    if (!leases || leases->places.count == 0 || what == LOCK_QUEUED)
+        return false;
+    struct ordered_node *last = clave__ordered_last(&leases->places, ORDERED_ANY);
+    const struct lock_place *newest = ORDERED_ENTRY(last, struct lock_place, node);
+    return what != LOCK_ENDED || (newest->session == p->session && newest->token > p->token);
+}
+
+static void observe_on_change(void *arg, enum lock_change what, const struct lock_place *p,
+                              int64_t at)
+{
+    struct observe *o = arg;
+    if (what == LOCK_WRITTEN || observe_is_step(p, what))
+        return;
+    bool acquires = !clave__lock_is_told(p->queue);
+    const char *path = acquires ? p->queue->partner->path : p->queue->path;
+    uint64_t n = clave__history_add(&o->history, at, what, p, path);
+    if (what != LOCK_ENDED)
+        return;
+    struct lock_end *end = clave__lock_ends_add(&o->ends, o->web->now, p, path);
+    if (end)
+        end->entry = n;
+    if (!o->settle.armed)
+        clave__web_timer_set(o->web, &o->settle, o->web->now);
+}
+
 /* ---- the tree -------------------------------------------------------------------------------- */
 
 void clave__observe_node(struct observe *o, const struct observe_node *n)
@@ -106,10 +159,15 @@ clave_err clave__observe_new(struct web *w)
     list_init(&o->streams);
     list_init(&o->waiting);
     clave__timer_init(&o->flush, observe_flush);
+    clave__timer_init(&o->settle, observe_settle);
+    clave__history_init(&o->history, &w->mem, clave__rand_u64(&w->rand));
     clave_err err =
         clave__lock_model_init(&o->model, &w->mem, clave__rand_u64(&w->rand), MODEL_BYTES);
     clave_err ring = clave__event_ring_init(&o->ring, &w->mem, clave__rand_u64(&w->rand));
-    return err == CLAVE_OK ? ring : err;
+    clave_err ends = clave__lock_ends_init(&o->ends, &w->mem, clave__rand_u64(&w->rand));
+    o->model.changed = observe_on_change;
+    o->model.arg = o;
+    return err != CLAVE_OK ? err : ring != CLAVE_OK ? ring : ends;
 }
 
 void clave__observe_free(struct web *w)
@@ -119,6 +177,9 @@ void clave__observe_free(struct web *w)
     if (!o)
         return;
     clave__web_timer_clear(w, &o->flush);
+    clave__web_timer_clear(w, &o->settle);
+    clave__lock_ends_fini(&o->ends);
+    clave__history_fini(&o->history);
     clave__event_ring_fini(&o->ring);
     clave__lock_model_fini(&o->model);
     clave__mem_free(&w->mem, o);

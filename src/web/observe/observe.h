@@ -7,6 +7,7 @@
 #define CLAVE_WEB_OBSERVE_OBSERVE_H
 
 #include "web/observe/event_ring.h"
+#include "web/observe/history.h"
 #include "web/observe/lock_model.h"
 #include "web/web_internal.h"
 
@@ -24,9 +25,12 @@ struct observe {
     struct web *web;
     struct lock_model model;
     struct event_ring ring;
+    struct history history;
+    struct lock_ends ends;
     struct list streams; /* of observe_reader */
     struct list waiting; /* the same: requests that wait for the first load */
     struct timer flush;
+    struct timer settle; /* of the ends whose cause is not known yet */
     struct observe_feed *feed;
     int64_t wall; /* wall clock less the engine's clock */
     int64_t zxid; /* the newest that is known */
@@ -63,6 +67,8 @@ void clave__observe_stale(struct observe *o);
 /* ---- what other parts of the engine tell ------------------------------------------------------
  */
 
+/* The node with this token will be gone for this reason: said before it is deleted. */
+void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause cause);
 /* An event for the streams of a session (`session`: its public id), or for all (NULL). */
 void clave__observe_event(struct observe *o, const struct event_text *e);
 

@@ -1,0 +1,102 @@
+/* history_api.c - see history_api.h. Called by routes.c. Invariant: the oldest entry comes first;
+ * without `since` the answer is the newest entries there are. */
+#include "web/api/history_api.h"
+
+#include <string.h>
+
+#include "base/rfc3339.h"
+#include "web/api/observe_request.h"
+#include "web/http/pieces.h"
+#include "web/http/problem.h"
+
+enum { PIECE_ENTRIES = 200, PIECE_LOOKS = 5000 };
+
+struct history_list {
+    struct web_exchange *x;
+    struct observe *o;
+    const char *path; /* of the lock; NULL: any */
+    int64_t from;     /* wall clock */
+    uint64_t n;       /* was looked at */
+    size_t left;
+    bool begun;
+};
+
+static bool history_list_takes(const struct history_list *l, const struct history_entry *e)
+{
+    return e->at >= l->from && (!l->path || strcmp(l->path, e->path) == 0) &&
+           clave__observe_may_see(l->x, e->path);
+}
+
+static clave_err history_list_piece(void *arg, struct json *j, bool *done)
+{
+    struct history_list *l = arg;
+    size_t written = 0;
+    if (!l->begun) {
+        clave__json_open(j, NULL, '{');
+        clave__json_open(j, "entries", '[');
+        l->begun = true;
+    }
+    for (int i = 0; i < PIECE_LOOKS && written < PIECE_ENTRIES; i++) {
+        const struct history_entry *e =
+            l->left > 0 ? clave__history_after(&l->o->history, l->n) : NULL;
+        *done = !e;
+        if (!e) {
+            clave__json_close(j, ']');
+            clave__json_close(j, '}');
+            break;
+        }
+        l->n = e->n;
+        if (!history_list_takes(l, e))
+            continue;
+        clave__history_json(j, e);
+        l->left--;
+        written++;
+    }
+    return CLAVE_OK;
+}
+
+/* Before the newest `limit` entries that it takes. */
+static uint64_t history_list_newest(const struct history_list *l)
+{
+    const struct history_entry *e;
+    uint64_t n = l->o->history.last;
+    for (size_t left = l->left; left > 0 && (e = clave__history_find(&l->o->history, n)); n--)
+        left -= history_list_takes(l, e);
+    return n;
+}
+
+/* After a number, or from a moment on. false: it is neither. */
+static bool history_list_since(struct history_list *l, const char *since)
+{
+    int64_t n;
+    if (!since)
+        l->n = history_list_newest(l);
+    else if (clave__web_parse_int(since, &n) && n >= 0)
+        l->n = (uint64_t)n;
+    else
+        return clave__rfc3339_parse(since, &l->from);
+    return true;
+}
+
+void clave__web_get_history(struct web_exchange *x)
+{
+    struct observe *o = clave__observe_for(x);
+    struct list_request request;
+    if (!o || !clave__list_request_read(x, &request))
+        return;
+    struct history_list *l = clave__web_alloc(x, sizeof *l);
+    if (!l) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "list", "/");
+        return;
+    }
+    *l = (struct history_list){.x = x,
+                               .o = o,
+                               .path = clave__web_query(x, "path"),
+                               .from = INT64_MIN,
+                               .left = request.limit};
+    if (history_list_since(l, clave__web_query(x, "since")))
+        clave__web_answer_pieces(x, history_list_piece, NULL, l);
+    else
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                           "since is the number of an entry, or a time as 2026-11-23T09:35:19Z");
+}
