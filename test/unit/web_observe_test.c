@@ -443,6 +443,69 @@ static void a_semaphore_has_one_history_for_both_its_queues(void **state)
     webrig_free(s.rig);
 }
 
+/* ---- elections ------------------------------------------------------------------------------- */
+
+#define LATCH1 "_c_" UUID "-latch-0000000001"
+#define LATCH2 "_c_" UUID "-latch-0000000002"
+#define LATCH3 "_c_" UUID "-latch-0000000003"
+
+static void an_election_has_terms_gaps_and_a_value(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    add(&s, "/e/" LATCH1, "clave/1\nhost=web1\npid=5\n");
+    add(&s, "/e-value", LATCH1 "\nhttp://web1");
+    add(&s, "/other-value", "nothing");
+    loaded(&s);
+    struct webrig_call *c = get(&s, "/v1/elections/e", 200);
+    assert_string_equal(webrig_member(c, "term"), "1");
+    assert_string_equal(webrig_member(c, "value"), "http://web1");
+    webrig_end(c);
+    add(&s, "/e/" LATCH2, "");
+    clave__observe_gone(s.o, "/e/" LATCH1);
+    clave__observe_gone(s.o, "/e/" LATCH2);
+    webrig_advance(s.rig, 1000);
+    c = get(&s, "/v1/elections/e", 200);
+    assert_non_null(strstr(webrig_body(c), "\"leader\": null, \"term\": null, \"since\": null, "
+                                           "\"value\": null, \"candidates\": []"));
+    webrig_end(c);
+    add(&s, "/e/" LATCH3, "");
+    add(&s, "/e-value", LATCH3 "\n\xff");
+    c = get(&s, "/v1/elections", 200);
+    assert_string_equal(paths_of(c), "/e ");
+    assert_string_equal(webrig_member(c, "value_base64"), "/w==");
+    assert_int_equal(count_of(webrig_body(c), "\"from\": "), 3);
+    assert_int_equal(count_of(webrig_body(c), "\"to\": null, \"cause\": null"), 1);
+    assert_int_equal(count_of(webrig_body(c), "\"cause\": \"unknown\""), 2);
+    assert_non_null(strstr(webrig_body(c), "\"text\": \"web1 pid 5\""));
+    webrig_end(c);
+    const struct election *e = clave__election_find(&s.o->elections, "/e");
+    assert_int_equal(e->vacant_ms, 1000);
+    assert_int_equal(e->terms_total, 3);
+    webrig_end(get(&s, "/v1/elections/other", 404));
+    webrig_free(s.rig);
+}
+
+static void a_change_of_leader_is_an_event(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    add(&s, "/e/" LATCH1, "");
+    loaded(&s);
+    webrig_advance(s.rig, 20);
+    struct webrig_call *c = follow(&s, "/v1/events", NULL);
+    add(&s, "/e/" LATCH2, "");
+    clave__observe_gone(s.o, "/e/" LATCH1);
+    webrig_advance(s.rig, 20);
+    clave__observe_gone(s.o, "/e/" LATCH2);
+    webrig_advance(s.rig, 20);
+    assert_string_equal(events_of(c), "reset lock:/e/1/0 lock:/e/1/0 leader lock:/e/0/0 vacant ");
+    webrig_end(c);
+    webrig_free(s.rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +518,8 @@ int main(void)
         cmocka_unit_test(a_slow_reader_is_cut_off),
         cmocka_unit_test(silence_has_comments),
         cmocka_unit_test(events_of_a_session_are_not_for_others),
+        cmocka_unit_test(an_election_has_terms_gaps_and_a_value),
+        cmocka_unit_test(a_change_of_leader_is_an_event),
         cmocka_unit_test(history_has_who_held_what_when),
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),

@@ -8,7 +8,11 @@
 #include "web/http/answer.h"
 #include "web/http/routes.h"
 
-enum { FLUSH_MS = 20 };
+enum {
+    FLUSH_MS = 20,
+    EVENT_MAX = 256 << 10, /* bytes of an event's data */
+    MOST_CANDIDATES = 20   /* that it shows */
+};
 #define MODEL_BYTES ((size_t)256 << 20)
 
 int64_t clave__observe_now(const struct observe *o)
@@ -31,6 +35,28 @@ bool clave__observe_is_below(const char *path, const char *prefix)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
+/* Of several leaders since the last flush the newest is told; the terms have all of them. */
+static void observe_tell_election(struct observe *o, struct election *e)
+{
+    const struct lock_queue *q = clave__lock_model_get(&o->model, e->path, false);
+    const struct lock_place *leader = q ? clave__lock_holder_after(q, "") : NULL;
+    int64_t token = leader ? leader->token : 0;
+    if (!clave__election_is_shown(e) || (token == e->told_token && !e->value_changed))
+        return;
+    struct buf text;
+    clave__buf_init(&text, &o->web->mem, EVENT_MAX);
+    struct json j = clave__json_to(&text);
+    clave__election_json(&j, NULL, e, &(struct election_view){&o->model, MOST_CANDIDATES, false});
+    if (j.err == CLAVE_OK && clave__buf_append(&text, "", 1) == CLAVE_OK)
+        clave__event_ring_put(&o->ring,
+                              &(struct event_text){.name = leader ? "leader" : "vacant",
+                                                   .path = e->path,
+                                                   .data = (char *)clave__buf_bytes(&text)});
+    clave__buf_fini(&text);
+    e->told_token = token;
+    e->value_changed = false;
+}
+
 static void observe_flush(struct timer *t, int64_t now)
 {
     struct observe *o = LIST_ENTRY(t, struct observe, flush);
@@ -39,6 +65,12 @@ static void observe_flush(struct timer *t, int64_t now)
         if (o->loaded && clave__lock_is_told(q))
             clave__event_ring_lock(&o->ring, q);
         clave__lock_model_settle(&o->model, q);
+    }
+    for (struct election *e; (e = clave__election_take_changed(&o->elections));) {
+        if (o->loaded)
+            observe_tell_election(o, e);
+        clave__election_settle(&o->elections, e,
+                               clave__lock_model_get(&o->model, e->path, false) != NULL);
     }
     for (struct list *e = o->streams.next, *next; e != &o->streams; e = next) {
         next = e->next;
@@ -70,6 +102,7 @@ static void observe_settle(struct timer *t, int64_t now)
     struct observe *o = LIST_ENTRY(t, struct observe, settle);
     for (struct lock_end *end; (end = clave__lock_ends_take(&o->ends, now, &o->model));) {
         clave__history_set_cause(&o->history, end->entry, end->cause);
+        clave__election_set_cause(&o->elections, end->path, end->token, end->cause);
         clave__lock_ends_free(&o->ends, end);
     }
     int64_t next = clave__lock_ends_deadline(&o->ends);
@@ -101,6 +134,10 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
         return;
     bool acquires = !clave__lock_is_told(p->queue);
     const char *path = acquires ? p->queue->partner->path : p->queue->path;
+    if (p->kind == QUEUE_LATCH && what == LOCK_GRANTED)
+        clave__election_granted(&o->elections, at, p);
+    if (p->kind == QUEUE_LATCH && what == LOCK_ENDED)
+        clave__election_ended(&o->elections, at, p);
     uint64_t n = clave__history_add(&o->history, at, what, p, path);
     if (what != LOCK_ENDED)
         return;
@@ -118,13 +155,33 @@ void clave__observe_node(struct observe *o, const struct observe_node *n)
     if (n->stat->mzxid > o->zxid)
         o->zxid = n->stat->mzxid;
     clave__lock_model_node(&o->model, clave__observe_now(o), n->path, n->stat, n->data, n->len);
+    clave__election_node(&o->elections, n->path, n->data, n->len);
     observe_changed(o);
 }
 
 void clave__observe_gone(struct observe *o, const char *path)
 {
     clave__lock_model_gone(&o->model, clave__observe_now(o), path);
+    clave__election_node(&o->elections, path, NULL, 0);
     observe_changed(o);
+}
+
+/* Who led when the first load was over. */
+static void observe_begin_elections(struct observe *o)
+{
+    struct lock_queue *q;
+    bool leases = false;
+    for (const char *at = ""; (q = clave__lock_model_after(&o->model, at, leases)); at = q->path) {
+        const struct lock_place *p =
+            q->of_kind[QUEUE_LATCH] ? clave__lock_holder_after(q, "") : NULL;
+        leases = q->leases;
+        if (!p || p->kind != QUEUE_LATCH)
+            continue;
+        clave__election_granted(&o->elections, p->held, p);
+        struct election *e = clave__election_find(&o->elections, q->path);
+        if (e)
+            e->told_token = p->token;
+    }
 }
 
 void clave__observe_loaded(struct observe *o, int64_t zxid)
@@ -135,6 +192,7 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
     if (!first)
         return;
     clave__lock_model_loaded(&o->model);
+    observe_begin_elections(o);
     for (struct list *e; (e = list_pop_front(&o->waiting));) {
         struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
         x->cancel = NULL;
@@ -160,6 +218,7 @@ clave_err clave__observe_new(struct web *w)
     list_init(&o->waiting);
     clave__timer_init(&o->flush, observe_flush);
     clave__timer_init(&o->settle, observe_settle);
+    clave__election_model_init(&o->elections, &w->mem, clave__rand_u64(&w->rand));
     clave__history_init(&o->history, &w->mem, clave__rand_u64(&w->rand));
     clave_err err =
         clave__lock_model_init(&o->model, &w->mem, clave__rand_u64(&w->rand), MODEL_BYTES);
@@ -180,6 +239,7 @@ void clave__observe_free(struct web *w)
     clave__web_timer_clear(w, &o->settle);
     clave__lock_ends_fini(&o->ends);
     clave__history_fini(&o->history);
+    clave__election_model_fini(&o->elections);
     clave__event_ring_fini(&o->ring);
     clave__lock_model_fini(&o->model);
     clave__mem_free(&w->mem, o);

@@ -6,6 +6,7 @@
 #ifndef CLAVE_WEB_OBSERVE_OBSERVE_H
 #define CLAVE_WEB_OBSERVE_OBSERVE_H
 
+#include "web/observe/election_model.h"
 #include "web/observe/event_ring.h"
 #include "web/observe/history.h"
 #include "web/observe/lock_model.h"
@@ -27,6 +28,7 @@ struct observe {
     struct event_ring ring;
     struct history history;
     struct lock_ends ends;
+    struct election_model elections;
     struct list streams; /* of observe_reader */
     struct list waiting; /* the same: requests that wait for the first load */
     struct timer flush;

@@ -1,0 +1,113 @@
+/* elections_api.c - see elections_api.h. Called by routes.c. Invariant: as that of locks_api.c. */
+#include "web/api/elections_api.h"
+
+#include <string.h>
+
+#include "web/api/observe_request.h"
+#include "web/http/answer.h"
+#include "web/http/pieces.h"
+#include "web/http/problem.h"
+#include "web/observe/lock_json.h"
+
+enum {
+    PIECE_ELECTIONS = 40, /* that one piece shows */
+    PIECE_LOOKS = 2000,   /* that it looks at */
+    MOST_CANDIDATES = 20, /* of each in a list */
+    ALL_CANDIDATES = 1000 /* of one */
+};
+
+struct election_list {
+    struct web_exchange *x;
+    struct observe *o;
+    struct list_request request;
+    bool begun;
+    size_t left;
+    struct buf at; /* the path looked at last, with its NUL */
+};
+
+static void election_list_end(void *arg)
+{
+    struct election_list *l = arg;
+    clave__buf_fini(&l->at);
+}
+
+static bool election_list_takes(const struct election_list *l, const struct election *e)
+{
+    return clave__observe_is_below(e->path, l->request.prefix) && clave__election_is_shown(e) &&
+           clave__observe_may_see(l->x, e->path);
+}
+
+static void election_list_close(struct election_list *l, struct json *j, const char *next)
+{
+    clave__json_close(j, ']');
+    clave__json_string(j, "next", next);
+    clave__lock_int64_json(j, "zxid", l->o->zxid);
+    clave__json_close(j, '}');
+}
+
+static clave_err election_list_piece(void *arg, struct json *j, bool *done)
+{
+    struct election_list *l = arg;
+    struct election_view view = {&l->o->model, MOST_CANDIDATES, true};
+    clave_err err = CLAVE_OK;
+    size_t written = 0;
+    if (!l->begun) {
+        clave__json_open(j, NULL, '{');
+        clave__json_open(j, "elections", '[');
+        l->begun = true;
+    }
+    for (int i = 0; i < PIECE_LOOKS && written < PIECE_ELECTIONS && err == CLAVE_OK; i++) {
+        const char *at = (const char *)clave__buf_bytes(&l->at);
+        const struct election *e = clave__election_after(&l->o->elections, at);
+        *done = !e || l->left == 0;
+        if (*done) {
+            election_list_close(l, j, e ? at : NULL);
+            return CLAVE_OK;
+        }
+        clave__buf_clear(&l->at);
+        err = clave__buf_append(&l->at, e->path, strlen(e->path) + 1);
+        if (!election_list_takes(l, e))
+            continue;
+        clave__election_json(j, NULL, e, &view);
+        l->left--;
+        written++;
+    }
+    return err;
+}
+
+void clave__web_get_elections(struct web_exchange *x)
+{
+    struct observe *o = clave__observe_for(x);
+    struct list_request request;
+    if (!o || !clave__list_request_read(x, &request))
+        return;
+    struct election_list *l = clave__web_alloc(x, sizeof *l);
+    clave_err err = l ? CLAVE_OK : CLAVE_ENOMEM;
+    if (l) {
+        const char *after = request.after ? request.after : "";
+        *l = (struct election_list){.x = x, .o = o, .request = request, .left = request.limit};
+        clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
+        err = clave__buf_append(&l->at, after, strlen(after) + 1);
+    }
+    if (err == CLAVE_OK)
+        clave__web_answer_pieces(x, election_list_piece, election_list_end, l);
+    else
+        clave__web_problem_err(x, err, "list", request.prefix);
+}
+
+void clave__web_get_election(struct web_exchange *x)
+{
+    struct observe *o = clave__observe_for(x);
+    const char *path = x->params[0];
+    if (!o)
+        return;
+    const struct election *e = clave__election_find(&o->elections, path);
+    if (!e || !clave__election_is_shown(e)) {
+        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
+                           "there is no election at %s", path);
+        return;
+    }
+    struct election_view view = {&o->model, ALL_CANDIDATES, true};
+    clave__election_json(&x->json, NULL, e, &view);
+    clave__web_answer_json(x, 200);
+}
