@@ -5,7 +5,8 @@
  *   detector.c        when to look, and whether to give up
  *   search.c          two scans, and the cycles in what both have
  *   scan.c            one reading of the queues          queue_snapshot.c  owners and waits of both
- *   waitgraph.c       the graph and its cycles           report.c          a deadlock in words */
+ *   waitgraph.c       the graph and its cycles           report.c          a deadlock in words
+ *   found.c           deadlocks as the user gets them */
 #ifndef CLAVE_RECIPE_DEADLOCK_DETECTOR_H
 #define CLAVE_RECIPE_DEADLOCK_DETECTOR_H
 

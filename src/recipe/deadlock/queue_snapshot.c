@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/client_internal.h"
+#include "base/memory.h"
 
 /* ---- owners ---------------------------------------------------------------------------- */
 
@@ -205,7 +205,7 @@ static clave_err queue_snapshot_fill(struct queue_snapshot *p, const struct scan
 clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct scan *before,
                                      const struct scan *now)
 {
-    const struct clave_mem *mem = clave__client_mem(now->client);
+    const struct clave_mem *mem = now->mem;
     size_t n = 1 + 2 * count_nodes(now) + count_nodes(before);
     *p = (struct queue_snapshot){.mem = mem};
     p->queues = clave__mem_zalloc(mem, (now->nqueues + 1) * sizeof *p->queues);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/client_internal.h"
-#include "recipe/deadlock/queue_snapshot.h"
+#include "recipe/deadlock/found.h"
 
 enum { MAX_NODES = 50000 };
 
@@ -20,13 +20,6 @@ struct deadlock_search {
     struct scan *now; /* may be running, as may `before` while there is no `now` */
 };
 
-/* The cycles of a snapshot, for the user. */
-struct report {
-    clave_deadlock *list;
-    clave_deadlock_member *members; /* of all */
-    size_t n;
-};
-
 static void free_deadlock_search(struct deadlock_search *h)
 {
     clave__scan_free(h->before);
@@ -34,89 +27,9 @@ static void free_deadlock_search(struct deadlock_search *h)
     clave__mem_free(h->mem, h);
 }
 
-/* ---- the report ------------------------------------------------------------------------ */
-
-static const char *search_path_of(const struct deadlock_search *h, const struct wait_step *step)
+static void search_tell(struct deadlock_search *h, clave_err err, const struct deadlocks_found *f)
 {
-    return step->blocker == WAIT_NONE ? NULL : h->now->queues[step->queue].path;
-}
-
-static void set_member(const struct deadlock_search *h, const struct queue_snapshot *p,
-                       const struct wait_step *step, clave_deadlock_member *out)
-{
-    const struct queue_node *node = clave__queue_snapshot_node(p, step->queue, step->claim);
-    *out = (clave_deadlock_member){
-        .path = search_path_of(h, step),
-        .node = node->path,
-        .stat = node->stat,
-        .identity = node->identity,
-    };
-    if (step->blocker != WAIT_NONE)
-        out->blocker = clave__queue_snapshot_node(p, step->queue, step->blocker)->path;
-}
-
-static void free_report(const struct deadlock_search *h, struct report *r)
-{
-    for (size_t i = 0; i < r->n; i++)
-        clave__mem_free(h->mem, (void *)(uintptr_t)r->list[i].text);
-    clave__mem_free(h->mem, r->list);
-    clave__mem_free(h->mem, r->members);
-}
-
-/* The member that gives up; if none does, the one that completed the cycle. */
-static size_t search_first_of(const struct queue_snapshot *p, const struct wait_cycle *c)
-{
-    size_t first = 0;
-    int64_t newest = 0;
-    for (size_t i = 0; i < c->n; i++) {
-        const struct wait_step *step = &c->steps[i];
-        int64_t token = clave__queue_snapshot_node(p, step->queue, step->claim)->stat.czxid;
-        if (step->blocker == WAIT_NONE || token < newest)
-            continue;
-        first = i;
-        newest = token;
-    }
-    return c->victim != WAIT_NONE ? c->victim : first;
-}
-
-static clave_err fill_report(const struct deadlock_search *h, const struct queue_snapshot *p,
-                             const struct wait_verdict *v, struct report *r)
-{
-    clave_deadlock_member *at = r->members;
-    for (size_t i = 0; i < v->n; i++) {
-        const struct wait_cycle *c = &v->cycles[i];
-        size_t first = search_first_of(p, c);
-        clave_deadlock *d = &r->list[r->n++];
-        *d = (clave_deadlock){.members = at, .n = c->n};
-        d->victim = c->victim != WAIT_NONE ? 0 : c->n;
-        for (size_t k = 0; k < c->n; k++)
-            set_member(h, p, &c->steps[(first + k) % c->n], at++);
-        d->text = clave__deadlock_text(h->mem, d);
-        if (!d->text)
-            return CLAVE_ENOMEM;
-    }
-    return CLAVE_OK;
-}
-
-static clave_err make_report(const struct deadlock_search *h, const struct queue_snapshot *p,
-                             const struct wait_verdict *v, struct report *r)
-{
-    *r = (struct report){0};
-    if (v->n == 0)
-        return CLAVE_OK;
-    r->list = clave__mem_zalloc(h->mem, v->n * sizeof *r->list);
-    r->members = clave__mem_zalloc(h->mem, v->stuck * sizeof *r->members);
-    clave_err err = r->list && r->members ? fill_report(h, p, v, r) : CLAVE_ENOMEM;
-    if (err == CLAVE_OK)
-        return CLAVE_OK;
-    free_report(h, r);
-    *r = (struct report){0};
-    return err;
-}
-
-static void search_tell(struct deadlock_search *h, clave_err err, const struct report *r)
-{
-    h->cb(h->client, err, r ? r->list : NULL, r ? r->n : 0, h->arg);
+    h->cb(h->client, err, f ? f->list : NULL, f ? f->n : 0, h->arg);
 }
 
 /* ---- the scans ----------------------------------------------------------------------- */
@@ -127,7 +40,7 @@ static void search_conclude(struct deadlock_search *h)
 {
     struct queue_snapshot p;
     struct wait_verdict v = {0};
-    struct report r = {0};
+    struct deadlocks_found f = {.mem = h->mem};
     clave_err err = h->now->err;
     if (err == CLAVE_OK) {
         err = clave__queue_snapshot_init(&p, h->before, h->now);
@@ -135,13 +48,13 @@ static void search_conclude(struct deadlock_search *h)
             err = clave__waitgraph_solve(h->mem, clave__client_hash_seed(h->client), p.queues, p.n,
                                          &v);
             if (err == CLAVE_OK)
-                err = make_report(h, &p, &v, &r);
+                err = clave__deadlocks_found_init(&f, h->now, &p, &v);
             clave__queue_snapshot_fini(&p);
         }
     }
     clave__waitgraph_fini(h->mem, &v);
-    search_tell(h, err, &r);
-    free_report(h, &r);
+    search_tell(h, err, &f);
+    clave__deadlocks_found_fini(&f);
     free_deadlock_search(h);
 }
 
