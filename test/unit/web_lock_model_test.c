@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/rand.h"
 #include "lib/failmem.h"
+#include "web/observe/lock_grants.h"
 #include "web/observe/lock_model.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
@@ -382,6 +383,32 @@ static void compare_models(const struct lock_model *a, const struct lock_model *
     }
     assert_int_equal(a->nplaces, b->nplaces);
     assert_int_equal(a->sessions.count, b->sessions.count);
+    const struct lock_queue *p = NULL, *q = NULL;
+    do {
+        p = clave__lock_model_linked_after(a, p);
+        q = clave__lock_model_linked_after(b, q);
+        assert_int_equal(!p, !q);
+        if (p)
+            assert_string_equal(p->path, q->path);
+    } while (p);
+}
+
+/* Linked are the places of the sessions that wait and have another place. */
+static void check_links(const struct lock_model *m)
+{
+    for (struct map_node *n = NULL; (n = clave__map_next(&m->sessions, n));) {
+        const struct lock_session *s = MAP_ENTRY(n, struct lock_session, node);
+        size_t nplaces = 0, nwaits = 0;
+        for (struct list *at = s->places.next; at != &s->places; at = at->next) {
+            const struct lock_place *p = LIST_ENTRY(at, struct lock_place, in_session);
+            nplaces++;
+            nwaits += !p->holds;
+            assert_int_equal(p->node.marks, clave__lock_marks(p));
+        }
+        assert_int_equal(s->nplaces, nplaces);
+        assert_int_equal(s->nwaits, nwaits);
+        assert_int_equal(s->linked, nplaces > 1 && nwaits > 0);
+    }
 }
 
 /* By the walk of queue_kind.h from the first place to the last, which its own test holds against
@@ -427,6 +454,7 @@ static void after_any_changes_it_equals_a_fresh_reading(void **state)
         read_afresh(&t, &fresh);
         compare_models(&m, &fresh);
         check_holders(&m);
+        check_links(&m);
         clave__lock_model_fini(&fresh);
     }
     clave__lock_model_fini(&m);

@@ -443,6 +443,71 @@ static void a_semaphore_has_one_history_for_both_its_queues(void **state)
     webrig_free(s.rig);
 }
 
+/* ---- deadlocks ------------------------------------------------------------------------------- */
+
+static void add_of(struct scene *s, int64_t session, const char *path, const char *data)
+{
+    s->zxid++;
+    clave_stat stat = {.czxid = s->zxid, .mzxid = s->zxid, .ephemeral_owner = session};
+    clave__observe_node(s->o, &(struct observe_node){path, &stat, data, strlen(data)});
+}
+
+static void a_deadlock_is_found_while_it_lasts(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    loaded(&s);
+    struct webrig_call *c = follow(&s, "/v1/events", NULL);
+    add_of(&s, 7, "/a/_c_" UUID "-lock-0000000000", "clave/1\nhost=web1\npid=1\n");
+    add_of(&s, 8, "/b/_c_" UUID "-lock-0000000000", "clave/1\nhost=web2\npid=2\n");
+    add_of(&s, 8, "/a/_c_" UUID "-lock-0000000001", "clave/1\nhost=web2\npid=2\n");
+    webrig_advance(s.rig, 200);
+    assert_null(strstr(events_of(c), "deadlock"));
+    add_of(&s, 9, "/b/_c_" UUID "-lock-0000000001", "");
+    add_of(&s, 7, "/b/_c_" UUID "-lock-0000000002", "clave/1\nhost=web1\npid=1\n");
+    webrig_advance(s.rig, 120);
+    assert_string_equal(strstr(events_of(c), "deadlock"), "deadlock ");
+    webrig_end(c);
+    c = get(&s, "/v1/deadlocks", 200);
+    assert_string_equal(webrig_member(c, "text"),
+                        "web1 pid 1 waits for /b behind web2 pid 2, who waits for /a behind "
+                        "web1 pid 1");
+    assert_string_equal(webrig_member(c, "node"), "/b/_c_" UUID "-lock-0000000002");
+    assert_string_equal(webrig_member(c, "blocker"), "/b/_c_" UUID "-lock-0000000000");
+    assert_string_equal(webrig_member(c, "identity"), "web1 pid 1");
+    webrig_end(c);
+    webrig_end(get(&s, "/v1/deadlocks?prefix=/b", 200));
+    clave__observe_gone(s.o, "/b/_c_" UUID "-lock-0000000002");
+    webrig_advance(s.rig, 20);
+    c = get(&s, "/v1/deadlocks", 200);
+    assert_string_equal(webrig_body(c), "{\"deadlocks\": [], \"complete\": true}");
+    webrig_end(c);
+    c = get(&s, "/v1/deadlocks?prefix=/x", 200);
+    assert_string_equal(webrig_body(c), "{\"deadlocks\": [], \"complete\": true}");
+    webrig_end(c);
+    webrig_free(s.rig);
+}
+
+static void a_semaphore_can_be_part_of_a_deadlock(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    loaded(&s);
+    add_of(&s, 7, "/s/leases/_c_" UUID "-lease-0000000000", "clave/1\nlimit=1\n");
+    add_of(&s, 8, "/a/_c_" UUID "-lock-0000000000", "");
+    add_of(&s, 7, "/a/_c_" UUID "-lock-0000000001", "");
+    add_of(&s, 8, "/s/locks/_c_" UUID "-lock-0000000000", "clave/1\nlimit=1\n");
+    webrig_advance(s.rig, 200);
+    assert_int_equal(s.o->waits.nfound, 0);
+    add_of(&s, 8, "/s/leases/_c_" UUID "-lease-0000000001", "clave/1\nlimit=1\n");
+    webrig_advance(s.rig, 200);
+    assert_int_equal(s.o->waits.nfound, 1);
+    assert_int_equal(s.o->waits.total, 1);
+    webrig_free(s.rig);
+}
+
 /* ---- elections ------------------------------------------------------------------------------- */
 
 #define LATCH1 "_c_" UUID "-latch-0000000001"
@@ -520,6 +585,8 @@ int main(void)
         cmocka_unit_test(events_of_a_session_are_not_for_others),
         cmocka_unit_test(an_election_has_terms_gaps_and_a_value),
         cmocka_unit_test(a_change_of_leader_is_an_event),
+        cmocka_unit_test(a_deadlock_is_found_while_it_lasts),
+        cmocka_unit_test(a_semaphore_can_be_part_of_a_deadlock),
         cmocka_unit_test(history_has_who_held_what_when),
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),

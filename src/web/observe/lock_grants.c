@@ -21,7 +21,32 @@ uint16_t clave__lock_marks(const struct lock_place *p)
 {
     unsigned own = 1u << p->kind;
     return (p->holds ? clave__lock_mark_holding(own) : clave__lock_mark_waiting(own)) |
-           (p->limit ? LOCK_MARK_LIMIT : 0);
+           (p->limit ? LOCK_MARK_LIMIT : 0) |
+           (p->owned || (p->session && p->session->linked) ? LOCK_MARK_LINKED : 0);
+}
+
+void clave__lock_queue_mark(struct lock_model *m, struct lock_queue *q)
+{
+    struct lock_queue_key key = {q->path, q->len, q->leases};
+    bool linked = clave__ordered_first(&q->places, LOCK_MARK_LINKED) != NULL;
+    clave__ordered_mark(&m->queues, &q->node, &key, linked ? LOCK_QUEUE_LINKED : 0);
+}
+
+static void grants_mark(struct lock_model *m, struct lock_place *p)
+{
+    struct lock_key key = clave__lock_key(p);
+    clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
+    clave__lock_queue_mark(m, p->queue);
+}
+
+void clave__lock_link(struct lock_model *m, struct lock_session *s)
+{
+    bool linked = s && s->nplaces > 1 && s->nwaits > 0;
+    if (!s || s->linked == linked)
+        return;
+    s->linked = linked;
+    for (struct list *at = s->places.next; at != &s->places; at = at->next)
+        grants_mark(m, LIST_ENTRY(at, struct lock_place, in_session));
 }
 
 static struct lock_place *grants_place(struct ordered_node *node)
@@ -66,8 +91,10 @@ static void grants_set(struct lock_model *m, struct lock_place *p, bool holds, i
     q->nholders += holds ? 1 : (size_t)-1;
     if (holds)
         p->held = at;
-    struct lock_key key = clave__lock_key(p);
-    clave__ordered_mark(&q->places, &p->node, &key, clave__lock_marks(p));
+    grants_mark(m, p);
+    if (p->session)
+        p->session->nwaits += holds ? (size_t)-1 : 1;
+    clave__lock_link(m, p->session);
     if (!holds || p->told)
         return;
     p->told = true;

@@ -102,25 +102,31 @@ static void who_clean(char *text)
     }
 }
 
-const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])
+const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
 {
-    char data[LOCK_DATA_MAX + 1], pid[32] = "";
-    clave_identity id;
-    place_identity(p, data, &id);
-    const char *name = id.name ? id.name : id.command;
-    if (id.pid)
-        snprintf(pid, sizeof pid, "%spid %" PRId64, id.host ? " " : "", id.pid);
-    if (id.host || id.pid)
-        snprintf(out, LOCK_WHO_CAP, "%.100s%s%s%.100s%s", id.host ? id.host : "", pid,
+    char pid[32] = "";
+    const char *name = id->name ? id->name : id->command;
+    if (id->pid)
+        snprintf(pid, sizeof pid, "%spid %" PRId64, id->host ? " " : "", id->pid);
+    if (id->host || id->pid)
+        snprintf(out, LOCK_WHO_CAP, "%.100s%s%s%.100s%s", id->host ? id->host : "", pid,
                  name ? " (" : "", name ? name : "", name ? ")" : "");
-    else if (name || id.text)
-        snprintf(out, LOCK_WHO_CAP, "%.200s", name ? name : id.text);
-    else if (p->session)
-        snprintf(out, LOCK_WHO_CAP, "session 0x%" PRIx64, (uint64_t)p->session->id);
+    else if (name || id->text)
+        snprintf(out, LOCK_WHO_CAP, "%.200s", name ? name : id->text);
+    else if (session)
+        snprintf(out, LOCK_WHO_CAP, "session 0x%" PRIx64, (uint64_t)session);
     else
         snprintf(out, LOCK_WHO_CAP, "an unnamed client");
     who_clean(out);
     return out;
+}
+
+const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])
+{
+    char data[LOCK_DATA_MAX + 1];
+    clave_identity id;
+    place_identity(p, data, &id);
+    return clave__lock_who_says(&id, p->session ? p->session->id : 0, out);
 }
 
 /* ---- a lock ---------------------------------------------------------------------------------- */

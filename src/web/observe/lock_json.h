@@ -3,6 +3,7 @@
 #define CLAVE_WEB_OBSERVE_LOCK_JSON_H
 
 #include "base/json.h"
+#include "clave/async/mutex.h"
 #include "web/observe/lock_model.h"
 
 /* "holder", "waiting", "reader", "writer", "lease", "leader", "candidate"; "outside": see
@@ -14,6 +15,7 @@ const char *clave__lock_client(const struct lock_place *p);
 void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p);
 /* Who it is, in words: "web1 pid 4711 (nightly)". Returns out. */
 enum { LOCK_WHO_CAP = 256 };
+const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP]);
 const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP]);
 
 /* null when `ms` is negative. */

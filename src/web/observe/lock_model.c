@@ -14,16 +14,9 @@ static const char leases_name[] = "/leases", locks_name[] = "/locks";
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* A path, and the semaphore of that path after the queue right at it. */
-struct queue_key {
-    const char *path;
-    size_t len;
-    bool leases;
-};
-
 static int queue_compare(const void *key, const struct ordered_node *node)
 {
-    const struct queue_key *k = key;
+    const struct lock_queue_key *k = key;
     const struct lock_queue *q = ORDERED_ENTRY(node, struct lock_queue, node);
     size_t n = k->len < q->len ? k->len : q->len;
     int cmp = memcmp(k->path, q->path, n);
@@ -47,7 +40,7 @@ static int place_compare(const void *key, const struct ordered_node *node)
 /* Where a node belongs: its kind, and its queue. */
 struct node_site {
     enum queue_kind kind;
-    struct queue_key key;
+    struct lock_queue_key key;
     const char *name;
 };
 
@@ -69,7 +62,7 @@ static struct node_site site_of(const char *path)
     size_t len = (size_t)(s.name - path);
     size_t nleases = sizeof leases_name - 1;
     len -= len > 1; /* the slash, unless it is the root */
-    s.key = (struct queue_key){path, len, false};
+    s.key = (struct lock_queue_key){path, len, false};
     s.kind = clave__queue_kind_of(s.name);
     bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && is_hex(s.name));
     if (!counted)
@@ -85,7 +78,7 @@ static struct node_site site_of(const char *path)
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
-static struct lock_queue *queue_at(const struct lock_model *m, const struct queue_key *key)
+static struct lock_queue *queue_at(const struct lock_model *m, const struct lock_queue_key *key)
 {
     struct ordered_node *node = clave__ordered_find(&m->queues, key);
     return node ? ORDERED_ENTRY(node, struct lock_queue, node) : NULL;
@@ -96,11 +89,11 @@ static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
     size_t n = sizeof locks_name - 1;
     struct lock_queue *other = NULL;
     if (!q->leases && ends_with(q->path, q->len, locks_name, n)) {
-        struct queue_key key = {q->path, q->len > n ? q->len - n : 1, true};
+        struct lock_queue_key key = {q->path, q->len > n ? q->len - n : 1, true};
         other = queue_at(m, &key);
     } else if (q->leases) {
         char *path = clave__path_child(m->mem, q->path, locks_name + 1);
-        struct queue_key key = {path, path ? strlen(path) : 0, false};
+        struct lock_queue_key key = {path, path ? strlen(path) : 0, false};
         other = path ? queue_at(m, &key) : NULL;
         clave__mem_free(m->mem, path);
     }
@@ -109,7 +102,7 @@ static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
         other->partner = q;
 }
 
-static struct lock_queue *queue_new(struct lock_model *m, const struct queue_key *key)
+static struct lock_queue *queue_new(struct lock_model *m, const struct lock_queue_key *key)
 {
     struct lock_queue *q = clave__mem_zalloc(m->mem, sizeof *q + key->len + 1);
     if (!q)
@@ -119,7 +112,7 @@ static struct lock_queue *queue_new(struct lock_model *m, const struct queue_key
     q->leases = key->leases;
     list_init(&q->in_dirty);
     clave__ordered_init(&q->places, place_compare, m->seed);
-    struct queue_key own = {q->path, q->len, q->leases};
+    struct lock_queue_key own = {q->path, q->len, q->leases};
     clave__ordered_insert(&m->queues, &q->node, &own, 0);
     queue_find_partner(m, q);
     m->bytes += sizeof *q + q->len + 1;
@@ -128,7 +121,7 @@ static struct lock_queue *queue_new(struct lock_model *m, const struct queue_key
 
 static void queue_free(struct lock_model *m, struct lock_queue *q)
 {
-    struct queue_key key = {q->path, q->len, q->leases};
+    struct lock_queue_key key = {q->path, q->len, q->leases};
     clave__ordered_remove(&m->queues, &key);
     list_remove(&q->in_dirty);
     if (q->partner)
@@ -179,7 +172,10 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
     struct lock_key key = clave__lock_key(p);
     p->queue = q;
     clave__ordered_insert(&q->places, &p->node, &key, clave__lock_marks(p));
+    clave__lock_queue_mark(m, q);
     q->of_kind[p->kind]++;
+    clave__lock_place_join(p);
+    clave__lock_link(m, p->session);
     lock_model_tell(m, LOCK_QUEUED, p, at);
     clave__lock_grants_update(m, q, at, p);
     queue_changed(m, q);
@@ -191,7 +187,10 @@ static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
     struct lock_queue *q = p->queue;
     struct lock_key key = clave__lock_key(p);
     lock_model_tell(m, LOCK_ENDED, p, at);
+    clave__lock_place_part(p);
     clave__ordered_remove(&q->places, &key);
+    clave__lock_link(m, p->session);
+    clave__lock_queue_mark(m, q);
     q->of_kind[p->kind]--;
     q->nholders -= p->holds;
     clave__lock_place_free(m, p);
@@ -209,6 +208,7 @@ static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p
     bool again = p->version != version;
     p->version = version;
     clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
+    clave__lock_queue_mark(m, p->queue);
     if (again)
         lock_model_tell(m, LOCK_WRITTEN, p, at);
     clave__lock_grants_update(m, p->queue, at, NULL);
@@ -265,6 +265,7 @@ static void queue_empty(struct lock_model *m, struct lock_queue *q)
     for (struct ordered_node *n; (n = clave__ordered_first(&q->places, ORDERED_ANY));) {
         struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
         struct lock_key key = clave__lock_key(p);
+        clave__lock_place_part(p);
         clave__ordered_remove(&q->places, &key);
         clave__lock_place_free(m, p);
     }
@@ -293,11 +294,11 @@ void clave__lock_model_fini(struct lock_model *m)
 void clave__lock_model_loaded(struct lock_model *m)
 {
     m->loading = false;
-    struct queue_key at = {"", 0, false};
+    struct lock_queue_key at = {"", 0, false};
     for (struct ordered_node *n; (n = clave__ordered_after(&m->queues, &at, ORDERED_ANY));) {
         struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
         struct lock_key last = {"", ""};
-        at = (struct queue_key){q->path, q->len, q->leases};
+        at = (struct lock_queue_key){q->path, q->len, q->leases};
         while ((n = clave__ordered_after(&q->places, &last, ORDERED_ANY))) {
             struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
             last = clave__lock_key(p);
@@ -321,19 +322,27 @@ static bool is_shown(const struct lock_queue *q)
 struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
                                            bool leases)
 {
-    struct queue_key key = {path, strlen(path), leases};
+    struct lock_queue_key key = {path, strlen(path), leases};
     for (struct ordered_node *n; (n = clave__ordered_after(&m->queues, &key, ORDERED_ANY));) {
         struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
         if (is_shown(q))
             return q;
-        key = (struct queue_key){q->path, q->len, q->leases};
+        key = (struct lock_queue_key){q->path, q->len, q->leases};
     }
     return NULL;
 }
 
+struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
+                                                  const struct lock_queue *q)
+{
+    struct lock_queue_key key = {q ? q->path : "", q ? q->len : 0, q && q->leases};
+    struct ordered_node *n = clave__ordered_after(&m->queues, &key, LOCK_QUEUE_LINKED);
+    return n ? ORDERED_ENTRY(n, struct lock_queue, node) : NULL;
+}
+
 struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char *path, bool leases)
 {
-    struct queue_key key = {path, strlen(path), leases};
+    struct lock_queue_key key = {path, strlen(path), leases};
     struct lock_queue *q = queue_at(m, &key);
     return q && is_shown(q) ? q : NULL;
 }

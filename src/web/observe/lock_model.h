@@ -27,11 +27,14 @@ enum {
     LOCK_DATA_MAX = 2048, /* longer data of a node is not kept: then its identity is not known */
 };
 
-/* A session that has places. */
+/* A session that has places. Only one that waits and has another place can be part of a deadlock:
+ * its places are linked. */
 struct lock_session {
     struct map_node node;
     int64_t id;
-    size_t nplaces;
+    struct list places;
+    size_t nplaces, nwaits;
+    bool linked;
 };
 
 /* A node in a queue. */
@@ -39,17 +42,18 @@ struct lock_place {
     struct ordered_node node; /* in lock_queue.places */
     struct lock_queue *queue;
     struct lock_session *session; /* NULL: the node is not ephemeral */
-    int64_t token;                /* czxid */
-    int64_t queued;               /* when its node was created */
-    int64_t held;                 /* when it was granted, if it holds */
-    int32_t version;              /* not 0: somebody has written to the node since: it is asked */
-    uint32_t limit;               /* of the semaphore, which the node says; 0: it does not */
+    struct list in_session;
+    int64_t token;   /* czxid */
+    int64_t queued;  /* when its node was created */
+    int64_t held;    /* when it was granted, if it holds */
+    int32_t version; /* not 0: somebody has written to the node since: it is asked */
+    uint32_t limit;  /* of the semaphore, which the node says; 0: it does not */
     enum queue_kind kind;
     bool holds;
     /* It held already when it was first seen: `held` is when its node was created. */
     bool held_before;
     bool told;  /* that it holds */
-    bool named; /* its data names its owner: see clave/async/deadlock.h */
+    bool owned; /* its data names its owner, who may have places of other sessions: it is linked */
     size_t ndata;
     char *data;      /* with a NUL after it; NULL: none, or too long */
     uint16_t number; /* where the number begins in the name; 0: it has none */
@@ -60,6 +64,9 @@ struct lock_place {
 struct lock_key {
     const char *number, *name;
 };
+
+/* The marks of a queue in the set of all of them. */
+enum { LOCK_QUEUE_LINKED = 1 }; /* it has places that are linked */
 
 /* The places at one path. A semaphore at P is two queues: the leases below P/leases, a queue of the
  * path P with `leases`; and, of the path P/locks, those who wait for one. */
@@ -73,6 +80,13 @@ struct lock_queue {
     bool leases;
     size_t len;
     char path[];
+};
+
+/* What they are ordered by: the semaphore of a path comes after the queue right at it. */
+struct lock_queue_key {
+    const char *path;
+    size_t len;
+    bool leases;
 };
 
 enum lock_change {
@@ -125,6 +139,9 @@ struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char 
 /* The first lock after the path; `leases`: after the semaphore of that path too. "": the first. */
 struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
                                            bool leases);
+/* The next queue that has linked places, of any sort; NULL: the first. */
+struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
+                                                  const struct lock_queue *q);
 bool clave__lock_model_has_session(const struct lock_model *m, int64_t id);
 /* A lock that has changed, or vanished (then it has no places); NULL: no more. What it returned is
  * given back by _settle, which frees a queue without places. */

@@ -37,28 +37,48 @@ struct lock_session *clave__lock_session_find(const struct lock_model *m, int64_
 }
 
 /* NULL: no memory. */
-static struct lock_session *session_enter(struct lock_model *m, int64_t id)
+static struct lock_session *session_get(struct lock_model *m, int64_t id)
 {
     struct lock_session *s = clave__lock_session_find(m, id);
-    if (!s) {
-        s = clave__mem_zalloc(m->mem, sizeof *s);
-        if (!s)
-            return NULL;
-        s->id = id;
-        clave__map_insert(&m->sessions, &s->node, clave__map_hash_u64((uint64_t)id));
-        m->bytes += sizeof *s;
-    }
-    s->nplaces++;
+    if (s)
+        return s;
+    s = clave__mem_zalloc(m->mem, sizeof *s);
+    if (!s)
+        return NULL;
+    s->id = id;
+    list_init(&s->places);
+    clave__map_insert(&m->sessions, &s->node, clave__map_hash_u64((uint64_t)id));
+    m->bytes += sizeof *s;
     return s;
 }
 
-static void session_leave(struct lock_model *m, struct lock_session *s)
+static void session_drop(struct lock_model *m, struct lock_session *s)
 {
-    if (!s || --s->nplaces > 0)
+    if (s->nplaces > 0)
         return;
     clave__map_remove(&m->sessions, &s->node);
     clave__mem_free(m->mem, s);
     m->bytes -= sizeof *s;
+}
+
+void clave__lock_place_join(struct lock_place *p)
+{
+    struct lock_session *s = p->session;
+    if (!s)
+        return;
+    list_push_back(&s->places, &p->in_session);
+    s->nplaces++;
+    s->nwaits++;
+}
+
+void clave__lock_place_part(struct lock_place *p)
+{
+    struct lock_session *s = p->session;
+    if (!s)
+        return;
+    list_remove(&p->in_session);
+    s->nplaces--;
+    s->nwaits -= !p->holds;
 }
 
 /* Containers and nodes with a TTL have marks in the place of a session. */
@@ -78,7 +98,8 @@ void clave__lock_place_free(struct lock_model *m, struct lock_place *p)
 {
     m->bytes -= place_size(p);
     m->nplaces--;
-    session_leave(m, p->session);
+    if (p->session)
+        session_drop(m, p->session);
     clave__mem_free(m->mem, p->data);
     clave__mem_free(m->mem, p);
 }
@@ -93,7 +114,7 @@ static void place_read_identity(struct lock_place *p)
         clave__identity_parse(text, p->ndata, &id);
     }
     p->limit = id.limit;
-    p->named = id.owner || id.task;
+    p->owned = id.owner != NULL;
 }
 
 /* Data that is too long counts as none. false: no memory. */
@@ -123,6 +144,7 @@ struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind k
     if (!p)
         return NULL;
     p->kind = kind;
+    list_init(&p->in_session);
     p->token = stat->czxid;
     p->queued = stat->ctime;
     p->version = stat->version;
@@ -131,7 +153,7 @@ struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind k
     m->nplaces++;
     m->bytes += place_size(p);
     if (is_session(stat->ephemeral_owner)) {
-        p->session = session_enter(m, stat->ephemeral_owner);
+        p->session = session_get(m, stat->ephemeral_owner);
         if (!p->session) {
             clave__lock_place_free(m, p);
             return NULL;

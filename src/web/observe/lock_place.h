@@ -13,6 +13,10 @@ void clave__lock_place_free(struct lock_model *m, struct lock_place *p);
 bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, const void *data,
                                 size_t len);
 
+/* It enters a queue, or leaves it: its session counts it. It waits, until it is granted. */
+void clave__lock_place_join(struct lock_place *p);
+void clave__lock_place_part(struct lock_place *p);
+
 /* NULL: it has no place. */
 struct lock_session *clave__lock_session_find(const struct lock_model *m, int64_t id);
 

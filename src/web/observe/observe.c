@@ -10,6 +10,8 @@
 
 enum {
     FLUSH_MS = 20,
+    LOOK_MS = 80,
+    PLACES_PER_MS = 50,
     EVENT_MAX = 256 << 10, /* bytes of an event's data */
     MOST_CANDIDATES = 20   /* that it shows */
 };
@@ -57,6 +59,53 @@ static void observe_tell_election(struct observe *o, struct election *e)
     e->value_changed = false;
 }
 
+/* A look takes time in proportion to what it looks at; so does the pause before the next one. */
+static void observe_set_look(struct observe *o)
+{
+    bool linked = clave__lock_model_linked_after(&o->model, NULL) != NULL;
+    if (!o->current || (!linked && o->waits.nfound == 0))
+        return;
+    o->waits_changed = true;
+    if (!o->look.armed)
+        clave__web_timer_set(o->web, &o->look,
+                             o->web->now + LOOK_MS + (int64_t)o->waits.nplaces / PLACES_PER_MS);
+}
+
+static void observe_wake(struct observe *o)
+{
+    for (struct list *e = o->streams.next, *next; e != &o->streams; e = next) {
+        next = e->next;
+        clave__web_wake(LIST_ENTRY(e, struct observe_reader, link)->x);
+    }
+}
+
+void clave__observe_look_for_deadlocks(struct observe *o)
+{
+    static const char none[] = "{\"text\": \"there is no deadlock\", \"members\": [], "
+                               "\"victim\": null}";
+    size_t before = o->waits.nfound;
+    if (!o->waits_changed || !o->current)
+        return;
+    o->waits_changed = false;
+    clave__lock_waits_look(&o->waits, &o->model);
+    for (struct list *at = o->waits.found.next; at != &o->waits.found; at = at->next) {
+        const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
+        if (d->fresh)
+            clave__event_ring_put(
+                &o->ring,
+                &(struct event_text){.name = "deadlock", .path = d->paths[0], .data = d->data});
+    }
+    if (before > 0 && o->waits.nfound == 0)
+        clave__event_ring_put(&o->ring, &(struct event_text){.name = "deadlock", .data = none});
+    observe_wake(o);
+}
+
+static void observe_on_look(struct timer *t, int64_t now)
+{
+    (void)now;
+    clave__observe_look_for_deadlocks(LIST_ENTRY(t, struct observe, look));
+}
+
 static void observe_flush(struct timer *t, int64_t now)
 {
     struct observe *o = LIST_ENTRY(t, struct observe, flush);
@@ -72,10 +121,8 @@ static void observe_flush(struct timer *t, int64_t now)
         clave__election_settle(&o->elections, e,
                                clave__lock_model_get(&o->model, e->path, false) != NULL);
     }
-    for (struct list *e = o->streams.next, *next; e != &o->streams; e = next) {
-        next = e->next;
-        clave__web_wake(LIST_ENTRY(e, struct observe_reader, link)->x);
-    }
+    observe_set_look(o);
+    observe_wake(o);
 }
 
 static void observe_changed(struct observe *o)
@@ -189,6 +236,7 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
     bool first = !o->loaded;
     o->zxid = zxid > o->zxid ? zxid : o->zxid;
     o->current = o->loaded = true;
+    observe_changed(o);
     if (!first)
         return;
     clave__lock_model_loaded(&o->model);
@@ -218,6 +266,8 @@ clave_err clave__observe_new(struct web *w)
     list_init(&o->waiting);
     clave__timer_init(&o->flush, observe_flush);
     clave__timer_init(&o->settle, observe_settle);
+    clave__timer_init(&o->look, observe_on_look);
+    clave__lock_waits_init(&o->waits, &w->mem, clave__rand_u64(&w->rand));
     clave__election_model_init(&o->elections, &w->mem, clave__rand_u64(&w->rand));
     clave__history_init(&o->history, &w->mem, clave__rand_u64(&w->rand));
     clave_err err =
@@ -237,6 +287,8 @@ void clave__observe_free(struct web *w)
         return;
     clave__web_timer_clear(w, &o->flush);
     clave__web_timer_clear(w, &o->settle);
+    clave__web_timer_clear(w, &o->look);
+    clave__lock_waits_fini(&o->waits);
     clave__lock_ends_fini(&o->ends);
     clave__history_fini(&o->history);
     clave__election_model_fini(&o->elections);

@@ -10,6 +10,7 @@
 #include "web/observe/event_ring.h"
 #include "web/observe/history.h"
 #include "web/observe/lock_model.h"
+#include "web/observe/lock_waits.h"
 #include "web/web_internal.h"
 
 struct web_exchange;
@@ -29,15 +30,18 @@ struct observe {
     struct history history;
     struct lock_ends ends;
     struct election_model elections;
+    struct lock_waits waits;
     struct list streams; /* of observe_reader */
     struct list waiting; /* the same: requests that wait for the first load */
     struct timer flush;
+    struct timer look;   /* for deadlocks */
     struct timer settle; /* of the ends whose cause is not known yet */
     struct observe_feed *feed;
-    int64_t wall; /* wall clock less the engine's clock */
-    int64_t zxid; /* the newest that is known */
-    bool loaded;  /* what is told is all there was */
-    bool current; /* and changes are seen as they happen */
+    int64_t wall;       /* wall clock less the engine's clock */
+    int64_t zxid;       /* the newest that is known */
+    bool waits_changed; /* since the last look */
+    bool loaded;        /* what is told is all there was */
+    bool current;       /* and changes are seen as they happen */
 };
 
 /* Makes w->observe. ENOMEM. */
@@ -65,6 +69,10 @@ void clave__observe_gone(struct observe *o, const char *path);
 void clave__observe_loaded(struct observe *o, int64_t zxid);
 /* The connection is lost: what is known may be out of date. */
 void clave__observe_stale(struct observe *o);
+
+/* At once, if there may be others than at the last look. Otherwise they are looked for shortly
+ * after somebody has begun to wait. */
+void clave__observe_look_for_deadlocks(struct observe *o);
 
 /* ---- what other parts of the engine tell ------------------------------------------------------
  */
