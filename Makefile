@@ -14,7 +14,7 @@ BUILD = build
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak diskfaults fuzz real \
-    real-cutoff real-timelines reference format clean help
+    real-cutoff real-timelines reference screenshots format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@tools/setup --check build
@@ -116,6 +116,10 @@ reference: ## the public headers as HTML, in build/reference
 	@tools/setup reference
 	@mkdir -p $(BUILD)/reference
 	@doxygen docs/Doxyfile
+
+screenshots: ## every screen of the page, in build/screenshots [ONLY="locks deadlocks"]
+	@tools/setup screenshots
+	@/usr/bin/python3 -B test/page/screenshots.py $(BUILD)/screenshots $(ONLY)
 
 format: ## clang-format over the C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

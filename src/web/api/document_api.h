@@ -7,4 +7,9 @@
 
 web_handler clave__web_get_openapi, clave__web_get_page, clave__web_get_to_page;
 
+/* The files of the page, src/page, compressed, for struct web_options. Made by
+ * cmake/page_assets.cmake. */
+extern const struct web_asset clave__page_assets[];
+extern const size_t clave__page_nassets;
+
 #endif

@@ -1,0 +1,67 @@
+/* format.js - times, sizes, numbers and paths as text. 64-bit numbers come as decimal strings and stay
+ * strings: JavaScript's numbers would round them. */
+
+export function duration(ms) {
+    const s = Math.max(0, Math.floor(ms / 1000));
+    if (s < 60) return `${s} s`;
+    const m = Math.floor(s / 60);
+    if (m < 60) return `${m} m ${String(s % 60).padStart(2, "0")} s`;
+    const h = Math.floor(m / 60);
+    if (h < 48) return `${h} h ${String(m % 60).padStart(2, "0")} m`;
+    return `${Math.floor(h / 24)} d ${h % 24} h`;
+}
+
+/* Milliseconds since 1970 of an RFC 3339 time or a number; null for neither. */
+export function instant(value) {
+    if (value === null || value === undefined || value === "") return null;
+    const ms = typeof value === "number" ? value : /^\d+$/.test(value) ? Number(value) : Date.parse(value);
+    return Number.isNaN(ms) ? null : ms;
+}
+
+const two = (n) => String(n).padStart(2, "0");
+
+export function clockTime(ms) {
+    const d = new Date(ms);
+    return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+}
+
+export function dateTime(ms) {
+    const d = new Date(ms);
+    return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${clockTime(ms)}`;
+}
+
+export function count(n) {
+    return Number(n).toLocaleString("en", { useGrouping: true }).replace(/,/g, "\u202f");
+}
+
+export function plural(n, one, many = `${one}s`) {
+    return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+export function bytes(n) {
+    if (n < 1024) return `${n} B`;
+    if (n < 1024 * 1024) return `${(n / 1024).toFixed(1)} KiB`;
+    return `${(n / 1024 / 1024).toFixed(1)} MiB`;
+}
+
+/* "/jobs/nightly" -> ["/jobs/", "nightly"] */
+export function splitPath(path) {
+    const i = path.lastIndexOf("/");
+    return [path.slice(0, i + 1), path.slice(i + 1) || ""];
+}
+
+/* A path of the tree as part of a URL: its slashes stay. */
+export function urlPath(path) {
+    return path.split("/").map(encodeURIComponent).join("/");
+}
+
+export function hexSession(id) {
+    if (id === null || id === undefined) return null;
+    const text = String(id);
+    if (/^0x/i.test(text)) return text;
+    try {
+        return `0x${BigInt.asUintN(64, BigInt(text)).toString(16)}`;
+    } catch {
+        return text;
+    }
+}

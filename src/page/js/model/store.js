@@ -1,0 +1,179 @@
+/* store.js - what the page knows: locks, elections, deadlocks, who one is, whether the gate answers. It is
+ * loaded once, then kept by events; screens read it and are drawn again after each change. An event that
+ * comes during a load is newer than the load, and wins. */
+import { get, getAll, token, Problem } from "../net/api.js";
+import { listen } from "../net/stream.js";
+import * as clock from "../lib/clock.js";
+import { instant } from "../lib/format.js";
+
+export const store = {
+    locks: new Map(), /* path -> LOCK with waitingSince, heldSince (ms) */
+    elections: new Map(),
+    deadlocks: [],
+    who: null, /* of /v1/whoami */
+    server: null, /* of /v1/server */
+    loaded: { locks: false, elections: false, deadlocks: false },
+    failed: {}, /* part -> Problem: what one may not see */
+    link: { state: "connecting", since: null },
+    version: 0, /* counts changes */
+};
+
+const listeners = new Set();
+const eventListeners = new Set();
+let touched = null; /* paths that events named during a load */
+
+export function onChange(f) {
+    listeners.add(f);
+}
+
+/* f(event): each event of the stream, for screens that keep more than the store; returns its end. */
+export function onEvent(f) {
+    eventListeners.add(f);
+    return () => eventListeners.delete(f);
+}
+
+export function changed() {
+    store.version++;
+    for (const f of listeners) f();
+}
+
+function prepare(lock) {
+    lock.waitingSince = lock.nwaiters > 0 ? clock.now() - (lock.oldest_wait_ms || 0) : null;
+    lock.heldSince = lock.nholders > 0 ? instant(lock.held_since ?? lock.holders?.[0]?.since) : null;
+    return lock;
+}
+
+function putLock(lock) {
+    if (lock.nholders === 0 && lock.nwaiters === 0) store.locks.delete(lock.path);
+    else store.locks.set(lock.path, prepare(lock));
+}
+
+function putElection(election) {
+    if (!election.leader && !election.candidates?.length && !election.terms?.length) store.elections.delete(election.path);
+    else store.elections.set(election.path, election);
+}
+
+/* Replaces a map by a list that was loaded, but for what events said meanwhile. */
+function replace(map, list, put) {
+    const fresh = new Set(list.map((x) => x.path));
+    for (const path of [...map.keys()]) if (!fresh.has(path) && !touched.has(path)) map.delete(path);
+    for (const x of list) if (!touched.has(x.path)) put(x);
+}
+
+async function part(name, load) {
+    try {
+        await load();
+        delete store.failed[name];
+        store.loaded[name] = true;
+    } catch (e) {
+        if (!(e instanceof Problem)) throw e;
+        if (!e.unreachable && e.status !== 401) {
+            store.failed[name] = e;
+            store.loaded[name] = true;
+        }
+    }
+    changed();
+}
+
+const loadDeadlocks = () => part("deadlocks", async () => {
+    store.deadlocks = (await get("/v1/deadlocks")).deadlocks;
+});
+
+let loading = null;
+let again = false;
+
+/* Loads everything; asked again meanwhile, once more afterwards. */
+export function load() {
+    if (loading) {
+        again = true;
+        return loading;
+    }
+    touched = new Set();
+    loading = Promise.all([
+        part("who", async () => { store.who = await get("/v1/whoami"); }),
+        part("server", async () => { store.server = await get("/v1/server"); }),
+        part("locks", async () => replace(store.locks, await getAll("/v1/locks", "locks"), putLock)),
+        part("elections", async () => replace(store.elections, await getAll("/v1/elections", "elections"), putElection)),
+        loadDeadlocks(),
+    ]).finally(() => {
+        loading = null;
+        touched = null;
+        if (again) {
+            again = false;
+            load();
+        }
+    });
+    return loading;
+}
+
+let deadlocksDue = false;
+
+function reloadDeadlocks() {
+    if (deadlocksDue) return;
+    deadlocksDue = true;
+    setTimeout(() => {
+        deadlocksDue = false;
+        loadDeadlocks();
+    }, 30);
+}
+
+function applyEvent({ name, data }) {
+    if (name === "reset") return void load();
+    if (name === "deadlock") return reloadDeadlocks();
+    if (!data || typeof data.path !== "string") return;
+    touched?.add(data.path);
+    if (name === "lock") {
+        putLock(data);
+        if (store.deadlocks.some((d) => d.members.some((m) => m.path === data.path))) reloadDeadlocks();
+    } else if (name === "leader" || name === "vacant") {
+        putElection({ ...store.elections.get(data.path), ...data });
+    }
+}
+
+function setLink(state, since = Date.now()) {
+    if (store.link.state === state) return;
+    store.link = { state, since };
+    if (state === "live") clock.go();
+    else if (state === "gone") clock.stop();
+}
+
+function hear(message) {
+    if (message.type === "open") {
+        if (message.date) clock.heardDate(message.date);
+        setLink("live");
+        if (!message.resumed || !store.loaded.locks) load();
+    } else if (message.type === "gone") {
+        setLink("gone");
+    } else if (message.type === "denied") {
+        setLink("denied");
+        if (message.status === 401) load(); /* which asks for the token */
+    } else if (message.type === "event") {
+        applyEvent(message);
+        for (const f of eventListeners) f(message);
+    }
+    changed();
+}
+
+/* Begins, or begins anew with another token. */
+export function connect() {
+    store.link = { state: "connecting", since: Date.now() };
+    listen(token() || "", hear);
+    changed();
+}
+
+const RANKS = ["none", "read", "lock", "write", "admin"];
+const rank = (role) => RANKS.indexOf(role);
+
+const below = (path, prefix) => prefix === "/" || path === prefix || path.startsWith(`${prefix}/`);
+
+/* May this user do at `path` what needs `role`? A role includes those before it. */
+export function may(role, path) {
+    return (store.who?.grants || []).some((g) => rank(g.role) >= rank(role) && below(path, g.prefix));
+}
+
+/* The grant that allows most. */
+export function bestGrant() {
+    return (store.who?.grants || []).reduce((best, g) => (rank(g.role) > rank(best.role) ? g : best), { role: "none", prefix: "/" });
+}
+
+export const clusterName = () => store.server?.cluster || store.server?.servers || null;

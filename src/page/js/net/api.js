@@ -1,0 +1,79 @@
+/* api.js - requests to the gate. A refusal is thrown as a Problem: what RFC 9457's body says. The token is
+ * kept in sessionStorage: for this tab, as long as it is open. */
+import { heardDate } from "../lib/clock.js";
+
+const KEY = "clave-token";
+const TIMEOUT_MS = 15000;
+
+export class Problem extends Error {
+    constructor(status, body) {
+        super(body.detail || body.title || `status ${status}`);
+        this.status = status;
+        this.code = body.code || null;
+        this.body = body;
+    }
+
+    get unreachable() {
+        return this.status === 0;
+    }
+}
+
+export function token() {
+    return sessionStorage.getItem(KEY);
+}
+
+export function setToken(value) {
+    if (value) sessionStorage.setItem(KEY, value);
+    else sessionStorage.removeItem(KEY);
+}
+
+let denied = () => {};
+
+/* Called for each 401, with the token that was refused. */
+export function onDenied(f) {
+    denied = f;
+}
+
+async function problemOf(answer) {
+    const body = await answer.json().catch(() => ({}));
+    return new Problem(answer.status, body && typeof body === "object" ? body : {});
+}
+
+export async function call(method, path, { body, headers = {}, raw = false, signal } = {}) {
+    const sent = token();
+    const all = { Accept: raw ? "*/*" : "application/json", ...headers };
+    if (sent) all.Authorization = `Bearer ${sent}`;
+    if (body !== undefined && !all["Content-Type"]) all["Content-Type"] = "application/json";
+    const limit = AbortSignal.timeout(TIMEOUT_MS);
+    let answer;
+    try {
+        answer = await fetch(path, { method, headers: all, cache: "no-store",
+            body: body === undefined || body instanceof Uint8Array ? body : JSON.stringify(body),
+            signal: signal ? AbortSignal.any([signal, limit]) : limit });
+    } catch (e) {
+        if (signal?.aborted) throw e;
+        throw new Problem(0, { title: "The gate does not answer." });
+    }
+    heardDate(answer.headers.get("Date"));
+    if (answer.status === 401) denied(sent);
+    if (!answer.ok) throw await problemOf(answer);
+    if (raw) return answer;
+    return answer.status === 204 ? null : answer.json();
+}
+
+export const get = (path, options) => call("GET", path, options);
+
+/* All pages of a list: `name` is the member that has the entries. */
+export async function getAll(path, name, options) {
+    const all = [];
+    let after = null;
+    do {
+        const url = new URL(path, location.href);
+        url.searchParams.set("limit", "1000");
+        if (after) url.searchParams.set("after", after);
+        const page = await get(url.pathname + url.search, options);
+        all.push(...page[name]);
+        after = page.next;
+    } while (after);
+    return all;
+}

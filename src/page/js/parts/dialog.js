@@ -1,0 +1,59 @@
+/* dialog.js - modal dialogs: asking for a reason before something is done to others, the token, help; and
+ * the short notice that something was done. The platform's <dialog> keeps the focus and hears Escape. */
+import { h } from "../lib/dom.js";
+
+export function toast(text) {
+    const el = document.getElementById("toast");
+    el.textContent = text;
+    clearTimeout(toast.timer);
+    toast.timer = setTimeout(() => { el.textContent = ""; }, 6000);
+}
+
+/* The form's fields are `parts`; submit(values) may throw, which is shown. */
+export function openForm({ id, title, parts, action, danger, submit, locked }) {
+    document.getElementById(id)?.remove();
+    const problem = h("p.problem", { role: "alert", hidden: true });
+    const send = h(`button.button.first${danger ? ".danger" : ""}`, { type: "submit" }, action);
+    const dialog = h("dialog", { id, "aria-labelledby": `${id}-title` });
+    const form = h("form", { method: "dialog" }, h("h2", { id: `${id}-title` }, title), parts, problem,
+        h("div.buttons", {}, locked ? null : h("button.button", { type: "button", onclick: () => dialog.close() }, "Cancel"), send));
+    form.onsubmit = async (e) => {
+        e.preventDefault();
+        send.disabled = true;
+        problem.hidden = true;
+        try {
+            await submit(new FormData(form));
+            dialog.close();
+        } catch (error) {
+            problem.textContent = error.message;
+            problem.hidden = false;
+        }
+        send.disabled = false;
+    };
+    dialog.oncancel = (e) => locked && e.preventDefault();
+    dialog.onclose = () => dialog.remove();
+    dialog.append(form);
+    document.body.append(dialog);
+    dialog.showModal();
+    return dialog;
+}
+
+/* Asks why, and has it confirmed, before others lose something. */
+export function askReason({ id, title, text, confirm, action, submit }) {
+    openForm({ id, title, action, danger: true, parts: [
+        h("p", {}, text),
+        h("div", {}, h("label", { for: `${id}-reason` }, "Reason"),
+            h("input.field", { id: `${id}-reason`, name: "reason", required: true, maxlength: 200, autocomplete: "off",
+                autofocus: true, placeholder: "Kept with who did it, in the audit log" })),
+        confirm ? h("label.check", {}, h("input", { type: "checkbox", required: true, name: "confirmed" }), confirm) : null,
+    ], submit: (values) => submit(values.get("reason").trim()) });
+}
+
+export function askToken(wrong, done) {
+    openForm({ id: "token", title: "This gate asks for a token", action: "Continue", locked: true, parts: [
+        h("p", {}, "Tokens are in the gate's tokens file; whoever runs it can give you one. It is kept in this tab until the tab is closed."),
+        wrong ? h("p.problem", { role: "alert" }, "The gate does not know this token.") : null,
+        h("div", {}, h("label", { for: "token-field" }, "Token"),
+            h("input.field", { id: "token-field", name: "token", type: "password", required: true, autocomplete: "off", autofocus: true, spellcheck: "false" })),
+    ], submit: async (values) => done(values.get("token").trim()) });
+}

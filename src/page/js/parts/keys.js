@@ -1,0 +1,57 @@
+/* keys.js - the keyboard's shortcuts, and the dialog that lists them and turns them off. */
+import { h } from "../lib/dom.js";
+import { openForm } from "./dialog.js";
+import { stepRow } from "./table.js";
+
+const OFF = "clave-keys-off";
+const LIST = [["1 … 7", "the screens, from Locks to Server"], ["/", "the filter"], ["j  k  or  ↓  ↑", "the next and the former row"],
+    ["Enter", "open the row"], ["u", "up: from one lock to all"], ["Esc", "leave the filter, close a dialog"], ["?", "this list"]];
+
+export function help() {
+    const off = localStorage.getItem(OFF) !== null;
+    openForm({ id: "help", title: "Keyboard", action: "Close", locked: true, parts: [
+        h("dl.facts", {}, LIST.map(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)])),
+        h("label.check", {}, h("input", { type: "checkbox", name: "on", checked: !off }), "Shortcuts of one key are on"),
+    ], submit: async (values) => {
+        if (values.has("on")) localStorage.removeItem(OFF);
+        else localStorage.setItem(OFF, "1");
+    } }).oncancel = null;
+}
+
+function filterField() {
+    return document.querySelector("main input[type=search]");
+}
+
+/* True if the key did something. */
+function act(key, screens) {
+    if (key >= "1" && key <= String(screens.length)) location.hash = `#/${screens[Number(key) - 1]}`;
+    else if (key === "/" && filterField()) filterField().focus();
+    else if (key === "j" || key === "ArrowDown") return stepRow(1);
+    else if (key === "k" || key === "ArrowUp") return stepRow(-1);
+    else if (key === "u") document.querySelector("main .crumbs a:last-of-type")?.click();
+    else if (key === "?") help();
+    else return false;
+    return true;
+}
+
+function leaveFilter(field) {
+    if (field.value) {
+        field.value = "";
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+    } else {
+        field.blur();
+    }
+}
+
+export function listenToKeys(screens) {
+    addEventListener("keydown", (e) => {
+        if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || document.querySelector("dialog[open]")) return;
+        const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName);
+        if (typing && e.key === "Escape" && e.target === filterField()) leaveFilter(e.target);
+        if (typing && !(e.target === filterField() && e.key === "ArrowDown")) return;
+        const arrow = e.key.startsWith("Arrow");
+        if (arrow && !typing && !e.target.closest?.("main tr")) return; /* arrows scroll elsewhere */
+        if (!arrow && localStorage.getItem(OFF) !== null) return;
+        if (act(e.key, screens)) e.preventDefault();
+    });
+}

@@ -1,0 +1,76 @@
+/* shell.js - what is around every screen: navigation, cluster, role, whether the gate answers. */
+import { h } from "../lib/dom.js";
+import { icon } from "../lib/icons.js";
+import { soon } from "../lib/schedule.js";
+import { clockTime, count } from "../lib/format.js";
+import { store, connect, bestGrant, clusterName } from "../model/store.js";
+import { setToken, token } from "../net/api.js";
+import { askToken } from "./dialog.js";
+import { help } from "./keys.js";
+
+const NAMES = { locks: "Locks", deadlocks: "Deadlocks", elections: "Elections", events: "Events", sessions: "Sessions", tree: "Tree", server: "Server" };
+const FIRST = ["locks", "deadlocks", "elections", "events"];
+const REST = ["sessions", "tree", "server"];
+let open = false;
+
+const LINK = { live: "Live", connecting: "Connecting", gone: "No connection", denied: "No token" };
+
+function linkState() {
+    return h(`span.link-state.${store.link.state}`, { id: null }, LINK[store.link.state]);
+}
+
+function role() {
+    if (!store.who) return h("span.badge", {}, "\u2007\u2007\u2007\u2007");
+    const { role: name, prefix } = bestGrant();
+    const title = (store.who.grants || []).map((g) => `${g.role} below ${g.prefix}`).join(", ");
+    if (name === "read" || name === "none") return h("span.badge", { title }, name === "read" ? "read-only" : "no role");
+    return h(`span.badge.${name === "admin" ? "amber" : "accent"}`, { title }, prefix === "/" ? name : `${name} ${prefix}`);
+}
+
+function numbers() {
+    let locks = 0;
+    for (const l of store.locks.values()) locks += l.kind !== "election";
+    return { locks: store.loaded.locks ? locks : null, elections: store.loaded.elections ? store.elections.size : null,
+        deadlocks: store.deadlocks.length || null };
+}
+
+function link(name, current, n) {
+    return h("a", { href: `#/${name}`, "aria-current": current === name ? "page" : null, onclick: () => { open = false; } },
+        icon(name), NAMES[name], n === null || n === undefined ? null
+            : h(`span.count${name === "deadlocks" ? ".alarm" : ""}`, {}, count(n)));
+}
+
+const brand = () => h("div.brand", {}, icon("key"), "clave");
+
+export function side(current) {
+    const n = numbers();
+    const toggle = () => {
+        open = !open;
+        soon();
+    };
+    return h("div.side-inner", {}, brand(),
+        h("dl.cluster", {}, h("dt", {}, "Cluster"), h("dd", {}, clusterName()?.replace(/,/g, ",\u200b") || "\u00a0")),
+        h("nav.nav", { "aria-label": "Screens" }, FIRST.map((name) => link(name, current, n[name])),
+            h("button.more", { type: "button", "aria-expanded": String(open), "aria-controls": "rest",
+                "aria-current": REST.includes(current) ? "true" : null, onclick: toggle }, icon("more"), "More"),
+            h(`div.rest${open ? ".open" : ""}`, { id: "rest" }, REST.map((name) => link(name, current)))),
+        h("div.foot", {}, linkState(),
+            h("div", {}, "Role ", role(), store.who?.name ? ` ${store.who.name}` : ""),
+            h("button", { type: "button", onclick: () => askToken(false, (value) => {
+                setToken(value);
+                connect();
+            }, true) }, token() ? "Change token" : "Enter a token"),
+            h("button", { type: "button", onclick: help }, "Keyboard")));
+}
+
+export function topbar() {
+    return h("div.topbar", {}, brand(), h("span.name.cut", {}, clusterName() || "\u00a0"), role(), linkState());
+}
+
+/* Since when: by this machine's clock, which is the one on its user's wall. */
+export function banner() {
+    if (store.link.state !== "gone") return h("div", { hidden: true });
+    const since = clockTime(store.link.since);
+    return h("div", {}, h("strong", {}, "The gate does not answer."),
+        h("span", {}, `Shown is what it said until ${since}. Trying again by itself.`));
+}

@@ -1,0 +1,60 @@
+/* terms.js - the terms of an election along time: a bar each, hatched where nobody led. All elections of a
+ * screen share the span of time, so that bars compare. */
+import { h } from "../lib/dom.js";
+import { clockTime, dateTime, duration, instant } from "../lib/format.js";
+import * as clock from "../lib/clock.js";
+
+const SPANS_MS = [10 * 60e3, 30 * 60e3, 3600e3, 3 * 3600e3, 6 * 3600e3, 12 * 3600e3, 24 * 3600e3, 3 * 24 * 3600e3, 7 * 24 * 3600e3, 30 * 24 * 3600e3];
+const LEAST_PERCENT = 0.4; /* a term of a second is seen all the same */
+
+/* The span that shows the last ten terms of the liveliest. */
+export function spanOf(elections) {
+    let longest = 0;
+    for (const e of elections) {
+        const terms = e.terms || [];
+        const first = instant(terms[Math.max(0, terms.length - 10)]?.from);
+        if (first !== null) longest = Math.max(longest, clock.now() - first);
+    }
+    return SPANS_MS.find((s) => s >= longest) || SPANS_MS[SPANS_MS.length - 1];
+}
+
+export const leaderText = (term) => term.text || `token ${term.token}`;
+
+export function termWords(term, next) {
+    const from = instant(term.from);
+    const to = term.to ? instant(term.to) : null;
+    const end = to === null ? "now" : dateTime(to);
+    const gap = to !== null && next ? instant(next.from) - to : 0;
+    return `${leaderText(term)}: ${dateTime(from)} to ${end}${term.cause ? `, ${term.cause}` : ""}${gap > 999 ? `; then nobody for ${duration(gap)}` : ""}`;
+}
+
+function bar(kind, from, to, { start, span }, title, text) {
+    const left = Math.max(0, ((from - start) / span) * 100);
+    const right = Math.min(100, ((to - start) / span) * 100);
+    if (right <= 0) return null;
+    const width = Math.max(LEAST_PERCENT, right - left);
+    return h(`i.${kind}`, { title, style: { left: `${left}%`, width: `${Math.min(width, 100 - left)}%` } }, text && width > 9 ? h("span.cut", {}, text) : null);
+}
+
+export function termBars(election, span) {
+    const now = clock.now();
+    const scale = { start: now - span, span };
+    const terms = election.terms || [];
+    const bars = terms.map((t, i) => {
+        const to = t.to ? instant(t.to) : now;
+        return bar(t.to ? "term" : "term.now", instant(t.from), to, scale, termWords(t, terms[i + 1]), leaderText(t));
+    });
+    terms.forEach((t, i) => {
+        if (!t.to) return;
+        const until = terms[i + 1] ? instant(terms[i + 1].from) : now;
+        if (until > instant(t.to)) bars.push(bar("gap", instant(t.to), until, scale, `nobody led for ${duration(until - instant(t.to))}${t.cause ? ` (${t.cause})` : ""}`));
+    });
+    const label = election.leader ? "" : " Nobody leads now.";
+    return h("div.terms", { role: "img", "aria-label": `${terms.length} terms in the last ${duration(span)}.${label}` }, bars);
+}
+
+export function axis(span) {
+    const now = clock.now();
+    const text = span > 24 * 3600e3 ? dateTime : clockTime;
+    return h("div.axis", { "aria-hidden": "true" }, [1, 0.75, 0.5, 0.25].map((part) => h("span", {}, text(now - span * part).replace(/:\d\d$/, ""))), h("span", {}, "now"));
+}

@@ -1,0 +1,62 @@
+/* deadlocks.js - owners that wait for each other: each cycle as a picture, in words, and as a table. */
+import { h } from "../lib/dom.js";
+import { icon } from "../lib/icons.js";
+import { plural, urlPath } from "../lib/format.js";
+import { store } from "../model/store.js";
+import { waitGraph } from "../parts/waitgraph.js";
+import { narrow } from "../parts/table.js";
+import { pathText, whoText } from "../parts/place.js";
+import { empty, refused } from "../parts/empty.js";
+
+export const title = () => "Deadlocks";
+
+/* Of the place for a picture; the same before anything is drawn. */
+function room() {
+    const main = document.getElementById("main").clientWidth || innerWidth;
+    return Math.min(1320, main) - (narrow.matches ? 60 : 100);
+}
+
+/* What is known of a member: its place in the queue says more than its identity's text. */
+function membersOf(deadlock) {
+    const inside = new Set(deadlock.members.map((m) => m.node));
+    const full = (path, p) => (p.node.startsWith("/") ? p.node : `${path}/${p.node}`);
+    return deadlock.members.map((m) => {
+        const lock = store.locks.get(m.path);
+        const place = lock?.waiters.find((p) => full(m.path, p) === m.node || p.node === m.node);
+        const strangers = lock ? lock.waiters.filter((p) => !inside.has(full(m.path, p)) && !inside.has(p.node)).length : 0;
+        const more = lock ? strangers + lock.nwaiters - lock.waiters.length : 0;
+        return { ...m, who: place?.host ? whoText(place) : m.identity || whoText(place), sub: place?.name || place?.command || "", more, victim: m.node === deadlock.victim,
+            waited: lock ? plural(lock.nwaiters, "waits", "wait") : "lock" };
+    });
+}
+
+function steps(members) {
+    return h("ol.steps", {}, members.map((m, i) => {
+        const next = members[(i + 1) % members.length].who;
+        return h("li", {}, h("b", {}, m.who), m.path ? [" waits for ", h("a", { href: `#/locks${urlPath(m.path)}` }, pathText(m.path)), ", held by ", h("b", {}, next)]
+            : [" is to outlast ", h("b", {}, next)], m.victim ? [" ", h("span.badge.amber", {}, "gives up")] : null);
+    }));
+}
+
+function card(deadlock, i) {
+    const members = membersOf(deadlock);
+    return h("section.panel.data", { "data-key": deadlock.members.map((m) => m.node).join(" "), "aria-labelledby": `deadlock-${i}` },
+        h("header", {}, h("h2", { id: `deadlock-${i}` }, `Deadlock of ${deadlock.members.length}`), h("span.badge.red", {}, "nobody in it can go on")),
+        h("div.body.deadlock", {}, h("div.picture", {}, waitGraph(deadlock.text, members, room())), steps(members),
+            h("p.note", {}, "It ends when one of them gives up: open a lock and break a place in its queue, or end a process. ",
+                h("code", {}, "clave lock --detect-deadlock"), " gives up by itself.")));
+}
+
+function body() {
+    if (store.failed.deadlocks) return h("section.panel", {}, refused(store.failed.deadlocks, "deadlocks"));
+    if (!store.loaded.deadlocks) return h("section.panel", { "aria-busy": "true" }, h("div.empty", {}, icon("deadlocks"), h("h2", {}, "\u00a0"), h("p", {}, "\u00a0")));
+    if (store.deadlocks.length === 0) {
+        return h("section.panel.data", {}, empty("check", "No deadlock", "The gate looks for owners that wait for each other, among all locks of clave, Curator and kazoo, whenever somebody begins to wait. When there is a cycle, it is drawn here."));
+    }
+    return store.deadlocks.map(card);
+}
+
+export function view() {
+    return h("div", { "data-key": "deadlocks" }, h("div.head", {}, h("h1", { tabindex: "-1" }, "Deadlocks"),
+        h("p.aside", { role: "status" }, store.deadlocks.length ? plural(store.deadlocks.length, "cycle") : "")), body());
+}

@@ -1,0 +1,123 @@
+/* lock.js - one lock: its holders and its queue with tokens, what happened to it last, and, for those who
+ * may, revoke (asks a holder to let go) and break (deletes its node). */
+import { h } from "../lib/dom.js";
+import { age } from "../lib/schedule.js";
+import { count, hexSession, instant, urlPath } from "../lib/format.js";
+import { call } from "../net/api.js";
+import { store, may, onEvent } from "../model/store.js";
+import { Kept } from "../parts/kept.js";
+import { table } from "../parts/table.js";
+import { askReason, toast } from "../parts/dialog.js";
+import { empty, refused } from "../parts/empty.js";
+import { entryTable, newestFirst } from "../parts/entries.js";
+import { who, whoText, command, pathText, kindBadge, clientName, roleBadge } from "../parts/place.js";
+
+const one = new Kept();
+const past = new Kept(newestFirst);
+let stopListening = null;
+
+export const title = (route) => route.path;
+
+export function enter({ path }) {
+    one.ask(`/v1/locks${urlPath(path)}`);
+    past.ask(`/v1/history?limit=20&path=${encodeURIComponent(path)}`);
+    stopListening = onEvent(({ name, data }) => {
+        if (name !== "reset" && data?.path !== path) return;
+        past.askSoon();
+        if (name === "reset" || data.holders.length + data.waiters.length < data.nholders + data.nwaiters) one.askSoon();
+        else one.value = data;
+    });
+}
+
+export function leave() {
+    stopListening?.();
+    one.forget();
+    past.forget();
+}
+
+function askRevoke(lock, place) {
+    askReason({ id: "revoke", title: `Ask ${whoText(place)} to let go?`, action: "Revoke",
+        text: "The holder is asked, as Curator's Revoker does it: clave lock --revocable ends its command and releases; a program that does not listen goes on.",
+        submit: async (reason) => {
+            await call("POST", `/v1/locks${urlPath(lock.path)}/revoke`, { body: { node: place.node, reason } });
+            toast(`${whoText(place)} was asked to let go.`);
+        } });
+}
+
+function askBreak(lock, place, holds) {
+    askReason({ id: "break", title: holds ? `Break the lock of ${whoText(place)}?` : `Remove ${whoText(place)} from the queue?`, action: holds ? "Break" : "Remove",
+        text: holds ? "Its node is deleted, and the next in the queue is granted the lock at once. A holder that hangs or is cut off carries on as if it held it: what it writes must be fenced by the token."
+            : "Its node is deleted; it has lost its place.",
+        confirm: holds ? "The holder is gone, or what it does cannot do harm." : null,
+        submit: async (reason) => {
+            await call("POST", `/v1/locks${urlPath(lock.path)}/break`, { body: { node: place.node, reason, force: true } });
+            toast(`${whoText(place)} has lost its place.`);
+        } });
+}
+
+function actions(lock, place, holds) {
+    return h("div.actions", {},
+        holds ? h("button.button", { type: "button", onclick: () => askRevoke(lock, place) }, "Revoke …") : null,
+        may("admin", lock.path) ? h("button.button.danger", { type: "button", onclick: () => askBreak(lock, place, holds) }, holds ? "Break …" : "Remove …") : null);
+}
+
+function columns(lock) {
+    const list = [
+        { id: "at", title: "#", width: "52px", num: true, cell: (p) => h("td.off", {}, p.at) },
+        { id: "role", title: "Role", width: "104px", cell: (p) => h("td.right", {}, roleBadge(p, p.holds)) },
+        { id: "who", title: "Who", cell: (p) => h("td.wide.lead", {}, h("div.lines", {}, who(p), command(p))) },
+        { id: "since", title: "Since", width: "110px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
+        { id: "token", title: "Token", width: "140px", num: true, cell: (p) => h("td.off.mono", {}, p.token ?? "–") },
+        { id: "session", title: "Session", width: "170px", cell: (p) => h("td.off", {}, h("div.lines", {},
+            h("span.mono.cut", { title: hexSession(p.session) }, hexSession(p.session) || "–"), h("span.sub", {}, clientName(p.client)))) },
+    ];
+    if (lock && may("lock", lock.path)) list.push({ id: "do", title: h("span.hidden-text", {}, "Actions"), width: "196px", cell: (p) => h("td.wide.do", {}, actions(lock, p, p.holds)) });
+    return list;
+}
+
+function queue(lock) {
+    const items = [...lock.holders.map((p) => ({ ...p, holds: true })), ...lock.waiters.map((p) => ({ ...p, holds: false }))];
+    items.forEach((p, i) => { p.at = i; });
+    const left = lock.nholders + lock.nwaiters - items.length;
+    return h("section.panel.data", { "aria-labelledby": "queue-title" },
+        h("header", {}, h("h2", { id: "queue-title" }, "Queue"), h("span.note", {}, `${count(lock.nholders)} holding, ${count(lock.nwaiters)} waiting`),
+            h("span.aside.note", {}, may("lock", lock.path) ? null : "Read-only: revoke needs the role lock, break needs admin.")),
+        table({ id: "queue", label: "Queue", columns: columns(lock), items, key: (p) => p.node, height: 54, phoneHeight: may("lock", lock.path) ? 116 : 68 }),
+        left > 0 ? h("p.body.note", {}, `${count(left)} more wait further back.`) : null);
+}
+
+function tiles(lock) {
+    const tile = (name, value, tone = "") => h("div.tile", {}, h("dt", {}, name), h("dd", { class: tone }, value));
+    const holder = lock?.holders[0];
+    const waiting = lock ? store.locks.get(lock.path)?.waitingSince ?? null : null;
+    return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Held for", lock ? age(instant(lock.held_since)) : "\u00a0"),
+        tile("Waiting", lock ? count(lock.nwaiters) : "\u00a0"), tile("Oldest wait", lock ? age(waiting) : "\u00a0"),
+        tile("Token", holder?.token ?? (lock ? "–" : "\u00a0"), "long mono"));
+}
+
+const gone = () => empty("locks", "Nobody holds this lock, nobody waits for it", "It appears here again as soon as somebody takes it. What happened to it is below.");
+
+function body(lock) {
+    if (one.problem && one.problem.status !== 404) return h("section.panel", {}, refused(one.problem));
+    if (one.problem || (lock && lock.nholders + lock.nwaiters === 0)) return h("section.panel.data", {}, gone());
+    if (lock) return queue(lock);
+    return h("section.panel", {}, h("header", {}, h("h2", {}, "Queue")),
+        table({ id: "queue", label: "Queue", columns: columns(null), items: [], key: (p) => p.node, height: 54, phoneHeight: 68, loading: true }));
+}
+
+function inDeadlock(path) {
+    return store.deadlocks.some((d) => d.members.some((m) => m.path === path));
+}
+
+export function view({ path }) {
+    const lock = one.value;
+    return h("div", { "data-key": `lock ${path}` },
+        h("nav.crumbs", { "aria-label": "Where" }, h("a", { href: "#/locks" }, "Locks")),
+        h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), lock && lock.kind !== "lock" ? kindBadge(lock) : null,
+            inDeadlock(path) ? h("a.badge.red", { href: "#/deadlocks" }, "deadlock") : null,
+            h("div.aside", {}, h("a.button", { href: `#/tree${urlPath(path)}` }, "Show in the tree"))),
+        tiles(lock), body(lock),
+        h("section.panel.data", { "aria-labelledby": "past-title" }, h("header", {}, h("h2", { id: "past-title" }, "What happened here")),
+            entryTable({ id: "past", label: "What happened here", kept: past, path })));
+}
+

@@ -1,0 +1,90 @@
+/* sessions.js - the HTTP sessions of the gate: who, how much of the ttl is left, what they hold. */
+import { h } from "../lib/dom.js";
+import { icon } from "../lib/icons.js";
+import { soon } from "../lib/schedule.js";
+import { count, duration, hexSession, urlPath } from "../lib/format.js";
+import { getAll } from "../net/api.js";
+import { onEvent } from "../model/store.js";
+import { Kept } from "../parts/kept.js";
+import { table } from "../parts/table.js";
+import { empty, refused } from "../parts/empty.js";
+
+const all = new Kept(async (path, options) => ({ sessions: await getAll(path, "sessions", options) }));
+let filter = "";
+let stopListening = null;
+let timer = null;
+
+export const title = () => "Sessions";
+
+export function enter() {
+    all.ask("/v1/sessions");
+    stopListening = onEvent(({ name }) => (name === "session" || name === "reset") && all.askSoon());
+    timer = setInterval(() => document.visibilityState === "visible" && all.askSoon(0), 2000); /* slack has no events */
+}
+
+export function leave() {
+    clearInterval(timer);
+    stopListening?.();
+    all.forget();
+}
+
+const slackOf = (s) => (s.idle_ms === undefined || s.idle_ms === null ? null : Math.max(0, s.ttl_ms - s.idle_ms));
+const partOf = (s) => (slackOf(s) === null ? 2 : slackOf(s) / s.ttl_ms);
+
+/* What is left of the timeout since it was heard of; a session that is near the end is marked. */
+function slackCell(s) {
+    const slack = slackOf(s);
+    if (slack === null) return h("td.right", {}, h("span.none", {}, "–"));
+    const tone = partOf(s) < 0.2 ? ".low" : partOf(s) < 0.4 ? ".mid" : "";
+    return h("td.right", {}, `${(slack / 1000).toFixed(1)} s`, h("span.sub", {}, ` of ${(s.ttl_ms / 1000).toFixed(0)} s`),
+        h(`div.meter.slack${tone}`, { "aria-hidden": "true" }, h("i", { style: { width: `${Math.round(partOf(s) * 100)}%` } })));
+}
+
+const TONES = { held: ".accent", waiting: ".amber", suspended: ".amber", lost: ".red" };
+
+function holdsCell(s) {
+    if (s.claims.length === 0) return h("td.wide", {}, h("span.none", {}, "nothing"));
+    const [first] = s.claims;
+    return h("td.wide", {}, h("div.cut", {}, h(`span.badge${TONES[first.state] || ""}`, {}, first.state), " ",
+        h("a.plain.mono", { href: `#/${first.kind === "election" ? "elections" : "locks"}${urlPath(first.path)}` }, first.path),
+        s.claims.length > 1 ? h("span.sub", {}, `  + ${s.claims.length - 1} more`) : null));
+}
+
+function columns(items) {
+    const list = [
+        { id: "who", title: "Session", cell: (s) => h("td", {}, h("div.lines", {}, h("span.cut", {}, h("b", {}, s.name || "no name")), h("span.sub.mono.cut", {}, hexSession(s.id)))) },
+        { id: "holds", title: "Holds and waits for", width: "40%", cell: holdsCell },
+        { id: "age", title: "Age", width: "110px", num: true, cell: (s) => h("td.off", {}, s.age_ms === undefined || s.age_ms === null ? h("span.none", {}, "–") : duration(s.age_ms)) },
+        { id: "slack", title: "Slack", num: true, width: "170px", cell: slackCell },
+    ];
+    if (items.some((s) => s.address)) list.splice(1, 0, { id: "address", title: "Address", width: "18%", cell: (s) => h("td.off.mono", {}, s.address || "–") });
+    return list;
+}
+
+function shown() {
+    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+    const text = (s) => [hexSession(s.id), s.id, s.name, s.address, ...s.claims.map((c) => c.path)].join(" ").toLowerCase();
+    const list = (all.value?.sessions || []).filter((s) => words.every((w) => text(s).includes(w)));
+    return list.sort((a, b) => partOf(a) - partOf(b));
+}
+
+function body(items) {
+    if (all.problem) return refused(all.problem, "sessions");
+    if (all.value && all.value.sessions.length === 0) return empty("sessions", "No session", "HTTP clients of this gate appear here from POST /v1/sessions until they end it, or nothing was heard of them for their ttl. Native clients are told by clave sessions.", `curl --json '{"ttl_ms": 15000, "name": "first"}' ${location.origin}/v1/sessions`);
+    if (all.value && items.length === 0) return empty("search", "Nothing matches", "No session fits the filter. Escape in the filter clears it.");
+    return table({ id: "sessions", label: "Sessions, least slack first", columns: columns(items), items, key: (s) => s.id, height: 50, phoneHeight: 88, loading: all.waiting });
+}
+
+export function view() {
+    const items = shown();
+    return h("div", { "data-key": "sessions" }, h("div.head", {}, h("h1", { tabindex: "-1" }, "Sessions"),
+        h("p.aside", { role: "status" }, all.value ? `${count(items.length)} of ${count(all.value.sessions.length)}, least slack first` : "")),
+        all.problem ? null : h("div.tools", { role: "search", "aria-label": "Filter sessions" }, h("div.search", {}, icon("search"), h("input", { type: "search",
+            "aria-label": "Filter by session, address or lock", placeholder: "Session, address, lock", autocomplete: "off", spellcheck: "false", value: filter,
+            oninput: (e) => {
+                filter = e.target.value;
+                soon();
+            } }))),
+        h("section.panel.data", { "aria-label": "All sessions" }, body(items)));
+}
+

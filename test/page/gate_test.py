@@ -1,0 +1,199 @@
+"""The page and the gate: one that asks for a token, one that goes and comes back, one stream for all tabs."""
+import time
+import unittest
+
+from browser import Keys
+from case import PageCase
+from fixture_gate import FixtureGate, lock
+
+
+def one(gate):
+    gate.locks["/jobs/a"] = lock("/jobs/a", 1, 20, [3])
+
+
+class Token(PageCase):
+    def test_a_gate_that_asks_for_a_token(self):
+        gate = self.gate(one, live=False, token="right")
+        b = self.browser
+        b.one("#token-field").send_keys("wrong", Keys.ENTER)
+        b.see("does not know this token")
+        b.one("#token-field").send_keys("right", Keys.ENTER)
+        b.wait(lambda: self.rows() == ["/jobs/a"])
+        b.see("Live")
+        self.assertEqual(b.all("dialog"), [])
+        b.driver.refresh()
+        b.wait(lambda: self.rows() == ["/jobs/a"])
+        self.assertEqual(b.all("dialog"), [], "it is kept in the tab")
+        self.assertNotIn("right", b.driver.current_url)
+        gate.token = "another"
+        b.click(".foot button")
+        b.one("#token-field").send_keys("another", Keys.ENTER)
+        b.wait(lambda: not b.all("dialog"))
+        b.see("Live")
+
+    def test_what_the_role_does_not_allow_is_said(self):
+        gate = self.gate(one, role="read", live=False)
+        gate.refuse["/v1/sessions"] = (403, {"title": "Forbidden", "detail": "the role admin is needed."})
+        b = self.browser
+        b.see("read-only", ".foot")
+        b.go("sessions")
+        b.see("Not for this role")
+        b.see("the role admin is needed.")
+
+
+class Gone(PageCase):
+    def test_it_says_so_stands_still_and_comes_back_by_itself(self):
+        gate = self.gate(one)
+        b = self.browser
+        b.wait(lambda: self.rows() == ["/jobs/a"])
+        title = b.one("main h1").rect["y"]
+        gate.stop()
+        b.see("The gate does not answer.")
+        b.see("No connection", ".foot")
+        self.assertEqual(b.one("main h1").rect["y"], title, "nothing moves")
+        self.assertEqual(self.rows(), ["/jobs/a"], "what was known stays")
+        stood = b.text("#locks time")
+        before = time.monotonic()
+        b.wait(lambda: time.monotonic() > before + 1.2)  # ages are drawn every second
+        self.assertEqual(b.text("#locks time"), stood)
+        gate.epoch, gate.ring, gate.sent = "f2", [], 0  # another process
+        gate.locks = {"/jobs/b": lock("/jobs/b", 3, 1)}
+        gate.start()
+        b.wait(lambda: self.rows() == ["/jobs/b"])
+        b.see("Live", ".foot")
+        b.see_not("does not answer")
+        b.see("The gate answers again", "#said")
+        gate.put_lock(lock("/jobs/c", 4, 1))
+        b.wait(lambda: self.rows() == ["/jobs/b", "/jobs/c"])
+
+    def test_a_gate_that_was_gone_at_first(self):
+        b = self.browser
+        gate = self.gate(one)
+        gate.stop()
+        b.see("does not answer")
+        b.go("deadlocks")
+        b.go("locks")
+        self.assertIn("does not answer", b.text())
+        gate.start()
+        b.wait(lambda: self.rows() == ["/jobs/a"])
+
+    def test_what_happened_meanwhile_is_replayed(self):
+        gate = self.gate(one)
+        b = self.browser
+        gate.put_lock(lock("/jobs/b", 2, 1))
+        b.wait(lambda: len(self.rows()) == 2)
+        gate.stop()
+        b.see("does not answer")
+        gate.put_lock(lock("/jobs/c", 3, 1))
+        gate.hold_back.clear()  # nothing can be loaded: only the stream tells
+        gate.start()
+        b.wait(lambda: len(self.rows()) == 3)
+        gate.hold_back.set()
+
+
+class Streams(PageCase):
+    def test_two_tabs_have_one_stream_which_ends_with_them(self):
+        gate = FixtureGate()
+        self.addCleanup(gate.stop)
+        one(gate)
+        driver = self.browser.driver
+        window, tabs = driver.current_window_handle, []
+        for _ in range(2):
+            driver.switch_to.new_window("tab")
+            tabs.append(driver.current_window_handle)
+            driver.get(gate.url)
+            self.browser.wait(lambda: self.rows() == ["/jobs/a"])
+            self.browser.see("Live")
+        self.assertEqual(len(gate.streams), 1)
+        gate.put_lock(lock("/jobs/b", 2, 1))
+        for tab in reversed(tabs):
+            driver.switch_to.window(tab)
+            self.browser.wait(lambda: len(self.rows()) == 2)
+            driver.close()
+        driver.switch_to.window(window)
+        self.browser.wait(lambda: not gate.streams, "no stream")
+
+    def test_a_browser_without_shared_workers(self):
+        b = self.browser
+        script = b.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "delete window.SharedWorker"})
+        try:
+            gate = self.gate(one)
+            gate.put_lock(lock("/jobs/b", 2, 1))
+            b.wait(lambda: len(self.rows()) == 2)
+        finally:
+            b.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+    def test_an_event_during_the_load_is_newer_than_the_load(self):
+        gate = self.gate(one, live=False)
+        b = self.browser
+        b.wait(self.rows)
+        gate.hold_back.clear()
+        gate.publish("reset", {})
+        b.wait(lambda: gate.held > 0)
+        gate.put_lock(lock("/jobs/new", 3, 1))
+        b.wait(lambda: "/jobs/new" in self.rows())
+        gate.hold_back.set()  # now the answer of before arrives
+        gate.put_lock(lock("/jobs/last", 4, 1))
+        b.wait(lambda: "/jobs/last" in self.rows())
+        self.assertIn("/jobs/new", self.rows())
+
+
+class Keyboard(PageCase):
+    def three(self, gate):
+        for i, path in enumerate(("/x1", "/x2", "/x3")):
+            gate.locks[path] = lock(path, i, 10, [100 - i])
+
+    def test_all_of_it_without_a_mouse(self):
+        self.gate(self.three)
+        b = self.browser
+        b.wait(lambda: self.rows() == ["/x1", "/x2", "/x3"])
+        b.keys("j")
+        b.wait(lambda: b.focused().strip() == "/x1")
+        outline = b.js("return getComputedStyle(document.activeElement.closest('tr')).outlineStyle")
+        self.assertEqual(outline, "solid", "the focus is seen")
+        b.keys("j")
+        b.wait(lambda: b.focused().strip() == "/x2")
+        b.keys("k", Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+        b.wait(lambda: b.focused().strip() == "/x3")
+        b.keys(Keys.ENTER)
+        b.see("/x3", "h1")
+        b.wait(lambda: b.focused().strip() == "/x3", "the heading has the focus")
+        b.keys("u")
+        b.see("Locks", "h1")
+        for i, name in enumerate(("Locks", "Deadlocks", "Elections", "Events", "Sessions", "Tree", "Server"), 1):
+            b.keys(str(i))
+            b.see(name, "h1")
+        b.keys("1", "/")
+        b.wait(lambda: b.focused() == "filter")
+        b.keys("x2")
+        b.wait(lambda: self.rows() == ["/x2"])
+        b.keys(Keys.ESCAPE)
+        b.wait(lambda: len(self.rows()) == 3)
+
+    def test_help_and_shortcuts_off(self):
+        self.gate(self.three)
+        b = self.browser
+        b.wait(self.rows)
+        b.keys("?")
+        b.see("the next and the former row", "#help")
+        b.click("#help input[name=on]")
+        b.click("#help button[type=submit]")
+        b.wait(lambda: not b.all("dialog"))
+        b.keys("3", "?")
+        b.see("Locks", "h1")
+        self.assertEqual(b.all("dialog"), [])
+        b.js("localStorage.clear()")
+
+    def test_the_first_tab_skips_to_the_content(self):
+        self.gate(self.three)
+        b = self.browser
+        b.wait(self.rows)
+        b.keys(Keys.TAB)
+        b.wait(lambda: "Skip" in b.focused())
+        b.keys(Keys.ENTER)
+        b.wait(lambda: b.js("return document.activeElement.id") == "main")
+        self.assertEqual(len(self.rows()), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

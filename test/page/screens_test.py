@@ -1,0 +1,152 @@
+"""Deadlocks, elections, sessions, the tree, events and the server: what each screen shows and follows."""
+import time
+import unittest
+
+import scenes
+from browser import Keys
+from case import PageCase
+from fixture_gate import lock, place, rfc3339
+
+
+class Deadlocks(PageCase):
+    def test_the_cycle_is_drawn_and_told(self):
+        gate = self.gate(route="deadlocks")
+        b = self.browser
+        b.see("No deadlock")
+        scenes.deadlock_of(gate, ["/accounts/alice", "/accounts/bob"])
+        for one in list(gate.locks.values()):
+            gate.put_lock(one)
+        gate.publish("deadlock", gate.deadlocks[0])
+        b.see("Deadlock of 2")
+        self.assertEqual(len(b.all(".waitgraph .owner")), 2)
+        self.assertEqual(len(b.all(".waitgraph .lock")), 2)
+        self.assertEqual(len(b.all(".waitgraph .edge")), 4)
+        red = b.js("return getComputedStyle(document.querySelector('.waitgraph .edge')).stroke")
+        self.assertEqual(red, "rgb(179, 38, 30)")
+        self.assertIn("waits for /accounts/", b.one(".waitgraph").get_attribute("aria-label"))
+        b.see("+ 3 wait", ".waitgraph")
+        self.assertEqual(b.text(".nav .alarm"), "1")
+        self.assertIn("(1) Deadlocks", b.driver.title)
+        b.see("1 deadlock.", "#said")
+        gate.deadlocks.clear()
+        gate.drop_lock("/accounts/alice")
+        b.see("No deadlock", "main")
+        self.assertEqual(b.all(".nav .alarm"), [])
+
+    def test_a_long_cycle_is_a_column(self):
+        def fill(gate):
+            scenes.deadlock_of(gate, [f"/l/{i}" for i in range(7)])
+            gate.deadlocks[0]["victim"] = gate.deadlocks[0]["members"][2]["node"]
+        self.gate(fill, route="deadlocks")
+        b = self.browser
+        b.see("Deadlock of 7")
+        self.assertEqual(len({g.rect["x"] for g in b.all(".waitgraph .owner rect")}), 1)
+        b.see("is to give up", ".waitgraph")
+
+
+class Elections(PageCase):
+    def test_leaders_terms_and_gaps(self):
+        gate = self.gate(scenes.some_elections, route="elections")
+        b = self.browser
+        b.wait(lambda: self.rows("elections")[:1] == ["/services/indexer"], "first the one that nobody leads")
+        b.see("nobody leads")
+        row = "#elections tr[data-key='/services/scheduler'] "
+        self.assertEqual(len(b.all(row + ".term")), 4)
+        self.assertEqual(len(b.all(row + ".gap")), 3)
+        self.assertEqual(len(b.all(row + ".now")), 1)
+        gate.put_election(scenes.election("/services/indexer", [(9, 0, None)], start=60))
+        b.see_not("nobody leads")
+        vacant = scenes.election("/services/billing", [(50, 40, "expired")], leads=False, candidates=1)
+        gate.put_election(vacant, "vacant")
+        b.see("nobody leads")
+
+    def test_one_election_its_terms_and_a_transfer(self):
+        gate = self.gate(scenes.some_elections, route="elections/services/scheduler")
+        b = self.browser
+        b.see("10.0.4.17:7400")
+        self.assertEqual(len(b.all("#terms tbody tr")), 4)
+        b.see("expired", "#terms")
+        self.assertEqual(b.texts("#candidates tbody td:nth-child(2)"), ["leader", "candidate", "candidate"])
+        b.click("#candidates tr:nth-child(3) button")
+        b.one("#transfer input").send_keys("maintenance", Keys.ENTER)
+        b.wait(lambda: gate.asked)
+        candidate = gate.elections["/services/scheduler"]["candidates"][1]
+        self.assertEqual(gate.asked[0], ("POST", "/v1/elections/services/scheduler/transfer", {"to": candidate["node"], "reason": "maintenance"}))
+
+
+class Sessions(PageCase):
+    def test_the_one_with_the_least_slack_is_first(self):
+        self.gate(lambda g: scenes.cluster(g, 6), route="sessions")
+        b = self.browser
+        b.wait(lambda: len(b.all("#sessions tbody tr")) == 24)
+        self.assertIn("0x100000a5f2b0007", b.text("#sessions tbody tr"))
+        self.assertEqual(len(b.all("#sessions tbody tr:first-child .slack.low")), 1)
+        b.one("main input[type=search]").send_keys("0x100000a5f2b0003")
+        b.wait(lambda: len(b.all("#sessions tbody tr")) == 1)
+        b.see("/jobs/", "#sessions")
+
+
+class Tree(PageCase):
+    def test_down_to_the_data_and_up_again(self):
+        self.gate(lambda g: scenes.cluster(g, 6), route="tree")
+        b = self.browser
+        b.wait(lambda: "config" in [r.strip() for r in self.rows("children")])
+        b.js("[...document.querySelectorAll('#children a')].find((a) => a.innerText.trim() === 'config').click()")
+        b.see('"peers": [', ".node-data")
+        b.see("world:anyone")
+        b.click("#children a.main")
+        b.see("000010  10 11 12", ".node-data")
+        b.keys("u")
+        b.see('"peers": [', ".node-data")
+        b.go("tree/is/not/there")
+        b.see("This node does not exist")
+
+    def test_a_node_with_10000_children(self):
+        self.gate(lambda g: g.nodes.update({"/": b"", "/many": b"x", **{f"/many/n{i:05d}": b"" for i in range(10000)}}), route="tree/many")
+        b = self.browser
+        b.see("10\u202f000")
+        self.assertLess(len(b.all("#children tbody tr")), 100)
+        b.one(".find input").send_keys("0777")
+        b.wait(lambda: len(self.rows("children")) == 11)
+
+
+class Events(PageCase):
+    def entry(self, gate, what, path="/jobs/a", cause=None):
+        gate.log({"zxid": "4294967400", "time": rfc3339(time.time()), "path": path, "kind": "lock", "what": what, "cause": cause, "place": place(1)})
+
+    def test_the_log_is_live_and_each_entry_has_an_address(self):
+        gate = self.gate(lambda g: self.entry(g, "queued"), route="events")
+        b = self.browser
+        b.wait(lambda: b.texts("#log td:nth-child(2)") == ["queued"])
+        self.entry(gate, "granted")
+        gate.put_lock(lock("/jobs/a", 1, 0))
+        b.wait(lambda: b.texts("#log td:nth-child(2)") == ["granted", "queued"])
+        b.click("#log tbody tr:nth-child(2) a.main")
+        b.see("Event 1", "main")
+        b.see("4294967297", ".facts")
+        address = b.driver.current_url
+        self.assertTrue(address.endswith("#/events/1"))
+        b.open(address)
+        b.see("4294967297", ".facts")
+
+    def test_filters(self):
+        def fill(gate):
+            for what, cause in ("queued", None), ("granted", None), ("ended", "expired"):
+                self.entry(gate, what, f"/jobs/{what}", cause)
+        self.gate(fill, route="events")
+        b = self.browser
+        b.wait(lambda: len(b.all("#log tbody tr")) == 3)
+        b.js("[...document.querySelectorAll('.choice button')].find((e) => e.innerText === 'Ended').click()")
+        b.wait(lambda: b.texts("#log td:nth-child(2)") == ["ended"])
+        b.see("session expired", "#log")
+
+
+class Server(PageCase):
+    def test_the_gate_and_who_one_is(self):
+        self.gate(role="lock", route="server")
+        for text in "standalone", "zk1:2181", "0.1.0", "lock below /", "ops":
+            self.browser.see(text, "main")
+
+
+if __name__ == "__main__":
+    unittest.main()

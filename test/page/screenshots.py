@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""Every screen as a picture, to be looked at: screenshots.py FOLDER [NAME...]. At 1440 and 390 pixels, light and
+dark, with 0, 5 and 5 000 locks, with deadlocks, with the gate gone."""
+import os
+import sys
+
+import scenes
+from browser import Browser
+from fixture_gate import FixtureGate
+
+WORK = {"lock": ("locks/accounts/alice", "Queue"), "deadlocks": ("deadlocks", "Deadlock of 3"), "elections": ("elections", "nobody leads"),
+        "election": ("elections/services/scheduler", "Candidates"), "sessions": ("sessions", "nightly backup"), "tree": ("tree", "Access list"),
+        "node": ("tree/config", "JSON"), "events": ("events", "granted"), "event": ("events/17", "Event 17"), "server": ("server", "standalone")}
+EMPTY = {"deadlocks": ("deadlocks", "No deadlock"), "elections": ("elections", "No election"), "sessions": ("sessions", "No session"), "events": ("events", "Nothing yet"),
+         "lock": ("locks/demo/first", "Nobody holds")}
+SIZES = {"1440": (1440, 900), "390": (390, 844)}
+
+
+class Camera:
+    def __init__(self, folder, wanted):
+        self.folder, self.wanted, self.browser = folder, wanted, Browser()
+
+    def wants(self, name):
+        return not self.wanted or any(name.startswith(w) for w in self.wanted)
+
+    def take(self, name, route, seen):
+        if not self.wants(name):
+            return
+        b = self.browser
+        for size, (width, height) in SIZES.items():
+            b.size(width, height)
+            b.go(route)
+            b.see(seen, "main")
+            b.js("scrollTo(0, 0); document.activeElement.blur()")
+            for dark in False, True:
+                b.dark(dark)
+                b.driver.execute_async_script("const done = arguments[0]; document.fonts.ready.then(() => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                path = os.path.join(self.folder, f"{name}-{size}{'-dark' if dark else ''}.png")
+                b.driver.save_screenshot(path)
+
+    def scene(self, gate):
+        self.browser.size(1440, 900)
+        self.browser.open(gate.url)
+        self.browser.see("Live")
+
+
+def dialogs(camera):
+    b = camera.browser
+    if not camera.wants("dialog"):
+        return
+    b.size(1440, 900)
+    for name, route, button, dialog in (("break", "locks/accounts/alice", ".actions .danger", "#break"), ("help", "locks", ".foot button:last-child", "#help"),
+                                        ("token", "locks", ".foot button", "#token")):
+        b.go(route)
+        b.click(button)
+        b.one(dialog)
+        for dark in False, True:
+            b.dark(dark)
+            b.driver.save_screenshot(os.path.join(camera.folder, f"dialog-{name}{'-dark' if dark else ''}.png"))
+        b.js("document.querySelector(arguments[0]).close()", dialog)
+
+
+def main(folder, *wanted):
+    os.makedirs(folder, exist_ok=True)
+    camera = Camera(folder, wanted)
+    try:
+        gate = scenes.cluster(FixtureGate(), 5)
+        camera.scene(gate)
+        camera.take("locks-5", "locks", "in all")
+        gate = scenes.cluster(FixtureGate(), 9, deadlock=True)
+        camera.scene(gate)
+        camera.take("locks-deadlock", "locks", "in all")
+        for name, (route, seen) in WORK.items():
+            camera.take(name, route, seen)
+        dialogs(camera)
+        gate.stop()
+        camera.browser.see("does not answer")
+        camera.take("gone-locks", "locks", "in all")
+        camera.take("gone-deadlocks", "deadlocks", "Deadlock of 3")
+        camera.scene(FixtureGate(role="read"))
+        camera.take("locks-0", "locks", "No lock is held")
+        for name, (route, seen) in EMPTY.items():
+            camera.take(f"empty-{name}", route, seen)
+        camera.scene(scenes.cluster(FixtureGate(role="lock"), 5000))
+        camera.take("locks-5000", "locks", "in all")
+    finally:
+        camera.browser.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
