@@ -131,10 +131,22 @@ class Audit(unittest.TestCase):
         for i in range(12):  # more than a pipe holds
             self.assertEqual(s.do("create", f"/{i}{long}"), 0)
         self.assertEqual(ask(s.port, b"ruok"), b"imok")
+        lost, taken = s.p.stderr.readline().decode(), b""
+
+        def has_last():  # reads on, so that there is room again
+            nonlocal taken
+            s.do("create", "/last")
+            try:
+                taken += os.read(reader, 1 << 20)
+            except BlockingIOError:
+                pass
+            return b"znode=/last" in taken
+        wait_for(has_last)
+        # No line continues one that was torn when the pipe was full.
+        self.assertEqual([line for line in taken.splitlines() if line.count(b" audit.Slf4j") > 1], [])
         code, _, err = s.end()
         self.assertEqual(code, 0)
-        self.assertIn("Connection timed out", err)
-        self.assertRegex(err, r"has lost \d+ lines")
+        self.assertRegex(lost, r"has lost \d+ lines: Connection timed out")
         os.close(reader)
 
     def test_zoo_cfg(self):
@@ -147,6 +159,25 @@ class Audit(unittest.TestCase):
         self.assertEqual(err, "")
         self.assertEqual([re.search(r"operation=(\w+)", l).group(1) for l in out.splitlines()],
                          ["serverStart", "create", "serverStop"])
+
+    def test_a_torn_line_is_ended(self):
+        path = scratch("audit.log")
+        with open(path, "w") as f:
+            f.write("as a crash lef")
+        s = self.started(path)
+        s.end()
+        self.assertRegex(text(path), r"^as a crash lef\n\d{4}-.*serverStart.*\n.*serverStop.*\n$")
+
+    def test_check_config(self):
+        directory = scratch("dir")
+        os.mkdir(directory)
+        for path, code, what in (("", 64, "expected a file, or -"), ("/nowhere/a", 74, "/nowhere/a"),
+                                 (directory, 74, "Is a directory"), (f"{directory}/a", 0, ""),
+                                 ("-", 0, "")):
+            r = clave("serve", "--check-config", "--data", "/nowhere", "--audit", path)
+            self.assertEqual(r.code, code, r)
+            self.assertIn(what, r.err)
+        self.assertEqual(os.listdir(directory), [])
 
     def test_what_cannot_be_opened(self):
         s = Server("/nowhere/audit.log")

@@ -30,6 +30,22 @@ class RequireAuth(unittest.TestCase):
             r = clave("serve", "--check-config", "--data", "/nowhere", "--require-auth", empty)
             self.assertEqual(r.code, 64, empty)
 
+    def test_nobody_is_locked_out(self):
+        def check(*flags):
+            return clave("serve", "--check-config", "--data", "/nowhere", *flags)
+        tls = ["--listen", "tls:*:2281", "--tls-cert", "/nowhere/cert", "--tls-clients", "none"]
+        for flags in (["x509"], ["uid"], ["uid,x509"], ["x509"] + tls, ["uid"] + tls):
+            r = check("--require-auth", *flags)
+            self.assertEqual(r.code, 64, r)
+            self.assertIn("locks everybody out", r.err)
+        for flags in (["x509,digest"], ["ip"], ["uid", "--listen", "unix:/nowhere/sock"]):
+            self.assertNotIn("locks everybody out", check("--require-auth", *flags).err)
+
+    def test_a_super_user_that_nobody_is(self):
+        r = clave("serve", "--check-config", "--data", "/nowhere", "--super-uid", "0")
+        self.assertEqual(r.code, 0, r)
+        self.assertIn("--super-uid 0 applies to nobody", r.err)
+
 
 if __name__ == "__main__":
     unittest.main()

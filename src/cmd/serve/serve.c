@@ -222,6 +222,7 @@ static void tell_reloaded(const struct serve *v, const struct serve_settings *wa
     const struct log log = {serve_log_line, (void *)(uintptr_t)&v->log};
     char changes[400];
     settings_tell_fixed(&v->settings, wanted, &log);
+    settings_tell_useless(wanted, &log);
     settings_list_changes(v->reloaded ? v->reloaded : &v->settings, wanted, changes,
                           sizeof changes);
     clave__log(&log, CLAVE_LOG_INFO, "%s reloaded: %s", v->config,
@@ -436,6 +437,7 @@ static int serve_prepare(struct serve *v)
     set_log(v, &v->settings);
     v->settings.run.engine.log = serve_log_line;
     v->settings.run.engine.log_arg = &v->log;
+    settings_tell_useless(&v->settings, &(struct log){serve_log_line, &v->log});
     return EXIT_OK;
 }
 

@@ -124,6 +124,11 @@ static clave_err verify_words(const char *value, const struct fault *f)
     return CLAVE_OK;
 }
 
+static clave_err verify_file(const char *value, const struct fault *f)
+{
+    return *value ? CLAVE_OK : clave__start_error(f, CLAVE_EINVAL, "expected a file, or -");
+}
+
 /* TLS is not supported here: three ways to say who may ask would be confusing. */
 static clave_err verify_http(const char *value, const struct fault *f)
 {
@@ -171,7 +176,7 @@ static const struct setting settings[] = {
     {"admin", KIND_TEXT, AT(run.admin), .verify = verify_http, .live = false},
     {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = verify_url, .live = false},
     {"metrics", KIND_TEXT, AT(run.metrics), .verify = verify_http, .live = false},
-    {"audit", KIND_TEXT, AT(run.audit), .live = false},
+    {"audit", KIND_TEXT, AT(run.audit), .verify = verify_file, .live = false},
     {"tick", KIND_MS32, AT(run.engine.tick_ms), 1, 60000, .live = false},
     {"max-request", KIND_SIZE, AT(run.engine.max_frame), LEAST_REQUEST, 0x1fffffff, .live = false},
     {"tls-cert", KIND_TEXT, AT(tls.cert_file), .live = false},
@@ -369,12 +374,49 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
 
 /* ---- all of it together --------------------------------------------------------------------- */
 
+/* Whether an address begins with this: "tls:", "unix:". */
+static bool listens_on(const struct serve_settings *v, const char *kind)
+{
+    for (size_t i = 0; i < v->run.nlisten; i++)
+        if (strncmp(v->listen[i], kind, strlen(kind)) == 0)
+            return true;
+    return false;
+}
+
+static bool has_unix_socket(const struct serve_settings *v)
+{
+    return v->local || listens_on(v, "unix:");
+}
+
+/* A scheme of which no client can have an identity locks everybody out. */
+static clave_err check_schemes(const struct serve_settings *v, const struct fault *f)
+{
+    const char *schemes = v->run.engine.require_auth;
+    if (!schemes || strstr(schemes, "digest") || strstr(schemes, "ip"))
+        return CLAVE_OK;
+    if (strstr(schemes, "uid") && has_unix_socket(v))
+        return CLAVE_OK;
+    if (strstr(schemes, "x509") && listens_on(v, "tls:") && v->tls.clients != TLS_CLIENTS_NONE)
+        return CLAVE_OK;
+    return clave__start_error(f, CLAVE_EINVAL,
+                              "--require-auth %s locks everybody out: x509 needs --listen tls:ADDR "
+                              "and clients with certificates, uid needs --listen unix:PATH",
+                              schemes);
+}
+
+void settings_tell_useless(const struct serve_settings *v, const struct log *log)
+{
+    if (v->run.engine.super_uid && !has_unix_socket(v))
+        clave__log(log, CLAVE_LOG_WARN,
+                   "--super-uid %s applies to nobody: add --listen unix:PATH, over TCP nobody has "
+                   "a uid",
+                   v->run.engine.super_uid);
+}
+
 static clave_err check_tls(struct serve_settings *v, const struct fault *f)
 {
     const struct tls_server_options *t = &v->tls;
-    bool listens = false;
-    for (size_t i = 0; i < v->run.nlisten; i++)
-        listens = listens || strncmp(v->listen[i], "tls:", 4) == 0;
+    bool listens = listens_on(v, "tls:");
     if (!listens && (t->ca_file || t->cert_file || t->key_file || v->run.engine.x509_super))
         return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add --listen tls:ADDR");
     if (!listens)
@@ -417,7 +459,8 @@ clave_err settings_check(struct serve_settings *v, const struct fault *f)
                                   "--max-session-timeout");
     if (!v->local && v->run.nlisten == 0)
         v->listen[v->run.nlisten++] = "127.0.0.1:2181";
-    return check_tls(v, f);
+    clave_err err = check_tls(v, f);
+    return err == CLAVE_OK ? check_schemes(v, f) : err;
 }
 
 /* ---- what cannot change --------------------------------------------------------------------- */

@@ -45,6 +45,8 @@ const char *settings_keep(struct serve_settings *v, const char *text);
 /* Checks that the settings are consistent, and fills in the defaults that depend on others. EINVAL.
  */
 clave_err settings_check(struct serve_settings *v, const struct fault *f);
+/* Warns of settings that have no effect beside the others. */
+void settings_tell_useless(const struct serve_settings *v, const struct log *log);
 /* Logs every setting that differs and does not change until the next start. */
 void settings_tell_fixed(const struct serve_settings *now, const struct serve_settings *wanted,
                          const struct log *log);

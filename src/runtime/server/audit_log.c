@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,21 @@ static int audit_log_open_file(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0640);
 }
 
+/* Whether the file ends in the middle of a line: a crash, or a full disk, has torn it. */
+static bool audit_log_is_torn(const char *path)
+{
+    struct stat st;
+    char last = '\n';
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+        pread(fd, &last, 1, st.st_size - 1) != 1)
+        last = '\n';
+    close(fd);
+    return last != '\n';
+}
+
 static void audit_log_close_file(int fd)
 {
     if (fd > STDERR_FILENO)
@@ -48,20 +64,38 @@ static ssize_t audit_log_write_some(int fd, const uint8_t *p, size_t n)
     return -1;
 }
 
-/* 0 or an errno; what could not be written is dropped, and counted in a->lost. */
-static int audit_log_write(struct audit_log *a, struct buf *b)
+/* 0 or an errno; *done bytes were written. */
+static int audit_log_write_bytes(struct audit_log *a, const uint8_t *p, size_t n, size_t *done)
 {
     struct stat st;
     bool file = fstat(a->fd, &st) == 0 && S_ISREG(st.st_mode);
+    *done = 0;
+    while (*done < n) {
+        const uint8_t *at = p + *done;
+        ssize_t some =
+            file ? write(a->fd, at, n - *done) : audit_log_write_some(a->fd, at, n - *done);
+        if (some > 0) {
+            *done += (size_t)some;
+            a->torn = at[some - 1] != '\n';
+        } else if (errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+/* 0 or an errno; what could not be written is dropped, and counted in a->lost. A line that was torn
+ * is ended first, so that the next one is a line of its own. */
+static int audit_log_write(struct audit_log *a, struct buf *b)
+{
+    static const uint8_t end = '\n';
+    size_t done = 0;
     int fault = 0;
-    while (clave__buf_len(b) > 0 && fault == 0) {
-        const uint8_t *p = clave__buf_bytes(b);
-        size_t n = clave__buf_len(b);
-        ssize_t done = file ? write(a->fd, p, n) : audit_log_write_some(a->fd, p, n);
-        if (done > 0)
-            clave__buf_consume(b, (size_t)done);
-        else if (errno != EINTR)
-            fault = errno;
+    if (a->torn && clave__buf_len(b) > 0)
+        fault = audit_log_write_bytes(a, &end, 1, &done);
+    if (fault == 0) {
+        fault = audit_log_write_bytes(a, clave__buf_bytes(b), clave__buf_len(b), &done);
+        clave__buf_consume(b, done);
     }
     const uint8_t *at = clave__buf_bytes(b);
     for (size_t n = clave__buf_len(b); n > 0; n--)
@@ -80,6 +114,7 @@ static int audit_log_job(struct disk_thread *t)
         if (fd >= 0) {
             audit_log_close_file(a->fd);
             a->fd = fd;
+            a->torn = audit_log_is_torn(a->path);
         }
     }
     int failed = audit_log_write(a, &t->bytes);
@@ -214,6 +249,23 @@ static void audit_log_name_user(struct audit_log *a)
     uv_os_free_passwd(&user);
 }
 
+clave_err clave__audit_log_check(const char *path, const struct fault *f)
+{
+    char dir[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int n = !slash ? 0 : slash == path ? 1 : (int)(slash - path);
+    snprintf(dir, sizeof dir, "%.*s", n ? n : 1, n ? path : ".");
+    if (strcmp(path, "-") == 0)
+        return CLAVE_OK;
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    int fault = exists && S_ISDIR(st.st_mode) ? EISDIR : 0;
+    if (fault == 0 && access(exists ? path : dir, exists ? W_OK : W_OK | X_OK) != 0)
+        fault = errno;
+    return fault == 0 ? CLAVE_OK
+                      : clave__start_error_errno(f, fault, "cannot open the audit log", path);
+}
+
 clave_err clave__audit_log_open(struct audit_log *a, const char *path, const struct clave_mem *mem,
                                 const struct log *log, uv_async_t *done, const struct fault *f)
 {
@@ -228,6 +280,7 @@ clave_err clave__audit_log_open(struct audit_log *a, const char *path, const str
     a->fd = audit_log_open_file(path);
     if (a->fd < 0)
         return clave__start_error_errno(f, errno, "cannot open the audit log", path);
+    a->torn = audit_log_is_torn(path);
     clave_err err = clave__disk_thread_start(&a->thread, "clave-audit", audit_log_job, mem, done);
     if (err != CLAVE_OK)
         clave__audit_log_close(a);

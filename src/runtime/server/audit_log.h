@@ -22,10 +22,13 @@ struct audit_log {
     char user[64]; /* that runs the server */
     /* Of the job. */
     int fd;
+    bool torn; /* what was written last is not the end of a line */
     bool reopen;
     uint64_t lost; /* lines that could not be written */
 };
 
+/* Whether _open would succeed, as far as that can be known without creating the file. EIO. */
+clave_err clave__audit_log_check(const char *path, const struct fault *f);
 /* Opens or creates the file, with mode 0640, and starts the thread. `mem`, `log`, `path` and `done`
  * outlive it. EIO, EFULL, ENOMEM. */
 clave_err clave__audit_log_open(struct audit_log *a, const char *path, const struct clave_mem *mem,

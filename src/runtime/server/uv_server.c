@@ -458,6 +458,8 @@ clave_err clave__server_run_check(const struct server_run_options *o, char *faul
         err = clave__listen_check(o->listen[i], &f);
     for (size_t i = 0; i < sizeof http / sizeof *http && err == CLAVE_OK; i++)
         err = http[i] ? clave__http_server_check(http[i], &f) : CLAVE_OK;
+    if (err == CLAVE_OK && o->audit)
+        err = clave__audit_log_check(o->audit, &f);
     return err;
 }
 
