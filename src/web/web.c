@@ -8,6 +8,7 @@
 
 #include "web/http/admit.h"
 #include "web/http/answer.h"
+#include "web/http/http_metrics.h"
 #include "web/http/problem.h"
 #include "web/http/routes.h"
 #include "web/observe/observe.h"
@@ -32,6 +33,8 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     if (err == CLAVE_OK)
         err = clave__observe_new(w);
     if (err == CLAVE_OK)
+        err = clave__http_metrics_new(w);
+    if (err == CLAVE_OK)
         err = clave__own_client_open(w);
     if (err == CLAVE_OK)
         *out = w;
@@ -53,6 +56,7 @@ void clave__web_free(struct web *w)
     clave__own_client_free(w); /* which ends what still expects a callback */
     assert(list_empty(&w->exchanges));
     clave__observe_free(w);
+    clave__http_metrics_free(w);
     struct clave_mem mem = w->mem;
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.hosts);
     clave__mem_free(&mem, w);

@@ -9,6 +9,7 @@
 #include "client/timer.h"
 #include "web/web.h"
 
+struct http_metrics;
 struct observe;
 
 enum { WEB_MAX_BODY = 2 << 20 };
@@ -21,9 +22,10 @@ struct web {
     int64_t now;           /* of the newest call into the engine or callback of a client */
     struct list exchanges; /* all of them; an ended one that expects a callback too */
     bool closing;
-    clave_async_client *own;        /* see own_client.h */
-    struct http_sessions *sessions; /* see session/http_session.h */
-    struct observe *observe;        /* see observe/observe.h */
+    clave_async_client *own;           /* see own_client.h */
+    struct http_sessions *sessions;    /* see session/http_session.h */
+    struct observe *observe;           /* see observe/observe.h */
+    struct http_metrics *http_metrics; /* see http/http_metrics.h */
 };
 
 static inline void clave__web_timer_set(struct web *w, struct timer *t, int64_t at)

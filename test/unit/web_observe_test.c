@@ -15,6 +15,9 @@
 #include "web/web_internal.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
+#define LATCH1 "_c_" UUID "-latch-0000000001"
+#define LATCH2 "_c_" UUID "-latch-0000000002"
+#define LATCH3 "_c_" UUID "-latch-0000000003"
 
 enum { WALL = 1000000 }; /* of the model, at the engine's 0 */
 
@@ -348,6 +351,58 @@ static void events_of_a_session_are_not_for_others(void **state)
     webrig_free(s.rig);
 }
 
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+static void assert_has_line(struct webrig_call *c, const char *line)
+{
+    char with_end[256];
+    snprintf(with_end, sizeof with_end, "\n%s\n", line);
+    if (!strstr(webrig_body(c), with_end))
+        fail_msg("no line %s in\n%s", line, webrig_body(c));
+}
+
+static void locks_of_all_clients_are_measured(void **state)
+{
+    struct scene s;
+    static const char *const prefixes[] = {"/jobs"};
+    (void)state;
+    scene_open(&s);
+    s.rig->web->o.metric_paths = prefixes;
+    s.rig->web->o.nmetric_paths = 1;
+    s.rig->web->o.max_metric_paths = 1;
+    add(&s, "/jobs/a/_c_" UUID "-lock-0000000000", "");
+    add(&s, "/jobs/b/_c_" UUID "-lock-0000000000", "");
+    add(&s, "/e/" LATCH1, "clave/1\nhost=web1\n");
+    loaded(&s);
+    webrig_advance(s.rig, 1000);
+    add(&s, "/jobs/a/_c_" UUID "-lock-0000000001", "");
+    add(&s, "/x/_c_" UUID "-lock-0000000000", "");
+    webrig_advance(s.rig, 2500);
+    add(&s, "/x/_c_" UUID "-lock-0000000001", "");
+    clave__observe_gone(s.o, "/jobs/a/_c_" UUID "-lock-0000000000");
+    clave__observe_gone(s.o, "/x/_c_" UUID "-lock-0000000000");
+    webrig_advance(s.rig, 500);
+    add(&s, "/y/_c_" UUID "-lock-0000000000", "");
+    struct webrig_call *c = get(&s, "/metrics", 200);
+    assert_true(c->done);
+    assert_has_line(c, "clave_lock_holders{path=\"/jobs/a\",kind=\"lock\"} 1");
+    assert_has_line(c, "clave_lock_holders{path=\"other\",kind=\"lock\"} 3");
+    assert_has_line(c, "clave_lock_waiters{path=\"other\",kind=\"lock\"} 0");
+    assert_has_line(c, "clave_lock_grants_total{kind=\"lock\"} 4");
+    assert_has_line(c, "clave_lock_wait_seconds_sum{kind=\"lock\",outcome=\"granted\"} 2.5");
+    assert_has_line(c, "clave_lock_hold_seconds_sum{kind=\"lock\"} 2.5");
+    assert_has_line(c, "clave_lock_ends_total{cause=\"unknown\"} 2");
+    assert_has_line(c, "clave_election_has_leader{path=\"other\"} 1");
+    assert_has_line(c, "clave_deadlocks 0");
+    assert_has_line(c, "clave_http_waiting{how=\"answer\"} 0");
+    webrig_end(c);
+    c = get(&s, "/metrics", 200);
+    assert_has_line(c,
+                    "clave_http_requests_total{route=\"/metrics\",method=\"GET\",code=\"200\"} 2");
+    webrig_end(c);
+    webrig_free(s.rig);
+}
+
 /* ---- history --------------------------------------------------------------------------------- */
 
 /* "what:cause" of each entry. */
@@ -510,10 +565,6 @@ static void a_semaphore_can_be_part_of_a_deadlock(void **state)
 
 /* ---- elections ------------------------------------------------------------------------------- */
 
-#define LATCH1 "_c_" UUID "-latch-0000000001"
-#define LATCH2 "_c_" UUID "-latch-0000000002"
-#define LATCH3 "_c_" UUID "-latch-0000000003"
-
 static void an_election_has_terms_gaps_and_a_value(void **state)
 {
     struct scene s;
@@ -587,6 +638,7 @@ int main(void)
         cmocka_unit_test(a_change_of_leader_is_an_event),
         cmocka_unit_test(a_deadlock_is_found_while_it_lasts),
         cmocka_unit_test(a_semaphore_can_be_part_of_a_deadlock),
+        cmocka_unit_test(locks_of_all_clients_are_measured),
         cmocka_unit_test(history_has_who_held_what_when),
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),

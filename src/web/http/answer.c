@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "web/http/http_metrics.h"
+
 #include "web/http/routes.h"
 
 static const struct {
@@ -125,6 +127,7 @@ static void answer_send(struct web_exchange *x, unsigned status, const char *typ
     answer_secure(x);
     x->answer.status = status;
     x->answered = true;
+    clave__http_metrics_note(x, status);
     x->cancel = NULL;
     answer_audit(x, status);
     env->answered(env->arg, x, x->transport);

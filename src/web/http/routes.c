@@ -12,6 +12,7 @@
 #include "web/api/health_api.h"
 #include "web/api/history_api.h"
 #include "web/api/locks_api.h"
+#include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
 #include "web/api/sessions_api.h"
 #include "web/api/znodes_api.h"
@@ -37,12 +38,13 @@ static const struct route routes[] = {
     {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, 0},
     {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, 0},
     {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, NULL, 0},
-    /* locks_api, elections_api, deadlocks_api, history_api, events_api */
+    /* locks_api, elections_api, deadlocks_api, metrics_api, history_api, events_api */
     {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after", 0},
     {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, NULL, 0},
     {"GET", "/v1/elections", WEB_READ, clave__web_get_elections, "prefix limit after", 0},
     {"GET", "/v1/elections/{path}", WEB_READ, clave__web_get_election, NULL, 0},
     {"GET", "/v1/deadlocks", WEB_READ, clave__web_get_deadlocks, "prefix", 0},
+    {"GET", "/metrics", WEB_READ, clave__web_get_metrics, NULL, 0},
     {"GET", "/v1/history", WEB_READ, clave__web_get_history, "path since limit", 0},
     {"GET", "/v1/events", WEB_READ, clave__web_get_events, "prefix path claims", 0},
     /* znodes_api, multi_api */

@@ -13,6 +13,7 @@
  *   history         who held what when             lock_ends        why a hold ended
  *   event_ring      events with numbers
  *   event_stream    server-sent events of one reader
+ *   metrics_page    all locks and elections as a page for Prometheus
  *   observe         all of it, behind one face for the engine */
 #ifndef CLAVE_WEB_OBSERVE_LOCK_MODEL_H
 #define CLAVE_WEB_OBSERVE_LOCK_MODEL_H

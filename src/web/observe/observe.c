@@ -148,6 +148,7 @@ static void observe_settle(struct timer *t, int64_t now)
 {
     struct observe *o = LIST_ENTRY(t, struct observe, settle);
     for (struct lock_end *end; (end = clave__lock_ends_take(&o->ends, now, &o->model));) {
+        clave__lock_metrics_note_cause(&o->metrics, end);
         clave__history_set_cause(&o->history, end->entry, end->cause);
         clave__election_set_cause(&o->elections, end->path, end->token, end->cause);
         clave__lock_ends_free(&o->ends, end);
@@ -185,6 +186,7 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
         clave__election_granted(&o->elections, at, p);
     if (p->kind == QUEUE_LATCH && what == LOCK_ENDED)
         clave__election_ended(&o->elections, at, p);
+    clave__lock_metrics_note(&o->metrics, what, p, at);
     uint64_t n = clave__history_add(&o->history, at, what, p, path);
     if (what != LOCK_ENDED)
         return;
@@ -269,6 +271,7 @@ clave_err clave__observe_new(struct web *w)
     clave__timer_init(&o->look, observe_on_look);
     clave__lock_waits_init(&o->waits, &w->mem, clave__rand_u64(&w->rand));
     clave__election_model_init(&o->elections, &w->mem, clave__rand_u64(&w->rand));
+    clave__lock_metrics_init(&o->metrics);
     clave__history_init(&o->history, &w->mem, clave__rand_u64(&w->rand));
     clave_err err =
         clave__lock_model_init(&o->model, &w->mem, clave__rand_u64(&w->rand), MODEL_BYTES);

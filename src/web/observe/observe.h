@@ -9,6 +9,7 @@
 #include "web/observe/election_model.h"
 #include "web/observe/event_ring.h"
 #include "web/observe/history.h"
+#include "web/observe/lock_metrics.h"
 #include "web/observe/lock_model.h"
 #include "web/observe/lock_waits.h"
 #include "web/web_internal.h"
@@ -31,6 +32,7 @@ struct observe {
     struct lock_ends ends;
     struct election_model elections;
     struct lock_waits waits;
+    struct lock_metrics metrics;
     struct list streams; /* of observe_reader */
     struct list waiting; /* the same: requests that wait for the first load */
     struct timer flush;
