@@ -1,11 +1,11 @@
-/* load_library.c - dlopen with a check for static programs; tls/openssl.c and http/microhttpd.c
- * call it. */
+/* load_library.c - dlopen with a check for static programs; openssl.c, microhttpd.c and the
+ * program's gate_jansson.c call it. */
 #include "runtime/load_library.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
-#include <stddef.h>
+#include <string.h>
 
 /* The first object is the program itself. */
 static int program_has_loader(struct dl_phdr_info *program, size_t size, void *has)
@@ -32,4 +32,15 @@ void *clave__load(const char *name, const char **why)
     if (!lib)
         *why = dlerror();
     return lib;
+}
+
+const char *clave__load_functions(void *library, const struct load_row *rows, size_t n, void *table)
+{
+    for (size_t i = 0; i < n; i++) {
+        void *function = dlsym(library, rows[i].name);
+        if (!function)
+            return rows[i].name;
+        memcpy((char *)table + rows[i].at, &function, sizeof function);
+    }
+    return NULL;
 }

@@ -1,8 +1,9 @@
-/* load_library.h - loads a shared library on first use: OpenSSL and libmicrohttpd. A file that
- * loads one says so in a LOADS_LIBRARY, for those who make packages. */
+/* load_library.h - loads a shared library on first use: OpenSSL, libmicrohttpd and jansson. A
+ * file that loads one says so in a LOADS_LIBRARY, for those who make packages. */
 #ifndef CLAVE_RUNTIME_LOAD_LIBRARY_H
 #define CLAVE_RUNTIME_LOAD_LIBRARY_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* The UAPI group's "ELF dlopen metadata": a note in the section .note.dlopen, from which packagers
@@ -21,5 +22,14 @@
 /* Loads `name` permanently. NULL: *why is the reason, valid until this thread's next call of the
  * dynamic linker. */
 void *clave__load(const char *name, const char **why);
+
+/* A function of a library, and where its address belongs in a table of such. */
+struct load_row {
+    const char *name;
+    size_t at;
+};
+/* Fills in a table. NULL, or the name of a function that the library does not have. */
+const char *clave__load_functions(void *library, const struct load_row *rows, size_t n,
+                                  void *table);
 
 #endif

@@ -151,6 +151,7 @@ struct peer_addr {
     char text[64]; /* as cons shows it: "127.0.0.1:42100", "local" */
     bool secure;   /* over TLS */
     bool has_uid;  /* the system says who the client is: on Unix sockets only */
+    bool is_gate;  /* HTTP of this process, which has its own rules of who may come in */
     uint32_t uid;  /* an identity of the scheme uid */
 };
 /* The bound on all connections is reached: _accept would refuse. */

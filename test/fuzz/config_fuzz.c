@@ -38,8 +38,8 @@ static void fuzz_server(char *text)
     char why[400] = "";
     const struct fault f = {why, sizeof why};
     const struct log log = {hear, &errors};
-    settings_init(&v);
-    settings_init(&defaults);
+    settings_init(&v, false);
+    settings_init(&defaults, false);
     clave_err err = serve_config_read(&v, text, "file", &log);
     must((err == CLAVE_OK) == (errors == 0));
     must(err == CLAVE_OK || err == CLAVE_EINVAL);

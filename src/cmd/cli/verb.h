@@ -54,6 +54,7 @@ extern const struct verb verb_check;
 extern const struct verb verb_create;
 extern const struct verb verb_data;
 extern const struct verb verb_elect;
+extern const struct verb verb_gate;
 extern const struct verb verb_get;
 extern const struct verb verb_getacl;
 extern const struct verb verb_grow;

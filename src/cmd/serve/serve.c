@@ -3,28 +3,31 @@
  * listens. */
 #include <malloc.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/run/sd_notify.h"
-#include "cmd/serve/serve_config.h"
+#include "cmd/serve/configured.h"
+#include "cmd/serve/serve_gate.h"
 #include "runtime/client/local_serve.h"
 #include "runtime/server/uv_server.h"
 
 enum {
-    SERVE_CONFIG = FLAG_LONG,
-    SERVE_CHECK,
-    SERVE_DATA, /* from here on each flag is the setting of the same name */
+    SERVE_DATA = CONFIGURED_SETTING,
     SERVE_LOCAL,
     SERVE_ADMIN,
     SERVE_ADMIN_URL,
     SERVE_METRICS,
     SERVE_AUDIT,
+    SERVE_HTTP,
+    SERVE_HTTP_TOKENS,
+    SERVE_HTTP_HOST,
+    SERVE_HTTP_KEY,
+    SERVE_HTTP_AUDIT,
+    SERVE_HTTP_CONNECTIONS,
+    SERVE_HTTP_BODY,
     SERVE_TICK,
     SERVE_IDLE_EXIT,
     SERVE_MIN_SESSION,
@@ -63,34 +66,31 @@ enum {
     SERVE_LOG_LEVEL,
 };
 
-/* A flag as given. */
-struct given {
-    const char *name;
-    const char *value;
-};
-
 struct serve {
-    struct options *o;
-    struct given given[SETTINGS_MAX_FLAGS];
-    size_t ngiven;
-    const char *config; /* NULL: none */
-    bool check;         /* only the configuration, without serving */
-    struct serve_log log;
-    struct serve_settings settings;  /* that the server was started with */
-    struct serve_settings *reloaded; /* since the last SIGHUP; NULL: those */
+    struct configured c;
     struct sd_notify manager;
     struct server_run *run;
+    struct serve_gate *gate; /* NULL: no --http */
 };
 
 static const struct flag flags[] = {
-    {SERVE_CONFIG, "config", "FILE", "these flags as 'key = value' lines, or Apache's zoo.cfg"},
-    {SERVE_CHECK, "check-config", NULL, "check file and flags, then end without serving"},
+    {CONFIGURED_FILE, "config", "FILE", "these flags as 'key = value' lines, or Apache's zoo.cfg"},
+    {CONFIGURED_CHECK, "check-config", NULL, "check file and flags, then end without serving"},
     {SERVE_DATA, "data", "DIR", "the data directory, created if missing"},
     {'l', "listen", "ADDR", "[tls:]host[:port] or unix:/path; repeatable [127.0.0.1:2181]"},
     {SERVE_ADMIN, "admin", "ADDR", "HTTP with Apache's admin commands and metrics: host:port"},
     {SERVE_ADMIN_URL, "admin-url", "PATH", "the URL path of the commands [/commands]"},
     {SERVE_METRICS, "metrics", "ADDR", "HTTP with only the metrics, for Prometheus"},
     {SERVE_AUDIT, "audit", "FILE", "an audit log in ZooKeeper's format; -: standard output"},
+    {SERVE_HTTP, "http", "ADDR", "HTTP with locks, elections and znodes: host:port, unix:/path"},
+    {SERVE_HTTP_TOKENS, "http-tokens", "FILE",
+     "who may do what there: lines 'TOKEN ROLE [PREFIX...]'"},
+    {SERVE_HTTP_HOST, "http-host", "NAMES", "its further names, with commas between them"},
+    {SERVE_HTTP_KEY, "http-key", "FILE",
+     "the key that seals secrets of sessions [drawn at the start]"},
+    {SERVE_HTTP_AUDIT, "http-audit", "FILE", "an audit log of what is changed there"},
+    {SERVE_HTTP_CONNECTIONS, "http-max-connections", "N", "its connections at a time [20000]"},
+    {SERVE_HTTP_BODY, "http-max-body", "BYTES", "bytes of the body of a request [2097152]"},
     {SERVE_TICK, "tick", "DURATION", "the unit of session timeouts [2s]"},
     {SERVE_MIN_SESSION, "min-session-timeout", "DURATION", "shortest session timeout [2 ticks]"},
     {SERVE_MAX_SESSION, "max-session-timeout", "DURATION", "longest session timeout [20 ticks]"},
@@ -142,116 +142,19 @@ static const struct flag flags[] = {
     {0, NULL, NULL, NULL},
 };
 
-/* ---- settings: the file, and over it the flags ---------------------------------------------- */
+/* ---- SIGHUP --------------------------------------------------------------------------------- */
 
-static const char *name_of(int id)
+static clave_err serve_apply(void *arg, const struct serve_settings *wanted, const struct fault *f)
 {
-    const struct flag *f = flags;
-    while (f->id != id)
-        f++;
-    return f->name;
+    struct serve *v = arg;
+    clave_err err = v->gate ? serve_gate_change(v->gate, wanted, f) : CLAVE_OK;
+    return err == CLAVE_OK ? clave__server_run_change(v->run, &wanted->run) : err;
 }
 
-/* false after a message. */
-static bool serve_take_flag(struct options *o, struct serve *v, struct serve_settings *scratch,
-                            int id)
-{
-    char why[400] = "";
-    const struct fault f = {why, sizeof why};
-    if (id == SERVE_CONFIG) {
-        v->config = o->value;
-        return true;
-    }
-    if (id == SERVE_CHECK) {
-        v->check = true;
-        return true;
-    }
-    struct given g = {name_of(id), o->value ? o->value : "true"};
-    if (v->ngiven == SETTINGS_MAX_FLAGS) {
-        diag_usage(o, "at most %d flags", SETTINGS_MAX_FLAGS);
-        return false;
-    }
-    if (settings_set(scratch, g.name, g.value, &f) != CLAVE_OK) {
-        diag_usage(o, "--%s '%s': %s", g.name, g.value, why[0] ? why : "out of memory");
-        return false;
-    }
-    v->given[v->ngiven++] = g;
-    return true;
-}
-
-/* Flags take precedence over the file, and given addresses replace all of the file's. EINVAL,
- * ENOMEM: with a fault, or reported in the log. */
-static clave_err build(const struct serve *v, struct serve_settings *out, const struct fault *f)
-{
-    const struct log log = {serve_log_line, (void *)(uintptr_t)&v->log};
-    clave_err err = CLAVE_OK;
-    bool listens = false;
-    settings_init(out);
-    if (v->config)
-        err = serve_config_load(out, v->config, &log);
-    for (size_t i = 0; i < v->ngiven && err == CLAVE_OK; i++) {
-        bool listen = strcmp(v->given[i].name, "listen") == 0;
-        if (listen && !listens)
-            out->run.nlisten = 0;
-        listens = listens || listen;
-        err = settings_set(out, v->given[i].name, v->given[i].value, f);
-    }
-    return err == CLAVE_OK ? settings_check(out, f) : err;
-}
-
-static void set_log(struct serve *v, const struct serve_settings *settings)
-{
-    v->log.format = settings->log_format;
-    v->log.level = settings->log_level > 0 ? settings->log_level : CLAVE_LOG_WARN;
-    if (v->check && v->log.level < CLAVE_LOG_WARN)
-        v->log.level = CLAVE_LOG_WARN; /* what would be ignored is what the check is for */
-    v->log.level += v->o->verbose;
-}
-
-/* The previous ones are freed. */
-static void keep_reloaded(struct serve *v, struct serve_settings *wanted)
-{
-    if (v->reloaded)
-        settings_fini(v->reloaded);
-    free(v->reloaded);
-    v->reloaded = wanted;
-}
-
-static void tell_reloaded(const struct serve *v, const struct serve_settings *wanted)
-{
-    const struct log log = {serve_log_line, (void *)(uintptr_t)&v->log};
-    char changes[400];
-    settings_tell_fixed(&v->settings, wanted, &log);
-    settings_tell_useless(wanted, &log);
-    settings_list_changes(v->reloaded ? v->reloaded : &v->settings, wanted, changes,
-                          sizeof changes);
-    clave__log(&log, CLAVE_LOG_INFO, "%s reloaded: %s", v->config,
-               *changes ? changes : "no setting has changed");
-}
-
-/* SIGHUP: applies all of the file or nothing. */
 static void serve_on_hangup(void *arg)
 {
     struct serve *v = arg;
-    const struct log log = {serve_log_line, &v->log};
-    struct serve_settings *wanted = malloc(sizeof *wanted);
-    char why[400] = "";
-    const struct fault f = {why, sizeof why};
-    clave_err err = wanted ? build(v, wanted, &f) : CLAVE_ENOMEM;
-    if (err == CLAVE_OK)
-        err = clave__server_run_change(v->run, &wanted->run);
-    if (err == CLAVE_OK) {
-        set_log(v, wanted);
-        tell_reloaded(v, wanted);
-        keep_reloaded(v, wanted);
-        return;
-    }
-    if (why[0])
-        clave__log(&log, CLAVE_LOG_ERROR, "%s: %s", v->config, why);
-    clave__log(&log, CLAVE_LOG_ERROR, "%s: not reloaded, nothing is changed", v->config);
-    if (wanted)
-        settings_fini(wanted);
-    free(wanted);
+    configured_reload(&v->c, serve_apply, v);
 }
 
 /* ---- the server ----------------------------------------------------------------------------- */
@@ -260,11 +163,11 @@ static void show_ready(const struct serve *v)
 {
     struct server_stats st;
     struct json j;
-    const char *address, *data = v->settings.run.data_dir;
+    const char *address, *data = v->c.settings.run.data_dir;
     const char *admin = clave__server_run_admin(v->run);
     const char *metrics = clave__server_run_metrics(v->run);
     clave__server_run_stats(v->run, &st);
-    if (v->o->json) {
+    if (v->c.o->json) {
         json_begin(&j, stdout);
         clave__json_open(&j, "listen", '[');
         for (size_t i = 0; (address = clave__server_run_address(v->run, i)); i++)
@@ -274,6 +177,12 @@ static void show_ready(const struct serve *v)
             clave__json_string(&j, "admin", admin);
         if (metrics)
             clave__json_string(&j, "metrics", metrics);
+        if (v->gate)
+            clave__json_open(&j, "http", '[');
+        for (size_t i = 0; v->gate && (address = serve_gate_address(v->gate, i)); i++)
+            clave__json_string(&j, NULL, address);
+        if (v->gate)
+            clave__json_close(&j, ']');
         clave__json_string(&j, "data", data);
         json_hex(&j, "zxid", st.last_zxid);
         clave__json_int(&j, "sessions", (int64_t)st.sessions);
@@ -289,6 +198,8 @@ static void show_ready(const struct serve *v)
         printf(", admin %s", admin);
     if (metrics)
         printf(", metrics %s", metrics);
+    for (size_t i = 0; v->gate && (address = serve_gate_address(v->gate, i)); i++)
+        printf("%s%s", i > 0 ? " " : ", http ", address);
     fputs("\n", stdout);
     fflush(stdout); /* the process that started the server may be waiting for this line */
 }
@@ -307,25 +218,18 @@ static void tell_ready(struct serve *v)
 {
     sd_notify_ready(&v->manager);
     sd_notify_send(&v->manager, "STATUS=serving on %s, data %s",
-                   clave__server_run_address(v->run, 0), v->settings.run.data_dir);
-}
-
-static int serve_fail(const struct serve *v, clave_err err, const char *fault)
-{
-    const struct log log = {serve_log_line, (void *)(uintptr_t)&v->log};
-    clave__log(&log, CLAVE_LOG_ERROR, "%s", *fault ? fault : clave_strerror(err));
-    return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
+                   clave__server_run_address(v->run, 0), v->c.settings.run.data_dir);
 }
 
 /* ---- only checking --------------------------------------------------------------------------- */
 
 static void show_checked(const struct serve *v)
 {
-    const struct server_run_options *run = &v->settings.run;
+    const struct server_run_options *run = &v->c.settings.run;
     const char *const names[] = {"data", "admin", "metrics"};
     const char *const values[] = {run->data_dir, run->admin, run->metrics};
     struct json j;
-    if (!v->o->json) {
+    if (!v->c.o->json) {
         fputs("clave: the configuration is valid: listen", stdout);
         for (size_t i = 0; i < run->nlisten; i++)
             printf(" %s", run->listen[i]);
@@ -350,67 +254,80 @@ static void show_checked(const struct serve *v)
 static int serve_check(const struct serve *v)
 {
     char fault[1024] = "";
-    if (v->settings.local)
-        return diag_usage(v->o, "--check-config and --local exclude each other");
-    clave_err err = clave__server_run_check(&v->settings.run, fault, sizeof fault);
+    if (v->c.settings.local)
+        return diag_usage(v->c.o, "--check-config and --local exclude each other");
+    const struct fault f = {fault, sizeof fault};
+    clave_err err = clave__server_run_check(&v->c.settings.run, fault, sizeof fault);
+    if (err == CLAVE_OK && v->c.settings.gate.nhttp > 0)
+        err = serve_gate_check(&v->c.settings, &f);
     if (err != CLAVE_OK)
-        return serve_fail(v, err, fault);
+        return configured_fail(&v->c, err, fault);
     show_checked(v);
     return EXIT_OK;
 }
 
 /* ---- serving --------------------------------------------------------------------------------- */
 
-/* A connection is an open file, and the soft limit exists for programs that use select(). */
-static void raise_file_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* The two threads of the loop never allocate at once: an arena of its own for each would only keep
  * more memory. */
-static void share_heap(void)
+static void share_heap(bool has_gate)
 {
 #ifdef M_ARENA_MAX
-    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_ARENA_MAX, has_gate ? 2 : 1); /* the gate's thread allocates at any time */
+#else
+    (void)has_gate;
 #endif
+}
+
+static clave_err serve_start_gate(struct serve *v, char *fault, size_t cap)
+{
+    const struct fault f = {fault, cap};
+    const struct log log = configured_log(&v->c);
+    clave_err err = serve_gate_new(&v->gate, &v->c.settings, &log, &f);
+    if (err == CLAVE_OK)
+        show_ready(v);
+    return err == CLAVE_OK ? serve_gate_run(v->gate) : err;
 }
 
 static int serve(struct serve *v)
 {
-    struct server_run_options *run = &v->settings.run;
+    struct server_run_options *run = &v->c.settings.run;
+    bool has_gate = v->c.settings.gate.nhttp > 0;
     char fault[1024] = "";
+    const struct fault f = {fault, sizeof fault};
     sd_notify_open(&v->manager);
     run->notify = serve_notify;
     run->notify_arg = v;
     run->notify_ms = v->manager.watchdog_ms / 4;
-    if (v->config)
+    if (v->c.config || has_gate)
         run->hangup = serve_on_hangup;
     run->hangup_arg = v;
-    clave_err err = clave__server_run_new(&v->run, run, fault, sizeof fault);
-    if (err != CLAVE_OK)
-        return serve_fail(v, err, fault);
-    show_ready(v);
-    tell_ready(v);
-    err = clave__server_run_loop(v->run, fault, sizeof fault);
+    clave_err err = has_gate ? serve_gate_name(&v->c.settings, &f) : CLAVE_OK;
+    if (err == CLAVE_OK)
+        err = clave__server_run_new(&v->run, run, fault, sizeof fault);
+    if (err == CLAVE_OK && has_gate)
+        err = serve_start_gate(v, fault, sizeof fault);
+    else if (err == CLAVE_OK)
+        show_ready(v);
+    if (err == CLAVE_OK) {
+        tell_ready(v);
+        err = clave__server_run_loop(v->run, fault, sizeof fault);
+    }
+    serve_gate_free(v->gate);
     clave__server_run_free(v->run);
     sd_notify_close(&v->manager);
-    return err == CLAVE_OK ? EXIT_OK : serve_fail(v, err, fault);
+    return err == CLAVE_OK ? EXIT_OK : configured_fail(&v->c, err, fault);
 }
 
 /* Programs that use the library read no configuration: a server that it forbids is not started for
  * them either. */
 static bool serve_is_ruled_out(const struct serve *v, char *fault, size_t cap)
 {
-    config_find_never(v->o);
-    if (v->o->local != OPTIONS_LOCAL_NEVER)
+    config_find_never(v->c.o);
+    if (v->c.o->local != OPTIONS_LOCAL_NEVER)
         return false;
     snprintf(fault, cap, "%s: a local server must not be used (CLAVE_CONNECT names another)",
-             v->o->local_from);
+             v->c.o->local_from);
     clave__local_refuse(fault);
     return true;
 }
@@ -419,63 +336,28 @@ static int serve_local(const struct serve *v)
 {
     char fault[1024] = "";
     if (serve_is_ruled_out(v, fault, sizeof fault))
-        return serve_fail(v, CLAVE_EINVAL, fault);
-    clave_err err = clave__local_serve(v->settings.local, &v->settings.run, fault, sizeof fault);
-    return err == CLAVE_OK ? EXIT_OK : serve_fail(v, err, fault);
-}
-
-/* EXIT_OK, or the exit code. */
-static int serve_prepare(struct serve *v)
-{
-    char why[400] = "";
-    const struct fault f = {why, sizeof why};
-    clave_err err = build(v, &v->settings, &f);
-    if (why[0])
-        return diag_usage(v->o, "%s", why);
-    if (err != CLAVE_OK)
-        return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
-    set_log(v, &v->settings);
-    v->settings.run.engine.log = serve_log_line;
-    v->settings.run.engine.log_arg = &v->log;
-    settings_tell_useless(&v->settings, &(struct log){serve_log_line, &v->log});
-    return EXIT_OK;
-}
-
-/* What only flags can set: the log of reading the file itself. OPTIONS_STOP: after a message. */
-static int take_flags(struct serve *v, int argc, char **argv)
-{
-    struct serve_settings scratch;
-    int id;
-    settings_init(&scratch);
-    while ((id = options_next(v->o, argc, argv)) > 0)
-        if (!serve_take_flag(v->o, v, &scratch, id)) {
-            v->o->status = EXIT_USAGE;
-            id = OPTIONS_STOP;
-            break;
-        }
-    set_log(v, &scratch);
-    settings_fini(&scratch);
-    if (id == OPTIONS_END && v->o->connect) {
-        diag_usage(v->o, "--connect: a server does not connect; use --listen for its addresses");
-        id = OPTIONS_STOP;
-    }
-    return id == OPTIONS_STOP || options_args(v->o, 0, 0) ? id : OPTIONS_STOP;
+        return configured_fail(&v->c, CLAVE_EINVAL, fault);
+    clave_err err =
+        clave__local_serve(v->c.settings.local, &v->c.settings.run, fault, sizeof fault);
+    return err == CLAVE_OK ? EXIT_OK : configured_fail(&v->c, err, fault);
 }
 
 static int run_serve(struct options *o, int argc, char **argv)
 {
-    struct serve v = {.o = o};
-    if (take_flags(&v, argc, argv) == OPTIONS_STOP)
+    struct serve v = {.c = {.o = o}};
+    if (configured_take_flags(&v.c, argc, argv) == OPTIONS_STOP)
         return o->status;
-    int code = serve_prepare(&v);
-    raise_file_limit();
-    share_heap();
-    if (code == EXIT_OK && v.check)
+    if (o->connect)
+        return diag_usage(o,
+                          "--connect: a server does not connect; use --listen for its addresses");
+    int code = configured_read(&v.c);
+    configured_raise_file_limit();
+    share_heap(v.c.settings.gate.nhttp > 0);
+    if (code == EXIT_OK && v.c.check)
         code = serve_check(&v);
     else if (code == EXIT_OK)
-        code = v.settings.local ? serve_local(&v) : serve(&v);
-    keep_reloaded(&v, NULL);
-    settings_fini(&v.settings);
+        code = v.c.settings.local ? serve_local(&v) : serve(&v);
+    configured_fini(&v.c);
     return code;
 }
 

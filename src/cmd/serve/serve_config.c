@@ -1,5 +1,5 @@
 /* serve_config.c - decides which form a configuration file has and reads clave's own
- * (serve_config.h); serve.c calls it. A key may be set only once, except for listen. */
+ * (serve_config.h); serve.c calls it. A key may be set only once, except for listen and http. */
 #include "cmd/serve/serve_config.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static bool serve_config_bad_line(void *arg, const struct origin *at, const char
 /* If a key is set on two lines, one of them has no effect, and it is easy to mistake which. */
 static clave_err only_once(struct loading *l, const char *key, unsigned line, const struct fault *f)
 {
-    if (strcmp(key, "listen") == 0)
+    if (strcmp(key, "listen") == 0 || strcmp(key, "http") == 0)
         return CLAVE_OK;
     for (size_t i = 0; i < l->nseen; i++)
         if (strcmp(l->seen[i].key, key) == 0)
@@ -89,7 +89,7 @@ clave_err serve_config_read(struct serve_settings *v, char *text, const char *pa
     int apache = is_zoocfg(text);
     if (apache < 0)
         return CLAVE_ENOMEM;
-    if (apache)
+    if (apache && !v->is_gate)
         return serve_zoocfg_load(v, text, path, log);
     keyfile_each(text, path, &visitor);
     return l.err;

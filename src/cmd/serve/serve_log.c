@@ -100,5 +100,5 @@ void serve_log_line(void *arg, int level, const char *msg)
     if (l->format == LOG_JSON)
         put_json(level, msg);
     else
-        diag(NULL, "serve: %s", msg);
+        diag(NULL, "%s: %s", l->verb, msg);
 }

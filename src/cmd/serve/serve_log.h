@@ -1,11 +1,12 @@
-/* serve_log.h - the log of `clave serve` on standard error, one line an event: text for people, or
- * a JSON object with the time, the level, the message and what it is about. */
+/* serve_log.h - the log of `clave serve` and `clave gate` on standard error, one line an event:
+ * text for people, or a JSON object with the time, the level, the message and what it is about. */
 #ifndef CLAVE_CMD_SERVE_SERVE_LOG_H
 #define CLAVE_CMD_SERVE_SERVE_LOG_H
 
 enum log_format { LOG_TEXT, LOG_JSON };
 
 struct serve_log {
+    const char *verb; /* before each line of text */
     enum log_format format;
     int level; /* the lowest priority that is shown: CLAVE_LOG_* */
 };

@@ -27,7 +27,10 @@ enum kind {
     KIND_SWITCH,
     KIND_WORD, /* an enum, by `words` */
     KIND_LISTEN,
+    KIND_HTTP, /* addresses, with commas between them */
 };
+
+enum verbs { IN_SERVE, IN_BOTH, IN_GATE };
 
 struct setting {
     const char *name;
@@ -36,13 +39,15 @@ struct setting {
     int64_t min, max;
     const char *const *words; /* NULL after the last one */
     clave_err (*verify)(const char *value, const struct fault *f);
-    bool live;   /* may change while the server runs */
-    bool secret; /* its value is never shown */
+    enum verbs in; /* whose setting it is */
+    bool live;     /* may change while the server runs */
+    bool secret;   /* its value is never shown */
 };
 
-void settings_init(struct serve_settings *v)
+void settings_init(struct serve_settings *v, bool is_gate)
 {
     memset(v, 0, sizeof *v);
+    v->is_gate = is_gate;
     v->run.signals = true;
     v->run.listen = v->listen;
 }
@@ -177,12 +182,22 @@ static const struct setting settings[] = {
     {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = verify_url, .live = false},
     {"metrics", KIND_TEXT, AT(run.metrics), .verify = verify_http, .live = false},
     {"audit", KIND_TEXT, AT(run.audit), .verify = verify_file, .live = false},
+    {"connect", KIND_TEXT, AT(gate.connect), .in = IN_GATE, .live = false},
+    {"http", KIND_HTTP, 0, .in = IN_BOTH, .live = false},
+    {"http-tokens", KIND_TEXT, AT(gate.tokens), .in = IN_BOTH, .live = true},
+    {"http-host", KIND_TEXT, AT(gate.hosts), .in = IN_BOTH, .live = true},
+    {"http-audit", KIND_TEXT, AT(gate.audit), .verify = verify_file, .in = IN_BOTH, .live = false},
+    {"http-key", KIND_TEXT, AT(gate.key), .in = IN_BOTH, .live = false},
+    {"http-max-connections", KIND_SIZE, AT(gate.max_connections), 1, 1000000, .in = IN_BOTH,
+     .live = false},
+    {"http-max-body", KIND_SIZE, AT(gate.max_body), 1024, 64 << 20, .in = IN_BOTH, .live = false},
     {"tick", KIND_MS32, AT(run.engine.tick_ms), 1, 60000, .live = false},
     {"max-request", KIND_SIZE, AT(run.engine.max_frame), LEAST_REQUEST, 0x1fffffff, .live = false},
-    {"tls-cert", KIND_TEXT, AT(tls.cert_file), .live = false},
-    {"tls-key", KIND_TEXT, AT(tls.key_file), .live = false},
-    {"tls-ca", KIND_TEXT, AT(tls.ca_file), .live = false},
-    {"tls-clients", KIND_WORD, AT(tls.clients), .words = client_words, .live = false},
+    {"tls-cert", KIND_TEXT, AT(tls.cert_file), .in = IN_BOTH, .live = false},
+    {"tls-key", KIND_TEXT, AT(tls.key_file), .in = IN_BOTH, .live = false},
+    {"tls-ca", KIND_TEXT, AT(tls.ca_file), .in = IN_BOTH, .live = false},
+    {"tls-clients", KIND_WORD, AT(tls.clients), .words = client_words, .in = IN_BOTH,
+     .live = false},
     {"min-session-timeout", KIND_MS32, AT(run.engine.min_session_ms), 1, OPTIONS_MAX_MS,
      .live = true},
     {"max-session-timeout", KIND_MS32, AT(run.engine.max_session_ms), 1, OPTIONS_MAX_MS,
@@ -217,8 +232,8 @@ static const struct setting settings[] = {
      .live = true},
     {"words", KIND_TEXT, AT(run.engine.words), .verify = verify_words, .live = true},
     {"idle-exit", KIND_MS64, AT(run.idle_exit_ms), 1, OPTIONS_MAX_MS, .live = true},
-    {"log-format", KIND_WORD, AT(log_format), .words = format_words, .live = true},
-    {"log-level", KIND_WORD, AT(log_level), .words = level_words, .live = true},
+    {"log-format", KIND_WORD, AT(log_format), .words = format_words, .in = IN_BOTH, .live = true},
+    {"log-level", KIND_WORD, AT(log_level), .words = level_words, .in = IN_BOTH, .live = true},
 };
 enum { NSETTINGS = sizeof settings / sizeof *settings };
 _Static_assert((int)NSETTINGS <= (int)SETTINGS_CAP,
@@ -279,6 +294,21 @@ static clave_err parse_word(const char *const *words, const char *value, int64_t
     return clave__start_error(f, CLAVE_EINVAL, "it is %s", all);
 }
 
+/* `kept` is v's own, and is cut at the commas. */
+static clave_err set_http(struct serve_settings *v, const char *kept, const struct fault *f)
+{
+    char *rest = NULL, *text = (char *)(uintptr_t)kept;
+    for (char *a = strtok_r(text, ",", &rest); a; a = strtok_r(NULL, ",", &rest)) {
+        clave_err err = verify_http(a, f);
+        if (err != CLAVE_OK)
+            return err;
+        if (v->gate.nhttp == SETTINGS_MAX_LISTEN)
+            return clave__start_error(f, CLAVE_EINVAL, "at most %d addresses", SETTINGS_MAX_LISTEN);
+        v->gate.http[v->gate.nhttp++] = a;
+    }
+    return CLAVE_OK;
+}
+
 static clave_err set_text(struct serve_settings *v, const struct setting *s, const char *value,
                           const struct fault *f)
 {
@@ -288,6 +318,8 @@ static clave_err set_text(struct serve_settings *v, const struct setting *s, con
         return err;
     if (!kept)
         return CLAVE_ENOMEM;
+    if (s->kind == KIND_HTTP)
+        return set_http(v, kept, f);
     if (s->kind == KIND_TEXT) {
         memcpy((char *)v + s->at, &kept, sizeof kept);
         return CLAVE_OK;
@@ -323,6 +355,7 @@ static void store(struct serve_settings *v, const struct setting *s, int64_t n)
         break;
     case KIND_TEXT: /* not numbers: set_text */
     case KIND_LISTEN:
+    case KIND_HTTP:
         break;
     }
 }
@@ -338,6 +371,7 @@ static clave_err settings_take(struct serve_settings *v, const struct setting *s
     switch (s->kind) {
     case KIND_TEXT:
     case KIND_LISTEN:
+    case KIND_HTTP:
         return set_text(v, s, value, f);
     case KIND_MS32:
     case KIND_MS64:
@@ -364,7 +398,7 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
                        const struct fault *f)
 {
     const struct setting *s = serve_settings_find(name);
-    if (!s)
+    if (!s || s->in == (v->is_gate ? IN_SERVE : IN_GATE))
         return clave__start_error(f, CLAVE_EINVAL, "there is no such setting");
     clave_err err = settings_take(v, s, value, f);
     const char *given = err == CLAVE_OK ? settings_keep(v, value) : NULL;
@@ -375,12 +409,17 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
 /* ---- all of it together --------------------------------------------------------------------- */
 
 /* Whether an address begins with this: "tls:", "unix:". */
-static bool listens_on(const struct serve_settings *v, const char *kind)
+static bool settings_name(const char *const *addresses, size_t n, const char *kind)
 {
-    for (size_t i = 0; i < v->run.nlisten; i++)
-        if (strncmp(v->listen[i], kind, strlen(kind)) == 0)
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(addresses[i], kind, strlen(kind)) == 0)
             return true;
     return false;
+}
+
+static bool listens_on(const struct serve_settings *v, const char *kind)
+{
+    return settings_name(v->listen, v->run.nlisten, kind);
 }
 
 static bool has_unix_socket(const struct serve_settings *v)
@@ -416,9 +455,10 @@ void settings_tell_useless(const struct serve_settings *v, const struct log *log
 static clave_err check_tls(struct serve_settings *v, const struct fault *f)
 {
     const struct tls_server_options *t = &v->tls;
-    bool listens = listens_on(v, "tls:");
+    bool listens = listens_on(v, "tls:") || settings_name(v->gate.http, v->gate.nhttp, "tls:");
     if (!listens && (t->ca_file || t->cert_file || t->key_file || v->run.engine.x509_super))
-        return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add --listen tls:ADDR");
+        return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add %s tls:ADDR",
+                                  v->is_gate ? "--http" : "--listen");
     if (!listens)
         return CLAVE_OK;
     if (!t->cert_file && t->key_file)
@@ -439,13 +479,28 @@ static clave_err check_tls(struct serve_settings *v, const struct fault *f)
     return CLAVE_OK;
 }
 
+/* What is of use only with an address for it. */
+static clave_err check_http(const struct serve_settings *v, const struct fault *f)
+{
+    const struct gate_settings *g = &v->gate;
+    if (g->nhttp == 0 && v->is_gate)
+        return clave__start_error(f, CLAVE_EINVAL, "name an address with --http ADDR");
+    if (g->nhttp == 0 &&
+        (g->tokens || g->hosts || g->audit || g->key || g->max_connections > 0 || g->max_body > 0))
+        return clave__start_error(f, CLAVE_EINVAL, "no address for HTTP: add --http ADDR");
+    return CLAVE_OK;
+}
+
 clave_err settings_check(struct serve_settings *v, const struct fault *f)
 {
     const struct server_options *engine = &v->run.engine;
+    clave_err err = check_http(v, f);
+    if (err != CLAVE_OK || v->is_gate)
+        return err == CLAVE_OK ? check_tls(v, f) : err;
     if (v->local && (v->run.data_dir || v->run.nlisten > 0))
         return clave__start_error(f, CLAVE_EINVAL,
                                   "--local has its own data directory and address");
-    if (v->local && (v->run.admin || v->run.metrics))
+    if (v->local && (v->run.admin || v->run.metrics || v->gate.nhttp > 0))
         return clave__start_error(f, CLAVE_EINVAL, "--local serves no HTTP");
     if (v->run.admin_url && !v->run.admin)
         return clave__start_error(f, CLAVE_EINVAL, "--admin-url needs --admin ADDR");
@@ -459,7 +514,7 @@ clave_err settings_check(struct serve_settings *v, const struct fault *f)
                                   "--max-session-timeout");
     if (!v->local && v->run.nlisten == 0)
         v->listen[v->run.nlisten++] = "127.0.0.1:2181";
-    clave_err err = check_tls(v, f);
+    err = check_tls(v, f);
     return err == CLAVE_OK ? check_schemes(v, f) : err;
 }
 
@@ -470,11 +525,11 @@ static bool serve_settings_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_listen(const struct serve_settings *a, const struct serve_settings *b)
+static bool same_list(const char *const *a, size_t na, const char *const *b, size_t nb)
 {
-    bool same = a->run.nlisten == b->run.nlisten;
-    for (size_t i = 0; same && i < a->run.nlisten; i++)
-        same = strcmp(a->listen[i], b->listen[i]) == 0;
+    bool same = na == nb;
+    for (size_t i = 0; same && i < na; i++)
+        same = strcmp(a[i], b[i]) == 0;
     return same;
 }
 
@@ -484,7 +539,9 @@ static bool same(const struct setting *s, const struct serve_settings *a,
     const char *at_a = (const char *)a + s->at, *at_b = (const char *)b + s->at;
     const char *text_a, *text_b;
     if (s->kind == KIND_LISTEN)
-        return same_listen(a, b);
+        return same_list(a->listen, a->run.nlisten, b->listen, b->run.nlisten);
+    if (s->kind == KIND_HTTP)
+        return same_list(a->gate.http, a->gate.nhttp, b->gate.http, b->gate.nhttp);
     if (s->kind == KIND_TEXT) {
         memcpy(&text_a, at_a, sizeof text_a);
         memcpy(&text_b, at_b, sizeof text_b);

@@ -1,8 +1,10 @@
-/* serve_settings.h - the settings of `clave serve`, by the names of its flags: the same names are
- * the keys of its configuration file, and zoo.cfg's keys are translated to them.
+/* serve_settings.h - the settings of `clave serve` and of `clave gate`, by the names of their
+ * flags: the same names are the keys of the configuration file, and zoo.cfg's keys are translated
+ * to them.
  *
  * Map of src/cmd/serve:
- *   serve            the verb: flags, start, SIGHUP, the ready line, systemd
+ *   serve            the verb: start, SIGHUP, the ready line, systemd
+ *   configured       flags over a file, for `clave serve` and `clave gate`; reloading
  *   serve_settings   all settings: names, checks, defaults, what may change while running
  *   serve_config     the configuration file: which form it has, and clave's own form
  *   serve_zoocfg     Apache's zoo.cfg: each of its keys, and what becomes of it
@@ -19,11 +21,22 @@
 
 enum { SETTINGS_MAX_LISTEN = 16, SETTINGS_MAX_FLAGS = 64, SETTINGS_CAP = 64 };
 
+/* Of a gate, or of the one in a server. */
+struct gate_settings {
+    const char *connect; /* the servers of `clave gate`; NULL: not given */
+    const char *http[SETTINGS_MAX_LISTEN];
+    size_t nhttp;
+    const char *tokens, *hosts, *audit, *key;
+    size_t max_connections, max_body;
+};
+
 /* Must not be copied: it points into itself. Owns its texts. */
 struct serve_settings {
     struct server_run_options run;
     const char *listen[SETTINGS_MAX_LISTEN];
     const char *local; /* NULL: not --local */
+    struct gate_settings gate;
+    bool is_gate; /* `clave gate`: others of the settings exist */
     struct tls_server_options tls;
     enum log_format log_format;
     int32_t log_level;               /* CLAVE_LOG_*; 0: not given */
@@ -31,10 +44,11 @@ struct serve_settings {
     struct settings_text *texts;
 };
 
-void settings_init(struct serve_settings *v);
+void settings_init(struct serve_settings *v, bool is_gate);
 void settings_fini(struct serve_settings *v);
 
-/* Sets one setting. EINVAL: the fault says what it may be. "listen" may be set several times.
+/* Sets one setting. EINVAL: the fault says what it may be. "listen" and "http" may be set several
+ * times.
  * ENOMEM. */
 clave_err settings_set(struct serve_settings *v, const char *name, const char *value,
                        const struct fault *f);

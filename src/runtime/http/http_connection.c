@@ -45,25 +45,35 @@ void clave__http_connection_free(struct http_connection *g)
     free(g);
 }
 
+/* Which list it is in: HTTP_STATES when nothing more can come from it than what has come. */
+static int http_connection_list(const struct http_connection *g)
+{
+    if (g->http->o.total_ms > 0)
+        return HTTP_IDLE; /* one time for all, from the beginning */
+    return g->hung_up && g->state <= HTTP_BODY ? (int)HTTP_STATES : (int)g->state;
+}
+
 void clave__http_connection_enter(struct http_connection *g, enum http_state to)
 {
+    enum { LEFT_MS = 1000 }; /* what came before the client hung up is still answered */
     struct http *h = g->http;
     g->state = to;
     if (h->o.total_ms > 0)
-        return; /* one time for all, from the beginning */
-    g->until = h->o.ms[to] > 0 ? uv_now(h->o.loop) + h->o.ms[to] : UINT64_MAX;
+        return;
+    int list = http_connection_list(g);
+    uint64_t ms = list == HTTP_STATES ? LEFT_MS : h->o.ms[list];
+    g->until = ms > 0 ? uv_now(h->o.loop) + ms : UINT64_MAX;
     list_remove(&g->link);
-    list_push_back(&h->in_state[to], &g->link);
+    list_push_back(&h->in_state[list], &g->link);
 }
 
 /* The library sees the end of the stream and closes it. */
 static void http_connection_disconnect(struct http_connection *g)
 {
-    struct list *in = &g->http->in_state[g->http->o.total_ms > 0 ? HTTP_IDLE : g->state];
     shutdown(g->fd, SHUT_RDWR);
     g->until = UINT64_MAX;
     list_remove(&g->link);
-    list_push_back(in, &g->link);
+    list_push_back(&g->http->in_state[http_connection_list(g)], &g->link);
 }
 
 /* The one of a state that is disconnected first; NULL: none. */
@@ -77,7 +87,7 @@ void clave__http_connections_expire(struct http *h)
 {
     uint64_t now = uv_now(h->o.loop);
     struct http_connection *g;
-    for (int state = 0; state < HTTP_STATES; state++)
+    for (int state = 0; state <= HTTP_STATES; state++)
         while ((g = http_connection_first(h, state)) && g->until <= now)
             http_connection_disconnect(g);
 }
@@ -85,7 +95,7 @@ void clave__http_connections_expire(struct http *h)
 uint64_t clave__http_connections_deadline(const struct http *h)
 {
     uint64_t least = UINT64_MAX;
-    for (int state = 0; state < HTTP_STATES; state++) {
+    for (int state = 0; state <= HTTP_STATES; state++) {
         const struct http_connection *g = http_connection_first(h, state);
         if (g && g->until < least)
             least = g->until;

@@ -329,7 +329,7 @@ static enum MHD_Result on_http_request(void *http, struct MHD_Connection *c, con
         *upload_size = 0;
         return MHD_YES;
     }
-    if (x->of->state == HTTP_IDLE) { /* the head */
+    if (!x->headers) { /* the head */
         clave__http_connection_enter(x->of, HTTP_BODY);
         if (!http_exchange_take_headers(x))
             return MHD_NO;

@@ -19,7 +19,7 @@ struct http {
     uv_idle_t resume; /* runs while something has become ready */
     int handles;      /* open ones: the last one frees it */
     struct list listeners;
-    struct list in_state[HTTP_STATES]; /* connections, ordered by when they are disconnected */
+    struct list in_state[HTTP_STATES + 1]; /* connections, ordered by when they are disconnected */
     size_t nconnections;
     struct http_connection *starting; /* given to the library, which has not reported it */
     bool accept_pending;              /* a connection may be waiting to be accepted */

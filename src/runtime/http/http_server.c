@@ -92,6 +92,7 @@ static void http_on_hangups(uv_poll_t *p, int status, int events)
         for (int i = 0; i < n; i++) {
             struct http_connection *g = found[i].data.ptr;
             g->hung_up = true;
+            clave__http_connection_enter(g, g->state);
             if (g->exchange)
                 clave__http_exchange_give_up(g->exchange);
         }
@@ -164,9 +165,9 @@ static struct MHD_Daemon *http_start_daemon(struct http *h)
         http_on_log, h, MHD_OPTION_CONNECTION_LIMIT, h->o.max_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, h->o.silent_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         h->o.connection_memory > 0 ? h->o.connection_memory : standard,
-        MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, h, MHD_OPTION_URI_LOG_CALLBACK,
-        clave__http_exchange_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED,
-        clave__http_exchange_on_completed, h, MHD_OPTION_END);
+        MHD_OPTION_STRICT_FOR_CLIENT, (int)h->o.strict, MHD_OPTION_NOTIFY_CONNECTION,
+        http_on_connection, h, MHD_OPTION_URI_LOG_CALLBACK, clave__http_exchange_on_uri, h,
+        MHD_OPTION_NOTIFY_COMPLETED, clave__http_exchange_on_completed, h, MHD_OPTION_END);
 }
 
 static clave_err http_start(struct http *h, const struct fault *f)
@@ -222,7 +223,7 @@ clave_err clave__http_server_start(struct http **out, const char *spec,
     h->on_ready = http_on_ready;
     list_init(&h->listeners);
     list_init(&h->ready);
-    for (int state = 0; state < HTTP_STATES; state++)
+    for (int state = 0; state <= HTTP_STATES; state++)
         list_init(&h->in_state[state]);
     clave_err err = http_start(h, f);
     if (err == CLAVE_OK)
@@ -251,7 +252,7 @@ void clave__http_server_quiet(struct http *h)
 /* The library insists that nothing is suspended when it ends. */
 static void http_give_up_all(struct http *h)
 {
-    for (int state = 0; state < HTTP_STATES; state++)
+    for (int state = 0; state <= HTTP_STATES; state++)
         for (struct list *e = h->in_state[state].next; e != &h->in_state[state]; e = e->next) {
             struct http_exchange *x = LIST_ENTRY(e, struct http_connection, link)->exchange;
             if (x)
@@ -289,6 +290,12 @@ const char *clave__http_server_address(const struct http *h, size_t i)
     while (i-- > 0 && e != &h->listeners)
         e = e->next;
     return e != &h->listeners ? LIST_ENTRY(e, struct listener, link)->text : NULL;
+}
+
+bool clave__http_server_is_answered(const struct http *h)
+{
+    return list_empty(&h->in_state[HTTP_BODY]) && list_empty(&h->in_state[HTTP_WAITING]) &&
+           list_empty(&h->in_state[HTTP_SENDING]);
 }
 
 size_t clave__http_server_connections(const struct http *h)

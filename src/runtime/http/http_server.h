@@ -13,8 +13,8 @@
  *                                                         └ _wake ┘ (HTTP_WAITING)
  *
  * Each state but HTTP_WAITING has a time that it may last. The library does not see a client hang
- * up while its request waits: its socket is watched here. Everything belongs to the loop's
- * thread. */
+ * up while its request waits, and misses it when the end comes together with bytes: its socket is
+ * watched here. Everything belongs to the loop's thread. */
 #ifndef CLAVE_RUNTIME_HTTP_HTTP_SERVER_H
 #define CLAVE_RUNTIME_HTTP_HTTP_SERVER_H
 
@@ -51,6 +51,7 @@ struct http_options {
     uint64_t total_ms;        /* of a connection, in place of `ms`; 0: no limit */
     uint64_t ms[HTTP_STATES]; /* how long a state may last; HTTP_SENDING: without progress */
     bool one_request;         /* then the connection is closed */
+    bool strict;              /* HTTP/1.1 needs a Host: 400 */
     /* For a loop that has other work: at most one piece of all answers is made in a turn. One that
      * is empty is asked for again in the next turn, without _wake. */
     bool piece_a_turn;
@@ -71,6 +72,8 @@ void clave__http_server_quiet(struct http *h);
 void clave__http_server_stop(struct http *h);
 /* Address number i, as bound; NULL after the last. */
 const char *clave__http_server_address(const struct http *h, size_t i);
+/* No request has come that is not answered, all of it. */
+bool clave__http_server_is_answered(const struct http *h);
 /* Connections at present. */
 size_t clave__http_server_connections(const struct http *h);
 

@@ -1,11 +1,9 @@
 /* microhttpd.c - see microhttpd.h. */
 #include "runtime/http/microhttpd.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "runtime/load_library.h"
 
@@ -19,10 +17,7 @@ static char fault[256];
 
 static void microhttpd_load(void)
 {
-    static const struct {
-        const char *name;
-        size_t at;
-    } wanted[] = {
+    static const struct load_row wanted[] = {
 #define MICROHTTPD_ROW(name) {#name, offsetof(struct microhttpd, name)},
         MICROHTTPD_FUNCTIONS(MICROHTTPD_ROW)
 #undef MICROHTTPD_ROW
@@ -33,15 +28,11 @@ static void microhttpd_load(void)
         snprintf(fault, sizeof fault, "cannot load libmicrohttpd, which HTTP needs: %s", why);
         return;
     }
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        void *function = dlsym(lib, wanted[i].name);
-        if (!function) {
-            snprintf(fault, sizeof fault, "%s has no function %s: 0.9.75 or newer is needed",
-                     LIBRARY, wanted[i].name);
-            return;
-        }
-        memcpy((char *)&functions + wanted[i].at, &function, sizeof function);
-    }
+    const char *missing =
+        clave__load_functions(lib, wanted, sizeof wanted / sizeof *wanted, &functions);
+    if (missing)
+        snprintf(fault, sizeof fault, "%s has no function %s: 0.9.75 or newer is needed", LIBRARY,
+                 missing);
 }
 
 const struct microhttpd *clave__microhttpd(const char **why)

@@ -453,6 +453,11 @@ static void uv_conn_take(struct server_run *r, const struct listener *l, int fd)
     struct peer_addr peer;
     clave__listen_name_peer(fd, l->is_unix, &peer);
     peer.secure = l->tls;
+    if (l->is_gate) {
+        peer.has_uid = false; /* every user of HTTP would be this one */
+        peer.is_gate = true;
+        strcpy(peer.text, "gate");
+    }
     const char *why =
         r->nconns >= r->max_conns ? "no more connections: the limit of open files is reached"
         : clave__server_is_full(r->server) ? "too many connections (--max-all-connections)"

@@ -401,6 +401,10 @@ static clave_err listen_all(struct server_run *r, const struct server_run_option
     clave_err err = CLAVE_OK;
     for (size_t i = 0; i < o->nlisten && err == CLAVE_OK; i++)
         err = clave__listen(&r->loop, o->listen[i], clave__conn_on_connection, r, &r->listeners, f);
+    if (err == CLAVE_OK && o->gate)
+        err = clave__listen(&r->loop, o->gate, clave__conn_on_connection, r, &r->listeners, f);
+    if (err == CLAVE_OK && o->gate)
+        LIST_ENTRY(r->listeners.prev, struct listener, link)->is_gate = true;
     return err;
 }
 
@@ -572,7 +576,8 @@ const char *clave__server_run_address(const struct server_run *r, size_t i)
     struct list *e = r->listeners.next;
     while (i-- > 0 && e != &r->listeners)
         e = e->next;
-    return e != &r->listeners ? LIST_ENTRY(e, struct listener, link)->text : NULL;
+    const struct listener *l = e != &r->listeners ? LIST_ENTRY(e, struct listener, link) : NULL;
+    return l && !l->is_gate ? l->text : NULL; /* the gate's is the last */
 }
 
 const char *clave__server_run_admin(const struct server_run *r)

@@ -31,6 +31,9 @@ struct server_run_options {
      * "tls:" before a TCP address: with TLS */
     const char *const *listen;
     size_t nlisten;
+    /* "unix:/path" for the gate of this process: its clients have no uid, and --require-auth is not
+     * for them. Not among the addresses of _address. NULL: none */
+    const char *gate;
     const char *admin;     /* an address for HTTP, with commands and metrics; NULL: none */
     const char *metrics;   /* likewise, with only the metrics */
     const char *audit;     /* the file of the audit log; "-": standard output; NULL: none */

@@ -2,10 +2,8 @@
  * found. */
 #include "runtime/tls/openssl.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "runtime/load_library.h"
 
@@ -21,10 +19,7 @@ static char fault[256];
 
 static void openssl_load(void)
 {
-    static const struct {
-        const char *name;
-        size_t at;
-    } wanted[] = {
+    static const struct load_row wanted[] = {
 #define OPENSSL_ROW(name) {#name, offsetof(struct openssl, name)},
         OPENSSL_FUNCTIONS(OPENSSL_ROW)
 #undef OPENSSL_ROW
@@ -35,13 +30,12 @@ static void openssl_load(void)
         snprintf(fault, sizeof fault, "cannot load OpenSSL: %s", why);
         return;
     }
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        void *function = dlsym(lib, wanted[i].name); /* in libcrypto too: libssl needs it */
-        if (!function) {
-            snprintf(fault, sizeof fault, "%s has no function %s", LIBSSL, wanted[i].name);
-            return;
-        }
-        memcpy((char *)&functions + wanted[i].at, &function, sizeof function);
+    /* some are in libcrypto, which libssl needs */
+    const char *missing =
+        clave__load_functions(lib, wanted, sizeof wanted / sizeof *wanted, &functions);
+    if (missing) {
+        snprintf(fault, sizeof fault, "%s has no function %s", LIBSSL, missing);
+        return;
     }
     /* The program may exit while a loop's thread is inside OpenSSL. */
     functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);

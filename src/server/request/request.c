@@ -136,7 +136,7 @@ const struct request_op *clave__request_op(int32_t op)
 static bool request_is_let_in(struct server_conn *c, const struct wire_request *q)
 {
     const char *schemes = c->s->require_auth;
-    if (!*schemes || q->op == OP_AUTH || q->op == OP_SASL || q->op == OP_PING ||
+    if (!*schemes || c->peer.is_gate || q->op == OP_AUTH || q->op == OP_SASL || q->op == OP_PING ||
         q->op == OP_CLOSE_SESSION || clave__identities_have_scheme(&c->who, schemes))
         return true;
     clave__log(&c->s->log, CLAVE_LOG_WARN,

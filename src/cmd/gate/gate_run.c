@@ -1,0 +1,378 @@
+/* gate_run.c - see gate_run.h. The engine is called from HTTP, from its clients' callbacks and from
+ * its timer; what it asks for inside such a call is done later (gate_clients.c, http_server.c). */
+#include "cmd/gate/gate_run.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "clave/uv.h"
+#include "cmd/gate/gate_audit.h"
+#include "cmd/gate/gate_clients.h"
+#include "cmd/gate/gate_jansson.h"
+#include "cmd/gate/gate_key.h"
+#include "runtime/blocking/loop.h"
+#include "runtime/http/http_server.h"
+#include "web/api/document_api.h"
+
+/* The head of a request, and then of its answer; a waiting client costs 10 KiB with it. */
+enum { CONNECTION_MEMORY = 8192 };
+enum { MAX_CONNECTIONS = 20000, RESERVED_FILES = 64, MAX_BODY = 2 << 20, MAX_HELD = 256 << 20 };
+/* For the next request and its head; for a body; for a client to read. */
+enum { IDLE_MS = 60000, BODY_MS = 20000, SENDING_MS = 30000 };
+
+/*   SERVING ──_stop──▶ CLOSING ──sessions ended, or grace──▶ DRAINING ──no clients──▶ STOPPED */
+enum gate_phase { GATE_SERVING, GATE_CLOSING, GATE_DRAINING, GATE_STOPPED };
+
+struct gate {
+    uv_loop_t loop;
+    struct clave_mem mem;
+    struct log log;
+    struct gate_clients clients;
+    struct web_env env;
+    struct web *web;
+    struct http *http;
+    enum gate_phase phase;
+    uv_timer_t timer; /* the engine's, and the grace */
+    uv_prepare_t prepare;
+    uv_async_t stop;
+    uv_async_t changed; /* there is another access */
+    struct gate_access *access;
+    pthread_mutex_t mutex;
+    struct gate_access *next_access; /* under the mutex; NULL: no other */
+    struct gate_audit *audit;        /* NULL: none */
+    uv_async_t audit_done;
+    bool reopens_audit; /* under the mutex */
+    int64_t grace_ms;
+    int64_t closed_by; /* CLOSING: until when */
+};
+
+/* ---- HTTP ----------------------------------------------------------------------------------- */
+
+static void gate_on_request(void *arg, const struct web_request *q, struct http_exchange *x,
+                            void **user)
+{
+    struct gate *g = arg;
+    struct web_exchange *made;
+    if (clave__web_begin(g->web, clave_now(), q, x, &made) != CLAVE_OK)
+        clave__http_answer(x, NULL);
+    *user = made;
+}
+
+static void gate_on_ended(void *arg, void *user)
+{
+    (void)arg;
+    clave__web_end(user, clave_now());
+}
+
+/* ---- what the engine asks for --------------------------------------------------------------- */
+
+static clave_err gate_client_open(void *arg, const clave_client_options *o,
+                                  clave_async_client **out)
+{
+    struct gate *g = arg;
+    return gate_clients_open(&g->clients, o, out);
+}
+
+static void gate_client_free(void *arg, clave_async_client *c)
+{
+    struct gate *g = arg;
+    gate_clients_free(&g->clients, c);
+}
+
+static void gate_client_flush(void *arg, clave_async_client *c)
+{
+    struct gate *g = arg;
+    gate_clients_flush(&g->clients, c);
+}
+
+static void gate_answered(void *arg, struct web_exchange *x, void *transport)
+{
+    (void)arg;
+    clave__http_answer(transport, clave__web_exchange_answer(x));
+}
+
+static void gate_wake(void *arg, struct web_exchange *x, void *transport)
+{
+    (void)arg;
+    (void)x;
+    clave__http_wake(transport);
+}
+
+static void gate_on_audit(void *arg, const struct web_audit *a)
+{
+    const struct gate *g = arg;
+    gate_audit_put(g->audit, a);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static void gate_enter(struct gate *g, enum gate_phase to)
+{
+    g->phase = to;
+    if (to == GATE_CLOSING) {
+        g->closed_by = clave_now() + g->grace_ms;
+        clave__http_server_quiet(g->http);
+        clave__web_close(g->web, clave_now());
+    } else if (to == GATE_DRAINING) {
+        clave__http_server_stop(g->http);
+        g->http = NULL;
+        gate_clients_stop(&g->clients);
+    } else if (to == GATE_STOPPED) {
+        uv_stop(&g->loop);
+    }
+}
+
+static void gate_go_on(struct gate *g)
+{
+    if (g->phase == GATE_CLOSING &&
+        (clave_now() >= g->closed_by ||
+         (clave__web_is_closed(g->web) && clave__http_server_is_answered(g->http))))
+        gate_enter(g, GATE_DRAINING);
+    if (g->phase == GATE_DRAINING && g->clients.running == 0)
+        gate_enter(g, GATE_STOPPED);
+}
+
+static void gate_on_stop(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    if (g->phase == GATE_SERVING)
+        gate_enter(g, GATE_CLOSING);
+}
+
+/* ---- who may ------------------------------------------------------------------------------- */
+
+static void gate_on_changed(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    pthread_mutex_lock(&g->mutex);
+    struct gate_access *next = g->next_access;
+    bool reopens = g->reopens_audit;
+    g->next_access = NULL;
+    g->reopens_audit = false;
+    pthread_mutex_unlock(&g->mutex);
+    if (reopens && g->audit)
+        gate_audit_reopen(g->audit);
+    if (!next)
+        return;
+    clave__web_set_access(g->web, gate_access_of(next));
+    gate_access_free(g->access);
+    g->access = next;
+}
+
+void gate_set_access(struct gate *g, struct gate_access *access)
+{
+    pthread_mutex_lock(&g->mutex);
+    struct gate_access *unused = g->next_access;
+    g->next_access = access;
+    pthread_mutex_unlock(&g->mutex);
+    gate_access_free(unused);
+    uv_async_send(&g->changed);
+}
+
+void gate_reopen_audit(struct gate *g)
+{
+    pthread_mutex_lock(&g->mutex);
+    g->reopens_audit = true;
+    pthread_mutex_unlock(&g->mutex);
+    uv_async_send(&g->changed);
+}
+
+static void gate_on_audited(uv_async_t *done)
+{
+    struct gate *g = done->data;
+    if (g->audit)
+        gate_audit_pump(g->audit);
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+static void gate_on_timer(uv_timer_t *t)
+{
+    struct gate *g = t->data;
+    if (clave__web_deadline(g->web) <= clave_now())
+        clave__web_tick(g->web, clave_now());
+}
+
+/* Every turn may have moved the deadline. */
+static void gate_on_prepare(uv_prepare_t *p)
+{
+    struct gate *g = p->data;
+    gate_go_on(g);
+    int64_t at = clave__web_deadline(g->web), now = clave_now();
+    if (g->phase == GATE_CLOSING && g->closed_by < at)
+        at = g->closed_by;
+    uv_update_time(&g->loop);
+    if (at == CLAVE_NEVER)
+        uv_timer_stop(&g->timer);
+    else
+        uv_timer_start(&g->timer, gate_on_timer, at > now ? (uint64_t)(at - now) : 0, 0);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static unsigned gate_max_connections(const struct gate_options *o)
+{
+    struct rlimit files;
+    size_t most = o->max_connections > 0 ? o->max_connections : MAX_CONNECTIONS;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
+        files.rlim_cur < most + RESERVED_FILES)
+        most =
+            files.rlim_cur > 2 * RESERVED_FILES ? files.rlim_cur - RESERVED_FILES : RESERVED_FILES;
+    return (unsigned)most;
+}
+
+static clave_err gate_listen(struct gate *g, const struct gate_options *o, const struct fault *f)
+{
+    const struct http_options http = {
+        .loop = &g->loop,
+        .mem = &g->mem,
+        .log = g->log,
+        .begin = gate_on_request,
+        .ended = gate_on_ended,
+        .arg = g,
+        .max_connections = gate_max_connections(o),
+        .connection_memory = CONNECTION_MEMORY,
+        .max_body = o->max_body > 0 ? o->max_body : MAX_BODY,
+        .max_held = MAX_HELD,
+        .strict = true,
+        .ms = {[HTTP_IDLE] = IDLE_MS, [HTTP_BODY] = BODY_MS, [HTTP_SENDING] = SENDING_MS},
+    };
+    clave_err err = clave__http_server_start(&g->http, o->http[0], &http, f);
+    for (size_t i = 1; i < o->nhttp && err == CLAVE_OK; i++)
+        err = clave__http_server_listen(g->http, o->http[i], f);
+    return err;
+}
+
+static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
+                                  const struct fault *f)
+{
+    const char *why;
+    const struct jansson *jansson = gate_jansson(&why);
+    uint8_t key[GATE_KEY_LEN];
+    if (!jansson)
+        return clave__start_error(f, CLAVE_EIO, "%s", why);
+    clave_err err = o->key ? gate_key_read(o->key, key, f) : CLAVE_OK;
+    if (err == CLAVE_OK && o->audit)
+        err = gate_audit_open(&g->audit, o->audit, &g->mem, &g->log, &g->audit_done, f);
+    if (err != CLAVE_OK)
+        return err;
+    g->env = (struct web_env){.arg = g,
+                              .client_open = gate_client_open,
+                              .client_free = gate_client_free,
+                              .client_flush = gate_client_flush,
+                              .answered = gate_answered,
+                              .wake = gate_wake,
+                              .audit = o->audit ? gate_on_audit : NULL};
+    const struct web_options wo = {.mem = &g->mem,
+                                   .seed = clave_random_seed(),
+                                   .log = g->log,
+                                   .env = &g->env,
+                                   .hosts = o->hosts,
+                                   .tls = o->tls,
+                                   .session_key = o->key ? key : NULL,
+                                   .jansson = jansson,
+                                   .access = gate_access_of(o->access),
+                                   .assets = clave__page_assets,
+                                   .nassets = clave__page_nassets,
+                                   .max_body = o->max_body};
+    return clave__web_new(&g->web, &wo);
+}
+
+clave_err gate_check(const struct gate_options *o, const struct fault *f)
+{
+    const char *why;
+    uint8_t key[GATE_KEY_LEN];
+    clave_err err = gate_jansson(&why) ? CLAVE_OK : clave__start_error(f, CLAVE_EIO, "%s", why);
+    if (err == CLAVE_OK && o->key)
+        err = gate_key_read(o->key, key, f);
+    for (size_t i = 0; i < o->nhttp && err == CLAVE_OK; i++)
+        err = clave__http_server_check(o->http[i], f);
+    return err;
+}
+
+clave_err gate_new(struct gate **out, const struct gate_options *o, const struct fault *f)
+{
+    struct gate *g = calloc(1, sizeof *g);
+    *out = NULL;
+    if (!g)
+        return CLAVE_ENOMEM;
+    g->mem = clave__mem_or_default(NULL);
+    g->log = o->log;
+    g->grace_ms = o->grace_ms;
+    clave_err err = clave__loop_init(&g->loop) == 0 ? CLAVE_OK : CLAVE_EIO;
+    if (err == CLAVE_OK)
+        err = gate_clients_init(&g->clients, &g->loop, &g->mem);
+    if (err != CLAVE_OK) { /* a loop without handles needs no turn */
+        free(g);
+        return err;
+    }
+    uv_timer_init(&g->loop, &g->timer);
+    uv_prepare_init(&g->loop, &g->prepare);
+    uv_async_init(&g->loop, &g->stop, gate_on_stop);
+    uv_async_init(&g->loop, &g->changed, gate_on_changed);
+    uv_async_init(&g->loop, &g->audit_done, gate_on_audited);
+    g->audit_done.data = g->timer.data = g->prepare.data = g->stop.data = g->changed.data = g;
+    pthread_mutex_init(&g->mutex, NULL);
+    err = gate_make_engine(g, o, f);
+    if (err == CLAVE_OK)
+        err = gate_listen(g, o, f);
+    if (err == CLAVE_OK) {
+        g->access = o->access;
+        *out = g;
+    } else {
+        gate_free(g);
+    }
+    return err;
+}
+
+uv_loop_t *gate_loop(struct gate *g)
+{
+    return &g->loop;
+}
+
+const char *gate_address(const struct gate *g, size_t i)
+{
+    return clave__http_server_address(g->http, i);
+}
+
+void gate_run(struct gate *g)
+{
+    uv_prepare_start(&g->prepare, gate_on_prepare);
+    while (g->phase != GATE_STOPPED)
+        uv_run(&g->loop, UV_RUN_DEFAULT);
+}
+
+void gate_stop(struct gate *g)
+{
+    uv_async_send(&g->stop);
+}
+
+/* The clients' drivers are gone, so the engine's frees of them are at once. */
+void gate_free(struct gate *g)
+{
+    if (!g)
+        return;
+    clave__http_server_stop(g->http);
+    uv_prepare_stop(&g->prepare);
+    gate_clients_stop(&g->clients);
+    while (g->clients.running > 0)
+        uv_run(&g->loop, UV_RUN_ONCE);
+    clave__web_free(g->web);
+    gate_clients_fini(&g->clients);
+    uv_close((uv_handle_t *)&g->timer, NULL);
+    uv_close((uv_handle_t *)&g->prepare, NULL);
+    uv_close((uv_handle_t *)&g->stop, NULL);
+    uv_close((uv_handle_t *)&g->changed, NULL);
+    gate_audit_close(g->audit);
+    uv_close((uv_handle_t *)&g->audit_done, NULL);
+    uv_run(&g->loop, UV_RUN_DEFAULT);
+    int left = uv_loop_close(&g->loop);
+    assert(left == 0);
+    (void)left;
+    gate_access_free(g->access);
+    gate_access_free(g->next_access);
+    pthread_mutex_destroy(&g->mutex);
+    free(g);
+}

@@ -1,0 +1,60 @@
+/* gate_run.h - a running gate: the engine of src/web on a loop of its own, with its HTTP addresses
+ * and its ZooKeeper clients. For `clave gate` on the main thread, for `clave serve --http` on a
+ * thread beside the server's, so that HTTP never delays the protocol.
+ *
+ * Map of src/cmd/gate:
+ *   gate_run        the loop, what comes from HTTP, and the end
+ *   gate_clients    the clients that the engine asks for
+ *   gate_access     the file of tokens, and the gate's names
+ *   gate_key        the file of the key that seals the secrets of sessions
+ *   gate_audit      the file of who changed what
+ *   gate_jansson    the library that parses bodies
+ * The verb is src/cmd/verbs/server/gate.c. */
+#ifndef CLAVE_CMD_GATE_GATE_RUN_H
+#define CLAVE_CMD_GATE_GATE_RUN_H
+
+#include <uv.h>
+
+#include "cmd/gate/gate_access.h"
+#include "runtime/start_error.h"
+#include "web/web.h"
+
+struct gate; /* opaque */
+
+enum { GATE_MAX_ADDRESSES = 16 };
+
+struct gate_options {
+    const char *hosts;       /* of the ZooKeeper servers */
+    struct clave_tls *tls;   /* for hosts with "tls:"; NULL: that of the environment */
+    const char *const *http; /* addresses, as clave__listen takes them */
+    size_t nhttp;
+    struct log log;             /* called on the gate's thread */
+    struct gate_access *access; /* the gate's, if _new succeeds */
+    size_t max_connections;     /* 0: as many as the limit of open files allows, up to 20000 */
+    size_t max_body;            /* 0: 2 MiB */
+    int64_t grace_ms;           /* for sessions to end in, when it stops */
+    const char *audit;          /* a file; "-": standard output; NULL: none */
+    const char *key;            /* a file, see gate_key.h; NULL: drawn, for this gate alone */
+};
+
+/* Whether _new could be called with these, beside a running gate. The faults of _new. */
+clave_err gate_check(const struct gate_options *o, const struct fault *f);
+/* Binds the addresses. EINUSE, EINVAL, EIO (libmicrohttpd or jansson is not on this machine),
+ * EHOST, ENOMEM. */
+clave_err gate_new(struct gate **out, const struct gate_options *o, const struct fault *f);
+/* For timers and signals of the owner, who closes them after _run. */
+uv_loop_t *gate_loop(struct gate *g);
+/* Address number i, as bound; NULL after the last. */
+const char *gate_address(const struct gate *g, size_t i);
+/* Serves on the calling thread until it is stopped. */
+void gate_run(struct gate *g);
+/* From any thread. What waits gets its answer, 503; sessions end. */
+void gate_stop(struct gate *g);
+/* From any thread: holds from a request soon after it on. The gate's from now on. */
+void gate_set_access(struct gate *g, struct gate_access *access);
+/* From any thread: the file of the audit was renamed, and is opened anew. */
+void gate_reopen_audit(struct gate *g);
+/* Not while it runs. NULL is ignored. */
+void gate_free(struct gate *g);
+
+#endif

@@ -1,0 +1,195 @@
+/* configured.c - see configured.h; the verbs `serve` and `gate` call it. */
+#include "cmd/serve/configured.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "cmd/cli/diag.h"
+#include "cmd/serve/serve_config.h"
+
+struct log configured_log(const struct configured *c)
+{
+    return (struct log){serve_log_line, (void *)(uintptr_t)&c->log};
+}
+
+const struct serve_settings *configured_now(const struct configured *c)
+{
+    return c->reloaded ? c->reloaded : &c->settings;
+}
+
+int configured_fail(const struct configured *c, clave_err err, const char *fault)
+{
+    const struct log log = configured_log(c);
+    clave__log(&log, CLAVE_LOG_ERROR, "%s", *fault ? fault : clave_strerror(err));
+    return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
+}
+
+/* ---- flags ---------------------------------------------------------------------------------- */
+
+static const char *configured_name_of(const struct configured *c, int id)
+{
+    const struct flag *f = c->o->verb->flags;
+    while (f->id != id)
+        f++;
+    return f->name;
+}
+
+/* false after a message. */
+static bool configured_take_flag(struct configured *c, struct serve_settings *scratch, int id)
+{
+    struct options *o = c->o;
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    if (id == CONFIGURED_FILE) {
+        c->config = o->value;
+        return true;
+    }
+    if (id == CONFIGURED_CHECK) {
+        c->check = true;
+        return true;
+    }
+    struct given g = {configured_name_of(c, id), o->value ? o->value : "true"};
+    if (c->ngiven == SETTINGS_MAX_FLAGS) {
+        diag_usage(o, "at most %d flags", SETTINGS_MAX_FLAGS);
+        return false;
+    }
+    if (settings_set(scratch, g.name, g.value, &f) != CLAVE_OK) {
+        diag_usage(o, "--%s '%s': %s", g.name, g.value, why[0] ? why : "out of memory");
+        return false;
+    }
+    c->given[c->ngiven++] = g;
+    return true;
+}
+
+static void configured_set_log(struct configured *c, const struct serve_settings *settings)
+{
+    c->log.verb = c->o->verb->name;
+    c->log.format = settings->log_format;
+    c->log.level = settings->log_level > 0 ? settings->log_level : CLAVE_LOG_WARN;
+    if (c->check && c->log.level < CLAVE_LOG_WARN)
+        c->log.level = CLAVE_LOG_WARN; /* what would be ignored is what the check is for */
+    c->log.level += c->o->verbose;
+}
+
+int configured_take_flags(struct configured *c, int argc, char **argv)
+{
+    struct serve_settings scratch;
+    int id;
+    settings_init(&scratch, c->is_gate);
+    while ((id = options_next(c->o, argc, argv)) > 0)
+        if (!configured_take_flag(c, &scratch, id)) {
+            c->o->status = EXIT_USAGE;
+            id = OPTIONS_STOP;
+            break;
+        }
+    configured_set_log(c, &scratch);
+    settings_fini(&scratch);
+    return id == OPTIONS_STOP || options_args(c->o, 0, 0) ? id : OPTIONS_STOP;
+}
+
+/* ---- the file, and over it the flags -------------------------------------------------------- */
+
+/* Given addresses replace all of the file's. EINVAL, ENOMEM: with a fault, or reported in the log.
+ */
+static clave_err configured_build(const struct configured *c, struct serve_settings *out,
+                                  const struct fault *f)
+{
+    const struct log log = configured_log(c);
+    clave_err err = CLAVE_OK;
+    bool listens = false, has_http = false;
+    settings_init(out, c->is_gate);
+    if (c->config)
+        err = serve_config_load(out, c->config, &log);
+    for (size_t i = 0; i < c->ngiven && err == CLAVE_OK; i++) {
+        bool listen = strcmp(c->given[i].name, "listen") == 0;
+        bool http = strcmp(c->given[i].name, "http") == 0;
+        out->run.nlisten = listen && !listens ? 0 : out->run.nlisten;
+        out->gate.nhttp = http && !has_http ? 0 : out->gate.nhttp;
+        listens = listens || listen;
+        has_http = has_http || http;
+        err = settings_set(out, c->given[i].name, c->given[i].value, f);
+    }
+    return err == CLAVE_OK ? settings_check(out, f) : err;
+}
+
+int configured_read(struct configured *c)
+{
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    clave_err err = configured_build(c, &c->settings, &f);
+    if (why[0])
+        return diag_usage(c->o, "%s", why);
+    if (err != CLAVE_OK)
+        return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
+    configured_set_log(c, &c->settings);
+    c->settings.run.engine.log = serve_log_line;
+    c->settings.run.engine.log_arg = &c->log;
+    settings_tell_useless(&c->settings, &(struct log){serve_log_line, &c->log});
+    return EXIT_OK;
+}
+
+/* ---- reloading ------------------------------------------------------------------------------ */
+
+/* The previous ones are freed. */
+static void configured_keep(struct configured *c, struct serve_settings *wanted)
+{
+    if (c->reloaded)
+        settings_fini(c->reloaded);
+    free(c->reloaded);
+    c->reloaded = wanted;
+}
+
+static void configured_tell(const struct configured *c, const struct serve_settings *wanted)
+{
+    const struct log log = configured_log(c);
+    char changes[400];
+    settings_tell_fixed(&c->settings, wanted, &log);
+    settings_tell_useless(wanted, &log);
+    settings_list_changes(configured_now(c), wanted, changes, sizeof changes);
+    if (c->config)
+        clave__log(&log, CLAVE_LOG_INFO, "%s reloaded: %s", c->config,
+                   *changes ? changes : "no setting has changed");
+}
+
+void configured_reload(struct configured *c,
+                       clave_err (*apply)(void *arg, const struct serve_settings *wanted,
+                                          const struct fault *f),
+                       void *arg)
+{
+    const struct log log = configured_log(c);
+    const char *what = c->config ? c->config : "SIGHUP";
+    struct serve_settings *wanted = malloc(sizeof *wanted);
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    clave_err err = wanted ? configured_build(c, wanted, &f) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        err = apply(arg, wanted, &f);
+    if (err == CLAVE_OK) {
+        configured_set_log(c, wanted);
+        configured_tell(c, wanted);
+        configured_keep(c, wanted);
+        return;
+    }
+    if (why[0])
+        clave__log(&log, CLAVE_LOG_ERROR, "%s: %s", what, why);
+    clave__log(&log, CLAVE_LOG_ERROR, "%s: not reloaded, nothing is changed", what);
+    if (wanted)
+        settings_fini(wanted);
+    free(wanted);
+}
+
+void configured_fini(struct configured *c)
+{
+    configured_keep(c, NULL);
+    settings_fini(&c->settings);
+}
+
+void configured_raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}

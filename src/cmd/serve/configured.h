@@ -1,0 +1,55 @@
+/* configured.h - how `clave serve` and `clave gate` get their settings: flags over a configuration
+ * file. Each flag but --config and --check-config is the setting of the same name. SIGHUP reads the
+ * file again, and applies all of it or nothing. */
+#ifndef CLAVE_CMD_SERVE_CONFIGURED_H
+#define CLAVE_CMD_SERVE_CONFIGURED_H
+
+#include "cmd/cli/cmd_options.h"
+#include "cmd/serve/serve_settings.h"
+
+enum {
+    CONFIGURED_FILE = FLAG_LONG,
+    CONFIGURED_CHECK,
+    CONFIGURED_SETTING, /* from here on */
+};
+
+/* A flag as given. */
+struct given {
+    const char *name;
+    const char *value;
+};
+
+struct configured {
+    struct options *o;
+    bool is_gate;
+    struct given given[SETTINGS_MAX_FLAGS];
+    size_t ngiven;
+    const char *config; /* NULL: none */
+    bool check;         /* only the configuration, without serving */
+    struct serve_log log;
+    struct serve_settings settings;  /* that it was started with */
+    struct serve_settings *reloaded; /* since the last SIGHUP; NULL: those */
+};
+
+/* OPTIONS_STOP: return o->status. What only flags can set is the log of reading the file itself. */
+int configured_take_flags(struct configured *c, int argc, char **argv);
+/* Fills in `settings`. EXIT_OK, or the exit code after a message. */
+int configured_read(struct configured *c);
+void configured_fini(struct configured *c);
+
+struct log configured_log(const struct configured *c);
+/* Logs why it cannot be served, and returns the exit code. */
+int configured_fail(const struct configured *c, clave_err err, const char *fault);
+/* The settings as of now. */
+const struct serve_settings *configured_now(const struct configured *c);
+
+/* SIGHUP, with a file: reads it and has `apply` change what runs. */
+void configured_reload(struct configured *c,
+                       clave_err (*apply)(void *arg, const struct serve_settings *wanted,
+                                          const struct fault *f),
+                       void *arg);
+
+/* A connection is an open file, and the soft limit exists for programs that use select(). */
+void configured_raise_file_limit(void);
+
+#endif

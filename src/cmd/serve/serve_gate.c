@@ -1,0 +1,126 @@
+/* serve_gate.c - see serve_gate.h; serve.c calls it. */
+#include "cmd/serve/serve_gate.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cmd/gate/gate_run.h"
+
+/* The server ends with it: a session that cannot be ended at once goes on when both are back. */
+enum { GRACE_MS = 300 };
+
+struct serve_gate {
+    struct gate *gate;
+    pthread_t thread;
+    bool runs;
+};
+
+clave_err serve_gate_name(struct serve_settings *v, const struct fault *f)
+{
+    enum { MOST = sizeof((struct sockaddr_un *)0)->sun_path };
+    const char *data = v->run.data_dir;
+    char here[PATH_MAX] = "", text[2 * PATH_MAX];
+    if (*data != '/' && !getcwd(here, sizeof here))
+        return clave__start_error_errno(f, errno, "cannot name", data);
+    int n = snprintf(text, sizeof text, "unix:%s%s%s/gate.sock", here, *here ? "/" : "", data);
+    if (n >= (int)(MOST + strlen("unix:")))
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "--http needs a Unix socket in the data directory, and the path "
+                                  "%s has more than the %d bytes that it may have",
+                                  text + strlen("unix:"), MOST - 1);
+    v->run.gate = settings_keep(v, text);
+    return v->run.gate ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f)
+{
+    const struct gate_options o = {
+        .http = v->gate.http, .nhttp = v->gate.nhttp, .key = v->gate.key};
+    struct gate_access *access;
+    clave_err err = gate_access_load(&access, v->gate.tokens, v->gate.hosts, f);
+    gate_access_free(access);
+    return err == CLAVE_OK ? gate_check(&o, f) : err;
+}
+
+clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v,
+                         const struct log *log, const struct fault *f)
+{
+    const struct gate_settings *s = &v->gate;
+    struct serve_gate *g = calloc(1, sizeof *g);
+    struct gate_options o = {.hosts = v->run.gate,
+                             .http = s->http,
+                             .nhttp = s->nhttp,
+                             .log = *log,
+                             .audit = s->audit,
+                             .key = s->key,
+                             .max_connections = s->max_connections,
+                             .max_body = s->max_body,
+                             .grace_ms = GRACE_MS};
+    *out = NULL;
+    if (!g)
+        return CLAVE_ENOMEM;
+    clave_err err = gate_access_load(&o.access, s->tokens, s->hosts, f);
+    if (err == CLAVE_OK)
+        err = gate_new(&g->gate, &o, f);
+    if (err == CLAVE_OK) {
+        *out = g;
+        return CLAVE_OK;
+    }
+    gate_access_free(o.access);
+    free(g);
+    return err;
+}
+
+static void *serve_gate_thread(void *arg)
+{
+    const struct serve_gate *g = arg;
+    gate_run(g->gate);
+    return NULL;
+}
+
+/* Signals are the server's. */
+clave_err serve_gate_run(struct serve_gate *g)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int fault = pthread_create(&g->thread, NULL, serve_gate_thread, g);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    g->runs = fault == 0;
+    return fault == 0 ? CLAVE_OK : clave__err_of_errno(fault);
+}
+
+clave_err serve_gate_change(struct serve_gate *g, const struct serve_settings *wanted,
+                            const struct fault *f)
+{
+    struct gate_access *access;
+    clave_err err = gate_access_load(&access, wanted->gate.tokens, wanted->gate.hosts, f);
+    if (err == CLAVE_OK)
+        gate_set_access(g->gate, access);
+    gate_reopen_audit(g->gate);
+    return err;
+}
+
+const char *serve_gate_address(const struct serve_gate *g, size_t i)
+{
+    return gate_address(g->gate, i);
+}
+
+void serve_gate_free(struct serve_gate *g)
+{
+    if (!g)
+        return;
+    if (g->runs) {
+        gate_stop(g->gate);
+        pthread_join(g->thread, NULL);
+    }
+    gate_free(g->gate);
+    free(g);
+}

@@ -1,0 +1,29 @@
+/* serve_gate.h - the gate in a server: `clave serve --http`. It has its own thread and loop, so
+ * that HTTP never delays the protocol, and is a client of the server by a Unix socket in the data
+ * directory, which no limit of connections from one address concerns. */
+#ifndef CLAVE_CMD_SERVE_SERVE_GATE_H
+#define CLAVE_CMD_SERVE_SERVE_GATE_H
+
+#include "cmd/serve/serve_settings.h"
+
+struct serve_gate; /* opaque */
+
+/* Fills in run.gate of the settings, before the server is started. EINVAL: the path of the data
+ * directory is too long; ENOMEM. */
+clave_err serve_gate_name(struct serve_settings *v, const struct fault *f);
+/* As clave__server_run_check: the addresses, the tokens, the libraries. */
+clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f);
+/* Binds the addresses: connections wait until _run. The errors of gate_new, gate_access_load. */
+clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v,
+                         const struct log *log, const struct fault *f);
+/* Starts the thread. ENOMEM, EIO. */
+clave_err serve_gate_run(struct serve_gate *g);
+/* SIGHUP: who may do what. EINVAL, EIO, ENOMEM: nothing has changed. */
+clave_err serve_gate_change(struct serve_gate *g, const struct serve_settings *wanted,
+                            const struct fault *f);
+/* Address number i, as bound; NULL after the last. Before _run. */
+const char *serve_gate_address(const struct serve_gate *g, size_t i);
+/* Ends the thread. NULL is ignored. */
+void serve_gate_free(struct serve_gate *g);
+
+#endif
