@@ -396,6 +396,20 @@ class Lock(unittest.TestCase):
         holder.run.end(15)
         self.assertEqual((lines.end().code, events.end().code), (0, 0))
 
+    def test_the_holders_trace_is_told(self):
+        trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        holder = Holder(self.server, "/traced", env={"TRACEPARENT": trace}).started()
+        waiter = Running("lock", "/traced", "--", "true", connect=self.server.connect,
+                         env={"TRACEPARENT": "nonsense"})
+        self.assertRegex(waiter.process.stderr.readline(),
+                         r"held by .*, trace 4bf92f3577b34da6a3ce929d0e0e4736$")
+        self.assertEqual([p["traceparent"] for p in queue(self.server, "/traced")], [trace, None])
+        events = Running("lock", "--json", "/traced", "--", "true", connect=self.server.connect)
+        event = json.loads(events.process.stderr.readline())
+        self.assertEqual(event["holder"]["traceparent"], trace)
+        holder.run.end(15)
+        self.assertEqual((waiter.end().code, events.end().code), (0, 0))
+
     def test_waiting_without_a_server_is_told(self):
         s = server(flags=TICK)
         holder = Holder(s, "/away").started()

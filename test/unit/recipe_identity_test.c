@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -58,6 +59,37 @@ static void owners_limits_and_promises_are_read(void **state)
     assert_int_equal(id.limit, 0);
     assert_false(id.yields);
     assert_null(id.owner);
+}
+
+/* Only what is one goes into the node, and comes out of it. */
+static void traces_are_read(void **state)
+{
+    static const char trace[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    static const char *const others[] = {
+        "",
+        "00",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+        "00-00000000000000000000000000000000-0000000000000000-00",
+        "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01x",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-\n",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736a00f067aa0ba902b7-01",
+    };
+    char out[256], buf[256];
+    (void)state;
+    assert_true(clave__identity_is_traceparent(trace));
+    assert_true(clave__identity_is_traceparent(
+        "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-da7e"));
+    clave_identity in = {.host = "h", .traceparent = trace};
+    size_t n = clave_identity_format(&in, out, sizeof out);
+    assert_string_equal(parse(buf, sizeof buf, out, n).traceparent, trace);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        in.traceparent = others[i];
+        assert_int_equal(clave_identity_format(&in, out, sizeof out), strlen("clave/1\nhost=h\n"));
+        snprintf(out, sizeof out, "clave/1\ntraceparent=%s\n", others[i]);
+        assert_null(parse(buf, sizeof buf, out, strlen(out)).traceparent);
+    }
 }
 
 static void format_cuts_as_snprintf_does(void **state)
@@ -131,6 +163,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(format_and_parse_are_inverse),
         cmocka_unit_test(owners_limits_and_promises_are_read),
+        cmocka_unit_test(traces_are_read),
         cmocka_unit_test(format_cuts_as_snprintf_does),
         cmocka_unit_test(other_clients_data_is_text_when_it_is_printable),
         cmocka_unit_test(a_damaged_form_yields_what_can_be_read),

@@ -101,12 +101,13 @@ static void a_lock_is_shown_with_its_places(void **state)
     assert_string_equal(webrig_member(c, "nholders"), "1");
     assert_string_equal(webrig_member(c, "nwaiters"), "1");
     assert_string_equal(webrig_member(c, "oldest_wait_ms"), "500");
-    assert_non_null(strstr(
-        webrig_body(c), "\"holders\": [{\"node\": \"_c_" UUID
-                        "-lock-0000000000\", \"token\": \"1\", \"session\": \"1\", \"role\": "
-                        "\"holder\", \"client\": \"clave\", \"host\": \"web1\", \"pid\": 7, "
-                        "\"name\": \"nightly\", \"command\": \"./x\", \"text\": null, \"since\": "
-                        "\"1970-01-01T00:"));
+    assert_non_null(strstr(webrig_body(c),
+                           "\"holders\": [{\"node\": \"_c_" UUID
+                           "-lock-0000000000\", \"token\": \"1\", \"session\": \"1\", \"role\": "
+                           "\"holder\", \"client\": \"clave\", \"host\": \"web1\", \"pid\": 7, "
+                           "\"name\": \"nightly\", \"command\": \"./x\", \"text\": null, "
+                           "\"traceparent\": null, \"since\": "
+                           "\"1970-01-01T00:"));
     assert_non_null(strstr(webrig_body(c), "\"client\": \"curator\""));
     assert_non_null(strstr(webrig_body(c), "\"text\": \"10.0.0.7\""));
     webrig_end(c);

@@ -67,6 +67,7 @@ static void show_member(struct json *j, const clave_deadlock_member *m)
     clave__json_string(j, "name", id->name);
     clave__json_string(j, "command", id->command);
     clave__json_string(j, "text", id->text);
+    clave__json_string(j, "traceparent", id->traceparent);
     clave__json_string(j, "owner", id->owner);
     clave__json_string(j, "task", id->task);
     clave__json_close(j, '}');

@@ -13,6 +13,7 @@
 #include "cmd/queue/participant_text.h"
 
 enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };
+enum { TRACE_AT = 3, TRACE_DIGITS = 32 }; /* in a traceparent */
 
 /* The words that differ between a lock and a leadership. */
 struct words {
@@ -60,6 +61,7 @@ static void lock_message_put_fields(struct json *j, const clave_identity *id)
     clave__json_string(j, "name", id->name);
     clave__json_string(j, "command", id->command);
     clave__json_string(j, "text", id->text);
+    clave__json_string(j, "traceparent", id->traceparent);
 }
 
 static void put_holder(const struct lock_plan *p, struct json *j, const clave_participant *holder)
@@ -88,8 +90,10 @@ void lock_message_waiting(const struct lock_plan *p, size_t ahead, const clave_p
             put_holder(p, &j, holder);
         lock_message_end(&j);
     } else if (holder) {
-        diag(p->o, "%s: waiting, %zu ahead; %s %s", p->path, ahead, words(p)->held_by,
-             participant_text_format(&holder->identity, who, sizeof who));
+        const char *trace = holder->identity.traceparent;
+        diag(p->o, "%s: waiting, %zu ahead; %s %s%s%.*s", p->path, ahead, words(p)->held_by,
+             participant_text_format(&holder->identity, who, sizeof who), trace ? ", trace " : "",
+             TRACE_DIGITS, trace ? trace + TRACE_AT : "");
     } else {
         diag(p->o, "%s: waiting, %zu ahead", p->path, ahead);
     }

@@ -2,6 +2,7 @@
 #include "cmd/run/process_identity.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static void join_words(char *const *argv, char *out, size_t cap)
@@ -22,5 +23,6 @@ void process_identity_describe(struct process_identity *s, const struct lock_pla
     s->identity = (clave_identity){.host = *s->host ? s->host : NULL,
                                    .pid = getpid(),
                                    .name = plan->name,
-                                   .command = s->command};
+                                   .command = s->command,
+                                   .traceparent = getenv("TRACEPARENT")};
 }

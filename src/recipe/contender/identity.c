@@ -13,6 +13,22 @@
 static const char form[] = "clave/1\n";
 static const char hex[] = "0123456789ABCDEF";
 
+/* "VV-TRACE-SPAN-FF": hexadecimal digits in small letters; versions after 00 may append more. */
+bool clave__identity_is_traceparent(const char *text)
+{
+    enum { LEN = 55, MOST = 128 };
+    static const char shape[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+    size_t n = strlen(text);
+    if (n < LEN || n > MOST || strspn(text, "0123456789abcdef-") < n)
+        return false;
+    for (size_t i = 0; i < LEN; i++)
+        if ((text[i] == '-') != (shape[i] == '-'))
+            return false;
+    bool ends = n == LEN || (text[LEN] == '-' && strncmp(text, "00", 2) != 0);
+    bool has_trace = strspn(text + 3, "0") < 32;
+    return ends && has_trace && strncmp(text, "ff", 2) != 0;
+}
+
 /* ---- format ---------------------------------------------------------------------------- */
 
 /* Counts all that it is given, and keeps what fits. */
@@ -68,6 +84,8 @@ static void identity_put_fields(struct sink *s, const clave_identity *id)
     put_field(s, "pid", id->pid ? pid : NULL);
     put_field(s, "name", id->name);
     put_field(s, "command", id->command);
+    if (id->traceparent && clave__identity_is_traceparent(id->traceparent))
+        put_field(s, "traceparent", id->traceparent);
     put_field(s, "owner", id->owner);
     put_field(s, "task", id->task);
     put_field(s, "limit", id->limit ? limit : NULL);
@@ -165,6 +183,8 @@ static void take_field(clave_identity *out, const char *key, char *value)
         out->name = value;
     else if (strcmp(key, "command") == 0)
         out->command = value;
+    else if (strcmp(key, "traceparent") == 0)
+        out->traceparent = clave__identity_is_traceparent(value) ? value : NULL;
     else if (strcmp(key, "owner") == 0)
         out->owner = value;
     else if (strcmp(key, "task") == 0)

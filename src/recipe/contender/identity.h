@@ -8,6 +8,8 @@
 /* Reads what a node holds: clave's form, or printable text. `data` has n bytes and a NUL
  * after them; it is changed in place, and `out` points into it. */
 void clave__identity_parse(char *data, size_t n, clave_identity *out);
+/* Is it a `traceparent` of W3C Trace Context, of this or a later version? */
+bool clave__identity_is_traceparent(const char *text);
 /* Is it clave's form? Then more fields of clave_identity_format, without its first line, may be
  * appended. */
 bool clave__identity_is_form(const void *data, size_t n);

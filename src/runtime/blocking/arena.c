@@ -20,6 +20,7 @@ void clave__arena_identity(struct arena *p, clave_identity *id)
     id->name = clave__arena_text(p, id->name);
     id->command = clave__arena_text(p, id->command);
     id->text = clave__arena_text(p, id->text);
+    id->traceparent = clave__arena_text(p, id->traceparent);
     id->owner = clave__arena_text(p, id->owner);
     id->task = clave__arena_text(p, id->task);
 }

@@ -71,6 +71,7 @@ static size_t default_data(char *out, size_t cap)
     clave_identity id = {.host = host[0] ? host : NULL,
                          .pid = getpid(),
                          .command = command_line(command, sizeof command),
+                         .traceparent = getenv("TRACEPARENT"),
                          .owner = owner_here(owner, sizeof owner)};
     size_t n = clave_identity_format(&id, out, cap);
     return n < cap ? n : 0;

@@ -87,6 +87,7 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
     clave__json_string(j, "name", id.name);
     clave__json_string(j, "command", id.command);
     clave__json_string(j, "text", id.text);
+    clave__json_string(j, "traceparent", id.traceparent);
     clave__lock_time_json(j, "since", p->queued);
     clave__json_close(j, '}');
 }

@@ -76,6 +76,7 @@ static void locks_show_json(size_t position, const struct queue_view_place *at, 
     clave__json_string(&j, "name", id->name);
     clave__json_string(&j, "command", id->command);
     clave__json_string(&j, "text", id->text);
+    clave__json_string(&j, "traceparent", id->traceparent);
     clave__json_string(&j, "note", participant_text_note(p->node));
     json_end(&j);
 }
