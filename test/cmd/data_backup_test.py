@@ -196,6 +196,21 @@ class Backup(unittest.TestCase):
             self.assertEqual(busy.code, 75, busy)
             server.stop(signal.SIGKILL)
 
+    def test_the_wait_is_told(self):
+        data("restore", self.backup_of_nothing(), self.at("r"))
+        root = f"unix:{self.at('sock')}"
+        server = on(self.at("r"), ["--max-session-timeout", "60s", "--listen", root, "--super-uid",
+                                   str(os.getuid())])
+        busy = Running("lock", "--wait", "60s", "/lock", "--", "true", connect=server.connect)
+        self.assertIn("restored from a backup", busy.process.stderr.readline())
+        quiet = next(s for s in json.loads(clave("sessions", "--json", connect=root).out)["sessions"]
+                     if s["session"] == "0x1")
+        self.assertEqual((quiet["restore"], quiet["ending"]), (True, False))
+        self.assertRegex(clave("sessions", connect=root).out, "0x1 .*the wait after a restore\n")
+        self.assertEqual(clave("sessions", "--kill", "--now", "0x1", connect=root).code, 0)
+        self.assertEqual(busy.end().code, 0)
+        server.stop()
+
     def backup_of_nothing(self):
         server = ClaveServer(QUICK).start()
         server.stop()

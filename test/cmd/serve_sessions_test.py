@@ -74,7 +74,8 @@ class Sessions(unittest.TestCase):
         r = clave("sessions", "--kill", "0x123", connect=self.root)
         self.assertEqual(r.code, 66, r)
         self.assertIn("there is no session 0x123", r.err)
-        self.assertEqual(clave("sessions", "--kill", "mine", connect=self.root).code, 64)
+        for bad in ("mine", "-1", " 1", "0x1ffffffffffffffff", "1" * 40, "0x", ""):
+            self.assertEqual(clave("sessions", "--kill", bad, connect=self.root).code, 64, bad)
         self.assertEqual(clave("sessions", "--kill", connect=self.root).code, 64)
         self.assertEqual(clave("sessions", "0x1", connect=self.root).code, 64)
 

@@ -124,6 +124,18 @@ void lock_message_no_limit(const struct lock_plan *p, size_t ahead)
     }
 }
 
+void lock_message_put_off(const struct lock_plan *p)
+{
+    struct json j;
+    if (p->o->json) {
+        lock_message_begin(p, &j, "waiting");
+        clave__json_string(&j, "why", LOCK_MESSAGE_PUT_OFF);
+        lock_message_end(&j);
+    } else {
+        diag(p->o, "%s: waiting: %s", p->path, LOCK_MESSAGE_PUT_OFF);
+    }
+}
+
 void lock_message_connecting(const struct lock_plan *p, const char *fault)
 {
     struct json j;

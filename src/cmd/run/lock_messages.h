@@ -13,6 +13,12 @@ void lock_message_connecting(const struct lock_plan *p, const char *fault);
 void lock_message_away(const struct lock_plan *p, const char *fault);
 /* Waiting, and nobody gets a lease: the node at `limit_path` holds no number of leases. */
 void lock_message_no_limit(const struct lock_plan *p, size_t ahead);
+/* Waiting, and the server answers requests for a place in the queue with an operation timeout. */
+#define LOCK_MESSAGE_PUT_OFF                                                                       \
+    "the server gives nobody a place yet: it was restored from a backup, and grants nothing "      \
+    "until "                                                                                       \
+    "the sessions of before have expired"
+void lock_message_put_off(const struct lock_plan *p);
 /* `fault`: why no server answers; NULL when one does. */
 void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
                                bool limit_missing);

@@ -161,6 +161,23 @@ static void show_limit_missing(struct wait_progress *p)
     p->reported_holder = -1; /* to be reported again */
 }
 
+/* The client tries again by itself, as Curator and kazoo do; nothing else says what we wait for. */
+static bool is_put_off(const struct wait_progress *p)
+{
+    return !p->predecessor[0] &&
+           strstr(clave_async_client_errmsg(p->client), clave_strerror(CLAVE_EOPTIMEOUT));
+}
+
+static void show_put_off(struct wait_progress *p)
+{
+    if (p->live)
+        wait_progress_draw(p, "; ", LOCK_MESSAGE_PUT_OFF);
+    else if (!p->reported_put_off)
+        lock_message_put_off(p->plan);
+    p->reported_put_off = true;
+    p->reported_holder = -1; /* to be reported again */
+}
+
 static void wait_progress_on_timer(uv_timer_t *t)
 {
     struct wait_progress *p = t->data;
@@ -175,6 +192,10 @@ static void wait_progress_on_timer(uv_timer_t *t)
     }
     if (acquisition_limit_missing(p->acquisition)) {
         show_limit_missing(p);
+        return;
+    }
+    if (is_put_off(p)) {
+        show_put_off(p);
         return;
     }
     p->asking = clave_async_children(p->client, p->plan->holders, NULL, wait_progress_on_names,

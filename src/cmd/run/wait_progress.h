@@ -23,6 +23,7 @@ struct wait_progress {
     bool asking;
     bool reported_disconnected;  /* that no server is answering */
     bool reported_limit_missing; /* that the number of leases is missing */
+    bool reported_put_off;       /* that the server gives nobody a place */
     struct unreachable reach;    /* until there is a session */
     int64_t began;
     size_t ahead;

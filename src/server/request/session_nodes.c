@@ -94,12 +94,13 @@ static void session_nodes_put_data(struct jwriter *w, const struct server *s,
     char text[300] = "";
     if (n->kind == SESSION_NODE) {
         const struct owner *o = clave__tree_find_owner(&s->tree, n->session->id);
+        bool restore = n->session == s->sessions.of_restore; /* nobody's */
         snprintf(text, sizeof text,
                  "timeout_ms=%d\nexpires_in_ms=%" PRId64 "\nconnection=%s\nephemerals=%zu"
-                 "\nending=%s\n",
+                 "\nending=%s\nrestore=%s\n",
                  (int)n->session->timeout_ms, n->session->expires - s->now,
                  n->session->conn ? n->session->conn->peer.text : "", o ? o->refs : 0,
-                 n->session->barred ? "true" : "false");
+                 n->session->barred && !restore ? "true" : "false", restore ? "true" : "false");
     }
     clave__jput_str(w, text);
 }

@@ -1,5 +1,7 @@
 /* sessions.c - `clave sessions`: the sessions of a `clave serve`, and their end by a super user.
  * The server shows them as nodes (server/request/session_nodes.h). */
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@ struct session_line {
     int64_t ephemerals;
     char connection[128]; /* "": none */
     bool ending;
+    bool restore; /* nobody's: the wait after a restore */
 };
 
 /* ---- what the server says ---------------------------------------------------------------------
@@ -50,10 +53,17 @@ static int64_t sessions_number(const clave_reply *r, const char *name)
     return strtoll(text, NULL, 10);
 }
 
+static bool sessions_flag(const clave_reply *r, const char *name)
+{
+    char text[8];
+    sessions_value(r, name, text, sizeof text);
+    return strcmp(text, "true") == 0;
+}
+
 static clave_err sessions_read(const struct options *o, clave_client *s, const char *id,
                                struct session_line *out)
 {
-    char path[SESSIONS_PATH_CAP], ending[8];
+    char path[SESSIONS_PATH_CAP];
     clave_reply *r = NULL;
     snprintf(path, sizeof path, "%s/%s", top, id);
     clave_err err = clave_get(s, path, o->timeout_ms, &r);
@@ -63,8 +73,8 @@ static clave_err sessions_read(const struct options *o, clave_client *s, const c
                                      .expires_in_ms = sessions_number(r, "expires_in_ms"),
                                      .ephemerals = sessions_number(r, "ephemerals")};
         sessions_value(r, "connection", out->connection, sizeof out->connection);
-        sessions_value(r, "ending", ending, sizeof ending);
-        out->ending = strcmp(ending, "true") == 0;
+        out->ending = sessions_flag(r, "ending");
+        out->restore = sessions_flag(r, "restore");
     }
     clave_reply_free(r);
     return err;
@@ -87,6 +97,9 @@ static int sessions_fail(const struct options *o, clave_err err, clave_client *s
 static void sessions_show(struct json *j, const struct session_line *l)
 {
     char timeout[DURATION_CAP];
+    const char *whose = l->restore         ? "the wait after a restore"
+                        : l->connection[0] ? l->connection
+                                           : "not connected";
     if (j) {
         clave__json_open(j, NULL, '{');
         clave__json_string(j, "session", l->id);
@@ -95,12 +108,13 @@ static void sessions_show(struct json *j, const struct session_line *l)
         clave__json_int(j, "ephemerals", l->ephemerals);
         clave__json_string(j, "connection", l->connection[0] ? l->connection : NULL);
         clave__json_bool(j, "ending", l->ending);
+        clave__json_bool(j, "restore", l->restore);
         clave__json_close(j, '}');
         return;
     }
     printf("%-18s  timeout %-6s  expires in %6.1f s  %4" PRId64 " ephemeral  %s%s\n", l->id,
            duration_format(l->timeout_ms, timeout), (double)l->expires_in_ms / 1000, l->ephemerals,
-           l->connection[0] ? l->connection : "not connected", l->ending ? ", ending" : "");
+           whose, l->ending ? ", ending" : "");
 }
 
 static int sessions_list(const struct options *o, clave_client *s)
@@ -149,13 +163,21 @@ static void sessions_tell_ended(const struct options *o, const struct session_li
     }
 }
 
+/* "0x1000a2b", or without the 0x; false: no 64 bits. */
+static bool sessions_id(const char *given, char *id, size_t cap)
+{
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(given, &end, 16);
+    snprintf(id, cap, "0x%llx", number);
+    return isxdigit((unsigned char)*given) && *end == '\0' && errno == 0 && number != 0;
+}
+
 static int sessions_kill(const struct options *o, clave_client *s, const char *given, bool now)
 {
-    char id[24], path[SESSIONS_PATH_CAP], *end;
+    char id[24], path[SESSIONS_PATH_CAP];
     struct session_line line;
-    unsigned long long number = strtoull(given, &end, 16);
-    snprintf(id, sizeof id, "0x%llx", number);
-    if (end == given || *end != '\0' || number == 0) {
+    if (!sessions_id(given, id, sizeof id)) {
         diag(o, "'%s' is not a session: 'clave sessions' shows them, as 0x1000a2b", given);
         return EXIT_USAGE;
     }
