@@ -2,6 +2,8 @@
 #include "rig.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -580,6 +582,58 @@ static void a_new_directory_has_a_snapshot_first(void **state)
     rig_stop(r);
 }
 
+/* ---- names that cannot be read ---------------------------------------------------------- */
+
+struct dirent *__real_readdir(DIR *dir);
+struct dirent *__wrap_readdir(DIR *dir);
+
+/* The so many-th call of readdir() from now on fails; 0: none. */
+static int names_until_fault;
+
+struct dirent *__wrap_readdir(DIR *dir)
+{
+    if (names_until_fault == 0 || --names_until_fault > 0)
+        return __real_readdir(dir);
+    errno = EIO;
+    return NULL;
+}
+
+/* A name that is not shown may be that of the newest snapshot, or of a file that is not ours. Only
+ * the sizes of the files, which are measured last, may be wrong. */
+static void names_that_cannot_be_read(void **state)
+{
+    (void)state;
+    const char *data = rig_dir(), *address = rig_unix();
+    struct server_run_options o = rig_options(data, &address);
+    struct server_run *run;
+    char fault[600];
+    int passes = 0, n = 0;
+    struct rig *r = rig_start(data, NULL);
+    create_nodes(r->connect, 0, 5);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+    DIR *d = opendir(rig_path(data, "version-2"));
+    assert_non_null(d);
+    for (n = 1; __real_readdir(d); n++)
+        continue;
+    closedir(d);
+    for (clave_err err = CLAVE_EIO; err == CLAVE_EIO; passes++) {
+        names_until_fault = passes * n + 1;
+        err = clave__server_run_new(&run, &o, fault, sizeof fault);
+        if (err == CLAVE_OK)
+            clave__server_run_free(run);
+        else
+            assert_non_null(strstr(fault, "cannot read"));
+    }
+    assert_int_equal(passes - 1, 3); /* snapshots, logs, the others; then they are measured */
+    const char *foreign = rig_dir();
+    close(open(rig_path(foreign, "letter"), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    o = rig_options(foreign, &address);
+    names_until_fault = 1;
+    assert_int_equal(clave__server_run_new(&run, &o, fault, sizeof fault), CLAVE_EIO);
+    assert_non_null(strstr(fault, "cannot read the data directory"));
+    names_until_fault = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -592,6 +646,7 @@ int main(void)
         cmocka_unit_test(a_torn_tail_is_cut_off),
         cmocka_unit_test(a_locked_directory_names_its_holder),
         cmocka_unit_test(a_new_directory_has_a_snapshot_first),
+        cmocka_unit_test(names_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

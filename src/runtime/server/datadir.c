@@ -101,13 +101,15 @@ static clave_err datadir_refuse_foreign(const struct datadir *d, const char *als
     if (!dir)
         return clave__start_error_errno(f, errno, "cannot open the data directory", d->path);
     const struct dirent *e;
-    while (err == CLAVE_OK && (e = readdir(dir)))
+    while (err == CLAVE_OK && (errno = 0, e = readdir(dir)))
         if (!may_stand_there(e->d_name) && !(also && strcmp(also, e->d_name) == 0))
             err = clave__start_error(
                 f, CLAVE_ECORRUPT,
                 "%s is not a data directory: it contains '%s' but no version-2 (name an "
                 "empty or new directory)",
                 d->path, e->d_name);
+    if (err == CLAVE_OK && errno != 0)
+        err = clave__start_error_errno(f, errno, "cannot read the data directory", d->path);
     closedir(dir);
     return err;
 }

@@ -32,12 +32,16 @@ struct request {
 
 /* ---- accepting ------------------------------------------------------------------------------ */
 
+static void listener_rest(struct listener *l);
+
 static void listener_on_readable(uv_poll_t *poll, int status, int events)
 {
     struct listener *l = poll->data;
-    (void)status;
     (void)events;
-    l->ready(l);
+    if (status < 0)
+        listener_rest(l); /* libuv has stopped to look */
+    else
+        l->ready(l);
 }
 
 void clave__listener_watch(struct listener *l, bool wanted)
@@ -55,6 +59,13 @@ static void listener_on_rested(uv_timer_t *rest)
     clave__listener_watch(rest->data, true);
 }
 
+/* Looks again a little later. */
+static void listener_rest(struct listener *l)
+{
+    clave__listener_watch(l, false);
+    uv_timer_start(&l->rest, listener_on_rested, REST_MS, 0);
+}
+
 int clave__listener_accept(struct listener *l)
 {
     if (uv_is_closing((uv_handle_t *)&l->poll))
@@ -65,8 +76,7 @@ int clave__listener_accept(struct listener *l)
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
         return -EAGAIN; /* readable still, if another one waits */
     int err = errno;
-    clave__listener_watch(l, false);
-    uv_timer_start(&l->rest, listener_on_rested, REST_MS, 0);
+    listener_rest(l);
     return -err;
 }
 

@@ -19,7 +19,7 @@ typedef void listener_cb(struct listener *l);
 struct listener {
     struct list link;
     uv_poll_t poll;
-    uv_timer_t rest; /* runs after an accept that failed */
+    uv_timer_t rest; /* runs after an accept or a poll that failed */
     int handles;     /* open ones: the last one frees it */
     int fd;
     listener_cb *ready;

@@ -79,7 +79,7 @@ static clave_err survey(struct recover *r)
     }
     const struct dirent *e;
     int64_t zxid;
-    while ((e = readdir(dir))) {
+    while (errno = 0, (e = readdir(dir))) {
         enum file_kind kind = clave__file_kind(e->d_name, &zxid);
         if ((kind == FILE_SNAPSHOT || kind == FILE_COMPRESSED) && zxid > r->newest)
             r->newest = zxid;
@@ -91,8 +91,9 @@ static clave_err survey(struct recover *r)
             clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s is left alone: unknown",
                        r->d->path, e->d_name);
     }
+    err = errno; /* of readdir: what it did not show may be the newest snapshot */
     closedir(dir);
-    return CLAVE_OK;
+    return err == 0 ? CLAVE_OK : recover_cannot(r, err, "cannot read", ".");
 }
 
 /* ---- the end of the snapshots ---------------------------------------------------------------- */
