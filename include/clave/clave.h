@@ -19,6 +19,8 @@
  *   once         once.h            async/once.h             -
  *   lock_delay   -(b)              async/lock_delay.h       -
  *   metrics      metrics.h         -(f)                     -
+ *   cache        -(b)              async/cache.h            CuratorCache
+ *   persistent_watcher -(b)        async/persistent_watcher.h PersistentWatcher
  *
  *   (a) a function that may block needs a thread: on a loop use the latch
  *   (b) on a session of clave/client.h: from clave_client_run
@@ -64,6 +66,7 @@
 #ifndef CLAVE_H
 #define CLAVE_H
 
+#include "clave/async/cache.h"
 #include "clave/async/client.h"
 #include "clave/async/deadlock.h"
 #include "clave/async/latch.h"
@@ -72,6 +75,7 @@
 #include "clave/async/multilock.h"
 #include "clave/async/mutex.h"
 #include "clave/async/once.h"
+#include "clave/async/persistent_watcher.h"
 #include "clave/async/plain_layouts.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"

@@ -58,6 +58,12 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
  * effect in the next _tick. */
 void clave__client_rest(clave_async_client *c, bool rest);
 
+/* exists, getData or getChildren2 (`op`), for a reader that begins anew after every reconnect: a
+ * lost answer is ECONNLOSS at once, and no error is put into clave_async_client_errmsg. `watch` may
+ * be NULL. Errors as of clave_async_get. */
+clave_err clave__client_read_once(clave_async_client *c, int32_t op, const char *path,
+                                  clave_async_watch *watch, clave_result_cb *cb, void *arg);
+
 /* Copies an ACL to `to`, the texts after the list; returns the end of the copy. */
 size_t clave__acls_size(const clave_acl *acls, size_t n);
 char *clave__acls_copy(clave_acl *to, const clave_acl *acls, size_t n);

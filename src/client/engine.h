@@ -77,7 +77,9 @@ struct session {
     int64_t id; /* 0: none */
     uint8_t passwd[16];
     int32_t timeout_ms; /* negotiated; 0: not yet */
-    int64_t last_zxid;
+    int64_t last_zxid;  /* of the newest answer */
+    int64_t event_zxid; /* of the newest event, where the server says it (3.9): not every event of
+                           that transaction may have come yet */
     bool was_connected; /* CONNECTED was reported: the next time it is RECONNECTED */
     bool read_only;     /* attached to a server that is read-only */
     bool binding;       /* a hold relies on the hold deadline */

@@ -222,8 +222,9 @@ static void send_connect_request(clave_async_client *c)
 {
     struct link *l = &c->link;
     const struct session *s = &c->session;
+    bool saw_more = s->event_zxid > s->last_zxid;
     struct wire_connect_request q = {
-        .last_zxid_seen = s->last_zxid,
+        .last_zxid_seen = saw_more ? s->event_zxid : s->last_zxid,
         .timeout_ms = c->asked_timeout_ms,
         .session_id = s->id,
         .passwd = clave__jbytes_n(s->passwd, sizeof s->passwd),
@@ -325,16 +326,32 @@ static void take_connect_response(clave_async_client *c, struct jreader *r)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
+/* Before 3.6: it answers so, and hangs up. Without these watches it serves. */
+static void no_persistent_watches(clave_async_client *c)
+{
+    char host[300];
+    clave__client_fault(c, "%s has no persistent watches (ZooKeeper before 3.6)",
+                        host_text(c, host, sizeof host));
+    clave__client_watches_lose_persistent(c);
+    mark_host_useful(c);
+    clave__link_drop(c, CLAVE_ECONNLOSS);
+}
+
 /* On a server that refuses the watches, waiters would get no events and sleep until their
  * deadlines; another connection may do better, so the host counts as failed. false: no setWatches
  * was sent. */
 static bool watches_answered(clave_async_client *c, clave_err err)
 {
-    if (!clave__client_watches_answered(c))
+    bool persistent;
+    if (!clave__client_watches_answered(c, &persistent))
         return false;
     if (err == CLAVE_OK) {
         if (clave__client_watches_settled(c))
             mark_host_useful(c);
+        return true;
+    }
+    if (persistent && err == CLAVE_EUNIMPLEMENTED) {
+        no_persistent_watches(c);
         return true;
     }
     clave__link_refused(c, err, "to set the session's watches again");
@@ -350,6 +367,8 @@ static void link_take_reply(clave_async_client *c, struct jreader *r)
     case XID_EVENT:
         ev = clave__wire_get_event(r);
         ok = !r->bad;
+        if (ok && h.zxid > c->session.event_zxid)
+            c->session.event_zxid = h.zxid;
         if (ok)
             clave__client_watch_event(c, &ev);
         break;

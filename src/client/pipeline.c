@@ -86,14 +86,15 @@ static clave_err pipeline_fill(clave_async_client *c)
     struct pipeline *p = &c->pipeline;
     clave_err err = clave__auth_fill(c);
     while (err == CLAVE_OK && clave__buf_len(&c->link.out) < OUT_AHEAD) {
-        if (!list_empty(&c->watches.owed))
+        if (clave__client_watches_are_owed(c))
             err = clave__client_watches_fill(c);
         else if (!list_empty(&p->unsent))
             err = send_request(c, LIST_ENTRY(p->unsent.next, struct request, link));
         else
             break;
     }
-    bool done = list_empty(&p->unsent) && list_empty(&p->paused) && list_empty(&c->watches.owed);
+    bool done =
+        list_empty(&p->unsent) && list_empty(&p->paused) && !clave__client_watches_are_owed(c);
     if (err == CLAVE_OK && c->session.closing && done && !p->close_sent)
         err = send_close(c);
     return err;

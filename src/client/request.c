@@ -126,6 +126,7 @@ static const char *verb_of(int32_t op)
         [OP_SET_ACL] = "set the ACL of",
         [OP_GET_CHILDREN2] = "list",
         [OP_SYNC] = "sync",
+        [OP_ADD_WATCH] = "watch",
     };
     bool known = op >= 0 && (size_t)op < sizeof verbs / sizeof *verbs && verbs[op];
     return known ? verbs[op] : "change";

@@ -38,7 +38,9 @@ struct request {
     clave_result_cb *cb; /* may be NULL */
     void *arg;
     clave_async_watch *watch; /* armed by the answer, or NULL */
+    uint8_t watch_kind;       /* an enum watch_kind */
     bool watch_freed;         /* the server will be asked to remove the watch */
+    bool watch_heir;          /* also if none is armed: another one was disarmed meanwhile */
 
     int32_t losses; /* how many times the connection went */
     int64_t first_loss;

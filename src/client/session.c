@@ -121,7 +121,7 @@ static void drop_session_state(clave_async_client *c, clave_err unsent, clave_er
     clave__pipeline_fail(c, unsent, sent);
     clave__client_watches_lose(c);
     s->id = 0;
-    s->last_zxid = 0;
+    s->last_zxid = s->event_zxid = 0;
     memset(s->passwd, 0, sizeof s->passwd);
     clave__hold_deadline_init(&c->hold_deadline);
     s->binding = false;

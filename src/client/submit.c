@@ -182,7 +182,7 @@ clave_err clave__submit_read(clave_async_client *c, int32_t op, struct request_s
     union wire_body body = {.read = {.watch = spec->watch != NULL}};
     clave_err err = submit_begin(c, spec->path, &body.read.path);
     if (err == CLAVE_OK && spec->watch)
-        err = clave__client_watch_prepare(spec->watch, spec->path);
+        err = clave__client_watch_prepare(spec->watch, spec->path, clave__client_watch_kind(op));
     spec->op = op;
     return err ? err : clave__submit(c, spec, &body);
 }
@@ -206,6 +206,30 @@ clave_err clave_async_children(clave_async_client *c, const char *path, clave_as
 {
     struct request_spec spec = {.path = path, .cb = cb, .arg = arg, .watch = watch};
     return clave__submit_read(c, OP_GET_CHILDREN2, &spec);
+}
+
+clave_err clave__client_read_once(clave_async_client *c, int32_t op, const char *path,
+                                  clave_async_watch *watch, clave_result_cb *cb, void *arg)
+{
+    struct request_spec spec = {
+        .again = AGAIN_NEVER, .path = path, .cb = cb, .arg = arg, .watch = watch, .quiet = true};
+    return clave__submit_read(c, op, &spec);
+}
+
+clave_err clave_async_add_watch(clave_async_client *c, const char *path, clave_watch_mode mode,
+                                clave_async_watch *watch, clave_result_cb *cb, void *arg)
+{
+    bool recursive = mode == CLAVE_WATCH_PERSISTENT_RECURSIVE;
+    union wire_body body = {.typed = {.type = (int32_t)mode}};
+    if (!watch || (mode != CLAVE_WATCH_PERSISTENT && !recursive))
+        return CLAVE_EINVAL;
+    clave_err err = submit_begin(c, path, &body.typed.path);
+    if (err == CLAVE_OK)
+        err = clave__client_watch_prepare(watch, path,
+                                          recursive ? WATCH_RECURSIVE : WATCH_PERSISTENT);
+    struct request_spec spec = {
+        .op = OP_ADD_WATCH, .path = path, .cb = cb, .arg = arg, .watch = watch};
+    return err ? err : clave__submit(c, &spec, &body);
 }
 
 clave_err clave_async_set(clave_async_client *c, const char *path, const void *data, size_t len,

@@ -16,6 +16,8 @@ clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *
 {
     list_init(&w->armed);
     list_init(&w->owed);
+    list_init(&w->owed_persistent);
+    list_init(&w->firing);
     return clave__map_init(&w->by_path, mem, seed);
 }
 
@@ -47,17 +49,47 @@ static clave_async_watch *first_match(struct watches *ws, uint32_t hash, struct 
     return n ? MAP_ENTRY(n, clave_async_watch, node) : NULL;
 }
 
-/* Does another watch rely on the server's entry that serves this one? */
-static bool is_shared(const clave_async_watch *w)
+static bool is_persistent(const clave_async_watch *w)
 {
+    return w->kind >= WATCH_PERSISTENT;
+}
+
+/* Is the server's entry that serves `w` also that of `o`? A server before 3.9 has one entry for a
+ * path, whatever was asked for there: removing the one-shot watch would remove the persistent one.
+ */
+static bool is_entry_of(const clave_async_watch *w, const clave_async_watch *o)
+{
+    if (is_persistent(w))
+        return o->kind == w->kind;
+    return is_persistent(o) || (o->kind == WATCH_CHILD) == (w->kind == WATCH_CHILD);
+}
+
+/* Which removeWatches takes this watch away, and no other of this client; 0: none does. If only a
+ * watch that is still ASKED needs the server's entry, its request removes the entry when it arms
+ * nothing. Servers before 3.9 do not know the types of the persistent ones. */
+static int32_t remove_type(const clave_async_watch *w)
+{
+    static const int32_t types[WATCH_KINDS] = {WATCHER_DATA, WATCHER_DATA, WATCHER_CHILDREN,
+                                               WATCHER_PERSISTENT, WATCHER_PERSISTENT_RECURSIVE};
     struct watches *ws = &w->client->watches;
     struct jbytes path = clave__jbytes(w->path);
     uint32_t hash = w->node.hash;
+    bool is_alone = true;
+    struct request *heir = NULL;
     for (clave_async_watch *o = first_match(ws, hash, path); o;
-         o = next_match(o->node.next, hash, path))
-        if (o != w && (o->kind == WATCH_CHILD) == (w->kind == WATCH_CHILD))
-            return true;
-    return false;
+         o = next_match(o->node.next, hash, path)) {
+        bool shares = o != w && is_entry_of(w, o);
+        if (shares && o->phase == WATCH_ARMED)
+            return 0;
+        if (shares)
+            heir = o->request;
+        is_alone = is_alone && o == w;
+    }
+    if (heir) {
+        heir->watch_heir = true;
+        return 0;
+    }
+    return is_persistent(w) && is_alone ? WATCHER_ANY : types[w->kind];
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -65,12 +97,15 @@ static bool is_shared(const clave_async_watch *w)
 static void client_watch_enter(clave_async_watch *w, enum watch_phase phase)
 {
     struct watches *ws = &w->client->watches;
+    bool was_idle = w->phase == WATCH_IDLE, is_idle = phase == WATCH_IDLE;
     if (w->phase == WATCH_ARMED)
         list_remove(&w->link);
-    if (w->phase == WATCH_IDLE && phase != WATCH_IDLE)
+    if (w->kind == WATCH_RECURSIVE)
+        ws->recursive += (size_t)was_idle - (size_t)is_idle;
+    if (was_idle && !is_idle)
         clave__map_insert(&ws->by_path, &w->node,
                           clave__map_hash_bytes(&ws->by_path, w->path, strlen(w->path)));
-    if (w->phase != WATCH_IDLE && phase == WATCH_IDLE)
+    if (!was_idle && is_idle)
         clave__map_remove(&ws->by_path, &w->node);
     if (phase == WATCH_ARMED) {
         list_remove(&w->link);
@@ -81,7 +116,7 @@ static void client_watch_enter(clave_async_watch *w, enum watch_phase phase)
     w->phase = phase;
 }
 
-clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path)
+clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path, enum watch_kind kind)
 {
     size_t need = strlen(path) + 1;
     bool event_waits = !list_empty(&w->link);
@@ -95,34 +130,34 @@ clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path)
         w->path_cap = need;
     }
     memcpy(w->path, path, need);
+    w->kind = kind;
     return CLAVE_OK;
 }
 
-static enum watch_kind kind_of_op(int32_t op)
+enum watch_kind clave__client_watch_kind(int32_t op)
 {
     return clave__opcode(op)->flags & OPCODE_WATCH_CHILD ? WATCH_CHILD : WATCH_DATA;
 }
 
 void clave__client_watch_asked(clave_async_watch *w, struct request *r)
 {
-    w->kind = kind_of_op(r->op);
     client_watch_enter(w, WATCH_ASKED);
     w->request = r;
     r->watch = w;
+    r->watch_kind = w->kind;
 }
 
 /* ---- disarming ------------------------------------------------------------------------------- */
 
 /* Best effort: without memory or a connection the entry stays at the server until its event, which
- * the client then ignores. */
-static void send_remove_watches(clave_async_client *c, const char *path, bool child)
+ * the client then ignores; a persistent one, until the connection ends. */
+static void send_remove_watches(clave_async_client *c, const char *path, int32_t type)
 {
     struct request *r;
     struct jbytes full;
-    if (!clave__link_is_open(&c->link) || clave__full_path(c, path, &full) != CLAVE_OK)
+    if (type == 0 || !clave__link_is_open(&c->link) || clave__full_path(c, path, &full) != CLAVE_OK)
         return;
-    union wire_body body = {
-        .typed = {.path = full, .type = child ? WATCHER_CHILDREN : WATCHER_DATA}};
+    union wire_body body = {.typed = {.path = full, .type = type}};
     struct request_spec spec = {.again = AGAIN_NEVER, .op = OP_REMOVE_WATCHES, .path = path};
     if (clave__request_new(c, &spec, &body, &r) != CLAVE_OK)
         return;
@@ -142,10 +177,9 @@ void clave_async_watch_disarm(clave_async_watch *w)
         client_watch_enter(w, WATCH_IDLE);
         return;
     }
-    bool tell = !is_shared(w);
+    int32_t type = remove_type(w);
     client_watch_enter(w, WATCH_IDLE);
-    if (tell)
-        send_remove_watches(w->client, w->path, w->kind == WATCH_CHILD);
+    send_remove_watches(w->client, w->path, type);
 }
 
 void clave__client_watch_answered(struct request *r, clave_err err)
@@ -158,14 +192,13 @@ void clave__client_watch_answered(struct request *r, clave_err err)
         if (exist)
             w->kind = WATCH_EXIST;
         client_watch_enter(w, armed ? WATCH_ARMED : WATCH_IDLE);
-        return;
     }
-    if (!r->watch_freed || !armed)
+    bool is_left = r->watch_heir || (r->watch_freed && armed);
+    if (!is_left || (w && armed))
         return;
-    clave_async_watch gone = {.client = r->client, .path = r->path, .kind = kind_of_op(r->op)};
+    clave_async_watch gone = {.client = r->client, .path = r->path, .kind = r->watch_kind};
     gone.node.hash = clave__map_hash_bytes(&r->client->watches.by_path, r->path, strlen(r->path));
-    if (!is_shared(&gone))
-        send_remove_watches(r->client, r->path, gone.kind == WATCH_CHILD);
+    send_remove_watches(r->client, r->path, remove_type(&gone));
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -179,25 +212,44 @@ static bool concerns(int32_t type, enum watch_kind kind)
     case EVENT_DELETED:
         return true;
     case EVENT_CHILDREN_CHANGED:
-        return kind == WATCH_CHILD;
+        return kind == WATCH_CHILD || kind == WATCH_PERSISTENT;
     default:
         return false;
     }
 }
 
-/* Makes every armed watch that the event is for idle and moves it to `fired`. */
+/* Moves every armed watch on this path that the event is for to `firing`, and makes the one-shot
+ * ones idle. `below`: the event is for a node below the path. */
 static void client_watch_collect(clave_async_client *c, int32_t type, struct jbytes path,
-                                 struct list *fired)
+                                 bool below)
 {
-    uint32_t hash = clave__map_hash_bytes(&c->watches.by_path, path.p, (size_t)path.n);
-    clave_async_watch *w = first_match(&c->watches, hash, path);
+    struct watches *ws = &c->watches;
+    uint32_t hash = clave__map_hash_bytes(&ws->by_path, path.p, (size_t)path.n);
+    clave_async_watch *w = first_match(ws, hash, path);
     while (w) {
         clave_async_watch *next = next_match(w->node.next, hash, path);
-        if (w->phase == WATCH_ARMED && concerns(type, w->kind)) {
-            client_watch_enter(w, WATCH_IDLE);
-            list_push_back(fired, &w->link);
+        bool is_near = !below || w->kind == WATCH_RECURSIVE;
+        if (w->phase == WATCH_ARMED && is_near && concerns(type, w->kind)) {
+            if (is_persistent(w))
+                list_remove(&w->link);
+            else
+                client_watch_enter(w, WATCH_IDLE);
+            list_push_back(&ws->firing, &w->link);
         }
         w = next;
+    }
+}
+
+/* Likewise on all paths above it. */
+static void client_watch_collect_above(clave_async_client *c, int32_t type, struct jbytes path)
+{
+    bool is_root = path.n <= 1;
+    while (!is_root && c->watches.recursive > 0) {
+        do
+            path.n--;
+        while (path.n > 0 && path.p[path.n] != '/');
+        is_root = path.n <= 0;
+        client_watch_collect(c, type, is_root ? clave__jbytes("/") : path, true);
     }
 }
 
@@ -213,49 +265,92 @@ static void client_watch_fire(clave_async_watch *w, clave_event_type type)
     clave__mem_free(&c->mem, path);
 }
 
-void clave__client_watch_event(clave_async_client *c, const struct wire_event *ev)
+/* The path of an event as a text, which lasts until the next frame. NULL: there is no memory. */
+static const char *client_watch_event_path(clave_async_client *c, struct jbytes path)
 {
-    struct list fired;
-    struct jbytes path = clave__strip_chroot(c, ev->path);
-    list_init(&fired);
-    c->watches.events++;
-    if (path.n >= 0)
-        client_watch_collect(c, ev->type, path, &fired);
-    for (struct list *l; (l = list_pop_front(&fired));)
-        client_watch_fire(LIST_ENTRY(l, clave_async_watch, link), (clave_event_type)ev->type);
+    clave__buf_clear(&c->decoded);
+    if (clave__buf_append(&c->decoded, path.p, (size_t)path.n) != CLAVE_OK ||
+        clave__buf_append(&c->decoded, "", 1) != CLAVE_OK)
+        return NULL;
+    return (const char *)clave__buf_bytes(&c->decoded);
 }
 
-/* ---- connections and sessions ---------------------------------------------------------------- */
+void clave__client_watch_event(clave_async_client *c, const struct wire_event *wire)
+{
+    struct watches *ws = &c->watches;
+    struct jbytes path = clave__strip_chroot(c, wire->path);
+    ws->events++;
+    if (path.n < 0)
+        return;
+    clave_event ev = {.type = (clave_event_type)wire->type, .connection = c->link.connections};
+    ev.path = client_watch_event_path(c, path);
+    if (!ev.path) { /* the next connection brings what this one cannot */
+        clave__link_drop(c, CLAVE_ENOMEM);
+        return;
+    }
+    client_watch_collect(c, wire->type, path, false);
+    client_watch_collect_above(c, wire->type, path);
+    for (struct list *l; (l = list_pop_front(&ws->firing));) {
+        clave_async_watch *w = LIST_ENTRY(l, clave_async_watch, link);
+        if (w->phase == WATCH_ARMED) {
+            list_push_back(&ws->armed, l);
+            w->cb(c, w, &ev, w->arg);
+        } else {
+            client_watch_fire(w, ev.type);
+        }
+    }
+}
 
+/* ---- a new connection ------------------------------------------------------------------------ */
+
+/* A server forgets a client's watches with the connection. They are registered again on the next
+ * one, before any request: one-shot watches with setWatches, which every server knows; persistent
+ * ones after them with setWatches2, which those before 3.6 refuse. */
 void clave__client_watches_attached(clave_async_client *c)
 {
     struct watches *ws = &c->watches;
-    list_splice(&ws->owed, &ws->armed);
+    struct list all, *l;
+    list_init(&all);
+    list_splice(&all, &ws->owed);
+    list_splice(&all, &ws->owed_persistent);
+    list_splice(&all, &ws->armed);
+    while ((l = list_pop_front(&all))) {
+        bool stays = LIST_ENTRY(l, clave_async_watch, link)->kind >= WATCH_PERSISTENT;
+        list_push_back(stays ? &ws->owed_persistent : &ws->owed, l);
+    }
     ws->owed_since = c->session.last_zxid;
-    ws->unanswered = 0;
+    ws->unanswered = ws->unanswered_persistent = 0;
+}
+
+bool clave__client_watches_are_owed(const clave_async_client *c)
+{
+    return !list_empty(&c->watches.owed) || !list_empty(&c->watches.owed_persistent);
 }
 
 bool clave__client_watches_settled(const clave_async_client *c)
 {
-    return list_empty(&c->watches.owed) && c->watches.unanswered == 0;
+    return !clave__client_watches_are_owed(c) && c->watches.unanswered == 0;
 }
 
-bool clave__client_watches_answered(clave_async_client *c)
+bool clave__client_watches_answered(clave_async_client *c, bool *persistent)
 {
-    bool asked = c->watches.unanswered > 0;
-    c->watches.unanswered -= asked;
+    struct watches *ws = &c->watches;
+    bool asked = ws->unanswered > 0;
+    *persistent = asked && ws->unanswered == ws->unanswered_persistent;
+    ws->unanswered -= asked;
+    ws->unanswered_persistent -= *persistent;
     return asked;
 }
 
-/* Appends the paths of one kind, from the head of `owed` up to `end`, to c->encode as one vector.
+/* Appends the paths of one kind, from the head of a list up to `end`, to c->encode as one vector.
  */
 static struct jvec paths_of_kind(clave_async_client *c, enum watch_kind kind,
-                                 const struct list *end, size_t *at)
+                                 const struct list *head, const struct list *end)
 {
     struct jwriter w = clave__jwriter(&c->encode);
     struct jvec v = {0};
-    *at = clave__buf_len(&c->encode);
-    for (struct list *l = c->watches.owed.next; l != end; l = l->next) {
+    size_t at = clave__buf_len(&c->encode);
+    for (struct list *l = head->next; l != end; l = l->next) {
         const clave_async_watch *watch = LIST_ENTRY(l, clave_async_watch, link);
         struct jbytes full;
         if (watch->kind != kind)
@@ -265,70 +360,107 @@ static struct jvec paths_of_kind(clave_async_client *c, enum watch_kind kind,
         clave__jput_bytes(&w, full);
         v.count++;
     }
-    v.n = clave__buf_len(&c->encode) - *at;
+    v.n = clave__buf_len(&c->encode) - at;
     if (w.err)
         v.count = -1;
     return v;
 }
 
-/* Where the part of `owed` that fits in one setWatches ends: bounded in bytes, never empty. */
-static struct list *set_watches_end(clave_async_client *c)
+/* Where the part of a list that fits in one setWatches ends: bounded in bytes, never empty. */
+static struct list *set_watches_end(const clave_async_client *c, const struct list *head)
 {
-    struct watches *ws = &c->watches;
     size_t bytes = 0;
-    struct list *l = ws->owed.next;
+    struct list *l = head->next;
     do {
         bytes += strlen(LIST_ENTRY(l, clave_async_watch, link)->path) + c->hosts.chroot_len + 4;
         l = l->next;
-    } while (l != &ws->owed && bytes < SET_WATCHES_BYTES);
+    } while (l != head && bytes < SET_WATCHES_BYTES);
     return l;
+}
+
+/* Encodes these watches' paths, by kind, one vector after the other in c->encode. */
+static clave_err put_paths(clave_async_client *c, const struct list *head, const struct list *end,
+                           struct jvec v[WATCH_KINDS])
+{
+    clave__buf_clear(&c->encode);
+    for (int kind = 0; kind < WATCH_KINDS; kind++) {
+        v[kind] = paths_of_kind(c, (enum watch_kind)kind, head, end);
+        if (v[kind].count < 0)
+            return CLAVE_ENOMEM;
+    }
+    const uint8_t *at = clave__buf_bytes(&c->encode); /* the buffer no longer moves */
+    for (int kind = 0; kind < WATCH_KINDS; kind++) {
+        v[kind].p = at;
+        at += v[kind].n;
+    }
+    return CLAVE_OK;
 }
 
 clave_err clave__client_watches_fill(clave_async_client *c)
 {
     struct watches *ws = &c->watches;
-    struct jvec v[3];
-    size_t at[3];
-    if (list_empty(&ws->owed))
+    struct jvec v[WATCH_KINDS];
+    bool persistent = list_empty(&ws->owed);
+    struct list *owed = persistent ? &ws->owed_persistent : &ws->owed;
+    if (list_empty(owed))
         return CLAVE_OK;
-    struct list *end = set_watches_end(c);
-    clave__buf_clear(&c->encode);
-    for (int kind = WATCH_DATA; kind <= WATCH_CHILD; kind++) {
-        v[kind] = paths_of_kind(c, (enum watch_kind)kind, end, &at[kind]);
-        if (v[kind].count < 0)
-            return CLAVE_ENOMEM;
-    }
-    for (int kind = WATCH_DATA; kind <= WATCH_CHILD; kind++) /* the buffer no longer moves */
-        v[kind].p = clave__buf_bytes(&c->encode) + at[kind];
+    struct list *end = set_watches_end(c, owed);
+    clave_err err = put_paths(c, owed, end, v);
     struct wire_request q = {
         .xid = XID_SET_WATCHES,
-        .op = OP_SET_WATCHES,
+        .op = persistent ? OP_SET_WATCHES2 : OP_SET_WATCHES,
         .body.watches = {.relative_zxid = ws->owed_since,
                          .data = v[WATCH_DATA],
                          .exist = v[WATCH_EXIST],
-                         .child = v[WATCH_CHILD]},
+                         .child = v[WATCH_CHILD],
+                         .persistent = v[WATCH_PERSISTENT],
+                         .persistent_recursive = v[WATCH_RECURSIVE]},
     };
-    clave_err err = clave__pipeline_put(c, &q);
+    if (err == CLAVE_OK)
+        err = clave__pipeline_put(c, &q);
     if (err)
         return err;
     ws->unanswered++;
-    while (ws->owed.next != end) {
-        struct list *l = ws->owed.next;
+    ws->unanswered_persistent += persistent;
+    while (owed->next != end) {
+        struct list *l = owed->next;
         list_remove(l);
         list_push_back(&ws->armed, l);
     }
     return CLAVE_OK;
 }
 
-void clave__client_watches_lose(clave_async_client *c)
+/* ---- the end of a session -------------------------------------------------------------------- */
+
+static void client_watches_lose(clave_async_client *c, struct list *from, bool persistent_only)
 {
-    struct watches *ws = &c->watches;
-    list_splice(&ws->armed, &ws->owed);
-    while (!list_empty(&ws->armed)) {
-        clave_async_watch *w = LIST_ENTRY(ws->armed.next, clave_async_watch, link);
+    struct list *next;
+    for (struct list *l = from->next; l != from; l = next) {
+        clave_async_watch *w = LIST_ENTRY(l, clave_async_watch, link);
+        next = l->next;
+        if (w->phase != WATCH_ARMED || (persistent_only && !is_persistent(w)))
+            continue;
         client_watch_enter(w, WATCH_IDLE);
         list_push_back(&c->deliveries.lost, &w->link);
     }
+}
+
+static void client_watches_lose_all(clave_async_client *c, bool persistent_only)
+{
+    struct watches *ws = &c->watches;
+    struct list *const lists[] = {&ws->armed, &ws->owed, &ws->owed_persistent, &ws->firing};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        client_watches_lose(c, lists[i], persistent_only);
+}
+
+void clave__client_watches_lose(clave_async_client *c)
+{
+    client_watches_lose_all(c, false);
+}
+
+void clave__client_watches_lose_persistent(clave_async_client *c)
+{
+    client_watches_lose_all(c, true);
 }
 
 bool clave__client_watches_deliver_lost(clave_async_client *c)

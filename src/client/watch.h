@@ -2,7 +2,9 @@
  *
  *   IDLE ──▶ ASKED (a request carries it) ──▶ ARMED ──▶ IDLE (its event, or the end of
  *     ▲_________│ (the request failed)                       the session)
- */
+ *
+ * A persistent watch stays ARMED after an event. A recursive one is looked for under the path of an
+ * event and under all its ancestors. */
 #ifndef CLAVE_CLIENT_WATCH_H
 #define CLAVE_CLIENT_WATCH_H
 
@@ -17,8 +19,10 @@
 struct request;
 
 enum watch_phase { WATCH_IDLE, WATCH_ASKED, WATCH_ARMED };
-/* The server has one table for the first two; setWatches tells them apart. */
-enum watch_kind { WATCH_DATA, WATCH_EXIST, WATCH_CHILD };
+/* The server has one table for the first two; setWatches tells them apart. The order is that of the
+ * lists in setWatches2. */
+enum watch_kind { WATCH_DATA, WATCH_EXIST, WATCH_CHILD, WATCH_PERSISTENT, WATCH_RECURSIVE };
+enum { WATCH_KINDS = WATCH_RECURSIVE + 1 };
 
 struct clave_async_watch {
     struct map_node node; /* by path: ASKED and ARMED */
@@ -35,19 +39,25 @@ struct clave_async_watch {
 
 struct watches {
     struct map by_path;
-    struct list armed;   /* known to the server of this connection */
-    struct list owed;    /* to be sent to it with setWatches */
-    int64_t owed_since;  /* zxid: the server reports what happened after it */
-    unsigned unanswered; /* setWatches of this connection without an answer */
-    uint64_t events;     /* received */
+    struct list armed;              /* known to the server of this connection */
+    struct list owed;               /* to be sent to it with setWatches */
+    struct list owed_persistent;    /* and then with setWatches2, which not every server knows */
+    struct list firing;             /* those that the event at hand is for */
+    int64_t owed_since;             /* zxid: the server reports what happened after it */
+    unsigned unanswered;            /* setWatches of this connection without an answer */
+    unsigned unanswered_persistent; /* of these the last ones: setWatches2 */
+    size_t recursive;               /* how many recursive watches are not IDLE */
+    uint64_t events;                /* received */
 };
 
 clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem, uint64_t seed);
 void clave__client_watches_fini(struct watches *w);
 
+/* The kind that a read with this opcode arms. */
+enum watch_kind clave__client_watch_kind(int32_t op);
 /* Called before a request that sets the watch; makes room for the path. EINVAL: not idle,
  * or its event is pending. ENOMEM. */
-clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path);
+clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path, enum watch_kind kind);
 void clave__client_watch_asked(clave_async_watch *w, struct request *r);
 /* The request was answered: the watch is armed, or idle again. */
 void clave__client_watch_answered(struct request *r, clave_err err);
@@ -56,14 +66,18 @@ void clave__client_watch_event(clave_async_client *c, const struct wire_event *e
 
 /* There is a new connection: every armed watch is owed again. */
 void clave__client_watches_attached(clave_async_client *c);
-/* Appends one setWatches to the link's output. Also returns CLAVE_OK when nothing is owed. */
+bool clave__client_watches_are_owed(const clave_async_client *c);
+/* Appends one setWatches or setWatches2 to the link's output. Also returns CLAVE_OK when nothing is
+ * owed. */
 clave_err clave__client_watches_fill(clave_async_client *c);
-/* A setWatches was answered; false: none was sent. */
-bool clave__client_watches_answered(clave_async_client *c);
+/* One of them was answered, and *persistent: it was a setWatches2. false: none was sent. */
+bool clave__client_watches_answered(clave_async_client *c, bool *persistent);
 /* Whether the server of this connection has taken all watches armed before the connection. */
 bool clave__client_watches_settled(const clave_async_client *c);
 /* The session has ended: every watch is idle and waits for its CLAVE_EVENT_LOST. */
 void clave__client_watches_lose(clave_async_client *c);
+/* The server has no persistent watches: likewise these. */
+void clave__client_watches_lose_persistent(clave_async_client *c);
 /* Runs the callback of one watch that waits for CLAVE_EVENT_LOST; false: there is none. */
 bool clave__client_watches_deliver_lost(clave_async_client *c);
 

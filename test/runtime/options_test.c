@@ -49,6 +49,9 @@ static const clave_test_fault of_fault = CLAVE_TEST_FAULT_INIT;
 static const clave_semaphore_options of_semaphore = {.size = sizeof of_semaphore, .limit = 1};
 static const clave_once_options of_once = {.size = sizeof of_once, .path = "/o"};
 static const clave_delay_options of_delay = {.size = sizeof of_delay, .path = "/d"};
+static const clave_persistent_watcher_options of_persistent_watcher =
+    CLAVE_PERSISTENT_WATCHER_OPTIONS_INIT;
+static const clave_cache_options of_cache = CLAVE_CACHE_OPTIONS_INIT;
 static const clave_selector_options of_selector = {.size = sizeof of_selector,
                                                    .take = no_leadership};
 
@@ -257,6 +260,28 @@ static clave_err try_job(const void *o)
     return clave_once_begin(&j, lock, o, 1000, NULL);
 }
 
+static void no_watcher_event(clave_async_persistent_watcher *w,
+                             const clave_persistent_watcher_event *ev, void *arg)
+{
+    (void)w, (void)ev, (void)arg;
+}
+
+static clave_err try_persistent_watcher(const void *o)
+{
+    clave_async_persistent_watcher *w;
+    clave_err err = clave_async_persistent_watcher_new(&w, client, "/w", o, no_watcher_event, NULL);
+    clave_async_persistent_watcher_free(w);
+    return err;
+}
+
+static clave_err try_cache(const void *o)
+{
+    clave_async_cache *cache;
+    clave_err err = clave_async_cache_new(&cache, client, "/c", o, NULL, NULL);
+    clave_async_cache_free(cache);
+    return err;
+}
+
 static clave_err try_delay(const void *o)
 {
     const clave_grant g = {.token = 1, .node = "/m/x"};
@@ -349,6 +374,9 @@ static const struct taker takers[] = {
     TAKER(clave_once_options, of_once, path, try_once, CLAVE_OK, CLAVE_EINVAL, CLIENT_TEXT),
     TAKER(clave_once_options, of_once, path, try_job, CLAVE_ENOTHELD, CLAVE_EINVAL, SESSION_TEXT),
     TAKER(clave_delay_options, of_delay, path, try_delay, CLAVE_OK, CLAVE_EINVAL, CLIENT_TEXT),
+    TAKER(clave_persistent_watcher_options, of_persistent_watcher, size, try_persistent_watcher,
+          CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
+    TAKER(clave_cache_options, of_cache, size, try_cache, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_tls_options, of_tls, size, try_tls, CLAVE_OK, CLAVE_OK, TLS_TEXT),
     TAKER(clave_test_server_options, of_test_server, size, try_test_server, CLAVE_OK, CLAVE_OK,
           NO_TEXT),

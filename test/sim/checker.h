@@ -42,6 +42,7 @@ struct checker {
     struct znode_world znodes;
     int64_t grace_us;  /* after so long its holder must have heard of it */
     int64_t calm_from; /* faults have ended, and everybody has heard of all; 0: not yet */
+    bool restores;     /* a backup may be restored: */
     bool restored;     /* what was written may be gone */
     bool used_up;      /* a counter is near its end: acquires may be refused */
     uint64_t looks;

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "server/server_internal.h"
 
@@ -62,6 +63,59 @@ struct server_stats inspector_stats(const struct server_host *h)
     struct server_stats st;
     clave__server_stats(h->server, &st);
     return st;
+}
+
+/* ---- caches ---------------------------------------------------------------------------- */
+
+struct comparison {
+    const clave_async_cache *cache;
+    const clave_cache_options *o;
+    char *out;
+    size_t cap;
+    size_t nodes;
+};
+
+static void compare_node(struct comparison *k, const struct node *n, const char *path)
+{
+    clave_cache_node known;
+    struct jbytes data = clave__node_data(n);
+    size_t len = data.n > 0 ? (size_t)data.n : 0;
+    /* Others are no client's business. */
+    bool is_ephemeral = clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL;
+    int64_t owner = is_ephemeral ? n->stat.owner : 0;
+    k->nodes++;
+    if (clave_async_cache_get(k->cache, path, &known) != CLAVE_OK)
+        snprintf(k->out, k->cap, "it has no %s", path);
+    else if (known.stat.czxid != n->stat.czxid || known.stat.mzxid != n->stat.mzxid ||
+             known.stat.version != n->stat.version || known.stat.ephemeral_owner != owner)
+        snprintf(k->out, k->cap,
+                 "it has another %s: czxid 0x%llx, mzxid 0x%llx, not 0x%llx, 0x%llx", path,
+                 (unsigned long long)known.stat.czxid, (unsigned long long)known.stat.mzxid,
+                 (unsigned long long)n->stat.czxid, (unsigned long long)n->stat.mzxid);
+    else if (known.has_data == k->o->without_data ||
+             (known.has_data &&
+              (known.len != len || (len && memcmp(known.data, data.p, len) != 0))))
+        snprintf(k->out, k->cap, "it has other data of %s", path);
+}
+
+void inspector_compare(const struct server_host *h, const clave_async_cache *cache,
+                       const char *path, const clave_cache_options *o, char *out, size_t cap)
+{
+    struct comparison k = {.cache = cache, .o = o, .out = out, .cap = cap};
+    const struct node *top =
+        h->server ? clave__tree_find(&h->server->tree, clave__jbytes(path)) : NULL;
+    out[0] = '\0';
+    for (const struct node *n = top; n && !out[0]; n = clave__tree_next(n, top)) {
+        char at[1024];
+        snprintf(at, sizeof at, "%.*s", (int)n->path_len, clave__node_path(n));
+        if (o->filter(at[0] ? at : "/", o->filter_arg) != CLAVE_CACHE_TAKE_NOTHING)
+            compare_node(&k, n, at[0] ? at : "/");
+        if (o->single_node)
+            break;
+    }
+    if (!out[0] && k.nodes != clave_async_cache_count(cache))
+        snprintf(out, cap, "it has %zu nodes, the tree %zu", clave_async_cache_count(cache),
+                 k.nodes);
 }
 
 void inspector_check_snapshot(const struct server_host *h, int64_t zxid)

@@ -3,6 +3,7 @@
 #ifndef CLAVE_SIM_INSPECTOR_H
 #define CLAVE_SIM_INSPECTOR_H
 
+#include "clave/async/cache.h"
 #include "server_host.h"
 
 struct node;
@@ -21,6 +22,9 @@ int64_t inspector_first_child(const struct server_host *h, const char *path, cha
 /* Of the newest transaction: what stands where has not changed since. */
 int64_t inspector_zxid(const struct server_host *h);
 struct server_stats inspector_stats(const struct server_host *h);
+/* Says in what a cache of the tree at `path` differs from the server's; "": in nothing. */
+void inspector_compare(const struct server_host *h, const clave_async_cache *cache,
+                       const char *path, const clave_cache_options *o, char *out, size_t cap);
 /* The snapshot of this name was just loaded: it shows the tree as it was at its zxid. */
 void inspector_check_snapshot(const struct server_host *h, int64_t zxid);
 

@@ -148,6 +148,7 @@ static bool needs_leader(const struct ensemble_member *m, int32_t op)
     case OP_GET_CHILDREN2:
     case OP_SET_WATCHES:
     case OP_SET_WATCHES2:
+    case OP_ADD_WATCH:
     case OP_CHECK_WATCHES:
     case OP_REMOVE_WATCHES:
         return false;
@@ -297,7 +298,7 @@ struct member_conn *member_conn_new(struct ensemble_member *m, struct net_socket
 void member_conn_free(struct member_conn *r)
 {
     if (r->local)
-        clave__server_conn_closed(r->local);
+        replica_detach(&r->m->replica, r->local);
     if (r->up)
         net_close(r->up);
     net_close(r->down);

@@ -198,6 +198,13 @@ struct server_conn *replica_attach(struct replica *r, int64_t session, void *use
     return c;
 }
 
+void replica_detach(struct replica *r, struct server_conn *c)
+{
+    int64_t now = r->w->now / MS;
+    clave__server_conn_closed(c);
+    clave__server_tick(r->server, now, now);
+}
+
 /* ---- life ---------------------------------------------------------------------------- */
 
 void replica_start(struct replica *r, const struct server_options *o, const char *config)

@@ -40,4 +40,7 @@ bool replica_knows(const struct replica *r, int64_t session);
  * not. What the engine has answered to the handshake is in its output. */
 struct server_conn *replica_attach(struct replica *r, int64_t session, void *user);
 
+/* It is gone. Its watches go with it, also if they are many. */
+void replica_detach(struct replica *r, struct server_conn *c);
+
 #endif

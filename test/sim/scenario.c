@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cache_user.h"
 #include "inspector.h"
 #include "observer.h"
 #include "runner.h"
@@ -189,6 +190,16 @@ static void draw_witnesses(struct scenario *s)
     world_use_rng(&s->w, before);
 }
 
+/* Likewise. */
+static void draw_caches(struct scenario *s)
+{
+    struct rand_state rng;
+    clave__rand_seed(&rng, s->w.seed ^ 0x63616368);
+    struct rand_state *before = world_use_rng(&s->w, &rng);
+    s->work.caching = world_chance(&s->w, 250);
+    world_use_rng(&s->w, before);
+}
+
 static void draw_host(struct scenario *s, size_t i)
 {
     struct world *w = &s->w;
@@ -256,6 +267,7 @@ static void draw(struct scenario *s)
     draw_server(s);
     draw_work(s);
     draw_extras(s);
+    draw_caches(s);
     checker_init(&s->checker, w, &s->server);
     s->checker.grace_us = 2 * s->timeout_us;
     s->nhosts = (size_t)world_between(w, 2, MAX_HOSTS);
@@ -271,7 +283,8 @@ static void draw(struct scenario *s)
     s->nemesis.timeout_us = s->timeout_us;
     s->nemesis.runs_commands = s->work.with_command > 0;
     nemesis_draw(&s->nemesis);
-    if (s->nemesis.mean_us[FAULT_RESTORE] > 0) /* no longer than its sessions need */
+    s->checker.restores = s->nemesis.mean_us[FAULT_RESTORE] > 0;
+    if (s->checker.restores) /* no longer than its sessions need */
         s->server.options.max_session_ms = (int32_t)(s->timeout_us / MS);
     else
         draw_witnesses(s);
@@ -370,6 +383,24 @@ static size_t stale_values(const struct scenario *s)
     return n;
 }
 
+static bool all_caches_are_right(const struct scenario *s)
+{
+    for (size_t i = 0; i < s->nhosts; i++)
+        if (!cache_user_is_right(&s->loads[i]))
+            return false;
+    return true;
+}
+
+static void tell_caches(struct scenario *s)
+{
+    char why[200];
+    for (size_t i = 0; i < s->nhosts; i++) {
+        cache_user_tell(&s->loads[i], why, sizeof why);
+        if (why[0])
+            world_log(&s->w, s->hosts[i].name, "its cache: %s", why);
+    }
+}
+
 /* For want of memory a server is not told to forget a watch, which stays until its event; and one
  * on a shared limit, or on the value of an election, may have none. */
 static size_t stale_watches(const struct scenario *s)
@@ -377,7 +408,8 @@ static size_t stale_watches(const struct scenario *s)
     size_t n = 0;
     for (size_t i = 0; i < s->nhosts; i++)
         for (unsigned k = 0; k < s->work.locks && s->hosts[i].allocator.refused > 0; k++)
-            n += s->work.layouts[k].limit_path || s->work.layouts[k].kind == LOCK_LATCH;
+            n += s->work.layouts[k].limit_path || s->work.layouts[k].kind == LOCK_LATCH ||
+                 s->work.caching;
     return n;
 }
 
@@ -415,6 +447,9 @@ static void evening(struct scenario *s)
     int64_t patience = 12 * s->work.patience_ms * MS;
     int64_t turns = (int64_t)(s->nhosts * s->work.actors) * longest_hold(s);
     run_until(s, all_served, 2 * expiry + patience + turns, "everyone is served in the end");
+    run_until(s, all_caches_are_right, 2 * expiry, "a cache equals the tree in the end");
+    if (s->w.broken)
+        tell_caches(s);
     for (size_t i = 0; i < s->nhosts && !s->w.broken; i++) {
         workload_put_away(&s->loads[i]);
         host_wake(&s->hosts[i]);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cache_user.h"
 #include "checker.h"
 #include "leader_watcher.h"
 #include "runner.h"
@@ -127,6 +128,8 @@ static void on_start(struct host *h)
     for (unsigned i = 0; i < l->o->actors; i++)
         actor_rest(&l->actors[i]);
     znode_client_start(&l->znodes);
+    if (l->o->caching)
+        cache_user_begin(l);
 }
 
 /* The states follow one another as Curator's do. */
@@ -170,6 +173,7 @@ static void on_state(struct host *h, clave_state state, clave_err why)
 
 void workload_put_away(struct workload *l)
 {
+    cache_user_end(l);
     for (unsigned i = 0; i < l->o->actors; i++)
         if (l->actors[i].object)
             workload_discard(l, &l->actors[i]);

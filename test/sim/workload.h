@@ -40,6 +40,7 @@ struct workload_options {
     unsigned most_leases; /* in one acquire */
     unsigned znode_calls; /* a process, of znodes without locks */
     int64_t znode_rest_us;
+    bool caching; /* each process has a cache of a tree */
 };
 
 struct workload_stats {
@@ -76,6 +77,7 @@ struct workload {
     clave_async_multilock
         *bundles[2]; /* of all sites: with the reads of those that have reads; not */
     struct leader_watcher *leader_watchers[LOCKS];
+    struct cache_user *cache; /* NULL: none */
     struct znode_client znodes;
     struct runner *runners; /* those of processes before this one too */
     bool day_is_over;       /* what waits is served, and then no more */

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "clave/async/cache.h"
 #include "clave/async/client.h"
 #include "clave/async/latch.h"
 #include "clave/async/leader.h"
@@ -15,6 +16,7 @@
 #include "clave/async/multilock.h"
 #include "clave/async/mutex.h"
 #include "clave/async/once.h"
+#include "clave/async/persistent_watcher.h"
 #include "clave/async/plain_layouts.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
@@ -139,6 +141,19 @@ static void on_leader(clave_async_leader_watch *w, const clave_leader_news *news
     on_news();
 }
 
+static void on_persistent(clave_async_persistent_watcher *w,
+                          const clave_persistent_watcher_event *ev, void *arg)
+{
+    (void)w, (void)ev, (void)arg;
+    on_news();
+}
+
+static void on_cache(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
+{
+    (void)cache, (void)ev, (void)arg;
+    on_news();
+}
+
 static void on_transfer(clave_async_client *c, clave_err err, void *arg)
 {
     (void)c, (void)err, (void)arg;
@@ -258,7 +273,7 @@ static void at_every_stage(void (*play)(struct memnet *p, clave_async_client *c,
 
 /* ---- requests --------------------------------------------------------------------------- */
 
-static void ask_everything(clave_async_client *c, clave_async_watch *const w[3])
+static void ask_everything(clave_async_client *c, clave_async_watch *const w[4])
 {
     static const clave_create_options protected_ = {
         .size = sizeof protected_,
@@ -279,6 +294,7 @@ static void ask_everything(clave_async_client *c, clave_async_watch *const w[3])
     ASK(clave_async_exists(c, "/a", w[0], on_result, NULL));
     ASK(clave_async_get(c, "/a", w[1], on_result, NULL));
     ASK(clave_async_children(c, "/", w[2], on_result, NULL));
+    ASK(clave_async_add_watch(c, "/", CLAVE_WATCH_PERSISTENT_RECURSIVE, w[3], on_result, NULL));
     ASK(clave_async_set(c, "/a", "y", 1, -1, on_result, NULL));
     ASK(clave_async_get_acl(c, "/a", on_result, NULL));
     ASK(clave_async_set_acl(c, "/a", &open, 1, -1, on_result, NULL));
@@ -300,21 +316,30 @@ static void ask_everything(clave_async_client *c, clave_async_watch *const w[3])
 
 static void play_requests(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
-    clave_async_watch *w[3];
+    clave_async_watch *w[4];
     clave_async_leader_watch *lw;
-    for (size_t i = 0; i < 3; i++)
+    clave_async_persistent_watcher *pw;
+    clave_async_cache *caches[2];
+    clave_cache_options each = {.size = sizeof each, .without_persistent_watch = true};
+    for (size_t i = 0; i < 4; i++)
         assert_int_equal(clave_async_watch_new(&w[i], c, on_watch, NULL), CLAVE_OK);
     ask_everything(c, w);
     memnet_settle(p);
     set(p);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         DO_VOID(clave_async_watch_disarm(w[i]));
     ask_everything(c, w);
     DO(clave_async_leader_watch_new(&lw, c, "/q", on_leader, NULL));
+    DO(clave_async_persistent_watcher_new(&pw, c, "/", NULL, on_persistent, NULL));
+    DO(clave_async_cache_new(&caches[0], c, "/", NULL, on_cache, NULL));
+    DO(clave_async_cache_new(&caches[1], c, "/", &each, on_cache, NULL));
     memnet_settle(p);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         DO_VOID(clave_async_watch_free(w[i]));
     DO_VOID(clave_async_leader_watch_free(lw));
+    DO_VOID(clave_async_persistent_watcher_free(pw));
+    DO_VOID(clave_async_cache_free(caches[0]));
+    DO_VOID(clave_async_cache_free(caches[1]));
 }
 
 static void no_request_is_answered_inside_its_call(void **state)

@@ -219,6 +219,28 @@ static void the_end_of_the_session_is_an_event(void **state)
     finish(&s, seen, 2);
 }
 
+/* The disarmed watch left its entry to one that was still asked for, which then armed nothing. */
+static void an_entry_left_to_a_request_is_removed_when_it_fails(void **state)
+{
+    (void)state;
+    for (int freed = 0; freed < 2; freed++) {
+        struct fake_server s;
+        struct seen seen[2];
+        start(&s, seen, 2);
+        arm(&s, &seen[0], ASK_EXISTS, "/a", CLAVE_ENONODE);
+        assert_int_equal(clave_async_get(s.c, "/a", seen[1].w, NULL, NULL), CLAVE_OK);
+        fake_expect(&s, OP_GET_DATA);
+        clave_async_watch_disarm(seen[0].w);
+        assert_true(fake_is_quiet(&s));
+        if (freed)
+            clave_async_watch_disarm(seen[1].w);
+        fake_answer(&s, CLAVE_ENONODE, NULL);
+        assert_false(clave_async_watch_is_armed(seen[1].w));
+        assert_int_equal(fake_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_DATA);
+        finish(&s, seen, 2);
+    }
+}
+
 static void the_server_is_told_when_nobody_watches_any_more(void **state)
 {
     (void)state;
@@ -494,6 +516,7 @@ int main(void)
         cmocka_unit_test(every_new_connection_hears_of_them_first),
         cmocka_unit_test(many_are_told_in_frames_of_a_bounded_size),
         cmocka_unit_test(the_end_of_the_session_is_an_event),
+        cmocka_unit_test(an_entry_left_to_a_request_is_removed_when_it_fails),
         cmocka_unit_test(the_server_is_told_when_nobody_watches_any_more),
         cmocka_unit_test(a_watch_freed_too_early_is_taken_back),
         cmocka_unit_test(a_server_that_refuses_them_is_left),

@@ -384,7 +384,8 @@ typedef enum clave_event_type {
     CLAVE_EVENT_DELETED = 2,
     CLAVE_EVENT_CHANGED = 3,
     CLAVE_EVENT_CHILDREN = 4,
-    CLAVE_EVENT_LOST = 100, /* the session ended: the watch is gone */
+    CLAVE_EVENT_LOST = 100, /* the watch is gone: the session ended, or the watch is a persistent
+                               one and the server that was connected to has none (before 3.6) */
 } clave_event_type;
 
 typedef struct clave_event {
@@ -395,7 +396,7 @@ typedef struct clave_event {
 typedef void clave_watch_cb(clave_async_client *c, clave_async_watch *w, const clave_event *ev,
                             void *arg);
 
-/* Makes a one-shot watch: pass it to one request; after its event it may be used again. It survives
+/* Makes a watch: pass it to one request; after its event it may be used again. It survives
  * reconnects: setWatches re-registers it, and the client leaves a server that refuses that for the
  * next one, with a fault in clave_async_client_errmsg. A request that fails leaves it idle, without
  * an event. On CLAVE_OK *out belongs to the caller, who frees it with clave_async_watch_free.
@@ -409,6 +410,22 @@ CLAVE_EXPORT void clave_async_watch_free(clave_async_watch *w);
 CLAVE_EXPORT bool clave_async_watch_is_armed(const clave_async_watch *w);
 /* Makes an armed watch idle, as clave_async_watch_free, but keeps the handle. */
 CLAVE_EXPORT void clave_async_watch_disarm(clave_async_watch *w);
+
+typedef enum clave_watch_mode {
+    CLAVE_WATCH_PERSISTENT = 0, /* the node: CREATED, CHANGED, DELETED, and CHILDREN */
+    /* The node and all below it, each with CREATED, CHANGED and DELETED under its own path. */
+    CLAVE_WATCH_PERSISTENT_RECURSIVE = 1,
+} clave_watch_mode;
+
+/* Arms `watch` so that it stays armed after an event, until it is disarmed or freed or gets
+ * CLAVE_EVENT_LOST. The node need not exist. After a reconnect it is registered again before any
+ * other request, but a change meanwhile has no event: whoever needs it reads the nodes anew, as
+ * clave/async/cache.h does. A server before 3.9 has one watch for a path and session: do not set
+ * one-shot watches on this very path. EUNIMPLEMENTED: a server before 3.6, which hangs up as well.
+ * At once: EINVAL: no watch, it is in use, or the mode. */
+CLAVE_EXPORT clave_err clave_async_add_watch(clave_async_client *c, const char *path,
+                                             clave_watch_mode mode, clave_async_watch *watch,
+                                             clave_result_cb *cb, void *arg);
 
 /* The number of the current TCP connection of this client. Two watch events are in the server's
  * order only if they arrived on the same connection. */

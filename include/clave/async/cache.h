@@ -1,0 +1,139 @@
+/* async/cache.h - a copy of a node, or of a tree of nodes, in memory, kept up to date. Curator's
+ * CuratorCache (NodeCache, PathChildrenCache, TreeCache).
+ *
+ * Whenever nothing has changed for a while, the cache equals the tree. Until then each node goes
+ * through states it has really had, in their order: quick changes may be seen as one, none is seen
+ * twice, and the last one is always seen. A node that was deleted and created again is a new one,
+ * also with the same version: it is told by its czxid.
+ *
+ * First each node that is there is reported as CREATED, then INITIALIZED, then each change as
+ * CREATED, CHANGED or DELETED. When the connection goes, the cache is STALE; when it is back, what
+ * happened meanwhile is reported as CREATED, CHANGED and DELETED, and then it is RESYNCED.
+ *
+ * It stands on one persistent recursive watch; on servers before 3.6, which have none, on a data
+ * and a child watch for each node.
+ *
+ * What is kept of a node: its Stat and, if asked for, its data. The server tells of changes of data
+ * and of nodes that come and go. So num_children of a node that is followed is counted here, and
+ * cversion, pzxid and aversion are those of when the node was last read. A node whose data may not
+ * be read (ENOAUTH) is kept without it.
+ *
+ * Memory: a node takes about 100 bytes, its name and its data. Asynchronous, on a
+ * clave_async_client and under its thread and callback rules. */
+#ifndef CLAVE_ASYNC_CACHE_H
+#define CLAVE_ASYNC_CACHE_H
+
+#include "clave/async/client.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clave_async_cache clave_async_cache; /* opaque */
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+typedef enum clave_cache_event_type {
+    CLAVE_CACHE_CREATED, /* a node is there: also each one found by the first load */
+    CLAVE_CACHE_CHANGED, /* its data was written, perhaps with the same bytes; or it is kept now,
+                            where it did not fit before */
+    CLAVE_CACHE_DELETED, /* children are reported before their parent */
+    CLAVE_CACHE_INITIALIZED, /* once: everything that was there is loaded */
+    CLAVE_CACHE_STALE,       /* the connection is gone: what is known may be out of date */
+    CLAVE_CACHE_RESYNCED,    /* after STALE: up to date again */
+    /* The memory bound is reached: further nodes are left out, and data that does not fit.
+     * Once, until everything fits again; then RESYNCED. */
+    CLAVE_CACHE_FULL,
+    /* The last event: nothing is followed any more. `err` says why: ECLOSED, the client was closed;
+     * ENOAUTH, the path may not be read; ENOMEM. What was known is still there. */
+    CLAVE_CACHE_ENDED,
+} clave_cache_event_type;
+
+/* A node as the cache knows it. What it points to is valid until the callback returns, or outside
+ * of callbacks until the next call that may run some. */
+typedef struct clave_cache_node {
+    const char *path;
+    clave_stat stat;
+    const void *data; /* NULL: null, not kept, or not readable */
+    size_t len;
+    bool has_data; /* `data` is the node's: data is kept, could be read and fits */
+} clave_cache_node;
+
+typedef struct clave_cache_event {
+    clave_cache_event_type type;
+    const char *path;            /* of the node; of the others the cache's own */
+    const clave_cache_node *now; /* CREATED, CHANGED; else NULL */
+    const clave_cache_node *was; /* CHANGED, DELETED; else NULL */
+    int64_t zxid;                /* INITIALIZED, RESYNCED: the tree's that the cache equals */
+    clave_err err;               /* ENDED */
+} clave_cache_event;
+/* The queries answer with the event done. It may free the cache. */
+typedef void clave_async_cache_cb(clave_async_cache *cache, const clave_cache_event *ev, void *arg);
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+typedef enum clave_cache_take {
+    CLAVE_CACHE_TAKE_TREE, /* the node and what is below it */
+    CLAVE_CACHE_TAKE_NODE, /* only the node */
+    CLAVE_CACHE_TAKE_NOTHING,
+} clave_cache_take;
+/* Decides for each node below the cache's path, by its path alone: asked again, it answers the
+ * same. It calls nothing of the cache. */
+typedef clave_cache_take clave_cache_filter_cb(const char *path, void *arg);
+
+typedef struct clave_cache_options {
+    size_t size;      /* CLAVE_CACHE_OPTIONS_INIT sets it: clave/options.h */
+    bool single_node; /* only the node itself, not what is below it */
+    bool without_data;
+    size_t max_data;  /* data longer than this is not kept; 0: no such bound */
+    size_t max_nodes; /* 0: no bound */
+    size_t max_bytes; /* of clave_async_cache_bytes; 0: no bound */
+    uint32_t window;  /* requests under way at a time; 0: 256 */
+    /* Always as for a server before 3.6. For tests, and for ensembles with members of both sorts.
+     */
+    bool without_persistent_watch;
+    clave_cache_filter_cb *filter; /* NULL: everything is taken */
+    void *filter_arg;
+    const clave_mem *mem; /* of the nodes; copied; NULL: the client's */
+} clave_cache_options;
+#define CLAVE_CACHE_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_cache_options)
+
+/* Makes a cache of the tree at `path`, which need not exist, and starts to load it. `o` and `cb`
+ * may be NULL. On CLAVE_OK *out belongs to the caller, who frees it with clave_async_cache_free; on
+ * an error it is NULL. EPATH: the path is not valid. EINVAL: the options. ENOMEM. ECLOSED. */
+CLAVE_EXPORT clave_err clave_async_cache_new(clave_async_cache **out, clave_async_client *c,
+                                             const char *path, const clave_cache_options *o,
+                                             clave_async_cache_cb *cb, void *arg);
+/* Stops following and frees; no callback follows. NULL is ignored. */
+CLAVE_EXPORT void clave_async_cache_free(clave_async_cache *cache);
+
+/* ---- what is known -------------------------------------------------------------------------- */
+
+/* Gives the node at an absolute path. ENONODE: the cache has none there. */
+CLAVE_EXPORT clave_err clave_async_cache_get(const clave_async_cache *cache, const char *path,
+                                             clave_cache_node *out);
+/* Gets a node; false ends the walk. It may ask the cache, but not free it. */
+typedef bool clave_cache_visit_cb(const clave_cache_node *node, void *arg);
+/* Visits the children of the node at `path`, in no order. ENONODE: the cache has no node there. */
+CLAVE_EXPORT clave_err clave_async_cache_children(const clave_async_cache *cache, const char *path,
+                                                  clave_cache_visit_cb *visit, void *arg);
+/* Visits the node at `path` and all below it, parents before their children, otherwise in no order.
+ * ENONODE as above. */
+CLAVE_EXPORT clave_err clave_async_cache_walk(const clave_async_cache *cache, const char *path,
+                                              clave_cache_visit_cb *visit, void *arg);
+/* How many nodes it has. */
+CLAVE_EXPORT size_t clave_async_cache_count(const clave_async_cache *cache);
+/* How much memory the nodes take, in bytes, without what the allocator adds. */
+CLAVE_EXPORT size_t clave_async_cache_bytes(const clave_async_cache *cache);
+/* The zxid of the newest point at which the cache was equal to the tree; 0: it was not loaded yet.
+ */
+CLAVE_EXPORT int64_t clave_async_cache_zxid(const clave_async_cache *cache);
+/* True from INITIALIZED to STALE, and from RESYNCED to STALE: changes are seen as they happen. */
+CLAVE_EXPORT bool clave_async_cache_is_current(const clave_async_cache *cache);
+/* False from FULL on until everything fits: something is left out. */
+CLAVE_EXPORT bool clave_async_cache_is_complete(const clave_async_cache *cache);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

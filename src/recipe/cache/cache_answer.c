@@ -1,0 +1,339 @@
+/* cache_answer.c - what answers and events mean to a cache. Called by cache_read.c with each
+ * answer, by cache_watch.c with each event. Compared by czxid and mzxid: a node of another czxid is
+ * another node. A listing is needed again only when pzxid or cversion moved while there were no
+ * events. A parent is told before its children: what is below a node that is not told of yet is
+ * found by its listing. */
+#include <string.h>
+
+#include "base/err_class.h"
+#include "recipe/cache/cache_dir.h"
+#include "recipe/cache/cache_internal.h"
+#include "wire/proto.h"
+
+/* ---- changes of the tree --------------------------------------------------------------------- */
+
+static void cache_forget_left_out(clave_async_cache *cache, struct cache_node *n)
+{
+    cache->left_out -= (size_t)n->left_out + n->lacks_data;
+    n->left_out = n->lacks_data = false;
+}
+
+static void cache_leave_out(clave_async_cache *cache)
+{
+    cache->left_out++;
+    if (cache->full)
+        return;
+    cache->full = true;
+    clave__cache_tell(cache, CLAVE_CACHE_FULL, CLAVE_OK);
+}
+
+static void cache_delete_one(clave_async_cache *cache, struct cache_node *n)
+{
+    struct cache_value was = clave__cache_tree_value(n);
+    cache_forget_left_out(cache, n);
+    n->listed = n->moved = n->check = n->no_data = n->no_list = false;
+    clave__cache_tree_set_present(&cache->tree, n, false);
+    clave__cache_tell_node(cache, CLAVE_CACHE_DELETED, n, NULL, &was);
+    clave__cache_tree_prune(&cache->tree, n);
+}
+
+void clave__cache_delete(clave_async_cache *cache, struct cache_node *top)
+{
+    struct cache_tree *t = &cache->tree;
+    struct cache_node *up = clave__cache_tree_parent(top);
+    size_t bytes = t->bytes, nodes = t->nodes;
+    struct cache_node *n = clave__cache_tree_deepest(top);
+    if (up)
+        up->moved = true;
+    while (n != top) {
+        struct cache_dir *parent = n->parent;
+        uint32_t slot = clave__cache_tree_slot(t, n);
+        cache_delete_one(cache, n);
+        n = clave__cache_tree_after(parent, slot);
+    }
+    cache_delete_one(cache, top);
+    cache->room_made += bytes - t->bytes;
+    cache->places_made += nodes - t->nodes;
+}
+
+static bool cache_has_room(const clave_async_cache *cache, size_t bytes)
+{
+    return !cache->o.max_bytes || cache->tree.bytes + bytes <= cache->o.max_bytes;
+}
+
+/* A place for a child that is new; nothing when the filter does not take it, or it does not fit. */
+static void cache_add_child(clave_async_cache *cache, struct cache_node *parent, const char *name,
+                            size_t len)
+{
+    struct cache_node *n;
+    const clave_cache_options *o = &cache->o;
+    clave_cache_take take = CLAVE_CACHE_TAKE_TREE;
+    bool fits = (!o->max_nodes || cache->tree.nodes < o->max_nodes) &&
+                cache_has_room(cache, clave__cache_tree_room(len));
+    if (!fits && parent->left_out)
+        return;
+    if (clave__cache_tree_add(&cache->tree, parent, name, len, &n) != CLAVE_OK) {
+        clave__cache_missed(cache, parent);
+        return;
+    }
+    if (o->filter)
+        take = o->filter(clave__cache_tree_path(n, cache->tree.path.data), o->filter_arg);
+    n->followed = take == CLAVE_CACHE_TAKE_TREE;
+    if (take != CLAVE_CACHE_TAKE_NOTHING && fits) {
+        clave__cache_want(cache, n, CACHE_WANT_STAT);
+        return;
+    }
+    clave__cache_tree_prune(&cache->tree, n);
+    if (take != CLAVE_CACHE_TAKE_NOTHING) {
+        parent->left_out = true;
+        cache_leave_out(cache);
+    }
+}
+
+/* ---- a node's Stat and data ------------------------------------------------------------------ */
+
+static struct cache_value cache_value_of(const clave_async_cache *cache, const clave_result *res,
+                                         int32_t op)
+{
+    bool is_short = !cache->o.max_data || res->len <= cache->o.max_data;
+    struct cache_value v = {.stat = *res->stat};
+    v.has_data = op == OP_GET_DATA && is_short && cache_has_room(cache, res->len);
+    if (v.has_data) {
+        v.data = res->data;
+        v.len = res->len;
+    }
+    return v;
+}
+
+/* Stores what was read, and tells it. false: there is no memory. */
+static bool cache_store(clave_async_cache *cache, struct cache_node **n, const clave_result *res,
+                        int32_t op)
+{
+    struct cache_node *old;
+    bool is_new = !(*n)->present;
+    struct cache_value v = cache_value_of(cache, res, op);
+    bool is_short = !cache->o.max_data || res->len <= cache->o.max_data;
+    bool lacks = op == OP_GET_DATA && is_short && !v.has_data;
+    if (clave__cache_tree_store(&cache->tree, n, &v, &old) != CLAVE_OK) {
+        clave__cache_missed(cache, clave__cache_tree_parent(*n));
+        return false;
+    }
+    cache->left_out -= (*n)->lacks_data;
+    (*n)->lacks_data = (*n)->moved = false;
+    clave__cache_tree_set_present(&cache->tree, *n, true);
+    struct cache_value now = clave__cache_tree_value(*n);
+    if (is_new) {
+        clave__cache_tell_node(cache, CLAVE_CACHE_CREATED, *n, &now, NULL);
+    } else {
+        struct cache_value was = clave__cache_tree_value(old);
+        clave__cache_tell_node(cache, CLAVE_CACHE_CHANGED, *n, &now, &was);
+    }
+    clave__cache_tree_discard(&cache->tree, old);
+    if (lacks) {
+        (*n)->lacks_data = true;
+        cache_leave_out(cache);
+    }
+    return true;
+}
+
+/* The same node with the same data: what no event tells of may have changed. */
+static void cache_refresh(clave_async_cache *cache, struct cache_node **n, const clave_stat *s)
+{
+    struct cache_node *old;
+    clave_stat known = clave__cache_tree_stat(*n);
+    struct cache_value v = clave__cache_tree_value(*n);
+    if (known.pzxid == s->pzxid && known.cversion == s->cversion && known.aversion == s->aversion &&
+        known.num_children == s->num_children)
+        return;
+    v.stat = *s;
+    if (clave__cache_tree_store(&cache->tree, n, &v, &old) != CLAVE_OK)
+        return;
+    clave__cache_tree_discard(&cache->tree, old);
+    (*n)->moved = false;
+}
+
+/* Whether the children have to be listed, now that the node's Stat is known. */
+static bool cache_must_list(const clave_async_cache *cache, struct cache_node *n,
+                            const clave_stat *s, bool may_lack_some)
+{
+    if (!n->followed || n->no_list)
+        return false;
+    if (cache->watches_each)
+        return !clave__cache_watches_children(cache, n);
+    if (s->num_children == 0)
+        n->listed = true; /* children that come later have events */
+    return !n->listed || (s->num_children > 0 && may_lack_some);
+}
+
+/* The node was known before there were no events for a while. With the same pzxid it has the same
+ * children, unless the tree was set back to what it was, or a server is late. */
+static bool may_lack_children(const struct cache_node *n, const clave_stat *s)
+{
+    clave_stat known = clave__cache_tree_stat(n);
+    return n->moved || n->left_out || known.pzxid != s->pzxid || known.cversion != s->cversion;
+}
+
+/* It exists. */
+static void cache_take_stat(clave_async_cache *cache, struct cache_request *q,
+                            const clave_result *res)
+{
+    const clave_stat *s = res->stat;
+    struct cache_node *n = q->node;
+    const struct cache_node *up = clave__cache_tree_parent(n);
+    bool check = n->check, was_known = n->present;
+    clave_stat known = was_known ? clave__cache_tree_stat(n) : (clave_stat){0};
+    bool may_lack_some = check && was_known && may_lack_children(n, s);
+    n->check = false;
+    if (was_known && known.czxid != s->czxid) {
+        clave__cache_delete(cache, n);
+        was_known = check = may_lack_some = false;
+    }
+    if (!was_known && up && !up->present) {
+        n->wants_read = up->phase != CACHE_NODE_IDLE; /* its parent is told first */
+        return;
+    }
+    bool is_same = was_known && known.mzxid == s->mzxid;
+    if (!is_same && q->op == OP_EXISTS && clave__cache_keeps_data(cache, n)) {
+        n->check = check;
+        n->wants_read = n->wants_data = true;
+        return;
+    }
+    if (is_same && !(n->lacks_data && q->op == OP_GET_DATA))
+        cache_refresh(cache, &q->node, s);
+    else if (!cache_store(cache, &q->node, res, q->op))
+        return;
+    if (cache_must_list(cache, q->node, s, may_lack_some))
+        q->node->wants_list = true;
+}
+
+static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
+                            const clave_result *res)
+{
+    struct cache_node *n = q->node;
+    bool cannot_be_read = res->err == CLAVE_ENOAUTH || res->err == CLAVE_ETOOBIG;
+    if (res->err == CLAVE_OK) {
+        cache_take_stat(cache, q, res);
+    } else if (cannot_be_read && q->op == OP_GET_DATA) {
+        n->no_data = n->wants_read = true;
+    } else {
+        if (n->present)
+            clave__cache_delete(cache, n);
+        if (cannot_be_read && !n->parent)
+            clave__cache_end(cache, res->err);
+        if (!n->parent && cache->watches_each && q->op == OP_GET_DATA)
+            n->wants_read = true; /* to leave a watch for its creation */
+    }
+}
+
+/* ---- a node's children ----------------------------------------------------------------------- */
+
+static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
+                             const clave_result *res)
+{
+    struct cache_node *n = q->node;
+    if (!n->present)
+        return; /* it is to be read, and listed after that */
+    clave_stat known = clave__cache_tree_stat(n);
+    if (known.czxid != res->stat->czxid) {
+        n->wants_read = true;
+        return;
+    }
+    if (known.mzxid == res->stat->mzxid)
+        cache_refresh(cache, &q->node, res->stat);
+    n = q->node;
+    n->listed = true;
+    n->moved = false;
+    cache->left_out -= n->left_out;
+    n->left_out = false;
+    for (size_t i = 0; i < res->nnames; i++) {
+        size_t len = strlen(res->names[i]);
+        struct cache_node *child = clave__cache_tree_child(&cache->tree, n, res->names[i], len);
+        if (!child)
+            cache_add_child(cache, n, res->names[i], len);
+        else if (!child->present && child->phase == CACHE_NODE_IDLE)
+            clave__cache_want(cache, child, CACHE_WANT_STAT);
+    }
+}
+
+static void cache_take_children(clave_async_cache *cache, struct cache_request *q,
+                                const clave_result *res)
+{
+    if (res->err == CLAVE_OK)
+        cache_take_names(cache, q, res);
+    else if (res->err == CLAVE_ENOAUTH || res->err == CLAVE_ETOOBIG)
+        q->node->no_list = true;
+    else if (q->node->present)
+        q->node->wants_read = true;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+/* There was no answer. With the connection gone it is asked for again when events come again;
+ * otherwise the server put it off. */
+static void cache_take_nothing(clave_async_cache *cache, struct cache_request *q)
+{
+    if (q->op == OP_GET_CHILDREN2)
+        q->node->wants_list = true;
+    else
+        q->node->wants_read = true;
+    if (q->op == OP_GET_DATA)
+        q->node->wants_data = true;
+    if (cache->up)
+        clave__cache_pause(cache);
+}
+
+void clave__cache_take(clave_async_cache *cache, struct cache_request *q, const clave_result *res)
+{
+    if (res->zxid > 0)
+        cache->answer_zxid = res->zxid;
+    if (res->err == CLAVE_ECLOSED)
+        clave__cache_end(cache, res->err);
+    else if (clave__err_passes(res->err))
+        cache_take_nothing(cache, q);
+    else if (q->op == OP_GET_CHILDREN2)
+        cache_take_children(cache, q, res);
+    else
+        cache_take_node(cache, q, res);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* The answer that is under way shows the change: it is after its event. It arms no watch again,
+ * though, where there is one for each node. */
+static bool is_covered(const clave_async_cache *cache, const struct cache_node *n)
+{
+    return n->phase == CACHE_NODE_ASKED && !n->asked_list && !cache->watches_each;
+}
+
+void clave__cache_changed(clave_async_cache *cache, const char *path)
+{
+    struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
+    if (n && !is_covered(cache, n))
+        clave__cache_want(cache, n, CACHE_WANT_DATA);
+}
+
+void clave__cache_deleted(clave_async_cache *cache, const char *path)
+{
+    struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
+    if (n && n->present)
+        clave__cache_delete(cache, n);
+}
+
+/* Only a parent that is listed lacks the new child: any other is still to be listed. */
+void clave__cache_created(clave_async_cache *cache, const char *path)
+{
+    struct cache_tree *t = &cache->tree;
+    size_t len = strlen(path);
+    struct cache_node *n = clave__cache_tree_find(t, path, len);
+    if (n) {
+        clave__cache_changed(cache, path);
+        return;
+    }
+    const char *name = strrchr(path, '/') + 1;
+    size_t above = (size_t)(name - path) > 1 ? (size_t)(name - path) - 1 : 1;
+    struct cache_node *up = clave__cache_tree_find(t, path, above);
+    if (!up || !up->present || !up->listed || !up->followed)
+        return;
+    up->moved = true;
+    cache_add_child(cache, up, name, len - (size_t)(name - path));
+}

@@ -1,0 +1,290 @@
+/* cache_read.c - what a cache asks the server for, in which order, and when nothing is left to be
+ * asked. cache_answer.c says what is wanted, cache_watch.c when there is a connection. Invariant: a
+ * node that may differ from the tree is QUEUED or ASKED, or its parent is; so when no node is, the
+ * cache equals the tree as of the newest answer. */
+#include <string.h>
+
+#include "base/err_class.h"
+#include "recipe/cache/cache_internal.h"
+#include "wire/proto.h"
+
+enum { PAUSE_MS = 1000, QUEUE_MIN = 64 };
+
+/* ---- the queue ------------------------------------------------------------------------------- */
+
+static bool queue_push(clave_async_cache *cache, struct cache_node *n)
+{
+    struct cache_queue *q = &cache->queue;
+    if (q->count == q->cap) {
+        size_t cap = q->cap ? q->cap * 2 : QUEUE_MIN;
+        struct cache_node **at = clave__mem_alloc(&cache->mem, cap * sizeof *at);
+        if (!at)
+            return false;
+        for (size_t i = 0; i < q->count; i++)
+            at[i] = q->at[(q->first + i) % q->cap];
+        clave__mem_free(&cache->mem, q->at);
+        *q = (struct cache_queue){.at = at, .cap = cap, .count = q->count};
+    }
+    q->at[(q->first + q->count++) % q->cap] = n;
+    return true;
+}
+
+static struct cache_node *queue_pop(clave_async_cache *cache)
+{
+    struct cache_queue *q = &cache->queue;
+    struct cache_node *n = q->at[q->first];
+    q->first = (q->first + 1) % q->cap;
+    if (--q->count == 0 && q->cap > QUEUE_MIN) {
+        clave__mem_free(&cache->mem, q->at);
+        *q = (struct cache_queue){0};
+    }
+    return n;
+}
+
+/* The only function that changes a node's phase. */
+static void cache_node_enter(struct cache_node *n, enum cache_node_phase phase)
+{
+    n->phase = phase & 3u;
+}
+
+/* ---- what is wanted -------------------------------------------------------------------------- */
+
+static void cache_become_stale(clave_async_cache *cache)
+{
+    if (cache->phase != CACHE_CURRENT)
+        return;
+    cache->phase = CACHE_STALE;
+    clave__cache_tell(cache, CLAVE_CACHE_STALE, CLAVE_OK);
+}
+
+void clave__cache_pause(clave_async_cache *cache)
+{
+    clave__client_timer_set(cache->client, &cache->pause,
+                            clave__client_now(cache->client) + PAUSE_MS);
+}
+
+/* Something about the node, or a child of `up`, could not be noted for want of memory: later
+ * everything is compared once more, and listed where a child may be missing. */
+void clave__cache_missed(clave_async_cache *cache, struct cache_node *up)
+{
+    if (up)
+        up->listed = false;
+    cache->must_resync = true;
+    cache_become_stale(cache);
+    clave__cache_pause(cache);
+}
+
+static bool wants_anything(const struct cache_node *n)
+{
+    return n->wants_read || n->wants_list;
+}
+
+/* An idle node that wants something waits in the queue; one that is of no use goes. */
+static void cache_settle(clave_async_cache *cache, struct cache_node *n)
+{
+    if (n->phase != CACHE_NODE_IDLE)
+        return;
+    if (!wants_anything(n))
+        clave__cache_tree_prune(&cache->tree, n);
+    else if (queue_push(cache, n))
+        cache_node_enter(n, CACHE_NODE_QUEUED);
+    else
+        clave__cache_missed(cache, clave__cache_tree_parent(n));
+}
+
+void clave__cache_want(clave_async_cache *cache, struct cache_node *n, unsigned wants)
+{
+    if (wants & (CACHE_WANT_STAT | CACHE_WANT_DATA))
+        n->wants_read = true;
+    if (wants & CACHE_WANT_DATA)
+        n->wants_data = true;
+    if (wants & CACHE_WANT_LIST)
+        n->wants_list = true;
+    cache_settle(cache, n);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static void cache_on_answer(clave_async_client *c, const clave_result *res, void *arg);
+
+/* A node that is known is only compared, unless its data is known to be new. The root needs a watch
+ * also while it is missing. */
+static int32_t cache_op_of(const clave_async_cache *cache, const struct cache_node *n)
+{
+    if (!n->wants_read)
+        return OP_GET_CHILDREN2;
+    if (!clave__cache_keeps_data(cache, n))
+        return OP_EXISTS;
+    if (cache->watches_each)
+        return n->parent || n->wants_data || n->present ? OP_GET_DATA : OP_EXISTS;
+    return n->present && !n->wants_data ? OP_EXISTS : OP_GET_DATA;
+}
+
+static clave_err cache_submit(clave_async_cache *cache, struct cache_node *n, int32_t op)
+{
+    struct cache_request *q = cache->free_requests;
+    clave_async_watch *watch = NULL;
+    clave_err err = CLAVE_OK;
+    if (cache->watches_each)
+        err = clave__cache_watch_of(cache, n, op == OP_GET_CHILDREN2, &watch);
+    const char *path = clave__cache_tree_path(n, cache->tree.path.data);
+    if (err == CLAVE_OK)
+        err = clave__client_read_once(cache->client, op, path, watch, cache_on_answer, q);
+    if (err != CLAVE_OK)
+        return err;
+    cache->free_requests = q->next_free;
+    q->node = n;
+    q->op = op;
+    clave__cache_enter(cache);
+    cache->under_way++;
+    return CLAVE_OK;
+}
+
+static void cache_ask(clave_async_cache *cache, struct cache_node *n)
+{
+    int32_t op = cache_op_of(cache, n);
+    clave_err err = cache_submit(cache, n, op);
+    if (err == CLAVE_OK) {
+        n->asked_list = op == OP_GET_CHILDREN2;
+        if (n->asked_list)
+            n->wants_list = false;
+        else
+            n->wants_read = n->wants_data = false;
+        cache_node_enter(n, CACHE_NODE_ASKED);
+        return;
+    }
+    n->wants_read = n->wants_data = n->wants_list = false;
+    if (err == CLAVE_ECLOSED)
+        clave__cache_end(cache, err);
+    else if (clave__err_passes(err))
+        clave__cache_missed(cache, clave__cache_tree_parent(n));
+    cache_settle(cache, n); /* else it has a name that no client may ask for */
+}
+
+/* What is below a node that is gone went with it. */
+static bool is_orphan(const struct cache_node *n)
+{
+    const struct cache_node *up = clave__cache_tree_parent(n);
+    return up && !n->present && !up->present && up->phase == CACHE_NODE_IDLE;
+}
+
+static void cache_ask_next(clave_async_cache *cache)
+{
+    struct cache_node *n = queue_pop(cache);
+    cache_node_enter(n, CACHE_NODE_IDLE);
+    if (is_orphan(n))
+        n->wants_read = n->wants_data = n->wants_list = false;
+    if (wants_anything(n))
+        cache_ask(cache, n);
+    else
+        cache_settle(cache, n);
+}
+
+/* ---- when everything is answered ------------------------------------------------------------- */
+
+/* An eighth of the bound was freed: what was left out is tried again. */
+static bool cache_has_made_room(const clave_async_cache *cache)
+{
+    const clave_cache_options *o = &cache->o;
+    return cache->left_out > 0 && ((o->max_nodes && cache->places_made * 8 >= o->max_nodes) ||
+                                   (o->max_bytes && cache->room_made * 8 >= o->max_bytes));
+}
+
+static void cache_try_again(clave_async_cache *cache)
+{
+    struct cache_node *top = cache->tree.root;
+    cache->room_made = cache->places_made = 0;
+    for (struct cache_node *n = top->present ? top : NULL; n;
+         n = clave__cache_tree_down(&cache->tree, top, n)) {
+        if (n->left_out)
+            clave__cache_want(cache, n, CACHE_WANT_LIST);
+        if (n->lacks_data)
+            clave__cache_want(cache, n, CACHE_WANT_DATA);
+    }
+}
+
+static void cache_become_current(clave_async_cache *cache)
+{
+    bool was_loading = cache->phase == CACHE_LOADING, was_current = cache->phase == CACHE_CURRENT;
+    bool has_room_again = cache->full && cache->left_out == 0;
+    cache->zxid = cache->answer_zxid;
+    cache->phase = CACHE_CURRENT;
+    cache->full = cache->full && !has_room_again;
+    if (was_loading)
+        clave__cache_tell(cache, CLAVE_CACHE_INITIALIZED, CLAVE_OK);
+    else if (!was_current || has_room_again)
+        clave__cache_tell(cache, CLAVE_CACHE_RESYNCED, CLAVE_OK);
+}
+
+void clave__cache_pump(clave_async_cache *cache)
+{
+    bool has_asked = false;
+    if (cache->freed || !cache->up || cache->pause.armed)
+        return;
+    do {
+        while (cache->queue.count > 0 && cache->free_requests && !cache->pause.armed)
+            cache_ask_next(cache);
+        has_asked = cache->queue.count > 0 || cache->under_way > 0 || cache->pause.armed;
+        if (!has_asked && cache_has_made_room(cache))
+            cache_try_again(cache);
+    } while (!has_asked && cache->queue.count > 0);
+    if (!has_asked && cache->phase != CACHE_ENDED)
+        cache_become_current(cache);
+}
+
+static void cache_on_synced(clave_async_client *c, const clave_result *res, void *arg)
+{
+    clave_async_cache *cache = arg;
+    (void)c;
+    (void)res; /* if it failed, the reads are as good as without it */
+    cache->under_way--;
+    clave__cache_leave(cache); /* what _sync entered */
+}
+
+void clave__cache_sync(clave_async_cache *cache)
+{
+    const char *path = clave__cache_tree_path(cache->tree.root, cache->tree.path.data);
+    if (clave_async_sync(cache->client, path, cache_on_synced, cache) != CLAVE_OK)
+        return;
+    clave__cache_enter(cache);
+    cache->under_way++;
+}
+
+void clave__cache_resync(clave_async_cache *cache)
+{
+    struct cache_node *top = cache->tree.root;
+    cache->must_resync = false;
+    cache->up = true;
+    if (cache->phase != CACHE_LOADING)
+        clave__cache_sync(cache);
+    for (struct cache_node *n = top->present ? top : NULL; n;
+         n = clave__cache_tree_down(&cache->tree, top, n)) {
+        n->check = true;
+        clave__cache_want(cache, n, CACHE_WANT_STAT);
+    }
+    if (!top->present)
+        clave__cache_want(cache, top, CACHE_WANT_STAT);
+}
+
+void clave__cache_suspend(clave_async_cache *cache)
+{
+    cache->up = false;
+    cache_become_stale(cache);
+}
+
+/* The node stays ASKED, and so in its place, until the answer is taken. */
+static void cache_on_answer(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct cache_request *q = arg;
+    clave_async_cache *cache = q->cache;
+    (void)c;
+    cache->under_way--;
+    if (!cache->freed) {
+        clave__cache_take(cache, q, res);
+        cache_node_enter(q->node, CACHE_NODE_IDLE);
+        cache_settle(cache, q->node);
+    }
+    q->next_free = cache->free_requests;
+    cache->free_requests = q;
+    clave__cache_leave(cache); /* what cache_submit entered */
+}

@@ -1,0 +1,114 @@
+#include "cache_user.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checker.h"
+#include "inspector.h"
+#include "lib/cache_mirror.h"
+
+struct cache_user {
+    struct workload *load;
+    clave_async_cache *cache;
+    struct cache_mirror mirror;
+    char path[PATH_SIZE];
+    clave_cache_options o;
+};
+
+static void cache_user_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
+{
+    static const char *const what[] = {
+        [CLAVE_CACHE_CREATED] = "finds",     [CLAVE_CACHE_CHANGED] = "sees a change of",
+        [CLAVE_CACHE_DELETED] = "misses",    [CLAVE_CACHE_INITIALIZED] = "has loaded",
+        [CLAVE_CACHE_STALE] = "may be late", [CLAVE_CACHE_RESYNCED] = "has caught up with",
+        [CLAVE_CACHE_FULL] = "is full of",   [CLAVE_CACHE_ENDED] = "ends with",
+    };
+    struct cache_user *u = arg;
+    struct host *h = u->load->host;
+    cache_mirror_on_event(cache, ev, &u->mirror);
+    world_log(h->w, h->name, "its cache %s %s", what[ev->type], ev->path);
+    if (u->mirror.fault[0])
+        world_break(h->w, "a cache tells each change once and in order", "%s: %s", h->name,
+                    u->mirror.fault);
+    if (ev->type == CLAVE_CACHE_ENDED && ev->err != CLAVE_ECLOSED)
+        world_break(h->w, "a cache follows as long as its client lives", "%s: it ended with %s",
+                    h->name, clave_err_name(ev->err));
+}
+
+static bool is_at_or_below(const char *path, const char *top)
+{
+    size_t n = strlen(top);
+    return strncmp(path, top, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* What the servers keep for themselves changes without events, and so does what may be read of the
+ * znodes of the witnesses. */
+static clave_cache_take take(const char *path, void *arg)
+{
+    (void)arg;
+    bool changes_silently = is_at_or_below(path, "/zookeeper") || is_at_or_below(path, "/w");
+    return changes_silently ? CLAVE_CACHE_TAKE_NOTHING : CLAVE_CACHE_TAKE_TREE;
+}
+
+static void cache_user_draw(struct cache_user *u)
+{
+    struct workload *l = u->load;
+    struct world *w = l->host->w;
+    const struct lock_layout *at =
+        workload_layout(l, (unsigned)world_between(w, 0, l->o->locks - 1));
+    snprintf(u->path, sizeof u->path, "%s", world_chance(w, 600) ? "/" : at->path);
+    u->o = (clave_cache_options)CLAVE_CACHE_OPTIONS_INIT;
+    u->o.filter = take;
+    u->o.without_data = world_chance(w, 300);
+    u->o.window = (uint32_t)world_between(w, 1, world_chance(w, 500) ? 3 : 64);
+    u->o.without_persistent_watch = world_chance(w, 350);
+    u->o.single_node = world_chance(w, 100);
+}
+
+void cache_user_begin(struct workload *l)
+{
+    struct cache_user *u = world_alloc(sizeof *u);
+    u->load = l;
+    cache_mirror_init(&u->mirror);
+    u->mirror.goes_back = l->checker->restores;
+    cache_user_draw(u);
+    world_must(clave_async_cache_new(&u->cache, l->host->client, u->path, &u->o,
+                                     cache_user_on_event, u) == CLAVE_OK);
+    world_log(l->host->w, l->host->name, "has a cache of %s%s%s%s, %u at a time", u->path,
+              u->o.single_node ? " alone" : "", u->o.without_data ? " without data" : "",
+              u->o.without_persistent_watch ? ", a watch each" : "", (unsigned)u->o.window);
+    l->cache = u;
+}
+
+void cache_user_end(struct workload *l)
+{
+    struct cache_user *u = l->cache;
+    if (!u)
+        return;
+    l->cache = NULL;
+    clave_async_cache_free(u->cache);
+    cache_mirror_fini(&u->mirror);
+    free(u);
+}
+
+void cache_user_tell(const struct workload *l, char *out, size_t cap)
+{
+    struct cache_user *u = l->cache;
+    out[0] = '\0';
+    if (!u)
+        return;
+    if (!clave_async_cache_is_current(u->cache))
+        snprintf(out, cap, "%s is not current", u->path);
+    else if (cache_mirror_differs(&u->mirror, u->cache))
+        snprintf(out, cap, "%s: %s", u->path, u->mirror.fault);
+    else
+        inspector_compare(l->checker->server, u->cache, u->path, &u->o, out, cap);
+}
+
+bool cache_user_is_right(const struct workload *l)
+{
+    char why[200];
+    cache_user_tell(l, why, sizeof why);
+    return why[0] == '\0';
+}
