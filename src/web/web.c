@@ -11,7 +11,7 @@
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
 #include "web/http/routes.h"
-#include "web/observe/observe.h"
+#include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/session/http_session.h"
 
@@ -36,6 +36,8 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
         err = clave__http_metrics_new(w);
     if (err == CLAVE_OK)
         err = clave__own_client_open(w);
+    if (err == CLAVE_OK && o->observe)
+        clave__observe_feed_start(w->observe);
     if (err == CLAVE_OK)
         *out = w;
     else
@@ -53,6 +55,7 @@ void clave__web_free(struct web *w)
     if (!w)
         return;
     clave__http_sessions_free(w);
+    clave__observe_feed_stop(w->observe);
     clave__own_client_free(w); /* which ends what still expects a callback */
     assert(list_empty(&w->exchanges));
     clave__observe_free(w);

@@ -32,6 +32,13 @@ static void scene_open(struct scene *s)
     *s = (struct scene){.rig = webrig_new(NULL)};
     s->o = s->rig->web->observe;
     clave__observe_set_wall(s->o, WALL);
+    s->o->feed = (struct observe_feed *)s; /* this test is the feed: no other is started */
+}
+
+static void scene_close(struct scene *s)
+{
+    s->o->feed = NULL;
+    webrig_free(s->rig);
 }
 
 static void add(struct scene *s, const char *path, const char *data)
@@ -112,7 +119,7 @@ static void a_lock_is_shown_with_its_places(void **state)
     assert_non_null(strstr(webrig_body(c), "\"text\": \"10.0.0.7\""));
     webrig_end(c);
     webrig_end(get(&s, "/v1/locks/jobs", 404));
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 static void a_list_has_pages_and_a_prefix(void **state)
@@ -151,7 +158,7 @@ static void a_list_has_pages_and_a_prefix(void **state)
     webrig_end(get(&s, "/v1/locks?limit=0", 400));
     webrig_end(get(&s, "/v1/locks?limit=x", 400));
     webrig_end(get(&s, "/v1/locks?prefix=a", 400));
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 /* In pieces; the list shows twenty of them. */
@@ -177,7 +184,7 @@ static void a_long_queue_is_shown_whole(void **state)
     assert_int_equal(count_of(webrig_body(c), "\"node\": "), 21);
     assert_string_equal(webrig_member(c, "nwaiters"), "1999");
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 static void requests_wait_for_the_first_load(void **state)
@@ -194,7 +201,7 @@ static void requests_wait_for_the_first_load(void **state)
     assert_true(c->answered);
     assert_int_equal(c->status, 200);
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -257,7 +264,7 @@ static void a_stream_has_the_state_and_then_every_change(void **state)
     assert_non_null(strstr(events_of(c), "lock:/b/1/0 lock:/b/0/0 "));
     assert_false(c->done);
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 static void a_reader_that_comes_back_gets_what_it_missed(void **state)
@@ -291,7 +298,7 @@ static void a_reader_that_comes_back_gets_what_it_missed(void **state)
     c = follow(&s, "/v1/events?prefix=/x", NULL);
     assert_string_equal(events_of(c), "reset ");
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 static void a_slow_reader_is_cut_off(void **state)
@@ -315,7 +322,7 @@ static void a_slow_reader_is_cut_off(void **state)
     assert_true(slow->done);
     assert_string_equal(events_of(slow), "reset ");
     webrig_end(slow);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 static void silence_has_comments(void **state)
@@ -333,7 +340,7 @@ static void silence_has_comments(void **state)
     webrig_advance(s.rig, 15000);
     assert_string_equal(webrig_body(c) + n, ":\n\n:\n\n");
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 static void events_of_a_session_are_not_for_others(void **state)
@@ -349,7 +356,7 @@ static void events_of_a_session_are_not_for_others(void **state)
     webrig_advance(s.rig, 20);
     assert_string_equal(events_of(c), "reset session ");
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 /* ---- metrics --------------------------------------------------------------------------------- */
@@ -401,7 +408,7 @@ static void locks_of_all_clients_are_measured(void **state)
     assert_has_line(c,
                     "clave_http_requests_total{route=\"/metrics\",method=\"GET\",code=\"200\"} 2");
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 /* ---- history --------------------------------------------------------------------------------- */
@@ -445,7 +452,7 @@ static void history_has_who_held_what_when(void **state)
     assert_string_equal(webrig_member(c, "path"), "/a");
     assert_string_equal(webrig_member(c, "host"), "web1");
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 /* A session that still has a place elsewhere did not end. */
@@ -473,7 +480,7 @@ static void the_cause_of_an_end_is_found_out_or_said(void **state)
     clave__observe_gone(s.o, "/z/_c_" UUID "-lock-0000000001");
     webrig_advance(s.rig, 1);
     assert_string_equal(history_of(&s, "/v1/history?path=/z"), "queued:- granted:- ended:broken ");
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 static void a_semaphore_has_one_history_for_both_its_queues(void **state)
@@ -496,7 +503,7 @@ static void a_semaphore_has_one_history_for_both_its_queues(void **state)
     clave__observe_gone(s.o, "/s/locks/_c_" UUID "-lock-0000000002");
     assert_string_equal(history_of(&s, "/v1/history?path=/s"),
                         "queued:- granted:- ended:unknown queued:- ended:unknown ");
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 /* ---- deadlocks ------------------------------------------------------------------------------- */
@@ -542,7 +549,7 @@ static void a_deadlock_is_found_while_it_lasts(void **state)
     c = get(&s, "/v1/deadlocks?prefix=/x", 200);
     assert_string_equal(webrig_body(c), "{\"deadlocks\": [], \"complete\": true}");
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 static void a_semaphore_can_be_part_of_a_deadlock(void **state)
@@ -561,7 +568,7 @@ static void a_semaphore_can_be_part_of_a_deadlock(void **state)
     webrig_advance(s.rig, 200);
     assert_int_equal(s.o->waits.nfound, 1);
     assert_int_equal(s.o->waits.total, 1);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 /* ---- elections ------------------------------------------------------------------------------- */
@@ -601,7 +608,7 @@ static void an_election_has_terms_gaps_and_a_value(void **state)
     assert_int_equal(e->vacant_ms, 1000);
     assert_int_equal(e->terms_total, 3);
     webrig_end(get(&s, "/v1/elections/other", 404));
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 static void a_change_of_leader_is_an_event(void **state)
@@ -620,7 +627,7 @@ static void a_change_of_leader_is_an_event(void **state)
     webrig_advance(s.rig, 20);
     assert_string_equal(events_of(c), "reset lock:/e/1/0 lock:/e/1/0 leader lock:/e/0/0 vacant ");
     webrig_end(c);
-    webrig_free(s.rig);
+    scene_close(&s);
 }
 
 int main(void)

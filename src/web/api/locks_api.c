@@ -56,6 +56,8 @@ static void lock_list_close(struct lock_list *l, struct json *j, const char *nex
     clave__json_close(j, ']');
     clave__json_string(j, "next", next);
     clave__lock_int64_json(j, "zxid", l->o->zxid);
+    clave__json_bool(j, "complete", clave__observe_is_complete(l->o));
+    clave__json_bool(j, "current", l->o->current);
     clave__json_close(j, '}');
 }
 

@@ -7,6 +7,7 @@
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
 #include "web/observe/metrics_page.h"
+#include "web/observe/observe_feed.h"
 
 struct metrics_answer {
     struct web_exchange *x;
@@ -53,6 +54,7 @@ void clave__web_get_metrics(struct web_exchange *x)
         clave__web_problem_err(x, CLAVE_ENOMEM, "show", "/metrics");
         return;
     }
+    clave__observe_feed_start(x->web->observe);
     *a = (struct metrics_answer){.x = x};
     clave__metrics_page_init(&a->page, x->web->observe, &labels, format);
     x->answer.more = metrics_answer_more;

@@ -3,6 +3,7 @@
 #include "web/api/observe_request.h"
 
 #include "web/http/problem.h"
+#include "web/observe/observe_feed.h"
 
 static void observe_request_cancel(struct web_exchange *x)
 {
@@ -13,6 +14,7 @@ static void observe_request_cancel(struct web_exchange *x)
 struct observe *clave__observe_for(struct web_exchange *x)
 {
     struct observe *o = x->web->observe;
+    clave__observe_feed_start(o);
     if (o->loaded)
         return o;
     struct observe_reader *waiting = clave__web_alloc(x, sizeof *waiting);

@@ -47,6 +47,13 @@ void clave__event_ring_fini(struct event_ring *r)
     clave__map_fini(&r->by_path);
 }
 
+void clave__event_ring_clear(struct event_ring *r)
+{
+    for (struct event *e; (e = event_first(r));)
+        event_remove(r, e);
+    r->dropped = ++r->last;
+}
+
 static const char *event_copy(char **at, const char *text)
 {
     if (!text)

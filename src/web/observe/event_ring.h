@@ -48,6 +48,9 @@ struct event_text {
 /* The texts are copied. */
 void clave__event_ring_put(struct event_ring *r, const struct event_text *e);
 
+/* All events so far count as dropped. */
+void clave__event_ring_clear(struct event_ring *r);
+
 /* Has the reader of the events up to n missed none? */
 bool clave__event_ring_reaches(const struct event_ring *r, uint64_t n);
 /* The first one after number n; NULL: none. Valid until the next event is put. */

@@ -14,7 +14,8 @@
  *   event_ring      events with numbers
  *   event_stream    server-sent events of one reader
  *   metrics_page    all locks and elections as a page for Prometheus
- *   observe         all of it, behind one face for the engine */
+ *   observe         all of it, behind one face for the engine
+ *   observe_feed    feeds it from a cache of the tree */
 #ifndef CLAVE_WEB_OBSERVE_LOCK_MODEL_H
 #define CLAVE_WEB_OBSERVE_LOCK_MODEL_H
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "web/http/answer.h"
+#include "web/http/problem.h"
 #include "web/http/routes.h"
 
 enum {
@@ -248,6 +249,28 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
         x->cancel = NULL;
         x->route->handle(x);
     }
+}
+
+void clave__observe_failed(struct observe *o, clave_err err)
+{
+    for (struct list *e; (e = list_pop_front(&o->waiting));) {
+        struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
+        x->cancel = NULL;
+        clave__web_problem(x, &(struct problem){.status = 503, .err = err, .retry_after_s = 2},
+                           "the locks of the tree cannot be read: %s", clave_strerror(err));
+    }
+}
+
+void clave__observe_clear(struct observe *o)
+{
+    clave__lock_model_clear(&o->model);
+    clave__event_ring_clear(&o->ring);
+    o->loaded = o->current = o->partial = false;
+}
+
+bool clave__observe_is_complete(const struct observe *o)
+{
+    return !o->partial && o->model.left_out == 0;
 }
 
 void clave__observe_stale(struct observe *o)

@@ -44,6 +44,7 @@ struct observe {
     bool waits_changed; /* since the last look */
     bool loaded;        /* what is told is all there was */
     bool current;       /* and changes are seen as they happen */
+    bool partial;       /* there are nodes that there was no room for */
 };
 
 /* Makes w->observe. ENOMEM. */
@@ -53,6 +54,9 @@ void clave__observe_free(struct web *w);
 /* The wall clock, as the engine's clock plus this; from time to time, since both drift. */
 void clave__observe_set_wall(struct observe *o, int64_t wall);
 int64_t clave__observe_now(const struct observe *o);
+
+/* Nothing is left out, as far as is known. */
+bool clave__observe_is_complete(const struct observe *o);
 
 /* Is it this path, or below it? */
 bool clave__observe_is_below(const char *path, const char *prefix);
@@ -69,6 +73,10 @@ void clave__observe_node(struct observe *o, const struct observe_node *n);
 void clave__observe_gone(struct observe *o, const char *path);
 /* All that is there has been told, as of this zxid: at first, or again after a lost connection. */
 void clave__observe_loaded(struct observe *o, int64_t zxid);
+/* It cannot be told, and will be tried again: those who wait for the first load are answered so. */
+void clave__observe_failed(struct observe *o, clave_err err);
+/* Everything will be told from the beginning. Readers of events start afresh. */
+void clave__observe_clear(struct observe *o);
 /* The connection is lost: what is known may be out of date. */
 void clave__observe_stale(struct observe *o);
 

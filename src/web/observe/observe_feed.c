@@ -1,0 +1,138 @@
+/* observe_feed.c - see observe_feed.h. Called by web.c and the endpoints. Invariant: what the model
+ * was told is what the cache knows; a cache that had to be made anew begins with an empty model. */
+#include "web/observe/observe_feed.h"
+
+#include <string.h>
+
+#include "clave/async/cache.h"
+#include "client/client_internal.h"
+
+enum {
+    RETRY_MS = 2000,
+    MAX_DATA = 4096, /* of a node: identities and leaders' values are short */
+};
+#define MAX_BYTES ((size_t)512 << 20)
+
+struct observe_feed {
+    struct observe *o;
+    clave_async_cache *cache; /* NULL: it ended, and `retry` is set */
+    struct timer retry;
+    bool told; /* the model has been told something since it was empty */
+};
+
+/* The server's own nodes are no locks. */
+static clave_cache_take feed_takes(const char *path, void *arg)
+{
+    (void)arg;
+    return strcmp(path, "/zookeeper") == 0 ? CLAVE_CACHE_TAKE_NOTHING : CLAVE_CACHE_TAKE_TREE;
+}
+
+static void feed_retry(struct observe_feed *f)
+{
+    struct web *w = f->o->web;
+    if (!w->closing)
+        clave__web_timer_set(w, &f->retry, w->now + RETRY_MS);
+}
+
+static void feed_on_ended(struct observe_feed *f, clave_err err)
+{
+    struct web *w = f->o->web;
+    clave_async_cache_free(f->cache);
+    f->cache = NULL;
+    clave__observe_stale(f->o);
+    if (w->closing)
+        return;
+    clave__log(&w->o.log, CLAVE_LOG_WARN, "cannot follow the locks of the tree: %s",
+               clave_strerror(err));
+    clave__observe_failed(f->o, err);
+    feed_retry(f);
+}
+
+static void feed_tell_node(struct observe_feed *f, const clave_cache_node *n)
+{
+    f->told = true;
+    clave__observe_node(f->o, &(struct observe_node){.path = n->path,
+                                                     .stat = &n->stat,
+                                                     .data = n->has_data ? n->data : NULL,
+                                                     .len = n->has_data ? n->len : 0});
+}
+
+static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
+{
+    struct observe_feed *f = arg;
+    struct web *w = f->o->web;
+    int64_t now = clave__client_now(w->own);
+    (void)cache;
+    w->now = now > w->now ? now : w->now;
+    switch (ev->type) {
+    case CLAVE_CACHE_CREATED:
+    case CLAVE_CACHE_CHANGED:
+        feed_tell_node(f, ev->now);
+        break;
+    case CLAVE_CACHE_DELETED:
+        clave__observe_gone(f->o, ev->path);
+        break;
+    case CLAVE_CACHE_INITIALIZED:
+    case CLAVE_CACHE_RESYNCED:
+        f->o->partial = !clave_async_cache_is_complete(f->cache);
+        clave__observe_loaded(f->o, ev->zxid);
+        break;
+    case CLAVE_CACHE_STALE:
+        clave__observe_stale(f->o);
+        break;
+    case CLAVE_CACHE_FULL:
+        f->o->partial = true;
+        break;
+    case CLAVE_CACHE_ENDED:
+        feed_on_ended(f, ev->err);
+        break;
+    }
+}
+
+static void feed_open(struct observe_feed *f)
+{
+    struct web *w = f->o->web;
+    clave_cache_options o = CLAVE_CACHE_OPTIONS_INIT;
+    o.max_data = MAX_DATA;
+    o.max_bytes = MAX_BYTES;
+    o.filter = feed_takes;
+    o.mem = &w->mem;
+    if (f->told)
+        clave__observe_clear(f->o);
+    f->told = false;
+    clave_err err = clave_async_cache_new(&f->cache, w->own, "/", &o, feed_on_event, f);
+    if (err == CLAVE_OK)
+        clave__web_flush(w, w->own);
+    else
+        feed_retry(f);
+}
+
+static void feed_on_retry(struct timer *t, int64_t now)
+{
+    (void)now;
+    feed_open(LIST_ENTRY(t, struct observe_feed, retry));
+}
+
+void clave__observe_feed_start(struct observe *o)
+{
+    struct web *w = o->web;
+    if (o->feed || !w->own || w->closing)
+        return;
+    o->feed = clave__mem_zalloc(&w->mem, sizeof *o->feed);
+    if (!o->feed)
+        return; /* the next request that needs it tries again */
+    o->feed->o = o;
+    clave__timer_init(&o->feed->retry, feed_on_retry);
+    feed_open(o->feed);
+}
+
+void clave__observe_feed_stop(struct observe *o)
+{
+    struct observe_feed *f = o ? o->feed : NULL;
+    if (!f)
+        return;
+    o->feed = NULL;
+    clave_async_cache_free(f->cache);
+    clave__web_timer_clear(o->web, &f->retry);
+    clave__mem_free(&o->web->mem, f);
+}

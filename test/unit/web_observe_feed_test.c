@@ -1,0 +1,139 @@
+/* The locks of a server's tree, as the engine's own client sees them come and go. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "clave/async/mutex.h"
+#include "lib/webrig.h"
+#include "web/observe/observe.h"
+#include "web/web_internal.h"
+
+static size_t open_client(struct webrig *r)
+{
+    clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
+    o.hosts = "pair:1";
+    o.seed = 7 + r->net->o.clients;
+    o.session_timeout_ms = 10000;
+    size_t n = memnet_open(r->net, &o);
+    webrig_settle(r);
+    return n;
+}
+
+static void create(struct webrig *r, size_t client, const char *path, clave_create_mode mode)
+{
+    assert_int_equal(clave_async_create(r->net->clients[client].c, path, "x", 1,
+                                        &(clave_create_options){
+                                            .size = sizeof(clave_create_options), .mode = mode},
+                                        NULL, NULL),
+                     CLAVE_OK);
+    webrig_settle(r);
+}
+
+static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)m;
+    (void)owner;
+    (void)err;
+    (void)arg;
+}
+
+static void get_member(struct webrig *r, const char *target, const char *key, const char *value)
+{
+    struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
+    assert_true(c->answered);
+    const char *found = webrig_member(c, key);
+    if (!found || strcmp(found, value) != 0)
+        fail_msg("%s: %s is %s, not %s: %s", target, key, found, value, webrig_body(c));
+    webrig_end(c);
+}
+
+static void locks_of_the_server_are_seen_as_they_change(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    size_t one = open_client(r), two = open_client(r);
+    clave_async_mutex *a, *b;
+    create(r, one, "/jobs", CLAVE_PERSISTENT);
+    assert_int_equal(clave_async_mutex_new(&a, r->net->clients[one].c, "/jobs/a", NULL), 0);
+    assert_int_equal(clave_async_mutex_new(&b, r->net->clients[two].c, "/jobs/a", NULL), 0);
+    assert_int_equal(clave_async_mutex_acquire(a, 0, CLAVE_NEVER, on_acquired, NULL), 0);
+    webrig_settle(r);
+    get_member(r, "/v1/locks/jobs/a", "nholders", "1"); /* which starts the feed */
+    get_member(r, "/v1/locks/jobs/a", "nwaiters", "0");
+    assert_int_equal(clave_async_mutex_acquire(b, 0, CLAVE_NEVER, on_acquired, NULL), 0);
+    webrig_settle(r);
+    get_member(r, "/v1/locks/jobs/a", "nwaiters", "1");
+    assert_int_equal(clave_async_mutex_release(a, 0, NULL, NULL), 0);
+    webrig_settle(r);
+    get_member(r, "/v1/locks/jobs/a", "nwaiters", "0");
+    clave_async_mutex_free(a);
+    clave_async_mutex_free(b);
+    webrig_settle(r);
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/locks", NULL, NULL);
+    assert_non_null(strstr(webrig_body(c), "\"locks\": []"));
+    webrig_end(c);
+    get_member(r, "/v1/history?limit=1", "what", "ended");
+    memnet_close(r->net, one);
+    memnet_close(r->net, two);
+    webrig_free(r);
+}
+
+/* What changed while the engine was cut off becomes events; until then it says so. */
+static void a_lost_connection_is_made_up_for(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    size_t one = open_client(r);
+    create(r, one, "/a", CLAVE_PERSISTENT);
+    create(r, one, "/a/x-lock-", CLAVE_EPHEMERAL_SEQUENTIAL);
+    get_member(r, "/v1/locks", "current", "true");
+    struct webrig_call *stream = webrig_request(r, "GET", "/v1/events", NULL, NULL);
+    memnet_refuse(r->net, 0, true);
+    create(r, one, "/a/x-lock-", CLAVE_EPHEMERAL_SEQUENTIAL);
+    get_member(r, "/v1/locks", "current", "false");
+    get_member(r, "/v1/locks/a", "nwaiters", "0");
+    memnet_refuse(r->net, 0, false);
+    webrig_advance(r, 3000);
+    get_member(r, "/v1/locks", "current", "true");
+    get_member(r, "/v1/locks/a", "nwaiters", "1");
+    assert_non_null(strstr(webrig_body(stream), "\"nwaiters\": 1"));
+    webrig_end(stream);
+    memnet_close(r->net, one);
+    webrig_free(r);
+}
+
+/* A session of the engine's that ends, and one of a holder's. */
+static void sessions_that_end_are_seen(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    size_t one = open_client(r);
+    create(r, one, "/a", CLAVE_PERSISTENT);
+    create(r, one, "/a/x-lock-", CLAVE_EPHEMERAL_SEQUENTIAL);
+    get_member(r, "/v1/locks/a", "nholders", "1");
+    memnet_kill_session(r->net, 0);
+    webrig_advance(r, 3000);
+    get_member(r, "/v1/locks/a", "nholders", "1");
+    memnet_kill_session(r->net, one);
+    webrig_advance(r, 3000);
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/locks/a", NULL, NULL);
+    assert_int_equal(c->status, 404);
+    webrig_end(c);
+    memnet_close(r->net, one);
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(locks_of_the_server_are_seen_as_they_change),
+        cmocka_unit_test(a_lost_connection_is_made_up_for),
+        cmocka_unit_test(sessions_that_end_are_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
