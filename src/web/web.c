@@ -14,6 +14,7 @@
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/session/http_session.h"
+#include "web/session/rest_session.h"
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -27,6 +28,7 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     w->mem = mem;
     w->o = *o;
     list_init(&w->exchanges);
+    list_init(&w->rest_sessions);
     clave__rand_seed(&w->rand, o->seed);
     w->o.hosts = clave__mem_strdup(&mem, o->hosts);
     clave_err err = w->o.hosts ? clave__http_sessions_new(w, o->session_key) : CLAVE_ENOMEM;
@@ -54,6 +56,7 @@ void clave__web_free(struct web *w)
 {
     if (!w)
         return;
+    clave__rest_sessions_free(w);
     clave__http_sessions_free(w);
     clave__observe_feed_stop(w->observe);
     clave__own_client_free(w); /* which ends what still expects a callback */

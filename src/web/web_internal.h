@@ -23,6 +23,7 @@ struct web {
     struct list exchanges; /* all of them; an ended one that expects a callback too */
     bool closing;
     clave_async_client *own;           /* see own_client.h */
+    struct list rest_sessions;         /* see session/rest_session.h */
     struct http_sessions *sessions;    /* see session/http_session.h */
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */

@@ -12,7 +12,7 @@ static bool call_reads(const struct web_exchange *x)
 /* ---- of a session --------------------------------------------------------------------------- */
 
 /* The exchange's session lets go of it. */
-static void call_leave_session(struct web_exchange *x)
+void clave__client_call_leave(struct web_exchange *x)
 {
     if (clave__web_header(x, "Clave-Session") && x->pending)
         clave__session_call_done(x->pending);
@@ -27,7 +27,7 @@ static void on_call_connected(clave_async_client *c, const clave_result *res, vo
         x->go(x, c);
         return;
     }
-    call_leave_session(x);
+    clave__client_call_leave(x);
     clave__web_problem_as(x, 503, res->err, "reach a server", NULL);
 }
 
@@ -41,7 +41,7 @@ static void on_session_live(struct session_call *k)
     } else if (clave_async_exists(c, "/", NULL, on_call_connected, x) == CLAVE_OK) {
         clave__web_expect(x);
     } else {
-        call_leave_session(x);
+        clave__client_call_leave(x);
         clave__web_problem_as(x, 503, CLAVE_ENOMEM, "reach a server", NULL);
     }
     clave__http_session_flush(s);
@@ -76,7 +76,7 @@ bool clave__client_called(struct web_exchange *x)
 {
     if (!clave__web_expected(x))
         return false;
-    call_leave_session(x);
+    clave__client_call_leave(x);
     return true;
 }
 
@@ -85,7 +85,7 @@ void clave__client_call_refused(struct web_exchange *x, clave_async_client *c, c
 {
     bool ours = err == CLAVE_EPATH || err == CLAVE_EINVAL || err == CLAVE_ETOOBIG;
     struct problem p = {.status = err == CLAVE_ETOOBIG ? 413 : 400, .err = err};
-    call_leave_session(x);
+    clave__client_call_leave(x);
     if (ours)
         clave__web_problem(x, &p, "cannot %s %s: %s", what, path, clave_async_client_errmsg(c));
     else

@@ -124,8 +124,11 @@ static struct znode_write *znode_write_new(struct web_exchange *x, const char *v
         return NULL;
     }
     *w = (struct znode_write){.verb = verb, .create = CLAVE_CREATE_OPTIONS_INIT};
-    w->op = (clave_op){
-        .kind = kind, .path = x->params[0], .data = x->q->body, .len = x->q->len, .version = -1};
+    w->op = (clave_op){.kind = kind,
+                       .path = x->params[0],
+                       .data = x->q->len ? x->q->body : "",
+                       .len = x->q->len,
+                       .version = -1};
     x->state = w;
     if (!clave__guard_read(x, &w->guard) || !clave__condition_read(x, &w->condition))
         return NULL;

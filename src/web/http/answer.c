@@ -39,6 +39,7 @@ static const struct {
     {431, "Request Header Fields Too Large"},
     {500, "Internal Server Error"},
     {501, "Not Implemented"},
+    {502, "Bad Gateway"},
     {503, "Service Unavailable"},
     {504, "Gateway Timeout"},
     {507, "Insufficient Storage"},
@@ -140,12 +141,11 @@ void clave__web_json_int64(struct json *j, const char *key, int64_t n)
     clave__json_string(j, key, digits);
 }
 
-void clave__web_answer_json(struct web_exchange *x, unsigned status)
+void clave__web_answer_text(struct web_exchange *x, unsigned status, const char *type)
 {
     static const char memory[] = "{\"title\": \"Service Unavailable\", \"status\": 503, "
                                  "\"detail\": \"out of memory\", \"code\": \"ENOMEM\", "
                                  "\"class\": \"retry\"}";
-    const char *type = status >= 400 ? "application/problem+json" : "application/json";
     if (x->json.err == CLAVE_OK) {
         answer_send(x, status, type);
         return;
@@ -156,6 +156,12 @@ void clave__web_answer_json(struct web_exchange *x, unsigned status)
     /* A buffer that could not grow has room for this, unless it has none at all. */
     (void)clave__buf_append(&x->answer.body, memory, sizeof memory - 1);
     answer_send(x, 503, "application/problem+json");
+}
+
+void clave__web_answer_json(struct web_exchange *x, unsigned status)
+{
+    clave__web_answer_text(x, status,
+                           status >= 400 ? "application/problem+json" : "application/json");
 }
 
 void clave__web_answer_empty(struct web_exchange *x, unsigned status)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "web/api/claims_api.h"
+#include "web/api/contrib/contrib_rest.h"
 #include "web/api/deadlocks_api.h"
 #include "web/api/document_api.h"
 #include "web/api/elections_api.h"
@@ -54,6 +55,14 @@ static const struct route routes[] = {
     {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents", 0},
     {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, 0},
     {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, 0},
+    /* contrib_rest */
+    {"GET", "/znodes/v1{path}", WEB_READ, clave__web_rest_get, "*", 0},
+    {"PUT", "/znodes/v1{path}", WEB_WRITE, clave__web_rest_put, "*", 0},
+    {"POST", "/znodes/v1{path}", WEB_WRITE, clave__web_rest_post, "*", 0},
+    {"DELETE", "/znodes/v1{path}", WEB_WRITE, clave__web_rest_delete, "*", 0},
+    {"POST", "/sessions/v1", WEB_WRITE, clave__web_rest_post_session, "*", 0},
+    {"PUT", "/sessions/v1/{id}", WEB_WRITE, clave__web_rest_put_session, "*", ROUTE_QUIET},
+    {"DELETE", "/sessions/v1/{id}", WEB_WRITE, clave__web_rest_delete_session, "*", 0},
 };
 
 const struct route *clave__routes(size_t *n)

@@ -1,0 +1,369 @@
+/* web_contrib_rest_test.c - /znodes/v1 and /sessions/v1: what the tests of Apache's contrib REST
+ * gateway ask for, and the table of errors of its specification. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/webrig.h"
+
+#define JSON_ "Accept: application/json"
+#define XML_ "Accept: application/xml"
+#define OCTETS_ "Accept: application/octet-stream"
+#define SEND_ "\nContent-Type: application/octet-stream"
+
+static const struct web_grant all[] = {{WEB_WRITE, "/"}};
+static const struct web_user users[] = {
+    {.name = "ann", .token = "ann", .uid = 7, .grants = all, .ngrants = 1}};
+static const struct web_access access_of_test = {.users = users, .nusers = 1, .owner_uid = -1};
+
+static struct webrig *rig_new(void)
+{
+    struct webrig_options o = {.access = &access_of_test};
+    struct webrig *r = webrig_new(&o);
+    r->peer.is_unix = true;
+    r->peer.uid = 7;
+    return r;
+}
+
+static struct webrig_call *send(struct webrig *r, const char *method, const char *target,
+                                const char *headers, const char *body, unsigned status)
+{
+    struct webrig_call *c = webrig_request(r, method, target, headers, body);
+    if (!c->answered || c->status != status)
+        print_error("%s %s: %u, not %u: %s\n", method, target, c->status, status, webrig_body(c));
+    assert_true(c->answered && c->done);
+    assert_int_equal(c->status, status);
+    return c;
+}
+
+static void done(struct webrig *r, const char *method, const char *target, const char *headers,
+                 const char *body, unsigned status)
+{
+    webrig_end(send(r, method, target, headers, body, status));
+}
+
+static void body_is(struct webrig_call *c, const char *text)
+{
+    assert_string_equal(webrig_body(c), text);
+    webrig_end(c);
+}
+
+static void body_has(struct webrig_call *c, const char *text)
+{
+    if (!strstr(webrig_body(c), text))
+        print_error("%s is not in %s\n", text, webrig_body(c));
+    assert_non_null(strstr(webrig_body(c), text));
+    webrig_end(c);
+}
+
+/* ---- create --------------------------------------------------------------------------------- */
+
+static void nodes_are_created_below_a_parent(void **state)
+{
+    static const struct {
+        const char *query, *data;
+        unsigned status;
+        const char *path;
+    } cases[] = {
+        {"dataformat=utf8&null=true&name=foo%20bar", NULL, 201, "/b/foo bar"},
+        {"dataformat=utf8&null=true&name=t1", NULL, 201, "/b/t1"},
+        {"dataformat=utf8&null=true&name=t1", NULL, 409, NULL},
+        {"dataformat=utf8&name=t2", "", 201, "/b/t2"},
+        {"dataformat=utf8&name=t2", "", 409, NULL},
+        {"dataformat=utf8&name=t3", "foo", 201, "/b/t3"},
+        {"dataformat=base64&name=t4", "foo", 201, "/b/t4"},
+        {"null=true&name=c-&sequence=true", NULL, 201, "/b/c-0000000005"},
+        {"null=true&name=c-&sequence=true", NULL, 201, "/b/c-0000000006"},
+    };
+    (void)state;
+    struct webrig *r = rig_new();
+    done(r, "POST", "/znodes/v1/?name=b&op=create", JSON_, NULL, 201);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char target[200];
+        snprintf(target, sizeof target, "/znodes/v1/b?%s", cases[i].query);
+        struct webrig_call *c =
+            send(r, "POST", target, JSON_ SEND_, cases[i].data, cases[i].status);
+        if (cases[i].path) {
+            assert_string_equal(webrig_member(c, "path"), cases[i].path);
+            assert_string_equal(webrig_member(c, "uri"), "http://localhost:8080/znodes/v1/b");
+        } else {
+            assert_string_equal(webrig_member(c, "request"), "POST /znodes/v1/b");
+        }
+        webrig_end(c);
+    }
+    body_is(send(r, "GET", "/znodes/v1/b/t4", OCTETS_, NULL, 200), "foo");
+    done(r, "GET", "/znodes/v1/b/t1", OCTETS_, NULL, 204);
+    webrig_free(r);
+}
+
+static void a_node_is_created_below_the_root(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    struct webrig_call *c =
+        send(r, "POST", "/znodes/v1/?dataformat=utf8&name=root", JSON_ SEND_, "foo", 201);
+    assert_string_equal(webrig_member(c, "uri"), "http://localhost:8080/znodes/v1/");
+    assert_string_equal(webrig_header(c, "Location"), "/znodes/v1/root");
+    webrig_end(c);
+    body_is(send(r, "POST", "/znodes/v1/?name=octets", OCTETS_ SEND_, "x", 201), "/octets");
+    body_is(send(r, "GET", "/znodes/v1/root", OCTETS_, NULL, 200), "foo");
+    webrig_free(r);
+}
+
+/* ---- delete, exists ------------------------------------------------------------------------- */
+
+static void nodes_are_deleted_and_asked_for_in_every_format(void **state)
+{
+    static const char *const formats[] = {OCTETS_, JSON_, XML_};
+    (void)state;
+    struct webrig *r = rig_new();
+    for (size_t i = 0; i < 3; i++) {
+        bool octets = formats[i] == formats[0];
+        done(r, "POST", "/znodes/v1/?name=d", JSON_, NULL, 201);
+        done(r, "HEAD", "/znodes/v1/d", formats[i], NULL, octets ? 204 : 200);
+        done(r, "HEAD", "/znodes/v1/dkdk", formats[i], NULL, 404);
+        done(r, "DELETE", "/znodes/v1/d?version=3", formats[i], NULL, 412);
+        done(r, "DELETE", "/znodes/v1/d?version=0", formats[i], NULL, 204);
+        done(r, "DELETE", "/znodes/v1/d", formats[i], NULL, 404);
+    }
+    webrig_free(r);
+}
+
+/* ---- get, children -------------------------------------------------------------------------- */
+
+static void data_are_base64_or_text(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    done(r, "POST", "/znodes/v1/?name=g&null=true", JSON_, NULL, 201);
+    struct webrig_call *c = send(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200);
+    assert_null(webrig_member(c, "dataUtf8"));
+    assert_null(webrig_member(c, "data64"));
+    assert_string_equal(webrig_member(c, "path"), "/g");
+    assert_string_equal(webrig_member(c, "uri"), "http://localhost:8080/znodes/v1/g");
+    assert_string_equal(webrig_member(c, "version"), "0");
+    webrig_end(c);
+    done(r, "PUT", "/znodes/v1/g", JSON_, NULL, 200);
+    body_has(send(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200),
+             "\"dataUtf8\": \"\"");
+    body_has(send(r, "GET", "/znodes/v1/g", JSON_, NULL, 200), "\"data64\": \"\"");
+    done(r, "PUT", "/znodes/v1/g", JSON_ SEND_, "f<o", 200);
+    body_has(send(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200),
+             "\"dataUtf8\": \"f<o\"");
+    body_has(send(r, "GET", "/znodes/v1/g?dataformat=base64", NULL, NULL, 200),
+             "\"data64\": \"Zjxv\"");
+    body_has(send(r, "GET", "/znodes/v1/g?dataformat=utf8", XML_, NULL, 200),
+             "<dataUtf8>f&lt;o</dataUtf8>");
+    body_has(send(r, "GET", "/znodes/v1/g", XML_, NULL, 200), "<stat><path>/g</path><uri>");
+    body_is(send(r, "GET", "/znodes/v1/dkdk", JSON_, NULL, 404),
+            "{\"request\": \"GET /znodes/v1/dkdk\", \"message\": \"/dkdk: no such node\"}");
+    body_has(send(r, "GET", "/znodes/v1/dkdk", XML_, NULL, 404),
+             "<error><request>GET /znodes/v1/dkdk</request><message>");
+    body_is(send(r, "GET", "/znodes/v1/dkdk", OCTETS_, NULL, 404),
+            "GET /znodes/v1/dkdk: /dkdk: no such node");
+    webrig_free(r);
+}
+
+static void children_are_listed(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    done(r, "POST", "/znodes/v1/?name=p", JSON_, NULL, 201);
+    done(r, "GET", "/znodes/v1/dkdk?view=children", JSON_, NULL, 404);
+    done(r, "GET", "/znodes/v1/dkdk?view=children", XML_, NULL, 404);
+    body_has(send(r, "GET", "/znodes/v1/p?view=children", JSON_, NULL, 200), "\"children\": []");
+    body_has(send(r, "GET", "/znodes/v1/p?view=children", XML_, NULL, 200),
+             "<children></children></child>");
+    done(r, "POST", "/znodes/v1/p?name=c1", JSON_, NULL, 201);
+    struct webrig_call *c = send(r, "GET", "/znodes/v1/p?view=children", JSON_, NULL, 200);
+    assert_string_equal(webrig_member(c, "uri"), "http://localhost:8080/znodes/v1/p");
+    assert_string_equal(webrig_member(c, "child_uri_template"),
+                        "http://localhost:8080/znodes/v1/p/{child}");
+    body_has(c, "\"children\": [\"c1\"]");
+    body_has(send(r, "GET", "/znodes/v1/p?view=children", XML_, NULL, 200),
+             "<children><child>c1</child></children>");
+    body_has(send(r, "GET", "/znodes/v1/?view=children", JSON_, NULL, 200),
+             "\"http://localhost:8080/znodes/v1/{child}\"");
+    webrig_free(r);
+}
+
+/* ---- set ------------------------------------------------------------------------------------ */
+
+static void data_are_set(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    done(r, "POST", "/znodes/v1/?name=s", JSON_ SEND_, "initial", 201);
+    struct webrig_call *c = send(r, "PUT", "/znodes/v1/s", JSON_ SEND_, "foobar", 200);
+    assert_string_equal(webrig_member(c, "version"), "1");
+    assert_null(webrig_member(c, "data64"));
+    webrig_end(c);
+    body_is(send(r, "GET", "/znodes/v1/s", OCTETS_, NULL, 200), "foobar");
+    done(r, "PUT", "/znodes/v1/s?null=true", JSON_ SEND_, NULL, 200);
+    done(r, "GET", "/znodes/v1/s", OCTETS_, NULL, 204);
+    done(r, "PUT", "/znodes/v1/s", OCTETS_ SEND_, "x", 204);
+    done(r, "PUT", "/znodes/v1/s?version=3", JSON_ SEND_, "y", 200);
+    done(r, "PUT", "/znodes/v1/s?version=3", JSON_ SEND_, "y", 412);
+    done(r, "PUT", "/znodes/v1/s?version=x", JSON_ SEND_, "y", 400);
+    done(r, "PUT", "/znodes/v1/dkdk", JSON_ SEND_, "y", 404);
+    done(r, "PUT", "/znodes/v1/s", JSON_ "\nContent-Type: text/plain", "y", 415);
+    webrig_free(r);
+}
+
+/* ---- formats and faults --------------------------------------------------------------------- */
+
+static void formats_are_negotiated(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    struct webrig_call *c = send(r, "GET", "/znodes/v1/?view=children&callback=got_it",
+                                 "Accept: application/javascript", NULL, 200);
+    assert_string_equal(webrig_header(c, "Content-Type"), "application/javascript");
+    assert_memory_equal(webrig_body(c), "got_it({", 8);
+    webrig_end(c);
+    done(r, "GET", "/znodes/v1/?callback=a.b", "Accept: application/javascript", NULL, 400);
+    c = send(r, "GET", "/znodes/v1/", "Accept: text/html, application/xml;q=0.9, */*;q=0.8", NULL,
+             200);
+    assert_string_equal(webrig_header(c, "Content-Type"), "application/xml");
+    webrig_end(c);
+    c = send(r, "GET", "/znodes/v1", "Accept: text/html, */*", NULL, 200);
+    assert_string_equal(webrig_header(c, "Content-Type"), "application/json");
+    webrig_end(c);
+    done(r, "GET", "/znodes/v1/", "Accept: text/html", NULL, 406);
+    webrig_free(r);
+}
+
+static void faults_have_the_statuses_of_the_specification(void **state)
+{
+    static const struct {
+        const char *method, *target;
+        unsigned status;
+    } cases[] = {
+        {"POST", "/znodes/v1/?op=drop&name=a", 400},
+        {"POST", "/znodes/v1/", 400},
+        {"POST", "/znodes/v1/?name=a/b", 400},
+        {"POST", "/znodes/v1/no?name=a", 409},
+        {"POST", "/znodes/v1/?name=.", 400},
+        {"DELETE", "/znodes/v1/?version=", 400},
+        {"POST", "/znodes/v1/?name=e&ephemeral=true", 400},
+        {"POST", "/znodes/v1/?name=a&session=nonsense", 401},
+        {"GET", "/znodes/v1/a//b", 400},
+    };
+    (void)state;
+    struct webrig *r = rig_new();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        done(r, cases[i].method, cases[i].target, JSON_, NULL, cases[i].status);
+    done(r, "POST", "/znodes/v1/?name=a", JSON_, NULL, 201);
+    done(r, "POST", "/znodes/v1/a?name=b", JSON_, NULL, 201);
+    done(r, "DELETE", "/znodes/v1/a", JSON_, NULL, 409);
+    memnet_rule(r->net,
+                (struct memnet_rule){
+                    .client = 0, .way = MEMNET_REPLY, .op = OP_SET_DATA, .fate = MEMNET_LOSE});
+    done(r, "PUT", "/znodes/v1/a", JSON_, NULL, 503);
+    webrig_free(r);
+}
+
+/* ---- sessions ------------------------------------------------------------------------------- */
+
+/* Its path: "/sessions/v1/UUID". */
+static void session_new(struct webrig *r, const char *expire, char path[80])
+{
+    char target[80];
+    snprintf(target, sizeof target, "/sessions/v1?op=create&expire=%s", expire);
+    struct webrig_call *c = send(r, "POST", target, JSON_, NULL, 201);
+    assert_int_equal(strlen(webrig_member(c, "id")), 36);
+    snprintf(path, 80, "/sessions/v1/%s", webrig_member(c, "id"));
+    assert_string_equal(webrig_member(c, "uri") + strlen("http://localhost:8080"), path);
+    webrig_end(c);
+}
+
+static void a_session_owns_ephemeral_nodes_and_is_deleted(void **state)
+{
+    char path[80], target[200];
+    (void)state;
+    struct webrig *r = rig_new();
+    session_new(r, "30", path);
+    snprintf(target, sizeof target, "/znodes/v1/?op=create&name=e&ephemeral=true&session=%s",
+             path + strlen("/sessions/v1/"));
+    done(r, "POST", target, JSON_, NULL, 201);
+    struct webrig_call *c = send(r, "GET", "/znodes/v1/e", JSON_, NULL, 200);
+    assert_string_not_equal(webrig_member(c, "ephemeralOwner"), "0");
+    webrig_end(c);
+    done(r, "DELETE", path, JSON_, NULL, 204);
+    done(r, "DELETE", path, JSON_, NULL, 404);
+    done(r, "PUT", path, JSON_, NULL, 404);
+    done(r, "GET", "/znodes/v1/e", JSON_, NULL, 404);
+    done(r, "POST", target, JSON_, NULL, 401);
+    webrig_free(r);
+}
+
+static void a_session_ends_without_heartbeats(void **state)
+{
+    char path[80];
+    (void)state;
+    struct webrig *r = rig_new();
+    session_new(r, "1", path);
+    webrig_advance(r, 900);
+    done(r, "PUT", path, JSON_, NULL, 200);
+    webrig_advance(r, 900);
+    done(r, "PUT", path, JSON_, NULL, 200);
+    webrig_advance(r, 1500);
+    done(r, "PUT", path, JSON_, NULL, 404);
+    done(r, "POST", "/sessions/v1?op=drop", JSON_, NULL, 400);
+    done(r, "POST", "/sessions/v1?expire=0", JSON_, NULL, 400);
+    webrig_free(r);
+}
+
+/* Longer than any server lets a session be silent. */
+static void a_session_lives_as_long_as_its_maker_said(void **state)
+{
+    char path[80];
+    (void)state;
+    struct webrig *r = rig_new();
+    session_new(r, "600", path);
+    webrig_advance(r, 590000);
+    done(r, "PUT", path, JSON_, NULL, 200);
+    webrig_advance(r, 601000);
+    done(r, "PUT", path, JSON_, NULL, 404);
+    webrig_free(r);
+}
+
+static void a_session_whose_maker_hangs_up_is_not_kept(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    memnet_stop_server(r->net);
+    struct webrig_call *c = webrig_request(r, "POST", "/sessions/v1?expire=2", JSON_, NULL);
+    assert_false(c->answered);
+    webrig_end(c);
+    memnet_start_server(r->net);
+    webrig_advance(r, 20000);
+    c = webrig_request(r, "POST", "/sessions/v1", JSON_, NULL);
+    assert_true(c->answered);
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_are_created_below_a_parent),
+        cmocka_unit_test(a_node_is_created_below_the_root),
+        cmocka_unit_test(nodes_are_deleted_and_asked_for_in_every_format),
+        cmocka_unit_test(data_are_base64_or_text),
+        cmocka_unit_test(children_are_listed),
+        cmocka_unit_test(data_are_set),
+        cmocka_unit_test(formats_are_negotiated),
+        cmocka_unit_test(faults_have_the_statuses_of_the_specification),
+        cmocka_unit_test(a_session_owns_ephemeral_nodes_and_is_deleted),
+        cmocka_unit_test(a_session_ends_without_heartbeats),
+        cmocka_unit_test(a_session_lives_as_long_as_its_maker_said),
+        cmocka_unit_test(a_session_whose_maker_hangs_up_is_not_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
