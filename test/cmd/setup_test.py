@@ -8,7 +8,7 @@ import unittest
 from harness import SOURCE, scratch
 
 TOOLS = ("sh", "make", "nproc", "tr", "sort", "sed", "grep", "mktemp", "rm", "tail", "cat")
-BUILD = ["cmake", "gcc", "libmicrohttpd-dev", "libssl-dev", "libuv1-dev", "pkg-config", "zlib1g-dev"]
+BUILD = ["cmake", "gcc", "libjansson-dev", "libmicrohttpd-dev", "libssl-dev", "libuv1-dev", "pkg-config", "zlib1g-dev"]
 
 
 class Machine:
@@ -65,7 +65,7 @@ class Setup(unittest.TestCase):
 
     def test_only_what_is_missing(self):
         machine = Machine()
-        machine.install("libuv1-dev", "libssl-dev", "zlib1g-dev", "cmake", "make")
+        machine.install("libuv1-dev", "libssl-dev", "libjansson-dev", "zlib1g-dev", "cmake", "make")
         machine.stub("cc", "")
         machine.stub("pkg-config", '[ "$2" = libmicrohttpd ]')  # not of Debian
         code, told = machine.run("tools/setup", "--check", "demo")
