@@ -209,8 +209,10 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
             if last in ids:
                 for e in g.ring[ids.index(last) + 1:]:
                     mine.put(e)
-            elif last or not g.ring:
+            else:
                 mine.put((f"{g.epoch}-{g.sent}", "reset", "{}"))
+                for one in g.locks.values():
+                    mine.put((f"{g.epoch}-{g.sent}", "lock", json.dumps(one)))
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-store")

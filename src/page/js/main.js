@@ -70,7 +70,7 @@ let asking = false;
 function ask(refused) {
     if (asking || refused !== token()) return;
     asking = true;
-    askToken(Boolean(refused), (value) => {
+    askToken({ must: true, wrong: Boolean(refused) }, (value) => {
         asking = false;
         setToken(value);
         connect();

@@ -117,8 +117,12 @@ function reloadDeadlocks() {
     }, 30);
 }
 
+let loadedAtOpen = false; /* and no event came since: a reset says nothing new */
+
 function applyEvent({ name, data }) {
-    if (name === "reset") return void load();
+    const known = loadedAtOpen;
+    loadedAtOpen = false;
+    if (name === "reset") return void (known || load());
     if (name === "deadlock") return reloadDeadlocks();
     if (!data || typeof data.path !== "string") return;
     touched?.add(data.path);
@@ -141,7 +145,8 @@ function hear(message) {
     if (message.type === "open") {
         if (message.date) clock.heardDate(message.date);
         setLink("live");
-        if (!message.resumed || !store.loaded.locks) load();
+        loadedAtOpen = !message.resumed || !store.loaded.locks;
+        if (loadedAtOpen) load();
     } else if (message.type === "gone") {
         setLink("gone");
     } else if (message.type === "denied") {
@@ -176,4 +181,8 @@ export function bestGrant() {
     return (store.who?.grants || []).reduce((best, g) => (rank(g.role) > rank(best.role) ? g : best), { role: "none", prefix: "/" });
 }
 
-export const clusterName = () => store.server?.cluster || store.server?.servers || null;
+/* `clave serve --http` reaches its server by a socket of its own: then the address is the name. */
+export function clusterName() {
+    const servers = store.server?.servers;
+    return !servers ? null : servers.startsWith("unix:") ? location.host : servers;
+}

@@ -49,11 +49,13 @@ export function askReason({ id, title, text, confirm, action, submit }) {
     ], submit: (values) => submit(values.get("reason").trim()) });
 }
 
-export function askToken(wrong, done) {
-    openForm({ id: "token", title: "This gate asks for a token", action: "Continue", locked: true, parts: [
-        h("p", {}, "Tokens are in the gate's tokens file; whoever runs it can give you one. It is kept in this tab until the tab is closed."),
+/* must: the gate answers nothing without one. Otherwise an empty field forgets the token. */
+export function askToken({ must, wrong }, done) {
+    openForm({ id: "token", title: must ? "This gate asks for a token" : "Token", action: "Continue", locked: must, parts: [
+        h("p", {}, "Tokens are in the gate's tokens file; whoever runs it can give you one. It is kept in this tab until the tab is closed.",
+            must ? null : " Leave it empty to go on without one."),
         wrong ? h("p.problem", { role: "alert" }, "The gate does not know this token.") : null,
         h("div", {}, h("label", { for: "token-field" }, "Token"),
-            h("input.field", { id: "token-field", name: "token", type: "password", required: true, autocomplete: "off", autofocus: true, spellcheck: "false" })),
+            h("input.field", { id: "token-field", name: "token", type: "password", required: must, autocomplete: "off", autofocus: true, spellcheck: "false" })),
     ], submit: async (values) => done(values.get("token").trim()) });
 }

@@ -4,13 +4,13 @@ import { openForm } from "./dialog.js";
 import { stepRow } from "./table.js";
 
 const OFF = "clave-keys-off";
-const LIST = [["1 … 7", "the screens, from Locks to Server"], ["/", "the filter"], ["j  k  or  ↓  ↑", "the next and the former row"],
-    ["Enter", "open the row"], ["u", "up: from one lock to all"], ["Esc", "leave the filter, close a dialog"], ["?", "this list"]];
+const LIST = [[["1", "…", "7"], "the screens, from Locks to Server"], [["/"], "the filter"], [["j", "k"], "the next and the former row; in the list also ↓ and ↑"],
+    [["Enter"], "open the row"], [["u"], "up: from one lock to all"], [["Esc"], "leave the filter, close a dialog"], [["?"], "this list"]];
 
 export function help() {
     const off = localStorage.getItem(OFF) !== null;
     openForm({ id: "help", title: "Keyboard", action: "Close", locked: true, parts: [
-        h("dl.facts", {}, LIST.map(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)])),
+        h("dl.facts", {}, LIST.map(([keys, text]) => [h("dt", {}, keys.map((key) => [key === "…" ? key : h("kbd", {}, key), " "])), h("dd", {}, text)])),
         h("label.check", {}, h("input", { type: "checkbox", name: "on", checked: !off }), "Shortcuts of one key are on"),
     ], submit: async (values) => {
         if (values.has("on")) localStorage.removeItem(OFF);

@@ -40,6 +40,14 @@ function link(name, current, n) {
             : h(`span.count${name === "deadlocks" ? ".alarm" : ""}`, {}, count(n)));
 }
 
+function enterToken() {
+    askToken({ must: false }, (value) => {
+        setToken(value);
+        connect();
+    });
+}
+
+const tokenText = () => (token() ? "Change token" : "Enter a token");
 const brand = () => h("div.brand", {}, icon("key"), "clave");
 
 export function side(current) {
@@ -53,13 +61,11 @@ export function side(current) {
         h("nav.nav", { "aria-label": "Screens" }, FIRST.map((name) => link(name, current, n[name])),
             h("button.more", { type: "button", "aria-expanded": String(open), "aria-controls": "rest",
                 "aria-current": REST.includes(current) ? "true" : null, onclick: toggle }, icon("more"), "More"),
-            h(`div.rest${open ? ".open" : ""}`, { id: "rest" }, REST.map((name) => link(name, current)))),
+            h(`div.rest${open ? ".open" : ""}`, { id: "rest" }, REST.map((name) => link(name, current)),
+                h("button", { type: "button", onclick: enterToken }, icon("key"), tokenText()))),
         h("div.foot", {}, linkState(),
             h("div", {}, "Role ", role(), store.who?.name ? ` ${store.who.name}` : ""),
-            h("button", { type: "button", onclick: () => askToken(false, (value) => {
-                setToken(value);
-                connect();
-            }, true) }, token() ? "Change token" : "Enter a token"),
+            h("button", { type: "button", onclick: enterToken }, tokenText()),
             h("button", { type: "button", onclick: help }, "Keyboard")));
 }
 

@@ -85,7 +85,7 @@ function columns(stuck, oldest) {
             const late = l.waitingSince !== null && clock.now() - l.waitingSince > LATE_MS;
             return h(`td${stuck.has(l.path) ? ".bad" : late ? ".late" : ""}`, {}, h("div.lines", {},
                 h("a.main.cut", { href: `#/locks${urlPath(l.path)}` }, pathText(l.path)),
-                h("span.sub.cut", {}, stuck.has(l.path) ? [h("span.badge.red", {}, "deadlock"), " "] : null,
+                h(`span.sub.cut${l.kind === "lock" && !l.waiters.length ? ".blank" : ""}`, {}, stuck.has(l.path) ? [h("span.badge.red", {}, "deadlock"), " "] : null,
                     l.kind === "lock" ? null : [kindBadge(l), " "], l.waiters.length ? ["next ", whoText(l.waiters[0])] : "\u00a0")));
         } },
         { id: "holder", title: "Holder", sort: true, width: "34%", cell: (l) => h("td.wide", {}, h("div.lines", {},
