@@ -303,5 +303,6 @@ int main(int argc, char **argv)
     keep_files();
     keep_texts();
     keep_plays();
+    keep_http();
     return 0;
 }

@@ -9,5 +9,6 @@ void keep(const char *target, const void *head, size_t head_len, const void *p, 
 
 void keep_texts(void); /* seeds_texts.c */
 void keep_plays(void); /* seeds_sessions.c */
+void keep_http(void);  /* seeds_web.c */
 
 #endif
