@@ -630,6 +630,31 @@ static void a_change_of_leader_is_an_event(void **state)
     scene_close(&s);
 }
 
+static void a_session_gets_its_own_events(void **state)
+{
+    struct scene s;
+    char secret[512], id[64];
+    (void)state;
+    scene_open(&s);
+    loaded(&s);
+    struct webrig_call *c =
+        webrig_request(s.rig, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 10000}");
+    assert_int_equal(c->status, 201);
+    snprintf(secret, sizeof secret, "Clave-Session: %s", webrig_member(c, "secret"));
+    snprintf(id, sizeof id, "%s", webrig_member(c, "id"));
+    webrig_end(c);
+    c = follow(&s, "/v1/events?claims=1", secret);
+    clave__observe_event(
+        s.o, &(struct event_text){.name = "held", .session = id, .data = "{\"claim\": \"1\"}"});
+    webrig_advance(s.rig, 20);
+    assert_string_equal(events_of(c), "reset held ");
+    webrig_end(c);
+    c = webrig_request(s.rig, "GET", "/v1/events?claims=1", NULL, NULL);
+    assert_int_equal(c->status, 401);
+    webrig_end(c);
+    scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -642,6 +667,7 @@ int main(void)
         cmocka_unit_test(a_slow_reader_is_cut_off),
         cmocka_unit_test(silence_has_comments),
         cmocka_unit_test(events_of_a_session_are_not_for_others),
+        cmocka_unit_test(a_session_gets_its_own_events),
         cmocka_unit_test(an_election_has_terms_gaps_and_a_value),
         cmocka_unit_test(a_change_of_leader_is_an_event),
         cmocka_unit_test(a_deadlock_is_found_while_it_lasts),
