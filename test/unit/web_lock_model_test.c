@@ -135,6 +135,33 @@ static void a_semaphore_is_its_leases_and_those_who_queue_for_one(void **state)
     clave__lock_model_fini(&m);
 }
 
+/* Its leases are right below the path, and so are the members of a party, which is no lock. */
+static void a_stock_semaphore_of_kazoo_is_told_from_a_party(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add(&m, 1, "/p/" HEX);
+    add(&m, 2, "/s/" HEX);
+    add(&m, 3, "/s/1123456789abcdef0123456789abcdef");
+    assert_null(clave__lock_model_after(&m, "", false));
+    add(&m, 4, "/s-__lock__");
+    assert_string_equal(show_at(&m, "/s"), "semaphore 123456789 1123456789 |");
+    add(&m, 5, "/s-__lock__/" HEX "__lock__0000000003");
+    assert_string_equal(show_at(&m, "/s"), "semaphore 123456789 1123456789 | 3");
+    assert_null(clave__lock_model_find(&m, "/s-__lock__"));
+    clave__lock_model_gone(&m, 6, "/s/" HEX);
+    clave__lock_model_gone(&m, 7, "/s/1123456789abcdef0123456789abcdef");
+    assert_string_equal(show_at(&m, "/s-__lock__"), "lock 3 |");
+    clave__lock_model_gone(&m, 8, "/s-__lock__/" HEX "__lock__0000000003");
+    clave__lock_model_gone(&m, 9, "/s-__lock__");
+    clave__lock_model_gone(&m, 10, "/p/" HEX);
+    for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&m));)
+        clave__lock_model_settle(&m, q);
+    assert_int_equal(m.queues.count, 0);
+    clave__lock_model_fini(&m);
+}
+
 /* Its owner is the first of those who acquire, and there are more leases than the limit. */
 static void a_lease_without_room_is_no_holder(void **state)
 {
@@ -492,6 +519,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(locks_of_all_kinds_are_told_from_their_nodes),
         cmocka_unit_test(a_semaphore_is_its_leases_and_those_who_queue_for_one),
+        cmocka_unit_test(a_stock_semaphore_of_kazoo_is_told_from_a_party),
         cmocka_unit_test(a_lease_without_room_is_no_holder),
         cmocka_unit_test(a_downgrade_holds_with_both_nodes),
         cmocka_unit_test(a_stock_kazoo_lock_after_others_is_outside),

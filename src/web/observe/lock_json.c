@@ -37,8 +37,7 @@ const char *clave__lock_role(const struct lock_place *p)
         [QUEUE_KAZOO_LOCK] = {"waiting", "holder"}, [QUEUE_KAZOO_READ] = {"reader", "reader"},
         [QUEUE_LATCH] = {"candidate", "leader"},    [QUEUE_LEASE] = {"waiting", "lease"},
     };
-    const struct lock_queue *leases = p->queue->leases ? NULL : p->queue->partner;
-    if (leases && leases->places.count > 0)
+    if (clave__lock_acquired(p->queue))
         return "waiting";
     return clave__lock_is_outside(p) ? "outside" : roles[p->kind][p->holds];
 }

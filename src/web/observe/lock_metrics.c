@@ -35,7 +35,7 @@ void clave__lock_metrics_note(struct lock_metrics *m, enum lock_change what,
                               const struct lock_place *p, int64_t at)
 {
     enum lock_sort sort =
-        clave__lock_is_told(p->queue) ? clave__lock_sort(p->queue) : LOCK_SORT_SEMAPHORE;
+        clave__lock_acquired(p->queue) ? LOCK_SORT_SEMAPHORE : clave__lock_sort(p->queue);
     if (what == LOCK_GRANTED)
         clave__histogram_note(&m->waited[sort], metrics_since(at, metrics_queued(p)));
     if (what == LOCK_ENDED && !p->holds)

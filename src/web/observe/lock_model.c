@@ -10,7 +10,7 @@
 #include "web/observe/lock_grants.h"
 #include "web/observe/lock_place.h"
 
-static const char leases_name[] = "/leases", locks_name[] = "/locks";
+static const char leases_name[] = "/leases", locks_name[] = "/locks", kazoo_name[] = "-__lock__";
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
@@ -42,6 +42,7 @@ struct node_site {
     enum queue_kind kind;
     struct lock_queue_key key;
     const char *name;
+    bool bare; /* a UUID right below the path: a lease, if it is a semaphore's at all */
 };
 
 static bool is_hex(const char *name)
@@ -55,7 +56,8 @@ static bool ends_with(const char *path, size_t len, const char *end, size_t n)
     return len >= n && memcmp(path + len - n, end, n) == 0;
 }
 
-/* A lease is below "leases"; the leases of kazoo have bare UUIDs as names. */
+/* A lease is below "leases", or has a bare UUID as its name: kazoo's, there or right below the
+ * path. */
 static struct node_site site_of(const char *path)
 {
     struct node_site s = {.name = clave__path_name(path)};
@@ -67,36 +69,64 @@ static struct node_site site_of(const char *path)
     bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && is_hex(s.name));
     if (!counted)
         return s;
-    s.kind = QUEUE_OTHER;
-    if (ends_with(path, len, leases_name, nleases)) {
-        s.kind = QUEUE_LEASE;
+    bool below = ends_with(path, len, leases_name, nleases);
+    s.bare = s.kind == QUEUE_OTHER && !below;
+    s.kind = below || s.bare ? QUEUE_LEASE : QUEUE_OTHER;
+    s.key.leases = true;
+    if (below)
         s.key.len = len > nleases ? len - nleases : 1;
-        s.key.leases = true;
-    }
     return s;
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
-static struct lock_queue *queue_at(const struct lock_model *m, const struct lock_queue_key *key)
+struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
+                                        const struct lock_queue_key *key)
 {
     struct ordered_node *node = clave__ordered_find(&m->queues, key);
     return node ? ORDERED_ENTRY(node, struct lock_queue, node) : NULL;
 }
 
+/* Of a semaphore at `path`: the queue of those who acquire a lease, in Curator's layout or kazoo's.
+ */
+static struct lock_queue *queue_of_acquires(const struct lock_model *m, const char *path,
+                                            const char *suffix)
+{
+    size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path), nsuffix = strlen(suffix);
+    char *full = clave__mem_alloc(m->mem, n + nsuffix + 1);
+    if (!full)
+        return NULL;
+    memcpy(full, path, n);
+    memcpy(full + n, suffix, nsuffix + 1);
+    struct lock_queue *q =
+        clave__lock_queue_at(m, &(struct lock_queue_key){full, n + nsuffix, false});
+    clave__mem_free(m->mem, full);
+    return q;
+}
+
+/* The path of the semaphore whose acquires have a queue at this path: its length; 0: it is none.
+ * "/locks" alone is the queue of a semaphore at the root. */
+static size_t semaphore_len(const char *path, size_t len, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    if (!ends_with(path, len, suffix, n))
+        return 0;
+    return len > n ? len - n : suffix == locks_name;
+}
+
 static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
 {
-    size_t n = sizeof locks_name - 1;
     struct lock_queue *other = NULL;
-    if (!q->leases && ends_with(q->path, q->len, locks_name, n)) {
-        struct lock_queue_key key = {q->path, q->len > n ? q->len - n : 1, true};
-        other = queue_at(m, &key);
-    } else if (q->leases) {
-        char *path = clave__path_child(m->mem, q->path, locks_name + 1);
-        struct lock_queue_key key = {path, path ? strlen(path) : 0, false};
-        other = path ? queue_at(m, &key) : NULL;
-        clave__mem_free(m->mem, path);
+    const char *const suffixes[] = {locks_name, kazoo_name};
+    for (size_t i = 0; i < 2 && !other; i++) {
+        size_t n = q->leases ? 0 : semaphore_len(q->path, q->len, suffixes[i]);
+        if (q->leases)
+            other = queue_of_acquires(m, q->path, suffixes[i]);
+        else if (n > 0)
+            other = clave__lock_queue_at(m, &(struct lock_queue_key){q->path, n, true});
     }
+    if (other && other->partner)
+        return;
     q->partner = other;
     if (other)
         other->partner = q;
@@ -160,7 +190,7 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
     struct lock_place *p = clave__lock_place_new(m, site->kind, site->name, stat);
     if (!p)
         return false;
-    struct lock_queue *q = queue_at(m, &site->key);
+    struct lock_queue *q = clave__lock_queue_at(m, &site->key);
     if (!q)
         q = queue_new(m, &site->key);
     if (!q || !clave__lock_place_set_data(m, p, data, len)) {
@@ -174,6 +204,8 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
     clave__ordered_insert(&q->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, q);
     q->of_kind[p->kind]++;
+    p->bare = site->bare;
+    q->nbare += p->bare;
     clave__lock_place_join(p);
     clave__lock_link(m, p->session);
     lock_model_tell(m, LOCK_QUEUED, p, at);
@@ -192,6 +224,7 @@ static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
     clave__lock_link(m, p->session);
     clave__lock_queue_mark(m, q);
     q->of_kind[p->kind]--;
+    q->nbare -= p->bare;
     q->nholders -= p->holds;
     clave__lock_place_free(m, p);
     clave__lock_grants_update(m, q, at, NULL);
@@ -218,17 +251,32 @@ static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p
 
 static struct lock_place *place_at(const struct lock_model *m, const struct node_site *site)
 {
-    const struct lock_queue *q = queue_at(m, &site->key);
+    const struct lock_queue *q = clave__lock_queue_at(m, &site->key);
     struct lock_key key = clave__lock_key_of(site->name);
     struct ordered_node *node = q ? clave__ordered_find(&q->places, &key) : NULL;
     return node ? ORDERED_ENTRY(node, struct lock_place, node) : NULL;
+}
+
+/* "P-__lock__" is where kazoo's semaphores at P queue: the node tells that P is one. */
+static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool exists)
+{
+    size_t n = semaphore_len(path, strlen(path), kazoo_name);
+    struct lock_queue_key key = {path, n, true};
+    struct lock_queue *q = n > 0 ? clave__lock_queue_at(m, &key) : NULL;
+    if (n > 0 && exists && !q)
+        q = queue_new(m, &key);
+    if (!q || q->kazoo == exists)
+        return;
+    q->kazoo = exists;
+    queue_changed(m, q);
 }
 
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len)
 {
     struct node_site site = site_of(path);
-    if (site.kind == QUEUE_OTHER)
+    lock_model_see_kazoo(m, path, true);
+    if (site.kind == QUEUE_OTHER || (site.bare && stat->ephemeral_owner == 0))
         return;
     struct lock_place *p = place_at(m, &site);
     if (p && p->token != stat->czxid) { /* deleted and created again */
@@ -247,6 +295,7 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
     struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
     if (p)
         place_leave(m, at, p);
+    lock_model_see_kazoo(m, path, false);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -270,7 +319,7 @@ static void queue_empty(struct lock_model *m, struct lock_queue *q)
         clave__lock_place_free(m, p);
     }
     memset(q->of_kind, 0, sizeof q->of_kind);
-    q->nholders = 0;
+    q->nholders = q->nbare = 0;
 }
 
 void clave__lock_model_clear(struct lock_model *m)
@@ -307,56 +356,7 @@ void clave__lock_model_loaded(struct lock_model *m)
     }
 }
 
-/* ---- locks ----------------------------------------------------------------------------------- */
-
-bool clave__lock_is_told(const struct lock_queue *q)
-{
-    return q->leases || !q->partner || q->partner->places.count == 0;
-}
-
-static bool is_shown(const struct lock_queue *q)
-{
-    return q->places.count > 0 && clave__lock_is_told(q);
-}
-
-struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
-                                           bool leases)
-{
-    struct lock_queue_key key = {path, strlen(path), leases};
-    for (struct ordered_node *n; (n = clave__ordered_after(&m->queues, &key, ORDERED_ANY));) {
-        struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
-        if (is_shown(q))
-            return q;
-        key = (struct lock_queue_key){q->path, q->len, q->leases};
-    }
-    return NULL;
-}
-
-struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
-                                                  const struct lock_queue *q)
-{
-    struct lock_queue_key key = {q ? q->path : "", q ? q->len : 0, q && q->leases};
-    struct ordered_node *n = clave__ordered_after(&m->queues, &key, LOCK_QUEUE_LINKED);
-    return n ? ORDERED_ENTRY(n, struct lock_queue, node) : NULL;
-}
-
-struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char *path, bool leases)
-{
-    struct lock_queue_key key = {path, strlen(path), leases};
-    struct lock_queue *q = queue_at(m, &key);
-    return q && is_shown(q) ? q : NULL;
-}
-
-struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char *path)
-{
-    struct lock_queue *q = clave__lock_model_get(m, path, false);
-    return q ? q : clave__lock_model_get(m, path, true);
-}
-
-bool clave__lock_model_has_session(const struct lock_model *m, int64_t id)
-{
-    return clave__lock_session_find(m, id) != NULL;
-}
+/* ---- changes --------------------------------------------------------------------------------- */
 
 struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 {
@@ -366,58 +366,6 @@ struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
-    if (q->places.count == 0)
+    if (q->places.count == 0 && !q->kazoo)
         queue_free(m, q);
-}
-
-enum lock_sort clave__lock_sort(const struct lock_queue *q)
-{
-    bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
-    bool latches = q->of_kind[QUEUE_LATCH], locks = q->of_kind[QUEUE_LOCK];
-    if (q->leases)
-        return LOCK_SORT_SEMAPHORE;
-    if (sides + latches + locks > 1)
-        return LOCK_SORT_MIXED;
-    if (sides)
-        return LOCK_SORT_RW;
-    return latches ? LOCK_SORT_ELECTION : LOCK_SORT_LOCK;
-}
-
-const char *clave__lock_sort_name(enum lock_sort sort)
-{
-    static const char *const names[LOCK_SORTS] = {
-        [LOCK_SORT_LOCK] = "lock",           [LOCK_SORT_RW] = "rw",
-        [LOCK_SORT_SEMAPHORE] = "semaphore", [LOCK_SORT_ELECTION] = "election",
-        [LOCK_SORT_MIXED] = "mixed",
-    };
-    return names[sort];
-}
-
-size_t clave__lock_nwaiters(const struct lock_queue *q)
-{
-    if (q->leases)
-        return q->partner ? q->partner->places.count : 0;
-    return q->places.count - q->nholders;
-}
-
-static struct lock_place *lock_place_after(const struct lock_queue *q, const char *name,
-                                           uint16_t marks)
-{
-    struct lock_key key = {"", ""};
-    if (*name)
-        key = clave__lock_key_of(name);
-    struct ordered_node *n = clave__ordered_after(&q->places, &key, marks);
-    return n ? ORDERED_ENTRY(n, struct lock_place, node) : NULL;
-}
-
-struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const char *name)
-{
-    return lock_place_after(q, name, clave__lock_mark_holding(~0u));
-}
-
-struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const char *name)
-{
-    if (!q->leases)
-        return lock_place_after(q, name, clave__lock_mark_waiting(~0u));
-    return q->partner ? lock_place_after(q->partner, name, ORDERED_ANY) : NULL;
 }

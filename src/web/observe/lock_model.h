@@ -7,7 +7,8 @@
  * milliseconds. Map of the folder:
  *
  *   lock_model      the locks of a tree            lock_grants      who holds what of it
- *   lock_place      a node in a queue              lock_metrics     all locks as metrics
+ *   lock_place      a node in a queue              lock_find        which locks there are
+ *   lock_metrics    what happens to them, counted
  *   lock_json       a lock and a place as JSON
  *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
  *   history         who held what when             lock_ends        why a hold ended
@@ -52,6 +53,7 @@ struct lock_place {
     uint32_t limit;  /* of the semaphore, which the node says; 0: it does not */
     enum queue_kind kind;
     bool holds;
+    bool bare; /* its name is a UUID, right below the path */
     /* It held already when it was first seen: `held` is when its node was created. */
     bool held_before;
     bool told;  /* that it holds */
@@ -80,6 +82,9 @@ struct lock_queue {
     size_t of_kind[QUEUE_KINDS];
     size_t nholders;
     bool leases;
+    bool kazoo;   /* there is a node of kazoo's, by which the path is a semaphore's */
+    bool told;    /* the last event of it showed it */
+    size_t nbare; /* places that are leases only if it is a semaphore */
     size_t len;
     char path[];
 };
@@ -150,8 +155,13 @@ bool clave__lock_model_has_session(const struct lock_model *m, int64_t id);
 struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m);
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
 
-/* A change of it is one of a lock: it is not the waiting side of a semaphore. */
-bool clave__lock_is_told(const struct lock_queue *q);
+/* It has places, and is neither the waiting side of a semaphore nor something else of kazoo's. */
+bool clave__lock_is_shown(const struct lock_queue *q);
+bool clave__lock_is_semaphore(const struct lock_queue *q);
+/* The leases that those in this queue acquire; NULL: it is no waiting side. */
+const struct lock_queue *clave__lock_acquired(const struct lock_queue *q);
+struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
+                                        const struct lock_queue_key *key);
 
 enum lock_sort {
     LOCK_SORT_LOCK,

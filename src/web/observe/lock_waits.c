@@ -89,8 +89,8 @@ static clave_err waits_add_queue(struct scan *s, const struct lock_queue *q)
         return CLAVE_ETOOBIG;
     struct scan_queue *to = &s->queues[s->nqueues++];
     to->rule = rule;
-    to->path = q->leases ? clave__path_child(s->mem, q->path, "leases")
-                         : clave__mem_strdup(s->mem, q->path);
+    to->path = q->leases && q->nbare == 0 ? clave__path_child(s->mem, q->path, "leases")
+                                          : clave__mem_strdup(s->mem, q->path);
     to->nodes = (struct queue_nodes){.mem = s->mem,
                                      .list = clave__mem_zalloc(s->mem, n * sizeof *to->nodes.list)};
     clave_err err = to->path && to->nodes.list ? CLAVE_OK : CLAVE_ENOMEM;

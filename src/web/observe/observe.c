@@ -112,8 +112,10 @@ static void observe_flush(struct timer *t, int64_t now)
     struct observe *o = LIST_ENTRY(t, struct observe, flush);
     (void)now;
     for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&o->model));) {
-        if (o->loaded && clave__lock_is_told(q))
+        bool shown = clave__lock_is_shown(q);
+        if (o->loaded && (shown || q->told))
             clave__event_ring_lock(&o->ring, q);
+        q->told = shown;
         clave__lock_model_settle(&o->model, q);
     }
     for (struct election *e; (e = clave__election_take_changed(&o->elections));) {
@@ -163,12 +165,12 @@ static void observe_settle(struct timer *t, int64_t now)
  * whose first one has the turn, but not yet a lease; and the lease does not queue again. */
 static bool observe_is_step(const struct lock_place *p, enum lock_change what)
 {
-    const struct lock_queue *leases = p->queue->leases ? NULL : p->queue->partner;
+    const struct lock_queue *leases = clave__lock_acquired(p->queue);
     if (p->queue->leases && what == LOCK_QUEUED) {
         const struct lock_place *turn = clave__lock_waiter_after(p->queue, "");
         return turn && turn->session == p->session;
     }
-    if (!leases || leases->places.count == 0 || what == LOCK_QUEUED)
+    if (!leases || what == LOCK_QUEUED)
         return false;
     struct ordered_node *last = clave__ordered_last(&leases->places, ORDERED_ANY);
     const struct lock_place *newest = ORDERED_ENTRY(last, struct lock_place, node);
@@ -179,10 +181,11 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
                               int64_t at)
 {
     struct observe *o = arg;
-    if (what == LOCK_WRITTEN || observe_is_step(p, what))
+    bool lease = p->kind != QUEUE_LEASE || clave__lock_is_semaphore(p->queue);
+    if (what == LOCK_WRITTEN || !lease || observe_is_step(p, what))
         return;
-    bool acquires = !clave__lock_is_told(p->queue);
-    const char *path = acquires ? p->queue->partner->path : p->queue->path;
+    const struct lock_queue *acquired = clave__lock_acquired(p->queue);
+    const char *path = acquired ? acquired->path : p->queue->path;
     if (p->kind == QUEUE_LATCH && what == LOCK_GRANTED)
         clave__election_granted(&o->elections, at, p);
     if (p->kind == QUEUE_LATCH && what == LOCK_ENDED)
