@@ -166,6 +166,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->paused);
     list_init(&s->cursors);
     list_init(&s->listings);
+    list_init(&s->lists);
     list_init(&s->sweep_end);
     s->named_zxid = -1;
     s->replay_until = INT64_MAX;

@@ -131,6 +131,8 @@ struct server {
     size_t nconns;
     struct list cursors;  /* those in `conns` */
     struct list listings; /* the lists of four-letter words whose next piece may be made */
+    struct list lists;    /* all of them; the one that waits longest for its client is first */
+    size_t nlists;
 
     struct buf scratch; /* of one request */
     struct buf name;    /* of one create: the path with its number */

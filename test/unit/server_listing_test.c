@@ -262,13 +262,39 @@ static void the_end_in_the_middle(void **state)
     }
 }
 
+/* Each open list makes every removal look at its place: those that nobody reads are ended, and a
+ * client that reads gets the whole of its own. */
+static void lists_that_nobody_reads(void **state)
+{
+    enum { DEAF = 200, MOST = 64 };
+    static struct memserver_conn deaf[DEAF];
+    struct memserver_conn c;
+    struct town t;
+    int open = 0;
+    (void)state;
+    town_open(&t, 1);
+    for (int i = 0; i < DEAF; i++) {
+        memserver_dial(&deaf[i], &t.d);
+        deaf[i].deaf = true;
+        memserver_send(&deaf[i], "wchp", 4);
+    }
+    expect_each(ask_slowly(&t, &c, "wchp"), "/stays/%04d.\n", PATHS, 1);
+    memserver_hang_up(&c);
+    for (int i = 0; i < DEAF; i++)
+        open += deaf[i].c != NULL;
+    assert_int_equal(open, MOST - 1); /* but the one that reads */
+    assert_non_null(strstr(t.d.lines, "it does not read its list, and 64 lists"));
+    for (int i = 0; i < DEAF; i++)
+        memserver_hang_up(&deaf[i]);
+    town_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_list_what_stays),
-        cmocka_unit_test(commands_list_what_stays),
-        cmocka_unit_test(one_piece_a_turn),
-        cmocka_unit_test(the_end_in_the_middle),
+        cmocka_unit_test(words_list_what_stays),   cmocka_unit_test(commands_list_what_stays),
+        cmocka_unit_test(one_piece_a_turn),        cmocka_unit_test(the_end_in_the_middle),
+        cmocka_unit_test(lists_that_nobody_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

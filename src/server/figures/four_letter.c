@@ -201,8 +201,12 @@ static void word_say(struct server_conn *c, void (*answer)(struct server *s, str
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
+/* Each costs whoever removes a connection, a node or a watch a look at its place. */
+enum { MOST_LISTS = 64 };
+
 struct word_list {
     struct list in_listings; /* while it is the server's turn */
+    struct list in_lists;
     struct server_conn *c;
     struct listing listing;
 };
@@ -211,16 +215,34 @@ struct word_list {
 static void word_put_piece(struct word_list *w)
 {
     struct server_conn *c = w->c;
+    list_remove(&w->in_lists);
+    list_push_back(&c->s->lists, &w->in_lists);
     clave_err err = clave__listing_step(&w->listing, &c->out);
     clave__conn_count_text(c, clave__buf_len(&c->out), err);
-    if (clave__listing_is_over(&w->listing))
-        clave__conn_end_list(c);
-    else
+    if (!clave__listing_is_over(&w->listing)) {
         clave__word_go_on(c);
+        return;
+    }
+    clave__conn_end_list(c);
+    clave__word_end(c);
+}
+
+/* A client that reads is never the one that has waited longest among so many. */
+static void word_make_room(struct server *s)
+{
+    if (s->nlists < MOST_LISTS)
+        return;
+    struct server_conn *c = LIST_ENTRY(s->lists.next, struct word_list, in_lists)->c;
+    clave__log(&s->log, CLAVE_LOG_WARN,
+               "%s is closed: it does not read its list, and %zu lists are being sent",
+               c->peer.text, s->nlists);
+    clave__conn_cut(c);
+    clave__word_end(c);
 }
 
 static void word_list_begin(struct server_conn *c, listing_part *const *parts)
 {
+    word_make_room(c->s);
     struct word_list *w = clave__mem_alloc(&c->s->mem, sizeof *w);
     if (!w) {
         clave__conn_cut(c);
@@ -228,6 +250,8 @@ static void word_list_begin(struct server_conn *c, listing_part *const *parts)
     }
     w->c = c;
     list_init(&w->in_listings);
+    list_init(&w->in_lists);
+    c->s->nlists++;
     clave__listing_begin(&w->listing, c->s, parts);
     c->list = w;
     c->list_goes_on = true;
@@ -256,6 +280,8 @@ void clave__word_end(struct server_conn *c)
     if (!w)
         return;
     list_remove(&w->in_listings);
+    list_remove(&w->in_lists);
+    c->s->nlists--;
     clave__listing_end(&w->listing);
     clave__mem_free(&c->s->mem, w);
 }
