@@ -1,5 +1,6 @@
 """clave gate as a server of HTTP: what is no good request, clients that vanish at every stage, many
 that wait, one connection for many requests; and that nothing is left of any of them."""
+import datetime
 import gzip
 import resource
 import socket
@@ -136,6 +137,19 @@ class Served(Rig):
                             f"http://127.0.0.1:{self.gate.port}/healthz"], capture_output=True, text=True,
                            check=True)
         self.assertEqual(r.stdout, '{"status": "ok"}200')
+
+    def test_times_are_those_of_the_wall_clock(self):
+        s = self.session()
+        self.assertEqual(self.claim(s, "/watched")[0], 201)
+        self.await_true(lambda: self.gate.call("GET", "/v1/history?path=/watched")[2]["entries"],
+                        "the grant is in the history")
+        status, _, lock = self.gate.call("GET", "/v1/locks/watched")
+        self.assertEqual(status, 200, lock)
+        entry = self.gate.call("GET", "/v1/history?path=/watched")[2]["entries"][0]
+        for text in (lock["held_since"], entry["time"]):
+            then = datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+            self.assertLess(abs(then - time.time()), 3 * PATIENCE, text)
+        self.gate.call("DELETE", "/v1/sessions/" + s["id"], Clave_Session=s["secret"])
 
     def test_clients_that_vanish_at_every_stage(self):
         """Nothing is left of them: no descriptor, no place in a queue."""

@@ -13,6 +13,7 @@
 #include "cmd/gate/gate_jansson.h"
 #include "cmd/gate/gate_key.h"
 #include "runtime/blocking/loop.h"
+#include "runtime/clock.h"
 #include "runtime/http/http_server.h"
 #include "web/api/document_api.h"
 
@@ -188,6 +189,11 @@ static void gate_on_audited(uv_async_t *done)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
+static void gate_set_wall(struct gate *g)
+{
+    clave__web_set_wall(g->web, clave__clock_wall() - clave_now());
+}
+
 static void gate_on_timer(uv_timer_t *t)
 {
     struct gate *g = t->data;
@@ -195,11 +201,12 @@ static void gate_on_timer(uv_timer_t *t)
         clave__web_tick(g->web, clave_now());
 }
 
-/* Every turn may have moved the deadline. */
+/* Every turn may have moved the deadline, and the wall clock may have been set. */
 static void gate_on_prepare(uv_prepare_t *p)
 {
     struct gate *g = p->data;
     gate_go_on(g);
+    gate_set_wall(g);
     int64_t at = clave__web_deadline(g->web), now = clave_now();
     if (g->phase == GATE_CLOSING && g->closed_by < at)
         at = g->closed_by;
@@ -276,8 +283,12 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .access = gate_access_of(o->access),
                                    .assets = clave__page_assets,
                                    .nassets = clave__page_nassets,
-                                   .max_body = o->max_body};
-    return clave__web_new(&g->web, &wo);
+                                   .max_body = o->max_body,
+                                   .observe = true};
+    err = clave__web_new(&g->web, &wo);
+    if (err == CLAVE_OK)
+        gate_set_wall(g);
+    return err;
 }
 
 clave_err gate_check(const struct gate_options *o, const struct fault *f)
