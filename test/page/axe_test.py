@@ -8,7 +8,7 @@ from fixture_gate import FixtureGate
 
 SCREENS = {"locks": "/accounts/alice", "locks/accounts/alice": "holding", "locks/nobody": "Nobody holds", "deadlocks": "Deadlock of 3",
            "elections": "indexer", "elections/services/scheduler": "Candidates", "sessions": "nightly backup", "tree": "Access list",
-           "tree/config": "JSON", "events": "granted", "events/17": "Event 17", "server": "standalone"}
+           "tree/config": "JSON", "events": "granted", "events/17": "Event 17", "server": "read-write"}
 
 
 class Axe(unittest.TestCase):

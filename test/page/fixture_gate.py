@@ -196,7 +196,9 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
                 "version": 3, "cversion": len(names), "aversion": 0, "ephemeral_owner": "72057594037927937" if "lock-" in path else "0",
                 "data_length": len(nodes[path]), "num_children": len(names)}
         if "children" in query:
-            return self.json({"path": path, "children": names, "stat": stat})
+            at, limit = sum(n <= query.get("after", "") for n in names), int(query.get("limit", 100))
+            more = names[at + limit - 1] if len(names) > at + limit else None
+            return self.json({"path": path, "children": names[at:at + limit], "next": more, "stat": stat})
         if "acl" in query:
             return self.json({"path": path, "acl": [{"perms": "cdrwa", "scheme": "world", "id": "anyone"}], "stat": stat})
         return self.send(200, nodes[path], [("Content-Type", "application/octet-stream"), ("ETag", '"3"')])
@@ -267,8 +269,8 @@ def history(g, query):
 
 
 def server_facts(g):
-    return {"version": "0.1.0", "role": "standalone", "connected": True, "servers": g.cluster, "state": "connected",
-            "session_id": "72057594037927937", "max_body": 2097152, "requests_waiting": 3}
+    return {"version": "0.1.0", "role": "read-write", "connected": True, "servers": g.cluster, "state": "CONNECTED",
+            "session_id": "72057594037927937", "max_body": 2097152}
 
 
 def place(i, role="holder", since=0.0, **more):

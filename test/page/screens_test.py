@@ -144,7 +144,7 @@ class Events(PageCase):
 class Server(PageCase):
     def test_the_gate_and_who_one_is(self):
         self.gate(role="lock", route="server")
-        for text in "standalone", "zk1:2181", "0.1.0", "lock below /", "ops":
+        for text in "read-write", "zk1:2181", "0.1.0", "lock below /", "ops":
             self.browser.see(text, "main")
 
 

@@ -38,7 +38,10 @@ export function changed() {
 }
 
 function prepare(lock) {
-    lock.waitingSince = lock.nwaiters > 0 ? clock.now() - (lock.oldest_wait_ms || 0) : null;
+    /* When the first waiter came does not change, so rows keep their order; its age is told for those
+       whose nodes say nothing. */
+    const first = instant(lock.waiters?.[0]?.since) ?? clock.now() - (lock.oldest_wait_ms || 0);
+    lock.waitingSince = lock.nwaiters > 0 ? first : null;
     lock.heldSince = lock.nholders > 0 ? instant(lock.held_since ?? lock.holders?.[0]?.since) : null;
     return lock;
 }
@@ -51,6 +54,15 @@ function putLock(lock) {
 function putElection(election) {
     if (!election.leader && !election.candidates?.length && !election.terms?.length) store.elections.delete(election.path);
     else store.elections.set(election.path, election);
+}
+
+/* Candidates come and go without an event of their own: the queue's tells of them. */
+function putQueueOfElection({ path, holders, waiters, held_since: since }) {
+    const old = store.elections.get(path) || { path, value: null, terms: [] };
+    const leader = holders[0] || null;
+    if (leader || waiters.length || store.elections.has(path)) {
+        putElection({ ...old, leader, candidates: waiters, term: leader?.token ?? null, since: leader ? since : null });
+    }
 }
 
 /* Replaces a map by a list that was loaded, but for what events said meanwhile. */
@@ -128,6 +140,7 @@ function applyEvent({ name, data }) {
     touched?.add(data.path);
     if (name === "lock") {
         putLock(data);
+        if (data.kind === "election") putQueueOfElection(data);
         if (store.deadlocks.some((d) => d.members.some((m) => m.path === data.path))) reloadDeadlocks();
     } else if (name === "leader" || name === "vacant") {
         putElection({ ...store.elections.get(data.path), ...data });

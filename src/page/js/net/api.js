@@ -63,17 +63,20 @@ export async function call(method, path, { body, headers = {}, raw = false, sign
 
 export const get = (path, options) => call("GET", path, options);
 
-/* All pages of a list: `name` is the member that has the entries. */
-export async function getAll(path, name, options) {
+/* The pages of a list, at most so many: {all, last, more}. `name` is the member that has the entries. */
+export async function getPages(path, name, options, most = Infinity) {
     const all = [];
     let after = null;
-    do {
+    let page = null;
+    for (let n = 0; n < most && (n === 0 || after); n++) {
         const url = new URL(path, location.href);
         url.searchParams.set("limit", "1000");
         if (after) url.searchParams.set("after", after);
-        const page = await get(url.pathname + url.search, options);
+        page = await get(url.pathname + url.search, options);
         all.push(...page[name]);
         after = page.next;
-    } while (after);
-    return all;
+    }
+    return { all, last: page, more: Boolean(after) };
 }
+
+export const getAll = async (path, name, options) => (await getPages(path, name, options)).all;

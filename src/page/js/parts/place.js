@@ -18,7 +18,9 @@ export function who(place, more = 0) {
 }
 
 export function commandOf(place) {
-    return place?.command || place?.text || (place?.host ? null : place?.node) || null;
+    if (place?.command) return place.command;
+    if (whoText(place) !== place?.text) return place?.text || (place?.host ? null : place?.node) || null;
+    return null;
 }
 
 export function command(place) {

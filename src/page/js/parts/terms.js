@@ -4,8 +4,8 @@ import { h } from "../lib/dom.js";
 import { clockTime, dateTime, duration, instant } from "../lib/format.js";
 import * as clock from "../lib/clock.js";
 
-const SPANS_MS = [10 * 60e3, 30 * 60e3, 3600e3, 3 * 3600e3, 6 * 3600e3, 12 * 3600e3, 24 * 3600e3, 3 * 24 * 3600e3, 7 * 24 * 3600e3, 30 * 24 * 3600e3];
-const LEAST_PERCENT = 0.4; /* a term of a second is seen all the same */
+const SPANS_MS = [2 * 60e3, 10 * 60e3, 30 * 60e3, 3600e3, 3 * 3600e3, 6 * 3600e3, 12 * 3600e3, 24 * 3600e3, 3 * 24 * 3600e3, 7 * 24 * 3600e3, 30 * 24 * 3600e3];
+const LEAST_PERCENT = 0.8; /* a term of a second is seen all the same */
 
 /* The span that shows the last ten terms of the liveliest. */
 export function spanOf(elections) {
@@ -29,11 +29,12 @@ export function termWords(term, next) {
 }
 
 function bar(kind, from, to, { start, span }, title, text) {
-    const left = Math.max(0, ((from - start) / span) * 100);
+    const begin = Math.max(0, ((from - start) / span) * 100);
     const right = Math.min(100, ((to - start) / span) * 100);
     if (right <= 0) return null;
-    const width = Math.max(LEAST_PERCENT, right - left);
-    return h(`i.${kind}`, { title, style: { left: `${left}%`, width: `${Math.min(width, 100 - left)}%` } }, text && width > 9 ? h("span.cut", {}, text) : null);
+    const width = Math.max(LEAST_PERCENT, right - begin);
+    const left = Math.min(begin, 100 - width);
+    return h(`i.${kind}`, { title, style: { left: `${left}%`, width: `${width}%` } }, text && width > 9 ? h("span.cut", {}, text) : null);
 }
 
 export function termBars(election, span) {

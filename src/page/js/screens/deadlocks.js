@@ -22,10 +22,11 @@ function membersOf(deadlock) {
     const full = (path, p) => (p.node.startsWith("/") ? p.node : `${path}/${p.node}`);
     return deadlock.members.map((m) => {
         const lock = store.locks.get(m.path);
-        const place = lock?.waiters.find((p) => full(m.path, p) === m.node || p.node === m.node);
+        const place = [...(lock?.waiters || []), ...(lock?.holders || [])].find((p) => full(m.path, p) === m.node || p.node === m.node);
         const strangers = lock ? lock.waiters.filter((p) => !inside.has(full(m.path, p)) && !inside.has(p.node)).length : 0;
         const more = lock ? strangers + lock.nwaiters - lock.waiters.length : 0;
-        return { ...m, who: place?.host ? whoText(place) : m.identity || whoText(place), sub: place?.name || place?.command || "", more, victim: m.node === deadlock.victim,
+        /* Without a blocker it waits for no lock: it has to outlast the next, a part of itself. */
+        return { path: m.blocker ? m.path : null, who: place?.host ? whoText(place) : m.identity || whoText(place), sub: place?.name || place?.command || "", more, victim: m.node === deadlock.victim,
             waited: lock ? plural(lock.nwaiters, "waits", "wait") : "lock" };
     });
 }

@@ -4,17 +4,19 @@ import { icon } from "../lib/icons.js";
 import { soon } from "../lib/schedule.js";
 import { bytes, count, dateTime, hexSession, urlPath } from "../lib/format.js";
 import { readable } from "../lib/content.js";
-import { get } from "../net/api.js";
+import { get, getPages } from "../net/api.js";
 import { Kept } from "../parts/kept.js";
 import { table } from "../parts/table.js";
 import { empty, refused } from "../parts/empty.js";
 import { store } from "../model/store.js";
 
+const MOST_PAGES = 20; /* of 1000 children: beyond, nobody looks for one in a list */
+
 async function loadNode(url, options) {
-    const [children, acl, data] = await Promise.all([get(`${url}?children`, options), get(`${url}?acl`, options).catch((e) => ({ problem: e })),
+    const [children, acl, data] = await Promise.all([getPages(`${url}?children`, "children", options, MOST_PAGES), get(`${url}?acl`, options).catch((e) => ({ problem: e })),
         get(url, { ...options, raw: true }).then(async (answer) => readable(new Uint8Array(await answer.arrayBuffer())), (e) => ({ problem: e }))]);
-    children.children.sort((a, b) => (a < b ? -1 : 1));
-    return { children: children.children, stat: children.stat, acl, data };
+    children.all.sort((a, b) => (a < b ? -1 : 1));
+    return { children: children.all, more: children.more, stat: children.last.stat, acl, data };
 }
 
 const node = new Kept(loadNode);
@@ -44,9 +46,9 @@ function children(path) {
     const base = path === "/" ? "" : path;
     const inside = node.value && all.length === 0 ? h("p.body.note", {}, "No children.")
         : table({ id: "children", label: "Children", items, key: (c) => c, href: true, height: 38, phoneHeight: 44, loading: node.waiting, columns: [
-            { id: "name", title: "Name", cell: (c) => h("td.wide", {}, h("a.main.cut.mono.child", { href: `#/tree${urlPath(`${base}/${c}`)}` }, icon("folder"), c)) }] });
+            { id: "name", title: "Name", cell: (c) => h("td.wide", {}, h("a.main.mono.child", { href: `#/tree${urlPath(`${base}/${c}`)}` }, icon("folder"), h("span.cut", {}, c))) }] });
     return h("section.panel.data", { "aria-labelledby": "children-title" },
-        h("header", {}, h("h2", { id: "children-title" }, "Children"), h("span.note", {}, node.value ? count(all.length) : ""),
+        h("header", {}, h("h2", { id: "children-title" }, "Children"), h("span.note", {}, !node.value ? "" : node.value.more ? `the first ${count(all.length)} of ${count(node.value.stat.num_children)}` : count(all.length)),
             all.length > 12 ? h("div.aside.find", {}, h("input.field", { type: "search", "aria-label": "Filter children", placeholder: "Filter", autocomplete: "off", spellcheck: "false",
                 oninput: (e) => {
                     filter = e.target.value;
