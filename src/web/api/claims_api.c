@@ -110,7 +110,7 @@ static bool claim_ask_holder(struct session_call *k)
     return true;
 }
 
-static void claim_answer(struct session_call *k, unsigned held)
+void clave__web_answer_claim(struct session_call *k, unsigned held)
 {
     struct web_exchange *x = k->x;
     const struct claim *c = k->claim;
@@ -144,11 +144,11 @@ static bool claim_may(struct web_exchange *x, const char *path)
     return false;
 }
 
-bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t)
+bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t, int64_t *ttl_ms)
 {
-    static const char *const keys[] = {"session",       "path",  "kind",    "limit",
-                                       "lock_delay_ms", "name",  "command", "host",
-                                       "revocable",     "value", NULL};
+    static const char *const keys[] = {"session",       "path",   "kind",    "limit",
+                                       "lock_delay_ms", "name",   "command", "host",
+                                       "revocable",     "ttl_ms", NULL};
     static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
     static const int64_t limits[2] = {1, INT32_MAX}, delays[2] = {0, INT32_MAX};
     int64_t limit = 0;
@@ -161,7 +161,8 @@ bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t)
         !clave__body_text(x, body, "name", &t->name) ||
         !clave__body_text(x, body, "command", &t->command) ||
         !clave__body_text(x, body, "host", &t->host) ||
-        !clave__body_flag(x, body, "revocable", &t->revocable))
+        !clave__body_flag(x, body, "revocable", &t->revocable) ||
+        !clave__body_int(x, body, "ttl_ms", limits, ttl_ms))
         return false;
     t->limit = (uint32_t)limit;
     t->traceparent = clave__web_header(x, "traceparent");
@@ -176,12 +177,12 @@ bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t)
 
 static void on_claim_news(struct claim_poll *p)
 {
-    claim_answer(LIST_ENTRY(p, struct session_call, poll), 201);
+    clave__web_answer_claim(LIST_ENTRY(p, struct session_call, poll), 201);
 }
 
 static void on_claim_polled(struct claim_poll *p)
 {
-    claim_answer(LIST_ENTRY(p, struct session_call, poll), 200);
+    clave__web_answer_claim(LIST_ENTRY(p, struct session_call, poll), 200);
 }
 
 /* Without "Prefer: wait" the answer comes as soon as the place in the queue is known. */
@@ -197,7 +198,7 @@ static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p
     clave__claim_await(k->claim, &k->poll, now + wait);
 }
 
-static void claim_refuse(struct session_call *k, clave_err err, const char *path)
+void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *path)
 {
     struct web_exchange *x = k->x;
     clave__session_call_done(k);
@@ -224,8 +225,15 @@ static void claim_post(struct session_call *k)
     const char *key = clave__web_header(x, "Idempotency-Key");
     struct claim_terms t;
     char id[CLAVE_UUID_TEXT + 1];
-    if (!clave__web_read_claim(x, &t)) {
+    int64_t ttl = 0;
+    if (!clave__web_read_claim(x, &t, &ttl)) {
         clave__session_call_done(k);
+        return;
+    }
+    if (ttl != 0) {
+        clave__session_call_done(k);
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                           "\"ttl_ms\" is the session's, see POST /v1/sessions");
         return;
     }
     if (key) {
@@ -243,7 +251,7 @@ static void claim_post(struct session_call *k)
         t.name = k->s->name;
     clave_err err = k->claim ? CLAVE_OK : clave__claim_new(k->s, &t, &k->claim);
     if (err != CLAVE_OK)
-        claim_refuse(k, err, t.path);
+        clave__web_refuse_claim(k, err, t.path);
     else
         claim_wait(k, on_claim_news);
 }

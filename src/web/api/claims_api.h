@@ -3,14 +3,18 @@
 #ifndef CLAVE_WEB_API_CLAIMS_API_H
 #define CLAVE_WEB_API_CLAIMS_API_H
 
+#include "web/api/session_call.h"
 #include "web/http/exchange.h"
-#include "web/session/claim.h"
 
 void clave__web_post_claim(struct web_exchange *x);
 void clave__web_get_claim(struct web_exchange *x);
 void clave__web_delete_claim(struct web_exchange *x);
 
-/* The terms in the body of the request; false: it has answered. */
-bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t);
+/* The terms in the body of the request; false: it has answered. *ttl_ms stays if it is missing. */
+bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t, int64_t *ttl_ms);
+/* Ends the call with what k->claim is; 200 or 201 when it is held. */
+void clave__web_answer_claim(struct session_call *k, unsigned held);
+/* Not made. */
+void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *path);
 
 #endif

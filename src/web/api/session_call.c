@@ -21,6 +21,8 @@ void clave__session_call_done(struct session_call *k)
         clave__session_wait_cancel(&k->wait);
     if (k->polls)
         clave__claim_poll_cancel(&k->poll);
+    if (k->closes)
+        clave__http_session_close(s, NULL);
     clave__http_session_leave(s);
 }
 

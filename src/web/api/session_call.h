@@ -14,6 +14,8 @@ struct session_call {
     struct claim *claim; /* NULL: none yet */
     struct claim_poll poll;
     bool waits, polls; /* `wait`, `poll` is in use */
+    bool closes;       /* the session is this request's alone, and is closed with it */
+    void *arg;         /* the handler's */
     /* The session is LIVE. */
     void (*live)(struct session_call *k);
     void (*hung_up)(struct session_call *k); /* before the answer; NULL: nothing to do */

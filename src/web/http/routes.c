@@ -12,6 +12,7 @@
 #include "web/api/events_api.h"
 #include "web/api/health_api.h"
 #include "web/api/history_api.h"
+#include "web/api/hold_api.h"
 #include "web/api/locks_api.h"
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
@@ -39,6 +40,8 @@ static const struct route routes[] = {
     {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, 0},
     {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, 0},
     {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, NULL, 0},
+    /* hold_api */
+    {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
     /* locks_api, elections_api, deadlocks_api, metrics_api, history_api, events_api */
     {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after", 0},
     {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, NULL, 0},

@@ -47,7 +47,9 @@ static void claim_tell(struct claim *c)
     for (l = c->polls.next; l != &c->polls;) {
         struct claim_poll *p = LIST_ENTRY(l, struct claim_poll, link);
         l = l->next;
-        if (!claim_is_news(c, p))
+        if (p->watches)
+            p->done(p);
+        if (p->watches || !claim_is_news(c, p))
             continue;
         list_remove(&p->link);
         list_push_back(&round, &p->link);
@@ -61,7 +63,7 @@ void clave__claim_await(struct claim *c, struct claim_poll *p, int64_t until)
     p->web = c->part.s->all->web;
     list_init(&p->link);
     clave__timer_init(&p->limit, claim_poll_due);
-    if (claim_is_news(c, p)) {
+    if (!p->watches && claim_is_news(c, p)) {
         p->done(p);
         return;
     }
@@ -202,6 +204,7 @@ void clave__claim_lost(struct claim *c, clave_err why)
 void clave__claim_asked(struct claim *c)
 {
     c->asked = true;
+    claim_tell(c);
 }
 
 /* ---- giving back ----------------------------------------------------------------------------- */

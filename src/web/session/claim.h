@@ -61,7 +61,8 @@ struct claim_poll {
     struct web *web;
     bool wants_position; /* its place in the queue is news enough */
     bool wants_end;      /* only the end is news */
-    /* At most once; not after _cancel. What there is to say is in the claim. */
+    bool watches;        /* every change is, and `done` runs at each; it does not cancel then */
+    /* At most once, but for `watches`; not after _cancel. What there is to say is in the claim. */
     void (*done)(struct claim_poll *p);
 };
 

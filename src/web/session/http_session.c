@@ -305,15 +305,17 @@ void clave__http_session_await(struct http_session *s, struct session_wait *w)
 
 void clave__http_session_close(struct http_session *s, struct session_wait *w)
 {
-    list_init(&w->link);
-    w->proof = NULL;
-    if (s->state == HTTP_SESSION_ENDED) {
-        w->done(w, s->why);
-        return;
+    if (w) {
+        list_init(&w->link);
+        w->proof = NULL;
     }
-    list_push_back(&s->waits, &w->link);
-    if (s->state == HTTP_SESSION_CLOSING)
+    if (w && s->state == HTTP_SESSION_ENDED)
+        w->done(w, s->why);
+    else if (w)
+        list_push_back(&s->waits, &w->link);
+    if (s->state == HTTP_SESSION_ENDED || s->state == HTTP_SESSION_CLOSING)
         return;
+    clave__client_rest(s->client, false);
     s->state = HTTP_SESSION_CLOSING;
     clave_async_client_close(s->client, s->all->web->now);
     clave__http_session_flush(s);
@@ -323,15 +325,8 @@ void clave__http_session_close(struct http_session *s, struct session_wait *w)
 
 void clave__http_sessions_close(struct http_sessions *ss)
 {
-    for (struct list *l = ss->all.next; l != &ss->all; l = l->next) {
-        struct http_session *s = LIST_ENTRY(l, struct http_session, link);
-        if (s->state == HTTP_SESSION_ENDED || s->state == HTTP_SESSION_CLOSING)
-            continue;
-        clave__client_rest(s->client, false);
-        s->state = HTTP_SESSION_CLOSING;
-        clave_async_client_close(s->client, ss->web->now);
-        clave__http_session_flush(s);
-    }
+    for (struct list *l = ss->all.next; l != &ss->all; l = l->next)
+        clave__http_session_close(LIST_ENTRY(l, struct http_session, link), NULL);
 }
 
 bool clave__http_sessions_are_closed(struct http_sessions *ss)

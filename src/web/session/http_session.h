@@ -5,8 +5,7 @@
  *   http_session_presence.c  is its client still there?     validity.h  what its client may rely on
  *   http_session_proof.c     a heartbeat that was confirmed
  *   claim.c                  what it holds or waits for     claim_kinds.c   on which recipe
- *   claim_poll.c             requests that wait for a claim  claim_data.c   what its node says
- *   guard.c                  a write only while a token holds
+ *   claim_data.c             what its node says             guard.c     the node of a token
  *
  * Three times, in this order: the client's deadline (it counts from when it sent its newest
  * request; see validity.h); the gate's end of a session that it hears nothing of, SILENCE later at
@@ -124,8 +123,8 @@ void clave__http_session_await(struct http_session *s, struct session_wait *w);
  * that changes nothing passes the leader. OK: proven; the hold deadline has moved on. Else why the
  * session has ended; EOPTIMEOUT: it cannot be proven at present. */
 void clave__http_session_prove(struct http_session *s, struct session_wait *w);
-/* Ends it, with all it has in one transaction. `done` (OK) when the server has done so, or must
- * have expired it. */
+/* Ends it, with all it has in one transaction. `done` (`w` may be NULL) gets OK when the server has
+ * done so, or must have expired it. */
 void clave__http_session_close(struct http_session *s, struct session_wait *w);
 /* It no longer waits. Harmless when it does not. */
 void clave__session_wait_cancel(struct session_wait *w);
