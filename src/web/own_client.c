@@ -29,7 +29,10 @@ bool clave__own_client_is_closed(const struct web *w)
 
 void clave__own_client_free(struct web *w)
 {
-    if (w->own)
-        w->o.env->client_free(w->o.env->arg, w->own);
+    clave_async_client *c = w->own;
     w->own = NULL;
+    if (!c)
+        return;
+    clave_async_client_abandon(c, w->now); /* what is pending ends now */
+    w->o.env->client_free(w->o.env->arg, c);
 }

@@ -82,8 +82,8 @@ struct web_env {
     void *arg;
     /* Makes a client with these options, starts it and drives it. */
     clave_err (*client_open)(void *arg, const clave_client_options *o, clave_async_client **out);
-    /* Frees it: at once, or right after the callback of that client inside which this is called.
-     * What is pending completes with ECLOSED then. */
+    /* Frees it after the present call of the engine or of that client: the engine has abandoned it
+     * (clave_async_client_abandon), so no callback comes after that call. */
     void (*client_free)(void *arg, clave_async_client *c);
     /* Requests were made outside a callback of it. */
     void (*client_flush)(void *arg, clave_async_client *c);

@@ -87,8 +87,12 @@ static void each_kind_is_held_and_given_back(void **state)
         c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
         expect(c, 204);
         webrig_end(c);
+        c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        expect(c, 204);
+        webrig_end(c);
         c = user_sends(r, &u, "GET", -1, NULL, NULL);
-        expect(c, 404);
+        expect(c, 410);
+        assert_string_equal(webrig_member(c, "cause"), "released");
         webrig_end(c);
     }
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
@@ -191,6 +195,31 @@ static void who_does_not_wait_leaves_nothing(void **state)
     webrig_free(r);
 }
 
+/* While both ask who holds it: neither goes by what the other has forgotten. */
+static void two_tries_with_one_key_end_alike(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, lock));
+    memnet_rule(r->net, (struct memnet_rule){2, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c = user_sends(r, &v, "POST", 0, "Idempotency-Key: one", lock);
+    struct webrig_call *d = user_sends(r, &v, "POST", 0, "Idempotency-Key: one", lock);
+    assert_false(c->answered || d->answered);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    expect(c, 409);
+    expect(d, 409);
+    webrig_end(c);
+    webrig_end(d);
+    c = user_sends(r, &v, "POST", -1, "Idempotency-Key: one", lock); /* anew */
+    expect(c, 202);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 static void a_key_finds_its_own_claim(void **state)
 {
     (void)state;
@@ -282,6 +311,54 @@ static void a_loss_is_told_with_its_cause(void **state)
     webrig_free(r);
 }
 
+static void a_session_ends_under_a_release(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, lock));
+    v = u;
+    user_takes_claim(&v, user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/other\"}"));
+    memnet_rule(r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+    struct webrig_call *d = user_sends(r, &v, "DELETE", -1, NULL, NULL);
+    assert_false(c->answered || d->answered);
+    memnet_refuse(r->net, 1, true);
+    memnet_clear(r->net);
+    webrig_advance(r, 10000);
+    assert_true(c->answered && d->answered);
+    assert_int_not_equal(c->status, 204);
+    webrig_end(c);
+    webrig_end(d);
+    memnet_refuse(r->net, 1, false);
+    webrig_free(r);
+}
+
+/* A session that does nothing but that takes no more and more memory. */
+static void claims_that_ended_are_forgotten_in_time(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    char first[64] = "";
+    for (int i = 0; i < 40; i++) {
+        user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, lock));
+        webrig_end(user_sends(r, &u, "DELETE", -1, NULL, NULL));
+        if (i == 0)
+            snprintf(first, sizeof first, "%s", u.claim);
+    }
+    struct webrig_call *c = user_sends(r, &u, "GET", -1, NULL, NULL);
+    expect(c, 410);
+    webrig_end(c);
+    snprintf(u.claim, sizeof u.claim, "%s", first);
+    c = user_sends(r, &u, "GET", -1, NULL, NULL);
+    expect(c, 404);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 static void bad_claims_are_refused(void **state)
 {
     static const char *const bodies[] = {
@@ -293,6 +370,8 @@ static void bad_claims_are_refused(void **state)
         "{\"path\": \"/l\", \"kind\": \"read\", \"lock_delay_ms\": 1}",
         "{\"path\": \"/l\", \"what\": 1}",
         "{\"path\": 7}",
+        "{\"path\": \"/l\", \"session\": \"1\"}",
+        "{\"path\": \"/l\", \"ttl_ms\": 1000}",
         "[]",
     };
     (void)state;
@@ -355,9 +434,12 @@ int main(void)
         cmocka_unit_test(a_poll_keeps_its_place),
         cmocka_unit_test(a_long_poll_outlives_the_timeout),
         cmocka_unit_test(who_does_not_wait_leaves_nothing),
+        cmocka_unit_test(two_tries_with_one_key_end_alike),
         cmocka_unit_test(a_key_finds_its_own_claim),
         cmocka_unit_test(another_gate_finds_the_place),
         cmocka_unit_test(a_loss_is_told_with_its_cause),
+        cmocka_unit_test(a_session_ends_under_a_release),
+        cmocka_unit_test(claims_that_ended_are_forgotten_in_time),
         cmocka_unit_test(bad_claims_are_refused),
         cmocka_unit_test(a_hold_lives_as_long_as_its_connection),
     };

@@ -71,18 +71,12 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
     if (!clave__web_expected(x))
         return;
     struct session_call *k = x->pending;
-    struct problem p = {.status = 409,
-                        .err = CLAVE_EBUSY,
-                        .path = clave__web_sprintf(x, "%s", k->claim->path),
-                        .retry_after_s = 1};
+    struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
     if (err == CLAVE_OK && n > 0) {
         p.members = claim_put_holder;
         p.arg = &list[0];
     }
-    struct claim *c = k->claim;
     clave__session_call_done(k);
-    if (list_empty(&c->polls))
-        clave__claim_forget(c);
     clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
 }
 
@@ -105,6 +99,8 @@ static bool claim_ask_holder(struct session_call *k)
                                               k->x);
     if (err != CLAVE_OK)
         return false;
+    k->path = clave__web_sprintf(k->x, "%s", c->path);
+    k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
     clave__web_expect(k->x);
     clave__http_session_flush(k->s);
     return true;
@@ -162,6 +158,7 @@ bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t, int64_
         !clave__body_text(x, body, "command", &t->command) ||
         !clave__body_text(x, body, "host", &t->host) ||
         !clave__body_flag(x, body, "revocable", &t->revocable) ||
+        !clave__body_text(x, body, "session", &t->session) ||
         !clave__body_int(x, body, "ttl_ms", limits, ttl_ms))
         return false;
     t->limit = (uint32_t)limit;
@@ -218,6 +215,13 @@ static bool claim_is_same(const struct claim *c, const struct claim_terms *t)
            c->limit == t->limit;
 }
 
+/* The session that the body names, if it names one. */
+static bool claim_is_of(const struct http_session *s, const struct claim_terms *t)
+{
+    int64_t id;
+    return !t->session || (clave__web_parse_int(t->session, &id) && id == s->id);
+}
+
 static void claim_post(struct session_call *k)
 {
     static const struct problem reused = {.status = 409, .err = CLAVE_ENODEEXISTS};
@@ -230,10 +234,11 @@ static void claim_post(struct session_call *k)
         clave__session_call_done(k);
         return;
     }
-    if (ttl != 0) {
+    if (ttl != 0 || !claim_is_of(k->s, &t)) {
         clave__session_call_done(k);
         clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                           "\"ttl_ms\" is the session's, see POST /v1/sessions");
+                           "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
+                           "given, which is the session's: see POST /v1/sessions");
         return;
     }
     if (key) {
@@ -305,10 +310,7 @@ static void on_claim_gone(struct claim_poll *p)
         static const struct problem unknown = {.status = 504, .err = CLAVE_EOPTIMEOUT};
         clave__session_call_done(k);
         clave__web_problem(x, &unknown, "the release is not confirmed yet");
-        return;
     }
-    if (list_empty(&c->polls))
-        clave__claim_forget(c);
 }
 
 static void claim_delete(struct session_call *k)

@@ -92,7 +92,8 @@ void clave__session_call_gone(struct session_call *k, clave_err why)
         .status = 410, .err = CLAVE_ELOST, .members = session_put_cause, .arg = &why};
     char *fault = clave__web_sprintf(x, "%s", s->fault);
     clave__session_call_done(k);
-    if (why == CLAVE_EUNREACHABLE || why == CLAVE_EOPTIMEOUT || why == CLAVE_ENOMEM) {
+    if (why == CLAVE_EUNREACHABLE || why == CLAVE_EOPTIMEOUT || why == CLAVE_ETIMEDOUT ||
+        why == CLAVE_ENOMEM) {
         p = (struct problem){.status = 503, .err = why, .retry_after_s = 1};
         clave__web_problem(x, &p, "%s: %s", clave_strerror(why), fault ? fault : "");
     } else if (why == CLAVE_EAUTHFAILED) {

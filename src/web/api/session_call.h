@@ -11,11 +11,12 @@ struct session_call {
     struct web_exchange *x;
     struct http_session *s; /* NULL: done */
     struct session_wait wait;
-    struct claim *claim; /* NULL: none yet */
+    struct claim *claim; /* valid while `poll` waits; NULL: none */
     struct claim_poll poll;
     bool waits, polls; /* `wait`, `poll` is in use */
     bool closes;       /* the session is this request's alone, and is closed with it */
     void *arg;         /* the handler's */
+    const char *path;  /* of a claim that was not granted, while its holder is asked for */
     /* The session is LIVE. */
     void (*live)(struct session_call *k);
     void (*hung_up)(struct session_call *k); /* before the answer; NULL: nothing to do */

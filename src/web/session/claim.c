@@ -288,7 +288,8 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id)
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        if (strcmp(c->place.uuid, id) == 0)
+        bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
+        if (!tried && strcmp(c->place.uuid, id) == 0)
             return c;
     }
     return NULL;
@@ -330,21 +331,19 @@ static clave_err claim_check(const struct claim_terms *t, const struct claim_kin
     return clave__path_fault(t->path, strlen(t->path), false) ? CLAVE_EPATH : CLAVE_OK;
 }
 
-/* Room for one more: the oldest that has ended, and that nobody waits for, is forgotten. */
+/* Room for one more: the oldest that have ended, and that nobody waits for, are forgotten. */
 static bool claim_make_room(struct http_session *s)
 {
-    size_t n = 0;
-    struct claim *ended = NULL;
-    for (struct list *l = s->parts.prev; l != &s->parts; l = l->prev, n++) {
+    size_t n = 0, ended = 0;
+    for (struct list *l = s->parts.prev, *before; l != &s->parts; l = before) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        if (c->state == CLAIM_ENDED && list_empty(&c->polls))
-            ended = c;
+        before = l->prev;
+        if (c->state == CLAIM_ENDED && list_empty(&c->polls) && ++ended > SESSION_ENDED_CLAIMS)
+            clave__claim_forget(c);
+        else
+            n++;
     }
-    if (n < SESSION_CLAIMS)
-        return true;
-    if (ended)
-        clave__claim_forget(ended);
-    return ended != NULL;
+    return n < SESSION_CLAIMS + SESSION_ENDED_CLAIMS;
 }
 
 static struct claim *claim_alloc(struct http_session *s, const struct claim_terms *t)

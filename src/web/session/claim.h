@@ -25,6 +25,7 @@ enum claim_state {
 
 struct claim;
 struct claim_terms {
+    const char *session; /* its id, as the request has it; NULL: not said */
     const char *path;
     const char *kind; /* "lock", "read", "write", "semaphore", "election" */
     uint32_t limit;   /* of a semaphore */
@@ -96,13 +97,15 @@ struct claim {
     bool forgotten; /* freed with the last of them */
 };
 
-/* Most claims of a session, those that have ended included. */
-enum { SESSION_CLAIMS = 1000 };
+/* Most claims of a session; and of those that have ended, of which the newest are kept, so that a
+ * request that was late or is repeated finds how its claim ended and makes no other. */
+enum { SESSION_CLAIMS = 1000, SESSION_ENDED_CLAIMS = 16 };
 
 /* Takes a place; the session is LIVE. EINVAL: the kind, or the terms do not fit it. EQUOTA: the
  * session has too many. EPATH, ENOMEM, ECLOSED: as of the recipe. */
 clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, struct claim **out);
-/* NULL: the session has none of this id here. */
+/* NULL: the session has none of this id here, or it was not to wait and not granted: then a
+ * repeated request tries again. */
 struct claim *clave__claim_find(const struct http_session *s, const char *id);
 /* Writes the id that belongs to an Idempotency-Key of this session. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
@@ -124,7 +127,7 @@ void clave__claim_poll_cancel(struct claim_poll *p);
 
 /* Gives it back, or gives up waiting. It ENDs, now or later. */
 void clave__claim_release(struct claim *c);
-/* An ENDED claim is forgotten. */
+/* An ENDED claim is forgotten, as if there had been no request. */
 void clave__claim_forget(struct claim *c);
 
 /* ---- claim_data.c: what its node says -------------------------------------------------------- */

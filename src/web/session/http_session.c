@@ -45,6 +45,13 @@ static void http_session_put_in_map(struct http_session *s)
     s->in_map = true;
 }
 
+static void http_session_leave_map(struct http_session *s)
+{
+    if (s->in_map)
+        clave__map_remove(&s->all->by_id, &s->by_id);
+    s->in_map = false;
+}
+
 void clave__http_session_free(struct http_session *s)
 {
     struct list *l;
@@ -53,8 +60,7 @@ void clave__http_session_free(struct http_session *s)
         struct session_part *p = LIST_ENTRY(l, struct session_part, link);
         p->free(p);
     }
-    if (s->in_map)
-        clave__map_remove(&s->all->by_id, &s->by_id);
+    http_session_leave_map(s);
     list_remove(&s->link);
     clave__web_timer_clear(w, &s->timer);
     clave__mem_free(&w->mem, s->name);
@@ -93,19 +99,39 @@ void clave__http_session_let_go(struct http_session *s)
     w->o.env->client_free(w->o.env->arg, c);
 }
 
+/* The ZooKeeper session may live on, at another gate perhaps: who asks for it again is not told
+ * that it is over, but attached to it if the servers know it. */
+static bool http_session_may_live(const struct http_session *s, clave_err why)
+{
+    return why == CLAVE_EUNREACHABLE || why == CLAVE_ETIMEDOUT || why == CLAVE_ENOMEM ||
+           (why == CLAVE_EREQUESTTIMEOUT && !s->attached);
+}
+
+/* A part may be freed as soon as it has ended. */
+static void http_session_end_parts(struct http_session *s, clave_err why)
+{
+    struct list round, *l;
+    list_init(&round);
+    list_splice(&round, &s->parts);
+    while ((l = list_pop_front(&round))) {
+        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
+        list_push_back(&s->parts, l);
+        p->ended(p, why);
+    }
+}
+
 void clave__http_session_end(struct http_session *s, clave_err why, bool client_too)
 {
     if (s->state == HTTP_SESSION_ENDED)
         return;
     s->state = HTTP_SESSION_ENDED;
     s->why = why;
+    if (http_session_may_live(s, why))
+        http_session_leave_map(s);
     if (s->client)
         snprintf(s->fault, sizeof s->fault, "%s", clave_async_client_errmsg(s->client));
     s->present++; /* what follows may be the end of the last request */
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
-        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
-        p->ended(p, why);
-    }
+    http_session_end_parts(s, why);
     if (client_too)
         clave__http_session_let_go(s);
     http_session_tell(s, why);

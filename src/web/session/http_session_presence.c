@@ -43,7 +43,8 @@ void clave__http_session_settle(struct http_session *s)
 void clave__http_session_enter(struct http_session *s)
 {
     struct web *w = s->all->web;
-    s->heard = w->now;
+    if (s->state != HTTP_SESSION_ENDED)
+        s->heard = w->now;
     s->present++;
     clave__http_session_settle(s);
     if (!s->client)
