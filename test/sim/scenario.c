@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cache_user.h"
+#include "http/http_world.h"
 #include "inspector.h"
 #include "observer.h"
 #include "runner.h"
@@ -29,6 +30,7 @@ struct scenario {
     struct tree_past past;
     struct witness witnesses[MAX_WITNESSES];
     size_t nwitnesses;
+    struct http_world http;
     bool unhurried; /* as in production: long timeouts, seconds between requests */
     bool alike;     /* all clients have one seed, a constant of their program */
     int64_t timeout_us;
@@ -200,6 +202,13 @@ static void draw_caches(struct scenario *s)
     world_use_rng(&s->w, before);
 }
 
+static void draw_others(struct scenario *s)
+{
+    draw_witnesses(s);
+    http_world_draw(&s->http, &s->checker, &s->net, s->has_ensemble ? &s->ensemble : NULL,
+                    s->timeout_us);
+}
+
 static void draw_host(struct scenario *s, size_t i)
 {
     struct world *w = &s->w;
@@ -287,7 +296,7 @@ static void draw(struct scenario *s)
     if (s->checker.restores) /* no longer than its sessions need */
         s->server.options.max_session_ms = (int32_t)(s->timeout_us / MS);
     else
-        draw_witnesses(s);
+        draw_others(s);
     if (s->subset->salt > 0)
         shake(s);
     snprintf(
@@ -306,6 +315,7 @@ static void draw(struct scenario *s)
 static void look(struct scenario *s)
 {
     checker_look(&s->checker);
+    http_world_look(&s->http);
     if (s->observer.record)
         observer_look(&s->observer);
 }
@@ -420,6 +430,16 @@ static bool no_node_is_left(const struct scenario *s)
     return st.ephemerals == stale_values(s) && watches <= stale_watches(s);
 }
 
+static bool http_is_quiet(const struct scenario *s)
+{
+    return http_world_is_quiet(&s->http);
+}
+
+static bool http_is_closed(const struct scenario *s)
+{
+    return http_world_is_closed(&s->http);
+}
+
 static void morning(struct scenario *s)
 {
     if (s->has_ensemble)
@@ -430,6 +450,8 @@ static void morning(struct scenario *s)
         host_start(&s->hosts[i]);
     for (size_t i = 0; i < s->nwitnesses; i++)
         witness_start(&s->witnesses[i]);
+    if (s->http.nusers > 0)
+        http_world_start(&s->http);
     run_to(s, s->w.now + s->morning_us);
     if (!s->w.broken)
         nemesis_begin(&s->nemesis, s->planned_us);
@@ -443,6 +465,8 @@ static void evening(struct scenario *s)
         workload_finish(&s->loads[i]);
     for (size_t i = 0; i < s->nwitnesses; i++)
         witness_leave(&s->witnesses[i]);
+    if (s->http.nusers > 0)
+        http_world_evening(&s->http);
     int64_t expiry = 4 * s->timeout_us + 4 * SECOND + restore_quiet(s);
     int64_t patience = 12 * s->work.patience_ms * MS;
     int64_t turns = (int64_t)(s->nhosts * s->work.actors) * longest_hold(s);
@@ -454,6 +478,9 @@ static void evening(struct scenario *s)
         workload_put_away(&s->loads[i]);
         host_wake(&s->hosts[i]);
     }
+    run_until(s, http_is_quiet, 8 * expiry, "what a silent client held is given back");
+    http_world_close(&s->http);
+    run_until(s, http_is_closed, 2 * expiry, "a gate that closes ends");
     run_until(s, no_node_is_left, 2 * expiry, "no node and no watch is left");
 }
 
@@ -522,6 +549,8 @@ static void clean_up(struct scenario *s)
         witness_fini(&s->witnesses[i]);
     if (s->nwitnesses > 0)
         tree_past_fini(&s->past);
+    if (s->http.nusers > 0)
+        http_world_fini(&s->http);
     if (s->has_ensemble)
         ensemble_fini(&s->ensemble);
     server_host_fini(&s->server);

@@ -1,0 +1,152 @@
+#include "http/http_call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/gate_host.h"
+#include "http/http_user.h"
+
+static void call_free_if_unused(struct http_call *c)
+{
+    bool flies = alarm_is_set(&c->up) || alarm_is_set(&c->down) || alarm_is_set(&c->fin);
+    if (c->user_done && c->gate_done && !flies && c->pieces == 0)
+        free(c);
+}
+
+static void on_up(struct alarm *a)
+{
+    struct http_call *c = LIST_ENTRY(a, struct http_call, up);
+    c->arrived = true;
+    gate_take(c->gate, c);
+}
+
+static void on_down(struct alarm *a)
+{
+    struct http_call *c = LIST_ENTRY(a, struct http_call, down);
+    if (c->user)
+        http_user_hears(c->user, c);
+    call_free_if_unused(c);
+}
+
+static void on_fin(struct alarm *a)
+{
+    struct http_call *c = LIST_ENTRY(a, struct http_call, fin);
+    c->hung_up = true;
+    if (!c->arrived) {
+        world_clear(c->w, &c->up); /* it died on the way */
+        c->gate_done = true;
+    }
+    if (!c->gate_done)
+        gate_wake(c->gate);
+    call_free_if_unused(c);
+}
+
+struct http_call *http_call_new(struct http_user *u, struct gate *g, const char *method)
+{
+    struct http_call *c = world_alloc(sizeof *c);
+    *c = (struct http_call){.w = u->w, .gate = g, .user = u};
+    c->up.fire = on_up;
+    c->down.fire = on_down;
+    c->fin.fire = on_fin;
+    list_init(&c->in_gate);
+    c->q.method = method;
+    c->q.target = c->target;
+    c->q.headers = c->list;
+    c->q.peer = (struct web_peer){.is_loopback = true, .uid = -1, .address = "127.0.0.1:1"};
+    http_call_header(c, "Host", "localhost");
+    return c;
+}
+
+void http_call_header(struct http_call *c, const char *name, const char *value)
+{
+    char *copy = c->headers[c->q.nheaders];
+    world_must(c->q.nheaders < HTTP_HEADERS);
+    snprintf(copy, sizeof c->headers[0], "%s", value);
+    c->list[c->q.nheaders++] = (struct web_header){name, copy};
+}
+
+void http_call_send(struct http_call *c, int64_t us)
+{
+    c->q.body = c->body;
+    c->q.len = strlen(c->body);
+    if (us >= 0)
+        world_set(c->w, &c->up, c->w->now + us);
+    else
+        c->gate_done = true;
+}
+
+void http_call_end(struct http_call *c, int64_t us)
+{
+    list_remove(&c->in_gate);
+    c->gate_done = true;
+    int64_t at = c->w->now + us;
+    if (us >= 0 && c->user)
+        world_set(c->w, &c->down, at > c->newest ? at : c->newest);
+    call_free_if_unused(c);
+}
+
+void http_call_give_up(struct http_call *c, int64_t us)
+{
+    c->user = NULL;
+    c->user_done = true;
+    world_clear(c->w, &c->down);
+    if (us >= 0 && !c->gate_done)
+        world_set(c->w, &c->fin, c->w->now + us);
+    call_free_if_unused(c);
+}
+
+void http_call_drop(struct http_call *c)
+{
+    c->user = NULL;
+    c->user_done = true;
+    call_free_if_unused(c);
+}
+
+struct http_piece {
+    struct alarm alarm;
+    struct http_call *c;
+    char text[];
+};
+
+static void on_piece(struct alarm *a)
+{
+    struct http_piece *p = LIST_ENTRY(a, struct http_piece, alarm);
+    struct http_call *c = p->c;
+    if (c->user)
+        http_user_reads(c->user, c, p->text);
+    c->pieces--;
+    free(p);
+    call_free_if_unused(c);
+}
+
+void http_call_piece(struct http_call *c, const void *bytes, size_t n, int64_t us)
+{
+    struct http_piece *p = world_alloc(sizeof *p + n + 1);
+    int64_t at = c->w->now + us;
+    p->c = c;
+    p->alarm.fire = on_piece;
+    memcpy(p->text, bytes, n);
+    c->newest = at > c->newest ? at : c->newest;
+    c->pieces++;
+    world_set(c->w, &p->alarm, c->newest);
+}
+
+bool http_json(const char *text, const char *key, char *out, size_t cap)
+{
+    char quoted[48];
+    snprintf(quoted, sizeof quoted, "\"%s\": ", key);
+    const char *at = strstr(text, quoted);
+    if (!at)
+        return false;
+    at += strlen(quoted);
+    size_t n = *at == '"' ? strcspn(++at, "\"") : strcspn(at, ",}] ");
+    snprintf(out, cap, "%.*s", (int)n, at);
+    return true;
+}
+
+int64_t http_json_int(const char *text, const char *key)
+{
+    char digits[32];
+    return http_json(text, key, digits, sizeof digits) ? atoll(digits) : -1;
+}
