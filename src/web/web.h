@@ -75,6 +75,7 @@ struct web_audit {
     const char *user; /* "" when nobody is known */
     const char *address, *method, *target;
     unsigned status;
+    const char *reason; /* that the sender gave; NULL: none */
 };
 
 /* What the engine asks of its driver, which never calls the engine back inside. */

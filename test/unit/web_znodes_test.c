@@ -454,6 +454,39 @@ static void a_client_that_hangs_up_leaves_nothing(void **state)
     webrig_free(r);
 }
 
+/* ---- places in queues ----------------------------------------------------------------------- */
+
+static void a_place_is_asked_for_or_taken_away(void **state)
+{
+    char body[100];
+    (void)state;
+    struct webrig *r = rig_new();
+    int64_t token = queue(r, "/l/_c_1-lock-");
+    queue(r, "/s/leases/_c_1-lease-");
+    create(r, "/v1/znodes/l/config", "keep");
+    done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"_c_1-lock-0000000000\"}", 200);
+    struct webrig_call *c = send(r, "GET", "/v1/znodes/l/_c_1-lock-0000000000", NULL, NULL, 200);
+    assert_string_equal(webrig_body(c), "__REVOKE__");
+    webrig_end(c);
+    done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"config\"}", 409);
+    done(r, "POST", "/v1/locks/l/break", NULL, "{\"node\": \"config\", \"force\": true}", 409);
+    done(r, "POST", "/v1/locks/l/revoke", NULL, "{}", 400);
+    done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"../a\"}", 400);
+    done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"x-lock-0000000009\"}", 404);
+    done(r, "POST", "/v1/locks/s/revoke", NULL, "{\"node\": \"_c_1-lease-0000000000\"}", 200);
+    snprintf(body, sizeof body, "{\"token\": \"%" PRId64 "\"}", token);
+    c = send(r, "POST", "/v1/locks/l/break", NULL, body, 409);
+    assert_non_null(strstr(webrig_body(c), "force"));
+    webrig_end(c);
+    snprintf(body, sizeof body, "{\"token\": \"%" PRId64 "\", \"force\": true}", token);
+    done(r, "POST", "/v1/locks/l/break", NULL, body, 200);
+    done(r, "GET", "/v1/znodes/l/_c_1-lock-0000000000", NULL, NULL, 404);
+    done(r, "POST", "/v1/locks/l/break", NULL, body, 410);
+    r->peer.uid = 8;
+    done(r, "POST", "/v1/locks/l/break", NULL, body, 403);
+    webrig_free(r);
+}
+
 /* ---- sessions ------------------------------------------------------------------------------- */
 
 static struct webrig_call *session_new(struct webrig *r, char secret[128])
@@ -537,6 +570,7 @@ int main(void)
         cmocka_unit_test(a_lost_answer_is_an_unknown_outcome_of_writes_only),
         cmocka_unit_test(a_write_does_not_wait_for_a_connection),
         cmocka_unit_test(a_client_that_hangs_up_leaves_nothing),
+        cmocka_unit_test(a_place_is_asked_for_or_taken_away),
         cmocka_unit_test(ephemeral_nodes_live_as_long_as_their_session),
         cmocka_unit_test(a_session_that_writes_is_alive_and_ends_when_it_is_silent),
         cmocka_unit_test(a_session_without_a_connection_is_waited_for),

@@ -115,7 +115,8 @@ static void answer_audit(const struct web_exchange *x, unsigned status)
                                              .address = x->q->peer.address,
                                              .method = x->q->method,
                                              .target = x->q->target,
-                                             .status = status});
+                                             .status = status,
+                                             .reason = x->reason});
 }
 
 static void answer_send(struct web_exchange *x, unsigned status, const char *type)

@@ -33,7 +33,8 @@ struct web_exchange {
         struct web_grant *grants;
         size_t ngrants;
         enum access_found found;
-    } who; /* copied: the configuration may change while the exchange waits */
+    } who;              /* copied: the configuration may change while the exchange waits */
+    const char *reason; /* that the sender gives, for the audit; NULL: none */
     int64_t arrived;
     json_t *body; /* NULL: none was read */
     struct web_answer answer;

@@ -16,6 +16,7 @@
 #include "web/api/locks_api.h"
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
+#include "web/api/revoke_api.h"
 #include "web/api/sessions_api.h"
 #include "web/api/znodes_api.h"
 
@@ -44,6 +45,8 @@ static const struct route routes[] = {
     {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
     /* locks_api, elections_api, deadlocks_api, metrics_api, history_api, events_api */
     {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after", 0},
+    {"POST", "/v1/locks/{path}/revoke", WEB_LOCK, clave__web_post_revoke, NULL, 0},
+    {"POST", "/v1/locks/{path}/break", WEB_ADMIN, clave__web_post_break, NULL, 0},
     {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, NULL, 0},
     {"GET", "/v1/elections", WEB_READ, clave__web_get_elections, "prefix limit after", 0},
     {"GET", "/v1/elections/{path}", WEB_READ, clave__web_get_election, NULL, 0},

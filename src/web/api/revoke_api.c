@@ -1,0 +1,192 @@
+/* revoke_api.c - see revoke_api.h. Called by the table of routes. Invariant: nothing but a place in
+ * a queue is touched: a node that is named as one and, to be asked, ephemeral. So the role "lock"
+ * on a path does not become one to write below it. */
+#include "web/api/revoke_api.h"
+
+#include <string.h>
+
+#include "base/path.h"
+#include "clave/async/mutex.h"
+#include "recipe/contender/queue_order.h"
+#include "web/api/client_call.h"
+#include "web/api/guard.h"
+#include "web/http/answer.h"
+#include "web/http/body.h"
+#include "web/http/problem.h"
+
+struct revoke {
+    const char *node; /* its name; NULL: the token says which */
+    int64_t token;    /* 0: any */
+    bool breaks, force;
+    size_t place;     /* in `places`, below the lock's path */
+    const char *path; /* of the node */
+};
+
+/* Where the nodes of a lock are; of a semaphore in the other two. */
+static const char *const places[] = {NULL, "leases", "locks"};
+
+static const char *revoke_verb(const struct revoke *r)
+{
+    return r->breaks ? "break" : "revoke";
+}
+
+/* ---- the change ----------------------------------------------------------------------------- */
+
+static void on_revoke_done(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)c;
+    if (!clave__client_called(x))
+        return;
+    const struct revoke *r = x->state;
+    if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE) { /* gone: it has just been released */
+        clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
+        return;
+    }
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_string(&x->json, "path", x->params[0]);
+    clave__json_string(&x->json, "node", clave__path_name(r->path));
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+static void revoke_change(struct web_exchange *x, clave_async_client *c)
+{
+    const struct revoke *r = x->state;
+    clave_err err = r->breaks ? clave_async_delete(c, r->path, -1, on_revoke_done, x)
+                              : clave_async_set(c, r->path, CLAVE_REVOKE_WORD,
+                                                strlen(CLAVE_REVOKE_WORD), -1, on_revoke_done, x);
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__client_call_refused(x, c, err, revoke_verb(r), r->path);
+}
+
+/* ---- the node ------------------------------------------------------------------------------- */
+
+static bool is_place(const struct revoke *r)
+{
+    static const struct queue_order_rule *const rules[] = {
+        &clave__queue_order_mutex, &clave__queue_order_read, &clave__queue_order_write,
+        &clave__queue_order_latch};
+    const char *name = clave__path_name(r->path);
+    bool found = r->place == 1; /* every child of "leases" is a lease */
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        found = found || clave__queue_order_is_kind(rules[i], name);
+    return found || clave__queue_order_is_kind(&clave__queue_order_lease, name);
+}
+
+static const char *revoke_fault(const struct revoke *r, const clave_stat *st)
+{
+    if (!is_place(r))
+        return "it is no place in a queue";
+    if (r->breaks && st->ephemeral_owner != 0 && !r->force)
+        return "the session that owns it is alive: revoke it, end its owner, or say \"force\"";
+    if (!r->breaks && st->ephemeral_owner == 0)
+        return "no session owns it, so that nobody can be asked";
+    return NULL;
+}
+
+static void revoke_look(struct web_exchange *x, clave_async_client *c);
+
+static void on_revoke_stat(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__client_called(x))
+        return;
+    struct revoke *r = x->state;
+    struct problem p = {.status = 409, .err = CLAVE_EINVAL, .path = x->params[0]};
+    if (res->err == CLAVE_ENONODE && r->node && ++r->place < sizeof places / sizeof *places) {
+        revoke_look(x, c);
+        return;
+    }
+    bool other = res->err == CLAVE_OK && r->token && res->stat->czxid != r->token;
+    const char *fault = res->err == CLAVE_OK && !other ? revoke_fault(r, res->stat) : NULL;
+    if (res->err == CLAVE_ENONODE || other)
+        clave__web_problem(x, &(struct problem){404, CLAVE_ENONODE, x->params[0], 0, NULL, NULL},
+                           "no place of %s has this node and token", x->params[0]);
+    else if (res->err != CLAVE_OK)
+        clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
+    else if (fault)
+        clave__web_problem(x, &p, "cannot %s %s: %s", revoke_verb(r), r->path, fault);
+    else
+        revoke_change(x, c);
+}
+
+static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
+{
+    const struct revoke *r = x->state;
+    clave_err err =
+        r->path ? clave_async_exists(c, r->path, NULL, on_revoke_stat, x) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__client_call_refused(x, c, err, revoke_verb(r), x->params[0]);
+}
+
+static void revoke_look(struct web_exchange *x, clave_async_client *c)
+{
+    struct revoke *r = x->state;
+    const char *dir = x->params[0];
+    if (places[r->place])
+        dir = clave__web_child(x, dir, places[r->place]);
+    r->path = dir ? clave__web_child(x, dir, r->node) : NULL;
+    revoke_ask_stat(x, c);
+}
+
+static void revoke_found(struct web_exchange *x, clave_async_client *c, const char *node)
+{
+    struct revoke *r = x->state;
+    r->path = node;
+    revoke_ask_stat(x, c);
+}
+
+static void revoke_go(struct web_exchange *x, clave_async_client *c)
+{
+    const struct revoke *r = x->state;
+    if (r->node)
+        revoke_look(x, c);
+    else
+        clave__guard_find(x, c, &(struct guard){x->params[0], r->token}, revoke_found);
+}
+
+/* ---- the request ---------------------------------------------------------------------------- */
+
+static void revoke_begin(struct web_exchange *x, bool breaks)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    static const char *const keys[] = {"node", "token", "reason", "force", NULL};
+    static const int64_t tokens[2] = {1, INT64_MAX};
+    struct revoke *r = clave__web_alloc(x, sizeof *r);
+    json_t *body = clave__web_body(x);
+    const char *reason = NULL;
+    if (!body)
+        return;
+    if (!r) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
+        return;
+    }
+    *r = (struct revoke){.breaks = breaks};
+    if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "node", &r->node) ||
+        !clave__body_text(x, body, "reason", &reason) ||
+        !clave__body_flag(x, body, "force", &r->force) ||
+        !clave__body_int(x, body, "token", tokens, &r->token))
+        return;
+    if ((!r->node && !r->token) || (r->node && strchr(r->node, '/'))) {
+        clave__web_problem(x, &bad, "which place? \"node\", its name, or \"token\"");
+        return;
+    }
+    x->state = r;
+    x->reason = reason ? clave__web_strndup(x, reason, strlen(reason)) : NULL;
+    clave__client_call(x, revoke_go);
+}
+
+void clave__web_post_revoke(struct web_exchange *x)
+{
+    revoke_begin(x, false);
+}
+
+void clave__web_post_break(struct web_exchange *x)
+{
+    revoke_begin(x, true);
+}
