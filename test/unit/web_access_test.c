@@ -16,11 +16,12 @@ static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
 static const struct web_user users[] = {
     {.name = "ci", .token = "s3cret", .uid = -1, .grants = lock_jobs, .ngrants = 2},
     {.name = "root of it", .token = "other", .uid = 1001, .grants = all, .ngrants = 1},
+    {.token = "nobody", .uid = -1, .grants = lock_jobs, .ngrants = 2},
     {.name = "host7", .uid = -1, .tls_subject = "CN=host7", .grants = all, .ngrants = 1},
 };
 static const char *const hosts[] = {"gate.example.com"};
 static const struct web_access access_of_test = {
-    .users = users, .nusers = 3, .owner_uid = 1000, .hosts = hosts, .nhosts = 1};
+    .users = users, .nusers = 4, .owner_uid = 1000, .hosts = hosts, .nhosts = 1};
 
 static struct webrig *rig_with_users(void)
 {
@@ -63,6 +64,7 @@ static void a_token_says_who_it_is(void **state)
     check(r, NULL, 401);
     check(r, "Authorization: Bearer s3cret", 200);
     check(r, "authorization: bearer other", 200);
+    check(r, "Authorization: Bearer nobody", 200);
     check(r, "Authorization: Bearer s3cre", 401);
     check(r, "Authorization: Bearer s3crets3cret", 401);
     check(r, "Authorization: Bearer ", 401);

@@ -35,15 +35,18 @@ static void gate_audit_clean(char *text)
 
 void gate_audit_put(struct gate_audit *a, const struct web_audit *line)
 {
-    char user[200], target[600], text[1000];
+    char user[200], target[600], reason[200], text[1300];
     snprintf(user, sizeof user, "%s", line->user);
     snprintf(target, sizeof target, "%s", line->target);
+    snprintf(reason, sizeof reason, "%s", line->reason ? line->reason : "");
     gate_audit_clean(user);
     gate_audit_clean(target);
+    gate_audit_clean(reason);
     bool failed = line->status >= 400;
-    int n = snprintf(
-        text, sizeof text, "user=%s\tip=%s\toperation=%.16s\ttarget=%s\tstatus=%u\tresult=%s", user,
-        line->address, line->method, target, line->status, failed ? "failure" : "success");
+    int n = snprintf(text, sizeof text,
+                     "user=%s\tip=%s\toperation=%.16s\ttarget=%s\tstatus=%u\tresult=%s%s%s", user,
+                     line->address, line->method, target, line->status,
+                     failed ? "failure" : "success", line->reason ? "\treason=" : "", reason);
     clave__audit_log_line(&a->file, failed, text, (size_t)n);
     gate_audit_pump(a);
 }

@@ -26,7 +26,7 @@ struct web_grant {
 
 /* Somebody, known by any of token, uid and certificate. */
 struct web_user {
-    const char *name;
+    const char *name;        /* NULL: it has none */
     const char *token;       /* NULL: none */
     int64_t uid;             /* of a Unix socket's client; -1: none */
     const char *tls_subject; /* NULL: none */

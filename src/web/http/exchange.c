@@ -182,7 +182,8 @@ bool clave__web_parse_int(const char *text, int64_t *out)
 
 static bool exchange_copy_user(struct web_exchange *x, const struct web_user *u)
 {
-    x->who.name = clave__web_strndup(x, u->name, strlen(u->name));
+    const char *name = u->name ? u->name : "";
+    x->who.name = clave__web_strndup(x, name, strlen(name));
     x->who.grants = clave__web_alloc(x, (u->ngrants + 1) * sizeof *u->grants);
     if (!x->who.name || !x->who.grants)
         return false;
