@@ -487,6 +487,25 @@ static void a_place_is_asked_for_or_taken_away(void **state)
     webrig_free(r);
 }
 
+static void a_leader_is_asked_to_hand_over(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    queue(r, "/e/_c_1-latch-");
+    queue(r, "/e/_c_2-latch-");
+    queue(r, "/e/_c_3-latch-");
+    done(r, "POST", "/v1/elections/e/transfer", NULL, "{}", 400);
+    done(r, "POST", "/v1/elections/e/transfer", NULL, "{\"to\": \"a/b\"}", 400);
+    done(r, "POST", "/v1/elections/e/transfer", NULL, "{\"to\": \"_c_9-latch-0000000009\"}", 404);
+    r->naudits = 0;
+    done(r, "POST", "/v1/elections/e/transfer", NULL,
+         "{\"to\": \"_c_2-latch-0000000001\", \"reason\": \"drain\"}", 200);
+    struct webrig_call *c = send(r, "GET", "/v1/znodes/e/_c_1-latch-0000000000", NULL, NULL, 200);
+    assert_string_equal(webrig_header(c, "ETag"), "\"1\""); /* that is how it is asked */
+    assert_int_equal(r->naudits, 1);
+    webrig_free(r);
+}
+
 /* ---- sessions ------------------------------------------------------------------------------- */
 
 static struct webrig_call *session_new(struct webrig *r, char secret[128])
@@ -571,6 +590,7 @@ int main(void)
         cmocka_unit_test(a_write_does_not_wait_for_a_connection),
         cmocka_unit_test(a_client_that_hangs_up_leaves_nothing),
         cmocka_unit_test(a_place_is_asked_for_or_taken_away),
+        cmocka_unit_test(a_leader_is_asked_to_hand_over),
         cmocka_unit_test(ephemeral_nodes_live_as_long_as_their_session),
         cmocka_unit_test(a_session_that_writes_is_alive_and_ends_when_it_is_silent),
         cmocka_unit_test(a_session_without_a_connection_is_waited_for),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "clave/async/leader.h"
 #include "clave/async/mutex.h"
 #include "recipe/contender/queue_order.h"
 #include "web/api/client_call.h"
@@ -189,4 +190,60 @@ void clave__web_post_revoke(struct web_exchange *x)
 void clave__web_post_break(struct web_exchange *x)
 {
     revoke_begin(x, true);
+}
+
+/* ---- leaderships ---------------------------------------------------------------------------- */
+
+static void on_transferred(clave_async_client *c, clave_err err, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)c;
+    if (!clave__client_called(x))
+        return;
+    const struct revoke *r = x->state;
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, "transfer the leadership of", x->params[0]);
+        return;
+    }
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_string(&x->json, "path", x->params[0]);
+    clave__json_string(&x->json, "node", r->node);
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+static void transfer_go(struct web_exchange *x, clave_async_client *c)
+{
+    const struct revoke *r = x->state;
+    clave_err err = clave_async_leader_transfer(c, x->params[0], r->node, on_transferred, x);
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__client_call_refused(x, c, err, "transfer the leadership of", x->params[0]);
+}
+
+void clave__web_post_transfer(struct web_exchange *x)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    static const char *const keys[] = {"to", "reason", NULL};
+    struct revoke *r = clave__web_alloc(x, sizeof *r);
+    json_t *body = clave__web_body(x);
+    const char *reason = NULL;
+    if (!body)
+        return;
+    if (!r) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
+        return;
+    }
+    *r = (struct revoke){0};
+    if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "to", &r->node) ||
+        !clave__body_text(x, body, "reason", &reason))
+        return;
+    if (!r->node || strchr(r->node, '/')) {
+        clave__web_problem(x, &bad, "\"to\" must be the node of a candidate");
+        return;
+    }
+    x->state = r;
+    x->reason = reason ? clave__web_strndup(x, reason, strlen(reason)) : NULL;
+    clave__client_call(x, transfer_go);
 }

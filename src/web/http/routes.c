@@ -49,6 +49,7 @@ static const struct route routes[] = {
     {"POST", "/v1/locks/{path}/break", WEB_ADMIN, clave__web_post_break, NULL, 0},
     {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, NULL, 0},
     {"GET", "/v1/elections", WEB_READ, clave__web_get_elections, "prefix limit after", 0},
+    {"POST", "/v1/elections/{path}/transfer", WEB_LOCK, clave__web_post_transfer, NULL, 0},
     {"GET", "/v1/elections/{path}", WEB_READ, clave__web_get_election, NULL, 0},
     {"GET", "/v1/deadlocks", WEB_READ, clave__web_get_deadlocks, "prefix", 0},
     {"GET", "/metrics", WEB_READ, clave__web_get_metrics, NULL, 0},
