@@ -12,7 +12,7 @@ import unittest
 from gate_rig import Gate, ask
 from harness import CLAVE, PATIENCE, ClaveServer, clave, environment, free_port, scratch, spawn
 
-READER, OPERATOR = "reader-0123456789", "operator-0123456789"
+READER, OPERATOR, NAMELESS = "reader-0123456789", "operator-0123456789", "nameless-0123456789"
 
 
 def file_of(text, mode=0o600, name="file"):
@@ -115,13 +115,14 @@ class Configured(unittest.TestCase):
 
     def test_who_may_do_what(self):
         tokens = file_of(f"# ours\n{READER} read name=viewer\n{OPERATOR} read\n"
-                         f"{OPERATOR} lock,write /jobs name=ops\n")
+                         f"{OPERATOR} lock,write /jobs name=ops\n{NAMELESS} read\n")
         for own in (False, True):
             with self.subTest(own=own):
                 gate = self.started("--http-tokens", tokens, "--http-host", "gate.example", own=own)
                 self.assertEqual(gate.call("GET", "/v1/server")[0], 401)
                 self.assertEqual(gate.call("GET", "/healthz")[0], 200)
-                reader = {"Authorization": "Bearer " + READER}
+                reader, nameless = {"Authorization": "Bearer " + READER}, {"Authorization": "Bearer " + NAMELESS}
+                self.assertEqual(gate.call("GET", "/v1/whoami", **nameless)[2]["name"], "token")
                 self.assertEqual(gate.call("GET", "/v1/server", **reader)[0], 200)
                 self.assertEqual(gate.call("GET", "/v1/whoami", **reader)[2]["name"], "viewer")
                 self.assertEqual(gate.call("POST", "/v1/sessions", {}, **reader)[0], 403)

@@ -132,16 +132,15 @@ def need_kazoo():
         skip("kazoo is not installed")
 
 
-def play(make_queue, kinds, kind, turns):
+def play(make_queue, kinds, kind, turns, least_kills=4, copies=2):
     """The kinds take turns on a server of this kind, and some are killed."""
     seed = int(os.environ.get("CLAVE_QUEUE_SEED", str(time.time_ns() % 1000000)))
     s = (ApacheServer() if kind == "apache" else ClaveServer()).start()
     q = make_queue(s.connect, seed)
-    for k in kinds:
-        q.add(k)
+    for k in kinds * copies:
         q.add(k)
     before = q.wait_for_everybody(PATIENCE)
-    kills, planned = 0, max(4, turns // 250)
+    kills, planned = 0, max(least_kills, turns // 250)
     until = time.monotonic() + float(os.environ.get("CLAVE_MIXED_SECONDS", "0"))
     while kills < planned or time.monotonic() < until:
         q.wait_for(before + turns * (kills + 1) // (planned + 1), PATIENCE)

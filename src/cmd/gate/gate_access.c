@@ -70,7 +70,7 @@ static clave_err access_cut_line(struct access_line *l, char *text)
 static clave_err access_read_who(const struct access_line *l, struct web_user *who)
 {
     const char *word = l->words[0];
-    *who = (struct web_user){.uid = -1};
+    *who = (struct web_user){.name = word, .uid = -1};
     if (strncmp(word, "uid=", 4) == 0) {
         char *end;
         unsigned long long uid = strtoull(word + 4, &end, 10);
@@ -84,6 +84,7 @@ static clave_err access_read_who(const struct access_line *l, struct web_user *w
                           "a token has at least 16 characters: 'openssl rand -hex 16' makes one");
     } else {
         who->token = word;
+        who->name = "token"; /* never itself */
     }
     return CLAVE_OK;
 }

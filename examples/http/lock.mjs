@@ -1,0 +1,127 @@
+#!/usr/bin/env node
+// lock.mjs PATH COMMAND [ARG]...   runs a command while it holds a lock of a gate; or, imported:
+//
+//     const lock = await acquire('http://127.0.0.1:8080', '/jobs/nightly');
+//     try { await write(data, lock.token); } finally { await lock.release(); }
+//
+// Node 18, without packages. The rule that makes it safe: valid_ms counts from when the request was SENT, by a clock
+// that goes on while the machine sleeps (performance.now() does not); and only an answer to our own question moves
+// the deadline.
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { uptime } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const now = () => uptime() * 1000; // milliseconds since the start of the machine, its sleep included
+
+export class Lost extends Error {}
+
+export async function acquire(gate, path, { kind = 'lock', ttl = 10000, bearer } = {}) {
+  const headers = bearer ? { Authorization: `Bearer ${bearer}` } : {};
+
+  // Throws when nobody knows what happened.
+  async function ask(method, target, { body, timeout = 10000, more = {} } = {}) {
+    const sent = now();
+    const r = await fetch(gate + target, {
+      method,
+      headers: { ...headers, ...more, ...(body ? { 'Content-Type': 'application/json' } : {}) },
+      body: body && JSON.stringify(body),
+      signal: AbortSignal.timeout(Math.max(1, Math.floor(timeout))),
+    });
+    const text = await r.text();
+    return { status: r.status, told: text ? JSON.parse(text) : null, sent };
+  }
+
+  const made = await ask('POST', '/v1/sessions', { body: { ttl_ms: ttl, name: 'lock.mjs' } });
+  if (made.status !== 201) throw new Lost(JSON.stringify(made.told));
+  const { id } = made.told;
+  ttl = made.told.ttl_ms;
+  headers['Clave-Session'] = made.told.secret;
+
+  // A repeated request with the same key finds the same place in the queue.
+  const key = randomUUID();
+  let target, a;
+  for (;;) {
+    try {
+      a = target
+        ? await ask('GET', target, { timeout: 60000, more: { Prefer: 'wait=30' } })
+        : await ask('POST', '/v1/claims', {
+            body: { session: id, path, kind }, timeout: 60000, more: { 'Idempotency-Key': key },
+          });
+    } catch {
+      a = { status: 503 };
+    }
+    if ((a.status === 200 || a.status === 201) && a.told.state === 'held') break;
+    if (a.status === 202) target = `/v1/claims/${a.told.id}`;
+    else if (a.status === 503 || a.status === 504) await sleep(1000);
+    else throw new Lost(JSON.stringify(a.told));
+  }
+
+  const claim = a.told.id;
+  let deadline = a.sent + a.told.valid_ms;
+  const over = new AbortController();
+  // Milliseconds in which nobody else can hold it; a tenth of the session's time is kept for clocks that run at
+  // different rates, and to stop in.
+  const validFor = () => deadline - now() - ttl / 10;
+
+  (async () => {
+    while (!over.signal.aborted && validFor() > 0) {
+      try {
+        await sleep(Math.max(0, Math.min(ttl / 3, validFor())), null, { signal: over.signal, ref: false });
+        if (validFor() <= 0) return;
+        const r = await ask('POST', `/v1/sessions/${id}/renew`, { timeout: validFor() });
+        const mine = r.status === 200 && r.told.claims.find((c) => c.id === claim);
+        if (mine && mine.state === 'held') deadline = r.sent + mine.valid_ms;
+        else if (r.status === 200 || r.status === 410) deadline = 0;
+      } catch {
+        // no answer: the deadline stays
+      }
+    }
+  })();
+
+  return {
+    token: BigInt(a.told.token),
+    ttl,
+    validFor,
+    async release() {
+      over.abort();
+      await ask('DELETE', `/v1/sessions/${id}`, { timeout: 2000 }).catch(() => {}); // or it ends by itself
+    },
+  };
+}
+
+async function main([path, ...command]) {
+  const lock = await acquire(process.env.CLAVE_GATE ?? 'http://127.0.0.1:8080', path, {
+    ttl: Number(process.env.CLAVE_TTL_MS ?? 10000),
+    bearer: process.env.CLAVE_GATE_TOKEN,
+  });
+  const child = spawn(command[0], command.slice(1), {
+    stdio: 'inherit',
+    env: { ...process.env, CLAVE_TOKEN: String(lock.token) },
+  });
+  const ended = new Promise((done) => {
+    child.on('exit', (code, signal) => done(code ?? (signal ? 128 : 1)));
+    child.on('error', () => done(127));
+  });
+  for (const s of ['SIGTERM', 'SIGINT']) process.on(s, () => child.kill(s));
+  let code = null;
+  while (code === null && lock.validFor() > 0)
+    code = await Promise.race([ended, sleep(Math.min(500, Math.max(1, lock.validFor())), null)]);
+  if (code === null) {
+    child.kill('SIGTERM');
+    const late = setTimeout(() => child.kill('SIGKILL'), lock.ttl / 20);
+    await ended;
+    clearTimeout(late);
+    console.error('lock.mjs: the lock is lost: not renewed in time');
+    code = 75;
+  }
+  await lock.release();
+  process.exit(code);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  main(process.argv.slice(2)).catch((e) => {
+    console.error(`lock.mjs: no lock: ${e.message}`);
+    process.exit(75);
+  });

@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+"""lock.py PATH COMMAND [ARG]...   runs a command while it holds a lock of a gate; or, imported:
+
+    with Lock("http://127.0.0.1:8080", "/jobs/nightly") as lock:
+        write(data, token=lock.token)      # a store that refuses smaller tokens is always safe
+        if lock.valid_for() < 1: ...       # seconds in which nobody else can hold it
+
+Only Python's standard library. The rule that makes it safe: valid_ms counts from when the request was SENT, by
+a clock that goes on while the machine sleeps; and only an answer to our own question moves the deadline."""
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import uuid
+
+
+def now():
+    """Seconds since the start of the machine, its sleep included: CLOCK_MONOTONIC stands still meanwhile."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Lost(Exception):
+    """It is not held, or not any more."""
+
+
+class Lock:
+    def __init__(self, gate, path, kind="lock", ttl=10.0, bearer=None):
+        self.gate, self.path, self.kind, self.ttl = urllib.parse.urlsplit(gate), path, kind, ttl
+        self.headers = {"Authorization": "Bearer " + bearer} if bearer else {}
+        self.id = self.claim = self.token = None
+        self.deadline = 0.0  # by now()
+        self.over = threading.Event()
+
+    def ask(self, method, target, body=None, timeout=10.0, **headers):
+        """(status, JSON or None, when it was sent). OSError, HTTPException: nobody knows what happened."""
+        kind = http.client.HTTPSConnection if self.gate.scheme == "https" else http.client.HTTPConnection
+        c = kind(self.gate.hostname, self.gate.port, timeout=timeout)
+        try:
+            c.connect()
+            sent = now()
+            given = {**self.headers, **{k.replace("_", "-"): v for k, v in headers.items()}}
+            if body is not None:
+                given["Content-Type"] = "application/json"
+            c.request(method, target, json.dumps(body) if body is not None else None, given)
+            r = c.getresponse()
+            data = r.read()
+            return r.status, json.loads(data) if data else None, sent
+        finally:
+            c.close()
+
+    def acquire(self):
+        status, made, _ = self.ask("POST", "/v1/sessions", {"ttl_ms": int(self.ttl * 1000), "name": "lock.py"})
+        if status != 201:
+            raise Lost(made)
+        self.id, self.ttl = made["id"], made["ttl_ms"] / 1000
+        self.headers["Clave-Session"] = made["secret"]
+        # A repeated request with the same key finds the same place in the queue.
+        key, target = str(uuid.uuid4()), None
+        while True:
+            try:
+                if target:
+                    status, claim, sent = self.ask("GET", target, timeout=60, Prefer="wait=30")
+                else:
+                    wanted = {"session": self.id, "path": self.path, "kind": self.kind}
+                    status, claim, sent = self.ask("POST", "/v1/claims", wanted, 60, Idempotency_Key=key)
+            except (OSError, http.client.HTTPException):
+                status = 503
+            if status in (200, 201) and claim["state"] == "held":
+                break
+            if status == 202:
+                target = "/v1/claims/" + claim["id"]
+            elif status in (503, 504):
+                time.sleep(1)
+            else:
+                raise Lost(claim)
+        self.claim, self.token = claim["id"], int(claim["token"])
+        self.deadline = sent + claim["valid_ms"] / 1000
+        threading.Thread(target=self.renew, daemon=True).start()
+        return self
+
+    def renew(self):
+        while not self.over.wait(min(self.ttl / 3, max(self.valid_for(), 0))):
+            left = self.valid_for()
+            if left <= 0:
+                return
+            try:
+                status, told, sent = self.ask("POST", f"/v1/sessions/{self.id}/renew", timeout=left)
+            except (OSError, http.client.HTTPException):
+                continue
+            mine = [c for c in told["claims"] if c["id"] == self.claim] if status == 200 else []
+            if mine and mine[0]["state"] == "held":
+                self.deadline = sent + mine[0]["valid_ms"] / 1000
+            elif status in (200, 410):
+                self.deadline = 0.0
+                return
+
+    def valid_for(self):
+        """Seconds in which nobody else can hold it; a tenth of the session's time is kept for clocks that
+        run at different rates, and to stop in."""
+        return self.deadline - now() - self.ttl / 10
+
+    def release(self):
+        self.over.set()
+        try:
+            self.ask("DELETE", f"/v1/sessions/{self.id}", timeout=2)
+        except (OSError, http.client.HTTPException):
+            pass  # the session ends by itself
+
+    def __enter__(self):
+        return self.acquire()
+
+    def __exit__(self, *_):
+        self.release()
+
+
+def main():
+    gate, bearer = os.environ.get("CLAVE_GATE", "http://127.0.0.1:8080"), os.environ.get("CLAVE_GATE_TOKEN")
+    try:
+        with Lock(gate, sys.argv[1], ttl=int(os.environ.get("CLAVE_TTL_MS", "10000")) / 1000, bearer=bearer) as lock:
+            p = subprocess.Popen(sys.argv[2:], env={**os.environ, "CLAVE_TOKEN": str(lock.token)})
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda n, _: p.send_signal(n))
+            while lock.valid_for() > 0:
+                try:
+                    sys.exit(p.wait(min(lock.valid_for(), 0.5)) if lock.valid_for() > 0 else 75)
+                except subprocess.TimeoutExpired:
+                    pass
+            p.terminate()
+            try:
+                p.wait(lock.ttl / 20)
+            except subprocess.TimeoutExpired:
+                p.kill()
+            raise Lost("not renewed in time")
+    except Lost as e:
+        sys.exit(print(f"lock.py: no lock: {e}", file=sys.stderr) or 75)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""examples/http: each adaptor runs a command under a lock of a gate, and stops it in time when the gate is silent."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from gate_rig import Gate
+from harness import PATIENCE, SOURCE, ClaveServer, environment, scratch, spawn
+
+ADAPTORS = ("lock.sh", "lock.py", "lock.mjs")
+TTL_MS = 4000
+
+
+class Adaptors(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = ClaveServer(["--max-connections", "0"]).start()
+        cls.gate = Gate(cls.server.connect).start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.gate.process.send_signal(signal.SIGCONT)
+        cls.gate.stop()
+        cls.server.stop()
+
+    def start(self, adaptor, path, script, gate=None, **more):
+        if adaptor == "lock.mjs" and not shutil.which("node"):
+            self.skipTest("node is not installed")
+        env = environment(CLAVE_GATE=f"http://127.0.0.1:{(gate or self.gate).port}", CLAVE_TTL_MS=str(TTL_MS))
+        env.update(more)
+        return spawn([os.path.join(SOURCE, "examples", "http", adaptor), path, "sh", "-c", script],
+                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+
+    def test_a_command_under_a_lock(self):
+        """Its exit code, a token that grows, and the lock is free at once."""
+        newest = 0
+        for adaptor in ADAPTORS:
+            with self.subTest(adaptor):
+                p = self.start(adaptor, "/one", "echo $CLAVE_TOKEN; exit 3")
+                out, err = p.communicate(timeout=PATIENCE)
+                self.assertEqual((p.returncode, err), (3, ""))
+                self.assertGreater(int(out), newest)
+                newest = int(out)
+
+    def test_who_is_not_let_in(self):
+        tokens = scratch("tokens")
+        with open(tokens, "w", encoding="utf-8") as f:
+            f.write("reader-0123456789 read\n")
+        os.chmod(tokens, 0o600)
+        gate = Gate(self.server.connect, "--http-tokens", tokens).start()
+        for adaptor in ADAPTORS:
+            with self.subTest(adaptor):
+                p = self.start(adaptor, "/no", "echo ran", gate, CLAVE_GATE_TOKEN="reader-0123456789")
+                out, err = p.communicate(timeout=PATIENCE)
+                self.assertEqual((p.returncode, out), (75, ""))
+                self.assertIn(adaptor, err)
+        gate.stop()
+
+    def test_it_stops_before_the_deadline(self):
+        """The gate is stopped: nobody renews. The commands end before their sessions' time is over."""
+        script = "echo; trap 'date +%s.%N >$ENDED; kill $!; exit' TERM; sleep 60 & wait"
+        ended = {a: scratch("ended") for a in ADAPTORS}
+        ran = [(a, self.start(a, f"/stop/{a}", script, ENDED=ended[a])) for a in ADAPTORS]
+        for _, p in ran:
+            p.stdout.readline()  # it runs
+        self.gate.process.send_signal(signal.SIGSTOP)
+        stopped = time.time()
+        for adaptor, p in ran:
+            with self.subTest(adaptor):
+                self.assertEqual(p.wait(PATIENCE), 75)
+                with open(ended[adaptor], encoding="ascii") as f:
+                    self.assertLess(float(f.read()) - stopped, TTL_MS / 1000)
+        self.gate.process.send_signal(signal.SIGCONT)
+        for _, p in ran:
+            p.communicate()
+
+
+if __name__ == "__main__":
+    unittest.main()
