@@ -147,6 +147,17 @@ class Configured(unittest.TestCase):
         with open(tokens, "w", encoding="utf-8") as f:
             f.write(before)
 
+    def test_what_is_observed(self):
+        self.refused("expected paths", "--http", "127.0.0.1:0", "--http-metric-paths", "/a,b")
+        gate = self.started("--http-metric-paths", "/jobs,/locks", own=True)
+        made = gate.call("POST", "/v1/sessions", {"ttl_ms": 10000})[2]
+        claim = {"session": made["id"], "path": "/jobs/a", "kind": "lock"}
+        self.assertEqual(gate.call("POST", "/v1/claims", claim, Clave_Session=made["secret"])[0], 201)
+
+        def holders():
+            return b'clave_lock_holders{path="/jobs/a",kind="lock"} 1\n' in gate.call("GET", "/metrics")[2]
+        self.await_true(holders, "the lock is in the metrics")
+
     def test_the_user_of_a_unix_socket(self):
         path = scratch("gate.sock")
         gate = self.started("--http", "unix:" + path)

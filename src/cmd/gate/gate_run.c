@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "clave/uv.h"
@@ -17,6 +18,7 @@
 #include "runtime/http/http_server.h"
 #include "web/api/document_api.h"
 
+enum { MAX_METRIC_PATHS = 64 };
 /* The head of a request, and then of its answer; a waiting client costs 10 KiB with it. */
 enum { CONNECTION_MEMORY = 8192 };
 enum { MAX_CONNECTIONS = 20000, RESERVED_FILES = 64, MAX_BODY = 2 << 20, MAX_HELD = 256 << 20 };
@@ -42,7 +44,10 @@ struct gate {
     struct gate_access *access;
     pthread_mutex_t mutex;
     struct gate_access *next_access; /* under the mutex; NULL: no other */
-    struct gate_audit *audit;        /* NULL: none */
+    char *metric_text;               /* which metric_paths point into */
+    const char *metric_paths[MAX_METRIC_PATHS];
+    size_t nmetric_paths;
+    struct gate_audit *audit; /* NULL: none */
     uv_async_t audit_done;
     bool reopens_audit; /* under the mutex */
     int64_t grace_ms;
@@ -252,6 +257,21 @@ static clave_err gate_listen(struct gate *g, const struct gate_options *o, const
     return err;
 }
 
+static clave_err gate_take_metric_paths(struct gate *g, const char *paths, const struct fault *f)
+{
+    char *rest = NULL;
+    g->metric_text = clave__mem_strdup(&g->mem, paths);
+    if (!g->metric_text)
+        return CLAVE_ENOMEM;
+    for (char *p = strtok_r(g->metric_text, ",", &rest); p; p = strtok_r(NULL, ",", &rest)) {
+        if (g->nmetric_paths == MAX_METRIC_PATHS)
+            return clave__start_error(f, CLAVE_EINVAL, "at most %d paths of metrics",
+                                      MAX_METRIC_PATHS);
+        g->metric_paths[g->nmetric_paths++] = p;
+    }
+    return CLAVE_OK;
+}
+
 static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                   const struct fault *f)
 {
@@ -261,6 +281,8 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
     if (!jansson)
         return clave__start_error(f, CLAVE_EIO, "%s", why);
     clave_err err = o->key ? gate_key_read(o->key, key, f) : CLAVE_OK;
+    if (err == CLAVE_OK && o->metric_paths)
+        err = gate_take_metric_paths(g, o->metric_paths, f);
     if (err == CLAVE_OK && o->audit)
         err = gate_audit_open(&g->audit, o->audit, &g->mem, &g->log, &g->audit_done, f);
     if (err != CLAVE_OK)
@@ -284,7 +306,9 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .assets = clave__page_assets,
                                    .nassets = clave__page_nassets,
                                    .max_body = o->max_body,
-                                   .observe = true};
+                                   .observe = true,
+                                   .metric_paths = g->metric_paths,
+                                   .nmetric_paths = g->nmetric_paths};
     err = clave__web_new(&g->web, &wo);
     if (err == CLAVE_OK)
         gate_set_wall(g);
@@ -382,6 +406,7 @@ void gate_free(struct gate *g)
     int left = uv_loop_close(&g->loop);
     assert(left == 0);
     (void)left;
+    clave__mem_free(&g->mem, g->metric_text);
     gate_access_free(g->access);
     gate_access_free(g->next_access);
     pthread_mutex_destroy(&g->mutex);

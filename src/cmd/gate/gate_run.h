@@ -33,6 +33,7 @@ struct gate_options {
     size_t max_connections;     /* 0: as many as the limit of open files allows, up to 20000 */
     size_t max_body;            /* 0: 2 MiB */
     int64_t grace_ms;           /* for sessions to end in, when it stops */
+    const char *metric_paths;   /* "/a,/b": labels of metrics; NULL: none */
     const char *audit;          /* a file; "-": standard output; NULL: none */
     const char *key;            /* a file, see gate_key.h; NULL: drawn, for this gate alone */
 };

@@ -58,6 +58,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
                              .http = s->http,
                              .nhttp = s->nhttp,
                              .log = *log,
+                             .metric_paths = s->metric_paths,
                              .audit = s->audit,
                              .key = s->key,
                              .max_connections = s->max_connections,

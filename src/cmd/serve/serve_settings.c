@@ -134,6 +134,18 @@ static clave_err verify_file(const char *value, const struct fault *f)
     return *value ? CLAVE_OK : clave__start_error(f, CLAVE_EINVAL, "expected a file, or -");
 }
 
+static clave_err verify_paths(const char *value, const struct fault *f)
+{
+    size_t n = 0;
+    for (const char *at = value;; at += n + 1) {
+        n = strcspn(at, ",");
+        if (n == 0 || *at != '/')
+            return clave__start_error(f, CLAVE_EINVAL, "expected paths with commas between: /a,/b");
+        if (at[n] == '\0')
+            return CLAVE_OK;
+    }
+}
+
 /* TLS is not supported here: three ways to say who may ask would be confusing. */
 static clave_err verify_http(const char *value, const struct fault *f)
 {
@@ -188,6 +200,8 @@ static const struct setting settings[] = {
     {"http-host", KIND_TEXT, AT(gate.hosts), .in = IN_BOTH, .live = true},
     {"http-audit", KIND_TEXT, AT(gate.audit), .verify = verify_file, .in = IN_BOTH, .live = false},
     {"http-key", KIND_TEXT, AT(gate.key), .in = IN_BOTH, .live = false},
+    {"http-metric-paths", KIND_TEXT, AT(gate.metric_paths), .verify = verify_paths, .in = IN_BOTH,
+     .live = false},
     {"http-max-connections", KIND_SIZE, AT(gate.max_connections), 1, 1000000, .in = IN_BOTH,
      .live = false},
     {"http-max-body", KIND_SIZE, AT(gate.max_body), 1024, 64 << 20, .in = IN_BOTH, .live = false},
@@ -485,8 +499,8 @@ static clave_err check_http(const struct serve_settings *v, const struct fault *
     const struct gate_settings *g = &v->gate;
     if (g->nhttp == 0 && v->is_gate)
         return clave__start_error(f, CLAVE_EINVAL, "name an address with --http ADDR");
-    if (g->nhttp == 0 &&
-        (g->tokens || g->hosts || g->audit || g->key || g->max_connections > 0 || g->max_body > 0))
+    if (g->nhttp == 0 && (g->tokens || g->hosts || g->audit || g->key || g->metric_paths ||
+                          g->max_connections > 0 || g->max_body > 0))
         return clave__start_error(f, CLAVE_EINVAL, "no address for HTTP: add --http ADDR");
     return CLAVE_OK;
 }

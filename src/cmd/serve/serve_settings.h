@@ -27,6 +27,7 @@ struct gate_settings {
     const char *http[SETTINGS_MAX_LISTEN];
     size_t nhttp;
     const char *tokens, *hosts, *audit, *key;
+    const char *metric_paths; /* with commas between them */
     size_t max_connections, max_body;
 };
 
