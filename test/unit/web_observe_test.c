@@ -97,7 +97,8 @@ static void a_lock_is_shown_with_its_places(void **state)
     (void)state;
     scene_open(&s);
     add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000000",
-        "clave/1\nhost=web1\npid=7\nname=nightly\ncommand=./x\n");
+        "clave/1\nhost=web1\npid=7\nname=nightly\ncommand=./x\n"
+        "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n");
     webrig_advance(s.rig, 1500);
     add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000001", "10.0.0.7");
     webrig_advance(s.rig, 500);
@@ -108,13 +109,16 @@ static void a_lock_is_shown_with_its_places(void **state)
     assert_string_equal(webrig_member(c, "nholders"), "1");
     assert_string_equal(webrig_member(c, "nwaiters"), "1");
     assert_string_equal(webrig_member(c, "oldest_wait_ms"), "500");
-    assert_non_null(strstr(webrig_body(c),
-                           "\"holders\": [{\"node\": \"_c_" UUID
-                           "-lock-0000000000\", \"token\": \"1\", \"session\": \"1\", \"role\": "
-                           "\"holder\", \"client\": \"clave\", \"host\": \"web1\", \"pid\": 7, "
-                           "\"name\": \"nightly\", \"command\": \"./x\", \"text\": null, "
-                           "\"traceparent\": null, \"since\": "
-                           "\"1970-01-01T00:"));
+    assert_non_null(strstr(
+        webrig_body(c), "\"holders\": [{\"node\": \"_c_" UUID
+                        "-lock-0000000000\", \"token\": \"1\", \"session\": \"1\", \"role\": "
+                        "\"holder\", \"client\": \"clave\", \"host\": \"web1\", \"pid\": 7, "
+                        "\"name\": \"nightly\", \"command\": \"./x\", \"text\": null, "
+                        "\"traceparent\": "
+                        "\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\", \"since\": "
+                        "\"1970-01-01T00:"));
+    assert_string_equal(webrig_member(c, "traceparent"),
+                        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     assert_non_null(strstr(webrig_body(c), "\"client\": \"curator\""));
     assert_non_null(strstr(webrig_body(c), "\"text\": \"10.0.0.7\""));
     webrig_end(c);
@@ -402,11 +406,19 @@ static void locks_of_all_clients_are_measured(void **state)
     assert_has_line(c, "clave_lock_ends_total{cause=\"unknown\"} 2");
     assert_has_line(c, "clave_election_has_leader{path=\"other\"} 1");
     assert_has_line(c, "clave_deadlocks 0");
+    clave__observe_gone(s.o, "/e/" LATCH1);
+    webrig_end(c);
+    c = get(&s, "/metrics", 200);
+    assert_has_line(c, "clave_election_has_leader{path=\"other\"} 0");
+    clave__observe_gone(s.o, "/e");
+    webrig_end(c);
+    c = get(&s, "/metrics", 200);
+    assert_null(strstr(webrig_body(c), "clave_election_has_leader{"));
     assert_has_line(c, "clave_http_waiting{how=\"answer\"} 0");
     webrig_end(c);
     c = get(&s, "/metrics", 200);
     assert_has_line(c,
-                    "clave_http_requests_total{route=\"/metrics\",method=\"GET\",code=\"200\"} 2");
+                    "clave_http_requests_total{route=\"/metrics\",method=\"GET\",code=\"200\"} 4");
     webrig_end(c);
     scene_close(&s);
 }

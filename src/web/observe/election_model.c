@@ -175,7 +175,8 @@ static bool is_value_of_candidate(const struct clave_mem *mem, const void *data,
     return is;
 }
 
-void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len)
+static void election_set_value(struct election_model *m, const char *path, const void *data,
+                               size_t len)
 {
     size_t n = strlen(path), nsuffix = sizeof value_suffix - 1;
     if (n <= nsuffix || strcmp(path + n - nsuffix, value_suffix) != 0)
@@ -193,6 +194,22 @@ void clave__election_node(struct election_model *m, const char *path, const void
     e->nvalue = e->value ? len : 0;
     e->value_changed = true;
     election_changed(m, e);
+}
+
+void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len)
+{
+    struct election *e = clave__election_find(m, path);
+    if (e)
+        e->over = false;
+    election_set_value(m, path, data, len);
+}
+
+void clave__election_node_gone(struct election_model *m, const char *path)
+{
+    struct election *e = clave__election_find(m, path);
+    if (e)
+        e->over = true;
+    election_set_value(m, path, NULL, 0);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

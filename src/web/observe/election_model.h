@@ -26,6 +26,7 @@ struct election {
     int64_t vacant_ms;    /* so far, without the vacancy of now */
     int64_t told_token;   /* of the leader that an event has told; 0: that there is none */
     bool value_changed;   /* since then */
+    bool over;            /* the node of its path is gone: nobody is to lead */
     char *value;          /* data of the value's node: a node's name, a newline, the value */
     size_t nvalue;
     char path[];
@@ -47,9 +48,10 @@ void clave__election_granted(struct election_model *m, int64_t at, const struct 
 void clave__election_ended(struct election_model *m, int64_t at, const struct lock_place *p);
 void clave__election_set_cause(struct election_model *m, const char *path, int64_t token,
                                enum lock_cause cause);
-/* Any node may be told: data NULL, it is gone. Those of values are beside the election, with
- * "-value" at the end of the name, and say which leader's they are. */
+/* Any node may be told. Those of values are beside the election, with "-value" at the end of the
+ * name, and say which leader's they are. */
 void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len);
+void clave__election_node_gone(struct election_model *m, const char *path);
 
 /* An election that may have changed, once; NULL: no more. */
 struct election *clave__election_take_changed(struct election_model *m);

@@ -232,7 +232,8 @@ enum election_gauge {
 };
 
 static const struct prometheus_family election_gauges[ELECTION_GAUGES] = {
-    {"clave_election_has_leader", PROMETHEUS_GAUGE, 0, "1 while somebody leads."},
+    {"clave_election_has_leader", PROMETHEUS_GAUGE, 0,
+     "1 while somebody leads; of the others, while each has a leader."},
     {"clave_election_candidates", PROMETHEUS_GAUGE, 0, "Those who stand, the leader not counted."},
     {"clave_election_terms", PROMETHEUS_COUNTER, 0, "Leaderships since the gate has started."},
     {"clave_election_vacancy_seconds", PROMETHEUS_COUNTER, 3, "Time without a leader."},
@@ -253,7 +254,7 @@ static struct metrics_others election_values(const struct metrics_page *g, const
 static void page_put_election(struct metrics_page *g, const char *path,
                               const struct metrics_others *of, enum election_gauge gauge)
 {
-    const int64_t values[INFO_LEADER] = {[GAUGE_HAS_LEADER] = (int64_t)of->holders,
+    const int64_t values[INFO_LEADER] = {[GAUGE_HAS_LEADER] = of->holders >= of->n,
                                          [GAUGE_CANDIDATES] = (int64_t)of->waiters,
                                          [COUNT_TERMS] = of->terms,
                                          [COUNT_VACANCY] = of->vacant_ms};
@@ -289,7 +290,7 @@ static bool page_step_elections(struct metrics_page *g, enum election_gauge gaug
             return true;
         }
         page_remember(g, e->path);
-        if (!clave__election_is_shown(e))
+        if (!clave__election_is_shown(e) || e->over)
             continue;
         struct metrics_others of = election_values(g, e);
         if (page_labels(g, e->path)) {

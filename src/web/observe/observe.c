@@ -215,7 +215,7 @@ void clave__observe_node(struct observe *o, const struct observe_node *n)
 void clave__observe_gone(struct observe *o, const char *path)
 {
     clave__lock_model_gone(&o->model, clave__observe_now(o), path);
-    clave__election_node(&o->elections, path, NULL, 0);
+    clave__election_node_gone(&o->elections, path);
     observe_changed(o);
 }
 
