@@ -208,7 +208,7 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
     q->nbare += p->bare;
     clave__lock_place_join(p);
     clave__lock_link(m, p->session);
-    lock_model_tell(m, LOCK_QUEUED, p, at);
+    lock_model_tell(m, LOCK_QUEUED, p, p->queued);
     clave__lock_grants_update(m, q, at, p);
     queue_changed(m, q);
     return true;
