@@ -128,12 +128,52 @@ static void sessions_that_end_are_seen(void **state)
     webrig_free(r);
 }
 
+/* Two sessions of the gate and one lock: the second one's stream has its way to the lock, and
+ * history knows why the first one's hold ended. */
+static struct webrig_call *claim(struct webrig *r, char secret[512], const char *path)
+{
+    char body[256];
+    struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 10000}");
+    snprintf(secret, 512, "Clave-Session: %s", webrig_member(c, "secret"));
+    snprintf(body, sizeof body, "{\"session\": \"%s\", \"path\": \"%s\", \"kind\": \"lock\"}",
+             webrig_member(c, "id"), path);
+    webrig_end(c);
+    char headers[600];
+    snprintf(headers, sizeof headers, "%s\nContent-Type: application/json", secret);
+    return webrig_request(r, "POST", "/v1/claims", headers, body);
+}
+
+static void claims_of_the_gate_are_told_and_have_causes(void **state)
+{
+    char first[512], second[512], target[128];
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    webrig_end(webrig_request(r, "GET", "/v1/locks", NULL, NULL));
+    struct webrig_call *held = claim(r, first, "/jobs/a"), *waits = claim(r, second, "/jobs/a");
+    snprintf(target, sizeof target, "%s", webrig_header(held, "Location"));
+    webrig_advance(r, 100);
+    struct webrig_call *stream = webrig_request(r, "GET", "/v1/events?claims=1", second, NULL);
+    assert_int_equal(stream->status, 200);
+    webrig_end(webrig_request(r, "DELETE", target, first, NULL));
+    webrig_advance(r, 200);
+    assert_non_null(strstr(webrig_body(stream), "event: held\n"));
+    assert_null(strstr(webrig_body(stream), "event: lost\n"));
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/history?path=/jobs/a", NULL, NULL);
+    assert_non_null(strstr(webrig_body(c), "\"what\": \"ended\", \"cause\": \"released\""));
+    webrig_end(c);
+    webrig_end(stream);
+    webrig_end(held);
+    webrig_end(waits);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(locks_of_the_server_are_seen_as_they_change),
         cmocka_unit_test(a_lost_connection_is_made_up_for),
         cmocka_unit_test(sessions_that_end_are_seen),
+        cmocka_unit_test(claims_of_the_gate_are_told_and_have_causes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
+#include "web/session/claim_events.h"
 #include "web/session/validity.h"
 
 /* ---- those that wait ------------------------------------------------------------------------- */
@@ -43,6 +44,7 @@ static bool claim_is_news(const struct claim *c, const struct claim_poll *p)
 static void claim_tell(struct claim *c)
 {
     struct list round, *l;
+    clave__claim_publish(c);
     list_init(&round);
     for (l = c->polls.next; l != &c->polls;) {
         struct claim_poll *p = LIST_ENTRY(l, struct claim_poll, link);

@@ -67,6 +67,16 @@ struct claim_poll {
     void (*done)(struct claim_poll *p);
 };
 
+/* What the streams of its session are told, in this order. */
+enum claim_event {
+    CLAIM_EVENT_NONE,
+    CLAIM_EVENT_QUEUED,
+    CLAIM_EVENT_NEXT, /* only the holder is before it */
+    CLAIM_EVENT_HELD,
+    CLAIM_EVENT_ASKED,
+    CLAIM_EVENT_LOST,
+};
+
 struct claim {
     struct session_part part; /* its session; token and node while HELD */
     enum claim_state state;
@@ -92,6 +102,8 @@ struct claim {
     size_t ahead;  /* how many are before it */
     bool asked;    /* somebody asks for it back */
     clave_err why; /* ENDED. OK: given back */
+    enum claim_event told;
+    int64_t told_token; /* of the hold whose end will be told */
     struct list polls;
     unsigned owed;  /* callbacks of the recipe that will come, even after its objects are freed */
     bool forgotten; /* freed with the last of them */

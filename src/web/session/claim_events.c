@@ -1,0 +1,81 @@
+/* claim_events.c - see claim_events.h. Called by claim.c. Invariant: each event of a claim is told
+ * once, and a hold that the gate ends itself has its cause said before the tree shows the end. */
+#include "web/session/claim_events.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "web/observe/observe.h"
+#include "web/session/claim.h"
+
+enum { EVENT_MAX = 64 << 10 };
+
+static enum claim_event claim_event_of(const struct claim *c)
+{
+    if (c->state == CLAIM_WAITING && c->placed)
+        return c->ahead > 1 ? CLAIM_EVENT_QUEUED : CLAIM_EVENT_NEXT;
+    if (c->state == CLAIM_HELD)
+        return c->asked ? CLAIM_EVENT_ASKED : CLAIM_EVENT_HELD;
+    return c->state == CLAIM_ENDED && c->why != CLAVE_OK ? CLAIM_EVENT_LOST : CLAIM_EVENT_NONE;
+}
+
+static void claim_put_event(const struct claim *c, enum claim_event event)
+{
+    static const char *const names[] = {
+        [CLAIM_EVENT_QUEUED] = "queued", [CLAIM_EVENT_NEXT] = "next", [CLAIM_EVENT_HELD] = "held",
+        [CLAIM_EVENT_ASKED] = "asked",   [CLAIM_EVENT_LOST] = "lost",
+    };
+    struct web *w = c->part.s->all->web;
+    char session[24], token[24];
+    struct buf text;
+    clave__buf_init(&text, &w->mem, EVENT_MAX);
+    struct json j = clave__json_to(&text);
+    snprintf(session, sizeof session, "%" PRId64, c->part.s->id);
+    snprintf(token, sizeof token, "%" PRId64, c->part.token);
+    clave__json_open(&j, NULL, '{');
+    clave__json_string(&j, "claim", c->place.uuid);
+    clave__json_string(&j, "session", session);
+    clave__json_string(&j, "path", c->path);
+    clave__json_string(&j, "kind", c->kind->name);
+    if (c->state == CLAIM_WAITING)
+        clave__json_int(&j, "ahead", (int64_t)c->ahead);
+    if (c->part.token)
+        clave__json_string(&j, "token", token);
+    if (event == CLAIM_EVENT_LOST)
+        clave__json_string(&j, "cause", clave_strerror(c->why));
+    clave__json_close(&j, '}');
+    if (j.err == CLAVE_OK && clave__buf_append(&text, "", 1) == CLAVE_OK)
+        clave__observe_event(w->observe,
+                             &(struct event_text){.name = names[event],
+                                                  .path = c->path,
+                                                  .session = session,
+                                                  .data = (char *)text.data + text.head});
+    clave__buf_fini(&text);
+}
+
+/* Why the node of a hold goes, for the history. */
+static void claim_say_cause(struct claim *c)
+{
+    if (c->state == CLAIM_HELD)
+        c->told_token = c->part.token;
+    if (c->state != CLAIM_ENDED || c->told_token == 0)
+        return;
+    enum lock_cause cause = c->why == CLAVE_OK         ? LOCK_RELEASED
+                            : c->why == CLAVE_EMAXHOLD ? LOCK_RELEASED
+                            : c->why == CLAVE_EEXPIRED ? LOCK_EXPIRED
+                            : c->why == CLAVE_ECLOSED  ? LOCK_CLOSED
+                                                       : LOCK_UNKNOWN;
+    if (cause != LOCK_UNKNOWN)
+        clave__observe_cause(c->part.s->all->web->observe, c->told_token, cause);
+    c->told_token = 0;
+}
+
+void clave__claim_publish(struct claim *c)
+{
+    enum claim_event event = claim_event_of(c);
+    claim_say_cause(c);
+    if (!c->part.s->all->web->observe || event == CLAIM_EVENT_NONE || event <= c->told)
+        return;
+    c->told = event;
+    claim_put_event(c, event);
+}
