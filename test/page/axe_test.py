@@ -55,6 +55,18 @@ class Axe(unittest.TestCase):
             self.assertEqual(b.axe(self.axe), [])
             b.js("document.querySelector(arguments[0]).close()", dialog)
 
+    def test_the_gate_gone(self):
+        gate = scenes.cluster(FixtureGate(), 12, deadlock=True)
+        b = self.browser
+        b.open(gate.url)
+        b.see("in all", "main")
+        gate.stop()
+        b.see("does not answer")
+        for width, dark in (1440, False), (390, True):
+            b.size(width, 900)
+            b.dark(dark)
+            self.assertEqual(b.axe(self.axe), [])
+
 
 if __name__ == "__main__":
     unittest.main()
