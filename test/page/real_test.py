@@ -1,10 +1,12 @@
 """The page on a real gate, `clave serve --http`: what programs do is seen, and how the gate restarts."""
+import json
 import os
 import sys
 import time
 import unittest
+import urllib.request
 
-from browser import Browser
+from browser import Browser, Keys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cmd"))
 from harness import CLAVE, ClaveServer, Running, clave, free_port, scratch  # noqa: E402
@@ -128,6 +130,28 @@ class Real(unittest.TestCase):
         b = self.browser
         b.see("Not for this role")
         b.see("lock", ".foot")
+
+    def test_a_token_and_the_sessions_of_the_gate(self):
+        port, tokens = free_port(), scratch("tokens")
+        with open(tokens, "w") as f:
+            f.write("0123456789abcdef0123456789abcdef admin name=ops\n")
+        os.chmod(tokens, 0o600)
+        server = ClaveServer(flags=["--http", f"127.0.0.1:{port}", "--http-tokens", tokens]).start()
+        self.addCleanup(server.stop)
+        b = self.browser
+        b.open(f"http://127.0.0.1:{port}/ui/#/sessions")
+        b.one("#token-field").send_keys("0123456789abcdef0123456789abcdeX", Keys.ENTER)
+        b.see("does not know this token")
+        b.one("#token-field").send_keys("0123456789abcdef0123456789abcdef", Keys.ENTER)
+        b.see("Live", ".foot")
+        b.see("admin ops", ".foot")
+        b.see("No session")
+        made = urllib.request.Request(f"http://127.0.0.1:{port}/v1/sessions", b'{"ttl_ms": 15000, "name": "nightly"}', {
+            "Content-Type": "application/json", "Authorization": "Bearer 0123456789abcdef0123456789abcdef"})
+        with urllib.request.urlopen(made, timeout=30) as answer:
+            session = json.load(answer)
+        b.see("nightly", "#sessions")
+        b.see(hex(int(session["id"])), "#sessions")
 
     def test_a_restart(self):
         self.open()
