@@ -358,6 +358,29 @@ class Verbs(unittest.TestCase):
         self.assertEqual(event(), ("child-created", "/wc/again"))
         self.assertEqual(w.end(signal.SIGTERM).code, 143)
 
+    def test_watch_a_tree(self):
+        self.run_ok("create", "--parents", "/wt/a/b")
+        w = Running("watch", "--recursive", "--json", "/wt", connect=self.server.connect)
+        event = lambda: (lambda j: (j["event"], j["path"]))(json.loads(w.line()))
+        self.assertEqual(event(), ("watching", "/wt"))
+        self.run_ok("set", "/wt/a/b", "1")
+        self.assertEqual(event(), ("changed", "/wt/a/b"))
+        self.run_ok("create", "/wt/a/b/c")
+        self.assertEqual(event(), ("created", "/wt/a/b/c"))
+        self.run_ok("rm", "-r", "/wt")
+        self.assertEqual([event() for _ in range(4)],
+                         [("deleted", path) for path in ("/wt/a/b/c", "/wt/a/b", "/wt/a", "/wt")])
+        self.run_ok("create", "/wt")
+        self.assertEqual(event(), ("created", "/wt"))
+        self.assertEqual(w.end(signal.SIGTERM).code, 143)
+        w = Running("watch", "--recursive", "--once", "/wt", connect=self.server.connect)
+        self.assertRegex(w.line(), "^watching /wt version 0 zxid 0x[0-9a-f]+$")
+        self.run_ok("create", "/wt/x")
+        self.assertRegex(w.line(), "^created /wt/x version 0 zxid 0x[0-9a-f]+$")
+        self.assertEqual(w.end().code, 0)
+        r = self.run_code(64, "watch", "--recursive", "--children", "/wt")
+        self.assertIn("--recursive", r.err)
+
     def test_watch_once(self):
         w = Running("watch", "--once", "/once", connect=self.server.connect)
         self.assertEqual(w.line(), "watching-missing /once")

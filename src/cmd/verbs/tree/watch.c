@@ -4,7 +4,6 @@
  * comparing the previous reading with the current one: no final state is missed, neither between
  * two watches nor while the connection or the session was away. */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,11 +19,10 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/format.h"
-#include "cmd/cli/json.h"
 #include "cmd/queue/tree_walk.h"
+#include "cmd/queue/tree_watch.h"
 
-enum { WATCH_CHILDREN = FLAG_LONG, WATCH_ONCE };
+enum { WATCH_CHILDREN = FLAG_LONG, WATCH_ONCE, WATCH_RECURSIVE };
 
 /* The node as read at one time. */
 struct view {
@@ -39,6 +37,7 @@ struct watching {
     const char *path;
     bool children;
     bool once;
+    bool recursive; /* by tree_watch.c */
 
     /* the loop's thread only */
     clave_async_watch *node_watch;
@@ -202,20 +201,7 @@ static void verb_watch_end(clave_async_client *c, void *arg)
 static void show_event(const struct watching *w, const char *event, const char *path,
                        const clave_stat *st)
 {
-    struct json j;
-    if (w->o->json) {
-        json_begin(&j, stdout);
-        clave__json_string(&j, "event", event);
-        clave__json_string(&j, "path", path);
-        if (st)
-            json_stat(&j, "stat", st);
-        json_end(&j);
-    } else if (st) {
-        printf("%s %s version %d zxid 0x%" PRIx64 "\n", event, path, (int)st->version,
-               (uint64_t)st->mzxid);
-    } else {
-        printf("%s %s\n", event, path);
-    }
+    tree_watch_show(w->o, event, path, st);
     fflush(stdout);
 }
 
@@ -347,6 +333,8 @@ static int watch_path(struct watching *w)
     if (signals < 0 || w->wakeup < 0) {
         diag(w->o, "%s", strerror(errno));
         code = EXIT_INTERNAL;
+    } else if (w->recursive) {
+        code = tree_watch(w->o, w->path, w->once, s, signals);
     } else {
         clave_client_run(s, verb_watch_begin, w);
         code = verb_watch_follow(w, s, signals);
@@ -366,9 +354,14 @@ static int run_watch(struct options *o, int argc, char **argv)
     while ((id = options_next(o, argc, argv)) > 0) {
         w.children |= id == WATCH_CHILDREN;
         w.once |= id == WATCH_ONCE;
+        w.recursive |= id == WATCH_RECURSIVE;
     }
     if (id == OPTIONS_STOP)
         return o->status;
+    if (w.recursive && w.children) {
+        diag(o, "--recursive has the children too: leave out --children");
+        return EXIT_USAGE;
+    }
     if (!options_args(o, 1, 1))
         return EXIT_USAGE;
     w.path = o->argv[0];
@@ -379,6 +372,7 @@ static int run_watch(struct options *o, int argc, char **argv)
 
 static const struct flag flags[] = {
     {WATCH_CHILDREN, "children", NULL, "watch the creation and deletion of its children too"},
+    {WATCH_RECURSIVE, "recursive", NULL, "watch everything below it too"},
     {WATCH_ONCE, "once", NULL, "end after the first change"},
     {0, NULL, NULL, NULL},
 };
@@ -389,7 +383,8 @@ const struct verb verb_watch = {
     .summary = "Print what happens to a node, until interrupted",
     .text = "The first line, 'watching' or 'watching-missing', means that nothing that happens\n"
             "from now on will be missed; then come created, changed, deleted, child-created and\n"
-            "child-deleted. Changes in quick succession may be reported as one.\n",
+            "child-deleted. Changes in quick succession may be reported as one. With --recursive\n"
+            "each node below it has created, changed and deleted under its own path.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_watch,
