@@ -427,6 +427,52 @@ static void a_hold_lives_as_long_as_its_connection(void **state)
     webrig_free(r);
 }
 
+static struct webrig_call *user_orders(struct webrig *r, const char *what, const char *body)
+{
+    char target[96];
+    snprintf(target, sizeof target, "/v1/locks/l%s", what);
+    return webrig_request(r, body ? "POST" : "GET", target, NULL, body);
+}
+
+static void a_token_holds_or_not(void **state)
+{
+    static const struct web_grant all = {WEB_ADMIN, "/"};
+    static const struct web_user admin = {.name = "root", .uid = 7, .grants = &all, .ngrants = 1};
+    static const struct web_access access = {.users = &admin, .nusers = 1, .owner_uid = -1};
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
+    r->peer = (struct web_peer){.is_unix = true, .uid = 7, .address = "unix"};
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    struct webrig_call *c =
+        user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/l\", \"revocable\": true}");
+    char token[32], query[64], order[96];
+    snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+    user_takes_claim(&u, c);
+    user_takes_claim(&v, user_sends(r, &v, "POST", -1, NULL, lock));
+    snprintf(query, sizeof query, "?token=%s", token);
+    c = user_orders(r, query, NULL);
+    expect(c, 200);
+    assert_non_null(strstr(webrig_body(c), "\"holds\": true"));
+    webrig_end(c);
+    c = user_orders(r, "?token=x", NULL);
+    expect(c, 400);
+    webrig_end(c);
+    snprintf(order, sizeof order, "{\"token\": \"%s\", \"force\": true}", token);
+    c = user_orders(r, "/break", order);
+    expect(c, 200);
+    webrig_end(c);
+    c = user_orders(r, query, NULL);
+    expect(c, 200);
+    assert_non_null(strstr(webrig_body(c), "\"holds\": false"));
+    webrig_end(c);
+    c = user_sends(r, &v, "GET", 5, NULL, NULL);
+    expect(c, 200);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +487,7 @@ int main(void)
         cmocka_unit_test(a_session_ends_under_a_release),
         cmocka_unit_test(claims_that_ended_are_forgotten_in_time),
         cmocka_unit_test(bad_claims_are_refused),
+        cmocka_unit_test(a_token_holds_or_not),
         cmocka_unit_test(a_hold_lives_as_long_as_its_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

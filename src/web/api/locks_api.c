@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "web/api/observe_request.h"
+#include "web/api/orders/token_api.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
 #include "web/observe/lock_json.h"
@@ -147,6 +148,10 @@ static clave_err lock_one_next_piece(void *arg, struct json *j, bool *done)
 
 void clave__web_get_lock(struct web_exchange *x)
 {
+    if (clave__web_query(x, "token")) {
+        clave__web_get_token(x);
+        return;
+    }
     struct observe *o = clave__observe_for(x);
     const char *path = x->params[0];
     if (!o)

@@ -16,7 +16,7 @@
 #include "web/api/locks_api.h"
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
-#include "web/api/revoke_api.h"
+#include "web/api/orders/revoke_api.h"
 #include "web/api/sessions_api.h"
 #include "web/api/znodes_api.h"
 
@@ -47,7 +47,7 @@ static const struct route routes[] = {
     {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after", 0},
     {"POST", "/v1/locks/{path}/revoke", WEB_LOCK, clave__web_post_revoke, NULL, 0},
     {"POST", "/v1/locks/{path}/break", WEB_ADMIN, clave__web_post_break, NULL, 0},
-    {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, NULL, 0},
+    {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, "token", 0},
     {"GET", "/v1/elections", WEB_READ, clave__web_get_elections, "prefix limit after", 0},
     {"POST", "/v1/elections/{path}/transfer", WEB_LOCK, clave__web_post_transfer, NULL, 0},
     {"GET", "/v1/elections/{path}", WEB_READ, clave__web_get_election, NULL, 0},

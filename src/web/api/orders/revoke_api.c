@@ -1,7 +1,7 @@
 /* revoke_api.c - see revoke_api.h. Called by the table of routes. Invariant: nothing but a place in
  * a queue is touched: a node that is named as one and, to be asked, ephemeral. So the role "lock"
  * on a path does not become one to write below it. */
-#include "web/api/revoke_api.h"
+#include "web/api/orders/revoke_api.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* revoke_api.h - who is asked to give something up: POST /v1/locks/PATH/revoke and /break, for a
  * place in a queue, and POST /v1/elections/PATH/transfer, for the leadership. */
-#ifndef CLAVE_WEB_API_REVOKE_API_H
-#define CLAVE_WEB_API_REVOKE_API_H
+#ifndef CLAVE_WEB_API_ORDERS_REVOKE_API_H
+#define CLAVE_WEB_API_ORDERS_REVOKE_API_H
 
 #include "web/http/exchange.h"
 
