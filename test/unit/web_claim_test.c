@@ -473,6 +473,29 @@ static void a_token_holds_or_not(void **state)
     webrig_free(r);
 }
 
+static void the_leader_publishes_a_value(void **state)
+{
+    static const char election[] = "{\"path\": \"/e\", \"kind\": \"election\", \"name\": \"n\"}";
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    char proof[160];
+    user_enter(r, &u);
+    user_enter(r, &v);
+    user_takes_claim(&u, user_sends(r, &u, "POST", 5, NULL, election));
+    user_takes_claim(&v, user_sends(r, &v, "POST", -1, NULL, election));
+    snprintf(proof, sizeof proof, "Clave-Session: %s", u.secret);
+    struct webrig_call *c =
+        webrig_request_bytes(r, "PUT", "/v1/elections/e/value", proof, "10.0.0.1", 8);
+    expect(c, 204);
+    webrig_end(c);
+    snprintf(proof, sizeof proof, "Clave-Session: %s", v.secret);
+    c = webrig_request_bytes(r, "PUT", "/v1/elections/e/value", proof, "10.0.0.2", 8);
+    expect(c, 410);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +510,7 @@ int main(void)
         cmocka_unit_test(a_session_ends_under_a_release),
         cmocka_unit_test(claims_that_ended_are_forgotten_in_time),
         cmocka_unit_test(bad_claims_are_refused),
+        cmocka_unit_test(the_leader_publishes_a_value),
         cmocka_unit_test(a_token_holds_or_not),
         cmocka_unit_test(a_hold_lives_as_long_as_its_connection),
     };

@@ -17,6 +17,7 @@
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
 #include "web/api/orders/revoke_api.h"
+#include "web/api/orders/value_api.h"
 #include "web/api/sessions_api.h"
 #include "web/api/znodes_api.h"
 
@@ -49,6 +50,7 @@ static const struct route routes[] = {
     {"POST", "/v1/locks/{path}/break", WEB_ADMIN, clave__web_post_break, NULL, 0},
     {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, "token", 0},
     {"GET", "/v1/elections", WEB_READ, clave__web_get_elections, "prefix limit after", 0},
+    {"PUT", "/v1/elections/{path}/value", WEB_LOCK, clave__web_put_value, NULL, 0},
     {"POST", "/v1/elections/{path}/transfer", WEB_LOCK, clave__web_post_transfer, NULL, 0},
     {"GET", "/v1/elections/{path}", WEB_READ, clave__web_get_election, NULL, 0},
     {"GET", "/v1/deadlocks", WEB_READ, clave__web_get_deadlocks, "prefix", 0},
