@@ -279,6 +279,8 @@ static void gate_take_step(struct gate *g)
         break;
     case GATE_TICK:
         clave__web_tick(g->web, g->now);
+        if (g->closing)
+            clave__web_close(g->web, g->now); /* once: the second time it does nothing */
         gate_reap(g);
         g->at = (size_t)-1;
         gate_next_client(g);
@@ -466,9 +468,7 @@ void gate_close(struct gate *g)
     world_clear(g->w, &g->back);
     if (!g->web || g->closing)
         return;
-    g->closing = true;
-    clave__web_close(g->web, gate_clock(g));
-    gate_reap(g);
+    g->closing = true; /* which it sees when it runs */
     gate_wake(g);
 }
 
