@@ -81,23 +81,6 @@ static void http_on_listener(struct listener *l)
     http_run(h);
 }
 
-static void http_on_hangups(uv_poll_t *p, int status, int events)
-{
-    struct http *h = p->data;
-    struct epoll_event found[HANGUPS_AT_ONCE];
-    int n;
-    (void)status;
-    (void)events;
-    while ((n = epoll_wait(h->hangup_fd, found, HANGUPS_AT_ONCE, 0)) > 0)
-        for (int i = 0; i < n; i++) {
-            struct http_connection *g = found[i].data.ptr;
-            g->hung_up = true;
-            clave__http_connection_enter(g, g->state);
-            if (g->exchange)
-                clave__http_exchange_give_up(g->exchange);
-        }
-}
-
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 static void http_on_timer(uv_timer_t *t)
@@ -125,6 +108,24 @@ static void http_run(struct http *h)
     h->lib->MHD_run(h->daemon);
     http_accept_waiting(h);
     http_arm(h);
+}
+
+static void http_on_hangups(uv_poll_t *p, int status, int events)
+{
+    struct http *h = p->data;
+    struct epoll_event found[HANGUPS_AT_ONCE];
+    int n;
+    (void)status;
+    (void)events;
+    while ((n = epoll_wait(h->hangup_fd, found, HANGUPS_AT_ONCE, 0)) > 0)
+        for (int i = 0; i < n; i++) {
+            struct http_connection *g = found[i].data.ptr;
+            g->hung_up = true;
+            clave__http_connection_enter(g, g->state);
+            if (g->exchange)
+                clave__http_exchange_give_up(g->exchange);
+        }
+    http_arm(h); /* some of them end soon */
 }
 
 static void http_on_readable(uv_poll_t *p, int status, int events)
