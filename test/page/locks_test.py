@@ -154,6 +154,10 @@ class OneLock(PageCase):
         b.wait(lambda: len(b.all("#queue tbody tr")) == 4)
         gate.drop_lock("/jobs/long")
         b.see("Nobody holds this lock")
+        b.go("locks/jobs/later")
+        b.see("Nobody holds this lock")
+        gate.put_lock(lock("/jobs/later", 3, 1, [1]))
+        b.wait(lambda: len(b.all("#queue tbody tr")) == 2)
 
     def test_a_reader_is_offered_nothing(self):
         self.open(role="read")

@@ -37,6 +37,15 @@ export class Kept {
         soon();
     }
 
+    /* An event told it: newer than any answer on its way. */
+    put(value) {
+        this.abort?.abort();
+        this.abort = null;
+        this.value = value;
+        this.problem = null;
+        soon();
+    }
+
     /* Soon, once for many reasons. */
     askSoon(ms = 40) {
         if (this.due || this.path === null) return;

@@ -25,7 +25,7 @@ export function enter({ path }) {
         if (name !== "reset" && data?.path !== path) return;
         past.askSoon();
         if (name === "reset" || data.holders.length + data.waiters.length < data.nholders + data.nwaiters) one.askSoon();
-        else one.value = data;
+        else one.put(data);
     });
 }
 
