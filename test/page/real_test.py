@@ -152,6 +152,15 @@ class Real(unittest.TestCase):
             session = json.load(answer)
         b.see("nightly", "#sessions")
         b.see(hex(int(session["id"])), "#sessions")
+        holder = Running("lock", "/jobs/stuck", "--", "sleep", "1000", connect=server.connect)
+        self.addCleanup(holder.process.wait, 30)
+        b.go("locks/jobs/stuck")
+        b.click("#queue .actions .danger")
+        b.one("#break input[name=reason]").send_keys("its machine is gone")
+        b.click("#break input[name=confirmed]")
+        b.click("#break button[type=submit]")
+        b.see("Nobody holds this lock")
+        b.see("ended", "#past")
 
     def test_a_restart(self):
         self.open()
