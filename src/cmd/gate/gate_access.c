@@ -36,7 +36,7 @@ static clave_err access_bad(const struct access_line *l, const char *why)
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-/* Quotes are for spaces in a word, also in the middle of one: cert="CN=a b". */
+/* Quotes are for spaces in a word, also in the middle of one: name="a b". */
 static char *access_cut_word(char **at)
 {
     char *from = *at + strspn(*at, " \t\r"), *to = from, *p = from;
@@ -77,8 +77,6 @@ static clave_err access_read_who(const struct access_line *l, struct web_user *w
         if (end == word + 4 || *end || uid >= UINT32_MAX)
             return access_bad(l, "uid= is followed by the number of a user: 'id -u'");
         who->uid = (int64_t)uid;
-    } else if (strncmp(word, "cert=", 5) == 0) {
-        who->tls_subject = word + 5;
     } else if (strlen(word) < LEAST_TOKEN) {
         return access_bad(l,
                           "a token has at least 16 characters: 'openssl rand -hex 16' makes one");
@@ -105,9 +103,7 @@ static clave_err access_find_user(struct gate_access *a, const struct access_lin
         return err;
     for (size_t i = 0; i < n; i++) {
         struct web_user *u = *out = &a->users[i];
-        if (access_same_text(u->token, who.token) ||
-            access_same_text(u->tls_subject, who.tls_subject) ||
-            (who.uid >= 0 && u->uid == who.uid))
+        if (access_same_text(u->token, who.token) || (who.uid >= 0 && u->uid == who.uid))
             return CLAVE_OK;
     }
     if (n == MAX_USERS)

@@ -207,11 +207,10 @@ static const struct setting settings[] = {
     {"http-max-body", KIND_SIZE, AT(gate.max_body), 1024, 64 << 20, .in = IN_BOTH, .live = false},
     {"tick", KIND_MS32, AT(run.engine.tick_ms), 1, 60000, .live = false},
     {"max-request", KIND_SIZE, AT(run.engine.max_frame), LEAST_REQUEST, 0x1fffffff, .live = false},
-    {"tls-cert", KIND_TEXT, AT(tls.cert_file), .in = IN_BOTH, .live = false},
-    {"tls-key", KIND_TEXT, AT(tls.key_file), .in = IN_BOTH, .live = false},
-    {"tls-ca", KIND_TEXT, AT(tls.ca_file), .in = IN_BOTH, .live = false},
-    {"tls-clients", KIND_WORD, AT(tls.clients), .words = client_words, .in = IN_BOTH,
-     .live = false},
+    {"tls-cert", KIND_TEXT, AT(tls.cert_file), .live = false},
+    {"tls-key", KIND_TEXT, AT(tls.key_file), .live = false},
+    {"tls-ca", KIND_TEXT, AT(tls.ca_file), .live = false},
+    {"tls-clients", KIND_WORD, AT(tls.clients), .words = client_words, .live = false},
     {"min-session-timeout", KIND_MS32, AT(run.engine.min_session_ms), 1, OPTIONS_MAX_MS,
      .live = true},
     {"max-session-timeout", KIND_MS32, AT(run.engine.max_session_ms), 1, OPTIONS_MAX_MS,
@@ -423,17 +422,12 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
 /* ---- all of it together --------------------------------------------------------------------- */
 
 /* Whether an address begins with this: "tls:", "unix:". */
-static bool settings_name(const char *const *addresses, size_t n, const char *kind)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strncmp(addresses[i], kind, strlen(kind)) == 0)
-            return true;
-    return false;
-}
-
 static bool listens_on(const struct serve_settings *v, const char *kind)
 {
-    return settings_name(v->listen, v->run.nlisten, kind);
+    for (size_t i = 0; i < v->run.nlisten; i++)
+        if (strncmp(v->listen[i], kind, strlen(kind)) == 0)
+            return true;
+    return false;
 }
 
 static bool has_unix_socket(const struct serve_settings *v)
@@ -469,10 +463,9 @@ void settings_tell_useless(const struct serve_settings *v, const struct log *log
 static clave_err check_tls(struct serve_settings *v, const struct fault *f)
 {
     const struct tls_server_options *t = &v->tls;
-    bool listens = listens_on(v, "tls:") || settings_name(v->gate.http, v->gate.nhttp, "tls:");
+    bool listens = listens_on(v, "tls:");
     if (!listens && (t->ca_file || t->cert_file || t->key_file || v->run.engine.x509_super))
-        return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add %s tls:ADDR",
-                                  v->is_gate ? "--http" : "--listen");
+        return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add --listen tls:ADDR");
     if (!listens)
         return CLAVE_OK;
     if (!t->cert_file && t->key_file)
@@ -510,7 +503,7 @@ clave_err settings_check(struct serve_settings *v, const struct fault *f)
     const struct server_options *engine = &v->run.engine;
     clave_err err = check_http(v, f);
     if (err != CLAVE_OK || v->is_gate)
-        return err == CLAVE_OK ? check_tls(v, f) : err;
+        return err;
     if (v->local && (v->run.data_dir || v->run.nlisten > 0))
         return clave__start_error(f, CLAVE_EINVAL,
                                   "--local has its own data directory and address");
