@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/webrig.h"
 #include "web/http/routes.h"
@@ -125,6 +126,41 @@ static void every_route_is_in_the_document(void **state)
     webrig_free(rig);
 }
 
+/* HEAD is answered by the route of GET, and /ui/{file} is how programs see /ui/{path}. */
+static bool is_routed(const char *path, const char *method)
+{
+    size_t n;
+    const struct route *routes = clave__routes(&n);
+    if (strcmp(method, "head") == 0 || strcmp(path, "/ui/{file}") == 0)
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(routes[i].pattern, path) == 0 && strcasecmp(routes[i].method, method) == 0)
+            return true;
+    return false;
+}
+
+static void every_operation_of_the_document_has_a_route(void **state)
+{
+    const char *path, *method;
+    json_t *ops, *op;
+    (void)state;
+    struct webrig *rig = webrig_new(NULL);
+    struct webrig_call *c = webrig_request(rig, "GET", "/v1/openapi.json", NULL, NULL);
+    json_t *document = json_loads(webrig_body(c), 0, NULL);
+    assert_non_null(document);
+    json_object_foreach(json_object_get(document, "paths"), path, ops)
+    {
+        json_object_foreach(ops, method, op)
+        {
+            if (!is_routed(path, method))
+                print_error("%s %s is in openapi.json only\n", method, path);
+            assert_true(is_routed(path, method));
+        }
+    }
+    json_decref(document);
+    webrig_free(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +169,7 @@ int main(void)
         cmocka_unit_test(escapes_are_decoded_once),
         cmocka_unit_test(params_are_znode_paths),
         cmocka_unit_test(every_route_is_in_the_document),
+        cmocka_unit_test(every_operation_of_the_document_has_a_route),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
