@@ -64,12 +64,11 @@ static bool configured_take_flag(struct configured *c, struct serve_settings *sc
 
 static void configured_set_log(struct configured *c, const struct serve_settings *settings)
 {
-    c->log.verb = c->o->verb->name;
     c->log.format = settings->log_format;
-    c->log.level = settings->log_level > 0 ? settings->log_level : CLAVE_LOG_WARN;
-    if (c->check && c->log.level < CLAVE_LOG_WARN)
-        c->log.level = CLAVE_LOG_WARN; /* what would be ignored is what the check is for */
-    c->log.level += c->o->verbose;
+    int level = settings->log_level > 0 ? settings->log_level : CLAVE_LOG_WARN;
+    if (c->check && level < CLAVE_LOG_WARN)
+        level = CLAVE_LOG_WARN; /* what would be ignored is what the check is for */
+    c->log.level = level + c->o->verbose;
 }
 
 int configured_take_flags(struct configured *c, int argc, char **argv)
@@ -77,6 +76,7 @@ int configured_take_flags(struct configured *c, int argc, char **argv)
     struct serve_settings scratch;
     int id;
     settings_init(&scratch, c->is_gate);
+    c->log.verb = c->o->verb->name;
     while ((id = options_next(c->o, argc, argv)) > 0)
         if (!configured_take_flag(c, &scratch, id)) {
             c->o->status = EXIT_USAGE;

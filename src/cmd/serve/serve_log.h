@@ -6,9 +6,9 @@
 enum log_format { LOG_TEXT, LOG_JSON };
 
 struct serve_log {
-    const char *verb; /* before each line of text */
-    enum log_format format;
-    int level; /* the lowest priority that is shown: CLAVE_LOG_* */
+    const char *verb;                /* before each line of text */
+    _Atomic(enum log_format) format; /* these change at SIGHUP, and any thread logs */
+    _Atomic int level;               /* the lowest priority that is shown: CLAVE_LOG_* */
 };
 
 /* A clave_log_cb; `arg` is a struct serve_log. */
