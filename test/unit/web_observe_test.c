@@ -423,6 +423,27 @@ static void locks_of_all_clients_are_measured(void **state)
     scene_close(&s);
 }
 
+/* Pieces of the page that come to no label have no text, and must not end it. */
+static void metrics_of_many_locks_without_labels_are_whole(void **state)
+{
+    enum { LOCKS = 2000 };
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    for (int i = 0; i < LOCKS; i++) {
+        char path[96];
+        snprintf(path, sizeof path, "/many/l%d/_c_" UUID "-lock-0000000000", i);
+        add(&s, path, "");
+    }
+    loaded(&s);
+    struct webrig_call *c = get(&s, "/metrics", 200);
+    assert_true(c->done);
+    assert_has_line(c, "clave_lock_holders{path=\"other\",kind=\"lock\"} 2000");
+    assert_has_line(c, "clave_deadlocks 0");
+    webrig_end(c);
+    scene_close(&s);
+}
+
 /* ---- history --------------------------------------------------------------------------------- */
 
 /* "what:cause" of each entry. */
@@ -685,6 +706,7 @@ int main(void)
         cmocka_unit_test(a_deadlock_is_found_while_it_lasts),
         cmocka_unit_test(a_semaphore_can_be_part_of_a_deadlock),
         cmocka_unit_test(locks_of_all_clients_are_measured),
+        cmocka_unit_test(metrics_of_many_locks_without_labels_are_whole),
         cmocka_unit_test(history_has_who_held_what_when),
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
