@@ -83,7 +83,9 @@ static void http_session_tell(struct http_session *s, clave_err err)
     while ((l = list_pop_front(&round))) {
         struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
         clave__session_proof_forget(w);
-        w->done(w, err);
+        /* Its end as its client asked for it is no proof that it lives. */
+        bool over = err == CLAVE_OK && s->state == HTTP_SESSION_ENDED && !w->ends;
+        w->done(w, over ? CLAVE_ECLOSED : err);
     }
 }
 
@@ -322,6 +324,7 @@ clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
 void clave__http_session_await(struct http_session *s, struct session_wait *w)
 {
     w->proof = NULL;
+    w->ends = false;
     list_init(&w->link);
     if (s->state == HTTP_SESSION_OPENING)
         list_push_back(&s->waits, &w->link);
@@ -333,6 +336,7 @@ void clave__http_session_close(struct http_session *s, struct session_wait *w)
 {
     if (w) {
         list_init(&w->link);
+        w->ends = true;
         w->proof = NULL;
     }
     if (w && s->state == HTTP_SESSION_ENDED)

@@ -63,6 +63,7 @@ struct session_part {
 /* Somebody who waits for the session: `done` runs at most once, perhaps at once. */
 struct session_wait {
     struct list link;
+    bool ends;                   /* it waits for the end */
     struct session_proof *proof; /* http_session_proof.c; NULL: none is under way for it */
     void (*done)(struct session_wait *w, clave_err err);
 };

@@ -104,6 +104,7 @@ void clave__http_session_prove(struct http_session *s, struct session_wait *w)
     const struct clave_mem *mem = &s->all->web->mem;
     size_t n = 1;
     list_init(&w->link);
+    w->ends = false;
     w->proof = NULL;
     if (s->state != HTTP_SESSION_LIVE) {
         w->done(w, s->why ? s->why : CLAVE_ECLOSED);
