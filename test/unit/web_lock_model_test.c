@@ -514,6 +514,38 @@ static void a_long_queue_is_cheap(void **state)
     clave__lock_model_fini(&m);
 }
 
+static ordered_compare *real_compare;
+static size_t compared;
+
+static int count_compare(const void *key, const struct ordered_node *node)
+{
+    compared++;
+    return real_compare(key, node);
+}
+
+/* A program that holds many locks and takes one more: it waits for none, so that none of those it
+ * has is looked at. */
+static void one_more_lock_of_a_session_with_many_is_cheap(void **state)
+{
+    enum { LOCKS = 2000, MOST_COMPARED = 500 };
+    struct lock_model m;
+    char path[64];
+    (void)state;
+    model_open(&m);
+    m.changed = NULL;
+    clave__lock_model_loaded(&m);
+    real_compare = m.queues.compare;
+    m.queues.compare = count_compare;
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(path, sizeof path, "/many/l%d/lock-0000000000", i);
+        compared = 0;
+        add_of(&m, i + 1, path, 7, "");
+    }
+    assert_in_range(compared, 1, MOST_COMPARED);
+    assert_string_equal(show_at(&m, "/many/l0"), "lock 0 |");
+    clave__lock_model_fini(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +562,7 @@ int main(void)
         cmocka_unit_test(without_memory_nodes_are_left_out_and_nothing_leaks),
         cmocka_unit_test(after_any_changes_it_equals_a_fresh_reading),
         cmocka_unit_test(a_long_queue_is_cheap),
+        cmocka_unit_test(one_more_lock_of_a_session_with_many_is_cheap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

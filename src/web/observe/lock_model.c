@@ -207,9 +207,11 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
     p->bare = site->bare;
     q->nbare += p->bare;
     clave__lock_place_join(p);
-    clave__lock_link(m, p->session);
     lock_model_tell(m, LOCK_QUEUED, p, p->queued);
     clave__lock_grants_update(m, q, at, p);
+    /* Not before it is known whether it waits at all: linking looks at every place of the session.
+     */
+    clave__lock_link(m, p->session);
     queue_changed(m, q);
     return true;
 }
