@@ -198,6 +198,25 @@ static void an_expired_session_is_never_another(void **state)
     webrig_free(r);
 }
 
+static void a_renewal_under_an_end_is_not_proven(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u, "{\"ttl_ms\": 8000}");
+    memnet_refuse(r->net, 1, true);
+    struct webrig_call *c = user_asks(r, &u, "POST", "/renew");
+    struct webrig_call *d = user_asks(r, &u, "DELETE", "");
+    assert_false(c->answered || d->answered);
+    webrig_advance(r, 20000); /* the session must have expired by now */
+    expect(c, 410);
+    expect(d, 204);
+    webrig_end(c);
+    webrig_end(d);
+    memnet_refuse(r->net, 1, false);
+    webrig_free(r);
+}
+
 static void an_unknown_server_is_told(void **state)
 {
     (void)state;
@@ -253,6 +272,7 @@ int main(void)
         cmocka_unit_test(a_silent_clients_session_ends),
         cmocka_unit_test(another_gate_attaches_to_the_session),
         cmocka_unit_test(an_expired_session_is_never_another),
+        cmocka_unit_test(a_renewal_under_an_end_is_not_proven),
         cmocka_unit_test(an_unknown_server_is_told),
         cmocka_unit_test(a_renewal_waits_for_the_servers_not_beyond_the_session),
     };
