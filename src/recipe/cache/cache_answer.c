@@ -227,6 +227,13 @@ static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
 
 /* ---- a node's children ----------------------------------------------------------------------- */
 
+/* The answer under way is after that of the listing. A node that was deleted may still be asked for
+ * its children, which does not bring it back. */
+static bool is_being_read(const struct cache_node *n)
+{
+    return n->phase == CACHE_NODE_ASKED && !n->asked_list;
+}
+
 static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
                              const clave_result *res)
 {
@@ -250,7 +257,7 @@ static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
         struct cache_node *child = clave__cache_tree_child(&cache->tree, n, res->names[i], len);
         if (!child)
             cache_add_child(cache, n, res->names[i], len);
-        else if (!child->present && child->phase == CACHE_NODE_IDLE)
+        else if (!child->present && !is_being_read(child))
             clave__cache_want(cache, child, CACHE_WANT_STAT);
     }
 }
