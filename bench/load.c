@@ -1,14 +1,14 @@
 /* load.c - a load generator for one connection with a window of requests in flight:
  *
- *   load zk HOST PORT create|get WINDOW COUNT BYTES [SECONDS]
+ *   load zk HOST PORT create|set|get WINDOW COUNT BYTES [SECONDS]
  *   load redis HOST PORT set|get WINDOW COUNT BYTES [SECONDS]
  *   load disk FILE - write 1 COUNT BYTES [SECONDS]
  *
  * It ends after COUNT requests, or SECONDS when they are over first. It writes whole batches and
  * only counts frames on the way back, so that it is never the limit. Prints one JSON object:
- * requests per second, the mean latency, and the median time from one batch to the next, which is
- * the median latency if the window is 1. `disk` is no server but what one has to do: it appends to
- * a file that is extended ahead, each time with an fdatasync. */
+ * requests per second, the mean latency, and the median and 99th percentile of the time from one
+ * batch to the next, which is the latency if the window is 1. `disk` is no server but what one has
+ * to do: it appends to a file that is extended ahead, each time with an fdatasync. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +28,7 @@ struct load {
     int fd;
     bool zk;
     bool write;
+    bool same; /* every write is of one key, with set */
     long window, count, bytes;
     double seconds;
     long sent, answered;
@@ -129,6 +130,16 @@ static void zk_get(struct load *l, uint32_t xid, const char *path)
     put(l, "", 1);
 }
 
+static void zk_set(struct load *l, uint32_t xid, const char *path)
+{
+    put_int(l, (uint32_t)(8 + 4 + strlen(path) + 4 + (size_t)l->bytes + 4));
+    put_int(l, xid);
+    put_int(l, 5);
+    put_text(l, path);
+    zk_data(l);
+    put_int(l, UINT32_MAX); /* whatever its version */
+}
+
 static void redis_command(struct load *l, const char *key)
 {
     char head[160];
@@ -149,12 +160,14 @@ static void redis_command(struct load *l, const char *key)
 static void send_one(struct load *l)
 {
     char key[64];
-    if (l->write)
+    if (l->write && !l->same)
         snprintf(key, sizeof key, "/load-%llx-%ld", (unsigned long long)l->run, l->sent);
     else
         snprintf(key, sizeof key, "/load-%llx", (unsigned long long)l->run);
     if (!l->zk)
         redis_command(l, key);
+    else if (l->same)
+        zk_set(l, (uint32_t)l->sent + 1, key);
     else if (l->write)
         zk_create(l, (uint32_t)l->sent + 1, key);
     else
@@ -261,9 +274,9 @@ static double end_turn(struct load *l, double start, double before)
 static void report(struct load *l, double took)
 {
     qsort(l->turns_us, l->nturns, sizeof *l->turns_us, compare);
-    printf("{\"per_s\": %.0f, \"mean_us\": %.1f, \"p50_us\": %.1f}\n", (double)l->answered / took,
-           took * 1e6 * (double)l->window / (double)l->answered,
-           (double)l->turns_us[l->nturns / 2]);
+    printf("{\"per_s\": %.0f, \"mean_us\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f}\n",
+           (double)l->answered / took, took * 1e6 * (double)l->window / (double)l->answered,
+           (double)l->turns_us[l->nturns / 2], (double)l->turns_us[l->nturns * 99 / 100]);
 }
 
 static void run_disk(struct load *l, const char *file)
@@ -286,7 +299,7 @@ static void run_disk(struct load *l, const char *file)
 
 static void run(struct load *l)
 {
-    if (!l->write)
+    if (!l->write || l->same)
         prepare_target(l);
     double start = now_s(), took = 0;
     while (l->answered < l->count && took < l->seconds) {
@@ -323,6 +336,7 @@ int main(int argc, char **argv)
     }
     struct load l = {.zk = strcmp(argv[1], "zk") == 0,
                      .write = strcmp(argv[4], "get") != 0,
+                     .same = strcmp(argv[1], "zk") == 0 && strcmp(argv[4], "set") == 0,
                      .window = atol(argv[5]),
                      .count = atol(argv[6]),
                      .bytes = atol(argv[7]),
