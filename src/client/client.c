@@ -10,7 +10,10 @@
 #include "base/sized_options.h"
 #include "client/engine.h"
 
-enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_ROOM = 64 * 1024 };
+enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_OUT = 64 * 1024 };
+/* What stays of room for messages. A process may have a thousand clients, each of which has listed
+ * the same long queue once. */
+enum { KEEP_ROOM = 4 * 1024 };
 /* A server may send longer frames than it accepts: a listing has no limit of its own. */
 enum { REPLY_FRAMES = 4 };
 
@@ -97,7 +100,7 @@ void clave__client_trim(clave_async_client *c)
         clave__buf_clear(scratch[i]);
         clave__buf_trim(scratch[i], KEEP_ROOM);
     }
-    clave__buf_trim(&c->link.out, KEEP_ROOM);
+    clave__buf_trim(&c->link.out, KEEP_OUT);
     clave__buf_trim(&c->link.in.held, KEEP_ROOM);
 }
 

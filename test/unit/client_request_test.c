@@ -536,6 +536,32 @@ static void one_huge_message_does_not_stay(void **state)
     fake_close(&s);
 }
 
+/* A process with a thousand clients in one queue, which each list it once, keeps none of the lists.
+ */
+static void a_list_of_a_long_queue_does_not_stay(void **state)
+{
+    (void)state;
+    enum { NAMES = 500, LEN = 4 + 60, PIECE = 10000, FEW = 4096 };
+    static uint8_t names[NAMES * LEN];
+    struct fake_server s;
+    struct outcome got = {0};
+    struct wire_reply m = {.names = {NAMES, names, sizeof names}};
+    memset(names, 'n', sizeof names);
+    for (int i = 0; i < NAMES; i++)
+        memcpy(names + i * LEN, "\0\0\0\74", 4);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_children(s.c, "/queue", NULL, outcome_cb, &got), CLAVE_OK);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    s.piece = PIECE;
+    fake_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.err, CLAVE_OK);
+    assert_true(s.c->decoded.cap <= FEW);
+    assert_true(s.c->link.in.held.cap <= FEW);
+    fake_close(&s);
+}
+
 /* A server that refuses an identity has answered: the next connection, without it, need not
  * wait, and a client with several such identities is not slowed down by each. */
 static void a_server_that_refuses_an_identity_is_dialled_again_at_once(void **state)
@@ -600,6 +626,7 @@ int main(void)
         cmocka_unit_test(more_than_a_frame_is_too_big),
         cmocka_unit_test(a_read_whose_reply_is_too_big_fails_at_once),
         cmocka_unit_test(one_huge_message_does_not_stay),
+        cmocka_unit_test(a_list_of_a_long_queue_does_not_stay),
         cmocka_unit_test(a_server_that_refuses_an_identity_is_dialled_again_at_once),
         cmocka_unit_test(an_empty_list_is_a_list),
     };
