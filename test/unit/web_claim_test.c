@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <malloc.h>
 
 #include "lib/mutex_owner.h"
 #include "lib/webrig.h"
@@ -496,11 +497,60 @@ static void the_leader_publishes_a_value(void **state)
     webrig_free(r);
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static size_t live; /* bytes that are out */
+
+static void *count_alloc(void *arg, size_t n)
+{
+    (void)arg;
+    void *p = malloc(n);
+    live += malloc_usable_size(p);
+    return p;
+}
+
+static void *count_realloc(void *arg, void *p, size_t n)
+{
+    (void)arg;
+    live -= malloc_usable_size(p);
+    p = realloc(p, n);
+    live += malloc_usable_size(p);
+    return p;
+}
+
+static void count_free(void *arg, void *p)
+{
+    (void)arg;
+    live -= malloc_usable_size(p);
+    free(p);
+}
+
+/* A gate may have thousands of them. */
+static void a_claim_that_waits_is_small(void **state)
+{
+    enum { MOST = 6 * 1024 };
+    static const clave_mem counted = {count_alloc, count_realloc, count_free, NULL};
+    const struct webrig_options o = {.mem = &counted};
+    (void)state;
+    struct webrig *r = webrig_new(&o);
+    struct user holder, u;
+    user_enter(r, &holder);
+    user_enter(r, &u);
+    user_takes_claim(&holder, user_sends(r, &holder, "POST", -1, NULL, lock));
+    size_t before = live;
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, lock);
+    expect(c, 202);
+    webrig_end(c);
+    assert_in_range(live - before, 1, MOST);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_kind_is_held_and_given_back),
         cmocka_unit_test(a_poll_keeps_its_place),
+        cmocka_unit_test(a_claim_that_waits_is_small),
         cmocka_unit_test(a_long_poll_outlives_the_timeout),
         cmocka_unit_test(who_does_not_wait_leaves_nothing),
         cmocka_unit_test(two_tries_with_one_key_end_alike),

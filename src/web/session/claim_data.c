@@ -11,18 +11,16 @@ clave_err clave__claim_describe(struct claim *c, const struct claim_terms *t)
     const struct clave_mem *mem = &c->part.s->all->web->mem;
     const clave_identity id = {
         .host = t->host, .name = t->name, .command = t->command, .traceparent = t->traceparent};
-    char *data = clave__mem_alloc(mem, CLAIM_DATA);
-    if (!data)
-        return CLAVE_ENOMEM;
-    c->data = data;
+    const char *text = t->text ? t->text : t->name ? t->name : "";
+    char data[CLAIM_DATA];
     if (strcmp(c->kind->name, "election") == 0) { /* the candidate's id, which Curator reads too */
-        const char *text = t->text ? t->text : t->name ? t->name : "";
         c->len = strlen(text);
-        if (c->len >= CLAIM_DATA)
-            return CLAVE_ETOOBIG;
-        memcpy(data, text, c->len + 1);
-        return CLAVE_OK;
+    } else {
+        c->len = clave_identity_format(&id, data, sizeof data);
+        text = data;
     }
-    c->len = clave_identity_format(&id, data, CLAIM_DATA);
-    return c->len < CLAIM_DATA ? CLAVE_OK : CLAVE_ETOOBIG;
+    if (c->len >= CLAIM_DATA)
+        return CLAVE_ETOOBIG;
+    c->data = clave__mem_strndup(mem, text, c->len);
+    return c->data ? CLAVE_OK : CLAVE_ENOMEM;
 }
