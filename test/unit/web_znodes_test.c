@@ -212,6 +212,24 @@ static void a_role_is_needed_on_the_path(void **state)
     webrig_free(r);
 }
 
+/* "/a" as a sequential node is "/a0000000001", beside what the role is for. */
+static void a_sequential_node_is_beside_its_path(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", "x");
+    r->peer.uid = 8;
+    done(r, "POST", "/v1/znodes/a?mode=persistent_sequential", OCTETS, "x", 403);
+    done(r, "POST", "/v1/znodes/a/?mode=persistent_sequential", OCTETS, "x", 201);
+    done(r, "POST", "/v1/znodes/a/n-?mode=persistent_sequential", OCTETS, "x", 201);
+    done(r, "POST", "/v1/multi", NULL,
+         "{\"ops\":[{\"op\":\"create\",\"path\":\"/a\",\"mode\":\"persistent_sequential\"}]}", 403);
+    done(r, "POST", "/v1/multi", NULL,
+         "{\"ops\":[{\"op\":\"create\",\"path\":\"/a/n\",\"mode\":\"persistent_sequential\"}]}",
+         200);
+    webrig_free(r);
+}
+
 /* ---- transactions --------------------------------------------------------------------------- */
 
 static void a_transaction_is_done_or_not(void **state)
@@ -581,6 +599,7 @@ int main(void)
         cmocka_unit_test(nodes_are_created_in_every_mode),
         cmocka_unit_test(an_access_list_is_set_and_counts),
         cmocka_unit_test(a_role_is_needed_on_the_path),
+        cmocka_unit_test(a_sequential_node_is_beside_its_path),
         cmocka_unit_test(a_transaction_is_done_or_not),
         cmocka_unit_test(a_malformed_transaction_is_told),
         cmocka_unit_test(a_guarded_write_is_done_while_the_token_holds),

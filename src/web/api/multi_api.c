@@ -211,6 +211,8 @@ static bool op_read(struct web_exchange *x, json_t *o, clave_op *op)
         (op->kind == CLAVE_OP_CREATE && !op_read_create(x, o, op)))
         return false;
     op->version = (int32_t)version;
+    if (op->kind == CLAVE_OP_CREATE)
+        return clave__web_must_create(x, op->mode, op->path);
     return clave__web_must(x, op->kind == CLAVE_OP_CHECK ? WEB_READ : WEB_WRITE, op->path);
 }
 

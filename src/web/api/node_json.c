@@ -123,6 +123,16 @@ bool clave__web_parse_mode(const char *name, clave_create_mode *out)
     return false;
 }
 
+bool clave__web_must_create(struct web_exchange *x, clave_create_mode mode, const char *path)
+{
+    const char *made =
+        clave__web_mode_is_sequential(mode) ? clave__web_sprintf(x, "%s0", path) : path;
+    if (made)
+        return clave__web_must(x, WEB_WRITE, made);
+    clave__web_problem_err(x, CLAVE_ENOMEM, "create", path);
+    return false;
+}
+
 void clave__web_set_location(struct web_exchange *x, const char *path)
 {
     char *encoded = clave__web_alloc(x, 3 * strlen(path) + 1);

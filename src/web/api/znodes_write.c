@@ -213,7 +213,7 @@ void clave__web_post_znode(struct web_exchange *x)
     w->op.mode = w->create.mode;
     if (fault)
         clave__web_problem(x, &bad_write, "%s", fault);
-    else
+    else if (clave__web_must_create(x, w->op.mode, w->op.path))
         clave__client_call(x, znode_write_go);
 }
 
