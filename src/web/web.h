@@ -113,7 +113,8 @@ struct web_options {
     const char *hosts;               /* of the ZooKeeper servers; copied */
     struct clave_tls *tls;           /* for hosts with "tls:"; borrowed */
     const uint8_t *session_key;      /* of 32 bytes: gates that share it know each other's
-                                        sessions; NULL: drawn, for this engine alone */
+                                        sessions; NULL: made of the seed, which is for tests:
+                                        what the engine draws later tells it */
     const struct jansson *jansson;   /* borrowed */
     const struct web_access *access; /* borrowed until another is set; NULL: see http/access.h */
     const struct web_asset *assets;  /* borrowed */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lib/webrig.h"
+#include "web/web_internal.h"
 
 #define JSON_ "Accept: application/json"
 #define XML_ "Accept: application/xml"
@@ -303,6 +304,23 @@ static void a_session_owns_ephemeral_nodes_and_is_deleted(void **state)
     webrig_free(r);
 }
 
+/* It is all the proof there is: who sees what else the engine draws does not know it. */
+static void a_sessions_uuid_cannot_be_drawn_again(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    struct rand_state seen = r->web->rand;
+    char path[80], drawn[CLAVE_UUID_TEXT + 1];
+    session_new(r, "30", path);
+    for (int skipped = 0; skipped < 64; skipped++) {
+        struct rand_state from = seen;
+        clave__rand_uuid(&from, drawn);
+        assert_string_not_equal(path + strlen("/sessions/v1/"), drawn);
+        clave__rand_u64(&seen);
+    }
+    webrig_free(r);
+}
+
 static void a_session_ends_without_heartbeats(void **state)
 {
     char path[80];
@@ -361,6 +379,7 @@ int main(void)
         cmocka_unit_test(formats_are_negotiated),
         cmocka_unit_test(faults_have_the_statuses_of_the_specification),
         cmocka_unit_test(a_session_owns_ephemeral_nodes_and_is_deleted),
+        cmocka_unit_test(a_sessions_uuid_cannot_be_drawn_again),
         cmocka_unit_test(a_session_ends_without_heartbeats),
         cmocka_unit_test(a_session_lives_as_long_as_its_maker_said),
         cmocka_unit_test(a_session_whose_maker_hangs_up_is_not_kept),

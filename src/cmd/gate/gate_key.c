@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "cmd/cli/key_value_file.h"
@@ -54,4 +55,16 @@ clave_err gate_key_read(const char *path, uint8_t key[GATE_KEY_LEN], const struc
     explicit_bzero(text, strlen(text));
     free(text);
     return err;
+}
+
+clave_err gate_key_draw(uint8_t key[GATE_KEY_LEN], const struct fault *f)
+{
+    ssize_t n;
+    do
+        n = getrandom(key, GATE_KEY_LEN, 0);
+    while (n < 0 && errno == EINTR);
+    if (n == GATE_KEY_LEN)
+        return CLAVE_OK;
+    return clave__start_error(f, CLAVE_EIO, "cannot draw a key: %s; give one with --http-key",
+                              n < 0 ? strerror(errno) : "too few bytes");
 }

@@ -280,7 +280,7 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
     uint8_t key[GATE_KEY_LEN];
     if (!jansson)
         return clave__start_error(f, CLAVE_EIO, "%s", why);
-    clave_err err = o->key ? gate_key_read(o->key, key, f) : CLAVE_OK;
+    clave_err err = o->key ? gate_key_read(o->key, key, f) : gate_key_draw(key, f);
     if (err == CLAVE_OK && o->metric_paths)
         err = gate_take_metric_paths(g, o->metric_paths, f);
     if (err == CLAVE_OK && o->audit)
@@ -300,7 +300,7 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .env = &g->env,
                                    .hosts = o->hosts,
                                    .tls = o->tls,
-                                   .session_key = o->key ? key : NULL,
+                                   .session_key = key,
                                    .jansson = jansson,
                                    .access = gate_access_of(o->access),
                                    .assets = clave__page_assets,

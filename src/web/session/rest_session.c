@@ -69,6 +69,7 @@ clave_err clave__rest_session_open(struct web *w, int32_t expire_ms,
     r->arg = arg;
     r->wait.done = on_rest_session_open;
     clave__rand_uuid(&w->rand, r->uuid);
+    clave__seal_uuid(w->sessions->key, r->uuid); /* what else is drawn is told to others */
     clave__timer_init(&r->timer, on_rest_session_expired);
     list_push_back(&w->rest_sessions, &r->link);
     *out = r;

@@ -27,7 +27,7 @@ static void seal_hmac(const uint8_t key[SEAL_KEY], const uint8_t *p, size_t n,
     clave__sha1(outer, sizeof outer, out);
 }
 
-/* Two uses of the key never share an input: the first byte tells them apart. */
+/* The uses of the key never share an input: the first byte tells them apart. */
 static void seal_tag(const uint8_t key[SEAL_KEY], const uint8_t plain[SEAL_PLAIN],
                      uint8_t tag[SEAL_TAG])
 {
@@ -121,4 +121,12 @@ bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_
     memcpy(out->passwd, plain + 8, sizeof out->passwd);
     out->ttl_ms = (int32_t)seal_get(plain + 24, 4);
     return true;
+}
+
+void clave__seal_uuid(const uint8_t key[SEAL_KEY], char uuid[CLAVE_UUID_TEXT + 1])
+{
+    uint8_t in[1 + CLAVE_UUID_TEXT] = {'u'}, mac[SHA1_LEN];
+    memcpy(in + 1, uuid, CLAVE_UUID_TEXT);
+    seal_hmac(key, in, sizeof in, mac);
+    clave__uuid_mix(uuid, seal_get(mac, 8), seal_get(mac + 8, 8));
 }

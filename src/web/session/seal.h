@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/rand.h"
+
 enum { SEAL_KEY = 32, SEAL_TAG = 16, SEAL_PLAIN = 28, SEAL_TEXT = 59 /* characters, no NUL */ };
 
 struct sealed_session {
@@ -24,5 +26,8 @@ void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
                  char out[SEAL_TEXT + 1]);
 /* false: no gate with this key has made it. */
 bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out);
+
+/* Makes of a UUID that was drawn another one, which only who has the key can tell from it. */
+void clave__seal_uuid(const uint8_t key[SEAL_KEY], char uuid[CLAVE_UUID_TEXT + 1]);
 
 #endif
