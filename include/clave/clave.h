@@ -19,7 +19,7 @@
  *   once         once.h            async/once.h             -
  *   lock_delay   -(b)              async/lock_delay.h       -
  *   metrics      metrics.h         -(f)                     -
- *   cache        -(b)              async/cache.h            CuratorCache
+ *   cache        cache.h           async/cache.h            CuratorCache
  *   persistent_watcher -(b)        async/persistent_watcher.h PersistentWatcher
  *
  *   (a) a function that may block needs a thread: on a loop use the latch
@@ -79,6 +79,7 @@
 #include "clave/async/plain_layouts.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
+#include "clave/cache.h"
 #include "clave/client.h"
 #include "clave/deadlock.h"
 #include "clave/err.h"

@@ -251,6 +251,46 @@ static void a_job_may_be_freed_behind_its_session(void **state)
     }
 }
 
+static bool never_visited(const clave_cache_node *node, void *arg)
+{
+    (void)node;
+    *(bool *)arg = true;
+    return true;
+}
+
+static void a_cache_may_be_freed_behind_its_session(void **state)
+{
+    (void)state;
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e;
+        clave_cache *loaded, *fresh;
+        clave_reply *r;
+        bool visited = false;
+        clave_client *s = open_session(&e, way);
+        assert_int_equal(clave_cache_new(&loaded, s, "/", NULL, NULL, NULL), CLAVE_OK);
+        assert_int_equal(clave_cache_wait(loaded, PATIENCE), CLAVE_OK);
+        assert_true(clave_cache_count(loaded) > 0);
+        assert_int_equal(clave_cache_new(&fresh, s, "/", NULL, NULL, NULL), CLAVE_OK);
+        close_session(&e);
+        assert_int_equal(clave_cache_wait(loaded, PATIENCE), CLAVE_ECLOSED);
+        assert_int_equal(clave_cache_get(loaded, "/", &r), CLAVE_ECLOSED);
+        assert_null(r);
+        assert_int_equal(clave_cache_children(loaded, "/", &r), CLAVE_ECLOSED);
+        assert_null(r);
+        assert_int_equal(clave_cache_walk(loaded, "/", never_visited, &visited), CLAVE_ECLOSED);
+        assert_false(visited);
+        assert_int_equal(clave_cache_count(loaded), 0);
+        assert_int_equal(clave_cache_bytes(loaded), 0);
+        assert_int_equal(clave_cache_zxid(loaded), 0);
+        assert_false(clave_cache_is_current(loaded));
+        assert_false(clave_cache_is_complete(loaded));
+        assert_int_equal(clave_cache_wait(fresh, -1), CLAVE_ECLOSED);
+        clave_cache_free(loaded);
+        clave_cache_free(fresh);
+        free_loop(&e);
+    }
+}
+
 /* What is made for callbacks, on the client of a session. */
 static void make_mutex(clave_async_client *c, void *arg)
 {
@@ -443,6 +483,7 @@ int main(void)
         cmocka_unit_test(a_candidate_may_be_freed_behind_its_session),
         cmocka_unit_test(a_selector_may_be_freed_behind_its_session),
         cmocka_unit_test(a_job_may_be_freed_behind_its_session),
+        cmocka_unit_test(a_cache_may_be_freed_behind_its_session),
         cmocka_unit_test(a_mutex_of_its_client_may_be_freed_behind_a_session),
         cmocka_unit_test(a_wait_ends_with_its_session),
         cmocka_unit_test(a_session_may_close_under_threads_that_use_and_free),

@@ -282,6 +282,14 @@ static clave_err try_cache(const void *o)
     return err;
 }
 
+static clave_err try_blocking_cache(const void *o)
+{
+    clave_cache *cache;
+    clave_err err = clave_cache_new(&cache, session, "/c", o, NULL, NULL);
+    clave_cache_free(cache);
+    return err;
+}
+
 static clave_err try_delay(const void *o)
 {
     const clave_grant g = {.token = 1, .node = "/m/x"};
@@ -377,6 +385,8 @@ static const struct taker takers[] = {
     TAKER(clave_persistent_watcher_options, of_persistent_watcher, size, try_persistent_watcher,
           CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_cache_options, of_cache, size, try_cache, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
+    TAKER(clave_cache_options, of_cache, size, try_blocking_cache, CLAVE_OK, CLAVE_OK,
+          SESSION_TEXT),
     TAKER(clave_tls_options, of_tls, size, try_tls, CLAVE_OK, CLAVE_OK, TLS_TEXT),
     TAKER(clave_test_server_options, of_test_server, size, try_test_server, CLAVE_OK, CLAVE_OK,
           NO_TEXT),

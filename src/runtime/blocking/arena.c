@@ -1,4 +1,4 @@
-/* arena.c - see arena.h; reply.c, participants.c and deadlock.c call it. The two passes must add
+/* arena.c - see arena.h; cache.c, participants.c and deadlock.c call it. The two passes must add
  * the same texts in the same order. */
 #include "runtime/blocking/arena.h"
 

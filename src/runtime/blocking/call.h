@@ -5,7 +5,7 @@
  *   client          clave_client: opening, state, closing
  *   call, reply     one blocking call and its answer; arena: its texts; request: create, get, ...
  *   mutex           clave_mutex (rwlock too); thread_hold: what each thread holds
- *   semaphore, multilock, latch, once    the blocking form of each recipe
+ *   semaphore, multilock, latch, once, cache    the blocking form of each recipe
  *   selector        a leader selector: runs the user's function while leading
  *   participants, deadlock    queries, each copied into one block
  *   metrics         clave/metrics.h; loops: all loops of the process */
