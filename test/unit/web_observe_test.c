@@ -585,6 +585,43 @@ static void a_deadlock_is_found_while_it_lasts(void **state)
     scene_close(&s);
 }
 
+/* Its text names all of its locks, so it is for those who may see all of them. */
+static void a_deadlock_is_told_to_who_may_see_its_locks(void **state)
+{
+    static const struct web_grant below_a[] = {{WEB_READ, "/a"}};
+    static const struct web_grant below_b[] = {{WEB_READ, "/b"}};
+    static const struct web_grant both[] = {{WEB_READ, "/a"}, {WEB_READ, "/b"}};
+    static const struct web_user users[] = {
+        {.token = "ann", .uid = -1, .grants = below_a, .ngrants = 1},
+        {.token = "cat", .uid = -1, .grants = below_b, .ngrants = 1},
+        {.token = "bob", .uid = -1, .grants = both, .ngrants = 2}};
+    static const struct web_access access = {.users = users, .nusers = 3, .owner_uid = -1};
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    loaded(&s);
+    clave__web_set_access(s.rig->web, &access);
+    struct webrig_call *ann =
+        webrig_request(s.rig, "GET", "/v1/events", "Authorization: Bearer ann", NULL);
+    struct webrig_call *cat =
+        webrig_request(s.rig, "GET", "/v1/events", "Authorization: Bearer cat", NULL);
+    struct webrig_call *bob =
+        webrig_request(s.rig, "GET", "/v1/events", "Authorization: Bearer bob", NULL);
+    add_of(&s, 9, "/a/_c_" UUID "-lock-0000000000", "");
+    add_of(&s, 7, "/a/_c_" UUID "-lock-0000000001", "");
+    add_of(&s, 7, "/b/_c_" UUID "-lock-0000000000", "");
+    add_of(&s, 9, "/b/_c_" UUID "-lock-0000000001", "");
+    webrig_advance(s.rig, 300);
+    assert_int_equal(s.o->waits.nfound, 1);
+    assert_null(strstr(webrig_body(ann), "/b"));
+    assert_null(strstr(webrig_body(cat), "/a"));
+    assert_non_null(strstr(webrig_body(bob), "event: deadlock"));
+    webrig_end(ann);
+    webrig_end(cat);
+    webrig_end(bob);
+    scene_close(&s);
+}
+
 static void a_semaphore_can_be_part_of_a_deadlock(void **state)
 {
     struct scene s;
@@ -704,6 +741,7 @@ int main(void)
         cmocka_unit_test(an_election_has_terms_gaps_and_a_value),
         cmocka_unit_test(a_change_of_leader_is_an_event),
         cmocka_unit_test(a_deadlock_is_found_while_it_lasts),
+        cmocka_unit_test(a_deadlock_is_told_to_who_may_see_its_locks),
         cmocka_unit_test(a_semaphore_can_be_part_of_a_deadlock),
         cmocka_unit_test(locks_of_all_clients_are_measured),
         cmocka_unit_test(metrics_of_many_locks_without_labels_are_whole),

@@ -262,6 +262,27 @@ static void a_renewal_waits_for_the_servers_not_beyond_the_session(void **state)
     webrig_free(r);
 }
 
+/* The list has what all of them hold, wherever that is. */
+static void the_list_is_for_who_may_do_everything(void **state)
+{
+    static const struct web_grant jobs[] = {{WEB_ADMIN, "/jobs"}};
+    static const struct web_user users[] = {{.uid = 7, .grants = jobs, .ngrants = 1}};
+    static const struct web_access access = {.users = users, .nusers = 1, .owner_uid = 8};
+    struct webrig_options o = {.access = &access};
+    (void)state;
+    struct webrig *r = webrig_new(&o);
+    r->peer.is_unix = true;
+    r->peer.uid = 7;
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/sessions", NULL, NULL);
+    expect(c, 403);
+    webrig_end(c);
+    r->peer.uid = 8;
+    c = webrig_request(r, "GET", "/v1/sessions", NULL, NULL);
+    expect(c, 200);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +290,7 @@ int main(void)
         cmocka_unit_test(validity_is_counted_from_the_request),
         cmocka_unit_test(a_session_is_made_renewed_and_ended),
         cmocka_unit_test(what_proves_nothing_is_refused),
+        cmocka_unit_test(the_list_is_for_who_may_do_everything),
         cmocka_unit_test(a_silent_clients_session_ends),
         cmocka_unit_test(another_gate_attaches_to_the_session),
         cmocka_unit_test(an_expired_session_is_never_another),

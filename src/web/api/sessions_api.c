@@ -191,7 +191,8 @@ void clave__web_get_session(struct web_exchange *x)
     clave__session_call(x, x->params[0], session_look);
 }
 
-/* In the order in which they came to this gate; `after` is the id of the last of the page before.
+/* For who may do everything, since it has what is held on any path. In the order in which they came
+ * to this gate; `after` is the id of the last of the page before.
  */
 void clave__web_list_sessions(struct web_exchange *x)
 {
@@ -199,6 +200,8 @@ void clave__web_list_sessions(struct web_exchange *x)
     const char *after = clave__web_query(x, "after"), *most = clave__web_query(x, "limit");
     int64_t limit = 100, last = 0, n = 0;
     struct list *l = ss->all.next;
+    if (!clave__web_must(x, WEB_ADMIN, "/"))
+        return;
     if (most && clave__web_parse_int(most, &limit) && (limit < 1 || limit > MOST_SESSIONS_LISTED))
         limit = MOST_SESSIONS_LISTED;
     if (after && clave__web_parse_int(after, &last)) {

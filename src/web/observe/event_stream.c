@@ -90,11 +90,28 @@ static bool stream_takes_path(const struct event_stream *s, const char *path)
     return o->may(s->reader.x, path);
 }
 
+/* Its text names all locks of the deadlock. One that is over is not told any more. */
+static bool stream_may_see_deadlock(const struct event_stream *s, const struct event *e)
+{
+    const struct list *found = &s->o->waits.found;
+    for (struct list *at = found->next; at != found; at = at->next) {
+        const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
+        if (strcmp(d->data, e->data) != 0)
+            continue;
+        for (size_t i = 0; i < d->npaths; i++)
+            if (!s->options.may(s->reader.x, d->paths[i]))
+                return false;
+        return true;
+    }
+    return false;
+}
+
 static bool stream_takes(const struct event_stream *s, const struct event *e)
 {
     if (e->session)
         return s->options.session && strcmp(e->session, s->options.session) == 0;
-    return stream_takes_path(s, e->path);
+    bool names_others = e->path && strcmp(e->name, "deadlock") == 0;
+    return stream_takes_path(s, e->path) && (!names_others || stream_may_see_deadlock(s, e));
 }
 
 /* ---- in pieces ------------------------------------------------------------------------------- */
