@@ -21,6 +21,7 @@ struct web {
     struct timers timers;
     int64_t now;           /* of the newest call into the engine or callback of a client */
     struct list exchanges; /* all of them; an ended one that expects a callback too */
+    size_t given_up;       /* how many of them are those ended ones */
     bool closing;
     clave_async_client *own;           /* see own_client.h */
     struct list rest_sessions;         /* see session/rest_session.h */

@@ -454,6 +454,26 @@ static void a_write_does_not_wait_for_a_connection(void **state)
     webrig_free(r);
 }
 
+/* What was asked for stays in the client until a server answers: it must not be without end. */
+static void reads_that_are_given_up_have_a_bound(void **state)
+{
+    enum { ENOUGH = 3000 };
+    size_t refused = 0;
+    (void)state;
+    struct webrig *r = rig_new();
+    memnet_refuse(r->net, 1, true);
+    for (int i = 0; i < ENOUGH; i++) {
+        struct webrig_call *c = webrig_request(r, "GET", "/v1/znodes/", NULL, NULL);
+        refused += c->answered && c->status == 503;
+        webrig_end(c);
+    }
+    assert_true(refused > 0 && refused < ENOUGH);
+    memnet_refuse(r->net, 1, false);
+    webrig_advance(r, 20000);
+    done(r, "GET", "/v1/znodes/", NULL, NULL, 200);
+    webrig_free(r);
+}
+
 static void a_client_that_hangs_up_leaves_nothing(void **state)
 {
     (void)state;
@@ -607,6 +627,7 @@ int main(void)
         cmocka_unit_test(the_transaction_decides),
         cmocka_unit_test(a_lost_answer_is_an_unknown_outcome_of_writes_only),
         cmocka_unit_test(a_write_does_not_wait_for_a_connection),
+        cmocka_unit_test(reads_that_are_given_up_have_a_bound),
         cmocka_unit_test(a_client_that_hangs_up_leaves_nothing),
         cmocka_unit_test(a_place_is_asked_for_or_taken_away),
         cmocka_unit_test(a_leader_is_asked_to_hand_over),

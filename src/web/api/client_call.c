@@ -4,6 +4,10 @@
 #include "web/api/session_call.h"
 #include "web/http/problem.h"
 
+/* Requests whose senders have gone, and which no server has answered: they stay in the client until
+ * one does. */
+enum { MOST_GIVEN_UP = 2000 };
+
 static bool call_reads(const struct web_exchange *x)
 {
     return clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
@@ -65,8 +69,12 @@ static void call_own(struct web_exchange *x)
 
 void clave__client_call(struct web_exchange *x, client_call *go)
 {
+    static const struct problem behind = {
+        .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     x->go = go;
-    if (clave__web_header(x, "Clave-Session"))
+    if (x->web->given_up >= MOST_GIVEN_UP)
+        clave__web_problem(x, &behind, "no server has answered what was asked before");
+    else if (clave__web_header(x, "Clave-Session"))
         clave__session_call(x, NULL, on_session_live);
     else
         call_own(x);

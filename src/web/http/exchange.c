@@ -110,6 +110,8 @@ void clave__exchange_drop(struct web_exchange *x)
     x->body = NULL;
     if (x->expected == 0)
         exchange_free(x);
+    else
+        x->web->given_up++;
 }
 
 void clave__web_expect(struct web_exchange *x)
@@ -122,10 +124,12 @@ void clave__web_expect(struct web_exchange *x)
 bool clave__web_expected(struct web_exchange *x)
 {
     x->expected--;
-    if (x->ended && x->expected == 0)
+    if (x->ended && x->expected == 0) {
+        x->web->given_up--;
         exchange_free(x);
-    else if (!x->ended)
+    } else if (!x->ended) {
         return !x->answered;
+    }
     return false;
 }
 
