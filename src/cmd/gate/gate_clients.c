@@ -135,10 +135,10 @@ void gate_clients_free(struct gate_clients *g, clave_async_client *c)
 {
     struct gate_client *k = gate_client_find(g, c);
     k->is_doomed = true;
-    if (g->is_ending)
-        gate_client_destroy(k);
-    else
+    if (!g->is_ending)
         gate_client_note(k);
+    else if (k->phase != CLIENT_STOPPING) /* its driver has it yet, and gate_client_on_stopped */
+        gate_client_destroy(k);
 }
 
 void gate_clients_flush(struct gate_clients *g, clave_async_client *c)
