@@ -224,6 +224,25 @@ class Configured(unittest.TestCase):
         made = gate.call("POST", "/v1/sessions", {"ttl_ms": 10000})
         self.assertEqual(made[0], 201, made)
 
+    def test_http_leaves_the_server_its_files(self):
+        """A server that cannot open a file of its log or a snapshot ends."""
+        http_port, zk_port = free_port(), free_port()
+        p = spawn(["prlimit", "--nofile=256:256", CLAVE, "serve", "--data", scratch("files"), "--listen",
+                   f"127.0.0.1:{zk_port}", "--http", f"127.0.0.1:{http_port}"],
+                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                  text=True, env=environment())
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.terminate)
+        self.assertIn(str(http_port), p.stdout.readline())
+        for _ in range(200):  # those beyond the limit wait in the kernel's queue
+            self.addCleanup(socket.create_connection(("127.0.0.1", http_port), PATIENCE).close)
+        files = f"/proc/{p.pid}/fd"
+        for _ in range(20):  # turns of the server
+            self.assertEqual(clave("stat", "/", connect=f"127.0.0.1:{zk_port}").code, 0)
+        self.assertGreater(len(os.listdir(files)), 48)
+        self.assertLess(len(os.listdir(files)), 128)
+
     def test_a_server_that_starts_again(self):
         """HTTP is there again; so is what is durable."""
         gate = self.started(own=True)

@@ -228,11 +228,12 @@ static unsigned gate_max_connections(const struct gate_options *o)
 {
     struct rlimit files;
     size_t most = o->max_connections > 0 ? o->max_connections : MAX_CONNECTIONS;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY &&
-        files.rlim_cur < most + RESERVED_FILES)
-        most =
-            files.rlim_cur > 2 * RESERVED_FILES ? files.rlim_cur - RESERVED_FILES : RESERVED_FILES;
-    return (unsigned)most;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return (unsigned)most;
+    size_t room =
+        files.rlim_cur > 2 * RESERVED_FILES ? files.rlim_cur - RESERVED_FILES : RESERVED_FILES;
+    room = o->in_server ? room / 4 : room;
+    return (unsigned)(most < room ? most : room);
 }
 
 static clave_err gate_listen(struct gate *g, const struct gate_options *o, const struct fault *f)

@@ -32,6 +32,7 @@ struct gate_options {
     struct gate_access *access; /* the gate's, if _new succeeds */
     size_t max_connections;     /* 0: as many as the limit of open files allows, up to 20000 */
     size_t max_body;            /* 0: 2 MiB */
+    bool in_server;             /* whose files are the same: HTTP takes a quarter of them at most */
     int64_t grace_ms;           /* for sessions to end in, when it stops */
     const char *metric_paths;   /* "/a,/b": labels of metrics; NULL: none */
     const char *audit;          /* a file; "-": standard output; NULL: none */

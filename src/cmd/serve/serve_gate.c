@@ -63,6 +63,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
                              .key = s->key,
                              .max_connections = s->max_connections,
                              .max_body = s->max_body,
+                             .in_server = true,
                              .grace_ms = GRACE_MS};
     *out = NULL;
     if (!g)

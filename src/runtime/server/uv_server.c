@@ -417,7 +417,8 @@ static void uv_server_begin_notifying(struct server_run *r, const struct server_
                        (uint64_t)o->notify_ms);
 }
 
-/* A log that cannot be opened for lack of descriptors would stop the server. */
+/* A log that cannot be opened for lack of descriptors would stop the server. A gate in this process
+ * takes a quarter of them for HTTP, and of its sessions both ends are here. */
 static size_t connections_for_files(const struct server_run_options *o)
 {
     struct rlimit limit;
@@ -426,7 +427,8 @@ static size_t connections_for_files(const struct server_run_options *o)
         return SIZE_MAX;
     reserved += o->admin ? ADMIN_MAX_CONNECTIONS : 0;
     reserved += o->metrics ? ADMIN_MAX_CONNECTIONS : 0;
-    return limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : reserved;
+    size_t most = limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : reserved;
+    return o->gate ? (most - most / 4) / 2 : most;
 }
 
 static void uv_server_take_limits(struct server_run *r, const struct server_run_options *o)
