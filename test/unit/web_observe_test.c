@@ -577,10 +577,12 @@ static void a_deadlock_is_found_while_it_lasts(void **state)
     clave__observe_gone(s.o, "/b/_c_" UUID "-lock-0000000002");
     webrig_advance(s.rig, 20);
     c = get(&s, "/v1/deadlocks", 200);
-    assert_string_equal(webrig_body(c), "{\"deadlocks\": [], \"complete\": true}");
+    assert_string_equal(webrig_body(c),
+                        "{\"deadlocks\": [], \"complete\": true, \"current\": true}");
     webrig_end(c);
     c = get(&s, "/v1/deadlocks?prefix=/x", 200);
-    assert_string_equal(webrig_body(c), "{\"deadlocks\": [], \"complete\": true}");
+    assert_string_equal(webrig_body(c),
+                        "{\"deadlocks\": [], \"complete\": true, \"current\": true}");
     webrig_end(c);
     scene_close(&s);
 }
@@ -678,6 +680,13 @@ static void an_election_has_terms_gaps_and_a_value(void **state)
     assert_int_equal(e->vacant_ms, 1000);
     assert_int_equal(e->terms_total, 3);
     webrig_end(get(&s, "/v1/elections/other", 404));
+    clave__observe_stale(s.o);
+    c = get(&s, "/v1/elections", 200);
+    assert_non_null(strstr(webrig_body(c), "\"complete\": true, \"current\": false}"));
+    webrig_end(c);
+    c = get(&s, "/v1/deadlocks", 200);
+    assert_non_null(strstr(webrig_body(c), "\"complete\": true, \"current\": false}"));
+    webrig_end(c);
     scene_close(&s);
 }
 

@@ -42,6 +42,8 @@ static void election_list_close(struct election_list *l, struct json *j, const c
     clave__json_close(j, ']');
     clave__json_string(j, "next", next);
     clave__lock_int64_json(j, "zxid", l->o->zxid);
+    clave__json_bool(j, "complete", clave__observe_is_complete(l->o));
+    clave__json_bool(j, "current", l->o->current);
     clave__json_close(j, '}');
 }
 
