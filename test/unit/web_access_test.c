@@ -233,7 +233,7 @@ static void an_argument_that_is_not_there_is_told(void **state)
     struct webrig *r = webrig_new(NULL);
     struct webrig_call *c = webrig_request(r, "GET", "/v1/server?limit=3", NULL, NULL);
     assert_int_equal(c->status, 400);
-    assert_string_equal(webrig_member(c, "detail"), "there is no argument \\");
+    assert_string_equal(webrig_member(c, "detail"), "unknown query parameter \\");
     webrig_free(r);
 }
 

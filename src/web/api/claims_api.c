@@ -136,7 +136,7 @@ static bool claim_may(struct web_exchange *x, const char *path)
         clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EPATH, .path = path},
                            "\"path\" is not valid: %s", fault);
     else
-        clave__web_problem(x, &refused, "the role \"lock\" is needed on %s", path);
+        clave__web_problem(x, &refused, "the role \"lock\" is needed on %s: see /v1/whoami", path);
     return false;
 }
 
@@ -279,8 +279,8 @@ static struct claim *claim_named(struct session_call *k)
     clave__session_call_done(k);
     clave__web_problem(
         x, &unknown,
-        "this gate knows no such claim of the session; if another gate made it, POST "
-        "it again with its id as Idempotency-Key: its place is found");
+        "this gate knows no such claim of the session. If it was made by another gate, or before a "
+        "restart, POST it again with its id as Idempotency-Key: its place is found");
     return NULL;
 }
 

@@ -118,8 +118,9 @@ static void session_refuse(struct web_exchange *x, clave_err err)
     static const struct problem foreign = {.status = 403, .err = CLAVE_ENOAUTH};
     if (err == CLAVE_EAUTHFAILED)
         clave__web_problem(x, &foreign,
-                           "Clave-Session is no secret of this gate: copy it as POST "
-                           "/v1/sessions answered it; gates of one service share a key");
+                           "Clave-Session is not a secret of this gate: send it as POST "
+                           "/v1/sessions returned it; without --http-key a restart makes all "
+                           "secrets invalid");
     else
         clave__web_problem_err(x, err, "attach to the session", NULL);
 }

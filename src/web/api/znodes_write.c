@@ -182,7 +182,7 @@ static const char *znode_create_fault(struct web_exchange *x, struct znode_write
     const char *mode = clave__web_query(x, "mode"), *ttl = clave__web_query(x, "ttl");
     clave_create_options *o = &w->create;
     if (mode && !clave__web_parse_mode(mode, &o->mode))
-        return "there is no such mode: see /v1/openapi.json";
+        return "unknown mode: see /v1/openapi.json";
     if (ttl && (!clave__web_parse_int(ttl, &o->ttl_ms) || o->ttl_ms <= 0))
         return "ttl must be a number of milliseconds";
     if (mode_has_ttl(o->mode) != (ttl != NULL))

@@ -55,7 +55,7 @@ static bool admit_route(struct web_exchange *x)
     case ROUTE_OTHER_METHOD:
         clave__web_set_header(x, "Allow", "%s", allow);
         clave__web_problem(x, &(struct problem){.status = 405, .err = CLAVE_EINVAL},
-                           "there is no %.16s of this path, but %s", x->q->method, allow);
+                           "this path does not take %.16s, only %s", x->q->method, allow);
         return false;
     case ROUTE_BAD_PATH:
         admit_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
@@ -117,8 +117,8 @@ static bool admit_query(struct web_exchange *x)
         const char *name = x->target.args[i].name;
         if (!is_word_of(known, name)) {
             clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                               "there is no argument \"%.64s\"%s%s", name, known[0] ? ", but " : "",
-                               known);
+                               "unknown query parameter \"%.64s\": %s%s", name,
+                               known[0] ? "this request takes " : "this request takes none", known);
             return false;
         }
     }
@@ -134,7 +134,7 @@ bool clave__web_admit(struct web_exchange *x)
         admit_refuse(x, status, CLAVE_ETOOBIG, what);
     else if (!clave__access_host_ok(w->o.access, clave__web_header(x, "Host")))
         admit_refuse(x, 421, CLAVE_EINVAL,
-                     "the Host is not one of this gate's names: see its setting for hosts");
+                     "the Host is not a name of this gate: add it with --http-host");
     else
         return admit_target(x) && admit_route(x) && admit_origin(x) && admit_sender(x) &&
                admit_query(x);

@@ -134,7 +134,7 @@ bool clave__body_only(struct web_exchange *x, json_t *o, const char *const *keys
         while (keys[i] && strcmp(keys[i], key) != 0)
             i++;
         if (!keys[i]) {
-            clave__web_problem(x, &bad_body, "there is no member \"%.64s\"", key);
+            clave__web_problem(x, &bad_body, "unknown member \"%.64s\": see /v1/openapi.json", key);
             return false;
         }
     }

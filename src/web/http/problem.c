@@ -99,7 +99,8 @@ bool clave__web_must(struct web_exchange *x, enum web_role role, const char *pat
         return true;
     if (x->who.found == ACCESS_KNOWN) {
         clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
-                           "%s has not the role \"%s\"%s%s",
+                           "%s needs the role \"%s\"%s%s: see /v1/whoami, and --http-tokens of "
+                           "the gate",
                            x->who.name[0] ? x->who.name : "the sender", clave__web_role_name(role),
                            path ? " on " : "", path ? path : "");
         return false;
@@ -107,7 +108,7 @@ bool clave__web_must(struct web_exchange *x, enum web_role role, const char *pat
     clave__web_set_header(x, "WWW-Authenticate", "Bearer");
     clave__web_problem(x, &no_proof, "%s",
                        x->who.found == ACCESS_WRONG_TOKEN
-                           ? "the token is not known"
+                           ? "unknown token: it is not in the gate's file of tokens"
                            : "a token is needed: Authorization: Bearer TOKEN");
     return false;
 }
