@@ -92,6 +92,10 @@ export async function acquire(gate, path, { kind = 'lock', ttl = 10000, bearer }
 }
 
 async function main([path, ...command]) {
+  if (command.length === 0) {
+    console.error('usage: lock.mjs PATH COMMAND [ARG]...');
+    process.exit(64);
+  }
   const lock = await acquire(process.env.CLAVE_GATE ?? 'http://127.0.0.1:8080', path, {
     ttl: Number(process.env.CLAVE_TTL_MS ?? 10000),
     bearer: process.env.CLAVE_GATE_TOKEN,
@@ -122,6 +126,6 @@ async function main([path, ...command]) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url))
   main(process.argv.slice(2)).catch((e) => {
-    console.error(`lock.mjs: no lock: ${e.message}`);
+    console.error(`lock.mjs: no lock: ${e.message}${e.cause ? `: ${e.cause.message}` : ''}`);
     process.exit(75);
   });

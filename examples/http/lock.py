@@ -54,7 +54,10 @@ class Lock:
             c.close()
 
     def acquire(self):
-        status, made, _ = self.ask("POST", "/v1/sessions", {"ttl_ms": int(self.ttl * 1000), "name": "lock.py"})
+        try:
+            status, made, _ = self.ask("POST", "/v1/sessions", {"ttl_ms": int(self.ttl * 1000), "name": "lock.py"})
+        except (OSError, http.client.HTTPException) as e:
+            raise Lost(f"no answer from {self.gate.geturl()}: {e}") from e
         if status != 201:
             raise Lost(made)
         self.id, self.ttl = made["id"], made["ttl_ms"] / 1000
@@ -119,6 +122,8 @@ class Lock:
 
 
 def main():
+    if len(sys.argv) < 3:
+        sys.exit(print("usage: lock.py PATH COMMAND [ARG]...", file=sys.stderr) or 64)
     gate, bearer = os.environ.get("CLAVE_GATE", "http://127.0.0.1:8080"), os.environ.get("CLAVE_GATE_TOKEN")
     try:
         with Lock(gate, sys.argv[1], ttl=int(os.environ.get("CLAVE_TTL_MS", "10000")) / 1000, bearer=bearer) as lock:

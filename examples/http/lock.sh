@@ -10,6 +10,7 @@
 # The rule that makes it safe: valid_ms counts from when the request was SENT, by a clock that goes on while
 # the machine sleeps. Only an answer to our own question moves the deadline.
 set -u
+[ $# -ge 2 ] || { echo "usage: lock.sh PATH COMMAND [ARG]..." >&2 && exit 64; }
 gate=${CLAVE_GATE:-http://127.0.0.1:8080} ttl=${CLAVE_TTL_MS:-10000}
 path=$1
 shift
@@ -45,6 +46,7 @@ trap 'finish 143' TERM
 trap 'finish 130' INT
 
 ask 20 POST /v1/sessions "{\"ttl_ms\":$ttl,\"name\":\"lock.sh\"}"
+[ "$status" != 000 ] || finish 75 "no answer from $gate"
 [ "$status" = 201 ] || finish 75 "no session: $status $answer"
 id=$(field id) secret=$(field secret) ttl=$(field ttl_ms)
 
