@@ -274,7 +274,7 @@ class Units(unittest.TestCase):
 
     def test_every_flag_is_one(self):
         found = list(self.commands())
-        self.assertEqual(len(found), 3)
+        self.assertEqual(len(found), 4)
         for name, words in found:
             flags = words[:words.index("--")] if "--" in words else words
             r = clave(*flags, "--help")
