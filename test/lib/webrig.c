@@ -123,7 +123,8 @@ struct webrig *webrig_new(const struct webrig_options *o)
                                       .jansson = &linked,
                                       .access = o->access,
                                       .assets = o->assets,
-                                      .nassets = o->nassets};
+                                      .nassets = o->nassets,
+                                      .max_sessions = o->max_sessions};
     webrig_must(clave__web_new(&r->web, &r->options) == CLAVE_OK);
     webrig_settle(r);
     return r;

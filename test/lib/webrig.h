@@ -48,6 +48,7 @@ struct webrig_options {
     const clave_mem *mem; /* of the engine and its clients; NULL: libc */
     const struct web_asset *assets;
     size_t nassets;
+    size_t max_sessions;
 };
 
 /* The engine's own session is connected when it returns. NULL options: all zero. */

@@ -130,6 +130,29 @@ static void what_proves_nothing_is_refused(void **state)
     webrig_free(r);
 }
 
+static void sessions_are_bounded(void **state)
+{
+    (void)state;
+    char name[1100];
+    struct webrig *r = webrig_new(&(struct webrig_options){.max_sessions = 2});
+    struct user u, v;
+    user_enter(r, &u, "{}");
+    user_enter(r, &v, "{}");
+    struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, "{}");
+    expect(c, 429);
+    webrig_end(c);
+    c = user_asks(r, &u, "DELETE", "");
+    expect(c, 204);
+    webrig_end(c);
+    webrig_advance(r, 60000); /* until it is forgotten */
+    user_enter(r, &u, "{}");
+    snprintf(name, sizeof name, "{\"name\": \"%01050d\"}", 0);
+    c = webrig_request(r, "POST", "/v1/sessions", NULL, name);
+    expect(c, 400);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 static void a_silent_clients_session_ends(void **state)
 {
     (void)state;
@@ -291,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_session_is_made_renewed_and_ended),
         cmocka_unit_test(what_proves_nothing_is_refused),
         cmocka_unit_test(the_list_is_for_who_may_do_everything),
+        cmocka_unit_test(sessions_are_bounded),
         cmocka_unit_test(a_silent_clients_session_ends),
         cmocka_unit_test(another_gate_attaches_to_the_session),
         cmocka_unit_test(an_expired_session_is_never_another),

@@ -21,7 +21,13 @@
 enum { MAX_METRIC_PATHS = 64 };
 /* The head of a request, and then of its answer; a waiting client costs 10 KiB with it. */
 enum { CONNECTION_MEMORY = 8192 };
-enum { MAX_CONNECTIONS = 20000, RESERVED_FILES = 64, MAX_BODY = 2 << 20, MAX_HELD = 256 << 20 };
+enum {
+    MAX_CONNECTIONS = 20000,
+    MAX_SESSIONS = 10000,
+    RESERVED_FILES = 64,
+    MAX_BODY = 2 << 20,
+    MAX_HELD = 256 << 20
+};
 /* For the next request and its head; for a body; for a client to read. */
 enum { IDLE_MS = 60000, BODY_MS = 20000, SENDING_MS = 30000 };
 
@@ -224,16 +230,22 @@ static void gate_on_prepare(uv_prepare_t *p)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static unsigned gate_max_connections(const struct gate_options *o)
+/* Of the files that may be open, a part for HTTP; in a server its clients have the others. */
+static size_t gate_files(const struct gate_options *o, size_t part, size_t most)
 {
     struct rlimit files;
-    size_t most = o->max_connections > 0 ? o->max_connections : MAX_CONNECTIONS;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
-        return (unsigned)most;
+        return most;
     size_t room =
         files.rlim_cur > 2 * RESERVED_FILES ? files.rlim_cur - RESERVED_FILES : RESERVED_FILES;
-    room = o->in_server ? room / 4 : room;
-    return (unsigned)(most < room ? most : room);
+    room = (o->in_server ? room / 4 : room) / part;
+    return most < room ? most : room;
+}
+
+static unsigned gate_max_connections(const struct gate_options *o)
+{
+    return (unsigned)gate_files(o, 1,
+                                o->max_connections > 0 ? o->max_connections : MAX_CONNECTIONS);
 }
 
 static clave_err gate_listen(struct gate *g, const struct gate_options *o, const struct fault *f)
@@ -307,6 +319,7 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .assets = clave__page_assets,
                                    .nassets = clave__page_nassets,
                                    .max_body = o->max_body,
+                                   .max_sessions = gate_files(o, 2, MAX_SESSIONS),
                                    .observe = true,
                                    .metric_paths = g->metric_paths,
                                    .nmetric_paths = g->nmetric_paths};

@@ -10,7 +10,7 @@
 #include "web/http/problem.h"
 #include "web/session/validity.h"
 
-enum { DEFAULT_TTL_MS = 10000, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
+enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
 
 /* ---- POST /v1/sessions ----------------------------------------------------------------------- */
 
@@ -78,6 +78,11 @@ void clave__web_post_session(struct web_exchange *x)
         !clave__body_text(x, body, "name", &t.name) ||
         !session_read_auths(x, body, auths, &t.nauths))
         return;
+    if (t.name && strlen(t.name) > MOST_NAME) {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_ETOOBIG},
+                           "\"name\" has more than %d bytes", MOST_NAME);
+        return;
+    }
     t.ttl_ms = (int32_t)ttl;
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
     if (err == CLAVE_EINVAL) {

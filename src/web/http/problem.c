@@ -66,7 +66,7 @@ unsigned clave__web_status(const struct web_exchange *x, clave_err err)
         {CLAVE_EDEADLOCK, 409},     {CLAVE_EUPGRADE, 409},    {CLAVE_ELOST, 410},
         {CLAVE_EMAXHOLD, 410},      {CLAVE_ENOTHELD, 410},    {CLAVE_EREPLACED, 410},
         {CLAVE_EEXPIRED, 410},      {CLAVE_ETOOBIG, 413},     {CLAVE_EUNIMPLEMENTED, 501},
-        {CLAVE_EQUOTA, 507},        {CLAVE_ESEQUENCE, 507},
+        {CLAVE_EQUOTA, 507},        {CLAVE_ESEQUENCE, 507},   {CLAVE_ETHROTTLED, 429},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].err == err)
@@ -80,7 +80,7 @@ void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err er
     struct problem p = {.status = status,
                         .err = err,
                         .path = path,
-                        .retry_after_s = status == 503 ? RETRY_AFTER_S : 0};
+                        .retry_after_s = status == 503 || status == 429 ? RETRY_AFTER_S : 0};
     clave__web_problem(x, &p, "cannot %s%s%s: %s%s", what, path ? " " : "", path ? path : "",
                        clave_strerror(err),
                        status == 504 ? "; it may or may not have been done" : "");

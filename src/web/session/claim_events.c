@@ -60,11 +60,13 @@ static void claim_say_cause(struct claim *c)
         c->told_token = c->part.token;
     if (c->state != CLAIM_ENDED || c->told_token == 0)
         return;
-    enum lock_cause cause = c->why == CLAVE_OK         ? LOCK_RELEASED
-                            : c->why == CLAVE_EMAXHOLD ? LOCK_RELEASED
-                            : c->why == CLAVE_EEXPIRED ? LOCK_EXPIRED
-                            : c->why == CLAVE_ECLOSED  ? LOCK_CLOSED
-                                                       : LOCK_UNKNOWN;
+    /* A silent client's session is this gate's to end while it is attached here. */
+    bool silent = c->why == CLAVE_EREQUESTTIMEOUT && c->part.s->attached;
+    enum lock_cause cause = c->why == CLAVE_OK                   ? LOCK_RELEASED
+                            : c->why == CLAVE_EMAXHOLD           ? LOCK_RELEASED
+                            : c->why == CLAVE_EEXPIRED || silent ? LOCK_EXPIRED
+                            : c->why == CLAVE_ECLOSED            ? LOCK_CLOSED
+                                                                 : LOCK_UNKNOWN;
     if (cause != LOCK_UNKNOWN)
         clave__observe_cause(c->part.s->all->web->observe, c->told_token, cause);
     c->told_token = 0;

@@ -62,6 +62,7 @@ void clave__http_session_free(struct http_session *s)
     }
     http_session_leave_map(s);
     list_remove(&s->link);
+    s->all->count--;
     clave__web_timer_clear(w, &s->timer);
     clave__mem_free(&w->mem, s->name);
     clave__mem_free(&w->mem, s);
@@ -211,6 +212,7 @@ static struct http_session *http_session_new(struct http_sessions *ss, const cha
     list_init(&s->parts);
     clave__timer_init(&s->timer, clave__http_session_due);
     list_push_back(&ss->all, &s->link);
+    ss->count++;
     if (name && !s->name) {
         clave__http_session_free(s);
         return NULL;
@@ -239,7 +241,7 @@ static clave_err http_session_connect(struct http_session *s, const clave_auth *
     return w->o.env->client_open(w->o.env->arg, &o, &s->client);
 }
 
-enum { MOST_SESSION_AUTHS = 16 };
+enum { MOST_SESSION_AUTHS = 16, MOST_SESSIONS = 10000 };
 
 /* "digest:user:password": the scheme, and what is its own. `text` is changed. */
 static clave_err http_session_split_auth(char *text, clave_auth *out)
@@ -274,8 +276,11 @@ static clave_err http_session_connect_as(struct http_session *s, const struct se
 clave_err clave__http_session_open(struct http_sessions *ss, const struct session_terms *t,
                                    struct http_session **out)
 {
-    struct http_session *s = http_session_new(ss, t->name, t->ttl_ms);
+    size_t most = ss->web->o.max_sessions ? ss->web->o.max_sessions : MOST_SESSIONS;
     *out = NULL;
+    if (ss->count >= most)
+        return CLAVE_ETHROTTLED;
+    struct http_session *s = http_session_new(ss, t->name, t->ttl_ms);
     clave_err err = s ? http_session_connect_as(s, t) : CLAVE_ENOMEM;
     if (err != CLAVE_OK && s)
         clave__http_session_end(s, err, true);

@@ -37,6 +37,7 @@ struct http_sessions {
     struct web *web;
     struct map by_id; /* those with a ZooKeeper session */
     struct list all;
+    size_t count;
     uint8_t key[SEAL_KEY];
 };
 
