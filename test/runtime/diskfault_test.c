@@ -519,7 +519,8 @@ static void count_told(void *arg, int level, const char *msg)
 static void write_until_it_shows(clave_client *s, const char *address, int percent)
 {
     char expected[80];
-    snprintf(expected, sizeof expected, "zk_data_dir_free_bytes\t%lld\n", 10LL * percent << 20);
+    snprintf(expected, sizeof expected, "zk_data_dir_free_bytes\t%lld\n",
+             10LL * percent * (1 << 20));
     atomic_store(&left_percent, percent);
     for (bool shown = false; !shown;) {
         char answer[8192];

@@ -5,13 +5,32 @@
 #include <string.h>
 
 #include "http/gate_host.h"
-#include "http/http_user.h"
+#include "http/http_world.h"
+
+struct http_piece {
+    struct list link;
+    struct alarm alarm;
+    struct http_call *c;
+    char text[];
+};
+
+static void call_free(struct http_call *c)
+{
+    list_remove(&c->in_world);
+    free(c);
+}
 
 static void call_free_if_unused(struct http_call *c)
 {
     bool flies = alarm_is_set(&c->up) || alarm_is_set(&c->down) || alarm_is_set(&c->fin);
-    if (c->user_done && c->gate_done && !flies && c->pieces == 0)
-        free(c);
+    if (c->user_done && c->gate_done && !flies && list_empty(&c->pieces))
+        call_free(c);
+}
+
+static void piece_free(struct http_piece *p)
+{
+    list_remove(&p->link);
+    free(p);
 }
 
 static void on_up(struct alarm *a)
@@ -50,6 +69,8 @@ struct http_call *http_call_new(struct http_user *u, struct gate *g, const char 
     c->down.fire = on_down;
     c->fin.fire = on_fin;
     list_init(&c->in_gate);
+    list_init(&c->pieces);
+    list_push_back(&u->of->calls, &c->in_world);
     c->q.method = method;
     c->q.target = c->target;
     c->q.headers = c->list;
@@ -103,20 +124,13 @@ void http_call_drop(struct http_call *c)
     call_free_if_unused(c);
 }
 
-struct http_piece {
-    struct alarm alarm;
-    struct http_call *c;
-    char text[];
-};
-
 static void on_piece(struct alarm *a)
 {
     struct http_piece *p = LIST_ENTRY(a, struct http_piece, alarm);
     struct http_call *c = p->c;
     if (c->user)
         http_user_reads(c->user, c, p->text);
-    c->pieces--;
-    free(p);
+    piece_free(p);
     call_free_if_unused(c);
 }
 
@@ -128,8 +142,24 @@ void http_call_piece(struct http_call *c, const void *bytes, size_t n, int64_t u
     p->alarm.fire = on_piece;
     memcpy(p->text, bytes, n);
     c->newest = at > c->newest ? at : c->newest;
-    c->pieces++;
+    list_push_back(&c->pieces, &p->link);
     world_set(c->w, &p->alarm, c->newest);
+}
+
+void http_calls_free(struct list *calls)
+{
+    while (!list_empty(calls)) {
+        struct http_call *c = LIST_ENTRY(calls->next, struct http_call, in_world);
+        world_clear(c->w, &c->up);
+        world_clear(c->w, &c->down);
+        world_clear(c->w, &c->fin);
+        while (!list_empty(&c->pieces)) {
+            struct http_piece *p = LIST_ENTRY(c->pieces.next, struct http_piece, link);
+            world_clear(c->w, &p->alarm);
+            piece_free(p);
+        }
+        call_free(c);
+    }
 }
 
 bool http_json(const char *text, const char *key, char *out, size_t cap)

@@ -22,6 +22,7 @@ struct http_call {
     int64_t sent_ms; /* by the user's clock, read before it was sent */
 
     struct alarm up, down, fin; /* arrives: the request; the answer or the end; the hang-up */
+    struct list in_world;       /* all of them */
     struct list in_gate;        /* that knows of it */
     bool arrived, begun, hung_up;
     unsigned life; /* of the gate that took it */
@@ -33,7 +34,7 @@ struct http_call {
 
     /* Of a stream: pieces on their way, in order. */
     bool streams;
-    unsigned pieces;
+    struct list pieces;
     int64_t newest; /* arrival of the last */
 };
 
@@ -50,6 +51,9 @@ void http_call_piece(struct http_call *c, const void *p, size_t n, int64_t us);
 void http_call_give_up(struct http_call *c, int64_t us);
 /* The user is done. */
 void http_call_drop(struct http_call *c);
+
+/* Frees all that are on their way when the world ends. */
+void http_calls_free(struct list *calls);
 
 /* The text of a member anywhere in it, a number as its digits; false: there is none. */
 bool http_json(const char *text, const char *key, char *out, size_t cap);

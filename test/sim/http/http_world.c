@@ -177,6 +177,7 @@ void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
 {
     struct world *w = c->w;
     *h = (struct http_world){.w = w, .server = c->server, .checker = c, .timeout_us = timeout_us};
+    list_init(&h->calls);
     clave__rand_seed(&h->rng, w->seed ^ 0x68747470);
     h->fault.fire = on_http_fault;
     struct rand_state *before = world_use_rng(w, &h->rng);
@@ -263,4 +264,5 @@ void http_world_fini(struct http_world *h)
         http_user_fini(&h->users[i]);
     for (size_t i = 0; i < h->ngates; i++)
         gate_fini(&h->gates[i]);
+    http_calls_free(&h->calls);
 }
