@@ -29,7 +29,7 @@ struct http_world {
     struct rand_state rng;
     struct gate gates[HTTP_GATES];
     struct http_user users[HTTP_USERS];
-    struct list calls; /* that are under way */
+    struct list calls;     /* that are under way */
     size_t ngates, nusers; /* 0: this seed has none */
     struct http_site sites[HTTP_SITES];
     int64_t fault_us; /* mean time between two faults */
