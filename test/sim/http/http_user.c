@@ -243,6 +243,9 @@ static void user_take_hold(struct http_user *u, const struct http_call *c, const
     char state[16];
     if (!http_json(text, "state", state, sizeof state) || strcmp(state, "held") != 0)
         return;
+    /* A gate that did not end the claim of a silent client makes another one under its key. */
+    if (token != u->token && user_clock(u) >= u->deadline)
+        u->token = 0;
     bool first = u->token == 0;
     if (!first && token != u->token)
         world_break(u->w, "a claim has one token", "%s has %lld, then %lld", u->name,
@@ -409,7 +412,15 @@ void http_user_reads(struct http_user *u, struct http_call *c, const char *text)
 
 /* ---- its loop -------------------------------------------------------------------------------- */
 
-/* It may ask another gate the next time. */
+/* It may ask another gate the next time. Not for a lease: another gate does not find it, and makes
+ * one more for the same session (docs/http.md). Nor does the same one after a restart: open. */
+static void user_turns(struct http_user *u)
+{
+    bool finds = http_site(u->of, u->site)->layout.kind != LOCK_SEMAPHORE;
+    if (u->ngates > 1 && world_chance(u->w, 600) && finds)
+        u->gate = !u->gate;
+}
+
 static void user_gives_up(struct http_user *u)
 {
     struct world *w = u->w;
@@ -418,8 +429,7 @@ static void user_gives_up(struct http_user *u)
     http_call_give_up(u->call, world_chance(w, 700) ? gate_delay(u->call->gate) : half_open);
     u->call = NULL;
     u->unsure = true;
-    if (u->ngates > 1 && world_chance(w, 600))
-        u->gate = !u->gate;
+    user_turns(u);
 }
 
 static void user_run(struct http_user *u)
@@ -433,8 +443,8 @@ static void user_run(struct http_user *u)
         u->has_answer = false;
         bool failed = c->status == 0 || c->status >= 500;
         u->token = u->state == USER_STREAMING ? 0 : u->token; /* the connection has gone */
-        if (failed && u->ngates > 1 && world_chance(u->w, 600))
-            u->gate = !u->gate;
+        if (failed)
+            user_turns(u);
         pause = failed ? world_between(u->w, 1, u->timeout_ms / 8) * MS : 0;
         user_tell(u, c, "is answered by", c->answer);
         user_heard(u, c);
