@@ -163,7 +163,9 @@ class Keyboard(PageCase):
         for i, name in enumerate(("Locks", "Deadlocks", "Elections", "Events", "Sessions", "Tree", "Server"), 1):
             b.keys(str(i))
             b.see(name, "h1")
-        b.keys("1", "/")
+        b.keys("1")
+        b.wait(lambda: len(self.rows()) == 3)
+        b.keys("/")
         b.wait(lambda: b.focused() == "filter")
         b.keys("x2")
         b.wait(lambda: self.rows() == ["/x2"])
