@@ -7,21 +7,6 @@
 
 enum { PATIENCE = RIG_PATIENCE_MS, THREADS = 6 };
 
-static struct rig *rig;
-
-static int start_server(void **state)
-{
-    (void)state;
-    rig = rig_start(rig_dir(), NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
-}
-
 /* ---- a session that ends in one of the ways ------------------------------------------------ */
 
 /* On a loop of its own; on one that goes on; on one that is freed, too, before the children. */
@@ -489,5 +474,5 @@ int main(void)
         cmocka_unit_test(a_session_may_close_under_threads_that_use_and_free),
         cmocka_unit_test(a_callback_may_free_while_the_session_closes),
     };
-    return cmocka_run_group_tests(tests, start_server, stop_server);
+    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
 }

@@ -8,21 +8,6 @@
 
 enum { DELAY = 200 };
 
-static struct rig *rig;
-
-static int start_server(void **state)
-{
-    (void)state;
-    rig = rig_start(rig_dir(), NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
-}
-
 static clave_mutex_options options(void)
 {
     return (clave_mutex_options){.size = sizeof(clave_mutex_options), .detect_deadlocks_ms = DELAY};
@@ -268,5 +253,5 @@ int main(void)
         cmocka_unit_test(a_deadlock_is_seen_from_outside),
         cmocka_unit_test(locks_say_what_they_are_a_part_of),
     };
-    return cmocka_run_group_tests(tests, start_server, stop_server);
+    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
 }

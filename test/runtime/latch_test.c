@@ -10,21 +10,6 @@
 #include "clave/latch.h"
 #include "runtime/blocking/call.h"
 
-static struct rig *rig;
-
-static int start_server(void **state)
-{
-    (void)state;
-    rig = rig_start(rig_dir(), NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
-}
-
 static clave_latch *stand(clave_client *s, const char *path, const clave_latch_options *o)
 {
     clave_latch *c;
@@ -455,5 +440,5 @@ int main(void)
         cmocka_unit_test(a_callback_may_start_and_resign),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
-    return cmocka_run_group_tests(tests, start_server, stop_server);
+    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
 }

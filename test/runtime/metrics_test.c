@@ -12,21 +12,6 @@
 
 #include "clave/metrics.h"
 
-static struct rig *rig;
-
-static int start_server(void **state)
-{
-    (void)state;
-    rig = rig_start(rig_dir(), NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
-}
-
 enum { PAGE = 65536 };
 
 /* The value of a sample, with its labels; -1: there is none. */
@@ -220,5 +205,5 @@ int main(void)
     };
     const struct CMUnitTest alone[] = {cmocka_unit_test(a_fork_begins_anew)};
     int failed = cmocka_run_group_tests(alone, NULL, NULL);
-    return failed + cmocka_run_group_tests(tests, start_server, stop_server);
+    return failed + cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
 }

@@ -10,21 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct rig *rig;
-
-static int start_server(void **state)
-{
-    (void)state;
-    rig = rig_start(rig_dir(), NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
-}
-
 static clave_mutex *new_lock(clave_client *s, const char *path)
 {
     clave_mutex *l;
@@ -426,17 +411,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stopped_holder_knows_at_once), /* forks: before there are threads */
-        cmocka_unit_test_setup_teardown(threads_take_turns_on_one_lock, start_server, stop_server),
-        cmocka_unit_test_setup_teardown(threads_take_turns_on_locks_of_their_own, start_server,
-                                        stop_server),
-        cmocka_unit_test_setup_teardown(the_owner_enters_again, start_server, stop_server),
+        cmocka_unit_test_setup_teardown(threads_take_turns_on_one_lock, rig_start_group,
+                                        rig_stop_group),
+        cmocka_unit_test_setup_teardown(threads_take_turns_on_locks_of_their_own, rig_start_group,
+                                        rig_stop_group),
+        cmocka_unit_test_setup_teardown(the_owner_enters_again, rig_start_group, rig_stop_group),
         cmocka_unit_test(threads_have_numbers_of_their_own),
-        cmocka_unit_test_setup_teardown(acquire_ends_in_time, start_server, stop_server),
+        cmocka_unit_test_setup_teardown(acquire_ends_in_time, rig_start_group, rig_stop_group),
         cmocka_unit_test(acquire_without_a_server_ends_in_time),
-        cmocka_unit_test_setup_teardown(cancel_ends_a_wait, start_server, stop_server),
-        cmocka_unit_test_setup_teardown(the_node_says_who_holds_it, start_server, stop_server),
-        cmocka_unit_test_setup_teardown(guarded_writes, start_server, stop_server),
-        cmocka_unit_test_setup_teardown(a_deleted_node_stops_writes, start_server, stop_server),
+        cmocka_unit_test_setup_teardown(cancel_ends_a_wait, rig_start_group, rig_stop_group),
+        cmocka_unit_test_setup_teardown(the_node_says_who_holds_it, rig_start_group,
+                                        rig_stop_group),
+        cmocka_unit_test_setup_teardown(guarded_writes, rig_start_group, rig_stop_group),
+        cmocka_unit_test_setup_teardown(a_deleted_node_stops_writes, rig_start_group,
+                                        rig_stop_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,21 +6,6 @@
 
 enum { PATIENCE = 10000, HOUR = 3600 * 1000 };
 
-static struct rig *rig;
-
-static int start_server(void **state)
-{
-    (void)state;
-    rig = rig_start(rig_dir(), NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
-}
-
 static const clave_once_options hourly = {
     .size = sizeof hourly, .path = "/jobs/report-once/hourly", .period_ms = HOUR};
 
@@ -127,8 +112,8 @@ static void time_is_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_of_many_runs_it, start_server, stop_server),
-        cmocka_unit_test_setup_teardown(what_fails, start_server, stop_server),
+        cmocka_unit_test_setup_teardown(one_of_many_runs_it, rig_start_group, rig_stop_group),
+        cmocka_unit_test_setup_teardown(what_fails, rig_start_group, rig_stop_group),
         cmocka_unit_test(time_is_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

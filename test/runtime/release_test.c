@@ -6,21 +6,6 @@
 
 #include "clave/testserver.h"
 
-static struct rig *rig;
-
-static int start_server(void **state)
-{
-    (void)state;
-    rig = rig_start(rig_dir(), NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
-}
-
 static clave_mutex *new_lock(clave_client *s, const char *path)
 {
     clave_mutex *l;
@@ -228,14 +213,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_silent_server_holds_up_only_the_confirmed),
         cmocka_unit_test(freed_before_the_answer),
-        cmocka_unit_test_setup_teardown(a_confirmed_release_is_seen_by_all, start_server,
-                                        stop_server),
-        cmocka_unit_test_setup_teardown(free_waits_for_releases, start_server, stop_server),
-        cmocka_unit_test_setup_teardown(release_and_acquire_follow_each_other, start_server,
-                                        stop_server),
-        cmocka_unit_test_setup_teardown(only_the_last_hold_is_confirmed, start_server, stop_server),
-        cmocka_unit_test_setup_teardown(threads_share_an_owner, start_server, stop_server),
-        cmocka_unit_test_setup_teardown(no_release_in_a_callback, start_server, stop_server),
+        cmocka_unit_test_setup_teardown(a_confirmed_release_is_seen_by_all, rig_start_group,
+                                        rig_stop_group),
+        cmocka_unit_test_setup_teardown(free_waits_for_releases, rig_start_group, rig_stop_group),
+        cmocka_unit_test_setup_teardown(release_and_acquire_follow_each_other, rig_start_group,
+                                        rig_stop_group),
+        cmocka_unit_test_setup_teardown(only_the_last_hold_is_confirmed, rig_start_group,
+                                        rig_stop_group),
+        cmocka_unit_test_setup_teardown(threads_share_an_owner, rig_start_group, rig_stop_group),
+        cmocka_unit_test_setup_teardown(no_release_in_a_callback, rig_start_group, rig_stop_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,6 +134,21 @@ struct rig *rig_start(const char *data, const char *address)
     return rig_start_with(&o);
 }
 
+struct rig *rig;
+
+int rig_start_group(void **state)
+{
+    (void)state;
+    rig = rig_start(rig_dir(), NULL);
+    return 0;
+}
+
+int rig_stop_group(void **state)
+{
+    (void)state;
+    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
+}
+
 clave_err rig_join(struct rig *r, char *fault, size_t cap)
 {
     pthread_join(r->thread, NULL);

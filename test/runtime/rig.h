@@ -51,6 +51,11 @@ clave_err rig_stop(struct rig *r);
 /* Waits until it has stopped by itself; then as rig_stop. */
 clave_err rig_join(struct rig *r, char *fault, size_t cap);
 
+/* A server for a whole group of tests: cmocka's setup and teardown, which set and use `rig`. */
+extern struct rig *rig;
+int rig_start_group(void **state);
+int rig_stop_group(void **state);
+
 /* fork() for a child that goes on in this program. No other thread may be there: whatever lock it
  * has at that moment is never released in the child, and ASan's allocator does not release its own.
  */

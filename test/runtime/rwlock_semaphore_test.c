@@ -6,21 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct rig *rig;
-
-static int start_server(void **state)
-{
-    (void)state;
-    rig = rig_start(rig_dir(), NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
-}
-
 static size_t children(clave_client *s, const char *path)
 {
     clave_reply *r = NULL;
@@ -435,5 +420,5 @@ int main(void)
         cmocka_unit_test(sets_in_opposite_orders_take_turns),
         cmocka_unit_test(a_set_is_all_or_nothing),
     };
-    return cmocka_run_group_tests(tests, start_server, stop_server);
+    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
 }

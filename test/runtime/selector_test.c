@@ -89,21 +89,6 @@ static bool wait_for_candidates(clave_client *s, size_t n)
     return children(s, "/e") == n;
 }
 
-static struct rig *rig;
-
-static int start_server(void **state)
-{
-    (void)state;
-    rig = rig_start(rig_dir(), NULL);
-    return 0;
-}
-
-static int stop_server(void **state)
-{
-    (void)state;
-    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
-}
-
 /* ---- Curator's list -------------------------------------------------------------------- */
 
 /* requeue gives everyone a turn, one at a time, and tokens grow. */
@@ -449,5 +434,5 @@ int main(void)
         cmocka_unit_test(testWithExecutor),
         cmocka_unit_test(a_requeue_at_the_end_of_a_task),
     };
-    return cmocka_run_group_tests(tests, start_server, stop_server);
+    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
 }
