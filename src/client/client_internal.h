@@ -49,6 +49,7 @@ struct client_named_create {
     /* A node of the current session that has the UUID may exist, made by another process that had
      * the session: it is looked for first, and then is the result, without names. */
     bool search;
+    bool only_found; /* with `search`: ENONODE when there is none, and none is made */
 };
 clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
                                      clave_result_cb *cb, void *arg);

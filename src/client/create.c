@@ -157,6 +157,10 @@ static clave_err client_create_submit(struct creation *k)
 
 void clave__creation_create(struct creation *k)
 {
+    if (k->only_found) {
+        clave__creation_finish(k, CLAVE_ENONODE, NULL);
+        return;
+    }
     clave__creation_enter(k, CREATION_CREATING);
     k->err = client_create_submit(k);
     if (k->err && k->busy == 0)
@@ -561,6 +565,7 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
     k->cb = cb;
     k->arg = arg;
     k->sent_in = c->session.id;
+    k->only_found = n->only_found;
     client_create_search(k);
     return CLAVE_OK;
 }

@@ -23,7 +23,8 @@ struct creation {
     clave_err parent_err; /* why an ancestor could not be made */
     unsigned flags;
     bool with_names;
-    bool named; /* its UUID is the caller's */
+    bool named;      /* its UUID is the caller's */
+    bool only_found; /* as of client_named_create */
     struct timer pause;
     clave_result_cb *cb;
     void *arg;

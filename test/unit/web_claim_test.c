@@ -250,7 +250,9 @@ static void another_gate_finds_the_place(void **state)
         "{\"path\": \"/l\"}",
         "{\"path\": \"/l\", \"kind\": \"read\"}",
         "{\"path\": \"/e\", \"kind\": \"election\"}",
+        "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}",
     };
+    static const char *const dirs[] = {"/l", "/l", "/e", "/s/leases"};
     static const uint8_t key[32] = {42};
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
@@ -274,10 +276,50 @@ static void another_gate_finds_the_place(void **state)
         c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
         expect(c, 204);
         webrig_end(c);
-        assert_int_equal(memnet_list(r->net, 0, i == 2 ? "/e" : "/l", NULL, 0), 0);
+        assert_int_equal(memnet_list(r->net, 0, dirs[i], NULL, 0), 0);
         webrig_free(r);
     }
     (void)state;
+}
+
+/* Its session's: also while another session waits, first in the queue, for that lease. */
+static void another_gate_finds_a_lease(void **state)
+{
+    static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
+    static const char u_key[] = "Idempotency-Key: u", v_key[] = "Idempotency-Key: v";
+    static const uint8_t key[32] = {42};
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u, v;
+    char token[32];
+    (void)state;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, u_key, one);
+    expect(c, 201);
+    snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+    user_takes_claim(&u, c);
+    user_takes_claim(&v, user_sends(r, &v, "POST", -1, v_key, one));
+    assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 1);
+    assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 2);
+    webrig_second(r);
+    c = user_sends(r, &u, "POST", 5, u_key, one);
+    struct webrig_call *d = user_sends(r, &v, "POST", 20, v_key, one);
+    webrig_advance(r, 4000); /* its deadline is confirmed first */
+    expect(c, 201);
+    assert_string_equal(webrig_member(c, "token"), token);
+    webrig_end(c);
+    assert_false(d->answered);
+    assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 1);
+    assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 2);
+    c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+    expect(c, 204);
+    webrig_end(c);
+    webrig_advance(r, 4000);
+    expect(d, 201);
+    webrig_end(d);
+    assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 0);
+    assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 1);
+    webrig_free(r);
 }
 
 static void a_loss_is_told_with_its_cause(void **state)
@@ -556,6 +598,7 @@ int main(void)
         cmocka_unit_test(two_tries_with_one_key_end_alike),
         cmocka_unit_test(a_key_finds_its_own_claim),
         cmocka_unit_test(another_gate_finds_the_place),
+        cmocka_unit_test(another_gate_finds_a_lease),
         cmocka_unit_test(a_loss_is_told_with_its_cause),
         cmocka_unit_test(a_session_ends_under_a_release),
         cmocka_unit_test(claims_that_ended_are_forgotten_in_time),

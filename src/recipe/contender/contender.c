@@ -125,7 +125,8 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
     /* The session ended during the request, or the server reaped the parent between its creation
      * and ours. Trying again after any other error of class UNKNOWN could leave a node whose name
      * we do not know. */
-    bool anew = err == CLAVE_ENONODE || clave_err_classify(err) == CLAVE_CLASS_RETRY;
+    bool anew = (err == CLAVE_ENONODE && !c->spec->only_found) ||
+                clave_err_classify(err) == CLAVE_CLASS_RETRY;
     if (!anew) {
         clave__contender_fail(c, err);
         return;
@@ -204,7 +205,8 @@ static clave_err submit_create(struct contender *c)
                                     .len = len,
                                     .o = &o,
                                     .uuid = spec->place->uuid,
-                                    .search = spec->place->search};
+                                    .search = spec->place->search,
+                                    .only_found = spec->only_found};
     return clave__client_create_named(c->client, &n, contender_on_created, c);
 }
 

@@ -63,7 +63,8 @@ struct contender_spec {
     /* Not a queue: this many nodes may exist at once (Curator's semaphore). */
     bool counted;
     size_t limit;
-    const struct contender_place *place;   /* see below; NULL: each contender has its own */
+    const struct contender_place *place; /* see above; NULL: each contender has its own */
+    bool only_found; /* of a place that is searched: `ended` with ENONODE when there is none */
     bool *warned_of_kazoo;                 /* see kazoo.h; NULL: nobody is */
     const struct detector_terms *detector; /* looks for deadlocks; NULL: nothing does */
 };

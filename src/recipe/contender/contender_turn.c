@@ -197,8 +197,11 @@ static struct queue_order_place find_place(const struct contender *c, const char
     struct queue_order_place at =
         clave__queue_order_locate(spec->rule, names, n, clave__path_name(c->own.path));
     if (spec->counted) {
-        /* Every child counts, contender or not, in any order. */
-        at.ahead = at.contenders > spec->limit ? at.contenders - spec->limit : 0;
+        /* Every child counts, contender or not, in any order. For a place that was found
+         * (semaphore_acquire.c) only those before it count: a later one may wait for this one. */
+        bool ranked = spec->only_found && !at.exhausted;
+        size_t inside = ranked ? at.ahead + 1 : at.contenders;
+        at.ahead = inside > spec->limit ? inside - spec->limit : 0;
         at.exhausted = false;
     }
     return at;

@@ -180,7 +180,7 @@ void clave_async_semaphore_free(clave_async_semaphore *s)
 
 void clave__semaphore_set_place(clave_async_semaphore *s, const struct contender_place *place)
 {
-    s->lease_config.spec.place = place;
+    s->mutex_config.spec.place = s->lease_config.spec.place = place;
 }
 
 void clave__semaphore_set_task(clave_async_semaphore *s, uint64_t task)

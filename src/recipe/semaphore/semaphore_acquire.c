@@ -115,7 +115,8 @@ static void grant(struct semaphore_acquire *k)
     k->mutex = NULL;
     /* Sent after the creates and not awaited: the next acquire gets the mutex as soon as possible.
      */
-    clave__contender_leave(mutex, NULL, NULL);
+    if (mutex) /* not when the lease was found */
+        clave__contender_leave(mutex, NULL, NULL);
     for (size_t i = 0; i < k->n; i++) {
         k->leases[i]->semaphore_acquire = NULL;
         clave__contender_limit(k->leases[i]->place, k->s->max_hold_ms);
@@ -132,13 +133,13 @@ void clave__semaphore_acquire_lease_held(struct semaphore_acquire *k)
         grant(k);
 }
 
-static clave_err take_mutex(struct semaphore_acquire *k);
+static clave_err semaphore_acquire_look(struct semaphore_acquire *k);
 
 static void semaphore_acquire_start_over(struct semaphore_acquire *k, clave_err why)
 {
     leave_all(k);
     bool late = k->trying || k->deadline <= clave__client_now(k->s->client);
-    clave_err err = why == CLAVE_ECLOSED ? why : late ? CLAVE_EBUSY : take_mutex(k);
+    clave_err err = why == CLAVE_ECLOSED ? why : late ? CLAVE_EBUSY : semaphore_acquire_look(k);
     if (err != CLAVE_OK)
         semaphore_acquire_answer(k, err);
 }
@@ -172,12 +173,23 @@ static void on_mutex_held(void *owner)
     take_next_lease(owner);
 }
 
+/* There is none to be found. */
+static bool semaphore_acquire_found_none(const struct contender_config *config, clave_err err)
+{
+    return config->spec.only_found && err == CLAVE_ENONODE;
+}
+
 static void on_mutex_ended(void *owner, clave_err err)
 {
     struct semaphore_acquire *k = owner;
     clave__semaphore_keep_text(k->s, err, k->mutex);
     k->mutex = NULL;
-    clave__semaphore_acquire_fail(k, err);
+    if (!semaphore_acquire_found_none(&k->s->mutex_config, err)) {
+        clave__semaphore_acquire_fail(k, err);
+        return;
+    }
+    k->s->lease_config.spec.only_found = true;
+    take_next_lease(k);
 }
 
 static void on_mutex_lost(void *owner, clave_err why)
@@ -197,6 +209,27 @@ static const struct contender_events mutex_events = {
 static clave_err take_mutex(struct semaphore_acquire *k)
 {
     return semaphore_acquire_take(&k->mutex, k, &k->s->mutex_config, &mutex_events, k);
+}
+
+/* Another process with this session may have begun: its place among those who acquire is looked for
+ * first, then its lease. Who has a lease alone must not queue: those before it wait for that lease.
+ */
+static clave_err semaphore_acquire_look(struct semaphore_acquire *k)
+{
+    const struct contender_place *place = k->s->mutex_config.spec.place;
+    k->s->mutex_config.spec.only_found = place && place->search;
+    k->s->lease_config.spec.only_found = false;
+    return take_mutex(k);
+}
+
+void clave__semaphore_acquire_lease_ended(struct semaphore_acquire *k, clave_err err)
+{
+    if (semaphore_acquire_found_none(&k->s->lease_config, err)) {
+        k->s->mutex_config.spec.only_found = k->s->lease_config.spec.only_found = false;
+        err = take_mutex(k);
+    }
+    if (err != CLAVE_OK)
+        clave__semaphore_acquire_fail(k, err);
 }
 
 bool clave__semaphore_acquire_recount(struct semaphore_acquire *k)
@@ -242,7 +275,7 @@ clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k)
     k->trying = k->deadline <= clave__client_now(s->client);
     /* A try never waits, not even for a connection. */
     bool in_vain = k->trying && !clave_async_client_is_connected(s->client);
-    clave_err err = in_vain ? CLAVE_OK : take_mutex(k);
+    clave_err err = in_vain ? CLAVE_OK : semaphore_acquire_look(k);
     if (err != CLAVE_OK) {
         free_acquire(k);
         return err;

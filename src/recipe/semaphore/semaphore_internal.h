@@ -93,5 +93,7 @@ extern const struct contender_events clave__semaphore_lease_events;
 void clave__semaphore_acquire_lease_held(struct semaphore_acquire *k);
 void clave__semaphore_acquire_lease_waits(struct semaphore_acquire *k);
 void clave__semaphore_acquire_lease_lost(struct semaphore_acquire *k, clave_err why);
+/* It did not begin, or was given up. */
+void clave__semaphore_acquire_lease_ended(struct semaphore_acquire *k, clave_err err);
 
 #endif

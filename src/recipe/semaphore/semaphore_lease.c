@@ -23,7 +23,7 @@ static void semaphore_lease_on_ended(void *owner, clave_err err)
     clave_async_lease *l = owner;
     clave__semaphore_keep_text(l->s, err, l->place);
     l->place = NULL;
-    clave__semaphore_acquire_fail(l->semaphore_acquire, err);
+    clave__semaphore_acquire_lease_ended(l->semaphore_acquire, err);
 }
 
 static void semaphore_lease_tell(clave_async_lease *l, clave_lease_event_kind kind, clave_err why)

@@ -412,12 +412,10 @@ void http_user_reads(struct http_user *u, struct http_call *c, const char *text)
 
 /* ---- its loop -------------------------------------------------------------------------------- */
 
-/* It may ask another gate the next time. Not for a lease: another gate does not find it, and makes
- * one more for the same session (docs/http.md). Nor does the same one after a restart: open. */
+/* It may ask another gate the next time. */
 static void user_turns(struct http_user *u)
 {
-    bool finds = http_site(u->of, u->site)->layout.kind != LOCK_SEMAPHORE;
-    if (u->ngates > 1 && world_chance(u->w, 600) && finds)
+    if (u->ngates > 1 && world_chance(u->w, 600))
         u->gate = !u->gate;
 }
 
