@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "clave/async/mutex.h"
+#include "lib/mutex_owner.h"
 #include "lib/webrig.h"
 #include "web/observe/observe.h"
 #include "web/web_internal.h"
@@ -161,6 +162,14 @@ static void claims_of_the_gate_are_told_and_have_causes(void **state)
     struct webrig_call *c = webrig_request(r, "GET", "/v1/history?path=/jobs/a", NULL, NULL);
     assert_non_null(strstr(webrig_body(c), "\"what\": \"ended\", \"cause\": \"released\""));
     webrig_end(c);
+    /* Told in the words of /v1/claims. */
+    char name[1][96];
+    assert_int_equal(memnet_list(r->net, 0, "/jobs/a", name, 1), 1);
+    snprintf(target, sizeof target, "/jobs/a/%s", name[0]);
+    assert_int_equal(memnet_delete(r->net, 0, target), CLAVE_OK);
+    webrig_advance(r, 200);
+    assert_non_null(strstr(webrig_body(stream), "event: lost\n"));
+    assert_non_null(strstr(webrig_body(stream), "\"cause\": \"deleted\""));
     webrig_end(stream);
     webrig_end(held);
     webrig_end(waits);

@@ -57,28 +57,6 @@ void clave__session_call_await(struct session_call *k,
 
 /* ---- finding the session --------------------------------------------------------------------- */
 
-const char *clave__web_cause(clave_err why)
-{
-    static const struct {
-        clave_err why;
-        const char *word;
-    } words[] = {{CLAVE_OK, "released"},
-                 {CLAVE_ECLOSED, "closed"},
-                 {CLAVE_EEXPIRED, "expired"},
-                 {CLAVE_ETIMEDOUT, "unconfirmed"},
-                 {CLAVE_EREQUESTTIMEOUT, "silent"},
-                 {CLAVE_ENONODE, "deleted"},
-                 {CLAVE_EMAXHOLD, "max_hold"},
-                 {CLAVE_EREPLACED, "replaced"},
-                 {CLAVE_ECANCELED, "canceled"},
-                 {CLAVE_EDEADLOCK, "deadlock"},
-                 {CLAVE_EBUSY, "busy"}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (words[i].why == why)
-            return words[i].word;
-    return clave_strerror(why);
-}
-
 static void session_put_cause(struct json *j, const void *arg)
 {
     clave__json_string(j, "cause", clave__web_cause(*(const clave_err *)arg));

@@ -44,8 +44,6 @@ static inline struct session_call *clave__session_call_of(struct session_wait *w
 /* "Prefer: wait=30", in ms; -1: there is none. */
 int64_t clave__web_prefer_wait(const struct web_exchange *x);
 
-/* Why a hold or a session has ended, as programs read it: "expired", "closed", "deleted", ... */
-const char *clave__web_cause(clave_err why);
 /* A claim as JSON, told to this request. */
 void clave__web_put_claim(struct web_exchange *x, const char *key, const struct claim *c);
 void clave__web_put_int64(struct json *j, const char *key, int64_t n);

@@ -74,6 +74,28 @@ unsigned clave__web_status(const struct web_exchange *x, clave_err err)
     return problem_status_of_class(x, err);
 }
 
+const char *clave__web_cause(clave_err why)
+{
+    static const struct {
+        clave_err why;
+        const char *word;
+    } words[] = {{CLAVE_OK, "released"},
+                 {CLAVE_ECLOSED, "closed"},
+                 {CLAVE_EEXPIRED, "expired"},
+                 {CLAVE_ETIMEDOUT, "unconfirmed"},
+                 {CLAVE_EREQUESTTIMEOUT, "silent"},
+                 {CLAVE_ENONODE, "deleted"},
+                 {CLAVE_EMAXHOLD, "max_hold"},
+                 {CLAVE_EREPLACED, "replaced"},
+                 {CLAVE_ECANCELED, "canceled"},
+                 {CLAVE_EDEADLOCK, "deadlock"},
+                 {CLAVE_EBUSY, "busy"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].why == why)
+            return words[i].word;
+    return clave_strerror(why);
+}
+
 void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
                            const char *path)
 {

@@ -32,5 +32,7 @@ unsigned clave__web_status(const struct web_exchange *x, clave_err err);
 /* The same with another status. */
 void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
                            const char *path);
+/* Why a hold or a session has ended, as programs read it: "expired", "closed", "deleted", ... */
+const char *clave__web_cause(clave_err why);
 
 #endif

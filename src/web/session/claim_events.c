@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "web/http/problem.h"
 #include "web/observe/observe.h"
 #include "web/session/claim.h"
 
@@ -42,7 +43,7 @@ static void claim_put_event(const struct claim *c, enum claim_event event)
     if (c->part.token)
         clave__json_string(&j, "token", token);
     if (event == CLAIM_EVENT_LOST)
-        clave__json_string(&j, "cause", clave_strerror(c->why));
+        clave__json_string(&j, "cause", clave__web_cause(c->why));
     clave__json_close(&j, '}');
     if (j.err == CLAVE_OK && clave__buf_append(&text, "", 1) == CLAVE_OK)
         clave__observe_event(w->observe,
