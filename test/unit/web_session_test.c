@@ -240,6 +240,33 @@ static void a_renewal_under_an_end_is_not_proven(void **state)
     webrig_free(r);
 }
 
+/* Paths that are too long for the checks of one transaction do not end a session. */
+static void a_renewal_that_is_too_big_is_no_end(void **state)
+{
+    enum { LEN = 8000, CLAIMS = 140 };
+    static char body[LEN + 64];
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u, "{\"ttl_ms\": 8000}");
+    memset(body, 'a', sizeof body);
+    for (int i = 0; i < CLAIMS; i++) {
+        size_t n = (size_t)sprintf(body, "{\"path\": \"/%03d", i);
+        body[n] = 'a';
+        memcpy(body + n + LEN, "\"}", sizeof "\"}");
+        struct webrig_call *c = webrig_request(r, "POST", "/v1/claims", u.header, body);
+        expect(c, 201);
+        webrig_end(c);
+    }
+    struct webrig_call *c = user_asks(r, &u, "POST", "/renew");
+    expect(c, 413);
+    webrig_end(c);
+    c = user_asks(r, &u, "DELETE", "");
+    expect(c, 204);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 static void an_unknown_server_is_told(void **state)
 {
     (void)state;
@@ -319,6 +346,7 @@ int main(void)
         cmocka_unit_test(another_gate_attaches_to_the_session),
         cmocka_unit_test(an_expired_session_is_never_another),
         cmocka_unit_test(a_renewal_under_an_end_is_not_proven),
+        cmocka_unit_test(a_renewal_that_is_too_big_is_no_end),
         cmocka_unit_test(an_unknown_server_is_told),
         cmocka_unit_test(a_renewal_waits_for_the_servers_not_beyond_the_session),
     };

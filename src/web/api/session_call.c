@@ -74,6 +74,8 @@ void clave__session_call_gone(struct session_call *k, clave_err why)
         why == CLAVE_ENOMEM) {
         p = (struct problem){.status = 503, .err = why, .retry_after_s = 1};
         clave__web_problem(x, &p, "%s: %s", clave_strerror(why), fault ? fault : "");
+    } else if (why == CLAVE_ETOOBIG) {
+        clave__web_problem_err(x, why, "prove in one transaction all that is held", NULL);
     } else if (why == CLAVE_EAUTHFAILED) {
         p = (struct problem){.status = 403, .err = why};
         clave__web_problem(x, &p, "a server refuses an identity of \"auth\"");
