@@ -322,6 +322,34 @@ static void another_gate_finds_a_lease(void **state)
     webrig_free(r);
 }
 
+/* A release that the servers refuse is none. */
+static void a_refusal_of_the_servers_is_told(void **state)
+{
+    static const char acl[] = "{\"acl\": [{\"perms\": \"%s\", \"scheme\": \"world\", "
+                              "\"id\": \"anyone\"}]}";
+    static const struct web_access access = {.owner_uid = 7}; /* who may do everything */
+    char text[128];
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
+    r->peer.is_unix = true;
+    r->peer.uid = 7;
+    struct user u;
+    user_enter(r, &u);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, lock));
+    snprintf(text, sizeof text, acl, "ra");
+    struct webrig_call *c = webrig_request(r, "PUT", "/v1/znodes/l?acl", NULL, text);
+    expect(c, 200);
+    webrig_end(c);
+    c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+    expect(c, 403);
+    webrig_end(c);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    c = user_sends(r, &u, "POST", -1, "Idempotency-Key: 2", lock);
+    expect(c, 403);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 static void a_loss_is_told_with_its_cause(void **state)
 {
     (void)state;
@@ -599,6 +627,7 @@ int main(void)
         cmocka_unit_test(a_key_finds_its_own_claim),
         cmocka_unit_test(another_gate_finds_the_place),
         cmocka_unit_test(another_gate_finds_a_lease),
+        cmocka_unit_test(a_refusal_of_the_servers_is_told),
         cmocka_unit_test(a_loss_is_told_with_its_cause),
         cmocka_unit_test(a_session_ends_under_a_release),
         cmocka_unit_test(claims_that_ended_are_forgotten_in_time),

@@ -45,6 +45,10 @@ static void claim_answer_end(struct session_call *k)
     if (c->granted_at == 0 && p.status == 410 && c->why != CLAVE_ECANCELED)
         p.err = c->why;
     clave__session_call_done(k);
+    if (cause.why == CLAVE_ENOAUTH) { /* nothing is over: the node may not be made, or deleted */
+        clave__web_problem_err(x, cause.why, "claim or release", p.path);
+        return;
+    }
     clave__web_problem(x, &p, "%s is not held: %s", p.path ? p.path : "it",
                        clave_strerror(cause.why));
 }

@@ -211,11 +211,12 @@ void clave__claim_asked(struct claim *c)
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
+/* The delete is repeated until the node is gone, or the servers refuse it: then it stays until the
+ * session ends. */
 void clave__claim_left(struct claim *c, clave_err err)
 {
-    (void)err; /* the delete is repeated until the node is gone */
     claim_take_time(c);
-    claim_end(c, CLAVE_OK);
+    claim_end(c, err == CLAVE_ENOAUTH ? err : CLAVE_OK);
 }
 
 void clave__claim_release(struct claim *c)
