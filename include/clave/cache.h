@@ -66,8 +66,8 @@ CLAVE_EXPORT clave_err clave_cache_walk(clave_cache *cache, const char *path,
 CLAVE_EXPORT size_t clave_cache_count(clave_cache *cache);
 /* How much memory the nodes take, in bytes, without what the allocator adds. */
 CLAVE_EXPORT size_t clave_cache_bytes(clave_cache *cache);
-/* The zxid of the newest point at which the cache was equal to the tree; 0: it was not loaded yet.
- */
+/* The zxid of the newest point at which the cache was equal to the tree: nothing was being read. 0:
+ * there was none yet. */
 CLAVE_EXPORT int64_t clave_cache_zxid(clave_cache *cache);
 /* True from INITIALIZED to STALE, and from RESYNCED to STALE: changes are seen as they happen. */
 CLAVE_EXPORT bool clave_cache_is_current(clave_cache *cache);

@@ -501,6 +501,77 @@ static void testDeleteThenCreateRoot(bool each)
 }
 BOTH(testDeleteThenCreateRoot)
 
+/* ---- a steady stream of changes -------------------------------------------------------------- */
+
+static void drain(struct play *y, size_t client)
+{
+    while (memnet_next(y->p, client, MEMNET_REPLY) != MEMNET_NONE)
+        memnet_pass(y->p, client, MEMNET_REPLY);
+}
+
+static void set_alone(struct play *y, const char *path, const char *text)
+{
+    clave_async_client *c = y->p->clients[ACTOR].c;
+    assert_int_equal(clave_async_set(c, path, text, strlen(text), -1, NULL, NULL), CLAVE_OK);
+    while (memnet_next(y->p, ACTOR, MEMNET_REQUEST) != MEMNET_NONE)
+        memnet_pass(y->p, ACTOR, MEMNET_REQUEST);
+    drain(y, ACTOR);
+}
+
+/* The user has a request under way at all times: an answer comes only after the next change. */
+static void play_stream(struct play *y)
+{
+    static const char *const hot[] = {"/t/a", "/t/b"};
+    static const int ops[] = {OP_ADD_WATCH, OP_SET_WATCHES, OP_SET_WATCHES2,  OP_SYNC,
+                              OP_EXISTS,    OP_GET_DATA,    OP_GET_CHILDREN2, MEMNET_CONFIG};
+    for (unsigned i = 0; i < 100; i++) {
+        set_alone(y, hot[i % 2], "x");
+        drain(y, USER);
+        size_t asked = memnet_under_way(y->p, USER, ops, sizeof ops / sizeof *ops);
+        if (asked > 1 || y->m.count < 2) /* before, it asks for one after the other */
+            memnet_pass(y->p, USER, MEMNET_REQUEST);
+        drain(y, USER);
+        assert_true(memnet_under_way(y->p, USER, ops, sizeof ops / sizeof *ops) > 0);
+    }
+}
+
+static bool is_told_before(const struct play *y, const char *what, const char *then)
+{
+    const char *at = strstr(y->m.story, what);
+    return at && strstr(at, then);
+}
+
+/* The load has an end, and so has the comparison after a reconnect, whatever changes meanwhile. */
+static void it_is_current_under_a_steady_stream_of_changes(bool each)
+{
+    struct play y;
+    clave_cache_options o = play_options();
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/a");
+    play_create(&y, "/t/b");
+    play_create(&y, "/t/b/c");
+    o.without_persistent_watch = each;
+    assert_int_equal(clave_async_cache_new(&y.cache, y.p->clients[USER].c, "/t", &o,
+                                           cache_mirror_on_event, &y.m),
+                     CLAVE_OK);
+    play_stream(&y);
+    assert_int_equal(y.m.initialized, 1);
+    assert_true(is_told_before(&y, "+/t/b/c ", "initialized "));
+    y.m.nstory = 0;
+    memnet_sever(y.p, USER);
+    set_alone(&y, "/t/b/c", "y");
+    memnet_connect(y.p, USER);
+    play_stream(&y);
+    assert_int_equal(y.m.resynced, 1);
+    assert_true(is_told_before(&y, "stale ", "~/t/b/c=y "));
+    assert_true(is_told_before(&y, "~/t/b/c=y ", "resynced "));
+    memnet_settle(y.p);
+    play_assert_equals_the_tree(&y);
+    play_end(&y);
+}
+BOTH(it_is_current_under_a_steady_stream_of_changes)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +592,7 @@ int main(void)
         cmocka_unit_test(testSelector_both),
         cmocka_unit_test(testFromRoot_both),
         cmocka_unit_test(testDeleteThenCreateRoot_both),
+        cmocka_unit_test(it_is_current_under_a_steady_stream_of_changes_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,8 @@
  *
  * First each node that is there is reported as CREATED, then INITIALIZED, then each change as
  * CREATED, CHANGED or DELETED. When the connection goes, the cache is STALE; when it is back, what
- * happened meanwhile is reported as CREATED, CHANGED and DELETED, and then it is RESYNCED.
+ * happened meanwhile is reported as CREATED, CHANGED and DELETED, and then it is RESYNCED. Neither
+ * waits for changes to pause.
  *
  * It stands on one persistent recursive watch; on servers before 3.6, which have none, on a data
  * and a child watch for each node.
@@ -64,7 +65,7 @@ typedef struct clave_cache_event {
     const char *path;            /* of the node; of the others the cache's own */
     const clave_cache_node *now; /* CREATED, CHANGED; else NULL */
     const clave_cache_node *was; /* CHANGED, DELETED; else NULL */
-    int64_t zxid;                /* INITIALIZED, RESYNCED: the tree's that the cache equals */
+    int64_t zxid;                /* INITIALIZED, RESYNCED: as clave_async_cache_zxid says now */
     clave_err err;               /* ENDED */
 } clave_cache_event;
 /* The queries answer with the event done. It may free the cache. */
@@ -125,8 +126,8 @@ CLAVE_EXPORT clave_err clave_async_cache_walk(const clave_async_cache *cache, co
 CLAVE_EXPORT size_t clave_async_cache_count(const clave_async_cache *cache);
 /* How much memory the nodes take, in bytes, without what the allocator adds. */
 CLAVE_EXPORT size_t clave_async_cache_bytes(const clave_async_cache *cache);
-/* The zxid of the newest point at which the cache was equal to the tree; 0: it was not loaded yet.
- */
+/* The zxid of the newest point at which the cache was equal to the tree: nothing was being read. 0:
+ * there was none yet. */
 CLAVE_EXPORT int64_t clave_async_cache_zxid(const clave_async_cache *cache);
 /* True from INITIALIZED to STALE, and from RESYNCED to STALE: changes are seen as they happen. */
 CLAVE_EXPORT bool clave_async_cache_is_current(const clave_async_cache *cache);

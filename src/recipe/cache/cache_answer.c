@@ -259,6 +259,8 @@ static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
             cache_add_child(cache, n, res->names[i], len);
         else if (!child->present && !is_being_read(child))
             clave__cache_want(cache, child, CACHE_WANT_STAT);
+        else if (!child->present && n->owed)
+            clave__cache_owe(cache, child);
     }
 }
 
@@ -285,6 +287,7 @@ static void cache_take_nothing(clave_async_cache *cache, struct cache_request *q
         q->node->wants_read = true;
     if (q->op == OP_GET_DATA)
         q->node->wants_data = true;
+    clave__cache_owe(cache, q->node);
     if (cache->up)
         clave__cache_pause(cache);
 }

@@ -54,6 +54,8 @@ struct clave_async_cache {
     struct cache_request *requests; /* o.window */
     struct cache_request *free_requests;
     size_t under_way;
+    size_t owed;         /* how many nodes the load or the resync still has to read */
+    size_t syncs;        /* under way */
     struct timer pause;  /* nothing is asked meanwhile */
     bool must_resync;    /* after the pause: something was missed for want of memory */
     int64_t answer_zxid; /* of the newest answer */
@@ -91,8 +93,11 @@ static inline bool clave__cache_keeps_data(const clave_async_cache *cache,
 
 enum cache_want { CACHE_WANT_STAT = 1, CACHE_WANT_DATA = 2, CACHE_WANT_LIST = 4 };
 
-/* Notes that these are to be read. */
+/* Notes that these are to be read. The load or the resync waits for it, if it waits for the parent
+ * or for a sync; but not for what changes once that is read. */
 void clave__cache_want(clave_async_cache *cache, struct cache_node *n, unsigned wants);
+/* The load or the resync waits for what is read of the node now. */
+void clave__cache_owe(clave_async_cache *cache, struct cache_node *n);
 /* Events come again, and anything may have changed. */
 void clave__cache_resync(clave_async_cache *cache);
 /* Waits until the server has caught up with what this client saw elsewhere; nothing is current

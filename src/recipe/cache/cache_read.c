@@ -1,7 +1,8 @@
 /* cache_read.c - what a cache asks the server for, in which order, and when nothing is left to be
  * asked. cache_answer.c says what is wanted, cache_watch.c when there is a connection. Invariant: a
  * node that may differ from the tree is QUEUED or ASKED, or its parent is; so when no node is, the
- * cache equals the tree as of the newest answer. */
+ * cache equals the tree as of the newest answer. Under a steady stream of changes that may never
+ * be: so the cache is current as soon as no node is owed: all was read that had no event. */
 #include <string.h>
 
 #include "base/err_class.h"
@@ -74,6 +75,18 @@ void clave__cache_missed(clave_async_cache *cache, struct cache_node *up)
     clave__cache_pause(cache);
 }
 
+void clave__cache_owe(clave_async_cache *cache, struct cache_node *n)
+{
+    cache->owed += !n->owed;
+    n->owed = true;
+}
+
+static void cache_acquit(clave_async_cache *cache, struct cache_node *n)
+{
+    cache->owed -= n->owed;
+    n->owed = false;
+}
+
 static bool wants_anything(const struct cache_node *n)
 {
     return n->wants_read || n->wants_list;
@@ -84,12 +97,15 @@ static void cache_settle(clave_async_cache *cache, struct cache_node *n)
 {
     if (n->phase != CACHE_NODE_IDLE)
         return;
-    if (!wants_anything(n))
-        clave__cache_tree_prune(&cache->tree, n);
-    else if (queue_push(cache, n))
+    if (wants_anything(n) && queue_push(cache, n)) {
         cache_node_enter(n, CACHE_NODE_QUEUED);
-    else
+        return;
+    }
+    cache_acquit(cache, n);
+    if (wants_anything(n))
         clave__cache_missed(cache, clave__cache_tree_parent(n));
+    else
+        clave__cache_tree_prune(&cache->tree, n);
 }
 
 void clave__cache_want(clave_async_cache *cache, struct cache_node *n, unsigned wants)
@@ -100,6 +116,8 @@ void clave__cache_want(clave_async_cache *cache, struct cache_node *n, unsigned 
         n->wants_data = true;
     if (wants & CACHE_WANT_LIST)
         n->wants_list = true;
+    if (cache->syncs > 0 || (n->parent && n->parent->owner->owed))
+        clave__cache_owe(cache, n);
     cache_settle(cache, n);
 }
 
@@ -203,11 +221,12 @@ static void cache_try_again(clave_async_cache *cache)
     }
 }
 
-static void cache_become_current(clave_async_cache *cache)
+static void cache_become_current(clave_async_cache *cache, bool equals)
 {
     bool was_loading = cache->phase == CACHE_LOADING, was_current = cache->phase == CACHE_CURRENT;
-    bool has_room_again = cache->full && cache->left_out == 0;
-    cache->zxid = cache->answer_zxid;
+    bool has_room_again = equals && cache->full && cache->left_out == 0;
+    if (equals)
+        cache->zxid = cache->answer_zxid;
     cache->phase = CACHE_CURRENT;
     cache->full = cache->full && !has_room_again;
     if (was_loading)
@@ -228,8 +247,9 @@ void clave__cache_pump(clave_async_cache *cache)
         if (!has_asked && cache_has_made_room(cache))
             cache_try_again(cache);
     } while (!has_asked && cache->queue.count > 0);
-    if (!has_asked && cache->phase != CACHE_ENDED)
-        cache_become_current(cache);
+    bool is_read = cache->owed == 0 && cache->syncs == 0 && !cache->pause.armed;
+    if (is_read && cache->phase != CACHE_ENDED)
+        cache_become_current(cache, !has_asked);
 }
 
 static void cache_on_synced(clave_async_client *c, const clave_result *res, void *arg)
@@ -238,6 +258,7 @@ static void cache_on_synced(clave_async_client *c, const clave_result *res, void
     (void)c;
     (void)res; /* if it failed, the reads are as good as without it */
     cache->under_way--;
+    cache->syncs--;
     clave__cache_leave(cache); /* what _sync entered */
 }
 
@@ -248,6 +269,7 @@ void clave__cache_sync(clave_async_cache *cache)
         return;
     clave__cache_enter(cache);
     cache->under_way++;
+    cache->syncs++;
 }
 
 void clave__cache_resync(clave_async_cache *cache)
@@ -257,6 +279,7 @@ void clave__cache_resync(clave_async_cache *cache)
     cache->up = true;
     if (cache->phase != CACHE_LOADING)
         clave__cache_sync(cache);
+    clave__cache_owe(cache, top);
     for (struct cache_node *n = top->present ? top : NULL; n;
          n = clave__cache_tree_down(&cache->tree, top, n)) {
         n->check = true;
@@ -266,8 +289,12 @@ void clave__cache_resync(clave_async_cache *cache)
         clave__cache_want(cache, top, CACHE_WANT_STAT);
 }
 
+/* What waits now is owed when events come again. */
 void clave__cache_suspend(clave_async_cache *cache)
 {
+    const struct cache_queue *q = &cache->queue;
+    for (size_t i = 0; i < q->count; i++)
+        clave__cache_owe(cache, q->at[(q->first + i) % q->cap]);
     cache->up = false;
     cache_become_stale(cache);
 }

@@ -49,6 +49,7 @@ struct cache_node {
     uint32_t wants_data : 1; /* the Stat is known to be new: data as well */
     uint32_t wants_list : 1;
     uint32_t asked_list : 1; /* ASKED: for its children, not for itself */
+    uint32_t owed : 1;       /* QUEUED or ASKED, and the load or the resync waits for it */
     uint32_t left_out : 1;   /* a child did not fit */
     uint32_t lacks_data : 1; /* its data did not fit */
     uint32_t no_data : 1;    /* its data cannot be read */
