@@ -147,7 +147,7 @@ void clave__client_totals_put(struct prometheus *p, const struct client_totals *
         holds = {"clave_client_holds", PROMETHEUS_GAUGE, 0, "Locks, leases and terms held."},
         leader = {"clave_client_is_leader", PROMETHEUS_GAUGE, 0, "Elections that are won."},
         reconnects = {"clave_client_reconnects", PROMETHEUS_COUNTER, 0,
-                      "Sessions that another connection took up."},
+                      "Connections after a client's first."},
         lost = {"clave_client_sessions_lost", PROMETHEUS_COUNTER, 0, "Sessions that ended early."};
     const struct client_metrics *m = &t->metrics;
     clave__prometheus_family(p, &acquire);
