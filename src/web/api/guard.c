@@ -21,6 +21,7 @@ struct guard_search {
     guard_found *found;
     const char *dir; /* that is looked at: the path, then its leases */
     bool in_leases;
+    clave_err unsynced;
     const char **names; /* with a number at their end, the lowest first */
     size_t low, high, at;
 };
@@ -157,7 +158,9 @@ static void on_guard_names(clave_async_client *c, const clave_result *res, void 
     struct guard_search *s = arg;
     if (!clave__client_called(s->x))
         return;
-    if (res->err == CLAVE_ENONODE)
+    if (s->unsynced != CLAVE_OK) /* the names may be old ones, and say 410 of a lock that is held */
+        clave__web_problem_err(s->x, s->unsynced, "look for the guard below", s->dir);
+    else if (res->err == CLAVE_ENONODE)
         guard_give_up(s, c);
     else if (res->err != CLAVE_OK)
         clave__web_problem_err(s->x, res->err, "look for the guard below", s->dir);
@@ -171,8 +174,8 @@ static void on_guard_synced(clave_async_client *c, const clave_result *res, void
 {
     struct guard_search *s = arg;
     (void)c;
-    (void)res; /* without it the look may be an old one, and the answer 410 too early or too late */
-    (void)clave__client_called(s->x);
+    if (clave__client_called(s->x))
+        s->unsynced = res->err;
 }
 
 static void guard_list(struct guard_search *s, clave_async_client *c)
