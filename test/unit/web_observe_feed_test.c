@@ -176,6 +176,32 @@ static void claims_of_the_gate_are_told_and_have_causes(void **state)
     webrig_free(r);
 }
 
+/* An operator's order is the cause, not the other places that the owner's session still has. */
+static void what_an_operator_breaks_is_broken(void **state)
+{
+    static const char order[] = "{\"node\": \"x-lock-0000000000\", \"force\": true}";
+    static const struct web_access owner_only = {.owner_uid = 7};
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.access = &owner_only});
+    r->peer = (struct web_peer){.is_unix = true, .uid = 7, .address = "unix"};
+    size_t one = open_client(r);
+    for (const char *const *lock = (const char *const[]){"/a", "/b", NULL}; *lock; lock++) {
+        char node[32];
+        snprintf(node, sizeof node, "%s/x-lock-", *lock);
+        create(r, one, *lock, CLAVE_PERSISTENT);
+        create(r, one, node, CLAVE_EPHEMERAL_SEQUENTIAL);
+    }
+    get_member(r, "/v1/locks/a", "nholders", "1"); /* which starts the feed */
+    struct webrig_call *c = webrig_request(r, "POST", "/v1/locks/a/break", NULL, order);
+    assert_int_equal(c->status, 200);
+    webrig_end(c);
+    webrig_advance(r, 200);
+    get_member(r, "/v1/history?limit=1", "what", "ended");
+    get_member(r, "/v1/history?limit=1", "cause", "broken");
+    memnet_close(r->net, one);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +209,7 @@ int main(void)
         cmocka_unit_test(a_lost_connection_is_made_up_for),
         cmocka_unit_test(sessions_that_end_are_seen),
         cmocka_unit_test(claims_of_the_gate_are_told_and_have_causes),
+        cmocka_unit_test(what_an_operator_breaks_is_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

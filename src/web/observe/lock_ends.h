@@ -1,7 +1,7 @@
 /* lock_ends.h - why a hold ended. The tree shows only that a node is gone. Whoever knows more says
- * so before (a claim of this gate that is released, a lock that an operator breaks). Otherwise it
- * was released if its session has other nodes in queues SETTLE_MS later: a session that ends takes
- * all of them. Otherwise nobody knows. */
+ * so before, or at once after (a claim of this gate that is released, a lock that an operator has
+ * broken). Otherwise it was released if its session has other nodes in queues SETTLE_MS later: a
+ * session that ends takes all of them. Otherwise nobody knows. */
 #ifndef CLAVE_WEB_OBSERVE_LOCK_ENDS_H
 #define CLAVE_WEB_OBSERVE_LOCK_ENDS_H
 
@@ -42,8 +42,8 @@ struct lock_ends {
 clave_err clave__lock_ends_init(struct lock_ends *e, const struct clave_mem *mem, uint64_t seed);
 void clave__lock_ends_fini(struct lock_ends *e);
 
-/* The node with this token will be gone for this reason. The newest of the causes that are not used
- * are kept; without memory it stays unknown. */
+/* The node with this token is gone or will be for this reason. The newest of the causes that are
+ * not used are kept; without memory it stays unknown. */
 void clave__lock_ends_say(struct lock_ends *e, int64_t token, enum lock_cause cause);
 
 /* A place has ended. NULL: no memory, and its cause is not found out. */

@@ -87,7 +87,8 @@ void clave__observe_look_for_deadlocks(struct observe *o);
 /* ---- what other parts of the engine tell ------------------------------------------------------
  */
 
-/* The node with this token will be gone for this reason: said before it is deleted. */
+/* The node with this token is gone or will be for this reason: said before it is deleted, or at
+ * once after that. */
 void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause cause);
 /* An event for the streams of a session (`session`: its public id), or for all (NULL). */
 void clave__observe_event(struct observe *o, const struct event_text *e);

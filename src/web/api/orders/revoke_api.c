@@ -14,10 +14,11 @@
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
+#include "web/observe/observe.h"
 
 struct revoke {
     const char *node; /* its name; NULL: the token says which */
-    int64_t token;    /* 0: any */
+    int64_t token;    /* 0: any, until the node is found */
     bool breaks, force;
     size_t place;     /* in `places`, below the lock's path */
     const char *path; /* of the node */
@@ -44,6 +45,9 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
         clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
         return;
     }
+    /* Only what was carried out is said: an answer that is lost leaves the cause unknown. */
+    if (r->breaks && res->err == CLAVE_OK)
+        clave__observe_cause(x->web->observe, r->token, LOCK_BROKEN);
     clave__json_open(&x->json, NULL, '{');
     clave__json_string(&x->json, "path", x->params[0]);
     clave__json_string(&x->json, "node", clave__path_name(r->path));
@@ -110,8 +114,10 @@ static void on_revoke_stat(clave_async_client *c, const clave_result *res, void 
         clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
     else if (fault)
         clave__web_problem(x, &p, "cannot %s %s: %s", revoke_verb(r), r->path, fault);
-    else
+    else {
+        r->token = res->stat->czxid;
         revoke_change(x, c);
+    }
 }
 
 static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
