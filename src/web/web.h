@@ -63,7 +63,8 @@ struct web_answer {
      * length. */
     struct buf body;
     /* Appends the next piece to `out`. Appends nothing and leaves *done false: there is nothing
-     * now, and env.wake follows. An error ends the answer where it is. So nothing is produced for a
+     * now, and env.wake follows, or came inside already: then it is asked again in another turn. An
+     * error ends the answer where it is. So nothing is produced for a
      * client that does not read. NULL: `body` is all of it. */
     clave_err (*more)(void *arg, struct buf *out, bool *done);
     void (*end)(void *arg); /* the answer was sent, or is given up; NULL: nothing to do */
@@ -90,7 +91,7 @@ struct web_env {
     void (*client_flush)(void *arg, clave_async_client *c);
     /* The answer of the exchange whose transport this is: ready; may come inside _begin. */
     void (*answered)(void *arg, struct web_exchange *x, void *transport);
-    /* There may be more of its body. */
+    /* There may be more of its body. May come inside `more`. */
     void (*wake)(void *arg, struct web_exchange *x, void *transport);
     /* NULL: no audit. Called for every request that changes something or is refused. */
     void (*audit)(void *arg, const struct web_audit *a);

@@ -62,9 +62,10 @@ static void rig_pull(struct webrig_call *c)
         clave__buf_consume(from, clave__buf_len(from));
         if (c->done || !a->more || c->stop_reading)
             break;
+        unsigned wakes = c->wakes;
         if (a->more(a->arg, from, &c->done) != CLAVE_OK)
             c->done = true;
-        if (clave__buf_len(from) == 0 && !c->done)
+        if (clave__buf_len(from) == 0 && !c->done && c->wakes == wakes)
             break;
     }
     c->done = c->done || !a->more;

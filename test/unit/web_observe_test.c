@@ -539,6 +539,29 @@ static void a_semaphore_has_one_history_for_both_its_queues(void **state)
     scene_close(&s);
 }
 
+/* Each looks at more than two of its pieces may before there is something to write. */
+static void lists_of_which_a_piece_is_empty_are_whole(void **state)
+{
+    enum { ELECTIONS = 5100 };
+    static const char *const targets[] = {"/v1/locks?prefix=/a", "/v1/elections?prefix=/a",
+                                          "/v1/history?path=/z&since=0"};
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    loaded(&s);
+    for (int i = 0; i < ELECTIONS; i++) {
+        char path[96];
+        snprintf(path, sizeof path, "/a-%d/" LATCH1, i);
+        add(&s, path, "");
+    }
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        struct webrig_call *c = get(&s, targets[i], 200);
+        assert_true(c->done);
+        webrig_end(c);
+    }
+    scene_close(&s);
+}
+
 /* ---- deadlocks ------------------------------------------------------------------------------- */
 
 static void add_of(struct scene *s, int64_t session, const char *path, const char *data)
@@ -754,6 +777,7 @@ int main(void)
         cmocka_unit_test(a_semaphore_can_be_part_of_a_deadlock),
         cmocka_unit_test(locks_of_all_clients_are_measured),
         cmocka_unit_test(metrics_of_many_locks_without_labels_are_whole),
+        cmocka_unit_test(lists_of_which_a_piece_is_empty_are_whole),
         cmocka_unit_test(history_has_who_held_what_when),
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),

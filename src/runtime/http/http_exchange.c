@@ -96,6 +96,7 @@ static void http_exchange_suspend(struct http_exchange *x)
 /* The library walks all suspended ones for a resume: they are collected, for one walk a turn. */
 static void http_exchange_go_on(struct http_exchange *x)
 {
+    x->is_woken = true;
     if (!x->is_suspended || !list_empty(&x->in_ready))
         return;
     list_push_back(&x->http->ready, &x->in_ready);
@@ -153,6 +154,7 @@ static clave_err http_exchange_make_piece(struct http_exchange *x)
     if (h->o.piece_a_turn && h->has_made_piece)
         return CLAVE_OK;
     h->has_made_piece = true;
+    x->is_woken = false;
     clave_err err = x->answer->more(x->answer->arg, &x->out, &x->is_done);
     http_exchange_count(x, before, &x->out);
     return err;
@@ -175,6 +177,8 @@ static ssize_t http_exchange_on_read(void *exchange, uint64_t pos, char *out, si
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (n == 0 && !h->o.piece_a_turn) /* otherwise the library asks again in the next turn */
         http_exchange_suspend(x);
+    if (n == 0 && x->is_woken) /* by its piece: in the next turn */
+        http_exchange_go_on(x);
     if (n == 0)
         return 0;
     memcpy(out, clave__buf_bytes(bytes), n);

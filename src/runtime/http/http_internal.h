@@ -48,6 +48,7 @@ struct http_exchange {
     struct list in_ready;
     unsigned refs;     /* the library's: the request, and its response */
     bool is_suspended; /* in the library, until it is resumed */
+    bool is_woken;     /* since its last piece was asked for */
     bool is_over;      /* the owner is done with it */
     bool is_done;      /* there are no more pieces */
     bool is_refused;   /* bodies and answers take too much memory */

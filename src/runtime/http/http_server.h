@@ -85,7 +85,7 @@ const char *clave__http_header(const struct http_exchange *x, const char *name);
  * not freed; `end` is the owner's to call. When `more` has nothing for now, _wake follows, but see
  * piece_a_turn. NULL: there is no memory for one; 503. */
 void clave__http_answer(struct http_exchange *x, struct web_answer *a);
-/* There may be more of the answer. */
+/* There may be more of the answer. Inside `more`: it is asked for more in the next turn. */
 void clave__http_wake(struct http_exchange *x);
 
 #endif

@@ -24,22 +24,18 @@ static void metrics_answer_end(void *arg)
 static clave_err metrics_answer_more(void *arg, struct buf *out, bool *done)
 {
     struct metrics_answer *a = arg;
-    bool all = false;
+    size_t before = clave__buf_len(out);
     if (!a->own_written) {
         a->own_written = true;
         a->page.p.out = out;
         clave__http_metrics_put(a->x->web, &a->page.p);
         return a->page.p.err;
     }
-    /* A piece of locks that all count as "other" has no text of its own. To return without any
-     * would be to wait for a wake, and nothing happens here that wakes. */
-    size_t had = clave__buf_len(out);
-    clave_err err = CLAVE_OK;
-    while (err == CLAVE_OK && !all && clave__buf_len(out) == had)
-        err = clave__metrics_page_piece(&a->page, out, &all);
-    if (all)
+    clave_err err = clave__metrics_page_piece(&a->page, out, done);
+    if (*done)
         clave__prometheus_end(&a->page.p);
-    *done = all;
+    else if (clave__buf_len(out) == before) /* a piece of locks that all count as "other" */
+        clave__web_wake(a->x);
     return err == CLAVE_OK ? a->page.p.err : err;
 }
 

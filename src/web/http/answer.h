@@ -22,7 +22,8 @@ void clave__web_answer_bytes(struct web_exchange *x, unsigned status, const char
                              const void *p, size_t n);
 /* x->answer.more, end and arg are set, the body's beginning may be written. */
 void clave__web_answer_stream(struct web_exchange *x, unsigned status, const char *type);
-/* There may be more of a stream. */
+/* There may be more of a stream. A `more` that wrote nothing, but goes on, calls it too: it is
+ * called again in another turn. */
 void clave__web_wake(struct web_exchange *x);
 
 /* "Not Found" for 404. A static string, never NULL. */

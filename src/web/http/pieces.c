@@ -19,12 +19,16 @@ static void pieces_end(void *arg)
         p->end(p->arg);
 }
 
-/* The writer goes on where it was, into another buffer. */
+/* The writer goes on where it was, into another buffer. A piece is empty when nothing that it
+ * looked at was for this answer. */
 static clave_err pieces_more(void *arg, struct buf *out, bool *done)
 {
     struct pieces *p = arg;
+    size_t before = clave__buf_len(out);
     p->x->json.to = out;
     clave_err err = p->next(p->arg, &p->x->json, done);
+    if (!*done && clave__buf_len(out) == before)
+        clave__web_wake(p->x);
     return err == CLAVE_OK ? p->x->json.err : err;
 }
 

@@ -169,8 +169,8 @@ static clave_err stream_put_some(struct event_stream *s, struct buf *out)
         else
             err = stream_put_next_event(s, out, &idle);
     }
-    if (err == CLAVE_OK && !idle && clave__buf_len(out) == before)
-        err = stream_put(out, ":\n"); /* so that the driver asks again */
+    if (!idle && clave__buf_len(out) == before)
+        clave__web_wake(s->reader.x);
     return err;
 }
 
