@@ -439,6 +439,7 @@ static void metrics_of_many_locks_without_labels_are_whole(void **state)
     struct webrig_call *c = get(&s, "/metrics", 200);
     assert_true(c->done);
     assert_has_line(c, "clave_lock_holders{path=\"other\",kind=\"lock\"} 2000");
+    assert_has_line(c, "clave_lock_waiters{path=\"other\",kind=\"lock\"} 0");
     assert_has_line(c, "clave_deadlocks 0");
     webrig_end(c);
     scene_close(&s);

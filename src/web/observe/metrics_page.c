@@ -49,6 +49,12 @@ static bool page_labels(struct metrics_page *g, const char *path)
     return false;
 }
 
+/* The first family of a walk adds up the others too: without labels that is all there is. */
+static bool page_walks(const struct metrics_page *g, bool first)
+{
+    return first || g->labels.nprefixes > 0;
+}
+
 static void page_put(struct metrics_page *g, const char *path, const char *kind, int64_t value)
 {
     struct prometheus_label labels[] = {{"path", path}, {kind ? "kind" : NULL, kind}, {0}};
@@ -127,7 +133,9 @@ static bool page_step_locks(struct metrics_page *g, enum lock_gauge gauge)
         clave__prometheus_family(&g->p, &lock_gauges[gauge]);
     for (int i = 0; i < PIECE_LOCKS; i++) {
         const struct lock_queue *q =
-            clave__lock_model_after(&g->o->model, page_at(g), g->at_leases);
+            page_walks(g, gauge == GAUGE_HOLDERS)
+                ? clave__lock_model_after(&g->o->model, page_at(g), g->at_leases)
+                : NULL;
         if (!q) {
             for (int sort = 0; sort < LOCK_SORTS; sort++)
                 if (g->others[sort].n > 0)
@@ -283,7 +291,9 @@ static bool page_step_elections(struct metrics_page *g, enum election_gauge gaug
             *others = (struct metrics_others){0};
     }
     for (int i = 0; i < PIECE_LOCKS; i++) {
-        const struct election *e = clave__election_after(&g->o->elections, page_at(g));
+        const struct election *e = page_walks(g, gauge == GAUGE_HAS_LEADER)
+                                       ? clave__election_after(&g->o->elections, page_at(g))
+                                       : NULL;
         if (!e) {
             if (others->n > 0)
                 page_put_election(g, "other", others, gauge);
