@@ -127,8 +127,9 @@ static void page_put_lock(struct metrics_page *g, const char *path, enum lock_so
 }
 
 /* The others are added up in the first of these steps, whose family is holders. */
-static bool page_step_locks(struct metrics_page *g, enum lock_gauge gauge)
+static bool page_step_locks(struct metrics_page *g, int which)
 {
+    enum lock_gauge gauge = (enum lock_gauge)which;
     if (!g->within)
         clave__prometheus_family(&g->p, &lock_gauges[gauge]);
     for (int i = 0; i < PIECE_LOCKS; i++) {
@@ -154,26 +155,6 @@ static bool page_step_locks(struct metrics_page *g, enum lock_gauge gauge)
     return false;
 }
 
-static bool page_step_holders(struct metrics_page *g)
-{
-    return page_step_locks(g, GAUGE_HOLDERS);
-}
-
-static bool page_step_waiters(struct metrics_page *g)
-{
-    return page_step_locks(g, GAUGE_WAITERS);
-}
-
-static bool page_step_oldest_wait(struct metrics_page *g)
-{
-    return page_step_locks(g, GAUGE_OLDEST_WAIT);
-}
-
-static bool page_step_held_since(struct metrics_page *g)
-{
-    return page_step_locks(g, GAUGE_HELD_SINCE);
-}
-
 /* ---- what happened to locks ------------------------------------------------------------------ */
 
 static void page_put_durations(struct metrics_page *g, const struct histogram *of,
@@ -188,7 +169,7 @@ static void page_put_durations(struct metrics_page *g, const struct histogram *o
     }
 }
 
-static bool page_step_durations(struct metrics_page *g)
+static bool page_step_durations(struct metrics_page *g, int which)
 {
     static const struct prometheus_family wait = {"clave_lock_wait_seconds", PROMETHEUS_HISTOGRAM,
                                                   3,
@@ -196,6 +177,7 @@ static bool page_step_durations(struct metrics_page *g)
     static const struct prometheus_family hold = {"clave_lock_hold_seconds", PROMETHEUS_HISTOGRAM,
                                                   3, "From granted until the node was gone."};
     const struct lock_metrics *m = &g->o->metrics;
+    (void)which;
     clave__prometheus_family(&g->p, &wait);
     page_put_durations(g, m->waited, "granted");
     page_put_durations(g, m->left, "left");
@@ -204,13 +186,14 @@ static bool page_step_durations(struct metrics_page *g)
     return true;
 }
 
-static bool page_step_ends(struct metrics_page *g)
+static bool page_step_ends(struct metrics_page *g, int which)
 {
     static const struct prometheus_family grants = {"clave_lock_grants", PROMETHEUS_COUNTER, 0,
                                                     "Locks that were granted."};
     static const struct prometheus_family ends = {"clave_lock_ends", PROMETHEUS_COUNTER, 0,
                                                   "Holds that ended, by cause."};
     const struct lock_metrics *m = &g->o->metrics;
+    (void)which;
     clave__prometheus_family(&g->p, &grants);
     for (int sort = 0; sort < LOCK_SORTS; sort++) {
         const char *kind = clave__lock_sort_name((enum lock_sort)sort);
@@ -282,8 +265,9 @@ static void page_put_leader(struct metrics_page *g, const struct election *e)
     clave__prometheus_put(&g->p, labels, 1);
 }
 
-static bool page_step_elections(struct metrics_page *g, enum election_gauge gauge)
+static bool page_step_elections(struct metrics_page *g, int which)
 {
+    enum election_gauge gauge = (enum election_gauge)which;
     struct metrics_others *others = &g->others[LOCK_SORT_ELECTION];
     if (!g->within) {
         clave__prometheus_family(&g->p, &election_gauges[gauge]);
@@ -316,34 +300,9 @@ static bool page_step_elections(struct metrics_page *g, enum election_gauge gaug
     return false;
 }
 
-static bool page_step_has_leader(struct metrics_page *g)
-{
-    return page_step_elections(g, GAUGE_HAS_LEADER);
-}
-
-static bool page_step_candidates(struct metrics_page *g)
-{
-    return page_step_elections(g, GAUGE_CANDIDATES);
-}
-
-static bool page_step_terms(struct metrics_page *g)
-{
-    return page_step_elections(g, COUNT_TERMS);
-}
-
-static bool page_step_vacancy(struct metrics_page *g)
-{
-    return page_step_elections(g, COUNT_VACANCY);
-}
-
-static bool page_step_leader_info(struct metrics_page *g)
-{
-    return page_step_elections(g, INFO_LEADER);
-}
-
 /* ---- the model itself ------------------------------------------------------------------------ */
 
-static bool page_step_model(struct metrics_page *g)
+static bool page_step_model(struct metrics_page *g, int which)
 {
     const struct observe *o = g->o;
     const struct {
@@ -368,6 +327,7 @@ static bool page_step_model(struct metrics_page *g)
         {{"clave_observe_bytes", PROMETHEUS_GAUGE, 0, "Memory of the model of all locks."},
          (int64_t)o->model.bytes},
     };
+    (void)which;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         clave__prometheus_family(&g->p, &table[i].family);
         clave__prometheus_put(&g->p, NULL, table[i].value);
@@ -377,17 +337,28 @@ static bool page_step_model(struct metrics_page *g)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* true: the step is done. */
-static bool (*const page_steps[])(struct metrics_page *g) = {
-    page_step_model,      page_step_holders,   page_step_waiters, page_step_oldest_wait,
-    page_step_held_since, page_step_durations, page_step_ends,    page_step_has_leader,
-    page_step_candidates, page_step_terms,     page_step_vacancy, page_step_leader_info,
+static const struct {
+    bool (*run)(struct metrics_page *g, int which); /* true: the step is done */
+    int which;                                      /* of the gauges */
+} page_steps[] = {
+    {page_step_model, 0},
+    {page_step_locks, GAUGE_HOLDERS},
+    {page_step_locks, GAUGE_WAITERS},
+    {page_step_locks, GAUGE_OLDEST_WAIT},
+    {page_step_locks, GAUGE_HELD_SINCE},
+    {page_step_durations, 0},
+    {page_step_ends, 0},
+    {page_step_elections, GAUGE_HAS_LEADER},
+    {page_step_elections, GAUGE_CANDIDATES},
+    {page_step_elections, COUNT_TERMS},
+    {page_step_elections, COUNT_VACANCY},
+    {page_step_elections, INFO_LEADER},
 };
 
 clave_err clave__metrics_page_piece(struct metrics_page *g, struct buf *out, bool *done)
 {
     g->p.out = out;
-    bool over = page_steps[g->step](g);
+    bool over = page_steps[g->step].run(g, page_steps[g->step].which);
     g->within = !over;
     if (over) {
         g->step++;
