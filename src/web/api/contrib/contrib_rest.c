@@ -10,8 +10,13 @@
 #include "web/http/body.h"
 #include "web/session/rest_session.h"
 
+struct rest_call;
+typedef void rest_done(struct web_exchange *x, const struct rest_call *k, const clave_result *res);
+
 struct rest_call {
     enum rest_format format;
+    rest_done *done; /* answers with what the servers say */
+    bool creates;
     const char *path, *uri;
     const void *data; /* NULL: none, as ZooKeeper has it */
     size_t len;
@@ -66,16 +71,17 @@ static bool rest_put_data(struct web_exchange *x, struct rest_document *d, const
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* First in each callback. NULL: nobody waits, or it has answered. */
-static struct rest_call *rest_called(struct web_exchange *x, const clave_result *res, bool creates)
+static void on_rest_done(clave_async_client *c, const clave_result *res, void *arg)
 {
+    struct web_exchange *x = arg;
+    (void)c;
     if (!clave__client_called(x))
-        return NULL;
-    struct rest_call *k = x->state;
+        return;
+    const struct rest_call *k = x->state;
     if (res->err == CLAVE_OK)
-        return k;
-    clave__rest_fault_err(x, res->err, k->path, creates);
-    return NULL;
+        k->done(x, k, res);
+    else
+        clave__rest_fault_err(x, res->err, k->path, k->creates);
 }
 
 static void rest_submitted(struct web_exchange *x, clave_err err)
@@ -102,7 +108,7 @@ static bool rest_read_version(struct web_exchange *x, struct rest_call *k)
 }
 
 /* NULL: it has answered. */
-static struct rest_call *rest_call_new(struct web_exchange *x)
+static struct rest_call *rest_call_new(struct web_exchange *x, rest_done *done)
 {
     struct rest_call *k = clave__web_alloc(x, sizeof *k);
     const char *uri = clave__rest_uri(x);
@@ -111,7 +117,8 @@ static struct rest_call *rest_call_new(struct web_exchange *x)
         return NULL;
     }
     bool null = rest_flag(x, "null");
-    *k = (struct rest_call){.path = x->params[0],
+    *k = (struct rest_call){.done = done,
+                            .path = x->params[0],
                             .uri = uri,
                             .data = null        ? NULL
                                     : x->q->len ? x->q->body
@@ -145,14 +152,9 @@ static void rest_run(struct web_exchange *x, client_call *go)
 
 /* ---- GET, HEAD ------------------------------------------------------------------------------ */
 
-static void on_rest_data(clave_async_client *c, const clave_result *res, void *arg)
+static void rest_data(struct web_exchange *x, const struct rest_call *k, const clave_result *res)
 {
-    struct web_exchange *x = arg;
     struct rest_document d = {.root = "stat"};
-    const struct rest_call *k = rest_called(x, res, false);
-    (void)c;
-    if (!k)
-        return;
     if (k->format == REST_OCTETS && (!res->data || clave__web_is_method(x, "HEAD"))) {
         clave__web_answer_empty(x, 204);
     } else if (k->format == REST_OCTETS) {
@@ -166,15 +168,11 @@ static void on_rest_data(clave_async_client *c, const clave_result *res, void *a
     }
 }
 
-static void on_rest_children(clave_async_client *c, const clave_result *res, void *arg)
+static void rest_children(struct web_exchange *x, const struct rest_call *k,
+                          const clave_result *res)
 {
     static const char *const none[] = {NULL};
-    struct web_exchange *x = arg;
     struct rest_document d = {.root = "child"};
-    const struct rest_call *k = rest_called(x, res, false);
-    (void)c;
-    if (!k)
-        return;
     size_t n = strlen(k->uri);
     const char *slash = n > 0 && k->uri[n - 1] == '/' ? "" : "/";
     const char *template = clave__web_sprintf(x, "%s%s{child}", k->uri, slash);
@@ -189,28 +187,27 @@ static void on_rest_children(clave_async_client *c, const clave_result *res, voi
 static void rest_go_get(struct web_exchange *x, clave_async_client *c)
 {
     const struct rest_call *k = x->state;
-    const char *view = clave__web_query(x, "view");
-    bool children = view && strcmp(view, "children") == 0 && k->format != REST_OCTETS;
-    rest_submitted(x, children ? clave_async_children(c, k->path, NULL, on_rest_children, x)
-                               : clave_async_get(c, k->path, NULL, on_rest_data, x));
+    rest_submitted(x, k->done == rest_children
+                          ? clave_async_children(c, k->path, NULL, on_rest_done, x)
+                          : clave_async_get(c, k->path, NULL, on_rest_done, x));
 }
 
 void clave__web_rest_get(struct web_exchange *x)
 {
-    if (rest_call_new(x))
-        rest_run(x, rest_go_get);
+    struct rest_call *k = rest_call_new(x, rest_data);
+    const char *view = clave__web_query(x, "view");
+    if (!k)
+        return;
+    if (view && strcmp(view, "children") == 0 && k->format != REST_OCTETS)
+        k->done = rest_children;
+    rest_run(x, rest_go_get);
 }
 
 /* ---- PUT ------------------------------------------------------------------------------------ */
 
-static void on_rest_set(clave_async_client *c, const clave_result *res, void *arg)
+static void rest_set(struct web_exchange *x, const struct rest_call *k, const clave_result *res)
 {
-    struct web_exchange *x = arg;
     struct rest_document d = {.root = "stat"};
-    const struct rest_call *k = rest_called(x, res, false);
-    (void)c;
-    if (!k)
-        return;
     if (k->format == REST_OCTETS) {
         clave__web_answer_empty(x, 204);
         return;
@@ -222,25 +219,20 @@ static void on_rest_set(clave_async_client *c, const clave_result *res, void *ar
 static void rest_go_set(struct web_exchange *x, clave_async_client *c)
 {
     const struct rest_call *k = x->state;
-    rest_submitted(x, clave_async_set(c, k->path, k->data, k->len, k->version, on_rest_set, x));
+    rest_submitted(x, clave_async_set(c, k->path, k->data, k->len, k->version, on_rest_done, x));
 }
 
 void clave__web_rest_put(struct web_exchange *x)
 {
-    if (rest_call_new(x))
+    if (rest_call_new(x, rest_set))
         rest_run(x, rest_go_set);
 }
 
 /* ---- POST ----------------------------------------------------------------------------------- */
 
-static void on_rest_created(clave_async_client *c, const clave_result *res, void *arg)
+static void rest_created(struct web_exchange *x, const struct rest_call *k, const clave_result *res)
 {
-    struct web_exchange *x = arg;
     struct rest_document d = {.root = "path"};
-    const struct rest_call *k = rest_called(x, res, true);
-    (void)c;
-    if (!k)
-        return;
     char *encoded = clave__web_alloc(x, 3 * strlen(res->path) + 1);
     if (encoded) {
         clave__percent_encode(encoded, res->path);
@@ -260,15 +252,16 @@ static void rest_go_create(struct web_exchange *x, clave_async_client *c)
     const struct rest_call *k = x->state;
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     o.mode = k->mode;
-    rest_submitted(x, clave_async_create(c, k->path, k->data, k->len, &o, on_rest_created, x));
+    rest_submitted(x, clave_async_create(c, k->path, k->data, k->len, &o, on_rest_done, x));
 }
 
 void clave__web_rest_post(struct web_exchange *x)
 {
     const char *op = clave__web_query(x, "op"), *name = clave__web_query(x, "name");
-    struct rest_call *k = rest_call_new(x);
+    struct rest_call *k = rest_call_new(x, rest_created);
     if (!k)
         return;
+    k->creates = true;
     bool ephemeral = rest_flag(x, "ephemeral"), sequence = rest_flag(x, "sequence");
     const char *session = clave__web_query(x, "session");
     k->mode = ephemeral  ? sequence ? CLAVE_EPHEMERAL_SEQUENTIAL : CLAVE_EPHEMERAL
@@ -291,21 +284,21 @@ void clave__web_rest_post(struct web_exchange *x)
 
 /* ---- DELETE --------------------------------------------------------------------------------- */
 
-static void on_rest_deleted(clave_async_client *c, const clave_result *res, void *arg)
+static void rest_deleted(struct web_exchange *x, const struct rest_call *k, const clave_result *res)
 {
-    (void)c;
-    if (rest_called(arg, res, false))
-        clave__web_answer_empty(arg, 204);
+    (void)k;
+    (void)res;
+    clave__web_answer_empty(x, 204);
 }
 
 static void rest_go_delete(struct web_exchange *x, clave_async_client *c)
 {
     const struct rest_call *k = x->state;
-    rest_submitted(x, clave_async_delete(c, k->path, k->version, on_rest_deleted, x));
+    rest_submitted(x, clave_async_delete(c, k->path, k->version, on_rest_done, x));
 }
 
 void clave__web_rest_delete(struct web_exchange *x)
 {
-    if (rest_call_new(x))
+    if (rest_call_new(x, rest_deleted))
         rest_run(x, rest_go_delete);
 }
