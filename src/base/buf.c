@@ -84,3 +84,9 @@ void clave__buf_trim(struct buf *b, size_t keep)
     if (b->head == b->tail && b->cap > keep)
         clave__buf_fini(b);
 }
+
+clave_err clave__buf_set_text(struct buf *b, const char *text)
+{
+    clave__buf_clear(b);
+    return clave__buf_append(b, text, strlen(text) + 1);
+}

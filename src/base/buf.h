@@ -36,6 +36,8 @@ clave_err clave__buf_append(struct buf *b, const void *p, size_t n);
 /* Drops n bytes from the front (n <= length). An empty buffer keeps its capacity. */
 void clave__buf_consume(struct buf *b, size_t n);
 void clave__buf_clear(struct buf *b);
+/* The content is this text, with its NUL; not one of the buffer's own. */
+clave_err clave__buf_set_text(struct buf *b, const char *text);
 /* Frees the memory of an empty buffer whose capacity is larger than `keep`. */
 void clave__buf_trim(struct buf *b, size_t keep);
 
@@ -47,6 +49,12 @@ static inline size_t clave__buf_len(const struct buf *b)
 static inline uint8_t *clave__buf_bytes(const struct buf *b)
 {
     return b->data ? b->data + b->head : NULL;
+}
+
+/* What _set_text has set; "" when the buffer is empty. */
+static inline const char *clave__buf_text(const struct buf *b)
+{
+    return clave__buf_len(b) > 0 ? (const char *)b->data + b->head : "";
 }
 
 #endif

@@ -59,15 +59,14 @@ static clave_err election_list_piece(void *arg, struct json *j, bool *done)
         l->begun = true;
     }
     for (int i = 0; i < PIECE_LOOKS && written < PIECE_ELECTIONS && err == CLAVE_OK; i++) {
-        const char *at = (const char *)clave__buf_bytes(&l->at);
+        const char *at = clave__buf_text(&l->at);
         const struct election *e = clave__election_after(&l->o->elections, at);
         *done = !e || l->left == 0;
         if (*done) {
             election_list_close(l, j, e ? at : NULL);
             return CLAVE_OK;
         }
-        clave__buf_clear(&l->at);
-        err = clave__buf_append(&l->at, e->path, strlen(e->path) + 1);
+        err = clave__buf_set_text(&l->at, e->path);
         if (!election_list_takes(l, e))
             continue;
         clave__election_json(j, NULL, e, &view);
@@ -86,10 +85,9 @@ void clave__web_get_elections(struct web_exchange *x)
     struct election_list *l = clave__web_alloc(x, sizeof *l);
     clave_err err = l ? CLAVE_OK : CLAVE_ENOMEM;
     if (l) {
-        const char *after = request.after ? request.after : "";
         *l = (struct election_list){.x = x, .o = o, .request = request, .left = request.limit};
         clave__buf_init(&l->at, &x->web->mem, SIZE_MAX);
-        err = clave__buf_append(&l->at, after, strlen(after) + 1);
+        err = clave__buf_set_text(&l->at, request.after ? request.after : "");
     }
     if (err == CLAVE_OK)
         clave__web_answer_pieces(x, election_list_piece, election_list_end, l);

@@ -34,18 +34,12 @@ static void lock_list_end(void *arg)
     clave__buf_fini(&l->at);
 }
 
-static const char *lock_list_at(const struct lock_list *l)
-{
-    const uint8_t *at = clave__buf_bytes(&l->at);
-    return at && clave__buf_len(&l->at) > 0 ? (const char *)at : "";
-}
-
 /* Paths that begin with the prefix are together, in the order of paths, but not all of them are
  * below it: "/a-b" is between "/a" and "/a/b". NULL: that was the last one. */
 static struct lock_queue *lock_list_next(const struct lock_list *l)
 {
     const struct lock_model *m = &l->o->model;
-    const char *prefix = l->request.prefix, *at = lock_list_at(l);
+    const char *prefix = l->request.prefix, *at = clave__buf_text(&l->at);
     struct lock_queue *q = *at ? NULL : clave__lock_model_get(m, prefix, false);
     if (!q)
         q = clave__lock_model_after(m, *at ? at : prefix, l->at_leases);
@@ -65,15 +59,14 @@ static void lock_list_close(struct lock_list *l, struct json *j, const char *nex
 static clave_err lock_list_remember(struct lock_list *l, const char *path, bool leases)
 {
     l->at_leases = leases;
-    clave__buf_clear(&l->at);
-    return clave__buf_append(&l->at, path, strlen(path) + 1);
+    return clave__buf_set_text(&l->at, path);
 }
 
 /* Two locks of one path (a semaphore, and a queue right at it) are on one page, since `next` is a
  * path. */
 static bool lock_list_is_full(const struct lock_list *l, const struct lock_queue *q)
 {
-    return l->written >= l->request.limit && strcmp(q->path, lock_list_at(l)) != 0;
+    return l->written >= l->request.limit && strcmp(q->path, clave__buf_text(&l->at)) != 0;
 }
 
 static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
@@ -90,7 +83,7 @@ static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
         const struct lock_queue *q = lock_list_next(l);
         *done = !q || lock_list_is_full(l, q);
         if (*done) {
-            lock_list_close(l, j, q ? lock_list_at(l) : NULL);
+            lock_list_close(l, j, q ? clave__buf_text(&l->at) : NULL);
             return CLAVE_OK;
         }
         err = lock_list_remember(l, q->path, q->leases);

@@ -129,15 +129,14 @@ static clave_err stream_put_reset(struct event_stream *s, struct buf *out)
 /* One lock. Locks that change meanwhile come again as events. */
 static clave_err stream_put_next_lock(struct event_stream *s, struct buf *out)
 {
-    const char *at = (const char *)clave__buf_bytes(&s->at);
-    const struct lock_queue *q = clave__lock_model_after(&s->o->model, at ? at : "", s->at_leases);
+    const struct lock_queue *q =
+        clave__lock_model_after(&s->o->model, clave__buf_text(&s->at), s->at_leases);
     if (!q) {
         s->phase = STREAM_LIVE;
         return CLAVE_OK;
     }
     s->at_leases = q->leases;
-    clave__buf_clear(&s->at);
-    clave_err err = clave__buf_append(&s->at, q->path, q->len + 1);
+    clave_err err = clave__buf_set_text(&s->at, q->path);
     if (err != CLAVE_OK || !stream_takes_path(s, q->path))
         return err;
     return stream_put_lock(s, out, s->n, q);

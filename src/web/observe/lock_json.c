@@ -196,7 +196,7 @@ clave_err clave__lock_walk_init(struct lock_walk *w, const struct clave_mem *mem
     *w = (struct lock_walk){.mem = mem, .leases = q->leases};
     clave__buf_init(&w->last, mem, SIZE_MAX);
     w->path = clave__mem_strdup(mem, q->path);
-    return w->path ? clave__buf_append(&w->last, "", 1) : CLAVE_ENOMEM;
+    return w->path ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
 void clave__lock_walk_fini(struct lock_walk *w)
@@ -205,19 +205,13 @@ void clave__lock_walk_fini(struct lock_walk *w)
     clave__buf_fini(&w->last);
 }
 
-static clave_err walk_remember(struct lock_walk *w, const char *name)
-{
-    clave__buf_clear(&w->last);
-    return clave__buf_append(&w->last, name, strlen(name) + 1);
-}
-
 /* The lock may have vanished meanwhile: then its lists end here. */
 static clave_err walk_places(struct lock_walk *w, struct json *j, const struct lock_queue *q,
                              size_t *budget)
 {
     bool holders = w->phase == LOCK_WALK_HOLDERS;
     for (; *budget > 0; (*budget)--) {
-        const char *last = (const char *)clave__buf_bytes(&w->last);
+        const char *last = clave__buf_text(&w->last);
         struct lock_place *p = NULL;
         if (q)
             p = holders ? clave__lock_holder_after(q, last) : clave__lock_waiter_after(q, last);
@@ -228,10 +222,10 @@ static clave_err walk_places(struct lock_walk *w, struct json *j, const struct l
             else
                 clave__json_close(j, '}');
             w->phase++;
-            return walk_remember(w, "");
+            return clave__buf_set_text(&w->last, "");
         }
         clave__lock_place_json(j, NULL, p);
-        clave_err err = walk_remember(w, p->name);
+        clave_err err = clave__buf_set_text(&w->last, p->name);
         if (err != CLAVE_OK)
             return err;
     }

@@ -26,15 +26,9 @@ void clave__metrics_page_fini(struct metrics_page *g)
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
-static const char *page_at(const struct metrics_page *g)
-{
-    return clave__buf_len(&g->at) > 0 ? (const char *)clave__buf_bytes(&g->at) : "";
-}
-
 static void page_remember(struct metrics_page *g, const char *path)
 {
-    clave__buf_clear(&g->at);
-    clave_err err = clave__buf_append(&g->at, path, strlen(path) + 1);
+    clave_err err = clave__buf_set_text(&g->at, path);
     if (g->p.err == CLAVE_OK)
         g->p.err = err;
 }
@@ -135,7 +129,7 @@ static bool page_step_locks(struct metrics_page *g, int which)
     for (int i = 0; i < PIECE_LOCKS; i++) {
         const struct lock_queue *q =
             page_walks(g, gauge == GAUGE_HOLDERS)
-                ? clave__lock_model_after(&g->o->model, page_at(g), g->at_leases)
+                ? clave__lock_model_after(&g->o->model, clave__buf_text(&g->at), g->at_leases)
                 : NULL;
         if (!q) {
             for (int sort = 0; sort < LOCK_SORTS; sort++)
@@ -275,9 +269,10 @@ static bool page_step_elections(struct metrics_page *g, int which)
             *others = (struct metrics_others){0};
     }
     for (int i = 0; i < PIECE_LOCKS; i++) {
-        const struct election *e = page_walks(g, gauge == GAUGE_HAS_LEADER)
-                                       ? clave__election_after(&g->o->elections, page_at(g))
-                                       : NULL;
+        const struct election *e =
+            page_walks(g, gauge == GAUGE_HAS_LEADER)
+                ? clave__election_after(&g->o->elections, clave__buf_text(&g->at))
+                : NULL;
         if (!e) {
             if (others->n > 0)
                 page_put_election(g, "other", others, gauge);
