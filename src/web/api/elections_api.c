@@ -37,16 +37,6 @@ static bool election_list_takes(const struct election_list *l, const struct elec
            clave__observe_may_see(l->x, e->path);
 }
 
-static void election_list_close(struct election_list *l, struct json *j, const char *next)
-{
-    clave__json_close(j, ']');
-    clave__json_string(j, "next", next);
-    clave__lock_int64_json(j, "zxid", l->o->zxid);
-    clave__json_bool(j, "complete", clave__observe_is_complete(l->o));
-    clave__json_bool(j, "current", l->o->current);
-    clave__json_close(j, '}');
-}
-
 static clave_err election_list_piece(void *arg, struct json *j, bool *done)
 {
     struct election_list *l = arg;
@@ -63,7 +53,7 @@ static clave_err election_list_piece(void *arg, struct json *j, bool *done)
         const struct election *e = clave__election_after(&l->o->elections, at);
         *done = !e || l->left == 0;
         if (*done) {
-            election_list_close(l, j, e ? at : NULL);
+            clave__list_request_close(l->o, j, e ? at : NULL);
             return CLAVE_OK;
         }
         err = clave__buf_set_text(&l->at, e->path);

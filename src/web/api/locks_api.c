@@ -46,16 +46,6 @@ static struct lock_queue *lock_list_next(const struct lock_list *l)
     return q && strncmp(q->path, prefix, strlen(prefix)) == 0 ? q : NULL;
 }
 
-static void lock_list_close(struct lock_list *l, struct json *j, const char *next)
-{
-    clave__json_close(j, ']');
-    clave__json_string(j, "next", next);
-    clave__lock_int64_json(j, "zxid", l->o->zxid);
-    clave__json_bool(j, "complete", clave__observe_is_complete(l->o));
-    clave__json_bool(j, "current", l->o->current);
-    clave__json_close(j, '}');
-}
-
 static clave_err lock_list_remember(struct lock_list *l, const char *path, bool leases)
 {
     l->at_leases = leases;
@@ -83,7 +73,7 @@ static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
         const struct lock_queue *q = lock_list_next(l);
         *done = !q || lock_list_is_full(l, q);
         if (*done) {
-            lock_list_close(l, j, q ? clave__buf_text(&l->at) : NULL);
+            clave__list_request_close(l->o, j, q ? clave__buf_text(&l->at) : NULL);
             return CLAVE_OK;
         }
         err = lock_list_remember(l, q->path, q->leases);

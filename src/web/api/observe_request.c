@@ -3,6 +3,7 @@
 #include "web/api/observe_request.h"
 
 #include "web/http/problem.h"
+#include "web/observe/lock_json.h"
 #include "web/observe/observe_feed.h"
 
 static void observe_request_cancel(struct web_exchange *x)
@@ -48,6 +49,16 @@ bool clave__list_request_read(struct web_exchange *x, struct list_request *out)
     }
     out->limit = (size_t)n;
     return true;
+}
+
+void clave__list_request_close(const struct observe *o, struct json *j, const char *next)
+{
+    clave__json_close(j, ']');
+    clave__json_string(j, "next", next);
+    clave__lock_int64_json(j, "zxid", o->zxid);
+    clave__json_bool(j, "complete", clave__observe_is_complete(o));
+    clave__json_bool(j, "current", o->current);
+    clave__json_close(j, '}');
 }
 
 bool clave__observe_may_see(const struct web_exchange *x, const char *path)

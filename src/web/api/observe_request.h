@@ -19,6 +19,8 @@ struct list_request {
 };
 /* false: it has answered 400. */
 bool clave__list_request_read(struct web_exchange *x, struct list_request *out);
+/* The end of a list of locks or elections: its array and its object. `next` NULL: that was all. */
+void clave__list_request_close(const struct observe *o, struct json *j, const char *next);
 
 /* The sender may read what is about this path; NULL: what is about no path. */
 bool clave__observe_may_see(const struct web_exchange *x, const char *path);
