@@ -15,3 +15,12 @@ void clave__log(const struct log *l, int level, const char *fmt, ...)
     va_end(ap);
     l->cb(l->arg, level, line);
 }
+
+bool clave__log_may_tell(uint64_t *again_at, uint64_t now)
+{
+    enum { PAUSE_MS = 1000 };
+    if (now < *again_at)
+        return false;
+    *again_at = now + PAUSE_MS;
+    return true;
+}

@@ -2,6 +2,9 @@
 #ifndef CLAVE_BASE_LOG_H
 #define CLAVE_BASE_LOG_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "clave/mem.h"
 
 struct log {
@@ -13,5 +16,8 @@ struct log {
  * hook. Lines are a contract: the wording is stable, with no pointers and no wall time. */
 __attribute__((format(printf, 3, 4))) void clave__log(const struct log *l, int level,
                                                       const char *fmt, ...);
+/* Whether a line that others can cause without end is written now: one a second, by a clock of
+ * milliseconds. */
+bool clave__log_may_tell(uint64_t *again_at, uint64_t now);
 
 #endif

@@ -24,6 +24,7 @@ struct http {
     struct http_connection *starting; /* given to the library, which has not reported it */
     bool accept_pending;              /* a connection may be waiting to be accepted */
     bool is_quiet;                    /* none is accepted any more */
+    uint64_t may_tell_at;             /* that accepting fails, by the loop's clock */
     struct list ready;                /* suspended exchanges that go on */
     uv_idle_cb on_ready;              /* of `resume` */
     size_t held;                      /* bytes of bodies and answers */

@@ -66,7 +66,7 @@ static void http_accept_waiting(struct http *h)
                 http_hand_over(h, fd, l->is_unix);
             else
                 break;
-        if (fd < 0 && fd != -EAGAIN)
+        if (fd < 0 && fd != -EAGAIN && clave__log_may_tell(&h->may_tell_at, uv_now(h->o.loop)))
             clave__log(&h->o.log, CLAVE_LOG_WARN, "cannot accept an HTTP connection: %s",
                        uv_strerror(fd));
         clave__listener_watch(l, h->nconnections < h->o.max_connections);

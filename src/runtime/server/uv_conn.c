@@ -324,15 +324,10 @@ static void uv_conn_set_options(int fd)
 #endif
 }
 
-/* A client that connects too often must not fill the log as well: a line a second. */
+/* A client that connects too often must not fill the log as well. */
 static bool uv_conn_may_tell(struct server_run *r)
 {
-    enum { PAUSE_MS = 1000 };
-    uint64_t now = uv_now(&r->loop);
-    if (now < r->may_tell_at)
-        return false;
-    r->may_tell_at = now + PAUSE_MS;
-    return true;
+    return clave__log_may_tell(&r->may_tell_at, uv_now(&r->loop));
 }
 
 static void uv_conn_note_turned_away(struct server_run *r, const struct peer_addr *peer,
