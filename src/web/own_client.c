@@ -1,6 +1,51 @@
 /* own_client.c - see own_client.h. Called by web.c. */
 #include "web/own_client.h"
 
+#include "client/client_internal.h"
+
+/* A server that starts again is back before. */
+enum { AWAY_MS = 5000 };
+
+/* ---- whether there is a server -------------------------------------------------------------- */
+
+static void own_client_on_away(struct timer *t, int64_t now)
+{
+    struct web *w = LIST_ENTRY(t, struct web, away);
+    (void)now;
+    w->is_away = true;
+    clave__log(&w->o.log, CLAVE_LOG_WARN, "no server of %s answers: %s", w->o.hosts,
+               clave_async_client_errmsg(w->own));
+}
+
+/* The engine knows no time before its first tick. */
+static void own_client_on_first_tick(struct timer *t, int64_t now)
+{
+    struct web *w = LIST_ENTRY(t, struct web, away);
+    clave__timer_init(&w->away, own_client_on_away);
+    if (!clave_async_client_is_connected(w->own))
+        clave__web_timer_set(w, &w->away, now + AWAY_MS);
+}
+
+static void own_client_on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
+{
+    struct web *w = arg;
+    if (state == CLAVE_STATE_SUSPENDED) {
+        clave__web_timer_set(w, &w->away, clave__client_now(c) + AWAY_MS);
+    } else if (state == CLAVE_STATE_CLOSED) {
+        clave__web_timer_clear(w, &w->away);
+        if (why != CLAVE_OK && !w->closing)
+            clave__log(&w->o.log, CLAVE_LOG_ERROR, "the gate has no session any more: %s",
+                       clave_async_client_errmsg(c));
+    } else if (clave_async_client_is_connected(c)) {
+        clave__web_timer_clear(w, &w->away);
+        if (w->is_away) /* as severe, to be seen by whoever saw the other */
+            clave__log(&w->o.log, CLAVE_LOG_WARN, "a server of %s answers again", w->o.hosts);
+        w->is_away = false;
+    }
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
 clave_err clave__own_client_open(struct web *w)
 {
     clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
@@ -11,6 +56,12 @@ clave_err clave__own_client_open(struct web *w)
     o.log = w->o.log.cb;
     o.log_arg = w->o.log.arg;
     o.tls = w->o.tls;
+    o.auths = w->o.auths;
+    o.nauths = w->o.nauths;
+    o.state_cb = own_client_on_state;
+    o.state_arg = w;
+    clave__timer_init(&w->away, own_client_on_first_tick);
+    clave__web_timer_set(w, &w->away, 0);
     return w->o.env->client_open(w->o.env->arg, &o, &w->own);
 }
 
@@ -18,6 +69,7 @@ void clave__own_client_close(struct web *w, int64_t now)
 {
     if (!w->own)
         return;
+    clave__web_timer_clear(w, &w->away);
     clave_async_client_close(w->own, now);
     clave__web_flush(w, w->own);
 }

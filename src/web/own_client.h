@@ -1,5 +1,6 @@
 /* own_client.h - the engine's own ZooKeeper session, for requests that name none: it reads, watches
- * and writes, and never holds anything. */
+ * and writes, and never holds anything. One warning says that no server answers, and one that it is
+ * over. */
 #ifndef CLAVE_WEB_OWN_CLIENT_H
 #define CLAVE_WEB_OWN_CLIENT_H
 

@@ -121,9 +121,11 @@ struct web_options {
     const struct web_asset *assets;  /* borrowed */
     size_t nassets;
     int32_t session_timeout_ms; /* of the engine's own session; 0: 10000 */
-    size_t max_body;            /* 0: 2 MiB */
-    size_t max_answer;          /* 0: 64 MiB */
-    size_t max_sessions;        /* at a time; further ones are refused with 429. 0: 10000 */
+    const clave_auth *auths;    /* its identities; borrowed for the time of _new */
+    size_t nauths;
+    size_t max_body;     /* 0: 2 MiB */
+    size_t max_answer;   /* 0: 64 MiB */
+    size_t max_sessions; /* at a time; further ones are refused with 429. 0: 10000 */
     bool observe; /* follows the locks of the tree from the start; false: from the first request
                      about them on. Only then are events, history and metrics of all since then */
     /* Paths of locks below these are labels of metrics, of at most so many locks (0: 1000); all

@@ -24,6 +24,8 @@ struct web {
     size_t given_up;       /* how many of them are those ended ones */
     bool closing;
     clave_async_client *own;           /* see own_client.h */
+    struct timer away;                 /* of own_client.c: no server answers */
+    bool is_away;                      /* which was said */
     struct list rest_sessions;         /* see session/rest_session.h */
     struct http_sessions *sessions;    /* see session/http_session.h */
     struct observe *observe;           /* see observe/observe.h */

@@ -243,6 +243,34 @@ class Configured(unittest.TestCase):
         self.assertGreater(len(os.listdir(files)), 48)
         self.assertLess(len(os.listdir(files)), 128)
 
+    def test_the_identity_of_the_gate(self):
+        """--auth is the identity of requests without a session, also when they are told anew."""
+        server = ClaveServer(["--require-auth", "digest"]).start()
+        self.addCleanup(server.stop)
+        tokens = file_of(f"{READER} admin\n")
+        gate = Gate(server.connect, "--http-tokens", tokens, "--auth", "digest:gate:secret").start()
+        self.addCleanup(gate.stop)
+        self.await_true(lambda: gate.call("GET", "/readyz")[0] == 200, "it is let in")
+        self.assertEqual(clave("--auth", "digest:gate:secret", "create", "--acl", "creator", "/ours", "a",
+                               connect=server.connect).code, 0)
+        admin = {"Authorization": "Bearer " + READER}
+        self.assertEqual(gate.call("GET", "/v1/znodes/ours", **admin)[2], b"a")
+
+    def test_flags_that_a_gate_does_not_have(self):
+        text = clave("gate", "--help").out
+        self.assertIn("--auth SCHEME:ID", text)
+        self.assertNotIn("--timeout", text)
+        self.refused("no such flag: --timeout", "--http", "127.0.0.1:0", "--timeout", "5s")
+        r = clave("gate", "--check-config", "--config", file_of("http = 127.0.0.1:0\nauth = digest:a:b\n"))
+        self.assertEqual((r.code, "clave's configuration" in r.err), (64, True), r)
+        self.assertNotIn("digest:a:b", r.err)
+
+    def test_servers_that_are_away(self):
+        gate = Gate(f"127.0.0.1:{free_port()}").start()
+        self.addCleanup(gate.stop)
+        self.await_true(lambda: "no server of 127.0.0.1:" in gate.said(), "it is said")
+        self.assertIn("refused", gate.said())
+
     def test_a_server_that_starts_again(self):
         """HTTP is there again; so is what is durable."""
         gate = self.started(own=True)

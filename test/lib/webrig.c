@@ -118,6 +118,7 @@ struct webrig *webrig_new(const struct webrig_options *o)
                               .audit = rig_audit};
     r->options = (struct web_options){.mem = o->mem,
                                       .seed = 4711,
+                                      .log = o->log,
                                       .env = &r->env,
                                       .hosts = "pair:1",
                                       .session_key = o->session_key,
@@ -125,7 +126,9 @@ struct webrig *webrig_new(const struct webrig_options *o)
                                       .access = o->access,
                                       .assets = o->assets,
                                       .nassets = o->nassets,
-                                      .max_sessions = o->max_sessions};
+                                      .max_sessions = o->max_sessions,
+                                      .auths = o->auths,
+                                      .nauths = o->nauths};
     webrig_must(clave__web_new(&r->web, &r->options) == CLAVE_OK);
     webrig_settle(r);
     return r;

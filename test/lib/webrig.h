@@ -49,6 +49,9 @@ struct webrig_options {
     const struct web_asset *assets;
     size_t nassets;
     size_t max_sessions;
+    struct log log;
+    const clave_auth *auths; /* of the engine's own session */
+    size_t nauths;
 };
 
 /* The engine's own session is connected when it returns. NULL options: all zero. */

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -37,6 +38,44 @@ static void it_is_ready_while_it_has_a_server(void **state)
     assert_string_equal(webrig_member(c, "class"), "retry");
     memnet_refuse(r->net, 0, false);
     webrig_free(r);
+}
+
+struct told {
+    char text[1024];
+    int lines;
+};
+
+static void tell(void *arg, int level, const char *msg)
+{
+    struct told *t = arg;
+    if (level > CLAVE_LOG_WARN)
+        return;
+    t->lines++;
+    strcat(strcat(t->text, msg), "\n");
+}
+
+static void servers_that_are_away_are_told_of_once(void **state)
+{
+    struct told told = {"", 0};
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.log = {tell, &told}});
+    webrig_advance(r, 60000);
+    memnet_refuse(r->net, 0, true);
+    webrig_advance(r, 2000);
+    memnet_refuse(r->net, 0, false);
+    webrig_advance(r, 60000);
+    assert_int_equal(told.lines, 0); /* a server that starts again is none of it */
+    memnet_refuse(r->net, 0, true);
+    webrig_advance(r, 60000);
+    assert_int_equal(told.lines, 1);
+    assert_non_null(strstr(told.text, "no server of pair:1 answers: "));
+    assert_null(strstr(told.text, "answers: \n")); /* but why */
+    memnet_refuse(r->net, 0, false);
+    webrig_advance(r, 60000);
+    assert_int_equal(told.lines, 2);
+    assert_non_null(strstr(told.text, "a server of pair:1 answers again\n"));
+    webrig_free(r);
+    assert_int_equal(told.lines, 2);
 }
 
 static void every_answer_has_the_headers_that_protect_browsers(void **state)
@@ -88,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_engine_is_alive_without_a_server),
         cmocka_unit_test(it_is_ready_while_it_has_a_server),
+        cmocka_unit_test(servers_that_are_away_are_told_of_once),
         cmocka_unit_test(every_answer_has_the_headers_that_protect_browsers),
         cmocka_unit_test(a_path_or_method_that_is_not_there_is_told),
         cmocka_unit_test(after_its_end_the_engine_answers_nobody),

@@ -71,7 +71,7 @@ static void getopt_tables_init(struct getopt_tables *s, const struct verb *v)
     for (const struct flag *f = v->flags; f && f->id != 0; f++)
         getopt_tables_add(s, &n, &p, f);
     for (const struct flag *f = global_flags; f->id != 0; f++)
-        if (!global_is_replaced(v, f))
+        if (!global_is_absent(v, f))
             getopt_tables_add(s, &n, &p, f);
 }
 

@@ -23,8 +23,10 @@ const struct flag global_flags[] = {
     {0, NULL, NULL, NULL},
 };
 
-bool global_is_replaced(const struct verb *v, const struct flag *global)
+bool global_is_absent(const struct verb *v, const struct flag *global)
 {
+    if (global->id == GLOBAL_TIMEOUT && v->waits_forever)
+        return true;
     for (const struct flag *f = v->flags; f && f->id != 0; f++)
         if (strcmp(f->name, global->name) == 0)
             return true;
@@ -65,7 +67,7 @@ void usage_verb(const struct verb *v)
     }
     puts("\nFlags for every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
-        if (!global_is_replaced(v, f) && !(v->offline && is_about_servers(f)))
+        if (!global_is_absent(v, f) && !(v->offline && is_about_servers(f)))
             print_flag(f);
 }
 

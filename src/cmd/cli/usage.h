@@ -18,8 +18,8 @@ enum {
 
 extern const struct flag global_flags[];
 
-/* true: the verb has a flag of its own by that name, which replaces the global one. */
-bool global_is_replaced(const struct verb *v, const struct flag *global);
+/* true: it is no flag of this verb, or the verb has one of its own by that name. */
+bool global_is_absent(const struct verb *v, const struct flag *global);
 
 /* Usage of one verb, or of the program with these verbs (NULL after the last), on standard output.
  */

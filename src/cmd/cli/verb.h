@@ -38,6 +38,7 @@ struct verb {
     /* flags and arguments may be mixed up to this many arguments; what follows them is left alone,
      * for verbs that run a command. -1: mixed up to a "--" */
     int max_args;
+    bool waits_forever; /* --timeout is no flag of it */
     /* it is about elections: errors of locks are reported in terms of elections */
     bool elects;
     bool offline; /* talks to no server: reads no configuration */

@@ -294,6 +294,10 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
     if (!jansson)
         return clave__start_error(f, CLAVE_EIO, "%s", why);
     clave_err err = o->key ? gate_key_read(o->key, key, f) : gate_key_draw(key, f);
+    if (err == CLAVE_OK && !o->key)
+        clave__log(&o->log, CLAVE_LOG_INFO,
+                   "a key is drawn: secrets of sessions end with this process; --http-key keeps "
+                   "them");
     if (err == CLAVE_OK && o->metric_paths)
         err = gate_take_metric_paths(g, o->metric_paths, f);
     if (err == CLAVE_OK && o->audit)
@@ -313,6 +317,9 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .env = &g->env,
                                    .hosts = o->hosts,
                                    .tls = o->tls,
+                                   .auths = o->auths,
+                                   .nauths = o->nauths,
+                                   .session_timeout_ms = o->session_timeout_ms,
                                    .session_key = key,
                                    .jansson = jansson,
                                    .access = gate_access_of(o->access),

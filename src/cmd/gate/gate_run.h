@@ -26,7 +26,10 @@ enum { GATE_MAX_ADDRESSES = 16 };
 struct gate_options {
     const char *hosts;       /* of the ZooKeeper servers */
     struct clave_tls *tls;   /* for hosts with "tls:"; NULL: that of the environment */
-    const char *const *http; /* addresses, as clave__listen takes them */
+    const clave_auth *auths; /* of the gate's own session, not of its clients; for _new */
+    size_t nauths;
+    int32_t session_timeout_ms; /* of that session; 0: 10000 */
+    const char *const *http;    /* addresses, as clave__listen takes them */
     size_t nhttp;
     struct log log;             /* called on the gate's thread */
     struct gate_access *access; /* the gate's, if _new succeeds */

@@ -76,7 +76,9 @@ static bool serve_config_set_line(void *arg, const struct origin *at, const char
         l->err = only_once(l, key, at->line, &f);
     if (l->err == CLAVE_OK)
         return true;
-    clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s '%s': %s", at->file, at->line, key, value,
+    bool shows = settings_exist(key); /* what it is not for may be a secret */
+    clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s%s%s%s: %s", at->file, at->line, key,
+               shows ? " '" : "", shows ? value : "", shows ? "'" : "",
                why[0] ? why : clave_strerror(l->err));
     return false;
 }

@@ -412,7 +412,12 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
 {
     const struct setting *s = serve_settings_find(name);
     if (!s || s->in == (v->is_gate ? IN_SERVE : IN_GATE))
-        return clave__start_error(f, CLAVE_EINVAL, "there is no such setting");
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  v->is_gate
+                                      ? "there is no such setting of a gate; --auth, --tls-* and "
+                                        "--session-timeout are flags, or in clave's configuration: "
+                                        "clave(1)"
+                                      : "there is no such setting");
     clave_err err = settings_take(v, s, value, f);
     const char *given = err == CLAVE_OK ? settings_keep(v, value) : NULL;
     v->given[s - settings] = given;

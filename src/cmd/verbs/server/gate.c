@@ -186,6 +186,9 @@ static int gating_start(struct gating *v)
     const struct fault f = {why, sizeof why};
     struct gate_options g = {.hosts = v->hosts,
                              .tls = v->c.o->tls,
+                             .auths = v->c.o->auths,
+                             .nauths = v->c.o->nauths,
+                             .session_timeout_ms = v->c.o->session_timeout_ms,
                              .http = s->http,
                              .nhttp = s->nhttp,
                              .log = configured_log(&v->c),
@@ -238,5 +241,6 @@ const struct verb verb_gate = {
             "socket everything, and nobody else anything. GET /v1/openapi.json describes it all.\n",
     .flags = flags,
     .max_args = -1,
+    .waits_forever = true,
     .run = run_gate,
 };
