@@ -271,6 +271,23 @@ class Configured(unittest.TestCase):
         self.await_true(lambda: "no server of 127.0.0.1:" in gate.said(), "it is said")
         self.assertIn("refused", gate.said())
 
+    def test_sighup_opens_the_audit_log_though_the_file_is_bad(self):
+        path, config = scratch("audit"), file_of("tick = 2s\n")
+        gate = self.started("--http-audit", path, "--config", config, own=True)
+        with open(config, "a", encoding="utf-8") as f:
+            f.write("nonsense\n")
+        os.rename(path, path + ".1")
+        gate.process.send_signal(signal.SIGHUP)
+        self.await_true(lambda: os.path.exists(path), "the file is opened anew")
+        self.assertIn("nothing is changed", gate.said())
+
+    def test_a_key_that_was_drawn_is_told(self):
+        for own in (False, True):
+            with self.subTest(own=own):
+                gate = self.started("--log-level", "info", own=own)
+                self.assertIn("a key is drawn", gate.said())
+                self.assertEqual("serve: http: " in gate.said(), own)
+
     def test_a_server_that_starts_again(self):
         """HTTP is there again; so is what is durable."""
         gate = self.started(own=True)

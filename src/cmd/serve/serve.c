@@ -150,14 +150,23 @@ static const struct flag flags[] = {
 static clave_err serve_apply(void *arg, const struct serve_settings *wanted, const struct fault *f)
 {
     struct serve *v = arg;
-    clave_err err = v->gate ? serve_gate_change(v->gate, wanted, f) : CLAVE_OK;
-    return err == CLAVE_OK ? clave__server_run_change(v->run, &wanted->run) : err;
+    struct gate_access *access = NULL;
+    clave_err err = v->gate ? serve_gate_load(&access, wanted, f) : CLAVE_OK;
+    if (err == CLAVE_OK)
+        err = clave__server_run_change(v->run, &wanted->run);
+    if (err == CLAVE_OK && v->gate)
+        serve_gate_change(v->gate, access);
+    else
+        gate_access_free(access);
+    return err;
 }
 
 static void serve_on_hangup(void *arg)
 {
     struct serve *v = arg;
     configured_reload(&v->c, serve_apply, v);
+    if (v->gate)
+        serve_gate_reopen_audit(v->gate);
 }
 
 /* ---- the server ----------------------------------------------------------------------------- */

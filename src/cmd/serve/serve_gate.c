@@ -18,6 +18,7 @@ enum { GRACE_MS = 300 };
 
 struct serve_gate {
     struct gate *gate;
+    struct log log; /* the server's */
     pthread_t thread;
     bool runs;
 };
@@ -49,6 +50,13 @@ clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f
     return err == CLAVE_OK ? gate_check(&o, f) : err;
 }
 
+/* A session of the gate is a session of the server, too: whose line is it? */
+static void serve_gate_log(void *arg, int level, const char *msg)
+{
+    const struct serve_gate *g = arg;
+    clave__log(&g->log, level, "http: %s", msg);
+}
+
 clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v,
                          const struct log *log, const struct fault *f)
 {
@@ -57,7 +65,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
     struct gate_options o = {.hosts = v->run.gate,
                              .http = s->http,
                              .nhttp = s->nhttp,
-                             .log = *log,
+                             .log = {serve_gate_log, g},
                              .metric_paths = s->metric_paths,
                              .audit = s->audit,
                              .key = s->key,
@@ -68,6 +76,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
     *out = NULL;
     if (!g)
         return CLAVE_ENOMEM;
+    g->log = *log;
     clave_err err = gate_access_load(&o.access, s->tokens, s->hosts, f);
     if (err == CLAVE_OK)
         err = gate_new(&g->gate, &o, f);
@@ -99,15 +108,20 @@ clave_err serve_gate_run(struct serve_gate *g)
     return fault == 0 ? CLAVE_OK : clave__err_of_errno(fault);
 }
 
-clave_err serve_gate_change(struct serve_gate *g, const struct serve_settings *wanted,
-                            const struct fault *f)
+clave_err serve_gate_load(struct gate_access **out, const struct serve_settings *wanted,
+                          const struct fault *f)
 {
-    struct gate_access *access;
-    clave_err err = gate_access_load(&access, wanted->gate.tokens, wanted->gate.hosts, f);
-    if (err == CLAVE_OK)
-        gate_set_access(g->gate, access);
+    return gate_access_load(out, wanted->gate.tokens, wanted->gate.hosts, f);
+}
+
+void serve_gate_change(struct serve_gate *g, struct gate_access *access)
+{
+    gate_set_access(g->gate, access);
+}
+
+void serve_gate_reopen_audit(struct serve_gate *g)
+{
     gate_reopen_audit(g->gate);
-    return err;
 }
 
 const char *serve_gate_address(const struct serve_gate *g, size_t i)

@@ -4,6 +4,7 @@
 #ifndef CLAVE_CMD_SERVE_SERVE_GATE_H
 #define CLAVE_CMD_SERVE_SERVE_GATE_H
 
+#include "cmd/gate/gate_access.h"
 #include "cmd/serve/serve_settings.h"
 
 struct serve_gate; /* opaque */
@@ -18,9 +19,13 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
                          const struct log *log, const struct fault *f);
 /* Starts the thread. ENOMEM, EIO. */
 clave_err serve_gate_run(struct serve_gate *g);
-/* SIGHUP: who may do what. EINVAL, EIO, ENOMEM: nothing has changed. */
-clave_err serve_gate_change(struct serve_gate *g, const struct serve_settings *wanted,
-                            const struct fault *f);
+/* SIGHUP: reads who may do what, and then changes it. The access is the gate's after _change.
+ * EINVAL, EIO, ENOMEM. */
+clave_err serve_gate_load(struct gate_access **out, const struct serve_settings *wanted,
+                          const struct fault *f);
+void serve_gate_change(struct serve_gate *g, struct gate_access *access);
+/* The file of its audit was renamed, and is opened anew. */
+void serve_gate_reopen_audit(struct serve_gate *g);
 /* Address number i, as bound; NULL after the last. Before _run. */
 const char *serve_gate_address(const struct serve_gate *g, size_t i);
 /* Ends the thread. NULL is ignored. */
