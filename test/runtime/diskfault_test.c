@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -662,6 +663,41 @@ static void accepts_that_fail(void **state)
     assert_int_equal(rig_stop(r), CLAVE_OK);
 }
 
+static atomic_int accepts_told;
+
+static void count_accepts_told(void *arg, int level, const char *msg)
+{
+    (void)arg;
+    (void)level;
+    if (strstr(msg, "cannot accept an HTTP connection"))
+        atomic_fetch_add(&accepts_told, 1);
+}
+
+/* HTTP asks as rarely, and the log is not filled: a line a second. */
+static void accepts_of_http_that_fail(void **state)
+{
+    (void)state;
+    const char *address = rig_unix();
+    struct server_run_options o = rig_options(rig_dir(), &address);
+    o.admin = "127.0.0.1:0";
+    o.engine.log = count_accepts_told;
+    struct rig *r = rig_start_with(&o);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    to.sin_port = htons((uint16_t)atoi(strchr(clave__server_run_admin(r->run), ':') + 1));
+    int64_t since = clave_now();
+    atomic_store(&accepts_failed, 0);
+    atomic_store(&accept_error, EMFILE);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    while (atomic_load(&accepts_failed) < 8)
+        poll(NULL, 0, 10);
+    int told = atomic_load(&accepts_told);
+    assert_in_range(told, 1, 1 + (clave_now() - since) / 1000);
+    atomic_store(&accept_error, 0);
+    close(fd);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+}
+
 /* ---- a process that stands, clocks that step
  * ----------------------------------------------------- */
 
@@ -754,6 +790,7 @@ int main(void)
         cmocka_unit_test(a_newcomer_while_the_disk_stands),
         cmocka_unit_test(no_memory_for_a_connection),
         cmocka_unit_test(accepts_that_fail),
+        cmocka_unit_test(accepts_of_http_that_fail),
         cmocka_unit_test(the_wall_clock_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
