@@ -331,6 +331,7 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .metric_paths = g->metric_paths,
                                    .nmetric_paths = g->nmetric_paths};
     err = clave__web_new(&g->web, &wo);
+    explicit_bzero(key, sizeof key);
     if (err == CLAVE_OK)
         gate_set_wall(g);
     return err;
