@@ -2,8 +2,8 @@
  * struct observe. Invariant: a request that waits is in observe.waiting until its `cancel`. */
 #include "web/api/observe_request.h"
 
+#include "web/http/answer.h"
 #include "web/http/problem.h"
-#include "web/observe/lock_json.h"
 #include "web/observe/observe_feed.h"
 
 static void observe_request_cancel(struct web_exchange *x)
@@ -55,7 +55,7 @@ void clave__list_request_close(const struct observe *o, struct json *j, const ch
 {
     clave__json_close(j, ']');
     clave__json_string(j, "next", next);
-    clave__lock_int64_json(j, "zxid", o->zxid);
+    clave__web_json_int64(j, "zxid", o->zxid);
     clave__json_bool(j, "complete", clave__observe_is_complete(o));
     clave__json_bool(j, "current", o->current);
     clave__json_close(j, '}');

@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "web/http/answer.h"
 #include "web/observe/lock_json.h"
 
 enum { MOST_ELECTIONS = 10000, MOST_TERMS = 32 };
@@ -253,7 +254,7 @@ static void election_terms_json(struct json *j, const struct election *e)
     for (struct list *at = e->terms.next; at != &e->terms; at = at->next) {
         const struct election_term *term = LIST_ENTRY(at, struct election_term, link);
         clave__json_open(j, NULL, '{');
-        clave__lock_int64_json(j, "token", term->token);
+        clave__web_json_int64(j, "token", term->token);
         clave__lock_time_json(j, "from", term->from);
         clave__lock_time_json(j, "to", term->to);
         clave__json_string(j, "cause", term->to < 0 ? NULL : clave__lock_cause_name(term->cause));
@@ -272,7 +273,7 @@ void clave__election_json(struct json *j, const char *key, const struct election
     clave__json_string(j, "path", e->path);
     if (leader) {
         clave__lock_place_json(j, "leader", leader);
-        clave__lock_int64_json(j, "term", leader->token);
+        clave__web_json_int64(j, "term", leader->token);
     } else {
         clave__json_string(j, "leader", NULL);
         clave__json_string(j, "term", NULL);

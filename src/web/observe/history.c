@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "web/http/answer.h"
 #include "web/observe/lock_json.h"
 
 enum { MOST_ENTRIES = 20000, KEPT_BYTES = 16 << 20, PLACE_MAX = 16384 };
@@ -97,9 +98,9 @@ void clave__history_json(struct json *j, const struct history_entry *e)
     static const char *const what[] = {
         [LOCK_QUEUED] = "queued", [LOCK_GRANTED] = "granted", [LOCK_ENDED] = "ended"};
     clave__json_open(j, NULL, '{');
-    clave__lock_int64_json(j, "n", (int64_t)e->n);
+    clave__web_json_int64(j, "n", (int64_t)e->n);
     if (e->zxid)
-        clave__lock_int64_json(j, "zxid", e->zxid);
+        clave__web_json_int64(j, "zxid", e->zxid);
     else
         clave__json_string(j, "zxid", NULL);
     clave__lock_time_json(j, "time", e->at);

@@ -10,6 +10,7 @@
 #include "base/rfc3339.h"
 #include "base/utf8.h"
 #include "recipe/contender/identity.h"
+#include "web/http/answer.h"
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -17,13 +18,6 @@ void clave__lock_time_json(struct json *j, const char *key, int64_t ms)
 {
     char text[RFC3339_CAP];
     clave__json_string(j, key, ms < 0 ? NULL : clave__rfc3339_format(ms, text));
-}
-
-void clave__lock_int64_json(struct json *j, const char *key, int64_t n)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, n);
-    clave__json_string(j, key, text);
 }
 
 /* ---- a place --------------------------------------------------------------------------------- */
@@ -71,9 +65,9 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
     place_identity(p, data, &id);
     clave__json_open(j, key, '{');
     clave__json_string(j, "node", p->name);
-    clave__lock_int64_json(j, "token", p->token);
+    clave__web_json_int64(j, "token", p->token);
     if (p->session)
-        clave__lock_int64_json(j, "session", p->session->id);
+        clave__web_json_int64(j, "session", p->session->id);
     else
         clave__json_string(j, "session", NULL);
     clave__json_string(j, "role", clave__lock_role(p));

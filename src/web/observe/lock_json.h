@@ -20,8 +20,6 @@ const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP]);
 
 /* null when `ms` is negative. */
 void clave__lock_time_json(struct json *j, const char *key, int64_t ms);
-/* A decimal string. */
-void clave__lock_int64_json(struct json *j, const char *key, int64_t n);
 
 /* All of it, with at most so many holders and so many waiters; `nholders` and `nwaiters` tell how
  * many there are. `now` is wall clock. */

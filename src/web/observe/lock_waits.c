@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "recipe/contender/identity.h"
 #include "recipe/deadlock/found.h"
+#include "web/http/answer.h"
 #include "web/observe/lock_grants.h"
 #include "web/observe/lock_json.h"
 
@@ -145,7 +146,7 @@ static void waits_member_json(struct json *j, const clave_deadlock_member *membe
                       waits_path_len(member));
     clave__json_string(j, "node", member->node);
     clave__json_string(j, "blocker", member->blocker);
-    clave__lock_int64_json(j, "token", member->stat.czxid);
+    clave__web_json_int64(j, "token", member->stat.czxid);
     clave__json_string(j, "identity",
                        clave__lock_who_says(&member->identity, member->stat.ephemeral_owner, who));
     clave__json_close(j, '}');
