@@ -59,6 +59,11 @@ static bool lock_list_is_full(const struct lock_list *l, const struct lock_queue
     return l->written >= l->request.limit && strcmp(q->path, clave__buf_text(&l->at)) != 0;
 }
 
+static size_t lock_list_shown(size_t places)
+{
+    return places < MOST_PLACES ? places : MOST_PLACES;
+}
+
 static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
 {
     struct lock_list *l = arg;
@@ -81,7 +86,7 @@ static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
             !clave__observe_may_see(l->x, q->path))
             continue;
         clave__lock_json(j, NULL, q, clave__observe_now(l->o), MOST_PLACES);
-        places += 1 + q->nholders % MOST_PLACES + clave__lock_nwaiters(q) % MOST_PLACES;
+        places += 1 + lock_list_shown(q->nholders) + lock_list_shown(clave__lock_nwaiters(q));
         l->written++;
     }
     return err;
