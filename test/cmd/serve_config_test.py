@@ -119,7 +119,8 @@ class Form(Rig):
         s.end()
 
     def test_faults_of_the_own_form(self):
-        for text, fault in (("data = {data}\nnonsense = 1\n", "{path}:2: nonsense '1': "),
+        for text, fault in (("data = {data}\nnonsense = 1\n",
+                             "{path}:2: nonsense: there is no such setting"),
                             ("data = {data}\ntick\n", "{path}:2: expected 'key = value'"),
                             ("data = {data}\n\ntick = 5\n", "{path}:3: tick '5': a duration"),
                             ("data = {data}\ntick = 2m\n", "not between 1ms and 1m"),
@@ -133,7 +134,8 @@ class Form(Rig):
                              "{path}:3: tick '3s': already set on line 2"),
                             ("data = {data}\ndata = /elsewhere\n", "already set on line 1"),
                             ("data = {data}\ntls-ca = x\n", "no address for TLS"),
-                            ("data = {data}\nconfig = x\n", "{path}:2: config 'x'")):
+                            ("data = {data}\nconfig = x\n",
+                             "{path}:2: config: there is no such setting")):
             with self.subTest(text):
                 self.refused(text, fault)
         self.refused("x" * 70000, "File too large")
