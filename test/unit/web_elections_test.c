@@ -1,0 +1,86 @@
+/* Elections at /v1/elections, and their events. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/observe_scene.h"
+
+static void an_election_has_terms_gaps_and_a_value(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_add(&s, "/e/" LATCH1, "clave/1\nhost=web1\npid=5\n");
+    scene_add(&s, "/e-value", LATCH1 "\nhttp://web1");
+    scene_add(&s, "/other-value", "nothing");
+    scene_loaded(&s);
+    struct webrig_call *c = scene_get(&s, "/v1/elections/e", 200);
+    assert_string_equal(webrig_member(c, "term"), "1");
+    assert_string_equal(webrig_member(c, "value"), "http://web1");
+    webrig_end(c);
+    scene_add(&s, "/e/" LATCH2, "");
+    clave__observe_gone(s.o, "/e/" LATCH1);
+    clave__observe_gone(s.o, "/e/" LATCH2);
+    webrig_advance(s.rig, 1000);
+    c = scene_get(&s, "/v1/elections/e", 200);
+    assert_non_null(strstr(webrig_body(c), "\"leader\": null, \"term\": null, \"since\": null, "
+                                           "\"value\": null, \"candidates\": []"));
+    webrig_end(c);
+    scene_add(&s, "/e/" LATCH3, "");
+    scene_add(&s, "/e-value", LATCH3 "\n\xff");
+    c = scene_get(&s, "/v1/elections", 200);
+    assert_string_equal(scene_paths(c), "/e ");
+    assert_string_equal(webrig_member(c, "value_base64"), "/w==");
+    assert_int_equal(scene_count(webrig_body(c), "\"from\": "), 3);
+    assert_int_equal(scene_count(webrig_body(c), "\"to\": null, \"cause\": null"), 1);
+    assert_int_equal(scene_count(webrig_body(c), "\"cause\": \"unknown\""), 2);
+    assert_non_null(strstr(webrig_body(c), "\"text\": \"web1 pid 5\""));
+    webrig_end(c);
+    const struct election *e = clave__election_find(&s.o->elections, "/e");
+    assert_int_equal(e->vacant_ms, 1000);
+    assert_int_equal(e->terms_total, 3);
+    webrig_end(scene_get(&s, "/v1/elections/other", 404));
+    clave__observe_stale(s.o);
+    c = scene_get(&s, "/v1/elections", 200);
+    assert_non_null(strstr(webrig_body(c), "\"complete\": true, \"current\": false}"));
+    webrig_end(c);
+    c = scene_get(&s, "/v1/deadlocks", 200);
+    assert_non_null(strstr(webrig_body(c), "\"complete\": true, \"current\": false}"));
+    webrig_end(c);
+    scene_close(&s);
+}
+
+static void a_change_of_leader_is_an_event(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_add(&s, "/e/" LATCH1, "");
+    scene_loaded(&s);
+    webrig_advance(s.rig, 20);
+    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    scene_add(&s, "/e/" LATCH2, "");
+    clave__observe_gone(s.o, "/e/" LATCH1);
+    webrig_advance(s.rig, 20);
+    clave__observe_gone(s.o, "/e/" LATCH2);
+    webrig_advance(s.rig, 20);
+    assert_string_equal(scene_events(c),
+                        "reset lock:/e/1/0 lock:/e/1/0 leader lock:/e/0/0 vacant ");
+    webrig_end(c);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_election_has_terms_gaps_and_a_value),
+        cmocka_unit_test(a_change_of_leader_is_an_event),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* Server-sent events at /v1/events. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/observe_scene.h"
+
+static void a_stream_has_the_state_and_then_every_change(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
+    scene_loaded(&s);
+    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    assert_string_equal(scene_events(c), "reset lock:/a/1/0 ");
+    scene_add(&s, "/a/_c_" UUID "-lock-0000000001", "");
+    scene_add(&s, "/b/_c_" UUID "-lock-0000000000", "");
+    webrig_advance(s.rig, 20);
+    assert_string_equal(scene_events(c), "reset lock:/a/1/0 lock:/a/1/1 lock:/b/1/0 ");
+    clave__observe_gone(s.o, "/b/_c_" UUID "-lock-0000000000");
+    webrig_advance(s.rig, 20);
+    assert_non_null(strstr(scene_events(c), "lock:/b/1/0 lock:/b/0/0 "));
+    assert_false(c->done);
+    webrig_end(c);
+    scene_close(&s);
+}
+
+static void a_reader_that_comes_back_gets_what_it_missed(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
+    webrig_advance(s.rig, 20);
+    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    scene_add(&s, "/b/_c_" UUID "-lock-0000000000", "");
+    webrig_advance(s.rig, 20);
+    char id[128];
+    snprintf(id, sizeof id, "%s", scene_last_id(c));
+    webrig_end(c);
+    for (int i = 1; i < 4; i++) { /* once, as it is at the end */
+        char path[96];
+        snprintf(path, sizeof path, "/a/_c_" UUID "-lock-%010d", i);
+        scene_add(&s, path, "");
+        webrig_advance(s.rig, 20);
+    }
+    clave__observe_gone(s.o, "/b/_c_" UUID "-lock-0000000000");
+    webrig_advance(s.rig, 20);
+    c = scene_follow(&s, "/v1/events", id);
+    assert_string_equal(scene_events(c), "lock:/a/1/3 lock:/b/0/0 ");
+    webrig_end(c);
+    c = scene_follow(&s, "/v1/events", "Last-Event-ID: 0123456789abcdef-1");
+    assert_string_equal(scene_events(c), "reset lock:/a/1/3 ");
+    webrig_end(c);
+    c = scene_follow(&s, "/v1/events?prefix=/x", NULL);
+    assert_string_equal(scene_events(c), "reset ");
+    webrig_end(c);
+    scene_close(&s);
+}
+
+static void a_slow_reader_is_cut_off(void **state)
+{
+    struct scene s;
+    char path[96];
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    struct webrig_call *slow = scene_follow(&s, "/v1/events", NULL);
+    slow->stop_reading = true;
+    for (int i = 0; i < 20000; i++) {
+        snprintf(path, sizeof path, "/q%d/_c_" UUID "-lock-0000000000", i);
+        scene_add(&s, path, "");
+    }
+    webrig_advance(s.rig, 20);
+    assert_false(slow->done);
+    slow->stop_reading = false;
+    scene_add(&s, "/z/_c_" UUID "-lock-0000000000", "");
+    webrig_advance(s.rig, 20);
+    assert_true(slow->done);
+    assert_string_equal(scene_events(slow), "reset ");
+    webrig_end(slow);
+    scene_close(&s);
+}
+
+static void silence_has_comments(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    size_t n = c->body.tail - c->body.head;
+    webrig_advance(s.rig, 14999);
+    assert_int_equal(c->body.tail - c->body.head, n);
+    webrig_advance(s.rig, 1);
+    assert_string_equal(webrig_body(c) + n, ":\n\n");
+    webrig_advance(s.rig, 15000);
+    assert_string_equal(webrig_body(c) + n, ":\n\n:\n\n");
+    webrig_end(c);
+    scene_close(&s);
+}
+
+static void events_of_a_session_are_not_for_others(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    clave__observe_event(
+        s.o, &(struct event_text){.name = "held", .session = "17", .data = "{\"claim\": \"1\"}"});
+    clave__observe_event(s.o, &(struct event_text){.name = "session", .data = "{}"});
+    webrig_advance(s.rig, 20);
+    assert_string_equal(scene_events(c), "reset session ");
+    webrig_end(c);
+    scene_close(&s);
+}
+
+static void a_session_gets_its_own_events(void **state)
+{
+    struct scene s;
+    char secret[512], id[64];
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    struct webrig_call *c =
+        webrig_request(s.rig, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 10000}");
+    assert_int_equal(c->status, 201);
+    snprintf(secret, sizeof secret, "Clave-Session: %s", webrig_member(c, "secret"));
+    snprintf(id, sizeof id, "%s", webrig_member(c, "id"));
+    webrig_end(c);
+    c = scene_follow(&s, "/v1/events?claims=1", secret);
+    clave__observe_event(
+        s.o, &(struct event_text){.name = "held", .session = id, .data = "{\"claim\": \"1\"}"});
+    webrig_advance(s.rig, 20);
+    assert_string_equal(scene_events(c), "reset held ");
+    webrig_end(c);
+    c = webrig_request(s.rig, "GET", "/v1/events?claims=1", NULL, NULL);
+    assert_int_equal(c->status, 401);
+    webrig_end(c);
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stream_has_the_state_and_then_every_change),
+        cmocka_unit_test(a_reader_that_comes_back_gets_what_it_missed),
+        cmocka_unit_test(a_slow_reader_is_cut_off),
+        cmocka_unit_test(silence_has_comments),
+        cmocka_unit_test(events_of_a_session_are_not_for_others),
+        cmocka_unit_test(a_session_gets_its_own_events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

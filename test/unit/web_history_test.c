@@ -1,0 +1,115 @@
+/* Who held what when, at /v1/history. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/observe_scene.h"
+
+/* "what:cause" of each entry. */
+static const char *history_of(struct scene *s, const char *target)
+{
+    static char text[4096];
+    struct webrig_call *c = scene_get(s, target, 200);
+    text[0] = '\0';
+    for (const char *at = webrig_body(c); (at = strstr(at, "\"what\": \"")); at++) {
+        char what[16], cause[16] = "-";
+        sscanf(at, "\"what\": \"%15[^\"]\", \"cause\": \"%15[^\"]", what, cause);
+        size_t n = strlen(text);
+        snprintf(text + n, sizeof text - n, "%s:%s ", what, cause);
+    }
+    webrig_end(c);
+    return text;
+}
+
+static void history_has_who_held_what_when(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
+    scene_loaded(&s);
+    scene_add(&s, "/a/_c_" UUID "-lock-0000000001", "clave/1\nhost=web1\n");
+    scene_add(&s, "/b/_c_" UUID "-lock-0000000000", "");
+    clave__observe_gone(s.o, "/a/_c_" UUID "-lock-0000000000");
+    assert_string_equal(history_of(&s, "/v1/history"),
+                        "queued:- queued:- granted:- ended:unknown granted:- ");
+    assert_string_equal(history_of(&s, "/v1/history?path=/b"), "queued:- granted:- ");
+    assert_string_equal(history_of(&s, "/v1/history?since=3"), "ended:unknown granted:- ");
+    assert_string_equal(history_of(&s, "/v1/history?limit=1"), "granted:- ");
+    assert_string_equal(history_of(&s, "/v1/history?since=0&limit=1"), "queued:- ");
+    assert_string_equal(history_of(&s, "/v1/history?since=2030-01-01T00:00:00Z"), "");
+    webrig_end(scene_get(&s, "/v1/history?since=x", 400));
+    struct webrig_call *c = scene_get(&s, "/v1/history?limit=1", 200);
+    assert_string_equal(webrig_member(c, "n"), "5");
+    assert_string_equal(webrig_member(c, "path"), "/a");
+    assert_string_equal(webrig_member(c, "host"), "web1");
+    webrig_end(c);
+    scene_close(&s);
+}
+
+/* A session that still has a place elsewhere did not end. */
+static void the_cause_of_an_end_is_found_out_or_said(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    clave_stat stat = {.czxid = 100, .ephemeral_owner = 9};
+    clave__observe_node(s.o,
+                        &(struct observe_node){"/x/_c_" UUID "-lock-0000000001", &stat, "", 0});
+    stat.czxid = 101;
+    clave__observe_node(s.o,
+                        &(struct observe_node){"/y/_c_" UUID "-lock-0000000001", &stat, "", 0});
+    scene_add(&s, "/z/_c_" UUID "-lock-0000000001", "");
+    clave__observe_gone(s.o, "/x/_c_" UUID "-lock-0000000001");
+    webrig_advance(s.rig, 100);
+    assert_string_equal(history_of(&s, "/v1/history?path=/x"),
+                        "queued:- granted:- ended:released ");
+    clave__observe_gone(s.o, "/y/_c_" UUID "-lock-0000000001");
+    webrig_advance(s.rig, 100);
+    assert_string_equal(history_of(&s, "/v1/history?path=/y"), "queued:- granted:- ended:unknown ");
+    clave__observe_cause(s.o, s.zxid, LOCK_BROKEN);
+    clave__observe_gone(s.o, "/z/_c_" UUID "-lock-0000000001");
+    webrig_advance(s.rig, 1);
+    assert_string_equal(history_of(&s, "/v1/history?path=/z"), "queued:- granted:- ended:broken ");
+    scene_close(&s);
+}
+
+static void a_semaphore_has_one_history_for_both_its_queues(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_add(&s, "/s/leases/_c_" UUID "-lease-0000000000", "");
+    scene_loaded(&s);
+    s.zxid = 10;
+    clave_stat stat = {.czxid = 11, .ephemeral_owner = 9};
+    clave__observe_node(
+        s.o, &(struct observe_node){"/s/locks/_c_" UUID "-lock-0000000001", &stat, "", 0});
+    stat.czxid = 12;
+    clave__observe_node(
+        s.o, &(struct observe_node){"/s/leases/_c_" UUID "-lease-0000000001", &stat, "", 0});
+    clave__observe_gone(s.o, "/s/locks/_c_" UUID "-lock-0000000001");
+    clave__observe_gone(s.o, "/s/leases/_c_" UUID "-lease-0000000001");
+    scene_add(&s, "/s/locks/_c_" UUID "-lock-0000000002", ""); /* gives up */
+    clave__observe_gone(s.o, "/s/locks/_c_" UUID "-lock-0000000002");
+    assert_string_equal(history_of(&s, "/v1/history?path=/s"),
+                        "queued:- granted:- ended:unknown queued:- ended:unknown ");
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(history_has_who_held_what_when),
+        cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
+        cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,164 @@
+/* The locks of the tree at /v1/locks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/observe_scene.h"
+
+static void a_lock_is_shown_with_its_places(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000000",
+              "clave/1\nhost=web1\npid=7\nname=nightly\ncommand=./x\n"
+              "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n");
+    webrig_advance(s.rig, 1500);
+    scene_add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000001", "10.0.0.7");
+    webrig_advance(s.rig, 500);
+    scene_loaded(&s);
+    struct webrig_call *c = scene_get(&s, "/v1/locks/jobs/nightly", 200);
+    assert_string_equal(webrig_member(c, "path"), "/jobs/nightly");
+    assert_string_equal(webrig_member(c, "kind"), "lock");
+    assert_string_equal(webrig_member(c, "nholders"), "1");
+    assert_string_equal(webrig_member(c, "nwaiters"), "1");
+    assert_string_equal(webrig_member(c, "oldest_wait_ms"), "500");
+    assert_non_null(strstr(
+        webrig_body(c), "\"holders\": [{\"node\": \"_c_" UUID
+                        "-lock-0000000000\", \"token\": \"1\", \"session\": \"1\", \"role\": "
+                        "\"holder\", \"client\": \"clave\", \"host\": \"web1\", \"pid\": 7, "
+                        "\"name\": \"nightly\", \"command\": \"./x\", \"text\": null, "
+                        "\"traceparent\": "
+                        "\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\", \"since\": "
+                        "\"1970-01-01T00:"));
+    assert_string_equal(webrig_member(c, "traceparent"),
+                        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    assert_non_null(strstr(webrig_body(c), "\"client\": \"curator\""));
+    assert_non_null(strstr(webrig_body(c), "\"text\": \"10.0.0.7\""));
+    webrig_end(c);
+    webrig_end(scene_get(&s, "/v1/locks/jobs", 404));
+    scene_close(&s);
+}
+
+static void a_list_has_pages_and_a_prefix(void **state)
+{
+    struct scene s;
+    char path[96];
+    (void)state;
+    scene_open(&s);
+    for (int i = 0; i < 5; i++) {
+        snprintf(path, sizeof path, "/a/%d/_c_" UUID "-lock-0000000000", i);
+        scene_add(&s, path, "");
+    }
+    scene_add(&s, "/a-b/_c_" UUID "-lock-0000000000", "");
+    scene_add(&s, "/a/s/leases/_c_" UUID "-lease-0000000000", "");
+    scene_add(&s, "/a/s/locks/_c_" UUID "-lock-0000000000", "");
+    scene_loaded(&s);
+    struct webrig_call *c = scene_get(&s, "/v1/locks", 200);
+    assert_string_equal(scene_paths(c), "/a-b /a/0 /a/1 /a/2 /a/3 /a/4 /a/s ");
+    assert_string_equal(webrig_member(c, "zxid"), "8");
+    assert_non_null(strstr(webrig_body(c), "\"next\": null"));
+    webrig_end(c);
+    c = scene_get(&s, "/v1/locks?prefix=/a&limit=2", 200);
+    assert_string_equal(scene_paths(c), "/a/0 /a/1 ");
+    assert_string_equal(webrig_member(c, "next"), "/a/1");
+    webrig_end(c);
+    c = scene_get(&s, "/v1/locks?prefix=/a&limit=4&after=/a/1", 200);
+    assert_string_equal(scene_paths(c), "/a/2 /a/3 /a/4 /a/s ");
+    assert_non_null(strstr(webrig_body(c), "\"kind\": \"semaphore\""));
+    webrig_end(c);
+    c = scene_get(&s, "/v1/locks?prefix=/a/3", 200);
+    assert_string_equal(scene_paths(c), "/a/3 ");
+    webrig_end(c);
+    c = scene_get(&s, "/v1/locks?prefix=/b", 200);
+    assert_string_equal(scene_paths(c), "");
+    webrig_end(c);
+    webrig_end(scene_get(&s, "/v1/locks?limit=0", 400));
+    webrig_end(scene_get(&s, "/v1/locks?limit=x", 400));
+    webrig_end(scene_get(&s, "/v1/locks?prefix=a", 400));
+    scene_close(&s);
+}
+
+/* In pieces; the list shows twenty of them. */
+static void a_long_queue_is_shown_whole(void **state)
+{
+    enum { PLACES = 2000 };
+    struct scene s;
+    char path[96];
+    (void)state;
+    scene_open(&s);
+    for (int i = 0; i < PLACES; i++) {
+        snprintf(path, sizeof path, "/a/_c_" UUID "-lock-%010d", i);
+        scene_add(&s, path, "");
+    }
+    scene_loaded(&s);
+    struct webrig_call *c = scene_get(&s, "/v1/locks/a", 200);
+    assert_true(c->done);
+    assert_int_equal(scene_count(webrig_body(c), "\"node\": "), PLACES);
+    assert_int_equal(scene_count(webrig_body(c), "\"role\": \"waiting\""), PLACES - 1);
+    assert_string_equal(webrig_body(c) + strlen(webrig_body(c)) - 3, "}]}");
+    webrig_end(c);
+    c = scene_get(&s, "/v1/locks", 200);
+    assert_int_equal(scene_count(webrig_body(c), "\"node\": "), 21);
+    assert_string_equal(webrig_member(c, "nwaiters"), "1999");
+    webrig_end(c);
+    scene_close(&s);
+}
+
+static void requests_wait_for_the_first_load(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_add(&s, "/a/_c_" UUID "-lock-0000000000", "");
+    struct webrig_call *c = webrig_request(s.rig, "GET", "/v1/locks/a", NULL, NULL);
+    struct webrig_call *gone = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
+    assert_false(c->answered);
+    webrig_end(gone);
+    scene_loaded(&s);
+    assert_true(c->answered);
+    assert_int_equal(c->status, 200);
+    webrig_end(c);
+    scene_close(&s);
+}
+
+/* Each looks at more than two of its pieces may before there is something to write. */
+static void lists_of_which_a_piece_is_empty_are_whole(void **state)
+{
+    enum { ELECTIONS = 5100 };
+    static const char *const targets[] = {"/v1/locks?prefix=/a", "/v1/elections?prefix=/a",
+                                          "/v1/history?path=/z&since=0"};
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    for (int i = 0; i < ELECTIONS; i++) {
+        char path[96];
+        snprintf(path, sizeof path, "/a-%d/" LATCH1, i);
+        scene_add(&s, path, "");
+    }
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        struct webrig_call *c = scene_get(&s, targets[i], 200);
+        assert_true(c->done);
+        webrig_end(c);
+    }
+    scene_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lock_is_shown_with_its_places),
+        cmocka_unit_test(a_list_has_pages_and_a_prefix),
+        cmocka_unit_test(a_long_queue_is_shown_whole),
+        cmocka_unit_test(requests_wait_for_the_first_load),
+        cmocka_unit_test(lists_of_which_a_piece_is_empty_are_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
