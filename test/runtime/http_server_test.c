@@ -34,6 +34,7 @@ struct world {
     int port;
     struct asked *asked[MANY]; /* begun and not ended */
     unsigned begun, ended;
+    unsigned turns, at_turn; /* of the loop; of the newest request that is slow to begin */
 };
 
 /* ---- what is served ------------------------------------------------------------------------- */
@@ -69,7 +70,18 @@ static void world_fill(struct world *w, struct asked *a, const struct web_reques
     a->answer.arg = a;
 }
 
-/* /echo is answered at once; /wait when the test says so; /stream is; /large is a megabyte. */
+static void world_be_slow(struct world *w)
+{
+    uint64_t until = uv_hrtime() + 3000000;
+    if (w->at_turn == w->turns)
+        fail_msg("two slow requests in a turn of the loop");
+    w->at_turn = w->turns;
+    while (uv_hrtime() < until)
+        ;
+}
+
+/* /echo is answered at once; /wait when the test says so; /stream is; /large is a megabyte; /slow
+ * takes milliseconds of the loop. */
 static void world_begin(void *arg, const struct web_request *q, struct http_exchange *x,
                         void **user)
 {
@@ -87,6 +99,8 @@ static void world_begin(void *arg, const struct web_request *q, struct http_exch
         static const char block[65536];
         clave__buf_append(&a->answer.body, block, sizeof block);
     }
+    if (strcmp(clave__http_path(x), "/slow") == 0)
+        world_be_slow(w);
     if (strcmp(clave__http_path(x), "/wait") != 0)
         clave__http_answer(x, &a->answer);
 }
@@ -164,6 +178,7 @@ static void say(int fd, const char *text)
 
 static void turn(struct world *w)
 {
+    w->turns++;
     uv_run(&w->loop, UV_RUN_ONCE);
 }
 
@@ -413,6 +428,37 @@ static void test_streams(void **state)
     world_close(&w);
 }
 
+/* Nothing keeps the loop for long: neither an answer of many pieces whose client reads it as fast
+ * as it comes, nor requests that come together. */
+static void test_turns_are_short(void **state)
+{
+    enum { PIECES = 300, SLOW = 4 };
+    struct world w;
+    int fds[SLOW];
+    (void)state;
+    world_open(&w);
+    for (int i = 0; i < SLOW; i++) {
+        fds[i] = world_dial(&w);
+        say(fds[i], i == 0 ? "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
+                           : "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear(&w, fds[i], " 0 []");
+    }
+    unsigned before = w.turns;
+    w.asked[0]->pieces = PIECES;
+    w.asked[0]->closes = true;
+    clave__http_wake(w.asked[0]->x);
+    hear(&w, fds[0], "\r\n0\r\n\r\n");
+    assert_true(w.turns - before >= PIECES / 2); /* the library asks for two */
+    for (int i = 0; i < SLOW; i++)
+        say(fds[i], "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+    for (int i = 0; i < SLOW; i++) {
+        hear(&w, fds[i], "GET /slow 0 []");
+        close(fds[i]);
+    }
+    await_none(&w);
+    world_close(&w);
+}
+
 static void test_the_end_while_they_wait(void **state)
 {
     struct world w;
@@ -489,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_clients_that_vanish),
         cmocka_unit_test(test_many_that_wait),
         cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_turns_are_short),
         cmocka_unit_test(test_the_end_while_they_wait),
         cmocka_unit_test(test_slow_bodies_and_readers),
         cmocka_unit_test(test_the_user_behind_a_unix_socket),

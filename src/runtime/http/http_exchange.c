@@ -100,7 +100,7 @@ static void http_exchange_go_on(struct http_exchange *x)
     if (!x->is_suspended || !list_empty(&x->in_ready))
         return;
     list_push_back(&x->http->ready, &x->in_ready);
-    uv_idle_start(&x->http->resume, x->http->on_ready);
+    uv_idle_start(&x->http->turn, x->http->on_turn);
 }
 
 void clave__http_answer(struct http_exchange *x, struct web_answer *a)
@@ -129,10 +129,10 @@ void clave__http_exchange_give_up(struct http_exchange *x)
     http_exchange_go_on(x);
 }
 
-void clave__http_exchanges_resume(struct http *h)
+void clave__http_exchanges_resume(struct http *h, size_t most)
 {
     struct list *e;
-    while ((e = list_pop_front(&h->ready))) {
+    for (; most > 0 && (e = list_pop_front(&h->ready)); most--) {
         struct http_exchange *x = LIST_ENTRY(e, struct http_exchange, in_ready);
         x->is_suspended = false;
         clave__http_connection_enter(x->of, HTTP_SENDING);
@@ -147,12 +147,16 @@ static void http_exchange_on_freed(void *exchange)
     http_exchange_release(exchange);
 }
 
+/* Other connections, and the loop's other work, come first. */
+static bool http_turn_is_over(const struct http *h)
+{
+    return (h->o.piece_a_turn && h->has_made_piece) || uv_hrtime() >= h->turn_ends;
+}
+
 static clave_err http_exchange_make_piece(struct http_exchange *x)
 {
     struct http *h = x->http;
     size_t before = x->out.cap;
-    if (h->o.piece_a_turn && h->has_made_piece)
-        return CLAVE_OK;
     h->has_made_piece = true;
     x->is_woken = false;
     clave_err err = x->answer->more(x->answer->arg, &x->out, &x->is_done);
@@ -170,12 +174,15 @@ static ssize_t http_exchange_on_read(void *exchange, uint64_t pos, char *out, si
         return MHD_CONTENT_READER_END_WITH_ERROR;
     clave__http_connection_enter(x->of, HTTP_SENDING);
     struct buf *bytes = clave__buf_len(&x->answer->body) > 0 ? &x->answer->body : &x->out;
-    if (clave__buf_len(bytes) == 0 && !x->is_done && http_exchange_make_piece(x) != CLAVE_OK)
+    bool wants_piece = clave__buf_len(bytes) == 0 && !x->is_done;
+    if (wants_piece && http_turn_is_over(h))
+        return 0; /* the library asks again in the next turn */
+    if (wants_piece && http_exchange_make_piece(x) != CLAVE_OK)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     size_t n = clave__buf_len(bytes) < max ? clave__buf_len(bytes) : max;
     if (n == 0 && x->is_done)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    if (n == 0 && !h->o.piece_a_turn) /* otherwise the library asks again in the next turn */
+    if (n == 0 && !h->o.piece_a_turn)
         http_exchange_suspend(x);
     if (n == 0 && x->is_woken) /* by its piece: in the next turn */
         http_exchange_go_on(x);
@@ -339,6 +346,11 @@ static enum MHD_Result on_http_request(void *http, struct MHD_Connection *c, con
             return MHD_NO;
         if (h->o.max_body > 0 && http_exchange_length(x) <= h->o.max_body)
             return MHD_YES;
+    }
+    if (!x->q.method && !x->is_refused && uv_hrtime() >= h->turn_ends) {
+        http_exchange_suspend(x);
+        http_exchange_go_on(x);
+        return MHD_YES;
     }
     if (!x->q.method && !x->is_refused)
         http_exchange_begin(x, method, path);

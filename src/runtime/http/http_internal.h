@@ -16,8 +16,8 @@ struct http {
     uv_poll_t hangups;         /* ours: connections whose clients have hung up */
     int hangup_fd;
     uv_timer_t timer;
-    uv_idle_t resume; /* runs while something has become ready */
-    int handles;      /* open ones: the last one frees it */
+    uv_idle_t turn; /* runs when there is something to do */
+    int handles;    /* open ones: the last one frees it */
     struct list listeners;
     struct list in_state[HTTP_STATES + 1]; /* connections, ordered by when they are disconnected */
     size_t nconnections;
@@ -26,9 +26,10 @@ struct http {
     bool is_quiet;                    /* none is accepted any more */
     uint64_t may_tell_at;             /* that accepting fails, by the loop's clock */
     struct list ready;                /* suspended exchanges that go on */
-    uv_idle_cb on_ready;              /* of `resume` */
-    size_t held;                      /* bytes of bodies and answers */
-    bool has_made_piece;              /* in this turn */
+    uv_idle_cb on_turn;
+    size_t held;         /* bytes of bodies and answers */
+    bool has_made_piece; /* in this turn */
+    uint64_t turn_ends;  /* by uv_hrtime: then the rest is for the next one */
 };
 
 struct http_connection {
@@ -86,6 +87,6 @@ void clave__http_exchange_on_completed(void *http, struct MHD_Connection *c, voi
 /* The client has hung up, or the server ends: a waiting exchange is given up. */
 void clave__http_exchange_give_up(struct http_exchange *x);
 /* Goes on with what is in `ready`. */
-void clave__http_exchanges_resume(struct http *h);
+void clave__http_exchanges_resume(struct http *h, size_t most);
 
 #endif

@@ -15,9 +15,8 @@
 #include "runtime/http/http_internal.h"
 #include "runtime/server/listen.h"
 
-enum { ACCEPTED_A_TURN = 128, HANGUPS_AT_ONCE = 64 };
-
-static void http_run(struct http *h);
+/* TURN_NS: after that no further request is begun, and no piece made. */
+enum { ACCEPTED_A_TURN = 128, RESUMED_A_TURN = 128, HANGUPS_A_TURN = 256, TURN_NS = 2000000 };
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
@@ -74,18 +73,26 @@ static void http_accept_waiting(struct http *h)
     h->accept_pending = h->nconnections == h->o.max_connections;
 }
 
+/* Once a turn, however many things have happened, and in the next one without waiting before. A
+ * timer of 0 ms that is set by a timer would run in the same turn, again and again: until a long
+ * answer is all sent. */
+static void http_want_turn(struct http *h)
+{
+    uv_idle_start(&h->turn, h->on_turn);
+}
+
 static void http_on_listener(struct listener *l)
 {
     struct http *h = l->data;
     h->accept_pending = true;
-    http_run(h);
+    http_want_turn(h);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 static void http_on_timer(uv_timer_t *t)
 {
-    http_run(t->data);
+    http_want_turn(t->data);
 }
 
 static void http_arm(struct http *h)
@@ -95,53 +102,50 @@ static void http_arm(struct http *h)
     MHD_UNSIGNED_LONG_LONG ms;
     if (h->lib->MHD_get_timeout(h->daemon, &ms) == MHD_YES && ms < wait)
         wait = ms;
-    if (wait == UINT64_MAX)
+    if (wait == 0 || !list_empty(&h->ready))
+        http_want_turn(h);
+    if (wait == 0 || wait == UINT64_MAX)
         uv_timer_stop(&h->timer);
     else
         uv_timer_start(&h->timer, http_on_timer, wait, 0);
 }
 
-static void http_run(struct http *h)
+static void http_on_turn(uv_idle_t *turn)
 {
-    clave__http_connections_expire(h);
+    struct http *h = turn->data;
+    uv_idle_stop(turn);
     h->has_made_piece = false;
+    h->turn_ends = uv_hrtime() + TURN_NS;
+    clave__http_exchanges_resume(h, RESUMED_A_TURN);
+    clave__http_connections_expire(h);
     h->lib->MHD_run(h->daemon);
     http_accept_waiting(h);
     http_arm(h);
-}
-
-static void http_on_hangups(uv_poll_t *p, int status, int events)
-{
-    struct http *h = p->data;
-    struct epoll_event found[HANGUPS_AT_ONCE];
-    int n;
-    (void)status;
-    (void)events;
-    while ((n = epoll_wait(h->hangup_fd, found, HANGUPS_AT_ONCE, 0)) > 0)
-        for (int i = 0; i < n; i++) {
-            struct http_connection *g = found[i].data.ptr;
-            g->hung_up = true;
-            clave__http_connection_enter(g, g->state);
-            if (g->exchange)
-                clave__http_exchange_give_up(g->exchange);
-        }
-    http_arm(h); /* some of them end soon */
 }
 
 static void http_on_readable(uv_poll_t *p, int status, int events)
 {
     (void)status;
     (void)events;
-    http_run(p->data);
+    http_want_turn(p->data);
 }
 
-/* In the next turn, without waiting before: whatever became ready in one turn goes on together. */
-static void http_on_ready(uv_idle_t *resume)
+/* Those that are left come in the next turn. */
+static void http_on_hangups(uv_poll_t *p, int status, int events)
 {
-    struct http *h = resume->data;
-    uv_idle_stop(resume);
-    clave__http_exchanges_resume(h);
-    http_run(h);
+    struct http *h = p->data;
+    struct epoll_event found[HANGUPS_A_TURN];
+    (void)status;
+    (void)events;
+    int n = epoll_wait(h->hangup_fd, found, HANGUPS_A_TURN, 0);
+    for (int i = 0; i < n; i++) {
+        struct http_connection *g = found[i].data.ptr;
+        g->hung_up = true;
+        clave__http_connection_enter(g, g->state);
+        if (g->exchange)
+            clave__http_exchange_give_up(g->exchange);
+    }
+    http_arm(h); /* some of them end soon */
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -185,8 +189,8 @@ static clave_err http_start(struct http *h, const struct fault *f)
     if (uv_poll_init(h->o.loop, &h->poll, info->epoll_fd) != 0)
         return CLAVE_EIO;
     uv_timer_init(h->o.loop, &h->timer);
-    uv_idle_init(h->o.loop, &h->resume);
-    h->poll.data = h->timer.data = h->resume.data = h;
+    uv_idle_init(h->o.loop, &h->turn);
+    h->poll.data = h->timer.data = h->turn.data = h;
     h->handles += 3;
     int fault = uv_poll_start(&h->hangups, UV_READABLE, http_on_hangups);
     if (fault == 0)
@@ -221,7 +225,7 @@ clave_err clave__http_server_start(struct http **out, const char *spec,
     h->lib = lib;
     h->o = *o;
     h->hangup_fd = -1;
-    h->on_ready = http_on_ready;
+    h->on_turn = http_on_turn;
     list_init(&h->listeners);
     list_init(&h->ready);
     for (int state = 0; state <= HTTP_STATES; state++)
@@ -259,7 +263,7 @@ static void http_give_up_all(struct http *h)
             if (x)
                 clave__http_exchange_give_up(x);
         }
-    clave__http_exchanges_resume(h);
+    clave__http_exchanges_resume(h, SIZE_MAX);
 }
 
 void clave__http_server_stop(struct http *h)
@@ -267,7 +271,7 @@ void clave__http_server_stop(struct http *h)
     if (!h)
         return;
     uv_handle_t *const handles[] = {(uv_handle_t *)&h->hangups, (uv_handle_t *)&h->poll,
-                                    (uv_handle_t *)&h->timer, (uv_handle_t *)&h->resume};
+                                    (uv_handle_t *)&h->timer, (uv_handle_t *)&h->turn};
     int opened = h->handles;
     clave__http_server_quiet(h);
     if (opened > 1)
