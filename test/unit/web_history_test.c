@@ -104,12 +104,41 @@ static void a_semaphore_has_one_history_for_both_its_queues(void **state)
     scene_close(&s);
 }
 
+/* Not all of it is looked at in one piece, also where the newest entries are not asked for. */
+static void a_long_history_is_read_in_pieces(void **state)
+{
+    enum { LOCKS = 3000 };
+    struct scene s;
+    char path[80];
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(path, sizeof path, "/l%d/_c_" UUID "-lock-0000000000", i);
+        scene_add(&s, path, "");
+    }
+    struct webrig_call *c = scene_get(&s, "/v1/history?path=/l1", 200);
+    assert_int_equal(scene_count(webrig_body(c), "\"path\": \"/l1\""), 2);
+    assert_true(c->wakes >= 2); /* by pieces that show nothing */
+    webrig_end(c);
+    c = scene_get(&s, "/v1/history?path=/nosuch", 200);
+    assert_string_equal(webrig_body(c), "{\"entries\": []}");
+    assert_true(c->wakes >= 2);
+    webrig_end(c);
+    c = scene_get(&s, "/v1/history?limit=1", 200);
+    snprintf(path, sizeof path, "\"path\": \"/l%d\"", LOCKS - 1);
+    assert_non_null(strstr(webrig_body(c), path));
+    webrig_end(c);
+    scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(history_has_who_held_what_when),
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
+        cmocka_unit_test(a_long_history_is_read_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

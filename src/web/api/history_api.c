@@ -9,16 +9,17 @@
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
 
-enum { PIECE_ENTRIES = 200, PIECE_LOOKS = 5000 };
+enum { PIECE_ENTRIES = 200, PIECE_LOOKS = 2000 };
 
 struct history_list {
     struct web_exchange *x;
     struct observe *o;
     const char *path; /* of the lock; NULL: any */
     int64_t from;     /* wall clock */
-    uint64_t n;       /* was looked at */
-    size_t left;
-    bool begun;
+    uint64_t n;       /* was looked at; SEEKING: is looked at next */
+    size_t left;      /* to write */
+    size_t before;    /* SEEKING: to go back by */
+    enum { HISTORY_SEEKING, HISTORY_BEGINNING, HISTORY_WRITING } phase;
 };
 
 static bool history_list_takes(const struct history_list *l, const struct history_entry *e)
@@ -27,50 +28,64 @@ static bool history_list_takes(const struct history_list *l, const struct histor
            clave__observe_may_see(l->x, e->path);
 }
 
+/* One step back, until there are `before` entries that it takes. */
+static void history_list_seek(struct history_list *l)
+{
+    const struct history_entry *e =
+        l->before > 0 ? clave__history_find(&l->o->history, l->n) : NULL;
+    if (!e) {
+        l->phase = HISTORY_BEGINNING;
+        return;
+    }
+    l->before -= history_list_takes(l, e);
+    l->n--;
+}
+
+/* One entry; false: that was the last one. */
+static bool history_list_write(struct history_list *l, struct json *j, size_t *written)
+{
+    const struct history_entry *e = l->left > 0 ? clave__history_after(&l->o->history, l->n) : NULL;
+    if (!e)
+        return false;
+    l->n = e->n;
+    if (!history_list_takes(l, e))
+        return true;
+    clave__history_json(j, e);
+    l->left--;
+    ++*written;
+    return true;
+}
+
 static clave_err history_list_piece(void *arg, struct json *j, bool *done)
 {
     struct history_list *l = arg;
     size_t written = 0;
-    if (!l->begun) {
-        clave__json_open(j, NULL, '{');
-        clave__json_open(j, "entries", '[');
-        l->begun = true;
-    }
-    for (int i = 0; i < PIECE_LOOKS && written < PIECE_ENTRIES; i++) {
-        const struct history_entry *e =
-            l->left > 0 ? clave__history_after(&l->o->history, l->n) : NULL;
-        *done = !e;
-        if (!e) {
-            clave__json_close(j, ']');
-            clave__json_close(j, '}');
-            break;
-        }
-        l->n = e->n;
-        if (!history_list_takes(l, e))
+    for (int i = 0; i < PIECE_LOOKS && written < PIECE_ENTRIES && !*done; i++) {
+        if (l->phase == HISTORY_SEEKING) {
+            history_list_seek(l);
             continue;
-        clave__history_json(j, e);
-        l->left--;
-        written++;
+        }
+        if (l->phase == HISTORY_BEGINNING) {
+            clave__json_open(j, NULL, '{');
+            clave__json_open(j, "entries", '[');
+            l->phase = HISTORY_WRITING;
+        }
+        *done = !history_list_write(l, j, &written);
+    }
+    if (*done) {
+        clave__json_close(j, ']');
+        clave__json_close(j, '}');
     }
     return CLAVE_OK;
-}
-
-/* Before the newest `limit` entries that it takes. */
-static uint64_t history_list_newest(const struct history_list *l)
-{
-    const struct history_entry *e;
-    uint64_t n = l->o->history.last;
-    for (size_t left = l->left; left > 0 && (e = clave__history_find(&l->o->history, n)); n--)
-        left -= history_list_takes(l, e);
-    return n;
 }
 
 /* After a number, or from a moment on. false: it is neither. */
 static bool history_list_since(struct history_list *l, const char *since)
 {
     int64_t n;
+    l->phase = since ? HISTORY_BEGINNING : HISTORY_SEEKING;
     if (!since)
-        l->n = history_list_newest(l);
+        l->n = l->o->history.last;
     else if (clave__web_parse_int(since, &n) && n >= 0)
         l->n = (uint64_t)n;
     else
@@ -93,7 +108,8 @@ void clave__web_get_history(struct web_exchange *x)
                                .o = o,
                                .path = clave__web_query(x, "path"),
                                .from = INT64_MIN,
-                               .left = request.limit};
+                               .left = request.limit,
+                               .before = request.limit};
     if (history_list_since(l, clave__web_query(x, "since")))
         clave__web_answer_pieces(x, history_list_piece, NULL, l);
     else
