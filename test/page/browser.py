@@ -8,7 +8,8 @@ import time
 
 try:
     from selenium import webdriver
-    from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+    from selenium.common.exceptions import (JavascriptException, StaleElementReferenceException, TimeoutException,
+                                            WebDriverException)
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.action_chains import ActionChains
@@ -21,6 +22,17 @@ PATIENCE = float(os.environ.get("PATIENCE", 30))  # seconds until something that
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
          "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--force-color-profile=srgb",
          "--font-render-hinting=none", "--lang=en"]
+TEXT = "((e) => e ? e.innerText ?? e.textContent : '')(document.querySelector(arguments[0]))"
+UNTIL = """const done = arguments[arguments.length - 1];
+    const test = function () { %s };
+    const watch = new MutationObserver(ask);
+    const all = arguments;
+    function ask() {
+        const found = test.apply(null, all);
+        if (found) { watch.disconnect(); done(found); }
+        return found;
+    }
+    if (!ask()) watch.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});"""
 
 
 class Browser:
@@ -49,9 +61,13 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}, {"name": "prefers-reduced-motion", "value": "reduce"}]})
 
+    def blank(self):
+        if self.driver.current_url != "about:blank":
+            self.driver.get("about:blank")
+
     def open(self, url):
         """A page that knows nothing of the one before."""
-        self.driver.get("about:blank")
+        self.blank()
         self.driver.get(url)
 
     def go(self, route):
@@ -64,17 +80,34 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def one(self, selector):
-        return self.wait(lambda: self.all(selector), selector)[0]
+        return self.until("return document.querySelector(arguments[0])", selector, what=selector)
 
     def text(self, selector="body"):
         """The text of the first that matches, as it is seen; "" when there is none."""
-        return self.js("const e = document.querySelector(arguments[0]); return e ? e.innerText ?? e.textContent : ''", selector)
+        return self.js(f"return {TEXT}", selector)
 
     def texts(self, selector):
         return self.js("return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)", selector)
 
-    def wait(self, condition, what=None, patience=PATIENCE):
-        end = time.monotonic() + patience
+    def until(self, test, *arguments, what):
+        """What JavaScript returns, as soon as that is something: the page asks again whenever it changes."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                return self.driver.execute_async_script(UNTIL % test, *arguments)
+            except TimeoutException:
+                break
+            except JavascriptException as e:
+                if "unloaded" not in str(e):
+                    raise  # another page came meanwhile
+        self.not_seen(what)
+
+    def not_seen(self, what):
+        raise AssertionError(f"not seen within {PATIENCE} s: {what}\n{self.text('body')[:1500]}")
+
+    def wait(self, condition, what=None):
+        """As until, for what only Python can tell."""
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 value = condition()
@@ -83,23 +116,22 @@ class Browser:
             if value:
                 return value
             if time.monotonic() > end:
-                raise AssertionError(f"not seen within {patience} s: {what or condition}\n{self.text('body')[:1500]}")
+                self.not_seen(what or condition)
             time.sleep(0.01)
 
     def see(self, text, selector="body"):
-        self.wait(lambda: text in self.text(selector), f"{text!r} in {selector}")
+        self.until(f"return {TEXT}.includes(arguments[1])", selector, text, what=f"{text!r} in {selector}")
 
     def see_not(self, text, selector="body"):
-        self.wait(lambda: text not in self.text(selector), f"no {text!r} in {selector}")
+        self.until(f"return !{TEXT}.includes(arguments[1])", selector, text, what=f"no {text!r} in {selector}")
 
     def click(self, selector):
         self.one(selector).click()
 
     def keys(self, *keys):
-        ActionChains(self.driver).send_keys(*keys).perform()
+        ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
     def pointer_away(self):
-        ActionChains(self.driver).move_by_offset(0, 0).perform()
         self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": 2, "y": 2})
 
     def focused(self):
@@ -110,10 +142,14 @@ class Browser:
         return [e["message"] for e in self.driver.get_log("browser") if e["level"] == "SEVERE"
                 and "Failed to load resource" not in e["message"] and "net::ERR" not in e["message"]]
 
-    def axe(self, source):
-        self.js(source)
+    def axe(self, source, rules=None):
+        """What axe finds, by those of its rules that it has on, or by the ones named."""
+        if not self.js("return Boolean(window.axe)"):
+            self.js(source)
         answer = self.driver.execute_async_script(
-            "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(done, (e) => done({error: String(e)}))")
+            "const [rules, done] = arguments;"
+            " axe.run(document, {resultTypes: ['violations'], ...(rules && {runOnly: {type: 'rule', values: rules}})})"
+            ".then(({violations}) => done({violations}), (e) => done({error: String(e)}))", rules)
         if "error" in answer:
             raise AssertionError(answer["error"])
         return [f"{v['id']}: {v['help']}\n    " + "\n    ".join(f"{n['html'][:160]} {json.dumps(n['any'][:1] and n['any'][0]['message'])}"

@@ -1,4 +1,4 @@
-"""What the tests of the page share: one Chromium a file, a fixture gate a test."""
+"""What the tests of the page share: one Chromium a file, however many classes; a fixture gate a test."""
 import unittest
 
 from browser import Browser
@@ -6,20 +6,25 @@ from fixture_gate import FixtureGate
 
 
 class PageCase(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = Browser()
+    browser = None
 
     @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
+    def setUpClass(cls):
+        if not PageCase.browser:
+            PageCase.browser = Browser()
+            unittest.addModuleCleanup(PageCase.close)
+
+    @staticmethod
+    def close():
+        PageCase.browser.close()
+        PageCase.browser = None
 
     def setUp(self):
         self.browser.size(1440, 900)
         self.browser.dark(False)
 
     def tearDown(self):
-        self.browser.driver.get("about:blank")
+        self.browser.blank()
         self.assertEqual(self.browser.complaints(), [])
 
     def gate(self, fill=None, route="", live=True, **options):

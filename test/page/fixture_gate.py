@@ -102,6 +102,7 @@ class FixtureGate:
 
 class FixtureHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer leaves as one piece: head and body apart would wait for an acknowledgement
     gate = None
 
     def setup(self):
@@ -128,7 +129,8 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
 
     def json(self, value, status=200, headers=()):
         body = json.dumps(value).encode()  # of now, however late it arrives
-        self.gate.held += not self.gate.hold_back.is_set()
+        with self.gate.lock:
+            self.gate.held += not self.gate.hold_back.is_set()
         self.gate.hold_back.wait()
         self.send(status, body, [("Content-Type", "application/json"), *headers])
 

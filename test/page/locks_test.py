@@ -60,10 +60,8 @@ class Locks(PageCase):
         self.browser.see("clave lock /demo/first -- sleep 60")
 
     def test_nothing_jumps_and_nothing_looks_empty_before_it_is_known(self):
-        gate = self.gate(three, live=False)
         b = self.browser
-        gate.hold_back.clear()
-        b.open(gate.url)
+        gate = self.gate(lambda g: (three(g), g.hold_back.clear()), live=False)
         b.js("window.shifts = 0; new PerformanceObserver((l) => l.getEntries().forEach((e) => { window.shifts += e.value; }))"
              ".observe({type: 'layout-shift', buffered: true})")
         b.one("#locks[aria-busy=true]")
