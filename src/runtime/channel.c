@@ -182,6 +182,7 @@ static void channel_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct channel *ch = stream->data;
     bool goes_on = n >= 0;
+    ch->full_reads = n > 0 && (size_t)n == buf->len ? ch->full_reads + 1 : 0;
     if (n == UV_ENOBUFS) {
         clave__channel_set_reading(ch, false);
         return;

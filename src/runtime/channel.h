@@ -99,7 +99,8 @@ struct channel {
     struct filter *filter; /* next to the socket; NULL: none */
     enum channel_state state;
     bool reading;
-    bool writing; /* the kernel has not taken everything yet */
+    bool writing;        /* the kernel has not taken everything yet */
+    unsigned full_reads; /* in a row: there may be more */
 };
 
 /* The channel is zeroed, and part of its owner. `mem` outlives it. */

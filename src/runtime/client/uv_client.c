@@ -19,8 +19,9 @@
 #include "runtime/client/uv_client.h"
 #include "runtime/tls/tls_filter.h"
 
-/* A read allocates a buffer just for itself, so that an idle session has none. */
-enum { INPUT_SIZE = 16384, SPARE_INPUT = 256 };
+/* A read allocates a buffer just for itself, so that an idle session has none. After so many full
+ * ones the loop has a turn: what comes in may be much work, and others have some, too. */
+enum { INPUT_SIZE = 16384, SPARE_INPUT = 256, READS_A_TURN = 2 };
 
 struct clave_uv {
     uv_loop_t *loop;
@@ -47,6 +48,7 @@ struct clave_uv {
 };
 
 static void uv_client_drive(clave_uv *u);
+static void uv_client_on_timer(uv_timer_t *t);
 
 static clave_uv *uv_client_of(struct channel *ch)
 {
@@ -133,9 +135,19 @@ static void uv_client_on_closing(struct channel *ch, enum channel_state was, int
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
+/* The timer comes before the loop reads again. */
+static uv_buf_t uv_client_read_later(clave_uv *u)
+{
+    u->armed_at = 0;
+    uv_timer_start(&u->timer, uv_client_on_timer, 0, 0);
+    return uv_buf_init(NULL, 0);
+}
+
 static uv_buf_t uv_client_buffer(struct channel *ch)
 {
     clave_uv *u = uv_client_of(ch);
+    if (ch->full_reads >= READS_A_TURN && !u->stopping)
+        return uv_client_read_later(u);
     char *p = clave__mem_alloc(u->mem, INPUT_SIZE);
     return p ? uv_buf_init(p, INPUT_SIZE) : uv_buf_init(u->spare, sizeof u->spare);
 }
