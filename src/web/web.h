@@ -6,7 +6,7 @@
  *   web_internal  what every part of it shares: struct web
  *   own_client    the ZooKeeper session of requests that have none of their own
  *   http/         a request and its answer: exchange, target, routes (one table of all endpoints),
- *                 access, body, answer, problem
+ *                 access, query, body, answer, problem
  *   session/      HTTP sessions and what they hold
  *   observe/      locks, elections and events of the tree
  *   api/          the endpoints, one file a family: thin

@@ -2,6 +2,7 @@
 that wait, one connection for many requests; and that nothing is left of any of them."""
 import datetime
 import gzip
+import json
 import resource
 import socket
 import struct
@@ -113,6 +114,51 @@ class Served(Rig):
                 got = self.exchange(raw, half_close=True)
                 self.assertNotIn(b" 20", got.split(b"\r\n")[0])
         self.assertEqual(self.gate.call("GET", "/healthz")[0], 200)
+
+    def test_where_a_request_ends_is_beyond_doubt(self):
+        """What a proxy in front of the gate could read in another way is refused, and nothing that
+        follows on the connection is taken for a request."""
+        json_type, chunked = "Content-Type: application/json", "Transfer-Encoding: chunked"
+        smuggled = raw_head("GET", "/healthz")
+        chunks = b"2\r\n[]\r\n0\r\n\r\n"
+        for status, headers, body in (
+                (400, ["Content-Length: 2", "Content-Length: 60"], b"[]"),
+                (400, ["Content-Length: 5", chunked], chunks),
+                (400, [chunked, chunked], chunks),
+                (501, ["Transfer-Encoding: gzip"], b""),
+                (501, ["Transfer-Encoding: gzip, chunked"], chunks),
+                (501, ["Content-Length: 2", "Transfer-Encoding: xchunked"], b"[]"),
+                (400, ["Host: evil.example", "Content-Length: 2"], b"[]"),
+                (400, ["Host : evil.example", "Content-Length: 2"], b"[]"),
+                (413, ["Content-Length: 18446744073709551615"], b"[]")):
+            for method in ("POST", "GET", "DELETE", "PATCH"):
+                with self.subTest(headers=headers, method=method):
+                    got = self.exchange(raw_head(method, "/v1/sessions", json_type, *headers) + body + smuggled)
+                    head, _, problem = got.partition(b"\r\n\r\n")
+                    self.assertTrue(head.startswith(b"HTTP/1.1 %d " % status), got)
+                    self.assertIn(b"\r\nConnection: close", head)
+                    self.assertEqual(json.loads(problem)["status"], status)
+        for body in (b"zz\r\n", b"-2\r\n[]\r\n0\r\n\r\n", b"2\r\n[]XX0\r\n\r\n", b"f" * 18 + b"\r\n[]"):
+            with self.subTest(body=body):
+                got = self.exchange(raw_head("POST", "/v1/sessions", json_type, chunked) + body + smuggled)
+                self.assertRegex(got, rb"^HTTP/1.1 4(00|13) ")
+                self.assertNotIn(b"200 OK", got)
+
+    def test_other_forms_of_requests(self):
+        close = "Connection: close"
+        expected = "Content-Length: 2", "Expect: 100-continue", "Content-Type: application/json", close
+        for status, raw in (
+                (200, b"GET /healthz HTTP/1.0\r\n\r\n"), (505, b"GET /healthz HTTP/2.0\r\n\r\n"),
+                (400, raw_head("GET", "http://127.0.0.1/healthz", close)),
+                (400, raw_head("OPTIONS", "*", close)), (400, raw_head("CONNECT", "127.0.0.1:1", close)),
+                (405, raw_head("TRACE", "/healthz", close)), (400, raw_head("GET", "/healthz#a", close)),
+                (200, raw_head("HEAD", "/healthz", close)), (200, raw_head("HEAD", "/v1/events", close)),
+                (404, raw_head("HEAD", "/v1/nothing", close)), (100, raw_head("POST", "/v1/multi", *expected) + b"[]")):
+            with self.subTest(raw=raw):
+                got = self.exchange(raw)
+                self.assertTrue(got.startswith(b"HTTP/1.1 %d " % status), got)
+                if raw.startswith(b"HEAD"):
+                    self.assertEqual(got.partition(b"\r\n\r\n")[2], b"")
 
     # ---- connections -------------------------------------------------------------------------
 

@@ -126,6 +126,7 @@ struct webrig *webrig_new(const struct webrig_options *o)
                                       .access = o->access,
                                       .assets = o->assets,
                                       .nassets = o->nassets,
+                                      .max_body = o->max_body,
                                       .max_sessions = o->max_sessions,
                                       .auths = o->auths,
                                       .nauths = o->nauths};

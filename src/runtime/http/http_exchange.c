@@ -236,6 +236,9 @@ static enum MHD_Result http_exchange_send(struct http_exchange *x)
     x->refs++;
     for (size_t i = 0; i < a->nheaders; i++)
         h->lib->MHD_add_response_header(r, a->headers[i].name, a->headers[i].value);
+    /* A stream is sent in chunks, of which the library sends the last one even after HEAD. */
+    if (a->more && strcmp(x->q.method, MHD_HTTP_METHOD_HEAD) == 0)
+        h->lib->MHD_set_response_options(r, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
     if (h->o.one_request)
         h->lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
     clave__http_connection_enter(x->of, HTTP_SENDING);
@@ -281,6 +284,16 @@ static size_t http_exchange_length(const struct http_exchange *x)
     const char *text = clave__http_header(x, MHD_HTTP_HEADER_CONTENT_LENGTH);
     unsigned long long n = text ? strtoull(text, NULL, 10) : 0;
     return n < SIZE_MAX ? (size_t)n : SIZE_MAX;
+}
+
+/* Where it ends is known: by its length, or by its chunks. The owner refuses one that is too long,
+ * or of another coding, which the library would read up to the end of the connection. */
+static bool http_exchange_reads_body(const struct http_exchange *x)
+{
+    const char *coding = clave__http_header(x, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    size_t most = x->http->o.max_body;
+    return most > 0 && http_exchange_length(x) <= most &&
+           (!coding || strcasecmp(coding, "chunked") == 0);
 }
 
 /* More than max_body + 1 bytes are not kept: the length says that it is too long. */
@@ -329,7 +342,7 @@ static enum MHD_Result on_http_request(void *http, struct MHD_Connection *c, con
                                        const char *method, const char *version, const char *upload,
                                        size_t *upload_size, void **exchange)
 {
-    struct http *h = http;
+    const struct http *h = http;
     struct http_exchange *x = *exchange;
     (void)c;
     (void)version;
@@ -344,7 +357,7 @@ static enum MHD_Result on_http_request(void *http, struct MHD_Connection *c, con
         clave__http_connection_enter(x->of, HTTP_BODY);
         if (!http_exchange_take_headers(x))
             return MHD_NO;
-        if (h->o.max_body > 0 && http_exchange_length(x) <= h->o.max_body)
+        if (http_exchange_reads_body(x))
             return MHD_YES;
     }
     if (!x->q.method && !x->is_refused && uv_hrtime() >= h->turn_ends) {

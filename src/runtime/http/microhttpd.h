@@ -18,6 +18,7 @@
     X(MHD_resume_connection)                                                                       \
     X(MHD_create_response_from_buffer_with_free_callback_cls)                                      \
     X(MHD_create_response_from_callback)                                                           \
+    X(MHD_set_response_options)                                                                    \
     X(MHD_add_response_header)                                                                     \
     X(MHD_queue_response)                                                                          \
     X(MHD_destroy_response)

@@ -7,6 +7,7 @@
 #include "web/http/answer.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
 #include "web/observe/lock_json.h"
 
 enum {
@@ -87,8 +88,8 @@ void clave__web_get_elections(struct web_exchange *x)
 
 void clave__web_get_election(struct web_exchange *x)
 {
-    struct observe *o = clave__observe_for(x);
     const char *path = x->params[0];
+    struct observe *o = clave__param_path(x) ? clave__observe_for(x) : NULL;
     if (!o)
         return;
     const struct election *e = clave__election_find(&o->elections, path);

@@ -10,6 +10,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
 #include "web/observe/event_stream.h"
 
 static void events_open(struct web_exchange *x, const char *session)
@@ -42,7 +43,7 @@ static void events_on_session(struct session_call *k)
 void clave__web_get_events(struct web_exchange *x)
 {
     const char *claims = clave__web_query(x, "claims");
-    if (!clave__observe_for(x))
+    if (!clave__observe_for(x) || !clave__query_path(x, "prefix") || !clave__query_path(x, "path"))
         return;
     if (claims && strcmp(claims, "0") != 0)
         clave__session_call(x, NULL, events_on_session);

@@ -8,6 +8,7 @@
 #include "web/api/observe_request.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
 
 enum { PIECE_ENTRIES = 200, PIECE_LOOKS = 2000 };
 
@@ -97,7 +98,7 @@ void clave__web_get_history(struct web_exchange *x)
 {
     struct observe *o = clave__observe_for(x);
     struct list_request request;
-    if (!o || !clave__list_request_read(x, &request))
+    if (!o || !clave__list_request_read(x, &request) || !clave__query_path(x, "path"))
         return;
     struct history_list *l = clave__web_alloc(x, sizeof *l);
     if (!l) {

@@ -8,6 +8,7 @@
 #include "web/api/orders/token_api.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
 #include "web/observe/lock_json.h"
 
 enum {
@@ -136,12 +137,14 @@ static clave_err lock_one_next_piece(void *arg, struct json *j, bool *done)
 
 void clave__web_get_lock(struct web_exchange *x)
 {
+    const char *path = x->params[0];
+    if (!clave__param_path(x))
+        return;
     if (clave__web_query(x, "token")) {
         clave__web_get_token(x);
         return;
     }
     struct observe *o = clave__observe_for(x);
-    const char *path = x->params[0];
     if (!o)
         return;
     const struct lock_queue *q = clave__lock_model_find(&o->model, path);

@@ -4,6 +4,7 @@
 
 #include "web/http/answer.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
 #include "web/observe/observe_feed.h"
 
 static void observe_request_cancel(struct web_exchange *x)
@@ -33,20 +34,14 @@ struct observe *clave__observe_for(struct web_exchange *x)
 
 bool clave__list_request_read(struct web_exchange *x, struct list_request *out)
 {
-    const char *limit = clave__web_query(x, "limit"), *prefix = clave__web_query(x, "prefix");
+    static const int64_t limits[2] = {1, LIST_LIMIT_MAX};
+    const char *prefix = clave__web_query(x, "prefix");
     int64_t n = LIST_LIMIT;
     *out = (struct list_request){.prefix = prefix && *prefix ? prefix : "/",
                                  .after = clave__web_query(x, "after")};
-    if (limit && (!clave__web_parse_int(limit, &n) || n < 1 || n > LIST_LIMIT_MAX)) {
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
-                           "limit is a number from 1 to %d", LIST_LIMIT_MAX);
+    if (!clave__query_int(x, "limit", limits, &n) ||
+        (out->prefix == prefix && !clave__query_path(x, "prefix")))
         return false;
-    }
-    if (out->prefix[0] != '/') {
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EPATH},
-                           "prefix is a path: it begins with a slash");
-        return false;
-    }
     out->limit = (size_t)n;
     return true;
 }

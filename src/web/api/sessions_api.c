@@ -8,6 +8,7 @@
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
 #include "web/session/validity.h"
 
 enum { DEFAULT_TTL_MS = 10000, MOST_NAME = 1024, MOST_AUTHS = 16, MOST_SESSIONS_LISTED = 1000 };
@@ -202,14 +203,14 @@ void clave__web_get_session(struct web_exchange *x)
 void clave__web_list_sessions(struct web_exchange *x)
 {
     struct http_sessions *ss = x->web->sessions;
-    const char *after = clave__web_query(x, "after"), *most = clave__web_query(x, "limit");
+    static const int64_t limits[2] = {1, MOST_SESSIONS_LISTED};
+    static const int64_t ids[2] = {INT64_MIN, INT64_MAX};
     int64_t limit = 100, last = 0, n = 0;
     struct list *l = ss->all.next;
-    if (!clave__web_must(x, WEB_ADMIN, "/"))
+    if (!clave__web_must(x, WEB_ADMIN, "/") || !clave__query_int(x, "limit", limits, &limit) ||
+        !clave__query_int(x, "after", ids, &last))
         return;
-    if (most && clave__web_parse_int(most, &limit) && (limit < 1 || limit > MOST_SESSIONS_LISTED))
-        limit = MOST_SESSIONS_LISTED;
-    if (after && clave__web_parse_int(after, &last)) {
+    if (last != 0) {
         struct http_session *s = clave__http_session_by_id(ss, last);
         l = s ? s->link.next : l;
     }

@@ -9,6 +9,9 @@
 #include "web/http/answer.h"
 #include "web/http/conditional.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
+
+static const int64_t child_limits[2] = {1, INT64_MAX};
 
 static void znode_open(struct web_exchange *x)
 {
@@ -48,14 +51,14 @@ static int compare_names(const void *a, const void *b)
 static void znode_answer_children(struct web_exchange *x, const clave_result *res)
 {
     const char *after = clave__web_query(x, "after");
-    int64_t left = 0;
-    const char *limit = clave__web_query(x, "limit"), *last = NULL;
+    int64_t left = INT64_MAX;
+    const char *last = NULL;
     const char **names = clave__web_alloc(x, (res->nnames + 1) * sizeof *names);
     if (!names) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "list", x->params[0]);
         return;
     }
-    left = limit && clave__web_parse_int(limit, &left) && left > 0 ? left : INT64_MAX;
+    clave__query_int(x, "limit", child_limits, &left); /* which was checked */
     memcpy(names, res->names, res->nnames * sizeof *names);
     qsort(names, res->nnames, sizeof *names, compare_names);
     znode_open(x);
@@ -153,6 +156,9 @@ static void znode_ask(struct web_exchange *x, clave_async_client *c)
 void clave__web_get_znode(struct web_exchange *x)
 {
     const struct znode_view *v = views;
+    int64_t limit;
+    if (!clave__query_int(x, "limit", child_limits, &limit))
+        return;
     while (v->argument && !clave__web_query(x, v->argument))
         v++;
     x->state = (void *)(uintptr_t)v;

@@ -15,22 +15,94 @@ static void admit_refuse(struct web_exchange *x, unsigned status, clave_err err,
     clave__web_problem(x, &(struct problem){.status = status, .err = err}, "%s", text);
 }
 
-/* The status of a request that is too large, and what of it is; or 0. */
-static unsigned admit_size_fault(const struct web *w, const struct web_request *q,
-                                 const char **what)
+/* ---- the head ------------------------------------------------------------------------------- */
+
+static bool admit_size(struct web_exchange *x, unsigned status, const char *what, size_t n,
+                       size_t most)
 {
+    if (n <= most)
+        return true;
+    clave__web_problem(x, &(struct problem){.status = status, .err = CLAVE_ETOOBIG},
+                       "%s: more than %zu bytes", what, most);
+    return false;
+}
+
+static bool admit_sizes(struct web_exchange *x)
+{
+    const struct web_request *q = x->q;
     size_t headers = 0;
     for (size_t i = 0; i < q->nheaders; i++)
         headers += strlen(q->headers[i].name) + strlen(q->headers[i].value);
-    *what = "the path and query are too long";
-    if (strlen(q->target) > TARGET_MAX)
-        return 414;
-    *what = "the headers are too large";
-    if (headers > MAX_HEADER_BYTES)
-        return 431;
-    *what = "the body is too large";
-    return q->len > clave__web_max_body(w) ? 413 : 0;
+    return admit_size(x, 414, "the path and query are too long", strlen(q->target), TARGET_MAX) &&
+           admit_size(x, 431, "the headers are too large", headers, MAX_HEADER_BYTES) &&
+           admit_size(x, 413, "the body is too large (--http-max-body)", q->len,
+                      clave__web_max_body(x->web));
 }
+
+static bool is_header_name(const char *name)
+{
+    const char *c = name;
+    while ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+           (*c && strchr("-_.!#$%&'*+^`|~", *c)))
+        c++;
+    return c > name && *c == '\0';
+}
+
+/* Each of these decides something by its value. Of two values a proxy in front of the gate could
+ * take the other one. */
+static const char *admit_twice(const struct web_exchange *x)
+{
+    static const char *const once[] = {"Host",           "Content-Length", "Transfer-Encoding",
+                                       "Content-Type",   "Authorization",  "Origin",
+                                       "Sec-Fetch-Site", "Clave-Session",  "Clave-Guard",
+                                       "If-Match",       "If-None-Match",  "Idempotency-Key"};
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+        if (clave__web_header_count(x, once[i]) > 1)
+            return once[i];
+    return NULL;
+}
+
+static bool are_header_names(const struct web_request *q)
+{
+    for (size_t i = 0; i < q->nheaders; i++)
+        if (!is_header_name(q->headers[i].name))
+            return false;
+    return true;
+}
+
+/* Where the body ends must be beyond doubt: what follows it is taken for the next request. So the
+ * connection is closed, too. */
+static bool admit_framing(struct web_exchange *x)
+{
+    const char *coding = clave__web_header(x, "Transfer-Encoding"), *twice = NULL, *fault = NULL;
+    struct problem p = {.status = 400, .err = CLAVE_EINVAL};
+    if (!are_header_names(x->q)) {
+        fault = "the name of a header has a character that no name may have";
+    } else if ((twice = admit_twice(x)) != NULL) {
+        fault = "this header is given twice: ";
+    } else if (coding && !clave__web_header_is(x, "Transfer-Encoding", "chunked")) {
+        fault = "of Transfer-Encoding only \"chunked\" is known";
+        p.status = 501;
+    } else if (coding && clave__web_header(x, "Content-Length")) {
+        fault = "Content-Length and Transfer-Encoding exclude each other";
+    }
+    if (!fault)
+        return true;
+    clave__web_set_header(x, "Connection", "close");
+    clave__web_problem(x, &p, "%s%s", fault, twice ? twice : "");
+    return false;
+}
+
+static bool admit_host(struct web_exchange *x)
+{
+    if (clave__access_host_ok(x->web->o.access, clave__web_header(x, "Host")))
+        return true;
+    admit_refuse(x, 421, CLAVE_EINVAL,
+                 "the Host is not a name of this gate: add it with --http-host");
+    return false;
+}
+
+/* ---- the target ----------------------------------------------------------------------------- */
 
 static bool admit_target(struct web_exchange *x)
 {
@@ -67,6 +139,8 @@ static bool admit_route(struct web_exchange *x)
     return false;
 }
 
+/* ---- the sender ----------------------------------------------------------------------------- */
+
 /* A page of another site must not act through the browser of somebody who may. What needs no role
  * may be linked to from anywhere. */
 static bool admit_origin(struct web_exchange *x)
@@ -100,6 +174,8 @@ static bool admit_sender(struct web_exchange *x)
     return clave__web_must(x, x->route->role, admit_path(x));
 }
 
+/* ---- the query ------------------------------------------------------------------------------ */
+
 /* `names` are words with blanks between. */
 static bool is_word_of(const char *names, const char *name)
 {
@@ -121,24 +197,21 @@ static bool admit_query(struct web_exchange *x)
                                known[0] ? "this request takes " : "this request takes none", known);
             return false;
         }
+        if (clave__web_query(x, name) != x->target.args[i].value) {
+            clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                               "the query parameter \"%.64s\" is given twice", name);
+            return false;
+        }
     }
     return true;
 }
 
+/* ---- all of it ------------------------------------------------------------------------------ */
+
 bool clave__web_admit(struct web_exchange *x)
 {
-    struct web *w = x->web;
-    const char *what;
-    unsigned status = admit_size_fault(w, x->q, &what);
-    if (status)
-        admit_refuse(x, status, CLAVE_ETOOBIG, what);
-    else if (!clave__access_host_ok(w->o.access, clave__web_header(x, "Host")))
-        admit_refuse(x, 421, CLAVE_EINVAL,
-                     "the Host is not a name of this gate: add it with --http-host");
-    else
-        return admit_target(x) && admit_route(x) && admit_origin(x) && admit_sender(x) &&
-               admit_query(x);
-    return false;
+    return admit_sizes(x) && admit_framing(x) && admit_host(x) && admit_target(x) &&
+           admit_route(x) && admit_origin(x) && admit_sender(x) && admit_query(x);
 }
 
 bool clave__web_admit_again(struct web_exchange *x)

@@ -157,6 +157,20 @@ const char *clave__web_header(const struct web_exchange *x, const char *name)
     return NULL;
 }
 
+bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value)
+{
+    const char *given = clave__web_header(x, name);
+    return given && header_is(given, value);
+}
+
+size_t clave__web_header_count(const struct web_exchange *x, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < x->q->nheaders; i++)
+        n += header_is(x->q->headers[i].name, name);
+    return n;
+}
+
 const char *clave__web_query(const struct web_exchange *x, const char *name)
 {
     return clave__target_arg(&x->target, name);

@@ -71,6 +71,9 @@ char *clave__web_child(struct web_exchange *x, const char *dir, const char *name
 /* The value of a header of the request, of an argument of its query; NULL: there is none. */
 const char *clave__web_header(const struct web_exchange *x, const char *name);
 const char *clave__web_query(const struct web_exchange *x, const char *name);
+size_t clave__web_header_count(const struct web_exchange *x, const char *name);
+/* It has this value, in whatever case. */
+bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value);
 bool clave__web_is_method(const struct web_exchange *x, const char *method);
 /* The whole text is a decimal number of 64 bits. */
 bool clave__web_parse_int(const char *text, int64_t *out);

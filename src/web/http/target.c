@@ -72,7 +72,7 @@ const char *clave__target_parse(struct target *t, char *text)
 {
     *t = (struct target){.path = text};
     if (text[0] != '/')
-        return "the target does not begin with /";
+        return "the target does not begin with /: send the path, and the host in Host";
     for (const char *c = text; *c; c++)
         if ((unsigned char)*c <= ' ' || *c == 0x7f || *c == '#')
             return "the target contains a character that must be percent-encoded";

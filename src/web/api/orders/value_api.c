@@ -8,6 +8,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
 
 static void value_lost(struct web_exchange *x)
 {
@@ -62,5 +63,6 @@ static void value_put(struct session_call *k)
 
 void clave__web_put_value(struct web_exchange *x)
 {
-    clave__session_call(x, NULL, value_put);
+    if (clave__param_path(x))
+        clave__session_call(x, NULL, value_put);
 }
