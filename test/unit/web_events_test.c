@@ -79,8 +79,12 @@ static void a_slow_reader_is_cut_off(void **state)
         snprintf(path, sizeof path, "/q%d/_c_" UUID "-lock-0000000000", i);
         scene_add(&s, path, "");
     }
+    uint64_t before = s.o->ring.last;
     webrig_advance(s.rig, 20);
+    assert_true(s.o->ring.last > before);
+    assert_true(s.o->ring.last - before < 1000); /* the others in turns to come */
     assert_false(slow->done);
+    webrig_advance(s.rig, 100);
     slow->stop_reading = false;
     scene_add(&s, "/z/_c_" UUID "-lock-0000000000", "");
     webrig_advance(s.rig, 20);

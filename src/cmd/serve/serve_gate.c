@@ -105,6 +105,8 @@ clave_err serve_gate_run(struct serve_gate *g)
     int fault = pthread_create(&g->thread, NULL, serve_gate_thread, g);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     g->runs = fault == 0;
+    if (g->runs)
+        pthread_setname_np(g->thread, "clave-http");
     return fault == 0 ? CLAVE_OK : clave__err_of_errno(fault);
 }
 

@@ -11,6 +11,7 @@
 
 enum {
     FLUSH_MS = 20,
+    DONE_A_TURN = 500, /* changes that are told, ends that are settled */
     LOOK_MS = 80,
     PLACES_PER_MS = 50,
     EVENT_MAX = 256 << 10, /* bytes of an event's data */
@@ -107,23 +108,32 @@ static void observe_on_look(struct timer *t, int64_t now)
     clave__observe_look_for_deadlocks(LIST_ENTRY(t, struct observe, look));
 }
 
-static void observe_flush(struct timer *t, int64_t now)
+/* true: there may be more. */
+static bool observe_flush_some(struct observe *o)
 {
-    struct observe *o = LIST_ENTRY(t, struct observe, flush);
-    (void)now;
-    for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&o->model));) {
+    int left = DONE_A_TURN;
+    for (struct lock_queue *q; left > 0 && (q = clave__lock_model_take_dirty(&o->model)); left--) {
         bool shown = clave__lock_is_shown(q);
         if (o->loaded && (shown || q->told))
             clave__event_ring_lock(&o->ring, q);
         q->told = shown;
         clave__lock_model_settle(&o->model, q);
     }
-    for (struct election *e; (e = clave__election_take_changed(&o->elections));) {
+    for (struct election *e; left > 0 && (e = clave__election_take_changed(&o->elections));
+         left--) {
         if (o->loaded)
             observe_tell_election(o, e);
         clave__election_settle(&o->elections, e,
                                clave__lock_model_get(&o->model, e->path, false) != NULL);
     }
+    return left == 0;
+}
+
+static void observe_flush(struct timer *t, int64_t now)
+{
+    struct observe *o = LIST_ENTRY(t, struct observe, flush);
+    if (observe_flush_some(o))
+        clave__web_timer_set(o->web, t, now + 1); /* not in this turn */
     observe_set_look(o);
     observe_wake(o);
 }
@@ -150,7 +160,9 @@ void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause caus
 static void observe_settle(struct timer *t, int64_t now)
 {
     struct observe *o = LIST_ENTRY(t, struct observe, settle);
-    for (struct lock_end *end; (end = clave__lock_ends_take(&o->ends, now, &o->model));) {
+    int left = DONE_A_TURN;
+    struct lock_end *end;
+    for (; left > 0 && (end = clave__lock_ends_take(&o->ends, now, &o->model)); left--) {
         clave__lock_metrics_note_cause(&o->metrics, end);
         clave__history_set_cause(&o->history, end->entry, end->cause);
         clave__election_set_cause(&o->elections, end->path, end->token, end->cause);
@@ -158,7 +170,7 @@ static void observe_settle(struct timer *t, int64_t now)
     }
     int64_t next = clave__lock_ends_deadline(&o->ends);
     if (next != CLAVE_NEVER)
-        clave__web_timer_set(o->web, t, next);
+        clave__web_timer_set(o->web, t, left > 0 ? next : now + 1);
 }
 
 /* Is it a step of an acquire that shows in another one? Those who acquire a lease have a queue,
