@@ -52,6 +52,12 @@ void clave__web_set_wall(struct web *w, int64_t wall)
     clave__observe_set_wall(w->observe, wall);
 }
 
+void clave__web_take_replay(struct web *w, int64_t now, struct lock_replay *r)
+{
+    w->now = now > w->now ? now : w->now;
+    clave__observe_take_replay(w->observe, r);
+}
+
 void clave__web_free(struct web *w)
 {
     if (!w)

@@ -25,6 +25,7 @@
 #include "clave/async/client.h"
 
 struct jansson;
+struct lock_replay;
 struct web;
 struct web_access;
 struct web_exchange; /* one request and its answer */
@@ -95,6 +96,10 @@ struct web_env {
     void (*wake)(void *arg, struct web_exchange *x, void *transport);
     /* NULL: no audit. Called for every request that changes something or is refused. */
     void (*audit)(void *arg, const struct web_audit *a);
+    /* What happens to locks is seen from this zxid on, once. The driver finds out what was before
+     * it, and gives that to clave__web_take_replay, which requests for history wait for. NULL: that
+     * cannot be found out. */
+    void (*loaded)(void *arg, int64_t zxid);
 };
 
 /* A file of the page below /ui/. */
@@ -143,6 +148,10 @@ void clave__web_set_access(struct web *w, const struct web_access *access);
 /* The wall clock is the engine's clock plus this, in milliseconds. From _new on, and again whenever
  * it has changed; the ages and times that people see are counted by it. */
 void clave__web_set_wall(struct web *w, int64_t wall);
+
+/* What happened to locks up to the zxid of env.loaded (observe/lock_replay.h), with the memory of
+ * the engine, which owns it from now on; NULL: it is not known. Once, after env.loaded or in it. */
+void clave__web_take_replay(struct web *w, int64_t now, struct lock_replay *r);
 
 /* A request has arrived. Completes later or at once by env.answered; *out is set before. ENOMEM:
  * there is no exchange. */

@@ -226,6 +226,11 @@ size_t clave_async_cache_bytes(const clave_async_cache *cache)
     return cache->tree.bytes;
 }
 
+int64_t clave__cache_answered_zxid(const clave_async_cache *cache)
+{
+    return cache->answer_zxid;
+}
+
 int64_t clave_async_cache_zxid(const clave_async_cache *cache)
 {
     return cache->zxid;

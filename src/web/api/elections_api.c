@@ -69,7 +69,7 @@ static clave_err election_list_piece(void *arg, struct json *j, bool *done)
 
 void clave__web_get_elections(struct web_exchange *x)
 {
-    struct observe *o = clave__observe_for(x);
+    struct observe *o = clave__observe_with_past(x);
     struct list_request request;
     if (!o || !clave__list_request_read(x, &request))
         return;
@@ -89,7 +89,7 @@ void clave__web_get_elections(struct web_exchange *x)
 void clave__web_get_election(struct web_exchange *x)
 {
     const char *path = x->params[0];
-    struct observe *o = clave__param_path(x) ? clave__observe_for(x) : NULL;
+    struct observe *o = clave__param_path(x) ? clave__observe_with_past(x) : NULL;
     if (!o)
         return;
     const struct election *e = clave__election_find(&o->elections, path);

@@ -88,7 +88,7 @@ static bool history_list_since(struct history_list *l, const char *since)
     if (!since)
         l->n = l->o->history.last;
     else if (clave__web_parse_int(since, &n) && n >= 0)
-        l->n = (uint64_t)n;
+        l->n = (uint64_t)n <= l->o->history.last ? (uint64_t)n : 0; /* or of another history */
     else
         return clave__rfc3339_parse(since, &l->from);
     return true;
@@ -96,7 +96,7 @@ static bool history_list_since(struct history_list *l, const char *since)
 
 void clave__web_get_history(struct web_exchange *x)
 {
-    struct observe *o = clave__observe_for(x);
+    struct observe *o = clave__observe_with_past(x);
     struct list_request request;
     if (!o || !clave__list_request_read(x, &request) || !clave__query_path(x, "path"))
         return;

@@ -13,12 +13,10 @@ static void observe_request_cancel(struct web_exchange *x)
     list_remove(&waiting->link);
 }
 
-struct observe *clave__observe_for(struct web_exchange *x)
+/* NULL: it waits until that may be known, and is then handled again. */
+static struct observe *observe_request_wait(struct web_exchange *x)
 {
     struct observe *o = x->web->observe;
-    clave__observe_feed_start(o);
-    if (o->loaded)
-        return o;
     struct observe_reader *waiting = clave__web_alloc(x, sizeof *waiting);
     if (!waiting) {
         clave__web_problem(x, &(struct problem){.status = 503, .err = CLAVE_ENOMEM},
@@ -30,6 +28,19 @@ struct observe *clave__observe_for(struct web_exchange *x)
     x->pending = waiting;
     x->cancel = observe_request_cancel;
     return NULL;
+}
+
+struct observe *clave__observe_for(struct web_exchange *x)
+{
+    struct observe *o = x->web->observe;
+    clave__observe_feed_start(o);
+    return o->loaded ? o : observe_request_wait(x);
+}
+
+struct observe *clave__observe_with_past(struct web_exchange *x)
+{
+    struct observe *o = clave__observe_for(x);
+    return o && o->replays ? observe_request_wait(x) : o;
 }
 
 bool clave__list_request_read(struct web_exchange *x, struct list_request *out)

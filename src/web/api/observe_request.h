@@ -9,6 +9,8 @@
 /* What the tree shows; NULL: not yet. Then the handler returns: it is called again when the first
  * load is over, or the request has been answered with why it cannot be. */
 struct observe *clave__observe_for(struct web_exchange *x);
+/* The same for what was before, too. */
+struct observe *clave__observe_with_past(struct web_exchange *x);
 
 enum { LIST_LIMIT = 100, LIST_LIMIT_MAX = 1000 };
 

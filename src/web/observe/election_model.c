@@ -102,7 +102,13 @@ static struct election_term *election_last_term(const struct election *e)
     return list_empty(&e->terms) ? NULL : LIST_ENTRY(e->terms.prev, struct election_term, link);
 }
 
-void clave__election_granted(struct election_model *m, int64_t at, const struct lock_place *p)
+static void election_trim_terms(struct election_model *m, struct election *e)
+{
+    for (; e->nterms > MOST_TERMS; e->nterms--)
+        clave__mem_free(m->mem, LIST_ENTRY(list_pop_front(&e->terms), struct election_term, link));
+}
+
+static void election_granted(struct election_model *m, int64_t at, const struct lock_place *p)
 {
     char who[LOCK_WHO_CAP];
     struct election *e = election_at(m, p->queue->path);
@@ -117,13 +123,11 @@ void clave__election_granted(struct election_model *m, int64_t at, const struct 
     e->vacant_since = -1;
     e->terms_total++;
     list_push_back(&e->terms, &term->link);
-    if (++e->nterms > MOST_TERMS) {
-        clave__mem_free(m->mem, LIST_ENTRY(list_pop_front(&e->terms), struct election_term, link));
-        e->nterms--;
-    }
+    e->nterms++;
+    election_trim_terms(m, e);
 }
 
-void clave__election_ended(struct election_model *m, int64_t at, const struct lock_place *p)
+static void election_ended(struct election_model *m, int64_t at, const struct lock_place *p)
 {
     struct election *e = clave__election_find(m, p->queue->path);
     struct election_term *term = e ? election_last_term(e) : NULL;
@@ -132,6 +136,70 @@ void clave__election_ended(struct election_model *m, int64_t at, const struct lo
     term->to = at;
     e->vacant_since = at;
     election_changed(m, e);
+}
+
+void clave__election_note(struct election_model *m, enum lock_change what, int64_t at,
+                          const struct lock_place *p)
+{
+    if (p->kind == QUEUE_LATCH && what == LOCK_GRANTED)
+        election_granted(m, at, p);
+    if (p->kind == QUEUE_LATCH && what == LOCK_ENDED)
+        election_ended(m, at, p);
+}
+
+void clave__election_begin(struct election_model *m, const struct lock_model *locks)
+{
+    struct lock_queue *q;
+    bool leases = false;
+    for (const char *at = ""; (q = clave__lock_model_after(locks, at, leases)); at = q->path) {
+        const struct lock_place *p =
+            q->of_kind[QUEUE_LATCH] ? clave__lock_holder_after(q, "") : NULL;
+        leases = q->leases;
+        if (!p || p->kind != QUEUE_LATCH)
+            continue;
+        election_granted(m, p->held, p);
+        struct election *e = clave__election_find(m, q->path);
+        if (e)
+            e->told_token = p->token;
+    }
+}
+
+/* The leader of then may be the first one of now: it is one term. */
+static void election_take_terms(struct election_model *m, struct election *e, struct election *from,
+                                int64_t at)
+{
+    struct election_term *last = election_last_term(from);
+    struct election_term *first =
+        e->nterms > 0 ? LIST_ENTRY(e->terms.next, struct election_term, link) : NULL;
+    if (first && first->token == last->token) {
+        first->from = last->from;
+        list_remove(&last->link);
+        from->nterms--;
+        clave__mem_free(m->mem, last);
+    } else if (last->to < 0) {
+        last->to = at;
+    }
+    if (!first)
+        e->vacant_since = last->to;
+    while (!list_empty(&from->terms)) {
+        struct list *link = from->terms.prev;
+        list_remove(link);
+        list_push_front(&e->terms, link);
+    }
+    e->nterms += from->nterms;
+    from->nterms = 0;
+    election_trim_terms(m, e);
+}
+
+void clave__election_take_before(struct election_model *m, struct election_model *from, int64_t at)
+{
+    for (struct ordered_node *n; (n = clave__ordered_first(&from->elections, ORDERED_ANY));) {
+        struct election *known = ORDERED_ENTRY(n, struct election, node);
+        struct election *e = known->nterms > 0 ? election_at(m, known->path) : NULL;
+        if (e)
+            election_take_terms(m, e, known, at);
+        election_free(from, known);
+    }
 }
 
 void clave__election_set_cause(struct election_model *m, const char *path, int64_t token,

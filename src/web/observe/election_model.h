@@ -42,12 +42,17 @@ void clave__election_model_init(struct election_model *m, const struct clave_mem
                                 uint64_t seed);
 void clave__election_model_fini(struct election_model *m);
 
-/* A candidate leads. Without memory the term is not recorded. */
-void clave__election_granted(struct election_model *m, int64_t at, const struct lock_place *p);
-/* The leader's node is gone; later, why. */
-void clave__election_ended(struct election_model *m, int64_t at, const struct lock_place *p);
+/* Those who lead when the model of locks has loaded. */
+void clave__election_begin(struct election_model *m, const struct lock_model *locks);
+/* Something has happened to a lock: a candidate leads, or the leader's node is gone; later, why.
+ * Without memory a term is not recorded. */
+void clave__election_note(struct election_model *m, enum lock_change what, int64_t at,
+                          const struct lock_place *p);
 void clave__election_set_cause(struct election_model *m, const char *path, int64_t token,
                                enum lock_cause cause);
+/* Takes the terms of another model, which are older than all of this one; a leader of then who is
+ * none now, led until `at` at most. */
+void clave__election_take_before(struct election_model *m, struct election_model *from, int64_t at);
 /* Any node may be told. Those of values are beside the election, with "-value" at the end of the
  * name, and say which leader's they are. */
 void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len);

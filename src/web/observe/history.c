@@ -8,6 +8,8 @@
 #include "web/http/answer.h"
 #include "web/observe/lock_json.h"
 
+/* Nothing makes as many entries in a millisecond. */
+enum { NUMBERS_PER_MS = 1000 };
 enum { MOST_ENTRIES = 20000, KEPT_BYTES = 16 << 20, PLACE_MAX = 16384 };
 #define KEPT_MS (INT64_C(7) * 86400000)
 
@@ -49,7 +51,12 @@ static void history_trim(struct history *h, int64_t at)
             return;
 }
 
-uint64_t clave__history_add(struct history *h, int64_t at, enum lock_change what,
+void clave__history_begin(struct history *h, int64_t at)
+{
+    h->last = (uint64_t)(at > 0 ? at : 0) * NUMBERS_PER_MS + MOST_ENTRIES;
+}
+
+uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lock_change what,
                             const struct lock_place *p, const char *path)
 {
     struct buf place;
@@ -60,8 +67,8 @@ uint64_t clave__history_add(struct history *h, int64_t at, enum lock_change what
     size_t size = sizeof(struct history_entry) + npath + nplace + 1;
     struct history_entry *e = j.err == CLAVE_OK ? clave__mem_zalloc(h->mem, size) : NULL;
     if (e) {
-        *e = (struct history_entry){.n = ++h->last, .at = at, .what = what, .size = size};
-        e->zxid = what == LOCK_QUEUED ? p->token : 0;
+        *e = (struct history_entry){
+            .n = ++h->last, .at = at, .zxid = zxid, .what = what, .size = size};
         e->sort = clave__lock_sort(p->queue);
         memcpy(e->path, path, npath);
         memcpy(e->path + npath, clave__buf_bytes(&place), nplace);
@@ -72,6 +79,23 @@ uint64_t clave__history_add(struct history *h, int64_t at, enum lock_change what
     }
     clave__buf_fini(&place);
     return e ? e->n : 0;
+}
+
+void clave__history_take_before(struct history *h, struct history *from)
+{
+    const struct history_entry *first = history_first(h);
+    uint64_t n = first ? first->n : h->last + 1;
+    for (struct ordered_node *node;
+         n > 1 && (node = clave__ordered_last(&from->entries, ORDERED_ANY));) {
+        struct history_entry *e = ORDERED_ENTRY(node, struct history_entry, node);
+        if (h->entries.count >= MOST_ENTRIES || h->bytes + e->size > KEPT_BYTES)
+            return;
+        clave__ordered_remove(&from->entries, &e->n);
+        from->bytes -= e->size;
+        e->n = --n;
+        clave__ordered_insert(&h->entries, &e->node, &e->n, 0);
+        h->bytes += e->size;
+    }
 }
 
 const struct history_entry *clave__history_find(const struct history *h, uint64_t n)

@@ -1,5 +1,6 @@
 /* history.h - who queued for, held and lost what, and when: the newest MOST_ENTRIES entries of at
- * most KEPT_MS and KEPT_BYTES, whichever is least. It begins with the gate, and ends with it. */
+ * most KEPT_MS and KEPT_BYTES, whichever is least. It ends with the gate; what was before the gate
+ * may be put in front of it. */
 #ifndef CLAVE_WEB_OBSERVE_HISTORY_H
 #define CLAVE_WEB_OBSERVE_HISTORY_H
 
@@ -29,11 +30,19 @@ struct history {
 void clave__history_init(struct history *h, const struct clave_mem *mem, uint64_t seed);
 void clave__history_fini(struct history *h);
 
-/* Returns the entry's number; 0: there was no memory for it. `path` is that of the lock. */
-uint64_t clave__history_add(struct history *h, int64_t at, enum lock_change what,
+/* Before the first entry: numbers are larger than those of any earlier history, which began before
+ * `at`, and leave room for entries in front of it. */
+void clave__history_begin(struct history *h, int64_t at);
+/* Returns the entry's number; 0: there was no memory for it. `zxid` 0: it is not known. `path` is
+ * that of the lock. */
+uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lock_change what,
                             const struct lock_place *p, const char *path);
 /* The cause of an end is known now. The entry may be gone. */
 void clave__history_set_cause(struct history *h, uint64_t n, enum lock_cause cause);
+
+/* Takes the newest entries of another history, which is older than all of this one, as far as there
+ * is room for them. The memory of both is one. */
+void clave__history_take_before(struct history *h, struct history *from);
 
 /* The first after number n; NULL. */
 const struct history_entry *clave__history_after(const struct history *h, uint64_t n);

@@ -62,6 +62,31 @@ bool clave__lock_model_has_session(const struct lock_model *m, int64_t id)
     return clave__lock_session_find(m, id) != NULL;
 }
 
+/* Is it a step of an acquire that shows in another one? Those who acquire a lease have a queue,
+ * whose first one has the turn, but not yet a lease; and the lease does not queue again. */
+static bool lock_is_step(enum lock_change what, const struct lock_place *p)
+{
+    const struct lock_queue *leases = clave__lock_acquired(p->queue);
+    if (p->queue->leases && what == LOCK_QUEUED) {
+        const struct lock_place *turn = clave__lock_waiter_after(p->queue, "");
+        return turn && turn->session == p->session;
+    }
+    if (!leases || what == LOCK_QUEUED)
+        return false;
+    struct ordered_node *last = clave__ordered_last(&leases->places, ORDERED_ANY);
+    const struct lock_place *newest = ORDERED_ENTRY(last, struct lock_place, node);
+    return what != LOCK_ENDED || (newest->session == p->session && newest->token > p->token);
+}
+
+const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p)
+{
+    bool lease = p->kind != QUEUE_LEASE || clave__lock_is_semaphore(p->queue);
+    if (what == LOCK_WRITTEN || !lease || lock_is_step(what, p))
+        return NULL;
+    const struct lock_queue *acquired = clave__lock_acquired(p->queue);
+    return acquired ? acquired->path : p->queue->path;
+}
+
 enum lock_sort clave__lock_sort(const struct lock_queue *q)
 {
     bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];

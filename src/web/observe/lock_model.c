@@ -160,7 +160,7 @@ static void queue_free(struct lock_model *m, struct lock_queue *q)
     clave__mem_free(m->mem, q);
 }
 
-static void queue_set_dirty(struct lock_model *m, struct lock_queue *q)
+void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q)
 {
     list_remove(&q->in_dirty);
     list_push_back(&m->dirty, &q->in_dirty);
@@ -169,9 +169,9 @@ static void queue_set_dirty(struct lock_model *m, struct lock_queue *q)
 /* The waiting side of a semaphore is not shown by itself, but changes what is shown. */
 static void queue_changed(struct lock_model *m, struct lock_queue *q)
 {
-    queue_set_dirty(m, q);
+    clave__lock_model_set_dirty(m, q);
     if (q->partner)
-        queue_set_dirty(m, q->partner);
+        clave__lock_model_set_dirty(m, q->partner);
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -298,6 +298,13 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
     if (p)
         place_leave(m, at, p);
     lock_model_see_kazoo(m, path, false);
+}
+
+/* The newest first: of two places in one queue the second is never granted. */
+void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id)
+{
+    for (struct lock_session *s; (s = clave__lock_session_find(m, id));)
+        place_leave(m, at, LIST_ENTRY(s->places.prev, struct lock_place, in_session));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

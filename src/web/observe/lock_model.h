@@ -12,6 +12,7 @@
  *   lock_json       a lock and a place as JSON
  *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
  *   history         who held what when             lock_ends        why a hold ended
+ *   lock_replay     the same from before, of a transaction log
  *   event_ring      events with numbers
  *   event_stream    server-sent events of one reader
  *   metrics_page    all locks and elections as a page for Prometheus
@@ -29,6 +30,7 @@
 enum {
     LOCK_DATA_MAX = 2048, /* longer data of a node is not kept: then its identity is not known */
 };
+#define LOCK_MODEL_BYTES ((size_t)256 << 20) /* of the places of a tree */
 
 /* A session that has places. Only one that waits and has another place can be part of a deadlock:
  * its places are linked. */
@@ -135,6 +137,8 @@ void clave__lock_model_loaded(struct lock_model *m);
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len);
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path);
+/* A session has ended: all its nodes are gone. */
+void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id);
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
@@ -150,6 +154,8 @@ struct lock_queue *clave__lock_model_after(const struct lock_model *m, const cha
 struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
                                                   const struct lock_queue *q);
 bool clave__lock_model_has_session(const struct lock_model *m, int64_t id);
+/* What is shown of it has changed: it is taken once more. */
+void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q);
 /* A lock that has changed, or vanished (then it has no places); NULL: no more. What it returned is
  * given back by _settle, which frees a queue without places. */
 struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m);
@@ -162,6 +168,10 @@ bool clave__lock_is_semaphore(const struct lock_queue *q);
 const struct lock_queue *clave__lock_acquired(const struct lock_queue *q);
 struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
                                         const struct lock_queue_key *key);
+
+/* The path of the lock to which this happened. NULL: it is nothing to tell, or a step of something
+ * that is told. */
+const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p);
 
 enum lock_sort {
     LOCK_SORT_LOCK,

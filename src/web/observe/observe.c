@@ -8,6 +8,7 @@
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/http/routes.h"
+#include "web/observe/lock_replay.h"
 
 enum {
     FLUSH_MS = 20,
@@ -17,7 +18,6 @@ enum {
     EVENT_MAX = 256 << 10, /* bytes of an event's data */
     MOST_CANDIDATES = 20   /* that it shows */
 };
-#define MODEL_BYTES ((size_t)256 << 20)
 
 int64_t clave__observe_now(const struct observe *o)
 {
@@ -173,37 +173,26 @@ static void observe_settle(struct timer *t, int64_t now)
         clave__web_timer_set(o->web, t, left > 0 ? next : now + 1);
 }
 
-/* Is it a step of an acquire that shows in another one? Those who acquire a lease have a queue,
- * whose first one has the turn, but not yet a lease; and the lease does not queue again. */
-static bool observe_is_step(const struct lock_place *p, enum lock_change what)
+/* While a tree never rests its load is over when some nodes are still to be read. */
+static bool observe_is_replayed(const struct observe *o, enum lock_change what,
+                                const struct lock_place *p, int64_t at)
 {
-    const struct lock_queue *leases = clave__lock_acquired(p->queue);
-    if (p->queue->leases && what == LOCK_QUEUED) {
-        const struct lock_place *turn = clave__lock_waiter_after(p->queue, "");
-        return turn && turn->session == p->session;
-    }
-    if (!leases || what == LOCK_QUEUED)
-        return false;
-    struct ordered_node *last = clave__ordered_last(&leases->places, ORDERED_ANY);
-    const struct lock_place *newest = ORDERED_ENTRY(last, struct lock_place, node);
-    return what != LOCK_ENDED || (newest->session == p->session && newest->token > p->token);
+    return what != LOCK_ENDED && at == p->queued && p->token <= o->replayed;
 }
 
 static void observe_on_change(void *arg, enum lock_change what, const struct lock_place *p,
                               int64_t at)
 {
     struct observe *o = arg;
-    bool lease = p->kind != QUEUE_LEASE || clave__lock_is_semaphore(p->queue);
-    if (what == LOCK_WRITTEN || !lease || observe_is_step(p, what))
+    const char *path = clave__lock_told_path(what, p);
+    if (!path)
         return;
-    const struct lock_queue *acquired = clave__lock_acquired(p->queue);
-    const char *path = acquired ? acquired->path : p->queue->path;
-    if (p->kind == QUEUE_LATCH && what == LOCK_GRANTED)
-        clave__election_granted(&o->elections, at, p);
-    if (p->kind == QUEUE_LATCH && what == LOCK_ENDED)
-        clave__election_ended(&o->elections, at, p);
+    clave__election_note(&o->elections, what, at, p);
     clave__lock_metrics_note(&o->metrics, what, p, at);
-    uint64_t n = clave__history_add(&o->history, at, what, p, path);
+    uint64_t n = observe_is_replayed(o, what, p, at)
+                     ? 0
+                     : clave__history_add(&o->history, at, what == LOCK_QUEUED ? p->token : 0, what,
+                                          p, path);
     if (what != LOCK_ENDED)
         return;
     struct lock_end *end = clave__lock_ends_add(&o->ends, o->web->now, p, path);
@@ -231,22 +220,29 @@ void clave__observe_gone(struct observe *o, const char *path)
     observe_changed(o);
 }
 
-/* Who led when the first load was over. */
-static void observe_begin_elections(struct observe *o)
+/* Each of them may have to wait again. */
+static void observe_answer_waiting(struct observe *o)
 {
-    struct lock_queue *q;
-    bool leases = false;
-    for (const char *at = ""; (q = clave__lock_model_after(&o->model, at, leases)); at = q->path) {
-        const struct lock_place *p =
-            q->of_kind[QUEUE_LATCH] ? clave__lock_holder_after(q, "") : NULL;
-        leases = q->leases;
-        if (!p || p->kind != QUEUE_LATCH)
-            continue;
-        clave__election_granted(&o->elections, p->held, p);
-        struct election *e = clave__election_find(&o->elections, q->path);
-        if (e)
-            e->told_token = p->token;
+    struct list ready;
+    list_init(&ready);
+    list_splice(&ready, &o->waiting);
+    for (struct list *e; (e = list_pop_front(&ready));) {
+        struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
+        x->cancel = NULL;
+        x->route->handle(x);
     }
+}
+
+/* Once: after a lost cache everything is told again, and the history goes on. */
+static void observe_begin(struct observe *o, int64_t zxid)
+{
+    const struct web_env *env = o->web->o.env;
+    o->begun = true;
+    clave__history_begin(&o->history, clave__observe_now(o));
+    o->replays = env->loaded != NULL;
+    o->replayed = o->replays ? zxid : 0;
+    if (env->loaded)
+        env->loaded(env->arg, zxid);
 }
 
 void clave__observe_loaded(struct observe *o, int64_t zxid)
@@ -258,12 +254,23 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
     if (!first)
         return;
     clave__lock_model_loaded(&o->model);
-    observe_begin_elections(o);
-    for (struct list *e; (e = list_pop_front(&o->waiting));) {
-        struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
-        x->cancel = NULL;
-        x->route->handle(x);
+    clave__election_begin(&o->elections, &o->model);
+    if (!o->begun)
+        observe_begin(o, zxid);
+    observe_answer_waiting(o);
+}
+
+void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
+{
+    o->replays = false;
+    if (r) {
+        clave__history_take_before(&o->history, &r->history);
+        clave__election_take_before(&o->elections, &r->elections, clave__observe_now(o));
+        clave__lock_replay_date(r, &o->model);
+        observe_changed(o);
     }
+    clave__lock_replay_free(r);
+    observe_answer_waiting(o);
 }
 
 void clave__observe_failed(struct observe *o, clave_err err)
@@ -312,7 +319,7 @@ clave_err clave__observe_new(struct web *w)
     clave__lock_metrics_init(&o->metrics);
     clave__history_init(&o->history, &w->mem, clave__rand_u64(&w->rand));
     clave_err err =
-        clave__lock_model_init(&o->model, &w->mem, clave__rand_u64(&w->rand), MODEL_BYTES);
+        clave__lock_model_init(&o->model, &w->mem, clave__rand_u64(&w->rand), LOCK_MODEL_BYTES);
     clave_err ring = clave__event_ring_init(&o->ring, &w->mem, clave__rand_u64(&w->rand));
     clave_err ends = clave__lock_ends_init(&o->ends, &w->mem, clave__rand_u64(&w->rand));
     o->model.changed = observe_on_change;

@@ -18,7 +18,8 @@ struct web_exchange;
 struct observe_feed;
 
 /* Somebody who is told: a stream, when there may be more for it; a request, when the first load is
- * over. Embedded in its owner, which takes it out of its list when it ends. */
+ * over, or what was before it is known. Embedded in its owner, which takes it out of its list when
+ * it ends. */
 struct observe_reader {
     struct list link;
     struct web_exchange *x;
@@ -41,10 +42,13 @@ struct observe {
     struct observe_feed *feed;
     int64_t wall;       /* wall clock less the engine's clock */
     int64_t zxid;       /* the newest that is known */
+    int64_t replayed;   /* up to this zxid the driver will say, or has said, what was */
     bool waits_changed; /* since the last look */
     bool loaded;        /* what is told is all there was */
     bool current;       /* and changes are seen as they happen */
     bool partial;       /* there are nodes that there was no room for */
+    bool begun;         /* the history has: there was a first load */
+    bool replays;       /* the driver will say what was before it */
 };
 
 /* Makes w->observe. ENOMEM. */
@@ -73,6 +77,8 @@ void clave__observe_node(struct observe *o, const struct observe_node *n);
 void clave__observe_gone(struct observe *o, const char *path);
 /* All that is there has been told, as of this zxid: at first, or again after a lost connection. */
 void clave__observe_loaded(struct observe *o, int64_t zxid);
+/* What was before the first load, as web.h has it. */
+void clave__observe_take_replay(struct observe *o, struct lock_replay *r);
 /* It cannot be told, and will be tried again: those who wait for the first load are answered so. */
 void clave__observe_failed(struct observe *o, clave_err err);
 /* Everything will be told from the beginning. Readers of events start afresh. */

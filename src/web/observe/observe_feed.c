@@ -6,6 +6,7 @@
 
 #include "clave/async/cache.h"
 #include "client/client_internal.h"
+#include "recipe/cache/cache_internal.h"
 
 enum {
     RETRY_MS = 2000,
@@ -75,7 +76,7 @@ static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev,
     case CLAVE_CACHE_INITIALIZED:
     case CLAVE_CACHE_RESYNCED:
         f->o->partial = !clave_async_cache_is_complete(f->cache);
-        clave__observe_loaded(f->o, ev->zxid);
+        clave__observe_loaded(f->o, clave__cache_answered_zxid(f->cache));
         break;
     case CLAVE_CACHE_STALE:
         clave__observe_stale(f->o);

@@ -44,7 +44,7 @@ export function entryTable({ id, label, kept, path, items, current }) {
     if (kept.problem) return refused(kept.problem, "events");
     const entries = items || kept.value?.entries || [];
     if (kept.value && entries.length === 0) {
-        return empty("events", "Nothing yet", path ? "The gate has seen nothing at this path since it began to look."
+        return empty("events", "Nothing yet", path ? "Nothing has happened at this path, as far back as the gate knows."
             : "Who queues, who is granted a lock and how it ends appears here, as it happens.");
     }
     return table({ id, label, columns: columns(!path), items: entries, key: (e) => `${e.n}`, href: true, loading: !kept.value,
