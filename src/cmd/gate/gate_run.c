@@ -13,6 +13,7 @@
 #include "cmd/gate/gate_clients.h"
 #include "cmd/gate/gate_jansson.h"
 #include "cmd/gate/gate_key.h"
+#include "cmd/gate/gate_replay.h"
 #include "runtime/blocking/loop.h"
 #include "runtime/clock.h"
 #include "runtime/http/http_server.h"
@@ -55,7 +56,9 @@ struct gate {
     size_t nmetric_paths;
     struct gate_audit *audit; /* NULL: none */
     uv_async_t audit_done;
-    bool reopens_audit; /* under the mutex */
+    bool reopens_audit;         /* under the mutex */
+    struct gate_replay *replay; /* NULL: none */
+    uv_async_t replayed;
     int64_t grace_ms;
     int64_t closed_by; /* CLOSING: until when */
 };
@@ -116,6 +119,18 @@ static void gate_on_audit(void *arg, const struct web_audit *a)
 {
     const struct gate *g = arg;
     gate_audit_put(g->audit, a);
+}
+
+static void gate_on_loaded(void *arg, int64_t zxid)
+{
+    const struct gate *g = arg;
+    gate_replay_start(g->replay, zxid);
+}
+
+static void gate_on_replayed(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    clave__web_take_replay(g->web, clave_now(), gate_replay_take(g->replay));
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -302,6 +317,8 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
         err = gate_take_metric_paths(g, o->metric_paths, f);
     if (err == CLAVE_OK && o->audit)
         err = gate_audit_open(&g->audit, o->audit, &g->mem, &g->log, &g->audit_done, f);
+    if (err == CLAVE_OK && o->data_dir)
+        err = gate_replay_new(&g->replay, o->data_dir, &g->mem, &g->log, &g->replayed);
     if (err != CLAVE_OK)
         return err;
     g->env = (struct web_env){.arg = g,
@@ -310,7 +327,8 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                               .client_flush = gate_client_flush,
                               .answered = gate_answered,
                               .wake = gate_wake,
-                              .audit = o->audit ? gate_on_audit : NULL};
+                              .audit = o->audit ? gate_on_audit : NULL,
+                              .loaded = o->data_dir ? gate_on_loaded : NULL};
     const struct web_options wo = {.mem = &g->mem,
                                    .seed = clave_random_seed(),
                                    .log = g->log,
@@ -370,7 +388,9 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     uv_async_init(&g->loop, &g->stop, gate_on_stop);
     uv_async_init(&g->loop, &g->changed, gate_on_changed);
     uv_async_init(&g->loop, &g->audit_done, gate_on_audited);
-    g->audit_done.data = g->timer.data = g->prepare.data = g->stop.data = g->changed.data = g;
+    uv_async_init(&g->loop, &g->replayed, gate_on_replayed);
+    g->replayed.data = g->audit_done.data = g->timer.data = g->prepare.data = g->stop.data =
+        g->changed.data = g;
     pthread_mutex_init(&g->mutex, NULL);
     err = gate_make_engine(g, o, f);
     if (err == CLAVE_OK)
@@ -416,6 +436,7 @@ void gate_free(struct gate *g)
     gate_clients_stop(&g->clients);
     while (g->clients.running > 0)
         uv_run(&g->loop, UV_RUN_ONCE);
+    gate_replay_free(g->replay);
     clave__web_free(g->web);
     gate_clients_fini(&g->clients);
     uv_close((uv_handle_t *)&g->timer, NULL);
@@ -424,6 +445,7 @@ void gate_free(struct gate *g)
     uv_close((uv_handle_t *)&g->changed, NULL);
     gate_audit_close(g->audit);
     uv_close((uv_handle_t *)&g->audit_done, NULL);
+    uv_close((uv_handle_t *)&g->replayed, NULL);
     uv_run(&g->loop, UV_RUN_DEFAULT);
     int left = uv_loop_close(&g->loop);
     assert(left == 0);

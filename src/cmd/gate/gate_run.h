@@ -8,6 +8,7 @@
  *   gate_access     the file of tokens, and the gate's names
  *   gate_key        the file of the key that seals the secrets of sessions
  *   gate_audit      the file of who changed what
+ *   gate_replay     what happened to the locks before, of a server's logs
  *   gate_jansson    the library that parses bodies
  * The verb is src/cmd/verbs/server/gate.c. */
 #ifndef CLAVE_CMD_GATE_GATE_RUN_H
@@ -39,6 +40,7 @@ struct gate_options {
     int64_t grace_ms;           /* for sessions to end in, when it stops */
     const char *metric_paths;   /* "/a,/b": labels of metrics; NULL: none */
     const char *audit;          /* a file; "-": standard output; NULL: none */
+    const char *data_dir;       /* of the server it is in, for what happened before; NULL: none */
     const char *key;            /* a file, see gate_key.h; NULL: drawn, for this gate alone */
 };
 

@@ -68,6 +68,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
                              .log = {serve_gate_log, g},
                              .metric_paths = s->metric_paths,
                              .audit = s->audit,
+                             .data_dir = v->run.data_dir,
                              .key = s->key,
                              .max_connections = s->max_connections,
                              .max_body = s->max_body,
