@@ -114,8 +114,9 @@ class Audit(unittest.TestCase):
             self.assertEqual(s.do("create", f"/n{i}"), 0)
         code, _, err = s.end()
         self.assertEqual(code, 0)
-        lost = re.findall(r"the audit log /dev/full has lost (\d+) lines: No space left on device", err)
-        self.assertEqual(sum(map(int, lost)), 5, err)
+        self.assertIn("lines: No space left on device", err)
+        lost = re.findall(r"the audit log /dev/full has lost (\d+) lines: ", err)
+        self.assertEqual(sum(map(int, lost)), 5, err)  # some may have come while a write went on
 
     def test_a_pipe_that_nobody_reads_costs_lines_and_no_time(self):
         path = scratch("pipe")
