@@ -239,7 +239,7 @@ class Certificates(Case):
                 (["--tls-ca", "/nowhere"], "cannot read /nowhere: No such file"),
                 (["--tls-ca", "/"], "cannot read /: Is a directory"),
                 (["--tls-ca", CA.key], f"no authority's certificate can be had from {CA.key}"),
-                (["--tls-cert", CLIENT.cert], "--tls-key names no file, and no key for the certificate "
+                (["--tls-cert", CLIENT.cert], "no file of the key is named, and no key for the certificate "
                                               f"can be had from {CLIENT.cert}"),
                 (["--tls-cert", CLIENT.cert, "--tls-key", SERVER.key], "key values mismatch"),
                 (["--tls-key", CLIENT.key], "but no certificate for it: name that, too (--tls-cert")):

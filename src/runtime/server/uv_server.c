@@ -200,27 +200,6 @@ static void uv_server_on_signal(uv_signal_t *s, int number)
         begin_stop(r, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
-/* It is used all the same: holders of locks over open connections must not lose them. */
-static void uv_server_warn_out_of_date(const struct server_run *r)
-{
-    if (r->tls && !clave__tls_context_in_date(r->tls))
-        clave__log(&r->log, CLAVE_LOG_WARN,
-                   "the server's certificate is not valid now: no client will accept it");
-}
-
-/* SIGHUP: the certificate may have been renewed. */
-static void reload_tls(struct server_run *r)
-{
-    char text[400] = "";
-    const struct fault f = {text, sizeof text};
-    if (clave__tls_context_reload(r->tls, &f) == CLAVE_OK)
-        clave__log(&r->log, CLAVE_LOG_INFO, "TLS files reloaded");
-    else
-        clave__log(&r->log, CLAVE_LOG_ERROR, "%s (the previous files stay in use)",
-                   text[0] ? text : "out of memory");
-    uv_server_warn_out_of_date(r);
-}
-
 static void uv_server_on_hangup(uv_signal_t *s, int number)
 {
     struct server_run *r = s->data;
@@ -228,7 +207,7 @@ static void uv_server_on_hangup(uv_signal_t *s, int number)
     if (r->on_hangup)
         r->on_hangup(r->hangup_arg);
     if (r->tls)
-        reload_tls(r);
+        clave__tls_context_renew(r->tls, &r->log);
     if (r->audit)
         clave__audit_log_reopen(r->audit);
     if (!r->on_hangup && !r->tls && !r->audit)
@@ -514,7 +493,8 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     if (err == CLAVE_OK) {
         uv_server_begin_notifying(r, o);
         uv_server_set_info(r);
-        uv_server_warn_out_of_date(r);
+        if (r->tls)
+            clave__tls_context_tell_date(r->tls, &r->log);
         *out = r;
     } else {
         clave__server_run_free(r);

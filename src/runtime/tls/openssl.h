@@ -23,6 +23,7 @@
     X(SSL_CTX_load_verify_file)                                                                    \
     X(SSL_CTX_set_default_verify_paths)                                                            \
     X(SSL_CTX_set_client_CA_list)                                                                  \
+    X(SSL_CTX_set_alpn_select_cb)                                                                  \
     X(SSL_CTX_set_verify)                                                                          \
     X(SSL_CTX_get0_certificate)                                                                    \
     X(SSL_load_client_CA_file)                                                                     \

@@ -100,8 +100,8 @@ static clave_err load_own(const clave_tls *t, SSL_CTX *context, const struct fau
     if (!locked)
         return tls_context_refused(
             t, f,
-            key == cert ? "--tls-key names no file, and no key for the certificate can "
-                          "be had from"
+            key == cert ? "no file of the key is named, and no key for the certificate can be had "
+                          "from"
                         : "no key for the certificate can be had from",
             key);
     t->lib->ERR_clear_error();
@@ -124,6 +124,21 @@ static clave_err load_trusted(const clave_tls *t, SSL_CTX *context, const struct
     if (t->serves) /* clients choose their certificate by these names */
         t->lib->SSL_CTX_set_client_CA_list(context, t->lib->SSL_load_client_CA_file(ca));
     return CLAVE_OK;
+}
+
+/* Called in a handshake. A client that names other protocols only is told so, and goes. */
+static int tls_context_on_alpn(SSL *ssl, const unsigned char **out, unsigned char *len,
+                               const unsigned char *offered, unsigned n, void *wanted)
+{
+    size_t of_wanted = strlen(wanted);
+    (void)ssl;
+    for (unsigned at = 0; at < n && offered[at] < n - at; at += 1u + offered[at])
+        if (offered[at] == of_wanted && memcmp(offered + at + 1, wanted, of_wanted) == 0) {
+            *out = offered + at + 1;
+            *len = offered[at];
+            return SSL_TLSEXT_ERR_OK;
+        }
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
 static int what_to_verify(const clave_tls *t)
@@ -152,6 +167,8 @@ static clave_err new_context(const clave_tls *t, SSL_CTX **out, const struct fau
         return CLAVE_ENOMEM;
     set_rules(lib, context);
     lib->SSL_CTX_set_verify(context, verify, clave__tls_refusal_on_verified);
+    if (t->alpn)
+        lib->SSL_CTX_set_alpn_select_cb(context, tls_context_on_alpn, (void *)(uintptr_t)t->alpn);
     clave_err err = load_own(t, context, f);
     if (err == CLAVE_OK && verify != SSL_VERIFY_NONE)
         err = load_trusted(t, context, f);
@@ -197,6 +214,25 @@ bool clave__tls_context_in_date(clave_tls *t)
                             t->lib->X509_cmp_current_time(t->lib->X509_get0_notAfter(own)) > 0);
     pthread_mutex_unlock(&t->mutex);
     return in_date;
+}
+
+void clave__tls_context_tell_date(clave_tls *t, const struct log *log)
+{
+    if (!clave__tls_context_in_date(t))
+        clave__log(log, CLAVE_LOG_WARN,
+                   "the server's certificate is not valid now: no client will accept it");
+}
+
+void clave__tls_context_renew(clave_tls *t, const struct log *log)
+{
+    char text[400] = "";
+    const struct fault f = {text, sizeof text};
+    if (clave__tls_context_reload(t, &f) == CLAVE_OK)
+        clave__log(log, CLAVE_LOG_INFO, "TLS files reloaded");
+    else
+        clave__log(log, CLAVE_LOG_ERROR, "%s (the previous files stay in use)",
+                   text[0] ? text : "out of memory");
+    clave__tls_context_tell_date(t, log);
 }
 
 SSL *clave__tls_context_begin(clave_tls *t)
@@ -256,6 +292,8 @@ clave_err clave__tls_context_serve(clave_tls **out, const struct tls_server_opti
     if (err == CLAVE_OK) {
         t->serves = true;
         t->clients = o->clients;
+        t->alpn = o->alpn;
+        t->to_foreign = o->to_foreign;
         if (!tls_context_copy(&t->files[TLS_CA],
                               o->clients == TLS_CLIENTS_NONE ? NULL : o->ca_file) ||
             !tls_context_copy(&t->files[TLS_CERT], o->cert_file) ||

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "clave/tls.h"
 #include "runtime/start_error.h"
 #include "runtime/tls/openssl.h"
@@ -26,6 +27,7 @@ struct clave_tls {
     BIO_METHOD *bytes; /* how a connection passes bytes to OpenSSL (tls_bytes.h) */
     bool serves;
     enum tls_clients clients;
+    const char *alpn, *to_foreign; /* as in tls_server_options */
     bool any_name;
     char *server_name;      /* NULL: the system's list */
     char *files[TLS_FILES]; /* NULL: none */
@@ -39,6 +41,10 @@ struct tls_server_options {
     const char *cert_file;
     const char *key_file; /* NULL: in cert_file */
     enum tls_clients clients;
+    /* Static texts. The only protocol that clients may agree on, if they name any; NULL: there is
+     * nothing to agree on. */
+    const char *alpn;
+    const char *to_foreign; /* the answer to who does not speak TLS; NULL: TLS's own */
 };
 
 /* ETLS, EIO, ENOMEM, as clave_tls_new. */
@@ -55,6 +61,11 @@ clave_err clave__tls_context_reload(clave_tls *t, const struct fault *f);
 clave_err clave__tls_context_refresh(clave_tls *t, const struct fault *f);
 /* true: the certificate that it presents is valid now, or it presents none. */
 bool clave__tls_context_in_date(clave_tls *t);
+/* A server's: warns if it is not. It is used all the same: holders of locks over open connections
+ * must not lose them. */
+void clave__tls_context_tell_date(clave_tls *t, const struct log *log);
+/* A server's, at SIGHUP: _reload, and what came of it in the log. */
+void clave__tls_context_renew(clave_tls *t, const struct log *log);
 /* For one connection; NULL: out of memory. */
 SSL *clave__tls_context_begin(clave_tls *t);
 

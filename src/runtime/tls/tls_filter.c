@@ -131,16 +131,18 @@ static void tls_filter_judge(struct tls *t, int rc)
     }
 }
 
-/* OpenSSL would wait for five bytes before it refuses, and a four-letter word has only four. The
- * answer is the alert that every TLS client knows, and that is not the length of a frame to a
+/* OpenSSL would wait for five bytes before it refuses, and a four-letter word has only four. TLS's
+ * own answer is the alert that every TLS client knows, and that is not the length of a frame to a
  * ZooKeeper client. */
 static void tls_filter_refuse_foreign(struct tls *t)
 {
     static const uint8_t protocol_version[] = {RECORD_ALERT,           3, 3, 0, 2, 2,
                                                SSL_AD_PROTOCOL_VERSION};
+    const char *other = t->side->to_foreign;
     t->state = TLS_FAILED;
     if (t->side->serves)
-        clave__buf_append(&t->bytes.out, protocol_version, sizeof protocol_version);
+        clave__buf_append(&t->bytes.out, other ? (const void *)other : protocol_version,
+                          other ? strlen(other) : sizeof protocol_version);
 }
 
 bool clave__tls_is_foreign(const struct tls *t)
