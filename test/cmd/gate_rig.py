@@ -25,13 +25,14 @@ class Gate:
         self.connect = connect
         self.flags = list(flags)
         self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
         self.data = scratch("data")
         self.zk_port = free_port()
         self.process = None
         self.err = ""
 
     def start(self):
-        http = ["--http", f"127.0.0.1:{self.port}"]
+        http = ["--http", self.address]
         own = ["gate", "--connect", self.connect] if self.connect else \
             ["serve", "--data", self.data, "--listen", f"127.0.0.1:{self.zk_port}"]
         self.log = open(scratch("log"), "w+", encoding="utf-8")
@@ -94,11 +95,12 @@ class Rig(unittest.TestCase):
     """A server and a gate for all tests of a class."""
     flags = ()
     own = False  # the gate in a server
+    kind = Gate
 
     @classmethod
     def setUpClass(cls):
         cls.server = None if cls.own else ClaveServer(["--max-connections", "0"]).start()
-        cls.gate = Gate(cls.server and cls.server.connect, *cls.flags).start()
+        cls.gate = cls.kind(cls.server and cls.server.connect, *cls.flags).start()
 
     @classmethod
     def tearDownClass(cls):

@@ -17,7 +17,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/usage.h"
 
-enum { MAX_FLAGS = 64, DEFAULT_TIMEOUT_MS = 10000 };
+enum { MAX_FLAGS = 80, DEFAULT_TIMEOUT_MS = 10000 };
 
 void options_init(struct options *o, const struct verb *const *verbs)
 {

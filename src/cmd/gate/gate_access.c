@@ -77,6 +77,10 @@ static clave_err access_read_who(const struct access_line *l, struct web_user *w
         if (end == word + 4 || *end || uid >= UINT32_MAX)
             return access_bad(l, "uid= is followed by the number of a user: 'id -u'");
         who->uid = (int64_t)uid;
+    } else if (strncmp(word, "x509=", 5) == 0) {
+        if (!word[5])
+            return access_bad(l, "x509= is followed by the subject of a certificate: CN=a,O=b");
+        who->tls_subject = word + 5;
     } else if (strlen(word) < LEAST_TOKEN) {
         return access_bad(l,
                           "a token has at least 16 characters: 'openssl rand -hex 16' makes one");
@@ -103,7 +107,8 @@ static clave_err access_find_user(struct gate_access *a, const struct access_lin
         return err;
     for (size_t i = 0; i < n; i++) {
         struct web_user *u = *out = &a->users[i];
-        if (access_same_text(u->token, who.token) || (who.uid >= 0 && u->uid == who.uid))
+        if (access_same_text(u->token, who.token) || (who.uid >= 0 && u->uid == who.uid) ||
+            access_same_text(u->tls_subject, who.tls_subject))
             return CLAVE_OK;
     }
     if (n == MAX_USERS)

@@ -1,10 +1,10 @@
 /* gate_access.h - who may use a gate: the file of tokens, and the gate's names.
  *
  * A line of the file is "WHO ROLE[,ROLE] [PREFIX...] [name=NAME]": WHO is a token of at least 16
- * characters, or "uid=NUMBER" of a Unix socket's client; words are in quotes when they have spaces;
- * ROLE is read, lock, write or admin, each of which includes those
- * before it; without a prefix it holds everywhere. Further lines for the same WHO add to what it
- * may. A '#' begins a comment. */
+ * characters, "uid=NUMBER" of a Unix socket's client, or "x509=SUBJECT" of a client's certificate;
+ * words are in quotes when they have spaces; ROLE is read, lock, write or admin, each of which
+ * includes those before it; without a prefix it holds everywhere. Further lines for the same WHO
+ * add to what it may. A '#' begins a comment. */
 #ifndef CLAVE_CMD_GATE_GATE_ACCESS_H
 #define CLAVE_CMD_GATE_GATE_ACCESS_H
 

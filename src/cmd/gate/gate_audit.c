@@ -10,6 +10,11 @@ struct gate_audit {
     struct audit_log file;
 };
 
+clave_err gate_audit_check(const char *path, const struct fault *f)
+{
+    return clave__audit_log_check(path, f);
+}
+
 clave_err gate_audit_open(struct gate_audit **out, const char *path, const struct clave_mem *mem,
                           const struct log *log, uv_async_t *done, const struct fault *f)
 {

@@ -10,6 +10,8 @@
 
 struct gate_audit; /* opaque */
 
+/* Whether _open could be called with this file. The faults of _open. */
+clave_err gate_audit_check(const char *path, const struct fault *f);
 /* `path` and `log` outlive it; `done` is woken, and has _pump called. EIO, EFULL, ENOMEM. */
 clave_err gate_audit_open(struct gate_audit **out, const char *path, const struct clave_mem *mem,
                           const struct log *log, uv_async_t *done, const struct fault *f);

@@ -29,8 +29,8 @@ enum {
     MAX_BODY = 2 << 20,
     MAX_HELD = 256 << 20
 };
-/* For the next request and its head; for a body; for a client to read. */
-enum { IDLE_MS = 60000, BODY_MS = 20000, SENDING_MS = 30000 };
+/* For the next request and its head; for a handshake of TLS; for a body; for a client to read. */
+enum { IDLE_MS = 60000, HANDSHAKE_MS = 10000, BODY_MS = 20000, SENDING_MS = 30000 };
 
 /*   SERVING ──_stop──▶ CLOSING ──sessions ended, or grace──▶ DRAINING ──no clients──▶ STOPPED */
 enum gate_phase { GATE_SERVING, GATE_CLOSING, GATE_DRAINING, GATE_STOPPED };
@@ -43,6 +43,7 @@ struct gate {
     struct web_env env;
     struct web *web;
     struct http *http;
+    clave_tls *http_tls; /* NULL: no address is for it */
     enum gate_phase phase;
     uv_timer_t timer; /* the engine's, and the grace */
     uv_prepare_t prepare;
@@ -56,7 +57,7 @@ struct gate {
     size_t nmetric_paths;
     struct gate_audit *audit; /* NULL: none */
     uv_async_t audit_done;
-    bool reopens_audit;         /* under the mutex */
+    bool reopens;               /* under the mutex: the audit and the TLS files */
     struct gate_replay *replay; /* NULL: none */
     uv_async_t replayed;
     int64_t grace_ms;
@@ -175,12 +176,14 @@ static void gate_on_changed(uv_async_t *a)
     struct gate *g = a->data;
     pthread_mutex_lock(&g->mutex);
     struct gate_access *next = g->next_access;
-    bool reopens = g->reopens_audit;
+    bool reopens = g->reopens;
     g->next_access = NULL;
-    g->reopens_audit = false;
+    g->reopens = false;
     pthread_mutex_unlock(&g->mutex);
     if (reopens && g->audit)
         gate_audit_reopen(g->audit);
+    if (reopens && g->http_tls)
+        clave__tls_context_renew(g->http_tls, &g->log);
     if (!next)
         return;
     clave__web_set_access(g->web, gate_access_of(next));
@@ -198,10 +201,10 @@ void gate_set_access(struct gate *g, struct gate_access *access)
     uv_async_send(&g->changed);
 }
 
-void gate_reopen_audit(struct gate *g)
+void gate_reopen(struct gate *g)
 {
     pthread_mutex_lock(&g->mutex);
-    g->reopens_audit = true;
+    g->reopens = true;
     pthread_mutex_unlock(&g->mutex);
     uv_async_send(&g->changed);
 }
@@ -257,15 +260,37 @@ static size_t gate_files(const struct gate_options *o, size_t part, size_t most)
     return most < room ? most : room;
 }
 
+static bool gate_has_tls(const struct gate_options *o)
+{
+    for (size_t i = 0; i < o->nhttp; i++)
+        if (strncmp(o->http[i], "tls:", 4) == 0)
+            return true;
+    return false;
+}
+
 static unsigned gate_max_connections(const struct gate_options *o)
 {
-    return (unsigned)gate_files(o, 1,
+    return (unsigned)gate_files(o, gate_has_tls(o) ? 3 : 1,
                                 o->max_connections > 0 ? o->max_connections : MAX_CONNECTIONS);
+}
+
+/* *out is NULL without an address for it. */
+static clave_err gate_make_tls(clave_tls **out, const struct gate_options *o, const struct fault *f)
+{
+    struct tls_server_options t = o->http_tls;
+    t.alpn = clave__http_alpn;
+    t.to_foreign = clave__http_to_foreign;
+    *out = NULL;
+    return gate_has_tls(o) ? clave__tls_context_serve(out, &t, f) : CLAVE_OK;
 }
 
 static clave_err gate_listen(struct gate *g, const struct gate_options *o, const struct fault *f)
 {
+    clave_err err = gate_make_tls(&g->http_tls, o, f);
+    if (err != CLAVE_OK)
+        return err;
     const struct http_options http = {
+        .tls = g->http_tls,
         .loop = &g->loop,
         .mem = &g->mem,
         .log = g->log,
@@ -277,11 +302,14 @@ static clave_err gate_listen(struct gate *g, const struct gate_options *o, const
         .max_body = o->max_body > 0 ? o->max_body : MAX_BODY,
         .max_held = MAX_HELD,
         .strict = true,
+        .handshake_ms = HANDSHAKE_MS,
         .ms = {[HTTP_IDLE] = IDLE_MS, [HTTP_BODY] = BODY_MS, [HTTP_SENDING] = SENDING_MS},
     };
-    clave_err err = clave__http_server_start(&g->http, o->http[0], &http, f);
+    err = clave__http_server_start(&g->http, o->http[0], &http, f);
     for (size_t i = 1; i < o->nhttp && err == CLAVE_OK; i++)
         err = clave__http_server_listen(g->http, o->http[i], f);
+    if (err == CLAVE_OK && g->http_tls)
+        clave__tls_context_tell_date(g->http_tls, &g->log);
     return err;
 }
 
@@ -359,11 +387,17 @@ clave_err gate_check(const struct gate_options *o, const struct fault *f)
 {
     const char *why;
     uint8_t key[GATE_KEY_LEN];
+    clave_tls *tls = NULL;
     clave_err err = gate_jansson(&why) ? CLAVE_OK : clave__start_error(f, CLAVE_EIO, "%s", why);
     if (err == CLAVE_OK && o->key)
         err = gate_key_read(o->key, key, f);
     for (size_t i = 0; i < o->nhttp && err == CLAVE_OK; i++)
         err = clave__http_server_check(o->http[i], f);
+    if (err == CLAVE_OK)
+        err = gate_make_tls(&tls, o, f);
+    clave_tls_free(tls);
+    if (err == CLAVE_OK && o->audit)
+        err = gate_audit_check(o->audit, f);
     return err;
 }
 
@@ -453,6 +487,7 @@ void gate_free(struct gate *g)
     clave__mem_free(&g->mem, g->metric_text);
     gate_access_free(g->access);
     gate_access_free(g->next_access);
+    clave_tls_free(g->http_tls);
     pthread_mutex_destroy(&g->mutex);
     free(g);
 }

@@ -18,6 +18,7 @@
 
 #include "cmd/gate/gate_access.h"
 #include "runtime/start_error.h"
+#include "runtime/tls/tls_context.h"
 #include "web/web.h"
 
 struct gate; /* opaque */
@@ -32,16 +33,17 @@ struct gate_options {
     int32_t session_timeout_ms; /* of that session; 0: 10000 */
     const char *const *http;    /* addresses, as clave__listen takes them */
     size_t nhttp;
-    struct log log;             /* called on the gate's thread */
-    struct gate_access *access; /* the gate's, if _new succeeds */
-    size_t max_connections;     /* 0: as many as the limit of open files allows, up to 20000 */
-    size_t max_body;            /* 0: 2 MiB */
-    bool in_server;             /* whose files are the same: HTTP takes a quarter of them at most */
-    int64_t grace_ms;           /* for sessions to end in, when it stops */
-    const char *metric_paths;   /* "/a,/b": labels of metrics; NULL: none */
-    const char *audit;          /* a file; "-": standard output; NULL: none */
-    const char *data_dir;       /* of the server it is in, for what happened before; NULL: none */
-    const char *key;            /* a file, see gate_key.h; NULL: drawn, for this gate alone */
+    struct tls_server_options http_tls; /* for those with "tls:" */
+    struct log log;                     /* called on the gate's thread */
+    struct gate_access *access;         /* the gate's, if _new succeeds */
+    size_t max_connections;   /* 0: as many as the limit of open files allows, up to 20000 */
+    size_t max_body;          /* 0: 2 MiB */
+    bool in_server;           /* whose files are the same: HTTP takes a quarter of them at most */
+    int64_t grace_ms;         /* for sessions to end in, when it stops */
+    const char *metric_paths; /* "/a,/b": labels of metrics; NULL: none */
+    const char *audit;        /* a file; "-": standard output; NULL: none */
+    const char *data_dir;     /* of the server it is in, for what happened before; NULL: none */
+    const char *key;          /* a file, see gate_key.h; NULL: drawn, for this gate alone */
 };
 
 /* Whether _new could be called with these, beside a running gate. The faults of _new. */
@@ -59,8 +61,9 @@ void gate_run(struct gate *g);
 void gate_stop(struct gate *g);
 /* From any thread: holds from a request soon after it on. The gate's from now on. */
 void gate_set_access(struct gate *g, struct gate_access *access);
-/* From any thread: the file of the audit was renamed, and is opened anew. */
-void gate_reopen_audit(struct gate *g);
+/* From any thread, for SIGHUP: the audit's file is opened anew by its name, and the TLS files are
+ * read again. What came of it is in the log; connections go on. */
+void gate_reopen(struct gate *g);
 /* Not while it runs. NULL is ignored. */
 void gate_free(struct gate *g);
 

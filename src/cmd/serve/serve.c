@@ -29,6 +29,10 @@ enum {
     SERVE_HTTP_METRIC_PATHS,
     SERVE_HTTP_CONNECTIONS,
     SERVE_HTTP_BODY,
+    SERVE_HTTP_TLS_CERT,
+    SERVE_HTTP_TLS_KEY,
+    SERVE_HTTP_TLS_CA,
+    SERVE_HTTP_TLS_CLIENTS,
     SERVE_TICK,
     SERVE_IDLE_EXIT,
     SERVE_MIN_SESSION,
@@ -83,7 +87,7 @@ static const struct flag flags[] = {
     {SERVE_ADMIN_URL, "admin-url", "PATH", "the URL path of the commands [/commands]"},
     {SERVE_METRICS, "metrics", "ADDR", "HTTP with only the metrics, for Prometheus"},
     {SERVE_AUDIT, "audit", "FILE", "an audit log in ZooKeeper's format; -: standard output"},
-    {SERVE_HTTP, "http", "ADDR", "HTTP with locks, elections and znodes: host:port, unix:/path"},
+    {SERVE_HTTP, "http", "ADDR", "HTTP with locks and znodes: [tls:]host:port or unix:/path"},
     {SERVE_HTTP_TOKENS, "http-tokens", "FILE",
      "who may do what there: lines 'TOKEN ROLE [PREFIX...]'"},
     {SERVE_HTTP_HOST, "http-host", "NAMES", "its further names, with commas between them"},
@@ -94,6 +98,12 @@ static const struct flag flags[] = {
      "locks below these are labels of its metrics"},
     {SERVE_HTTP_CONNECTIONS, "http-max-connections", "N", "its connections at a time [20000]"},
     {SERVE_HTTP_BODY, "http-max-body", "BYTES", "bytes of the body of a request [2097152]"},
+    {SERVE_HTTP_TLS_CERT, "http-tls-cert", "FILE",
+     "its certificate for tls:, with its chain (PEM)"},
+    {SERVE_HTTP_TLS_KEY, "http-tls-key", "FILE", "the key of that [in the same file]"},
+    {SERVE_HTTP_TLS_CA, "http-tls-ca", "FILE", "the authorities of its clients' certificates"},
+    {SERVE_HTTP_TLS_CLIENTS, "http-tls-clients", "HOW",
+     "their certificates: need, want, none [want with a CA]"},
     {SERVE_TICK, "tick", "DURATION", "the unit of session timeouts [2s]"},
     {SERVE_MIN_SESSION, "min-session-timeout", "DURATION", "shortest session timeout [2 ticks]"},
     {SERVE_MAX_SESSION, "max-session-timeout", "DURATION", "longest session timeout [20 ticks]"},
@@ -166,7 +176,7 @@ static void serve_on_hangup(void *arg)
     struct serve *v = arg;
     configured_reload(&v->c, serve_apply, v);
     if (v->gate)
-        serve_gate_reopen_audit(v->gate);
+        serve_gate_reopen(v->gate);
 }
 
 /* ---- the server ----------------------------------------------------------------------------- */

@@ -42,8 +42,11 @@ clave_err serve_gate_name(struct serve_settings *v, const struct fault *f)
 
 clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f)
 {
-    const struct gate_options o = {
-        .http = v->gate.http, .nhttp = v->gate.nhttp, .key = v->gate.key};
+    const struct gate_options o = {.http = v->gate.http,
+                                   .nhttp = v->gate.nhttp,
+                                   .http_tls = v->gate.tls,
+                                   .audit = v->gate.audit,
+                                   .key = v->gate.key};
     struct gate_access *access;
     clave_err err = gate_access_load(&access, v->gate.tokens, v->gate.hosts, f);
     gate_access_free(access);
@@ -65,6 +68,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
     struct gate_options o = {.hosts = v->run.gate,
                              .http = s->http,
                              .nhttp = s->nhttp,
+                             .http_tls = s->tls,
                              .log = {serve_gate_log, g},
                              .metric_paths = s->metric_paths,
                              .audit = s->audit,
@@ -122,9 +126,9 @@ void serve_gate_change(struct serve_gate *g, struct gate_access *access)
     gate_set_access(g->gate, access);
 }
 
-void serve_gate_reopen_audit(struct serve_gate *g)
+void serve_gate_reopen(struct serve_gate *g)
 {
-    gate_reopen_audit(g->gate);
+    gate_reopen(g->gate);
 }
 
 const char *serve_gate_address(const struct serve_gate *g, size_t i)

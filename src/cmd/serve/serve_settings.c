@@ -146,16 +146,29 @@ static clave_err verify_paths(const char *value, const struct fault *f)
     }
 }
 
-/* TLS is not supported here: three ways to say who may ask would be confusing. */
+static bool is_tls(const char *address)
+{
+    return strncmp(address, "tls:", 4) == 0;
+}
+
 static clave_err verify_http(const char *value, const struct fault *f)
 {
-    const char *end = strrchr(value, ']'), *colon = strchr(end ? end : value, ':');
-    if (strncmp(value, "tls:", 4) == 0)
-        return clave__start_error(f, CLAVE_EINVAL, "HTTP is served only without TLS");
+    const char *at = is_tls(value) ? value + 4 : value;
+    const char *end = strrchr(at, ']'), *colon = strchr(end ? end : at, ':');
+    if (is_tls(value) && strncmp(at, "unix:", 5) == 0)
+        return clave__start_error(f, CLAVE_EINVAL, "a Unix socket has no TLS");
     if (strncmp(value, "unix:", 5) == 0 || (colon && colon[1] != '\0'))
         return CLAVE_OK;
     return clave__start_error(f, CLAVE_EINVAL,
                               "expected host:port, [v6]:port, *:port or unix:/path");
+}
+
+/* TLS is not supported here: three ways to say who may ask would be confusing. */
+static clave_err verify_admin(const char *value, const struct fault *f)
+{
+    return is_tls(value)
+               ? clave__start_error(f, CLAVE_EINVAL, "the admin pages are served only without TLS")
+               : verify_http(value, f);
 }
 
 /* Normalised, so that it can be compared with request paths and put into a page. */
@@ -190,9 +203,9 @@ static const struct setting settings[] = {
     {"data", KIND_TEXT, AT(run.data_dir), .live = false},
     {"local", KIND_TEXT, AT(local), .live = false},
     {"listen", KIND_LISTEN, 0, .live = false},
-    {"admin", KIND_TEXT, AT(run.admin), .verify = verify_http, .live = false},
+    {"admin", KIND_TEXT, AT(run.admin), .verify = verify_admin, .live = false},
     {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = verify_url, .live = false},
-    {"metrics", KIND_TEXT, AT(run.metrics), .verify = verify_http, .live = false},
+    {"metrics", KIND_TEXT, AT(run.metrics), .verify = verify_admin, .live = false},
     {"audit", KIND_TEXT, AT(run.audit), .verify = verify_file, .live = false},
     {"connect", KIND_TEXT, AT(gate.connect), .in = IN_GATE, .live = false},
     {"http", KIND_HTTP, 0, .in = IN_BOTH, .live = false},
@@ -205,6 +218,11 @@ static const struct setting settings[] = {
     {"http-max-connections", KIND_SIZE, AT(gate.max_connections), 1, 1000000, .in = IN_BOTH,
      .live = false},
     {"http-max-body", KIND_SIZE, AT(gate.max_body), 1024, 64 << 20, .in = IN_BOTH, .live = false},
+    {"http-tls-cert", KIND_TEXT, AT(gate.tls.cert_file), .in = IN_BOTH, .live = false},
+    {"http-tls-key", KIND_TEXT, AT(gate.tls.key_file), .in = IN_BOTH, .live = false},
+    {"http-tls-ca", KIND_TEXT, AT(gate.tls.ca_file), .in = IN_BOTH, .live = false},
+    {"http-tls-clients", KIND_WORD, AT(gate.tls.clients), .words = client_words, .in = IN_BOTH,
+     .live = false},
     {"tick", KIND_MS32, AT(run.engine.tick_ms), 1, 60000, .live = false},
     {"max-request", KIND_SIZE, AT(run.engine.max_frame), LEAST_REQUEST, 0x1fffffff, .live = false},
     {"tls-cert", KIND_TEXT, AT(tls.cert_file), .live = false},
@@ -465,6 +483,29 @@ void settings_tell_useless(const struct serve_settings *v, const struct log *log
                    v->run.engine.super_uid);
 }
 
+/* What the addresses with "tls:" of one flag need; their flags begin with `http`: "", "http-". */
+static clave_err check_tls_files(const struct tls_server_options *t, const char *http,
+                                 const struct fault *f)
+{
+    if (!t->cert_file && t->key_file)
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "--%stls-key %s has no certificate: name it with --%stls-cert "
+                                  "FILE",
+                                  http, t->key_file, http);
+    if (!t->cert_file)
+        return clave__start_error(
+            f, CLAVE_EINVAL,
+            "an address for TLS needs --%stls-cert FILE, and --%stls-key FILE unless "
+            "the key is in the same file",
+            http, http);
+    if (!t->ca_file && t->clients != TLS_CLIENTS_NONE)
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "name the authorities for clients' certificates with --%stls-ca "
+                                  "FILE, or require none with --%stls-clients none",
+                                  http, http);
+    return CLAVE_OK;
+}
+
 static clave_err check_tls(struct serve_settings *v, const struct fault *f)
 {
     const struct tls_server_options *t = &v->tls;
@@ -473,26 +514,28 @@ static clave_err check_tls(struct serve_settings *v, const struct fault *f)
         return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add --listen tls:ADDR");
     if (!listens)
         return CLAVE_OK;
-    if (!t->cert_file && t->key_file)
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "--tls-key %s has no certificate: name it with --tls-cert "
-                                  "FILE",
-                                  t->key_file);
-    if (!t->cert_file)
-        return clave__start_error(
-            f, CLAVE_EINVAL,
-            "an address for TLS needs --tls-cert FILE, and --tls-key FILE unless "
-            "the key is in the same file");
-    if (!t->ca_file && t->clients != TLS_CLIENTS_NONE)
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "name the authorities for clients' certificates with --tls-ca "
-                                  "FILE, or require none with --tls-clients none");
     v->run.tls = t;
-    return CLAVE_OK;
+    return check_tls_files(t, "", f);
+}
+
+/* Those of HTTP have tokens: a certificate is asked for if it could be verified, and needed only if
+ * that is said. */
+static clave_err check_http_tls(struct serve_settings *v, const struct fault *f)
+{
+    struct tls_server_options *t = &v->gate.tls;
+    bool listens = false;
+    for (size_t i = 0; i < v->gate.nhttp; i++)
+        listens = listens || is_tls(v->gate.http[i]);
+    if (!listens && (t->ca_file || t->cert_file || t->key_file))
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "no address for HTTP with TLS: add --http tls:ADDR");
+    if (!v->given[serve_settings_find("http-tls-clients") - settings])
+        t->clients = t->ca_file ? TLS_CLIENTS_WANT : TLS_CLIENTS_NONE;
+    return listens ? check_tls_files(t, "http-", f) : CLAVE_OK;
 }
 
 /* What is of use only with an address for it. */
-static clave_err check_http(const struct serve_settings *v, const struct fault *f)
+static clave_err check_http(struct serve_settings *v, const struct fault *f)
 {
     const struct gate_settings *g = &v->gate;
     if (g->nhttp == 0 && v->is_gate)
@@ -500,7 +543,7 @@ static clave_err check_http(const struct serve_settings *v, const struct fault *
     if (g->nhttp == 0 && (g->tokens || g->hosts || g->audit || g->key || g->metric_paths ||
                           g->max_connections > 0 || g->max_body > 0))
         return clave__start_error(f, CLAVE_EINVAL, "no address for HTTP: add --http ADDR");
-    return CLAVE_OK;
+    return check_http_tls(v, f);
 }
 
 clave_err settings_check(struct serve_settings *v, const struct fault *f)

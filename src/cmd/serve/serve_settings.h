@@ -19,7 +19,7 @@
 #include "runtime/server/uv_server.h"
 #include "runtime/start_error.h"
 
-enum { SETTINGS_MAX_LISTEN = 16, SETTINGS_MAX_FLAGS = 64, SETTINGS_CAP = 64 };
+enum { SETTINGS_MAX_LISTEN = 16, SETTINGS_MAX_FLAGS = 80, SETTINGS_CAP = 80 };
 
 /* Of a gate, or of the one in a server. */
 struct gate_settings {
@@ -29,6 +29,7 @@ struct gate_settings {
     const char *tokens, *hosts, *audit, *key;
     const char *metric_paths; /* with commas between them */
     size_t max_connections, max_body;
+    struct tls_server_options tls; /* of the addresses with "tls:" */
 };
 
 /* Must not be copied: it points into itself. Owns its texts. */

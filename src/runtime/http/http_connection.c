@@ -2,12 +2,12 @@
  * last; http_server.c and http_exchange.c call it. A client that trickles bytes, or does not read,
  * must not keep a place: every state but HTTP_WAITING ends. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "runtime/http/http_internal.h"
-#include "runtime/server/listen.h"
 
 /* Edge-triggered: one event when the client hangs up, and the end of the socket removes it. */
 static bool http_connection_watch(struct http_connection *g)
@@ -16,9 +16,12 @@ static bool http_connection_watch(struct http_connection *g)
     return epoll_ctl(g->http->hangup_fd, EPOLL_CTL_ADD, g->fd, &e) == 0;
 }
 
-struct http_connection *clave__http_connection_new(struct http *h, int fd, bool is_unix)
+struct http_connection *clave__http_connection_new(struct http *h, int fd,
+                                                   const struct peer_addr *peer,
+                                                   const char *subject)
 {
-    struct http_connection *g = calloc(1, sizeof *g);
+    size_t n = subject ? strlen(subject) : 0;
+    struct http_connection *g = calloc(1, sizeof *g + n + 1);
     if (!g) {
         close(fd);
         return NULL;
@@ -28,7 +31,8 @@ struct http_connection *clave__http_connection_new(struct http *h, int fd, bool 
     g->until = h->o.total_ms > 0 ? uv_now(h->o.loop) + h->o.total_ms : UINT64_MAX;
     list_push_back(&h->in_state[HTTP_IDLE], &g->link);
     h->nconnections++;
-    clave__listen_name_peer(fd, is_unix, &g->peer);
+    g->peer = *peer;
+    memcpy(g->tls_subject, subject ? subject : "", n);
     if (!http_connection_watch(g)) {
         clave__http_connection_free(g);
         close(fd);

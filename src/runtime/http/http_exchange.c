@@ -326,7 +326,8 @@ static void http_exchange_begin(struct http_exchange *x, const char *method, con
                                   .is_loopback = http_exchange_is_loopback(peer),
                                   .is_tls = peer->secure,
                                   .uid = peer->has_uid ? (int64_t)peer->uid : -1,
-                                  .address = peer->text};
+                                  .address = peer->text,
+                                  .tls_subject = x->of->tls_subject[0] ? x->of->tls_subject : NULL};
     x->q.body = clave__buf_bytes(&x->body);
     x->q.len = clave__buf_len(&x->body);
     if (h->o.max_body > 0 && declared > h->o.max_body) {

@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "runtime/http/http_server.h"
+#include "runtime/http/http_tls.h"
 #include "runtime/http/microhttpd.h"
 #include "server/server.h"
 
@@ -19,6 +20,7 @@ struct http {
     uv_idle_t turn; /* runs when there is something to do */
     int handles;    /* open ones: the last one frees it */
     struct list listeners;
+    struct http_tls *tls;                  /* NULL: no address is for TLS */
     struct list in_state[HTTP_STATES + 1]; /* connections, ordered by when they are disconnected */
     size_t nconnections;
     struct http_connection *starting; /* given to the library, which has not reported it */
@@ -41,6 +43,7 @@ struct http_connection {
     uint64_t until;                 /* by the loop's clock; UINT64_MAX: no limit, or disconnected */
     struct http_exchange *exchange; /* NULL: between two */
     struct peer_addr peer;
+    char tls_subject[]; /* "": none was proved */
 };
 
 struct http_exchange {
@@ -66,8 +69,10 @@ struct http_exchange {
 
 /* ---- connections (http_connection.c) ------------------------------------------------------- */
 
-/* Takes the socket. NULL: closed, for lack of memory. */
-struct http_connection *clave__http_connection_new(struct http *h, int fd, bool is_unix);
+/* Takes the socket. `subject` as http_tls.h has it. NULL: closed, for lack of memory. */
+struct http_connection *clave__http_connection_new(struct http *h, int fd,
+                                                   const struct peer_addr *peer,
+                                                   const char *subject);
 void clave__http_connection_free(struct http_connection *g);
 /* The one function that changes the state. */
 void clave__http_connection_enter(struct http_connection *g, enum http_state to);

@@ -4,6 +4,8 @@
  * The listening sockets are libuv's, so that addresses mean the same as for clients, and so that
  * more than max_connections connections wait where they cost nothing. Accepted ones are handed to
  * the library, which has all of its sockets in one epoll descriptor that the loop watches. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,22 @@
 #include "runtime/server/listen.h"
 
 /* TURN_NS: after that no further request is begun, and no piece made. */
-enum { ACCEPTED_A_TURN = 128, RESUMED_A_TURN = 128, HANGUPS_A_TURN = 256, TURN_NS = 2000000 };
+enum {
+    ACCEPTED_A_TURN = 128,
+    HANDSHAKES_A_TURN = 4,
+    RESUMED_A_TURN = 128,
+    HANGUPS_A_TURN = 256,
+    TURN_NS = 2000000
+};
+/* How long a client may be out of reach until that is noticed, when nothing else tells. */
+enum { SILENT_S = 30, PROBE_S = 10, PROBES = 3, UNCONFIRMED_MS = 60000 };
+
+const char clave__http_alpn[] = "http/1.1";
+const char clave__http_to_foreign[] =
+    "HTTP/1.1 400 Bad Request\r\n"
+    "Content-Type: application/problem+json\r\nConnection: close\r\n\r\n"
+    "{\"title\":\"Bad Request\",\"status\":400,\"detail\":\"this address speaks TLS: use https\","
+    "\"code\":\"EINVAL\",\"class\":\"final\"}\n";
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
@@ -34,23 +51,53 @@ static void http_on_connection(void *http, struct MHD_Connection *c, void **conn
     }
 }
 
-static void http_hand_over(struct http *h, int fd, bool is_unix)
+static void http_hand_over(struct http *h, int fd, const struct peer_addr *peer,
+                           const char *subject)
 {
-    struct sockaddr_storage peer = {0};
-    socklen_t n = sizeof peer;
-    if (getpeername(fd, (struct sockaddr *)&peer, &n) != 0) { /* it has gone already */
-        close(fd);
-        return;
-    }
-    struct http_connection *g = clave__http_connection_new(h, fd, is_unix);
+    /* All that the library asks of the address is whether TCP's options make sense. */
+    const struct sockaddr_storage kind = {.ss_family = peer->family == 0 || peer->secure ? AF_UNIX
+                                                                                         : AF_INET};
+    struct http_connection *g = clave__http_connection_new(h, fd, peer, subject);
     if (!g)
         return;
     h->starting = g;
-    h->lib->MHD_add_connection(h->daemon, fd, (struct sockaddr *)&peer, n); /* or closes it */
+    h->lib->MHD_add_connection(h->daemon, fd, (const struct sockaddr *)&kind,
+                               sizeof(struct sockaddr_in)); /* or closes it */
     if (h->starting == g) {
         h->starting = NULL;
         clave__http_connection_free(g);
     }
+}
+
+/* A client that has lost its power or its network says nothing, and a lock may be held for it. */
+static void http_probe(int fd)
+{
+    static const int yes = 1, silent = SILENT_S, probe = PROBE_S, probes = PROBES;
+    static const unsigned unconfirmed = UNCONFIRMED_MS;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &silent, sizeof silent);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &probe, sizeof probe);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unconfirmed, sizeof unconfirmed);
+}
+
+static void http_take(struct http *h, const struct listener *l, int fd)
+{
+    struct peer_addr peer;
+    clave__listen_name_peer(fd, l->is_unix, &peer);
+    if (!l->is_unix)
+        http_probe(fd);
+    if (!l->is_unix && peer.family == 0) /* it has gone already */
+        close(fd);
+    else if (l->tls)
+        clave__http_tls_take(h->tls, fd, &peer);
+    else
+        http_hand_over(h, fd, &peer, NULL);
+}
+
+static bool http_has_room(const struct http *h)
+{
+    return h->nconnections + (h->tls ? clave__http_tls_waiting(h->tls) : 0) < h->o.max_connections;
 }
 
 static void http_accept_waiting(struct http *h)
@@ -60,17 +107,18 @@ static void http_accept_waiting(struct http *h)
     for (struct list *e = h->listeners.next; e != &h->listeners; e = e->next) {
         struct listener *l = LIST_ENTRY(e, struct listener, link);
         int fd = 0;
-        for (int left = ACCEPTED_A_TURN; left > 0 && h->nconnections < h->o.max_connections; left--)
+        for (int left = l->tls ? HANDSHAKES_A_TURN : ACCEPTED_A_TURN; left > 0 && http_has_room(h);
+             left--)
             if ((fd = clave__listener_accept(l)) >= 0)
-                http_hand_over(h, fd, l->is_unix);
+                http_take(h, l, fd);
             else
                 break;
         if (fd < 0 && fd != -EAGAIN && clave__log_may_tell(&h->may_tell_at, uv_now(h->o.loop)))
             clave__log(&h->o.log, CLAVE_LOG_WARN, "cannot accept an HTTP connection: %s",
                        uv_strerror(fd));
-        clave__listener_watch(l, h->nconnections < h->o.max_connections);
+        clave__listener_watch(l, http_has_room(h));
     }
-    h->accept_pending = h->nconnections == h->o.max_connections;
+    h->accept_pending = !http_has_room(h);
 }
 
 /* Once a turn, however many things have happened, and in the next one without waiting before. A
@@ -206,8 +254,61 @@ clave_err clave__http_server_check(const char *address, const struct fault *f)
     return clave__listen_check(address, f);
 }
 
+/* ---- TLS ------------------------------------------------------------------------------------ */
+
+static void http_release(struct http *h)
+{
+    if (--h->handles == 0)
+        free(h);
+}
+
+static void http_on_secured(void *http, int fd, const struct peer_addr *peer, const char *subject)
+{
+    http_hand_over(http, fd, peer, subject);
+    http_arm(http); /* it may be silent from now on */
+}
+
+/* Another one may be accepted, in the next turn. */
+static void http_on_tls_gone(void *http)
+{
+    struct http *h = http;
+    if (h->accept_pending)
+        http_want_turn(h);
+}
+
+static void http_on_tls_freed(void *http)
+{
+    http_release(http);
+}
+
+static clave_err http_start_tls(struct http *h, const char *spec, const struct fault *f)
+{
+    const struct http_tls_options o = {.loop = h->o.loop,
+                                       .mem = h->o.mem,
+                                       .log = &h->o.log,
+                                       .side = h->o.tls,
+                                       .max_shaking = h->o.max_connections / 4 + 1,
+                                       .shaking_ms = h->o.handshake_ms,
+                                       .stuck_ms = h->o.ms[HTTP_SENDING],
+                                       .secured = http_on_secured,
+                                       .gone = http_on_tls_gone,
+                                       .freed = http_on_tls_freed,
+                                       .arg = h};
+    if (h->tls)
+        return CLAVE_OK;
+    if (!h->o.tls)
+        return clave__start_error(f, CLAVE_EINVAL, "%s needs a certificate", spec);
+    clave_err err = clave__http_tls_new(&h->tls, &o);
+    if (err == CLAVE_OK)
+        h->handles++;
+    return err;
+}
+
 clave_err clave__http_server_listen(struct http *h, const char *spec, const struct fault *f)
 {
+    clave_err err = strncmp(spec, "tls:", 4) == 0 ? http_start_tls(h, spec, f) : CLAVE_OK;
+    if (err != CLAVE_OK)
+        return err;
     return clave__listen(h->o.loop, spec, http_on_listener, h, &h->listeners, f);
 }
 
@@ -242,9 +343,7 @@ clave_err clave__http_server_start(struct http **out, const char *spec,
 
 static void http_on_handle_closed(uv_handle_t *handle)
 {
-    struct http *h = handle->data;
-    if (--h->handles == 0)
-        free(h);
+    http_release(handle->data);
 }
 
 void clave__http_server_quiet(struct http *h)
@@ -272,7 +371,7 @@ void clave__http_server_stop(struct http *h)
         return;
     uv_handle_t *const handles[] = {(uv_handle_t *)&h->hangups, (uv_handle_t *)&h->poll,
                                     (uv_handle_t *)&h->timer, (uv_handle_t *)&h->turn};
-    int opened = h->handles;
+    int opened = h->handles - (h->tls ? 1 : 0);
     clave__http_server_quiet(h);
     if (opened > 1)
         uv_poll_stop(&h->poll); /* before the library closes what it watches */
@@ -281,6 +380,7 @@ void clave__http_server_stop(struct http *h)
     http_give_up_all(h);
     if (h->daemon)
         h->lib->MHD_stop_daemon(h->daemon);
+    clave__http_tls_free(h->tls); /* after the library has closed its ends */
     if (h->hangup_fd >= 0)
         close(h->hangup_fd);
     if (opened == 0)
@@ -300,10 +400,10 @@ const char *clave__http_server_address(const struct http *h, size_t i)
 bool clave__http_server_is_answered(const struct http *h)
 {
     return list_empty(&h->in_state[HTTP_BODY]) && list_empty(&h->in_state[HTTP_WAITING]) &&
-           list_empty(&h->in_state[HTTP_SENDING]);
+           list_empty(&h->in_state[HTTP_SENDING]) && !(h->tls && clave__http_tls_is_stuck(h->tls));
 }
 
 size_t clave__http_server_connections(const struct http *h)
 {
-    return h->nconnections;
+    return h->nconnections + (h->tls ? clave__http_tls_waiting(h->tls) : 0);
 }

@@ -5,6 +5,7 @@
  *   http_server      life, the loop, accepting; resumes and drops in batches
  *   http_connection  one connection: its peer, its state and how long that may last
  *   http_exchange    one request and its answer, in pieces or at once
+ *   http_tls         TLS between a client and its connection
  *   microhttpd       the library, loaded when it is needed
  *
  *                 head            all of it         _answer
@@ -31,6 +32,9 @@ struct http_exchange; /* opaque: one request and its answer */
 
 enum http_state { HTTP_IDLE, HTTP_BODY, HTTP_WAITING, HTTP_SENDING, HTTP_STATES };
 
+/* What makes TLS that of HTTP, in tls_server_options. */
+extern const char clave__http_alpn[], clave__http_to_foreign[];
+
 struct http_options {
     uv_loop_t *loop;
     const struct clave_mem *mem; /* outlives it */
@@ -43,12 +47,17 @@ struct http_options {
      * it. The exchange must not be used any more. */
     void (*ended)(void *arg, void *user);
     void *arg;
-    unsigned max_connections; /* further ones wait in the kernel's queue. An open file each */
+    /* For addresses with "tls:"; with clave__http_alpn. NULL: there are none. Its files may be read
+     * again meanwhile. */
+    struct clave_tls *tls;
+    /* Further ones wait in the kernel's queue. An open file each, with TLS three. */
+    unsigned max_connections;
     size_t connection_memory; /* for the head of a request, and its answer's; 0: 32 KiB */
     size_t max_body;          /* 0: bodies are not read at all */
     size_t max_held;          /* bytes of all bodies and answers together; beyond: 503 */
     unsigned silent_s;        /* seconds without a byte, but for a waiting answer; 0: no limit */
     uint64_t total_ms;        /* of a connection, in place of `ms`; 0: no limit */
+    uint64_t handshake_ms;    /* of TLS; 0: no limit */
     uint64_t ms[HTTP_STATES]; /* how long a state may last; HTTP_SENDING: without progress */
     bool one_request;         /* then the connection is closed */
     bool strict;              /* HTTP/1.1 needs a Host: 400 */
@@ -59,8 +68,8 @@ struct http_options {
 
 /* Whether _start could be called with this address, without binding it. The faults of _start. */
 clave_err clave__http_server_check(const char *address, const struct fault *f);
-/* Serves on the address `spec`, as clave__listen takes it. EINUSE, EINVAL, ENOMEM, EIO: also
- * without libmicrohttpd on the machine. */
+/* Serves on the address `spec`, as clave__listen takes it; `tls` is needed for one of TLS. EINUSE,
+ * EINVAL, ENOMEM, EIO: also without libmicrohttpd on the machine. */
 clave_err clave__http_server_start(struct http **out, const char *spec,
                                    const struct http_options *o, const struct fault *f);
 /* Another address, with the same options. The errors of _start; what was served before still is. */

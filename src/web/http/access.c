@@ -155,10 +155,12 @@ bool clave__access_host_ok(const struct web_access *a, const char *host)
     return false;
 }
 
-bool clave__access_origin_ok(const char *origin, const char *host)
+bool clave__access_origin_ok(const char *origin, const char *host, bool is_tls)
 {
     if (!origin)
         return true;
     const char *at = strstr(origin, "://");
+    if (is_tls && strncmp(origin, "https://", 8) != 0)
+        return false;
     return host && at && name_is(host, at + 3, strlen(at + 3));
 }

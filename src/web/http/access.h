@@ -58,7 +58,8 @@ bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_rol
  * loaded under another name, which now leads here (DNS rebinding), is told apart by it. NULL: the
  * request has none, as those of no browser have. */
 bool clave__access_host_ok(const struct web_access *a, const char *host);
-/* The Origin header, or NULL, is this host's. */
-bool clave__access_origin_ok(const char *origin, const char *host);
+/* The Origin header, or NULL, is this host's. A page that came without TLS is not, if the request
+ * has come with it: anybody on the way could have written it. */
+bool clave__access_origin_ok(const char *origin, const char *host, bool is_tls);
 
 #endif

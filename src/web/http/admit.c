@@ -147,7 +147,8 @@ static bool admit_origin(struct web_exchange *x)
 {
     const char *site = clave__web_header(x, "Sec-Fetch-Site");
     bool foreign = site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
-    if (!clave__access_origin_ok(clave__web_header(x, "Origin"), clave__web_header(x, "Host")))
+    if (!clave__access_origin_ok(clave__web_header(x, "Origin"), clave__web_header(x, "Host"),
+                                 x->q->peer.is_tls))
         foreign = true;
     if (!foreign || x->route->role == WEB_NONE)
         return true;

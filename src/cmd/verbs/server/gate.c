@@ -24,6 +24,10 @@ enum {
     GATE_METRIC_PATHS,
     GATE_MAX_CONNECTIONS,
     GATE_MAX_BODY,
+    GATE_TLS_CERT,
+    GATE_TLS_KEY,
+    GATE_TLS_CA,
+    GATE_TLS_CLIENTS,
     GATE_LOG_FORMAT,
     GATE_LOG_LEVEL,
 };
@@ -32,7 +36,7 @@ static const struct flag flags[] = {
     {CONFIGURED_FILE, "config", "FILE", "these flags as 'key = value' lines"},
     {CONFIGURED_CHECK, "check-config", NULL, "check file and flags, then end without serving"},
     {GATE_CONNECT, "connect", "HOSTS", "the ZooKeeper servers: host[:port],... [local:]"},
-    {GATE_HTTP, "http", "ADDR", "host:port or unix:/path; more with commas; repeatable"},
+    {GATE_HTTP, "http", "ADDR", "[tls:]host:port or unix:/path; more with commas; repeatable"},
     {GATE_TOKENS, "http-tokens", "FILE", "who may do what: lines 'TOKEN ROLE [PREFIX...]'"},
     {GATE_HOST, "http-host", "NAMES", "further names of this gate, with commas between them"},
     {GATE_KEY, "http-key", "FILE", "the key that seals secrets of sessions [drawn at the start]"},
@@ -40,6 +44,11 @@ static const struct flag flags[] = {
     {GATE_METRIC_PATHS, "http-metric-paths", "PATHS", "locks below these are labels of metrics"},
     {GATE_MAX_CONNECTIONS, "http-max-connections", "N", "HTTP connections at a time [20000]"},
     {GATE_MAX_BODY, "http-max-body", "BYTES", "bytes of the body of a request [2097152]"},
+    {GATE_TLS_CERT, "http-tls-cert", "FILE", "the gate's certificate for tls:, with its chain"},
+    {GATE_TLS_KEY, "http-tls-key", "FILE", "the key of that [in the same file]"},
+    {GATE_TLS_CA, "http-tls-ca", "FILE", "the authorities of HTTP clients' certificates"},
+    {GATE_TLS_CLIENTS, "http-tls-clients", "HOW",
+     "HTTP clients' certificates: need, want, none [want with a CA]"},
     {GATE_LOG_FORMAT, "log-format", "FORMAT", "format of the log: text or json [text]"},
     {GATE_LOG_LEVEL, "log-level", "LEVEL", "error, warn, info or debug [warn]"},
     {0, NULL, NULL, NULL},
@@ -129,7 +138,7 @@ static void gating_on_hangup(uv_signal_t *s, int number)
     struct gating *v = s->data;
     (void)number;
     configured_reload(&v->c, gating_apply, v);
-    gate_reopen_audit(v->gate);
+    gate_reopen(v->gate);
 }
 
 static void gating_on_watchdog(uv_timer_t *t)
@@ -191,6 +200,7 @@ static int gating_start(struct gating *v)
                              .session_timeout_ms = v->c.o->session_timeout_ms,
                              .http = s->http,
                              .nhttp = s->nhttp,
+                             .http_tls = s->tls,
                              .log = configured_log(&v->c),
                              .metric_paths = s->metric_paths,
                              .audit = s->audit,

@@ -1,0 +1,313 @@
+/* http_tls_test.c - the HTTP server behind TLS, by itself, on the loop of the test: clients that do
+ * not shake hands, that do not read, and the server's end; what a connection costs. The rest is
+ * tested from outside (test/cmd/gate_tls_test.py). */
+#include "rig.h"
+
+#include <arpa/inet.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "runtime/clock.h"
+#include "runtime/http/http_server.h"
+#include "runtime/tls/tls_filter.h"
+
+enum { PATIENCE_MS = 20000, SHORT_MS = 300, MANY = 200, LARGE = 4 << 20 };
+
+struct world {
+    uv_loop_t loop;
+    uv_timer_t tick; /* so that the loop returns */
+    struct clave_mem mem;
+    clave_tls *sides[2]; /* the clients', the server's */
+    struct http *http;
+    int port;
+    unsigned begun, ended;
+    struct web_answer answer; /* of LARGE bytes, made anew for each request */
+};
+
+struct secure {
+    int fd;
+    struct tls *tls;
+    size_t heard;
+};
+
+/* ---- what is served ------------------------------------------------------------------------- */
+
+/* /wait is never answered; everything else with zeros. */
+static void world_begin(void *arg, const struct web_request *q, struct http_exchange *x,
+                        void **user)
+{
+    struct world *w = arg;
+    (void)q;
+    *user = w;
+    w->begun++;
+    if (strcmp(clave__http_path(x), "/wait") == 0)
+        return;
+    static const char zeros[4096];
+    clave__buf_fini(&w->answer.body);
+    clave__buf_init(&w->answer.body, &w->mem, LARGE);
+    for (size_t n = 0; n < LARGE && strcmp(clave__http_path(x), "/large") == 0; n += sizeof zeros)
+        clave__buf_append(&w->answer.body, zeros, sizeof zeros);
+    w->answer.status = 200;
+    clave__http_answer(x, &w->answer);
+}
+
+static void world_ended(void *arg, void *user)
+{
+    struct world *w = arg;
+    (void)user;
+    w->ended++;
+}
+
+static void world_on_tick(uv_timer_t *t)
+{
+    (void)t;
+}
+
+static void world_make_sides(struct world *w)
+{
+    char line[400], why[400];
+    const struct fault f = {why, sizeof why};
+    const char *pem = rig_path(rig_dir(), "server.pem");
+    snprintf(line, sizeof line,
+             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -keyout "
+             "%s.key -out %s -subj /CN=localhost >/dev/null 2>&1 && cat %s.key >> %s",
+             pem, pem, pem, pem);
+    assert_int_equal(system(line), 0);
+    const clave_tls_options ours = {.size = sizeof ours, .ca_file = pem};
+    const struct tls_server_options its = {.cert_file = pem,
+                                           .clients = TLS_CLIENTS_NONE,
+                                           .alpn = clave__http_alpn,
+                                           .to_foreign = clave__http_to_foreign};
+    assert_int_equal(clave_tls_new(&w->sides[0], &ours, why, sizeof why), CLAVE_OK);
+    assert_int_equal(clave__tls_context_serve(&w->sides[1], &its, &f), CLAVE_OK);
+}
+
+static void world_open(struct world *w)
+{
+    char why[300] = "";
+    const struct fault f = {why, sizeof why};
+    memset(w, 0, sizeof *w);
+    w->mem = clave__mem_or_default(NULL);
+    uv_loop_init(&w->loop);
+    uv_timer_init(&w->loop, &w->tick);
+    uv_timer_start(&w->tick, world_on_tick, 10, 10);
+    world_make_sides(w);
+    const struct http_options o = {.loop = &w->loop,
+                                   .mem = &w->mem,
+                                   .begin = world_begin,
+                                   .ended = world_ended,
+                                   .arg = w,
+                                   .tls = w->sides[1],
+                                   .max_connections = MANY + 1,
+                                   .connection_memory = 8192,
+                                   .max_held = 64 << 20,
+                                   .handshake_ms = SHORT_MS,
+                                   .ms = {PATIENCE_MS, PATIENCE_MS, 0, SHORT_MS}};
+    assert_int_equal(clave__http_server_start(&w->http, "tls:127.0.0.1:0", &o, &f), CLAVE_OK);
+    w->port = atoi(strrchr(clave__http_server_address(w->http, 0), ':') + 1);
+}
+
+static void world_close(struct world *w)
+{
+    clave__http_server_stop(w->http);
+    uv_close((uv_handle_t *)&w->tick, NULL);
+    uv_run(&w->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&w->loop), 0);
+    assert_int_equal(w->begun, w->ended);
+    clave__buf_fini(&w->answer.body);
+    clave_tls_free(w->sides[0]);
+    clave_tls_free(w->sides[1]);
+}
+
+static void turn(struct world *w)
+{
+    uv_run(&w->loop, UV_RUN_ONCE);
+}
+
+static void await_none(struct world *w)
+{
+    int64_t until = clave__clock_wall() + PATIENCE_MS / 2;
+    while (clave__http_server_connections(w->http) > 0) {
+        assert_true(clave__clock_wall() < until);
+        turn(w);
+    }
+}
+
+/* ---- clients -------------------------------------------------------------------------------- */
+
+/* 0: the kernel's own size of what it takes before it is read. */
+static int world_dial(const struct world *w, int room)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)w->port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (room > 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static void secure_send(struct secure *s)
+{
+    const void *p;
+    size_t n = clave__tls_output(s->tls, &p);
+    if (n > 0) {
+        assert_int_equal(send(s->fd, p, n, MSG_NOSIGNAL), n);
+        clave__tls_sent(s->tls, n);
+    }
+}
+
+/* Takes what has come; false: the end. */
+static bool secure_hear(struct secure *s)
+{
+    static char raw[1 << 18], plain[20000];
+    size_t got;
+    ssize_t n = recv(s->fd, raw, sizeof raw, MSG_DONTWAIT);
+    if (n <= 0)
+        return n < 0 && errno == EAGAIN;
+    clave__tls_feed(s->tls, raw, (size_t)n);
+    clave__tls_shake(s->tls);
+    while ((got = clave__tls_read(s->tls, plain, sizeof plain)) > 0)
+        s->heard += got;
+    clave__tls_feed(s->tls, NULL, 0);
+    secure_send(s);
+    return clave__tls_state(s->tls) <= TLS_OPEN;
+}
+
+static struct secure secure_open(struct world *w, int room)
+{
+    struct secure s = {world_dial(w, room), clave__tls_new(w->sides[0], &w->mem, "localhost"), 0};
+    int64_t until = clave__clock_wall() + PATIENCE_MS;
+    assert_non_null(s.tls);
+    secure_send(&s);
+    while (clave__tls_state(s.tls) == TLS_SHAKING) {
+        assert_true(clave__clock_wall() < until && secure_hear(&s));
+        turn(w);
+    }
+    return s;
+}
+
+static void secure_say(struct secure *s, const char *text)
+{
+    assert_int_equal(clave__tls_write(s->tls, text, strlen(text)), strlen(text));
+    secure_send(s);
+}
+
+static void secure_close(struct secure *s)
+{
+    close(s->fd);
+    clave__tls_free(s->tls);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static void test_handshakes_end(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w);
+    int silent = world_dial(&w, 0), half = world_dial(&w, 0);
+    assert_int_equal(send(half, "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
+    int64_t from = clave__clock_wall();
+    while (clave__http_server_connections(w.http) < 2)
+        turn(&w);
+    await_none(&w);
+    assert_true(clave__clock_wall() >= from + SHORT_MS - 20);
+    close(silent);
+    close(half);
+    world_close(&w);
+}
+
+static void test_who_does_not_read_is_disconnected(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w);
+    struct secure deaf = secure_open(&w, 4096), reads = secure_open(&w, 0);
+    secure_say(&deaf,
+               "GET /large HTTP/1.1\r\nHost: x\r\n\r\nGET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    int64_t until = clave__clock_wall() + PATIENCE_MS;
+    while (w.begun == 0)
+        turn(&w);
+    while (clave__http_server_connections(w.http) > 1) { /* it has not read anything */
+        assert_true(clave__clock_wall() < until);
+        turn(&w);
+    }
+    secure_say(&reads, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    while (reads.heard < LARGE) {
+        assert_true(clave__clock_wall() < until);
+        assert_true(secure_hear(&reads) || reads.heard >= LARGE);
+        turn(&w);
+    }
+    secure_close(&deaf);
+    secure_close(&reads);
+    await_none(&w);
+    world_close(&w);
+}
+
+static void test_the_end_at_every_stage(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w);
+    struct secure waits = secure_open(&w, 0), deaf = secure_open(&w, 4096),
+                  idle = secure_open(&w, 0);
+    int silent = world_dial(&w, 0);
+    secure_say(&waits, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    secure_say(&deaf, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    while (w.begun < 2 || clave__http_server_connections(w.http) < 4)
+        turn(&w);
+    world_close(&w);
+    close(silent);
+    secure_close(&waits);
+    secure_close(&deaf);
+    secure_close(&idle);
+}
+
+/* As docs/http.md has it: OpenSSL's part is most of it. */
+static void test_what_a_connection_costs(void **state)
+{
+    enum { MOST_KIB = 64 };
+    struct secure many[MANY];
+    struct world w;
+    (void)state;
+    world_open(&w);
+    struct secure first = secure_open(&w, 0); /* what OpenSSL takes once */
+    secure_close(&first);
+    await_none(&w);
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < MANY; i++) {
+        many[i] = secure_open(&w, 0);
+        secure_say(&many[i], "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    while (w.begun < MANY)
+        turn(&w);
+    size_t each = (mallinfo2().uordblks - before) / MANY;
+    for (int i = 0; i < MANY; i++) {
+        clave__tls_free(many[i].tls);
+        many[i].tls = NULL;
+    }
+    size_t servers = (mallinfo2().uordblks - before) / MANY;
+    printf("a connection that waits: %zu bytes (with its client's side %zu)\n", servers, each);
+    assert_true(servers == 0 ||
+                servers < MOST_KIB * 1024); /* 0: the sanitizers' heap tells nothing */
+    for (int i = 0; i < MANY; i++)
+        secure_close(&many[i]);
+    await_none(&w);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_handshakes_end),
+        cmocka_unit_test(test_who_does_not_read_is_disconnected),
+        cmocka_unit_test(test_the_end_at_every_stage),
+        cmocka_unit_test(test_what_a_connection_costs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
