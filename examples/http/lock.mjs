@@ -4,11 +4,16 @@
 //     const lock = await acquire('http://127.0.0.1:8080', '/jobs/nightly');
 //     try { await write(data, lock.token); } finally { await lock.release(); }
 //
+// For https with an authority of your own, `ca` (CLAVE_GATE_CA: the file of it) is its certificate.
+//
 // Node 18, without packages. The rule that makes it safe: valid_ms counts from when the request was SENT, by a clock
 // that goes on while the machine sleeps (performance.now() does not); and only an answer to our own question moves
 // the deadline.
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
 import { uptime } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,20 +22,32 @@ const now = () => uptime() * 1000; // milliseconds since the start of the machin
 
 export class Lost extends Error {}
 
-export async function acquire(gate, path, { kind = 'lock', ttl = 10000, bearer } = {}) {
+// fetch() cannot be given a certificate.
+const send = (url, { body, ...options }) =>
+  new Promise((done, fail) => {
+    const from = url.startsWith('https:') ? https : http;
+    const q = from.request(url, { ...options, agent: false }, (r) => {
+      let text = '';
+      r.setEncoding('utf8').on('error', fail);
+      r.on('data', (piece) => (text += piece)).on('end', () => done({ status: r.statusCode, text }));
+    });
+    q.on('error', fail).end(body);
+  });
+
+export async function acquire(gate, path, { kind = 'lock', ttl = 10000, bearer, ca } = {}) {
   const headers = bearer ? { Authorization: `Bearer ${bearer}` } : {};
 
   // Throws when nobody knows what happened.
   async function ask(method, target, { body, timeout = 10000, more = {} } = {}) {
     const sent = now();
-    const r = await fetch(gate + target, {
+    const { status, text } = await send(gate + target, {
       method,
+      ca,
       headers: { ...headers, ...more, ...(body ? { 'Content-Type': 'application/json' } : {}) },
       body: body && JSON.stringify(body),
       signal: AbortSignal.timeout(Math.max(1, Math.floor(timeout))),
     });
-    const text = await r.text();
-    return { status: r.status, told: text ? JSON.parse(text) : null, sent };
+    return { status, told: text ? JSON.parse(text) : null, sent };
   }
 
   const made = await ask('POST', '/v1/sessions', { body: { ttl_ms: ttl, name: 'lock.mjs' } });
@@ -99,6 +116,7 @@ async function main([path, ...command]) {
   const lock = await acquire(process.env.CLAVE_GATE ?? 'http://127.0.0.1:8080', path, {
     ttl: Number(process.env.CLAVE_TTL_MS ?? 10000),
     bearer: process.env.CLAVE_GATE_TOKEN,
+    ca: process.env.CLAVE_GATE_CA && readFileSync(process.env.CLAVE_GATE_CA),
   });
   const child = spawn(command[0], command.slice(1), {
     stdio: 'inherit',

@@ -5,12 +5,15 @@
         write(data, token=lock.token)      # a store that refuses smaller tokens is always safe
         if lock.valid_for() < 1: ...       # seconds in which nobody else can hold it
 
+For https with an authority of your own, `ca` (CLAVE_GATE_CA) is the file of its certificate.
+
 Only Python's standard library. The rule that makes it safe: valid_ms counts from when the request was SENT, by
 a clock that goes on while the machine sleeps; and only an answer to our own question moves the deadline."""
 import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -29,17 +32,19 @@ class Lost(Exception):
 
 
 class Lock:
-    def __init__(self, gate, path, kind="lock", ttl=10.0, bearer=None):
+    def __init__(self, gate, path, kind="lock", ttl=10.0, bearer=None, ca=None):
         self.gate, self.path, self.kind, self.ttl = urllib.parse.urlsplit(gate), path, kind, ttl
         self.headers = {"Authorization": "Bearer " + bearer} if bearer else {}
+        self.tls = ssl.create_default_context(cafile=ca) if self.gate.scheme == "https" else None
         self.id = self.claim = self.token = None
         self.deadline = 0.0  # by now()
         self.over = threading.Event()
 
     def ask(self, method, target, body=None, timeout=10.0, **headers):
         """(status, JSON or None, when it was sent). OSError, HTTPException: nobody knows what happened."""
-        kind = http.client.HTTPSConnection if self.gate.scheme == "https" else http.client.HTTPConnection
-        c = kind(self.gate.hostname, self.gate.port, timeout=timeout)
+        at = (self.gate.hostname, self.gate.port)
+        c = http.client.HTTPSConnection(*at, timeout=timeout, context=self.tls) if self.tls else \
+            http.client.HTTPConnection(*at, timeout=timeout)
         try:
             c.connect()
             sent = now()
@@ -126,7 +131,8 @@ def main():
         sys.exit(print("usage: lock.py PATH COMMAND [ARG]...", file=sys.stderr) or 64)
     gate, bearer = os.environ.get("CLAVE_GATE", "http://127.0.0.1:8080"), os.environ.get("CLAVE_GATE_TOKEN")
     try:
-        with Lock(gate, sys.argv[1], ttl=int(os.environ.get("CLAVE_TTL_MS", "10000")) / 1000, bearer=bearer) as lock:
+        with Lock(gate, sys.argv[1], ttl=int(os.environ.get("CLAVE_TTL_MS", "10000")) / 1000, bearer=bearer,
+                  ca=os.environ.get("CLAVE_GATE_CA")) as lock:
             p = subprocess.Popen(sys.argv[2:], env={**os.environ, "CLAVE_TOKEN": str(lock.token)})
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda n, _: p.send_signal(n))

@@ -3,6 +3,8 @@
 #
 #   CLAVE_GATE=http://127.0.0.1:8080 CLAVE_GATE_TOKEN=... lock.sh /jobs/nightly make report
 #
+# For https with an authority of your own, CLAVE_GATE_CA is the file of its certificate.
+#
 # The command finds the fencing token in CLAVE_TOKEN. It gets SIGTERM a tenth of the session's time before
 # the lock could belong to somebody else, and SIGKILL half of that later. Exit code: the command's; 75 when the
 # lock was not acquired, or was lost.
@@ -28,7 +30,7 @@ now() { # milliseconds since the start of the machine, its sleep included
 ask() {
     local out
     out=$(curl -sS --max-time "$1" -w '\n%{http_code}' -X "$2" "$gate$3" ${4:+-d "$4" -H 'Content-Type: application/json'} \
-        ${5:+-H "$5"} -K <(printf 'header = "Clave-Session: %s"\n' "$secret"
+        ${5:+-H "$5"} ${CLAVE_GATE_CA:+--cacert "$CLAVE_GATE_CA"} -K <(printf 'header = "Clave-Session: %s"\n' "$secret"
             [ -z "${CLAVE_GATE_TOKEN:-}" ] || printf 'header = "Authorization: Bearer %s"\n' "$CLAVE_GATE_TOKEN") 2>/dev/null)
     status=${out##*$'\n'} answer=${out%$'\n'*}
     [ -n "$status" ] || status=000

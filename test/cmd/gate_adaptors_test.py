@@ -7,6 +7,7 @@ import time
 import unittest
 
 from gate_rig import Gate
+from gate_tls_rig import CA, OTHER, TlsGate
 from harness import PATIENCE, SOURCE, ClaveServer, environment, scratch, spawn
 
 ADAPTORS = ("lock.sh", "lock.py", "lock.mjs")
@@ -57,6 +58,20 @@ class Adaptors(unittest.TestCase):
                 self.assertEqual((p.returncode, out), (75, ""))
                 self.assertIn(adaptor, err)
         gate.stop()
+
+    def test_over_tls(self):
+        """With the certificate of the gate's authority, and not with another's."""
+        gate = TlsGate(self.server.connect).start()
+        at = f"https://localhost:{gate.port}"
+        for adaptor in ADAPTORS:
+            with self.subTest(adaptor):
+                p = self.start(adaptor, "/tls", "echo ran; exit 3", CLAVE_GATE=at, CLAVE_GATE_CA=CA.cert)
+                self.assertEqual((p.communicate(timeout=PATIENCE), p.returncode), (("ran\n", ""), 3))
+                p = self.start(adaptor, "/tls", "echo ran", CLAVE_GATE=at, CLAVE_GATE_CA=OTHER.cert)
+                out, err = p.communicate(timeout=PATIENCE)
+                self.assertEqual((p.returncode, out), (75, ""), err)
+                self.assertIn(adaptor, err)
+        self.assertEqual(gate.stop(), 0)
 
     def test_it_stops_before_the_deadline(self):
         """The gate is stopped: nobody renews. The commands end before their sessions' time is over."""
