@@ -16,6 +16,7 @@
 #include "runtime/server/file_io.h"
 #include "runtime/server/file_names.h"
 #include "server/store/inspect.h"
+#include "server/store/snapshot_read.h"
 #include "web/observe/lock_replay.h"
 #include "wire/proto.h"
 
@@ -87,36 +88,34 @@ static size_t replay_len(struct jbytes data)
 }
 
 /* A snapshot that Apache saved while writes went on has nodes that the log creates. */
-static void replay_node(void *arg, const struct node_view *n)
+static clave_err replay_node(void *arg, const struct snapshot_node *n)
 {
     struct gate_replay *r = arg;
-    const clave_stat stat = {.czxid = n->stat.czxid,
-                             .ctime = n->stat.ctime,
-                             .version = n->stat.version,
-                             .ephemeral_owner = n->stat.ephemeral_owner};
-    if (n->path.n > 0 && n->stat.czxid <= r->last)
+    const struct node_stat *st = &n->stat;
+    bool ephemeral = clave__owner_kind(st->owner) == NODE_EPHEMERAL;
+    const clave_stat stat = {.czxid = st->czxid,
+                             .ctime = st->ctime,
+                             .version = st->version,
+                             .ephemeral_owner = ephemeral ? st->owner : 0};
+    if (n->path.n > 0 && st->czxid <= r->last)
         clave__lock_replay_node(r->replay, replay_path(r, n->path), &stat, n->data.p,
                                 replay_len(n->data));
+    return r->ending ? CLAVE_ECLOSED : CLAVE_OK;
 }
 
+/* false: it is not whole, and what was told of it is worth nothing. */
 static bool replay_load(struct gate_replay *r, int64_t zxid)
 {
+    static const struct snapshot_visitor visitor = {.node = replay_node};
     char fault[300];
+    struct snapshot_reader in = {
+        .visitor = &visitor, .arg = r, .fault = fault, .cap = sizeof fault};
     struct file_content bytes;
-    struct server *s;
-    const struct server_options engine = {.mem = r->mem};
     if (!replay_read(r, FILE_SNAPSHOT, zxid, &bytes))
         return false;
-    clave_err err = clave__server_new(&s, &engine);
-    if (err == CLAVE_OK) {
-        clave__server_snapshot_named(s, zxid);
-        err = clave__server_load_snapshot(s, bytes.p ? bytes.p : "", bytes.n, fault, sizeof fault);
-    }
-    clave__file_free(&bytes);
     r->last = r->from = zxid;
-    if (err == CLAVE_OK)
-        clave__server_each_node(s, replay_node, r);
-    clave__server_free(s);
+    clave_err err = clave__snapshot_read(&in, bytes.p ? bytes.p : "", bytes.n);
+    clave__file_free(&bytes);
     clave__lock_replay_loaded(r->replay);
     return err == CLAVE_OK;
 }

@@ -1,21 +1,13 @@
-/* snapshot_load.c - loads the tree and the sessions from a file in Apache's format: header,
- * sessions, the map of access lists, nodes, and up to three parts that each end in a seal (a
- * checksum of everything before). Recovery calls it; it leaves a whole tree or an empty one. */
-#include <stdarg.h>
-#include <stdio.h>
+/* snapshot_load.c - loads the tree and the sessions from a file in Apache's format, which
+ * snapshot_read.c reads. Recovery calls it; it leaves a whole tree or an empty one. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "server/server_internal.h"
-#include "server/store/checksum.h"
-
-enum { HEADER = 16, DIGEST_VERSION = 2 };
+#include "server/store/snapshot_read.h"
 
 /* Keys count up from 1; one near the end of the range is not a valid key. */
 #define MAX_KEY (INT64_MAX / 2)
-
-static const char magic[4] = {'Z', 'K', 'S', 'N'};
 
 struct known_list {
     int64_t key;
@@ -24,59 +16,25 @@ struct known_list {
 
 struct loading {
     struct server *s;
-    const uint8_t *begin;
-    struct jreader r;
-    struct known_list *lists; /* by key */
+    struct snapshot_reader in;
+    struct known_list *lists; /* by key, once all are known */
     size_t nlists;
+    bool is_sorted;
     struct acl *missing; /* replaces lists that are not in the map; NULL: not needed yet */
-    int64_t newest;      /* the newest zxid of anything in the file */
-    bool has_digest;
-    int64_t digest_zxid;
-    uint64_t digest;
-    char *fault;
-    size_t cap;
 };
 
-__attribute__((format(printf, 2, 3))) static clave_err damaged(struct loading *l, const char *fmt,
-                                                               ...)
+static clave_err load_session(void *arg, int64_t id, int32_t timeout_ms)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(l->fault, l->cap, fmt, ap);
-    va_end(ap);
-    if (n >= 0 && (size_t)n < l->cap)
-        snprintf(l->fault + n, l->cap - (size_t)n, ", at offset %zu", (size_t)(l->r.p - l->begin));
-    return CLAVE_ECORRUPT;
-}
-
-static clave_err snapshot_get_header(struct loading *l)
-{
-    if (l->r.n < HEADER || memcmp(l->r.p, magic, sizeof magic) != 0)
-        return damaged(l, "it does not begin with ZKSN, as a snapshot does");
-    clave__jget_int(&l->r);
-    clave__jget_int(&l->r);
-    clave__jget_long(&l->r);
+    struct sessions *sessions = &((struct loading *)arg)->s->sessions;
+    struct session *session;
+    if (timeout_ms != 0)
+        return clave__sessions_add(sessions, id, timeout_ms, &session);
+    if (id > 0) /* the next id: save_put_session_count */
+        clave__sessions_note_id(sessions, id - 1);
     return CLAVE_OK;
 }
 
-static clave_err get_sessions(struct loading *l)
-{
-    int32_t count = clave__jget_count(&l->r, 12);
-    for (int32_t i = 0; i < count; i++) {
-        struct session *session;
-        int64_t id = clave__jget_long(&l->r);
-        int32_t timeout_ms = clave__jget_int(&l->r);
-        if (timeout_ms == 0) { /* the next id: save_put_session_count */
-            if (id > 0)
-                clave__sessions_note_id(&l->s->sessions, id - 1);
-            continue;
-        }
-        clave_err err = clave__sessions_add(&l->s->sessions, id, timeout_ms, &session);
-        if (err != CLAVE_OK)
-            return err;
-    }
-    return l->r.bad ? damaged(l, "the sessions are cut short") : CLAVE_OK;
-}
+/* ---- access lists ---------------------------------------------------------------------------- */
 
 static int by_key(const void *a, const void *b)
 {
@@ -84,26 +42,22 @@ static int by_key(const void *a, const void *b)
     return (x->key > y->key) - (x->key < y->key);
 }
 
-static clave_err get_lists(struct loading *l)
+static clave_err load_lists(void *arg, size_t n)
 {
-    struct acls *acls = &l->s->tree.acls;
-    int32_t count = clave__jget_count(&l->r, 12);
-    if (l->r.bad)
-        return damaged(l, "the access lists are cut short");
-    l->lists = clave__mem_alloc(acls->mem, (size_t)(count > 0 ? count : 1) * sizeof *l->lists);
-    if (!l->lists)
+    struct loading *l = arg;
+    l->lists = clave__mem_alloc(&l->s->mem, (n > 0 ? n : 1) * sizeof *l->lists);
+    return l->lists ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+static clave_err load_list(void *arg, int64_t key, struct jvec entries)
+{
+    struct loading *l = arg;
+    if (key <= 0 || key > MAX_KEY)
+        return clave__snapshot_damaged(&l->in, "the access lists are not well formed");
+    struct acl *list = clave__acls_take(&l->s->tree.acls, entries, key);
+    if (!list)
         return CLAVE_ENOMEM;
-    for (int32_t i = 0; i < count; i++) {
-        int64_t key = clave__jget_long(&l->r);
-        struct jvec entries = clave__wire_get_acls(&l->r);
-        if (l->r.bad || key <= 0 || key > MAX_KEY)
-            return damaged(l, "the access lists are not well formed");
-        struct acl *list = clave__acls_take(acls, entries, key);
-        if (!list)
-            return CLAVE_ENOMEM;
-        l->lists[l->nlists++] = (struct known_list){key, list};
-    }
-    qsort(l->lists, l->nlists, sizeof *l->lists, by_key);
+    l->lists[l->nlists++] = (struct known_list){key, list};
     return CLAVE_OK;
 }
 
@@ -124,31 +78,15 @@ static struct acl *list_of(struct loading *l, int64_t key)
     struct known_list wanted = {key, NULL};
     if (key == ACL_OPEN_KEY)
         return l->s->tree.acls.open;
+    if (!l->is_sorted)
+        qsort(l->lists, l->nlists, sizeof *l->lists, by_key);
+    l->is_sorted = true;
     const struct known_list *known =
         l->nlists ? bsearch(&wanted, l->lists, l->nlists, sizeof *l->lists, by_key) : NULL;
     return known ? known->list : missing_list(l);
 }
 
-static void note_zxid(struct loading *l, int64_t zxid)
-{
-    if (zxid > l->newest)
-        l->newest = zxid;
-}
-
-static struct node_stat get_stat(struct jreader *r)
-{
-    struct node_stat s = {0};
-    s.czxid = clave__jget_long(r);
-    s.mzxid = clave__jget_long(r);
-    s.ctime = clave__jget_long(r);
-    s.mtime = clave__jget_long(r);
-    s.version = clave__jget_int(r);
-    s.cversion = clave__jget_int(r);
-    s.aversion = clave__jget_int(r);
-    s.owner = clave__jget_long(r);
-    s.pzxid = clave__jget_long(r);
-    return s;
-}
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* The root already exists: it takes the file's values. */
 static clave_err set_root(struct loading *l, const struct node_spec *spec)
@@ -175,10 +113,11 @@ static clave_err snapshot_add_node(struct loading *l, const struct node_spec *sp
 {
     struct tree *t = &l->s->tree;
     if (spec->path.n == 0)
-        return spec->stat.owner == 0 ? set_root(l, spec) : damaged(l, "the root has an owner");
+        return spec->stat.owner == 0 ? set_root(l, spec)
+                                     : clave__snapshot_damaged(&l->in, "the root has an owner");
     struct node *parent = clave__tree_find_parent(t, spec->path);
     if (!parent || clave__tree_find(t, spec->path))
-        return damaged(l, "a node without a parent, or a node twice");
+        return clave__snapshot_damaged(&l->in, "a node without a parent, or a node twice");
     struct node *n = clave__tree_new_node(t, spec);
     if (!n)
         return CLAVE_ENOMEM;
@@ -186,94 +125,36 @@ static clave_err snapshot_add_node(struct loading *l, const struct node_spec *sp
     return CLAVE_OK;
 }
 
-static bool snapshot_is_end(struct jbytes path)
+static clave_err load_node(void *arg, const struct snapshot_node *n)
 {
-    return path.n == 1 && path.p[0] == '/';
+    struct loading *l = arg;
+    const struct node_spec spec = {n->path, n->data, n->stat, list_of(l, n->acl_key)};
+    return spec.acl ? snapshot_add_node(l, &spec) : CLAVE_ENOMEM;
 }
 
-static clave_err get_nodes(struct loading *l)
-{
-    for (;;) {
-        struct node_spec spec = {.path = clave__jget_bytes(&l->r)};
-        if (!l->r.bad && snapshot_is_end(spec.path))
-            return CLAVE_OK;
-        spec.data = clave__jget_bytes(&l->r);
-        spec.acl = list_of(l, clave__jget_long(&l->r));
-        spec.stat = get_stat(&l->r);
-        if (l->r.bad || spec.path.n < 0)
-            return damaged(l, "the nodes are cut short");
-        if (!spec.acl)
-            return CLAVE_ENOMEM;
-        note_zxid(l, spec.stat.mzxid);
-        note_zxid(l, spec.stat.pzxid);
-        clave_err err = snapshot_add_node(l, &spec);
-        if (err != CLAVE_OK)
-            return err;
-    }
-}
-
-/* A seal is the checksum of everything before it. */
-static clave_err get_seal(struct loading *l, const uint8_t **from, uint32_t *sum)
-{
-    *sum = clave__checksum(*sum, *from, (size_t)(l->r.p - *from));
-    *from = l->r.p;
-    int64_t seal = clave__jget_long(&l->r);
-    struct jbytes end = clave__jget_bytes(&l->r);
-    if (l->r.bad || !snapshot_is_end(end))
-        return damaged(l, "a seal is cut short");
-    return seal == (int64_t)*sum ? CLAVE_OK : damaged(l, "a seal is not the checksum of the file");
-}
-
-/* The parts added in 3.6 and 3.9 may be missing. */
-static clave_err get_seals(struct loading *l)
-{
-    const uint8_t *from = l->begin;
-    uint32_t sum = CHECKSUM_START;
-    clave_err err = get_seal(l, &from, &sum);
-    if (err != CLAVE_OK || l->r.n == 0)
-        return err;
-    /* Without digests Apache 3.9 writes only its zxid and a seal: 21 bytes. */
-    if (l->r.n != 8 + 8 + 5) {
-        l->digest_zxid = clave__jget_long(&l->r);
-        l->has_digest = clave__jget_int(&l->r) == DIGEST_VERSION;
-        l->digest = (uint64_t)clave__jget_long(&l->r);
-        note_zxid(l, l->digest_zxid);
-        err = get_seal(l, &from, &sum);
-        if (err != CLAVE_OK || l->r.n == 0)
-            return err;
-    }
-    note_zxid(l, clave__jget_long(&l->r));
-    return get_seal(l, &from, &sum);
-}
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* Sets the zxid from which the log is replayed, and that from which its digests count. */
 static clave_err settle_zxid(struct loading *l)
 {
     struct server *s = l->s;
-    if (l->newest == INT64_MAX)
-        return damaged(l, "it has the largest possible zxid");
-    s->last_zxid = s->named_zxid >= 0 ? s->named_zxid : l->newest;
+    const struct snapshot_reader *in = &l->in;
+    if (in->newest == INT64_MAX)
+        return clave__snapshot_damaged(&l->in, "it has the largest possible zxid");
+    s->last_zxid = s->named_zxid >= 0 ? s->named_zxid : in->newest;
     s->durable_zxid = s->last_zxid;
-    s->fuzzy_zxid = l->newest;
-    s->fuzzy_digest = l->digest;
+    s->fuzzy_zxid = in->newest;
+    s->fuzzy_digest = in->digest;
     /* Apache does not know the digest of a tree that no transaction has changed, and writes 0. */
-    s->has_fuzzy_digest = l->has_digest && l->digest_zxid > 0 && l->digest_zxid >= s->last_zxid &&
-                          l->digest_zxid == l->newest;
+    s->has_fuzzy_digest = in->has_digest && in->digest_zxid > 0 &&
+                          in->digest_zxid >= s->last_zxid && in->digest_zxid == in->newest;
     clave__log_check_fuzzy_digest(s);
     return CLAVE_OK;
 }
 
-static clave_err snapshot_load(struct loading *l)
+static clave_err snapshot_load(struct loading *l, const void *p, size_t n)
 {
-    clave_err err = snapshot_get_header(l);
-    if (err == CLAVE_OK)
-        err = get_sessions(l);
-    if (err == CLAVE_OK)
-        err = get_lists(l);
-    if (err == CLAVE_OK)
-        err = get_nodes(l);
-    if (err == CLAVE_OK)
-        err = get_seals(l);
+    clave_err err = clave__snapshot_read(&l->in, p, n);
     if (err == CLAVE_OK)
         err = settle_zxid(l);
     for (size_t i = 0; i < l->nlists; i++)
@@ -305,11 +186,12 @@ static clave_err snapshot_reset_server(struct server *s, bool bare)
 clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n, char *fault,
                                       size_t cap)
 {
-    struct loading l = {.s = s, .begin = p, .r = clave__jreader(p, n), .fault = fault, .cap = cap};
+    static const struct snapshot_visitor visitor = {load_session, load_lists, load_list, load_node};
+    struct loading l = {.s = s, .in = {.visitor = &visitor, .arg = &l, .fault = fault, .cap = cap}};
     clave_err err = snapshot_reset_server(s, true);
     if (err != CLAVE_OK)
         return err;
-    err = snapshot_load(&l);
+    err = snapshot_load(&l, p, n);
     s->named_zxid = -1;
     if (err == CLAVE_OK) {
         clave__snapshot_schedule(s);
