@@ -11,6 +11,7 @@
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
 #include "web/http/routes.h"
+#include "web/http/waiting.h"
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/session/http_session.h"
@@ -36,6 +37,8 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
         err = clave__observe_new(w);
     if (err == CLAVE_OK)
         err = clave__http_metrics_new(w);
+    if (err == CLAVE_OK)
+        err = clave__waiting_new(w);
     if (err == CLAVE_OK)
         err = clave__own_client_open(w);
     if (err == CLAVE_OK && o->observe)
@@ -69,6 +72,7 @@ void clave__web_free(struct web *w)
     assert(list_empty(&w->exchanges));
     clave__observe_free(w);
     clave__http_metrics_free(w);
+    clave__waiting_free(w);
     struct clave_mem mem = w->mem;
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.hosts);
     clave__mem_free(&mem, w);

@@ -6,7 +6,7 @@
  *   web_internal  what every part of it shares: struct web
  *   own_client    the ZooKeeper session of requests that have none of their own
  *   http/         a request and its answer: exchange, target, routes (one table of all endpoints),
- *                 access, query, body, answer, problem
+ *                 access, query, waiting, body, answer, problem
  *   session/      HTTP sessions and what they hold
  *   observe/      locks, elections and events of the tree
  *   api/          the endpoints, one file a family: thin
@@ -131,6 +131,8 @@ struct web_options {
     size_t max_body;     /* 0: 2 MiB */
     size_t max_answer;   /* 0: 64 MiB */
     size_t max_sessions; /* at a time; further ones are refused with 429. 0: 10000 */
+    size_t max_waiting; /* long polls and streams at a time, further ones are refused with 503; with
+                           429, 4 of 5 of them of one sender. 0: 15000 */
     bool observe; /* follows the locks of the tree from the start; false: from the first request
                      about them on. Only then are events, history and metrics of all since then */
     /* Paths of locks below these are labels of metrics, of at most so many locks (0: 1000); all

@@ -11,6 +11,7 @@
 
 struct http_metrics;
 struct observe;
+struct waiting;
 
 enum { WEB_MAX_BODY = 2 << 20 };
 
@@ -30,6 +31,7 @@ struct web {
     struct http_sessions *sessions;    /* see session/http_session.h */
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
+    struct waiting *waiting;           /* see http/waiting.h */
 };
 
 static inline void clave__web_timer_set(struct web *w, struct timer *t, int64_t at)

@@ -274,6 +274,13 @@ static unsigned gate_max_connections(const struct gate_options *o)
                                 o->max_connections > 0 ? o->max_connections : MAX_CONNECTIONS);
 }
 
+/* Whoever waits is not to take the connection of who renews or releases. */
+static size_t gate_max_waiting(const struct gate_options *o)
+{
+    unsigned connections = gate_max_connections(o);
+    return o->max_waiting > 0 ? o->max_waiting : (size_t)connections - connections / 4;
+}
+
 /* *out is NULL without an address for it. */
 static clave_err gate_make_tls(clave_tls **out, const struct gate_options *o, const struct fault *f)
 {
@@ -372,6 +379,7 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .assets = clave__page_assets,
                                    .nassets = clave__page_nassets,
                                    .max_body = o->max_body,
+                                   .max_waiting = gate_max_waiting(o),
                                    .max_sessions = gate_files(o, 2, MAX_SESSIONS),
                                    .observe = true,
                                    .metric_paths = g->metric_paths,

@@ -37,6 +37,7 @@ struct gate_options {
     struct log log;                     /* called on the gate's thread */
     struct gate_access *access;         /* the gate's, if _new succeeds */
     size_t max_connections;   /* 0: as many as the limit of open files allows, up to 20000 */
+    size_t max_waiting;       /* 0: 3/4 of the connections */
     size_t max_body;          /* 0: 2 MiB */
     bool in_server;           /* whose files are the same: HTTP takes a quarter of them at most */
     int64_t grace_ms;         /* for sessions to end in, when it stops */

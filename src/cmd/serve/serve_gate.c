@@ -75,6 +75,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
                              .data_dir = v->run.data_dir,
                              .key = s->key,
                              .max_connections = s->max_connections,
+                             .max_waiting = s->max_waiting,
                              .max_body = s->max_body,
                              .in_server = true,
                              .grace_ms = GRACE_MS};

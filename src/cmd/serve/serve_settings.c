@@ -217,6 +217,7 @@ static const struct setting settings[] = {
      .live = false},
     {"http-max-connections", KIND_SIZE, AT(gate.max_connections), 1, 1000000, .in = IN_BOTH,
      .live = false},
+    {"http-max-waiting", KIND_SIZE, AT(gate.max_waiting), 1, 1000000, .in = IN_BOTH, .live = false},
     {"http-max-body", KIND_SIZE, AT(gate.max_body), 1024, 64 << 20, .in = IN_BOTH, .live = false},
     {"http-tls-cert", KIND_TEXT, AT(gate.tls.cert_file), .in = IN_BOTH, .live = false},
     {"http-tls-key", KIND_TEXT, AT(gate.tls.key_file), .in = IN_BOTH, .live = false},
@@ -541,7 +542,7 @@ static clave_err check_http(struct serve_settings *v, const struct fault *f)
     if (g->nhttp == 0 && v->is_gate)
         return clave__start_error(f, CLAVE_EINVAL, "name an address with --http ADDR");
     if (g->nhttp == 0 && (g->tokens || g->hosts || g->audit || g->key || g->metric_paths ||
-                          g->max_connections > 0 || g->max_body > 0))
+                          g->max_connections > 0 || g->max_waiting > 0 || g->max_body > 0))
         return clave__start_error(f, CLAVE_EINVAL, "no address for HTTP: add --http ADDR");
     return check_http_tls(v, f);
 }

@@ -186,6 +186,12 @@ static void on_claim_polled(struct claim_poll *p)
     clave__web_answer_claim(LIST_ENTRY(p, struct session_call, poll), 200);
 }
 
+/* false: it has answered that too many wait. */
+static bool claim_may_wait(struct web_exchange *x)
+{
+    return clave__web_prefer_wait(x) <= 0 || clave__web_may_wait(x);
+}
+
 /* Without "Prefer: wait" the answer comes as soon as the place in the queue is known. */
 static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p))
 {
@@ -267,7 +273,8 @@ static void claim_post(struct session_call *k)
 
 void clave__web_post_claim(struct web_exchange *x)
 {
-    clave__session_call(x, NULL, claim_post);
+    if (claim_may_wait(x))
+        clave__session_call(x, NULL, claim_post);
 }
 
 /* ---- GET and DELETE -------------------------------------------------------------------------- */
@@ -296,7 +303,8 @@ static void claim_get(struct session_call *k)
 
 void clave__web_get_claim(struct web_exchange *x)
 {
-    clave__session_call(x, NULL, claim_get);
+    if (claim_may_wait(x))
+        clave__session_call(x, NULL, claim_get);
 }
 
 static void on_claim_gone(struct claim_poll *p)

@@ -22,6 +22,8 @@ static void events_open(struct web_exchange *x, const char *session)
         .last_id = clave__web_header(x, "Last-Event-ID"),
         .may = clave__observe_may_see,
     };
+    if (!clave__web_may_wait(x))
+        return;
     /* Proxies that buffer would keep events back. */
     clave__web_set_header(x, "X-Accel-Buffering", "no");
     clave_err err = clave__event_stream_open(x->web->observe, x, &options);

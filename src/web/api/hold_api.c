@@ -198,7 +198,7 @@ void clave__web_post_hold(struct web_exchange *x)
         return;
     }
     *h = (struct hold_stream){.x = x};
-    if (!clave__web_read_claim(x, &h->terms, &ttl))
+    if (!clave__web_read_claim(x, &h->terms, &ttl) || !clave__web_may_wait(x))
         return;
     const struct session_terms t = {.name = h->terms.name, .ttl_ms = (int32_t)ttl};
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);

@@ -11,6 +11,7 @@
 #include "web/http/http_metrics.h"
 
 #include "web/http/routes.h"
+#include "web/http/waiting.h"
 
 static const struct {
     unsigned status;
@@ -131,6 +132,8 @@ static void answer_send(struct web_exchange *x, unsigned status, const char *typ
     x->answered = true;
     clave__http_metrics_note(x, status);
     x->cancel = NULL;
+    if (!x->answer.more)
+        clave__waiting_leave(x);
     answer_audit(x, status);
     env->answered(env->arg, x, x->transport);
 }

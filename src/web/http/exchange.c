@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "web/http/waiting.h"
 
 enum { CHUNK = 1000, MOST_ANSWER = 64 << 20 };
 
@@ -104,6 +105,7 @@ static void exchange_free(struct web_exchange *x)
 void clave__exchange_drop(struct web_exchange *x)
 {
     x->ended = true;
+    clave__waiting_leave(x);
     clave__web_timer_clear(x->web, &x->timer);
     if (x->body)
         x->web->o.jansson->json_delete(x->body);

@@ -17,6 +17,7 @@
 #include "web/web_internal.h"
 
 struct route;
+struct waiting_sender;
 
 enum { WEB_MAX_PARAMS = 2, WEB_PATIENCE_MS = 15000 };
 
@@ -44,8 +45,10 @@ struct web_exchange {
     void *state;   /* the handler's own */
     /* Of client_call.c: what is done with the client once there is one. */
     void (*go)(struct web_exchange *x, clave_async_client *c);
-    struct timer timer; /* gives up what waits for callbacks */
-    unsigned expected;  /* callbacks that have this exchange as their argument */
+    struct timer timer;              /* gives up what waits for callbacks */
+    struct waiting_sender *waits_as; /* of waiting.c; NULL: it does not count */
+    unsigned refused;                /* why, of http_metrics.h; 0: as its status says */
+    unsigned expected;               /* callbacks that have this exchange as their argument */
     bool answered, ended;
     struct exchange_chunk *chunks;
 };

@@ -17,9 +17,11 @@ static const struct {
     unsigned status;
     const char *reason;
 } refusals[] = {
-    {401, "unauthorized"},  {403, "forbidden"},         {413, "body_too_large"},
-    {414, "path_too_long"}, {415, "media_type"},        {421, "foreign_host"},
-    {429, "limit"},         {431, "headers_too_large"}, {503, "unavailable"},
+    {401, "unauthorized"},   {403, "forbidden"},
+    {413, "body_too_large"}, {414, "path_too_long"},
+    {415, "media_type"},     {421, "foreign_host"},
+    {429, "limit"},          {431, "headers_too_large"},
+    {503, "unavailable"},    {HTTP_REFUSED_WAITING, "waiting"},
 };
 
 enum { REFUSALS = sizeof refusals / sizeof *refusals };
@@ -86,7 +88,7 @@ void clave__http_metrics_note(const struct web_exchange *x, unsigned status)
         c->n++;
     clave__histogram_note(&m->seconds, x->web->now - x->arrived);
     for (size_t i = 0; i < REFUSALS; i++)
-        m->refused[i] += refusals[i].status == status;
+        m->refused[i] += refusals[i].status == (x->refused ? x->refused : status);
 }
 
 /* ---- the page -------------------------------------------------------------------------------- */

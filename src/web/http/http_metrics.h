@@ -7,6 +7,9 @@
 
 struct http_metrics;
 
+/* Reasons of refusals that share their status with others: numbers that are no status. */
+enum { HTTP_REFUSED_WAITING = 1 };
+
 /* Makes w->http_metrics. ENOMEM. */
 clave_err clave__http_metrics_new(struct web *w);
 void clave__http_metrics_free(struct web *w);

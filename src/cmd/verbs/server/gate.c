@@ -23,6 +23,7 @@ enum {
     GATE_AUDIT,
     GATE_METRIC_PATHS,
     GATE_MAX_CONNECTIONS,
+    GATE_MAX_WAITING,
     GATE_MAX_BODY,
     GATE_TLS_CERT,
     GATE_TLS_KEY,
@@ -43,6 +44,8 @@ static const struct flag flags[] = {
     {GATE_AUDIT, "http-audit", "FILE", "an audit log of what is changed; -: standard output"},
     {GATE_METRIC_PATHS, "http-metric-paths", "PATHS", "locks below these are labels of metrics"},
     {GATE_MAX_CONNECTIONS, "http-max-connections", "N", "HTTP connections at a time [20000]"},
+    {GATE_MAX_WAITING, "http-max-waiting", "N",
+     "requests that wait at a time [3/4 of connections]"},
     {GATE_MAX_BODY, "http-max-body", "BYTES", "bytes of the body of a request [2097152]"},
     {GATE_TLS_CERT, "http-tls-cert", "FILE", "the gate's certificate for tls:, with its chain"},
     {GATE_TLS_KEY, "http-tls-key", "FILE", "the key of that [in the same file]"},
@@ -206,6 +209,7 @@ static int gating_start(struct gating *v)
                              .audit = s->audit,
                              .key = s->key,
                              .max_connections = s->max_connections,
+                             .max_waiting = s->max_waiting,
                              .max_body = s->max_body,
                              .grace_ms = GRACE_MS};
     clave_err err = gate_access_load(&g.access, s->tokens, s->hosts, &f);
