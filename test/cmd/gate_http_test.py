@@ -227,6 +227,29 @@ class Served(Rig):
         for s in (held, later):
             self.gate.call("DELETE", "/v1/sessions/" + s["id"], Clave_Session=s["secret"])
 
+    def test_streams_that_vanish(self):
+        """The place of a hold is gone with its connection; nothing is left of any stream."""
+        held = self.session()
+        self.assertEqual(self.claim(held, "/streams")[0], 201)
+        files, body = self.open_files_at_rest(), '{"path":"/streams"}'
+        hold = raw_head("POST", "/v1/hold", "Content-Type: application/json",
+                        f"Content-Length: {len(body)}") + body.encode()
+        for reset in (False, True):
+            sockets = []
+            for raw in (hold, raw_head("GET", "/v1/events"), raw_head("GET", "/metrics") * 3):
+                sockets.append(self.gate.dial())
+                sockets[-1].sendall(raw)
+                self.assertTrue(sockets[-1].recv(20).startswith(b"HTTP/1.1 200 "))
+            self.await_true(lambda: len(self.children("/streams")) == 2, "it waits")
+            for s in sockets:
+                if reset:
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                s.close()
+            self.await_true(lambda: len(self.children("/streams")) == 1, "its place is given up")
+            self.await_true(lambda: self.gate.open_files() <= files, "all sockets are closed")
+        self.assertIn(b'clave_http_waiting{how="answer"} 0', self.gate.call("GET", "/metrics")[2])
+        self.gate.call("DELETE", "/v1/sessions/" + held["id"], Clave_Session=held["secret"])
+
     def open_files_at_rest(self):
         """Without the connections of tests before, which close soon."""
         least, until = self.gate.open_files(), time.monotonic() + 0.5

@@ -31,6 +31,16 @@ void keep_http(void)
               "Clave-Session: x\n\n{\"path\":\"/l\",\"kind\":\"lock\"}\0"
               "GET /v1/locks?prefix=/\n\0GET /v1/events\nLast-Event-ID: 1-2\n\0-\0GET "
               "/v1/elections\n\0GET /v1/deadlocks\n\0GET /v1/history?limit=3\n");
+    KEEP_PLAY(
+        "POST /v1/sessions\nHost: a\nHost: b\nTransfer-Encoding: gzip\nContent-Length: 2\n\n{}\0"
+        "GET /v1/history?path=/a&since=2026-11-23T09:35:19Z&limit=2\n\0"
+        "GET /v1/events?prefix=/l&path=/l&claims=1\nClave-Session: x\n\0"
+        "GET /v1/locks/l?token=4294967301\n\0PUT /v1/elections/e/value\n" SEND_ "\nv\0"
+        "POST /v1/elections/e/transfer\n" JSON_ "\n{\"to\":\"n\",\"reason\":\"r\"}");
+    KEEP_PLAY("POST /v1/hold\n" JSON_ "Prefer: wait=3\ntraceparent: 00-1-2-01\n\n{\"path\":\"/l\","
+              "\"kind\":\"semaphore\",\"limit\":2,\"lock_delay_ms\":5,\"ttl_ms\":4000}\0"
+              "POST /v1/locks/l/break\n" JSON_ "\n{\"token\":\"3\",\"force\":true}\0"
+              "GET /v1/sessions?limit=2&after=1\n\0GET /metrics\n\0005\0-\0GET /v1/claims/x\n");
     KEEP_PLAY("POST /znodes/v1/?name=a&dataformat=utf8&op=create\n" SEND_
               "\nx\0GET /znodes/v1/a?callback=f\nAccept: application/javascript\n\0"
               "GET /znodes/v1/?view=children\nAccept: application/xml\n\0"
