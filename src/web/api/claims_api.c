@@ -169,10 +169,12 @@ bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t, int64_
     t->traceparent = clave__web_header(x, "traceparent");
     if (!t->host)
         t->host = x->q->peer.address;
-    if (!t->path || !clave__claim_kind(t->kind))
+    if (!t->path)
+        clave__web_problem(x, &bad, "\"path\" is missing: that of the lock, as \"/jobs/nightly\"");
+    else if (!clave__claim_kind(t->kind))
         clave__web_problem(x, &bad,
-                           "\"path\" is missing, or \"kind\" is none of lock, read, write, "
-                           "semaphore, election");
+                           "\"kind\" is none of lock, read, write, semaphore, election: \"%.64s\"",
+                           t->kind);
     return t->path && clave__claim_kind(t->kind) && claim_may(x, t->path);
 }
 

@@ -64,6 +64,11 @@ static void on_znode_written(clave_async_client *c, const clave_result *res, voi
         clave__guard_answer_lost(x, &w->guard);
     else if (clave__condition_failed(&w->condition, res->err))
         clave__web_problem_as(x, 412, res->err, w->verb, w->op.path);
+    else if (res->err == CLAVE_ENONODE && w->op.kind == CLAVE_OP_CREATE)
+        clave__web_problem(
+            x, &(struct problem){.status = 404, .err = res->err, .path = w->op.path},
+            "cannot create %s: its parent does not exist; POST with ?parents creates it",
+            w->op.path);
     else
         clave__web_problem_err(x, res->err, w->verb, w->op.path);
 }

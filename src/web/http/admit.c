@@ -95,10 +95,12 @@ static bool admit_framing(struct web_exchange *x)
 
 static bool admit_host(struct web_exchange *x)
 {
-    if (clave__access_host_ok(x->web->o.access, clave__web_header(x, "Host")))
+    const char *host = clave__web_header(x, "Host");
+    if (clave__access_host_ok(x->web->o.access, host))
         return true;
-    admit_refuse(x, 421, CLAVE_EINVAL,
-                 "the Host is not a name of this gate: add it with --http-host");
+    clave__web_problem(x, &(struct problem){.status = 421, .err = CLAVE_EINVAL},
+                       "the Host \"%.200s\" is not a name of this gate: add it with --http-host",
+                       host);
     return false;
 }
 
@@ -122,7 +124,8 @@ static bool admit_route(struct web_exchange *x)
     case ROUTE_OK:
         return true;
     case ROUTE_NONE:
-        admit_refuse(x, 404, CLAVE_EINVAL, "there is nothing at this path: see /v1/openapi.json");
+        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
+                           "there is nothing at %.200s: see /v1/openapi.json", x->target.path);
         return false;
     case ROUTE_OTHER_METHOD:
         clave__web_set_header(x, "Allow", "%s", allow);
