@@ -71,7 +71,7 @@ export async function acquire(gate, path, { kind = 'lock', ttl = 10000, bearer, 
     }
     if ((a.status === 200 || a.status === 201) && a.told.state === 'held') break;
     if (a.status === 202) target = `/v1/claims/${a.told.id}`;
-    else if (a.status === 503 || a.status === 504) await sleep(1000);
+    else if ([429, 503, 504].includes(a.status)) await sleep(1000); // nobody knows, or too many wait
     else throw new Lost(JSON.stringify(a.told));
   }
 

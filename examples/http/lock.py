@@ -82,7 +82,7 @@ class Lock:
                 break
             if status == 202:
                 target = "/v1/claims/" + claim["id"]
-            elif status in (503, 504):
+            elif status in (429, 503, 504):  # nobody knows, or too many wait
                 time.sleep(1)
             else:
                 raise Lost(claim)

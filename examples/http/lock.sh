@@ -65,7 +65,7 @@ while :; do
     case $status in
     200 | 201) [ "$(field state)" = held ] && break ;;
     202) claim=$(field id) ;;
-    000 | 503 | 504) sleep 1 ;; # nobody knows: ask again
+    000 | 429 | 503 | 504) sleep 1 ;; # nobody knows, or too many wait: ask again
     *) finish 75 "no lock: $status $answer" ;;
     esac
 done

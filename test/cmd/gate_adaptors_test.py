@@ -1,5 +1,6 @@
 """examples/http: each adaptor runs a command under a lock of a gate, and stops it in time when the gate is silent."""
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,32 @@ class Adaptors(unittest.TestCase):
                 self.assertEqual((p.returncode, err), (3, ""))
                 self.assertGreater(int(out), newest)
                 newest = int(out)
+
+    def test_too_many_wait(self):
+        """A poll that is refused for that is made again, and the place is kept."""
+        gate = Gate(self.server.connect, "--http-max-waiting", "5").start()
+        streams = [gate.dial() for _ in range(4)]  # as many as one sender may have
+        for s in streams:
+            s.sendall(b"GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            s.recv(1)
+        over = scratch("over")
+        held = self.start("lock.py", "/full", f"echo; until test -e {over}; do sleep 0.1; done")
+        held.stdout.readline()  # it runs
+        ran = [(a, self.start(a, "/full", "echo ran", gate)) for a in ADAPTORS]
+        until = time.monotonic() + PATIENCE
+        while not re.search(rb'refused_total{reason="waiting"} ([6-9]|\d\d)', gate.call("GET", "/metrics")[2]):
+            self.assertLess(time.monotonic(), until, "their polls are refused")
+            time.sleep(0.05)
+        with open(over, "w", encoding="ascii"):
+            pass
+        for s in streams:
+            s.close()
+        for adaptor, p in ran:
+            with self.subTest(adaptor):
+                out, err = p.communicate(timeout=PATIENCE)
+                self.assertEqual((p.returncode, out, err), (0, "ran\n", ""))
+        held.communicate(timeout=PATIENCE)
+        gate.stop()
 
     def test_who_is_not_let_in(self):
         tokens = scratch("tokens")

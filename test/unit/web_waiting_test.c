@@ -128,6 +128,26 @@ static void a_sender_without_a_name_is_an_address(void **state)
     webrig_free(s.r);
 }
 
+/* Whoever is refused asks again, and has not lost its session meanwhile. */
+static void a_refused_poll_is_a_sign_of_life(void **state)
+{
+    struct scene s;
+    char target[80];
+    (void)state;
+    scene_open(&s);
+    for (size_t i = 0; i < MOST_OF_ONE; i++)
+        webrig_request(s.r, "GET", "/v1/events", "Authorization: Bearer ann", NULL);
+    for (int i = 0; i < 20; i++) {
+        check_refused(claim(&s, s.ann), 429, "4 requests of ann wait already");
+        webrig_advance(s.r, 3000);
+    }
+    snprintf(target, sizeof target, "/v1/sessions/%s/renew", s.id);
+    struct webrig_call *c = webrig_request(s.r, "POST", target, s.ann, NULL);
+    assert_int_equal(c->status, 200);
+    assert_non_null(strstr(webrig_body(c), "\"claims\": []"));
+    webrig_free(s.r);
+}
+
 /* A place is free when the answer is there, not when the connection is. */
 static void an_answer_waits_no_more(void **state)
 {
@@ -151,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_polls_and_streams_have_a_limit),
         cmocka_unit_test(a_sender_without_a_name_is_an_address),
+        cmocka_unit_test(a_refused_poll_is_a_sign_of_life),
         cmocka_unit_test(an_answer_waits_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

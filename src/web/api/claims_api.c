@@ -188,10 +188,14 @@ static void on_claim_polled(struct claim_poll *p)
     clave__web_answer_claim(LIST_ENTRY(p, struct session_call, poll), 200);
 }
 
-/* false: it has answered that too many wait. */
-static bool claim_may_wait(struct web_exchange *x)
+/* false: it has answered that too many wait. That is asked after the session was found: a poll that
+ * is refused is a sign of life, so that its place is kept. */
+static bool claim_may_wait(struct session_call *k)
 {
-    return clave__web_prefer_wait(x) <= 0 || clave__web_may_wait(x);
+    bool may = clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
+    if (!may)
+        clave__session_call_done(k);
+    return may;
 }
 
 /* Without "Prefer: wait" the answer comes as soon as the place in the queue is known. */
@@ -242,6 +246,8 @@ static void claim_post(struct session_call *k)
     struct claim_terms t;
     char id[CLAVE_UUID_TEXT + 1];
     int64_t ttl = 0;
+    if (!claim_may_wait(k))
+        return;
     if (!clave__web_read_claim(x, &t, &ttl)) {
         clave__session_call_done(k);
         return;
@@ -275,8 +281,7 @@ static void claim_post(struct session_call *k)
 
 void clave__web_post_claim(struct web_exchange *x)
 {
-    if (claim_may_wait(x))
-        clave__session_call(x, NULL, claim_post);
+    clave__session_call(x, NULL, claim_post);
 }
 
 /* ---- GET and DELETE -------------------------------------------------------------------------- */
@@ -299,14 +304,13 @@ static struct claim *claim_named(struct session_call *k)
 
 static void claim_get(struct session_call *k)
 {
-    if (claim_named(k))
+    if (claim_may_wait(k) && claim_named(k))
         claim_wait(k, on_claim_polled);
 }
 
 void clave__web_get_claim(struct web_exchange *x)
 {
-    if (claim_may_wait(x))
-        clave__session_call(x, NULL, claim_get);
+    clave__session_call(x, NULL, claim_get);
 }
 
 static void on_claim_gone(struct claim_poll *p)
