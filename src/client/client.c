@@ -9,6 +9,7 @@
 #include "base/deadline.h"
 #include "base/sized_options.h"
 #include "client/engine.h"
+#include "wire/opcode.h"
 
 enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_OUT = 64 * 1024 };
 /* What stays of room for messages. A process may have a thousand clients, each of which has listed
@@ -358,8 +359,7 @@ const char *clave_async_client_errmsg(const clave_async_client *c)
 
 uint64_t clave_async_client_requests_sent(const clave_async_client *c, int op)
 {
-    int n = (int)(sizeof c->pipeline.counts / sizeof *c->pipeline.counts);
-    return op >= 0 && op < n ? c->pipeline.counts[op] : 0;
+    return clave__opcode(op)->body ? c->pipeline.counts[clave__client_opcode_place(op)] : 0;
 }
 
 uint64_t clave_async_client_events_received(const clave_async_client *c)

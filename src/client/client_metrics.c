@@ -132,9 +132,10 @@ static void client_put_requests(struct prometheus *p, const struct client_totals
     static const struct prometheus_family f = {"clave_client_requests", PROMETHEUS_COUNTER, 0,
                                                "Requests sent, by operation."};
     clave__prometheus_family(p, &f);
-    for (int32_t op = 0; op < CLIENT_OPCODES; op++)
+    for (int32_t op = 0; op <= OP_WHO_AM_I; op++)
         if (clave__opcode(op)->body)
-            client_put_labelled(p, "op", clave__opcode(op)->name, t->requests[op]);
+            client_put_labelled(p, "op", clave__opcode(op)->name,
+                                t->requests[clave__client_opcode_place(op)]);
 }
 
 void clave__client_totals_put(struct prometheus *p, const struct client_totals *t)

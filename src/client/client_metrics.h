@@ -41,7 +41,14 @@ void clave__client_note_grant(clave_async_client *c, bool elects, int64_t waited
 void clave__client_note_end(clave_async_client *c, bool elects);
 void clave__client_note_loss(clave_async_client *c, clave_err why);
 
-enum { CLIENT_OPCODES = 128, CLIENT_STATES = CLAVE_STATE_CLOSED + 1 };
+/* Counts by opcode: no two that clients send share a place. */
+enum { CLIENT_OPCODES = 64, CLIENT_STATES = CLAVE_STATE_CLOSED + 1 };
+
+static inline size_t clave__client_opcode_place(int32_t op)
+{
+    return (uint32_t)op % CLIENT_OPCODES;
+}
+
 struct client_totals {
     struct client_metrics metrics;
     uint64_t requests[CLIENT_OPCODES];

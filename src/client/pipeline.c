@@ -52,7 +52,7 @@ static clave_err send_request(clave_async_client *c, struct request *r)
         r->vouched = clave__hold_deadline_vouch(&c->hold_deadline, c->now);
     list_remove(&r->link);
     list_push_back(&p->sent, &r->link);
-    p->counts[r->op]++;
+    p->counts[clave__client_opcode_place(r->op)]++;
     return CLAVE_OK;
 }
 
@@ -66,7 +66,7 @@ clave_err clave__pipeline_put(clave_async_client *c, const struct wire_request *
         return err;
     c->link.wrote = c->now;
     if (q->op >= 0) /* closeSession is negative */
-        c->pipeline.counts[q->op]++;
+        c->pipeline.counts[clave__client_opcode_place(q->op)]++;
     return CLAVE_OK;
 }
 

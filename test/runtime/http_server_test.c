@@ -15,6 +15,7 @@
 #include "runtime/http/http_server.h"
 
 enum { MAX_BODY = 1000, MANY = 1000, PATIENCE_MS = 20000, SHORT_MS = 300 };
+enum { LONG_PIECE = 40000 };
 
 struct asked {
     struct http_exchange *x;
@@ -23,6 +24,7 @@ struct asked {
     unsigned empty;  /* pieces of a stream without text, which ask to go on */
     unsigned pieces; /* to be made after those */
     bool closes;     /* after those */
+    bool is_long;    /* the pieces are */
 };
 
 struct world {
@@ -52,6 +54,10 @@ static clave_err world_more(void *arg, struct buf *out, bool *done)
         return CLAVE_OK;
     }
     a->pieces--;
+    if (a->is_long) {
+        static const char block[LONG_PIECE];
+        return clave__buf_append(out, block, sizeof block);
+    }
     return clave__buf_append(out, "piece;", 6);
 }
 
@@ -93,8 +99,12 @@ static void world_begin(void *arg, const struct web_request *q, struct http_exch
     a->peer = q->peer;
     w->asked[w->begun++ % MANY] = a;
     world_fill(w, a, q);
-    if (strcmp(clave__http_path(x), "/stream") == 0)
+    if (strncmp(clave__http_path(x), "/stream", 7) == 0)
         a->answer.more = world_more;
+    if (strcmp(clave__http_path(x), "/stream/long") == 0) {
+        a->is_long = true;
+        a->pieces = 2;
+    }
     for (int i = 0; i < 16 && strcmp(clave__http_path(x), "/large") == 0; i++) {
         static const char block[65536];
         clave__buf_append(&a->answer.body, block, sizeof block);
@@ -428,6 +438,43 @@ static void test_streams(void **state)
     world_close(&w);
 }
 
+static void hear_bytes(struct world *w, int fd, size_t n)
+{
+    int64_t until = clave__clock_wall() + PATIENCE_MS;
+    while (n > 0) {
+        ssize_t got = recv(fd, heard, n < sizeof heard ? n : sizeof heard, MSG_DONTWAIT);
+        assert_true(got != 0 && clave__clock_wall() < until);
+        n -= got > 0 ? (size_t)got : 0;
+        if (got < 0)
+            turn(w);
+    }
+}
+
+/* A stream that has sent all there was keeps no memory for what it may send. */
+static void test_streams_that_wait_are_small(void **state)
+{
+    enum { STREAMS = 100 };
+    struct world w;
+    int fds[STREAMS];
+    (void)state;
+    world_open(&w);
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < STREAMS; i++) {
+        fds[i] = world_dial(&w);
+        say(fds[i], "GET /stream/long HTTP/1.1\r\nHost: x\r\n\r\n");
+        hear_bytes(&w, fds[i], 2 * LONG_PIECE);
+    }
+    int64_t until = clave__clock_wall() + PATIENCE_MS;
+    while ((mallinfo2().uordblks - before) / STREAMS > 16 * 1024) { /* the rest is being sent */
+        assert_true(clave__clock_wall() < until);
+        turn(&w);
+    }
+    for (int i = 0; i < STREAMS; i++)
+        close(fds[i]);
+    await_none(&w);
+    world_close(&w);
+}
+
 /* Nothing keeps the loop for long: neither an answer of many pieces whose client reads it as fast
  * as it comes, nor requests that come together. */
 static void test_turns_are_short(void **state)
@@ -535,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_clients_that_vanish),
         cmocka_unit_test(test_many_that_wait),
         cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_streams_that_wait_are_small),
         cmocka_unit_test(test_turns_are_short),
         cmocka_unit_test(test_the_end_while_they_wait),
         cmocka_unit_test(test_slow_bodies_and_readers),

@@ -8,7 +8,9 @@
 #include <cmocka.h>
 
 #include "client/client_internal.h"
+#include "client/client_metrics.h"
 #include "lib/fake_server.h"
+#include "wire/opcode.h"
 
 enum { T = FAKE_TIMEOUT, MARGIN = T / 8, RELAY = T / 4 };
 
@@ -144,6 +146,19 @@ static void pings_keep_a_connection(void **state)
     assert_int_equal(clave_async_client_requests_sent(s.c, OP_PING), 100);
     assert_true(clave_async_client_is_connected(s.c));
     fake_close(&s);
+}
+
+static void opcodes_are_counted_apart(void **state)
+{
+    const char *at[CLIENT_OPCODES] = {NULL};
+    (void)state;
+    for (int32_t op = 0; op < 1000; op++) {
+        if (!clave__opcode(op)->body)
+            continue;
+        assert_true(op <= OP_WHO_AM_I); /* the last one that the metrics show */
+        assert_null(at[clave__client_opcode_place(op)]);
+        at[clave__client_opcode_place(op)] = clave__opcode(op)->name;
+    }
 }
 
 /* ---- holds --------------------------------------------------------------------------- */
@@ -670,6 +685,7 @@ int main(void)
         cmocka_unit_test(lost_comes_a_timeout_after_the_last_sign_of_life),
         cmocka_unit_test(silence_ends_a_connection),
         cmocka_unit_test(pings_keep_a_connection),
+        cmocka_unit_test(opcodes_are_counted_apart),
         cmocka_unit_test(a_holder_in_an_ensemble_sends_confirmed_heartbeats),
         cmocka_unit_test(a_write_confirms_what_was_answered_before),
         cmocka_unit_test(a_member_without_a_leader_is_left_and_the_deadline_stands),

@@ -7,8 +7,14 @@
 #include "base/memory.h"
 #include "runtime/http/http_internal.h"
 
-/* An answer that is longer is handed over in blocks, so that its progress is seen. */
-enum { MOST_AT_ONCE = 64 * 1024, MOST_BLOCK = 32 * 1024, MOST_PIECE = 64 * 1024 * 1024 };
+/* An answer that is longer is handed over in blocks, so that its progress is seen. A stream keeps
+ * the library's block, which it needs for a client of HTTP/1.0 only, as long as it lasts. */
+enum {
+    MOST_AT_ONCE = 64 * 1024,
+    MOST_BLOCK = 32 * 1024,
+    STREAM_BLOCK = 2048,
+    MOST_PIECE = 64 * 1024 * 1024
+};
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -164,6 +170,17 @@ static clave_err http_exchange_make_piece(struct http_exchange *x)
     return err;
 }
 
+/* All of it was sent, and it may be long until there is more. */
+static void http_exchange_trim(struct http_exchange *x)
+{
+    enum { KEEP = 1024 };
+    size_t body = x->answer->body.cap, out = x->out.cap;
+    clave__buf_trim(&x->answer->body, KEEP);
+    http_exchange_count(x, body, &x->answer->body);
+    clave__buf_trim(&x->out, KEEP);
+    http_exchange_count(x, out, &x->out);
+}
+
 /* The next bytes of an answer. 0: there are none for now. */
 static ssize_t http_exchange_on_read(void *exchange, uint64_t pos, char *out, size_t max)
 {
@@ -182,8 +199,10 @@ static ssize_t http_exchange_on_read(void *exchange, uint64_t pos, char *out, si
     size_t n = clave__buf_len(bytes) < max ? clave__buf_len(bytes) : max;
     if (n == 0 && x->is_done)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    if (n == 0 && !h->o.piece_a_turn)
+    if (n == 0 && !h->o.piece_a_turn) {
+        http_exchange_trim(x);
         http_exchange_suspend(x);
+    }
     if (n == 0 && x->is_woken) /* by its piece: in the next turn */
         http_exchange_go_on(x);
     if (n == 0)
@@ -202,7 +221,8 @@ static struct MHD_Response *http_exchange_respond(struct http_exchange *x)
     if (!a->more && n <= MOST_AT_ONCE)
         return lib->MHD_create_response_from_buffer_with_free_callback_cls(
             n, clave__buf_bytes(&x->answer->body), http_exchange_on_freed, x);
-    return lib->MHD_create_response_from_callback(a->more ? MHD_SIZE_UNKNOWN : n, MOST_BLOCK,
+    return lib->MHD_create_response_from_callback(a->more ? MHD_SIZE_UNKNOWN : n,
+                                                  a->more ? STREAM_BLOCK : MOST_BLOCK,
                                                   http_exchange_on_read, x, http_exchange_on_freed);
 }
 

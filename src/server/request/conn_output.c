@@ -9,7 +9,7 @@
 /* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
  */
 enum { MAX_UNDURABLE = 4096, MAX_PENDING = 64 * 1024 * 1024 };
-enum { FIRST_MARKS = 16 };
+enum { FIRST_MARKS = 4 };
 
 /* ---- what the driver has to know ------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "web/http/waiting.h"
 
-enum { CHUNK = 1000, MOST_ANSWER = 64 << 20 };
+enum { CHUNK = 496, MOST_ANSWER = 64 << 20 };
 
 struct exchange_chunk {
     struct exchange_chunk *next;
