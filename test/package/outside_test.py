@@ -78,8 +78,8 @@ class Outside:
         loads = {"libssl.so.3": ("tls", "recommended"), "libmicrohttpd.so.12": ("http", "suggested")}
         for path in (f"{self.libdir}/libclave.so", f"{self.prefix}/bin/clave"):
             found = {n["soname"][0]: (n["feature"], n["priority"]) for n in notes(path)}
-            of_gate = {"libjansson.so.4": ("gate", "suggested")} if path.endswith("/clave") else {}
-            expect(found == {**loads, **of_gate}, f"{path} loads {found}")
+            of_program = {"libjansson.so.4": ("gate", "suggested"), "libncursesw.so.6": ("top", "suggested")} if path.endswith("/clave") else {}
+            expect(found == {**loads, **of_program}, f"{path} loads {found}")
         objects = f"{self.folder}/objects"
         os.makedirs(objects)
         run("ar", "x", f"{self.libdir}/libclave.a", "--output", objects)

@@ -24,9 +24,14 @@ static clave_err write_out(void *to, const void *p, size_t n)
     return CLAVE_OK;
 }
 
+struct json json_to(FILE *out)
+{
+    return (struct json){.put = write_out, .to = out};
+}
+
 void json_begin(struct json *j, FILE *out)
 {
-    *j = (struct json){.put = write_out, .to = out};
+    *j = json_to(out);
     clave__json_open(j, NULL, '{');
 }
 

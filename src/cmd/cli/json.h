@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "clave/async/client.h"
 
+struct json json_to(FILE *out);
 void json_begin(struct json *j, FILE *out); /* opens an object */
 void json_end(struct json *j);              /* closes it, ends the line, flushes */
 

@@ -75,6 +75,7 @@ extern const struct verb verb_set;
 extern const struct verb verb_setacl;
 extern const struct verb verb_stat;
 extern const struct verb verb_sync;
+extern const struct verb verb_top;
 extern const struct verb verb_transfer;
 extern const struct verb verb_tree;
 extern const struct verb verb_version;

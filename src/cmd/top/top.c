@@ -1,0 +1,296 @@
+/* top.c - `clave top`: the locks of a tree on a terminal, live: a client of the servers as every
+ * verb, without a gate. Invariant: what is drawn is of one moment, and is drawn at most every
+ * DRAW_MS unless a key is pressed. */
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/top/top_terminal.h"
+#include "runtime/clock.h"
+
+enum { TOP_ONCE = FLAG_LONG, DRAW_MS = 200, AGES_MS = 1000 };
+
+struct top {
+    struct options *o;
+    struct top_feed *feed;
+    struct top_screen screen;
+    struct top_view view; /* as of the last read */
+    size_t n;             /* locks that the filter lets pass */
+    const char *path;
+    int wakeup, signals;
+};
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+static void top_type(struct top_screen *s, int key)
+{
+    size_t n = strlen(s->filter);
+    if (key == TOP_KEY_ESCAPE)
+        *s->filter = '\0';
+    if (key == TOP_KEY_ESCAPE || key == TOP_KEY_ENTER) {
+        s->typing = false;
+    } else if (key == TOP_KEY_ERASE) {
+        while (n > 0 && (s->filter[n - 1] & 0xc0) == 0x80)
+            n--; /* of a character of several bytes, all */
+        s->filter[n > 0 ? n - 1 : 0] = '\0';
+    } else if (key >= ' ' && key < 256 && n + 1 < TOP_FILTER_CAP) {
+        s->filter[n] = (char)key;
+        s->filter[n + 1] = '\0';
+    }
+}
+
+static void top_go_back(struct top_screen *s)
+{
+    free(s->one);
+    s->one = NULL;
+    s->help = false;
+    s->first = 0;
+}
+
+/* How far a key moves the bar; 0: it is none of those. */
+static long top_distance(const struct top *t, int key)
+{
+    long page = t->screen.rows > 8 ? (long)t->screen.rows - 6 : 1;
+    long all = (long)(t->view.nlocks + t->view.nplaces);
+    switch (key) {
+    case 'k':
+    case TOP_KEY_UP:
+        return -1;
+    case 'j':
+    case TOP_KEY_DOWN:
+        return 1;
+    case TOP_KEY_PAGE_UP:
+        return -page;
+    case TOP_KEY_PAGE_DOWN:
+        return page;
+    case TOP_KEY_HOME:
+        return -all;
+    case TOP_KEY_END:
+        return all;
+    default:
+        return 0;
+    }
+}
+
+/* false: it is time to end. */
+static bool top_obey(struct top *t, int key)
+{
+    struct top_screen *s = &t->screen;
+    long by = top_distance(t, key);
+    if (s->typing) {
+        top_type(s, key);
+        return true;
+    }
+    if (by != 0)
+        top_screen_move(s, &t->view, t->n, by);
+    else if (key == TOP_KEY_ENTER)
+        top_screen_enter(s, &t->view, t->n);
+    else if (key == TOP_KEY_LEFT || key == TOP_KEY_ESCAPE || key == 'u')
+        top_go_back(s);
+    else if (key == '/' && !s->one)
+        s->typing = true;
+    else if (key == 's')
+        top_order_next(s);
+    else if (key == 'h' || key == '?')
+        s->help = !s->help;
+    return key != 'q';
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static clave_err top_read(struct top *t)
+{
+    eventfd_t count;
+    eventfd_read(t->wakeup, &count);
+    top_view_fini(&t->view);
+    clave_err err = top_feed_read(t->feed, t->screen.one, t->screen.one_leases, &t->view);
+    if (err == CLAVE_OK)
+        err = t->view.err;
+    t->n = top_screen_arrange(&t->screen, &t->view);
+    return err;
+}
+
+static void top_draw(struct top *t)
+{
+    int row = 0;
+    top_terminal_clear();
+    top_screen_draw(&t->screen, &t->view, t->n, clave__clock_wall(), top_terminal_put, &row);
+    top_terminal_show();
+}
+
+/* Until there is a key, a signal or, from `since` + DRAW_MS on, something new; ages are drawn anew
+ * in any case. A signal's number, or 0. */
+static int top_wait(const struct top *t, int64_t drawn)
+{
+    int64_t early = drawn + DRAW_MS, late = drawn + AGES_MS;
+    struct signalfd_siginfo info;
+    for (;;) {
+        int64_t now = clave_now();
+        bool listens = now >= early;
+        int64_t left = (listens ? late : early) - now;
+        struct pollfd fds[] = {{.fd = t->signals, .events = POLLIN},
+                               {.fd = STDIN_FILENO, .events = POLLIN},
+                               {.fd = listens ? t->wakeup : -1, .events = POLLIN}};
+        int n = left > 0 ? poll(fds, 3, (int)left) : 0;
+        if (n > 0 && fds[0].revents && read(t->signals, &info, sizeof info) == sizeof info)
+            return (int)info.ssi_signo;
+        if (n > 0 && fds[1].revents & (POLLHUP | POLLERR | POLLNVAL))
+            return SIGHUP;
+        if (n > 0 || clave_now() >= late)
+            return 0;
+    }
+}
+
+static int top_follow(struct top *t)
+{
+    for (;;) {
+        clave_err err = top_read(t);
+        if (err != CLAVE_OK) {
+            top_terminal_close();
+            return diag_err(t->o, t->path, err, NULL);
+        }
+        top_draw(t);
+        int signo = top_wait(t, clave_now());
+        if (signo == SIGWINCH)
+            top_terminal_size(&t->screen.rows, &t->screen.columns);
+        else if (signo)
+            return 128 + signo;
+        for (int key; (key = top_terminal_key()) != TOP_KEY_NONE;)
+            if (!top_obey(t, key))
+                return EXIT_OK;
+    }
+}
+
+static int top_live(struct top *t)
+{
+    const char *fault = top_terminal_open();
+    if (fault) {
+        diag(t->o, "%s", fault);
+        return EXIT_INTERNAL;
+    }
+    top_terminal_size(&t->screen.rows, &t->screen.columns);
+    int code = top_follow(t);
+    top_terminal_close();
+    return code;
+}
+
+/* ---- once ----------------------------------------------------------------------------------- */
+
+static void top_print(void *arg, enum top_style style, const char *line)
+{
+    (void)arg, (void)style;
+    puts(line);
+}
+
+static int top_once(struct top *t)
+{
+    struct pollfd fds[] = {{.fd = t->signals, .events = POLLIN},
+                           {.fd = t->wakeup, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    int64_t until = clave_now() + t->o->timeout_ms;
+    for (;;) {
+        clave_err err = top_read(t);
+        int64_t left = until - clave_now();
+        if (err == CLAVE_OK && !t->view.loaded && left <= 0)
+            err = CLAVE_ETIMEDOUT;
+        if (err != CLAVE_OK)
+            return diag_err(t->o, t->path, err, NULL);
+        if (t->view.loaded)
+            break;
+        if (poll(fds, 2, (int)left) > 0 && fds[0].revents &&
+            read(t->signals, &info, sizeof info) == sizeof info)
+            return 128 + (int)info.ssi_signo;
+    }
+    if (t->o->json)
+        (void)top_feed_json(t->feed);
+    else
+        top_screen_draw(&t->screen, &t->view, t->n, clave__clock_wall(), top_print, NULL);
+    return EXIT_OK;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+/* Before there are other threads, so that they inherit what is blocked. */
+static int top_block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGWINCH);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static int top_run(struct top *t, clave_client *s, bool once)
+{
+    t->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    clave_err err = top_feed_new(&t->feed, s, t->path, t->wakeup);
+    int code = err != CLAVE_OK ? diag_err(t->o, t->path, err, s) : once ? top_once(t) : top_live(t);
+    top_feed_free(t->feed);
+    top_view_fini(&t->view);
+    top_screen_fini(&t->screen);
+    close(t->wakeup);
+    return code;
+}
+
+static int run_top(struct options *o, int argc, char **argv)
+{
+    struct top t = {.o = o};
+    clave_client *s;
+    bool once = !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0)
+        once |= id == TOP_ONCE;
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 0, 1))
+        return EXIT_USAGE;
+    t.path = o->argc > 0 ? o->argv[0] : "/";
+    if (!connect_path_ok(o, t.path))
+        return EXIT_PATH;
+    t.signals = top_block_signals();
+    int code = connect_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    setlocale(LC_CTYPE, "");
+    once = once || o->json;
+    t.screen.connect = o->connect ? o->connect : "local:";
+    t.screen.ascii = !once && strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    code = top_run(&t, s, once);
+    connect_close(s);
+    close(t.signals);
+    return code;
+}
+
+static const struct flag flags[] = {
+    {TOP_ONCE, "once", NULL, "print one screen as text, and end"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_top = {
+    .name = "top",
+    .args = "[PATH]",
+    .summary = "Show who holds which lock and who waits, live",
+    .text =
+        "The locks at and below PATH, or all, the one with the oldest wait first; what happens\n"
+        "is shown as it happens. Keys: up and down, enter: the queue of a lock, /: only paths\n"
+        "that begin with what is typed, s: another order, h: help, q: quit. When the connection\n"
+        "is lost, the first line says how long ago. Without a terminal, and with --once, one\n"
+        "screen is printed as text; with --json a line for each lock, as GET /v1/locks has it.\n"
+        "The library ncurses is loaded for the screen (Debian: libncursesw6).\n",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_top,
+};

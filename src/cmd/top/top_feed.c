@@ -1,0 +1,322 @@
+/* top_feed.c - see top_feed.h. Called by top.c. Invariant: the model, the cache and what they own
+ * are touched on the loop's thread only; what a read returns is a copy. */
+#include "cmd/top/top_feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/memory.h"
+#include "clave/async/cache.h"
+#include "clave/uv.h"
+#include "cmd/cli/json.h"
+#include "cmd/run/held_since.h"
+#include "recipe/contender/identity.h"
+#include "runtime/clock.h"
+#include "web/observe/lock_json.h"
+#include "web/observe/lock_waits.h"
+
+enum { MODEL_BYTES = 256 << 20, CACHE_BYTES = 512 << 20, JSON_PLACES = 1000, NODE_CAP = 4096 };
+
+struct top_feed {
+    clave_client *client;
+    const char *path;
+    int wakeup;
+    struct clave_mem mem;
+
+    /* the loop's thread only */
+    clave_async_cache *cache;
+    struct lock_model model;
+    struct lock_waits waits;
+    bool loaded, told; /* told: of something new since the last read */
+    int64_t stale_at;
+    clave_err err;
+};
+
+/* ---- following ------------------------------------------------------------------------------ */
+
+static clave_cache_take top_feed_takes(const char *path, void *arg)
+{
+    (void)arg;
+    return strcmp(path, "/zookeeper") == 0 ? CLAVE_CACHE_TAKE_NOTHING : CLAVE_CACHE_TAKE_TREE;
+}
+
+static void top_feed_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
+{
+    struct top_feed *f = arg;
+    const clave_cache_node *n = ev->now;
+    (void)cache;
+    if (ev->type == CLAVE_CACHE_CREATED || ev->type == CLAVE_CACHE_CHANGED)
+        clave__lock_model_node(&f->model, clave__clock_wall(), n->path, &n->stat, n->data, n->len);
+    else if (ev->type == CLAVE_CACHE_DELETED)
+        clave__lock_model_gone(&f->model, clave__clock_wall(), ev->path);
+    else if (ev->type == CLAVE_CACHE_STALE)
+        f->stale_at = clave__clock_wall();
+    else if (ev->type == CLAVE_CACHE_RESYNCED)
+        f->stale_at = 0;
+    else if (ev->type == CLAVE_CACHE_ENDED)
+        f->err = ev->err;
+    if (ev->type == CLAVE_CACHE_INITIALIZED) {
+        clave__lock_model_loaded(&f->model);
+        f->loaded = true;
+    }
+    if (!f->told)
+        eventfd_write(f->wakeup, 1);
+    f->told = true;
+}
+
+static void top_feed_begin(clave_async_client *c, void *arg)
+{
+    struct top_feed *f = arg;
+    clave_cache_options o = CLAVE_CACHE_OPTIONS_INIT;
+    o.max_data = LOCK_DATA_MAX;
+    o.max_bytes = CACHE_BYTES;
+    o.filter = top_feed_takes;
+    f->err = clave_async_cache_new(&f->cache, c, f->path, &o, top_feed_on_event, f);
+}
+
+static void top_feed_end(clave_async_client *c, void *arg)
+{
+    struct top_feed *f = arg;
+    (void)c;
+    clave_async_cache_free(f->cache);
+}
+
+clave_err top_feed_new(struct top_feed **out, clave_client *client, const char *path, int wakeup)
+{
+    struct top_feed *f = calloc(1, sizeof *f);
+    *out = f;
+    if (!f)
+        return CLAVE_ENOMEM;
+    *f = (struct top_feed){.client = client, .path = path, .wakeup = wakeup};
+    f->mem = clave__mem_or_default(NULL);
+    clave__lock_waits_init(&f->waits, &f->mem, clave_random_seed());
+    clave_err err = clave__lock_model_init(&f->model, &f->mem, clave_random_seed(), MODEL_BYTES);
+    clave_err ran = err == CLAVE_OK ? clave_client_run(client, top_feed_begin, f) : err;
+    err = ran == CLAVE_OK ? f->err : ran;
+    if (err != CLAVE_OK) {
+        top_feed_free(f);
+        *out = NULL;
+    }
+    return err;
+}
+
+void top_feed_free(struct top_feed *f)
+{
+    if (!f)
+        return;
+    if (f->cache)
+        clave_client_run(f->client, top_feed_end, f);
+    clave__lock_waits_fini(&f->waits);
+    clave__lock_model_fini(&f->model);
+    free(f);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+struct top_read {
+    struct top_feed *f;
+    const char *path;
+    bool leases;
+    struct top_view *out;
+    clave_err err;
+};
+
+/* As the node tells (held_since.h), when the model has only seen it hold since it began. */
+static void top_read_since(const struct top_feed *f, const struct lock_place *p,
+                           struct top_place *out)
+{
+    const struct lock_queue *q = p->queue;
+    clave_cache_node n;
+    char path[NODE_CAP];
+    out->since = p->holds ? p->held : p->queued;
+    if (!p->holds || !p->held_before)
+        return;
+    snprintf(path, sizeof path, "%s%s/%s", q->path[1] ? q->path : "", q->leases ? "/leases" : "",
+             p->name);
+    bool found = clave_async_cache_get(f->cache, path, &n) == CLAVE_OK;
+    int64_t since = found ? held_since(n.data, n.len, &n.stat) : -1;
+    out->at_most = since < 0;
+    out->since = since < 0 ? out->since : since;
+}
+
+static void top_read_place(struct top_read *r, const struct lock_place *p, struct top_place *out)
+{
+    char data[LOCK_DATA_MAX + 1] = "";
+    clave_identity id = {0};
+    if (p->data) {
+        memcpy(data, p->data, p->ndata + 1);
+        clave__identity_parse(data, p->ndata, &id);
+    }
+    const char *command = id.name ? id.name : id.command ? id.command : id.text;
+    *out = (struct top_place){.role = clave__lock_role(p), .pid = id.pid, .token = p->token};
+    out->host = id.host ? strdup(id.host) : NULL;
+    out->command = command ? strdup(command) : NULL;
+    if ((id.host && !out->host) || (command && !out->command))
+        r->err = CLAVE_ENOMEM;
+    top_read_since(r->f, p, out);
+}
+
+static void top_read_lock(struct top_read *r, const struct lock_queue *q)
+{
+    struct top_lock *l = &r->out->locks[r->out->nlocks];
+    const struct lock_place *holder = clave__lock_holder_after(q, "");
+    const struct lock_place *waiter = clave__lock_waiter_after(q, "");
+    *l = (struct top_lock){.path = strdup(q->path),
+                           .leases = q->leases,
+                           .kind = clave__lock_sort_name(clave__lock_sort(q)),
+                           .holder.since = -1,
+                           .nholders = q->nholders,
+                           .nwaiters = clave__lock_nwaiters(q),
+                           .waiting_since = waiter ? waiter->queued : -1};
+    if (!l->path) {
+        r->err = CLAVE_ENOMEM;
+        return;
+    }
+    r->out->nlocks++;
+    if (holder)
+        top_read_place(r, holder, &l->holder);
+}
+
+static void top_read_places(struct top_read *r, const struct lock_queue *q)
+{
+    struct top_view *out = r->out;
+    struct lock_place *p;
+    out->places = calloc(q->nholders + clave__lock_nwaiters(q) + 1, sizeof *out->places);
+    if (!out->places) {
+        r->err = CLAVE_ENOMEM;
+        return;
+    }
+    for (const char *at = ""; (p = clave__lock_holder_after(q, at)); at = p->name)
+        top_read_place(r, p, &out->places[out->nplaces++]);
+    for (const char *at = ""; (p = clave__lock_waiter_after(q, at)); at = p->name)
+        top_read_place(r, p, &out->places[out->nplaces++]);
+}
+
+/* Of several owners that wait for one lock, each has its path. */
+static bool top_is_first(const struct lock_deadlock *d, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(d->paths[k], d->paths[i]) == 0)
+            return false;
+    return true;
+}
+
+static void top_read_deadlocks(struct top_read *r)
+{
+    struct top_feed *f = r->f;
+    clave__lock_waits_look(&f->waits, &f->model);
+    r->out->deadlocks = calloc(f->waits.nfound + 1, sizeof *r->out->deadlocks);
+    for (struct list *at = f->waits.found.next; at != &f->waits.found; at = at->next) {
+        const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
+        char *paths = NULL;
+        size_t n;
+        FILE *text = open_memstream(&paths, &n);
+        for (size_t i = 0; text && i < d->npaths; i++)
+            if (top_is_first(d, i))
+                fprintf(text, "%s%s", i > 0 ? ", " : "", d->paths[i]);
+        if (!r->out->deadlocks || !text || fclose(text) != 0)
+            r->err = CLAVE_ENOMEM;
+        else
+            r->out->deadlocks[r->out->ndeadlocks++] = paths;
+    }
+}
+
+static void top_read_server(struct top_read *r, const clave_async_client *c)
+{
+    struct top_feed *f = r->f;
+    struct top_view *out = r->out;
+    clave_target t = clave_async_client_target(c);
+    char server[300] = "local:";
+    if (t.host && t.port)
+        snprintf(server, sizeof server, "%s%s:%u", t.tls ? "tls:" : "", t.host, t.port);
+    out->server = strdup(server);
+    out->read_only = clave_async_client_state(c) == CLAVE_STATE_READ_ONLY;
+    out->loaded = f->loaded;
+    out->stale_at = f->stale_at;
+    out->partial = !clave_async_cache_is_complete(f->cache) || f->model.left_out > 0;
+    if (!out->server)
+        r->err = CLAVE_ENOMEM;
+}
+
+static void top_read_all(clave_async_client *c, void *arg)
+{
+    struct top_read *r = arg;
+    struct top_feed *f = r->f;
+    struct lock_queue *q;
+    bool leases = false;
+    f->told = false;
+    while ((q = clave__lock_model_take_dirty(&f->model)))
+        clave__lock_model_settle(&f->model, q);
+    top_read_server(r, c);
+    r->out->err = f->err;
+    r->out->locks = calloc(f->model.queues.count + 1, sizeof *r->out->locks);
+    if (!r->out->locks)
+        r->err = CLAVE_ENOMEM;
+    for (const char *at = "";
+         r->err == CLAVE_OK && (q = clave__lock_model_after(&f->model, at, leases)); at = q->path) {
+        leases = q->leases;
+        if (clave__lock_sort(q) != LOCK_SORT_ELECTION)
+            top_read_lock(r, q);
+    }
+    q = r->path ? clave__lock_model_get(&f->model, r->path, r->leases) : NULL;
+    if (q && r->err == CLAVE_OK)
+        top_read_places(r, q);
+    top_read_deadlocks(r);
+}
+
+clave_err top_feed_read(struct top_feed *f, const char *path, bool leases, struct top_view *out)
+{
+    struct top_read r = {f, path, leases, out, CLAVE_OK};
+    *out = (struct top_view){.loaded = false};
+    clave_err err = clave_client_run(f->client, top_read_all, &r);
+    if (err == CLAVE_OK)
+        err = r.err;
+    if (err != CLAVE_OK)
+        top_view_fini(out);
+    return err;
+}
+
+static void top_place_fini(struct top_place *p)
+{
+    free(p->host);
+    free(p->command);
+}
+
+void top_view_fini(struct top_view *v)
+{
+    for (size_t i = 0; i < v->nlocks; i++) {
+        free(v->locks[i].path);
+        top_place_fini(&v->locks[i].holder);
+    }
+    for (size_t i = 0; i < v->nplaces; i++)
+        top_place_fini(&v->places[i]);
+    for (size_t i = 0; i < v->ndeadlocks; i++)
+        free(v->deadlocks[i]);
+    free(v->locks);
+    free(v->places);
+    free(v->deadlocks);
+    free(v->server);
+    *v = (struct top_view){.loaded = false};
+}
+
+static void top_read_json(clave_async_client *c, void *arg)
+{
+    struct top_feed *f = arg;
+    struct lock_queue *q;
+    bool leases = false;
+    (void)c;
+    for (const char *at = ""; (q = clave__lock_model_after(&f->model, at, leases)); at = q->path) {
+        struct json j = json_to(stdout);
+        leases = q->leases;
+        if (clave__lock_sort(q) == LOCK_SORT_ELECTION)
+            continue;
+        clave__lock_json(&j, NULL, q, clave__clock_wall(), JSON_PLACES);
+        putchar('\n');
+    }
+}
+
+clave_err top_feed_json(struct top_feed *f)
+{
+    return clave_client_run(f->client, top_read_json, f);
+}

@@ -1,0 +1,66 @@
+/* top_feed.h - what `clave top` knows: the locks of a tree, followed by a cache on the loop's
+ * thread, and what one screen shows of them, read from there.
+ *
+ * Map of src/cmd/top:
+ *   top           the verb: waits for keys and changes, and draws
+ *   top_feed      the locks, live
+ *   top_screen    what is shown of them, as lines
+ *   top_terminal  puts lines on the terminal, by ncurses */
+#ifndef CLAVE_CMD_TOP_TOP_FEED_H
+#define CLAVE_CMD_TOP_TOP_FEED_H
+
+#include "clave/client.h"
+#include "web/observe/lock_model.h"
+
+struct top_feed;
+
+/* A place in a queue. */
+struct top_place {
+    const char *role;
+    char *host;    /* NULL: not known, as the next */
+    char *command; /* the name, else the command, else what the node says */
+    int64_t pid;   /* 0: not known */
+    int64_t token;
+    int64_t since; /* wall clock: granted, of one that holds; else queued */
+    bool at_most;  /* since then at the earliest */
+};
+
+struct top_lock {
+    char *path;
+    bool leases;
+    const char *kind;        /* of lock_model.h */
+    struct top_place holder; /* the first; since -1: nobody holds it */
+    size_t nholders, nwaiters;
+    int64_t waiting_since; /* the oldest wait; -1: nobody waits */
+};
+
+/* What is known at one moment. */
+struct top_view {
+    bool loaded;      /* all there was when it began */
+    bool partial;     /* there is more than there is room for */
+    bool read_only;   /* the server */
+    int64_t stale_at; /* wall clock: not up to date since then; 0: it is */
+    clave_err err;    /* why nothing more will come */
+    char *server;     /* the connected one */
+    struct top_lock *locks;
+    size_t nlocks;
+    struct top_place *places; /* of the lock that was asked for; holders first */
+    size_t nplaces;
+    char **deadlocks; /* the paths of each */
+    size_t ndeadlocks;
+};
+
+/* Begins to follow the locks at and below `path`, which is borrowed; `wakeup`, an eventfd, is
+ * written when there is something new since the last top_feed_read. ENOMEM, ECLOSED. */
+clave_err top_feed_new(struct top_feed **out, clave_client *client, const char *path, int wakeup);
+/* Before the client is closed. NULL is ignored. */
+void top_feed_free(struct top_feed *f);
+
+/* All locks, and the places of one (`path` NULL: of none). ENOMEM, ECLOSED; then *out is empty. */
+clave_err top_feed_read(struct top_feed *f, const char *path, bool leases, struct top_view *out);
+void top_view_fini(struct top_view *v);
+
+/* Prints a line of JSON for each lock, as GET /v1/locks has them. */
+clave_err top_feed_json(struct top_feed *f);
+
+#endif

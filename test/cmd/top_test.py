@@ -1,0 +1,293 @@
+"""`clave top`: what it prints without a terminal, and its screen, driven by keys on one."""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+import unittest
+
+from harness import CLAVE, PATIENCE, Running, clave, environment, free_port, scratch, server, spawn
+
+HOLD = ("sleep", "1000")
+
+
+class Screen:
+    """The program on a terminal: a VT52, which has a cursor and erases, and nothing else."""
+
+    def __init__(self, *words, connect, rows=20, columns=90, **env):
+        self.fd, slave = pty.openpty()
+        self.cells, self.at, self.rest = {}, [0, 0], ""
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.process = spawn([CLAVE, "top", *words], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                             env=environment(**{"TERM": "vt52", "LC_ALL": "C.UTF-8", "CLAVE_CONNECT": connect, **env}))
+
+    def resize(self, rows, columns):
+        self.rows, self.columns = rows, columns
+        self.cells = {(r, c): v for (r, c), v in self.cells.items() if r < rows and c < columns}
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.slave)
+        os.close(self.fd)
+
+    def keys(self, text):
+        os.write(self.fd, text.encode())
+
+    def obey(self, text):
+        for m in re.finditer(r"\x1bY(.)(.)|\x1b(.)|(.)", text, re.S):
+            row, column, escape, c = m.groups()
+            if row:
+                self.at = [ord(row) - 32, ord(column) - 32]
+            elif escape == "H":
+                self.at = [0, 0]
+            elif escape in ("A", "B", "C", "D"):
+                self.at["AB".find(escape) < 0] += 1 if escape in "BC" else -1
+            elif escape in ("J", "K"):
+                y, x = self.at
+                self.cells = {(r, k): v for (r, k), v in self.cells.items() if (r, k) < (y, x) or (escape == "K" and r > y)}
+            elif c == "\r":
+                self.at[1] = 0
+            elif escape == "I" or c == "\n":
+                by, edge = (1, self.rows - 1) if c else (-1, 0)
+                if self.at[0] == edge:  # it scrolls
+                    self.cells = {(r - by, k): v for (r, k), v in self.cells.items() if 0 <= r - by < self.rows}
+                else:
+                    self.at[0] += by
+            elif c == "\t":
+                self.at[1] += 8 - self.at[1] % 8
+            elif c == "\b":
+                self.at[1] -= 1
+            elif c and c >= " ":
+                if self.at[0] < self.rows and self.at[1] < self.columns:
+                    self.cells[tuple(self.at)] = c
+                self.at[1] += 1
+
+    def read(self):
+        text = self.rest + os.read(self.fd, 65536).decode(errors="surrogateescape")
+        m = re.search(r"(\x1b(Y.?)?)?([\udcc2-\udcf4][\udc80-\udcbf]{0,2})?$", text, re.S)  # what is not all here yet
+        self.rest = m.group()
+        self.obey(text[:m.start()])
+
+    @property
+    def text(self):
+        rows = max((r for r, _ in self.cells), default=-1) + 1
+        width = max((c for _, c in self.cells), default=-1) + 1
+        return "\n".join("".join(self.cells.get((r, c), " ") for c in range(width)).rstrip() for r in range(rows))
+
+    def wait(self, condition, what):
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            left = end - time.monotonic()
+            if left <= 0 or self.process.poll() is not None:
+                raise AssertionError(f"{what}; the program: {self.process.poll()}; the screen:\n{self.text}")
+            if select.select([self.fd], [], [], min(left, 0.5))[0]:
+                self.read()
+
+    def see(self, *texts):
+        self.wait(lambda: all(t in self.text for t in texts), f"not seen: {texts}")
+
+    def see_not(self, text):
+        self.wait(lambda: text not in self.text, f"seen: {text}")
+
+    def end(self):
+        """Its exit code; the terminal is as it was."""
+        end = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < end:
+            if select.select([self.fd], [], [], 0.05)[0]:
+                self.read()
+        code = self.process.wait(1)
+        if termios.tcgetattr(self.slave) != self.before:
+            raise AssertionError("the terminal is not as it was")
+        return code
+
+
+class Top(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server()
+        cls.addClassCleanup(cls.server.stop)
+
+    def hold(self, *words):
+        p = Running(*words, connect=self.server.connect)
+        self.addCleanup(p.process.communicate)
+        self.addCleanup(p.process.terminate)
+        return p.process
+
+    def once(self, *words, **more):
+        r = clave("top", "--once", *words, connect=self.server.connect, **more)
+        self.assertEqual((r.code, r.err), (0, ""), r)
+        return r.out
+
+    def until(self, text, *words):
+        """What it prints once that is in it."""
+        end = time.monotonic() + PATIENCE
+        while not re.search(text, out := self.once(*words)):
+            self.assertLess(time.monotonic(), end, out)
+        return out
+
+    def screen(self, *words, **more):
+        s = Screen(*words, connect=self.server.connect, **more)
+        self.addCleanup(s.close)
+        return s
+
+    def queue(self, path):
+        """A lock with a holder and one that waits."""
+        holder = self.hold("lock", path, "--", *HOLD)
+        self.until(f"pid {holder.pid}", path)
+        waiter = self.hold("lock", path, "--", "sleep", "2000")
+        self.until("1 waiting", path)
+        return holder, waiter
+
+
+class Once(Top):
+    def test_holders_and_waiters_the_oldest_wait_first(self):
+        first, _ = self.queue("/o/b")
+        idle = self.hold("lock", "/o/a", "--name", "ünïcode", "--", *HOLD)
+        self.until(f"pid {idle.pid}")
+        self.hold("semaphore", "-n", "3", "/o/s", "--", *HOLD)
+        self.hold("elect", "/o/e", "--", *HOLD)
+        out = self.until(r"semaphore +\S+ pid \d+ +\S+ +0 ", "/o")
+        rows = [line.split() for line in out.splitlines()[4:]]
+        self.assertEqual([r[0] for r in rows], ["/o/b", "/o/a", "/o/s"], out)
+        self.assertIn(f"pid {first.pid}", out)
+        self.assertIn("sleep 1000", out)
+        self.assertIn("ünïcode", out)
+        self.assertIn("3 held, 1 waiting, oldest wait ", out)
+        self.assertIn(f"on {self.server.connect}, read-write", out.splitlines()[0])
+        self.assertNotIn("/o/e", out, "elections have their own verbs")
+        locks = [json.loads(line) for line in clave("top", "/o", "--json", connect=self.server.connect).out.splitlines()]
+        self.assertEqual([(x["path"], x["nwaiters"]) for x in locks], [("/o/a", 0), ("/o/b", 1), ("/o/s", 0)])
+
+    def test_nothing_and_nobody(self):
+        self.assertIn("No lock is held.", self.once("/nothing"))
+        r = clave("top", "--timeout", "50ms", connect=f"127.0.0.1:{free_port()}")
+        self.assertEqual(r.code, 69, r)
+        r = clave("top", "no/path", connect=self.server.connect)
+        self.assertEqual(r.code, 66, r)
+
+    def test_what_a_terminal_would_obey_is_escaped(self):
+        clave("create", "-p", "/x/bad", connect=self.server.connect)
+        r = clave("create", "--sequential", "/x/bad/_c_00000000-0000-0000-0000-000000000000-lock-", "clave/1\nhost=h%1B[31m\ncommand=a%07b\n",
+                  connect=self.server.connect)
+        self.assertEqual(r.code, 0, r)
+        out = self.once("/x")
+        self.assertIn("\\x1b", out)
+        self.assertNotIn("\x1b", out)
+        self.assertNotIn("\x07", out)
+
+    def test_a_deadlock(self):
+        both = scratch("both-hold")
+        for one, two in ("/d/a", "/d/b"), ("/d/b", "/d/a"):
+            self.hold("lock", one, "--", "sh", "-c", 'until [ -e "$0" ]; do sleep 0.02; done; exec "$@"', both,
+                      CLAVE, "lock", "--connect", self.server.connect, two, "--", "true")
+        self.until("2 held", "/d")
+        with open(both, "w"):
+            pass
+        self.assertRegex(self.until("1 deadlock", "/d"), "DEADLOCK: /d/[ab], /d/[ab]\n")
+
+
+class Live(Top):
+    def test_locks_come_and_go_and_a_lock_is_opened(self):
+        s = self.screen("/l")
+        s.see("No lock is held.", "q quit")
+        holder, waiter = self.queue("/l/one")
+        s.see("/l/one", f"pid {holder.pid}", "1 held, 1 waiting", "COMMAND")
+        s.keys("\r")
+        s.see("ROLE", "holder", "waiting", str(waiter.pid), "sleep 2000")
+        holder.terminate()
+        s.see_not("waiting\x20\x20")
+        s.see("holder", str(waiter.pid))
+        s.keys("u")
+        s.see("KIND", f"pid {waiter.pid}")
+        waiter.terminate()
+        s.see("No lock is held.")
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+    def test_keys(self):
+        for name in "a", "b", "c":
+            p = self.hold("lock", f"/k/{name}1", "--", *HOLD)
+            self.until(f"pid {p.pid}", "/k")
+        s = self.screen("/k")
+        s.see("/k/a1", "/k/b1", "/k/c1", "sort: oldest wait")
+        s.keys("s")
+        s.see("sort: waiters")
+        s.keys("ss")
+        s.see("sort: path")
+        s.keys("jj\r")
+        s.see("/k/c1", "TOKEN")
+        s.keys("uk\r")
+        s.see("/k/b1", "TOKEN")
+        s.keys("u/")
+        s.see("begin with: _")
+        s.keys("/k/cX\x7f")
+        s.see("/k/c_")
+        s.see_not("/k/a1")
+        s.keys("\r")
+        s.see("below /k/c", "1 held", "/k/c1")
+        s.keys("h")
+        s.see("how long it has been held")
+        s.keys("h/\x1b")
+        s.see("/k/a1", "3 held")
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+    def test_another_size(self):
+        clave("create", "-p", "/r", connect=self.server.connect)
+        for i in range(12):
+            clave("create", "-p", f"/r/{i:02d}-{'long' * 12}", connect=self.server.connect)
+            clave("create", "--sequential", f"/r/{i:02d}-{'long' * 12}/_c_00000000-0000-0000-0000-000000000000-lock-", connect=self.server.connect)
+        s = self.screen("/r", rows=30, columns=120)
+        s.see("/r/00-", "/r/11-", "longlong  ")
+        s.resize(10, 40)
+        s.process.send_signal(signal.SIGWINCH)
+        s.see("12 held", "/r/00-lon", "~  lock  un")
+        s.keys("j" * 11)
+        s.see("/r/11-")
+        s.see_not("/r/00-")
+        s.process.terminate()
+        self.assertEqual(s.end(), 128 + 15)
+
+    def test_a_terminal_without_a_screen(self):
+        for term in "dumb", "no-such-terminal":
+            s = self.screen(TERM=term)
+            s.wait(lambda s=s: s.process.poll() is not None or "--once" in s.text, "no word")
+            self.assertEqual(s.end(), 70)
+            self.assertIn(term, s.text)
+
+    def test_others_that_xterm_has(self):
+        s = self.screen("/nothing", TERM="xterm", LC_ALL="C")
+        s.wait(lambda: "No lock is held." in s.text, "nothing")
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+
+class Lost(Top):
+    def test_a_lost_connection_is_said_at_once_and_ages_stand_still(self):
+        p = self.hold("lock", "/g/a", "--", *HOLD)
+        self.until(f"pid {p.pid}", "/g")
+        s = self.screen("/g")
+        s.see("/g/a", "read-write")
+        self.server.stop()
+        s.see("NOT LIVE: the connection was lost", "not connected", "/g/a")
+        self.server.start()
+        s.see_not("NOT LIVE")
+        s.see("read-write")
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+
+del Top
+
+if __name__ == "__main__":
+    unittest.main()
