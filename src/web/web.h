@@ -170,7 +170,9 @@ void clave__web_end(struct web_exchange *x, int64_t now);
 int64_t clave__web_deadline(const struct web *w);
 void clave__web_tick(struct web *w, int64_t now);
 
-/* Ends all sessions; what waits for an answer gets 503, and so does every later request. */
+/* What waits for an answer gets 503, and so does every later request. Sessions on which a client
+ * may rely stand: another gate with the key may attach to them, or they expire. All others are
+ * ended. */
 void clave__web_close(struct web *w, int64_t now);
 /* Everything that _close ended has been told to the servers, or cannot be. */
 bool clave__web_is_closed(const struct web *w);

@@ -322,6 +322,46 @@ static void another_gate_finds_a_lease(void **state)
     webrig_free(r);
 }
 
+/* Their clients rely on what they were told: of a stream too, if it holds. */
+static void a_gate_that_stops_leaves_what_is_held(void **state)
+{
+    static const uint8_t key[32] = {42};
+    const size_t own = 5; /* the client of the second gate */
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, lock);
+    expect(c, 201);
+    char token[32], again[96];
+    snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+    user_takes_claim(&u, c);
+    user_takes_claim(&v, user_sends(r, &v, "POST", -1, NULL, lock));
+    struct webrig_call *holds = webrig_request(r, "POST", "/v1/hold", NULL, "{\"path\": \"/h\"}");
+    struct webrig_call *waits = webrig_request(r, "POST", "/v1/hold", NULL, lock);
+    expect(holds, 200);
+    expect(waits, 200);
+    webrig_second(r);
+    assert_int_equal(memnet_list(r->net, own, "/l", NULL, 0), 3);
+    clave__web_close(r->first, r->net->now);
+    webrig_settle(r);
+    assert_true(clave__web_is_closed(r->first));
+    assert_int_equal(memnet_list(r->net, own, "/h", NULL, 0), 1);
+    assert_int_equal(memnet_list(r->net, own, "/l", NULL, 0), 2);
+    snprintf(again, sizeof again, "Idempotency-Key: %s", u.claim);
+    c = user_sends(r, &u, "POST", 5, again, lock);
+    webrig_advance(r, 4000); /* its deadline is confirmed first */
+    expect(c, 201);
+    assert_string_equal(webrig_member(c, "token"), token);
+    webrig_end(c);
+    webrig_end(holds);
+    webrig_end(waits);
+    webrig_advance(r, 20000); /* what nobody goes on with expires */
+    assert_int_equal(memnet_list(r->net, own, "/h", NULL, 0), 0);
+    webrig_free(r);
+}
+
 /* A release that the servers refuse is none. */
 static void a_refusal_of_the_servers_is_told(void **state)
 {
@@ -627,6 +667,7 @@ int main(void)
         cmocka_unit_test(a_key_finds_its_own_claim),
         cmocka_unit_test(another_gate_finds_the_place),
         cmocka_unit_test(another_gate_finds_a_lease),
+        cmocka_unit_test(a_gate_that_stops_leaves_what_is_held),
         cmocka_unit_test(a_refusal_of_the_servers_is_told),
         cmocka_unit_test(a_loss_is_told_with_its_cause),
         cmocka_unit_test(a_session_ends_under_a_release),

@@ -58,7 +58,7 @@ uv_loop_t *gate_loop(struct gate *g);
 const char *gate_address(const struct gate *g, size_t i);
 /* Serves on the calling thread until it is stopped. */
 void gate_run(struct gate *g);
-/* From any thread. What waits gets its answer, 503; sessions end. */
+/* From any thread. What waits gets its answer, 503; see clave__web_close for sessions. */
 void gate_stop(struct gate *g);
 /* From any thread: holds from a request soon after it on. The gate's from now on. */
 void gate_set_access(struct gate *g, struct gate_access *access);

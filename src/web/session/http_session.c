@@ -299,7 +299,7 @@ static clave_err http_session_resume(struct http_sessions *ss, const struct seal
     if (!s)
         return CLAVE_ENOMEM;
     s->id = sealed->id;
-    s->resumed = s->elsewhere = true;
+    s->known = s->resumed = s->elsewhere = true;
     memcpy(s->passwd, sealed->passwd, sizeof s->passwd);
     http_session_put_in_map(s);
     clave_err err = http_session_connect(s, NULL, 0);
@@ -358,10 +358,26 @@ void clave__http_session_close(struct http_session *s, struct session_wait *w)
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+/* Its client knows for how long it is valid, or what it holds: that must not be another's before.
+ */
+static bool http_session_is_relied_on(const struct http_session *s)
+{
+    bool holds = false;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
+        holds |= LIST_ENTRY(l, struct session_part, link)->token != 0;
+    return (s->known || holds) &&
+           (s->state == HTTP_SESSION_OPENING || s->state == HTTP_SESSION_LIVE);
+}
+
 void clave__http_sessions_close(struct http_sessions *ss)
 {
-    for (struct list *l = ss->all.next; l != &ss->all; l = l->next)
-        clave__http_session_close(LIST_ENTRY(l, struct http_session, link), NULL);
+    for (struct list *l = ss->all.next; l != &ss->all; l = l->next) {
+        struct http_session *s = LIST_ENTRY(l, struct http_session, link);
+        if (http_session_is_relied_on(s))
+            clave_async_client_abandon(s->client, ss->web->now); /* whose end is its end here */
+        else
+            clave__http_session_close(s, NULL);
+    }
 }
 
 bool clave__http_sessions_are_closed(struct http_sessions *ss)
@@ -391,8 +407,9 @@ void clave__http_sessions_free(struct web *w)
 
 /* ---- what it is called ----------------------------------------------------------------------- */
 
-void clave__http_session_secret(const struct http_session *s, char out[SEAL_TEXT + 1])
+void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1])
 {
+    s->known = true;
     struct sealed_session sealed = {.id = s->id, .ttl_ms = s->ttl_ms};
     memcpy(sealed.passwd, s->passwd, sizeof sealed.passwd);
     clave__seal(s->all->key, &sealed, out);

@@ -80,11 +80,12 @@ struct http_session {
     int32_t ttl_ms; /* asked for; then as the server grants it */
     char *name;
     clave_async_client *client; /* NULL: gone */
-    bool resumed;               /* made by another gate, or by this one before it was restarted */
-    bool attached;              /* connected, as far as we know */
-    bool elsewhere;             /* may have been attached to elsewhere: its nodes are looked for */
-    unsigned present;           /* requests of its client that are here now */
-    int64_t heard;              /* when the newest of them arrived or ended */
+    bool known;       /* its client has the secret: it may rely on it, and go on elsewhere */
+    bool resumed;     /* made by another gate, or by this one before it was restarted */
+    bool attached;    /* connected, as far as we know */
+    bool elsewhere;   /* may have been attached to elsewhere: its nodes are looked for */
+    unsigned present; /* requests of its client that are here now */
+    int64_t heard;    /* when the newest of them arrived or ended */
     int64_t made;
     struct timer timer; /* OPENING: gives up. LIVE: silence. ENDED: forgets it */
     struct list waits;
@@ -95,7 +96,8 @@ struct http_session {
 
 /* Makes w->sessions; `key` as session_key of struct web_options. ENOMEM. */
 clave_err clave__http_sessions_new(struct web *w, const uint8_t *key);
-/* Ends all of them at the servers, as far as they can be reached. */
+/* The gate stops. Lets go of those on which a client may rely: to the servers it is as if the gate
+ * had died. Ends all others there, as far as they can be reached. */
 void clave__http_sessions_close(struct http_sessions *ss);
 /* Every one has ended. */
 bool clave__http_sessions_are_closed(struct http_sessions *ss);
@@ -131,8 +133,8 @@ void clave__http_session_close(struct http_session *s, struct session_wait *w);
 /* It no longer waits. Harmless when it does not. */
 void clave__session_wait_cancel(struct session_wait *w);
 
-/* What proves it. */
-void clave__http_session_secret(const struct http_session *s, char out[SEAL_TEXT + 1]);
+/* What proves it, for its client. */
+void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1]);
 
 static inline bool clave__http_session_is_live(const struct http_session *s)
 {

@@ -362,10 +362,13 @@ static void gate_pass(struct gate *g)
         }
         gate_take_step(g);
     } while (g->step != GATE_CLOCK);
-    if (g->closing && clave__web_is_closed(g->web))
-        gate_end_process(g);
-    else
+    if (!g->closing || !clave__web_is_closed(g->web)) {
         gate_sleep(g);
+        return;
+    }
+    gate_end_process(g);
+    if (g->back_us > 0)
+        world_set(g->w, &g->back, g->w->now + g->back_us);
 }
 
 static void gate_pass_with_own_dice(struct gate *g)
@@ -463,11 +466,14 @@ static void on_gate_back(struct alarm *a)
     gate_start(LIST_ENTRY(a, struct gate, back));
 }
 
-void gate_close(struct gate *g)
+void gate_close(struct gate *g, int64_t back_us)
 {
-    world_clear(g->w, &g->back);
+    if (back_us == 0)
+        world_clear(g->w, &g->back);
+    g->back_us = back_us;
     if (!g->web || g->closing)
         return;
+    world_log(g->w, g->name, "is stopped");
     g->closing = true; /* which it sees when it runs */
     gate_wake(g);
 }

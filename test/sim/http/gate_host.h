@@ -65,14 +65,16 @@ struct gate {
     bool paused;
     unsigned stop_in;
     int64_t stop_us;
+    int64_t back_us; /* closing: it is started again so long after its end; 0: it is not */
     struct alarm run, timer, resume, back;
 };
 
 void gate_init(struct gate *g, struct world *w, struct net *n, unsigned number);
 void gate_fini(struct gate *g);
 void gate_start(struct gate *g);
-/* Ends what it has, then itself. */
-void gate_close(struct gate *g);
+/* Stops: answers what waits, leaves sessions to the others, ends; it is started again so long after
+ * that. 0: it is not. */
+void gate_close(struct gate *g, int64_t back_us);
 /* kill -9; it is started again after so long. 0: it is not. */
 void gate_kill(struct gate *g, int64_t back_us);
 /* Stopped for so long, before the step-th step from now on. */

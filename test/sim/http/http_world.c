@@ -77,7 +77,10 @@ static void http_fault(struct http_world *h)
         gate_pause_at(g, (unsigned)world_between(w, 1, 60), us);
         break;
     case 1:
-        gate_kill(g, us);
+        if (world_chance(w, 500))
+            gate_kill(g, us);
+        else
+            gate_close(g, us);
         break;
     case 2:
         gate_cut(g, false);
@@ -247,7 +250,7 @@ bool http_world_is_quiet(const struct http_world *h)
 void http_world_close(struct http_world *h)
 {
     for (size_t i = 0; i < h->ngates; i++)
-        gate_close(&h->gates[i]);
+        gate_close(&h->gates[i], 0);
 }
 
 bool http_world_is_closed(const struct http_world *h)

@@ -1,0 +1,131 @@
+"""Gates that are stopped and started again, as for an upgrade: what is held is held on, and clients go on
+with whichever gate answers."""
+import os
+import signal
+import threading
+import time
+import unittest
+
+from gate_rig import Gate
+from harness import PATIENCE, ClaveServer, clave, scratch
+
+
+def key_file():
+    path = scratch("key")
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
+        f.write("5a" * 32 + "\n")
+    return path
+
+
+class User(threading.Thread):
+    """Holds a lock: a session that is renewed, and a claim, at the gate that answers."""
+
+    def __init__(self, gates, path):
+        super().__init__()
+        self.gates = gates
+        self.path = path
+        self.ending = threading.Event()
+        self.fault = None
+        self.renewed = 0
+        self.tokens = set()
+        status, _, self.session = gates[0].call("POST", "/v1/sessions", {"ttl_ms": 20000})
+        assert status == 201, self.session
+        self.id = self.claim(gates[0], {})["id"]
+
+    def claim(self, gate, key):
+        body = {"session": self.session["id"], "path": self.path, "kind": "lock"}
+        status, _, told = gate.call("POST", "/v1/claims", body, Prefer="wait=10",
+                                    Clave_Session=self.session["secret"], **key)
+        if status == 503:  # it is shutting down, or not connected yet
+            raise ConnectionError
+        if status != 201:
+            raise AssertionError(f"{status} {told}")
+        self.tokens.add(told["token"])
+        return told
+
+    def turn(self, gate):
+        status, _, told = gate.call("POST", f"/v1/sessions/{self.session['id']}/renew",
+                                    Clave_Session=self.session["secret"])
+        if status == 503:
+            return
+        if status != 200 or told["valid_ms"] < 10000:
+            raise AssertionError(f"{status} {told}")
+        self.claim(gate, {"Idempotency_Key": self.id})
+        self.renewed += 1
+
+    def run(self):
+        try:
+            while not self.ending.wait(0.05):
+                for gate in self.gates:
+                    try:
+                        self.turn(gate)
+                        break
+                    except (OSError, EOFError):  # it is down: the next one
+                        pass
+        except Exception as e:  # pylint: disable=broad-except
+            self.fault = e
+
+
+class Restarts(unittest.TestCase):
+    def setUp(self):
+        self.server = ClaveServer(["--max-connections", "0"]).start()
+        self.gates = []
+
+    def tearDown(self):
+        for g in self.gates:
+            if g.process.poll() is None:
+                g.stop()
+        self.server.stop()
+
+    def nodes(self, path):
+        return clave("ls", path, connect=self.server.connect).out.split()
+
+    def test_a_rolling_restart_loses_nothing(self):
+        key = key_file()
+        self.gates = [Gate(self.server.connect, "--http-key", key).start() for _ in range(2)]
+        users = [User(self.gates, f"/l{i}") for i in range(4)]
+        before = [self.nodes(u.path) for u in users]
+        for u in users:
+            u.start()
+        for gate in self.gates + self.gates:
+            renewed = [u.renewed for u in users]
+            until = time.monotonic() + PATIENCE
+            while any(u.renewed < n + 2 and not u.fault for u, n in zip(users, renewed)):
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.02)
+            self.assertEqual(gate.stop(signal.SIGTERM), 0)
+            gate.start()
+        for u in users:
+            u.ending.set()
+            u.join(PATIENCE)
+            self.assertIsNone(u.fault, u.path)
+            self.assertEqual(len(u.tokens), 1, u.path)
+        self.assertEqual(before, [self.nodes(u.path) for u in users])
+        for u in users:
+            status, _, told = self.gates[0].call("DELETE", "/v1/sessions/" + u.session["id"],
+                                                 Clave_Session=u.session["secret"])
+            self.assertEqual(status, 204, told)
+            self.assertEqual(self.nodes(u.path), [])
+
+    def test_without_a_key_what_is_held_stands_until_it_is_not_valid(self):
+        self.gates = [Gate(self.server.connect).start()]
+        status, _, s = self.gates[0].call("POST", "/v1/sessions", {"ttl_ms": 4000})
+        self.assertEqual(status, 201, s)
+        sent = time.monotonic()
+        status, _, told = self.gates[0].call("POST", "/v1/claims", {"session": s["id"], "path": "/a"},
+                                             Clave_Session=s["secret"])
+        self.assertEqual(status, 201, told)
+        self.assertEqual(self.gates[0].stop(), 0)
+        while time.monotonic() < sent + told["valid_ms"] / 1000:
+            nodes = self.nodes("/a")
+            if time.monotonic() < sent + told["valid_ms"] / 1000:
+                self.assertEqual(len(nodes), 1)
+            time.sleep(0.1)
+        until = time.monotonic() + PATIENCE
+        while self.nodes("/a"):
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    unittest.main()
