@@ -367,6 +367,47 @@ static void a_session_whose_maker_hangs_up_is_not_kept(void **state)
     webrig_free(r);
 }
 
+/* Nobody knows its UUID, so nobody can end it. */
+static void a_session_of_nobody_does_not_live_for_its_time(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    memnet_stop_server(r->net);
+    webrig_end(webrig_request(r, "POST", "/sessions/v1?expire=3600", JSON_, NULL));
+    memnet_start_server(r->net);
+    webrig_advance(r, 20000);
+    assert_true(list_empty(&r->web->rest_sessions));
+    done(r, "POST", "/sessions/v1?expire=3601", JSON_, NULL, 400);
+    webrig_free(r);
+}
+
+/* A session's UUID is all it takes to use it. */
+static void no_uuid_is_written_down(void **state)
+{
+    char path[80], target[200];
+    (void)state;
+    struct webrig *r = rig_new();
+    session_new(r, "30", path);
+    const char *uuid = path + strlen("/sessions/v1/");
+    static const char *const asked[] = {"session=%s&op=create&name=e",
+                                        "op=create&name=f&session=%s",
+                                        "s%%65ssion=%s&op=create&name=g"};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        size_t n = (size_t)snprintf(target, sizeof target, "/znodes/v1/?");
+        snprintf(target + n, sizeof target - n, asked[i], uuid);
+        done(r, "POST", target, JSON_, NULL, 201);
+    }
+    done(r, "DELETE", path, JSON_, NULL, 204);
+    size_t named = 0;
+    for (size_t i = 0; i < r->naudits; i++) {
+        assert_null(strstr(r->audits[i], uuid));
+        named += strstr(r->audits[i], "op=create&name=f") || strstr(r->audits[i], "name=e");
+    }
+    assert_int_equal(named, 2);
+    assert_int_equal(r->naudits, 5);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -383,6 +424,8 @@ int main(void)
         cmocka_unit_test(a_session_ends_without_heartbeats),
         cmocka_unit_test(a_session_lives_as_long_as_its_maker_said),
         cmocka_unit_test(a_session_whose_maker_hangs_up_is_not_kept),
+        cmocka_unit_test(a_session_of_nobody_does_not_live_for_its_time),
+        cmocka_unit_test(no_uuid_is_written_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,8 +104,33 @@ static void answer_secure(struct web_exchange *x)
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
+/* The UUID of a session of the contrib REST gateway is all that it takes to use it. */
+static const char *answer_audit_target(struct web_exchange *x)
+{
+    static const char of_path[] = "/sessions/v1/", of_query[] = "session=";
+    char *text = clave__web_strndup(x, x->q->target, strlen(x->q->target));
+    char *query = text ? strchr(text, '?') : NULL, *at = query;
+    bool blank = false;
+    if (!text)
+        return "?";
+    if (x->route && strncmp(x->route->pattern, of_path, strlen(of_path)) == 0) {
+        size_t n = strcspn(text, "?");
+        while (n > 0 && text[n - 1] != '/')
+            text[--n] = '*';
+    }
+    while (at && (at = strstr(at + 1, of_query)))
+        if (at[-1] == '?' || at[-1] == '&') {
+            at += strlen(of_query);
+            memset(at, '*', strcspn(at, "&"));
+            blank = true;
+        }
+    if (query && !blank && clave__web_query(x, "session")) /* its name has escapes */
+        *query = '\0';
+    return text;
+}
+
 /* Every change, and every refusal of a sender. */
-static void answer_audit(const struct web_exchange *x, unsigned status)
+static void answer_audit(struct web_exchange *x, unsigned status)
 {
     const struct web_env *env = x->web->o.env;
     bool changes = !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD") &&
@@ -115,7 +140,7 @@ static void answer_audit(const struct web_exchange *x, unsigned status)
     env->audit(env->arg, &(struct web_audit){.user = x->who.name,
                                              .address = x->q->peer.address,
                                              .method = x->q->method,
-                                             .target = x->q->target,
+                                             .target = answer_audit_target(x),
                                              .status = status,
                                              .reason = x->reason});
 }

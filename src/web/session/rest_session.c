@@ -99,6 +99,7 @@ void clave__rest_session_close(struct rest_session *r,
     r->done = done;
     r->arg = arg;
     clave__web_timer_clear(r->web, &r->timer);
+    clave__session_wait_cancel(&r->wait); /* it may be opening still */
     r->wait.done = on_rest_session_closed;
     clave__http_session_close(r->s, &r->wait);
 }

@@ -6,7 +6,7 @@
 #include "web/http/answer.h"
 #include "web/session/rest_session.h"
 
-enum { EXPIRE_S = 30, MOST_EXPIRE_S = 86400 };
+enum { EXPIRE_S = 30, MOST_EXPIRE_S = 3600 };
 
 static void rest_answer_session(struct web_exchange *x, unsigned status, const char *id,
                                 const char *uri)
@@ -27,7 +27,7 @@ static void on_rest_maker_gone(struct web_exchange *x)
 {
     struct rest_session *r = x->state;
     if (r)
-        r->done = NULL;
+        clave__rest_session_close(r, NULL, NULL);
 }
 
 static void on_rest_session_made(struct rest_session *r, clave_err err, void *arg)
