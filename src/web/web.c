@@ -150,7 +150,8 @@ static clave_err revoked_more(void *arg, struct buf *out, bool *done)
 /* Who may not begin it any more may not go on with it. */
 static void exchange_check_again(struct web_exchange *x)
 {
-    if (x->ended || clave__web_admit_again(x))
+    bool goes_on = !x->answered || x->answer.more;
+    if (x->ended || !goes_on || clave__web_admit_again(x))
         return;
     exchange_cancel(x);
     if (!x->answered)

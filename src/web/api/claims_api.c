@@ -13,7 +13,7 @@
 #include "web/http/body.h"
 #include "web/http/problem.h"
 
-enum { MOST_WAIT_MS = 300000 };
+enum { MOST_WAIT_MS = 300000, MOST_PATH = 8192 };
 
 /* ---- what is answered ------------------------------------------------------------------------ */
 
@@ -133,9 +133,15 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
 static bool claim_may(struct web_exchange *x, const char *path)
 {
     static const struct problem refused = {.status = 403, .err = CLAVE_ENOAUTH};
-    const char *fault = clave__path_fault(path, strlen(path), false);
-    if (!fault && clave__web_may(x, WEB_LOCK, path))
+    size_t n = strlen(path);
+    const char *fault =
+        n > MOST_PATH ? "it is longer than 8192 bytes" : clave__path_fault(path, n, false);
+    if (!fault && clave__web_may(x, WEB_LOCK, path)) {
+        x->acts_on = path;
         return true;
+    }
+    if (fault && n > MOST_PATH)
+        path = NULL;
     if (fault)
         clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EPATH, .path = path},
                            "\"path\" is not valid: %s", fault);
@@ -302,10 +308,20 @@ static struct claim *claim_named(struct session_call *k)
     return NULL;
 }
 
+/* Who may not lock there any more does not wait there either. */
 static void claim_get(struct session_call *k)
 {
-    if (claim_may_wait(k) && claim_named(k))
+    const struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
+    if (!c)
+        return;
+    struct web_exchange *x = k->x;
+    x->acts_on = c->path;
+    if (clave__web_may(x, WEB_LOCK, c->path)) {
         claim_wait(k, on_claim_polled);
+    } else {
+        clave__session_call_done(k);
+        clave__web_must(x, WEB_LOCK, x->acts_on);
+    }
 }
 
 void clave__web_get_claim(struct web_exchange *x)

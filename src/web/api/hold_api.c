@@ -13,7 +13,7 @@
 #include "web/http/body.h"
 #include "web/http/problem.h"
 
-enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3 };
+enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
 
 struct hold_stream {
     struct web_exchange *x;
@@ -98,7 +98,9 @@ static clave_err hold_more(void *arg, struct buf *out, bool *done)
 
 static void hold_arm_beat(struct hold_stream *h)
 {
-    clave__web_timer_set(h->x->web, &h->beat, h->x->web->now + h->s->ttl_ms / HOLD_BEATS);
+    int32_t every = h->s->ttl_ms / HOLD_BEATS;
+    every = every > HOLD_LEAST_BEAT_MS ? every : HOLD_LEAST_BEAT_MS;
+    clave__web_timer_set(h->x->web, &h->beat, h->x->web->now + every);
 }
 
 static void hold_on_beat(struct timer *t, int64_t now)

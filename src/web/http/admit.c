@@ -159,10 +159,12 @@ static bool admit_origin(struct web_exchange *x)
     return false;
 }
 
-/* The path that the role is needed on; NULL: the pattern has none. */
+/* The path that the role is needed on; NULL: none is known. */
 static const char *admit_path(const struct web_exchange *x)
 {
     size_t i = 0;
+    if (x->acts_on)
+        return x->acts_on;
     for (const char *at = x->route->pattern; (at = strchr(at, '{')); at++, i++)
         if (strncmp(at, "{path}", 6) == 0)
             return x->params[i];

@@ -34,8 +34,11 @@ struct web_exchange {
         struct web_grant *grants;
         size_t ngrants;
         enum access_found found;
-    } who;              /* copied: the configuration may change while the exchange waits */
-    const char *reason; /* that the sender gives, for the audit; NULL: none */
+    } who;               /* copied: the configuration may change while the exchange waits */
+    const char *acts_on; /* not in the pattern, but in the body, or a claim's: the path that the
+                          * route's role is needed on; NULL: none. Valid until it is answered, or
+                          * until a stream has ended */
+    const char *reason;  /* that the sender gives, for the audit; NULL: none */
     int64_t arrived;
     json_t *body; /* NULL: none was read */
     struct web_answer answer;
