@@ -199,6 +199,9 @@ static void pages_of_other_sites_get_nothing_done(void **state)
     check(r, "Origin: null", 403);
     check(r, "Sec-Fetch-Site: cross-site", 403);
     check(r, "Sec-Fetch-Site: same-site", 403);
+    r->peer.is_tls = true; /* what came without TLS, anybody on the way could have written */
+    check(r, "Origin: http://localhost:8080", 403);
+    check(r, "Origin: https://localhost:8080", 200);
     webrig_free(r);
 }
 

@@ -81,6 +81,12 @@ static void a_deadlock_is_told_to_who_may_see_its_locks(void **state)
     assert_null(strstr(webrig_body(ann), "/b"));
     assert_null(strstr(webrig_body(cat), "/a"));
     assert_non_null(strstr(webrig_body(bob), "event: deadlock"));
+    assert_null(strstr(webrig_body(bob), "there is no deadlock"));
+    /* That there is none any more names no lock: whoever was told of one is told that, too. */
+    clave__observe_gone(s.o, "/b/_c_" UUID "-lock-0000000001");
+    webrig_advance(s.rig, 300);
+    assert_int_equal(s.o->waits.nfound, 0);
+    assert_non_null(strstr(webrig_body(bob), "there is no deadlock"));
     webrig_end(ann);
     webrig_end(cat);
     webrig_end(bob);

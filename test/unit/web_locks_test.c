@@ -151,6 +151,31 @@ static void lists_of_which_a_piece_is_empty_are_whole(void **state)
     scene_close(&s);
 }
 
+static void not_all_may_wait_for_the_first_load(void **state)
+{
+    enum { MOST = 1000 };
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    struct webrig_call *waits = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
+    struct webrig_call *gone = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
+    assert_false(waits->answered || gone->answered);
+    s.o->nwaiting += MOST - 2; /* as if so many others did */
+    struct webrig_call *c = scene_get(&s, "/v1/elections", 503);
+    assert_string_equal(webrig_header(c, "Retry-After"), "2");
+    webrig_end(c);
+    webrig_end(gone);
+    c = webrig_request(s.rig, "GET", "/v1/locks", NULL, NULL);
+    assert_false(c->answered);
+    s.o->nwaiting -= MOST - 2;
+    scene_loaded(&s);
+    assert_true(waits->answered && c->answered);
+    assert_int_equal(s.o->nwaiting, 0);
+    webrig_end(waits);
+    webrig_end(c);
+    scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +184,7 @@ int main(void)
         cmocka_unit_test(a_long_queue_is_shown_whole),
         cmocka_unit_test(requests_wait_for_the_first_load),
         cmocka_unit_test(lists_of_which_a_piece_is_empty_are_whole),
+        cmocka_unit_test(not_all_may_wait_for_the_first_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,16 +7,26 @@
 #include "web/http/query.h"
 #include "web/observe/observe_feed.h"
 
+/* Each takes some kilobytes, and all are answered in one turn. */
+enum { MOST_WAITING = 1000 };
+
 static void observe_request_cancel(struct web_exchange *x)
 {
     struct observe_reader *waiting = x->pending;
     list_remove(&waiting->link);
+    x->web->observe->nwaiting--;
 }
 
 /* NULL: it waits until that may be known, and is then handled again. */
 static struct observe *observe_request_wait(struct web_exchange *x)
 {
     struct observe *o = x->web->observe;
+    if (o->nwaiting >= MOST_WAITING) {
+        clave__web_problem(
+            x, &(struct problem){.status = 503, .err = CLAVE_ETHROTTLED, .retry_after_s = 2},
+            "the tree is being read for the first time, and %d requests wait for it", MOST_WAITING);
+        return NULL;
+    }
     struct observe_reader *waiting = clave__web_alloc(x, sizeof *waiting);
     if (!waiting) {
         clave__web_problem(x, &(struct problem){.status = 503, .err = CLAVE_ENOMEM},
@@ -25,6 +35,7 @@ static struct observe *observe_request_wait(struct web_exchange *x)
     }
     waiting->x = x;
     list_push_back(&o->waiting, &waiting->link);
+    o->nwaiting++;
     x->pending = waiting;
     x->cancel = observe_request_cancel;
     return NULL;

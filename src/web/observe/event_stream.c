@@ -110,7 +110,9 @@ static bool stream_takes(const struct event_stream *s, const struct event *e)
 {
     if (e->session)
         return s->options.session && strcmp(e->session, s->options.session) == 0;
-    bool names_others = e->path && strcmp(e->name, "deadlock") == 0;
+    bool names_others = strcmp(e->name, "deadlock") == 0;
+    if (names_others && !e->path) /* there is none any more: that names no lock */
+        return true;
     return stream_takes_path(s, e->path) && (!names_others || stream_may_see_deadlock(s, e));
 }
 

@@ -220,17 +220,26 @@ void clave__observe_gone(struct observe *o, const char *path)
     observe_changed(o);
 }
 
+/* The next request of those that waited; NULL: there is none. */
+static struct web_exchange *observe_pop_waiting(struct observe *o, struct list *from)
+{
+    struct list *e = list_pop_front(from);
+    if (!e)
+        return NULL;
+    struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
+    o->nwaiting--;
+    x->cancel = NULL;
+    return x;
+}
+
 /* Each of them may have to wait again. */
 static void observe_answer_waiting(struct observe *o)
 {
     struct list ready;
     list_init(&ready);
     list_splice(&ready, &o->waiting);
-    for (struct list *e; (e = list_pop_front(&ready));) {
-        struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
-        x->cancel = NULL;
+    for (struct web_exchange *x; (x = observe_pop_waiting(o, &ready));)
         x->route->handle(x);
-    }
 }
 
 /* Once: after a lost cache everything is told again, and the history goes on. */
@@ -275,12 +284,9 @@ void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
 
 void clave__observe_failed(struct observe *o, clave_err err)
 {
-    for (struct list *e; (e = list_pop_front(&o->waiting));) {
-        struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
-        x->cancel = NULL;
+    for (struct web_exchange *x; (x = observe_pop_waiting(o, &o->waiting));)
         clave__web_problem(x, &(struct problem){.status = 503, .err = err, .retry_after_s = 2},
                            "the locks of the tree cannot be read: %s", clave_strerror(err));
-    }
 }
 
 void clave__observe_clear(struct observe *o)

@@ -36,6 +36,7 @@ struct observe {
     struct lock_metrics metrics;
     struct list streams; /* of observe_reader */
     struct list waiting; /* the same: requests that wait for the first load */
+    size_t nwaiting;
     struct timer flush;
     struct timer look;   /* for deadlocks */
     struct timer settle; /* of the ends whose cause is not known yet */
