@@ -63,6 +63,9 @@ class Configured(unittest.TestCase):
         self.refused("not a number", *at, "--http-max-body", "1")
         self.refused("without scheme and port", *at, "--http-host", "http://x")
         self.refused("No such file", *at, "--http-tokens", "/nonexistent")
+        self.refused("/nowhere", *at, "--http-audit", "/nowhere/audit", code=74)
+        r = clave("serve", "--data", scratch("d"), *at, "--http-audit", "/nowhere/audit", "--check-config")
+        self.assertEqual((r.code, "/nowhere" in r.err), (74, True), r)
         r = clave("gate", *at, "--connect", "a b", "--check-config")
         self.assertEqual((r.code, "invalid server list" in r.err), (64, True), r)
         r = clave("serve", "--data", scratch("d"), "--http-tokens", "/x", "--check-config")
@@ -261,6 +264,8 @@ class Configured(unittest.TestCase):
         self.assertIn("--auth SCHEME:ID", text)
         self.assertNotIn("--timeout", text)
         self.refused("no such flag: --timeout", "--http", "127.0.0.1:0", "--timeout", "5s")
+        r = clave("--timeout", "5s", "gate", "--http", "127.0.0.1:0", "--check-config", "--connect", "127.0.0.1:1")
+        self.assertEqual((r.code, "no such flag: --timeout" in r.err), (64, True), r)  # before the verb, too
         r = clave("gate", "--check-config", "--config", file_of("http = 127.0.0.1:0\nauth = digest:a:b\n"))
         self.assertEqual((r.code, "clave's configuration" in r.err), (64, True), r)
         self.assertNotIn("digest:a:b", r.err)

@@ -207,6 +207,10 @@ static int scan_end(struct options *o, int argc, char **argv)
         cmd_options_keep(o, argv[optind++]);
     o->argv[o->argc] = NULL;
     o->scanning = false;
+    if (o->verb->waits_forever && o->timeout_given) { /* before the verb */
+        diag_usage(o, "no such flag: --timeout");
+        return OPTIONS_STOP;
+    }
     if (!o->verb->offline && !config_apply(o)) {
         o->status = EXIT_USAGE;
         return OPTIONS_STOP;
