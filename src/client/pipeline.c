@@ -197,7 +197,7 @@ void clave__pipeline_reply_too_big(clave_async_client *c)
     if (list_empty(&c->pipeline.sent))
         return;
     struct request *r = LIST_ENTRY(c->pipeline.sent.next, struct request, link);
-    if (r->again == AGAIN_NEVER)
+    if (clave__opcode(r->op)->flags & OPCODE_WRITE)
         return; /* the write may have been done */
     list_remove(&r->link);
     clave__deliver_failure(c, r, CLAVE_ETOOBIG);

@@ -43,7 +43,9 @@ typedef enum clave_cache_event_type {
     CLAVE_CACHE_STALE,       /* the connection is gone: what is known may be out of date */
     CLAVE_CACHE_RESYNCED,    /* after STALE: up to date again */
     /* The memory bound is reached: further nodes are left out, and data that does not fit.
-     * Once, until everything fits again; then RESYNCED. */
+     * Once, until everything fits again; then RESYNCED. Also when the children of a node are too
+     * many to be listed (ETOOBIG): then what is below that node is left out as long as it exists.
+     */
     CLAVE_CACHE_FULL,
     /* The last event: nothing is followed any more. `err` says why: ECLOSED, the client was closed;
      * ENOAUTH, the path may not be read; ENOMEM. What was known is still there. */

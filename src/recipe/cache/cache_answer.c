@@ -206,19 +206,25 @@ static void cache_take_stat(clave_async_cache *cache, struct cache_request *q,
         q->node->wants_list = true;
 }
 
+/* And will not be the next time: an answer that is too long for the client, or for the server,
+ * which says EMARSHALLING. */
+static bool cannot_be_read(clave_err err)
+{
+    return err == CLAVE_ENOAUTH || err == CLAVE_ETOOBIG || err == CLAVE_EMARSHALLING;
+}
+
 static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
                             const clave_result *res)
 {
     struct cache_node *n = q->node;
-    bool cannot_be_read = res->err == CLAVE_ENOAUTH || res->err == CLAVE_ETOOBIG;
     if (res->err == CLAVE_OK) {
         cache_take_stat(cache, q, res);
-    } else if (cannot_be_read && q->op == OP_GET_DATA) {
+    } else if (cannot_be_read(res->err) && q->op == OP_GET_DATA) {
         n->no_data = n->wants_read = true;
     } else {
         if (n->present)
             clave__cache_delete(cache, n);
-        if (cannot_be_read && !n->parent)
+        if (cannot_be_read(res->err) && !n->parent)
             clave__cache_end(cache, res->err);
         if (!n->parent && cache->watches_each && q->op == OP_GET_DATA)
             n->wants_read = true; /* to leave a watch for its creation */
@@ -264,13 +270,24 @@ static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
     }
 }
 
+/* What is below a listing that is too long is left out: with ENOAUTH nothing is, for this client.
+ */
+static void cache_cannot_list(clave_async_cache *cache, struct cache_node *n, clave_err err)
+{
+    bool lacks_some = err != CLAVE_ENOAUTH && !n->left_out;
+    n->no_list = true;
+    n->left_out = n->left_out || lacks_some;
+    if (lacks_some)
+        cache_leave_out(cache);
+}
+
 static void cache_take_children(clave_async_cache *cache, struct cache_request *q,
                                 const clave_result *res)
 {
     if (res->err == CLAVE_OK)
         cache_take_names(cache, q, res);
-    else if (res->err == CLAVE_ENOAUTH || res->err == CLAVE_ETOOBIG)
-        q->node->no_list = true;
+    else if (q->node->present && cannot_be_read(res->err))
+        cache_cannot_list(cache, q->node, res->err);
     else if (q->node->present)
         q->node->wants_read = true;
 }

@@ -214,7 +214,7 @@ static void cache_try_again(clave_async_cache *cache)
     cache->room_made = cache->places_made = 0;
     for (struct cache_node *n = top->present ? top : NULL; n;
          n = clave__cache_tree_down(&cache->tree, top, n)) {
-        if (n->left_out)
+        if (n->left_out && !n->no_list)
             clave__cache_want(cache, n, CACHE_WANT_LIST);
         if (n->lacks_data)
             clave__cache_want(cache, n, CACHE_WANT_DATA);
