@@ -65,6 +65,17 @@ void clave__client_rest(clave_async_client *c, bool rest);
 clave_err clave__client_read_once(clave_async_client *c, int32_t op, const char *path,
                                   clave_async_watch *watch, clave_result_cb *cb, void *arg);
 
+/* getData of several nodes in one multiRead (3.6), otherwise as clave__client_read_once: _begin, an
+ * _add each, _submit of n. Each has an error of its own: while res.err is OK, they are taken out of
+ * `r`, at first clave__client_gets_reader(res), into *out and *stat. ETOOBIG: the request or the
+ * reply is larger than a frame may be. */
+void clave__client_gets_begin(clave_async_client *c);
+clave_err clave__client_gets_add(clave_async_client *c, const char *path);
+clave_err clave__client_gets_submit(clave_async_client *c, size_t n, clave_result_cb *cb,
+                                    void *arg);
+struct jreader clave__client_gets_reader(const clave_result *res);
+void clave__client_gets_take(struct jreader *r, clave_result *out, clave_stat *stat);
+
 /* Copies an ACL to `to`, the texts after the list; returns the end of the copy. */
 size_t clave__acls_size(const clave_acl *acls, size_t n);
 char *clave__acls_copy(clave_acl *to, const clave_acl *acls, size_t n);

@@ -23,6 +23,12 @@ clave_stat clave__stat_of(const struct wire_stat *s)
     };
 }
 
+static void reply_data(const struct wire_reply *m, clave_result *out)
+{
+    out->data = m->data.n >= 0 ? m->data.p : NULL;
+    out->len = m->data.n > 0 ? (size_t)m->data.n : 0;
+}
+
 /* Copies a final path to the request's room, after the `*used` bytes already taken. NULL: it does
  * not fit. */
 static const char *keep_path(struct request *r, struct jbytes full, size_t *used)
@@ -70,6 +76,31 @@ static clave_err decode_multi(struct request *r, const struct wire_ops *results,
     out->ops = r->ops;
     out->nops = n;
     return n == r->nops ? CLAVE_OK : CLAVE_EPROTO;
+}
+
+/* Of a multiRead: they are decoded one at a time, by the caller. */
+static clave_err keep_gets(const struct request *r, const struct wire_ops *results,
+                           clave_result *out)
+{
+    out->data = results->p;
+    out->len = results->n;
+    return results->count >= 0 && (size_t)results->count == r->nops ? CLAVE_OK : CLAVE_EPROTO;
+}
+
+struct jreader clave__client_gets_reader(const clave_result *res)
+{
+    return clave__jreader(res->data, res->len);
+}
+
+void clave__client_gets_take(struct jreader *r, clave_result *out, clave_stat *stat)
+{
+    struct wire_result w;
+    if (!clave__wire_get_result(r, &w) || (w.err == CLAVE_OK && w.op != OP_GET_DATA))
+        w = (struct wire_result){.err = CLAVE_EPROTO}; /* as many as were asked for were found */
+    out->err = (clave_err)w.err;
+    *stat = clave__stat_of(&w.reply.stat);
+    out->stat = w.err == CLAVE_OK ? stat : NULL;
+    reply_data(&w.reply, out);
 }
 
 static char *client_reply_put_text(char *at, struct jbytes s)
@@ -139,10 +170,8 @@ clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_res
         *stat = clave__stat_of(&m.stat);
         out->stat = stat;
     }
-    if (op->reply & REPLY_DATA) {
-        out->data = m.data.n >= 0 ? m.data.p : NULL;
-        out->len = m.data.n > 0 ? (size_t)m.data.n : 0;
-    }
+    if (op->reply & REPLY_DATA)
+        reply_data(&m, out);
     if (op->effect == EFFECT_CREATE) {
         out->path = keep_path(r, m.path, &used);
         return out->path ? CLAVE_OK : CLAVE_EPROTO;
@@ -151,6 +180,8 @@ clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_res
         return decode_names(r->client, m.names, out);
     if (op->reply & REPLY_ACL)
         return decode_acls(r->client, m.acl, out);
+    if (r->op == OP_MULTI_READ)
+        return keep_gets(r, &m.results, out);
     if (op->reply & REPLY_RESULTS)
         return decode_multi(r, &m.results, out);
     return CLAVE_OK;

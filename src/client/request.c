@@ -48,7 +48,7 @@ static struct request *request_alloc(clave_async_client *c, const struct request
     size_t npath = strlen(spec->path) + 1;
     bool creates = clave__opcode(spec->op)->effect == EFFECT_CREATE;
     size_t created = creates ? created_room(c, spec->path) : 0;
-    size_t nops = spec->nops;
+    size_t nops = spec->ops ? spec->nops : 0;
     size_t names = 0;
     for (size_t i = 0; i < nops; i++)
         if (spec->ops[i].kind == CLAVE_OP_CREATE)
@@ -59,7 +59,7 @@ static struct request *request_alloc(clave_async_client *c, const struct request
     if (!at)
         return NULL;
     struct request *r = (struct request *)(void *)at;
-    *r = (struct request){.created_cap = created + names, .nops = nops, .frame_len = frame};
+    *r = (struct request){.created_cap = created + names, .nops = spec->nops, .frame_len = frame};
     at += align(sizeof *r);
     r->ops = (clave_op_result *)(void *)at;
     at += nops * sizeof *r->ops;

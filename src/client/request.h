@@ -64,7 +64,7 @@ struct request_spec {
     clave_result_cb *cb;
     void *arg;
     clave_async_watch *watch;
-    const clave_op *ops; /* multi */
+    const clave_op *ops; /* multi; of a multiRead only how many there are */
     size_t nops;
     bool quiet; /* the client's own: its error is not put into clave_async_client_errmsg */
     bool raw;   /* the path is the server's, not below the chroot */

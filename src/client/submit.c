@@ -216,6 +216,38 @@ clave_err clave__client_read_once(clave_async_client *c, int32_t op, const char 
     return clave__submit_read(c, op, &spec);
 }
 
+/* The ops are gathered in c->multi. */
+void clave__client_gets_begin(clave_async_client *c)
+{
+    clave__buf_clear(&c->multi);
+}
+
+clave_err clave__client_gets_add(clave_async_client *c, const char *path)
+{
+    struct wire_op op = {.op = OP_GET_DATA};
+    struct jwriter w = clave__jwriter(&c->multi);
+    clave_err err = submit_begin(c, path, &op.body.read.path);
+    if (err == CLAVE_OK)
+        clave__wire_put_op(&w, &op);
+    return err ? err : w.err;
+}
+
+clave_err clave__client_gets_submit(clave_async_client *c, size_t n, clave_result_cb *cb, void *arg)
+{
+    struct jwriter w = clave__jwriter(&c->multi);
+    clave__wire_put_ops_end(&w);
+    union wire_body body = {
+        .multi = {(int32_t)n, clave__buf_bytes(&c->multi), clave__buf_len(&c->multi)}};
+    struct request_spec spec = {.again = AGAIN_NEVER,
+                                .op = OP_MULTI_READ,
+                                .path = "/",
+                                .cb = cb,
+                                .arg = arg,
+                                .nops = n,
+                                .quiet = true};
+    return w.err ? w.err : clave__submit(c, &spec, &body);
+}
+
 clave_err clave_async_add_watch(clave_async_client *c, const char *path, clave_watch_mode mode,
                                 clave_async_watch *watch, clave_result_cb *cb, void *arg)
 {

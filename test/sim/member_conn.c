@@ -146,6 +146,7 @@ static bool needs_leader(const struct ensemble_member *m, int32_t op)
     case OP_GET_ACL:
     case OP_GET_CHILDREN:
     case OP_GET_CHILDREN2:
+    case OP_MULTI_READ:
     case OP_SET_WATCHES:
     case OP_SET_WATCHES2:
     case OP_ADD_WATCH:

@@ -1,5 +1,5 @@
-/* The cache of trees: what it asks for. What is too long for the client is left out and said to be.
- */
+/* The cache of trees: what it asks for. Many nodes are read by one request; what is refused, or too
+ * long for the client, is left out and said to be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/cache_play.h"
+#include "wire/proto.h"
 
 /* A client that takes replies of four times as many bytes. */
 enum { FRAME = 1000, NARROW = 2 };
@@ -37,6 +38,89 @@ static void play_open_narrow(struct play *y)
     memnet_advance(y->p, PLAY_TIMEOUT);
 }
 
+static uint64_t asked(const struct play *y, size_t client, int32_t op)
+{
+    return y->p->clients[client].requests[op];
+}
+
+static void many_nodes_are_read_at_once(void **state)
+{
+    struct play y;
+    (void)state;
+    play_init(&y, false);
+    play_create(&y, "/t");
+    play_create_many(&y, "/t", 640);
+    uint64_t before = asked(&y, USER, OP_GET_DATA);
+    play_open(&y, "/t", NULL);
+    assert_int_equal(y.m.count, 641);
+    assert_int_equal(y.m.initialized, 1);
+    assert_int_equal(asked(&y, USER, OP_MULTI_READ), 640 / 16);
+    assert_int_equal(asked(&y, USER, OP_GET_DATA), before + 1);
+    play_set(&y, "/t/00007", "x"); /* one is read by itself */
+    assert_int_equal(asked(&y, USER, OP_MULTI_READ), 640 / 16);
+    assert_int_equal(asked(&y, USER, OP_GET_DATA), before + 2);
+    play_end(&y);
+}
+
+static void assert_data(const struct play *y, const char *path, bool has_data, size_t len)
+{
+    clave_cache_node n;
+    assert_int_equal(clave_async_cache_get(y->cache, path, &n), CLAVE_OK);
+    assert_int_equal(n.has_data, has_data);
+    assert_int_equal(n.len, len);
+}
+
+/* Each read of a multiRead has an error of its own. */
+static void a_node_that_may_not_be_read_hides_no_other(bool each)
+{
+    struct play y;
+    const clave_acl unreadable = {CLAVE_PERM_ALL & ~CLAVE_PERM_READ, "world", "anyone"};
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/a");
+    play_create(&y, "/t/b");
+    play_create(&y, "/t/c");
+    assert_int_equal(
+        clave_async_set_acl(y.p->clients[ACTOR].c, "/t/b", &unreadable, 1, -1, NULL, NULL),
+        CLAVE_OK);
+    play_set(&y, "/t/a", "12");
+    play_set(&y, "/t/c", "345");
+    play_open(&y, "/t", NULL);
+    assert_int_equal(y.m.initialized, 1);
+    assert_int_equal(y.m.count, 3);
+    assert_data(&y, "/t/a", true, 2);
+    assert_data(&y, "/t/c", true, 3);
+    play_end(&y);
+}
+BOTH(a_node_that_may_not_be_read_hides_no_other)
+
+/* The answer to a multiRead is too long for the client: the nodes are read one at a time. */
+static void long_data_is_read_alone(bool each)
+{
+    struct play y;
+    char path[16], data[FRAME];
+    memset(data, 'x', sizeof data - 1);
+    data[sizeof data - 1] = '\0';
+    play_init_narrow(&y, each);
+    play_create(&y, "/t");
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(path, sizeof path, "/t/%02u", i);
+        play_create(&y, path);
+        play_set(&y, path, data);
+    }
+    play_open_narrow(&y);
+    assert_int_equal(y.m.initialized, 1);
+    assert_int_equal(y.m.count, 41);
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(path, sizeof path, "/t/%02u", i);
+        assert_data(&y, path, true, FRAME - 1);
+    }
+    assert_true(clave_async_cache_is_complete(y.cache));
+    assert_true(asked(&y, NARROW, OP_MULTI_READ) <= 16); /* what the window had */
+    play_end(&y);
+}
+BOTH(long_data_is_read_alone)
+
 /* A listing is too long for the client: the cache does not have what is below, and says so. */
 static void a_listing_that_is_too_long_is_left_out(bool each)
 {
@@ -60,6 +144,9 @@ BOTH(a_listing_that_is_too_long_is_left_out)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_nodes_are_read_at_once),
+        cmocka_unit_test(a_node_that_may_not_be_read_hides_no_other_both),
+        cmocka_unit_test(long_data_is_read_alone_both),
         cmocka_unit_test(a_listing_that_is_too_long_is_left_out_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

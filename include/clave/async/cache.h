@@ -91,7 +91,7 @@ typedef struct clave_cache_options {
     size_t max_data;  /* data longer than this is not kept; 0: no such bound */
     size_t max_nodes; /* 0: no bound */
     size_t max_bytes; /* of clave_async_cache_bytes; 0: no bound */
-    uint32_t window;  /* requests under way at a time; 0: 256 */
+    uint32_t window;  /* nodes read at a time; 0: 256 */
     /* Always as for a server before 3.6. For tests, and for ensembles with members of both sorts.
      */
     bool without_persistent_watch;

@@ -9,7 +9,9 @@
 #include "recipe/cache/cache_dir.h"
 #include "recipe/cache/cache_internal.h"
 
-enum { WINDOW = 256, WINDOW_MAX = 65536 };
+/* So many reads in a multiRead that their answer fits into four frames of a MiB, which the client
+ * takes, unless their data is 256 KiB long on average. */
+enum { WINDOW = 256, WINDOW_MAX = 65536, BATCH = 16 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -68,6 +70,15 @@ static void cache_on_pause(struct timer *t, int64_t now)
     clave__cache_leave(cache);
 }
 
+/* Only data is read by a multiRead. */
+static size_t cache_batch(const clave_cache_options *o)
+{
+    size_t quarter = o->window / 4;
+    if (o->without_data || quarter == 0)
+        return 1;
+    return quarter < BATCH ? quarter : BATCH;
+}
+
 static clave_err cache_make_requests(clave_async_cache *cache)
 {
     size_t n = cache->o.window;
@@ -76,9 +87,11 @@ static clave_err cache_make_requests(clave_async_cache *cache)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < n; i++) {
         cache->requests[i].cache = cache;
-        cache->requests[i].next_free = cache->free_requests;
+        cache->requests[i].next = cache->free_requests;
         cache->free_requests = &cache->requests[i];
     }
+    cache->nfree = n;
+    cache->batch = cache_batch(&cache->o);
     return CLAVE_OK;
 }
 

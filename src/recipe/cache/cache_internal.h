@@ -25,7 +25,7 @@ struct cache_request {
     clave_async_cache *cache;
     struct cache_node *node; /* NULL: a sync */
     int32_t op;
-    struct cache_request *next_free;
+    struct cache_request *next; /* in the same multiRead; of a free one the next that is free */
 };
 
 /* A ring of the nodes that are QUEUED. */
@@ -53,7 +53,11 @@ struct clave_async_cache {
     struct cache_queue queue;
     struct cache_request *requests; /* o.window */
     struct cache_request *free_requests;
-    size_t under_way;
+    size_t nfree;
+    struct cache_request *gathered, *last_gathered; /* for one multiRead that is not sent yet */
+    size_t ngathered;
+    size_t batch;        /* how many nodes are read by one multiRead; 1: there is none */
+    size_t under_way;    /* requests as they were sent */
     size_t owed;         /* how many nodes the load or the resync still has to read */
     size_t syncs;        /* under way */
     struct timer pause;  /* nothing is asked meanwhile */

@@ -7,6 +7,7 @@
 
 #include "base/err_class.h"
 #include "recipe/cache/cache_internal.h"
+#include "wire/jute.h"
 #include "wire/proto.h"
 
 enum { PAUSE_MS = 1000, QUEUE_MIN = 64 };
@@ -124,6 +125,7 @@ void clave__cache_want(clave_async_cache *cache, struct cache_node *n, unsigned 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 static void cache_on_answer(clave_async_client *c, const clave_result *res, void *arg);
+static void cache_on_answers(clave_async_client *c, const clave_result *res, void *arg);
 
 /* A node that is known is only compared, unless its data is known to be new. The root needs a watch
  * also while it is missing. */
@@ -138,45 +140,120 @@ static int32_t cache_op_of(const clave_async_cache *cache, const struct cache_no
     return n->present && !n->wants_data ? OP_EXISTS : OP_GET_DATA;
 }
 
-static clave_err cache_submit(clave_async_cache *cache, struct cache_node *n, int32_t op)
+/* The node is ASKED from now on, for what `op` reads. */
+static struct cache_request *cache_request_new(clave_async_cache *cache, struct cache_node *n,
+                                               int32_t op)
 {
     struct cache_request *q = cache->free_requests;
-    clave_async_watch *watch = NULL;
-    clave_err err = CLAVE_OK;
-    if (cache->watches_each)
-        err = clave__cache_watch_of(cache, n, op == OP_GET_CHILDREN2, &watch);
-    const char *path = clave__cache_tree_path(n, cache->tree.path.data);
-    if (err == CLAVE_OK)
-        err = clave__client_read_once(cache->client, op, path, watch, cache_on_answer, q);
-    if (err != CLAVE_OK)
-        return err;
-    cache->free_requests = q->next_free;
-    q->node = n;
-    q->op = op;
-    clave__cache_enter(cache);
-    cache->under_way++;
-    return CLAVE_OK;
+    cache->free_requests = q->next;
+    cache->nfree--;
+    *q = (struct cache_request){.cache = cache, .node = n, .op = op};
+    n->asked_list = op == OP_GET_CHILDREN2;
+    if (n->asked_list)
+        n->wants_list = false;
+    else
+        n->wants_read = n->wants_data = false;
+    cache_node_enter(n, CACHE_NODE_ASKED);
+    return q;
 }
 
-static void cache_ask(clave_async_cache *cache, struct cache_node *n)
+/* Its node may want something again. */
+static void cache_request_end(struct cache_request *q)
 {
-    int32_t op = cache_op_of(cache, n);
-    clave_err err = cache_submit(cache, n, op);
-    if (err == CLAVE_OK) {
-        n->asked_list = op == OP_GET_CHILDREN2;
-        if (n->asked_list)
-            n->wants_list = false;
-        else
-            n->wants_read = n->wants_data = false;
-        cache_node_enter(n, CACHE_NODE_ASKED);
-        return;
-    }
+    clave_async_cache *cache = q->cache;
+    cache_node_enter(q->node, CACHE_NODE_IDLE);
+    cache_settle(cache, q->node);
+    q->next = cache->free_requests;
+    cache->free_requests = q;
+    cache->nfree++;
+}
+
+/* It could not be sent. */
+static void cache_request_fail(struct cache_request *q, clave_err err)
+{
+    clave_async_cache *cache = q->cache;
+    struct cache_node *n = q->node;
     n->wants_read = n->wants_data = n->wants_list = false;
     if (err == CLAVE_ECLOSED)
         clave__cache_end(cache, err);
     else if (clave__err_passes(err))
         clave__cache_missed(cache, clave__cache_tree_parent(n));
-    cache_settle(cache, n); /* else it has a name that no client may ask for */
+    cache_request_end(q); /* else it has a name that no client may ask for */
+}
+
+/* A multiRead or its answer is longer than it may be, or the server does not take it: from now on
+ * each node is read by itself. */
+static void cache_read_alone(clave_async_cache *cache, struct cache_request *q)
+{
+    struct cache_request *next;
+    cache->batch = 1;
+    for (; q; q = next) {
+        next = q->next;
+        q->node->wants_read = q->node->wants_data = true;
+        cache_request_end(q);
+    }
+}
+
+static clave_err cache_send_one(clave_async_cache *cache, struct cache_request *q)
+{
+    clave_async_watch *watch = NULL;
+    clave_err err = CLAVE_OK;
+    if (cache->watches_each)
+        err = clave__cache_watch_of(cache, q->node, q->op == OP_GET_CHILDREN2, &watch);
+    const char *path = clave__cache_tree_path(q->node, cache->tree.path.data);
+    return err ? err
+               : clave__client_read_once(cache->client, q->op, path, watch, cache_on_answer, q);
+}
+
+static clave_err cache_send_many(clave_async_cache *cache, struct cache_request *first, size_t n)
+{
+    clave_err err = CLAVE_OK;
+    clave__client_gets_begin(cache->client);
+    for (struct cache_request *q = first; q && err == CLAVE_OK; q = q->next)
+        err = clave__client_gets_add(cache->client,
+                                     clave__cache_tree_path(q->node, cache->tree.path.data));
+    return err ? err : clave__client_gets_submit(cache->client, n, cache_on_answers, first);
+}
+
+static void cache_send(clave_async_cache *cache, struct cache_request *first, size_t n)
+{
+    clave_err err = n > 1 ? cache_send_many(cache, first, n) : cache_send_one(cache, first);
+    if (err == CLAVE_OK) {
+        clave__cache_enter(cache);
+        cache->under_way++;
+    } else if (n > 1 && err != CLAVE_ECLOSED && !clave__err_passes(err)) {
+        cache_read_alone(cache, first);
+    } else {
+        for (struct cache_request *next; first; first = next) {
+            next = first->next;
+            cache_request_fail(first, err);
+        }
+    }
+}
+
+/* Sends what was gathered for one multiRead. */
+static void cache_flush(clave_async_cache *cache)
+{
+    struct cache_request *first = cache->gathered;
+    size_t n = cache->ngathered;
+    cache->gathered = NULL;
+    cache->ngathered = 0;
+    if (first)
+        cache_send(cache, first, n);
+}
+
+/* Requests are sent in the order in which they are asked for. */
+static void cache_ask(clave_async_cache *cache, struct cache_node *n)
+{
+    struct cache_request *q = cache_request_new(cache, n, cache_op_of(cache, n));
+    if (q->op != OP_GET_DATA || cache->batch == 1) {
+        cache_flush(cache);
+        cache_send(cache, q, 1);
+        return;
+    }
+    *(cache->gathered ? &cache->last_gathered->next : &cache->gathered) = q;
+    cache->last_gathered = q;
+    cache->ngathered++;
 }
 
 /* What is below a node that is gone went with it. */
@@ -235,14 +312,27 @@ static void cache_become_current(clave_async_cache *cache, bool equals)
         clave__cache_tell(cache, CLAVE_CACHE_RESYNCED, CLAVE_OK);
 }
 
+/* Asks for a whole multiRead, or for all that waits. Were each answer followed by one request,
+ * there would be no second multiRead. */
+static bool cache_ask_some(clave_async_cache *cache)
+{
+    size_t n = cache->queue.count < cache->batch ? cache->queue.count : cache->batch;
+    if (n == 0 || cache->nfree < n || cache->pause.armed)
+        return false;
+    while (n-- > 0 && cache->queue.count > 0)
+        cache_ask_next(cache);
+    cache_flush(cache);
+    return true;
+}
+
 void clave__cache_pump(clave_async_cache *cache)
 {
     bool has_asked = false;
     if (cache->freed || !cache->up || cache->pause.armed)
         return;
     do {
-        while (cache->queue.count > 0 && cache->free_requests && !cache->pause.armed)
-            cache_ask_next(cache);
+        while (cache_ask_some(cache)) {
+        }
         has_asked = cache->queue.count > 0 || cache->under_way > 0 || cache->pause.armed;
         if (!has_asked && cache_has_made_room(cache))
             cache_try_again(cache);
@@ -300,18 +390,42 @@ void clave__cache_suspend(clave_async_cache *cache)
 }
 
 /* The node stays ASKED, and so in its place, until the answer is taken. */
+static void cache_take_answer(struct cache_request *q, const clave_result *res)
+{
+    if (q->cache->freed)
+        return;
+    clave__cache_take(q->cache, q, res);
+    cache_request_end(q);
+}
+
 static void cache_on_answer(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct cache_request *q = arg;
     clave_async_cache *cache = q->cache;
     (void)c;
     cache->under_way--;
-    if (!cache->freed) {
-        clave__cache_take(cache, q, res);
-        cache_node_enter(q->node, CACHE_NODE_IDLE);
-        cache_settle(cache, q->node);
+    cache_take_answer(q, res);
+    clave__cache_leave(cache); /* what cache_send entered */
+}
+
+static void cache_on_answers(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct cache_request *q = arg, *next;
+    clave_async_cache *cache = q->cache;
+    struct jreader r = clave__client_gets_reader(res);
+    bool refused =
+        res->err != CLAVE_OK && res->err != CLAVE_ECLOSED && !clave__err_passes(res->err);
+    (void)c;
+    cache->under_way--;
+    for (; q && !refused; q = next) {
+        clave_result part = *res;
+        clave_stat stat;
+        next = q->next;
+        if (res->err == CLAVE_OK)
+            clave__client_gets_take(&r, &part, &stat);
+        cache_take_answer(q, &part);
     }
-    q->next_free = cache->free_requests;
-    cache->free_requests = q;
-    clave__cache_leave(cache); /* what cache_submit entered */
+    if (refused && !cache->freed)
+        cache_read_alone(cache, q);
+    clave__cache_leave(cache); /* what cache_send entered */
 }

@@ -125,6 +125,7 @@ static void cache_on_state(struct listener *l, clave_state state, clave_err why)
 static void cache_watch_each(clave_async_cache *cache)
 {
     cache->watches_each = true;
+    cache->batch = 1; /* a multiRead leaves no watches */
     clave__client_listen(cache->client, &cache->listener);
     clave__cache_resync(cache);
     cache->up = clave_async_client_is_connected(cache->client);
