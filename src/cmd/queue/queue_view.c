@@ -1,21 +1,24 @@
 /* queue_view.c - reads the nodes of a lock and decides by their names which kind it is and who
  * holds it (queue_view.h). The order is the recipes' own (recipe/contender/queue_order.h), and so
- * is who waits for whom (queue_kind.h). */
+ * is who waits for whom (queue_kind.h). Two round trips: what could be listed, behind a sync; then
+ * the data of all nodes. (A cache of the path takes two more, and does not know a node whose Stat
+ * may not be read.) */
 #include "cmd/queue/queue_view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/path.h"
-#include "clave/async/leader.h"
-#include "clave/async/rwlock.h"
-#include "clave/async/semaphore.h"
+#include "cmd/queue/request_window.h"
+#include "cmd/run/held_since.h"
+#include "recipe/contender/participant_list.h"
 #include "recipe/contender/queue_kind.h"
 
 enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED, KIND_ELECTION };
 
 /* Decides the kind by the names of the nodes. Without any: a queue. */
-static enum kind queue_view_kind_of(const clave_reply *names)
+static enum kind queue_view_kind_of(const clave_result *names)
 {
     unsigned kinds = 0;
     bool counted = false;
@@ -30,23 +33,6 @@ static enum kind queue_view_kind_of(const clave_reply *names)
     if (rule == &clave__queue_order_latch)
         return KIND_ELECTION;
     return counted ? KIND_COUNTED : KIND_QUEUE;
-}
-
-static clave_err find_kind(clave_client *s, const char *path, int64_t timeout_ms, enum kind *out)
-{
-    clave_reply *r = NULL;
-    clave_err err = clave_sync(s, path, timeout_ms);
-    if (err == CLAVE_OK)
-        err = clave_children(s, path, timeout_ms, &r);
-    *out = err == CLAVE_OK ? queue_view_kind_of(r) : KIND_QUEUE;
-    clave_reply_free(r);
-    return err == CLAVE_ENONODE ? CLAVE_OK : err;
-}
-
-static clave_err call_both_sides(clave_async_client *c, const char *path,
-                                 clave_async_participants_cb *cb, void *arg)
-{
-    return clave_async_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, cb, arg);
 }
 
 static const char *queue_view_role(bool sides, enum queue_kind kind, bool holds)
@@ -86,64 +72,151 @@ static void place_queue(struct queue_view *l)
 static void place_leases(struct queue_view *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        bool lease = i < l->lists[0]->n;
+        bool lease = i < l->nleases;
         l->list[i].holds = lease;
         l->list[i].role = lease ? "lease" : "waiting";
         l->list[i].below = lease ? "leases" : "locks";
     }
 }
 
-static clave_err make_list(struct queue_view *l)
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* The first flight: a sync, and what is listed behind it. */
+enum { FLIGHT_SYNC, FLIGHT_TOP, FLIGHT_LEASES, FLIGHT_LOCKS, FLIGHT };
+
+struct queue_view_read {
+    struct queue_view *out;
+    const char *path;
+    char *sides[2]; /* the paths of leases and locks */
+    enum kind kind;
+    clave_err err;
+};
+
+static void queue_view_fail(struct queue_view_read *r, clave_err err)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < 2; i++)
-        n += l->lists[i] ? l->lists[i]->n : 0;
-    l->list = n > 0 ? calloc(n, sizeof *l->list) : NULL;
-    if (n > 0 && !l->list)
-        return CLAVE_ENOMEM;
-    for (size_t i = 0; i < 2; i++)
-        for (size_t k = 0; l->lists[i] && k < l->lists[i]->n; k++)
-            l->list[l->n++].p = &l->lists[i]->list[k];
-    return CLAVE_OK;
+    if (r->err == CLAVE_OK && err != CLAVE_ENONODE)
+        r->err = err;
 }
 
-static clave_err read_queue_of_semaphore(clave_client *s, const char *path, int64_t timeout_ms,
-                                         clave_participant_list **out)
+static clave_err queue_view_submit_names(clave_async_client *c, size_t i, clave_result_cb *cb,
+                                         void *cb_arg, void *arg)
 {
-    char *below = clave__path_child(NULL, path, "locks");
-    if (!below)
+    const struct queue_view_read *r = arg;
+    if (i == FLIGHT_SYNC)
+        return clave_async_sync(c, r->path, cb, cb_arg);
+    const char *path = i == FLIGHT_TOP ? r->path : r->sides[i - FLIGHT_LEASES];
+    return clave_async_children(c, path, NULL, cb, cb_arg);
+}
+
+static void queue_view_order(struct queue_view_read *r, size_t side,
+                             const struct queue_order_rule *rule, const clave_result *names)
+{
+    bool own = rule == &clave__queue_order_latch;
+    if (names->nnames > 0)
+        queue_view_fail(r, clave__queue_nodes_init(&r->out->nodes[side], &r->out->mem, rule,
+                                                   own ? clave__participant_is_own_kind
+                                                       : clave__participant_takes_part,
+                                                   names, NULL));
+}
+
+/* They come in the order in which they were asked for. */
+static void queue_view_got_names(size_t i, const clave_result *res, void *arg)
+{
+    static const struct queue_order_rule *const rules[] = {
+        [KIND_QUEUE] = &clave__queue_order_mutex,
+        [KIND_SHARED] = &clave__queue_order_write,
+        [KIND_ELECTION] = &clave__queue_order_latch,
+    };
+    struct queue_view_read *r = arg;
+    bool counted = r->kind == KIND_COUNTED;
+    if (res->err != CLAVE_OK) {
+        queue_view_fail(r, i <= FLIGHT_TOP || counted ? res->err : CLAVE_OK);
+        return;
+    }
+    if (i == FLIGHT_TOP) {
+        r->kind = queue_view_kind_of(res);
+        if (r->kind != KIND_COUNTED)
+            queue_view_order(r, 0, rules[r->kind], res);
+    } else if (i == FLIGHT_LEASES && counted) {
+        queue_view_order(r, 0, &clave__queue_order_lease, res);
+    } else if (i == FLIGHT_LOCKS && counted) {
+        queue_view_order(r, 1, &clave__queue_order_mutex, res);
+    }
+}
+
+static struct queue_node *queue_view_node(const struct queue_view *l, size_t i)
+{
+    size_t n = l->nodes[0].n;
+    return i < n ? &l->nodes[0].list[i] : &l->nodes[1].list[i - n];
+}
+
+static clave_err queue_view_submit_data(clave_async_client *c, size_t i, clave_result_cb *cb,
+                                        void *cb_arg, void *arg)
+{
+    const struct queue_view_read *r = arg;
+    return clave_async_get(c, queue_view_node(r->out, i)->path, NULL, cb, cb_arg);
+}
+
+/* Of a node that may not be read, only its place in the queue is known. One that is gone has none.
+ */
+static void queue_view_got_data(size_t i, const clave_result *res, void *arg)
+{
+    struct queue_view_read *r = arg;
+    struct queue_view *l = r->out;
+    struct queue_node *node = queue_view_node(l, i);
+    if (res->err != CLAVE_OK && res->err != CLAVE_ENOAUTH) {
+        queue_view_fail(r, res->err);
+        return;
+    }
+    l->list[l->n].held_since = -1;
+    if (res->err == CLAVE_OK) {
+        l->list[l->n].held_since = held_since(res->data, res->len, res->stat);
+        queue_view_fail(r, clave__queue_node_take(node, &l->mem, res));
+    }
+    l->participants[l->n] =
+        (clave_participant){.node = node->name, .identity = node->identity, .stat = node->stat};
+    l->list[l->n].p = &l->participants[l->n];
+    l->n++;
+    l->nleases += i < l->nodes[0].n;
+}
+
+static clave_err queue_view_run(clave_client *s, struct queue_view_read *r, int64_t timeout_ms)
+{
+    struct queue_view *l = r->out;
+    struct request_window_plan names = {FLIGHT, queue_view_submit_names, queue_view_got_names, r};
+    clave_err err = request_window_run(s, &names, timeout_ms);
+    if (err == CLAVE_OK)
+        err = r->err;
+    size_t n = l->nodes[0].n + l->nodes[1].n;
+    if (err != CLAVE_OK || n == 0)
+        return err;
+    struct request_window_plan data = {n, queue_view_submit_data, queue_view_got_data, r};
+    l->list = calloc(n, sizeof *l->list);
+    l->participants = calloc(n, sizeof *l->participants);
+    if (!l->list || !l->participants)
         return CLAVE_ENOMEM;
-    clave_err err = clave_participants(s, clave_async_participants, below, timeout_ms, out);
-    free(below);
-    return err;
+    err = request_window_run(s, &data, timeout_ms);
+    return err == CLAVE_OK ? r->err : err;
 }
 
 clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
                           struct queue_view *out)
 {
-    static clave_participants_fn *const calls[] = {
-        [KIND_QUEUE] = clave_async_participants,
-        [KIND_SHARED] = call_both_sides,
-        [KIND_COUNTED] = clave_async_semaphore_participants,
-        [KIND_ELECTION] = clave_async_latch_participants,
-    };
     static void (*const place[])(struct queue_view *) = {
         [KIND_QUEUE] = place_queue,
         [KIND_SHARED] = place_sides,
         [KIND_COUNTED] = place_leases,
         [KIND_ELECTION] = place_queue,
     };
-    enum kind kind;
-    *out = (struct queue_view){0};
-    clave_err err = find_kind(s, path, timeout_ms, &kind);
+    *out = (struct queue_view){.mem = clave__mem_or_default(NULL)};
+    struct queue_view_read r = {.out = out, .path = path};
+    r.sides[0] = clave__path_child(&out->mem, path, "leases");
+    r.sides[1] = clave__path_child(&out->mem, path, "locks");
+    clave_err err = r.sides[0] && r.sides[1] ? queue_view_run(s, &r, timeout_ms) : CLAVE_ENOMEM;
+    clave__mem_free(&out->mem, r.sides[0]);
+    clave__mem_free(&out->mem, r.sides[1]);
     if (err == CLAVE_OK)
-        err = clave_participants(s, calls[kind], path, timeout_ms, &out->lists[0]);
-    if (err == CLAVE_OK && kind == KIND_COUNTED)
-        err = read_queue_of_semaphore(s, path, timeout_ms, &out->lists[1]);
-    if (err == CLAVE_OK)
-        err = make_list(out);
-    if (err == CLAVE_OK)
-        place[kind](out);
+        place[r.kind](out);
     else
         queue_view_fini(out);
     return err;
@@ -151,10 +224,11 @@ clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
 
 void queue_view_fini(struct queue_view *l)
 {
-    clave_participant_list_free(l->lists[0]);
-    clave_participant_list_free(l->lists[1]);
+    clave__queue_nodes_fini(&l->nodes[0]);
+    clave__queue_nodes_fini(&l->nodes[1]);
+    free(l->participants);
     free(l->list);
-    *l = (struct queue_view){0};
+    *l = (struct queue_view){.n = 0};
 }
 
 char *queue_view_node_path(const char *path, const struct queue_view_place *at)

@@ -3,7 +3,8 @@
 #ifndef CLAVE_CMD_QUEUE_QUEUE_VIEW_H
 #define CLAVE_CMD_QUEUE_QUEUE_VIEW_H
 
-#include "clave/participants.h"
+#include "clave/client.h"
+#include "recipe/contender/queue_nodes.h"
 
 struct queue_view_place {
     const clave_participant *p;
@@ -14,15 +15,21 @@ struct queue_view_place {
     const char *role;
     const char
         *below; /* where its node is below the path: "leases" or "locks"; NULL: right below */
+    int64_t held_since; /* by held_since.h, if it holds; -1: its node does not tell */
 };
 
 struct queue_view {
     struct queue_view_place *list; /* holders first, then in the order of the queue */
     size_t n;
-    clave_participant_list *lists[2]; /* what `list` points into */
+    struct clave_mem mem;
+    struct queue_nodes
+        nodes[2]; /* right at the path; or of a semaphore, the leases and the locks */
+    size_t nleases;
+    clave_participant *participants; /* what `list` points into, which point into the nodes */
 };
 
-/* As clave_participants. */
+/* Reads it after a sync, as clave_participants does. A missing path is an empty queue; errors as
+ * there. *out stays where it is. */
 clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
                           struct queue_view *out);
 void queue_view_fini(struct queue_view *l);

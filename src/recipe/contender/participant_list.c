@@ -67,17 +67,15 @@ static void participant_list_on_data(clave_async_client *c, const clave_result *
         participant_list_report(l);
 }
 
-static bool participant_list_is_own_kind(const struct queue_order_rule *rule, const char *name,
-                                         const char *first)
+bool clave__participant_is_own_kind(const struct queue_order_rule *rule, const char *name,
+                                    const char *first)
 {
     (void)first;
     return clave__queue_order_is_kind(rule, name);
 }
 
-/* Other children take no part. If no child is a contender, all of them are listed: they may be the
- * nodes of a program written by hand. */
-static bool participant_list_takes_part(const struct queue_order_rule *rule, const char *name,
-                                        const char *first)
+bool clave__participant_takes_part(const struct queue_order_rule *rule, const char *name,
+                                   const char *first)
 {
     return clave__queue_order_key(rule, name).contender ||
            !clave__queue_order_key(rule, first).contender;
@@ -110,7 +108,7 @@ clave_err clave__participant_list(clave_async_client *c, const char *path,
     if (!l)
         return CLAVE_ENOMEM;
     *l = (struct participant_list){.client = c, .mem = mem, .rule = rule, .cb = cb, .arg = arg};
-    l->filter = own_kind ? participant_list_is_own_kind : participant_list_takes_part;
+    l->filter = own_kind ? clave__participant_is_own_kind : clave__participant_takes_part;
     clave_err err = clave_async_children(c, path, NULL, participant_list_on_names, l);
     if (err != CLAVE_OK)
         participant_list_free(l);

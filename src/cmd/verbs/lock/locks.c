@@ -13,29 +13,19 @@
 #include "cmd/queue/participant_text.h"
 #include "cmd/queue/queue_view.h"
 #include "cmd/queue/revoke.h"
-#include "cmd/run/held_since.h"
 #include "runtime/clock.h"
 
 enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
-/* How long it has held the lock; -1: it does not, or that is not known. The node is read again,
- * because its data and its times have to be of the same moment. */
-static int64_t read_held(struct options *o, clave_client *s, const char *path,
-                         const struct queue_view_place *at)
+/* How long it has held the lock; -1: it does not, or that is not known. */
+static int64_t locks_held_ms(const struct queue_view_place *at)
 {
-    bool asks = at->holds && participant_text_is_known(&at->p->stat);
-    char *node = asks ? queue_view_node_path(path, at) : NULL;
-    clave_reply *r = NULL;
-    int64_t since = -1;
-    if (node && clave_get(s, node, o->timeout_ms, &r) == CLAVE_OK &&
-        r->stat.czxid == at->p->stat.czxid)
-        since = held_since(r->data, r->len, &r->stat);
-    clave_reply_free(r);
-    free(node);
-    int64_t ms = since >= 0 ? clave__clock_wall() - since : -1;
-    return since >= 0 && ms < 0 ? 0 : ms; /* the clocks differ */
+    if (!at->holds || at->held_since < 0)
+        return -1;
+    int64_t ms = clave__clock_wall() - at->held_since;
+    return ms < 0 ? 0 : ms; /* the clocks differ */
 }
 
 static void show_held(struct json *j, int64_t ms)
@@ -111,8 +101,7 @@ static int show_queue(struct options *o, const char *path)
     else if (l.n == 0)
         diag_note(o, "%s: no holder, nobody waiting", path);
     for (size_t i = 0; i < l.n; i++)
-        (o->json ? locks_show_json : locks_show_line)(i, &l.list[i],
-                                                      read_held(o, s, path, &l.list[i]));
+        (o->json ? locks_show_json : locks_show_line)(i, &l.list[i], locks_held_ms(&l.list[i]));
     queue_view_fini(&l);
     connect_close(s);
     return code;
