@@ -47,10 +47,11 @@ demo-ensemble: ## the same on a three-server Apache ZooKeeper, its leader killed
 	@$(MAKE) compile
 	@demo/run --ensemble
 
-bench: ## beside Curator, kazoo, libzookeeper_mt, Apache's server and Redis [BENCH=--quick]
+bench: ## beside Curator, kazoo, libzookeeper_mt, Apache's server, Redis and etcd [BENCH=--quick]
 	@tools/setup bench
 	@$(MAKE) compile
 	@bench/run --build $(BUILD) $(BENCH)
+	@bench/http --build $(BUILD) --quick --waiters 10,200 --only cycles,gets,hand-over,pages
 
 dev:
 	@tools/setup test

@@ -202,6 +202,15 @@ static void session_close(struct peer *p, struct peer *with)
     take(with, etcd ? 200 : 204);
 }
 
+/* Whoever waits is there; a holder must say so. */
+static void session_renew(struct peer *p)
+{
+    char path[2 * FIELD];
+    snprintf(path, sizeof path, "/v1/sessions/%s/renew", p->id);
+    ask_session(p, "POST", path, "", "");
+    take(p, 200);
+}
+
 /* `waits`: for the lock; else clave answers as soon as the place in the queue is known. */
 static void lock_ask(struct peer *p, bool waits)
 {
@@ -349,6 +358,8 @@ static void queue_fill(struct peer *peers, int n, int ttl_ms)
         struct peer *p = &peers[i];
         session_open(p, ttl_ms);
         lock_ask(p, false);
+        if (!etcd && i % 200 == 199)
+            session_renew(&peers[0]);
         if (i == 0) {
             lock_granted(p, take(p, etcd ? 200 : 201));
         } else if (!etcd) {
