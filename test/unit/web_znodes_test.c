@@ -410,6 +410,32 @@ static void the_transaction_decides(void **state)
     webrig_free(r);
 }
 
+/* Its session's connection is lost between two of its steps, and is made again for the others. */
+static void a_guarded_write_keeps_its_session_until_the_answer(void **state)
+{
+    char headers[300];
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", "old");
+    int64_t token = queue(r, "/l/x-lock-");
+    struct webrig_call *s = send(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}", 201);
+    snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64 "\nClave-Session: %s", token,
+             webrig_member(s, "secret"));
+    webrig_end(s);
+    memnet_rule(r->net,
+                (struct memnet_rule){
+                    .client = 2, .way = MEMNET_REQUEST, .op = OP_EXISTS, .fate = MEMNET_HOLD});
+    struct webrig_call *c = webrig_request(r, "PUT", "/v1/znodes/a", headers, "new");
+    assert_false(c->answered);
+    memnet_cut(r->net, 2);
+    memnet_clear(r->net);
+    webrig_advance(r, 3000);
+    assert_true(c->answered);
+    assert_int_equal(c->status, 200);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* ---- lost connections ----------------------------------------------------------------------- */
 
 static void a_lost_answer_is_an_unknown_outcome_of_writes_only(void **state)
@@ -625,6 +651,7 @@ int main(void)
         cmocka_unit_test(a_guarded_write_is_done_while_the_token_holds),
         cmocka_unit_test(every_write_can_be_guarded),
         cmocka_unit_test(the_transaction_decides),
+        cmocka_unit_test(a_guarded_write_keeps_its_session_until_the_answer),
         cmocka_unit_test(a_lost_answer_is_an_unknown_outcome_of_writes_only),
         cmocka_unit_test(a_write_does_not_wait_for_a_connection),
         cmocka_unit_test(reads_that_are_given_up_have_a_bound),

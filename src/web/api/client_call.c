@@ -15,11 +15,10 @@ static bool call_reads(const struct web_exchange *x)
 
 /* ---- of a session --------------------------------------------------------------------------- */
 
-/* The exchange's session lets go of it. */
-void clave__client_call_leave(struct web_exchange *x)
+/* The session's client is present for as long as the request takes, in however many steps. */
+static void call_leave_session(struct web_exchange *x)
 {
-    if (clave__web_header(x, "Clave-Session") && x->pending)
-        clave__session_call_done(x->pending);
+    clave__session_call_done(x->pending);
 }
 
 static void on_call_connected(clave_async_client *c, const clave_result *res, void *arg)
@@ -31,7 +30,6 @@ static void on_call_connected(clave_async_client *c, const clave_result *res, vo
         x->go(x, c);
         return;
     }
-    clave__client_call_leave(x);
     clave__web_problem_as(x, 503, res->err, "reach a server", NULL);
 }
 
@@ -40,12 +38,12 @@ static void on_session_live(struct session_call *k)
     struct web_exchange *x = k->x;
     struct http_session *s = k->s;
     clave_async_client *c = s->client;
+    x->answering = call_leave_session;
     if (call_reads(x) || clave_async_client_is_connected(c)) {
         x->go(x, c);
     } else if (clave_async_exists(c, "/", NULL, on_call_connected, x) == CLAVE_OK) {
         clave__web_expect(x);
     } else {
-        clave__client_call_leave(x);
         clave__web_problem_as(x, 503, CLAVE_ENOMEM, "reach a server", NULL);
     }
     clave__http_session_flush(s);
@@ -80,20 +78,11 @@ void clave__client_call(struct web_exchange *x, client_call *go)
         call_own(x);
 }
 
-bool clave__client_called(struct web_exchange *x)
-{
-    if (!clave__web_expected(x))
-        return false;
-    clave__client_call_leave(x);
-    return true;
-}
-
 void clave__client_call_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
                                 const char *what, const char *path)
 {
     bool ours = err == CLAVE_EPATH || err == CLAVE_EINVAL || err == CLAVE_ETOOBIG;
     struct problem p = {.status = err == CLAVE_ETOOBIG ? 413 : 400, .err = err};
-    clave__client_call_leave(x);
     if (ours)
         clave__web_problem(x, &p, "cannot %s %s: %s", what, path, clave_async_client_errmsg(c));
     else

@@ -14,13 +14,7 @@ typedef void client_call(struct web_exchange *x, clave_async_client *c);
  * a session is waited for. */
 void clave__client_call(struct web_exchange *x, client_call *go);
 
-/* First in a callback that has the exchange as its argument. false: nobody waits any more. */
-bool clave__client_called(struct web_exchange *x);
-
-/* Lets go of the session before an answer that is not in a callback. */
-void clave__client_call_leave(struct web_exchange *x);
-/* A request could not be made at all: answers with the client's own words. In a client_call nothing
- * else answers: this lets go of the session too. */
+/* A request could not be made at all: answers with the client's own words. */
 void clave__client_call_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
                                 const char *what, const char *path);
 

@@ -113,7 +113,7 @@ static void on_guard_stat(clave_async_client *c, const clave_result *res, void *
 {
     struct guard_search *s = arg;
     struct web_exchange *x = s->x;
-    if (!clave__client_called(x))
+    if (!clave__web_expected(x))
         return;
     if (res->err == CLAVE_ENONODE) { /* gone meanwhile */
         memmove(s->names + s->at, s->names + s->at + 1, (s->high - s->at - 1) * sizeof *s->names);
@@ -156,7 +156,7 @@ static bool guard_copy_names(struct guard_search *s, const clave_result *res)
 static void on_guard_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct guard_search *s = arg;
-    if (!clave__client_called(s->x))
+    if (!clave__web_expected(s->x))
         return;
     if (s->unsynced != CLAVE_OK) /* the names may be old ones, and say 410 of a lock that is held */
         clave__web_problem_err(s->x, s->unsynced, "look for the guard below", s->dir);
@@ -174,7 +174,7 @@ static void on_guard_synced(clave_async_client *c, const clave_result *res, void
 {
     struct guard_search *s = arg;
     (void)c;
-    if (clave__client_called(s->x))
+    if (clave__web_expected(s->x))
         s->unsynced = res->err;
 }
 

@@ -77,7 +77,7 @@ static void on_multi_done(clave_async_client *c, const clave_result *res, void *
 {
     struct web_exchange *x = arg;
     (void)c;
-    if (!clave__client_called(x))
+    if (!clave__web_expected(x))
         return;
     const struct multi *m = x->state;
     size_t first = m->guard.path ? 1 : 0;

@@ -118,7 +118,7 @@ static void on_znode_read(clave_async_client *c, const clave_result *res, void *
 {
     struct web_exchange *x = arg;
     (void)c;
-    if (!clave__client_called(x))
+    if (!clave__web_expected(x))
         return;
     const struct znode_view *v = x->state;
     if (res->err == CLAVE_OK)
@@ -132,7 +132,7 @@ static void on_znode_synced(clave_async_client *c, const clave_result *res, void
 {
     (void)c;
     (void)res;
-    (void)clave__client_called(arg);
+    (void)clave__web_expected(arg);
 }
 
 static void znode_ask(struct web_exchange *x, clave_async_client *c)

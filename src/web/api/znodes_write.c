@@ -52,7 +52,7 @@ static void on_znode_written(clave_async_client *c, const clave_result *res, voi
 {
     struct web_exchange *x = arg;
     (void)c;
-    if (!clave__client_called(x))
+    if (!clave__web_expected(x))
         return;
     const struct znode_write *w = x->state;
     const clave_op_result *ops = res->ops;

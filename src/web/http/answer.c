@@ -150,6 +150,8 @@ static void answer_send(struct web_exchange *x, unsigned status, const char *typ
     const struct web_env *env = x->web->o.env;
     if (x->answered || x->ended)
         return;
+    if (x->answering)
+        x->answering(x);
     if (type)
         answer_add(x, "Content-Type", type);
     answer_secure(x);

@@ -44,8 +44,9 @@ struct web_exchange {
     struct web_answer answer;
     struct json json; /* writes answer.body */
     void (*cancel)(struct web_exchange *x);
-    void *pending; /* whoever set `cancel` */
-    void *state;   /* the handler's own */
+    void *pending;                             /* whoever set `cancel` */
+    void (*answering)(struct web_exchange *x); /* before the answer, whoever makes it */
+    void *state;                               /* the handler's own */
     /* Of client_call.c: what is done with the client once there is one. */
     void (*go)(struct web_exchange *x, clave_async_client *c);
     struct timer timer;              /* gives up what waits for callbacks */

@@ -75,7 +75,7 @@ static void on_rest_done(clave_async_client *c, const clave_result *res, void *a
 {
     struct web_exchange *x = arg;
     (void)c;
-    if (!clave__client_called(x))
+    if (!clave__web_expected(x))
         return;
     const struct rest_call *k = x->state;
     if (res->err == CLAVE_OK)
@@ -91,7 +91,6 @@ static void rest_submitted(struct web_exchange *x, clave_err err)
         clave__web_expect(x);
         return;
     }
-    clave__client_call_leave(x);
     clave__rest_fault_err(x, err, k->path, false);
 }
 

@@ -38,7 +38,7 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
 {
     struct web_exchange *x = arg;
     (void)c;
-    if (!clave__client_called(x))
+    if (!clave__web_expected(x))
         return;
     const struct revoke *r = x->state;
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE) { /* gone: it has just been released */
@@ -97,7 +97,7 @@ static void revoke_look(struct web_exchange *x, clave_async_client *c);
 static void on_revoke_stat(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct web_exchange *x = arg;
-    if (!clave__client_called(x))
+    if (!clave__web_expected(x))
         return;
     struct revoke *r = x->state;
     struct problem p = {.status = 409, .err = CLAVE_EINVAL, .path = x->params[0]};
@@ -204,7 +204,7 @@ static void on_transferred(clave_async_client *c, clave_err err, void *arg)
 {
     struct web_exchange *x = arg;
     (void)c;
-    if (!clave__client_called(x))
+    if (!clave__web_expected(x))
         return;
     const struct revoke *r = x->state;
     if (err != CLAVE_OK) {

@@ -47,7 +47,7 @@ static void on_token_listed(clave_async_client *c, clave_err err, const clave_pa
 {
     struct token_question *o = arg;
     size_t at = 0;
-    if (!clave__client_called(o->x))
+    if (!clave__web_expected(o->x))
         return;
     while (err == CLAVE_OK && at < n && list[at].stat.czxid != o->token)
         at++;
@@ -77,7 +77,7 @@ static void token_list(struct token_question *o, clave_async_client *c)
 static void on_token_synced(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct token_question *o = arg;
-    if (!clave__client_called(o->x))
+    if (!clave__web_expected(o->x))
         return;
     if (res->err == CLAVE_OK)
         token_list(o, c);
