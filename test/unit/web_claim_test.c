@@ -13,6 +13,7 @@
 
 #include "lib/mutex_owner.h"
 #include "lib/webrig.h"
+#include "server/server_internal.h"
 
 struct user {
     char secret[96];
@@ -386,6 +387,13 @@ static void a_refusal_of_the_servers_is_told(void **state)
     assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
     c = user_sends(r, &u, "POST", -1, "Idempotency-Key: 2", lock);
     expect(c, 403);
+    webrig_end(c);
+    c = user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/full\"}");
+    webrig_end(c);
+    clave__tree_find(&r->net->server->tree, clave__jbytes("/full"))->stat.cversion = INT32_MAX;
+    c = user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/full\"}");
+    expect(c, 507); /* nothing was lost */
+    assert_string_equal(webrig_member(c, "code"), "EQUOTA");
     webrig_end(c);
     webrig_free(r);
 }

@@ -33,6 +33,8 @@ static void claim_answer_end(struct session_call *k)
     struct web_exchange *x = k->x;
     const struct claim *c = k->claim;
     struct claim_cause cause = {c->why};
+    /* Nothing is over: the node may not be made, or deleted. */
+    bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
     struct problem p = {.status = 410,
                         .err = CLAVE_ELOST,
                         .path = clave__web_sprintf(x, "%s", c->path),
@@ -45,7 +47,7 @@ static void claim_answer_end(struct session_call *k)
     if (c->granted_at == 0 && p.status == 410 && c->why != CLAVE_ECANCELED)
         p.err = c->why;
     clave__session_call_done(k);
-    if (cause.why == CLAVE_ENOAUTH) { /* nothing is over: the node may not be made, or deleted */
+    if (refused) {
         clave__web_problem_err(x, cause.why, "claim or release", p.path);
         return;
     }

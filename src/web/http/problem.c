@@ -76,7 +76,8 @@ unsigned clave__web_status(const struct web_exchange *x, clave_err err)
     return problem_status_of_class(x, err);
 }
 
-const char *clave__web_cause(clave_err why)
+/* NULL: nothing that was had can end by it. */
+static const char *problem_cause(clave_err why)
 {
     static const struct {
         clave_err why;
@@ -95,7 +96,18 @@ const char *clave__web_cause(clave_err why)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (words[i].why == why)
             return words[i].word;
-    return clave_strerror(why);
+    return NULL;
+}
+
+bool clave__web_is_cause(clave_err why)
+{
+    return problem_cause(why) != NULL;
+}
+
+const char *clave__web_cause(clave_err why)
+{
+    const char *word = problem_cause(why);
+    return word ? word : clave_strerror(why);
 }
 
 void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,

@@ -38,5 +38,7 @@ void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err er
                            const char *path);
 /* Why a hold or a session has ended, as programs read it: "expired", "closed", "deleted", ... */
 const char *clave__web_cause(clave_err why);
+/* It has such a word: what was had, or waited for, is over by it. */
+bool clave__web_is_cause(clave_err why);
 
 #endif

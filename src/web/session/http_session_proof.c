@@ -10,8 +10,8 @@ struct session_proof {
     struct http_session *s;
     struct session_wait *w; /* NULL: nobody waits any more */
     unsigned attempts;
-    size_t n;         /* of the transaction under way */
-    int64_t tokens[]; /* and what its checks are for */
+    size_t room;      /* for the checks of the transaction under way */
+    int64_t tokens[]; /* and what they are for */
 };
 
 static void proof_end(struct session_proof *p, clave_err err)
@@ -57,7 +57,7 @@ static void on_proven(clave_async_client *c, const clave_result *res, void *arg)
     struct session_proof *p = arg;
     bool missing = false;
     (void)c;
-    for (size_t i = 0; p->w && i < res->nops && i < p->n; i++) {
+    for (size_t i = 0; p->w && i < res->nops && i < p->room; i++) {
         struct session_part *part = res->ops[i].err == CLAVE_ENONODE && p->tokens[i] != 0
                                         ? proof_find(p, p->tokens[i])
                                         : NULL;
@@ -80,12 +80,12 @@ static clave_err proof_submit(struct session_proof *p)
 {
     const struct clave_mem *mem = &p->s->all->web->mem;
     struct list *parts = &p->s->parts;
-    size_t room = p->n > 0 ? p->n : 1, n = 0;
-    clave_op *ops = clave__mem_zalloc(mem, room * sizeof *ops);
+    size_t n = 0;
+    clave_op *ops = clave__mem_zalloc(mem, p->room * sizeof *ops);
     if (!ops)
         return CLAVE_ENOMEM;
     ops[0] = (clave_op){.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
-    for (struct list *l = parts->next; l != parts && n < room; l = l->next) {
+    for (struct list *l = parts->next; l != parts && n < p->room; l = l->next) {
         const struct session_part *part = LIST_ENTRY(l, struct session_part, link);
         if (part->token == 0)
             continue;
@@ -102,7 +102,7 @@ static clave_err proof_submit(struct session_proof *p)
 void clave__http_session_prove(struct http_session *s, struct session_wait *w)
 {
     const struct clave_mem *mem = &s->all->web->mem;
-    size_t n = 1;
+    size_t room = 1;
     list_init(&w->link);
     w->ends = false;
     w->proof = NULL;
@@ -111,10 +111,10 @@ void clave__http_session_prove(struct http_session *s, struct session_wait *w)
         return;
     }
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
-        n += LIST_ENTRY(l, struct session_part, link)->token != 0;
-    struct session_proof *p = clave__mem_zalloc(mem, sizeof *p + n * sizeof *p->tokens);
+        room += LIST_ENTRY(l, struct session_part, link)->token != 0;
+    struct session_proof *p = clave__mem_zalloc(mem, sizeof *p + room * sizeof *p->tokens);
     if (p)
-        *p = (struct session_proof){.s = s, .w = w, .n = n};
+        *p = (struct session_proof){.s = s, .w = w, .room = room};
     clave_err err = p ? proof_submit(p) : CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
         clave__mem_free(mem, p);

@@ -166,7 +166,6 @@ static void revoke_begin(struct web_exchange *x, bool breaks)
     static const int64_t tokens[2] = {1, INT64_MAX};
     struct revoke *r = clave__web_alloc(x, sizeof *r);
     json_t *body = clave__web_body(x);
-    const char *reason = NULL;
     if (!body)
         return;
     if (!r) {
@@ -175,7 +174,7 @@ static void revoke_begin(struct web_exchange *x, bool breaks)
     }
     *r = (struct revoke){.breaks = breaks};
     if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "node", &r->node) ||
-        !clave__body_text(x, body, "reason", &reason) ||
+        !clave__body_text(x, body, "reason", &x->reason) ||
         !clave__body_flag(x, body, "force", &r->force) ||
         !clave__body_int(x, body, "token", tokens, &r->token))
         return;
@@ -184,7 +183,6 @@ static void revoke_begin(struct web_exchange *x, bool breaks)
         return;
     }
     x->state = r;
-    x->reason = reason ? clave__web_strndup(x, reason, strlen(reason)) : NULL;
     clave__client_call(x, revoke_go);
 }
 
@@ -234,7 +232,6 @@ void clave__web_post_transfer(struct web_exchange *x)
     static const char *const keys[] = {"to", "reason", NULL};
     struct revoke *r = clave__web_alloc(x, sizeof *r);
     json_t *body = clave__web_body(x);
-    const char *reason = NULL;
     if (!body)
         return;
     if (!r) {
@@ -243,13 +240,12 @@ void clave__web_post_transfer(struct web_exchange *x)
     }
     *r = (struct revoke){0};
     if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "to", &r->node) ||
-        !clave__body_text(x, body, "reason", &reason))
+        !clave__body_text(x, body, "reason", &x->reason))
         return;
     if (!r->node || strchr(r->node, '/')) {
         clave__web_problem(x, &bad, "\"to\" must be the node of a candidate");
         return;
     }
     x->state = r;
-    x->reason = reason ? clave__web_strndup(x, reason, strlen(reason)) : NULL;
     clave__client_call(x, transfer_go);
 }
