@@ -229,14 +229,17 @@ static struct MHD_Response *http_exchange_respond(struct http_exchange *x)
 /* Bodies and answers take too much memory together. */
 static enum MHD_Result http_exchange_refuse(struct http_exchange *x)
 {
-    static char text[] = "out of memory\n";
+    static char text[] =
+        "{\"title\": \"Service Unavailable\", \"status\": 503, \"detail\": \"bodies and "
+        "answers of all clients take too much memory together\", "
+        "\"code\": \"ENOMEM\", \"class\": \"retry\"}";
     const struct microhttpd *lib = x->http->lib;
     struct MHD_Response *r = lib->MHD_create_response_from_buffer_with_free_callback_cls(
         sizeof text - 1, text, NULL, NULL);
     clave__log(&x->http->o.log, CLAVE_LOG_WARN, "cannot answer an HTTP request: out of memory");
     if (!r)
         return MHD_NO;
-    lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain; charset=utf-8");
+    lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, "application/problem+json");
     lib->MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, "1");
     lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
     clave__http_connection_enter(x->of, HTTP_SENDING);
