@@ -511,13 +511,18 @@ static void drain(struct play *y, size_t client)
         memnet_pass(y->p, client, MEMNET_REPLY);
 }
 
+static void pass_all(struct play *y, size_t client)
+{
+    while (memnet_next(y->p, client, MEMNET_REQUEST) != MEMNET_NONE)
+        memnet_pass(y->p, client, MEMNET_REQUEST);
+    drain(y, client);
+}
+
 static void set_alone(struct play *y, const char *path, const char *text)
 {
     clave_async_client *c = y->p->clients[ACTOR].c;
     assert_int_equal(clave_async_set(c, path, text, strlen(text), -1, NULL, NULL), CLAVE_OK);
-    while (memnet_next(y->p, ACTOR, MEMNET_REQUEST) != MEMNET_NONE)
-        memnet_pass(y->p, ACTOR, MEMNET_REQUEST);
-    drain(y, ACTOR);
+    pass_all(y, ACTOR);
 }
 
 /* The user has a request under way at all times: an answer comes only after the next change. */
@@ -575,6 +580,34 @@ static void it_is_current_under_a_steady_stream_of_changes(bool each)
 }
 BOTH(it_is_current_under_a_steady_stream_of_changes)
 
+/* What did not fit is read as soon as there is room, also while other nodes change. */
+static void it_is_complete_under_a_steady_stream_of_changes(bool each)
+{
+    struct play y;
+    clave_cache_options o = play_options();
+    o.max_nodes = 4;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/a");
+    play_create(&y, "/t/b");
+    play_create(&y, "/t/c");
+    play_open(&y, "/t", &o);
+    play_create(&y, "/t/d");
+    assert_int_equal(y.m.full, 1);
+    set_alone(&y, "/t/a", "y");
+    drain(&y, USER); /* it asks for /t/a */
+    assert_int_equal(clave_async_delete(y.p->clients[ACTOR].c, "/t/c", -1, NULL, NULL), CLAVE_OK);
+    pass_all(&y, ACTOR);
+    play_stream(&y);
+    assert_int_equal(y.m.resynced, 1);
+    assert_true(clave_async_cache_is_complete(y.cache));
+    assert_non_null(cache_mirror_find(&y.m, "/t/d"));
+    memnet_settle(y.p);
+    play_assert_equals_the_tree(&y);
+    play_end(&y);
+}
+BOTH(it_is_complete_under_a_steady_stream_of_changes)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +629,7 @@ int main(void)
         cmocka_unit_test(testFromRoot_both),
         cmocka_unit_test(testDeleteThenCreateRoot_both),
         cmocka_unit_test(it_is_current_under_a_steady_stream_of_changes_both),
+        cmocka_unit_test(it_is_complete_under_a_steady_stream_of_changes_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

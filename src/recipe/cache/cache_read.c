@@ -285,23 +285,29 @@ static bool cache_has_made_room(const clave_async_cache *cache)
                                    (o->max_bytes && cache->room_made * 8 >= o->max_bytes));
 }
 
-static void cache_try_again(clave_async_cache *cache)
+/* Nothing is missing any more as soon as nothing is owed again. */
+static bool cache_try_again(clave_async_cache *cache)
 {
     struct cache_node *top = cache->tree.root;
+    if (cache->owed > 0 || cache->pause.armed || !cache_has_made_room(cache))
+        return false;
     cache->room_made = cache->places_made = 0;
     for (struct cache_node *n = top->present ? top : NULL; n;
          n = clave__cache_tree_down(&cache->tree, top, n)) {
-        if (n->left_out && !n->no_list)
-            clave__cache_want(cache, n, CACHE_WANT_LIST);
-        if (n->lacks_data)
-            clave__cache_want(cache, n, CACHE_WANT_DATA);
+        unsigned wants = (n->left_out && !n->no_list ? CACHE_WANT_LIST : 0) |
+                         (n->lacks_data ? CACHE_WANT_DATA : 0);
+        if (!wants)
+            continue;
+        clave__cache_owe(cache, n);
+        clave__cache_want(cache, n, wants);
     }
+    return true;
 }
 
 static void cache_become_current(clave_async_cache *cache, bool equals)
 {
     bool was_loading = cache->phase == CACHE_LOADING, was_current = cache->phase == CACHE_CURRENT;
-    bool has_room_again = equals && cache->full && cache->left_out == 0;
+    bool has_room_again = cache->full && cache->left_out == 0;
     if (equals)
         cache->zxid = cache->answer_zxid;
     cache->phase = CACHE_CURRENT;
@@ -327,19 +333,14 @@ static bool cache_ask_some(clave_async_cache *cache)
 
 void clave__cache_pump(clave_async_cache *cache)
 {
-    bool has_asked = false;
-    if (cache->freed || !cache->up || cache->pause.armed)
+    if (cache->freed || !cache->up)
         return;
-    do {
-        while (cache_ask_some(cache)) {
-        }
-        has_asked = cache->queue.count > 0 || cache->under_way > 0 || cache->pause.armed;
-        if (!has_asked && cache_has_made_room(cache))
-            cache_try_again(cache);
-    } while (!has_asked && cache->queue.count > 0);
+    while (cache_ask_some(cache) || cache_try_again(cache)) {
+    }
+    bool is_idle = cache->queue.count == 0 && cache->under_way == 0;
     bool is_read = cache->owed == 0 && cache->syncs == 0 && !cache->pause.armed;
     if (is_read && cache->phase != CACHE_ENDED)
-        cache_become_current(cache, !has_asked);
+        cache_become_current(cache, is_idle);
 }
 
 static void cache_on_synced(clave_async_client *c, const clave_result *res, void *arg)
