@@ -8,6 +8,7 @@
 #include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
 #include "cmd/serve/serve_config.h"
+#include "cmd/serve/settings_check.h"
 #include "fuzz/fuzz.h"
 
 static unsigned told;

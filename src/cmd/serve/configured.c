@@ -7,6 +7,7 @@
 
 #include "cmd/cli/diag.h"
 #include "cmd/serve/serve_config.h"
+#include "cmd/serve/settings_check.h"
 
 struct log configured_log(const struct configured *c)
 {

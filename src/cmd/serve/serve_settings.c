@@ -1,5 +1,5 @@
-/* serve_settings.c - the table of all settings, their checks and defaults (serve_settings.h). Every
- * way in, flag, file or zoo.cfg, goes through settings_set and the same checks. */
+/* serve_settings.c - the table of all settings, and how each is taken and compared
+ * (serve_settings.h). Every way in, flag, file or zoo.cfg, goes through settings_set. */
 #include "cmd/serve/serve_settings.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "cmd/cli/cmd_options.h"
+#include "cmd/serve/settings_values.h"
 
-enum { DEFAULT_TICK_MS = 2000 };
 /* The first request of a connection has 45 to 49 bytes: with less no client could connect. */
 enum { LEAST_REQUEST = 64 };
 
@@ -73,119 +73,7 @@ const char *settings_keep(struct serve_settings *v, const char *text)
     return t->text;
 }
 
-/* ---- what values may be --------------------------------------------------------------------- */
-
-static clave_err verify_super_digest(const char *value, const struct fault *f)
-{
-    enum { HASH_LEN = 28 };
-    const char *colon = strchr(value, ':');
-    if (colon && colon > value && strlen(colon + 1) == HASH_LEN)
-        return CLAVE_OK;
-    return clave__start_error(
-        f, CLAVE_EINVAL, "expected USER:HASH, HASH being the base64 of the SHA-1 of user:password");
-}
-
-static clave_err verify_uid(const char *value, const struct fault *f)
-{
-    enum { MOST_DIGITS = 10 };
-    size_t n = strlen(value);
-    bool fine = strspn(value, "0123456789") == n && n > 0 && n <= MOST_DIGITS &&
-                (*value != '0' || n == 1) && strtoull(value, NULL, 10) < UINT32_MAX;
-    return fine ? CLAVE_OK
-                : clave__start_error(f, CLAVE_EINVAL, "expected the number of a user: 'id -u'");
-}
-
-static clave_err verify_schemes(const char *value, const struct fault *f)
-{
-    static const char known[] = ",digest,ip,uid,x509,";
-    size_t n = 0;
-    for (const char *at = value;; at += n + 1) {
-        char word[16];
-        n = strcspn(at, ",");
-        snprintf(word, sizeof word, ",%.*s,", (int)n, at);
-        if (n == 0 || n > sizeof word - 3 || !strstr(known, word))
-            return clave__start_error(
-                f, CLAVE_EINVAL, "no such scheme '%.*s'; known: digest, ip, uid, x509", (int)n, at);
-        if (at[n] == '\0')
-            return CLAVE_OK;
-    }
-}
-
-static clave_err verify_words(const char *value, const struct fault *f)
-{
-    enum { WORD_LEN = 4 };
-    static const char known[] = SERVER_WORDS "," SERVER_OTHER_WORDS;
-    size_t n = 0;
-    bool fine = strcmp(value, "*") == 0;
-    for (const char *at = value; !fine; at += n + 1) {
-        char word[WORD_LEN + 1] = "";
-        n = strcspn(at, ",");
-        memcpy(word, at, n == WORD_LEN ? n : 0);
-        if (!*word || !strstr(known, word))
-            return clave__start_error(f, CLAVE_EINVAL, "no such word '%.*s'; known: %s", (int)n, at,
-                                      known);
-        fine = at[n] == '\0';
-    }
-    return CLAVE_OK;
-}
-
-static clave_err verify_file(const char *value, const struct fault *f)
-{
-    return *value ? CLAVE_OK : clave__start_error(f, CLAVE_EINVAL, "expected a file, or -");
-}
-
-static clave_err verify_paths(const char *value, const struct fault *f)
-{
-    size_t n = 0;
-    for (const char *at = value;; at += n + 1) {
-        n = strcspn(at, ",");
-        if (n == 0 || *at != '/')
-            return clave__start_error(f, CLAVE_EINVAL, "expected paths with commas between: /a,/b");
-        if (at[n] == '\0')
-            return CLAVE_OK;
-    }
-}
-
-static bool is_tls(const char *address)
-{
-    return strncmp(address, "tls:", 4) == 0;
-}
-
-static clave_err verify_http(const char *value, const struct fault *f)
-{
-    const char *at = is_tls(value) ? value + 4 : value;
-    const char *end = strrchr(at, ']'), *colon = strchr(end ? end : at, ':');
-    if (is_tls(value) && strncmp(at, "unix:", 5) == 0)
-        return clave__start_error(f, CLAVE_EINVAL, "a Unix socket has no TLS");
-    if (strncmp(value, "unix:", 5) == 0 || (colon && colon[1] != '\0'))
-        return CLAVE_OK;
-    return clave__start_error(f, CLAVE_EINVAL,
-                              "expected host:port, [v6]:port, *:port or unix:/path");
-}
-
-/* TLS is not supported here: three ways to say who may ask would be confusing. */
-static clave_err verify_admin(const char *value, const struct fault *f)
-{
-    return is_tls(value)
-               ? clave__start_error(f, CLAVE_EINVAL, "the admin pages are served only without TLS")
-               : verify_http(value, f);
-}
-
-/* Normalised, so that it can be compared with request paths and put into a page. */
-static clave_err verify_url(const char *value, const struct fault *f)
-{
-    static const char fine[] =
-        "/-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    size_t n = strlen(value);
-    if (n > 1 && n < ADMIN_URL_CAP && *value == '/' && value[n - 1] != '/' &&
-        strspn(value, fine) == n && strcmp(value, "/metrics") != 0)
-        return CLAVE_OK;
-    return clave__start_error(
-        f, CLAVE_EINVAL,
-        "expected a path such as /commands: letters, digits and -._~ between '/', "
-        "shorter than %d bytes, and not /metrics",
-        ADMIN_URL_CAP);
-}
+/* ---- the table ------------------------------------------------------------------------------ */
 
 static const char *const switch_words[] = {"false", "true", NULL};
 static const char *const client_words[] = {
@@ -203,18 +91,19 @@ static const struct setting settings[] = {
     {"data", KIND_TEXT, AT(run.data_dir), .live = false},
     {"local", KIND_TEXT, AT(local), .live = false},
     {"listen", KIND_LISTEN, 0, .live = false},
-    {"admin", KIND_TEXT, AT(run.admin), .verify = verify_admin, .live = false},
-    {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = verify_url, .live = false},
-    {"metrics", KIND_TEXT, AT(run.metrics), .verify = verify_admin, .live = false},
-    {"audit", KIND_TEXT, AT(run.audit), .verify = verify_file, .live = false},
+    {"admin", KIND_TEXT, AT(run.admin), .verify = settings_verify_admin, .live = false},
+    {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = settings_verify_url, .live = false},
+    {"metrics", KIND_TEXT, AT(run.metrics), .verify = settings_verify_admin, .live = false},
+    {"audit", KIND_TEXT, AT(run.audit), .verify = settings_verify_file, .live = false},
     {"connect", KIND_TEXT, AT(gate.connect), .in = IN_GATE, .live = false},
     {"http", KIND_HTTP, 0, .in = IN_BOTH, .live = false},
     {"http-tokens", KIND_TEXT, AT(gate.tokens), .in = IN_BOTH, .live = true},
     {"http-host", KIND_TEXT, AT(gate.hosts), .in = IN_BOTH, .live = true},
-    {"http-audit", KIND_TEXT, AT(gate.audit), .verify = verify_file, .in = IN_BOTH, .live = false},
-    {"http-key", KIND_TEXT, AT(gate.key), .in = IN_BOTH, .live = false},
-    {"http-metric-paths", KIND_TEXT, AT(gate.metric_paths), .verify = verify_paths, .in = IN_BOTH,
+    {"http-audit", KIND_TEXT, AT(gate.audit), .verify = settings_verify_file, .in = IN_BOTH,
      .live = false},
+    {"http-key", KIND_TEXT, AT(gate.key), .in = IN_BOTH, .live = false},
+    {"http-metric-paths", KIND_TEXT, AT(gate.metric_paths), .verify = settings_verify_paths,
+     .in = IN_BOTH, .live = false},
     {"http-max-connections", KIND_SIZE, AT(gate.max_connections), 1, 1000000, .in = IN_BOTH,
      .live = false},
     {"http-max-waiting", KIND_SIZE, AT(gate.max_waiting), 1, 1000000, .in = IN_BOTH, .live = false},
@@ -256,13 +145,13 @@ static const struct setting settings[] = {
     {"container-unused", KIND_MS64, AT(run.engine.never_used_ms), 0, OPTIONS_MAX_MS, .live = true},
     {"extended-types", KIND_SWITCH, AT(run.engine.extended_types), .live = true},
     {"enforce-quota", KIND_SWITCH, AT(run.engine.enforce_quota), .live = true},
-    {"super-digest", KIND_TEXT, AT(run.engine.super_digest), .verify = verify_super_digest,
+    {"super-digest", KIND_TEXT, AT(run.engine.super_digest), .verify = settings_verify_super_digest,
      .live = true, .secret = true},
     {"x509-super", KIND_TEXT, AT(run.engine.x509_super), .live = true},
-    {"super-uid", KIND_TEXT, AT(run.engine.super_uid), .verify = verify_uid, .live = true},
-    {"require-auth", KIND_TEXT, AT(run.engine.require_auth), .verify = verify_schemes,
+    {"super-uid", KIND_TEXT, AT(run.engine.super_uid), .verify = settings_verify_uid, .live = true},
+    {"require-auth", KIND_TEXT, AT(run.engine.require_auth), .verify = settings_verify_schemes,
      .live = true},
-    {"words", KIND_TEXT, AT(run.engine.words), .verify = verify_words, .live = true},
+    {"words", KIND_TEXT, AT(run.engine.words), .verify = settings_verify_words, .live = true},
     {"idle-exit", KIND_MS64, AT(run.idle_exit_ms), 1, OPTIONS_MAX_MS, .live = true},
     {"log-format", KIND_WORD, AT(log_format), .words = format_words, .in = IN_BOTH, .live = true},
     {"log-level", KIND_WORD, AT(log_level), .words = level_words, .in = IN_BOTH, .live = true},
@@ -282,6 +171,11 @@ static const struct setting *serve_settings_find(const char *name)
 bool settings_exist(const char *name)
 {
     return serve_settings_find(name) != NULL;
+}
+
+const char *settings_given(const struct serve_settings *v, const char *name)
+{
+    return v->given[serve_settings_find(name) - settings];
 }
 
 /* ---- taking a value ------------------------------------------------------------------------- */
@@ -331,7 +225,7 @@ static clave_err set_http(struct serve_settings *v, const char *kept, const stru
 {
     char *rest = NULL, *text = (char *)(uintptr_t)kept;
     for (char *a = strtok_r(text, ",", &rest); a; a = strtok_r(NULL, ",", &rest)) {
-        clave_err err = verify_http(a, f);
+        clave_err err = settings_verify_http(a, f);
         if (err != CLAVE_OK)
             return err;
         if (v->gate.nhttp == SETTINGS_MAX_LISTEN)
@@ -441,137 +335,6 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
     const char *given = err == CLAVE_OK ? settings_keep(v, value) : NULL;
     v->given[s - settings] = given;
     return err == CLAVE_OK && !given ? CLAVE_ENOMEM : err;
-}
-
-/* ---- all of it together --------------------------------------------------------------------- */
-
-/* Whether an address begins with this: "tls:", "unix:". */
-static bool listens_on(const struct serve_settings *v, const char *kind)
-{
-    for (size_t i = 0; i < v->run.nlisten; i++)
-        if (strncmp(v->listen[i], kind, strlen(kind)) == 0)
-            return true;
-    return false;
-}
-
-static bool has_unix_socket(const struct serve_settings *v)
-{
-    return v->local || listens_on(v, "unix:");
-}
-
-/* A scheme of which no client can have an identity locks everybody out. */
-static clave_err check_schemes(const struct serve_settings *v, const struct fault *f)
-{
-    const char *schemes = v->run.engine.require_auth;
-    if (!schemes || strstr(schemes, "digest") || strstr(schemes, "ip"))
-        return CLAVE_OK;
-    if (strstr(schemes, "uid") && has_unix_socket(v))
-        return CLAVE_OK;
-    if (strstr(schemes, "x509") && listens_on(v, "tls:") && v->tls.clients != TLS_CLIENTS_NONE)
-        return CLAVE_OK;
-    return clave__start_error(f, CLAVE_EINVAL,
-                              "--require-auth %s locks everybody out: x509 needs --listen tls:ADDR "
-                              "and clients with certificates, uid needs --listen unix:PATH",
-                              schemes);
-}
-
-void settings_tell_useless(const struct serve_settings *v, const struct log *log)
-{
-    if (v->run.engine.super_uid && !has_unix_socket(v))
-        clave__log(log, CLAVE_LOG_WARN,
-                   "--super-uid %s applies to nobody: add --listen unix:PATH, over TCP nobody has "
-                   "a uid",
-                   v->run.engine.super_uid);
-}
-
-/* What the addresses with "tls:" of one flag need; their flags begin with `http`: "", "http-". */
-static clave_err check_tls_files(const struct tls_server_options *t, const char *http,
-                                 const struct fault *f)
-{
-    if (!t->cert_file && t->key_file)
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "--%stls-key %s has no certificate: name it with --%stls-cert "
-                                  "FILE",
-                                  http, t->key_file, http);
-    if (!t->cert_file)
-        return clave__start_error(
-            f, CLAVE_EINVAL,
-            "an address for TLS needs --%stls-cert FILE, and --%stls-key FILE unless "
-            "the key is in the same file",
-            http, http);
-    if (!t->ca_file && t->clients != TLS_CLIENTS_NONE)
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "name the authorities for clients' certificates with --%stls-ca "
-                                  "FILE, or require none with --%stls-clients none",
-                                  http, http);
-    return CLAVE_OK;
-}
-
-static clave_err check_tls(struct serve_settings *v, const struct fault *f)
-{
-    const struct tls_server_options *t = &v->tls;
-    bool listens = listens_on(v, "tls:");
-    if (!listens && (t->ca_file || t->cert_file || t->key_file || v->run.engine.x509_super))
-        return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add --listen tls:ADDR");
-    if (!listens)
-        return CLAVE_OK;
-    v->run.tls = t;
-    return check_tls_files(t, "", f);
-}
-
-/* Those of HTTP have tokens: a certificate is asked for if it could be verified, and needed only if
- * that is said. */
-static clave_err check_http_tls(struct serve_settings *v, const struct fault *f)
-{
-    struct tls_server_options *t = &v->gate.tls;
-    bool listens = false;
-    for (size_t i = 0; i < v->gate.nhttp; i++)
-        listens = listens || is_tls(v->gate.http[i]);
-    if (!listens && (t->ca_file || t->cert_file || t->key_file))
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "no address for HTTP with TLS: add --http tls:ADDR");
-    if (!v->given[serve_settings_find("http-tls-clients") - settings])
-        t->clients = t->ca_file ? TLS_CLIENTS_WANT : TLS_CLIENTS_NONE;
-    return listens ? check_tls_files(t, "http-", f) : CLAVE_OK;
-}
-
-/* What is of use only with an address for it. */
-static clave_err check_http(struct serve_settings *v, const struct fault *f)
-{
-    const struct gate_settings *g = &v->gate;
-    if (g->nhttp == 0 && v->is_gate)
-        return clave__start_error(f, CLAVE_EINVAL, "name an address with --http ADDR");
-    if (g->nhttp == 0 && (g->tokens || g->hosts || g->audit || g->key || g->metric_paths ||
-                          g->max_connections > 0 || g->max_waiting > 0 || g->max_body > 0))
-        return clave__start_error(f, CLAVE_EINVAL, "no address for HTTP: add --http ADDR");
-    return check_http_tls(v, f);
-}
-
-clave_err settings_check(struct serve_settings *v, const struct fault *f)
-{
-    const struct server_options *engine = &v->run.engine;
-    clave_err err = check_http(v, f);
-    if (err != CLAVE_OK || v->is_gate)
-        return err;
-    if (v->local && (v->run.data_dir || v->run.nlisten > 0))
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "--local has its own data directory and address");
-    if (v->local && (v->run.admin || v->run.metrics || v->gate.nhttp > 0))
-        return clave__start_error(f, CLAVE_EINVAL, "--local serves no HTTP");
-    if (v->run.admin_url && !v->run.admin)
-        return clave__start_error(f, CLAVE_EINVAL, "--admin-url needs --admin ADDR");
-    if (!v->local && (!v->run.data_dir || !*v->run.data_dir))
-        return clave__start_error(f, CLAVE_EINVAL, "name the data directory with --data DIR");
-    int32_t tick = engine->tick_ms > 0 ? engine->tick_ms : DEFAULT_TICK_MS;
-    int32_t least = engine->min_session_ms > 0 ? engine->min_session_ms : 2 * tick;
-    if (engine->max_session_ms > 0 && least > engine->max_session_ms)
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "--min-session-timeout, 2 ticks unless given, is above "
-                                  "--max-session-timeout");
-    if (!v->local && v->run.nlisten == 0)
-        v->listen[v->run.nlisten++] = "127.0.0.1:2181";
-    err = check_tls(v, f);
-    return err == CLAVE_OK ? check_schemes(v, f) : err;
 }
 
 /* ---- what cannot change --------------------------------------------------------------------- */

@@ -5,7 +5,9 @@
  * Map of src/cmd/serve:
  *   serve            the verb: start, SIGHUP, the ready line, systemd
  *   configured       flags over a file, for `clave serve` and `clave gate`; reloading
- *   serve_settings   all settings: names, checks, defaults, what may change while running
+ *   serve_settings   all settings: names, and what may change while running
+ *   settings_values  what the text of one may be
+ *   settings_check   whether all of them go together; the defaults that depend on others
  *   serve_config     the configuration file: which form it has, and clave's own form
  *   serve_zoocfg     Apache's zoo.cfg: each of its keys, and what becomes of it
  *   properties       the syntax of Java's properties files
@@ -55,14 +57,11 @@ void settings_fini(struct serve_settings *v);
 clave_err settings_set(struct serve_settings *v, const char *name, const char *value,
                        const struct fault *f);
 bool settings_exist(const char *name);
+/* The value of an existing setting as it was given; NULL: it has its default. */
+const char *settings_given(const struct serve_settings *v, const char *name);
 /* A copy that lives as long as v; NULL: out of memory. */
 const char *settings_keep(struct serve_settings *v, const char *text);
 
-/* Checks that the settings are consistent, and fills in the defaults that depend on others. EINVAL.
- */
-clave_err settings_check(struct serve_settings *v, const struct fault *f);
-/* Warns of settings that have no effect beside the others. */
-void settings_tell_useless(const struct serve_settings *v, const struct log *log);
 /* Logs every setting that differs and does not change until the next start. */
 void settings_tell_fixed(const struct serve_settings *now, const struct serve_settings *wanted,
                          const struct log *log);
