@@ -15,7 +15,7 @@
 #include "runtime/http/http_server.h"
 #include "runtime/tls/tls_filter.h"
 
-enum { PATIENCE_MS = 20000, SHORT_MS = 300, MANY = 200, LARGE = 4 << 20 };
+enum { PATIENCE_MS = 20000, SHORT_MS = 300, UNREAD_MS = 1000, MANY = 200, LARGE = 4 << 20 };
 
 struct world {
     uv_loop_t loop;
@@ -86,7 +86,7 @@ static void world_make_sides(struct world *w)
     assert_int_equal(clave__tls_context_serve(&w->sides[1], &its, &f), CLAVE_OK);
 }
 
-static void world_open(struct world *w)
+static void world_open(struct world *w, uint64_t handshake_ms)
 {
     char why[300] = "";
     const struct fault f = {why, sizeof why};
@@ -105,8 +105,8 @@ static void world_open(struct world *w)
                                    .max_connections = MANY + 1,
                                    .connection_memory = 8192,
                                    .max_held = 64 << 20,
-                                   .handshake_ms = SHORT_MS,
-                                   .ms = {PATIENCE_MS, PATIENCE_MS, 0, SHORT_MS}};
+                                   .handshake_ms = handshake_ms,
+                                   .ms = {PATIENCE_MS, PATIENCE_MS, 0, UNREAD_MS}};
     assert_int_equal(clave__http_server_start(&w->http, "tls:127.0.0.1:0", &o, &f), CLAVE_OK);
     w->port = atoi(strrchr(clave__http_server_address(w->http, 0), ':') + 1);
 }
@@ -209,7 +209,7 @@ static void test_handshakes_end(void **state)
 {
     struct world w;
     (void)state;
-    world_open(&w);
+    world_open(&w, SHORT_MS);
     int silent = world_dial(&w, 0), half = world_dial(&w, 0);
     assert_int_equal(send(half, "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
     int64_t from = clave__clock_wall();
@@ -226,7 +226,7 @@ static void test_who_does_not_read_is_disconnected(void **state)
 {
     struct world w;
     (void)state;
-    world_open(&w);
+    world_open(&w, PATIENCE_MS);
     struct secure deaf = secure_open(&w, 4096), reads = secure_open(&w, 0);
     secure_say(&deaf,
                "GET /large HTTP/1.1\r\nHost: x\r\n\r\nGET /large HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -253,7 +253,7 @@ static void test_the_end_at_every_stage(void **state)
 {
     struct world w;
     (void)state;
-    world_open(&w);
+    world_open(&w, PATIENCE_MS);
     struct secure waits = secure_open(&w, 0), deaf = secure_open(&w, 4096),
                   idle = secure_open(&w, 0);
     int silent = world_dial(&w, 0);
@@ -275,7 +275,7 @@ static void test_what_a_connection_costs(void **state)
     struct secure many[MANY];
     struct world w;
     (void)state;
-    world_open(&w);
+    world_open(&w, PATIENCE_MS);
     struct secure first = secure_open(&w, 0); /* what OpenSSL takes once */
     secure_close(&first);
     await_none(&w);
