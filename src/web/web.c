@@ -82,8 +82,15 @@ void clave__web_free(struct web *w)
 
 static void exchange_refuse_closing(struct web_exchange *x)
 {
-    static const struct problem closing = {.status = 503, .err = CLAVE_ECLOSED};
+    static const struct problem closing = {
+        .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     clave__web_problem(x, &closing, "the gate is shutting down");
+}
+
+/* It has asked the servers for a change, which may be done whatever is answered. */
+static bool exchange_may_be_done(const struct web_exchange *x)
+{
+    return x->expected > 0 && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
 }
 
 /* The handler that waits to answer forgets the exchange. */
@@ -151,7 +158,7 @@ static clave_err revoked_more(void *arg, struct buf *out, bool *done)
 static void exchange_check_again(struct web_exchange *x)
 {
     bool goes_on = !x->answered || x->answer.more;
-    if (x->ended || !goes_on || clave__web_admit_again(x))
+    if (x->ended || !goes_on || exchange_may_be_done(x) || clave__web_admit_again(x))
         return;
     exchange_cancel(x);
     if (!x->answered)
@@ -194,7 +201,11 @@ void clave__web_close(struct web *w, int64_t now)
         struct web_exchange *x = LIST_ENTRY(e, struct web_exchange, link);
         next = e->next;
         exchange_cancel(x);
-        if (!x->answered && !x->ended)
+        if (x->answered || x->ended)
+            continue;
+        if (exchange_may_be_done(x))
+            clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "finish the request", NULL);
+        else
             exchange_refuse_closing(x);
     }
     clave__http_sessions_close(w->sessions);

@@ -145,7 +145,14 @@ static void other_tokens_count_at_once(void **state)
     (void)state;
     struct webrig *r = rig_with_users();
     check(r, "Authorization: Bearer s3cret", 200);
+    struct webrig_call *stream =
+        webrig_request(r, "GET", "/v1/events", "Authorization: Bearer s3cret", NULL);
+    assert_int_equal(stream->status, 200);
+    assert_false(stream->done);
     clave__web_set_access(r->web, &none);
+    webrig_settle(r);
+    assert_true(stream->done); /* its token is in the file no more */
+    webrig_end(stream);
     check(r, "Authorization: Bearer s3cret", 401);
     check(r, "Authorization: Bearer other", 200);
     webrig_free(r);

@@ -497,6 +497,57 @@ static void a_client_may_vanish_from_every_route(void **state)
     over_all_routes(&s, vanish);
 }
 
+/* ---- a gate that ends, a sender who may not any more, in the middle of a change -------------- */
+
+static struct webrig_call *under_way(struct webrig *r, const char *method)
+{
+    memnet_rule(r->net, (struct memnet_rule){0, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    const char *body = strcmp(method, "PUT") == 0 ? "x" : NULL;
+    struct webrig_call *c =
+        webrig_request(r, method, "/v1/znodes/zookeeper", "Authorization: Bearer ann", body);
+    assert_false(c->answered);
+    return c;
+}
+
+static void check_class(struct webrig_call *c, unsigned status, const char *class_)
+{
+    assert_int_equal(c->status, status);
+    assert_string_equal(webrig_member(c, "class"), class_);
+}
+
+static void a_gate_that_ends_does_not_say_what_it_does_not_know(void **state)
+{
+    struct webrig_options o = {.access = &access_of_test};
+    (void)state;
+    struct webrig *r = webrig_new(&o);
+    struct webrig_call *put = under_way(r, "PUT"), *get = under_way(r, "GET");
+    clave__web_close(r->web, r->net->now);
+    webrig_settle(r);
+    check_class(put, 504, "unknown");
+    check_class(get, 503, "retry");
+    struct webrig_call *late = webrig_request(r, "PUT", "/v1/znodes/zookeeper", NULL, "x");
+    check_class(late, 503, "retry");
+    assert_non_null(webrig_header(late, "Retry-After"));
+    memnet_clear(r->net);
+    webrig_free(r);
+}
+
+static void a_change_under_way_is_answered_whoever_asked_for_it(void **state)
+{
+    static const struct web_access nobody = {.users = users + 1, .nusers = 1, .owner_uid = -1};
+    struct webrig_options o = {.access = &access_of_test};
+    (void)state;
+    struct webrig *r = webrig_new(&o);
+    struct webrig_call *put = under_way(r, "PUT"), *get = under_way(r, "GET");
+    clave__web_set_access(r->web, &nobody);
+    assert_int_equal(get->status, 401);
+    assert_false(put->answered);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    assert_int_equal(put->status, 200);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +558,8 @@ int main(void)
         cmocka_unit_test(no_route_takes_a_bad_body),
         cmocka_unit_test(nothing_is_kept_of_all_that),
         cmocka_unit_test(a_client_may_vanish_from_every_route),
+        cmocka_unit_test(a_gate_that_ends_does_not_say_what_it_does_not_know),
+        cmocka_unit_test(a_change_under_way_is_answered_whoever_asked_for_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

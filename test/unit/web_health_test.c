@@ -118,7 +118,7 @@ static void after_its_end_the_engine_answers_nobody(void **state)
     clave__web_close(r->web, r->net->now);
     struct webrig_call *c = webrig_request(r, "GET", "/healthz", NULL, NULL);
     assert_int_equal(c->status, 503);
-    assert_string_equal(webrig_member(c, "code"), "ECLOSED");
+    assert_string_equal(webrig_member(c, "class"), "retry"); /* another gate may serve it */
     webrig_free(r);
 }
 

@@ -222,6 +222,8 @@ bool clave__exchange_identify(struct web_exchange *x)
 {
     const struct web_user *u;
     const char *authorization = clave__web_header(x, "Authorization");
+    x->who.name = "";
+    x->who.ngrants = 0; /* of another access, in which the sender was known */
     x->who.found = clave__access_find(x->web->o.access, &x->q->peer, authorization, &u);
     if (x->who.found != ACCESS_KNOWN || exchange_copy_user(x, u))
         return true;
