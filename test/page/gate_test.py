@@ -37,7 +37,7 @@ class Token(PageCase):
         b = self.browser
         b.see("read-only", ".foot")
         b.go("sessions")
-        b.see("Not for this role")
+        b.see("Without the HTTP sessions")
         b.see("the role admin is needed.")
 
 

@@ -78,12 +78,29 @@ class Sessions(PageCase):
     def test_the_one_with_the_least_slack_is_first(self):
         self.gate(lambda g: scenes.cluster(g, 6), route="sessions")
         b = self.browser
-        b.wait(lambda: len(b.all("#sessions tbody tr")) == 24)
+        b.see("33 of 33, least slack first")
         self.assertIn("0x100000a5f2b0007", b.text("#sessions tbody tr"))
         self.assertEqual(len(b.all("#sessions tbody tr:first-child .slack.low")), 1)
         b.one("main input[type=search]").send_keys("0x100000a5f2b0003")
         b.wait(lambda: len(b.all("#sessions tbody tr")) == 1)
         b.see("/jobs/", "#sessions")
+
+
+    def test_sessions_of_the_servers_are_known_from_the_queues(self):
+        def fill(gate):
+            gate.locks["/jobs/a"] = lock("/jobs/a", 1, 20, [3])
+            gate.elections["/services/x"] = scenes.election("/services/x", [(50, 0, None)], candidates=0)
+            gate.refuse["/v1/sessions"] = (403, {"title": "Forbidden", "detail": "the role admin is needed."})
+        gate = self.gate(fill, role="read", route="sessions")
+        b = self.browser
+        b.see("3 of 3")
+        holder = gate.locks["/jobs/a"]["holders"][0]
+        b.see(hex(int(holder["session"])), "#sessions")
+        b.see(f"{holder['host']} pid {holder['pid']}", "#sessions")
+        self.assertEqual(sorted(b.texts("#sessions .badge")), ["held", "held", "waiting"])
+        b.see("Without the HTTP sessions: the role admin is needed.", "main")
+        gate.drop_lock("/jobs/a")
+        b.see("1 of 1")
 
 
 class Tree(PageCase):

@@ -1,16 +1,19 @@
-/* sessions.js - the HTTP sessions of the gate: who, how much of the ttl is left, what they hold. */
+/* sessions.js - the HTTP sessions of the gate: who, how much of the ttl is left, what they hold; and those of
+ * the servers that hold or wait, as far as the queues tell. */
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { soon } from "../lib/schedule.js";
 import { count, duration, hexSession, urlPath } from "../lib/format.js";
 import { getAll } from "../net/api.js";
-import { onEvent } from "../model/store.js";
+import { onEvent, store } from "../model/store.js";
 import { Kept } from "../parts/kept.js";
+import { clientName, whoText } from "../parts/place.js";
 import { table } from "../parts/table.js";
 import { empty, refused } from "../parts/empty.js";
 
 const all = new Kept(async (path, options) => ({ sessions: await getAll(path, "sessions", options) }));
 let filter = "";
+let seen = { mark: null, http: null, items: [] };
 let stopListening = null;
 let timer = null;
 
@@ -52,7 +55,7 @@ function holdsCell(s) {
 
 function columns(items) {
     const list = [
-        { id: "who", title: "Session", cell: (s) => h("td", {}, h("div.lines", {}, h("span.cut", {}, h("b", {}, s.name || "no name")), h("span.sub.mono.cut", {}, hexSession(s.id)))) },
+        { id: "who", title: "Session", cell: (s) => h("td", {}, h("div.lines", {}, h("span.cut", {}, h("b", {}, s.name || "no name")), h("span.sub.mono.cut", {}, hexSession(s.id), s.client ? ` · ${s.client}` : null))) },
         { id: "holds", title: "Holds and waits for", width: "40%", cell: holdsCell },
         { id: "age", title: "Age", width: "110px", num: true, cell: (s) => h("td.off", {}, s.age_ms === undefined || s.age_ms === null ? h("span.none", {}, "–") : duration(s.age_ms)) },
         { id: "slack", title: "Slack", num: true, width: "170px", cell: slackCell },
@@ -61,30 +64,63 @@ function columns(items) {
     return list;
 }
 
-function shown() {
-    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const text = (s) => [hexSession(s.id), s.id, s.name, s.address, ...s.claims.map((c) => c.path)].join(" ").toLowerCase();
-    const list = (all.value?.sessions || []).filter((s) => words.every((w) => text(s).includes(w)));
-    return list.sort((a, b) => partOf(a) - partOf(b));
+/* Sessions that are not of this gate: a node in a queue names its own. The gate tells the first places of each lock. */
+function inQueues(http) {
+    if (seen.mark === store.version && seen.http === http) return seen.items;
+    const known = new Set(http.map((s) => s.id));
+    const found = new Map();
+    const add = (path, kind, state, places) => {
+        for (const p of places) {
+            if (!p.session || known.has(p.session)) continue;
+            if (!found.has(p.session)) found.set(p.session, { id: p.session, name: whoText(p), client: clientName(p.client), claims: [] });
+            found.get(p.session).claims.push({ path, kind, state });
+        }
+    };
+    for (const l of store.locks.values()) {
+        if (l.kind === "election") continue;
+        add(l.path, l.kind, "held", l.holders);
+        add(l.path, l.kind, "waiting", l.waiters);
+    }
+    for (const e of store.elections.values()) {
+        add(e.path, "election", "held", e.leader ? [e.leader] : []);
+        add(e.path, "election", "waiting", e.candidates);
+    }
+    seen = { mark: store.version, http, items: [...found.values()] };
+    return seen.items;
 }
 
-function body(items) {
-    if (all.problem) return refused(all.problem, "sessions");
-    if (all.value && all.value.sessions.length === 0) return empty("sessions", "No session", "HTTP clients of this gate appear here from POST /v1/sessions until they end it, or nothing was heard of them for their ttl. Native clients are told by clave sessions.", `curl --json '{"ttl_ms": 15000, "name": "first"}' ${location.origin}/v1/sessions`);
-    if (all.value && items.length === 0) return empty("search", "Nothing matches", "No session fits the filter. Escape in the filter clears it.");
+const NONE = [];
+
+function everyone() {
+    const http = all.value?.sessions || NONE;
+    return [...http, ...(all.value || all.problem ? inQueues(http) : NONE)];
+}
+
+function shown(everybody) {
+    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+    const text = (s) => [hexSession(s.id), s.id, s.name, s.address, ...s.claims.map((c) => c.path)].join(" ").toLowerCase();
+    return everybody.filter((s) => words.every((w) => text(s).includes(w))).sort((a, b) => partOf(a) - partOf(b));
+}
+
+function body(items, everybody) {
+    if (all.problem && everybody.length === 0) return refused(all.problem, "sessions");
+    if (all.value && everybody.length === 0) return empty("sessions", "No session", "HTTP clients of this gate appear here from POST /v1/sessions until they end it, or nothing was heard of them for their ttl; native clients while they hold a lock or wait. clave sessions tells all of them.", `curl --json '{"ttl_ms": 15000, "name": "first"}' ${location.origin}/v1/sessions`);
+    if (!all.waiting && items.length === 0) return empty("search", "Nothing matches", "No session fits the filter. Escape in the filter clears it.");
     return table({ id: "sessions", label: "Sessions, least slack first", columns: columns(items), items, key: (s) => s.id, height: 50, phoneHeight: 88, loading: all.waiting });
 }
 
 export function view() {
-    const items = shown();
+    const everybody = everyone();
+    const items = shown(everybody);
     return h("div", { "data-key": "sessions" }, h("div.head", {}, h("h1", { tabindex: "-1" }, "Sessions"),
-        h("p.aside", { role: "status" }, all.value ? `${count(items.length)} of ${count(all.value.sessions.length)}, least slack first` : "")),
-        all.problem ? null : h("div.tools", { role: "search", "aria-label": "Filter sessions" }, h("div.search", {}, icon("search"), h("input", { type: "search",
+        h("p.aside", { role: "status" }, all.waiting ? "" : `${count(items.length)} of ${count(everybody.length)}, least slack first`)),
+        everybody.length === 0 && all.problem ? null : h("div.tools", { role: "search", "aria-label": "Filter sessions" }, h("div.search", {}, icon("search"), h("input", { type: "search",
             "aria-label": "Filter by session, address or lock", placeholder: "Session, address, lock", autocomplete: "off", spellcheck: "false", value: filter,
             oninput: (e) => {
                 filter = e.target.value;
                 soon();
             } }))),
-        h("section.panel.data", { "aria-label": "All sessions" }, body(items)));
+        everybody.length > 0 && all.problem ? h("p.note", { "data-key": "refused" }, `Without the HTTP sessions: ${all.problem.message}`) : null,
+        h("section.panel.data", { "aria-label": "All sessions" }, body(items, everybody)));
 }
 
