@@ -354,12 +354,15 @@ static void etcd_await_places(int n)
 static void queue_fill(struct peer *peers, int n, int ttl_ms)
 {
     char path[2 * FIELD];
+    double renewed_at = now_us();
     for (int i = 0; i < n; i++) {
         struct peer *p = &peers[i];
         session_open(p, ttl_ms);
         lock_ask(p, false);
-        if (!etcd && i % 200 == 199)
+        if (!etcd && i > 0 && now_us() - renewed_at > 1e6) {
             session_renew(&peers[0]);
+            renewed_at = now_us();
+        }
         if (i == 0) {
             lock_granted(p, take(p, etcd ? 200 : 201));
         } else if (!etcd) {
