@@ -51,6 +51,7 @@ struct web_request {
     size_t nheaders;
     const void *body;
     size_t len;
+    bool must_have_host; /* HTTP/1.1 */
     struct web_peer peer;
 };
 

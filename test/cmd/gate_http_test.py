@@ -149,6 +149,7 @@ class Served(Rig):
         expected = "Content-Length: 2", "Expect: 100-continue", "Content-Type: application/json", close
         for status, raw in (
                 (200, b"GET /healthz HTTP/1.0\r\n\r\n"), (505, b"GET /healthz HTTP/2.0\r\n\r\n"),
+                (400, b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), (400, raw_head("GET", "/ui/a b", close)),
                 (400, raw_head("GET", "http://127.0.0.1/healthz", close)),
                 (400, raw_head("OPTIONS", "*", close)), (400, raw_head("CONNECT", "127.0.0.1:1", close)),
                 (405, raw_head("TRACE", "/healthz", close)), (400, raw_head("GET", "/healthz#a", close)),
@@ -157,6 +158,8 @@ class Served(Rig):
             with self.subTest(raw=raw):
                 got = self.exchange(raw)
                 self.assertTrue(got.startswith(b"HTTP/1.1 %d " % status), got)
+                if status in (400, 405):
+                    self.assertEqual(json.loads(got.partition(b"\r\n\r\n")[2])["status"], status)
                 if raw.startswith(b"HEAD"):
                     self.assertEqual(got.partition(b"\r\n\r\n")[2], b"")
 

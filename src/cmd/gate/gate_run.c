@@ -308,7 +308,6 @@ static clave_err gate_listen(struct gate *g, const struct gate_options *o, const
         .connection_memory = CONNECTION_MEMORY,
         .max_body = o->max_body > 0 ? o->max_body : MAX_BODY,
         .max_held = MAX_HELD,
-        .strict = true,
         .handshake_ms = HANDSHAKE_MS,
         .ms = {[HTTP_IDLE] = IDLE_MS, [HTTP_BODY] = BODY_MS, [HTTP_SENDING] = SENDING_MS},
     };

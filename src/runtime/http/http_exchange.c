@@ -369,7 +369,6 @@ static enum MHD_Result on_http_request(void *http, struct MHD_Connection *c, con
     const struct http *h = http;
     struct http_exchange *x = *exchange;
     (void)c;
-    (void)version;
     if (!x || x->is_over)
         return MHD_NO;
     if (*upload_size > 0) {
@@ -379,6 +378,7 @@ static enum MHD_Result on_http_request(void *http, struct MHD_Connection *c, con
     }
     if (!x->headers) { /* the head */
         clave__http_connection_enter(x->of, HTTP_BODY);
+        x->q.must_have_host = strcmp(version, MHD_HTTP_VERSION_1_0) != 0;
         if (!http_exchange_take_headers(x))
             return MHD_NO;
         if (http_exchange_reads_body(x))

@@ -218,9 +218,9 @@ static struct MHD_Daemon *http_start_daemon(struct http *h)
         http_on_log, h, MHD_OPTION_CONNECTION_LIMIT, h->o.max_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, h->o.silent_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         h->o.connection_memory > 0 ? h->o.connection_memory : standard,
-        MHD_OPTION_STRICT_FOR_CLIENT, (int)h->o.strict, MHD_OPTION_NOTIFY_CONNECTION,
-        http_on_connection, h, MHD_OPTION_URI_LOG_CALLBACK, clave__http_exchange_on_uri, h,
-        MHD_OPTION_NOTIFY_COMPLETED, clave__http_exchange_on_completed, h, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, h, MHD_OPTION_URI_LOG_CALLBACK,
+        clave__http_exchange_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED,
+        clave__http_exchange_on_completed, h, MHD_OPTION_END);
 }
 
 static clave_err http_start(struct http *h, const struct fault *f)

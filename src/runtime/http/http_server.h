@@ -60,7 +60,6 @@ struct http_options {
     uint64_t handshake_ms;    /* of TLS; 0: no limit */
     uint64_t ms[HTTP_STATES]; /* how long a state may last; HTTP_SENDING: without progress */
     bool one_request;         /* then the connection is closed */
-    bool strict;              /* HTTP/1.1 needs a Host: 400 */
     /* For a loop that has other work: at most one piece of all answers is made in a turn. One that
      * is empty is asked for again in the next turn, without _wake. */
     bool piece_a_turn;

@@ -96,11 +96,14 @@ static bool admit_framing(struct web_exchange *x)
 static bool admit_host(struct web_exchange *x)
 {
     const char *host = clave__web_header(x, "Host");
-    if (clave__access_host_ok(x->web->o.access, host))
+    if (host ? clave__access_host_ok(x->web->o.access, host) : !x->q->must_have_host)
         return true;
-    clave__web_problem(x, &(struct problem){.status = 421, .err = CLAVE_EINVAL},
-                       "the Host \"%.200s\" is not a name of this gate: add it with --http-host",
-                       host);
+    if (!host)
+        admit_refuse(x, 400, CLAVE_EINVAL, "a request of HTTP/1.1 has the header Host");
+    else
+        clave__web_problem(
+            x, &(struct problem){.status = 421, .err = CLAVE_EINVAL},
+            "the Host \"%.200s\" is not a name of this gate: add it with --http-host", host);
     return false;
 }
 
