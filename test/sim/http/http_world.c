@@ -34,6 +34,33 @@ static void http_look_at(struct http_world *h, struct http_user *u)
                     (long long)(u->deadline - clock_ms(&u->clock, h->w->now)));
 }
 
+/* After a restart of the gate, too. With two, one that was asked before and given up may still make
+ * its own, when it has the session again. */
+static void http_look_at_leases(struct http_world *h, const struct http_site *s)
+{
+    char path[PATH_SIZE], other[PATH_SIZE];
+    size_t named = strlen(s->layout.queue) + 1 + strlen("_c_") + CLAVE_UUID_TEXT;
+    int64_t session;
+    for (size_t i = 0;
+         (session = layout_child(h->server, s->layout.queue, i, path, sizeof path)) != -1; i++)
+        for (size_t k = 0; k < i; k++)
+            if (layout_child(h->server, s->layout.queue, k, other, sizeof other) == session &&
+                strncmp(path, other, named) == 0)
+                world_break(h->w, "a claim has one lease", "session 0x%llx has %s and %s",
+                            (unsigned long long)session, path, other);
+}
+
+static void http_look_at_sites(struct http_world *h)
+{
+    int64_t zxid = inspector_zxid(h->server);
+    if (h->seen_zxid == zxid)
+        return;
+    h->seen_zxid = zxid;
+    for (unsigned i = 0; i < HTTP_SITES; i++)
+        if (h->sites[i].layout.kind == LOCK_SEMAPHORE)
+            http_look_at_leases(h, &h->sites[i]);
+}
+
 void http_world_look(struct http_world *h)
 {
     unsigned held[HTTP_SITES] = {0};
@@ -50,6 +77,8 @@ void http_world_look(struct http_world *h)
         if (h->server->server)
             http_look_at(h, u);
     }
+    if (h->nusers > 0 && h->ngates == 1 && h->server->server)
+        http_look_at_sites(h);
 }
 
 void http_world_granted(struct http_world *h, struct http_user *u)
