@@ -62,6 +62,36 @@ static void many_nodes_are_read_at_once(void **state)
     play_end(&y);
 }
 
+/* A node that has come and gone before its turn is not asked for: where nodes come faster than they
+ * are read one by one, as on a slow way to the server, the cache would never be current. */
+static void nodes_that_are_gone_are_not_asked_for(void **state)
+{
+    enum { NODES = 50 };
+    struct play y;
+    char path[16];
+    clave_cache_options o = play_options();
+    (void)state;
+    o.window = 1;
+    play_init(&y, false);
+    play_create(&y, "/t");
+    play_open(&y, "/t", &o);
+    uint64_t before = asked(&y, USER, OP_GET_DATA);
+    memnet_rule(y.p,
+                (struct memnet_rule){
+                    .client = USER, .way = MEMNET_REQUEST, .op = OP_GET_DATA, .fate = MEMNET_HOLD});
+    for (int i = 0; i < NODES; i++) {
+        snprintf(path, sizeof path, "/t/%02d", i);
+        play_create(&y, path);
+        if (i < NODES - 1)
+            play_delete(&y, path);
+    }
+    memnet_clear(y.p);
+    memnet_settle(y.p);
+    assert_int_equal(asked(&y, USER, OP_GET_DATA), before + 2); /* the first, and the last */
+    assert_int_equal(y.m.count, 2);
+    play_end(&y);
+}
+
 static void assert_data(const struct play *y, const char *path, bool has_data, size_t len)
 {
     clave_cache_node n;
@@ -145,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_nodes_are_read_at_once),
+        cmocka_unit_test(nodes_that_are_gone_are_not_asked_for),
         cmocka_unit_test(a_node_that_may_not_be_read_hides_no_other_both),
         cmocka_unit_test(long_data_is_read_alone_both),
         cmocka_unit_test(a_listing_that_is_too_long_is_left_out_both),

@@ -16,8 +16,9 @@
  *
  * What is kept of a node: its Stat and, if asked for, its data. The server tells of changes of data
  * and of nodes that come and go. So num_children of a node that is followed is counted here, and
- * cversion, pzxid and aversion are those of when the node was last read. A node whose data may not
- * be read (ENOAUTH) is kept without it.
+ * cversion, pzxid and aversion are those of when the node was last read. A node that may not be
+ * read (ENOAUTH) is kept without data by servers that answer exists nonetheless; since
+ * ZooKeeper 3.8.4, and with clave's server, it is not known at all.
  *
  * Memory: a node takes about 100 bytes, its name and its data. Asynchronous, on a
  * clave_async_client and under its thread and callback rules. */

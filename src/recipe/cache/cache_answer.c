@@ -339,10 +339,15 @@ void clave__cache_changed(clave_async_cache *cache, const char *path)
         clave__cache_want(cache, n, CACHE_WANT_DATA);
 }
 
+/* One that waits to be read is not asked for in vain: should it come again, there is an event. */
 void clave__cache_deleted(clave_async_cache *cache, const char *path)
 {
     struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
-    if (n && n->present)
+    if (!n)
+        return;
+    if (n->phase == CACHE_NODE_QUEUED && n->parent && !cache->watches_each)
+        n->wants_read = n->wants_data = n->wants_list = false;
+    if (n->present)
         clave__cache_delete(cache, n);
 }
 
