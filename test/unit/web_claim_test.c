@@ -222,6 +222,41 @@ static void two_tries_with_one_key_end_alike(void **state)
     webrig_free(r);
 }
 
+/* The answer to its create is lost. It looks for its node by the id, so that a second try of this
+ * id would get a node that the first one deletes. */
+static void a_try_that_is_given_back_is_not_tried_again(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    assert_int_equal(memnet_create(r->net, 0, "/l"), CLAVE_OK);
+    memnet_rule(r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c = user_sends(r, &u, "POST", 0, "Idempotency-Key: one", lock);
+    memnet_refuse(r->net, 1, true);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    struct webrig_call *d = user_sends(r, &u, "POST", 0, "Idempotency-Key: one", lock);
+    expect(d, 503);
+    assert_string_equal(webrig_header(d, "Retry-After"), "1");
+    memnet_refuse(r->net, 1, false);
+    webrig_advance(r, 1000);
+    expect(c, 409);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
+    webrig_end(c);
+    webrig_end(d);
+    c = user_sends(r, &u, "POST", 0, "Idempotency-Key: one", lock);
+    expect(c, 201);
+    user_takes_claim(&u, c);
+    webrig_advance(r, 1000);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    c = user_sends(r, &u, "GET", -1, NULL, NULL);
+    expect(c, 200);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 static void a_key_finds_its_own_claim(void **state)
 {
     (void)state;
@@ -672,6 +707,7 @@ int main(void)
         cmocka_unit_test(a_long_poll_outlives_the_timeout),
         cmocka_unit_test(who_does_not_wait_leaves_nothing),
         cmocka_unit_test(two_tries_with_one_key_end_alike),
+        cmocka_unit_test(a_try_that_is_given_back_is_not_tried_again),
         cmocka_unit_test(a_key_finds_its_own_claim),
         cmocka_unit_test(another_gate_finds_the_place),
         cmocka_unit_test(another_gate_finds_a_lease),

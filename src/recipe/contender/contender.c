@@ -246,6 +246,7 @@ static void retry_later(struct contender *c)
 
 static void free_contender(struct contender *c)
 {
+    struct contender_place *place = c->place;
     clave__client_timer_clear(c->client, &c->limit);
     clave__client_timer_clear(c->client, &c->pause);
     clave__client_unlisten(&c->listener);
@@ -257,6 +258,8 @@ static void free_contender(struct contender *c)
     clave__mem_free(c->mem, c->downgrade);
     clave__mem_free(c->mem, c->data);
     clave__mem_free(c->mem, c);
+    if (place && --place->ncontenders == 0 && place->unused)
+        place->unused(place);
 }
 
 static bool has_pending_requests(const struct contender *c)
@@ -522,6 +525,9 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     c->client = client;
     c->mem = mem;
     c->spec = spec;
+    c->place = spec->place;
+    if (c->place)
+        c->place->ncontenders++;
     c->race = spec->rule->race;
     c->elects = spec->elects;
     c->events = events;

@@ -40,10 +40,14 @@
 #include "recipe/deadlock/detector.h"
 
 /* The place that a recipe's one contender has in the queue, known by a UUID that its user chose, so
- * that another process with the same session finds it again. */
+ * that another process with the same session finds it again. It outlives its contenders: one that
+ * has been given up may still look for its node by the UUID, and would take another's for its own.
+ */
 struct contender_place {
     char uuid[CLAVE_UUID_TEXT + 1];
-    bool search; /* such a node of this session may exist already */
+    bool search;                               /* such a node of this session may exist already */
+    unsigned ncontenders;                      /* that have not ended */
+    void (*unused)(struct contender_place *p); /* the last of them has ended; NULL: nobody asks */
 };
 
 /* What all attempts of one recipe have in common; borrowed while there is an owner. */
@@ -63,7 +67,7 @@ struct contender_spec {
     /* Not a queue: this many nodes may exist at once (Curator's semaphore). */
     bool counted;
     size_t limit;
-    const struct contender_place *place; /* see above; NULL: each contender has its own */
+    struct contender_place *place; /* see above; NULL: each contender has its own */
     bool only_found; /* of a place that is searched: `ended` with ENONODE when there is none */
     bool *warned_of_kazoo;                 /* see kazoo.h; NULL: nobody is */
     const struct detector_terms *detector; /* looks for deadlocks; NULL: nothing does */
@@ -92,6 +96,7 @@ enum contender_state {
 
 struct contender {
     const struct contender_spec *spec; /* NULL when the owner is */
+    struct contender_place *place;     /* of the spec; NULL: its own */
     const struct contender_events *events;
     void *owner; /* NULL: given up */
     clave_async_client *client;

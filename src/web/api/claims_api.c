@@ -223,7 +223,11 @@ void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *
 {
     struct web_exchange *x = k->x;
     clave__session_call_done(k);
-    if (err == CLAVE_EINVAL)
+    if (err == CLAVE_EINUSE)
+        clave__web_problem(
+            x, &(struct problem){.status = 503, .err = err, .path = path, .retry_after_s = 1},
+            "what an earlier request with this Idempotency-Key had is still being given back");
+    else if (err == CLAVE_EINVAL)
         clave__web_problem(
             x, &(struct problem){.status = 400, .err = err, .path = path},
             "\"limit\" is for a semaphore, and needed there; \"lock_delay_ms\" is for "

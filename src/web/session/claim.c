@@ -259,7 +259,7 @@ static void claim_free(struct session_part *p)
     claim_drop(c);
     c->forgotten = true;
     c->state = CLAIM_ENDED;
-    if (c->owed > 0)
+    if (c->owed > 0 || c->place.ncontenders > 0)
         return;
     clave__mem_free(mem, c->path);
     clave__mem_free(mem, c->node);
@@ -282,6 +282,13 @@ bool clave__claim_repaid(struct claim *c)
     return false;
 }
 
+static void claim_place_unused(struct contender_place *p)
+{
+    struct claim *c = LIST_ENTRY(p, struct claim, place);
+    if (c->forgotten)
+        claim_free(&c->part);
+}
+
 void clave__claim_forget(struct claim *c)
 {
     claim_free(&c->part);
@@ -296,6 +303,18 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id)
             return c;
     }
     return NULL;
+}
+
+/* An earlier try of this id was given up, but its node may still be there: it is looked for by the
+ * id, and deleted. */
+static bool claim_is_being_left(const struct http_session *s, const char *id)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (c->place.ncontenders > 0 && strcmp(c->place.uuid, id) == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool claim_is_uuid(const char *key)
@@ -341,7 +360,8 @@ static bool claim_make_room(struct http_session *s)
     for (struct list *l = s->parts.prev, *before; l != &s->parts; l = before) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         before = l->prev;
-        if (c->state == CLAIM_ENDED && list_empty(&c->polls) && ++ended > SESSION_ENDED_CLAIMS)
+        if (c->state == CLAIM_ENDED && c->place.ncontenders == 0 && list_empty(&c->polls) &&
+            ++ended > SESSION_ENDED_CLAIMS)
             clave__claim_forget(c);
         else
             n++;
@@ -370,6 +390,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     else
         clave__rand_uuid(&w->rand, c->place.uuid);
     c->place.search = t->id && s->elsewhere;
+    c->place.unused = claim_place_unused;
     return c;
 }
 
@@ -377,6 +398,8 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
 {
     clave_err err = claim_check(t, clave__claim_kind(t->kind));
     *out = NULL;
+    if (err == CLAVE_OK && t->id && claim_is_being_left(s, t->id))
+        err = CLAVE_EINUSE;
     if (err == CLAVE_OK && !claim_make_room(s))
         err = CLAVE_EQUOTA;
     if (err != CLAVE_OK)

@@ -114,7 +114,8 @@ struct claim {
 enum { SESSION_CLAIMS = 1000, SESSION_ENDED_CLAIMS = 16 };
 
 /* Takes a place; the session is LIVE. EINVAL: the kind, or the terms do not fit it. EQUOTA: the
- * session has too many. EPATH, ENOMEM, ECLOSED: as of the recipe. */
+ * session has too many. EINUSE: an earlier claim of this id is being given back. EPATH, ENOMEM,
+ * ECLOSED: as of the recipe. */
 clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, struct claim **out);
 /* NULL: the session has none of this id here, or it was not to wait and not granted: then a
  * repeated request tries again. */
