@@ -26,7 +26,8 @@ static void on_data_event(clave_async_client *c, clave_async_watch *watch, const
     struct cache_watches *w = arg;
     clave_async_cache *cache = w->cache;
     struct cache_node *n = w->dir->owner;
-    bool is_root = !n->parent;
+    /* What is under way was asked for while this watch was armed, so its answer leaves none. */
+    bool is_asked = n->phase == CACHE_NODE_ASKED && !n->asked_list;
     (void)c;
     (void)watch;
     clave__cache_enter(cache);
@@ -34,7 +35,7 @@ static void on_data_event(clave_async_client *c, clave_async_watch *watch, const
         clave__cache_delete(cache, n);
     if (ev->type != CLAVE_EVENT_DELETED)
         clave__cache_want(cache, n, CACHE_WANT_DATA);
-    else if (is_root)
+    else if (!n->parent || is_asked)
         clave__cache_want(cache, n, CACHE_WANT_STAT);
     clave__cache_leave(cache);
 }
