@@ -26,8 +26,9 @@ static void on_data_event(clave_async_client *c, clave_async_watch *watch, const
     struct cache_watches *w = arg;
     clave_async_cache *cache = w->cache;
     struct cache_node *n = w->dir->owner;
-    /* What is under way was asked for while this watch was armed, so its answer leaves none. */
-    bool is_asked = n->phase == CACHE_NODE_ASKED && !n->asked_list;
+    /* Of the root, to leave a watch for its creation; and when what is under way was asked for
+     * while this watch was armed, so that its answer leaves none. */
+    bool is_read_again = !n->parent || (n->phase == CACHE_NODE_ASKED && !n->asked_list);
     (void)c;
     (void)watch;
     clave__cache_enter(cache);
@@ -35,7 +36,7 @@ static void on_data_event(clave_async_client *c, clave_async_watch *watch, const
         clave__cache_delete(cache, n);
     if (ev->type != CLAVE_EVENT_DELETED)
         clave__cache_want(cache, n, CACHE_WANT_DATA);
-    else if (!n->parent || is_asked)
+    else if (is_read_again)
         clave__cache_want(cache, n, CACHE_WANT_STAT);
     clave__cache_leave(cache);
 }
