@@ -171,6 +171,39 @@ static void a_listing_that_is_too_long_is_left_out(bool each)
 }
 BOTH(a_listing_that_is_too_long_is_left_out)
 
+/* A node is read again, because there is room for its data now, while its watch is armed; meanwhile
+ * it is deleted and made again. The watch goes with the old node, and the answer leaves none. */
+static void a_node_made_again_while_it_is_read_is_watched(bool each)
+{
+    struct play y;
+    clave_cache_options o = play_options();
+    char big[2000];
+    memset(big, 'x', sizeof big - 1);
+    big[sizeof big - 1] = '\0';
+    o.max_bytes = 3000;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/a");
+    play_create(&y, "/t/b");
+    play_open(&y, "/t", &o);
+    play_set(&y, "/t/b", big);
+    play_set(&y, "/t/a", big);
+    assert_int_equal(y.m.full, 1);
+    memnet_rule(y.p, (struct memnet_rule){USER, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
+    uint64_t before = asked(&y, USER, OP_GET_DATA);
+    play_delete(&y, "/t/b"); /* /t/a is asked for */
+    play_delete(&y, "/t/a");
+    play_create(&y, "/t/a");
+    memnet_clear(y.p);
+    memnet_settle(y.p);
+    assert_true(asked(&y, USER, OP_GET_DATA) > before);
+    play_set(&y, "/t/a", "small");
+    assert_data(&y, "/t/a", true, 5);
+    play_assert_equals_the_tree(&y);
+    play_end(&y);
+}
+BOTH(a_node_made_again_while_it_is_read_is_watched)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +212,7 @@ int main(void)
         cmocka_unit_test(a_node_that_may_not_be_read_hides_no_other_both),
         cmocka_unit_test(long_data_is_read_alone_both),
         cmocka_unit_test(a_listing_that_is_too_long_is_left_out_both),
+        cmocka_unit_test(a_node_made_again_while_it_is_read_is_watched_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
