@@ -8,8 +8,9 @@
 #include "server/server.h"
 #include "world.h"
 
-/* In place of the clients' own timeouts: the leader's tracker ends sessions, no engine does. */
-enum { ENGINE_TIMEOUT_MS = 3600 * 1000 };
+/* In place of the clients' own timeouts: the leader's tracker ends sessions, no engine does. So it
+ * is longer than any world lasts. */
+enum { ENGINE_TIMEOUT_MS = 10 * 24 * 3600 * 1000 };
 
 /* A record of the leader's log, as it stands there. */
 struct log_entry {
