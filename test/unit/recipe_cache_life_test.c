@@ -248,6 +248,43 @@ static void any_allocation_may_fail(bool each)
 }
 BOTH(any_allocation_may_fail)
 
+static void free_when_stale(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
+{
+    bool *freed = arg;
+    if (ev->type != CLAVE_CACHE_STALE || *freed)
+        return;
+    *freed = true;
+    clave_async_cache_free(cache);
+}
+
+/* What could not be noted would be compared a second later: by nobody, any more. */
+static void a_cache_may_be_freed_when_memory_is_short(bool each)
+{
+    struct failmem mem;
+    struct play y;
+    bool freed = false;
+    clave_cache_options o = play_options();
+    failmem_init(&mem);
+    o.mem = &mem.mem;
+    o.without_persistent_watch = each;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    assert_int_equal(
+        clave_async_cache_new(&y.cache, y.p->clients[USER].c, "/t", &o, free_when_stale, &freed),
+        CLAVE_OK);
+    memnet_settle(y.p);
+    failmem_arm(&mem, 1, 2);
+    play_create(&y, "/t/a");
+    assert_true(freed);
+    assert_int_equal(mem.live, 0);
+    memnet_advance(y.p, 3000);
+    assert_int_equal(mem.live, 0);
+    assert_int_equal(memnet_stats(y.p).watches, 0);
+    cache_mirror_fini(&y.m);
+    memnet_free(y.p);
+}
+BOTH(a_cache_may_be_freed_when_memory_is_short)
+
 static void an_invalid_cache_is_refused(void **state)
 {
     (void)state;
@@ -277,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_cache_ends_with_its_client_both),
         cmocka_unit_test(a_cache_answers_queries),
         cmocka_unit_test(any_allocation_may_fail_both),
+        cmocka_unit_test(a_cache_may_be_freed_when_memory_is_short_both),
         cmocka_unit_test(an_invalid_cache_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

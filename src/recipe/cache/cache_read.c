@@ -59,8 +59,11 @@ static void cache_become_stale(clave_async_cache *cache)
     clave__cache_tell(cache, CLAVE_CACHE_STALE, CLAVE_OK);
 }
 
+/* The user may just have freed the cache, and nobody clears the timer again. */
 void clave__cache_pause(clave_async_cache *cache)
 {
+    if (cache->freed)
+        return;
     clave__client_timer_set(cache->client, &cache->pause,
                             clave__client_now(cache->client) + PAUSE_MS);
 }
