@@ -18,7 +18,7 @@ void play_init(struct play *y, bool each)
     cache_mirror_init(&y->m);
 }
 
-void play_open(struct play *y, const char *path, const clave_cache_options *o)
+void play_begin(struct play *y, const char *path, const clave_cache_options *o)
 {
     clave_cache_options options = CLAVE_CACHE_OPTIONS_INIT;
     if (o)
@@ -27,6 +27,11 @@ void play_open(struct play *y, const char *path, const clave_cache_options *o)
     assert_int_equal(clave_async_cache_new(&y->cache, y->p->clients[USER].c, path, &options,
                                            cache_mirror_on_event, &y->m),
                      CLAVE_OK);
+}
+
+void play_open(struct play *y, const char *path, const clave_cache_options *o)
+{
+    play_begin(y, path, o);
     memnet_settle(y->p);
 }
 

@@ -28,7 +28,9 @@ struct play {
 
 clave_cache_options play_options(void);
 void play_init(struct play *y, bool each);
-/* Makes the cache, which loads. `o` may be NULL. */
+/* Makes the cache, which begins to load. `o` may be NULL. */
+void play_begin(struct play *y, const char *path, const clave_cache_options *o);
+/* And it has loaded. */
 void play_open(struct play *y, const char *path, const clave_cache_options *o);
 /* No event was wrong, and the cache answers as they said. */
 void play_check(struct play *y);

@@ -357,15 +357,11 @@ BOTH(testParentContainerMissing)
 static void testInitializedEvenIfChildDeleted(bool each)
 {
     struct play y;
-    clave_cache_options o = play_options();
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
     play_create(&y, "/t/b");
-    o.without_persistent_watch = each;
-    assert_int_equal(clave_async_cache_new(&y.cache, y.p->clients[USER].c, "/t", &o,
-                                           cache_mirror_on_event, &y.m),
-                     CLAVE_OK);
+    play_begin(&y, "/t", NULL);
     memnet_rule(y.p,
                 each ? (struct memnet_rule){USER, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 1}
                      : (struct memnet_rule){USER, MEMNET_REQUEST, OP_MULTI_READ, MEMNET_HOLD, 0});
@@ -404,16 +400,11 @@ static void testAsyncInitialPopulation(bool each)
     for (size_t i = 0; i < 2; i++)
         for (unsigned skip = 0; skip < 2; skip++) {
             struct play y;
-            clave_cache_options o = play_options();
             play_init(&y, each);
             play_create(&y, "/t");
             play_create(&y, "/t/a");
-            o.without_persistent_watch = each;
             memnet_rule(y.p, (struct memnet_rule){USER, MEMNET_REPLY, ops[i], MEMNET_HOLD, skip});
-            assert_int_equal(clave_async_cache_new(&y.cache, y.p->clients[USER].c, "/t", &o,
-                                                   cache_mirror_on_event, &y.m),
-                             CLAVE_OK);
-            memnet_settle(y.p);
+            play_open(&y, "/t", NULL);
             play_set(&y, "/t", "x");
             play_create(&y, "/t/b");
             play_set(&y, "/t/a", "y");
@@ -553,16 +544,12 @@ static bool is_told_before(const struct play *y, const char *what, const char *t
 static void it_is_current_under_a_steady_stream_of_changes(bool each)
 {
     struct play y;
-    clave_cache_options o = play_options();
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/a");
     play_create(&y, "/t/b");
     play_create(&y, "/t/b/c");
-    o.without_persistent_watch = each;
-    assert_int_equal(clave_async_cache_new(&y.cache, y.p->clients[USER].c, "/t", &o,
-                                           cache_mirror_on_event, &y.m),
-                     CLAVE_OK);
+    play_begin(&y, "/t", NULL);
     play_stream(&y);
     assert_int_equal(y.m.initialized, 1);
     assert_true(is_told_before(&y, "+/t/b/c ", "initialized "));
