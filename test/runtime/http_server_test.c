@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "runtime/clock.h"
-#include "runtime/http/http_server.h"
+#include "runtime/http/http_internal.h"
 
 enum { MAX_BODY = 1000, MANY = 1000, PATIENCE_MS = 20000, SHORT_MS = 300 };
 enum { LONG_PIECE = 40000 };
@@ -506,6 +506,38 @@ static void test_turns_are_short(void **state)
     world_close(&w);
 }
 
+/* With many connections the library's own work in a turn may take longer than a turn should. */
+static enum MHD_Result run_slowly(struct MHD_Daemon *daemon)
+{
+    const char *why;
+    uint64_t until = uv_hrtime() + 3000000;
+    while (uv_hrtime() < until)
+        ;
+    return clave__microhttpd(&why)->MHD_run(daemon);
+}
+
+static void test_a_slow_library(void **state)
+{
+    struct microhttpd slow;
+    struct world w;
+    (void)state;
+    world_open(&w);
+    slow = *w.http->lib;
+    slow.MHD_run = run_slowly;
+    w.http->lib = &slow;
+    int fd = world_dial(&w);
+    say(fd, "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(&w, fd, "GET /echo 0 []");
+    say(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(&w, fd, "GET /stream 0 []");
+    w.asked[1]->pieces = 1;
+    clave__http_wake(w.asked[1]->x);
+    hear(&w, fd, "piece;");
+    close(fd);
+    await_none(&w);
+    world_close(&w);
+}
+
 static void test_the_end_while_they_wait(void **state)
 {
     struct world w;
@@ -584,6 +616,7 @@ int main(void)
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_streams_that_wait_are_small),
         cmocka_unit_test(test_turns_are_short),
+        cmocka_unit_test(test_a_slow_library),
         cmocka_unit_test(test_the_end_while_they_wait),
         cmocka_unit_test(test_slow_bodies_and_readers),
         cmocka_unit_test(test_the_user_behind_a_unix_socket),

@@ -15,6 +15,19 @@ enum {
     STREAM_BLOCK = 2048,
     MOST_PIECE = 64 * 1024 * 1024
 };
+/* After that no further request is begun in a turn, and no piece made. */
+enum { TURN_NS = 2000000 };
+
+/* Other connections, and the loop's other work, come first. The time begins with the first request
+ * or piece, of which there is one in any turn: with many connections the library may take longer
+ * than that before it. */
+static bool http_turn_is_over(struct http *h)
+{
+    uint64_t now = uv_hrtime();
+    if (h->turn_ends == 0)
+        h->turn_ends = now + TURN_NS;
+    return now >= h->turn_ends;
+}
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -153,12 +166,6 @@ static void http_exchange_on_freed(void *exchange)
     http_exchange_release(exchange);
 }
 
-/* Other connections, and the loop's other work, come first. */
-static bool http_turn_is_over(const struct http *h)
-{
-    return (h->o.piece_a_turn && h->has_made_piece) || uv_hrtime() >= h->turn_ends;
-}
-
 static clave_err http_exchange_make_piece(struct http_exchange *x)
 {
     struct http *h = x->http;
@@ -192,7 +199,7 @@ static ssize_t http_exchange_on_read(void *exchange, uint64_t pos, char *out, si
     clave__http_connection_enter(x->of, HTTP_SENDING);
     struct buf *bytes = clave__buf_len(&x->answer->body) > 0 ? &x->answer->body : &x->out;
     bool wants_piece = clave__buf_len(bytes) == 0 && !x->is_done;
-    if (wants_piece && http_turn_is_over(h))
+    if (wants_piece && ((h->o.piece_a_turn && h->has_made_piece) || http_turn_is_over(h)))
         return 0; /* the library asks again in the next turn */
     if (wants_piece && http_exchange_make_piece(x) != CLAVE_OK)
         return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -366,7 +373,7 @@ static enum MHD_Result on_http_request(void *http, struct MHD_Connection *c, con
                                        const char *method, const char *version, const char *upload,
                                        size_t *upload_size, void **exchange)
 {
-    const struct http *h = http;
+    struct http *h = http;
     struct http_exchange *x = *exchange;
     (void)c;
     if (!x || x->is_over)
@@ -384,7 +391,7 @@ static enum MHD_Result on_http_request(void *http, struct MHD_Connection *c, con
         if (http_exchange_reads_body(x))
             return MHD_YES;
     }
-    if (!x->q.method && !x->is_refused && uv_hrtime() >= h->turn_ends) {
+    if (!x->q.method && !x->is_refused && http_turn_is_over(h)) {
         http_exchange_suspend(x);
         http_exchange_go_on(x);
         return MHD_YES;

@@ -31,7 +31,7 @@ struct http {
     uv_idle_cb on_turn;
     size_t held;         /* bytes of bodies and answers */
     bool has_made_piece; /* in this turn */
-    uint64_t turn_ends;  /* by uv_hrtime: then the rest is for the next one */
+    uint64_t turn_ends;  /* by uv_hrtime: then the rest is for the next one; 0: none was begun */
 };
 
 struct http_connection {

@@ -17,14 +17,7 @@
 #include "runtime/http/http_internal.h"
 #include "runtime/server/listen.h"
 
-/* TURN_NS: after that no further request is begun, and no piece made. */
-enum {
-    ACCEPTED_A_TURN = 128,
-    HANDSHAKES_A_TURN = 4,
-    RESUMED_A_TURN = 128,
-    HANGUPS_A_TURN = 256,
-    TURN_NS = 2000000
-};
+enum { ACCEPTED_A_TURN = 128, HANDSHAKES_A_TURN = 4, RESUMED_A_TURN = 128, HANGUPS_A_TURN = 256 };
 /* How long a client may be out of reach until that is noticed, when nothing else tells. */
 enum { SILENT_S = 30, PROBE_S = 10, PROBES = 3, UNCONFIRMED_MS = 60000 };
 
@@ -163,7 +156,7 @@ static void http_on_turn(uv_idle_t *turn)
     struct http *h = turn->data;
     uv_idle_stop(turn);
     h->has_made_piece = false;
-    h->turn_ends = uv_hrtime() + TURN_NS;
+    h->turn_ends = 0;
     clave__http_exchanges_resume(h, RESUMED_A_TURN);
     clave__http_connections_expire(h);
     h->lib->MHD_run(h->daemon);
