@@ -86,7 +86,7 @@ static void world_make_sides(struct world *w)
     assert_int_equal(clave__tls_context_serve(&w->sides[1], &its, &f), CLAVE_OK);
 }
 
-static void world_open(struct world *w, uint64_t handshake_ms)
+static void world_open(struct world *w, uint64_t handshake_ms, uint64_t unread_ms)
 {
     char why[300] = "";
     const struct fault f = {why, sizeof why};
@@ -106,7 +106,7 @@ static void world_open(struct world *w, uint64_t handshake_ms)
                                    .connection_memory = 8192,
                                    .max_held = 64 << 20,
                                    .handshake_ms = handshake_ms,
-                                   .ms = {PATIENCE_MS, PATIENCE_MS, 0, UNREAD_MS}};
+                                   .ms = {PATIENCE_MS, PATIENCE_MS, 0, unread_ms}};
     assert_int_equal(clave__http_server_start(&w->http, "tls:127.0.0.1:0", &o, &f), CLAVE_OK);
     w->port = atoi(strrchr(clave__http_server_address(w->http, 0), ':') + 1);
 }
@@ -128,10 +128,10 @@ static void turn(struct world *w)
     uv_run(&w->loop, UV_RUN_ONCE);
 }
 
-static void await_none(struct world *w)
+static void await_connections(struct world *w, size_t most)
 {
     int64_t until = clave__clock_wall() + PATIENCE_MS / 2;
-    while (clave__http_server_connections(w->http) > 0) {
+    while (clave__http_server_connections(w->http) > most) {
         assert_true(clave__clock_wall() < until);
         turn(w);
     }
@@ -209,13 +209,13 @@ static void test_handshakes_end(void **state)
 {
     struct world w;
     (void)state;
-    world_open(&w, SHORT_MS);
+    world_open(&w, SHORT_MS, UNREAD_MS);
     int silent = world_dial(&w, 0), half = world_dial(&w, 0);
     assert_int_equal(send(half, "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
     int64_t from = clave__clock_wall();
     while (clave__http_server_connections(w.http) < 2)
         turn(&w);
-    await_none(&w);
+    await_connections(&w, 0);
     assert_true(clave__clock_wall() >= from + SHORT_MS - 20);
     close(silent);
     close(half);
@@ -226,7 +226,7 @@ static void test_who_does_not_read_is_disconnected(void **state)
 {
     struct world w;
     (void)state;
-    world_open(&w, PATIENCE_MS);
+    world_open(&w, PATIENCE_MS, UNREAD_MS);
     struct secure deaf = secure_open(&w, 4096), reads = secure_open(&w, 0);
     secure_say(&deaf,
                "GET /large HTTP/1.1\r\nHost: x\r\n\r\nGET /large HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -245,7 +245,30 @@ static void test_who_does_not_read_is_disconnected(void **state)
     }
     secure_close(&deaf);
     secure_close(&reads);
-    await_none(&w);
+    await_connections(&w, 0);
+    world_close(&w);
+}
+
+/* Its time is not put off by one that is over later. */
+static void test_a_handshake_ends_beside_who_does_not_read(void **state)
+{
+    enum { HANDSHAKE_MS = 1000 };
+    struct world w;
+    (void)state;
+    world_open(&w, HANDSHAKE_MS, PATIENCE_MS);
+    struct secure deaf = secure_open(&w, 4096);
+    secure_say(&deaf, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    while (w.begun == 0)
+        turn(&w);
+    for (int i = 0; i < 2; i++) { /* after the first, nothing but the deaf one has a time */
+        int silent = world_dial(&w, 0);
+        while (clave__http_server_connections(w.http) < 2)
+            turn(&w);
+        await_connections(&w, 1);
+        close(silent);
+    }
+    secure_close(&deaf);
+    await_connections(&w, 0);
     world_close(&w);
 }
 
@@ -253,7 +276,7 @@ static void test_the_end_at_every_stage(void **state)
 {
     struct world w;
     (void)state;
-    world_open(&w, PATIENCE_MS);
+    world_open(&w, PATIENCE_MS, UNREAD_MS);
     struct secure waits = secure_open(&w, 0), deaf = secure_open(&w, 4096),
                   idle = secure_open(&w, 0);
     int silent = world_dial(&w, 0);
@@ -275,10 +298,10 @@ static void test_what_a_connection_costs(void **state)
     struct secure many[MANY];
     struct world w;
     (void)state;
-    world_open(&w, PATIENCE_MS);
+    world_open(&w, PATIENCE_MS, UNREAD_MS);
     struct secure first = secure_open(&w, 0); /* what OpenSSL takes once */
     secure_close(&first);
-    await_none(&w);
+    await_connections(&w, 0);
     size_t before = mallinfo2().uordblks;
     for (int i = 0; i < MANY; i++) {
         many[i] = secure_open(&w, 0);
@@ -297,7 +320,7 @@ static void test_what_a_connection_costs(void **state)
                 servers < MOST_KIB * 1024); /* 0: the sanitizers' heap tells nothing */
     for (int i = 0; i < MANY; i++)
         secure_close(&many[i]);
-    await_none(&w);
+    await_connections(&w, 0);
     world_close(&w);
 }
 
@@ -306,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_handshakes_end),
         cmocka_unit_test(test_who_does_not_read_is_disconnected),
+        cmocka_unit_test(test_a_handshake_ends_beside_who_does_not_read),
         cmocka_unit_test(test_the_end_at_every_stage),
         cmocka_unit_test(test_what_a_connection_costs),
     };

@@ -100,7 +100,7 @@ static void tls_conn_enter(struct tls_conn *c, enum tls_phase to)
         return;
     c->until = ms > 0 ? uv_now(s->o.loop) + ms : UINT64_MAX;
     list_push_back(&s->in_phase[to], &c->link);
-    if (to != TLS_CONN_OPEN && !uv_is_active((uv_handle_t *)&s->timer))
+    if (to != TLS_CONN_OPEN) /* its time may be over before all others */
         http_tls_arm(s);
 }
 
