@@ -1,0 +1,228 @@
+/* web_claim_gates_test.c - claims over HTTP that are asked for again with their Idempotency-Key: of
+ * the same gate, of another one of the service, after the end of the first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/claim_scene.h"
+#include "lib/mutex_owner.h"
+
+/* While both ask who holds it: neither goes by what the other has forgotten. */
+static void two_tries_with_one_key_end_alike(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
+    memnet_rule(r->net, (struct memnet_rule){2, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c = user_sends(r, &v, "POST", 0, "Idempotency-Key: one", LOCK);
+    struct webrig_call *d = user_sends(r, &v, "POST", 0, "Idempotency-Key: one", LOCK);
+    assert_false(c->answered || d->answered);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    user_expects(c, 409);
+    user_expects(d, 409);
+    webrig_end(c);
+    webrig_end(d);
+    c = user_sends(r, &v, "POST", -1, "Idempotency-Key: one", LOCK); /* anew */
+    user_expects(c, 202);
+    webrig_end(c);
+    webrig_free(r);
+}
+
+/* The answer to its create is lost. It looks for its node by the id, so that a second try of this
+ * id would get a node that the first one deletes. */
+static void a_try_that_is_given_back_is_not_tried_again(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    assert_int_equal(memnet_create(r->net, 0, "/l"), CLAVE_OK);
+    memnet_rule(r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c = user_sends(r, &u, "POST", 0, "Idempotency-Key: one", LOCK);
+    memnet_refuse(r->net, 1, true);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    struct webrig_call *d = user_sends(r, &u, "POST", 0, "Idempotency-Key: one", LOCK);
+    user_expects(d, 503);
+    assert_string_equal(webrig_header(d, "Retry-After"), "1");
+    memnet_refuse(r->net, 1, false);
+    webrig_advance(r, 1000);
+    user_expects(c, 409);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
+    webrig_end(c);
+    webrig_end(d);
+    c = user_sends(r, &u, "POST", 0, "Idempotency-Key: one", LOCK);
+    user_expects(c, 201);
+    user_takes_claim(&u, c);
+    webrig_advance(r, 1000);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    c = user_sends(r, &u, "GET", -1, NULL, NULL);
+    user_expects(c, 200);
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void a_key_finds_its_own_claim(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, "Idempotency-Key: job 7", LOCK);
+    user_expects(c, 201);
+    char token[32];
+    snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+    user_takes_claim(&u, c);
+    c = user_sends(r, &u, "POST", -1, "Idempotency-Key: job 7", LOCK);
+    user_expects(c, 201);
+    assert_string_equal(webrig_member(c, "id"), u.claim);
+    assert_string_equal(webrig_member(c, "token"), token);
+    webrig_end(c);
+    c = user_sends(r, &u, "POST", -1, "Idempotency-Key: job 7", "{\"path\": \"/other\"}");
+    user_expects(c, 409);
+    webrig_end(c);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    webrig_free(r);
+}
+
+static void another_gate_finds_the_place(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"path\": \"/l\"}",
+        "{\"path\": \"/l\", \"kind\": \"read\"}",
+        "{\"path\": \"/e\", \"kind\": \"election\"}",
+        "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}",
+    };
+    static const char *const dirs[] = {"/l", "/l", "/e", "/s/leases"};
+    static const uint8_t key[32] = {42};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+        struct user u;
+        user_enter(r, &u);
+        struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, bodies[i]);
+        user_expects(c, 201);
+        char token[32], again[96];
+        snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+        user_takes_claim(&u, c);
+        webrig_second(r);
+        c = user_sends(r, &u, "GET", -1, NULL, NULL);
+        user_expects(c, 404);
+        webrig_end(c);
+        snprintf(again, sizeof again, "Idempotency-Key: %s", u.claim);
+        c = user_sends(r, &u, "POST", 5, again, bodies[i]);
+        webrig_advance(r, 4000); /* its deadline is confirmed first */
+        user_expects(c, 201);
+        assert_string_equal(webrig_member(c, "token"), token);
+        webrig_end(c);
+        c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+        user_expects(c, 204);
+        webrig_end(c);
+        assert_int_equal(memnet_list(r->net, 0, dirs[i], NULL, 0), 0);
+        webrig_free(r);
+    }
+    (void)state;
+}
+
+/* Its session's: also while another session waits, first in the queue, for that lease. */
+static void another_gate_finds_a_lease(void **state)
+{
+    static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
+    static const char u_key[] = "Idempotency-Key: u", v_key[] = "Idempotency-Key: v";
+    static const uint8_t key[32] = {42};
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u, v;
+    char token[32];
+    (void)state;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, u_key, one);
+    user_expects(c, 201);
+    snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+    user_takes_claim(&u, c);
+    user_takes_claim(&v, user_sends(r, &v, "POST", -1, v_key, one));
+    assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 1);
+    assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 2);
+    webrig_second(r);
+    c = user_sends(r, &u, "POST", 5, u_key, one);
+    struct webrig_call *d = user_sends(r, &v, "POST", 20, v_key, one);
+    webrig_advance(r, 4000); /* its deadline is confirmed first */
+    user_expects(c, 201);
+    assert_string_equal(webrig_member(c, "token"), token);
+    webrig_end(c);
+    assert_false(d->answered);
+    assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 1);
+    assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 2);
+    c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+    user_expects(c, 204);
+    webrig_end(c);
+    webrig_advance(r, 4000);
+    user_expects(d, 201);
+    webrig_end(d);
+    assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 0);
+    assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 1);
+    webrig_free(r);
+}
+
+/* Their clients rely on what they were told: of a stream too, if it holds. */
+static void a_gate_that_stops_leaves_what_is_held(void **state)
+{
+    static const uint8_t key[32] = {42};
+    const size_t own = 5; /* the client of the second gate */
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, LOCK);
+    user_expects(c, 201);
+    char token[32], again[96];
+    snprintf(token, sizeof token, "%s", webrig_member(c, "token"));
+    user_takes_claim(&u, c);
+    user_takes_claim(&v, user_sends(r, &v, "POST", -1, NULL, LOCK));
+    struct webrig_call *holds = webrig_request(r, "POST", "/v1/hold", NULL, "{\"path\": \"/h\"}");
+    struct webrig_call *waits = webrig_request(r, "POST", "/v1/hold", NULL, LOCK);
+    user_expects(holds, 200);
+    user_expects(waits, 200);
+    webrig_second(r);
+    assert_int_equal(memnet_list(r->net, own, "/l", NULL, 0), 3);
+    clave__web_close(r->first, r->net->now);
+    webrig_settle(r);
+    assert_true(clave__web_is_closed(r->first));
+    assert_int_equal(memnet_list(r->net, own, "/h", NULL, 0), 1);
+    assert_int_equal(memnet_list(r->net, own, "/l", NULL, 0), 2);
+    snprintf(again, sizeof again, "Idempotency-Key: %s", u.claim);
+    c = user_sends(r, &u, "POST", 5, again, LOCK);
+    webrig_advance(r, 4000); /* its deadline is confirmed first */
+    user_expects(c, 201);
+    assert_string_equal(webrig_member(c, "token"), token);
+    webrig_end(c);
+    webrig_end(holds);
+    webrig_end(waits);
+    webrig_advance(r, 20000); /* what nobody goes on with expires */
+    assert_int_equal(memnet_list(r->net, own, "/h", NULL, 0), 0);
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_tries_with_one_key_end_alike),
+        cmocka_unit_test(a_try_that_is_given_back_is_not_tried_again),
+        cmocka_unit_test(a_key_finds_its_own_claim),
+        cmocka_unit_test(another_gate_finds_the_place),
+        cmocka_unit_test(another_gate_finds_a_lease),
+        cmocka_unit_test(a_gate_that_stops_leaves_what_is_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
