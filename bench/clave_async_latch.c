@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "clave/clave.h"
+#include "measure.h"
 
 struct candidate {
     clave_client *session;
@@ -23,7 +23,7 @@ struct candidate {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static struct candidate *leader; /* under the mutex, as all that follows */
-static int64_t leads_since;
+static double leads_since;
 static size_t standing; /* leads, or knows whom it waits for */
 static size_t led;
 
@@ -33,13 +33,6 @@ static void check(clave_err err, const char *what)
         return;
     fprintf(stderr, "clave_async_latch: %s: %s\n", what, clave_strerror(err));
     exit(1);
-}
-
-static int64_t now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
 static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
@@ -81,12 +74,12 @@ static clave_client *open_session(const char *connect)
 }
 
 /* Waits until somebody else leads; since when. */
-static int64_t await_other(const struct candidate *than)
+static double await_other(const struct candidate *than)
 {
     pthread_mutex_lock(&mutex);
     while (!leader || leader == than)
         pthread_cond_wait(&cond, &mutex);
-    int64_t since = leads_since;
+    double since = leads_since;
     pthread_mutex_unlock(&mutex);
     return since;
 }
@@ -102,9 +95,9 @@ static void failover(const char *connect, int cycles)
         struct candidate *old = &c[i % 2], *next = &c[(i + 1) % 2];
         clave_client_run(next->session, stand, next);
         nanosleep(&rest, NULL); /* its watches stand */
-        int64_t begin = now_us();
+        double begin = now_us();
         clave_client_run(old->session, quit, old);
-        printf("%lld\n", (long long)(await_other(old) - begin));
+        printf("%.0f\n", await_other(old) - begin);
     }
     for (int i = 0; i < 2; i++)
         clave_client_close(c[i].session, 1000);
@@ -148,12 +141,12 @@ static void floor_of(const char *connect, int cycles)
         check(clave_create(a, "/bench-floor", "", 0, &ephemeral, 5000, NULL), "create");
         clave_client_run(b, look, &w);
         nanosleep(&rest, NULL);
-        int64_t begin = now_us();
+        double begin = now_us();
         clave_client_run(a, delete_it, NULL);
         pthread_mutex_lock(&mutex);
         while (led <= (size_t)i)
             pthread_cond_wait(&cond, &mutex);
-        printf("%lld\n", (long long)(leads_since - begin));
+        printf("%.0f\n", leads_since - begin);
         pthread_mutex_unlock(&mutex);
     }
     clave_client_close(a, 1000);
@@ -162,30 +155,20 @@ static void floor_of(const char *connect, int cycles)
 
 /* ---- many candidates ---------------------------------------------------------------------- */
 
-static long resident_kb(void)
-{
-    long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f || fscanf(f, "%*d %ld", &pages) != 1)
-        exit(1);
-    fclose(f);
-    return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
 static void crowd(const char *connect, size_t n)
 {
     clave_client *s = open_session(connect);
     struct candidate *c = calloc(n, sizeof *c);
-    long before = resident_kb();
-    int64_t begin = now_us();
+    long before = own_status("VmRSS:");
+    double begin = now_us();
     for (size_t i = 0; c && i < n; i++)
         clave_client_post(s, stand, &c[i]);
     pthread_mutex_lock(&mutex);
     while (standing < n)
         pthread_cond_wait(&cond, &mutex);
     pthread_mutex_unlock(&mutex);
-    printf("%zu candidates stand after %lld ms, %.1f KB each\n", n,
-           (long long)(now_us() - begin) / 1000, (double)(resident_kb() - before) / (double)n);
+    printf("%zu candidates stand after %.0f ms, %.1f KB each\n", n, (now_us() - begin) / 1000,
+           (double)(own_status("VmRSS:") - before) / (double)n);
     begin = now_us();
     for (size_t i = 0; c && i < n; i++) {
         pthread_mutex_lock(&mutex);
@@ -196,7 +179,7 @@ static void crowd(const char *connect, size_t n)
         pthread_mutex_unlock(&mutex);
         clave_client_run(s, quit, old);
     }
-    printf("a rotation took %lld ms; %zu led\n", (long long)(now_us() - begin) / 1000, led);
+    printf("a rotation took %.0f ms; %zu led\n", (now_us() - begin) / 1000, led);
     clave_client_close(s, 5000);
     free(c);
 }

@@ -15,24 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "clave/clave.h"
+#include "measure.h"
 
 enum { ROOTS = 2, BATCH = 1000, PATIENCE_MS = 120000, WARM_UP = 20 };
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
 
 static void check(clave_err err, const char *what)
 {
@@ -48,19 +35,6 @@ static void *room(size_t n)
     if (!p)
         check(CLAVE_ENOMEM, "memory");
     return p;
-}
-
-static long resident_kb(void)
-{
-    char line[256];
-    long kb = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            kb = atol(line + 6);
-    if (f)
-        fclose(f);
-    return kb;
 }
 
 static clave_client *session(clave_loop *loop, const char *connect)
@@ -163,20 +137,20 @@ static void load(const char *connect, int times)
     clave_client *client = session(NULL, connect);
     double *ms = room((size_t)times * sizeof *ms);
     size_t nodes = 0, bytes = 0;
-    long before = resident_kb(), after = 0;
+    long before = own_status("VmRSS:"), after = 0;
     for (int t = 0; t < times; t++) {
         clave_cache *caches[ROOTS];
         ms[t] = load_once(client, caches);
         if (t == 0)
-            after = resident_kb();
+            after = own_status("VmRSS:");
         for (int i = 0; i < ROOTS; i++) {
             nodes += t == 0 ? clave_cache_count(caches[i]) : 0;
             bytes += t == 0 ? clave_cache_bytes(caches[i]) : 0;
             clave_cache_free(caches[i]);
         }
     }
-    qsort(ms + 1, (size_t)times - 1, sizeof *ms, compare);
-    double again = times > 1 ? ms[1 + (times - 1) / 2] : ms[0];
+    times_sort(ms + 1, (size_t)times - 1);
+    double again = times > 1 ? times_p50(ms + 1, (size_t)times - 1) : ms[0];
     printf("{\"nodes\": %zu, \"first_ms\": %.1f, \"again_ms\": %.1f, \"rss_mb\": %.1f, "
            "\"heap_mb\": %.1f}\n",
            nodes, ms[0], again, (double)(after - before) / 1024, (double)bytes / 1048576);
@@ -223,7 +197,7 @@ static void change(const char *connect, int n, int writes)
     clave_loop *loop;
     clave_client **clients = room((size_t)n * sizeof(clave_client *)), *writer;
     clave_cache **caches = room((size_t)n * sizeof(clave_cache *));
-    long before = resident_kb();
+    long before = own_status("VmRSS:");
     s.us = room((size_t)n * (size_t)writes * sizeof *s.us);
     sem_init(&s.all, 0, 0);
     check(clave_loop_new(&loop), "loop");
@@ -238,10 +212,10 @@ static void change(const char *connect, int n, int writes)
         s.counts = i >= 0;
         write_and_wait(writer, &s);
     }
-    long kb = resident_kb() - before;
-    qsort(s.us, s.n, sizeof *s.us, compare);
-    printf("{\"p50_us\": %.1f, \"p99_us\": %.1f, \"each_kb\": %.1f}\n", s.us[s.n / 2],
-           s.us[s.n * 99 / 100], (double)kb / n);
+    long kb = own_status("VmRSS:") - before;
+    times_sort(s.us, s.n);
+    printf("{\"p50_us\": %.1f, \"p99_us\": %.1f, \"each_kb\": %.1f}\n", times_p50(s.us, s.n),
+           times_p99(s.us, s.n), (double)kb / n);
     for (int i = 0; i < n; i++) {
         clave_cache_free(caches[i]);
         clave_client_close(clients[i], 1000);

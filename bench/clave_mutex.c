@@ -10,25 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "clave/clave.h"
 #include "clave/uv.h"
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
+#include "measure.h"
 
 static void check(clave_err err, const char *what)
 {
@@ -38,10 +25,10 @@ static void check(clave_err err, const char *what)
     exit(1);
 }
 
-static void report(double *us, int n)
+static void report(double *us, size_t n)
 {
-    qsort(us, (size_t)n, sizeof *us, compare);
-    printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", us[n / 2], us[n * 99 / 100]);
+    times_sort(us, n);
+    printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", times_p50(us, n), times_p99(us, n));
 }
 
 static void run_cycles(const char *connect, int cycles, int pause_us, bool confirmed)
@@ -63,7 +50,7 @@ static void run_cycles(const char *connect, int cycles, int pause_us, bool confi
         if (pause_us > 0)
             usleep((useconds_t)pause_us);
     }
-    report(us, cycles);
+    report(us, (size_t)cycles);
     clave_mutex_free(l);
     clave_client_close(s, 1000);
     free(us);
@@ -89,7 +76,7 @@ static void run_writes(const char *connect, int cycles, int pause_us)
         if (pause_us > 0)
             usleep((useconds_t)pause_us);
     }
-    report(us, cycles);
+    report(us, (size_t)cycles);
     clave_client_close(s, 1000);
     free(us);
 }
@@ -156,7 +143,7 @@ static void run_handoff(const char *connect, int n, int cycles)
         clave_uv_flush(runners[i].uv);
     }
     uv_run(&r.loop, UV_RUN_DEFAULT);
-    report(r.us, cycles);
+    report(r.us, (size_t)cycles);
     fflush(stdout);
     for (int i = 0; i < n; i++)
         clave_async_client_close(runners[i].client, clave_now());

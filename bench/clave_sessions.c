@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "clave/clave.h"
+#include "measure.h"
 
 static void check(clave_err err, const char *what)
 {
@@ -16,19 +17,6 @@ static void check(clave_err err, const char *what)
         return;
     fprintf(stderr, "clave_sessions: %s: %s\n", what, clave_strerror(err));
     exit(1);
-}
-
-static long status(const char *field)
-{
-    char line[256];
-    long v = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, field, strlen(field)) == 0)
-            v = atol(line + strlen(field));
-    if (f)
-        fclose(f);
-    return v;
 }
 
 struct user {
@@ -56,11 +44,11 @@ int main(int argc, char **argv)
     }
     check(clave_loop_new(&loop), "loop");
     begin(&users[0], loop, argv[1], 0);
-    long one = status("VmRSS:");
+    long one = own_status("VmRSS:");
     for (int i = 1; i < n; i++)
         begin(&users[i], loop, argv[1], i);
     printf("{\"one_kb\": %ld, \"each_kb\": %.1f, \"threads\": %ld}\n", one,
-           (double)(status("VmRSS:") - one) / (n - 1), status("Threads:") - 1);
+           (double)(own_status("VmRSS:") - one) / (n - 1), own_status("Threads:") - 1);
     for (int i = 0; i < n; i++) {
         clave_mutex_free(users[i].lock);
         clave_client_close(users[i].session, 1000);

@@ -20,8 +20,9 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "measure.h"
 
 enum { IN_CAP = 8192, FIELD = 256 };
 
@@ -51,27 +52,14 @@ static void die(const char *what)
     exit(1);
 }
 
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void report(double *us, size_t n, double took_us)
 {
     if (n == 0)
         exit(1);
-    qsort(us, n, sizeof *us, compare);
+    times_sort(us, n);
     printf(
         "{\"n\": %zu, \"per_s\": %.0f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"longest_us\": %.1f}\n",
-        n, (double)n / took_us * 1e6, us[n / 2], us[n * 99 / 100], us[n - 1]);
+        n, (double)n / took_us * 1e6, times_p50(us, n), times_p99(us, n), us[n - 1]);
     fflush(stdout);
 }
 
@@ -468,7 +456,7 @@ static void run_fetches(const char *path, int times)
         ssize_t n;
         p.fd = dial();
         ask(&p, "GET", path, "Connection: close\r\n", "");
-        for (bytes = 0; (n = read(p.fd, in, sizeof in)) > 0; bytes += (size_t)n)
+        for (bytes = 0; (n = read(p.fd, in, sizeof in - 1)) > 0; bytes += (size_t)n)
             if (bytes == 0 && !strstr(in, " 200 "))
                 die(path);
         us[i] = now_us() - p.asked_at;

@@ -19,8 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "measure.h"
 
 enum { IN_CAP = 1 << 20, OUT_CAP = 4 << 20, MAX_TURNS = 1 << 20, ROOM = 1 << 20 };
 
@@ -35,7 +36,7 @@ struct load {
     uint64_t run; /* makes the paths of this run its own */
     uint8_t *in, *out;
     size_t in_len, out_len;
-    float *turns_us;
+    double *turns_us;
     size_t nturns;
 };
 
@@ -43,13 +44,6 @@ static void die(const char *what)
 {
     fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static void put(struct load *l, const void *p, size_t n)
@@ -256,27 +250,21 @@ static void prepare_target(struct load *l)
     l->answered = 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    float x = *(const float *)a, y = *(const float *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The time since `start`, when another turn has ended. */
 static double end_turn(struct load *l, double start, double before)
 {
     double now = now_s() - start;
     if (l->nturns < MAX_TURNS)
-        l->turns_us[l->nturns++] = (float)((now - before) * 1e6);
+        l->turns_us[l->nturns++] = (now - before) * 1e6;
     return now;
 }
 
 static void report(struct load *l, double took)
 {
-    qsort(l->turns_us, l->nturns, sizeof *l->turns_us, compare);
+    times_sort(l->turns_us, l->nturns);
     printf("{\"per_s\": %.0f, \"mean_us\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f}\n",
            (double)l->answered / took, took * 1e6 * (double)l->window / (double)l->answered,
-           (double)l->turns_us[l->nturns / 2], (double)l->turns_us[l->nturns * 99 / 100]);
+           times_p50(l->turns_us, l->nturns), times_p99(l->turns_us, l->nturns));
 }
 
 static void run_disk(struct load *l, const char *file)
@@ -343,7 +331,7 @@ int main(int argc, char **argv)
                      .seconds = argc == 9 ? atof(argv[8]) : 1e9,
                      .in = malloc(IN_CAP),
                      .out = malloc(OUT_CAP),
-                     .turns_us = malloc(MAX_TURNS * sizeof(float))};
+                     .turns_us = malloc(MAX_TURNS * sizeof(double))};
     if (!l.in || !l.out || !l.turns_us)
         die("malloc");
     if (strcmp(argv[1], "disk") == 0) {

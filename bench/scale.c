@@ -20,8 +20,9 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "measure.h"
 
 enum { IN_CAP = 64 * 1024, OUT_CAP = 128 * 1024, BURST = 50, A_FOLDER = 1000, PROBES = 2000 };
 enum { OP_CREATE = 1, OP_EXISTS = 3, OP_GET = 4 };
@@ -47,13 +48,6 @@ static void die(const char *what)
 {
     fprintf(stderr, "scale: %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -266,12 +260,6 @@ static void make_folders(struct scale *s)
     }
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static void probe(struct scale *s, bool write, double *p50_us, double *p99_us)
 {
     static double took[PROBES];
@@ -289,9 +277,9 @@ static void probe(struct scale *s, bool write, double *p50_us, double *p99_us)
         call(s, c);
         took[i] = (now_s() - from) * 1e6;
     }
-    qsort(took, PROBES, sizeof *took, by_size);
-    *p50_us = took[PROBES / 2];
-    *p99_us = took[PROBES * 99 / 100];
+    times_sort(took, PROBES);
+    *p50_us = times_p50(took, PROBES);
+    *p99_us = times_p99(took, PROBES);
 }
 
 static void tell(const char *stage, long n, double from)

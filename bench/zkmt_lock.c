@@ -7,22 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <zookeeper/zookeeper.h>
 
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
+#include "measure.h"
 
 static void check(int rc, const char *what)
 {
@@ -73,22 +61,10 @@ static void run_cycles(zhandle_t *zh, int cycles, int pause_us)
         if (pause_us > 0)
             usleep((useconds_t)pause_us);
     }
-    qsort(us, (size_t)cycles, sizeof *us, compare);
-    printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", us[cycles / 2], us[cycles * 99 / 100]);
+    times_sort(us, (size_t)cycles);
+    printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", times_p50(us, (size_t)cycles),
+           times_p99(us, (size_t)cycles));
     free(us);
-}
-
-static long status(const char *field)
-{
-    char line[256];
-    long v = -1;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, field, strlen(field)) == 0)
-            v = atol(line + strlen(field));
-    if (f)
-        fclose(f);
-    return v;
 }
 
 static void take(zhandle_t *zh)
@@ -106,11 +82,11 @@ static void run_sessions(zhandle_t *first, const char *connect, int n)
         exit(1);
     zh[0] = first;
     take(first);
-    long one = status("VmRSS:");
+    long one = own_status("VmRSS:");
     for (int i = 1; i < n; i++)
         take(zh[i] = open_session(connect));
     printf("{\"one_kb\": %ld, \"each_kb\": %.1f, \"threads\": %ld}\n", one,
-           (double)(status("VmRSS:") - one) / (n - 1), status("Threads:") - 1);
+           (double)(own_status("VmRSS:") - one) / (n - 1), own_status("Threads:") - 1);
     for (int i = 1; i < n; i++)
         zookeeper_close(zh[i]);
     free(zh);
