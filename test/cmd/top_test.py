@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import termios
 import time
@@ -14,6 +15,12 @@ import unittest
 from harness import CLAVE, PATIENCE, Running, clave, environment, free_port, scratch, server, spawn
 
 HOLD = ("sleep", "1000")
+
+
+def pending(pid):
+    """The signals that a process has not taken yet."""
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(r"^ShdPnd:\s*(\w+)", f.read(), re.M).group(1), 16)
 
 
 class Screen:
@@ -187,6 +194,23 @@ class Once(Top):
         self.assertNotIn("\x1b", out)
         self.assertNotIn("\x07", out)
 
+    def test_a_window_of_another_size_does_not_end_it(self):
+        silent = socket.create_server(("127.0.0.1", 0))  # but for the session
+        self.addCleanup(silent.close)
+        silent.settimeout(PATIENCE)
+        p = Running("top", "--once", "/tree", connect=f"127.0.0.1:{silent.getsockname()[1]}")
+        peer, _ = silent.accept()
+        self.addCleanup(peer.close)
+        peer.settimeout(PATIENCE)
+        peer.recv(4096)
+        peer.sendall(struct.pack(">iiiqi16s?", 37, 0, 10000, 1, 16, b"", False))
+        while b"/tree" not in (got := peer.recv(4096)):
+            self.assertTrue(got)
+        p.process.send_signal(signal.SIGWINCH)
+        while pending(p.process.pid) & 1 << signal.SIGWINCH - 1:
+            pass
+        self.assertEqual(p.end(signal.SIGTERM).code, 128 + signal.SIGTERM)
+
     def test_a_deadlock(self):
         both = scratch("both-hold")
         for one, two in ("/d/a", "/d/b"), ("/d/b", "/d/a"):
@@ -241,6 +265,24 @@ class Live(Top):
         s.see("how long it has been held")
         s.keys("h/\x1b")
         s.see("/k/a1", "3 held")
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+    def test_a_queue_that_has_become_short(self):
+        node = "/s/a/_c_00000000-0000-0000-0000-000000000000-lock-"
+        clave("create", "-p", "/s/a", connect=self.server.connect)
+        for _ in range(14):
+            clave("create", "--sequential", node, connect=self.server.connect)
+        s = self.screen("/s", rows=10)
+        s.see("/s/a")
+        s.keys("\r")
+        s.see("holder", " 3  waiting")
+        s.keys("j" * 20)
+        s.see(" 9  waiting", "13  waiting")
+        s.see_not("holder")
+        for i in range(1, 14):
+            clave("rm", f"{node}{i:010d}", connect=self.server.connect)
+        s.see("\n0  holder")
         s.keys("q")
         self.assertEqual(s.end(), 0)
 

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import socket
 import subprocess
 import time
@@ -143,6 +144,16 @@ class Reach(unittest.TestCase):
         event = json.loads(r.err.splitlines()[0])
         self.assertEqual(event["event"], "connecting", r)
         self.assertIn("connection refused", event["why"])
+
+    def test_control_c_ends_it(self):
+        silent = socket.create_server(("127.0.0.1", 0))
+        silent.settimeout(PATIENCE)
+        self.addCleanup(silent.close)
+        for verb in ["top", "--once"], ["watch", "/w"], ["leader", "--watch", "/e"]:
+            p = Running(*verb, connect=f"127.0.0.1:{silent.getsockname()[1]}")
+            peer, _ = silent.accept()
+            self.assertEqual(p.end(signal.SIGINT).code, -signal.SIGINT, verb)
+            peer.close()
 
     def test_quiet(self):
         t = Terminal("--timeout", "2s", "lock", "-q", "/j", "--", "true",

@@ -211,21 +211,23 @@ static int top_once(struct top *t)
             read(t->signals, &info, sizeof info) == sizeof info)
             return 128 + (int)info.ssi_signo;
     }
-    if (t->o->json)
-        (void)top_feed_json(t->feed);
-    else
+    if (!t->o->json) {
         top_screen_draw(&t->screen, &t->view, t->n, clave__clock_wall(), top_print, NULL);
-    return EXIT_OK;
+        return EXIT_OK;
+    }
+    clave_err err = top_feed_json(t->feed);
+    return err == CLAVE_OK ? EXIT_OK : diag_err(t->o, t->path, err, NULL);
 }
 
 /* ---- the verb ------------------------------------------------------------------------------- */
 
-/* Before there are other threads, so that they inherit what is blocked. */
-static int top_block_signals(void)
+/* While it connects they have their default effect. The loop's thread blocks all. */
+static int top_block_signals(bool live)
 {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGWINCH);
+    if (live)
+        sigaddset(&set, SIGWINCH);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
@@ -260,12 +262,12 @@ static int run_top(struct options *o, int argc, char **argv)
     t.path = o->argc > 0 ? o->argv[0] : "/";
     if (!connect_path_ok(o, t.path))
         return EXIT_PATH;
-    t.signals = top_block_signals();
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
     setlocale(LC_CTYPE, "");
     once = once || o->json;
+    t.signals = top_block_signals(!once);
     t.screen.connect = o->connect ? o->connect : "local:";
     t.screen.ascii = !once && strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     code = top_run(&t, s, once);

@@ -446,7 +446,7 @@ static void top_draw_body(const struct top_drawing *d, size_t seen)
     size_t n = d->n;
     char text[LINE_CAP], clean[CELL_CAP];
     struct top_table list = {list_columns, top_list_row, n, 0, seen, n};
-    struct top_table queue = {queue_columns, top_queue_row, v->nplaces, s->first, seen, v->nplaces};
+    struct top_table queue = {queue_columns, top_queue_row, v->nplaces, 0, seen, v->nplaces};
     if (!v->loaded) {
         top_say(d, TOP_PLAIN, "Reading the tree ...");
     } else if (s->one) {
@@ -454,6 +454,8 @@ static void top_draw_body(const struct top_drawing *d, size_t seen)
                  v->nplaces ? "" : ": nobody holds this lock");
         top_say(d, TOP_BOLD, text);
         queue.seen -= queue.seen > 1;
+        size_t last = queue.n > queue.seen ? queue.n - queue.seen : 0;
+        queue.first = s->first = s->first < last ? s->first : last;
         top_draw_table(d, &queue);
     } else if (n == 0) {
         top_say(d, TOP_PLAIN, *s->filter ? "No lock is held below it." : "No lock is held.");

@@ -94,10 +94,10 @@ static int show_leader(struct options *o, const char *path, bool watch)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads, so that they inherit it */
     int code = connect_open(o, NULL, &session);
     if (code != EXIT_OK)
         return code;
+    sigprocmask(SIG_BLOCK, &set, NULL); /* the loop's thread blocks all */
     int signals = signalfd(-1, &set, SFD_CLOEXEC);
     code = leader_follow_open(&s, session, path, o);
     if (code == EXIT_OK)

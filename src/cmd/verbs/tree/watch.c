@@ -323,11 +323,10 @@ static int watch_path(struct watching *w)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
-    /* before there are other threads, so that they inherit it */
-    sigprocmask(SIG_BLOCK, &set, NULL);
     int code = connect_open(w->o, NULL, &s);
     if (code != EXIT_OK)
         return code;
+    sigprocmask(SIG_BLOCK, &set, NULL); /* the loop's thread blocks all */
     int signals = signalfd(-1, &set, SFD_CLOEXEC);
     w->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (signals < 0 || w->wakeup < 0) {
