@@ -15,6 +15,7 @@
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/top/top_screen.h"
 #include "cmd/top/top_terminal.h"
 #include "runtime/clock.h"
 

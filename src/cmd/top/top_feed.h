@@ -4,7 +4,8 @@
  * Map of src/cmd/top:
  *   top           the verb: waits for keys and changes, and draws
  *   top_feed      the locks, live
- *   top_screen    what is shown of them, as lines
+ *   top_screen    what is shown of them
+ *   top_lines     text as lines, tables
  *   top_terminal  puts lines on the terminal, by ncurses */
 #ifndef CLAVE_CMD_TOP_TOP_FEED_H
 #define CLAVE_CMD_TOP_TOP_FEED_H

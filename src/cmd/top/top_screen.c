@@ -1,27 +1,14 @@
 /* top_screen.c - see top_screen.h. Called by top.c. Invariant: what others wrote reaches a line
- * through top_clean only, so a line has nothing that a terminal would obey. */
+ * through top_lines_clean only, so a line has nothing that a terminal would obey. */
 #include "cmd/top/top_screen.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
-#include "base/utf8.h"
 #include "cmd/cli/format.h"
 #include "cmd/queue/participant_text.h"
-
-enum { COLUMNS = 7, CELL_CAP = 1024, LINE_CAP = 4096, GAP = 2, NARROWEST = 12 };
-
-struct top_cells {
-    char text[COLUMNS][CELL_CAP];
-};
-struct top_column {
-    const char *title;
-    bool right;  /* numbers */
-    bool narrow; /* cut to a third where the screen is not wide enough for all */
-};
 
 /* A screen being drawn. */
 struct top_drawing {
@@ -29,93 +16,13 @@ struct top_drawing {
     const struct top_view *v;
     size_t n;    /* locks that the filter lets pass */
     int64_t now; /* of the view, if that is older */
-    top_put *put;
-    void *arg;
+    struct top_lines to;
 };
 
 void top_screen_fini(struct top_screen *s)
 {
     free(s->one);
     free(s->chosen);
-}
-
-/* ---- text ----------------------------------------------------------------------------------- */
-
-/* What is not to be printed is escaped: "\x1b". What is too long ends with a '~'. */
-static const char *top_clean(const struct top_screen *s, const char *text, char out[CELL_CAP])
-{
-    size_t used = 0;
-    const char *p = text;
-    while (*p && used + 6 < CELL_CAP) {
-        size_t len = clave__utf8_printable(p, strnlen(p, 4));
-        if (len > 1 && s->ascii)
-            out[used++] = '?';
-        for (size_t i = 0; i < len && (len == 1 || !s->ascii); i++)
-            out[used++] = p[i];
-        if (len == 0)
-            used += (size_t)snprintf(out + used, 5, "\\x%02x", (unsigned char)*p);
-        p += len + (len == 0);
-    }
-    if (*p)
-        out[used++] = '~';
-    out[used] = '\0';
-    return out;
-}
-
-/* Columns of the character at p, which is valid. */
-static size_t top_width_of(const char *p, size_t *len)
-{
-    uint32_t c = '?';
-    *len = clave__utf8_decode(p, strnlen(p, 4), &c);
-    *len += *len == 0;
-    int width = c < 0x80 ? 1 : wcwidth((wchar_t)c);
-    return width < 0 ? 1 : (size_t)width;
-}
-
-static size_t top_width(const char *text)
-{
-    size_t width = 0, len;
-    for (const char *p = text; *p; p += len)
-        width += top_width_of(p, &len);
-    return width;
-}
-
-/* Appends `text` to the line in `width` columns, cut with a '~' or filled with spaces. */
-static void top_fit(char line[LINE_CAP], const char *text, size_t width, bool right)
-{
-    size_t used = strlen(line), need = top_width(text), at = 0, len;
-    size_t spaces = need < width ? width - need : 0;
-    for (; right && spaces > 0 && used + 1 < LINE_CAP; spaces--)
-        line[used++] = ' ';
-    for (const char *p = text; *p; p += len) {
-        size_t w = top_width_of(p, &len);
-        bool cut = need > width && at + w + 1 > width;
-        if (cut && width > 0 && used + 1 < LINE_CAP)
-            line[used++] = '~';
-        if (cut || used + len >= LINE_CAP)
-            break;
-        memcpy(line + used, p, len);
-        used += len;
-        at += w;
-    }
-    for (; spaces > 0 && used + 1 < LINE_CAP; spaces--)
-        line[used++] = ' ';
-    line[used] = '\0';
-}
-
-static void top_say(const struct top_drawing *d, enum top_style style, const char *text)
-{
-    char line[LINE_CAP] = "";
-    size_t width = top_width(text);
-    size_t most = d->s->columns ? d->s->columns : SIZE_MAX;
-    top_fit(line, text, width > most ? most : width, false);
-    d->put(d->arg, style, line);
-}
-
-static void top_age(const struct top_place *p, int64_t now, char out[CELL_CAP])
-{
-    char age[AGE_CAP];
-    snprintf(out, CELL_CAP, "%s%s", p->at_most ? "<" : "", age_format(now - p->since, age));
 }
 
 /* ---- the order ------------------------------------------------------------------------------ */
@@ -238,125 +145,72 @@ void top_screen_enter(struct top_screen *s, const struct top_view *v, size_t n)
     s->first = 0;
 }
 
-/* ---- tables --------------------------------------------------------------------------------- */
-
-/* A table of n rows, of which some are seen. */
-struct top_table {
-    const struct top_column *columns;
-    void (*row)(const struct top_drawing *d, size_t i, struct top_cells *out);
-    size_t n, first, seen, bar; /* bar: the row under it; n: none */
-};
-
-static void top_widths(const struct top_drawing *d, const struct top_table *t,
-                       size_t width[COLUMNS])
-{
-    struct top_cells cells;
-    size_t all = 0;
-    for (size_t c = 0; c < COLUMNS; c++)
-        width[c] = strlen(t->columns[c].title);
-    for (size_t i = 0; i < t->n; i++) {
-        t->row(d, i, &cells);
-        for (size_t c = 0; c < COLUMNS; c++) {
-            size_t w = top_width(cells.text[c]);
-            width[c] = w > width[c] ? w : width[c];
-        }
-    }
-    for (size_t c = 0; c < COLUMNS; c++)
-        all += width[c] + GAP;
-    size_t narrow = d->s->columns / 3 > NARROWEST ? d->s->columns / 3 : NARROWEST;
-    for (size_t c = 0; c < COLUMNS; c++)
-        if (d->s->columns && all > d->s->columns + GAP && t->columns[c].narrow && width[c] > narrow)
-            width[c] = narrow;
-}
-
-static void top_draw_row(const struct top_drawing *d, const struct top_table *t,
-                         const struct top_cells *cells, const size_t width[COLUMNS],
-                         enum top_style style)
-{
-    char line[LINE_CAP] = "";
-    for (size_t c = 0; c < COLUMNS; c++) {
-        bool last = c + 1 == COLUMNS;
-        const char *text = cells ? cells->text[c] : t->columns[c].title;
-        top_fit(line, text, last ? top_width(text) : width[c], t->columns[c].right);
-        if (!last)
-            top_fit(line, "", GAP, false);
-    }
-    size_t n = strlen(line);
-    while (n > 0 && line[n - 1] == ' ' && style != TOP_REVERSE)
-        line[--n] = '\0';
-    top_say(d, style, line);
-}
-
-static void top_draw_table(const struct top_drawing *d, const struct top_table *t)
-{
-    struct top_cells cells;
-    size_t width[COLUMNS];
-    top_widths(d, t, width);
-    top_draw_row(d, t, NULL, width, TOP_BOLD);
-    for (size_t i = t->first; i < t->n && i < t->first + t->seen; i++) {
-        t->row(d, i, &cells);
-        top_draw_row(d, t, &cells, width, i == t->bar ? TOP_REVERSE : TOP_PLAIN);
-    }
-}
+/* ---- rows ----------------------------------------------------------------------------------- */
 
 static const char dash[] = "-";
 
-static const struct top_column list_columns[COLUMNS] = {
+static void top_age(const struct top_place *p, int64_t now, char out[TOP_CELL_CAP])
+{
+    char age[AGE_CAP];
+    snprintf(out, TOP_CELL_CAP, "%s%s", p->at_most ? "<" : "", age_format(now - p->since, age));
+}
+
+static const struct top_column list_columns[TOP_COLUMNS] = {
     {"LOCK", false, true},    {"KIND", false, false},   {"HOLDER", false, true},
     {"HELD", true, false},    {"WAITING", true, false}, {"OLDEST", true, false},
     {"COMMAND", false, false}};
 
-static void top_who(const struct top_screen *s, const struct top_place *p, size_t more,
-                    char out[CELL_CAP])
+static void top_who(const struct top_drawing *d, const struct top_place *p, size_t more,
+                    char out[TOP_CELL_CAP])
 {
-    char host[CELL_CAP], pid[32] = "", others[32] = "";
+    char host[TOP_CELL_CAP], pid[32] = "", others[32] = "";
     if (p->pid)
         snprintf(pid, sizeof pid, " pid %" PRId64, p->pid);
     if (more)
         snprintf(others, sizeof others, " +%zu", more);
-    snprintf(out, CELL_CAP, "%.900s%s%s", p->host ? top_clean(s, p->host, host) : "unnamed", pid,
-             others);
+    snprintf(out, TOP_CELL_CAP, "%.900s%s%s",
+             p->host ? top_lines_clean(&d->to, p->host, host) : "unnamed", pid, others);
 }
 
-static void top_list_row(const struct top_drawing *d, size_t i, struct top_cells *out)
+static void top_list_row(const void *arg, size_t i, struct top_cells *out)
 {
-    const struct top_screen *s = d->s;
+    const struct top_drawing *d = arg;
     const struct top_lock *l = &d->v->locks[i];
     const struct top_place *p = l->nholders ? &l->holder : NULL;
     char age[AGE_CAP];
-    top_clean(s, l->path, out->text[0]);
+    top_lines_clean(&d->to, l->path, out->text[0]);
     strcpy(out->text[1], l->kind);
     strcpy(out->text[2], dash);
     strcpy(out->text[3], dash);
     strcpy(out->text[6], dash);
     if (p) {
-        top_who(s, p, l->nholders - 1, out->text[2]);
+        top_who(d, p, l->nholders - 1, out->text[2]);
         top_age(p, d->now, out->text[3]);
     }
     if (p && p->command)
-        top_clean(s, p->command, out->text[6]);
-    snprintf(out->text[4], CELL_CAP, "%zu", l->nwaiters);
-    snprintf(out->text[5], CELL_CAP, "%s",
+        top_lines_clean(&d->to, p->command, out->text[6]);
+    snprintf(out->text[4], TOP_CELL_CAP, "%zu", l->nwaiters);
+    snprintf(out->text[5], TOP_CELL_CAP, "%s",
              l->waiting_since < 0 ? dash : age_format(d->now - l->waiting_since, age));
 }
 
-static const struct top_column queue_columns[COLUMNS] = {
+static const struct top_column queue_columns[TOP_COLUMNS] = {
     {"#", true, false},     {"ROLE", false, false}, {"WHO", false, true},     {"PID", true, false},
     {"SINCE", true, false}, {"TOKEN", true, false}, {"COMMAND", false, false}};
 
-static void top_queue_row(const struct top_drawing *d, size_t i, struct top_cells *out)
+static void top_queue_row(const void *arg, size_t i, struct top_cells *out)
 {
-    const struct top_screen *s = d->s;
+    const struct top_drawing *d = arg;
     const struct top_place *p = &d->v->places[i];
-    snprintf(out->text[0], CELL_CAP, "%zu", i);
+    snprintf(out->text[0], TOP_CELL_CAP, "%zu", i);
     strcpy(out->text[1], p->role);
-    top_clean(s, p->host ? p->host : dash, out->text[2]);
-    snprintf(out->text[3], CELL_CAP, "%" PRId64, p->pid);
+    top_lines_clean(&d->to, p->host ? p->host : dash, out->text[2]);
+    snprintf(out->text[3], TOP_CELL_CAP, "%" PRId64, p->pid);
     if (!p->pid)
         strcpy(out->text[3], dash);
     top_age(p, d->now, out->text[4]);
-    snprintf(out->text[5], CELL_CAP, "%" PRId64, p->token);
-    top_clean(s, p->command ? p->command : dash, out->text[6]);
+    snprintf(out->text[5], TOP_CELL_CAP, "%" PRId64, p->token);
+    top_lines_clean(&d->to, p->command ? p->command : dash, out->text[6]);
 }
 
 /* ---- the screen ----------------------------------------------------------------------------- */
@@ -365,7 +219,7 @@ static size_t top_draw_head(const struct top_drawing *d)
 {
     const struct top_screen *s = d->s;
     const struct top_view *v = d->v;
-    char text[LINE_CAP], clean[CELL_CAP], age[AGE_CAP];
+    char text[TOP_LINE_CAP], clean[TOP_CELL_CAP], age[AGE_CAP];
     size_t held = 0, waiting = 0, lines = 2;
     int64_t oldest = -1;
     for (size_t i = 0; i < d->n; i++) {
@@ -374,22 +228,24 @@ static size_t top_draw_head(const struct top_drawing *d)
         if (top_compare_times(v->locks[i].waiting_since, oldest) < 0)
             oldest = v->locks[i].waiting_since;
     }
-    snprintf(text, sizeof text, "clave top  %.800s  %s%.250s%s", top_clean(s, s->connect, clean),
-             v->stale_at ? "not connected" : "on ", v->stale_at ? "" : v->server,
+    snprintf(text, sizeof text, "clave top  %.800s  %s%.250s%s",
+             top_lines_clean(&d->to, s->connect, clean), v->stale_at ? "not connected" : "on ",
+             v->stale_at ? "" : v->server,
              v->stale_at    ? ""
              : v->read_only ? ", read-only"
                             : ", read-write");
-    top_say(d, TOP_BOLD, text);
+    top_lines_say(&d->to, TOP_BOLD, text);
     snprintf(text, sizeof text, "%zu held, %zu waiting, oldest wait %s, %zu deadlock%s%s%s", held,
              waiting, oldest < 0 ? dash : age_format(d->now - oldest, age), v->ndeadlocks,
              v->ndeadlocks == 1 ? "" : "s", *s->filter && !s->typing ? ", below " : "",
-             s->typing ? "" : top_clean(s, s->filter, clean));
-    top_say(d, TOP_PLAIN, text);
+             s->typing ? "" : top_lines_clean(&d->to, s->filter, clean));
+    top_lines_say(&d->to, TOP_PLAIN, text);
     if (v->partial)
-        top_say(d, TOP_REVERSE, "There are more nodes than there is room for."), lines++;
+        top_lines_say(&d->to, TOP_REVERSE, "There are more nodes than there is room for."), lines++;
     for (size_t i = 0; i < v->ndeadlocks && i < 3; i++, lines++) {
-        snprintf(text, sizeof text, "DEADLOCK: %s", top_clean(s, v->deadlocks[i], clean));
-        top_say(d, TOP_BOLD, text);
+        snprintf(text, sizeof text, "DEADLOCK: %s",
+                 top_lines_clean(&d->to, v->deadlocks[i], clean));
+        top_lines_say(&d->to, TOP_BOLD, text);
     }
     return lines;
 }
@@ -397,16 +253,17 @@ static size_t top_draw_head(const struct top_drawing *d)
 static void top_draw_keys(const struct top_drawing *d)
 {
     const struct top_screen *s = d->s;
-    char text[LINE_CAP], clean[CELL_CAP];
+    char text[TOP_LINE_CAP], clean[TOP_CELL_CAP];
     if (s->typing)
-        snprintf(text, sizeof text, "paths that begin with: %s_", top_clean(s, s->filter, clean));
+        snprintf(text, sizeof text, "paths that begin with: %s_",
+                 top_lines_clean(&d->to, s->filter, clean));
     else if (s->one)
         snprintf(text, sizeof text, "q quit  left back  h help");
     else
         snprintf(text, sizeof text,
                  "q quit  up/down choose  enter queue  / filter  s sort: %s  h help",
                  orders[s->order].name);
-    top_say(d, s->typing ? TOP_BOLD : TOP_PLAIN, text);
+    top_lines_say(&d->to, s->typing ? TOP_BOLD : TOP_PLAIN, text);
 }
 
 static void top_draw_help(const struct top_drawing *d)
@@ -425,7 +282,7 @@ static void top_draw_help(const struct top_drawing *d)
         "WAITING      how many wait; OLDEST: how long the first of them has",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        top_say(d, TOP_PLAIN, lines[i]);
+        top_lines_say(&d->to, TOP_PLAIN, lines[i]);
 }
 
 /* A screen scrolls as little as it must. */
@@ -444,39 +301,41 @@ static void top_draw_body(const struct top_drawing *d, size_t seen)
     struct top_screen *s = d->s;
     const struct top_view *v = d->v;
     size_t n = d->n;
-    char text[LINE_CAP], clean[CELL_CAP];
-    struct top_table list = {list_columns, top_list_row, n, 0, seen, n};
-    struct top_table queue = {queue_columns, top_queue_row, v->nplaces, 0, seen, v->nplaces};
+    char text[TOP_LINE_CAP], clean[TOP_CELL_CAP];
+    struct top_table list = {list_columns, top_list_row, d, n, 0, seen, n};
+    struct top_table queue = {queue_columns, top_queue_row, d, v->nplaces, 0, seen, v->nplaces};
     if (!v->loaded) {
-        top_say(d, TOP_PLAIN, "Reading the tree ...");
+        top_lines_say(&d->to, TOP_PLAIN, "Reading the tree ...");
     } else if (s->one) {
-        snprintf(text, sizeof text, "%s%s", top_clean(s, s->one, clean),
+        snprintf(text, sizeof text, "%s%s", top_lines_clean(&d->to, s->one, clean),
                  v->nplaces ? "" : ": nobody holds this lock");
-        top_say(d, TOP_BOLD, text);
+        top_lines_say(&d->to, TOP_BOLD, text);
         queue.seen -= queue.seen > 1;
         size_t last = queue.n > queue.seen ? queue.n - queue.seen : 0;
         queue.first = s->first = s->first < last ? s->first : last;
-        top_draw_table(d, &queue);
+        top_lines_table(&d->to, &queue);
     } else if (n == 0) {
-        top_say(d, TOP_PLAIN, *s->filter ? "No lock is held below it." : "No lock is held.");
+        top_lines_say(&d->to, TOP_PLAIN,
+                      *s->filter ? "No lock is held below it." : "No lock is held.");
     } else {
         size_t at = top_chosen(s, v, n);
         list.bar = s->rows ? at : n;
         top_scroll(s, at, seen, n);
         list.first = s->rows ? s->first : 0;
-        top_draw_table(d, &list);
+        top_lines_table(&d->to, &list);
     }
 }
 
 void top_screen_draw(struct top_screen *s, const struct top_view *v, size_t n, int64_t now,
                      top_put *put, void *arg)
 {
-    const struct top_drawing d = {s, v, n, v->stale_at ? v->stale_at : now, put, arg};
-    char text[LINE_CAP], age[AGE_CAP];
+    const struct top_drawing d = {
+        s, v, n, v->stale_at ? v->stale_at : now, {s->columns, s->ascii, put, arg}};
+    char text[TOP_LINE_CAP], age[AGE_CAP];
     if (v->stale_at) { /* nothing of it is known to be so now: times stand still */
         snprintf(text, sizeof text, "NOT LIVE: the connection was lost %s ago; this is from then",
                  age_format(now - v->stale_at, age));
-        top_say(&d, TOP_REVERSE, text);
+        top_lines_say(&d.to, TOP_REVERSE, text);
     }
     size_t head = top_draw_head(&d) + (v->stale_at != 0);
     size_t taken = head + 2; /* and the keys and the titles */

@@ -4,12 +4,9 @@
 #define CLAVE_CMD_TOP_TOP_SCREEN_H
 
 #include "cmd/top/top_feed.h"
+#include "cmd/top/top_lines.h"
 
 enum { TOP_FILTER_CAP = 256 };
-
-enum top_style { TOP_PLAIN, TOP_BOLD, TOP_REVERSE };
-/* Takes the next line, which has a terminating NUL and no control character. */
-typedef void top_put(void *arg, enum top_style style, const char *line);
 
 /* What the user has chosen. */
 struct top_screen {

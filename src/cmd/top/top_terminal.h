@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "cmd/top/top_screen.h"
+#include "cmd/top/top_lines.h"
 
 /* Keys: bytes of what was typed, and these. */
 enum top_key {
