@@ -129,8 +129,8 @@ static void top_draw(struct top *t)
     top_terminal_show();
 }
 
-/* Until there is a key, a signal or, from `since` + DRAW_MS on, something new; ages are drawn anew
- * in any case. A signal's number, or 0. */
+/* Until there is a key, a signal or, from DRAW_MS after `drawn` on, something new; ages are drawn
+ * anew in any case. A signal's number, or 0. */
 static int top_wait(const struct top *t, int64_t drawn)
 {
     int64_t early = drawn + DRAW_MS, late = drawn + AGES_MS;
