@@ -302,6 +302,9 @@ class Configured(unittest.TestCase):
                 (64, "an address for TLS needs --http-tls-cert FILE", at[:2]),
                 (64, "--http-tls-key /k has no certificate", (*at[:2], "--http-tls-key", "/k")),
                 (64, "add --http tls:ADDR", ("--http", "127.0.0.1:0", "--http-tls-cert", SERVER.cert)),
+                (64, "add --http tls:ADDR", ("--http", "127.0.0.1:0", "--http-tls-clients", "need")),
+                (64, "--http-tls-cert '': it is empty", (*at, "")),
+                (64, "--http-tls-ca '': it is empty", (*good, "--http-tls-ca", "")),  # not the system's authorities
                 (64, "with --http-tls-ca FILE", (*good, "--http-tls-clients", "want")),
                 (64, "a Unix socket has no TLS", ("--http", "tls:unix:/x")),
                 (64, "expected host:port", ("--http", "tls:localhost")),

@@ -172,7 +172,7 @@ class Audit(unittest.TestCase):
     def test_check_config(self):
         directory = scratch("dir")
         os.mkdir(directory)
-        for path, code, what in (("", 64, "expected a file, or -"), ("/nowhere/a", 74, "/nowhere/a"),
+        for path, code, what in (("", 64, "it is empty"), ("/nowhere/a", 74, "/nowhere/a"),
                                  (directory, 74, "Is a directory"), (f"{directory}/a", 0, ""),
                                  ("-", 0, "")):
             r = clave("serve", "--check-config", "--data", "/nowhere", "--audit", path)

@@ -94,13 +94,12 @@ static const struct setting settings[] = {
     {"admin", KIND_TEXT, AT(run.admin), .verify = settings_verify_admin, .live = false},
     {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = settings_verify_url, .live = false},
     {"metrics", KIND_TEXT, AT(run.metrics), .verify = settings_verify_admin, .live = false},
-    {"audit", KIND_TEXT, AT(run.audit), .verify = settings_verify_file, .live = false},
+    {"audit", KIND_TEXT, AT(run.audit), .live = false},
     {"connect", KIND_TEXT, AT(gate.connect), .in = IN_GATE, .live = false},
     {"http", KIND_HTTP, 0, .in = IN_BOTH, .live = false},
     {"http-tokens", KIND_TEXT, AT(gate.tokens), .in = IN_BOTH, .live = true},
     {"http-host", KIND_TEXT, AT(gate.hosts), .in = IN_BOTH, .live = true},
-    {"http-audit", KIND_TEXT, AT(gate.audit), .verify = settings_verify_file, .in = IN_BOTH,
-     .live = false},
+    {"http-audit", KIND_TEXT, AT(gate.audit), .in = IN_BOTH, .live = false},
     {"http-key", KIND_TEXT, AT(gate.key), .in = IN_BOTH, .live = false},
     {"http-metric-paths", KIND_TEXT, AT(gate.metric_paths), .verify = settings_verify_paths,
      .in = IN_BOTH, .live = false},
@@ -235,9 +234,13 @@ static clave_err set_http(struct serve_settings *v, const char *kept, const stru
     return CLAVE_OK;
 }
 
+/* Without a name of a file a certificate would be taken as not given, and the authorities as those
+ * of the system. */
 static clave_err set_text(struct serve_settings *v, const struct setting *s, const char *value,
                           const struct fault *f)
 {
+    if (!*value)
+        return clave__start_error(f, CLAVE_EINVAL, "it is empty");
     clave_err err = s->verify ? s->verify(value, f) : CLAVE_OK;
     const char *kept = err == CLAVE_OK ? settings_keep(v, value) : NULL;
     if (err != CLAVE_OK)

@@ -89,7 +89,8 @@ static clave_err check_http_tls(struct serve_settings *v, const struct fault *f)
     bool listens = false;
     for (size_t i = 0; i < v->gate.nhttp; i++)
         listens = listens || settings_is_tls(v->gate.http[i]);
-    if (!listens && (t->ca_file || t->cert_file || t->key_file))
+    if (!listens &&
+        (t->ca_file || t->cert_file || t->key_file || settings_given(v, "http-tls-clients")))
         return clave__start_error(f, CLAVE_EINVAL,
                                   "no address for HTTP with TLS: add --http tls:ADDR");
     if (!settings_given(v, "http-tls-clients"))
@@ -122,7 +123,7 @@ clave_err settings_check(struct serve_settings *v, const struct fault *f)
         return clave__start_error(f, CLAVE_EINVAL, "--local serves no HTTP");
     if (v->run.admin_url && !v->run.admin)
         return clave__start_error(f, CLAVE_EINVAL, "--admin-url needs --admin ADDR");
-    if (!v->local && (!v->run.data_dir || !*v->run.data_dir))
+    if (!v->local && !v->run.data_dir)
         return clave__start_error(f, CLAVE_EINVAL, "name the data directory with --data DIR");
     int32_t tick = engine->tick_ms > 0 ? engine->tick_ms : DEFAULT_TICK_MS;
     int32_t least = engine->min_session_ms > 0 ? engine->min_session_ms : 2 * tick;

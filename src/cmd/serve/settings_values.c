@@ -61,11 +61,6 @@ clave_err settings_verify_words(const char *value, const struct fault *f)
     return CLAVE_OK;
 }
 
-clave_err settings_verify_file(const char *value, const struct fault *f)
-{
-    return *value ? CLAVE_OK : clave__start_error(f, CLAVE_EINVAL, "expected a file, or -");
-}
-
 clave_err settings_verify_paths(const char *value, const struct fault *f)
 {
     size_t n = 0;
