@@ -2,7 +2,6 @@
  * answers that wait, streams, clients that hang up, are slow or many, and that nothing is left. */
 #include "rig.h"
 
-#include <arpa/inet.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ struct asked {
 
 struct world {
     uv_loop_t loop;
-    uv_timer_t tick; /* so that the loop returns */
+    uv_timer_t tick;
     struct clave_mem mem;
     struct http *http;
     struct http_options o;
@@ -127,20 +126,13 @@ static void world_ended(void *arg, void *user)
     w->ended++;
 }
 
-static void world_on_tick(uv_timer_t *t)
-{
-    (void)t;
-}
-
 static void world_open_at(struct world *w, const char *address)
 {
     char why[300] = "";
     const struct fault f = {why, sizeof why};
     memset(w, 0, sizeof *w);
     w->mem = clave__mem_or_default(NULL);
-    uv_loop_init(&w->loop);
-    uv_timer_init(&w->loop, &w->tick);
-    uv_timer_start(&w->tick, world_on_tick, 10, 10);
+    rig_loop_open(&w->loop, &w->tick);
     w->o = (struct http_options){.loop = &w->loop,
                                  .mem = &w->mem,
                                  .begin = world_begin,
@@ -164,22 +156,11 @@ static void world_open(struct world *w)
 static void world_close(struct world *w)
 {
     clave__http_server_stop(w->http);
-    uv_close((uv_handle_t *)&w->tick, NULL);
-    uv_run(&w->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&w->loop), 0);
+    rig_loop_close(&w->loop, &w->tick);
     assert_int_equal(w->begun, w->ended);
 }
 
 /* ---- clients -------------------------------------------------------------------------------- */
-
-static int world_dial(const struct world *w)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)w->port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    return fd;
-}
 
 static void say(int fd, const char *text)
 {
@@ -259,7 +240,7 @@ static void test_requests_in_a_row(void **state)
     struct world w;
     (void)state;
     world_open(&w);
-    int fd = world_dial(&w);
+    int fd = rig_dial(w.port, 0);
     say(fd, "PUT /echo?a=%20b&c HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
             "DELETE /a%2Fb HTTP/1.1\r\nHost: x\r\n\r\n");
     hear(&w, fd, "DELETE /a%2Fb 0 []");
@@ -282,12 +263,12 @@ static void test_bodies_that_are_too_long(void **state)
     char body[3000];
     (void)state;
     world_open(&w);
-    int fd = world_dial(&w);
+    int fd = rig_dial(w.port, 0);
     say(fd,
         "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1001\r\nExpect: 100-continue\r\n\r\n");
     hear(&w, fd, "POST /echo 1001 []"); /* it was not asked to send it */
     close(fd);
-    fd = world_dial(&w);
+    fd = rig_dial(w.port, 0);
     memset(body, 'x', sizeof body);
     say(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nbb8\r\n");
     assert_int_equal(send(fd, body, sizeof body, 0), sizeof body);
@@ -307,7 +288,7 @@ static void test_what_is_held(void **state)
     world_open(&w);
     for (int i = 0; i < 8; i++) {
         const int small = 4096;
-        fds[i] = world_dial(&w);
+        fds[i] = rig_dial(w.port, 0);
         setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
         say(fds[i], "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
     }
@@ -326,7 +307,7 @@ static void test_answers_that_wait(void **state)
     struct world w;
     (void)state;
     world_open(&w);
-    int first = world_dial(&w), second = world_dial(&w);
+    int first = rig_dial(w.port, 0), second = rig_dial(w.port, 0);
     say(first, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\nGET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
     await_begun(&w, 1);
     say(second, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -364,7 +345,7 @@ static void test_clients_that_vanish(void **state)
     for (int how = 0; how < 3; how++)
         for (int i = 0; i < PARTS; i++) {
             const struct linger at_once = {.l_onoff = 1};
-            int fd = world_dial(&w);
+            int fd = rig_dial(w.port, 0);
             say(fd, parts[i]);
             while (clave__http_server_connections(w.http) == 0)
                 turn(&w);
@@ -393,7 +374,7 @@ static void test_many_that_wait(void **state)
     world_open(&w);
     size_t before = mallinfo2().uordblks;
     for (int i = 0; i < MANY; i++) {
-        fds[i] = world_dial(&w);
+        fds[i] = rig_dial(w.port, 0);
         say(fds[i], "GET /wait HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\n\r\n");
         turn(&w);
     }
@@ -415,7 +396,7 @@ static void test_streams(void **state)
     struct world w;
     (void)state;
     world_open(&w);
-    int fd = world_dial(&w);
+    int fd = rig_dial(w.port, 0);
     say(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
     hear(&w, fd, "GET /stream 0 []");
     assert_non_null(strstr(heard, "Transfer-Encoding: chunked"));
@@ -460,7 +441,7 @@ static void test_streams_that_wait_are_small(void **state)
     world_open(&w);
     size_t before = mallinfo2().uordblks;
     for (int i = 0; i < STREAMS; i++) {
-        fds[i] = world_dial(&w);
+        fds[i] = rig_dial(w.port, 0);
         say(fds[i], "GET /stream/long HTTP/1.1\r\nHost: x\r\n\r\n");
         hear_bytes(&w, fds[i], 2 * LONG_PIECE);
     }
@@ -485,7 +466,7 @@ static void test_turns_are_short(void **state)
     (void)state;
     world_open(&w);
     for (int i = 0; i < SLOW; i++) {
-        fds[i] = world_dial(&w);
+        fds[i] = rig_dial(w.port, 0);
         say(fds[i], i == 0 ? "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
                            : "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
         hear(&w, fds[i], " 0 []");
@@ -525,7 +506,7 @@ static void test_a_slow_library(void **state)
     slow = *w.http->lib;
     slow.MHD_run = run_slowly;
     w.http->lib = &slow;
-    int fd = world_dial(&w);
+    int fd = rig_dial(w.port, 0);
     say(fd, "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
     hear(&w, fd, "GET /echo 0 []");
     say(fd, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -543,7 +524,7 @@ static void test_the_end_while_they_wait(void **state)
     struct world w;
     (void)state;
     world_open(&w);
-    int waits = world_dial(&w), streams = world_dial(&w), half = world_dial(&w);
+    int waits = rig_dial(w.port, 0), streams = rig_dial(w.port, 0), half = rig_dial(w.port, 0);
     say(waits, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
     say(streams, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
     say(half, "GET /str");
@@ -564,7 +545,7 @@ static void test_slow_bodies_and_readers(void **state)
     const int small = 4096;
     (void)state;
     world_open(&w);
-    int slow = world_dial(&w), deaf = world_dial(&w);
+    int slow = rig_dial(w.port, 0), deaf = rig_dial(w.port, 0);
     say(slow, "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n");
     setsockopt(deaf, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     for (int i = 0; i < 20; i++) /* more than the kernel takes for it */

@@ -3,7 +3,6 @@
  * tested from outside (test/cmd/gate_tls_test.py). */
 #include "rig.h"
 
-#include <arpa/inet.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +18,7 @@ enum { PATIENCE_MS = 20000, SHORT_MS = 300, UNREAD_MS = 1000, MANY = 200, LARGE 
 
 struct world {
     uv_loop_t loop;
-    uv_timer_t tick; /* so that the loop returns */
+    uv_timer_t tick;
     struct clave_mem mem;
     clave_tls *sides[2]; /* the clients', the server's */
     struct http *http;
@@ -62,11 +61,6 @@ static void world_ended(void *arg, void *user)
     w->ended++;
 }
 
-static void world_on_tick(uv_timer_t *t)
-{
-    (void)t;
-}
-
 static void world_make_sides(struct world *w)
 {
     char line[400], why[400];
@@ -92,9 +86,7 @@ static void world_open(struct world *w, uint64_t handshake_ms, uint64_t unread_m
     const struct fault f = {why, sizeof why};
     memset(w, 0, sizeof *w);
     w->mem = clave__mem_or_default(NULL);
-    uv_loop_init(&w->loop);
-    uv_timer_init(&w->loop, &w->tick);
-    uv_timer_start(&w->tick, world_on_tick, 10, 10);
+    rig_loop_open(&w->loop, &w->tick);
     world_make_sides(w);
     const struct http_options o = {.loop = &w->loop,
                                    .mem = &w->mem,
@@ -114,9 +106,7 @@ static void world_open(struct world *w, uint64_t handshake_ms, uint64_t unread_m
 static void world_close(struct world *w)
 {
     clave__http_server_stop(w->http);
-    uv_close((uv_handle_t *)&w->tick, NULL);
-    uv_run(&w->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&w->loop), 0);
+    rig_loop_close(&w->loop, &w->tick);
     assert_int_equal(w->begun, w->ended);
     clave__buf_fini(&w->answer.body);
     clave_tls_free(w->sides[0]);
@@ -138,18 +128,6 @@ static void await_connections(struct world *w, size_t most)
 }
 
 /* ---- clients -------------------------------------------------------------------------------- */
-
-/* 0: the kernel's own size of what it takes before it is read. */
-static int world_dial(const struct world *w, int room)
-{
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)w->port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (room > 0)
-        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    return fd;
-}
 
 static void secure_send(struct secure *s)
 {
@@ -180,7 +158,8 @@ static bool secure_hear(struct secure *s)
 
 static struct secure secure_open(struct world *w, int room)
 {
-    struct secure s = {world_dial(w, room), clave__tls_new(w->sides[0], &w->mem, "localhost"), 0};
+    struct secure s = {rig_dial(w->port, room), clave__tls_new(w->sides[0], &w->mem, "localhost"),
+                       0};
     int64_t until = clave__clock_wall() + PATIENCE_MS;
     assert_non_null(s.tls);
     secure_send(&s);
@@ -210,7 +189,7 @@ static void test_handshakes_end(void **state)
     struct world w;
     (void)state;
     world_open(&w, SHORT_MS, UNREAD_MS);
-    int silent = world_dial(&w, 0), half = world_dial(&w, 0);
+    int silent = rig_dial(w.port, 0), half = rig_dial(w.port, 0);
     assert_int_equal(send(half, "\x16\x03\x01\x02", 4, MSG_NOSIGNAL), 4);
     int64_t from = clave__clock_wall();
     while (clave__http_server_connections(w.http) < 2)
@@ -261,7 +240,7 @@ static void test_a_handshake_ends_beside_who_does_not_read(void **state)
     while (w.begun == 0)
         turn(&w);
     for (int i = 0; i < 2; i++) { /* after the first, nothing but the deaf one has a time */
-        int silent = world_dial(&w, 0);
+        int silent = rig_dial(w.port, 0);
         while (clave__http_server_connections(w.http) < 2)
             turn(&w);
         await_connections(&w, 1);
@@ -279,7 +258,7 @@ static void test_the_end_at_every_stage(void **state)
     world_open(&w, PATIENCE_MS, UNREAD_MS);
     struct secure waits = secure_open(&w, 0), deaf = secure_open(&w, 4096),
                   idle = secure_open(&w, 0);
-    int silent = world_dial(&w, 0);
+    int silent = rig_dial(w.port, 0);
     secure_say(&waits, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
     secure_say(&deaf, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
     while (w.begun < 2 || clave__http_server_connections(w.http) < 4)

@@ -1,5 +1,6 @@
 #include "rig.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -257,4 +259,36 @@ clave_client *rig_session(const char *connect)
         fail_msg("%s: %s: %s", connect, clave_err_name(err),
                  clave_client_errmsg(s, text, sizeof text));
     return s;
+}
+
+/* ---- without a server -------------------------------------------------------------------- */
+
+static void rig_on_tick(uv_timer_t *t)
+{
+    (void)t;
+}
+
+void rig_loop_open(uv_loop_t *loop, uv_timer_t *tick)
+{
+    uv_loop_init(loop);
+    uv_timer_init(loop, tick);
+    uv_timer_start(tick, rig_on_tick, 10, 10);
+}
+
+void rig_loop_close(uv_loop_t *loop, uv_timer_t *tick)
+{
+    uv_close((uv_handle_t *)tick, NULL);
+    uv_run(loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(loop), 0);
+}
+
+int rig_dial(int port, int room)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (room > 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
 }

@@ -73,6 +73,14 @@ int rig_kill(struct rig_process *p, int signal);
 /* An open session that is connected, or the test fails. */
 clave_client *rig_session(const char *connect);
 
+/* A loop of the test's own, which turns every 10 ms at least; _close fails the test if anything is
+ * left on it. */
+void rig_loop_open(uv_loop_t *loop, uv_timer_t *tick);
+void rig_loop_close(uv_loop_t *loop, uv_timer_t *tick);
+/* A TCP connection to this port here. `room` is what the kernel takes before it is read; 0: as much
+ * as it wants. */
+int rig_dial(int port, int room);
+
 /* The whole file, in a buffer that the caller frees; NULL when there is none. */
 void *rig_read(const char *path, size_t *n);
 void rig_write(const char *path, const void *p, size_t n);
