@@ -8,8 +8,8 @@ import threading
 import time
 import unittest
 
-from gate_rig import Gate, ask
-from harness import PATIENCE, UNSAFE
+from gate_rig import Gate, Holder, ask
+from harness import PATIENCE
 
 STEPS = int(os.environ.get("CLAVE_LOAD", "15"))
 LOCKERS = 4
@@ -26,17 +26,7 @@ class Load(unittest.TestCase):
     def setUp(self):
         self.gate = Gate(None, "--max-connections", "0").start()
         self.addCleanup(lambda: self.gate.process.poll() is None and self.gate.stop())
-        self.mutex, self.holder, self.newest, self.failures = threading.Lock(), None, 0, []
-
-    def begin(self, who, token):
-        with self.mutex:
-            assert self.holder is None and token > self.newest, f"{UNSAFE}: two holders of one lock"
-            self.holder, self.newest = who, token
-
-    def end(self, who):
-        with self.mutex:
-            assert self.holder is who, f"{UNSAFE}: two holders of one lock"
-            self.holder = None
+        self.holder, self.failures = Holder(), []
 
     @staticmethod
     def ask(c, method, path, body=None, **headers):
@@ -50,9 +40,9 @@ class Load(unittest.TestCase):
         mine = {"Clave_Session": s["secret"]}
         for _ in range(STEPS):
             claim = self.ask(c, "POST", "/v1/claims", {"session": s["id"], "path": "/load/one", "kind": "lock"}, Prefer="wait=60", **mine)
-            self.begin(me, int(claim["token"]))
+            self.holder.begin(me, int(claim["token"]))
             self.ask(c, "POST", f"/v1/sessions/{s['id']}/renew", **mine)
-            self.end(me)
+            self.holder.end(me)
             self.ask(c, "DELETE", "/v1/claims/" + claim["id"], **mine)
         self.ask(c, "DELETE", "/v1/sessions/" + s["id"], **mine)
         c.close()

@@ -6,9 +6,10 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import unittest
 
-from harness import CLAVE, PATIENCE, ClaveServer, environment, free_port, scratch, spawn
+from harness import CLAVE, PATIENCE, UNSAFE, ClaveServer, environment, free_port, scratch, spawn
 
 
 def is_sanitized():
@@ -89,6 +90,23 @@ def ask(c, method, path, body=None, **headers):
     if re.match(r"application/(problem\+)?json", told.get("Content-Type", "")):
         data = json.loads(data)
     return r.status, told, data
+
+
+class Holder:
+    """Of a lock, as its clients see it: never two at once, and each with a greater token."""
+
+    def __init__(self):
+        self.mutex, self.who, self.newest = threading.Lock(), None, 0
+
+    def begin(self, who, token):
+        with self.mutex:
+            assert self.who is None and token > self.newest, f"{UNSAFE}: two holders of one lock"
+            self.who, self.newest = who, token
+
+    def end(self, who):
+        with self.mutex:
+            assert self.who is who, f"{UNSAFE}: two holders of one lock"
+            self.who = None
 
 
 class Rig(unittest.TestCase):

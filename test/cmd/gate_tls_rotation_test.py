@@ -8,9 +8,9 @@ import threading
 import time
 import unittest
 
-from gate_rig import ask
+from gate_rig import Holder, ask
 from gate_tls_rig import CA, TlsGate, der_of
-from harness import PATIENCE, UNSAFE, ClaveServer, scratch
+from harness import PATIENCE, ClaveServer, scratch
 
 ROTATIONS = int(os.environ.get("CLAVE_ROTATIONS", "12"))
 LOCKERS, READERS, STEPS = 4, 2, 3
@@ -54,10 +54,10 @@ class Locker(Client):
         claim = self.ask(c, "POST", "/v1/claims", {"session": s["id"], "path": "/rotated", "kind": "lock"},
                          (201, 202), Prefer="wait=20", **mine)
         assert claim["state"] == "held", claim
-        self.world.begin(self, int(claim["token"]))
+        self.world.holder.begin(self, int(claim["token"]))
         renewed = self.ask(c, "POST", f"/v1/sessions/{s['id']}/renew", **mine)
         assert renewed["claims"][0]["state"] == "held", renewed
-        self.world.end(self)
+        self.world.holder.end(self)
         self.ask(c, "DELETE", "/v1/claims/" + claim["id"], want=(200, 204), **mine)
         self.ask(c, "DELETE", "/v1/sessions/" + s["id"], want=(200, 204), **mine)
         c.close()
@@ -95,7 +95,7 @@ class Rotation(unittest.TestCase):
         self.write_tokens(0)
         self.gate = TlsGate(self.server.connect, "--http-tokens", self.tokens).start()
         self.addCleanup(lambda: self.gate.process.poll() is None and self.gate.stop())
-        self.mutex, self.holder, self.newest = threading.Lock(), None, 0
+        self.holder = Holder()
 
     def write_tokens(self, first):
         with open(self.tokens + ".new", "w", encoding="utf-8") as f:
@@ -103,16 +103,6 @@ class Rotation(unittest.TestCase):
             f.writelines(f"{taken(n)} read\n" for n in range(first, ROTATIONS))
         os.chmod(self.tokens + ".new", 0o600)
         os.rename(self.tokens + ".new", self.tokens)
-
-    def begin(self, who, token):
-        with self.mutex:
-            assert self.holder is None and token > self.newest, f"{UNSAFE}: two holders of one lock"
-            self.holder, self.newest = who, token
-
-    def end(self, who):
-        with self.mutex:
-            assert self.holder is who, f"{UNSAFE}: two holders of one lock"
-            self.holder = None
 
     def await_true(self, what, clients):
         until = time.monotonic() + 2 * PATIENCE
