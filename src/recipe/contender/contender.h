@@ -39,15 +39,15 @@
 #include "recipe/contender/queue_order.h"
 #include "recipe/deadlock/detector.h"
 
-/* The place that a recipe's one contender has in the queue, known by a UUID that its user chose, so
- * that another process with the same session finds it again. It outlives its contenders: one that
- * has been given up may still look for its node by the UUID, and would take another's for its own.
- */
+/* Where a recipe's user stands in the queue, by a UUID that it chose: so another process with the
+ * same session finds its node again. One acquire has one place; that of a semaphore has two
+ * contenders, in <path>/locks and in <path>/leases. The place outlives them: one that was given up
+ * may still look for its node by the UUID, and deletes it, whosever it is by then. */
 struct contender_place {
     char uuid[CLAVE_UUID_TEXT + 1];
     bool search;                               /* such a node of this session may exist already */
     unsigned ncontenders;                      /* that have not ended */
-    void (*unused)(struct contender_place *p); /* the last of them has ended; NULL: nobody asks */
+    void (*unused)(struct contender_place *p); /* there is none any more; NULL: nobody asks */
 };
 
 /* What all attempts of one recipe have in common; borrowed while there is an owner. */
