@@ -204,6 +204,29 @@ static void a_node_made_again_while_it_is_read_is_watched(bool each)
 }
 BOTH(a_node_made_again_while_it_is_read_is_watched)
 
+/* A node is deleted and made again while its parent is listed, and it itself after that: it is read
+ * nevertheless, as its own listing says nothing of the new one. */
+static void a_node_made_again_while_it_is_listed_is_read(bool each)
+{
+    struct play y;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/a");
+    play_open(&y, "/t", NULL);
+    memnet_rule(y.p, (struct memnet_rule){USER, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
+    play_create(&y, "/t/b");
+    play_create(&y, "/t/a/x");
+    play_delete(&y, "/t/a/x");
+    play_delete(&y, "/t/a");
+    play_create(&y, "/t/a");
+    memnet_clear(y.p);
+    memnet_settle(y.p);
+    assert_int_equal(y.m.count, 3);
+    play_assert_equals_the_tree(&y);
+    play_end(&y);
+}
+BOTH(a_node_made_again_while_it_is_listed_is_read)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +236,7 @@ int main(void)
         cmocka_unit_test(long_data_is_read_alone_both),
         cmocka_unit_test(a_listing_that_is_too_long_is_left_out_both),
         cmocka_unit_test(a_node_made_again_while_it_is_read_is_watched_both),
+        cmocka_unit_test(a_node_made_again_while_it_is_listed_is_read_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
