@@ -248,6 +248,41 @@ static void any_allocation_may_fail(bool each)
 }
 BOTH(any_allocation_may_fail)
 
+/* A reconnect, with the nth allocation of the client failing. */
+static bool comes_back_through_failure(bool each, size_t first)
+{
+    struct failmem mem;
+    struct play y = {.each = each};
+    failmem_init(&mem);
+    y.p = memnet_new(
+        &(struct memnet_options){.clients = 2, .timeout_ms = PLAY_TIMEOUT, .mem = &mem.mem});
+    memnet_settle(y.p);
+    cache_mirror_init(&y.m);
+    play_create(&y, "/t");
+    play_open(&y, "/t", NULL);
+    memnet_refuse(y.p, USER, true);
+    play_set(&y, "/t", "x");
+    memnet_refuse(y.p, USER, false);
+    failmem_arm(&mem, first, 1);
+    memnet_advance(y.p, 5000);
+    bool failed = mem.failed;
+    failmem_arm(&mem, 0, 0);
+    memnet_advance(y.p, PLAY_TIMEOUT);
+    play_told(&y, "+/t initialized stale ~/t=x resynced ");
+    play_end(&y);
+    return failed;
+}
+
+/* It is never said to be current before what happened meanwhile was told. */
+static void it_comes_back_when_memory_is_short(bool each)
+{
+    size_t first = 1;
+    while (comes_back_through_failure(each, first))
+        first++;
+    assert_true(first > 3);
+}
+BOTH(it_comes_back_when_memory_is_short)
+
 static void free_when_stale(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
 {
     bool *freed = arg;
@@ -314,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_cache_ends_with_its_client_both),
         cmocka_unit_test(a_cache_answers_queries),
         cmocka_unit_test(any_allocation_may_fail_both),
+        cmocka_unit_test(it_comes_back_when_memory_is_short_both),
         cmocka_unit_test(a_cache_may_be_freed_when_memory_is_short_both),
         cmocka_unit_test(an_invalid_cache_is_refused),
     };

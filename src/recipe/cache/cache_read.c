@@ -359,8 +359,10 @@ static void cache_on_synced(clave_async_client *c, const clave_result *res, void
 void clave__cache_sync(clave_async_cache *cache)
 {
     const char *path = clave__cache_tree_path(cache->tree.root, cache->tree.path.data);
-    if (clave_async_sync(cache->client, path, cache_on_synced, cache) != CLAVE_OK)
+    if (clave_async_sync(cache->client, path, cache_on_synced, cache) != CLAVE_OK) {
+        clave__cache_missed(cache, NULL); /* a resync begins with another one */
         return;
+    }
     clave__cache_enter(cache);
     cache->under_way++;
     cache->syncs++;
