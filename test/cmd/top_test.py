@@ -194,6 +194,13 @@ class Once(Top):
         self.assertNotIn("\x1b", out)
         self.assertNotIn("\x07", out)
 
+    def test_what_is_too_long_is_cut_between_characters(self):
+        clave("create", "-p", "/long/host", connect=self.server.connect)
+        r = clave("create", "--sequential", "/long/host/_c_00000000-0000-0000-0000-000000000000-lock-", "clave/1\nhost=x" + "ü" * 600 + "\n",
+                  connect=self.server.connect)
+        self.assertEqual(r.code, 0, r)
+        self.assertRegex(self.once("/long"), " xü+~? ")
+
     def test_a_window_of_another_size_does_not_end_it(self):
         silent = socket.create_server(("127.0.0.1", 0))  # but for the session
         self.addCleanup(silent.close)

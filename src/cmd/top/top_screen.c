@@ -163,13 +163,13 @@ static const struct top_column list_columns[TOP_COLUMNS] = {
 static void top_who(const struct top_drawing *d, const struct top_place *p, size_t more,
                     char out[TOP_CELL_CAP])
 {
-    char host[TOP_CELL_CAP], pid[32] = "", others[32] = "";
+    char who[TOP_LINE_CAP], pid[32] = "", others[32] = "";
     if (p->pid)
         snprintf(pid, sizeof pid, " pid %" PRId64, p->pid);
     if (more)
         snprintf(others, sizeof others, " +%zu", more);
-    snprintf(out, TOP_CELL_CAP, "%.900s%s%s",
-             p->host ? top_lines_clean(&d->to, p->host, host) : "unnamed", pid, others);
+    snprintf(who, sizeof who, "%s%s%s", p->host ? p->host : "unnamed", pid, others);
+    top_lines_clean(&d->to, who, out);
 }
 
 static void top_list_row(const void *arg, size_t i, struct top_cells *out)
