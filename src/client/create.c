@@ -145,7 +145,7 @@ static clave_err client_create_submit(struct creation *k)
     if (!k->with_names)
         return CLAVE_OK;
     /* It is not sent again: a listing of a later connection would be of no use. */
-    struct request_spec spec = {.again = AGAIN_NEVER,
+    struct request_spec spec = {.again = k->named ? AGAIN_NOT_UNSENT : AGAIN_NEVER,
                                 .path = clave__creation_parent(k),
                                 .cb = client_create_on_listed,
                                 .arg = k,
@@ -213,7 +213,8 @@ static void client_create_conclude(struct creation *k, const clave_result *listi
         make_parents(k);
     else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
         clave__creation_finish(k, k->parent_err, NULL);
-    else if (lost && (k->flags & CLAVE_CREATE_PROTECTED))
+    else if ((lost || (k->named && k->err == CLAVE_ENOTSENT)) &&
+             (k->flags & CLAVE_CREATE_PROTECTED))
         client_create_search(k);
     else if (lost && (k->flags & CLAVE_CREATE_CERTAIN))
         clave__creation_identify(k);
@@ -297,12 +298,19 @@ static void on_checked(clave_async_client *c, const clave_result *res, void *arg
     }
 }
 
+/* The proof that there is none of our name; between two connections another process that has the
+ * session may have made one, which the server of the second need not know yet. */
+static bool client_create_is_proven(const struct creation *k)
+{
+    return k->proven && (!k->named || k->proven_on == k->client->link.connections);
+}
+
 /* Checks the next name of the listing that begins as ours does. When none is left, our node does
  * not exist, provided that the listing proves it. */
 static void check_next(struct creation *k)
 {
     size_t n = strlen(k->next_match);
-    if (n == 0 && k->proven)
+    if (n == 0 && client_create_is_proven(k))
         clave__creation_create(k);
     else if (n == 0)
         clave__creation_pause(k);
@@ -370,8 +378,8 @@ static void on_searched(clave_async_client *c, const clave_result *res, void *ar
 static void client_create_on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
-    (void)c;
     k->proven = clave__creation_proves(res->err);
+    k->proven_on = c->link.connections;
     if (--k->busy > 0)
         return;
     if (res->err == CLAVE_ECLOSED)
@@ -476,6 +484,7 @@ static struct creation *creation_new(clave_async_client *c, const char *path,
     char *at = put_acls(k, o);
     at = client_create_put_path(k, at, path, uuid);
     k->named = uuid != NULL;
+    k->what.again = uuid ? AGAIN_NOT_UNSENT : AGAIN_BY_OPCODE;
     k->found = at;
     k->found_cap = nfound;
     if (data->n >= 0) {

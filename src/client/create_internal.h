@@ -23,7 +23,8 @@ struct creation {
     clave_err parent_err; /* why an ancestor could not be made */
     unsigned flags;
     bool with_names;
-    bool named;      /* its UUID is the caller's */
+    bool named;      /* its UUID is the caller's: another process may create the same, whenever it
+                        has the session. So what a search has proved holds for its connection */
     bool only_found; /* as of client_named_create */
     struct timer pause;
     clave_result_cb *cb;
@@ -43,7 +44,8 @@ struct creation {
      * with its NUL, and a NUL after the last. */
     char *matches;
     const char *next_match;
-    bool proven; /* reads from now on show everything committed before the search */
+    bool proven;        /* reads from now on show everything committed before the search */
+    uint64_t proven_on; /* the connection on which that was so */
     /* CLAVE_CREATE_CERTAIN: the node's czxid, if it exists, lies between these two; during the
      * search also the numbers of the nodes still to be checked, and the best match so far. */
     int64_t after, before;

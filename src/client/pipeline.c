@@ -214,7 +214,7 @@ static bool never_left(const clave_async_client *c, const struct request *r)
 /* How long a read waits before it is sent again; negative: it fails. */
 static int64_t read_retry_delay(clave_async_client *c, struct request *r)
 {
-    if (r->again == AGAIN_NEVER)
+    if (r->again == AGAIN_NEVER || r->again == AGAIN_NOT_UNSENT)
         return -1;
     if (r->again == AGAIN_ALWAYS)
         return 0;
@@ -222,6 +222,20 @@ static int64_t read_retry_delay(clave_async_client *c, struct request *r)
         r->first_loss = c->now;
     return clave_retry_delay(&c->reads, r->losses++, c->now - r->first_loss,
                              clave__rand_u64(&c->rand));
+}
+
+/* Those that are for this connection alone. */
+static void pipeline_drop_unsent(clave_async_client *c)
+{
+    struct pipeline *p = &c->pipeline;
+    for (struct list *l = p->unsent.next, *next; l != &p->unsent; l = next) {
+        struct request *r = LIST_ENTRY(l, struct request, link);
+        next = l->next;
+        if (r->again != AGAIN_NOT_UNSENT)
+            continue;
+        list_remove(l);
+        clave__deliver_failure(c, r, CLAVE_ENOTSENT);
+    }
 }
 
 void clave__pipeline_detached(clave_async_client *c)
@@ -245,6 +259,7 @@ void clave__pipeline_detached(clave_async_client *c)
     }
     list_splice(&again, &p->unsent); /* those to be sent again come first */
     list_splice(&p->unsent, &again);
+    pipeline_drop_unsent(c);
 }
 
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent)

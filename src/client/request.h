@@ -17,10 +17,11 @@ enum { SEQUENCE_ROOM = 11 };
 
 /* Whether a request is sent again when its connection goes before its answer arrives. */
 enum request_again {
-    AGAIN_BY_OPCODE, /* in a spec: a write is AGAIN_NEVER, a read AGAIN_BY_POLICY */
-    AGAIN_NEVER,     /* it fails: nobody knows whether it was done, or it is not worth repeating */
-    AGAIN_BY_POLICY, /* the retry policy for reads */
-    AGAIN_ALWAYS,    /* a read that decides the outcome of a create */
+    AGAIN_BY_OPCODE,  /* in a spec: a write is AGAIN_NEVER, a read AGAIN_BY_POLICY */
+    AGAIN_NEVER,      /* it fails: nobody knows whether it was done, or it is not worth repeating */
+    AGAIN_NOT_UNSENT, /* likewise; and when it never left, it is not sent at all: ENOTSENT */
+    AGAIN_BY_POLICY,  /* the retry policy for reads */
+    AGAIN_ALWAYS,     /* a read that decides the outcome of a create */
 };
 
 struct request {

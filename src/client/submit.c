@@ -152,8 +152,13 @@ clave_err clave__submit_create(clave_async_client *c, const struct submit_create
         err = clave__submit_acls(c, s->acls, s->nacls, &q.acl);
     if (err)
         return err;
-    struct request_spec spec = {
-        .op = OP_CREATE2, .path = s->path, .cb = cb, .arg = arg, .quiet = s->quiet, .raw = s->raw};
+    struct request_spec spec = {.again = s->again,
+                                .op = OP_CREATE2,
+                                .path = s->path,
+                                .cb = cb,
+                                .arg = arg,
+                                .quiet = s->quiet,
+                                .raw = s->raw};
     if (s->mode == CLAVE_CONTAINER)
         spec.op = OP_CREATE_CONTAINER;
     else if (s->mode >= CLAVE_PERSISTENT_TTL)

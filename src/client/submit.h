@@ -30,6 +30,7 @@ struct submit_create {
     int64_t ttl_ms;
     const clave_acl *acls;
     size_t nacls;
+    enum request_again again;
     bool quiet;
     bool raw;
 };

@@ -362,6 +362,70 @@ static void a_search_that_breaks_off_while_the_client_closes_is_told(void **stat
     assert_int_equal(mem.live, 0);
 }
 
+/* ---- a name that another process with this session may create, too ------------------------------
+ */
+
+static void create_named(struct fake_server *s, struct outcome *out, bool search)
+{
+    struct client_named_create n = {.path = "/a/b/x-",
+                                    .o = &protected_options,
+                                    .uuid = "01234567-89ab-4def-8123-456789abcdef",
+                                    .search = search};
+    assert_int_equal(clave__client_create_named(s->c, &n, outcome_cb, out), CLAVE_OK);
+}
+
+static void attach_again(struct fake_server *s)
+{
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+}
+
+/* The other one may have had the session in between. */
+static void a_named_create_that_never_left_is_looked_for_first(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct outcome a = {0};
+    char path[160] = "/a/b/_c_01234567-89ab-4def-8123-456789abcdef-x-";
+    connected(&s);
+    create_named(&s, &a, false);
+    attach_again(&s);
+    assert_int_equal(a.times, 0);
+    search_for_it(&s, FATE_FOUND, path);
+    assert_int_equal(a.times, 1);
+    assert_int_equal(a.err, CLAVE_OK);
+    assert_string_equal(a.path, path);
+    assert_true(fake_is_quiet(&s));
+    fake_close(&s);
+}
+
+/* The server of the second one need not know yet what the other process has done meanwhile. */
+static void a_search_for_a_name_proves_nothing_on_the_next_connection(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct outcome a = {0};
+    connected(&s);
+    create_named(&s, &a, true);
+    fake_expect(&s, OP_MULTI);
+    fake_answer_checks(&s, CLAVE_OK);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    attach_again(&s);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    struct wire_reply none = {.names = fake_names(NULL, 0)};
+    fake_answer(&s, CLAVE_OK, &none);
+    fake_config(&s, true);
+    assert_true(fake_is_quiet(&s));
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_expect(&s, OP_MULTI);
+    fake_answer_checks(&s, CLAVE_OK);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    fake_answer(&s, CLAVE_OK, &none);
+    fake_expect(&s, OP_CREATE2);
+    fake_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +439,8 @@ int main(void)
         cmocka_unit_test(a_create_of_the_root_is_answered_by_the_server),
         cmocka_unit_test(a_search_that_cannot_be_answered_ends),
         cmocka_unit_test(a_search_that_breaks_off_while_the_client_closes_is_told),
+        cmocka_unit_test(a_named_create_that_never_left_is_looked_for_first),
+        cmocka_unit_test(a_search_for_a_name_proves_nothing_on_the_next_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

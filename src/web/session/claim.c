@@ -249,6 +249,12 @@ static void claim_node_missing(struct session_part *p)
     claim_end(clave__claim_of(p), CLAVE_ENONODE);
 }
 
+/* A claim of the same id may have been made there. */
+static void claim_session_elsewhere(struct session_part *p)
+{
+    clave__claim_of(p)->place.search = true;
+}
+
 /* ---- making ---------------------------------------------------------------------------------- */
 
 static void claim_free(struct session_part *p)
@@ -375,8 +381,11 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     struct claim *c = clave__mem_zalloc(&w->mem, sizeof *c);
     if (!c)
         return NULL;
-    c->part = (struct session_part){
-        .s = s, .ended = claim_session_ended, .missing = claim_node_missing, .free = claim_free};
+    c->part = (struct session_part){.s = s,
+                                    .ended = claim_session_ended,
+                                    .missing = claim_node_missing,
+                                    .elsewhere = claim_session_elsewhere,
+                                    .free = claim_free};
     c->kind = clave__claim_kind(t->kind);
     list_init(&c->polls);
     list_push_back(&s->parts, &c->part.link);

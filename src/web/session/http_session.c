@@ -161,6 +161,16 @@ static void http_session_attached(struct http_session *s, clave_async_client *c)
     clave__http_session_settle(s);
 }
 
+static void http_session_detached(struct http_session *s)
+{
+    s->attached = false;
+    s->elsewhere = true;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
+        p->elsewhere(p);
+    }
+}
+
 static void http_session_on_state(clave_async_client *c, clave_state state, clave_err why,
                                   void *arg)
 {
@@ -175,8 +185,7 @@ static void http_session_on_state(clave_async_client *c, clave_state state, clav
         http_session_attached(s, c);
         break;
     case CLAVE_STATE_SUSPENDED:
-        s->attached = false;
-        s->elsewhere = true;
+        http_session_detached(s);
         if (s->state == HTTP_SESSION_ENDED)
             clave__http_session_let_go(s);
         clave__http_session_settle(s);

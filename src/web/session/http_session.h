@@ -58,6 +58,8 @@ struct session_part {
     void (*ended)(struct session_part *p, clave_err why);
     /* A proof found the node gone. */
     void (*missing)(struct session_part *p);
+    /* The session may have been attached to elsewhere. */
+    void (*elsewhere)(struct session_part *p);
     void (*free)(struct session_part *p);
 };
 

@@ -34,9 +34,8 @@ static void http_look_at(struct http_world *h, struct http_user *u)
                     (long long)(u->deadline - clock_ms(&u->clock, h->w->now)));
 }
 
-/* After a restart of the gate, too. With two, one that was asked before and given up may still make
- * its own, when it has the session again. */
-static void http_look_at_leases(struct http_world *h, const struct http_site *s)
+/* Whichever gates it was asked of, and after a restart too. */
+static void http_look_at_queue(struct http_world *h, const struct http_site *s)
 {
     char path[PATH_SIZE], other[PATH_SIZE];
     size_t named = strlen(s->layout.queue) + 1 + strlen("_c_") + CLAVE_UUID_TEXT;
@@ -46,7 +45,7 @@ static void http_look_at_leases(struct http_world *h, const struct http_site *s)
         for (size_t k = 0; k < i; k++)
             if (layout_child(h->server, s->layout.queue, k, other, sizeof other) == session &&
                 strncmp(path, other, named) == 0)
-                world_break(h->w, "a claim has one lease", "session 0x%llx has %s and %s",
+                world_break(h->w, "a claim has one place", "session 0x%llx has %s and %s",
                             (unsigned long long)session, path, other);
 }
 
@@ -57,8 +56,7 @@ static void http_look_at_sites(struct http_world *h)
         return;
     h->seen_zxid = zxid;
     for (unsigned i = 0; i < HTTP_SITES; i++)
-        if (h->sites[i].layout.kind == LOCK_SEMAPHORE)
-            http_look_at_leases(h, &h->sites[i]);
+        http_look_at_queue(h, &h->sites[i]);
 }
 
 void http_world_look(struct http_world *h)
@@ -77,7 +75,7 @@ void http_world_look(struct http_world *h)
         if (h->server->server)
             http_look_at(h, u);
     }
-    if (h->nusers > 0 && h->ngates == 1 && h->server->server)
+    if (h->nusers > 0 && h->server->server)
         http_look_at_sites(h);
 }
 

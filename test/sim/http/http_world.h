@@ -3,10 +3,9 @@
  * ones than those of the native clients, on the same servers.
  *
  * What must hold, on true time: nobody believes, by its own clock, to hold what is not its own by
- * the servers' tree; no two do at once; tokens grow; of one gate a claim has one lease; a session
- * is never silently another; and what a silent client held is given back in time, while its gate
- * lives on.
- */
+ * the servers' tree; no two do at once; tokens grow; a claim has one place in its queue, whichever
+ * gate it was asked of; a session is never silently another; and what a silent client held is
+ * given back in time, while its gate lives on. */
 #ifndef CLAVE_SIM_HTTP_WORLD_H
 #define CLAVE_SIM_HTTP_WORLD_H
 
@@ -34,7 +33,7 @@ struct http_world {
     struct list calls;     /* that are under way */
     size_t ngates, nusers; /* 0: this seed has none */
     struct http_site sites[HTTP_SITES];
-    int64_t seen_zxid; /* of the tree whose leases were looked at */
+    int64_t seen_zxid; /* of the tree whose places were looked at */
     int64_t fault_us;  /* mean time between two faults */
     bool faults;       /* it is day */
     struct alarm fault;
