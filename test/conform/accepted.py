@@ -101,6 +101,14 @@ def order_of_users(step, a, b):
             sorted(a[BODY][0]) == sorted(b[BODY][0]) and a[BODY][1:] == b[BODY][1:])
 
 
+def shorter_beyond_a_limit(step, a, b):
+    """Data that become shorter and still exceed a hard limit of bytes: clave accepts them."""
+    return is_reply(a, b) and a[OP] == "setData" and (a[ERR], b[ERR]) == (-125, 0)
+
+
+shorter_beyond_a_limit.ends = True  # the node has other data
+
+
 def timeout_of_the_beginning(a, b):
     """A session that comes back gets no longer timeout than the disk knows."""
     x, y = a[0], b[0]
@@ -109,7 +117,8 @@ def timeout_of_the_beginning(a, b):
 
 RULES = [order_of_users, null_path_in_multi, damage_takes_no_zxid, check_of_null,
          access_list_of_null, delete_of_nothing, results_behind_an_error, echo_of_no_text,
-         exists_needs_read, check_below_recursive, check_of_no_path, error_of_a_damaged_request]
+         exists_needs_read, check_below_recursive, check_of_no_path, error_of_a_damaged_request,
+         shorter_beyond_a_limit]
 
 
 def pairs(a, b):

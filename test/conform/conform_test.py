@@ -25,6 +25,7 @@ SHOWN = 10  # differences
 class Apache(harness.ApacheServer):
     properties = {"zookeeper.extendedTypesEnabled": "true",
                   "zookeeper.DigestAuthenticationProvider.superDigest": SUPER,
+                  "zookeeper.enforceQuota": "true",
                   "znode.container.checkIntervalMs": "100000000"}
 
 
@@ -122,8 +123,8 @@ class Comparison:
 
 def serve():
     apache = Apache().start()
-    clave = harness.ClaveServer(["--extended-types", "--super-digest", SUPER,
-                                 "--max-connections", "0"]).start()
+    clave = harness.ClaveServer(["--extended-types", "--enforce-quota",
+                                 "--super-digest", SUPER, "--max-connections", "0"]).start()
     return [Side(apache), Side(clave)]
 
 

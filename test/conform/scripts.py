@@ -317,6 +317,51 @@ SCRIPTS = [creates, creates_of_any_path, other_requests_of_any_path, parents, ve
 
 # ---- what came later: with the versions that have it, clave is compared too -----------------------
 
+@since(3, 7)
+def hard_limits(top):
+    """Of nodes and of bytes: reached exactly, exceeded by one, by every request that makes a node or sets
+    data, and lowered below what is there."""
+    base, a, b, c, d = f"/zookeeper/quota{top}", *(f"{top}/{n}" for n in "abcd")
+    limits = f"{base}/zookeeper_limits"
+    look = do(0, (w.GET, w.read(f"{base}/zookeeper_stats")))
+    start = [do(0, (w.SET, w.set_data(top, b"abc"))), do(0, (w.CREATE, w.create(base))),
+             do(0, (w.CREATE, w.create(limits, b"count=-1,bytes=-1=;byteHardLimit=13;countHardLimit=4"))),
+             do(0, (w.CREATE, w.create(f"{base}/zookeeper_stats", b"count=0,bytes=0")))]
+    changes = [(w.CREATE, w.create(a, None)), (w.CREATE, w.create(b, b"x" * 11)),
+               (w.CREATE, w.create(b, b"x" * 10)), (w.SET, w.set_data(b, b"x" * 11)),
+               (w.SET, w.set_data(b, b"x" * 11, 77)), (w.SET, w.set_data(a, b"")),
+               (w.SET, w.set_data(a, b"1")), (w.SET, w.set_data(a, None)), (w.SET, w.set_data(b, None)),
+               (w.SET, w.set_data(b, b"x" * 10)), (w.SET, w.set_data(b, b"y" * 10)),
+               (w.CREATE, w.create(b, b"1")), (w.CREATE, w.create(c, b"1")), (w.CREATE, w.create(c, None)),
+               *[(w.CREATE, w.create(d, None, flags)) for flags in range(4)],
+               (w.CREATE2, w.create(d, None)), (w.CONTAINER, w.create(d, None, 4)),
+               (w.CREATE_TTL, w.create(d, None, 5, ttl=100000000)),
+               (w.MULTI, w.multi([(w.SET, w.set_data(b, b"1")), (w.CREATE, w.create(d))])),
+               (w.MULTI, w.multi([(w.SET, w.set_data(b, b"1")), (w.SET, w.set_data(a, b"x" * 11))])),
+               (w.DELETE, w.versioned(c)),
+               (w.MULTI, w.multi([(w.CREATE, w.create(d)), (w.CREATE, w.create(f"{d}/e"))])),
+               (w.MULTI, w.multi([(w.DELETE, w.versioned(a)), (w.CREATE, w.create(f"{d}"))])),
+               (w.MULTI, w.multi([(w.SET, w.set_data(b, None)), (w.SET, w.set_data(top, b"x" * 13))])),
+               (w.CREATE, w.create(c, b"", 1))]
+    low = [do(0, (w.SET, w.set_data(limits, b"count=-1,bytes=-1=;byteHardLimit=5;countHardLimit=2"))),
+           do(0, (w.SET, w.set_data(b, b"z" * 10))), look, do(0, (w.SET, w.set_data(b, b"z" * 11))), look,
+           do(0, (w.DELETE, w.versioned(c))), do(0, (w.CREATE, w.create(c, None))), look,
+           do(0, (w.SET, w.set_data(b, b"12"))), do(0, (w.SET, w.set_data(b, b"123"))), look,
+           do(0, (w.SET, w.set_data(limits, b"count=-1,bytes=-1=;byteHardLimit=4;countHardLimit=0"))),
+           do(0, (w.SET, w.set_data(b, b"1"))), look]
+    return opened(*start, look, *[s for change in changes for s in (do(0, change), look)], *low)
+
+
+@since(3, 7)
+def shorter_beyond_a_hard_limit(top):
+    base, b = f"/zookeeper/quota{top}", f"{top}/b"
+    return opened(do(0, (w.CREATE, w.create(b, b"x" * 10))), do(0, (w.CREATE, w.create(base))),
+                  do(0, (w.CREATE, w.create(f"{base}/zookeeper_limits",
+                                            b"count=-1,bytes=-1=;byteHardLimit=5;countHardLimit=-1"))),
+                  do(0, (w.CREATE, w.create(f"{base}/zookeeper_stats", b""))),
+                  do(0, (w.SET, w.set_data(b, b"y" * 10))), do(0, (w.SET, w.set_data(b, b"x" * 6))))
+
+
 @since(3, 8, 2)
 def stats_of_a_multi(top):
     a = f"{top}/a"
@@ -392,5 +437,5 @@ def addresses_of_ipv6(top):
                                            "fe80::1%lo", "[::1]"])])
 
 
-NEW_SCRIPTS = [stats_of_a_multi, watches_side_by_side, watches_that_come_back, check_by_itself,
-               events_one_may_not_read, addresses_of_ipv6]
+NEW_SCRIPTS = [hard_limits, shorter_beyond_a_hard_limit, stats_of_a_multi, watches_side_by_side,
+               watches_that_come_back, check_by_itself, events_one_may_not_read, addresses_of_ipv6]
