@@ -492,7 +492,8 @@ static void report_hangup(clave_async_client *c)
         clave__client_fault(c,
                             "%s closed the connection before it answered: its limit of connections "
                             "may be reached (--max-connections; maxClientCnxns in a zoo.cfg), or "
-                            "that of sessions (--max-sessions), or it is not serving yet",
+                            "that of sessions (--max-sessions, --max-disconnected), or it is not "
+                            "serving yet",
                             host);
         break;
     case LINK_IDLE:

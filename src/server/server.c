@@ -176,7 +176,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     clave__txn_init(&s->txn, &s->tree);
     clave_err err = clave__tree_init(&s->tree, &s->mem, s->hash_seed);
     if (err == CLAVE_OK)
-        err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms);
+        err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms, s->hash_seed);
     if (err == CLAVE_OK)
         err = clave__watches_init(&s->watches, &s->mem, s->hash_seed);
     if (err == CLAVE_OK)

@@ -29,11 +29,12 @@ enum server_bound {
     BOUND_WATCHES,            /* of all connections */
     BOUND_CONNECTION_WATCHES, /* of one */
     BOUND_SESSIONS,
-    BOUND_ANSWER,   /* bytes of the answer to a read */
-    BOUND_NAME,     /* bytes of a new node's name */
-    BOUND_PATH,     /* bytes of its path, and of the path of a watch */
-    BOUND_DEPTH,    /* nodes in its path */
-    BOUND_SEQUENCE, /* sequence numbers of one parent */
+    BOUND_DISCONNECTED, /* sessions of one address without a connection */
+    BOUND_ANSWER,       /* bytes of the answer to a read */
+    BOUND_NAME,         /* bytes of a new node's name */
+    BOUND_PATH,         /* bytes of its path, and of the path of a watch */
+    BOUND_DEPTH,        /* nodes in its path */
+    BOUND_SEQUENCE,     /* sequence numbers of one parent */
     SERVER_BOUNDS
 };
 

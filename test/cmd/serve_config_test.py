@@ -383,6 +383,27 @@ class Live(Rig):
         self.assertEqual(clave("create", "--parents", 9 * "/d", connect=at).code, 0)
         s.end()
 
+    def test_sessions_without_a_connection_are_bounded(self):
+        s = self.started(self.CONF + "max-disconnected = 1\nmax-session-timeout = 1m\n")
+
+        def gets_a_session():
+            request = struct.pack(">iqiqi", 0, 0, 60000, 0, 16) + bytes(16)
+            with socket.create_connection(("127.0.0.1", s.port), PATIENCE) as c:
+                c.sendall(struct.pack(">i", len(request)) + request)
+                return bool(c.recv(4096))
+
+        self.assertTrue(gets_a_session())
+        until = time.monotonic() + PATIENCE
+        while gets_a_session():  # the end of the one before may be seen after it
+            self.assertLess(time.monotonic(), until)
+        self.assertIn("sessions of its address without a connection, the bound is 1",
+                      s.until("(--max-disconnected;"))
+        r = clave("ls", "/", "--timeout", "300ms", connect=f"127.0.0.1:{s.port}")
+        self.assertIn("--max-disconnected", r.err)
+        self.reload(s, self.CONF + "log-level = info\n")
+        self.assertTrue(gets_a_session())
+        s.end()
+
     def test_the_super_user_and_quotas_change(self):
         s = self.started(self.CONF, flags=["-v"])
         at = f"127.0.0.1:{s.port}"

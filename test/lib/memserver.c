@@ -148,11 +148,16 @@ static void dial_from(struct memserver_conn *c, struct memserver *d, const struc
     c->c = clave__server_accept(d->s, peer, c);
 }
 
+void memserver_dial_from(struct memserver_conn *c, struct memserver *d, uint8_t last_of_ip)
+{
+    struct peer_addr peer = {.family = 4, .ip = {127, 0, 0, last_of_ip}, .port = 42100};
+    snprintf(peer.text, sizeof peer.text, "127.0.0.%u:42100", last_of_ip);
+    dial_from(c, d, &peer);
+}
+
 void memserver_dial(struct memserver_conn *c, struct memserver *d)
 {
-    struct peer_addr peer = {.family = 4, .ip = {127, 0, 0, 1}, .port = 42100};
-    strcpy(peer.text, "127.0.0.1:42100");
-    dial_from(c, d, &peer);
+    memserver_dial_from(c, d, 1);
 }
 
 void memserver_hang_up(struct memserver_conn *c)

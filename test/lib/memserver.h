@@ -51,8 +51,9 @@ void memserver_settle(struct memserver *d);
 void memserver_flush(struct memserver *d);
 struct server_stats memserver_stats(const struct memserver *d);
 
-/* A transport to the server, no session yet. */
+/* A transport to the server, no session yet; from 127.0.0.1, or from this address there. */
 void memserver_dial(struct memserver_conn *c, struct memserver *d);
+void memserver_dial_from(struct memserver_conn *c, struct memserver *d, uint8_t last_of_ip);
 /* The transport goes; harmless when the server has closed it. */
 void memserver_hang_up(struct memserver_conn *c);
 void memserver_send(struct memserver_conn *c, const void *p, size_t n);

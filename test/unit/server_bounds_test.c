@@ -149,6 +149,114 @@ static void sessions_are_bounded(void **state)
     bounded_close(&b);
 }
 
+/* ---- sessions without a connection ----------------------------------------------------------- */
+
+static bool new_session(struct bounded *b, struct memserver_conn *c, uint8_t last_of_ip)
+{
+    struct wire_connect_request q = {.timeout_ms = 4000};
+    struct wire_connect_response r;
+    memserver_dial_from(c, &b->d, last_of_ip);
+    return memserver_handshake(c, &q, &r);
+}
+
+static void leave_session(struct bounded *b, uint8_t last_of_ip)
+{
+    struct memserver_conn c;
+    assert_true(new_session(b, &c, last_of_ip));
+    memserver_hang_up(&c);
+}
+
+static void assert_refused(struct bounded *b, uint8_t last_of_ip, uint64_t so_often)
+{
+    struct memserver_conn c;
+    assert_false(new_session(b, &c, last_of_ip));
+    memserver_hang_up(&c);
+    assert_int_equal(refused(b, BOUND_DISCONNECTED), so_often);
+}
+
+static void disconnected_sessions_of_an_address_are_bounded(void **state)
+{
+    (void)state;
+    struct bounded b;
+    struct memserver_conn left, back, local;
+    bounded_open(&b, BOUND_DISCONNECTED, 2);
+    leave_session(&b, 7);
+    assert_true(new_session(&b, &left, 7));
+    memserver_hang_up(&left);
+    assert_refused(&b, 7, 1);
+    assert_non_null(strstr(b.d.lines, "3 sessions of its address without a connection, the bound "
+                                      "is 2 (--max-disconnected; 1 refused since"));
+    /* Other addresses, and Unix sockets. */
+    leave_session(&b, 8);
+    for (int i = 0; i < 4; i++) {
+        memserver_connect_local(&local, &b.d, 1000);
+        memserver_hang_up(&local);
+    }
+    /* One comes back, from elsewhere: it counts neither there nor here, until it is left again. */
+    assert_true(memserver_resume(&back, &left));
+    leave_session(&b, 7);
+    assert_refused(&b, 7, 2);
+    memserver_hang_up(&back);
+    leave_session(&b, 1);
+    assert_refused(&b, 1, 3);
+    /* A session that is closed, or expires, makes room. */
+    memserver_advance(&b.d, 8000);
+    struct memserver_conn c;
+    for (int i = 0; i < 3; i++) {
+        assert_true(new_session(&b, &c, 7));
+        assert_int_equal(memserver_call(&c, OP_CLOSE_SESSION, NULL, NULL), CLAVE_OK);
+        memserver_hang_up(&c);
+    }
+    assert_int_equal(refused(&b, BOUND_DISCONNECTED), 3);
+    bounded_close(&b);
+}
+
+/* It counts for the connection that it had last, and not while it has one. */
+static void a_session_that_moves_is_counted_once(void **state)
+{
+    (void)state;
+    struct bounded b;
+    struct memserver_conn moves, there, wrong, thief;
+    bounded_open(&b, BOUND_DISCONNECTED, 1);
+    assert_true(new_session(&b, &moves, 7));
+    assert_true(memserver_resume(&there, &moves));
+    leave_session(&b, 7);
+    assert_refused(&b, 7, 1);
+    /* As in Apache, its connection ends even if the password turns out to be wrong. */
+    wrong = there;
+    wrong.passwd[0] ^= 1;
+    assert_false(memserver_resume(&thief, &wrong));
+    assert_refused(&b, 1, 2);
+    memserver_hang_up(&moves);
+    memserver_hang_up(&there);
+    memserver_hang_up(&thief);
+    bounded_close(&b);
+}
+
+/* The log has no addresses: nobody is refused for what others have left. */
+static void sessions_of_before_a_restart_do_not_count(void **state)
+{
+    (void)state;
+    struct bounded b, next;
+    struct memserver_conn left, back;
+    struct log_replay replay;
+    bounded_open(&b, BOUND_DISCONNECTED, 1);
+    assert_true(new_session(&b, &left, 7));
+    memserver_hang_up(&left);
+    assert_refused(&b, 7, 1);
+    assert_int_equal(memserver_open_bare(&next.d, &b.d.o), CLAVE_OK);
+    assert_int_equal(clave__server_replay_log(next.d.s, b.d.log.data, b.d.log.tail, &replay),
+                     CLAVE_OK);
+    memserver_start(&next.d);
+    memserver_connect(&next.c, &next.d, 4000);
+    left.d = &next.d;
+    assert_true(memserver_resume(&back, &left));
+    memserver_hang_up(&back);
+    assert_refused(&next, 1, 1);
+    bounded_close(&next);
+    bounded_close(&b);
+}
+
 /* ---- paths ----------------------------------------------------------------------------------- */
 
 static void new_paths_are_bounded(void **state)
@@ -288,6 +396,9 @@ int main(void)
         cmocka_unit_test(watches_that_come_back_are_all_or_a_disconnect),
         cmocka_unit_test(a_watched_path_is_bounded),
         cmocka_unit_test(sessions_are_bounded),
+        cmocka_unit_test(disconnected_sessions_of_an_address_are_bounded),
+        cmocka_unit_test(a_session_that_moves_is_counted_once),
+        cmocka_unit_test(sessions_of_before_a_restart_do_not_count),
         cmocka_unit_test(new_paths_are_bounded),
         cmocka_unit_test(a_sequential_name_is_bounded),
         cmocka_unit_test(sequence_numbers_end),

@@ -87,7 +87,7 @@ static void the_table_does_as_the_model(void **state)
         struct model m = {.now = 12345};
         struct rand_state rand;
         clave__rand_seed(&rand, seed);
-        assert_int_equal(clave__sessions_init(&t, &mem, TICK), CLAVE_OK);
+        assert_int_equal(clave__sessions_init(&t, &mem, TICK, 1), CLAVE_OK);
         clave__sessions_start(&t, m.now, 0);
         for (int turn = 0; turn < TURNS; turn++) {
             if (clave__rand_below(&rand, 2) == 0) {
@@ -118,12 +118,12 @@ static void ids_are_given_once(void **state)
     struct sessions t;
     struct session *s;
     const int64_t wall = (int64_t)1700000000 * 1000;
-    assert_int_equal(clave__sessions_init(&t, &mem, TICK), CLAVE_OK);
+    assert_int_equal(clave__sessions_init(&t, &mem, TICK, 1), CLAVE_OK);
     clave__sessions_start(&t, 1, wall);
     int64_t id = clave__sessions_new_id(&t);
     clave__sessions_fini(&t);
 
-    assert_int_equal(clave__sessions_init(&t, &mem, TICK), CLAVE_OK);
+    assert_int_equal(clave__sessions_init(&t, &mem, TICK, 1), CLAVE_OK);
     assert_int_equal(clave__sessions_add(&t, id, 1000, &s), CLAVE_OK); /* as recovery does */
     assert_int_equal(clave__sessions_add(&t, 77, 1000, &s), CLAVE_OK); /* of another server */
     clave__sessions_start(&t, 1, wall - 3600 * 1000);
@@ -132,7 +132,7 @@ static void ids_are_given_once(void **state)
     assert_true(clave__sessions_new_id(&t) == id + 4);
     clave__sessions_fini(&t);
 
-    assert_int_equal(clave__sessions_init(&t, &mem, TICK), CLAVE_OK);
+    assert_int_equal(clave__sessions_init(&t, &mem, TICK, 1), CLAVE_OK);
     clave__sessions_start(&t, 1, wall);
     assert_int_equal(clave__sessions_add(&t, id, 1000, &s), CLAVE_OK);
     assert_true(clave__sessions_new_id(&t) == id + 1);

@@ -133,6 +133,7 @@ static const struct setting settings[] = {
     {"max-watches", KIND_SIZE, BOUND(WATCHES), 1, INT32_MAX, .live = true},
     {"max-connection-watches", KIND_SIZE, BOUND(CONNECTION_WATCHES), 1, INT32_MAX, .live = true},
     {"max-sessions", KIND_SIZE, BOUND(SESSIONS), 1, INT32_MAX, .live = true},
+    {"max-disconnected", KIND_SIZE, BOUND(DISCONNECTED), 1, INT32_MAX, .live = true},
     {"max-answer", KIND_SIZE, BOUND(ANSWER), 1024, INT32_MAX, .live = true},
     {"max-name", KIND_SIZE, BOUND(NAME), 255, INT32_MAX, .live = true},
     {"max-path", KIND_SIZE, BOUND(PATH), 255, INT32_MAX, .live = true},

@@ -79,7 +79,7 @@ void clave__conn_close(struct server_conn *c)
         return;
     c->state = CONN_CLOSING;
     if (c->session)
-        c->session->conn = NULL;
+        clave__session_detach(&c->s->sessions, c->session, &c->peer);
     c->session = NULL;
     list_remove(&c->in_sessionless);
     list_remove(&c->in_paused);

@@ -29,7 +29,7 @@ static void respond(struct server_conn *c, const struct wire_connect_request *q,
 static void attach(struct server_conn *c, struct session *session)
 {
     c->session = session;
-    session->conn = c;
+    clave__session_attach(&c->s->sessions, session, c);
     c->state = CONN_SERVING;
     c->frames.max_frame = c->s->max_frame; /* with a session, longer frames are allowed */
     list_remove(&c->in_sessionless);
@@ -53,12 +53,18 @@ static clave_err create_session(struct server *s, int32_t timeout_ms, struct ses
     return err;
 }
 
+static bool has_room_for_session(struct server_conn *c)
+{
+    const struct sessions *t = &c->s->sessions;
+    return clave__bound_allows(c, BOUND_SESSIONS, t->table.count + 1) &&
+           clave__bound_allows(c, BOUND_DISCONNECTED, clave__sessions_detached(t, &c->peer) + 1);
+}
+
 static void open_session(struct server_conn *c, const struct wire_connect_request *q,
                          int32_t timeout_ms)
 {
     struct session *session;
-    if (!clave__bound_allows(c, BOUND_SESSIONS, c->s->sessions.table.count + 1) ||
-        create_session(c->s, timeout_ms, &session) != CLAVE_OK) {
+    if (!has_room_for_session(c) || create_session(c->s, timeout_ms, &session) != CLAVE_OK) {
         clave__conn_cut(c);
         return;
     }

@@ -127,6 +127,85 @@ int64_t clave__sessions_deadline(const struct sessions *t)
     return INT64_MAX;
 }
 
+/* ---- sessions without a connection, by address ----------------------------------------------- */
+
+struct detached {
+    struct map_node node; /* its hash is the key */
+    size_t count;         /* above 0 */
+};
+
+static bool detached_is_it(const struct map_node *node, const void *key)
+{
+    (void)node;
+    (void)key;
+    return true;
+}
+
+static struct detached *detached_find(const struct sessions *t, uint32_t hash)
+{
+    struct map_node *n = clave__map_find(&t->detached, hash, detached_is_it, NULL);
+    return n ? MAP_ENTRY(n, struct detached, node) : NULL;
+}
+
+/* Never 0. */
+static uint32_t detached_hash(const struct sessions *t, const struct peer_addr *from)
+{
+    uint32_t hash = clave__map_hash_bytes(&t->detached, from->ip, sizeof from->ip);
+    return hash ? hash : 1;
+}
+
+static void detached_count_out(struct sessions *t, struct session *s)
+{
+    struct detached *d = s->detached_from ? detached_find(t, s->detached_from) : NULL;
+    s->detached_from = 0;
+    if (!d || --d->count > 0)
+        return;
+    clave__map_remove(&t->detached, &d->node);
+    clave__mem_free(t->mem, d);
+}
+
+/* Without memory it is not counted. */
+static void detached_count_in(struct sessions *t, struct session *s, uint32_t hash)
+{
+    struct detached *d = detached_find(t, hash);
+    if (!d && (d = clave__mem_zalloc(t->mem, sizeof *d)))
+        clave__map_insert(&t->detached, &d->node, hash);
+    if (!d)
+        return;
+    d->count++;
+    s->detached_from = hash;
+}
+
+void clave__session_attach(struct sessions *t, struct session *s, struct server_conn *conn)
+{
+    s->conn = conn;
+    detached_count_out(t, s);
+}
+
+void clave__session_detach(struct sessions *t, struct session *s, const struct peer_addr *from)
+{
+    s->conn = NULL;
+    if (from->family != 0)
+        detached_count_in(t, s, detached_hash(t, from));
+}
+
+size_t clave__sessions_detached(const struct sessions *t, const struct peer_addr *from)
+{
+    const struct detached *d = from->family != 0 ? detached_find(t, detached_hash(t, from)) : NULL;
+    return d ? d->count : 0;
+}
+
+static void detached_fini(struct sessions *t)
+{
+    struct map_node *at = clave__map_next(&t->detached, NULL);
+    while (at) {
+        struct map_node *next = clave__map_next(&t->detached, at);
+        clave__mem_free(t->mem, MAP_ENTRY(at, struct detached, node));
+        at = next;
+    }
+    clave__map_fini(&t->detached);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static bool server_session_has_id(const struct map_node *node, const void *key)
@@ -174,6 +253,7 @@ void clave__sessions_remove(struct sessions *t, struct session *s)
         t->before_remove(t, s);
     if (s == t->of_restore)
         t->of_restore = NULL;
+    detached_count_out(t, s);
     list_remove(&s->in_all);
     list_remove(&s->in_ring);
     clave__map_remove(&t->table, &s->in_table);
@@ -193,7 +273,8 @@ void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall)
     }
 }
 
-clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms)
+clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms,
+                               uint64_t seed)
 {
     *t = (struct sessions){
         .mem = mem, .tick_ms = tick_ms, .first_id = (int64_t)SERVER_ID << ID_SHIFT};
@@ -202,7 +283,8 @@ clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, 
     list_init(&t->due);
     for (size_t i = 0; i < SESSION_RING; i++)
         list_init(&t->ring[i]);
-    return clave__map_init(&t->table, mem, 0);
+    clave_err err = clave__map_init(&t->table, mem, 0);
+    return err == CLAVE_OK ? clave__map_init(&t->detached, mem, seed) : err;
 }
 
 void clave__sessions_fini(struct sessions *t)
@@ -214,4 +296,5 @@ void clave__sessions_fini(struct sessions *t)
         at = next;
     }
     clave__map_fini(&t->table);
+    detached_fini(t);
 }

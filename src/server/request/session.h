@@ -31,6 +31,7 @@ struct session {
     bool saved;                /* as of a node (tree/node.h) */
     bool barred;               /* an operator has ended it, or it is that of a restore: nobody takes
                                   it up until it expires */
+    uint32_t detached_from;    /* which of sessions.detached counts it; 0: none */
 };
 
 /* How a session ended. */
@@ -55,6 +56,10 @@ struct sessions {
     int64_t first_id;  /* by the clock */
     int64_t newest_id; /* the greatest that this server gave out, even if it has ended; 0: none */
     struct session *of_restore; /* NULL: there is none */
+    /* Sessions that have lost their connections, counted by the hash of the address of these. Two
+     * addresses of one hash share a count: a client that does not know the map's key cannot choose
+     * whose, and a session has no room for more. */
+    struct map detached;
     bool saved;
     uint64_t ends[SESSION_ENDS]; /* how often, since the start */
     struct histogram slack_ms; /* the time that a session had left when it was heard, once a tick */
@@ -63,7 +68,9 @@ struct sessions {
     struct snapshot_save *observer;
 };
 
-clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms);
+/* `seed`: for the hashes of addresses. */
+clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms,
+                               uint64_t seed);
 void clave__sessions_fini(struct sessions *t);
 
 /* An id that no session has, nor had: a client that comes back with its ended session must not get
@@ -78,6 +85,13 @@ void clave__sessions_note_id(struct sessions *t, int64_t id);
 clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms,
                               struct session **out);
 struct session *clave__sessions_find(const struct sessions *t, int64_t id);
+/* A client is connected with it; the connection ends, and it may come back. */
+void clave__session_attach(struct sessions *t, struct session *s, struct server_conn *conn);
+void clave__session_detach(struct sessions *t, struct session *s, const struct peer_addr *from);
+/* How many sessions have lost a connection from this address and have none since. Those over a Unix
+ * socket are not counted, nor those of before a restart, of which nobody knows where they came
+ * from, until they have had a connection. */
+size_t clave__sessions_detached(const struct sessions *t, const struct peer_addr *from);
 /* The caller takes care of the session's connection, if any. */
 void clave__sessions_remove(struct sessions *t, struct session *s);
 

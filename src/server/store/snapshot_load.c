@@ -176,7 +176,7 @@ static clave_err snapshot_reset_server(struct server *s, bool bare)
     clave__sessions_fini(&s->sessions);
     s->last_zxid = s->durable_zxid = s->fuzzy_zxid = 0;
     s->has_fuzzy_digest = false;
-    clave_err err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms);
+    clave_err err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms, s->hash_seed);
     if (err != CLAVE_OK)
         return err;
     return bare ? clave__tree_init_bare(&s->tree, &s->mem, s->hash_seed)
