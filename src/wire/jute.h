@@ -63,11 +63,18 @@ struct jvec clave__jget_strings(struct jreader *r);
 struct jwriter {
     struct buf *b;
     clave_err err;
+    size_t most; /* bytes of the buffer's content; only _is_full looks at it */
 };
 
 static inline struct jwriter clave__jwriter(struct buf *b)
 {
-    return (struct jwriter){b, CLAVE_OK};
+    return (struct jwriter){b, CLAVE_OK, SIZE_MAX};
+}
+
+/* There is more than anybody will have, or an error: a long list need not be written to its end. */
+static inline bool clave__jwriter_is_full(const struct jwriter *w)
+{
+    return w->err != CLAVE_OK || clave__buf_len(w->b) > w->most;
 }
 
 void clave__jput_byte(struct jwriter *w, uint8_t v);

@@ -358,6 +358,49 @@ static void an_answer_is_bounded(void **state)
     bounded_close(&b);
 }
 
+/* A million names would take their time, and 16 MiB: they are not written before it is refused. */
+static void what_is_beyond_the_bound_is_not_written(void **state)
+{
+    (void)state;
+    enum { MANY = 20000, WITHIN = 16 * 1024 };
+    static const int32_t ops[] = {OP_GET_CHILDREN, OP_GET_CHILDREN2, OP_GET_EPHEMERALS,
+                                  OP_MULTI_READ};
+    struct bounded b;
+    struct buf reads;
+    struct wire_op part = {.op = OP_GET_CHILDREN, .body.read = {clave__jbytes("/d"), false}};
+    char path[64];
+    bounded_open(&b, BOUND_ANSWER, 4096);
+    assert_int_equal(create(&b, "/d"), CLAVE_OK);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/d/a-name-of-forty-bytes-with-its-number-%05d", i);
+        assert_int_equal(memserver_create(&b.c, path, "", MODE_EPHEMERAL), CLAVE_OK);
+    }
+    clave__buf_init(&reads, &b.d.mem, 4096);
+    struct jwriter w = clave__jwriter(&reads);
+    clave__wire_put_op(&w, &part);
+    clave__wire_put_ops_end(&w);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        union wire_body body = {.read = {clave__jbytes("/d"), false}};
+        if (ops[i] == OP_GET_EPHEMERALS)
+            body = (union wire_body){.path = clave__jbytes("/d")};
+        if (ops[i] == OP_MULTI_READ)
+            body =
+                (union wire_body){.multi = {1, clave__buf_bytes(&reads), clave__buf_len(&reads)}};
+        b.c.deaf = true; /* the memory of the answer stays */
+        memserver_request(&b.c, ops[i], &body);
+        assert_in_range(memserver_stats(&b.d).undelivered, 1, WITHIN);
+        assert_int_equal(refused(&b, BOUND_ANSWER), i + 1);
+        memserver_take_output(&b.c);
+        struct wire_reply_header h;
+        struct jreader rest;
+        assert_true(memserver_next(&b.c, &h, &rest));
+        assert_int_equal(h.err, CLAVE_EMARSHALLING);
+        assert_int_equal(rest.n, 0);
+    }
+    clave__buf_fini(&reads);
+    bounded_close(&b);
+}
+
 /* ---- the log, and changes -------------------------------------------------------------------- */
 
 static size_t lines_with(const struct memserver *d, const char *text)
@@ -403,6 +446,7 @@ int main(void)
         cmocka_unit_test(a_sequential_name_is_bounded),
         cmocka_unit_test(sequence_numbers_end),
         cmocka_unit_test(an_answer_is_bounded),
+        cmocka_unit_test(what_is_beyond_the_bound_is_not_written),
         cmocka_unit_test(refusals_are_logged_once_a_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

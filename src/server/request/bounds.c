@@ -18,7 +18,7 @@ static const struct {
     [BOUND_SESSIONS] = {"sessions", 1000000, "sessions", "--max-sessions"},
     [BOUND_DISCONNECTED] = {"disconnected", 10000, "sessions of its address without a connection",
                             "--max-disconnected"},
-    [BOUND_ANSWER] = {"answer", 64 * 1024 * 1024, "bytes of one answer", "--max-answer"},
+    [BOUND_ANSWER] = {"answer", 64 * 1024 * 1024, "bytes or more of one answer", "--max-answer"},
     [BOUND_NAME] = {"name", 8192, "bytes of a node's name", "--max-name"},
     [BOUND_PATH] = {"path", 16384, "bytes of a path", "--max-path"},
     [BOUND_DEPTH] = {"depth", 256, "nodes in a path", "--max-depth"},

@@ -99,7 +99,8 @@ void clave__message_end(struct message *m, bool reply);
 void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_err err);
 /* Call it before _end of the answer to a read, and between the parts of one that has many. An
  * answer beyond the bound becomes a header with MARSHALLINGERROR: it would take the memory of all,
- * and few clients could read it. false: it has become that, and gets nothing more. */
+ * and few clients could read it. false: it has become that, and gets nothing more. Whatever writes
+ * a list stops there (clave__jwriter_is_full), so that the rest takes neither memory nor time. */
 bool clave__message_bound(struct message *m);
 /* A reply that is a header only. */
 void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t shows, clave_err err);

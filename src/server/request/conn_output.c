@@ -220,6 +220,7 @@ struct message clave__message_begin(struct server_conn *c, int64_t shows)
     struct message m = {.c = c, .w = clave__jwriter(&c->out)};
     m.zxid = conn_depends_on(c, shows);
     m.begin = clave__frame_begin(&m.w);
+    m.w.most = m.begin + c->s->bounds[BOUND_ANSWER].most;
     return m;
 }
 

@@ -50,7 +50,8 @@ void clave__read_children(struct jwriter *w, const struct server_conn *c, const 
 {
     (void)c;
     clave__jput_int(w, n->stat.num_children);
-    for (struct list *e = n->children.next; e != &n->children; e = e->next)
+    for (struct list *e = n->children.next; e != &n->children && !clave__jwriter_is_full(w);
+         e = e->next)
         clave__jput_bytes(w, clave__node_name(LIST_ENTRY(e, struct node, sibling)));
 }
 
@@ -147,7 +148,8 @@ static void read_put_ephemerals(struct jwriter *w, const struct server_conn *c,
     size_t len = read_is_blank(prefix) ? 0 : (size_t)prefix.n;
     int32_t count = 0;
     clave__jput_int(w, 0);
-    for (struct list *e = o ? o->nodes.next : NULL; e && e != &o->nodes; e = e->next) {
+    for (struct list *e = o ? o->nodes.next : NULL;
+         e && e != &o->nodes && !clave__jwriter_is_full(w); e = e->next) {
         const struct node *n = &LIST_ENTRY(e, struct owned_node, link)->node;
         if (len > 0 && (n->path_len < len || memcmp(clave__node_path(n), prefix.p, len) != 0))
             continue;

@@ -80,7 +80,8 @@ static void session_nodes_put_names(struct jwriter *w, const struct server *s,
     clave__jput_int(w, n->kind == SESSION_NODE_TOP ? (int32_t)table->count : 0);
     if (n->kind != SESSION_NODE_TOP)
         return;
-    for (struct map_node *at = NULL; (at = clave__map_next(table, at));) {
+    for (struct map_node *at = NULL;
+         !clave__jwriter_is_full(w) && (at = clave__map_next(table, at));) {
         snprintf(name, sizeof name, "0x%" PRIx64,
                  (uint64_t)MAP_ENTRY(at, struct session, in_table)->id);
         clave__jput_str(w, name);
