@@ -42,7 +42,7 @@ class TlsGate(Gate):
 
     def reload(self):
         """Returns when the TLS files have been read again, or were refused."""
-        words = ("TLS files reloaded", "the previous files stay in use")
+        words = ("read again: TLS files of HTTP", "the previous files stay in use")
         before = sum(self.said().count(w) for w in words)
         self.process.send_signal(signal.SIGHUP)
         until = time.monotonic() + PATIENCE

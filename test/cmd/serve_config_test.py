@@ -344,7 +344,7 @@ class Live(Rig):
         return s.until(expected)
 
     def test_limits_change(self):
-        s = self.started(self.CONF, flags=["-v"])
+        s = self.started(self.CONF)
         held = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(2)]
         self.reload(s, self.CONF.replace("ruok", "mntr") + "max-connections = 3\n"
                     "min-session-timeout = 6s\nmax-session-timeout = 8s\n")
@@ -400,7 +400,7 @@ class Live(Rig):
                       s.until("(--max-disconnected;"))
         r = clave("ls", "/", "--timeout", "300ms", connect=f"127.0.0.1:{s.port}")
         self.assertIn("--max-disconnected", r.err)
-        self.reload(s, self.CONF + "log-level = info\n")
+        self.reload(s, self.CONF)
         self.assertTrue(gets_a_session())
         s.end()
 
@@ -414,7 +414,7 @@ class Live(Rig):
         s.end()
 
     def test_what_has_changed_is_said(self):
-        s = self.started(self.CONF + "tick = 1s\n", flags=["-v", "--max-outstanding", "9"])
+        s = self.started(self.CONF + "tick = 1s\n", flags=["--max-outstanding", "9"])
         secret = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 
         def told(text):

@@ -327,7 +327,7 @@ class Renewal(Case):
             s.await_log(text)
             s.renew(CA.server())
             s.process.send_signal(signal.SIGHUP)
-            s.await_log("TLS files reloaded")
+            s.await_log("SIGHUP: read again: TLS files")
             s.renew(CA.server(ca=words))
             s.process.send_signal(signal.SIGHUP)
             s.stop()
@@ -339,7 +339,7 @@ class Renewal(Case):
         self.assertEqual(self.secure(s).getpeercert()["subject"], ((("commonName", "server"),),))
         s.renew(renewed)
         s.process.send_signal(signal.SIGHUP)
-        s.await_log("TLS files reloaded")
+        s.await_log("SIGHUP: read again: TLS files")
         self.assertEqual(self.secure(s).getpeercert()["subject"], ((("commonName", "renewed"),),))
         with open(s.cert, "w") as f:
             f.write("no certificate\n")

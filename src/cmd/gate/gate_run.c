@@ -57,7 +57,7 @@ struct gate {
     size_t nmetric_paths;
     struct gate_audit *audit; /* NULL: none */
     uv_async_t audit_done;
-    bool reopens;               /* under the mutex: the audit and the TLS files */
+    bool reopens;               /* under the mutex: the audit */
     struct gate_replay *replay; /* NULL: none */
     uv_async_t replayed;
     int64_t grace_ms;
@@ -182,8 +182,6 @@ static void gate_on_changed(uv_async_t *a)
     pthread_mutex_unlock(&g->mutex);
     if (reopens && g->audit)
         gate_audit_reopen(g->audit);
-    if (reopens && g->http_tls)
-        clave__tls_context_renew(g->http_tls, &g->log);
     if (!next)
         return;
     clave__web_set_access(g->web, gate_access_of(next));
@@ -201,12 +199,13 @@ void gate_set_access(struct gate *g, struct gate_access *access)
     uv_async_send(&g->changed);
 }
 
-void gate_reopen(struct gate *g)
+bool gate_reopen(struct gate *g)
 {
     pthread_mutex_lock(&g->mutex);
     g->reopens = true;
     pthread_mutex_unlock(&g->mutex);
     uv_async_send(&g->changed);
+    return g->http_tls && clave__tls_context_renew(g->http_tls, &g->log);
 }
 
 static void gate_on_audited(uv_async_t *done)

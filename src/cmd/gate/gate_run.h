@@ -63,8 +63,9 @@ void gate_stop(struct gate *g);
 /* From any thread: holds from a request soon after it on. The gate's from now on. */
 void gate_set_access(struct gate *g, struct gate_access *access);
 /* From any thread, for SIGHUP: the audit's file is opened anew by its name, and the TLS files are
- * read again. What came of it is in the log; connections go on. */
-void gate_reopen(struct gate *g);
+ * read again. Connections go on. true: there are such files, and they are in use now; if they could
+ * not be read, the log says why. */
+bool gate_reopen(struct gate *g);
 /* Not while it runs. NULL is ignored. */
 void gate_free(struct gate *g);
 

@@ -1,6 +1,8 @@
 /* configured.c - see configured.h; the verbs `serve` and `gate` call it. */
 #include "cmd/serve/configured.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -141,16 +143,39 @@ static void configured_keep(struct configured *c, struct serve_settings *wanted)
     c->reloaded = wanted;
 }
 
-static void configured_tell(const struct configured *c, const struct serve_settings *wanted)
+void configured_read_again(struct configured *c, const char *what)
+{
+    size_t n = strlen(c->again);
+    snprintf(c->again + n, sizeof c->again - n, "%s%s", n > 0 ? ", " : "", what);
+}
+
+/* `changes` NULL: the settings were refused. */
+static void configured_tell(struct configured *c, const char *changes)
+{
+    char line[PATH_MAX + 600] = "";
+    if (changes && c->config)
+        snprintf(line, sizeof line, "%s reloaded: %s%s%s", c->config,
+                 *changes ? changes : "no setting has changed", *c->again ? "; read again: " : "",
+                 c->again);
+    else if (*c->again)
+        snprintf(line, sizeof line, "SIGHUP: read again: %s", c->again);
+    if (*line)
+        serve_log_notice(&c->log, line);
+    c->again[0] = '\0';
+}
+
+static void configured_take(struct configured *c, struct serve_settings *wanted)
 {
     const struct log log = configured_log(c);
     char changes[400];
+    configured_set_log(c, wanted);
     settings_tell_fixed(&c->settings, wanted, &log);
     settings_tell_useless(wanted, &log);
     settings_list_changes(configured_now(c), wanted, changes, sizeof changes);
-    if (c->config)
-        clave__log(&log, CLAVE_LOG_INFO, "%s reloaded: %s", c->config,
-                   *changes ? changes : "no setting has changed");
+    if (wanted->gate.tokens)
+        configured_read_again(c, "tokens of HTTP");
+    configured_tell(c, changes);
+    configured_keep(c, wanted);
 }
 
 void configured_reload(struct configured *c,
@@ -167,11 +192,10 @@ void configured_reload(struct configured *c,
     if (err == CLAVE_OK)
         err = apply(arg, wanted, &f);
     if (err == CLAVE_OK) {
-        configured_set_log(c, wanted);
-        configured_tell(c, wanted);
-        configured_keep(c, wanted);
+        configured_take(c, wanted);
         return;
     }
+    configured_tell(c, NULL);
     if (why[0])
         clave__log(&log, CLAVE_LOG_ERROR, "%s: %s", what, why);
     clave__log(&log, CLAVE_LOG_ERROR, "%s: not reloaded, nothing is changed", what);

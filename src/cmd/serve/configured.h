@@ -29,6 +29,7 @@ struct configured {
     struct serve_log log;
     struct serve_settings settings;  /* that it was started with */
     struct serve_settings *reloaded; /* since the last SIGHUP; NULL: those */
+    char again[120];                 /* what else this SIGHUP has read again */
 };
 
 /* OPTIONS_STOP: return o->status. What only flags can set is the log of reading the file itself. */
@@ -43,11 +44,15 @@ int configured_fail(const struct configured *c, clave_err err, const char *fault
 /* The settings as of now. */
 const struct serve_settings *configured_now(const struct configured *c);
 
-/* SIGHUP, with a file: reads it and has `apply` change what runs. */
+/* SIGHUP: reads the file, if there is one, and has `apply` change what runs. One line says what has
+ * changed and what else was read again, at any log level. */
 void configured_reload(struct configured *c,
                        clave_err (*apply)(void *arg, const struct serve_settings *wanted,
                                           const struct fault *f),
                        void *arg);
+
+/* Before _reload: this has been read again, too. */
+void configured_read_again(struct configured *c, const char *what);
 
 /* A connection is an open file, and the soft limit exists for programs that use select(). */
 void configured_raise_file_limit(void);

@@ -177,12 +177,21 @@ static clave_err serve_apply(void *arg, const struct serve_settings *wanted, con
     return err;
 }
 
-static void serve_on_hangup(void *arg)
+static void serve_on_hangup(void *arg, bool tls_renewed)
 {
     struct serve *v = arg;
+    const struct server_run_options *run = &v->c.settings.run;
+    const struct log log = configured_log(&v->c);
+    if (!v->c.config && !v->gate && !run->tls && !run->audit) {
+        clave__log(&log, CLAVE_LOG_WARN,
+                   "SIGHUP: no configuration file, no TLS and no audit log, nothing to reload");
+        return;
+    }
+    if (tls_renewed)
+        configured_read_again(&v->c, "TLS files");
+    if (v->gate && serve_gate_reopen(v->gate))
+        configured_read_again(&v->c, "TLS files of HTTP");
     configured_reload(&v->c, serve_apply, v);
-    if (v->gate)
-        serve_gate_reopen(v->gate);
 }
 
 /* ---- the server ----------------------------------------------------------------------------- */
@@ -327,8 +336,7 @@ static int serve(struct serve *v)
     run->notify = serve_notify;
     run->notify_arg = v;
     run->notify_ms = v->manager.watchdog_ms / 4;
-    if (v->c.config || has_gate)
-        run->hangup = serve_on_hangup;
+    run->hangup = serve_on_hangup;
     run->hangup_arg = v;
     clave_err err = has_gate ? serve_gate_name(&v->c.settings, &f) : CLAVE_OK;
     if (err == CLAVE_OK)

@@ -127,9 +127,9 @@ void serve_gate_change(struct serve_gate *g, struct gate_access *access)
     gate_set_access(g->gate, access);
 }
 
-void serve_gate_reopen(struct serve_gate *g)
+bool serve_gate_reopen(struct serve_gate *g)
 {
-    gate_reopen(g->gate);
+    return gate_reopen(g->gate);
 }
 
 const char *serve_gate_address(const struct serve_gate *g, size_t i)

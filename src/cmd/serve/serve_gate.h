@@ -24,8 +24,8 @@ clave_err serve_gate_run(struct serve_gate *g);
 clave_err serve_gate_load(struct gate_access **out, const struct serve_settings *wanted,
                           const struct fault *f);
 void serve_gate_change(struct serve_gate *g, struct gate_access *access);
-/* The file of its audit is opened anew, and its TLS files are read again. */
-void serve_gate_reopen(struct serve_gate *g);
+/* As gate_reopen. */
+bool serve_gate_reopen(struct serve_gate *g);
 /* Address number i, as bound; NULL after the last. Before _run. */
 const char *serve_gate_address(const struct serve_gate *g, size_t i);
 /* Ends the thread. NULL is ignored. */

@@ -92,13 +92,22 @@ static void put_json(int level, const char *msg)
     json_end(&j);
 }
 
-void serve_log_line(void *arg, int level, const char *msg)
+static void serve_log_put(const struct serve_log *l, int level, const char *msg)
 {
-    const struct serve_log *l = arg;
-    if (level > l->level)
-        return;
     if (l->format == LOG_JSON)
         put_json(level, msg);
     else
         diag(NULL, "%s: %s", l->verb, msg);
+}
+
+void serve_log_line(void *arg, int level, const char *msg)
+{
+    const struct serve_log *l = arg;
+    if (level <= l->level)
+        serve_log_put(l, level, msg);
+}
+
+void serve_log_notice(const struct serve_log *l, const char *msg)
+{
+    serve_log_put(l, CLAVE_LOG_INFO, msg);
 }

@@ -13,5 +13,7 @@ struct serve_log {
 
 /* A clave_log_cb; `arg` is a struct serve_log. */
 void serve_log_line(void *arg, int level, const char *msg);
+/* What is shown at any level, without being an error: an operator waits for it. */
+void serve_log_notice(const struct serve_log *l, const char *msg);
 
 #endif

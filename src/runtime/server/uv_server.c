@@ -204,15 +204,11 @@ static void uv_server_on_hangup(uv_signal_t *s, int number)
 {
     struct server_run *r = s->data;
     (void)number;
-    if (r->on_hangup)
-        r->on_hangup(r->hangup_arg);
-    if (r->tls)
-        clave__tls_context_renew(r->tls, &r->log);
+    bool renewed = r->tls && clave__tls_context_renew(r->tls, &r->log);
     if (r->audit)
         clave__audit_log_reopen(r->audit);
-    if (!r->on_hangup && !r->tls && !r->audit)
-        clave__log(&r->log, CLAVE_LOG_WARN,
-                   "SIGHUP: no configuration file, no TLS and no audit log, nothing to reload");
+    if (r->on_hangup)
+        r->on_hangup(r->hangup_arg, renewed);
 }
 
 static void on_idle(uv_timer_t *t)

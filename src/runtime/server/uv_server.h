@@ -50,9 +50,10 @@ struct server_run_options {
     int64_t notify_ms;
     void (*notify)(void *arg, bool stopping);
     void *notify_arg;
-    /* On the loop's thread, with `signals`: SIGHUP has come. The TLS files are reloaded after it.
-     * NULL: without TLS, a message says that there is nothing to reload. */
-    void (*hangup)(void *arg);
+    /* On the loop's thread, with `signals`: SIGHUP has come. The audit log is opened again by its
+     * name, and the TLS files have been read again; if they could not be, the log says why, and
+     * `tls_renewed` is false, as without TLS. May be NULL. */
+    void (*hangup)(void *arg, bool tls_renewed);
     void *hangup_arg;
 };
 

@@ -91,7 +91,7 @@ struct server_run {
     uv_timer_t notify_timer;
     void (*notify)(void *arg, bool stopping); /* may be NULL */
     void *notify_arg;
-    void (*on_hangup)(void *arg); /* may be NULL */
+    void (*on_hangup)(void *arg, bool tls_renewed); /* may be NULL */
     void *hangup_arg;
     uv_check_t check;
     uv_signal_t signals[2];

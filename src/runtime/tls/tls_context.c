@@ -223,16 +223,16 @@ void clave__tls_context_tell_date(clave_tls *t, const struct log *log)
                    "the server's certificate is not valid now: no client will accept it");
 }
 
-void clave__tls_context_renew(clave_tls *t, const struct log *log)
+bool clave__tls_context_renew(clave_tls *t, const struct log *log)
 {
     char text[400] = "";
     const struct fault f = {text, sizeof text};
-    if (clave__tls_context_reload(t, &f) == CLAVE_OK)
-        clave__log(log, CLAVE_LOG_INFO, "TLS files reloaded");
-    else
+    bool renewed = clave__tls_context_reload(t, &f) == CLAVE_OK;
+    if (!renewed)
         clave__log(log, CLAVE_LOG_ERROR, "%s (the previous files stay in use)",
                    text[0] ? text : "out of memory");
     clave__tls_context_tell_date(t, log);
+    return renewed;
 }
 
 SSL *clave__tls_context_begin(clave_tls *t)

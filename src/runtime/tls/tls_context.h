@@ -64,8 +64,8 @@ bool clave__tls_context_in_date(clave_tls *t);
 /* A server's: warns if it is not. It is used all the same: holders of locks over open connections
  * must not lose them. */
 void clave__tls_context_tell_date(clave_tls *t, const struct log *log);
-/* A server's, at SIGHUP: _reload, and what came of it in the log. */
-void clave__tls_context_renew(clave_tls *t, const struct log *log);
+/* A server's, at SIGHUP: _reload. false: it failed, and the log says why. From any thread. */
+bool clave__tls_context_renew(clave_tls *t, const struct log *log);
 /* For one connection; NULL: out of memory. */
 SSL *clave__tls_context_begin(clave_tls *t);
 

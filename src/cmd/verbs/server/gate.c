@@ -140,8 +140,9 @@ static void gating_on_hangup(uv_signal_t *s, int number)
 {
     struct gating *v = s->data;
     (void)number;
+    if (gate_reopen(v->gate))
+        configured_read_again(&v->c, "TLS files of HTTP");
     configured_reload(&v->c, gating_apply, v);
-    gate_reopen(v->gate);
 }
 
 static void gating_on_watchdog(uv_timer_t *t)
