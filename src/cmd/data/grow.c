@@ -2,12 +2,13 @@
  * its configuration files, what the data require of it, and the steps in an order in which no
  * quorum of servers without the data can form. Changes nothing but its output directory. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
@@ -164,37 +165,6 @@ static int look_at_data(struct growing *g)
 
 /* ---- the files ------------------------------------------------------------------------------ */
 
-static bool grow_make_dir(const struct growing *g, const char *path)
-{
-    if (mkdir(path, 0755) == 0 || errno == EEXIST)
-        return true;
-    diag(g->o, "cannot create %s: %s", path, strerror(errno));
-    return false;
-}
-
-static FILE *create(const struct growing *g, size_t server, const char *name)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%zu/%s", g->out, server, name);
-    FILE *f = fopen(path, "we");
-    if (!f)
-        diag(g->o, "cannot write %s: %s", path, strerror(errno));
-    return f;
-}
-
-static bool grow_finish(const struct growing *g, FILE *f)
-{
-    bool fine = !ferror(f);
-    int number = errno;
-    if (fclose(f) != 0) {
-        fine = false;
-        number = errno;
-    }
-    if (!fine)
-        diag(g->o, "cannot write in %s: %s", g->out, strerror(number));
-    return fine;
-}
-
 static void write_config(const struct growing *g, const struct member *own, FILE *f)
 {
     fprintf(f, "tickTime=%" PRId64 "\ninitLimit=10\nsyncLimit=5\n", g->tick_ms);
@@ -212,29 +182,53 @@ static void write_config(const struct growing *g, const struct member *own, FILE
                 g->members[i].quorum_port, g->members[i].election_port);
 }
 
-static bool write_server(const struct growing *g, size_t i)
+/* The text of one server's zoo.cfg, to be freed; NULL: no memory. */
+static char *make_config(const struct growing *g, const struct member *own, size_t *n)
+{
+    char *text = NULL;
+    FILE *f = open_memstream(&text, n);
+    if (!f)
+        return NULL;
+    write_config(g, own, f);
+    if (fclose(f) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* The file is there as a whole or not at all: a server that is started on half of a configuration
+ * has other peers, or none. */
+static bool write_file(const struct growing *g, size_t i, const char *name, const char *text,
+                       size_t n)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%zu", g->out, i + 1);
-    if (!grow_make_dir(g, path))
-        return false;
-    FILE *f = create(g, i + 1, "zoo.cfg");
-    if (!f)
-        return false;
-    write_config(g, &g->members[i], f);
-    if (!grow_finish(g, f))
-        return false;
-    f = create(g, i + 1, "myid");
-    if (!f)
-        return false;
-    fprintf(f, "%zu\n", i + 1);
-    return grow_finish(g, f);
+    int number = text ? clave__make_path(path, 0755) : ENOMEM;
+    int dir = number == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (dir >= 0)
+        number = clave__file_replace(dir, name, 0644, text, n);
+    else if (number == 0)
+        number = errno;
+    if (dir >= 0)
+        close(dir);
+    if (number != 0)
+        diag(g->o, "cannot write %s/%s: %s", path, name, strerror(number));
+    return number == 0;
+}
+
+static bool write_server(const struct growing *g, size_t i)
+{
+    char id[24];
+    size_t n = 0;
+    char *config = make_config(g, &g->members[i], &n);
+    bool fine = write_file(g, i, "zoo.cfg", config, n);
+    free(config);
+    n = (size_t)snprintf(id, sizeof id, "%zu\n", i + 1);
+    return fine && write_file(g, i, "myid", id, n);
 }
 
 static int write_all(const struct growing *g)
 {
-    if (!grow_make_dir(g, g->out))
-        return EXIT_IO;
     for (size_t i = 0; i < g->n; i++)
         if (!write_server(g, i))
             return EXIT_IO;
@@ -341,7 +335,7 @@ static int run_grow(struct options *o, int argc, char **argv)
         say_data(&g);
         say_steps(&g);
     }
-    return EXIT_OK;
+    return finish_stdout(o);
 }
 
 static const struct flag flags[] = {

@@ -67,12 +67,7 @@ clave_err clave__copy_dir_begin(struct copy_dir *c, const char *path, const stru
 clave_err clave__copy_dir_put(struct copy_dir *c, const char *name, const void *p, size_t n,
                               const struct fault *f)
 {
-    int fd = openat(c->to.dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    int number = fd >= 0 ? clave__file_write(fd, p, n, 0) : errno;
-    if (number == 0 && fsync(fd) != 0)
-        number = errno;
-    if (fd >= 0 && close(fd) != 0 && number == 0)
-        number = errno;
+    int number = clave__file_save(c->to.dir, name, 0600, p, n);
     if (number != 0)
         return copy_dir_fault(c, number, "cannot write", name, f);
     c->files++;

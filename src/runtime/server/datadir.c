@@ -13,49 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/server/file_io.h"
 #include "runtime/server/file_names.h"
 
 /* ---- open ----------------------------------------------------------------------------------- */
-
-/* Makes the names in a directory durable. */
-static int sync_directory(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int err = fd >= 0 && fsync(fd) == 0 ? 0 : errno;
-    if (fd >= 0)
-        close(fd);
-    return err;
-}
-
-/* Creates path[0..end), and makes its name durable in the directory above, path[0..above): also
- * that of a directory which is there, since whoever made it may have been killed before its sync.
- * Then it may be another user's business, though. */
-static int make_directory(const char *path, size_t above, size_t end)
-{
-    char part[PATH_MAX + 16];
-    memcpy(part, path, end);
-    part[end] = '\0';
-    bool made = mkdir(part, 0700) == 0;
-    if (!made && errno != EEXIST)
-        return errno;
-    part[above] = '\0';
-    int err = sync_directory(above > 0 ? part : ".");
-    return made ? err : 0;
-}
-
-/* Creates the directory and those above it. */
-static int make_path(const char *path)
-{
-    size_t above = path[0] == '/', n = strlen(path);
-    int err = 0;
-    for (size_t i = 1; i <= n && err == 0; i++) {
-        if ((path[i] != '/' && path[i] != '\0') || path[i - 1] == '/')
-            continue;
-        err = make_directory(path, above, i);
-        above = i;
-    }
-    return err;
-}
 
 /* What may be next to version-2 before version-2 exists: our own files, and those that Apache's
  * scripts and common layouts put there, which are left alone. */
@@ -140,7 +101,7 @@ static clave_err open_version_2(struct datadir *d, const struct fault *f)
 {
     char name[PATH_MAX + 16];
     snprintf(name, sizeof name, "%s/version-2", d->path);
-    int fault = make_directory(name, strlen(d->path), strlen(name));
+    int fault = clave__make_directory(name, 0700);
     if (fault != 0)
         return clave__start_error_errno(f, fault, "cannot create", name);
     d->dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -162,7 +123,7 @@ static clave_err open_locked(struct datadir *d, const char *path, const struct l
         return clave__start_error(f, CLAVE_EINVAL, "'%.40s...' cannot be a data directory", path);
     strcpy(d->path, path);
     bool is_new = !has_version_2(d);
-    int fault = is_new ? make_path(path) : 0;
+    int fault = is_new ? clave__make_path(path, 0700) : 0;
     if (fault != 0)
         return clave__start_error_errno(f, fault, "cannot create the data directory", d->path);
     clave_err err = is_new ? datadir_refuse_foreign(d, also, f) : CLAVE_OK;

@@ -1,16 +1,20 @@
-/* file_io.c - a whole file read, and bytes written to a place in one (file_io.h). Recovery and
- * `clave data` read by it, log_file.c and snapshot_file.c write by it. Nothing is durable because
- * it was written: the callers sync. Files are never mapped: a sector that cannot be read would be a
- * SIGBUS, not an error. */
+/* file_io.c - a whole file read, bytes written to a place in one, and files and directories made
+ * durable (file_io.h). Recovery and `clave data` read by it, log_file.c and snapshot_file.c write
+ * by it. What _write has written is durable when the caller has synced it. Files are never mapped:
+ * a sector that cannot be read would be a SIGBUS, not an error. */
 #include "runtime/server/file_io.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "runtime/server/file_names.h"
 
 /* Reads n bytes; what a file that has become shorter meanwhile lacks stays zeros. */
 static int file_fill(int fd, struct file_content *c, size_t n)
@@ -91,4 +95,68 @@ int clave__file_write(int fd, const void *p, size_t n, int64_t at)
         n -= (size_t)done;
     }
     return 0;
+}
+
+int clave__file_save(int dir, const char *name, mode_t mode, const void *p, size_t n)
+{
+    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    int err = fd >= 0 ? clave__file_write(fd, p, n, 0) : errno;
+    if (err == 0 && fsync(fd) != 0)
+        err = errno;
+    if (fd >= 0 && close(fd) != 0 && err == 0)
+        err = errno;
+    return err;
+}
+
+int clave__file_replace(int dir, const char *name, mode_t mode, const void *p, size_t n)
+{
+    char unfinished[NAME_MAX + 1];
+    snprintf(unfinished, sizeof unfinished, FILE_UNFINISHED_PREFIX "%s", name);
+    int err = clave__file_save(dir, unfinished, mode, p, n);
+    if (err == 0 && renameat(dir, unfinished, dir, name) != 0)
+        err = errno;
+    if (err != 0)
+        unlinkat(dir, unfinished, 0);
+    else if (fsync(dir) != 0)
+        err = errno;
+    return err;
+}
+
+/* Makes the names in a directory durable. */
+static int sync_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int err = fd >= 0 && fsync(fd) == 0 ? 0 : errno;
+    if (fd >= 0)
+        close(fd);
+    return err;
+}
+
+/* A directory that is there has its name synced too, since whoever made it may have been killed
+ * before. Then it may be another user's business, though. */
+int clave__make_directory(const char *path, mode_t mode)
+{
+    char above[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    bool made = mkdir(path, mode) == 0;
+    if (!made && errno != EEXIST)
+        return errno;
+    snprintf(above, sizeof above, "%.*s", slash > path ? (int)(slash - path) : 1,
+             slash ? path : ".");
+    int err = sync_directory(above);
+    return made ? err : 0;
+}
+
+int clave__make_path(const char *path, mode_t mode)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    int err = 0;
+    for (size_t i = 1; i <= n && n < sizeof part && err == 0; i++) {
+        if ((path[i] != '/' && path[i] != '\0') || path[i - 1] == '/')
+            continue;
+        snprintf(part, sizeof part, "%.*s", (int)i, path);
+        err = clave__make_directory(part, mode);
+    }
+    return n < sizeof part ? err : ENAMETOOLONG;
 }

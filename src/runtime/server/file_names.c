@@ -41,7 +41,7 @@ enum file_kind clave__file_kind(const char *name, int64_t *zxid)
         if (strcmp(rest, ".gz") == 0 || strcmp(rest, ".snappy") == 0)
             return FILE_COMPRESSED;
     }
-    if (strcmp(name, FILE_UNFINISHED_SNAPSHOT) == 0 || strcmp(name, FILE_UNFINISHED_LOG) == 0)
+    if (strncmp(name, FILE_UNFINISHED_PREFIX, strlen(FILE_UNFINISHED_PREFIX)) == 0)
         return FILE_UNFINISHED;
     if (strcmp(name, "currentEpoch") == 0 || strcmp(name, "acceptedEpoch") == 0)
         return FILE_KNOWN;

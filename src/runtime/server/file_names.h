@@ -3,7 +3,7 @@
  * Map of the data directory in src/runtime/server:
  *   datadir        the directory: who may use it, how large it is
  *   file_names     names, and the lists of what is there
- *   file_io        a file's bytes, read and written
+ *   file_io        a file's bytes, read and written; files and directories made durable
  *   recover        loads the files into a server; which, and in which order, is the engine's
  *                  (server/store/recovery.h)
  *   log_file       writes a log
@@ -22,14 +22,15 @@ enum file_kind {
     FILE_LOG,        /* log.<zxid of its first record> */
     FILE_SNAPSHOT,   /* snapshot.<zxid of the newest txn in it> */
     FILE_COMPRESSED, /* snapshot.<zxid>.gz or .snappy: Apache's, if it is set to compress */
-    FILE_UNFINISHED, /* a snapshot or a log that is being written */
+    FILE_UNFINISHED, /* a file that is being written */
     FILE_KNOWN,      /* an ensemble's files, which a single server leaves alone */
     FILE_UNKNOWN,
 };
 
 /* Before they are finished. Neither "log." nor "snapshot.": Apache ignores them. */
-#define FILE_UNFINISHED_LOG "unfinished.log"
-#define FILE_UNFINISHED_SNAPSHOT "unfinished.snapshot"
+#define FILE_UNFINISHED_PREFIX "unfinished."
+#define FILE_UNFINISHED_LOG FILE_UNFINISHED_PREFIX "log"
+#define FILE_UNFINISHED_SNAPSHOT FILE_UNFINISHED_PREFIX "snapshot"
 
 enum { FILE_NAME_SIZE = 48 };
 

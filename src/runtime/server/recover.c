@@ -13,7 +13,6 @@
 #include "runtime/server/datadir.h"
 #include "runtime/server/file_io.h"
 #include "runtime/server/file_names.h"
-#include "runtime/server/snapshot_file.h"
 #include "server/store/recovery.h"
 
 struct recover {
@@ -120,25 +119,20 @@ static clave_err no_snapshot(const struct recover *r)
 static clave_err write_first_snapshot(struct recover *r)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
-    struct snapshot_file file = {.fd = -1};
+    char name[FILE_NAME_SIZE];
     struct buf image;
     int64_t zxid;
     clave__buf_init(&image, &mem, SIZE_MAX / 2);
     clave_err err = clave__server_save_snapshot(r->s, &image, &zxid);
-    int fault = 0;
-    if (err == CLAVE_OK)
-        fault = clave__snapshot_file_begin(&file, r->d->dir);
-    if (err == CLAVE_OK && fault == 0)
-        fault =
-            clave__snapshot_file_append(&file, clave__buf_bytes(&image), clave__buf_len(&image));
-    if (err == CLAVE_OK && fault == 0)
-        fault = clave__snapshot_file_finish(&file, zxid);
-    if (fault != 0) {
-        clave__snapshot_file_abort(&file);
-        err =
-            clave__start_error_errno(r->f, fault, "cannot write the first snapshot in", r->d->path);
-    } else if (err != CLAVE_OK) {
+    if (err != CLAVE_OK) {
         clave__start_error(r->f, err, "cannot make the first snapshot: %s", clave_strerror(err));
+    } else {
+        clave__file_name(name, FILE_SNAPSHOT, zxid);
+        int fault = clave__file_replace(r->d->dir, name, 0600, clave__buf_bytes(&image),
+                                        clave__buf_len(&image));
+        if (fault != 0)
+            err = clave__start_error_errno(r->f, fault, "cannot write the first snapshot in",
+                                           r->d->path);
     }
     clave__buf_fini(&image);
     return err;

@@ -1,6 +1,5 @@
-/* snapshot_file.c - writes one snapshot (snapshot_file.h); snapshot_thread.c and recovery call
- * it.
- * The file gets its name when all of it is on the disk. */
+/* snapshot_file.c - writes one snapshot piece by piece (snapshot_file.h); snapshot_thread.c calls
+ * it. The file gets its name when all of it is on the disk. */
 #include "runtime/server/snapshot_file.h"
 
 #include <errno.h>
