@@ -37,11 +37,10 @@ static const char *start_error_advice(int number)
         return " (the user of this process needs to read and write it)";
     case ENOSPC:
     case EDQUOT:
-        return " (free some space, then start the server again; nothing acknowledged is lost)";
+        return " (free some space, then start again: nothing acknowledged is lost)";
     case EIO:
         return " (the disk or its file system has failed: the kernel's log says more; when it "
-               "works, "
-               "start the server again: nothing acknowledged is lost)";
+               "works, start again: nothing acknowledged is lost)";
     case EROFS:
         return " (the data directory must be on a file system that can be written to)";
     default:

@@ -48,16 +48,12 @@ static clave_err backup_try(struct backup *b)
 /* What a member of an ensemble has beside its files; a single server has none. */
 static clave_err backup_epoch(struct backup *b, const char *name)
 {
+    const struct fault fault = {b->text, sizeof b->text};
     struct file_content c;
-    clave_err err = CLAVE_OK;
-    int number = clave__file_read(b->f->dir.dir, name, &c);
-    if (number == 0)
-        err = backup_take(b, name, c.p, c.n);
-    else if (number != ENOENT)
-        err = clave__start_error_errno(&(struct fault){b->text, sizeof b->text}, number,
-                                       "cannot read", name);
+    int number = data_files_beside(b->f, name, &c, &fault);
+    clave_err err = number == 0 ? backup_take(b, name, c.p, c.n) : CLAVE_EIO;
     clave__file_free(&c);
-    return err;
+    return number == ENOENT ? CLAVE_OK : err;
 }
 
 static clave_err backup_copy(struct backup *b)

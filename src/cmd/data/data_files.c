@@ -3,6 +3,7 @@
  * Opened without the lock: a running server may be writing. */
 #include "cmd/data/data_files.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,18 @@ bool data_files_read(const struct data_files *f, const char *name, struct file_c
     clave__file_read_fault(out, number, why, sizeof why);
     diag(f->o, "cannot read %s in %s: %s", name, f->dir.path, why);
     return false;
+}
+
+int data_files_beside(const struct data_files *f, const char *name, struct file_content *out,
+                      const struct fault *fault)
+{
+    int number = clave__file_read(f->dir.dir, name, out);
+    char why[200];
+    if (number == 0 || number == ENOENT)
+        return number;
+    clave__file_read_fault(out, number, why, sizeof why);
+    clave__start_error(fault, CLAVE_EIO, "cannot read %s/version-2/%s: %s", f->dir.path, name, why);
+    return number;
 }
 
 struct server *data_files_server(struct data_files *f)

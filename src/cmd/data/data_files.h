@@ -33,6 +33,10 @@ void data_files_close(struct data_files *f);
 
 /* A file's bytes, to be released with clave__file_free; false after a message. */
 bool data_files_read(const struct data_files *f, const char *name, struct file_content *out);
+/* The bytes of a file that need not be there, as the epochs: 0, ENOENT, or another errno with a
+ * text in the fault: it may be one that the restored server must be ahead of. */
+int data_files_beside(const struct data_files *f, const char *name, struct file_content *out,
+                      const struct fault *fault);
 /* A server to load files into; its warnings are kept. NULL after a message. */
 struct server *data_files_server(struct data_files *f);
 

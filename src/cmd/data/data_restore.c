@@ -3,6 +3,7 @@
  * decided by server/store/restore.h; data.c calls it. */
 #include "cmd/data/data_restore.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,17 +42,24 @@ static void restore_look_at_session(void *arg, int64_t id, int32_t timeout_ms)
     r->begin.quiet_ms = timeout_ms > r->begin.quiet_ms ? timeout_ms : r->begin.quiet_ms;
 }
 
-static void restore_read_epoch(struct restoring *r, size_t i)
+static int restore_read_epoch(struct restoring *r, size_t i)
 {
+    const struct fault fault = {r->text, sizeof r->text};
     struct file_content c;
     char text[32] = "";
-    if (clave__file_read(r->f->dir.dir, data_files_epochs[i], &c) != 0)
-        return;
+    int number = data_files_beside(r->f, data_files_epochs[i], &c, &fault);
+    if (number == ENOENT)
+        return EXIT_OK;
+    if (number != 0) {
+        diag(r->f->o, "%s", r->text);
+        return EXIT_IO;
+    }
     snprintf(text, sizeof text, "%.*s", (int)(c.n < 20 ? c.n : 20), c.p ? (const char *)c.p : "");
     clave__file_free(&c);
     int64_t epoch = strtoll(text, NULL, 10);
     r->has_epoch[i] = true;
     r->epoch = epoch > r->epoch ? epoch : r->epoch;
+    return EXIT_OK;
 }
 
 static int restore_load(struct restoring *r)
@@ -193,7 +201,7 @@ int data_restore(struct data_files *f, const char *to, const struct restore_opti
     struct restoring r = {.f = f, .o = o, .to = to};
     int code = restore_load(&r);
     for (size_t i = 0; i < DATA_EPOCHS && code == EXIT_OK; i++)
-        restore_read_epoch(&r, i);
+        code = restore_read_epoch(&r, i);
     if (code == EXIT_OK)
         code = restore_choose_zxid(&r);
     if (code == EXIT_OK) {
