@@ -107,18 +107,16 @@ static int audit_log_write(struct audit_log *a, struct buf *b)
 static int audit_log_job(struct disk_thread *t)
 {
     struct audit_log *a = (struct audit_log *)(void *)t;
-    int fault = 0;
     if (a->reopen) {
         int fd = audit_log_open_file(a->path);
-        fault = fd < 0 ? errno : 0;
+        a->reopen_fault = fd < 0 ? errno : 0;
         if (fd >= 0) {
             audit_log_close_file(a->fd);
             a->fd = fd;
             a->torn = audit_log_is_torn(a->path);
         }
     }
-    int failed = audit_log_write(a, &t->bytes);
-    return fault ? fault : failed;
+    return audit_log_write(a, &t->bytes);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -190,40 +188,48 @@ void clave__audit_log_durable(struct audit_log *a)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static void audit_log_tell(struct audit_log *a, int fault)
+static void audit_log_tell(struct audit_log *a)
 {
     int64_t now = clave__clock_wall();
     if (a->dropped == 0 || (now < a->may_tell_at && now > a->may_tell_at - TELL_MS))
         return;
     clave__log(a->log, CLAVE_LOG_WARN, "the audit log %s has lost %llu lines: %s", a->path,
                (unsigned long long)a->dropped,
-               fault ? strerror(fault) : "they come faster than they can be written");
+               a->fault ? strerror(a->fault) : "they come faster than they can be written");
     a->dropped = 0;
+    a->fault = 0;
     a->may_tell_at = now + TELL_MS;
+}
+
+/* Counts the lines that the file did not take. */
+static void audit_log_count_lost(struct audit_log *a, int fault)
+{
+    a->dropped += a->lost;
+    a->lost = 0;
+    a->fault = fault ? fault : a->fault;
 }
 
 static void audit_log_collect(struct audit_log *a)
 {
-    int fault = a->thread.fault;
-    if (a->reopen && fault)
-        clave__log(a->log, CLAVE_LOG_ERROR, "cannot open the audit log %s again: %s", a->path,
-                   strerror(fault));
+    if (a->reopen && a->reopen_fault)
+        clave__log(a->log, CLAVE_LOG_ERROR,
+                   "cannot open the audit log %s again: %s; lines go to the old file", a->path,
+                   strerror(a->reopen_fault));
     else if (a->reopen)
         clave__log(a->log, CLAVE_LOG_INFO, "the audit log %s is opened again", a->path);
     a->reopen = false;
-    a->dropped += a->lost;
-    a->lost = 0;
-    clave__disk_thread_take(&a->thread, KEEP_LINES);
-    audit_log_tell(a, fault);
+    audit_log_count_lost(a, a->thread.fault);
 }
 
 void clave__audit_log_pump(struct audit_log *a)
 {
-    if (clave__disk_thread_state(&a->thread) == JOB_DONE)
+    if (clave__disk_thread_state(&a->thread) == JOB_DONE) {
         audit_log_collect(a);
+        clave__disk_thread_take(&a->thread, KEEP_LINES);
+    }
     if (clave__disk_thread_state(&a->thread) != JOB_FREE)
         return;
-    audit_log_tell(a, 0);
+    audit_log_tell(a);
     if (clave__buf_len(&a->durable) == 0 && !a->wants_reopen)
         return;
     audit_log_move(a, &a->durable, &a->thread.bytes);
@@ -290,10 +296,11 @@ clave_err clave__audit_log_open(struct audit_log *a, const char *path, const str
 void clave__audit_log_close(struct audit_log *a)
 {
     clave__disk_thread_stop(&a->thread);
-    int fault = audit_log_write(a, &a->durable);
-    a->dropped += a->lost;
+    if (clave__disk_thread_state(&a->thread) == JOB_DONE)
+        audit_log_collect(a);
+    audit_log_count_lost(a, audit_log_write(a, &a->durable));
     a->may_tell_at = 0;
-    audit_log_tell(a, fault);
+    audit_log_tell(a);
     audit_log_close_file(a->fd);
     clave__buf_fini(&a->applied);
     clave__buf_fini(&a->posted);

@@ -16,6 +16,7 @@ struct audit_log {
     struct buf posted;  /* of those that are being written there */
     struct buf durable; /* to be written here */
     uint64_t dropped;   /* lines since the last message */
+    int fault;          /* why the file did not take some of them; 0: none of them got so far */
     int64_t may_tell_at;
     int64_t second; /* whose text is `stamp` */
     char stamp[24];
@@ -24,6 +25,7 @@ struct audit_log {
     int fd;
     bool torn; /* what was written last is not the end of a line */
     bool reopen;
+    int reopen_fault;
     uint64_t lost; /* lines that could not be written */
 };
 
