@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from gate_rig import Gate, ask
+from gate_rig import Gate, UnixConnection, ask
 from harness import CLAVE, PATIENCE, ClaveServer, clave, environment, free_port, scratch, spawn
 
 READER, OPERATOR, NAMELESS = "reader-0123456789", "operator-0123456789", "nameless-0123456789"
@@ -21,17 +21,6 @@ def file_of(text, mode=0o600, name="file"):
         f.write(text)
     os.chmod(path, mode)
     return path
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=PATIENCE)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(PATIENCE)
-        self.sock.connect(self.path)
 
 
 class Configured(unittest.TestCase):

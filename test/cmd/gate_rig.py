@@ -19,6 +19,17 @@ def is_sanitized():
     return b"__asan_init" in program or b"__tsan_init" in program
 
 
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=PATIENCE)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(PATIENCE)
+        self.sock.connect(self.path)
+
+
 class Gate:
     """A process with HTTP. `connect` None: a server with --http."""
 

@@ -1,6 +1,6 @@
 """A disk that is full, fails or has become read-only, at each call of `clave serve` in turn.
 
-  FAILING_DISK=failing_disk.so diskfaults_test.py [--sample K] [--table] [--only CASE] CLAVE
+  FAILING_DISK=failing_disk.so diskfaults_test.py [--sample K] [--table] [--only CASES] CLAVE
 
 The n-th call that touches the data directory fails, once or from then on, for each n, each scenario
 and each of ENOSPC (with a short write before it, too), EIO and EROFS. A server that ends is started
@@ -10,7 +10,8 @@ again, as a supervisor does; while the fault lasts, once more; then the disk wor
 * a server that ends has said where, why and what to do, and has not turned idly before;
 * the server serves again when the disk works: at most after a start.
 
-The last scenario is a local server (local_disk.py), and the clients that start it.
+The others are a local server (local_disk.py), and the clients that start it; audit logs (audit_disk.py);
+and the programs that write a directory and end (tool_disk.py).
 
 --sample tries every K-th case, --table prints what became of each call."""
 import argparse
@@ -30,24 +31,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
 import harness  # noqa: E402
 from harness import PATIENCE, UNSAFE, environment, scratch, spawn  # noqa: E402
-import local_disk  # noqa: E402
+from audit_disk import AUDITS  # noqa: E402
+from failed import Failed, require, require_told  # noqa: E402
+from local_disk import LocalDisk  # noqa: E402
+from tool_disk import TOOLS  # noqa: E402
 from plan import Plan  # noqa: E402
 from zk import Client, NODE_EXISTS  # noqa: E402
 
 SNAP_COUNT = "10"
 LOG_HEADER = 16
 BUSY_S = 5  # of processor time: whoever needs more turns idly
-ADVICE = {errno.ENOSPC: "free some space", errno.EROFS: "file system that can be written to",
-          errno.EIO: "has failed"}
-
-
-class Failed(Exception):
-    pass
-
-
-def require(condition, text):
-    if not condition:
-        raise Failed(text)
 
 
 # ---- one server --------------------------------------------------------------------------------
@@ -55,17 +48,16 @@ def require(condition, text):
 class Server:
     """`clave serve` on one directory, started as often as it takes."""
 
-    def __init__(self, clave, plan, root, audits=False):
+    def __init__(self, clave, plan, root):
         self.clave, self.plan, self.data = clave, plan, os.path.join(root, "above", "data")
         self.socket = os.path.join(os.path.dirname(root), "socket")
         self.env = environment(**plan.environment(os.environ["FAILING_DISK"], root))
-        self.flags = ["--audit", os.path.join(root, "audit.log")] if audits else []
         self.process, self.told = None, ""
 
     def start(self):
         """Whether it serves; otherwise it has ended."""
         self.process = spawn([self.clave, "serve", "--data", self.data, "--listen",
-                              f"unix:{self.socket}", "--snap-count", SNAP_COUNT] + self.flags,
+                              f"unix:{self.socket}", "--snap-count", SNAP_COUNT],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              stdin=subprocess.DEVNULL, text=True, env=self.env)
         if "serving on" in self.process.stdout.readline():
@@ -93,9 +85,7 @@ class Server:
     def check_told(self):
         """A server that ended by itself said why."""
         require(self.process.returncode > 0, f"it ended with {self.process.returncode}")
-        number = self.plan.number
-        for needed in (os.path.dirname(os.path.dirname(self.data)), os.strerror(number), ADVICE[number]):
-            require(needed in self.told, f"'{needed}' is not in what it said: {self.told}")
+        require_told(self.told, os.path.dirname(os.path.dirname(self.data)), self.plan.number)
 
 
 # ---- what a client does ------------------------------------------------------------------------
@@ -177,16 +167,31 @@ def leave_empty_log(root):
         pass
 
 
+def leave_log_of_apache(root):
+    """A log of ZooKeeper's does not show where its batches begin: all of it is written again."""
+    with open(os.path.join(version_2(root), newest_log(root)), "r+b") as f:
+        f.seek(LOG_HEADER - 8)
+        f.write(b"\0" * 8)
+
+
+def leave_restored(root):
+    data = os.path.dirname(version_2(root))
+    os.rename(data, data + "-before")
+    r = harness.clave("data", "restore", data + "-before", data)
+    require(r.code == 0, f"it cannot be restored: {r}")
+    shutil.rmtree(data + "-before")
+
+
 class Scenario:
     """A directory, and what is done there: the work of `before` first, without a fault."""
 
-    def __init__(self, name, before, rounds, how=None, leave=None, audits=False):
-        self.name, self.before, self.rounds, self.audits = name, before, rounds, audits
+    def __init__(self, name, before, rounds, how=None, leave=None):
+        self.name, self.before, self.rounds = name, before, rounds
         self.how, self.leave = how, leave
-        self.root, self.work = None, None
+        self.clave, self.root, self.work = None, None, None
 
     def prepare(self, clave):
-        self.root, self.work = scratch(self.name), Work(self.before)
+        self.clave, self.root, self.work = clave, scratch(self.name), Work(self.before)
         os.mkdir(self.root)
         if self.before == 0:
             return
@@ -196,17 +201,42 @@ class Scenario:
         if self.leave:
             self.leave(self.root)
 
-    def lay_out(self):
-        """A copy of the directory, and the work that is to be gone on with."""
+    def lay_out(self, plan):
+        """A server on a copy of the directory, and the work that is to be gone on with."""
         root, work = scratch("root"), copy.deepcopy(self.work)
         shutil.copytree(self.root, root)
         work.rounds += self.rounds
-        return root, work
+        return Server(self.clave, plan, root), work
+
+    def run_case(self, number, how, n):
+        """The call that failed and what became of it; None: there are not so many."""
+        plan = Plan(scratch("plan"))
+        server, work = self.lay_out(plan)
+        plan.fail(n, number, lasts=how == "lasts", is_short=how == "short")
+        outcome = until_done(server, work, plan)
+        struck, call = plan.struck, plan.call
+        plan.work()
+        checked = harness.clave("data", "check", server.data)
+        require(checked.code == 0, f"{UNSAFE}: clave data check: {checked}")
+        require(server.start(), f"it does not start when the disk works: {server.told}")
+        work.check(server.socket)
+        server.signal(signal.SIGKILL)
+        shutil.rmtree(os.path.dirname(server.socket), ignore_errors=True)
+        return (re.sub(r"\.[0-9a-f]+$", ".ZXID", call), outcome) if struck else None
+
+    def count_calls(self):
+        plan = Plan(scratch("plan"))
+        server, work = self.lay_out(plan)
+        plan.fail(0, errno.EIO)
+        require(until_done(server, work, plan) == "serves on", "it ends without a fault")
+        return plan.calls
 
 
-SCENARIOS = [Scenario("new", 0, 30), Scenario("torn", 12, 4, signal.SIGKILL, leave_torn),
-             Scenario("empty-log", 12, 4, signal.SIGTERM, leave_empty_log),
-             Scenario("audit", 2, 3, signal.SIGTERM, audits=True)]
+SUBJECTS = [Scenario("new", 0, 30), Scenario("torn", 12, 4, signal.SIGKILL, leave_torn),
+            Scenario("empty-log", 12, 4, signal.SIGTERM, leave_empty_log),
+            Scenario("log-of-apache", 12, 2, signal.SIGTERM, leave_log_of_apache),
+            Scenario("restored", 12, 2, signal.SIGTERM, leave_restored),
+            LocalDisk(), *AUDITS, *TOOLS]
 
 
 # ---- one case ----------------------------------------------------------------------------------
@@ -230,33 +260,6 @@ def until_done(server, work, plan):
             plan.work()
 
 
-def run_case(clave, scenario, number, how, n):
-    """The call that failed and what became of it; None: there are not so many."""
-    plan = Plan(scratch("plan"))
-    root, work = scenario.lay_out()
-    server = Server(clave, plan, root, scenario.audits)
-    plan.fail(n, number, lasts=how == "lasts", is_short=how == "short")
-    outcome = until_done(server, work, plan)
-    struck, call = plan.struck, plan.call
-    plan.work()
-    checked = harness.clave("data", "check", server.data)
-    require(checked.code == 0, f"{UNSAFE}: clave data check: {checked}")
-    require(server.start(), f"it does not start when the disk works: {server.told}")
-    work.check(server.socket)
-    server.signal(signal.SIGKILL)
-    shutil.rmtree(os.path.dirname(root), ignore_errors=True)
-    return (re.sub(r"\.[0-9a-f]+$", ".ZXID", call), outcome) if struck else None
-
-
-def count_calls(clave, scenario):
-    plan = Plan(scratch("plan"))
-    root, work = scenario.lay_out()
-    server = Server(clave, plan, root, scenario.audits)
-    plan.fail(0, errno.EIO)
-    require(until_done(server, work, plan) == "serves on", "it ends without a fault")
-    return plan.calls
-
-
 # ---- all of them -------------------------------------------------------------------------------
 
 HOWS = [(errno.ENOSPC, "once"), (errno.ENOSPC, "lasts"), (errno.ENOSPC, "short"),
@@ -264,41 +267,39 @@ HOWS = [(errno.ENOSPC, "once"), (errno.ENOSPC, "lasts"), (errno.ENOSPC, "short")
 
 
 def table(seen):
-    print("| call | " + " | ".join(f"{errno.errorcode[n]}, {how}" for n, how in HOWS) + " |")
-    print("|---|" + "---|" * len(HOWS))
-    for call in sorted({call for call, _, _ in seen}):
-        cells = [", ".join(sorted(seen.get((call, n, how), ()))) or "-" for n, how in HOWS]
-        print(f"| {call} | " + " | ".join(cells) + " |")
+    print("| | call | " + " | ".join(f"{errno.errorcode[n]}, {how}" for n, how in HOWS) + " |")
+    print("|---|---|" + "---|" * len(HOWS))
+    for group, call in sorted({(group, call) for group, call, _, _ in seen}):
+        cells = [", ".join(sorted(seen.get((group, call, n, how), ()))) or "-" for n, how in HOWS]
+        print(f"| {group} | {call} | " + " | ".join(cells) + " |")
 
 
-def cases(clave):
-    """Each scenario with each fault at each call (where that is not reached, nothing fails): its
-    name, and what runs it."""
-    for s in SCENARIOS + [None]:
-        if s:
-            s.prepare(clave)
-            calls = count_calls(clave, s)
-        else:
-            calls = local_disk.count_calls(require)
+def cases(clave, only):
+    """Each subject with each fault at each call (where that is not reached, nothing fails): whose row
+    it is in the table, its name, and what runs it."""
+    for s in SUBJECTS:
+        if only and only.split(":")[0] != s.name:
+            continue
+        s.prepare(clave)
+        calls = s.count_calls()
         for number, how in HOWS:
             for n in range(1, calls + 1):
-                name = f"{s.name if s else 'local'}:{errno.errorcode[number]}:{how}:{n}"
-                yield name, number, how, (
-                    functools.partial(run_case, clave, s, number, how, n) if s else
-                    functools.partial(local_disk.run_case, require, number, how, n))
+                group = "serve" if isinstance(s, Scenario) else s.name
+                yield group, f"{s.name}:{errno.errorcode[number]}:{how}:{n}", number, how, (
+                    functools.partial(s.run_case, number, how, n))
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--sample", type=int, default=1, metavar="K")
     p.add_argument("--table", action="store_true")
-    p.add_argument("--only", metavar="SCENARIO:ERRNO:HOW:N", help="as a failure names it")
+    p.add_argument("--only", metavar="SUBJECT[:ERRNO[:HOW[:N]]]", help="as a failure names it")
     p.add_argument("clave")
     a = p.parse_args()
     harness.CLAVE = a.clave
     seen, tried, faults = collections.defaultdict(set), 0, []
-    for i, (name, number, how, run) in enumerate(cases(a.clave)):
-        if a.only not in (None, name) or i % a.sample != 0:
+    for i, (group, name, number, how, run) in enumerate(cases(a.clave, a.only)):
+        if (a.only and not f"{name}:".startswith(f"{a.only}:")) or i % a.sample != 0:
             continue
         try:
             got = run()
@@ -308,7 +309,7 @@ def main():
             continue
         if got:
             tried += 1
-            seen[got[0], number, how].add(got[1])
+            seen[group, got[0], number, how].add(got[1])
     if a.table:
         table(seen)
     print(f"{tried + len(faults)} cases, {len(faults)} failed")

@@ -7,6 +7,7 @@ import signal
 import time
 
 import harness
+from failed import require
 from harness import PATIENCE, UNSAFE, scratch
 from plan import Plan
 
@@ -26,7 +27,7 @@ class Local:
     def run(self, *words):
         return harness.clave("--timeout", GIVES_UP, *words, env=self.env)
 
-    def try_to(self, require, *words):
+    def try_to(self, *words):
         """Whether it was done; if not, the message says where and why, or which log does."""
         r = self.run(*words)
         if r.code == 0:
@@ -51,7 +52,7 @@ class Local:
             except OSError:
                 pass
 
-    def end(self, require):
+    def end(self):
         until = time.monotonic() + PATIENCE
         while found := list(self.servers()):
             require(time.monotonic() < until, "the local server hangs")
@@ -61,31 +62,36 @@ class Local:
         shutil.rmtree(os.path.dirname(self.root), ignore_errors=True)
 
 
-def run_case(require, number, how, n):
-    """The call that failed and what became of it; None: there are not so many."""
-    local = Local(Plan(scratch("plan")), number, how, n)
-    try:
-        done = local.try_to(require, "create", "/n", "data")
-        # While it lasts, a lock is waited for without end.
-        locked = how == "lasts" or local.try_to(require, "lock", "/l", "true")
-        struck, call = local.plan.struck, local.plan.call
-        local.plan.work()
-        r = local.run("lock", "/l", "true")
-        require(r.code == 0, f"the lock cannot be had when the disk works: {r}")
-        r = local.run("get", "/n")
-        require(not done or r.out == "data", f"{UNSAFE}: /n is lost: {r}")
-    finally:
-        local.plan.work()
-        local.end(require)
-    if not struck:
-        return None
-    return re.sub(r"\.[0-9a-f]+$", ".ZXID", call), "is done" if done and locked else "fails"
+class LocalDisk:
+    name = "local"
 
+    def prepare(self, _clave):
+        pass
 
-def count_calls(require):
-    plan = Plan(scratch("plan"))
-    local = Local(plan, errno.EIO, "once", 0)
-    for words in (("create", "/n", "data"), ("lock", "/l", "true")):
-        require(local.try_to(require, *words), "it fails without a fault")
-    local.end(require)
-    return plan.calls
+    def run_case(self, number, how, n):
+        """The call that failed and what became of it; None: there are not so many."""
+        local = Local(Plan(scratch("plan")), number, how, n)
+        try:
+            done = local.try_to("create", "/n", "data")
+            # While it lasts, a lock is waited for without end.
+            locked = how == "lasts" or local.try_to("lock", "/l", "true")
+            struck, call = local.plan.struck, local.plan.call
+            local.plan.work()
+            r = local.run("lock", "/l", "true")
+            require(r.code == 0, f"the lock cannot be had when the disk works: {r}")
+            r = local.run("get", "/n")
+            require(not done or r.out == "data", f"{UNSAFE}: /n is lost: {r}")
+        finally:
+            local.plan.work()
+            local.end()
+        if not struck:
+            return None
+        return re.sub(r"\.[0-9a-f]+$", ".ZXID", call), "is done" if done and locked else "fails"
+
+    def count_calls(self):
+        plan = Plan(scratch("plan"))
+        local = Local(plan, errno.EIO, "once", 0)
+        for words in (("create", "/n", "data"), ("lock", "/l", "true")):
+            require(local.try_to(*words), "it fails without a fault")
+        local.end()
+        return plan.calls
