@@ -77,6 +77,13 @@ class Table(unittest.TestCase):
         self.assertEqual([n for n, row in rows.items() if not row], [])
         return {n: row for n, row in rows.items() if wanted(row[0])}
 
+    def test_security_has_a_line_for_each_key(self):
+        """A line for `ssl.*` must not decide over a key that somebody relies on."""
+        names = [n for n in of_apache() if n.startswith(("ssl.", "admin.", "enforce."))
+                 and not n.startswith(("ssl.quorum.", "admin.snapshot.", "admin.restore."))]
+        self.assertGreater(len(names), 30)
+        self.assertEqual([n for n in names if n not in self.table], [])
+
     def test_what_is_ignored_is_said_with_the_reason(self):
         names = self.names(lambda what: what == "ignored")
         for prefix in ("", "zookeeper."):

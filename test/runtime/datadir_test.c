@@ -233,7 +233,9 @@ static void files_of_apache_are_left_alone(void **state)
 {
     (void)state;
     static const char *const names[] = {"zoo.cfg",
+                                        "zoo.cfg.bak",
                                         "zoo.cfg.dynamic",
+                                        "zoo.cfg.dynamic.100000000",
                                         "zookeeper_server.pid",
                                         "zookeeper.out",
                                         "zookeeper.log",

@@ -16,6 +16,9 @@ static const char no_meaning[] = "no effect in clave, ignored";
 static const char no_password[] = "ignored: clave reads only keys without a password";
 static const char no_commands[] = "no effect: clave has no such command, ignored";
 static const char by_openssl[] = "ignored: clave uses OpenSSL's defaults, and TLS 1.2 or later";
+static const char by_openssl_file[] =
+    "clave takes versions and ciphers from OpenSSL's configuration: name them there (MinProtocol, "
+    "CipherString, Ciphersuites), and leave the line out";
 static const char no_https[] =
     "clave serves HTTP without TLS to every client that can reach it: leave the line out, and "
     "choose an address that only trusted clients can reach";
@@ -82,6 +85,7 @@ static const struct zoocfg_key keys[] = {
     {"X509AuthenticationProvider.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"authProvider.", ZOOCFG_IGNORED,
      "ignored: the schemes are digest, ip, uid, world and, with TLS, x509", 0, NULL},
+    {"IPAuthenticationProvider.usexforwardedfor", ZOOCFG_IGNORED, no_commands, 0, NULL},
     {"skipACL", ZOOCFG_REFUSED,
      "ACLs are always checked: leave the line out, and use --super-digest", 0, NULL},
     {"enforce.auth.enabled", ZOOCFG_KEPT, "require-auth", ENFORCE, NULL},
@@ -94,6 +98,7 @@ static const struct zoocfg_key keys[] = {
     {"SASLAuthenticationProvider.superPassword", ZOOCFG_IGNORED, no_sasl, 0, NULL},
     {"letAnySaslUserDoX", ZOOCFG_IGNORED, no_sasl, 0, NULL},
     {"superUser", ZOOCFG_IGNORED, no_sasl, 0, NULL},
+    {"superUser.", ZOOCFG_IGNORED, no_sasl, 0, NULL},
     {"sasl.", ZOOCFG_IGNORED, no_sasl, 0, NULL},
     {"kerberos.", ZOOCFG_IGNORED, no_sasl, 0, NULL},
     {"kinit", ZOOCFG_IGNORED, no_sasl, 0, NULL},
@@ -129,10 +134,11 @@ static const struct zoocfg_key keys[] = {
     {"ssl.ocsp", ZOOCFG_REFUSED, unrevoked, 0, NULL},
     {"ssl.tcnative.ocsp", ZOOCFG_REFUSED, unrevoked, 0, NULL},
     {"ssl.protocol", ZOOCFG_IGNORED, by_openssl, 0, NULL},
-    {"ssl.enabledProtocols", ZOOCFG_IGNORED, by_openssl, 0, NULL},
-    {"ssl.ciphersuites", ZOOCFG_IGNORED, by_openssl, 0, NULL},
+    {"ssl.enabledProtocols", ZOOCFG_ONLY, by_openssl_file, 0, "TLSv1.2,TLSv1.3"},
+    {"ssl.ciphersuites", ZOOCFG_REFUSED, by_openssl_file, 0, NULL},
     {"ssl.sslProvider", ZOOCFG_IGNORED, by_openssl, 0, NULL},
     {"ssl.hostnameVerification", ZOOCFG_IGNORED, alone, 0, NULL},
+    {"ssl.allowReverseDnsLookup", ZOOCFG_IGNORED, no_meaning, 0, NULL},
     {"ssl.handshakeDetectionTimeoutMillis", ZOOCFG_IGNORED,
      "ignored: a handshake has sessionless-timeout", 0, NULL},
     {"ssl.quorum.", ZOOCFG_IGNORED, alone, 0, NULL},
@@ -172,6 +178,9 @@ static const struct zoocfg_key keys[] = {
     {"multiAddress.", ZOOCFG_IGNORED, alone, 0, NULL},
     {"leaderServes", ZOOCFG_IGNORED, alone, 0, NULL},
     {"leader.", ZOOCFG_IGNORED, alone, 0, NULL},
+    {"maxConcurrentSnapSyncs", ZOOCFG_IGNORED, alone, 0, NULL},
+    {"maxConcurrentDiffSyncs", ZOOCFG_IGNORED, alone, 0, NULL},
+    {"maxTimeToWaitForEpoch", ZOOCFG_IGNORED, alone, 0, NULL},
     {"leaderConnectDelayDuringRetryMs", ZOOCFG_IGNORED, alone, 0, NULL},
     {"learner.", ZOOCFG_IGNORED, alone, 0, NULL},
     {"follower.", ZOOCFG_IGNORED, alone, 0, NULL},

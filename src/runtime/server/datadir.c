@@ -31,16 +31,15 @@ static bool may_stand_there(const char *name)
                                         "initialize",
                                         "lost+found",
                                         "version-2",
-                                        "zoo.cfg",
-                                        "zoo.cfg.dynamic",
                                         "zookeeper_server.pid",
                                         "zookeeper.out",
                                         "zookeeper.log"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    /* zkServer.sh's output, and its log; it puts them where it is told to. */
-    return fnmatch("zookeeper-*-server-*.out", name, 0) == 0 ||
+    /* The configuration with its copies, and those that reconfig writes, zoo.cfg.dynamic.100000000;
+     * zkServer.sh's output, and its log, which it puts where it is told to. */
+    return fnmatch("zoo.cfg*", name, 0) == 0 || fnmatch("zookeeper-*-server-*.out", name, 0) == 0 ||
            fnmatch("zookeeper-*-server-*.log", name, 0) == 0;
 }
 
