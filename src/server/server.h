@@ -80,7 +80,7 @@ struct server_options {
                               Unix socket; NULL: nobody */
     const char
         *require_auth;      /* "digest,x509": until it has an identity of one of these schemes, a
-                               client may only authenticate, ping and close; NULL: none is needed */
+                               client gets no node and no session of others; NULL: none is needed */
     const char *words;      /* the four-letter words to answer, "ruok,mntr" or "*";
                                NULL: SERVER_WORDS */
     size_t max_connections; /* 0: any number */

@@ -1,7 +1,45 @@
-"""clave serve --require-auth: a client that authenticates is served, another is told why not."""
+"""clave serve --require-auth: a client that authenticates is served, another is told why not, and
+takes no session from the first."""
+import signal
+import socket
+import struct
+import threading
 import unittest
 
-from harness import ClaveServer, clave, scratch
+from harness import PATIENCE, UNSAFE, ClaveServer, Running, clave, scratch
+
+PING, CLOSE_SESSION, REFUSED = 11, -11, -124
+
+
+def password(session):
+    """As every ZooKeeper server makes it: java.util.Random, seeded with the id."""
+    state, out = (session ^ 0xB3415C00 ^ 0x5DEECE66D) & (1 << 48) - 1, b""
+    for _ in range(4):
+        state = (state * 0x5DEECE66D + 0xB) & (1 << 48) - 1
+        out += struct.pack("<I", state >> 16 & 0xFFFFFFFF)
+    return out
+
+
+class Stranger:
+    """A connection that has asked for this session, 0: a new one, and never authenticates."""
+
+    def __init__(self, port, session=0):
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self.send(struct.pack(">iqiqi16s?", 0, 0, 4000, session, 16,
+                              password(session) if session else bytes(16), False))
+        self.session = struct.unpack(">iiqi16s", self.receive()[:36])[2]
+
+    def send(self, frame):
+        self.socket.sendall(struct.pack(">i", len(frame)) + frame)
+
+    def receive(self):
+        size = struct.unpack(">i", self.socket.recv(4, socket.MSG_WAITALL))[0]
+        return self.socket.recv(size, socket.MSG_WAITALL)
+
+    def call(self, op):
+        """The error of the answer."""
+        self.send(struct.pack(">ii", 1, op))
+        return struct.unpack(">iqi", self.receive())[2]
 
 
 class RequireAuth(unittest.TestCase):
@@ -21,6 +59,44 @@ class RequireAuth(unittest.TestCase):
         r = clave("-v", "--auth", "digest:joe:pw", "lock", "/l", "--", "true", connect=server.connect)
         self.assertIn("-> CONNECTED", r.err)
         self.assertNotIn("SUSPENDED", r.err)
+
+    def test_nobody_takes_the_session_of_a_holder(self):
+        server = ClaveServer(["--require-auth", "digest"]).start()
+        self.addCleanup(lambda: server.stop())
+        me = ("--auth", "digest:joe:pw")
+        holder = Running("-v", *me, "lock", "/l", "--", "sh", "-c", "echo held; exec sleep 600",
+                         connect=server.connect)
+        self.assertEqual(holder.line(), "held")
+        node = clave(*me, "ls", "/l", connect=server.connect).out
+        mine = Stranger(server.port)
+        seen = []
+        for session in range(mine.session - 4, mine.session):
+            for op in (PING, CLOSE_SESSION):
+                other = Stranger(server.port, session)
+                if other.session == session:
+                    seen.append(other.call(op))
+                other.socket.close()
+        self.assertIn(REFUSED, seen)
+        self.assertEqual(set(seen), {REFUSED})
+        self.assertEqual((mine.call(PING), mine.call(CLOSE_SESSION)), (0, 0))
+        mine.socket.close()
+        self.assertEqual(clave(*me, "ls", "/l", connect=server.connect).out, node,
+                         UNSAFE + ": a stranger has ended the session of a holder")
+        # The holder comes back with it by itself.
+        server.stop(signal.SIGKILL)
+        server.start()
+        timer = threading.Timer(PATIENCE, holder.process.kill)
+        timer.start()
+        states = []
+        for line in holder.process.stderr:
+            states.append(line)
+            if "-> RECONNECTED" in line:
+                break
+        timer.cancel()
+        self.assertIn("-> RECONNECTED", states[-1])
+        self.assertEqual(clave(*me, "ls", "/l", connect=server.connect).out, node)
+        self.assertEqual([line for line in states if "LOST" in line], [])
+        holder.end(signal.SIGTERM)
 
     def test_schemes(self):
         r = clave("serve", "--check-config", "--data", "/nowhere", "--require-auth", "digest,sasl")

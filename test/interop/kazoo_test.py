@@ -2,18 +2,19 @@
 import os
 import queue
 import signal
+import socket
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cmd"))
-from harness import PATIENCE, server, spawn  # noqa: E402
+from harness import PATIENCE, ClaveServer, server, spawn  # noqa: E402
 
 try:
     from kazoo.client import KazooClient
     from kazoo.exceptions import (BadVersionError, NodeExistsError, NoNodeError, NotEmptyError,
                                   RolledBackError)
     from kazoo.protocol.connection import PURESASL_AVAILABLE
-    from kazoo.protocol.states import KeeperState
+    from kazoo.protocol.states import KazooState, KeeperState
     from kazoo.security import make_digest_acl
 except ImportError:
     print("kazoo is not installed: nothing was tested")
@@ -150,6 +151,37 @@ class Kazoo(unittest.TestCase):
         other.exists("/stays", watch=lambda e: gone.put(e.type))
         zk.stop()
         self.assertEqual(gone.get(timeout=PATIENCE), "DELETED")
+
+    def test_a_server_that_requires_authentication(self):
+        """A client comes back with its session, and so its lock, before it has authenticated."""
+        if os.environ.get("CLAVE_TEST_SERVER") == "apache":
+            self.skipTest("Apache has the rule from 3.7 on, by properties")
+        ruled = ClaveServer(["--require-auth", "digest"]).start()
+        self.addCleanup(lambda: ruled.stop())
+        back = queue.Queue()
+        zk = KazooClient(ruled.connect, timeout=8, auth_data=[("digest", "joe:secret")])
+        zk.start(timeout=PATIENCE)
+        self.addCleanup(zk.close)
+        self.addCleanup(zk.stop)
+        sid = zk.client_id[0]
+        lock = zk.Lock("/lock", "holder")
+        self.assertTrue(lock.acquire(timeout=PATIENCE))
+        node = zk.get_children("/lock")
+        zk.add_listener(back.put)
+
+        def is_back():
+            self.assertEqual(back.get(timeout=PATIENCE), KazooState.SUSPENDED)
+            self.assertEqual(back.get(timeout=PATIENCE), KazooState.CONNECTED)
+            self.assertEqual(zk.retry(zk.get_children, "/lock"), node)
+            self.assertEqual(zk.client_id[0], sid)
+            self.assertEqual(zk.retry(zk.get, "/lock/" + node[0])[1].ephemeralOwner, sid)
+        for _ in range(2):
+            zk._connection._socket.shutdown(socket.SHUT_RDWR)
+            is_back()
+        ruled.stop(signal.SIGKILL)
+        ruled.start()
+        is_back()
+        lock.release()
 
     def test_lock_and_election(self):
         zk, other = self.client(), self.client()

@@ -1,5 +1,6 @@
 /* server_require_auth_test.c - require_auth: what a client may do before it has authenticated, what
- * it gets for the rest, and that every scheme named will do. */
+ * it gets for the rest, that every scheme named will do, and that nobody takes another's session.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/memserver.h"
+#include "server/request/session.h"
 
 static clave_err authenticate(struct memserver_conn *c)
 {
@@ -86,19 +88,203 @@ static void a_user_of_the_machine(void **state)
     memserver_close(&d);
 }
 
-/* Connections from before meet it with their next request. */
+/* ---- sessions of others ---------------------------------------------------------------------- */
+
+enum { TICK_MS = 2000, SESSION_MS = 30000, LEAST_MS = 2 * TICK_MS, SESSIONLESS_MS = 10000 };
+
+static void open_for_digest(struct memserver *d)
+{
+    struct server_options o = {.require_auth = "digest"};
+    memserver_open(d, &o);
+}
+
+/* Has authenticated, and holds /held. */
+static void connect_holder(struct memserver_conn *c, struct memserver *d)
+{
+    memserver_connect(c, d, SESSION_MS);
+    assert_int_equal(authenticate(c), CLAVE_OK);
+    assert_int_equal(memserver_create(c, "/held", "", MODE_EPHEMERAL), CLAVE_OK);
+}
+
+/* Knows the id of the session, as everybody can, and nothing else. */
+static struct memserver_conn stranger_to(const struct memserver_conn *holder)
+{
+    struct memserver_conn of = {.d = holder->d, .session = holder->session, .timeout_ms = LEAST_MS};
+    clave__session_password(of.session, of.passwd);
+    return of;
+}
+
+static bool is_held(struct memserver *d)
+{
+    return memserver_stats(d).ephemerals == 1;
+}
+
+static void nobody_ends_anothers_session(void **state)
+{
+    (void)state;
+    static const int32_t ops[] = {OP_CLOSE_SESSION, OP_PING, OP_SASL, OP_GET_DATA};
+    struct memserver d;
+    struct memserver_conn holder, c;
+    struct wire_stat st;
+    open_for_digest(&d);
+    connect_holder(&holder, &d);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        struct memserver_conn of = stranger_to(&holder);
+        union wire_body body;
+        memset(&body, 0, sizeof body);
+        if (ops[i] == OP_GET_DATA)
+            body.read.path = clave__jbytes("/held");
+        assert_true(memserver_resume(&c, &of));
+        assert_true(c.session == holder.session);
+        assert_int_equal(memserver_call(&c, ops[i], &body, NULL), CLAVE_ESASLREQUIRED);
+        assert_null(c.c);
+        memserver_hang_up(&c);
+        of.passwd[0] ^= 1;
+        assert_false(memserver_resume(&c, &of));
+        memserver_hang_up(&c);
+        assert_non_null(holder.c);
+        assert_int_equal(memserver_stat(&holder, "/held", &st), CLAVE_OK);
+    }
+    memserver_hang_up(&holder);
+    memserver_close(&d);
+}
+
+/* A client that says nothing for so long is disconnected, with its holder still there. */
+static void nobody_shortens_anothers_session(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn holder, c;
+    open_for_digest(&d);
+    connect_holder(&holder, &d);
+    struct memserver_conn of = stranger_to(&holder);
+    assert_true(memserver_resume(&c, &of));
+    assert_int_equal(c.timeout_ms, LEAST_MS);
+    memserver_advance(&d, SESSIONLESS_MS - 1);
+    assert_non_null(c.c);
+    memserver_advance(&d, 1);
+    assert_null(c.c);
+    memserver_hang_up(&c);
+    memserver_advance(&d, SESSION_MS - SESSIONLESS_MS);
+    assert_true(is_held(&d));
+    assert_non_null(holder.c);
+    memserver_advance(&d, 2 * TICK_MS); /* it did not count as the holder's sign of life, either */
+    assert_false(is_held(&d));
+    memserver_hang_up(&holder);
+    memserver_close(&d);
+}
+
+/* Its connection stays with the old client up to then, and so do its events. */
+static void a_session_goes_on_when_its_client_has_authenticated(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn holder, back;
+    open_for_digest(&d);
+    connect_holder(&holder, &d);
+    assert_int_equal(memserver_watch(&holder, OP_EXISTS, "/w"), CLAVE_ENONODE);
+    assert_true(memserver_resume(&back, &holder));
+    assert_int_equal(back.timeout_ms, SESSION_MS);
+    assert_int_equal(memserver_create(&holder, "/other", "", 0), CLAVE_OK);
+    memserver_advance(&d, TICK_MS);
+    assert_non_null(holder.c);
+    union wire_body w = memserver_create_body("/w", "", 0);
+    memserver_request(&holder, OP_CREATE, &w);
+    assert_string_equal(memserver_events(&holder), "CREATED /w");
+    assert_int_equal(authenticate(&back), CLAVE_OK);
+    assert_null(holder.c);
+    memserver_hang_up(&holder);
+    assert_int_equal(memserver_stats(&d).sessions, 1);
+    assert_true(is_held(&d));
+    assert_int_equal(memserver_delete(&back, "/held", 0), CLAVE_OK);
+    memserver_advance(&d, SESSIONLESS_MS); /* it is no connection without a session any more */
+    assert_int_equal(memserver_call(&back, OP_PING, NULL, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&back, OP_CLOSE_SESSION, NULL, NULL), CLAVE_OK);
+    assert_int_equal(memserver_stats(&d).sessions, 0);
+    memserver_hang_up(&back);
+    memserver_close(&d);
+}
+
+static void a_session_ends_before_its_client_has_authenticated(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn holder, back;
+    open_for_digest(&d);
+    connect_holder(&holder, &d);
+    assert_true(memserver_resume(&back, &holder));
+    assert_int_equal(memserver_call(&holder, OP_CLOSE_SESSION, NULL, NULL), CLAVE_OK);
+    assert_int_equal(authenticate(&back), CLAVE_ECONNLOSS);
+    assert_null(back.c);
+    memserver_hang_up(&holder);
+    memserver_hang_up(&back);
+    memserver_close(&d);
+}
+
+/* A client that was told that its session goes on relies on it, even if its identity is lost on the
+ * way; but a dead client's session does not live on strangers. */
+static void what_was_told_is_kept_and_ends(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn holder, c;
+    open_for_digest(&d);
+    connect_holder(&holder, &d);
+    struct memserver_conn of = holder;
+    int64_t died = d.now, told = 0;
+    memserver_hang_up(&holder);
+    while (is_held(&d)) {
+        if (memserver_resume(&c, &of))
+            told = d.now;
+        memserver_hang_up(&c);
+        memserver_advance(&d, 500);
+    }
+    assert_true(told >= died + SESSION_MS && told < died + SESSION_MS + TICK_MS);
+    assert_true(d.now >= told + SESSION_MS);
+    assert_true(d.now <= died + 2 * (SESSION_MS + TICK_MS));
+    assert_non_null(strstr(d.lines, "nobody has authenticated in time for session"));
+    memserver_close(&d);
+}
+
+static void the_rule_is_switched_off_meanwhile(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn holder, back;
+    open_for_digest(&d);
+    connect_holder(&holder, &d);
+    assert_true(memserver_resume(&back, &holder));
+    struct server_options o = d.o;
+    o.require_auth = NULL;
+    assert_int_equal(clave__server_change(d.s, &o), CLAVE_OK);
+    assert_non_null(holder.c);
+    assert_int_equal(memserver_delete(&back, "/held", 0), CLAVE_OK);
+    assert_null(holder.c);
+    memserver_hang_up(&holder);
+    memserver_hang_up(&back);
+    memserver_close(&d);
+}
+
+/* Connections from before meet it with their next request, and end no session that holds something.
+ */
 static void while_it_serves(void **state)
 {
     (void)state;
     struct memserver d;
-    struct memserver_conn c;
+    struct memserver_conn c, held;
     memserver_open(&d, NULL);
     memserver_connect(&c, &d, 30000);
     assert_int_equal(memserver_create(&c, "/a", "", 0), CLAVE_OK);
     struct server_options o = d.o;
     o.require_auth = "digest";
+    memserver_connect(&held, &d, SESSION_MS);
+    assert_int_equal(memserver_create(&held, "/held", "", MODE_EPHEMERAL), CLAVE_OK);
     assert_int_equal(clave__server_change(d.s, &o), CLAVE_OK);
     assert_int_equal(memserver_create(&c, "/b", "", 0), CLAVE_ESASLREQUIRED);
+    assert_int_equal(memserver_call(&held, OP_PING, NULL, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&held, OP_CLOSE_SESSION, NULL, NULL), CLAVE_ESASLREQUIRED);
+    assert_true(is_held(&d));
+    memserver_hang_up(&held);
     memserver_hang_up(&c);
     memserver_close(&d);
 }
@@ -109,6 +295,12 @@ int main(void)
         cmocka_unit_test(before_and_after),
         cmocka_unit_test(refused),
         cmocka_unit_test(a_user_of_the_machine),
+        cmocka_unit_test(nobody_ends_anothers_session),
+        cmocka_unit_test(nobody_shortens_anothers_session),
+        cmocka_unit_test(a_session_goes_on_when_its_client_has_authenticated),
+        cmocka_unit_test(a_session_ends_before_its_client_has_authenticated),
+        cmocka_unit_test(what_was_told_is_kept_and_ends),
+        cmocka_unit_test(the_rule_is_switched_off_meanwhile),
         cmocka_unit_test(while_it_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

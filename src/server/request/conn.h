@@ -1,6 +1,11 @@
 /* conn.h - one connection: frames in, messages out, and which of them may leave.
  *
- *   NEW ──▶ SERVING ──▶ CLOSING     (a four-letter word is answered in NEW, then it closes)
+ *   NEW ───────────────▶ SERVING ──▶ CLOSING     (a four-letter word is answered in NEW, then it
+ *    └───▶ RESUMING ───────┘                       closes)
+ *
+ * With --require-auth, a client that comes back with a session and is not known by its certificate
+ * or as a user of the machine is RESUMING until it has authenticated: it has been told that the
+ * session goes on, and the session knows nothing of it.
  *
  * A message leaves when the newest transaction that it shows is durable, and the messages before it
  * have left. */
@@ -12,7 +17,7 @@
 #include "wire/frame.h"
 #include "wire/record.h"
 
-enum conn_state { CONN_NEW, CONN_SERVING, CONN_CLOSING };
+enum conn_state { CONN_NEW, CONN_RESUMING, CONN_SERVING, CONN_CLOSING };
 
 /* Replies that leave together. */
 struct replies {
@@ -59,6 +64,8 @@ struct server_conn {
 
     int64_t accepted_at;
     int64_t start_by;        /* when it must have a session; INT64_MAX: it waits for its turn */
+    int64_t told_id;         /* the session that the handshake's answer names; 0: none */
+    int32_t told_ms;         /* and its timeout */
     struct session *session; /* NULL: none yet, or it has ended */
     struct identities who;
     struct watcher watcher;
@@ -152,6 +159,11 @@ void clave__conn_resume(struct server_conn *c);
 
 /* The first frame: connect.c. */
 void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n);
+/* Whether it has an identity that --require-auth asks for, or none is asked for. */
+bool clave__conn_is_known(const struct server_conn *c);
+/* It was RESUMING and is known now: the session becomes its own, and the connection that had it is
+ * closed. false: there is no such session any more, and this connection is closed. */
+bool clave__conn_take_up(struct server_conn *c);
 /* Four letters in place of a length: figures/four_letter.c. */
 void clave__conn_word(struct server_conn *c, uint32_t word);
 /* The client has taken some of its list. */

@@ -1,6 +1,7 @@
 /* connect.c - the handshake: a new session, a re-attached one, or a refusal. conn.c passes the
  * first frame of a connection. A new session is logged before its id can leave; re-attaching logs
- * nothing. end_session.c is the other end. */
+ * nothing. A session that exists changes only for a client that is known (clave__conn_is_known):
+ * its password follows from its id, so anybody has it. end_session.c is the other end. */
 #include <string.h>
 
 #include "server/request/bounds.h"
@@ -14,12 +15,10 @@ enum { NEWER_TOLD_MS = 10000 };
 static void respond(struct server_conn *c, const struct wire_connect_request *q, int64_t shows)
 {
     uint8_t passwd[WIRE_PASSWORD_LEN] = {0};
-    struct wire_connect_response r = {.has_read_only = q->has_read_only};
-    if (c->session) {
-        r.timeout_ms = c->session->timeout_ms;
-        r.session_id = c->session->id;
-        clave__session_password(r.session_id, passwd);
-    }
+    struct wire_connect_response r = {
+        .timeout_ms = c->told_ms, .session_id = c->told_id, .has_read_only = q->has_read_only};
+    if (c->told_id)
+        clave__session_password(c->told_id, passwd);
     r.passwd = clave__jbytes_n(passwd, sizeof passwd);
     struct message m = clave__message_begin(c, shows);
     clave__wire_put_connect_response(&m.w, &r);
@@ -28,12 +27,20 @@ static void respond(struct server_conn *c, const struct wire_connect_request *q,
 
 static void attach(struct server_conn *c, struct session *session)
 {
+    session->timeout_ms = c->told_ms;
     c->session = session;
     clave__session_attach(&c->s->sessions, session, c);
     c->state = CONN_SERVING;
-    c->frames.max_frame = c->s->max_frame; /* with a session, longer frames are allowed */
     list_remove(&c->in_sessionless);
     clave__session_heard(&c->s->sessions, session);
+}
+
+/* The answer names this session. Longer frames are allowed from now on. */
+static void connect_tell(struct server_conn *c, const struct session *session, int32_t timeout_ms)
+{
+    c->told_id = session->id;
+    c->told_ms = timeout_ms;
+    c->frames.max_frame = c->s->max_frame;
 }
 
 /* ---- a new session --------------------------------------------------------------------------- */
@@ -68,6 +75,7 @@ static void open_session(struct server_conn *c, const struct wire_connect_reques
         clave__conn_cut(c);
         return;
     }
+    connect_tell(c, session, timeout_ms);
     attach(c, session);
     clave__log(&c->s->log, CLAVE_LOG_DEBUG, "session 0x%llx of %s, %d ms",
                (unsigned long long)session->id, c->peer.text, (int)timeout_ms);
@@ -83,6 +91,43 @@ static bool is_password_of(int64_t id, struct jbytes passwd)
     return clave__jbytes_eq(passwd, clave__jbytes_n(right, sizeof right));
 }
 
+bool clave__conn_is_known(const struct server_conn *c)
+{
+    const char *schemes = c->s->require_auth;
+    return !*schemes || c->peer.is_gate || clave__identities_have_scheme(&c->who, schemes);
+}
+
+bool clave__conn_take_up(struct server_conn *c)
+{
+    struct session *session = clave__sessions_find(&c->s->sessions, c->told_id);
+    if (!session || session->barred) {
+        clave__log(&c->s->log, CLAVE_LOG_INFO,
+                   "%s is closed: session 0x%llx has ended before it authenticated", c->peer.text,
+                   (unsigned long long)c->told_id);
+        clave__conn_close(c);
+        return false;
+    }
+    if (session->conn)
+        clave__conn_cut(session->conn);
+    attach(c, session);
+    return true;
+}
+
+/* Why it may not have the session; NULL: it may. */
+static const char *resume_fault(struct server_conn *c, struct session *session, bool known,
+                                struct jbytes passwd)
+{
+    if (!session)
+        return "there is no";
+    if (session->barred)
+        return "an operator has ended";
+    if (!is_password_of(session->id, passwd))
+        return "wrong password for";
+    if (!known && !clave__session_lend(&c->s->sessions, session))
+        return "nobody has authenticated in time for";
+    return NULL;
+}
+
 /* Nothing is logged: the disk keeps the first timeout. So, unlike in Apache, the session never gets
  * a longer one: the client would rely on it, but a restarted server would count by the logged one.
  */
@@ -90,23 +135,26 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
                            int32_t timeout_ms)
 {
     struct session *session = clave__sessions_find(&c->s->sessions, q->session_id);
+    bool known = clave__conn_is_known(c);
     /* Apache closes the older connection before it looks at the password. */
-    if (session && session->conn)
+    if (known && session && session->conn)
         clave__conn_cut(session->conn);
-    if (session && !session->barred && is_password_of(session->id, q->passwd)) {
-        int32_t most = session->logged_timeout_ms;
-        session->timeout_ms = timeout_ms < most ? timeout_ms : most;
-        attach(c, session);
-        respond(c, q, SHOWS_NOTHING); /* it knew that the session exists */
+    const char *fault = resume_fault(c, session, known, q->passwd);
+    if (fault) {
+        clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: %s session 0x%llx", c->peer.text, fault,
+                   (unsigned long long)q->session_id);
+        respond(c, q, c->s->last_zxid); /* the session may have ended just now */
+        clave__conn_close(c);
         return;
     }
-    clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: %s session 0x%llx", c->peer.text,
-               !session          ? "there is no"
-               : session->barred ? "an operator has ended"
-                                 : "wrong password for",
-               (unsigned long long)q->session_id);
-    respond(c, q, c->s->last_zxid); /* the session may have ended just now */
-    clave__conn_close(c);
+    /* What is lent is counted by the session's present timeout. */
+    int32_t most = known ? session->logged_timeout_ms : session->timeout_ms;
+    connect_tell(c, session, timeout_ms < most ? timeout_ms : most);
+    if (known)
+        attach(c, session);
+    else
+        c->state = CONN_RESUMING;
+    respond(c, q, SHOWS_NOTHING); /* it knew that the session exists */
 }
 
 /* As Apache. The client has another server's state, or one that this server has lost; it comes

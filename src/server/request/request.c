@@ -28,6 +28,8 @@ static void authenticate(struct server_conn *c, const struct wire_request *q,
         return;
     }
     clave__identities_note_super(&c->who, clave__jbytes(c->s->super_digest));
+    if (c->state == CONN_RESUMING && clave__conn_is_known(c) && !clave__conn_take_up(c))
+        return;
     request_reply_as_apache(c, q->xid, 0, err);
     if (err == CLAVE_OK)
         return;
@@ -131,16 +133,29 @@ const struct request_op *clave__request_op(int32_t op)
     return at < sizeof request_ops / sizeof *request_ops ? &request_ops[at] : &none;
 }
 
-/* As Apache with enforce.auth.enabled, which however closes the connection for a ping, too. What
+/* What harms nobody before the client has authenticated. The session that it made on this
+ * connection it may keep, and end while it holds nothing. If it is RESUMING, a ping does not keep
+ * the session, so no answer may say that it goes on. */
+static bool request_is_harmless(const struct server_conn *c, int32_t op)
+{
+    if (op == OP_AUTH)
+        return true;
+    return c->state == CONN_SERVING &&
+           (op == OP_SASL || op == OP_PING ||
+            (op == OP_CLOSE_SESSION && !clave__tree_find_owner(&c->s->tree, c->session->id)));
+}
+
+/* As Apache with enforce.auth.enabled, which however refuses a ping and closeSession, too. What
  * comes before the client has authenticated is answered with an error, and is the last. */
 static bool request_is_let_in(struct server_conn *c, const struct wire_request *q)
 {
-    const char *schemes = c->s->require_auth;
-    if (!*schemes || c->peer.is_gate || q->op == OP_AUTH || q->op == OP_SASL || q->op == OP_PING ||
-        q->op == OP_CLOSE_SESSION || clave__identities_have_scheme(&c->who, schemes))
+    if (clave__conn_is_known(c)) /* the rule may have been switched off just now */
+        return c->state == CONN_SERVING || clave__conn_take_up(c);
+    if (request_is_harmless(c, q->op))
         return true;
     clave__log(&c->s->log, CLAVE_LOG_WARN,
-               "%s is closed: it has not authenticated (--require-auth %s)", c->peer.text, schemes);
+               "%s is closed: it has not authenticated (--require-auth %s)", c->peer.text,
+               c->s->require_auth);
     request_reply_as_apache(c, q->xid, 0, CLAVE_ESASLREQUIRED);
     clave__conn_close(c);
     return false;
@@ -166,12 +181,12 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     c->last_xid = q.xid;
     if (q.op >= 0 && (size_t)q.op < sizeof s->requests / sizeof *s->requests)
         s->requests[q.op]++;
-    /* As in Apache, packets that only authenticate are no sign of life. */
-    if (q.op != OP_AUTH && q.op != OP_SASL)
-        clave__session_heard(&s->sessions, c->session);
     const struct request_op *op = clave__request_op(q.op);
     if (!request_is_let_in(c, &q))
         return;
+    /* As in Apache, packets that only authenticate are no sign of life; nor is what is refused. */
+    if (q.op != OP_AUTH && q.op != OP_SASL)
+        clave__session_heard(&s->sessions, c->session);
     if (c->who.is_super && clave__session_nodes_answer(c, &q))
         ; /* answered */
     else if (op->answer)

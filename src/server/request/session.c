@@ -71,8 +71,21 @@ void clave__session_heard(struct sessions *t, struct session *s)
 {
     int64_t before = s->expires;
     session_touch(t, s);
+    s->lent_ms = 0;
     if (s->expires != before) /* most requests come in the same tick as the one before */
         clave__histogram_note(&t->slack_ms, before > t->now ? before - t->now : 0);
+}
+
+bool clave__session_lend(struct sessions *t, struct session *s)
+{
+    int64_t until = end_of_tick(t, t->now + s->timeout_ms);
+    if (s->lent_ms > 0 && t->now >= s->expires - s->lent_ms)
+        return false;
+    if (until > s->expires) {
+        s->lent_ms += until - s->expires;
+        s->expires = until; /* it moves when its place in the ring comes up */
+    }
+    return true;
 }
 
 void clave__session_postpone(struct sessions *t, struct session *s)

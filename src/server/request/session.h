@@ -25,6 +25,7 @@ struct session {
     struct list in_all;
     int64_t id;
     int64_t expires;           /* the end of a tick */
+    int64_t lent_ms;           /* of the time until then, what _lend has added */
     int32_t timeout_ms;        /* as the last connect negotiated it */
     int32_t logged_timeout_ms; /* as createSession logged it */
     struct server_conn *conn;  /* NULL: nobody is connected */
@@ -99,6 +100,10 @@ void clave__sessions_remove(struct sessions *t, struct session *s);
 void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall);
 /* Its client has given a sign of life: it gets its full timeout anew. */
 void clave__session_heard(struct sessions *t, struct session *s);
+/* A client that has not authenticated is told that it has this session, and relies on it from now
+ * on: the session lasts for its timeout. That is no sign of life. false: it lasts only by what was
+ * lent before, so nobody may be told so again, and it ends when that is over. */
+bool clave__session_lend(struct sessions *t, struct session *s);
 /* Postpones the session's expiry by a tick. */
 void clave__session_postpone(struct sessions *t, struct session *s);
 /* Postpones every expiry to at least a tick from now. */
