@@ -1,6 +1,7 @@
 /* map.c - the hash map of map.h. nbuckets is always a power of two. While the map grows, a node is
  * in the previous buckets if its bucket there was not moved yet, else in the new ones: so each hash
- * has one chain, and each operation looks at one. */
+ * has one chain, and each operation looks at one. A new bucket holds nothing, not even NULL, before
+ * that: to clear millions of them at once would take milliseconds. */
 #include "base/map.h"
 
 #include <assert.h>
@@ -65,7 +66,9 @@ struct map_node *clave__map_find(const struct map *m, uint32_t hash, map_eq *eq,
 
 static void map_move_bucket(struct map *m)
 {
-    struct map_node *n = m->previous[m->moved++];
+    struct map_node *n = m->previous[m->moved];
+    m->buckets[m->moved] = m->buckets[m->moved + m->nbuckets / 2] = NULL;
+    m->moved++;
     while (n) {
         struct map_node *next = n->next;
         struct map_node **chain = &m->buckets[n->hash & (m->nbuckets - 1)];
@@ -89,7 +92,7 @@ static void map_move_some(struct map *m)
 static void map_begin_to_grow(struct map *m)
 {
     size_t nbuckets = m->nbuckets * 2;
-    struct map_node **buckets = clave__mem_zalloc(m->mem, nbuckets * sizeof(struct map_node *));
+    struct map_node **buckets = clave__mem_alloc(m->mem, nbuckets * sizeof(struct map_node *));
     if (!buckets)
         return;
     m->previous = m->buckets;
@@ -126,6 +129,11 @@ void clave__map_remove(struct map *m, struct map_node *node)
     m->count--;
 }
 
+static bool map_has_bucket(const struct map *m, size_t i)
+{
+    return !m->previous || (i & (m->nbuckets / 2 - 1)) < m->moved;
+}
+
 /* The first node at or after bucket i of the previous buckets, then of the new ones. */
 static struct map_node *map_first_from(const struct map *m, size_t i)
 {
@@ -133,9 +141,9 @@ static struct map_node *map_first_from(const struct map *m, size_t i)
     for (; i < before; i++)
         if (m->previous[i])
             return m->previous[i];
-    for (; i < before + m->nbuckets; i++)
-        if (m->buckets[i - before])
-            return m->buckets[i - before];
+    for (i -= before; i < m->nbuckets; i++)
+        if (map_has_bucket(m, i) && m->buckets[i])
+            return m->buckets[i];
     return NULL;
 }
 

@@ -1,6 +1,7 @@
 #include "lib/failmem.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static bool is_due(struct failmem *f)
 {
@@ -15,6 +16,8 @@ static void *take(void *arg, size_t size)
     struct failmem *f = arg;
     void *p = is_due(f) ? NULL : malloc(size);
     f->live += p ? 1 : 0;
+    if (p && f->fills)
+        memset(p, FAILMEM_FILL, size);
     return p;
 }
 

@@ -7,6 +7,8 @@
 
 #include "clave/mem.h"
 
+enum { FAILMEM_FILL = 0x5a };
+
 struct failmem {
     struct clave_mem mem; /* the hooks; the struct must stay where it is */
     size_t live;          /* blocks out */
@@ -14,6 +16,7 @@ struct failmem {
     size_t first;         /* the number of the first one to fail, from 1; 0: none */
     size_t fails;         /* so many in a row do */
     bool failed;          /* one has failed since */
+    bool fills;           /* new memory has FAILMEM_FILL in every byte */
 };
 
 void failmem_init(struct failmem *f);

@@ -45,6 +45,13 @@ static void check_iteration(const struct map *m, struct item *items)
         assert_int_equal(items[k].seen, items[k].in);
 }
 
+static void check_iteration_ends(const struct map *m, size_t after)
+{
+    for (struct map_node *n = NULL; (n = clave__map_next(m, n)); after--)
+        assert_true(after > 0);
+    assert_int_equal(after, 0);
+}
+
 /* While others come and go and the map grows, each that stays is visited once, in as many looks as
  * there are buckets and nodes. */
 static void a_walk_survives_changes(void **state)
@@ -166,6 +173,33 @@ static void a_node_may_go_once_the_next_is_known(void **state)
     }
     assert_int_equal(m.count, left);
     assert_int_equal(left, (KEYS + 2) / 3);
+    clave__map_fini(&m);
+    assert_int_equal(mem.live, 0);
+}
+
+/* The buckets that a map grows to are not even cleared at once: of millions that takes long. */
+static void growing_begins_without_a_look_at_the_buckets(void **state)
+{
+    (void)state;
+    static struct item items[KEYS];
+    struct failmem mem;
+    struct map m;
+    size_t begun = 0, touched = 0;
+    failmem_init(&mem);
+    mem.fills = true;
+    assert_int_equal(clave__map_init(&m, &mem.mem, 1), CLAVE_OK);
+    for (int k = 0; k < KEYS; k++) {
+        size_t before = m.nbuckets;
+        items[k].key = k;
+        clave__map_insert(&m, &items[k].in_map, hash_of(k, UINT32_MAX));
+        begun += m.nbuckets != before;
+        for (size_t i = 0; i < m.nbuckets && m.nbuckets != before; i++)
+            touched += *(const unsigned char *)&m.buckets[i] != FAILMEM_FILL;
+        if (m.nbuckets == before && m.previous)
+            check_iteration_ends(&m, (size_t)k + 1);
+    }
+    assert_true(begun >= 4);
+    assert_int_equal(touched, 0);
     clave__map_fini(&m);
     assert_int_equal(mem.live, 0);
 }
@@ -311,6 +345,7 @@ int main(void)
         cmocka_unit_test(also_when_all_hashes_collide),
         cmocka_unit_test(also_when_it_cannot_grow),
         cmocka_unit_test(a_node_may_go_once_the_next_is_known),
+        cmocka_unit_test(growing_begins_without_a_look_at_the_buckets),
         cmocka_unit_test(a_walk_survives_changes),
         cmocka_unit_test(one_that_was_never_made),
         cmocka_unit_test(names_that_are_alike_spread),
