@@ -482,6 +482,9 @@ static void lists_of_names(void **state)
     assert_int_equal(r.stat.num_children, 2);
     assert_int_equal(memserver_call(&p.c, OP_GET_ALL_CHILDREN_NUMBER, &path, &r), CLAVE_OK);
     assert_int_equal(r.number, 3);
+    path.path = clave__jbytes("/p/three");
+    assert_int_equal(memserver_call(&p.c, OP_GET_ALL_CHILDREN_NUMBER, &path, &r), CLAVE_OK);
+    assert_int_equal(r.number, 0);
     path.path = clave__jbytes("/");
     assert_int_equal(memserver_call(&p.c, OP_GET_ALL_CHILDREN_NUMBER, &path, &r), CLAVE_OK);
     assert_int_equal(r.number, 7);

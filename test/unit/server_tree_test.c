@@ -123,8 +123,10 @@ static void walk(const struct tree *t, const char *from, char *out, size_t room)
     const struct node *top = clave__tree_find(t, clave__jbytes(from));
     size_t n = 0;
     out[0] = '\0';
-    for (const struct node *at = top; (at = clave__tree_next(at, top));)
+    int32_t count = 0;
+    for (const struct node *at = top; (at = clave__tree_next(at, top)); count++)
         n += (size_t)snprintf(out + n, room - n, " %.*s", (int)at->path_len, clave__node_path(at));
+    assert_int_equal(clave__node_below(top), count);
 }
 
 /* Parents come before their children, siblings in the order they came. */
@@ -144,6 +146,11 @@ static void the_walk(void **state)
     assert_string_equal(paths, " /a/x /a/x/1 /a/y");
     walk(&t, "/b", paths, sizeof paths);
     assert_string_equal(paths, "");
+    struct node *leaf = clave__tree_find(&t, clave__jbytes("/a/x/1")), *x = leaf->parent;
+    clave__tree_unlink(&t, leaf);
+    walk(&t, "/a", paths, sizeof paths);
+    assert_string_equal(paths, " /a/x /a/y");
+    clave__tree_link(&t, x, leaf);
     walk(&t, "/", paths, sizeof paths);
     assert_string_equal(paths, " /zookeeper /zookeeper/config /zookeeper/quota /a /a/x /a/x/1 /a/y"
                                " /b");

@@ -70,14 +70,10 @@ void clave__read_acl(struct jwriter *w, const struct server_conn *c, const struc
     clave__node_put_stat(w, n);
 }
 
-void clave__read_number_below(struct jwriter *w, const struct server_conn *c,
-                              const struct node *top)
+void clave__read_number_below(struct jwriter *w, const struct server_conn *c, const struct node *n)
 {
-    const struct tree *t = &c->s->tree;
-    int32_t count = top == t->root ? (int32_t)t->nodes.count : 0;
-    for (const struct node *n = top; top != t->root && (n = clave__tree_next(n, top));)
-        count++;
-    clave__jput_int(w, count);
+    (void)c;
+    clave__jput_int(w, clave__node_below(n));
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

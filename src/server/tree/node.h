@@ -75,6 +75,12 @@ static inline struct jbytes clave__node_data(const struct node *n)
     return (struct jbytes){(const char *)n->data, n->data_len};
 }
 
+/* How many nodes are below it, in the tree; tree.c counts them in the node's spare bytes. */
+static inline int32_t clave__node_below(const struct node *n)
+{
+    return (int32_t)n->in_tree.user;
+}
+
 static inline struct owned_node *clave__node_owned(struct node *n)
 {
     return LIST_ENTRY(n, struct owned_node, node);

@@ -181,6 +181,12 @@ static void unlink_owned(struct tree *t, struct node *n)
         t->ephemerals--;
 }
 
+static void count_below(struct node *n, int by)
+{
+    for (; n; n = n->parent)
+        n->in_tree.user += (uint32_t)by;
+}
+
 void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
 {
     clave__map_insert(&t->nodes, &n->in_tree,
@@ -188,6 +194,7 @@ void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
     n->parent = parent;
     list_push_back(&parent->children, &n->sibling);
     parent->stat.num_children++;
+    count_below(parent, 1);
     if (n->stat.owner)
         link_owned(t, n);
     t->data_bytes += server_tree_size_of(n);
@@ -201,6 +208,7 @@ void clave__tree_unlink(struct tree *t, struct node *n)
     clave__map_remove(&t->nodes, &n->in_tree);
     list_remove(&n->sibling);
     n->parent->stat.num_children--;
+    count_below(n->parent, -1);
     n->parent = NULL;
     if (n->stat.owner)
         unlink_owned(t, n);
