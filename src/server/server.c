@@ -15,8 +15,8 @@ enum { DEFAULT_SWEEP_MS = 60000, DEFAULT_SWEEP_RATE = 10000 };
 enum { DEFAULT_SESSIONLESS_MS = 10000 };
 enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
-/* Sessions that expire in one tick, a line of the log each; fewer if they own many nodes. */
-enum { EXPIRED_A_TICK = 100, OWNED_A_TICK = 2000 };
+/* What it takes to end a session, with a line of the log, and for each of its nodes. */
+enum { LOOKS_AN_END = 30, LOOKS_A_NODE = 2 };
 /* Connections cut in one tick because they have no session. */
 enum { CUT_A_TICK = 1000 };
 /* Watches of closed connections dropped in one tick: less than a millisecond. */
@@ -282,14 +282,17 @@ static bool may_be_back(const struct server *s, const struct session *session)
 static void expire_sessions(struct server *s)
 {
     struct session *session;
-    const size_t owned = s->tree.ephemerals;
+    int looks = LOOKS_A_TURN;
     clave__sessions_advance(&s->sessions, s->now);
-    for (int left = EXPIRED_A_TICK; left > 0 && owned - s->tree.ephemerals < OWNED_A_TICK &&
-                                    (session = clave__sessions_next_due(&s->sessions));
-         left--)
+    while ((session = clave__sessions_next_due(&s->sessions, &looks))) {
+        const size_t owned = s->tree.ephemerals;
+        const uint64_t sent = s->packets_sent;
         if (is_held_up(s, session) || may_be_back(s, session) ||
             clave__session_expire(s, session->id) != CLAVE_OK)
             clave__session_postpone(&s->sessions, session);
+        looks -= LOOKS_AN_END + LOOKS_A_NODE * (int)(owned - s->tree.ephemerals) +
+                 LOOKS_AN_EVENT * (int)(s->packets_sent - sent);
+    }
 }
 
 /* When the oldest is to be cut; at the next tick if this one had too many. While it waits for its

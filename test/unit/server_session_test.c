@@ -35,8 +35,9 @@ static int64_t end_of(const struct model *m, size_t i)
 static void expire(struct sessions *t, struct model *m, struct rand_state *rand)
 {
     struct session *s;
+    int looks = 1 << 30;
     clave__sessions_advance(t, m->now);
-    while ((s = clave__sessions_next_due(t))) {
+    while ((s = clave__sessions_next_due(t, &looks))) {
         size_t i = (size_t)s->id;
         assert_true(m->ends[i] != 0 && m->ends[i] <= m->now);
         if (clave__rand_below(rand, 4) == 0) {
@@ -424,15 +425,21 @@ static void many_end_together(void **state)
     memserver_close(&d);
 }
 
-/* Those that own many nodes take more turns: none removes many more than OWNED nodes, or many more
- * than one session owns, since its end is one transaction. */
-static void their_nodes_count_too(void **state)
+/* Those that own many nodes take more turns, and so do those whose nodes many watch: none removes
+ * many more than `owned` nodes, or many more than one session owns, since its end is one
+ * transaction. */
+static void check_ends(size_t watchers, size_t owned)
 {
-    enum { SESSIONS_OF_EACH = 100, EACH = 50, OWNED = 2000 };
-    (void)state;
+    enum { SESSIONS_OF_EACH = 100, EACH = 50, MOST_WATCHERS = 20 };
+    static struct memserver_conn watcher[MOST_WATCHERS];
     struct memserver d;
     struct memserver_conn c;
+    const union wire_body all = {.typed = {clave__jbytes("/"), ADD_WATCH_PERSISTENT_RECURSIVE}};
     memserver_open(&d, NULL);
+    for (size_t i = 0; i < watchers; i++) {
+        memserver_connect(&watcher[i], &d, 30000);
+        assert_int_equal(memserver_call(&watcher[i], OP_ADD_WATCH, &all, NULL), CLAVE_OK);
+    }
     for (int i = 0; i < SESSIONS_OF_EACH; i++) {
         memserver_connect(&c, &d, 4000);
         for (int k = 0; k < EACH; k++)
@@ -448,9 +455,78 @@ static void their_nodes_count_too(void **state)
         most = left - now_left > most ? left - now_left : most;
         left = now_left;
     }
-    assert_in_range(most, EACH, OWNED + EACH);
-    assert_int_equal(memserver_stats(&d).sessions, 0);
+    assert_in_range(most, EACH, owned + EACH);
+    assert_int_equal(memserver_stats(&d).sessions, watchers);
+    for (size_t i = 0; i < watchers; i++)
+        memserver_hang_up(&watcher[i]);
     memserver_close(&d);
+}
+
+static void their_nodes_count_too(void **state)
+{
+    (void)state;
+    check_ends(0, 1500);
+}
+
+static void and_the_events_of_these(void **state)
+{
+    (void)state;
+    check_ends(20, 75);
+}
+
+/* Sessions that were heard, and are due for another look only, are looked at in pieces as well. */
+static void a_look_at_many_yields(void **state)
+{
+    enum { MANY = 100, LOOKS = 30 };
+    (void)state;
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    struct sessions t;
+    struct session *s;
+    assert_int_equal(clave__sessions_init(&t, &mem, TICK, 1), CLAVE_OK);
+    clave__sessions_start(&t, 0, 0);
+    for (int64_t id = 1; id <= MANY; id++)
+        assert_int_equal(clave__sessions_add(&t, id, 5 * TICK, &s), CLAVE_OK);
+    clave__sessions_advance(&t, 3 * TICK);
+    for (int64_t id = 1; id < MANY; id++)
+        clave__session_heard(&t, clave__sessions_find(&t, id));
+    clave__sessions_advance(&t, 6 * TICK);
+    for (int turn = 0; turn < MANY / LOOKS; turn++) {
+        int looks = LOOKS;
+        assert_null(clave__sessions_next_due(&t, &looks));
+        assert_int_equal(looks, 0);
+        assert_true(clave__sessions_deadline(&t) == 6 * TICK + 1);
+    }
+    int looks = LOOKS;
+    s = clave__sessions_next_due(&t, &looks);
+    assert_true(s && s->id == MANY);
+    assert_int_equal(looks, LOOKS - MANY % LOOKS);
+    clave__sessions_remove(&t, s);
+    assert_true(clave__sessions_deadline(&t) > 6 * TICK + 1);
+    clave__sessions_fini(&t);
+}
+
+/* After a pause nobody expires for a tick; those with more time keep it. */
+static void postponed_all_together(void **state)
+{
+    (void)state;
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    struct sessions t;
+    struct session *brief, *lasting;
+    int looks = 100;
+    assert_int_equal(clave__sessions_init(&t, &mem, TICK, 1), CLAVE_OK);
+    clave__sessions_start(&t, 0, 0);
+    assert_int_equal(clave__sessions_add(&t, 1, TICK, &brief), CLAVE_OK);
+    assert_int_equal(clave__sessions_add(&t, 2, 50 * TICK, &lasting), CLAVE_OK);
+    clave__sessions_postpone_all(&t, 10 * TICK);
+    assert_true(clave__session_expires(&t, brief) == 12 * TICK);
+    assert_true(clave__session_expires(&t, lasting) == 51 * TICK);
+    clave__sessions_advance(&t, 12 * TICK - 1);
+    assert_null(clave__sessions_next_due(&t, &looks));
+    assert_true(clave__sessions_deadline(&t) == 12 * TICK);
+    clave__sessions_advance(&t, 12 * TICK);
+    assert_ptr_equal(clave__sessions_next_due(&t, &looks), brief);
+    assert_null(clave__sessions_next_due(&t, &looks));
+    clave__sessions_fini(&t);
 }
 
 /* As with Apache: auth and sasl packets do not keep a session, whatever is answered; others do. */
@@ -502,6 +578,9 @@ int main(void)
         cmocka_unit_test(the_time_for_a_session_begins_with_the_turn),
         cmocka_unit_test(many_end_together),
         cmocka_unit_test(their_nodes_count_too),
+        cmocka_unit_test(and_the_events_of_these),
+        cmocka_unit_test(a_look_at_many_yields),
+        cmocka_unit_test(postponed_all_together),
         cmocka_unit_test(packets_that_are_no_sign_of_life),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

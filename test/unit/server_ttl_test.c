@@ -181,7 +181,7 @@ static void no_more_than_the_rate(void **state)
 static void a_long_sweep_yields(void **state)
 {
     (void)state;
-    enum { BOXES = 3500, LOOKS = 1000 };
+    enum { BOXES = 10500, LOOKS = 3000 };
     struct memserver d;
     struct memserver_conn c;
     char path[16];
@@ -193,7 +193,7 @@ static void a_long_sweep_yields(void **state)
     assert_int_equal(create(&c, "/last", MODE_PERSISTENT_TTL, 1), CLAVE_OK);
     memserver_advance(&d, clave__server_deadline(d.s) - d.now);
     assert_int_equal(clave__server_deadline(d.s), d.now + 1);
-    for (int i = 0; i < LOOKS + 500; i++) { /* those looked at, and some that are not */
+    for (int i = 0; i < LOOKS + LOOKS / 2; i++) { /* those looked at, and some that are not */
         snprintf(path, sizeof path, "/n%d", i);
         assert_int_equal(memserver_delete(&c, path, -1), CLAVE_OK);
     }

@@ -57,7 +57,8 @@ bool clave__sessions_text(struct listing *l)
     bool more = list_sessions_next(l, &session);
     if (session)
         clave__text_put(&l->text, "1 expire at %" PRId64 ":\n\t0x%" PRIx64 "\n",
-                        s->wall + (session->expires - s->now), (uint64_t)session->id);
+                        s->wall + (clave__session_expires(&s->sessions, session) - s->now),
+                        (uint64_t)session->id);
     return more;
 }
 
@@ -148,12 +149,14 @@ static bool list_sessions_pop(struct buf *heap, struct expiry *out)
 
 bool clave__expiries_collect(struct listing *l)
 {
+    const struct server *s = l->s;
     struct session *session;
     bool more = list_sessions_next(l, &session);
     clave_err err = CLAVE_OK;
-    if (session)
-        err = list_sessions_push(
-            &l->heap, (struct expiry){l->s->wall + (session->expires - l->s->now), session->id});
+    if (session) {
+        int64_t left_ms = clave__session_expires(&s->sessions, session) - s->now;
+        err = list_sessions_push(&l->heap, (struct expiry){s->wall + left_ms, session->id});
+    }
     l->json.err = l->json.err == CLAVE_OK ? err : l->json.err;
     return more;
 }

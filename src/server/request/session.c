@@ -49,7 +49,7 @@ static int64_t end_of_tick(const struct sessions *t, int64_t at)
 
 static void put_in_ring(struct sessions *t, struct session *s)
 {
-    int64_t tick = s->expires / t->tick_ms;
+    int64_t tick = clave__session_expires(t, s) / t->tick_ms;
     if (tick <= t->done)
         tick = t->done + 1;
     if (tick >= t->done + SESSION_RING)
@@ -69,20 +69,22 @@ static const struct histogram_bounds slack_bounds = {
 
 void clave__session_heard(struct sessions *t, struct session *s)
 {
-    int64_t before = s->expires;
+    int64_t before = clave__session_expires(t, s);
     session_touch(t, s);
     s->lent_ms = 0;
-    if (s->expires != before) /* most requests come in the same tick as the one before */
+    /* Most requests come in the same tick as the one before. */
+    if (clave__session_expires(t, s) != before)
         clave__histogram_note(&t->slack_ms, before > t->now ? before - t->now : 0);
 }
 
 bool clave__session_lend(struct sessions *t, struct session *s)
 {
-    int64_t until = end_of_tick(t, t->now + s->timeout_ms);
-    if (s->lent_ms > 0 && t->now >= s->expires - s->lent_ms)
+    const int64_t until = end_of_tick(t, t->now + s->timeout_ms);
+    const int64_t before = clave__session_expires(t, s);
+    if (s->lent_ms > 0 && t->now >= before - s->lent_ms)
         return false;
-    if (until > s->expires) {
-        s->lent_ms += until - s->expires;
+    if (until > before) {
+        s->lent_ms += until - before;
         s->expires = until; /* it moves when its place in the ring comes up */
     }
     return true;
@@ -97,12 +99,7 @@ void clave__session_postpone(struct sessions *t, struct session *s)
 
 void clave__sessions_postpone_all(struct sessions *t, int64_t now)
 {
-    int64_t least = end_of_tick(t, now + t->tick_ms);
-    for (struct map_node *n = NULL; (n = clave__map_next(&t->table, n));) {
-        struct session *s = MAP_ENTRY(n, struct session, in_table);
-        if (s->expires < least)
-            s->expires = least; /* it moves when its place in the ring comes up */
-    }
+    t->none_before = end_of_tick(t, now + t->tick_ms);
 }
 
 void clave__sessions_advance(struct sessions *t, int64_t now)
@@ -118,13 +115,14 @@ void clave__sessions_advance(struct sessions *t, int64_t now)
     t->done = target;
 }
 
-struct session *clave__sessions_next_due(struct sessions *t)
+struct session *clave__sessions_next_due(struct sessions *t, int *looks)
 {
     struct list *e;
-    while ((e = list_pop_front(&t->due))) {
+    while (*looks > 0 && (e = list_pop_front(&t->due))) {
+        --*looks;
         struct session *s = LIST_ENTRY(e, struct session, in_ring);
         put_in_ring(t, s);
-        if (s->expires <= t->now)
+        if (clave__session_expires(t, s) <= t->now)
             return s;
     }
     return NULL;

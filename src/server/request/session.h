@@ -24,7 +24,7 @@ struct session {
     struct list in_ring;
     struct list in_all;
     int64_t id;
-    int64_t expires;           /* the end of a tick */
+    int64_t expires;           /* the end of a tick; see clave__session_expires */
     int64_t lent_ms;           /* of the time until then, what _lend has added */
     int32_t timeout_ms;        /* as the last connect negotiated it */
     int32_t logged_timeout_ms; /* as createSession logged it */
@@ -54,8 +54,9 @@ struct sessions {
     int64_t tick_ms;
     int64_t done; /* ticks up to this one have been looked at */
     int64_t now;
-    int64_t first_id;  /* by the clock */
-    int64_t newest_id; /* the greatest that this server gave out, even if it has ended; 0: none */
+    int64_t none_before; /* no session expires earlier */
+    int64_t first_id;    /* by the clock */
+    int64_t newest_id;   /* the greatest that this server gave out, even if it has ended; 0: none */
     struct session *of_restore; /* NULL: there is none */
     /* Sessions that have lost their connections, counted by the hash of the address of these. Two
      * addresses of one hash share a count: a client that does not know the map's key cannot choose
@@ -100,6 +101,11 @@ void clave__sessions_remove(struct sessions *t, struct session *s);
 void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall);
 /* Its client has given a sign of life: it gets its full timeout anew. */
 void clave__session_heard(struct sessions *t, struct session *s);
+/* When it expires, if its client is not heard before. */
+static inline int64_t clave__session_expires(const struct sessions *t, const struct session *s)
+{
+    return s->expires > t->none_before ? s->expires : t->none_before;
+}
 /* A client that has not authenticated is told that it has this session, and relies on it from now
  * on: the session lasts for its timeout. That is no sign of life. false: it lasts only by what was
  * lent before, so nobody may be told so again, and it ends when that is over. */
@@ -110,8 +116,9 @@ void clave__session_postpone(struct sessions *t, struct session *s);
 void clave__sessions_postpone_all(struct sessions *t, int64_t now);
 void clave__sessions_advance(struct sessions *t, int64_t now);
 /* The next session whose time has passed, and which was not heard since it became due; the caller
- * removes or postpones it. NULL: none. */
-struct session *clave__sessions_next_due(struct sessions *t);
+ * removes or postpones it. Looks at *looks sessions at most, and counts them down. NULL: none yet,
+ * or none. */
+struct session *clave__sessions_next_due(struct sessions *t, int *looks);
 /* When to call _advance: in a millisecond while some are due; INT64_MAX: never. */
 int64_t clave__sessions_deadline(const struct sessions *t);
 

@@ -99,7 +99,8 @@ static void session_nodes_put_data(struct jwriter *w, const struct server *s,
         snprintf(text, sizeof text,
                  "timeout_ms=%d\nexpires_in_ms=%" PRId64 "\nconnection=%s\nephemerals=%zu"
                  "\nending=%s\nrestore=%s\n",
-                 (int)n->session->timeout_ms, n->session->expires - s->now,
+                 (int)n->session->timeout_ms,
+                 clave__session_expires(&s->sessions, n->session) - s->now,
                  n->session->conn ? n->session->conn->peer.text : "", o ? o->refs : 0,
                  n->session->barred && !restore ? "true" : "false", restore ? "true" : "false");
     }

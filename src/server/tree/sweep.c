@@ -1,11 +1,11 @@
 /* sweep.c - removes containers that have become empty and nodes whose time to live has passed.
  * clave__server_tick calls it when s->next_sweep has come. A sweep looks at every node that was
- * there when it began, over as many turns as that takes: no turn looks at more than MOST_LOOKS
- * nodes. Each removal is a transaction of its own. */
+ * there when it began, over as many turns as that takes. Each removal is a transaction of its own.
+ */
 #include "server/request/write.h"
 
-/* Of one turn. */
-enum { MOST_LOOKS = 1000, MOST_REMOVALS = 200 };
+/* What it takes to remove a node. */
+enum { LOOKS_A_REMOVAL = 20 };
 enum { MINUTE_MS = 60000, BATCHES_A_MINUTE = 600 };
 
 static bool is_over(const struct server *s, const struct node *n)
@@ -35,13 +35,11 @@ static clave_err sweep_one(struct server *s, struct node *n)
     return err;
 }
 
-/* How many one turn removes: a tenth of a second's share, so that they need few syncs. */
+/* How many one turn removes at most: a tenth of a second's share, so that they need few syncs. */
 static int32_t sweep_batch(const struct server *s)
 {
     int32_t n = s->container_rate / BATCHES_A_MINUTE;
-    if (n < 1)
-        return 1;
-    return n < MOST_REMOVALS ? n : MOST_REMOVALS;
+    return n < 1 ? 1 : n;
 }
 
 static void sweep_go_on_after(struct server *s, int64_t ms)
@@ -54,10 +52,11 @@ void clave__sweep(struct server *s)
     struct list *swept = &s->tree.swept;
     const int32_t batch = sweep_batch(s);
     int32_t removed = 0;
+    int looks = LOOKS_A_TURN;
     if (list_empty(&s->sweep_end))
         list_push_back(swept, &s->sweep_end);
-    for (int looks = 0; swept->next != &s->sweep_end; looks++) {
-        if (removed == batch || looks == MOST_LOOKS) {
+    for (; swept->next != &s->sweep_end; looks--) {
+        if (removed == batch || looks <= 0) {
             int64_t share_ms = (int64_t)removed * MINUTE_MS / s->container_rate;
             sweep_go_on_after(s, share_ms);
             return;
@@ -68,9 +67,11 @@ void clave__sweep(struct server *s)
         list_push_back(swept, e);
         if (!is_over(s, n))
             continue;
+        const uint64_t sent = s->packets_sent;
         if (sweep_one(s, n) != CLAVE_OK)
             break; /* out of memory: the next sweep is soon enough */
         removed++;
+        looks -= LOOKS_A_REMOVAL + LOOKS_AN_EVENT * (int)(s->packets_sent - sent);
     }
     list_remove(&s->sweep_end);
     sweep_go_on_after(s, s->container_check_ms);
