@@ -35,9 +35,9 @@ def text(s):
 class Raw:
     """As much of a client as it takes to write without waiting for each answer."""
 
-    def __init__(self, server, seen=0):
+    def __init__(self, server, seen=0, timeout=1000):
         self.socket = socket.create_connection(("127.0.0.1", server.port), 10)
-        self.send(struct.pack(">iqiq", 0, seen, 1000, 0) + struct.pack(">i", 16) + bytes(16))
+        self.send(struct.pack(">iqiq", 0, seen, timeout, 0) + struct.pack(">i", 16) + bytes(16))
         self.alive = self.frame() is not None
 
     def send(self, body):
@@ -196,6 +196,45 @@ class Backup(unittest.TestCase):
             self.assertEqual(busy.code, 75, busy)
             server.stop(signal.SIGKILL)
 
+    def waits(self, *words):
+        """How long a server on a directory that is restored so waits, and whether it is certain."""
+        told = data("restore", *words, scratch("restored"))
+        return told["quiet_ms"] // 1000, told["knows_longest_session"]
+
+    def test_a_session_that_begins_after_the_backup_may_be_longer(self):
+        config = self.at("conf")
+
+        def may_last(longest):
+            with open(config, "w", encoding="ascii") as f:
+                f.write(f"max-session-timeout = {longest}\n")
+
+        may_last("50s")
+        server = ClaveServer(["--config", config, "--log-level", "info"]).start()
+        clave("create", "/n", connect=server.connect)
+        data("backup", server.data, self.at("50"))
+        self.assertEqual(self.waits(self.at("50")), (50, True))
+        self.assertEqual(self.waits(self.at("50"), "--longest-session", "1s"), (1, True))
+        may_last("70s")
+        server.process.send_signal(signal.SIGHUP)
+        note = os.path.join(server.data, "version-2", "maxSessionTimeout")
+        until = time.monotonic() + 30
+        while self.waits(server.data) != (70, True):
+            self.assertLess(time.monotonic(), until)
+        raw = Raw(server, timeout=60000)  # it goes on under a server that allows 20 s
+        may_last("20s")
+        server.stop(signal.SIGKILL)
+        server.start()
+        data("backup", server.data, self.at("20"))
+        self.assertEqual(self.waits(self.at("20"), "--until", "0x1"), (60, True))
+        raw.socket.close()
+        server.stop()
+        with open(note, "w", encoding="ascii") as f:
+            f.write("nonsense")
+        told = clave("data", "restore", server.data, self.at("r"), "--until", "0x1")
+        self.assertIn("restore again with --longest-session", told.out)
+        os.unlink(note)  # as from a version without it, and Apache
+        self.assertEqual(self.waits(server.data, "--until", "0x1"), (40, False))
+
     def test_the_wait_is_told(self):
         data("restore", self.backup_of_nothing(), self.at("r"))
         root = f"unix:{self.at('sock')}"
@@ -336,7 +375,7 @@ class Backup(unittest.TestCase):
             with open(os.path.join(backup, "version-2", name), "w", encoding="ascii") as f:
                 f.write(f"{epoch}\n")
         data("backup", backup, self.at("bb"))
-        self.assertEqual(len(os.listdir(self.at("bb/version-2"))), 3)
+        self.assertEqual(len(os.listdir(self.at("bb/version-2"))), 4)
         told = data("restore", self.at("bb"), self.at("r"))
         self.assertEqual(told["epoch"], 0x7000001)
         self.assertEqual(int(told["zxid"], 16) >> 32, 0x7000001)

@@ -45,8 +45,8 @@ static clave_err backup_try(struct backup *b)
     return err;
 }
 
-/* What a member of an ensemble has beside its files; a single server has none. */
-static clave_err backup_epoch(struct backup *b, const char *name)
+/* What stands beside the snapshots and logs, if it is there. */
+static clave_err backup_beside(struct backup *b, const char *name)
 {
     const struct fault fault = {b->text, sizeof b->text};
     struct file_content c;
@@ -67,7 +67,9 @@ static clave_err backup_copy(struct backup *b)
             err = backup_try(b);
     }
     for (size_t i = 0; i < DATA_EPOCHS && err == CLAVE_OK; i++)
-        err = backup_epoch(b, data_files_epochs[i]);
+        err = backup_beside(b, data_files_epochs[i]);
+    if (err == CLAVE_OK)
+        err = backup_beside(b, FILE_LONGEST_SESSION);
     return err == CLAVE_OK ? clave__copy_dir_finish(&b->copy, &fault) : err;
 }
 

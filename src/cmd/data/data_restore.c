@@ -16,7 +16,8 @@
 #include "server/store/inspect.h"
 #include "server/store/restore.h"
 
-/* Twenty ticks of two seconds, the longest session timeout of a server that is not told another. */
+/* Twenty ticks of two seconds, the longest session timeout of a server that is not told another;
+ * and whatever it was told when the backup was made, it may have been told this later. */
 enum { RESTORE_QUIET_MS = 40000 };
 
 struct restoring {
@@ -28,6 +29,7 @@ struct restoring {
     int64_t epoch; /* the newest that its ensemble knew; 0: it was none */
     bool has_epoch[DATA_EPOCHS];
     struct restore begin; /* where the new one goes on */
+    int32_t noted_ms;     /* the longest session, as the server has noted it; 0: it has not */
     struct restored gone;
     struct server_stats st;
     char text[1024];
@@ -114,11 +116,18 @@ static int restore_choose_zxid(struct restoring *r)
     return EXIT_REFUSED;
 }
 
-static void restore_choose_quiet(struct restoring *r)
+static int restore_choose_quiet(struct restoring *r)
 {
-    r->begin.quiet_ms =
-        r->o->longest_session > 0 ? (int32_t)r->o->longest_session : RESTORE_QUIET_MS;
+    const struct fault fault = {r->text, sizeof r->text};
+    if (clave__datadir_longest_session(&r->f->dir, &r->noted_ms, &fault) != CLAVE_OK) {
+        diag(r->f->o, "%s", r->text);
+        return EXIT_IO;
+    }
+    r->begin.quiet_ms = r->noted_ms > RESTORE_QUIET_MS ? r->noted_ms : RESTORE_QUIET_MS;
+    if (r->o->longest_session > 0)
+        r->begin.quiet_ms = (int32_t)r->o->longest_session;
     clave__server_each_session(r->s, restore_look_at_session, r);
+    return EXIT_OK;
 }
 
 /* ---- the new directory ----------------------------------------------------------------------- */
@@ -181,6 +190,10 @@ static void restore_tell(const struct restoring *r)
                r->to, r->st.nodes, r->f->dir.path, (uint64_t)r->from_zxid, r->gone.sessions,
                r->gone.ephemerals, (uint64_t)r->st.last_zxid,
                duration_format(r->begin.quiet_ms, quiet));
+        if (r->noted_ms == 0 && r->o->longest_session == 0)
+            printf("Nothing in %s tells how long sessions of its server could be. If they could be "
+                   "longer than\nthat, restore again with --longest-session.\n",
+                   r->f->dir.path);
         return;
     }
     json_begin(&j, stdout);
@@ -193,6 +206,7 @@ static void restore_tell(const struct restoring *r)
     clave__json_int(&j, "sessions_ended", (int64_t)r->gone.sessions);
     clave__json_int(&j, "ephemerals_removed", (int64_t)r->gone.ephemerals);
     clave__json_int(&j, "quiet_ms", r->begin.quiet_ms);
+    clave__json_bool(&j, "knows_longest_session", r->noted_ms > 0 || r->o->longest_session > 0);
     json_end(&j);
 }
 
@@ -204,10 +218,10 @@ int data_restore(struct data_files *f, const char *to, const struct restore_opti
         code = restore_read_epoch(&r, i);
     if (code == EXIT_OK)
         code = restore_choose_zxid(&r);
-    if (code == EXIT_OK) {
-        restore_choose_quiet(&r);
+    if (code == EXIT_OK)
+        code = restore_choose_quiet(&r);
+    if (code == EXIT_OK)
         code = restore_make(&r);
-    }
     clave__server_free(r.s);
     if (code != EXIT_OK)
         return code;

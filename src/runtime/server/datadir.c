@@ -203,6 +203,46 @@ clave_err clave__datadir_look(struct datadir *d, const char *path, const struct 
     return d->dir >= 0 ? CLAVE_OK : clave__start_error_errno(f, errno, "cannot open", path);
 }
 
+/* ---- the longest session ----------------------------------------------------------------------
+ */
+
+static clave_err datadir_cannot(const struct datadir *d, int number, const char *what,
+                                const struct fault *f)
+{
+    char path[PATH_MAX + FILE_NAME_SIZE + 16];
+    snprintf(path, sizeof path, "%s/version-2/%s", d->path, FILE_LONGEST_SESSION);
+    return clave__start_error_errno(f, number, what, path);
+}
+
+clave_err clave__datadir_longest_session(const struct datadir *d, int32_t *ms,
+                                         const struct fault *f)
+{
+    struct file_content c;
+    char text[16] = "";
+    *ms = 0;
+    int number = clave__file_read(d->dir, FILE_LONGEST_SESSION, &c);
+    if (number != 0)
+        return number == ENOENT ? CLAVE_OK : datadir_cannot(d, number, "cannot read", f);
+    snprintf(text, sizeof text, "%.*s", (int)(c.n < 12 ? c.n : 12), c.p ? (const char *)c.p : "");
+    clave__file_free(&c);
+    long long told = strtoll(text, NULL, 10);
+    *ms = told > 0 && told <= INT32_MAX ? (int32_t)told : 0;
+    return CLAVE_OK;
+}
+
+clave_err clave__datadir_note_longest_session(const struct datadir *d, int32_t ms,
+                                              const struct fault *f)
+{
+    char text[16];
+    int32_t noted;
+    clave_err err = clave__datadir_longest_session(d, &noted, f);
+    if (err != CLAVE_OK || noted == ms)
+        return err;
+    int n = snprintf(text, sizeof text, "%d\n", (int)ms);
+    int number = clave__file_replace(d->dir, FILE_LONGEST_SESSION, 0600, text, (size_t)n);
+    return number == 0 ? CLAVE_OK : datadir_cannot(d, number, "cannot write", f);
+}
+
 void clave__datadir_close(struct datadir *d)
 {
     if (d->dir >= 0)

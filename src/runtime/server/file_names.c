@@ -43,7 +43,8 @@ enum file_kind clave__file_kind(const char *name, int64_t *zxid)
     }
     if (strncmp(name, FILE_UNFINISHED_PREFIX, strlen(FILE_UNFINISHED_PREFIX)) == 0)
         return FILE_UNFINISHED;
-    if (strcmp(name, "currentEpoch") == 0 || strcmp(name, "acceptedEpoch") == 0)
+    if (strcmp(name, "currentEpoch") == 0 || strcmp(name, "acceptedEpoch") == 0 ||
+        strcmp(name, FILE_LONGEST_SESSION) == 0)
         return FILE_KNOWN;
     return FILE_UNKNOWN;
 }

@@ -23,7 +23,7 @@ enum file_kind {
     FILE_SNAPSHOT,   /* snapshot.<zxid of the newest txn in it> */
     FILE_COMPRESSED, /* snapshot.<zxid>.gz or .snappy: Apache's, if it is set to compress */
     FILE_UNFINISHED, /* a file that is being written */
-    FILE_KNOWN,      /* an ensemble's files, which a single server leaves alone */
+    FILE_KNOWN,      /* an ensemble's files, which a single server leaves alone; the next */
     FILE_UNKNOWN,
 };
 
@@ -31,6 +31,10 @@ enum file_kind {
 #define FILE_UNFINISHED_PREFIX "unfinished."
 #define FILE_UNFINISHED_LOG FILE_UNFINISHED_PREFIX "log"
 #define FILE_UNFINISHED_SNAPSHOT FILE_UNFINISHED_PREFIX "snapshot"
+
+/* How long a session of this directory's server may be, in ms: for a restore (datadir.h). Apache
+ * ignores it. */
+#define FILE_LONGEST_SESSION "maxSessionTimeout"
 
 enum { FILE_NAME_SIZE = 48 };
 

@@ -16,6 +16,7 @@
 #include "runtime/server/admin.h"
 #include "runtime/server/listen.h"
 #include "runtime/server/uv_server_internal.h"
+#include "server/store/restore.h"
 
 enum { SERVED_A_TURN = 128 };
 enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
@@ -328,6 +329,12 @@ static void close_audit(struct server_run *r, bool durable)
     free(r->audit);
 }
 
+static clave_err uv_server_note_longest_session(const struct server_run *r, const struct fault *f)
+{
+    return clave__datadir_note_longest_session(&r->dir, clave__restore_longest_session(r->server),
+                                               f);
+}
+
 static clave_err recover(struct server_run *r, const struct server_run_options *o,
                          const struct fault *f)
 {
@@ -348,6 +355,8 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
         err = clave__server_new(&r->server, &engine);
     if (err == CLAVE_OK)
         err = clave__datadir_recover(&r->dir, r->server, f);
+    if (err == CLAVE_OK)
+        err = uv_server_note_longest_session(r, f);
     if (err == CLAVE_OK) {
         const struct space space = clave__space_measure(r->dir.dir);
         clave__run_take_space(r, &space);
@@ -420,6 +429,10 @@ clave_err clave__server_run_change(struct server_run *r, const struct server_run
     clave_err err = clave__server_change(r->server, &o->engine);
     if (err != CLAVE_OK)
         return err;
+    char text[600] = "";
+    if (uv_server_note_longest_session(r, &(struct fault){text, sizeof text}) != CLAVE_OK)
+        clave__log(&r->log, CLAVE_LOG_ERROR,
+                   "%s; until then a restore has to be told the --longest-session", text);
     uv_server_take_limits(r, o);
     uv_server_set_info(r);
     uv_timer_stop(&r->idle);

@@ -60,6 +60,17 @@ clave_err clave__server_restore(struct server *s, const struct restore *r, struc
                : err;
 }
 
+int32_t clave__restore_longest_session(const struct server *s)
+{
+    int32_t longest_ms = s->max_session_ms;
+    struct map_node *at = NULL;
+    while ((at = clave__map_next(&s->sessions.table, at))) {
+        const struct session *session = MAP_ENTRY(at, struct session, in_table);
+        longest_ms = session->timeout_ms > longest_ms ? session->timeout_ms : longest_ms;
+    }
+    return longest_ms;
+}
+
 /* Whoever restored it may not have known what this server allows. */
 void clave__restore_start(struct server *s)
 {

@@ -36,6 +36,9 @@ struct restore {
  * start. The server has loaded its files and was not started. ENOMEM: it may only be freed. */
 clave_err clave__server_restore(struct server *s, const struct restore *r, struct restored *out);
 
+/* How long a session may be that a client has, or gets, from this server, in ms: what a later
+ * restore has to wait. After the recovery. */
+int32_t clave__restore_longest_session(const struct server *s);
 /* At the start of any server. */
 void clave__restore_start(struct server *s);
 
