@@ -114,8 +114,7 @@ bool clave__conn_take_up(struct server_conn *c)
 }
 
 /* Why it may not have the session; NULL: it may. */
-static const char *resume_fault(struct server_conn *c, struct session *session, bool known,
-                                struct jbytes passwd)
+static const char *resume_fault(struct session *session, bool known, struct jbytes passwd)
 {
     if (!session)
         return "there is no";
@@ -123,7 +122,7 @@ static const char *resume_fault(struct server_conn *c, struct session *session, 
         return "an operator has ended";
     if (!is_password_of(session->id, passwd))
         return "wrong password for";
-    if (!known && !clave__session_lend(&c->s->sessions, session))
+    if (!known && !clave__session_lend(session))
         return "nobody has authenticated in time for";
     return NULL;
 }
@@ -139,7 +138,7 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
     /* Apache closes the older connection before it looks at the password. */
     if (known && session && session->conn)
         clave__conn_cut(session->conn);
-    const char *fault = resume_fault(c, session, known, q->passwd);
+    const char *fault = resume_fault(session, known, q->passwd);
     if (fault) {
         clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: %s session 0x%llx", c->peer.text, fault,
                    (unsigned long long)q->session_id);

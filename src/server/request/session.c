@@ -71,22 +71,17 @@ void clave__session_heard(struct sessions *t, struct session *s)
 {
     int64_t before = clave__session_expires(t, s);
     session_touch(t, s);
-    s->lent_ms = 0;
+    s->lent = LENT_NOTHING;
     /* Most requests come in the same tick as the one before. */
     if (clave__session_expires(t, s) != before)
         clave__histogram_note(&t->slack_ms, before > t->now ? before - t->now : 0);
 }
 
-bool clave__session_lend(struct sessions *t, struct session *s)
+bool clave__session_lend(struct session *s)
 {
-    const int64_t until = end_of_tick(t, t->now + s->timeout_ms);
-    const int64_t before = clave__session_expires(t, s);
-    if (s->lent_ms > 0 && t->now >= before - s->lent_ms)
+    if (s->lent == LENT_LAST)
         return false;
-    if (until > before) {
-        s->lent_ms += until - before;
-        s->expires = until; /* it moves when its place in the ring comes up */
-    }
+    s->lent = LENT_TIME;
     return true;
 }
 
@@ -121,6 +116,10 @@ struct session *clave__sessions_next_due(struct sessions *t, int *looks)
     while (*looks > 0 && (e = list_pop_front(&t->due))) {
         --*looks;
         struct session *s = LIST_ENTRY(e, struct session, in_ring);
+        if (clave__session_expires(t, s) <= t->now && s->lent == LENT_TIME) {
+            s->lent = LENT_LAST;
+            session_touch(t, s);
+        }
         put_in_ring(t, s);
         if (clave__session_expires(t, s) <= t->now)
             return s;

@@ -19,19 +19,26 @@ enum { SESSION_RING = 64 };
  * after a restart, and expires. While it is there, the server creates no ephemeral node. */
 enum { SESSION_OF_RESTORE = 1 };
 
+/* What clients that have not authenticated were told since it was last heard. */
+enum session_lent {
+    LENT_NOTHING,
+    LENT_TIME, /* that it goes on: when its time is over, it gets its timeout once more */
+    LENT_LAST  /* that time is running */
+};
+
 struct session {
     struct map_node in_table;
     struct list in_ring;
     struct list in_all;
     int64_t id;
     int64_t expires;           /* the end of a tick; see clave__session_expires */
-    int64_t lent_ms;           /* of the time until then, what _lend has added */
     int32_t timeout_ms;        /* as the last connect negotiated it */
     int32_t logged_timeout_ms; /* as createSession logged it */
     struct server_conn *conn;  /* NULL: nobody is connected */
     bool saved;                /* as of a node (tree/node.h) */
     bool barred;               /* an operator has ended it, or it is that of a restore: nobody takes
                                   it up until it expires */
+    uint8_t lent;              /* enum session_lent */
     uint32_t detached_from;    /* which of sessions.detached counts it; 0: none */
 };
 
@@ -106,10 +113,10 @@ static inline int64_t clave__session_expires(const struct sessions *t, const str
 {
     return s->expires > t->none_before ? s->expires : t->none_before;
 }
-/* A client that has not authenticated is told that it has this session, and relies on it from now
- * on: the session lasts for its timeout. That is no sign of life. false: it lasts only by what was
- * lent before, so nobody may be told so again, and it ends when that is over. */
-bool clave__session_lend(struct sessions *t, struct session *s);
+/* A client that has not authenticated may be told that it has this session, and relies on it from
+ * now on: the session lasts for its timeout at least. That is no sign of life. false: its own time
+ * is over, so nobody may be told so any more. */
+bool clave__session_lend(struct session *s);
 /* Postpones the session's expiry by a tick. */
 void clave__session_postpone(struct sessions *t, struct session *s);
 /* Postpones every expiry to at least a tick from now. */
