@@ -124,6 +124,7 @@ static void init_options(clave_async_client *c, const clave_client_options *o)
     c->reconnect = c->reconnect_is_users ? o->reconnect : reconnect;
     c->reads = o->reads.kind ? o->reads : reads;
     c->session.id = o->resume_session_id;
+    c->session.known = o->resume_session_id != 0;
     if (o->resume_session_id)
         memcpy(c->session.passwd, o->resume_passwd, sizeof c->session.passwd);
     c->session.reported_deadline = INT64_MIN;

@@ -81,6 +81,7 @@ struct session {
     int64_t event_zxid; /* of the newest event, where the server says it (3.9): not every event of
                            that transaction may have come yet */
     bool was_connected; /* CONNECTED was reported: the next time it is RECONNECTED */
+    bool known;         /* this session was reported, or is that of the options: it can be lost */
     bool read_only;     /* attached to a server that is read-only */
     bool binding;       /* a hold relies on the hold deadline */
     bool closing;

@@ -76,7 +76,7 @@ void clave__session_admitted(clave_async_client *c)
         return;
     clave_state up = s->was_connected ? CLAVE_STATE_RECONNECTED : CLAVE_STATE_CONNECTED;
     c->metrics.reconnects += s->was_connected;
-    s->was_connected = true;
+    s->was_connected = s->known = true;
     client_session_enter(c, s->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
 }
 
@@ -121,6 +121,7 @@ static void drop_session_state(clave_async_client *c, clave_err unsent, clave_er
     clave__pipeline_fail(c, unsent, sent);
     clave__client_watches_lose(c);
     s->id = 0;
+    s->known = false;
     s->last_zxid = s->event_zxid = 0;
     memset(s->passwd, 0, sizeof s->passwd);
     clave__hold_deadline_init(&c->hold_deadline);
@@ -132,8 +133,10 @@ void clave__session_lose(clave_async_client *c, clave_err why)
     if (c->session.id == 0)
         return;
     clave__link_drop(c, why);
+    bool known = c->session.known;
     drop_session_state(c, CLAVE_ENOTSENT, CLAVE_ECONNLOSS);
-    client_session_enter(c, CLAVE_STATE_LOST, why);
+    if (known)
+        client_session_enter(c, CLAVE_STATE_LOST, why);
     if (c->session.closing)
         clave__session_end(c, CLAVE_OK);
 }

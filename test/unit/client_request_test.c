@@ -415,6 +415,46 @@ static void identities_of_the_options_precede_everything(void **state)
     fake_close(&s);
 }
 
+static void hang_up_and_wait(struct fake_server *s)
+{
+    fake_hang_up(s);
+    if (clave_async_client_wants(s->c) == 0)
+        fake_advance_to(s, clave_async_client_deadline(s->c));
+}
+
+/* Neither the first session nor a later one: it was not reported, and nothing was answered in it.
+ */
+static void a_session_that_ends_before_its_identities_are_accepted_is_not_lost(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    fake_open(&s, &identified);
+    for (size_t i = 0; i < 2; i++) {
+        fake_dial(&s);
+        fake_answer_handshake(&s, FAKE_SESSION, T, false);
+        hang_up_and_wait(&s);
+        assert_int_equal(fake_dial(&s).session_id, FAKE_SESSION);
+        fake_answer_handshake(&s, 0, 0, false); /* it has expired */
+        hang_up_and_wait(&s);
+        assert_true(fake_expects_no_state(&s));
+        assert_int_equal(fake_dial(&s).session_id, 0);
+        fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
+        fake_expect(&s, OP_AUTH);
+        fake_expect(&s, OP_AUTH);
+        fake_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_OK, NULL);
+        fake_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_OK, NULL);
+        fake_expect_state(&s, i == 0 ? CLAVE_STATE_CONNECTED : CLAVE_STATE_RECONNECTED, CLAVE_OK);
+        fake_config(&s, true);
+        hang_up_and_wait(&s);
+        fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
+        fake_dial(&s);
+        fake_answer_handshake(&s, 0, 0, false);
+        fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
+        hang_up_and_wait(&s);
+    }
+    fake_close(&s);
+}
+
 static void a_refused_identity_of_the_options_closes_the_client(void **state)
 {
     (void)state;
@@ -620,6 +660,7 @@ int main(void)
         cmocka_unit_test(identities_go_first_on_every_connection),
         cmocka_unit_test(a_refused_identity_is_told_and_not_tried_again),
         cmocka_unit_test(identities_of_the_options_precede_everything),
+        cmocka_unit_test(a_session_that_ends_before_its_identities_are_accepted_is_not_lost),
         cmocka_unit_test(a_refused_identity_of_the_options_closes_the_client),
         cmocka_unit_test(identities_without_their_parts_are_refused),
         cmocka_unit_test(no_acls_are_none_whatever_their_count),
