@@ -59,6 +59,7 @@ void fault_runners_init(struct nemesis *n);
 void fault_runners_end(struct nemesis *n);
 
 bool fault_end_session(struct nemesis *n);
+bool fault_intrude(struct nemesis *n);
 bool fault_remove_node(struct nemesis *n);
 bool fault_write_node(struct nemesis *n);
 bool fault_foreign_node(struct nemesis *n);

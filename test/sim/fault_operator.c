@@ -38,6 +38,22 @@ bool fault_end_session(struct nemesis *n)
     return true;
 }
 
+/* It changes nothing: what the session holds goes on being held. */
+bool fault_intrude(struct nemesis *n)
+{
+    static const int32_t ops[] = {OP_CLOSE_SESSION, OP_PING, OP_SYNC};
+    struct host *h = nemesis_any_victim(n);
+    int64_t session = h->client ? clave_async_client_session_id(h->client) : 0;
+    int32_t op = ops[world_between(n->w, 0, 2)];
+    int32_t timeout_ms = (int32_t)world_between(n->w, 0, n->timeout_us / MS);
+    if (!n->server->server || n->server->paused || session == 0 ||
+        !inspector_has_session(n->server, session))
+        return false;
+    world_log(n->w, "intruder", "asks for the session of %s", h->name);
+    operator_intrude(n->server, session, timeout_ms, op);
+    return true;
+}
+
 static unsigned any_lock(struct nemesis *n)
 {
     return (unsigned)world_between(n->w, 0, (int64_t)n->checker->loads[0]->o->locks - 1);

@@ -411,6 +411,7 @@ static void format_servers(const struct host *h, char *out, size_t cap)
 
 void host_start(struct host *h)
 {
+    static const clave_auth who = {.scheme = "digest", .auth = "client:secret", .len = 13};
     char servers[64];
     format_servers(h, servers, sizeof servers);
     uint64_t own = world_u64(h->w) | 1;
@@ -420,6 +421,8 @@ void host_start(struct host *h)
         .session_timeout_ms = h->options.session_timeout_ms,
         .relay_interval_ms = h->options.relay_interval_ms,
         .seed = h->options.seed ? h->options.seed : own,
+        .auths = &who,
+        .nauths = h->options.identified ? 1 : 0,
         .mem = &h->allocator.mem,
         .state_cb = on_state,
         .state_arg = h,

@@ -30,6 +30,7 @@ struct host_options {
     int64_t slice_us; /* a pass begins at most so late */
     int64_t look_us;  /* mean time between two reads of no consequence; 0: there are none */
     uint64_t seed;    /* of its client, in each life; 0: another one each time */
+    bool identified;  /* it authenticates on each connection */
 };
 
 struct host {

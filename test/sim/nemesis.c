@@ -50,6 +50,7 @@ static const struct {
     [FAULT_KILL_GUARDIAN] = {"guardian killed", fault_kill_guardian},
     [FAULT_SLEEP] = {"machine asleep", fault_sleep},
     [FAULT_RESTORE] = {"directory backed up or restored", fault_restore},
+    [FAULT_INTRUDE] = {"session asked for without an identity", fault_intrude},
 };
 
 const char *fault_name(enum fault f)

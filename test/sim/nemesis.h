@@ -53,6 +53,8 @@ enum fault {
     FAULT_SLEEP, /* a machine, with all that is on it */
     /* Of a server that has a backup. */
     FAULT_RESTORE, /* its directory is backed up, or lost and restored from the backup */
+    /* Of a server that serves only clients that authenticate. */
+    FAULT_INTRUDE, /* one that does not asks for a client's session, and to end it */
     FAULTS,
 };
 

@@ -18,13 +18,13 @@ static void end_frame(struct jwriter *w, size_t begin)
 }
 
 /* `session` 0: a new one. */
-static void put_handshake(struct jwriter *w, int64_t session)
+static void put_handshake(struct jwriter *w, int64_t session, int32_t timeout_ms)
 {
     uint8_t passwd[WIRE_PASSWORD_LEN] = {0};
     if (session)
         clave__session_password(session, passwd);
     struct wire_connect_request q = {
-        .timeout_ms = INSIDER_TIMEOUT_MS,
+        .timeout_ms = timeout_ms,
         .session_id = session,
         .passwd = clave__jbytes_n(passwd, sizeof passwd),
         .has_read_only = true,
@@ -42,24 +42,42 @@ static void put_request(struct jwriter *w, int32_t xid, int32_t op, const union 
     end_frame(w, begin);
 }
 
-/* Handshake, the request, closeSession; nobody waits for the answers. */
+/* All at once; nobody waits for the answers. */
+static void send_from(struct server_host *h, const struct peer_addr *peer, struct buf *b)
+{
+    struct server_conn *c = clave__server_accept(h->server, peer, NULL);
+    world_must(c != NULL);
+    clave__server_conn_input(c, clave__buf_bytes(b), clave__buf_len(b));
+    clave__server_conn_closed(c);
+    clave__buf_fini(b);
+    server_host_wake(h);
+}
+
+/* Handshake, the request, closeSession. */
 static void say(struct server_host *h, int64_t session, int32_t op, const union wire_body *body)
 {
     static const union wire_body none;
-    struct peer_addr peer = {.text = "insider", .has_uid = true, .uid = INSIDER_UID};
+    const struct peer_addr peer = {.text = "insider", .has_uid = true, .uid = INSIDER_UID};
     struct buf b;
     clave__buf_init(&b, &h->net->mem, SIZE_MAX / 4);
     struct jwriter w = clave__jwriter(&b);
-    put_handshake(&w, session);
+    put_handshake(&w, session, INSIDER_TIMEOUT_MS);
     if (body)
         put_request(&w, 1, op, body);
     put_request(&w, 2, OP_CLOSE_SESSION, &none);
-    struct server_conn *c = clave__server_accept(h->server, &peer, NULL);
-    world_must(c != NULL);
-    clave__server_conn_input(c, clave__buf_bytes(&b), clave__buf_len(&b));
-    clave__server_conn_closed(c);
-    clave__buf_fini(&b);
-    server_host_wake(h);
+    send_from(h, &peer, &b);
+}
+
+void operator_intrude(struct server_host *h, int64_t session, int32_t timeout_ms, int32_t op)
+{
+    static const union wire_body none = {.read = {.path = {"/", 1}}};
+    const struct peer_addr peer = {.text = "intruder", .family = 4, .ip = {10, 0, 0, 2}};
+    struct buf b;
+    clave__buf_init(&b, &h->net->mem, SIZE_MAX / 4);
+    struct jwriter w = clave__jwriter(&b);
+    put_handshake(&w, session, timeout_ms);
+    put_request(&w, op == OP_PING ? XID_PING : 1, op, &none);
+    send_from(h, &peer, &b);
 }
 
 /* ---- operators ----------------------------------------------------------------------- */

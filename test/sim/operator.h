@@ -1,5 +1,6 @@
-/* operator.h - what others than the clients under test do to a server: operators, and clients of
- * other kinds. They use a connection from inside the server's process, without the network. */
+/* operator.h - what others than the clients under test do to a server: operators, clients of other
+ * kinds, and intruders. They use a connection from inside the server's process, without the
+ * network. */
 #ifndef CLAVE_SIM_OPERATOR_H
 #define CLAVE_SIM_OPERATOR_H
 
@@ -9,6 +10,8 @@
 void operator_end_session(struct server_host *h, int64_t session);
 /* As a super user of the server, whose nodes outlive it until it expires. */
 void operator_bar_session(struct server_host *h, int64_t session);
+/* A client without an identity comes with this session, and makes a request. */
+void operator_intrude(struct server_host *h, int64_t session, int32_t timeout_ms, int32_t op);
 /* The nth child of `path`, its path into out; false: there are fewer. */
 bool operator_remove_child(struct server_host *h, const char *path, size_t nth, char *out,
                            size_t cap);

@@ -235,6 +235,22 @@ static void draw_host(struct scenario *s, size_t i)
     s->checker.loads[s->checker.nloads++] = &s->loads[i];
 }
 
+/* Likewise. Witnesses and users of HTTP do not authenticate. */
+static void draw_rule(struct scenario *s)
+{
+    struct rand_state rng;
+    clave__rand_seed(&rng, s->w.seed ^ 0x61757468);
+    struct rand_state *before = world_use_rng(&s->w, &rng);
+    if (world_chance(&s->w, 300) && !s->has_ensemble && s->nwitnesses + s->http.nusers == 0) {
+        s->server.options.require_auth = "digest,uid";
+        for (size_t i = 0; i < s->nhosts; i++)
+            s->hosts[i].options.identified = true;
+        s->nemesis.mean_us[FAULT_INTRUDE] =
+            world_between(&s->w, s->timeout_us / 8, s->timeout_us * 2);
+    }
+    world_use_rng(&s->w, before);
+}
+
 static uint64_t at_most(uint64_t drawn, uint64_t limit)
 {
     return limit > 0 && limit < drawn ? limit : drawn;
@@ -297,6 +313,7 @@ static void draw(struct scenario *s)
         s->server.options.max_session_ms = (int32_t)(s->timeout_us / MS);
     else
         draw_others(s);
+    draw_rule(s);
     if (s->subset->salt > 0)
         shake(s);
     snprintf(
