@@ -1,6 +1,6 @@
 /* log_file.h - a log being written. Its file is extended ahead of the records with zeros, which
- * readers take for padding: an fdatasync without a new length to write is a third faster. _create
- * and _append return 0 or an errno. */
+ * readers take for padding: an fdatasync without a new length or new blocks to write does not wait
+ * for the file system's journal. _create and _append return 0 or an errno. */
 #ifndef CLAVE_RUNTIME_SERVER_LOG_FILE_H
 #define CLAVE_RUNTIME_SERVER_LOG_FILE_H
 
@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 struct log_file {
-    int fd;       /* -1: none */
-    int64_t end;  /* of the records */
-    int64_t room; /* the length of the file; 0: it is not extended ahead */
+    int fd;         /* -1: none */
+    int64_t end;    /* of the records */
+    int64_t room;   /* the length of the file; 0: it is not extended ahead */
+    int64_t filled; /* so far zeros are written, not only allocated */
 };
 /* Creates a file (one of that name has no record yet, and is replaced), with its header on disk
  * before it gets its name: ZooKeeper does not start on a log without one. */
