@@ -1,8 +1,10 @@
-/* cluster.c - the members, the leader and the disks.
+/* cluster.c - the members and observers, the leader and the disks.
  *
  * Each member is one CPU that deals with one message after another. A write goes on to the
- * leader's, and its answer waits until a batch of the log is on the disks of a quorum; then every
- * member applies it. The state is that of one engine of the server: members do not lag. */
+ * leader's, which sends it to all others, and its answer waits until a batch of the log is on the
+ * disks of a quorum; then every member applies it. An observer is a member without a vote: it is
+ * never the leader, and no quorum waits for it. The state is that of one engine of the server:
+ * members do not lag. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,9 +29,19 @@ int64_t member_work(struct member *m, int64_t at, int64_t us)
     return m->busy_until;
 }
 
-int64_t cluster_lead(struct crowd *w, int64_t us)
+static int64_t cluster_write_us(const struct crowd *w)
+{
+    int64_t us = w->o.costs.write;
+    for (size_t i = 0; i < w->cluster.size; i++)
+        if (i != w->cluster.leader && !w->cluster.members[i].dead)
+            us += w->o.costs.send;
+    return us;
+}
+
+int64_t cluster_lead(struct crowd *w, bool write)
 {
     struct cluster *k = &w->cluster;
+    int64_t us = write ? cluster_write_us(w) : w->o.costs.attach;
     int64_t bin = w->now / BIN_US;
     crowd_require(bin < CROWD_BINS);
     k->at_leader[bin]++;
@@ -49,7 +61,7 @@ int64_t cluster_reached_at(const struct crowd *w, int64_t again)
 
 void cluster_apply(struct crowd *w)
 {
-    for (size_t i = 0; i < w->o.members; i++)
+    for (size_t i = 0; i < w->cluster.size; i++)
         if (!w->cluster.members[i].dead)
             member_work(&w->cluster.members[i], w->now, w->o.costs.apply);
 }
@@ -80,9 +92,10 @@ static struct server *cluster_new_engine(void)
 void cluster_begin(struct crowd *w)
 {
     struct cluster *k = &w->cluster;
+    k->size = w->o.members + w->o.observers;
     k->engine = cluster_new_engine();
     clave__server_start(k->engine, crowd_ms(w), cluster_wall(w));
-    if (w->o.members > 1)
+    if (k->size > 1)
         cluster_pose_as_ensemble(k->engine);
     k->serving = true;
     k->tick_at = INT64_MAX;
@@ -116,7 +129,7 @@ void cluster_settle(struct crowd *w)
     int64_t at = clave__server_deadline(k->engine);
     at = at == INT64_MAX ? at : at * 1000;
     at = at > w->now ? at : w->now;
-    if (at < k->tick_at) {
+    if (k->serving && at < k->tick_at) {
         k->tick_at = at;
         crowd_put(w, at, EVENT_SERVER_TICK, NULL, 0);
     }
@@ -141,8 +154,9 @@ void cluster_tick(struct crowd *w, struct participant *p, uint32_t detail)
     if (w->now < k->tick_at)
         return;
     k->tick_at = INT64_MAX;
-    if (k->serving)
-        clave__server_tick(k->engine, crowd_ms(w), cluster_wall(w));
+    if (!k->serving)
+        return; /* the next leader's engine arms it again */
+    clave__server_tick(k->engine, crowd_ms(w), cluster_wall(w));
     cluster_settle(w);
 }
 
@@ -182,16 +196,32 @@ static void cluster_succeed(struct crowd *w)
     k->term++;
     k->committing = false;
     k->tick_at = INT64_MAX;
-    for (size_t i = 0; i < w->o.members; i++)
-        k->members[i].busy_until = w->now;
+    k->members[k->leader].dead = false;
     k->serving = true;
+    for (size_t i = 0; i < k->size; i++) /* whom they turn away is over */
+        k->members[i].busy_until = w->now;
+    for (size_t i = 0; i < w->o.clients; i++)
+        if (w->participants[i].conn.queued)
+            connection_asked(w, &w->participants[i], 0);
     cluster_settle(w);
+}
+
+static void cluster_lose_leader(struct crowd *w)
+{
+    struct cluster *k = &w->cluster;
+    k->serving = false;
+    k->members[k->leader].dead = true;
+    k->leader += w->o.members > 1;
+    cluster_cut_all(w);
+    for (size_t i = 0; i < k->size; i++) /* what they had to do was for them */
+        k->members[i].busy_until = w->now;
+    crowd_put(w, w->now + w->o.costs.election, EVENT_FAULT_OVER, NULL, 0);
 }
 
 /* A third of the clients, and one member. */
 static void cluster_lose_rack(struct crowd *w)
 {
-    size_t lost = w->o.members - 1;
+    size_t lost = w->cluster.size - 1;
     for (size_t i = 0; i < w->o.clients; i += 3)
         participant_kill(&w->participants[i]);
     if (lost > 0) {
@@ -208,14 +238,10 @@ void cluster_fault(struct crowd *w, struct participant *p, uint32_t detail)
     struct cluster *k = &w->cluster;
     const char *fault = w->o.fault;
     if (strcmp(fault, "leader") == 0) {
-        k->serving = false;
-        k->members[k->leader].dead = w->o.members > 1;
-        k->leader += w->o.members > 1;
-        cluster_cut_all(w);
-        crowd_put(w, w->now + w->o.costs.election, EVENT_FAULT_OVER, NULL, 0);
+        cluster_lose_leader(w);
     } else if (strcmp(fault, "member") == 0) {
-        k->members[w->o.members - 1].dead = true;
-        cluster_cut_member(w, w->o.members - 1);
+        k->members[k->size - 1].dead = true;
+        cluster_cut_member(w, k->size - 1);
         cluster_settle(w);
     } else if (strcmp(fault, "rack") == 0) {
         cluster_lose_rack(w);

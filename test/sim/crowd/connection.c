@@ -36,7 +36,7 @@ void connection_reset(struct participant *p)
         clave__server_conn_closed(c->conn);
     c->conn = NULL;
     c->generation++;
-    c->open = c->dialling = c->shaken = false;
+    c->open = c->dialling = c->queued = c->shaken = false;
     c->passed = c->led = 0;
     clave__buf_clear(&c->up);
     clave__buf_clear(&c->down);
@@ -61,20 +61,32 @@ void connection_dial(struct crowd *w, struct participant *p)
     struct connection *c = &p->conn;
     c->dialling = true;
     c->member = (uint32_t)atoi(clave_async_client_target(p->client).host + 1);
-    crowd_require(c->member < w->o.members);
+    crowd_require(c->member < w->cluster.size);
     crowd_put(w, cluster_reached_at(w, SYN_AGAIN_US), EVENT_ASKED, p, 0);
 }
 
-/* The kernel accepts at once; the member's work for it comes before its first message. */
+/* The kernel accepts at once; the member's work for it comes before its first message. A member
+ * without a leader closes it when its turn comes; for a dead one the kernel refuses. */
 void connection_asked(struct crowd *w, struct participant *p, uint32_t detail)
 {
     (void)detail;
     struct cluster *k = &w->cluster;
     struct member *m = &k->members[p->conn.member];
-    bool accepts = k->serving && !m->dead;
-    if (accepts)
+    p->conn.queued = !k->serving && !m->dead;
+    if (p->conn.queued) {
+        crowd_put(w, member_work(m, w->now, w->o.costs.refuse), EVENT_TURNED_AWAY, p, 0);
+        return;
+    }
+    if (!m->dead)
         member_work(m, w->now, w->o.costs.accept);
-    crowd_put(w, w->now + w->o.costs.net, accepts ? EVENT_DIALLED : EVENT_REFUSED, p, 0);
+    crowd_put(w, w->now + w->o.costs.net, m->dead ? EVENT_REFUSED : EVENT_DIALLED, p, 0);
+}
+
+void connection_turned_away(struct crowd *w, struct participant *p, uint32_t detail)
+{
+    (void)detail;
+    if (p->conn.queued)
+        crowd_put(w, w->now + w->o.costs.net, EVENT_REFUSED, p, 0);
 }
 
 void connection_dialled(struct crowd *w, struct participant *p, uint32_t detail)
@@ -195,8 +207,7 @@ void connection_passed(struct crowd *w, struct participant *p, uint32_t detail)
 
 void connection_at_leader(struct crowd *w, struct participant *p, uint32_t detail)
 {
-    int64_t us = detail == 1 ? w->o.costs.write : w->o.costs.attach;
-    crowd_put(w, cluster_lead(w, us), EVENT_LED, p, 0);
+    crowd_put(w, cluster_lead(w, detail == 1), EVENT_LED, p, 0);
 }
 
 void connection_led(struct crowd *w, struct participant *p, uint32_t detail)

@@ -1,9 +1,10 @@
 /* crowd.h - clave_crowd: very many clients of one ensemble, in simulated time (docs/scale.md).
  *
- *   main.c         options, the course of a run, the report
+ *   main.c         the course of a run, the report
+ *   options        the command line, and the scenarios of docs/scale.md
  *   event_queue    what is to happen, by time
- *   cluster        the members, each a CPU that takes so many microseconds a request; the leader;
- *                  the disks. One engine of the server, as shipped, is the state of them all
+ *   cluster        the members and observers, each a CPU that takes so many microseconds a request;
+ *                  the leader; the disks. One engine of the server, as shipped, is the state of all
  *   connection     a client's messages through member and leader, and the answers back
  *   participant    a client as shipped, with a lock and perhaps a place in an election
  *
@@ -26,13 +27,15 @@
 
 enum { CROWD_MEMBERS = 16, BIN_US = 100000, CROWD_BINS = 60 * 60 * 10 };
 
-/* Microseconds of a member's CPU, unless it says otherwise. */
+/* Microseconds of a member's or an observer's CPU, unless it says otherwise. */
 struct costs {
     int64_t read;     /* a read or a ping */
     int64_t write;    /* at the leader; the member that forwards it pays `read` */
+    int64_t send;     /* a write, at the leader, for each other member */
     int64_t apply;    /* a committed write, at every member */
     int64_t attach;   /* a handshake of a session that exists, at the leader */
     int64_t accept;   /* a connection, at the member; with TLS its handshake */
+    int64_t refuse;   /* a connection, at a member that has no leader */
     int64_t kib;      /* 1024 bytes of answers */
     int64_t commit;   /* time: until a batch is on the disks of a quorum */
     int64_t net;      /* time: one way */
@@ -43,14 +46,18 @@ struct crowd_options {
     size_t clients;
     size_t locks;
     size_t candidates; /* the first so many clients are in one election as well */
-    size_t members;    /* the first of them leads */
-    int64_t hold_ms;   /* a lock is released after it, and acquired again; 0: never */
-    int32_t timeout_ms;
+    size_t members;    /* with a vote; the first of them leads */
+    size_t observers;
+    int64_t hold_ms; /* a lock is released after it, and acquired again; 0: never */
+    int64_t timeout_ms;
     int64_t start_ms; /* the clients start within this time */
     int64_t outage_ms;
     int64_t after_ms; /* how long to look after the fault */
     const char *fault;
-    uint64_t seed;
+    /* The clients' back-off: exponential, from the first pause to the longest, with jitter; or
+     * always the same pause. Zeros: their default. */
+    int64_t backoff_ms, backoff_max_ms, pause_ms;
+    int64_t seed;
     struct costs costs;
 };
 
@@ -62,7 +69,8 @@ struct member {
 
 struct cluster {
     struct server *engine;
-    struct member members[CROWD_MEMBERS];
+    struct member members[CROWD_MEMBERS]; /* the observers are the last of them */
+    size_t size;
     size_t leader;
     bool serving;         /* there is a leader */
     int64_t silent_until; /* until then the network carries nothing */
@@ -79,6 +87,7 @@ struct connection {
     uint32_t generation;
     uint32_t member;
     bool dialling;
+    bool queued; /* at a member that has no leader */
     bool open;   /* as the client sees it */
     bool shaken; /* the handshake was sent */
     struct buf up, down;
@@ -125,6 +134,12 @@ void crowd_put(struct crowd *w, int64_t at, enum event_kind kind, struct partici
 /* A count that `well` depends on has changed. */
 void crowd_look(struct crowd *w);
 
+/* ---- options ----------------------------------------------------------------------------------
+ */
+
+/* Ends the program, with its usage, when it cannot understand them. */
+void crowd_options_read(struct crowd_options *o, int argc, char **argv);
+
 /* ---- cluster ----------------------------------------------------------------------------------
  */
 
@@ -132,8 +147,8 @@ void cluster_begin(struct crowd *w);
 void cluster_free(struct crowd *w);
 /* The time at which the member's CPU is done with this much more work, which arrives at `at`. */
 int64_t member_work(struct member *m, int64_t at, int64_t us);
-/* The leader gets a request; returns when its CPU is done with it. */
-int64_t cluster_lead(struct crowd *w, int64_t us);
+/* The leader gets a write, or a session that comes back; returns when its CPU is done with it. */
+int64_t cluster_lead(struct crowd *w, bool write);
 /* When what is sent now arrives. What the network does not carry TCP sends again, after `again` us,
  * and after twice as long each time. */
 int64_t cluster_reached_at(const struct crowd *w, int64_t again);
@@ -154,6 +169,7 @@ void connection_init(struct connection *c, const struct clave_mem *mem);
 void connection_fini(struct connection *c);
 void connection_dial(struct crowd *w, struct participant *p);
 void connection_asked(struct crowd *w, struct participant *p, uint32_t detail);
+void connection_turned_away(struct crowd *w, struct participant *p, uint32_t detail);
 void connection_dialled(struct crowd *w, struct participant *p, uint32_t detail);
 /* Takes what the client wants to send. false: nothing. */
 bool connection_send(struct crowd *w, struct participant *p);

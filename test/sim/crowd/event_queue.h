@@ -12,6 +12,7 @@ enum event_kind {
     EVENT_TIMER,       /* a client's deadline may have come */
     EVENT_HOLD_OVER,   /* a client releases its lock */
     EVENT_ASKED,       /* a client's wish to connect has reached the member */
+    EVENT_TURNED_AWAY, /* a member without a leader closes the connection */
     EVENT_DIALLED,     /* the member's machine has accepted the connection */
     EVENT_REFUSED,     /* nobody accepts it */
     EVENT_ARRIVED,     /* the connection's next message has reached the member */

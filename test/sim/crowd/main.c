@@ -75,6 +75,7 @@ static const struct event_handler handlers[] = {
     [EVENT_TIMER] = {participant_timer, false},
     [EVENT_HOLD_OVER] = {participant_release, false},
     [EVENT_ASKED] = {connection_asked, true},
+    [EVENT_TURNED_AWAY] = {connection_turned_away, true},
     [EVENT_DIALLED] = {connection_dialled, true},
     [EVENT_REFUSED] = {crowd_gone, true},
     [EVENT_ARRIVED] = {connection_arrived, true},
@@ -117,7 +118,7 @@ static void crowd_run(struct crowd *w, int64_t until, bool stop_when_well)
 static uint64_t crowd_requests(const struct crowd *w)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < w->o.members; i++)
+    for (size_t i = 0; i < w->cluster.size; i++)
         sum += w->cluster.members[i].requests;
     return sum;
 }
@@ -171,7 +172,7 @@ static void crowd_begin(struct crowd *w)
     w->mem = clave__mem_or_default(NULL);
     w->now = SECOND;
     w->alive = w->o.clients;
-    clave__rand_seed(&w->rand, w->o.seed);
+    clave__rand_seed(&w->rand, (uint64_t)w->o.seed);
     w->participants = calloc(w->o.clients, sizeof *w->participants);
     w->lock_users = calloc(w->o.locks, sizeof *w->lock_users);
     crowd_require(w->participants && w->lock_users);
@@ -227,111 +228,10 @@ static int crowd_play(const struct crowd_options *o)
     return status;
 }
 
-/* ---- options ----------------------------------------------------------------------------------
- */
-
-struct crowd_flag {
-    const char *name;
-    size_t *size;
-    int64_t *number;
-};
-
-static void usage(void)
-{
-    fputs("usage: clave_crowd [--clients N] [--locks N] [--candidates N] [--members N]\n"
-          "                   [--fault none|leader|member|rack|network] [--hold MS]\n"
-          "                   [--timeout MS] [--start MS] [--outage MS] [--after MS] [--seed N]\n"
-          "                   [--read US] [--write US] [--apply US] [--attach US] [--accept US]\n"
-          "                   [--kib US] [--commit US] [--net US] [--election US]\n"
-          "  Costs are microseconds of CPU (--commit, --net, --election: of time). docs/scale.md\n",
-          stderr);
-}
-
-static bool take(struct crowd_options *o, const char *name, const char *value)
-{
-    int64_t timeout = o->timeout_ms, seed = (int64_t)o->seed;
-    struct costs *c = &o->costs;
-    const struct crowd_flag flags[] = {
-        {"--clients", &o->clients, NULL},
-        {"--locks", &o->locks, NULL},
-        {"--candidates", &o->candidates, NULL},
-        {"--members", &o->members, NULL},
-        {"--hold", NULL, &o->hold_ms},
-        {"--timeout", NULL, &timeout},
-        {"--start", NULL, &o->start_ms},
-        {"--outage", NULL, &o->outage_ms},
-        {"--after", NULL, &o->after_ms},
-        {"--seed", NULL, &seed},
-        {"--read", NULL, &c->read},
-        {"--write", NULL, &c->write},
-        {"--apply", NULL, &c->apply},
-        {"--attach", NULL, &c->attach},
-        {"--accept", NULL, &c->accept},
-        {"--kib", NULL, &c->kib},
-        {"--commit", NULL, &c->commit},
-        {"--net", NULL, &c->net},
-        {"--election", NULL, &c->election},
-    };
-    if (strcmp(name, "--fault") == 0) {
-        o->fault = value;
-        return true;
-    }
-    char *end;
-    long long n = strtoll(value, &end, 10);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags && *end == 0 && n >= 0; i++) {
-        if (strcmp(name, flags[i].name) != 0)
-            continue;
-        if (flags[i].size)
-            *flags[i].size = (size_t)n;
-        else
-            *flags[i].number = n;
-        o->timeout_ms = (int32_t)timeout;
-        o->seed = (uint64_t)seed;
-        return true;
-    }
-    return false;
-}
-
-static bool crowd_options_are_valid(const struct crowd_options *o)
-{
-    static const char *const faults[] = {"none", "leader", "member", "rack", "network"};
-    bool known = false;
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        known = known || strcmp(o->fault, faults[i]) == 0;
-    return known && o->clients > 0 && o->locks > 0 && o->locks <= o->clients &&
-           o->candidates <= o->clients && o->members > 0 && o->members <= CROWD_MEMBERS;
-}
-
 int main(int argc, char **argv)
 {
-    struct crowd_options o = {
-        .clients = 1000,
-        .locks = 1000,
-        .members = 3,
-        .timeout_ms = 10000,
-        .start_ms = 10000,
-        .outage_ms = 5000,
-        .after_ms = 60000,
-        .fault = "none",
-        .seed = 1,
-        .costs = {.read = 20,
-                  .write = 40,
-                  .apply = 20,
-                  .attach = 20,
-                  .accept = 75,
-                  .kib = 1,
-                  .commit = 2000,
-                  .net = 250,
-                  .election = 500000},
-    };
-    for (int i = 1; i < argc; i += 2)
-        if (i + 1 == argc || !take(&o, argv[i], argv[i + 1])) {
-            usage();
-            return 64;
-        }
-    if (!crowd_options_are_valid(&o)) {
-        usage();
-        return 64;
-    }
+    struct crowd_options o;
+    crowd_options_read(&o, argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0);
     return crowd_play(&o);
 }

@@ -149,8 +149,19 @@ void participant_timer(struct crowd *w, struct participant *p, uint32_t detail)
 
 static void participant_hosts(const struct crowd *w, char *out, size_t cap)
 {
-    for (size_t i = 0, n = 0; i < w->o.members; i++)
+    for (size_t i = 0, n = 0; i < w->cluster.size; i++)
         n += (size_t)snprintf(out + n, cap - n, "%sm%zu:2181", i ? "," : "", i);
+}
+
+static clave_retry participant_backoff(const struct crowd_options *o)
+{
+    if (o->pause_ms > 0)
+        return (clave_retry){.kind = CLAVE_RETRY_FOREVER, .base_ms = (int32_t)o->pause_ms};
+    if (o->backoff_ms > 0)
+        return (clave_retry){.kind = CLAVE_RETRY_EXPONENTIAL,
+                             .base_ms = (int32_t)o->backoff_ms,
+                             .max_ms = (int32_t)o->backoff_max_ms};
+    return (clave_retry){0};
 }
 
 void participant_begin(struct crowd *w, struct participant *p, uint32_t detail)
@@ -164,7 +175,8 @@ void participant_begin(struct crowd *w, struct participant *p, uint32_t detail)
     participant_hosts(w, hosts, sizeof hosts);
     p->armed = INT64_MAX;
     o.hosts = hosts;
-    o.session_timeout_ms = w->o.timeout_ms;
+    o.session_timeout_ms = (int32_t)w->o.timeout_ms;
+    o.reconnect = participant_backoff(&w->o);
     o.seed = clave__rand_u64(&w->rand) | 1;
     o.state_cb = participant_on_state;
     o.state_arg = p;
