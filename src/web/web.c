@@ -177,6 +177,11 @@ void clave__web_set_access(struct web *w, const struct web_access *access)
     }
 }
 
+void clave__web_set_max_waiting(struct web *w, size_t most)
+{
+    w->o.max_waiting = most;
+}
+
 /* ---- time ----------------------------------------------------------------------------------- */
 
 int64_t clave__web_deadline(const struct web *w)

@@ -147,6 +147,8 @@ clave_err clave__web_new(struct web **out, const struct web_options *o);
 /* Other tokens, hosts and roles hold from now on, for what waits too: it is answered 401 or 403, or
  * its stream ends, when it may no longer. The access before may be freed. */
 void clave__web_set_access(struct web *w, const struct web_access *access);
+/* As max_waiting of the options; what waits goes on. */
+void clave__web_set_max_waiting(struct web *w, size_t most);
 
 /* The wall clock is the engine's clock plus this, in milliseconds. From _new on, and again whenever
  * it has changed; the ages and times that people see are counted by it. */

@@ -139,6 +139,42 @@ class Configured(unittest.TestCase):
         with open(tokens, "w", encoding="utf-8") as f:
             f.write(before)
 
+    def reload(self, gate, config, text):
+        before = gate.said().count(" reloaded: ")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(text)
+        gate.process.send_signal(signal.SIGHUP)
+        self.await_true(lambda: gate.said().count(" reloaded: ") > before, "it is reloaded")
+
+    def test_limits_change(self):
+        for own in (False, True):
+            with self.subTest(own=own):
+                config = file_of("http-max-connections = 2\n")
+                gate = self.started("--config", config, own=own)
+                held = [gate.dial(), gate.dial()]
+                late = gate.dial()
+                late.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                late.settimeout(0.2)
+                self.assertRaises(TimeoutError, late.recv, 1)
+                self.reload(gate, config, "http-max-connections = 20\nhttp-max-waiting = 1\n")
+                late.settimeout(PATIENCE)
+                self.assertIn(b" 200 ", late.recv(100))
+                streams = [gate.open() for _ in range(2)]
+
+                def status(c):
+                    c.request("GET", "/v1/events")
+                    return c.getresponse().status
+
+                self.await_true(lambda: status(streams[0]) == 200, "a stream")
+                self.assertEqual(gate.call("GET", "/v1/events")[0], 503)
+                self.reload(gate, config, "")
+                self.assertEqual(status(streams[1]), 200)
+                for c in held + [late] + streams:
+                    c.close()
+                self.assertIn("http-max-connections 20 -> (default), http-max-waiting 1 -> (default)",
+                              gate.said())
+                self.assertEqual(gate.stop(), 0)
+
     def test_what_is_observed(self):
         self.refused("expected paths", "--http", "127.0.0.1:0", "--http-metric-paths", "/a,b")
         gate = self.started("--http-metric-paths", "/jobs,/locks", own=True)

@@ -24,6 +24,7 @@ enum { MAX_METRIC_PATHS = 64 };
 enum { CONNECTION_MEMORY = 7168 };
 enum {
     MAX_CONNECTIONS = 20000,
+    MOST_CONNECTIONS = 1000000, /* of --http-max-connections */
     MAX_SESSIONS = 10000,
     RESERVED_FILES = 64,
     MAX_BODY = 2 << 20,
@@ -52,6 +53,8 @@ struct gate {
     struct gate_access *access;
     pthread_mutex_t mutex;
     struct gate_access *next_access; /* under the mutex; NULL: no other */
+    struct gate_limits next_limits;  /* likewise: those with next_access */
+    size_t file_connections;         /* that the limit of open files allows */
     char *metric_text;               /* which metric_paths point into */
     const char *metric_paths[MAX_METRIC_PATHS];
     size_t nmetric_paths;
@@ -169,6 +172,21 @@ static void gate_on_stop(uv_async_t *a)
         gate_enter(g, GATE_CLOSING);
 }
 
+/* ---- limits --------------------------------------------------------------------------------- */
+
+static unsigned gate_max_connections(const struct gate *g, const struct gate_limits *limits)
+{
+    size_t most = limits->max_connections > 0 ? limits->max_connections : MAX_CONNECTIONS;
+    return (unsigned)(most < g->file_connections ? most : g->file_connections);
+}
+
+/* Whoever waits is not to take the connection of who renews or releases. */
+static size_t gate_max_waiting(const struct gate *g, const struct gate_limits *limits)
+{
+    size_t connections = gate_max_connections(g, limits);
+    return limits->max_waiting > 0 ? limits->max_waiting : connections - connections / 4;
+}
+
 /* ---- who may ------------------------------------------------------------------------------- */
 
 static void gate_on_changed(uv_async_t *a)
@@ -176,6 +194,7 @@ static void gate_on_changed(uv_async_t *a)
     struct gate *g = a->data;
     pthread_mutex_lock(&g->mutex);
     struct gate_access *next = g->next_access;
+    const struct gate_limits limits = g->next_limits;
     bool reopens = g->reopens;
     g->next_access = NULL;
     g->reopens = false;
@@ -187,13 +206,17 @@ static void gate_on_changed(uv_async_t *a)
     clave__web_set_access(g->web, gate_access_of(next));
     gate_access_free(g->access);
     g->access = next;
+    clave__web_set_max_waiting(g->web, gate_max_waiting(g, &limits));
+    if (g->http)
+        clave__http_server_set_max_connections(g->http, gate_max_connections(g, &limits));
 }
 
-void gate_set_access(struct gate *g, struct gate_access *access)
+void gate_change(struct gate *g, struct gate_access *access, const struct gate_limits *limits)
 {
     pthread_mutex_lock(&g->mutex);
     struct gate_access *unused = g->next_access;
     g->next_access = access;
+    g->next_limits = *limits;
     pthread_mutex_unlock(&g->mutex);
     gate_access_free(unused);
     uv_async_send(&g->changed);
@@ -267,19 +290,6 @@ static bool gate_has_tls(const struct gate_options *o)
     return false;
 }
 
-static unsigned gate_max_connections(const struct gate_options *o)
-{
-    return (unsigned)gate_files(o, gate_has_tls(o) ? 3 : 1,
-                                o->max_connections > 0 ? o->max_connections : MAX_CONNECTIONS);
-}
-
-/* Whoever waits is not to take the connection of who renews or releases. */
-static size_t gate_max_waiting(const struct gate_options *o)
-{
-    unsigned connections = gate_max_connections(o);
-    return o->max_waiting > 0 ? o->max_waiting : (size_t)connections - connections / 4;
-}
-
 /* *out is NULL without an address for it. */
 static clave_err gate_make_tls(clave_tls **out, const struct gate_options *o, const struct fault *f)
 {
@@ -303,7 +313,8 @@ static clave_err gate_listen(struct gate *g, const struct gate_options *o, const
         .begin = gate_on_request,
         .ended = gate_on_ended,
         .arg = g,
-        .max_connections = gate_max_connections(o),
+        .max_connections = gate_max_connections(g, &o->limits),
+        .ever_connections = (unsigned)g->file_connections,
         .connection_memory = CONNECTION_MEMORY,
         .max_body = o->max_body > 0 ? o->max_body : MAX_BODY,
         .max_held = MAX_HELD,
@@ -377,7 +388,7 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .assets = clave__page_assets,
                                    .nassets = clave__page_nassets,
                                    .max_body = o->max_body,
-                                   .max_waiting = gate_max_waiting(o),
+                                   .max_waiting = gate_max_waiting(g, &o->limits),
                                    .max_sessions = gate_files(o, 2, MAX_SESSIONS),
                                    .observe = true,
                                    .metric_paths = g->metric_paths,
@@ -416,6 +427,7 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     g->mem = clave__mem_or_default(NULL);
     g->log = o->log;
     g->grace_ms = o->grace_ms;
+    g->file_connections = gate_files(o, gate_has_tls(o) ? 3 : 1, MOST_CONNECTIONS);
     clave_err err = clave__loop_init(&g->loop) == 0 ? CLAVE_OK : CLAVE_EIO;
     if (err == CLAVE_OK)
         err = gate_clients_init(&g->clients, &g->loop, &g->mem);

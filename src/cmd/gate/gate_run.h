@@ -25,6 +25,12 @@ struct gate; /* opaque */
 
 enum { GATE_MAX_ADDRESSES = 16 };
 
+/* What may change while it runs. */
+struct gate_limits {
+    size_t max_connections; /* 0: as many as the limit of open files allows, up to 20000 */
+    size_t max_waiting;     /* 0: 3/4 of the connections */
+};
+
 struct gate_options {
     const char *hosts;       /* of the ZooKeeper servers */
     struct clave_tls *tls;   /* for hosts with "tls:"; NULL: that of the environment */
@@ -36,8 +42,7 @@ struct gate_options {
     struct tls_server_options http_tls; /* for those with "tls:" */
     struct log log;                     /* called on the gate's thread */
     struct gate_access *access;         /* the gate's, if _new succeeds */
-    size_t max_connections;   /* 0: as many as the limit of open files allows, up to 20000 */
-    size_t max_waiting;       /* 0: 3/4 of the connections */
+    struct gate_limits limits;
     size_t max_body;          /* 0: 2 MiB */
     bool in_server;           /* whose files are the same: HTTP takes a quarter of them at most */
     int64_t grace_ms;         /* for sessions to end in, when it stops */
@@ -60,8 +65,9 @@ const char *gate_address(const struct gate *g, size_t i);
 void gate_run(struct gate *g);
 /* From any thread. What waits gets its answer, 503; see clave__web_close for sessions. */
 void gate_stop(struct gate *g);
-/* From any thread: holds from a request soon after it on. The gate's from now on. */
-void gate_set_access(struct gate *g, struct gate_access *access);
+/* From any thread: both hold from a request soon after it on. `access` is the gate's from now on.
+ */
+void gate_change(struct gate *g, struct gate_access *access, const struct gate_limits *limits);
 /* From any thread, for SIGHUP: the audit's file is opened anew by its name, and the TLS files are
  * read again. Connections go on. true: there are such files, and they are in use now; if they could
  * not be read, the log says why. */

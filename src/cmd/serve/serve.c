@@ -171,7 +171,7 @@ static clave_err serve_apply(void *arg, const struct serve_settings *wanted, con
     if (err == CLAVE_OK)
         err = clave__server_run_change(v->run, &wanted->run);
     if (err == CLAVE_OK && v->gate)
-        serve_gate_change(v->gate, access);
+        serve_gate_change(v->gate, access, wanted);
     else
         gate_access_free(access);
     return err;

@@ -74,8 +74,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
                              .audit = s->audit,
                              .data_dir = v->run.data_dir,
                              .key = s->key,
-                             .max_connections = s->max_connections,
-                             .max_waiting = s->max_waiting,
+                             .limits = {s->max_connections, s->max_waiting},
                              .max_body = s->max_body,
                              .in_server = true,
                              .grace_ms = GRACE_MS};
@@ -122,9 +121,11 @@ clave_err serve_gate_load(struct gate_access **out, const struct serve_settings 
     return gate_access_load(out, wanted->gate.tokens, wanted->gate.hosts, f);
 }
 
-void serve_gate_change(struct serve_gate *g, struct gate_access *access)
+void serve_gate_change(struct serve_gate *g, struct gate_access *access,
+                       const struct serve_settings *wanted)
 {
-    gate_set_access(g->gate, access);
+    const struct gate_limits limits = {wanted->gate.max_connections, wanted->gate.max_waiting};
+    gate_change(g->gate, access, &limits);
 }
 
 bool serve_gate_reopen(struct serve_gate *g)

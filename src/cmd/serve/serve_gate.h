@@ -23,7 +23,8 @@ clave_err serve_gate_run(struct serve_gate *g);
  * EINVAL, EIO, ENOMEM. */
 clave_err serve_gate_load(struct gate_access **out, const struct serve_settings *wanted,
                           const struct fault *f);
-void serve_gate_change(struct serve_gate *g, struct gate_access *access);
+void serve_gate_change(struct serve_gate *g, struct gate_access *access,
+                       const struct serve_settings *wanted);
 /* As gate_reopen. */
 bool serve_gate_reopen(struct serve_gate *g);
 /* Address number i, as bound; NULL after the last. Before _run. */

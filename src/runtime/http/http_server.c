@@ -208,7 +208,7 @@ static struct MHD_Daemon *http_start_daemon(struct http *h)
     static const size_t standard = 32768;
     return h->lib->MHD_start_daemon(
         flags, 0, NULL, NULL, clave__http_exchange_handler(), h, MHD_OPTION_EXTERNAL_LOGGER,
-        http_on_log, h, MHD_OPTION_CONNECTION_LIMIT, h->o.max_connections,
+        http_on_log, h, MHD_OPTION_CONNECTION_LIMIT, h->o.ever_connections,
         MHD_OPTION_CONNECTION_TIMEOUT, h->o.silent_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         h->o.connection_memory > 0 ? h->o.connection_memory : standard,
         MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, h, MHD_OPTION_URI_LOG_CALLBACK,
@@ -274,13 +274,27 @@ static void http_on_tls_freed(void *http)
     http_release(http);
 }
 
+static size_t http_max_shaking(const struct http *h)
+{
+    return h->o.max_connections / 4 + 1;
+}
+
+void clave__http_server_set_max_connections(struct http *h, unsigned most)
+{
+    h->o.max_connections = most < h->o.ever_connections ? most : h->o.ever_connections;
+    if (h->tls)
+        clave__http_tls_set_max_shaking(h->tls, http_max_shaking(h));
+    h->accept_pending = true;
+    http_want_turn(h);
+}
+
 static clave_err http_start_tls(struct http *h, const char *spec, const struct fault *f)
 {
     const struct http_tls_options o = {.loop = h->o.loop,
                                        .mem = h->o.mem,
                                        .log = &h->o.log,
                                        .side = h->o.tls,
-                                       .max_shaking = h->o.max_connections / 4 + 1,
+                                       .max_shaking = http_max_shaking(h),
                                        .shaking_ms = h->o.handshake_ms,
                                        .stuck_ms = h->o.ms[HTTP_SENDING],
                                        .secured = http_on_secured,
@@ -318,6 +332,8 @@ clave_err clave__http_server_start(struct http **out, const char *spec,
         return CLAVE_ENOMEM;
     h->lib = lib;
     h->o = *o;
+    if (h->o.ever_connections < h->o.max_connections)
+        h->o.ever_connections = h->o.max_connections;
     h->hangup_fd = -1;
     h->on_turn = http_on_turn;
     list_init(&h->listeners);

@@ -52,14 +52,15 @@ struct http_options {
     struct clave_tls *tls;
     /* Further ones wait in the kernel's queue. An open file each, with TLS three. */
     unsigned max_connections;
-    size_t connection_memory; /* for the head of a request, and its answer's; 0: 32 KiB */
-    size_t max_body;          /* 0: bodies are not read at all */
-    size_t max_held;          /* bytes of all bodies and answers together; beyond: 503 */
-    unsigned silent_s;        /* seconds without a byte, but for a waiting answer; 0: no limit */
-    uint64_t total_ms;        /* of a connection, in place of `ms`; 0: no limit */
-    uint64_t handshake_ms;    /* of TLS; 0: no limit */
-    uint64_t ms[HTTP_STATES]; /* how long a state may last; HTTP_SENDING: without progress */
-    bool one_request;         /* then the connection is closed */
+    unsigned ever_connections; /* what _set_max_connections may raise it to; 0: no more than that */
+    size_t connection_memory;  /* for the head of a request, and its answer's; 0: 32 KiB */
+    size_t max_body;           /* 0: bodies are not read at all */
+    size_t max_held;           /* bytes of all bodies and answers together; beyond: 503 */
+    unsigned silent_s;         /* seconds without a byte, but for a waiting answer; 0: no limit */
+    uint64_t total_ms;         /* of a connection, in place of `ms`; 0: no limit */
+    uint64_t handshake_ms;     /* of TLS; 0: no limit */
+    uint64_t ms[HTTP_STATES];  /* how long a state may last; HTTP_SENDING: without progress */
+    bool one_request;          /* then the connection is closed */
     /* For a loop that has other work: at most one piece of all answers is made in a turn. One that
      * is empty is asked for again in the next turn, without _wake. */
     bool piece_a_turn;
@@ -75,6 +76,8 @@ clave_err clave__http_server_start(struct http **out, const char *spec,
 clave_err clave__http_server_listen(struct http *h, const char *spec, const struct fault *f);
 /* Accepts no more. */
 void clave__http_server_quiet(struct http *h);
+/* Those that there are go on. */
+void clave__http_server_set_max_connections(struct http *h, unsigned most);
 /* Closes everything at once, whatever is being answered; freed when the loop has turned. NULL is
  * ignored. */
 void clave__http_server_stop(struct http *h);

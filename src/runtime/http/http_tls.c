@@ -396,6 +396,11 @@ static bool tls_conn_begin(struct tls_conn *c, int fd)
     return true;
 }
 
+void clave__http_tls_set_max_shaking(struct http_tls *s, size_t most)
+{
+    s->o.max_shaking = most;
+}
+
 void clave__http_tls_take(struct http_tls *s, int fd, const struct peer_addr *peer)
 {
     struct tls_conn *c = calloc(1, sizeof *c);

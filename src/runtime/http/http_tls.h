@@ -40,6 +40,7 @@ struct http_tls_options {
 
 /* ENOMEM. */
 clave_err clave__http_tls_new(struct http_tls **out, const struct http_tls_options *o);
+void clave__http_tls_set_max_shaking(struct http_tls *s, size_t most);
 /* Takes the socket of a TCP connection. */
 void clave__http_tls_take(struct http_tls *s, int fd, const struct peer_addr *peer);
 /* Connections that `secured` has not been told of, or whose `fd` was closed by the owner. */

@@ -132,7 +132,8 @@ static clave_err gating_apply(void *arg, const struct serve_settings *wanted, co
     if (wanted->gate.tokens)
         clave__log(&log, CLAVE_LOG_INFO, "%s read: %zu users", wanted->gate.tokens,
                    gate_access_of(access)->nusers);
-    gate_set_access(v->gate, access);
+    const struct gate_limits limits = {wanted->gate.max_connections, wanted->gate.max_waiting};
+    gate_change(v->gate, access, &limits);
     return CLAVE_OK;
 }
 
@@ -209,8 +210,7 @@ static int gating_start(struct gating *v)
                              .metric_paths = s->metric_paths,
                              .audit = s->audit,
                              .key = s->key,
-                             .max_connections = s->max_connections,
-                             .max_waiting = s->max_waiting,
+                             .limits = {s->max_connections, s->max_waiting},
                              .max_body = s->max_body,
                              .grace_ms = GRACE_MS};
     clave_err err = gate_access_load(&g.access, s->tokens, s->hosts, &f);
