@@ -207,6 +207,7 @@ void clave__server_free(struct server *s)
     clave__buf_fini(&s->name);
     clave__buf_fini(&s->quota_path);
     clave__buf_fini(&s->audit_line);
+    clave__mem_free(&s->mem, s->slow_turn);
     free_texts(s, &(struct texts){s->super_digest, s->x509_super, s->super_uid, s->require_auth,
                                   s->words});
     struct clave_mem mem = s->mem;
@@ -238,7 +239,7 @@ static void expire_orphans(struct server *s)
 
 void clave__server_start(struct server *s, int64_t now, int64_t wall)
 {
-    s->now = s->started_at = now;
+    s->now = s->started_at = s->turn_began = s->input_since = now;
     s->wall = wall;
     s->serving = true;
     s->durable_zxid = s->started_zxid = s->last_zxid;
@@ -320,6 +321,10 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
 {
     s->now = now > s->now ? now : s->now;
     s->wall = wall;
+    /* After a turn without a pause, what is read now may have come while that went on. */
+    bool at_once = now <= s->turn_ended + 1;
+    s->input_since = s->now - (at_once ? s->turn_ended - s->turn_began : 0);
+    s->turn_began = s->now;
     if (!s->serving)
         return;
     if (s->orphans)
@@ -333,6 +338,13 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
         clave__sweep(s);
     clave__word_step(s);
     clave__conns_drop_watches(s, DROPPED_A_TICK);
+}
+
+void clave__server_end_turn(struct server *s, int64_t now)
+{
+    s->turn_ended = now;
+    if (s->slow_turn)
+        clave__slow_end_turn(s, now);
 }
 
 void clave__server_woke_late(struct server *s, int64_t since, int64_t now)

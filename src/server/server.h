@@ -56,7 +56,8 @@ struct server_options {
     size_t max_output;          /* bytes queued for one connection before it is no longer read;
                                    0: 4 MiB. At 64 times as much the client is disconnected */
     int32_t sessionless_ms;     /* how long a connection may stay without a session; 0: 10000 */
-    int32_t slow_ms;            /* a request that takes so long is logged; 0: none is */
+    int32_t slow_ms;            /* a request that takes so long is logged; 0: none is. Needs
+                                   _end_turn and _left_unread for what the disk does not delay */
     int32_t snap_count;         /* txns between snapshots; 0: 100000, or the number of znodes if
                                    that is larger */
     int32_t snapshot_piece;     /* sessions, access lists and nodes in one piece of a snapshot;
@@ -143,6 +144,10 @@ int64_t clave__server_deadline(const struct server *s); /* INT64_MAX: none */
  * than a tick, every session lives for at least another tick, so that it can be heard. */
 void clave__server_woke_late(struct server *s, int64_t since, int64_t now);
 
+/* Everything that came in since the last _tick has been passed on, and the loop may wait now: what
+ * was read in that turn has taken so long. Only slow_ms needs it. */
+void clave__server_end_turn(struct server *s, int64_t now);
+
 /* ---- connections ----------------------------------------------------------------------------- */
 
 struct peer_addr {
@@ -170,6 +175,8 @@ void clave__server_conn_set_waiting(struct server_conn *c, bool waiting);
 clave_err clave__server_conn_certify(struct server_conn *c, const void *der, size_t n);
 void *clave__server_conn_user(const struct server_conn *c);
 void clave__server_conn_input(struct server_conn *c, const void *p, size_t n);
+/* Some input of the connection has come, and is left for a later turn: slow_ms counts from now. */
+void clave__server_conn_left_unread(struct server_conn *c);
 /* How many requests of all connections it has taken since the start: what input costs. */
 uint64_t clave__server_taken(const struct server *s);
 /* false: leave the bytes in the socket for now. */

@@ -146,6 +146,14 @@ struct server {
     struct buf audit_line;
     bool audit_torn; /* there was no memory for all of it */
 
+    /* A turn of the driver's loop, from _tick to _end_turn. */
+    int64_t turn_began;
+    int64_t turn_ended;          /* of the last one that has */
+    int64_t input_since;         /* what is read in this turn may have waited since */
+    uint64_t work;               /* bytes written to clients, and znodes counted for them */
+    struct slow_turn *slow_turn; /* of slow.c; NULL: slow_ms was never set */
+    int64_t slow_turn_at;        /* the last turn that was slow */
+    int64_t slow_turn_ms;
     int64_t slow_second; /* when the present second of slow.c began */
     uint32_t slow_told;  /* lines in it, and requests beyond them */
     uint64_t slow_untold;

@@ -404,6 +404,20 @@ class Live(Rig):
         self.assertTrue(gets_a_session())
         s.end()
 
+    def test_a_request_that_is_slow_without_the_disk(self):
+        s = self.started(self.CONF, flags=["--slow-ms", "2"])
+        session = struct.pack(">iqiqi", 0, 0, 10000, 0, 16) + bytes(16)
+        part = struct.pack(">ibi", 8, 0, -1) + struct.pack(">i", 1) + b"/" + b"\0"
+        read = struct.pack(">ii", 1, 22) + 60000 * part + struct.pack(">ibi", -1, 1, -1)
+        with socket.create_connection(("127.0.0.1", s.port), PATIENCE) as c:
+            for frame in session, read:  # the second waits for no disk once the first is answered
+                c.sendall(struct.pack(">i", len(frame)) + frame)
+                self.assertTrue(c.recv(4096))
+            self.assertRegex(s.until("multiRead"),
+                             r"slow request: multiRead - took \d+ ms \(\d+ unread, [1-9]\d* in its turn, "
+                             rf"0 for the disk\), {len(read)} bytes, session 0x\w+ of 127\.0\.0\.1:")
+        s.end()
+
     def test_the_super_user_and_quotas_change(self):
         s = self.started(self.CONF, flags=["-v"])
         at = f"127.0.0.1:{s.port}"

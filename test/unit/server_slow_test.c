@@ -40,7 +40,9 @@ static void the_line(void **state)
     assert_int_equal(lines_of(&d, "slow request"), 0); /* said when it is known */
     memserver_flush(&d);
     memserver_settle(&d);
-    snprintf(line, sizeof line, "slow request: create /a?b took 60 ms, 56 bytes, session 0x%llx of",
+    snprintf(line, sizeof line,
+             "slow request: create /a?b took 60 ms (0 unread, 0 in its turn, 60 for the disk), 56 "
+             "bytes, session 0x%llx of 127.0.0.1:42100",
              (unsigned long long)c.session);
     assert_non_null(strstr(d.lines, line));
     assert_int_equal(lines_of(&d, "slow request"), 1);
@@ -101,12 +103,197 @@ static void what_ends_before(void **state)
     memserver_close(&d);
 }
 
+/* ---- without the disk ------------------------------------------------------------------------ */
+
+static void slow_open(struct memserver *d, struct memserver_conn *c)
+{
+    struct server_options o = {.slow_ms = 50};
+    memserver_open(d, &o);
+    memserver_connect(c, d, 30000);
+}
+
+static void end_turn(struct memserver *d, int64_t ms)
+{
+    d->now += ms;
+    clave__server_end_turn(d->s, d->now);
+}
+
+static void begin_turn(struct memserver *d, int64_t pause_ms)
+{
+    d->now += pause_ms;
+    clave__server_tick(d->s, d->now, memserver_wall(d));
+}
+
+static void list_of(struct memserver_conn *c, const char *path)
+{
+    union wire_body body = {.read.path = clave__jbytes(path)};
+    memserver_request(c, OP_GET_CHILDREN, &body);
+}
+
+/* The turn of a long answer, the next one, whose requests have come meanwhile, and one after a
+ * pause, whose requests nobody has kept waiting. */
+static void a_turn_that_takes_long(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c;
+    slow_open(&d, &c);
+    begin_turn(&d, 100);
+    list_of(&c, "/");
+    end_turn(&d, 60);
+    assert_non_null(strstr(d.lines, "slow request: getChildren / took 60 ms (0 unread, 60 in its "
+                                    "turn, 0 for the disk), 14 bytes, session 0x"));
+    begin_turn(&d, 0);
+    list_of(&c, "/zookeeper");
+    end_turn(&d, 2);
+    assert_non_null(strstr(d.lines, "getChildren /zookeeper took 62 ms (60 unread, 2 in its turn, "
+                                    "0 for the disk)"));
+    begin_turn(&d, 0);
+    list_of(&c, "/");
+    end_turn(&d, 2);
+    begin_turn(&d, 100);
+    list_of(&c, "/");
+    end_turn(&d, 49);
+    begin_turn(&d, 100);
+    memserver_request(&c, OP_PING, NULL);
+    end_turn(&d, 60);
+    assert_int_equal(lines_of(&d, "slow request"), 2);
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
+/* Of many in one turn those with most work are named first, wherever they came: they are why the
+ * others have waited. */
+static void the_cause_is_among_the_lines(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c;
+    union wire_body root = {.path = clave__jbytes("/")};
+    char path[32];
+    slow_open(&d, &c);
+    assert_int_equal(memserver_create(&c, "/list", "", 0), CLAVE_OK);
+    for (int i = 0; i < 100; i++) {
+        snprintf(path, sizeof path, "/list/%05d", i);
+        assert_int_equal(memserver_create(&c, path, "", 0), CLAVE_OK);
+    }
+    begin_turn(&d, 100);
+    for (int i = 0; i < 30; i++)
+        list_of(&c, "/zookeeper");
+    list_of(&c, "/list");
+    memserver_request(&c, OP_GET_ALL_CHILDREN_NUMBER, &root);
+    for (int i = 0; i < 30; i++)
+        list_of(&c, "/zookeeper");
+    end_turn(&d, 60);
+    const char *first = strstr(d.lines, "slow request: getChildren /list took");
+    const char *second = strstr(d.lines, "slow request: getAllChildrenNumber / took");
+    const char *others = strstr(d.lines, "slow request: getChildren /zookeeper took");
+    assert_true(first && second && others && first < second && second < others);
+    assert_int_equal(lines_of(&d, "slow request:"), 10);
+    begin_turn(&d, 1000);
+    assert_non_null(strstr(d.lines, "52 more slow requests in a second"));
+    end_turn(&d, 0);
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
+/* A write whose turn took long, and then the disk; and a client that is gone by then. */
+static void a_long_turn_and_the_disk(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c, gone;
+    slow_open(&d, &c);
+    memserver_connect(&gone, &d, 30000);
+    begin_turn(&d, 100);
+    d.disk_stands = true;
+    union wire_body create = memserver_create_body("/n", "", 0);
+    memserver_request(&c, OP_CREATE, &create);
+    end_turn(&d, 70);
+    begin_turn(&d, 30);
+    memserver_flush(&d);
+    memserver_settle(&d);
+    assert_non_null(strstr(d.lines, "create /n took 100 ms (0 unread, 70 in its turn, 30 for the "
+                                    "disk)"));
+    list_of(&gone, "/zookeeper");
+    memserver_hang_up(&gone);
+    end_turn(&d, 60);
+    assert_non_null(strstr(d.lines, " of a client that is gone"));
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
+/* What a turn declines to read, and what waits in the server until there is room for its reply. */
+static void the_time_before_it_is_read(void **state)
+{
+    (void)state;
+    struct server_options o = {.slow_ms = 50, .max_outstanding = 1};
+    struct memserver d;
+    struct memserver_conn c;
+    memserver_open(&d, &o);
+    memserver_connect(&c, &d, 30000);
+    begin_turn(&d, 100);
+    clave__server_conn_left_unread(c.c);
+    end_turn(&d, 1);
+    begin_turn(&d, 79);
+    clave__server_conn_left_unread(c.c);
+    end_turn(&d, 0);
+    begin_turn(&d, 0);
+    list_of(&c, "/");
+    end_turn(&d, 0);
+    assert_non_null(strstr(d.lines, "getChildren / took 80 ms (80 unread, 0 in its turn"));
+    begin_turn(&d, 100);
+    list_of(&c, "/");
+    assert_int_equal(lines_of(&d, "slow request"), 1);
+    d.disk_stands = true;
+    union wire_body create = memserver_create_body("/n", "", 0);
+    memserver_request(&c, OP_CREATE, &create);
+    list_of(&c, "/zookeeper");
+    end_turn(&d, 0);
+    begin_turn(&d, 60);
+    memserver_flush(&d);
+    memserver_settle(&d);
+    end_turn(&d, 0);
+    assert_non_null(strstr(d.lines, "create /n took 60 ms (0 unread, 0 in its turn, 60 for the"));
+    assert_non_null(strstr(d.lines, "getChildren /zookeeper took 60 ms (60 unread, 0 in its"));
+    begin_turn(&d, 100);
+    list_of(&c, "/");
+    end_turn(&d, 0);
+    assert_int_equal(lines_of(&d, "slow request"), 3);
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
+static void the_limit_changes_in_a_turn(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c;
+    slow_open(&d, &c);
+    struct server_options off = d.o;
+    off.slow_ms = 0;
+    begin_turn(&d, 100);
+    list_of(&c, "/");
+    assert_int_equal(clave__server_change(d.s, &off), CLAVE_OK);
+    end_turn(&d, 60);
+    begin_turn(&d, 2000);
+    end_turn(&d, 0);
+    assert_null(strstr(d.lines, "slow"));
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_line),
         cmocka_unit_test(few_lines_and_a_count),
         cmocka_unit_test(what_ends_before),
+        cmocka_unit_test(a_turn_that_takes_long),
+        cmocka_unit_test(the_cause_is_among_the_lines),
+        cmocka_unit_test(a_long_turn_and_the_disk),
+        cmocka_unit_test(the_time_before_it_is_read),
+        cmocka_unit_test(the_limit_changes_in_a_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

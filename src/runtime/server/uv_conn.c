@@ -205,6 +205,7 @@ static uv_buf_t uv_conn_buffer(struct channel *ch)
     uv_conn_set_overdue(c, false);
     if (must_wait) {
         c->had_some = c->read_in == r->turn;
+        clave__server_conn_left_unread(c->engine);
         list_push_back(c->had_some ? &r->had_some : &r->declined, &c->in_declined);
         return uv_buf_init(NULL, 0);
     }

@@ -56,9 +56,9 @@ static void uv_server_on_timer(uv_timer_t *t)
 
 /* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. One that
  * has passed is due now: nothing was late. */
-static void uv_server_arm(struct server_run *r)
+static void uv_server_arm(struct server_run *r, int64_t now)
 {
-    int64_t at = clave__server_deadline(r->server), now = now_of(r);
+    int64_t at = clave__server_deadline(r->server);
     if (at >= r->armed_at)
         return;
     r->armed_at = at > now ? at : now;
@@ -120,7 +120,10 @@ void clave__run_pump(struct server_run *r)
         clave__conn_close_quiet(r, false);
         clave__run_count(r);
     }
-    uv_server_arm(r);
+    int64_t now = now_of(r);
+    if (r->ticked)
+        clave__server_end_turn(r->server, now);
+    uv_server_arm(r, now);
     r->ticked = false;
 }
 

@@ -131,7 +131,10 @@ static size_t conn_take(struct server_conn *c, const void *p, size_t n)
 
 static void conn_keep(struct server_conn *c, const void *p, size_t n)
 {
-    if (n > 0 && clave__conn_is_open(c) && clave__buf_append(&c->backlog, p, n) != CLAVE_OK)
+    if (n == 0 || !clave__conn_is_open(c))
+        return;
+    c->unread_since = c->s->now;
+    if (clave__buf_append(&c->backlog, p, n) != CLAVE_OK)
         clave__conn_cut(c);
 }
 
@@ -146,6 +149,7 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
         return;
     }
     size_t used = conn_take(c, p, n);
+    c->unread_since = INT64_MAX;
     conn_keep(c, (const uint8_t *)p + used, n - used);
     update_wants_read(c);
 }
@@ -162,8 +166,16 @@ void clave__conn_resume(struct server_conn *c)
         size_t used = conn_take(c, clave__buf_bytes(&c->backlog), n);
         clave__buf_consume(&c->backlog, used);
         clave__buf_trim(&c->backlog, 0);
+        if (clave__buf_len(&c->backlog) == 0)
+            c->unread_since = INT64_MAX;
     }
     update_wants_read(c);
+}
+
+void clave__server_conn_left_unread(struct server_conn *c)
+{
+    if (c->unread_since > c->s->now)
+        c->unread_since = c->s->now;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -190,6 +202,7 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     c->wanted_read = true;
     c->accepted_at = c->last_reply_at = s->now;
     c->start_by = s->now + s->sessionless_ms;
+    c->unread_since = INT64_MAX;
     clave__frame_reader_init(&c->frames, &s->mem, s->max_frame);
     if (c->frames.max_frame > MAX_FIRST_FRAME)
         c->frames.max_frame = MAX_FIRST_FRAME;

@@ -46,9 +46,11 @@ struct server_conn {
     struct list in_paused;
     struct word_list *list; /* a list is the answer to its four-letter word; NULL: none */
     bool list_goes_on;      /* there is more of it to come */
+    bool wanted_read;       /* as last reported to the driver */
 
     struct frame_reader frames;
-    struct buf backlog; /* input that arrived while none could be processed */
+    struct buf backlog;   /* input that arrived while none could be processed */
+    int64_t unread_since; /* when the last of it came, or what is in the socket; INT64_MAX: none */
     struct buf out;
     size_t undelivered; /* memory of `out`, as counted in s->undelivered; 0: `out` is empty */
     int64_t undelivered_since; /* when `out` was last empty, or the client last took some */
@@ -60,7 +62,6 @@ struct server_conn {
     size_t mark_count;
     size_t undurable; /* replies that wait for the disk */
     struct list slow; /* requests whose replies wait, for slow.c */
-    bool wanted_read; /* as last reported to the driver */
 
     int64_t accepted_at;
     int64_t start_by;        /* when it must have a session; INT64_MAX: it waits for its turn */

@@ -238,7 +238,9 @@ void clave__message_end(struct message *m, bool reply)
         clave__conn_cut(c);
         return;
     }
-    c->written += clave__buf_len(&c->out) - m->begin;
+    size_t n = clave__buf_len(&c->out) - m->begin;
+    c->written += n;
+    c->s->work += n;
     clave__conn_count_output(c, false);
     conn_settle(c, m->zxid, reply);
 }

@@ -175,6 +175,7 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
         return;
     }
     struct wire_request q = clave__wire_get_request(&r);
+    const struct slow_begin begin = clave__slow_begin(c);
     s->packets_received++;
     c->received++;
     c->last_op = q.op;
@@ -194,5 +195,5 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     else
         server_request_refuse(c, &q);
     if (s->slow_ms > 0)
-        clave__slow_note(c, p, n);
+        clave__slow_note(c, &begin, p, n);
 }

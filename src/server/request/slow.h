@@ -1,12 +1,27 @@
-/* slow.h - the log's lines about slow requests: those whose replies waited for the disk, with all
- * before them, for slow_ms or longer. */
+/* slow.h - the log's lines about slow requests: those that took slow_ms or longer, from when they
+ * began to wait to be read until their replies could leave. Pings are not among them. */
 #ifndef CLAVE_SERVER_REQUEST_SLOW_H
 #define CLAVE_SERVER_REQUEST_SLOW_H
 
 #include "server/request/conn.h"
 
-/* Remembers a request, a frame of n bytes, whose reply has just been written and may not leave. */
-void clave__slow_note(struct server_conn *c, const void *frame, size_t n);
+/* Before a request: what it changes, and a line about it needs. */
+struct slow_begin {
+    int64_t session;
+    uint64_t work;
+};
+
+static inline struct slow_begin clave__slow_begin(const struct server_conn *c)
+{
+    return (struct slow_begin){c->session->id, c->s->work};
+}
+
+/* After it, while slow_ms is set: remembers it, a frame of n bytes, until its reply may leave, and
+ * its turn has ended. */
+void clave__slow_note(struct server_conn *c, const struct slow_begin *b, const void *frame,
+                      size_t n);
+/* The turn ends: reports what was too slow without the disk. With s->slow_turn only. */
+void clave__slow_end_turn(struct server *s, int64_t now);
 /* Some replies may leave: reports those that took too long. */
 void clave__slow_release(struct server_conn *c);
 /* The connection ends. */
