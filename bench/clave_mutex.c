@@ -3,6 +3,7 @@
  *   clave_mutex cycle CONNECT CYCLES PAUSE_US       acquire + release, one owner
  *   clave_mutex confirmed CONNECT CYCLES PAUSE_US   the same, each release confirmed
  *   clave_mutex write CONNECT CYCLES PAUSE_US       one durable write by the same API
+ *   clave_mutex during CONNECT SECONDS PAUSE_US     as confirmed, for so long
  *   clave_mutex handoff CONNECT N CYCLES            N sessions of one process in one queue
  *
  * A hand-off is the time from the call of release to the grant of the next one. Prints
@@ -51,6 +52,32 @@ static void run_cycles(const char *connect, int cycles, int pause_us, bool confi
             usleep((useconds_t)pause_us);
     }
     report(us, (size_t)cycles);
+    clave_mutex_free(l);
+    clave_client_close(s, 1000);
+    free(us);
+}
+
+static void run_during(const char *connect, double seconds, int pause_us)
+{
+    size_t n = 0, cap = (size_t)(seconds * 1e6 / (pause_us > 0 ? pause_us : 1)) + 1;
+    double *us = malloc(cap * sizeof *us), until = now_s() + seconds;
+    clave_client *s = NULL;
+    clave_mutex *l = NULL;
+    if (!us)
+        exit(1);
+    check(clave_client_open(&s, NULL, connect, NULL), "open");
+    check(clave_client_wait(s, 10000), "connect");
+    check(clave_mutex_new(&l, s, "/bench/clave", NULL), "lock");
+    do {
+        double start = now_us();
+        check(clave_mutex_acquire(l, -1), "acquire");
+        check(clave_mutex_release_confirmed(l, -1), "release");
+        us[n++] = now_us() - start;
+        usleep((useconds_t)pause_us);
+    } while (n < cap && now_s() < until);
+    times_sort(us, n);
+    printf("{\"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"longest_us\": %.1f}\n",
+           times_p50(us, n), times_p99(us, n), us[n * 999 / 1000], us[n - 1]);
     clave_mutex_free(l);
     clave_client_close(s, 1000);
     free(us);
@@ -162,6 +189,10 @@ int main(int argc, char **argv)
         run_cycles(argv[2], atoi(argv[3]), atoi(argv[4]), confirmed);
         return 0;
     }
+    if (argc == 5 && strcmp(argv[1], "during") == 0) {
+        run_during(argv[2], atof(argv[3]), atoi(argv[4]));
+        return 0;
+    }
     if (argc == 5 && strcmp(argv[1], "write") == 0) {
         run_writes(argv[2], atoi(argv[3]), atoi(argv[4]));
         return 0;
@@ -171,7 +202,7 @@ int main(int argc, char **argv)
         return 0;
     }
     fprintf(stderr,
-            "usage: clave_mutex cycle|confirmed|write CONNECT CYCLES PAUSE_US | handoff CONNECT N "
-            "CYCLES\n");
+            "usage: clave_mutex cycle|confirmed|write CONNECT CYCLES PAUSE_US | during CONNECT "
+            "SECONDS PAUSE_US | handoff CONNECT N CYCLES\n");
     return 64;
 }
