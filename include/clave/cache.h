@@ -52,7 +52,8 @@ CLAVE_EXPORT clave_err clave_cache_wait(clave_cache *cache, int64_t timeout_ms);
 
 /* Copies a node's data and stat, as clave_get reads them; *out is the caller's (clave_reply_free),
  * NULL on an error. Its data is NULL also where it is not kept: then stat.data_length tells whether
- * there is any. ENONODE: the cache has no node there. ENOMEM, ECLOSED. */
+ * there is any. ENONODE: the cache has no node there. ENOAUTH: it may not be read. ENOMEM, ECLOSED.
+ */
 CLAVE_EXPORT clave_err clave_cache_get(clave_cache *cache, const char *path, clave_reply **out);
 /* Copies the names of a node's children, in no order, and its stat, as clave_children reads them.
  * Otherwise as clave_cache_get. */

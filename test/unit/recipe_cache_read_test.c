@@ -117,8 +117,9 @@ static void a_node_that_may_not_be_read_hides_no_other(bool each)
     play_set(&y, "/t/c", "345");
     play_open(&y, "/t", NULL);
     assert_int_equal(y.m.initialized, 1);
-    assert_int_equal(y.m.count, 3);
+    assert_int_equal(y.m.count, 4);
     assert_data(&y, "/t/a", true, 2);
+    assert_data(&y, "/t/b", false, 0);
     assert_data(&y, "/t/c", true, 3);
     play_end(&y);
 }

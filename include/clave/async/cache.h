@@ -16,9 +16,14 @@
  *
  * What is kept of a node: its Stat and, if asked for, its data. The server tells of changes of data
  * and of nodes that come and go. So num_children of a node that is followed is counted here, and
- * cversion, pzxid and aversion are those of when the node was last read. A node that may not be
- * read (ENOAUTH) is kept without data by servers that answer exists nonetheless; since
- * ZooKeeper 3.8.4, and with clave's server, it is not known at all.
+ * cversion, pzxid and aversion are those of when the node was last read.
+ *
+ * A node that may not be read (ENOAUTH) is `unreadable`: neither its data nor what is below it is
+ * known. Its Stat is all 0, unless the server answers exists nonetheless, as ZooKeeper did before
+ * 3.8.4. Servers send no events of such nodes. So where one was found its siblings are listed again
+ * at each change of the children; the first one of a parent that was listed before, and a node
+ * whose access list was changed, are found after the next reconnect, or by `refresh_ms`. A node
+ * that turns out to be readable, or not to be any more, is DELETED and CREATED.
  *
  * Memory: a node takes about 100 bytes, its name and its data. Asynchronous, on a
  * clave_async_client and under its thread and callback rules. */
@@ -60,7 +65,8 @@ typedef struct clave_cache_node {
     clave_stat stat;
     const void *data; /* NULL: null, not kept, or not readable */
     size_t len;
-    bool has_data; /* `data` is the node's: data is kept, could be read and fits */
+    bool has_data;   /* `data` is the node's: data is kept, could be read and fits */
+    bool unreadable; /* ENOAUTH: it is there, and no more is known, but for `stat` perhaps */
 } clave_cache_node;
 
 typedef struct clave_cache_event {
@@ -99,6 +105,10 @@ typedef struct clave_cache_options {
     clave_cache_filter_cb *filter; /* NULL: everything is taken */
     void *filter_arg;
     const clave_mem *mem; /* of the nodes; copied; NULL: the client's */
+    /* How often what no event tells of is looked for: nodes that may not be read, changed access
+     * lists. Each node that is not ephemeral is read once in this time, in tenths of it, and at
+     * most 300 in a tenth. 0: never. */
+    uint32_t refresh_ms;
 } clave_cache_options;
 #define CLAVE_CACHE_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_cache_options)
 
@@ -118,7 +128,8 @@ CLAVE_EXPORT clave_err clave_async_cache_get(const clave_async_cache *cache, con
                                              clave_cache_node *out);
 /* Gets a node; false ends the walk. It may ask the cache, but not free it. */
 typedef bool clave_cache_visit_cb(const clave_cache_node *node, void *arg);
-/* Visits the children of the node at `path`, in no order. ENONODE: the cache has no node there. */
+/* Visits the children of the node at `path`, in no order. ENONODE: the cache has no node there.
+ * ENOAUTH: it is unreadable, and so are their names. */
 CLAVE_EXPORT clave_err clave_async_cache_children(const clave_async_cache *cache, const char *path,
                                                   clave_cache_visit_cb *visit, void *arg);
 /* Visits the node at `path` and all below it, parents before their children, otherwise in no order.

@@ -46,6 +46,7 @@ void clave__cache_end(clave_async_cache *cache, clave_err err)
     cache->phase = CACHE_ENDED;
     cache->up = false;
     clave__client_timer_clear(cache->client, &cache->pause);
+    clave__cache_refresh_end(cache);
     clave__cache_tell(cache, CLAVE_CACHE_ENDED, err);
 }
 
@@ -56,6 +57,7 @@ void clave_async_cache_free(clave_async_cache *cache)
     cache->freed = true;
     cache->up = false;
     clave__client_timer_clear(cache->client, &cache->pause);
+    clave__cache_refresh_end(cache);
     clave__cache_unwatch(cache);
     cache_drop(cache);
 }
@@ -146,6 +148,7 @@ clave_err clave_async_cache_new(clave_async_cache **out, clave_async_client *c, 
     cache->refs = 1;
     list_init(&cache->listener.link);
     clave__timer_init(&cache->pause, cache_on_pause);
+    clave__cache_refresh_init(cache);
     clave__client_ref(c);
     err = cache_begin(cache, path);
     if (err != CLAVE_OK) {
@@ -202,8 +205,8 @@ clave_err clave_async_cache_children(const clave_async_cache *cache, const char 
 {
     struct cache_walk w = {.visit = visit, .arg = arg};
     const struct cache_node *n = cache_find(cache, path);
-    if (!n)
-        return CLAVE_ENONODE;
+    if (!n || n->unreadable)
+        return n ? CLAVE_ENOAUTH : CLAVE_ENONODE;
     clave_err err = cache_walk_begin(&w, cache);
     bool more = err == CLAVE_OK && n->dir;
     for (uint32_t i = 0; more && i < n->dir->nslots; i++) {

@@ -32,6 +32,7 @@ static void cache_delete_one(clave_async_cache *cache, struct cache_node *n)
     struct cache_value was = clave__cache_tree_value(n);
     cache_forget_left_out(cache, n);
     n->listed = n->moved = n->check = n->no_data = n->no_list = false;
+    n->denied = n->unreadable = false;
     clave__cache_tree_set_present(&cache->tree, n, false);
     clave__cache_tell_node(cache, CLAVE_CACHE_DELETED, n, NULL, &was);
     clave__cache_tree_prune(&cache->tree, n);
@@ -114,6 +115,7 @@ static bool cache_store(clave_async_cache *cache, struct cache_node **n, const c
     struct cache_value v = cache_value_of(cache, res, op);
     bool is_short = !cache->o.max_data || res->len <= cache->o.max_data;
     bool lacks = op == OP_GET_DATA && is_short && !v.has_data;
+    v.unreadable = (*n)->denied;
     if (clave__cache_tree_store(&cache->tree, n, &v, &old) != CLAVE_OK) {
         clave__cache_missed(cache, clave__cache_tree_parent(*n));
         return false;
@@ -156,9 +158,9 @@ static void cache_refresh(clave_async_cache *cache, struct cache_node **n, const
 static bool cache_must_list(const clave_async_cache *cache, struct cache_node *n,
                             const clave_stat *s, bool may_lack_some)
 {
-    if (!n->followed || n->no_list)
+    if (!n->followed || n->no_list || n->unreadable)
         return false;
-    if (cache->watches_each)
+    if (cache->watches_each || n->veiled)
         return !clave__cache_watches_children(cache, n);
     if (s->num_children == 0)
         n->listed = true; /* children that come later have events */
@@ -173,25 +175,33 @@ static bool may_lack_children(const struct cache_node *n, const clave_stat *s)
     return n->moved || n->left_out || known.pzxid != s->pzxid || known.cversion != s->cversion;
 }
 
+/* Its parent is told first, and nothing is known below one that may not be read. false: it is not
+ * to be told now, and perhaps read again later. */
+static bool cache_has_place(struct cache_node *n)
+{
+    const struct cache_node *up = clave__cache_tree_parent(n);
+    if (!up || (up->present && !up->unreadable))
+        return true;
+    n->wants_read = !up->present && up->phase != CACHE_NODE_IDLE;
+    return false;
+}
+
 /* It exists. */
 static void cache_take_stat(clave_async_cache *cache, struct cache_request *q,
                             const clave_result *res)
 {
     const clave_stat *s = res->stat;
     struct cache_node *n = q->node;
-    const struct cache_node *up = clave__cache_tree_parent(n);
     bool check = n->check, was_known = n->present;
     clave_stat known = was_known ? clave__cache_tree_stat(n) : (clave_stat){0};
     bool may_lack_some = check && was_known && may_lack_children(n, s);
     n->check = false;
-    if (was_known && known.czxid != s->czxid) {
+    if (was_known && (known.czxid != s->czxid || n->unreadable != n->denied)) {
         clave__cache_delete(cache, n);
         was_known = check = may_lack_some = false;
     }
-    if (!was_known && up && !up->present) {
-        n->wants_read = up->phase != CACHE_NODE_IDLE; /* its parent is told first */
+    if (!was_known && !cache_has_place(n))
         return;
-    }
     bool is_same = was_known && known.mzxid == s->mzxid;
     if (!is_same && q->op == OP_EXISTS && clave__cache_keeps_data(cache, n)) {
         n->check = check;
@@ -213,14 +223,52 @@ static bool cannot_be_read(clave_err err)
     return err == CLAVE_ENOAUTH || err == CLAVE_ETOOBIG || err == CLAVE_EMARSHALLING;
 }
 
+/* No event tells when it is deleted, nor when others like it come: a child watch of its parent
+ * does, which the next listing leaves. */
+static void cache_veil(clave_async_cache *cache, struct cache_node *up)
+{
+    if (!up || up->veiled)
+        return;
+    up->veiled = true;
+    if (!cache->watches_each)
+        clave__cache_want(cache, up, CACHE_WANT_LIST);
+}
+
+/* It exists, and its name is all that may be known of it. */
+static void cache_take_unreadable(clave_async_cache *cache, struct cache_request *q)
+{
+    struct cache_node *n = q->node, *old;
+    n->check = false;
+    if (n->present && clave__cache_tree_stat(n).czxid == 0)
+        return;
+    if (n->present)
+        clave__cache_delete(cache, n);
+    n->denied = n->no_data = true;
+    if (!cache_has_place(n))
+        return;
+    const struct cache_value nothing = {.unreadable = true};
+    if (clave__cache_tree_store(&cache->tree, &q->node, &nothing, &old) != CLAVE_OK) {
+        clave__cache_missed(cache, n->parent->owner);
+        return;
+    }
+    clave__cache_tree_discard(&cache->tree, old);
+    clave__cache_tree_set_present(&cache->tree, q->node, true);
+    clave__cache_tell_node(cache, CLAVE_CACHE_CREATED, q->node, &nothing, NULL);
+}
+
 static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
                             const clave_result *res)
 {
     struct cache_node *n = q->node;
+    n->denied = n->denied || res->err == CLAVE_ENOAUTH;
+    if (n->denied)
+        cache_veil(cache, clave__cache_tree_parent(n));
     if (res->err == CLAVE_OK) {
         cache_take_stat(cache, q, res);
     } else if (cannot_be_read(res->err) && q->op == OP_GET_DATA) {
         n->no_data = n->wants_read = true;
+    } else if (res->err == CLAVE_ENOAUTH && n->parent) {
+        cache_take_unreadable(cache, q);
     } else {
         if (n->present)
             clave__cache_delete(cache, n);
@@ -240,6 +288,22 @@ static bool is_being_read(const struct cache_node *n)
     return n->phase == CACHE_NODE_ASKED && !n->asked_list;
 }
 
+/* What is not in the listing is gone: that of a node which may not be read has no event. One that
+ * is removed leaves its slot to what was behind it. */
+static void cache_drop_unnamed(clave_async_cache *cache, const struct cache_node *n)
+{
+    const struct cache_dir *d = n->dir;
+    for (uint32_t i = 0; d && i < d->nslots;) {
+        struct cache_node *child = d->slots[i];
+        if (child && child->present && !child->named)
+            clave__cache_delete(cache, child);
+        i += d->slots[i] == child;
+    }
+    for (uint32_t i = 0; d && i < d->nslots; i++)
+        if (d->slots[i])
+            d->slots[i]->named = false;
+}
+
 static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
                              const clave_result *res)
 {
@@ -255,9 +319,16 @@ static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
         cache_refresh(cache, &q->node, res->stat);
     n = q->node;
     n->listed = true;
-    n->moved = false;
     cache->left_out -= n->left_out;
     n->left_out = false;
+    for (size_t i = 0; i < res->nnames; i++) {
+        struct cache_node *child =
+            clave__cache_tree_child(&cache->tree, n, res->names[i], strlen(res->names[i]));
+        if (child)
+            child->named = true;
+    }
+    cache_drop_unnamed(cache, n);
+    n->moved = false;
     for (size_t i = 0; i < res->nnames; i++) {
         size_t len = strlen(res->names[i]);
         struct cache_node *child = clave__cache_tree_child(&cache->tree, n, res->names[i], len);
@@ -335,6 +406,8 @@ static bool is_covered(const clave_async_cache *cache, const struct cache_node *
 void clave__cache_changed(clave_async_cache *cache, const char *path)
 {
     struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
+    if (n && n->unreadable)
+        n->denied = n->no_data = false; /* or there would be no event */
     if (n && !is_covered(cache, n))
         clave__cache_want(cache, n, CACHE_WANT_DATA);
 }

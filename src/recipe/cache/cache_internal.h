@@ -65,6 +65,9 @@ struct clave_async_cache {
     int64_t answer_zxid; /* of the newest answer */
     int64_t zxid;        /* of the newest point at which it was equal to the tree */
 
+    struct timer refresh;
+    struct buf refresh_at; /* the path of the node that is next; empty: the root */
+
     bool full;          /* FULL was told */
     size_t left_out;    /* how many nodes lack a child or their data for want of room */
     size_t room_made;   /* bytes freed since that was last tried again */
@@ -100,6 +103,9 @@ enum cache_want { CACHE_WANT_STAT = 1, CACHE_WANT_DATA = 2, CACHE_WANT_LIST = 4 
 /* Notes that these are to be read. The load or the resync waits for it, if it waits for the parent
  * or for a sync; but not for what changes once that is read. */
 void clave__cache_want(clave_async_cache *cache, struct cache_node *n, unsigned wants);
+/* It may have changed without an event, and so may its children; one that could not be read may be
+ * readable. */
+void clave__cache_compare(clave_async_cache *cache, struct cache_node *n);
 /* The load or the resync waits for what is read of the node now. */
 void clave__cache_owe(clave_async_cache *cache, struct cache_node *n);
 /* Events come again, and anything may have changed. */
@@ -120,6 +126,12 @@ void clave__cache_pause(clave_async_cache *cache);
 /* Something about a child of `up` could not be noted for want of memory: later everything is
  * compared once more. NULL: about the root. */
 void clave__cache_missed(clave_async_cache *cache, struct cache_node *up);
+
+/* ---- cache_refresh.c ------------------------------------------------------------------------- */
+
+/* Begins, if the options say so. */
+void clave__cache_refresh_init(clave_async_cache *cache);
+void clave__cache_refresh_end(clave_async_cache *cache);
 
 /* ---- cache_answer.c -------------------------------------------------------------------------- */
 

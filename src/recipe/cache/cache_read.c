@@ -201,7 +201,7 @@ static clave_err cache_send_one(clave_async_cache *cache, struct cache_request *
 {
     clave_async_watch *watch = NULL;
     clave_err err = CLAVE_OK;
-    if (cache->watches_each)
+    if (cache->watches_each || (q->op == OP_GET_CHILDREN2 && q->node->veiled))
         err = clave__cache_watch_of(cache, q->node, q->op == OP_GET_CHILDREN2, &watch);
     const char *path = clave__cache_tree_path(q->node, cache->tree.path.data);
     return err ? err
@@ -368,6 +368,14 @@ void clave__cache_sync(clave_async_cache *cache)
     cache->syncs++;
 }
 
+void clave__cache_compare(clave_async_cache *cache, struct cache_node *n)
+{
+    n->check = true;
+    if (n->unreadable)
+        n->denied = n->no_data = false;
+    clave__cache_want(cache, n, n->unreadable ? CACHE_WANT_DATA : CACHE_WANT_STAT);
+}
+
 void clave__cache_resync(clave_async_cache *cache)
 {
     struct cache_node *top = cache->tree.root;
@@ -378,8 +386,7 @@ void clave__cache_resync(clave_async_cache *cache)
     clave__cache_owe(cache, top);
     for (struct cache_node *n = top->present ? top : NULL; n;
          n = clave__cache_tree_down(&cache->tree, top, n)) {
-        n->check = true;
-        clave__cache_want(cache, n, CACHE_WANT_STAT);
+        clave__cache_compare(cache, n);
     }
     if (!top->present)
         clave__cache_want(cache, top, CACHE_WANT_STAT);

@@ -5,8 +5,12 @@
 
 clave_cache_node clave__cache_view(const char *path, const struct cache_value *v)
 {
-    return (clave_cache_node){
-        .path = path, .stat = v->stat, .data = v->data, .len = v->len, .has_data = v->has_data};
+    return (clave_cache_node){.path = path,
+                              .stat = v->stat,
+                              .data = v->data,
+                              .len = v->len,
+                              .has_data = v->has_data,
+                              .unreadable = v->unreadable};
 }
 
 void clave__cache_tell(clave_async_cache *cache, clave_cache_event_type type, clave_err err)

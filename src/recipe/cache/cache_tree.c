@@ -213,6 +213,7 @@ clave_err clave__cache_tree_store(struct cache_tree *t, struct cache_node **n,
     is->data_len = (uint32_t)ndata;
     is->has_data = v->has_data;
     is->null_data = !v->data;
+    is->unreadable = v->unreadable;
     memcpy(is->bytes, stat, nstat);
     memcpy(is->bytes + nstat, clave__cache_dir_name(was), was->name_len);
     is->bytes[nstat + was->name_len] = '\0';
@@ -272,6 +273,7 @@ struct cache_value clave__cache_tree_value(const struct cache_node *n)
 {
     struct cache_value v = {.stat = clave__cache_tree_stat(n), .len = n->data_len};
     v.has_data = n->has_data;
+    v.unreadable = n->unreadable;
     v.data = n->has_data && !n->null_data ? node_data(n) : NULL;
     if (n->listed)
         v.stat.num_children = n->dir ? (int32_t)n->dir->present : 0;

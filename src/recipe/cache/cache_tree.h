@@ -11,6 +11,7 @@
  *   cache_watch.c          where changes are learned from
  *   cache_read.c           what is asked, and when nothing is left to be asked
  *   cache_answer.c         what answers and events mean
+ *   cache_refresh.c        what no event tells of
  *   cache_tell.c           what the user is told
  *   cache_tree.c, cache_dir.c, cache_stat.c   the nodes, their children, their Stats */
 #ifndef CLAVE_RECIPE_CACHE_CACHE_TREE_H
@@ -54,6 +55,10 @@ struct cache_node {
     uint32_t lacks_data : 1; /* its data did not fit */
     uint32_t no_data : 1;    /* its data cannot be read */
     uint32_t no_list : 1;    /* its children cannot be listed */
+    uint32_t denied : 1;     /* ENOAUTH was the answer when its data, or its Stat, was read last */
+    uint32_t unreadable : 1; /* present, and told so: neither data nor children are known */
+    uint32_t veiled : 1;     /* had a child that may not be read, of which no event tells */
+    uint32_t named : 1;      /* it is in the listing that is being taken */
     uint8_t bytes[];         /* Stat, name, NUL, data */
 };
 
@@ -85,6 +90,7 @@ struct cache_value {
     const void *data; /* NULL: null */
     size_t len;
     bool has_data;
+    bool unreadable;
 };
 
 /* ENOMEM. */

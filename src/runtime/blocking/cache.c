@@ -170,6 +170,8 @@ static void blocking_cache_get(clave_async_client *client, void *arg)
     clave_cache_node node;
     (void)client;
     r->err = clave_async_cache_get(r->c->cache, r->path, &node);
+    if (r->err == CLAVE_OK && node.unreadable)
+        r->err = CLAVE_ENOAUTH;
     if (r->err != CLAVE_OK)
         return;
     const clave_result res = {.stat = &node.stat, .data = node.data, .len = node.len};

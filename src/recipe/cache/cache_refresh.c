@@ -1,0 +1,77 @@
+/* cache_refresh.c - what no event tells of: nodes that may not be read, access lists. Called by
+ * cache.c. Every node that can have such children is compared with the server's once in refresh_ms,
+ * a tenth of them at a time, or as many as MOST_A_STEP allows. Invariant: a step reads nothing that
+ * an event tells of, so that a tree of lock nodes costs a read for each lock only. */
+#include <string.h>
+
+#include "base/path.h"
+#include "recipe/cache/cache_internal.h"
+
+enum { STEPS = 10, MOST_A_STEP = 300 };
+
+static void refresh_set(clave_async_cache *cache)
+{
+    if (cache->o.refresh_ms && !cache->freed && cache->phase != CACHE_ENDED)
+        clave__client_timer_set(cache->client, &cache->refresh,
+                                clave__client_now(cache->client) + cache->o.refresh_ms / STEPS + 1);
+}
+
+/* The node that is next, or, where it is gone, the one above it. */
+static struct cache_node *refresh_next(const clave_async_cache *cache)
+{
+    const char *path = clave__buf_text(&cache->refresh_at);
+    for (size_t len = strlen(path); len > 1; len = clave__path_parent_len(path, len)) {
+        struct cache_node *n = clave__cache_tree_find(&cache->tree, path, len);
+        if (n && n->present)
+            return n;
+    }
+    return cache->tree.root->present ? cache->tree.root : NULL;
+}
+
+/* An ephemeral node has no children, and its parent's listing tells of its end. Containers and
+ * nodes with a TTL have marks in the place of a session. */
+static bool refresh_may_differ(const struct cache_node *n)
+{
+    int64_t owner = clave__cache_tree_stat(n).ephemeral_owner;
+    return owner == 0 || owner == INT64_MIN || (uint64_t)owner >> 56 == 0xff;
+}
+
+static void refresh_step(clave_async_cache *cache)
+{
+    struct cache_node *n = refresh_next(cache);
+    size_t asked = 0;
+    for (size_t left = 1 + cache->tree.count / STEPS; n && left > 0 && asked < MOST_A_STEP;
+         left--) {
+        if (refresh_may_differ(n)) {
+            clave__cache_compare(cache, n);
+            asked++;
+        }
+        n = clave__cache_tree_down(&cache->tree, cache->tree.root, n);
+    }
+    const char *path = n ? clave__cache_tree_path(n, cache->tree.path.data) : "";
+    (void)clave__buf_set_text(&cache->refresh_at, path); /* without memory it stays where it is */
+}
+
+static void refresh_on_time(struct timer *t, int64_t now)
+{
+    clave_async_cache *cache = LIST_ENTRY(t, struct clave_async_cache, refresh);
+    (void)now;
+    clave__cache_enter(cache);
+    if (cache->up && cache->phase == CACHE_CURRENT)
+        refresh_step(cache);
+    refresh_set(cache);
+    clave__cache_leave(cache);
+}
+
+void clave__cache_refresh_init(clave_async_cache *cache)
+{
+    clave__buf_init(&cache->refresh_at, &cache->mem, SIZE_MAX / 2);
+    clave__timer_init(&cache->refresh, refresh_on_time);
+    refresh_set(cache);
+}
+
+void clave__cache_refresh_end(clave_async_cache *cache)
+{
+    clave__client_timer_clear(cache->client, &cache->refresh);
+    clave__buf_fini(&cache->refresh_at);
+}

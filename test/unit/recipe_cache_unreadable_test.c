@@ -1,0 +1,273 @@
+/* The cache of trees, and nodes that the client may not read: they are kept by their names. The
+ * server tells nothing of them when they come and go. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/cache_play.h"
+#include "wire/proto.h"
+
+static const clave_acl closed = {CLAVE_PERM_ALL & ~CLAVE_PERM_READ, "world", "anyone"};
+static const clave_acl opened = {CLAVE_PERM_ALL, "world", "anyone"};
+
+static void play_create_closed(struct play *y, const char *path)
+{
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    o.acls = &closed;
+    o.nacls = 1;
+    assert_int_equal(clave_async_create(y->p->clients[ACTOR].c, path, "secret", 6, &o, NULL, NULL),
+                     CLAVE_OK);
+    memnet_settle(y->p);
+}
+
+static void play_set_acl(struct play *y, const char *path, const clave_acl *acl)
+{
+    assert_int_equal(clave_async_set_acl(y->p->clients[ACTOR].c, path, acl, 1, -1, NULL, NULL),
+                     CLAVE_OK);
+    memnet_settle(y->p);
+}
+
+static void play_reconnect(struct play *y)
+{
+    memnet_cut(y->p, USER);
+    memnet_settle(y->p);
+    memnet_advance(y->p, PLAY_TIMEOUT / 2);
+}
+
+static void assert_unreadable(const struct play *y, const char *path, bool unreadable)
+{
+    clave_cache_node n;
+    assert_int_equal(clave_async_cache_get(y->cache, path, &n), CLAVE_OK);
+    assert_int_equal(n.unreadable, unreadable);
+    assert_int_equal(n.stat.czxid == 0, unreadable);
+    assert_int_equal(n.has_data, !unreadable);
+    assert_true(n.data == NULL || !unreadable);
+}
+
+static bool visit_nothing(const clave_cache_node *node, void *arg)
+{
+    (void)arg;
+    fail_msg("%s is visited", node->path);
+    return false;
+}
+
+/* Its name is known; what is below it is not. */
+static void an_unreadable_node_is_known_by_its_name(bool each)
+{
+    struct play y;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/a");
+    play_create_closed(&y, "/t/b");
+    play_create(&y, "/t/b/below");
+    play_open(&y, "/t", NULL);
+    assert_int_equal(y.m.initialized, 1);
+    assert_int_equal(y.m.count, 3);
+    assert_unreadable(&y, "/t/a", false);
+    assert_unreadable(&y, "/t/b", true);
+    assert_int_equal(clave_async_cache_children(y.cache, "/t/b", visit_nothing, NULL),
+                     CLAVE_ENOAUTH);
+    assert_int_equal(cache_mirror_find(&y.m, "/t")->stat.num_children, 2);
+    assert_true(clave_async_cache_is_complete(y.cache));
+    play_end(&y);
+}
+BOTH(an_unreadable_node_is_known_by_its_name)
+
+/* By a child watch of their parent. */
+static void unreadable_siblings_come_and_go(bool each)
+{
+    struct play y;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create_closed(&y, "/t/1");
+    play_open(&y, "/t", NULL);
+    play_told(&y, "+/t +/t/1 initialized ");
+    play_create_closed(&y, "/t/2");
+    play_told(&y, "+/t/2 ");
+    play_delete(&y, "/t/1");
+    play_told(&y, "-/t/1 ");
+    play_create(&y, "/t/3");
+    play_told(&y, "+/t/3 ");
+    play_delete(&y, "/t/2"); /* the last of them */
+    play_told(&y, "-/t/2 ");
+    play_create_closed(&y, "/t/4");
+    play_told(&y, "+/t/4 ");
+    play_delete(&y, "/t/3");
+    play_told(&y, "-/t/3 ");
+    play_end(&y);
+}
+BOTH(unreadable_siblings_come_and_go)
+
+/* Nobody tells of its end, only the listing of its parent. */
+static void a_node_that_became_unreadable_is_missed_when_it_is_gone(bool each)
+{
+    struct play y;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/1");
+    play_create_closed(&y, "/t/2");
+    play_open(&y, "/t", NULL);
+    play_set_acl(&y, "/t/1", &closed);
+    play_told(&y, y.m.story);
+    play_delete(&y, "/t/1");
+    play_told(&y, "-/t/1 ");
+    play_end(&y);
+}
+BOTH(a_node_that_became_unreadable_is_missed_when_it_is_gone)
+
+/* What an access list has changed is found when the connection is back. */
+static void access_lists_are_seen_after_a_reconnect(bool each)
+{
+    struct play y;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/1");
+    play_create(&y, "/t/1/below");
+    play_create_closed(&y, "/t/2");
+    play_create_closed(&y, "/t/3");
+    play_open(&y, "/t", NULL);
+    play_set_acl(&y, "/t/1", &closed);
+    play_set_acl(&y, "/t/2", &opened);
+    play_told(&y, y.m.story);
+    play_reconnect(&y);
+    assert_unreadable(&y, "/t/1", true);
+    assert_unreadable(&y, "/t/2", false);
+    assert_unreadable(&y, "/t/3", true);
+    assert_int_equal(clave_async_cache_count(y.cache), 4);
+    assert_int_equal(y.m.deleted, 3); /* 1 and what was below it, 2 */
+    assert_true(clave_async_cache_is_current(y.cache));
+    play_end(&y);
+}
+
+static void access_lists_are_seen_after_a_reconnect_with_a_persistent_watch(void **state)
+{
+    (void)state;
+    access_lists_are_seen_after_a_reconnect(false);
+}
+
+/* The first one below a parent that was listed before has no event at all. */
+static void the_first_one_is_found_after_a_reconnect(void **state)
+{
+    struct play y;
+    (void)state;
+    play_init(&y, false);
+    play_create(&y, "/t");
+    play_create(&y, "/t/1");
+    play_open(&y, "/t", NULL);
+    play_told(&y, y.m.story);
+    play_create_closed(&y, "/t/2");
+    play_told(&y, "");
+    play_reconnect(&y);
+    play_told(&y, "stale +/t/2 resynced ");
+    play_delete(&y, "/t/2");
+    play_told(&y, "-/t/2 ");
+    play_end(&y);
+}
+
+/* Or by looking for it from time to time, without a word of it. */
+static void the_first_one_is_found_by_a_refresh(bool each)
+{
+    enum { REFRESH = 10000 };
+    struct play y;
+    clave_cache_options o = play_options();
+    o.refresh_ms = REFRESH;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/1");
+    play_create_many(&y, "/t/1", 30);
+    play_open(&y, "/t", &o);
+    play_told(&y, y.m.story);
+    if (!each) {
+        play_create_closed(&y, "/t/1/x");
+        play_told(&y, "");
+        memnet_advance(y.p, 2 * REFRESH);
+        play_told(&y, "+/t/1/x ");
+        play_delete(&y, "/t/1/x");
+        play_told(&y, "-/t/1/x ");
+    }
+    play_set_acl(&y, "/t/1/00007", &closed);
+    play_told(&y, "");
+    memnet_advance(y.p, 2 * REFRESH);
+    play_told(&y, "-/t/1/00007 +/t/1/00007 ");
+    assert_unreadable(&y, "/t/1/00007", true);
+    play_set_acl(&y, "/t/1/00007", &opened);
+    memnet_advance(y.p, 2 * REFRESH);
+    assert_unreadable(&y, "/t/1/00007", false);
+    assert_true(clave_async_cache_is_current(y.cache));
+    assert_int_equal(y.m.stale, 0);
+    play_end(&y);
+}
+BOTH(the_first_one_is_found_by_a_refresh)
+
+/* An ephemeral node is not read again, whatever there is of them, and the steps go through all. */
+static void a_refresh_reads_what_can_differ(void **state)
+{
+    enum { REFRESH = 10000, NODES = 50 };
+    struct play y;
+    char path[32];
+    clave_cache_options o = play_options();
+    clave_create_options ephemeral = CLAVE_CREATE_OPTIONS_INIT;
+    (void)state;
+    ephemeral.mode = CLAVE_EPHEMERAL;
+    o.refresh_ms = REFRESH;
+    play_init(&y, false);
+    play_create(&y, "/t");
+    play_create(&y, "/t/1");
+    for (int i = 0; i < NODES; i++) {
+        snprintf(path, sizeof path, "/t/1/%02d", i);
+        assert_int_equal(
+            clave_async_create(y.p->clients[ACTOR].c, path, "", 0, &ephemeral, NULL, NULL),
+            CLAVE_OK);
+    }
+    memnet_settle(y.p);
+    play_open(&y, "/t", &o);
+    play_told(&y, y.m.story);
+    uint64_t before = y.p->clients[USER].requests[OP_EXISTS];
+    memnet_advance(y.p, 10 * REFRESH);
+    uint64_t asked = y.p->clients[USER].requests[OP_EXISTS] - before;
+    assert_true(asked >= 2 * 6 && asked <= 2 * 11);
+    play_told(&y, "");
+    play_end(&y);
+}
+
+/* Also over the end of the session, with which its watches go. */
+static void they_are_followed_in_the_next_session(bool each)
+{
+    struct play y;
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create_closed(&y, "/t/1");
+    play_open(&y, "/t", NULL);
+    play_told(&y, y.m.story);
+    memnet_kill_session(y.p, USER);
+    memnet_settle(y.p);
+    memnet_advance(y.p, PLAY_TIMEOUT);
+    assert_true(clave_async_cache_is_current(y.cache));
+    play_told(&y, y.m.story);
+    play_create_closed(&y, "/t/2");
+    play_told(&y, "+/t/2 ");
+    play_delete(&y, "/t/1");
+    play_told(&y, "-/t/1 ");
+    play_end(&y);
+}
+BOTH(they_are_followed_in_the_next_session)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_unreadable_node_is_known_by_its_name_both),
+        cmocka_unit_test(unreadable_siblings_come_and_go_both),
+        cmocka_unit_test(a_node_that_became_unreadable_is_missed_when_it_is_gone_both),
+        cmocka_unit_test(access_lists_are_seen_after_a_reconnect_with_a_persistent_watch),
+        cmocka_unit_test(the_first_one_is_found_after_a_reconnect),
+        cmocka_unit_test(the_first_one_is_found_by_a_refresh_both),
+        cmocka_unit_test(a_refresh_reads_what_can_differ),
+        cmocka_unit_test(they_are_followed_in_the_next_session_both),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
