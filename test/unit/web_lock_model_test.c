@@ -196,6 +196,34 @@ static void a_downgrade_holds_with_both_nodes(void **state)
     clave__lock_model_fini(&m);
 }
 
+/* Its name says where it stands; whose it is, and since when, is not known. */
+static void a_place_that_may_not_be_read_holds_all_the_same(void **state)
+{
+    static const clave_stat unknown = {0};
+    const char *holder = "/a/_c_" UUID "-lock-0000000001",
+               *waiter = "/a/_c_" UUID "-lock-0000000003";
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add(&m, 5, "/a/_c_" UUID "-lock-0000000002");
+    clave__lock_model_node(&m, 7, holder, &unknown, NULL, 0);
+    clave__lock_model_loaded(&m);
+    assert_string_equal(show_at(&m, "/a"), "lock 1 | 2");
+    struct lock_place *p = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), "");
+    assert_true(p->unreadable);
+    assert_int_equal(p->token, 0);
+    assert_int_equal(clave__lock_held_since(p), -1);
+    assert_null(p->session);
+    clave__lock_model_node(&m, 9, waiter, &unknown, NULL, 0);
+    clave__lock_model_gone(&m, 11, holder);
+    clave__lock_model_gone(&m, 13, "/a/_c_" UUID "-lock-0000000002");
+    assert_string_equal(told, "queued 0000000003@9 ended 0000000001@11 granted 0000000002@11 "
+                              "ended 0000000002@13 granted 0000000003@13 ");
+    p = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), "");
+    assert_int_equal(clave__lock_held_since(p), 13); /* that was seen */
+    clave__lock_model_fini(&m);
+}
+
 static void a_stock_kazoo_lock_after_others_is_outside(void **state)
 {
     struct lock_model m;
@@ -554,6 +582,7 @@ int main(void)
         cmocka_unit_test(a_stock_semaphore_of_kazoo_is_told_from_a_party),
         cmocka_unit_test(a_lease_without_room_is_no_holder),
         cmocka_unit_test(a_downgrade_holds_with_both_nodes),
+        cmocka_unit_test(a_place_that_may_not_be_read_holds_all_the_same),
         cmocka_unit_test(a_stock_kazoo_lock_after_others_is_outside),
         cmocka_unit_test(changes_are_told_once_loaded),
         cmocka_unit_test(a_node_that_was_made_again_is_another),

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 
 #include "base/memory.h"
+#include "base/path.h"
 #include "clave/async/cache.h"
 #include "clave/uv.h"
 #include "cmd/cli/json.h"
@@ -16,7 +17,13 @@
 #include "web/observe/lock_json.h"
 #include "web/observe/lock_waits.h"
 
-enum { MODEL_BYTES = 256 << 20, CACHE_BYTES = 512 << 20, JSON_PLACES = 1000, NODE_CAP = 4096 };
+enum {
+    MODEL_BYTES = 256 << 20,
+    CACHE_BYTES = 512 << 20,
+    JSON_PLACES = 1000,
+    NODE_CAP = 4096,
+    REFRESH_MS = 30000,
+};
 
 struct top_feed {
     clave_client *client;
@@ -28,6 +35,7 @@ struct top_feed {
     clave_async_cache *cache;
     struct lock_model model;
     struct lock_waits waits;
+    size_t unreadable; /* nodes below which there may be locks */
     bool loaded, told; /* told: of something new since the last read */
     int64_t stale_at;
     clave_err err;
@@ -41,11 +49,19 @@ static clave_cache_take top_feed_takes(const char *path, void *arg)
     return strcmp(path, "/zookeeper") == 0 ? CLAVE_CACHE_TAKE_NOTHING : CLAVE_CACHE_TAKE_TREE;
 }
 
+/* A place is shown even so. */
+static bool top_feed_hides_locks(const char *path, const clave_cache_node *n)
+{
+    return n && n->unreadable && clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
+}
+
 static void top_feed_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
 {
     struct top_feed *f = arg;
     const clave_cache_node *n = ev->now;
     (void)cache;
+    f->unreadable += top_feed_hides_locks(ev->path, ev->now);
+    f->unreadable -= top_feed_hides_locks(ev->path, ev->was);
     if (ev->type == CLAVE_CACHE_CREATED || ev->type == CLAVE_CACHE_CHANGED)
         clave__lock_model_node(&f->model, clave__clock_wall(), n->path, &n->stat, n->data, n->len);
     else if (ev->type == CLAVE_CACHE_DELETED)
@@ -71,6 +87,7 @@ static void top_feed_begin(clave_async_client *c, void *arg)
     clave_cache_options o = CLAVE_CACHE_OPTIONS_INIT;
     o.max_data = LOCK_DATA_MAX;
     o.max_bytes = CACHE_BYTES;
+    o.refresh_ms = REFRESH_MS;
     o.filter = top_feed_takes;
     f->err = clave_async_cache_new(&f->cache, c, f->path, &o, top_feed_on_event, f);
 }
@@ -129,8 +146,8 @@ static void top_read_since(const struct top_feed *f, const struct lock_place *p,
     const struct lock_queue *q = p->queue;
     clave_cache_node n;
     char path[NODE_CAP];
-    out->since = p->holds ? p->held : p->queued;
-    if (!p->holds || !p->held_before)
+    out->since = p->holds ? clave__lock_held_since(p) : p->unreadable ? -1 : p->queued;
+    if (!p->holds || !p->held_before || p->unreadable)
         return;
     snprintf(path, sizeof path, "%s%s/%s", q->path[1] ? q->path : "", q->leases ? "/leases" : "",
              p->name);
@@ -149,7 +166,8 @@ static void top_read_place(struct top_read *r, const struct lock_place *p, struc
         clave__identity_parse(data, p->ndata, &id);
     }
     const char *command = id.name ? id.name : id.command ? id.command : id.text;
-    *out = (struct top_place){.role = clave__lock_role(p), .pid = id.pid, .token = p->token};
+    *out = (struct top_place){
+        .role = clave__lock_role(p), .pid = id.pid, .token = p->token, .unreadable = p->unreadable};
     out->host = id.host ? strdup(id.host) : NULL;
     out->command = command ? strdup(command) : NULL;
     if ((id.host && !out->host) || (command && !out->command))
@@ -168,7 +186,7 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
                            .holder.since = -1,
                            .nholders = q->nholders,
                            .nwaiters = clave__lock_nwaiters(q),
-                           .waiting_since = waiter ? waiter->queued : -1};
+                           .waiting_since = waiter && !waiter->unreadable ? waiter->queued : -1};
     if (!l->path) {
         r->err = CLAVE_ENOMEM;
         return;
@@ -234,6 +252,7 @@ static void top_read_server(struct top_read *r, const clave_async_client *c)
     out->read_only = clave_async_client_state(c) == CLAVE_STATE_READ_ONLY;
     out->loaded = f->loaded;
     out->stale_at = f->stale_at;
+    out->hidden = f->unreadable > 0;
     out->partial = !clave_async_cache_is_complete(f->cache) || f->model.left_out > 0;
     if (!out->server)
         r->err = CLAVE_ENOMEM;

@@ -22,8 +22,9 @@ struct top_place {
     char *command; /* the name, else the command, else what the node says */
     int64_t pid;   /* 0: not known */
     int64_t token;
-    int64_t since; /* wall clock: granted, of one that holds; else queued */
+    int64_t since; /* wall clock: granted, of one that holds; else queued; -1: not known */
     bool at_most;  /* since then at the earliest */
+    bool unreadable;
 };
 
 struct top_lock {
@@ -39,6 +40,7 @@ struct top_lock {
 struct top_view {
     bool loaded;      /* all there was when it began */
     bool partial;     /* there is more than there is room for */
+    bool hidden;      /* there may be more below nodes that may not be read */
     bool read_only;   /* the server */
     int64_t stale_at; /* wall clock: not up to date since then; 0: it is */
     clave_err err;    /* why nothing more will come */

@@ -152,13 +152,20 @@ static const char dash[] = "-";
 static void top_age(const struct top_place *p, int64_t now, char out[TOP_CELL_CAP])
 {
     char age[AGE_CAP];
-    snprintf(out, TOP_CELL_CAP, "%s%s", p->at_most ? "<" : "", age_format(now - p->since, age));
+    snprintf(out, TOP_CELL_CAP, "%s%s", p->at_most ? "<" : "",
+             p->since < 0 ? dash : age_format(now - p->since, age));
 }
 
 static const struct top_column list_columns[TOP_COLUMNS] = {
     {"LOCK", false, true},    {"KIND", false, false},   {"HOLDER", false, true},
     {"HELD", true, false},    {"WAITING", true, false}, {"OLDEST", true, false},
     {"COMMAND", false, false}};
+
+/* NULL: not known. */
+static const char *top_host(const struct top_place *p)
+{
+    return p->unreadable ? "(not readable)" : p->host;
+}
 
 static void top_who(const struct top_drawing *d, const struct top_place *p, size_t more,
                     char out[TOP_CELL_CAP])
@@ -168,7 +175,8 @@ static void top_who(const struct top_drawing *d, const struct top_place *p, size
         snprintf(pid, sizeof pid, " pid %" PRId64, p->pid);
     if (more)
         snprintf(others, sizeof others, " +%zu", more);
-    snprintf(who, sizeof who, "%s%s%s", p->host ? p->host : "unnamed", pid, others);
+    const char *host = top_host(p);
+    snprintf(who, sizeof who, "%s%s%s", host ? host : "unnamed", pid, others);
     top_lines_clean(&d->to, who, out);
 }
 
@@ -204,12 +212,15 @@ static void top_queue_row(const void *arg, size_t i, struct top_cells *out)
     const struct top_place *p = &d->v->places[i];
     snprintf(out->text[0], TOP_CELL_CAP, "%zu", i);
     strcpy(out->text[1], p->role);
-    top_lines_clean(&d->to, p->host ? p->host : dash, out->text[2]);
+    const char *host = top_host(p);
+    top_lines_clean(&d->to, host ? host : dash, out->text[2]);
     snprintf(out->text[3], TOP_CELL_CAP, "%" PRId64, p->pid);
     if (!p->pid)
         strcpy(out->text[3], dash);
     top_age(p, d->now, out->text[4]);
     snprintf(out->text[5], TOP_CELL_CAP, "%" PRId64, p->token);
+    if (p->unreadable)
+        strcpy(out->text[5], dash);
     top_lines_clean(&d->to, p->command ? p->command : dash, out->text[6]);
 }
 
@@ -242,6 +253,10 @@ static size_t top_draw_head(const struct top_drawing *d)
     top_lines_say(&d->to, TOP_PLAIN, text);
     if (v->partial)
         top_lines_say(&d->to, TOP_REVERSE, "There are more nodes than there is room for."), lines++;
+    if (v->hidden)
+        top_lines_say(&d->to, TOP_PLAIN,
+                      "Some nodes may not be read: locks below them are not seen."),
+            lines++;
     for (size_t i = 0; i < v->ndeadlocks && i < 3; i++, lines++) {
         snprintf(text, sizeof text, "DEADLOCK: %s",
                  top_lines_clean(&d->to, v->deadlocks[i], clean));

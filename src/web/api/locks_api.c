@@ -10,6 +10,7 @@
 #include "web/http/problem.h"
 #include "web/http/query.h"
 #include "web/observe/lock_json.h"
+#include "web/observe/observe_feed.h"
 
 enum {
     PIECE_PLACES = 400, /* that one piece shows */
@@ -135,6 +136,21 @@ static clave_err lock_one_next_piece(void *arg, struct json *j, bool *done)
     return err;
 }
 
+/* What is below a node that the gate may not read may be held by anybody. */
+static void lock_one_missing(struct web_exchange *x, const char *path)
+{
+    char *copy = clave__mem_strdup(&x->web->mem, path);
+    const char *dark = copy ? clave__observe_feed_unreadable(x->web->observe->feed, copy) : NULL;
+    if (dark)
+        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
+                           "the gate may not read %s, so whether %s is held is not known", dark,
+                           path);
+    else
+        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
+                           "nobody holds %s, and nobody waits for it", path);
+    clave__mem_free(&x->web->mem, copy);
+}
+
 void clave__web_get_lock(struct web_exchange *x)
 {
     const char *path = x->params[0];
@@ -149,8 +165,7 @@ void clave__web_get_lock(struct web_exchange *x)
         return;
     const struct lock_queue *q = clave__lock_model_find(&o->model, path);
     if (!q) {
-        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
-                           "nobody holds %s, and nobody waits for it", path);
+        lock_one_missing(x, path);
         return;
     }
     struct lock_one *l = clave__web_alloc(x, sizeof *l);

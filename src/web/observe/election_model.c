@@ -322,7 +322,7 @@ static void election_terms_json(struct json *j, const struct election *e)
     for (struct list *at = e->terms.next; at != &e->terms; at = at->next) {
         const struct election_term *term = LIST_ENTRY(at, struct election_term, link);
         clave__json_open(j, NULL, '{');
-        clave__web_json_int64(j, "token", term->token);
+        clave__lock_token_json(j, "token", term->token);
         clave__lock_time_json(j, "from", term->from);
         clave__lock_time_json(j, "to", term->to);
         clave__json_string(j, "cause", term->to < 0 ? NULL : clave__lock_cause_name(term->cause));
@@ -341,12 +341,12 @@ void clave__election_json(struct json *j, const char *key, const struct election
     clave__json_string(j, "path", e->path);
     if (leader) {
         clave__lock_place_json(j, "leader", leader);
-        clave__web_json_int64(j, "term", leader->token);
+        clave__lock_token_json(j, "term", leader->token);
     } else {
         clave__json_string(j, "leader", NULL);
         clave__json_string(j, "term", NULL);
     }
-    clave__lock_time_json(j, "since", leader ? leader->held : -1);
+    clave__lock_time_json(j, "since", leader ? clave__lock_held_since(leader) : -1);
     election_value_json(j, e, leader);
     clave__json_open(j, "candidates", '[');
     const char *last = "";

@@ -110,6 +110,11 @@ const char *clave__lock_sort_name(enum lock_sort sort)
     return names[sort];
 }
 
+int64_t clave__lock_held_since(const struct lock_place *p)
+{
+    return p->unreadable && p->held == p->queued ? -1 : p->held;
+}
+
 size_t clave__lock_nwaiters(const struct lock_queue *q)
 {
     if (q->leases)

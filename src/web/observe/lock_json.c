@@ -20,6 +20,14 @@ void clave__lock_time_json(struct json *j, const char *key, int64_t ms)
     clave__json_string(j, key, ms < 0 ? NULL : clave__rfc3339_format(ms, text));
 }
 
+void clave__lock_token_json(struct json *j, const char *key, int64_t token)
+{
+    if (token)
+        clave__web_json_int64(j, key, token);
+    else
+        clave__json_string(j, key, NULL);
+}
+
 /* ---- a place --------------------------------------------------------------------------------- */
 
 /* Of a semaphore, those who acquire a lease wait, though the first of them holds their queue. */
@@ -40,6 +48,8 @@ const char *clave__lock_role(const struct lock_place *p)
 const char *clave__lock_client(const struct lock_place *p)
 {
     enum { HEX_DIGITS = 32 };
+    if (p->unreadable)
+        return NULL;
     if (p->data && clave__identity_is_form(p->data, p->ndata))
         return "clave";
     if (strncmp(p->name, "_c_", 3) == 0)
@@ -65,7 +75,7 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
     place_identity(p, data, &id);
     clave__json_open(j, key, '{');
     clave__json_string(j, "node", p->name);
-    clave__web_json_int64(j, "token", p->token);
+    clave__lock_token_json(j, "token", p->token);
     if (p->session)
         clave__web_json_int64(j, "session", p->session->id);
     else
@@ -81,7 +91,9 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
     clave__json_string(j, "command", id.command);
     clave__json_string(j, "text", id.text);
     clave__json_string(j, "traceparent", id.traceparent);
-    clave__lock_time_json(j, "since", p->queued);
+    clave__lock_time_json(j, "since", p->unreadable ? -1 : p->queued);
+    if (p->unreadable)
+        clave__json_bool(j, "unreadable", true);
     clave__json_close(j, '}');
 }
 
@@ -120,6 +132,8 @@ const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])
     char data[LOCK_DATA_MAX + 1];
     clave_identity id;
     place_identity(p, data, &id);
+    if (p->unreadable)
+        return strcpy(out, "a client whose node may not be read");
     return clave__lock_who_says(&id, p->session ? p->session->id : 0, out);
 }
 
@@ -136,11 +150,11 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
         clave__json_int(j, "limit", limit);
     clave__json_int(j, "nholders", (int64_t)q->nholders);
     clave__json_int(j, "nwaiters", (int64_t)clave__lock_nwaiters(q));
-    if (waiter)
+    if (waiter && !waiter->unreadable)
         clave__json_int(j, "oldest_wait_ms", now > waiter->queued ? now - waiter->queued : 0);
     else
         clave__json_string(j, "oldest_wait_ms", NULL);
-    clave__lock_time_json(j, "held_since", holder ? holder->held : -1);
+    clave__lock_time_json(j, "held_since", holder ? clave__lock_held_since(holder) : -1);
 }
 
 static void lock_json_places(struct json *j, const struct lock_queue *q, bool holders, size_t most)

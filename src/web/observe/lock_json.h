@@ -9,7 +9,8 @@
 /* "holder", "waiting", "reader", "writer", "lease", "leader", "candidate"; "outside": see
  * clave__lock_is_outside. */
 const char *clave__lock_role(const struct lock_place *p);
-/* "clave", "curator", "kazoo", "other": who made the node, by its name and data. */
+/* "clave", "curator", "kazoo", "other": who made the node, by its name and data; NULL: it may not
+ * be read. */
 const char *clave__lock_client(const struct lock_place *p);
 
 void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p);
@@ -18,6 +19,8 @@ enum { LOCK_WHO_CAP = 256 };
 const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP]);
 const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP]);
 
+/* null when it is 0: of a node that may not be read. */
+void clave__lock_token_json(struct json *j, const char *key, int64_t token);
 /* null when `ms` is negative. */
 void clave__lock_time_json(struct json *j, const char *key, int64_t ms);
 

@@ -190,6 +190,9 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
     struct lock_place *p = clave__lock_place_new(m, site->kind, site->name, stat);
     if (!p)
         return false;
+    p->unreadable = stat->czxid == 0;
+    if (p->unreadable)
+        p->queued = at;
     struct lock_queue *q = clave__lock_queue_at(m, &site->key);
     if (!q)
         q = queue_new(m, &site->key);
@@ -278,7 +281,8 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
 {
     struct node_site site = site_of(path);
     lock_model_see_kazoo(m, path, true);
-    if (site.kind == QUEUE_OTHER || (site.bare && stat->ephemeral_owner == 0))
+    bool stays = stat->czxid != 0 && stat->ephemeral_owner == 0;
+    if (site.kind == QUEUE_OTHER || (site.bare && stays))
         return;
     struct lock_place *p = place_at(m, &site);
     if (p && p->token != stat->czxid) { /* deleted and created again */

@@ -48,8 +48,8 @@ struct lock_place {
     struct lock_queue *queue;
     struct lock_session *session; /* NULL: the node is not ephemeral */
     struct list in_session;
-    int64_t token;   /* czxid */
-    int64_t queued;  /* when its node was created */
+    int64_t token;   /* czxid; 0: unreadable */
+    int64_t queued;  /* when its node was created; of one that is unreadable, when it was seen */
     int64_t held;    /* when it was granted, if it holds */
     int32_t version; /* not 0: somebody has written to the node since: it is asked */
     uint32_t limit;  /* of the semaphore, which the node says; 0: it does not */
@@ -58,7 +58,10 @@ struct lock_place {
     bool bare; /* its name is a UUID, right below the path */
     /* It held already when it was first seen: `held` is when its node was created. */
     bool held_before;
-    bool told;  /* that it holds */
+    bool told; /* that it holds */
+    /* The client may not read the node: its name says its kind and its place in the queue, and
+     * nothing says whose it is. */
+    bool unreadable;
     bool owned; /* its data names its owner, who may have places of other sessions: it is linked */
     size_t ndata;
     char *data;      /* with a NUL after it; NULL: none, or too long */
@@ -131,9 +134,9 @@ void clave__lock_model_fini(struct lock_model *m);
 void clave__lock_model_clear(struct lock_model *m);
 void clave__lock_model_loaded(struct lock_model *m);
 
-/* A node is there, or was written. Any node may be told; those of no queue are ignored. A node for
- * which there is no memory, or which is beyond max_bytes, is counted in left_out: from then on the
- * model may be wrong, and says so. */
+/* A node is there, or was written. Any node may be told; those of no queue are ignored. One that
+ * may not be read has a Stat whose czxid is 0. A node for which there is no memory, or which is
+ * beyond max_bytes, is counted in left_out: from then on the model may be wrong, and says so. */
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len);
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path);
@@ -195,6 +198,9 @@ size_t clave__lock_nwaiters(const struct lock_queue *q);
 struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const char *name);
 struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const char *name);
 struct lock_key clave__lock_key(const struct lock_place *p);
+
+/* -1: it held already when it was seen, and nobody may know since when. */
+int64_t clave__lock_held_since(const struct lock_place *p);
 
 /* A stock kazoo lock that does not see those before it: its place does not tell whether it holds.
  */

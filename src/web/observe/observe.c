@@ -16,7 +16,8 @@ enum {
     LOOK_MS = 80,
     PLACES_PER_MS = 50,
     EVENT_MAX = 256 << 10, /* bytes of an event's data */
-    MOST_CANDIDATES = 20   /* that it shows */
+    MOST_CANDIDATES = 20,  /* that it shows */
+    NO_TOKEN = -1,         /* of a leader whose node may not be read */
 };
 
 int64_t clave__observe_now(const struct observe *o)
@@ -44,7 +45,7 @@ static void observe_tell_election(struct observe *o, struct election *e)
 {
     const struct lock_queue *q = clave__lock_model_get(&o->model, e->path, false);
     const struct lock_place *leader = q ? clave__lock_holder_after(q, "") : NULL;
-    int64_t token = leader ? leader->token : 0;
+    int64_t token = !leader ? 0 : leader->unreadable ? NO_TOKEN : leader->token;
     if (!clave__election_is_shown(e) || (token == e->told_token && !e->value_changed))
         return;
     struct buf text;
@@ -177,7 +178,7 @@ static void observe_settle(struct timer *t, int64_t now)
 static bool observe_is_replayed(const struct observe *o, enum lock_change what,
                                 const struct lock_place *p, int64_t at)
 {
-    return what != LOCK_ENDED && at == p->queued && p->token <= o->replayed;
+    return what != LOCK_ENDED && at == p->queued && p->token <= o->replayed && !p->unreadable;
 }
 
 static void observe_on_change(void *arg, enum lock_change what, const struct lock_place *p,
@@ -294,6 +295,7 @@ void clave__observe_clear(struct observe *o)
     clave__lock_model_clear(&o->model);
     clave__event_ring_clear(&o->ring);
     o->loaded = o->current = o->partial = false;
+    o->unreadable = 0;
 }
 
 bool clave__observe_is_complete(const struct observe *o)

@@ -43,6 +43,7 @@ struct observe {
     struct observe_feed *feed;
     int64_t wall;       /* wall clock less the engine's clock */
     int64_t zxid;       /* the newest that is known */
+    size_t unreadable;  /* nodes that may not be read and are no places: below them may be locks */
     int64_t replayed;   /* up to this zxid the driver will say, or has said, what was */
     bool waits_changed; /* since the last look */
     bool loaded;        /* what is told is all there was */

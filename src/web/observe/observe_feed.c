@@ -4,12 +4,14 @@
 
 #include <string.h>
 
+#include "base/path.h"
 #include "clave/async/cache.h"
 #include "client/client_internal.h"
 #include "recipe/cache/cache_internal.h"
 
 enum {
     RETRY_MS = 2000,
+    REFRESH_MS = 30000,
     MAX_DATA = 4096, /* of a node: identities and leaders' values are short */
 };
 #define MAX_BYTES ((size_t)512 << 20)
@@ -58,6 +60,25 @@ static void feed_tell_node(struct observe_feed *f, const clave_cache_node *n)
                                                      .len = n->has_data ? n->len : 0});
 }
 
+/* A place that may not be read is shown as one; below any other node there may be locks. */
+static bool feed_hides_locks(const char *path, const clave_cache_node *n)
+{
+    return n->unreadable && clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
+}
+
+/* NULL: all of it is known. */
+const char *clave__observe_feed_unreadable(const struct observe_feed *f, char *path)
+{
+    clave_cache_node n;
+    for (size_t len = strlen(path); f && f->cache && len > 1;
+         len = clave__path_parent_len(path, len)) {
+        path[len] = '\0';
+        if (clave_async_cache_get(f->cache, path, &n) == CLAVE_OK)
+            return n.unreadable ? path : NULL;
+    }
+    return NULL;
+}
+
 static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
 {
     struct observe_feed *f = arg;
@@ -68,9 +89,11 @@ static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev,
     switch (ev->type) {
     case CLAVE_CACHE_CREATED:
     case CLAVE_CACHE_CHANGED:
+        f->o->unreadable += feed_hides_locks(ev->path, ev->now);
         feed_tell_node(f, ev->now);
         break;
     case CLAVE_CACHE_DELETED:
+        f->o->unreadable -= feed_hides_locks(ev->path, ev->was);
         clave__observe_gone(f->o, ev->path);
         break;
     case CLAVE_CACHE_INITIALIZED:
@@ -96,6 +119,7 @@ static void feed_open(struct observe_feed *f)
     clave_cache_options o = CLAVE_CACHE_OPTIONS_INIT;
     o.max_data = MAX_DATA;
     o.max_bytes = MAX_BYTES;
+    o.refresh_ms = REFRESH_MS;
     o.filter = feed_takes;
     o.mem = &w->mem;
     if (f->told)

@@ -8,6 +8,9 @@
 
 /* Does nothing if it runs. Without memory it tries again later. */
 void clave__observe_feed_start(struct observe *o);
+/* The node at `path` or next above it that is known, if it may not be read: what is below it is not
+ * known. Cuts `path` there, and returns it; NULL: the node may be read. */
+const char *clave__observe_feed_unreadable(const struct observe_feed *f, char *path);
 /* Before the engine's own client is freed. NULL is ignored. */
 void clave__observe_feed_stop(struct observe *o);
 

@@ -1,13 +1,14 @@
 /* store.js - what the page knows: locks, elections, deadlocks, who one is, whether the gate answers. It is
  * loaded once, then kept by events; screens read it and are drawn again after each change. An event that
  * comes during a load is newer than the load, and wins. */
-import { get, getAll, token, Problem } from "../net/api.js";
+import { get, getAll, getPages, token, Problem } from "../net/api.js";
 import { listen } from "../net/stream.js";
 import * as clock from "../lib/clock.js";
 import { instant } from "../lib/format.js";
 
 export const store = {
     locks: new Map(), /* path -> LOCK with waitingSince, heldSince (ms) */
+    unreadable: 0, /* nodes below which there may be more */
     elections: new Map(),
     deadlocks: [],
     who: null, /* of /v1/whoami */
@@ -41,7 +42,7 @@ function prepare(lock) {
     /* When the first waiter came does not change, so rows keep their order; its age is told for those
        whose nodes say nothing. */
     const first = instant(lock.waiters?.[0]?.since) ?? clock.now() - (lock.oldest_wait_ms || 0);
-    lock.waitingSince = lock.nwaiters > 0 ? first : null;
+    lock.waitingSince = lock.nwaiters > 0 && !lock.waiters?.[0]?.unreadable ? first : null;
     lock.heldSince = lock.nholders > 0 ? instant(lock.held_since ?? lock.holders?.[0]?.since) : null;
     return lock;
 }
@@ -104,7 +105,11 @@ export function load() {
     loading = Promise.all([
         part("who", async () => { store.who = await get("/v1/whoami"); }),
         part("server", async () => { store.server = await get("/v1/server"); }),
-        part("locks", async () => replace(store.locks, await getAll("/v1/locks", "locks"), putLock)),
+        part("locks", async () => {
+            const { all, last } = await getPages("/v1/locks", "locks");
+            store.unreadable = last.unreadable || 0;
+            replace(store.locks, all, putLock);
+        }),
         part("elections", async () => replace(store.elections, await getAll("/v1/elections", "elections"), putElection)),
         loadDeadlocks(),
     ]).finally(() => {

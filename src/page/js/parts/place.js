@@ -3,6 +3,7 @@ import { h } from "../lib/dom.js";
 
 export function whoText(place) {
     if (!place) return "nobody";
+    if (place.unreadable) return "a client whose node may not be read";
     const where = [place.host, place.pid ? `pid ${place.pid}` : null].filter(Boolean).join(" ");
     return where || place.name || place.text || (place.session ? `session ${place.session}` : place.node || "unknown");
 }

@@ -134,7 +134,7 @@ function sortBy(by) {
 function body(items, total, oldest) {
     if (store.failed.locks) return refused(store.failed.locks);
     if (store.loaded.locks && total === 0) {
-        return empty("locks", "No lock is held", "Locks of clave, Curator and kazoo appear here as soon as somebody takes one. Try it in a terminal:",
+        return empty("locks", store.unreadable ? "No lock is seen" : "No lock is held", "Locks of clave, Curator and kazoo appear here as soon as somebody takes one. Try it in a terminal:",
             "clave lock /demo/first -- sleep 60");
     }
     if (store.loaded.locks && items.length === 0) {
@@ -148,13 +148,15 @@ function body(items, total, oldest) {
         } });
 }
 
+const unseen = () => (store.unreadable ? `, and whatever is below ${count(store.unreadable)} nodes that the gate may not read` : "");
+
 export function view() {
     const locks = [...store.locks.values()].filter((l) => l.kind !== "election");
     const oldest = locks.reduce((least, l) => Math.min(least, l.waitingSince ?? Infinity), Infinity);
     const items = visible();
     return h("div", { "data-key": "locks" },
         h("div.head", {}, h("h1", { tabindex: "-1" }, "Locks"), h("p.aside", { role: "status" }, !store.loaded.locks ? ""
-            : items.length === locks.length ? `${count(locks.length)} in all` : `${count(items.length)} of ${count(locks.length)}`)),
+            : (items.length === locks.length ? `${count(locks.length)} in all` : `${count(items.length)} of ${count(locks.length)}`) + unseen())),
         tiles(locks, oldest), tools(),
         h("section.panel.data", { "aria-label": "All locks" }, body(items, locks.length, oldest)));
 }
