@@ -1,5 +1,6 @@
-/* waitgraph.c - the graph of owners that wait for owners, and its cycles. Called by
- * queue_snapshot.c and search.c. Invariant: no owner is in two of the cycles found. */
+/* waitgraph.c - the graph of owners that wait for owners, and its cycles. Called by search.c and by
+ * the HTTP gate's model of locks. Invariant: no owner is in two of the cycles found, and each claim
+ * is looked at a bounded number of times, however deep the graph is. */
 #include "recipe/deadlock/waitgraph.h"
 
 #include <string.h>
@@ -14,9 +15,12 @@ struct owner {
     bool moving;
     bool stuck;         /* true until it is seen to proceed */
     size_t claims;      /* its first link */
+    size_t waits;       /* how many of them wait at all */
+    size_t blocked;     /* and how many still do */
     size_t parent;      /* WAIT_NONE: of no owner */
     size_t stuck_parts; /* that are stuck */
-    size_t next;        /* after the reduction: the owner that it waits for */
+    size_t part;        /* after the reduction: the least of them; WAIT_NONE */
+    size_t next;        /* likewise: the owner that it waits for */
     size_t walk;        /* number of the walk that visited it, looking for cycles; 0: none */
     struct wait_step step;
 };
@@ -27,18 +31,37 @@ struct link {
     size_t owner;
     size_t next; /* of the same owner */
     bool waits;
+    bool blocked; /* it still waits */
+};
+
+/* What is in the way of the claims of a queue: the first that is stuck, and the first after it that
+ * is stuck and of another owner, for those who do not wait for their own. */
+struct front {
+    size_t head, second;
+};
+
+/* Of those who wait for all before them; and of shared ones, which wait for those that are not. */
+enum front_side { FRONT_ALL, FRONT_ALONE, FRONTS };
+
+struct line {
+    size_t first; /* link of its first claim */
+    struct front fronts[FRONTS];
+    size_t lease; /* the only one that waits for room; WAIT_NONE */
+    size_t going; /* how many of the others are not in its way */
 };
 
 struct solver {
     const struct clave_mem *mem;
     const struct wait_queue *queues;
     size_t n;
-    size_t *first; /* link of each queue's first claim */
-    size_t *head;  /* of each queue: no owner before this claim is stuck */
+    struct line *lines; /* of each queue */
     struct link *links;
     size_t nlinks;
     struct owner *owners;
     size_t nowners;
+    size_t *free; /* owners that proceed; what waited for them is still to be looked at */
+    size_t nfree;
+    size_t looked; /* at so many claims */
     struct map by_text;
 };
 
@@ -73,7 +96,7 @@ static struct owner *add_owner(struct solver *s, const struct wait_claim *claim)
         o = &s->owners[s->nowners++];
         *o = (struct owner){.text = claim->owner, .len = len, .known = claim->known};
         o->stuck = true;
-        o->claims = o->parent = o->next = WAIT_NONE;
+        o->claims = o->parent = o->part = o->next = WAIT_NONE;
         clave__map_insert(&s->by_text, &o->node,
                           clave__map_hash_bytes(&s->by_text, claim->owner, len));
     }
@@ -102,10 +125,11 @@ static void find_parent(struct solver *s, struct owner *o)
 static void add_owners(struct solver *s)
 {
     for (size_t q = 0; q < s->n; q++) {
-        s->first[q] = s->nlinks;
+        s->lines[q].first = s->nlinks;
         for (size_t i = 0; i < s->queues[q].n; i++) {
             struct owner *o = add_owner(s, &s->queues[q].claims[i]);
-            s->links[s->nlinks] = (struct link){q, i, index_of(s, o), o->claims, false};
+            s->links[s->nlinks] =
+                (struct link){.queue = q, .claim = i, .owner = index_of(s, o), .next = o->claims};
             o->claims = s->nlinks++;
         }
     }
@@ -117,7 +141,7 @@ static void add_owners(struct solver *s)
 
 static size_t owner_at(const struct solver *s, size_t q, size_t i)
 {
-    return s->links[s->first[q] + i].owner;
+    return s->links[s->lines[q].first + i].owner;
 }
 
 /* A session that does not name its owners may have any number of them: what it holds itself counts
@@ -127,89 +151,184 @@ static bool is_in_way(const struct solver *s, size_t waiter, size_t other)
     return s->owners[other].stuck && (waiter != other || s->owners[waiter].known);
 }
 
+static bool front_counts(const struct solver *s, size_t q, enum front_side side, size_t k)
+{
+    bool shared = s->queues[q].claims[k].kind == WAIT_SHARED;
+    return s->owners[owner_at(s, q, k)].stuck && (side == FRONT_ALL || !shared);
+}
+
+/* Owners only ever cease to be stuck, so both go one way. All between them were of the head's
+ * owner, so that the next head is not before the second. */
+static void front_advance(struct solver *s, size_t q, enum front_side side)
+{
+    struct front *f = &s->lines[q].fronts[side];
+    size_t n = s->queues[q].n, before = f->head;
+    for (; f->head < n && !front_counts(s, q, side, f->head); f->head++)
+        s->looked++;
+    if (f->head != before || f->second == 0)
+        f->second = f->head + 1;
+    for (; f->second < n; f->second++, s->looked++)
+        if (front_counts(s, q, side, f->second) &&
+            owner_at(s, q, f->second) != owner_at(s, q, f->head))
+            return;
+}
+
+/* The first that it waits for. Those of its own rank are the last before it. */
 static size_t waitgraph_find_before(const struct solver *s, size_t q, size_t i)
 {
     const struct wait_claim *claims = s->queues[q].claims;
-    size_t own = owner_at(s, q, i);
-    bool shares = claims[i].kind == WAIT_SHARED;
-    while (s->head[q] < i && !s->owners[owner_at(s, q, s->head[q])].stuck)
-        s->head[q]++;
-    for (size_t k = s->head[q]; k < i; k++) {
-        bool together =
-            claims[k].rank == claims[i].rank || (shares && claims[k].kind == WAIT_SHARED);
-        if (!together && is_in_way(s, own, owner_at(s, q, k)))
-            return k;
-    }
-    return WAIT_NONE;
+    bool shared = claims[i].kind == WAIT_SHARED;
+    const struct front *f = &s->lines[q].fronts[shared ? FRONT_ALONE : FRONT_ALL];
+    size_t k = f->head;
+    if (k < i && !is_in_way(s, owner_at(s, q, i), owner_at(s, q, k)))
+        k = f->second;
+    return k < i && claims[k].rank != claims[i].rank ? k : WAIT_NONE;
 }
 
 /* Only the owner that holds the semaphore's mutex waits, with its newest lease, until enough of the
  * other leases are released, whichever they are. */
-static size_t find_lease_blocker(const struct solver *s, size_t q, size_t i)
+static void line_find_lease(struct solver *s, size_t q)
 {
     const struct wait_queue *leases = &s->queues[q];
-    size_t own = owner_at(s, q, i);
+    struct line *line = &s->lines[q];
+    line->lease = WAIT_NONE;
     if (leases->limit == 0 || leases->n <= leases->limit || leases->mutex_queue == WAIT_NONE ||
-        s->queues[leases->mutex_queue].n == 0 || owner_at(s, leases->mutex_queue, 0) != own)
-        return WAIT_NONE;
-    for (size_t k = i + 1; k < leases->n; k++)
+        s->queues[leases->mutex_queue].n == 0)
+        return;
+    size_t own = owner_at(s, leases->mutex_queue, 0);
+    for (size_t k = 0; k < leases->n; k++)
         if (owner_at(s, q, k) == own)
-            return WAIT_NONE;
-    size_t too_many = leases->n - leases->limit, going = 0, blocker = WAIT_NONE;
-    for (size_t k = 0; k < leases->n; k++) {
-        if (k == i)
-            continue;
-        bool stays = is_in_way(s, own, owner_at(s, q, k));
-        going += !stays;
+            line->lease = k;
+    for (size_t k = 0; k < leases->n; k++)
+        line->going += k != line->lease && !is_in_way(s, own, owner_at(s, q, k));
+}
+
+static bool lease_is_blocked(const struct solver *s, size_t q, size_t i)
+{
+    const struct wait_queue *leases = &s->queues[q];
+    return i == s->lines[q].lease && s->lines[q].going < leases->n - leases->limit;
+}
+
+static size_t find_lease_blocker(const struct solver *s, size_t q, size_t i)
+{
+    size_t own = owner_at(s, q, i), blocker = WAIT_NONE;
+    for (size_t k = 0; lease_is_blocked(s, q, i) && k < s->queues[q].n; k++) {
+        bool stays = k != i && is_in_way(s, own, owner_at(s, q, k));
         if (stays && (blocker == WAIT_NONE || owner_at(s, q, blocker) == own))
             blocker = k;
     }
-    return going >= too_many ? WAIT_NONE : blocker;
+    return blocker;
+}
+
+static bool is_lease(const struct solver *s, const struct link *l)
+{
+    return s->queues[l->queue].claims[l->claim].kind == WAIT_LEASE;
 }
 
 static size_t find_blocker(const struct solver *s, const struct link *l)
 {
-    bool lease = s->queues[l->queue].claims[l->claim].kind == WAIT_LEASE;
-    return (lease ? find_lease_blocker : waitgraph_find_before)(s, l->queue, l->claim);
+    return (is_lease(s, l) ? find_lease_blocker : waitgraph_find_before)(s, l->queue, l->claim);
+}
+
+static bool link_is_blocked(const struct solver *s, const struct link *l)
+{
+    return is_lease(s, l) ? lease_is_blocked(s, l->queue, l->claim)
+                          : waitgraph_find_before(s, l->queue, l->claim) != WAIT_NONE;
 }
 
 /* ---- reduction ------------------------------------------------------------------------- */
 
-static bool waitgraph_can_proceed(const struct solver *s, const struct owner *o)
+static bool waitgraph_can_proceed(const struct owner *o)
 {
-    size_t waits = 0, stuck = 0;
-    for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
-        const struct link *l = &s->links[at];
-        waits += l->waits;
-        stuck += l->waits && find_blocker(s, l) != WAIT_NONE;
-    }
     if (o->known)
-        return stuck == 0 && o->stuck_parts == 0;
-    return o->moving || waits == 0 || stuck < waits;
+        return o->blocked == 0 && o->stuck_parts == 0;
+    return o->moving || o->waits == 0 || o->blocked < o->waits;
 }
 
-static bool reduce_once(struct solver *s)
+/* Perhaps it proceeds now. */
+static void owner_try(struct solver *s, struct owner *o)
 {
-    bool progress = false;
-    for (size_t i = 0; i < s->nowners; i++) {
-        struct owner *o = &s->owners[i];
-        if (!o->stuck || !waitgraph_can_proceed(s, o))
-            continue;
-        o->stuck = false;
-        progress = true;
-        if (o->parent != WAIT_NONE)
-            s->owners[o->parent].stuck_parts--;
+    if (!o->stuck || !waitgraph_can_proceed(o))
+        return;
+    o->stuck = false;
+    s->free[s->nfree++] = index_of(s, o);
+}
+
+/* Perhaps it does not wait any more. */
+static void link_try(struct solver *s, struct link *l)
+{
+    s->looked++;
+    if (!l->blocked || link_is_blocked(s, l))
+        return;
+    l->blocked = false;
+    s->owners[l->owner].blocked--;
+    owner_try(s, &s->owners[l->owner]);
+}
+
+/* The claim's owner is not stuck any more: those who waited for it are between what was in their
+ * way and what is now, or of the rank of that. */
+static void front_pass(struct solver *s, const struct link *l, enum front_side side)
+{
+    struct line *line = &s->lines[l->queue];
+    const struct wait_queue *q = &s->queues[l->queue];
+    struct front *f = &line->fronts[side], before = *f;
+    if (l->claim != before.head && l->claim != before.second)
+        return;
+    front_advance(s, l->queue, side);
+    size_t at = f->head != before.head ? before.head : before.second;
+    for (size_t i = at + 1; i < q->n; i++) {
+        if (i > f->second && q->claims[i].rank != q->claims[f->second].rank)
+            return;
+        link_try(s, &s->links[line->first + i]);
     }
-    return progress;
+}
+
+static void lease_pass(struct solver *s, const struct link *l)
+{
+    struct line *line = &s->lines[l->queue];
+    if (line->lease == WAIT_NONE || l->claim == line->lease)
+        return;
+    size_t own = owner_at(s, l->queue, line->lease);
+    line->going += l->owner != own || s->owners[own].known;
+    link_try(s, &s->links[line->first + line->lease]);
+}
+
+/* It proceeds, and in the end releases all it has. */
+static void owner_pass(struct solver *s, struct owner *o)
+{
+    for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
+        const struct link *l = &s->links[at];
+        if (is_lease(s, l)) {
+            lease_pass(s, l);
+            continue;
+        }
+        for (int side = 0; side < FRONTS; side++)
+            front_pass(s, l, (enum front_side)side);
+    }
+    if (o->parent == WAIT_NONE)
+        return;
+    s->owners[o->parent].stuck_parts--;
+    owner_try(s, &s->owners[o->parent]);
 }
 
 static void reduce(struct solver *s)
 {
+    for (size_t q = 0; q < s->n; q++) {
+        for (int side = 0; side < FRONTS; side++)
+            front_advance(s, q, (enum front_side)side);
+        line_find_lease(s, q);
+    }
     /* Everybody still counts as stuck here: this finds what is a wait at all. */
-    for (size_t i = 0; i < s->nlinks; i++)
-        s->links[i].waits = find_blocker(s, &s->links[i]) != WAIT_NONE;
-    while (reduce_once(s))
-        continue;
+    for (size_t i = 0; i < s->nlinks; i++) {
+        struct link *l = &s->links[i];
+        l->waits = l->blocked = link_is_blocked(s, l);
+        s->owners[l->owner].waits += l->waits;
+        s->owners[l->owner].blocked += l->waits;
+    }
+    for (size_t i = 0; i < s->nowners; i++)
+        owner_try(s, &s->owners[i]);
+    while (s->nfree > 0)
+        owner_pass(s, &s->owners[s->free[--s->nfree]]);
 }
 
 /* ---- cycles ---------------------------------------------------------------------------- */
@@ -236,16 +355,21 @@ static void choose_wait(struct solver *s, struct owner *o)
     }
 }
 
-static void choose_child(struct solver *s, struct owner *o)
+/* A whole waits for the end of its parts, the least of them first. */
+static void choose_part(struct solver *s, size_t i)
+{
+    const struct owner *o = &s->owners[i];
+    struct owner *whole = o->parent == WAIT_NONE ? NULL : &s->owners[o->parent];
+    if (whole && o->stuck &&
+        (whole->part == WAIT_NONE || strcmp(o->text, s->owners[whole->part].text) < 0))
+        whole->part = i;
+}
+
+static void choose_child(const struct solver *s, struct owner *o)
 {
     const struct link *has = &s->links[o->claims];
     o->step = (struct wait_step){has->queue, has->claim, WAIT_NONE};
-    for (size_t i = 0; i < s->nowners; i++) {
-        const struct owner *part = &s->owners[i];
-        bool mine = part->stuck && part->parent == index_of(s, o);
-        if (mine && (o->next == WAIT_NONE || strcmp(part->text, s->owners[o->next].text) < 0))
-            o->next = i;
-    }
+    o->next = o->part;
 }
 
 static size_t find_victim(const struct solver *s, const struct wait_cycle *c)
@@ -286,8 +410,10 @@ static void waitgraph_collect(struct solver *s, struct wait_verdict *v)
 
 static clave_err name_cycles(struct solver *s, struct wait_verdict *v)
 {
-    for (size_t i = 0; i < s->nowners; i++)
+    for (size_t i = 0; i < s->nowners; i++) {
         v->stuck += s->owners[i].stuck;
+        choose_part(s, i);
+    }
     if (v->stuck == 0)
         return CLAVE_OK;
     v->cycles = clave__mem_zalloc(s->mem, v->stuck * sizeof *v->cycles);
@@ -315,18 +441,18 @@ static clave_err solver_init(struct solver *s, const struct clave_mem *mem, uint
     for (size_t q = 0; q < n; q++)
         total += queues[q].n;
     clave_err err = clave__map_init(&s->by_text, mem, seed);
-    s->first = clave__mem_zalloc(mem, (n + 1) * sizeof *s->first);
-    s->head = clave__mem_zalloc(mem, (n + 1) * sizeof *s->head);
+    s->lines = clave__mem_zalloc(mem, (n + 1) * sizeof *s->lines);
+    s->free = clave__mem_zalloc(mem, total * sizeof *s->free);
     s->links = clave__mem_zalloc(mem, total * sizeof *s->links);
     s->owners = clave__mem_zalloc(mem, total * sizeof *s->owners);
-    return s->first && s->head && s->links && s->owners ? err : CLAVE_ENOMEM;
+    return s->lines && s->free && s->links && s->owners ? err : CLAVE_ENOMEM;
 }
 
 static void solver_fini(struct solver *s)
 {
     clave__map_fini(&s->by_text);
-    clave__mem_free(s->mem, s->first);
-    clave__mem_free(s->mem, s->head);
+    clave__mem_free(s->mem, s->lines);
+    clave__mem_free(s->mem, s->free);
     clave__mem_free(s->mem, s->links);
     clave__mem_free(s->mem, s->owners);
 }
@@ -342,6 +468,7 @@ clave_err clave__waitgraph_solve(const struct clave_mem *mem, uint64_t seed,
         add_owners(&s);
         reduce(&s);
         err = name_cycles(&s, out);
+        out->looked = s.looked;
     }
     solver_fini(&s);
     if (err != CLAVE_OK)

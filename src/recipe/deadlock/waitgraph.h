@@ -62,6 +62,7 @@ struct wait_verdict {
     size_t n;
     struct wait_step *steps; /* of all */
     size_t stuck;            /* owners that cannot proceed, in a cycle or waiting for one */
+    size_t looked;           /* at claims: in proportion to how many there are */
 };
 
 /* `seed` keys the hash of the owners' texts, which others choose. ENOMEM. The verdict depends
