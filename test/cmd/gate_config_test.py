@@ -48,6 +48,7 @@ class Configured(unittest.TestCase):
         self.refused("name an address with --http")
         self.refused("expected host:port", "--http", "localhost")
         self.refused("at most 16 addresses", "--http", ",".join(["127.0.0.1:0"] * 17))
+        self.refused("--http ',': it names no address", "--http", ",")
         at = ("--http", "127.0.0.1:0")
         self.refused("not a number", *at, "--http-max-body", "1")
         self.refused("without scheme and port", *at, "--http-host", "http://x")

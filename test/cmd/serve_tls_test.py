@@ -594,6 +594,7 @@ class Usage(Case):
         self.refuses(64, "an address for TLS needs --tls-cert FILE", *at)
         self.refuses(64, "name the authorities for clients' certificates", *at, *own)
         self.refuses(64, "no address for TLS", *own)
+        self.refuses(64, "no address for TLS", "--tls-clients", "none")
         self.refuses(64, "--tls-ca '': it is empty", *at, *own, "--tls-ca", "")  # not the system's authorities
         self.refuses(64, "it is need, want or none", "--tls-clients", "maybe")
         self.refuses(74, "cannot read /nowhere", *at, "--tls-cert", "/nowhere", "--tls-ca", CA.cert)

@@ -224,6 +224,7 @@ static clave_err parse_word(const char *const *words, const char *value, int64_t
 static clave_err set_http(struct serve_settings *v, const char *kept, const struct fault *f)
 {
     char *rest = NULL, *text = (char *)(uintptr_t)kept;
+    size_t before = v->gate.nhttp;
     for (char *a = strtok_r(text, ",", &rest); a; a = strtok_r(NULL, ",", &rest)) {
         clave_err err = settings_verify_http(a, f);
         if (err != CLAVE_OK)
@@ -232,7 +233,8 @@ static clave_err set_http(struct serve_settings *v, const char *kept, const stru
             return clave__start_error(f, CLAVE_EINVAL, "at most %d addresses", SETTINGS_MAX_LISTEN);
         v->gate.http[v->gate.nhttp++] = a;
     }
-    return CLAVE_OK;
+    return v->gate.nhttp > before ? CLAVE_OK
+                                  : clave__start_error(f, CLAVE_EINVAL, "it names no address");
 }
 
 /* Without a name of a file a certificate would be taken as not given, and the authorities as those

@@ -73,7 +73,8 @@ static clave_err check_tls(struct serve_settings *v, const struct fault *f)
 {
     const struct tls_server_options *t = &v->tls;
     bool listens = listens_on(v, "tls:");
-    if (!listens && (t->ca_file || t->cert_file || t->key_file || v->run.engine.x509_super))
+    if (!listens && (t->ca_file || t->cert_file || t->key_file || v->run.engine.x509_super ||
+                     settings_given(v, "tls-clients")))
         return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add --listen tls:ADDR");
     if (!listens)
         return CLAVE_OK;
