@@ -150,7 +150,8 @@ class Served(Rig):
         for status, raw in (
                 (200, b"GET /healthz HTTP/1.0\r\n\r\n"), (505, b"GET /healthz HTTP/2.0\r\n\r\n"),
                 (400, b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"), (400, raw_head("GET", "/ui/a b", close)),
-                (400, raw_head("GET", "http://127.0.0.1/healthz", close)),
+                (200, raw_head("GET", "http://127.0.0.1/healthz", close)),
+                (421, raw_head("GET", "http://elsewhere/healthz", close)),
                 (400, raw_head("OPTIONS", "*", close)), (400, raw_head("CONNECT", "127.0.0.1:1", close)),
                 (405, raw_head("TRACE", "/healthz", close)), (400, raw_head("GET", "/healthz#a", close)),
                 (200, raw_head("HEAD", "/healthz", close)), (200, raw_head("HEAD", "/v1/events", close)),

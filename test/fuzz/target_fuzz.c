@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(clave__percent_decode(back, again, strlen(again), false) && strcmp(back, text) == 0);
     size_t n = strlen(text);
     if (!clave__target_parse(&t, text)) {
-        must(t.path == text && t.path[0] == '/' && t.nargs <= TARGET_MAX_ARGS);
+        must((t.host ? t.path > text : t.path == text) && t.path[0] == '/' &&
+             t.nargs <= TARGET_MAX_ARGS);
         for (size_t i = 0; i < t.nargs; i++) {
             must(t.args[i].name > text && t.args[i].value <= text + n);
             must(clave__target_arg(&t, t.args[i].name) != NULL);

@@ -194,6 +194,28 @@ static void only_the_gates_own_names_are_answered(void **state)
     webrig_free(r);
 }
 
+/* The host in the target, not that in the header. */
+static void a_host_in_the_target_counts(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_with_users();
+    static const struct {
+        const char *target, *host;
+        unsigned status;
+    } cases[] = {
+        {"http://localhost:8080/healthz", "Host: evil.example", 200},
+        {"http://evil.example/healthz", "Host: localhost", 421},
+        {"http://root@localhost/healthz", "Host: localhost", 421},
+        {"http:///healthz", "Host: localhost", 421},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct webrig_call *c = webrig_request(r, "GET", cases[i].target, cases[i].host, NULL);
+        assert_int_equal(c->status, cases[i].status);
+        webrig_end(c);
+    }
+    webrig_free(r);
+}
+
 static void pages_of_other_sites_get_nothing_done(void **state)
 {
     (void)state;
@@ -304,6 +326,7 @@ int main(void)
         cmocka_unit_test(roles_have_names),
         cmocka_unit_test(other_tokens_count_at_once),
         cmocka_unit_test(only_the_gates_own_names_are_answered),
+        cmocka_unit_test(a_host_in_the_target_counts),
         cmocka_unit_test(pages_of_other_sites_get_nothing_done),
         cmocka_unit_test(what_is_too_large_is_refused),
         cmocka_unit_test(an_argument_that_is_not_there_is_told),

@@ -36,11 +36,38 @@ static void a_target_is_a_path_and_arguments(void **state)
     assert_null(clave__target_arg(&t, "pre"));
 }
 
+/* As to a proxy: RFC 9112, 3.2.2. */
+static void a_target_may_name_the_host(void **state)
+{
+    static const struct {
+        const char *target, *host, *path, *arg;
+    } cases[] = {
+        {"http://localhost:80/a/b?e=1", "localhost:80", "/a/b", "1"},
+        {"HTTPS://[::1]/", "[::1]", "/", NULL},
+        {"http://gate", "gate", "/", NULL},
+        {"http://g?e=2", "g", "/", "2"},
+        {"http://", "", "/", NULL},
+        {"http:///x", "", "/x", NULL},
+        {"/http://x/", NULL, "/http://x/", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct target t;
+        char copy[256];
+        const char *fault = parse(&t, copy, cases[i].target);
+        assert_null(fault);
+        assert_string_equal(t.host ? t.host : "none", cases[i].host ? cases[i].host : "none");
+        assert_string_equal(t.path, cases[i].path);
+        const char *arg = clave__target_arg(&t, "e");
+        assert_string_equal(arg ? arg : "none", cases[i].arg ? cases[i].arg : "none");
+    }
+}
+
 static void a_malformed_target_is_refused(void **state)
 {
     static const char *const bad[] = {
         "",         "x",
-        "*",        "http://localhost/",
+        "*",        "ftp://localhost/",
         "/a?b=%",   "/a?b=%4",
         "/a?%zz=1", "/a#b",
         "/a b",     "/a\tb",
@@ -165,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_target_is_a_path_and_arguments),
+        cmocka_unit_test(a_target_may_name_the_host),
         cmocka_unit_test(a_malformed_target_is_refused),
         cmocka_unit_test(escapes_are_decoded_once),
         cmocka_unit_test(params_are_znode_paths),

@@ -93,12 +93,19 @@ static bool admit_framing(struct web_exchange *x)
     return false;
 }
 
+/* A host in the target counts in place of that in the header. */
+static const char *admit_named_host(const struct web_exchange *x)
+{
+    return x->target.host ? x->target.host : clave__web_header(x, "Host");
+}
+
 static bool admit_host(struct web_exchange *x)
 {
-    const char *host = clave__web_header(x, "Host");
-    if (host ? clave__access_host_ok(x->web->o.access, host) : !x->q->must_have_host)
+    const char *host = admit_named_host(x);
+    bool missing = x->q->must_have_host && !clave__web_header(x, "Host");
+    if (!missing && (!host || clave__access_host_ok(x->web->o.access, host)))
         return true;
-    if (!host)
+    if (missing)
         admit_refuse(x, 400, CLAVE_EINVAL, "a request of HTTP/1.1 has the header Host");
     else
         clave__web_problem(
@@ -153,7 +160,7 @@ static bool admit_origin(struct web_exchange *x)
 {
     const char *site = clave__web_header(x, "Sec-Fetch-Site");
     bool foreign = site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
-    if (!clave__access_origin_ok(clave__web_header(x, "Origin"), clave__web_header(x, "Host"),
+    if (!clave__access_origin_ok(clave__web_header(x, "Origin"), admit_named_host(x),
                                  x->q->peer.is_tls))
         foreign = true;
     if (!foreign || x->route->role == WEB_NONE)
@@ -219,7 +226,7 @@ static bool admit_query(struct web_exchange *x)
 
 bool clave__web_admit(struct web_exchange *x)
 {
-    return admit_sizes(x) && admit_framing(x) && admit_host(x) && admit_target(x) &&
+    return admit_sizes(x) && admit_framing(x) && admit_target(x) && admit_host(x) &&
            admit_route(x) && admit_origin(x) && admit_sender(x) && admit_query(x);
 }
 

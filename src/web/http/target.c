@@ -68,9 +68,39 @@ static const char *target_add_arg(struct target *t, char *text)
     return NULL;
 }
 
+/* `lower` with capitals, too, is what it begins with: how many bytes; 0: it does not. */
+static size_t target_scheme(const char *text, const char *lower)
+{
+    size_t n = 0;
+    for (; lower[n]; n++) {
+        char c = text[n] >= 'A' && text[n] <= 'Z' ? (char)(text[n] | 0x20) : text[n];
+        if (c != lower[n])
+            return 0;
+    }
+    return n;
+}
+
+/* RFC 9112, 3.2.2: a client that takes the gate for a proxy sends the whole URI. The host moves to
+ * the front, and makes room for the slash of an empty path. Returns the path. */
+static char *target_take_host(struct target *t, char *text)
+{
+    size_t scheme = target_scheme(text, "http://") + target_scheme(text, "https://");
+    if (scheme == 0)
+        return text;
+    size_t n = strcspn(text + scheme, "/?");
+    char *path = text + scheme + n;
+    memmove(text, text + scheme, n);
+    text[n] = '\0';
+    t->host = text;
+    if (*path != '/')
+        *--path = '/';
+    return path;
+}
+
 const char *clave__target_parse(struct target *t, char *text)
 {
     *t = (struct target){.path = text};
+    t->path = text = target_take_host(t, text);
     if (text[0] != '/')
         return "the target does not begin with /: send the path, and the host in Host";
     for (const char *c = text; *c; c++)

@@ -8,7 +8,8 @@
 enum { TARGET_MAX_ARGS = 16, TARGET_MAX = 8192 };
 
 struct target {
-    char *path; /* still percent-encoded: an encoded slash is not one that separates */
+    const char *host; /* of one in absolute form, "http://HOST/PATH"; NULL */
+    char *path;       /* still percent-encoded: an encoded slash is not one that separates */
     struct {
         const char *name, *value; /* decoded; "" when there is no '=' */
     } args[TARGET_MAX_ARGS];
