@@ -436,6 +436,28 @@ static void a_guarded_write_keeps_its_session_until_the_answer(void **state)
     webrig_free(r);
 }
 
+/* Without its sync the listing could be an old one, which lacks the place or has it still: it is
+ * asked for again. */
+static void the_sync_of_a_guard_outlives_its_connection(void **state)
+{
+    char headers[100];
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", "old");
+    int64_t token = queue(r, "/l/x-lock-");
+    memnet_rule(r->net, (struct memnet_rule){
+                            .client = 1, .way = MEMNET_REPLY, .op = OP_SYNC, .fate = MEMNET_LOSE});
+    uint64_t before = r->net->clients[1].requests[OP_SYNC];
+    snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, token);
+    struct webrig_call *c = webrig_request(r, "PUT", "/v1/znodes/a", headers, "new");
+    webrig_advance(r, 3000);
+    assert_true(c->answered);
+    assert_int_equal(c->status, 200);
+    assert_int_equal(r->net->clients[1].requests[OP_SYNC] - before, 2);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* ---- lost connections ----------------------------------------------------------------------- */
 
 static void a_lost_answer_is_an_unknown_outcome_of_writes_only(void **state)
@@ -652,6 +674,7 @@ int main(void)
         cmocka_unit_test(every_write_can_be_guarded),
         cmocka_unit_test(the_transaction_decides),
         cmocka_unit_test(a_guarded_write_keeps_its_session_until_the_answer),
+        cmocka_unit_test(the_sync_of_a_guard_outlives_its_connection),
         cmocka_unit_test(a_lost_answer_is_an_unknown_outcome_of_writes_only),
         cmocka_unit_test(a_write_does_not_wait_for_a_connection),
         cmocka_unit_test(reads_that_are_given_up_have_a_bound),
