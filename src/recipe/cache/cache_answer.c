@@ -160,7 +160,7 @@ static bool cache_must_list(const clave_async_cache *cache, struct cache_node *n
 {
     if (!n->followed || n->no_list || n->unreadable)
         return false;
-    if (cache->watches_each || n->veiled)
+    if (cache->watches_each || n->child_watch)
         return !clave__cache_watches_children(cache, n);
     if (s->num_children == 0)
         n->listed = true; /* children that come later have events */
@@ -225,11 +225,11 @@ static bool cannot_be_read(clave_err err)
 
 /* No event tells when it is deleted, nor when others like it come: a child watch of its parent
  * does, which the next listing leaves. */
-static void cache_veil(clave_async_cache *cache, struct cache_node *up)
+static void cache_want_child_watch(clave_async_cache *cache, struct cache_node *up)
 {
-    if (!up || up->veiled)
+    if (!up || up->child_watch)
         return;
-    up->veiled = true;
+    up->child_watch = true;
     if (!cache->watches_each)
         clave__cache_want(cache, up, CACHE_WANT_LIST);
 }
@@ -262,7 +262,7 @@ static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
     struct cache_node *n = q->node;
     n->denied = n->denied || res->err == CLAVE_ENOAUTH;
     if (n->denied)
-        cache_veil(cache, clave__cache_tree_parent(n));
+        cache_want_child_watch(cache, clave__cache_tree_parent(n));
     if (res->err == CLAVE_OK) {
         cache_take_stat(cache, q, res);
     } else if (cannot_be_read(res->err) && q->op == OP_GET_DATA) {

@@ -201,7 +201,7 @@ static clave_err cache_send_one(clave_async_cache *cache, struct cache_request *
 {
     clave_async_watch *watch = NULL;
     clave_err err = CLAVE_OK;
-    if (cache->watches_each || (q->op == OP_GET_CHILDREN2 && q->node->veiled))
+    if (cache->watches_each || (q->op == OP_GET_CHILDREN2 && q->node->child_watch))
         err = clave__cache_watch_of(cache, q->node, q->op == OP_GET_CHILDREN2, &watch);
     const char *path = clave__cache_tree_path(q->node, cache->tree.path.data);
     return err ? err

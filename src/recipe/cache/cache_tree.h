@@ -49,17 +49,17 @@ struct cache_node {
     uint32_t wants_read : 1; /* its Stat, and data */
     uint32_t wants_data : 1; /* the Stat is known to be new: data as well */
     uint32_t wants_list : 1;
-    uint32_t asked_list : 1; /* ASKED: for its children, not for itself */
-    uint32_t owed : 1;       /* QUEUED or ASKED, and the load or the resync waits for it */
-    uint32_t left_out : 1;   /* a child did not fit */
-    uint32_t lacks_data : 1; /* its data did not fit */
-    uint32_t no_data : 1;    /* its data cannot be read */
-    uint32_t no_list : 1;    /* its children cannot be listed */
-    uint32_t denied : 1;     /* ENOAUTH was the answer when its data, or its Stat, was read last */
-    uint32_t unreadable : 1; /* present, and told so: neither data nor children are known */
-    uint32_t veiled : 1;     /* had a child that may not be read, of which no event tells */
-    uint32_t named : 1;      /* it is in the listing that is being taken */
-    uint8_t bytes[];         /* Stat, name, NUL, data */
+    uint32_t asked_list : 1;  /* ASKED: for its children, not for itself */
+    uint32_t owed : 1;        /* QUEUED or ASKED, and the load or the resync waits for it */
+    uint32_t left_out : 1;    /* a child did not fit */
+    uint32_t lacks_data : 1;  /* its data did not fit */
+    uint32_t no_data : 1;     /* its data cannot be read */
+    uint32_t no_list : 1;     /* its children cannot be listed */
+    uint32_t denied : 1;      /* ENOAUTH was the answer when its data, or its Stat, was read last */
+    uint32_t unreadable : 1;  /* present, and told so: neither data nor children are known */
+    uint32_t child_watch : 1; /* wanted: no event tells of all its children */
+    uint32_t named : 1;       /* it is in the listing that is being taken */
+    uint8_t bytes[];          /* Stat, name, NUL, data */
 };
 
 /* The children of a node, in no order: a hash table with open addressing. */

@@ -140,10 +140,10 @@ static clave_err lock_one_next_piece(void *arg, struct json *j, bool *done)
 static void lock_one_missing(struct web_exchange *x, const char *path)
 {
     char *copy = clave__mem_strdup(&x->web->mem, path);
-    const char *dark = copy ? clave__observe_feed_unreadable(x->web->observe->feed, copy) : NULL;
-    if (dark)
+    const char *hidden = copy ? clave__observe_feed_unreadable(x->web->observe->feed, copy) : NULL;
+    if (hidden)
         clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
-                           "the gate may not read %s, so whether %s is held is not known", dark,
+                           "the gate may not read %s, so whether %s is held is not known", hidden,
                            path);
     else
         clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
