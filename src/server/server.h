@@ -177,7 +177,8 @@ void *clave__server_conn_user(const struct server_conn *c);
 void clave__server_conn_input(struct server_conn *c, const void *p, size_t n);
 /* Some input of the connection has come, and is left for a later turn: slow_ms counts from now. */
 void clave__server_conn_left_unread(struct server_conn *c);
-/* How many requests of all connections it has taken since the start: what input costs. */
+/* How many requests of all connections it has taken since the start, and KiB of long answers, which
+ * take as long: what input costs. */
 uint64_t clave__server_taken(const struct server *s);
 /* false: leave the bytes in the socket for now. */
 bool clave__server_conn_wants_read(const struct server_conn *c);

@@ -171,7 +171,7 @@ struct server {
     uint64_t connections_dropped; /* by their clients, without closing a session */
     uint64_t connect_requests;
     uint64_t sessionless_expired;
-    uint64_t taken; /* frames; srst does not reset it */
+    uint64_t taken; /* frames, and KiB of answers; srst does not reset it */
     uint64_t packets_received;
     uint64_t packets_sent;
     uint64_t requests[128];

@@ -117,6 +117,26 @@ static void answers_that_are_not_read(void **state)
     memserver_close(&d);
 }
 
+/* A turn of the driver's loop takes as little as is left of it: many long answers are no one turn.
+ */
+static void a_long_answer_counts_as_many(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c;
+    struct wire_stat stat;
+    memserver_open(&d, NULL);
+    make_big(&d, "/big");
+    memserver_connect(&c, &d, 30000);
+    uint64_t before = clave__server_taken(d.s);
+    assert_int_equal(memserver_stat(&c, "/big", &stat), CLAVE_OK);
+    assert_int_equal(clave__server_taken(d.s), before + 1);
+    ask_for(&c, "/big");
+    assert_in_range(clave__server_taken(d.s), before + 2 + BIG / 1024, before + 3 + BIG / 1024);
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
 /* A peer that has not shown that it is a client gets no memory for long messages. */
 static void a_stranger_has_a_short_frame(void **state)
 {
@@ -244,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_that_wait_for_the_disk),
         cmocka_unit_test(answers_that_are_not_read),
+        cmocka_unit_test(a_long_answer_counts_as_many),
         cmocka_unit_test(a_stranger_has_a_short_frame),
         cmocka_unit_test(options_change),
         cmocka_unit_test(time_without_a_session),

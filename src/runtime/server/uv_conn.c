@@ -230,6 +230,7 @@ static size_t uv_conn_output(struct channel *ch, const void **p)
 
 static void uv_conn_sent(struct channel *ch, size_t n)
 {
+    uv_conn_run(ch)->sent += n;
     clave__server_conn_sent(uv_conn_of(ch)->engine, n);
 }
 

@@ -18,7 +18,7 @@
 #include "runtime/server/uv_server_internal.h"
 #include "server/store/restore.h"
 
-enum { SERVED_A_TURN = 128 };
+enum { SERVED_A_TURN = 128, SENT_A_TURN = 1024 * 1024 };
 enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
 
 /* ---- time ----------------------------------------------------------------------------------- */
@@ -92,11 +92,13 @@ static void uv_server_on_busy(uv_idle_t *h)
     (void)h;
 }
 
-/* Writes to so many connections at most, a millisecond's work; true: there may be more. */
+/* Writes to so many connections, and so many bytes, at most: a millisecond's work; true: there may
+ * be more. */
 static bool uv_server_serve_some(struct server_run *r)
 {
     struct server_conn *c;
-    for (int left = SERVED_A_TURN; left > 0; left--) {
+    const uint64_t most = r->sent + SENT_A_TURN;
+    for (int left = SERVED_A_TURN; left > 0 && r->sent < most; left--) {
         if (!(c = clave__server_next_ready(r->server)))
             return false;
         clave__conn_serve(c);

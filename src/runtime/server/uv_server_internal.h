@@ -67,6 +67,7 @@ struct server_run {
     uint64_t turn;            /* its number, from 1 */
     size_t overdue;           /* connections that were declined, which this turn reads first */
     size_t read;              /* in this turn: bytes, and something for each read */
+    uint64_t sent;            /* bytes, since the start */
     uint64_t taken_before;    /* requests that the engine had taken before this turn */
     uv_idle_t busy;           /* runs while the next turn has work already */
     size_t max_conns;         /* the limit of open files, less some for the disk */

@@ -10,6 +10,8 @@
  */
 enum { MAX_UNDURABLE = 4096, MAX_PENDING = 64 * 1024 * 1024 };
 enum { FIRST_MARKS = 4 };
+/* So many bytes of an answer take as long to make as a small request takes. */
+enum { BYTES_A_REQUEST = 1024 };
 
 /* ---- what the driver has to know ------------------------------------------------------------- */
 
@@ -241,6 +243,7 @@ void clave__message_end(struct message *m, bool reply)
     size_t n = clave__buf_len(&c->out) - m->begin;
     c->written += n;
     c->s->work += n;
+    c->s->taken += n / BYTES_A_REQUEST;
     clave__conn_count_output(c, false);
     conn_settle(c, m->zxid, reply);
 }
