@@ -60,8 +60,8 @@ struct server_options {
                                    _end_turn and _left_unread for what the disk does not delay */
     int32_t snap_count;         /* txns between snapshots; 0: 100000, or the number of znodes if
                                    that is larger */
-    int32_t snapshot_piece;     /* sessions, access lists and nodes in one piece of a snapshot;
-                                   0: 1000 */
+    int32_t snapshot_piece;     /* sessions, access lists and nodes in one piece of a snapshot,
+                                   which also ends after 256 bytes for each; 0: 1000 */
     int32_t container_check_ms; /* between two sweeps of containers and TTL nodes; 0: 60000 */
     int32_t container_rate;     /* how many of them are removed a minute, at most; 0: 10000 */
     int64_t never_used_ms;      /* so long after its last change a container that never had children
@@ -209,6 +209,10 @@ struct log_batch {
 };
 /* Records not yet taken by the driver. n = 0: none. */
 struct log_batch clave__server_log_pending(const struct server *s);
+/* The driver leaves them pending until it has taken more pieces of the snapshot under way. Writers
+ * change nodes faster than the snapshot is written, which first needs a copy of each: at the pace
+ * of its disk they go on, and the copies stay within 8 pieces and a write of each connection. */
+bool clave__server_log_waits(const struct server *s);
 /* The driver has copied (or swapped out, see _log_swap) everything pending. */
 void clave__server_log_taken(struct server *s);
 /* Exchanges the pending buffer for an empty one of the driver's: no copy. */
@@ -222,7 +226,8 @@ bool clave__server_wants_snapshot(const struct server *s);
 /* Begins a snapshot of the tree as it is now, in Apache's format. Returns the last txn it holds,
  * which names the file. The driver begins a new log file with the next record. */
 int64_t clave__server_snapshot_begin(struct server *s);
-/* Appends the next piece of it to `out`: a millisecond's work. *done: that was the last one, which
+/* Appends the next piece of it to `out`: a millisecond's work, and one node at most beyond
+ * snapshot_piece. *done: that was the last one, which
  * comes only when everything up to its zxid is durable. ENOMEM, with *done: the file is of no use.
  */
 clave_err clave__server_snapshot_step(struct server *s, struct buf *out, bool *done);

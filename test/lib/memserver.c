@@ -70,7 +70,7 @@ int64_t memserver_wall(const struct memserver *d)
 static void take_records(struct memserver *d)
 {
     struct log_batch b = clave__server_log_pending(d->s);
-    if (b.n == 0)
+    if (b.n == 0 || clave__server_log_waits(d->s))
         return;
     must(clave__buf_append(&d->log, b.p, b.n) == CLAVE_OK);
     d->taken_zxid = b.last_zxid;

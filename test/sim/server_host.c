@@ -125,7 +125,7 @@ static void serve(struct host_conn *s)
 static void post_records(struct server_host *h)
 {
     struct log_batch b = clave__server_log_pending(h->server);
-    if (b.n == 0 || disk_is_appending(&h->disk))
+    if (b.n == 0 || disk_is_appending(&h->disk) || clave__server_log_waits(h->server))
         return; /* at the end: as good as durable, what is not reported was not answered */
     struct disk_batch batch = {b.p, b.n, b.first_zxid, b.last_zxid, h->new_log};
     disk_append(&h->disk, &batch);

@@ -13,12 +13,13 @@ enum { SPACE_MS = 10000 };
 
 /* ---- to the disk ----------------------------------------------------------------------------- */
 
-/* The records since the last batch. */
+/* The records since the last batch. The next piece of a snapshot that they wait for wakes the loop
+ * when it is written. */
 static void post_records(struct server_run *r)
 {
     struct log_thread *log = &r->log_thread;
     struct log_batch pending = clave__server_log_pending(r->server);
-    if (pending.n == 0 || log->state != LOG_FREE)
+    if (pending.n == 0 || log->state != LOG_FREE || clave__server_log_waits(r->server))
         return;
     log->first_zxid = pending.first_zxid;
     log->last_zxid = pending.last_zxid;

@@ -35,7 +35,8 @@ bool clave__conn_is_full(const struct server_conn *c)
 {
     return is_throttled(c) || clave__buf_len(&c->out) >= c->s->max_output ||
            c->undurable >= MAX_UNDURABLE ||
-           (c->undurable > 0 && clave__buf_len(&c->s->pending) >= MAX_PENDING);
+           (c->undurable > 0 &&
+            (clave__buf_len(&c->s->pending) >= MAX_PENDING || clave__server_log_waits(c->s)));
 }
 
 bool clave__server_conn_wants_read(const struct server_conn *c)

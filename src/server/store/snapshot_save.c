@@ -9,9 +9,11 @@
 
 enum { VERSION = 2, DIGEST_VERSION = 2 };
 
-/* A piece ends after server_options.snapshot_piece elements or so many bytes: both are about a
- * millisecond's work. */
-enum { PIECE_BYTES = 256 * 1024 };
+/* A piece ends after server_options.snapshot_piece elements, or as many bytes as if each had so
+ * many: both are about a millisecond's work. */
+enum { ELEMENT_BYTES = 256 };
+/* As much may be written ahead before the log waits. */
+enum { PIECES_AHEAD = 8 };
 
 enum { FEW_PARENTS = 32 };
 
@@ -67,6 +69,11 @@ static void save_put_node(struct jwriter *w, const struct node *n)
     clave__jput_int(w, s->aversion);
     clave__jput_long(w, s->owner);
     clave__jput_long(w, s->pzxid);
+}
+
+static size_t save_piece_bytes(const struct server *s)
+{
+    return (size_t)s->snapshot_piece * ELEMENT_BYTES;
 }
 
 /* One piece of the file under way. */
@@ -172,14 +179,19 @@ static bool save_piece_has_room(const struct save_piece *p)
     return p->items > 0 && clave__buf_len(p->w.b) < p->end;
 }
 
-/* What was written ahead of the phase, and during it. */
-static void save_take_ahead(struct snapshot_save *v, struct save_piece *p)
+/* What was written ahead of the phase, and during it: as much as the piece has room for. true: all
+ * of it. Until then nothing else may follow, since a node's parent may be in the rest. */
+static bool save_take_ahead(struct snapshot_save *v, struct save_piece *p)
 {
     struct buf *ahead = &v->ahead[v->phase];
+    size_t n = clave__buf_len(ahead), used = clave__buf_len(p->w.b);
+    size_t room = used < p->end ? p->end - used : 0;
+    if (p->w.err == CLAVE_OK && n > room)
+        n = room;
     if (p->w.err == CLAVE_OK)
-        p->w.err = clave__buf_append(p->w.b, clave__buf_bytes(ahead), clave__buf_len(ahead));
-    clave__buf_clear(ahead);
-    clave__buf_trim(ahead, 0);
+        p->w.err = clave__buf_append(p->w.b, clave__buf_bytes(ahead), n);
+    clave__buf_consume(ahead, n);
+    return clave__buf_len(ahead) == 0;
 }
 
 /* Each of these returns true when its phase is over. */
@@ -281,17 +293,18 @@ static clave_err save_step(struct server *s, struct buf *out, bool waits, bool *
 {
     struct snapshot_save *v = &s->save;
     size_t begin = clave__buf_len(out);
-    struct save_piece p = {save_writer(v, out), (size_t)s->snapshot_piece, begin + PIECE_BYTES,
-                           begin, waits};
+    struct save_piece p = {save_writer(v, out), (size_t)s->snapshot_piece,
+                           begin + save_piece_bytes(s), begin, waits};
     for (; v->phase != SAVE_IDLE; v->phase = v->phase == SAVE_END ? SAVE_IDLE : v->phase + 1) {
-        if (v->phase != SAVE_END)
-            save_take_ahead(v, &p);
-        if (!save_phase_is_over(s, &p))
+        bool taken = v->phase == SAVE_END || save_take_ahead(v, &p);
+        if (!taken || !save_phase_is_over(s, &p))
             break;
     }
     *done = v->phase == SAVE_IDLE;
     v->err = p.w.err;
     save_sum(v, &p);
+    for (size_t i = 0; *done && i < SAVE_END; i++)
+        clave__buf_trim(&v->ahead[i], 0);
     if (*done)
         save_observe(s, false);
     return *done ? v->err : CLAVE_OK;
@@ -322,6 +335,15 @@ clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t
     if (err != CLAVE_OK)
         out->tail -= clave__buf_len(out) - begin;
     return err;
+}
+
+bool clave__server_log_waits(const struct server *s)
+{
+    const struct snapshot_save *v = &s->save;
+    size_t ahead = 0;
+    for (size_t i = 0; i < SAVE_END; i++)
+        ahead += clave__buf_len(&v->ahead[i]);
+    return v->err == CLAVE_OK && ahead >= PIECES_AHEAD * save_piece_bytes(s);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
