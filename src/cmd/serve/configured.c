@@ -79,7 +79,7 @@ int configured_take_flags(struct configured *c, int argc, char **argv)
     struct serve_settings scratch;
     int id;
     settings_init(&scratch, c->is_gate);
-    c->log.verb = c->o->verb->name;
+    serve_log_init(&c->log, c->o->verb->name);
     while ((id = options_next(c->o, argc, argv)) > 0)
         if (!configured_take_flag(c, &scratch, id)) {
             c->o->status = EXIT_USAGE;
@@ -208,6 +208,7 @@ void configured_fini(struct configured *c)
 {
     configured_keep(c, NULL);
     settings_fini(&c->settings);
+    serve_log_fini(&c->log);
 }
 
 void configured_raise_file_limit(void)

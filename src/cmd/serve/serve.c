@@ -347,7 +347,9 @@ static int serve(struct serve *v)
         show_ready(v);
     if (err == CLAVE_OK) {
         tell_ready(v);
+        serve_log_begin_queue(&v->c.log);
         err = clave__server_run_loop(v->run, fault, sizeof fault);
+        serve_log_end_queue(&v->c.log);
     }
     serve_gate_free(v->gate);
     clave__server_run_free(v->run);
@@ -368,13 +370,15 @@ static bool serve_is_ruled_out(const struct serve *v, char *fault, size_t cap)
     return true;
 }
 
-static int serve_local(const struct serve *v)
+static int serve_local(struct serve *v)
 {
     char fault[1024] = "";
     if (serve_is_ruled_out(v, fault, sizeof fault))
         return configured_fail(&v->c, CLAVE_EINVAL, fault);
+    serve_log_begin_queue(&v->c.log);
     clave_err err =
         clave__local_serve(v->c.settings.local, &v->c.settings.run, fault, sizeof fault);
+    serve_log_end_queue(&v->c.log);
     return err == CLAVE_OK ? EXIT_OK : configured_fail(&v->c, err, fault);
 }
 

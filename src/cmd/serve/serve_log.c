@@ -1,17 +1,19 @@
-/* serve_log.c - formats the server's log (serve_log.h); serve.c passes it to the engine. Any thread
- * may log: each line is written as one piece. */
+/* serve_log.c - formats the server's log and has it written (serve_log.h); serve.c passes it to the
+ * engine. Lines come out in the order in which they were logged, each whole. */
 #include "cmd/serve/serve_log.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "clave/mem.h"
-#include "cmd/cli/diag.h"
-#include "cmd/cli/json.h"
+#include "base/json.h"
+#include "base/memory.h"
 
 enum { VALUE_CAP = 256 };
+/* Bytes of lines that wait for the thread; what it keeps of its buffer. */
+enum { MOST_WAITING = 256 * 1024, KEEP_LINES = 16 * 1024 };
 
 /* ---- what a line is about ------------------------------------------------------------------
  * The engine's lines use fixed wording: "session 0x..", an address with its port, a path. */
@@ -65,21 +67,20 @@ static bool is_path(const char *word, size_t n)
     return *word == '/' && n > 1;
 }
 
-/* ---- the line ---------------------------------------------------------------------------------
- */
+/* ---- the line -------------------------------------------------------------------------------- */
 
-static void put_json(int level, const char *msg)
+static void serve_log_put_json(struct buf *out, int level, const char *msg)
 {
     static const char *const names[] = {"error", "error", "warn", "info", "debug"};
     struct timespec now;
     struct tm utc;
     char when[40], value[VALUE_CAP];
-    struct json j;
+    struct json j = clave__json_to(out);
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     size_t n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
     snprintf(when + n, sizeof when - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
-    json_begin(&j, stderr);
+    clave__json_open(&j, NULL, '{');
     clave__json_string(&j, "time", when);
     clave__json_string(&j, "level", names[level > 0 && level <= CLAVE_LOG_DEBUG ? level : 0]);
     clave__json_string(&j, "message", msg);
@@ -89,25 +90,154 @@ static void put_json(int level, const char *msg)
         clave__json_string(&j, "session", value);
     if (serve_log_find_word(msg, is_path, value))
         clave__json_string(&j, "path", value);
-    json_end(&j);
+    clave__json_close(&j, '}');
 }
 
-static void serve_log_put(const struct serve_log *l, int level, const char *msg)
+static void serve_log_put_text(struct buf *out, const char *verb, const char *msg)
 {
+    const char *const parts[] = {"clave: ", verb, ": ", msg};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        clave__buf_append(out, parts[i], strlen(parts[i]));
+}
+
+/* The reserve makes room for any line: each byte becomes at most six, and up to three times. */
+static void serve_log_put(struct serve_log *l, int level, const char *msg)
+{
+    size_t most = 6 * (strlen(msg) + 3 * VALUE_CAP) + strlen(l->verb) + 200;
+    if (clave__buf_len(&l->waiting) >= MOST_WAITING ||
+        clave__buf_reserve(&l->waiting, most) != CLAVE_OK) {
+        l->dropped++;
+        return;
+    }
     if (l->format == LOG_JSON)
-        put_json(level, msg);
+        serve_log_put_json(&l->waiting, level, msg);
     else
-        diag(NULL, "%s: %s", l->verb, msg);
+        serve_log_put_text(&l->waiting, l->verb, msg);
+    clave__buf_append(&l->waiting, "\n", 1);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static int serve_log_job(struct disk_thread *t)
+{
+    struct serve_log *l = (struct serve_log *)(void *)t; /* its first member */
+    return clave__line_file_write(&l->file, &t->bytes);
+}
+
+static void serve_log_write_now(struct serve_log *l)
+{
+    clave__line_file_write(&l->file, &l->waiting);
+    clave__buf_trim(&l->waiting, 0);
+}
+
+/* Gives the thread what waits, if it is free. Without a thread the line is written here. */
+static void serve_log_pump(struct serve_log *l)
+{
+    struct disk_thread *t = &l->thread;
+    if (clave__buf_len(&l->waiting) == 0 || (t->running && clave__disk_thread_state(t) != JOB_FREE))
+        return;
+    if (!t->running &&
+        clave__disk_thread_start(t, "clave-log", serve_log_job, &l->mem, NULL) != CLAVE_OK) {
+        serve_log_write_now(l);
+        return;
+    }
+    struct buf empty = t->bytes;
+    t->bytes = l->waiting;
+    l->waiting = empty;
+    clave__disk_thread_post(t);
+}
+
+/* In the place of the lines, once there is room and lines can be written again. */
+static void serve_log_tell_lost(struct serve_log *l)
+{
+    char msg[160];
+    l->dropped += l->file.lost;
+    l->file.lost = 0;
+    if (l->thread.fault != 0)
+        l->fault = l->thread.fault;
+    if (l->thread.fault != 0 || l->dropped == 0 || clave__buf_len(&l->waiting) >= MOST_WAITING)
+        return;
+    snprintf(msg, sizeof msg, "the log has lost %llu lines: %s", (unsigned long long)l->dropped,
+             l->fault ? strerror(l->fault) : "they come faster than they can be written");
+    l->dropped = 0;
+    l->fault = 0;
+    serve_log_put(l, CLAVE_LOG_WARN, msg);
+}
+
+/* Lines that came meanwhile go on. */
+static void serve_log_on_done(struct disk_thread *t)
+{
+    struct serve_log *l = (struct serve_log *)(void *)t;
+    pthread_mutex_lock(&l->mutex);
+    clave__disk_thread_take(t, KEEP_LINES);
+    serve_log_tell_lost(l);
+    if (l->mode == LOG_QUEUES)
+        serve_log_pump(l);
+    pthread_mutex_unlock(&l->mutex);
+}
+
+/* ---- what others call ------------------------------------------------------------------------ */
+
+static void serve_log_add(struct serve_log *l, int level, const char *msg)
+{
+    pthread_mutex_lock(&l->mutex);
+    serve_log_put(l, level, msg);
+    if (l->mode == LOG_QUEUES)
+        serve_log_pump(l);
+    else if (l->mode == LOG_DIRECT)
+        serve_log_write_now(l);
+    pthread_mutex_unlock(&l->mutex);
 }
 
 void serve_log_line(void *arg, int level, const char *msg)
 {
-    const struct serve_log *l = arg;
+    struct serve_log *l = arg;
     if (level <= l->level)
-        serve_log_put(l, level, msg);
+        serve_log_add(l, level, msg);
 }
 
-void serve_log_notice(const struct serve_log *l, const char *msg)
+void serve_log_notice(struct serve_log *l, const char *msg)
 {
-    serve_log_put(l, CLAVE_LOG_INFO, msg);
+    serve_log_add(l, CLAVE_LOG_INFO, msg);
+}
+
+void serve_log_init(struct serve_log *l, const char *verb)
+{
+    memset(l, 0, sizeof *l);
+    l->verb = verb;
+    l->mem = clave__mem_or_default(NULL);
+    l->file.fd = STDERR_FILENO;
+    l->thread.on_done = serve_log_on_done;
+    atomic_init(&l->file.waits, true);
+    pthread_mutex_init(&l->mutex, NULL);
+    clave__buf_init(&l->waiting, &l->mem, 2 * MOST_WAITING);
+}
+
+void serve_log_fini(struct serve_log *l)
+{
+    clave__buf_fini(&l->waiting);
+    pthread_mutex_destroy(&l->mutex);
+}
+
+static void serve_log_enter(struct serve_log *l, enum log_mode mode)
+{
+    pthread_mutex_lock(&l->mutex);
+    l->mode = mode;
+    if (mode == LOG_DIRECT)
+        serve_log_write_now(l);
+    pthread_mutex_unlock(&l->mutex);
+}
+
+void serve_log_begin_queue(struct serve_log *l)
+{
+    serve_log_enter(l, LOG_QUEUES);
+}
+
+void serve_log_end_queue(struct serve_log *l)
+{
+    serve_log_enter(l, LOG_ENDS);
+    atomic_store(&l->file.waits, false);
+    clave__disk_thread_stop(&l->thread);
+    serve_log_enter(l, LOG_DIRECT);
+    atomic_store(&l->file.waits, true);
 }

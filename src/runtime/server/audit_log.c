@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +15,9 @@
 
 #include "runtime/clock.h"
 
-/* Bytes of lines that wait; what the thread keeps of its buffer; a write to a pipe. */
-enum { MOST_WAITING = 4 << 20, KEEP_LINES = 64 * 1024, PIPE_PIECE = 4096 };
-enum { WRITE_MS = 1000, TELL_MS = 1000 };
+/* Bytes of lines that wait; what the thread keeps of its buffer. */
+enum { MOST_WAITING = 4 << 20, KEEP_LINES = 64 * 1024 };
+enum { TELL_MS = 1000 };
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
@@ -51,59 +50,6 @@ static void audit_log_close_file(int fd)
         close(fd);
 }
 
-/* A pipe takes as much as poll() says without waiting. */
-static ssize_t audit_log_write_some(int fd, const uint8_t *p, size_t n)
-{
-    struct pollfd ready = {.fd = fd, .events = POLLOUT};
-    if (poll(&ready, 1, WRITE_MS) == 0)
-        errno = ETIMEDOUT;
-    else if (ready.revents & POLLOUT)
-        return write(fd, p, n < PIPE_PIECE ? n : PIPE_PIECE);
-    else if (ready.revents)
-        errno = EPIPE;
-    return -1;
-}
-
-/* 0 or an errno; *done bytes were written. */
-static int audit_log_write_bytes(struct audit_log *a, const uint8_t *p, size_t n, size_t *done)
-{
-    struct stat st;
-    bool file = fstat(a->fd, &st) == 0 && S_ISREG(st.st_mode);
-    *done = 0;
-    while (*done < n) {
-        const uint8_t *at = p + *done;
-        ssize_t some =
-            file ? write(a->fd, at, n - *done) : audit_log_write_some(a->fd, at, n - *done);
-        if (some > 0) {
-            *done += (size_t)some;
-            a->torn = at[some - 1] != '\n';
-        } else if (errno != EINTR) {
-            return errno;
-        }
-    }
-    return 0;
-}
-
-/* 0 or an errno; what could not be written is dropped, and counted in a->lost. A line that was torn
- * is ended first, so that the next one is a line of its own. */
-static int audit_log_write(struct audit_log *a, struct buf *b)
-{
-    static const uint8_t end = '\n';
-    size_t done = 0;
-    int fault = 0;
-    if (a->torn && clave__buf_len(b) > 0)
-        fault = audit_log_write_bytes(a, &end, 1, &done);
-    if (fault == 0) {
-        fault = audit_log_write_bytes(a, clave__buf_bytes(b), clave__buf_len(b), &done);
-        clave__buf_consume(b, done);
-    }
-    const uint8_t *at = clave__buf_bytes(b);
-    for (size_t n = clave__buf_len(b); n > 0; n--)
-        a->lost += *at++ == '\n';
-    clave__buf_clear(b);
-    return fault;
-}
-
 static int audit_log_job(struct disk_thread *t)
 {
     struct audit_log *a = (struct audit_log *)(void *)t;
@@ -111,12 +57,12 @@ static int audit_log_job(struct disk_thread *t)
         int fd = audit_log_open_file(a->path);
         a->reopen_fault = fd < 0 ? errno : 0;
         if (fd >= 0) {
-            audit_log_close_file(a->fd);
-            a->fd = fd;
-            a->torn = audit_log_is_torn(a->path);
+            audit_log_close_file(a->file.fd);
+            a->file.fd = fd;
+            a->file.torn = audit_log_is_torn(a->path);
         }
     }
-    return audit_log_write(a, &t->bytes);
+    return clave__line_file_write(&a->file, &t->bytes);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -204,8 +150,8 @@ static void audit_log_tell(struct audit_log *a)
 /* Counts the lines that the file did not take. */
 static void audit_log_count_lost(struct audit_log *a, int fault)
 {
-    a->dropped += a->lost;
-    a->lost = 0;
+    a->dropped += a->file.lost;
+    a->file.lost = 0;
     a->fault = fault ? fault : a->fault;
 }
 
@@ -283,10 +229,10 @@ clave_err clave__audit_log_open(struct audit_log *a, const char *path, const str
     clave__buf_init(&a->posted, mem, 2 * MOST_WAITING);
     clave__buf_init(&a->durable, mem, 2 * MOST_WAITING);
     audit_log_name_user(a);
-    a->fd = audit_log_open_file(path);
-    if (a->fd < 0)
+    a->file.fd = audit_log_open_file(path);
+    if (a->file.fd < 0)
         return clave__start_error_errno(f, errno, "cannot open the audit log", path);
-    a->torn = audit_log_is_torn(path);
+    a->file.torn = audit_log_is_torn(path);
     clave_err err = clave__disk_thread_start(&a->thread, "clave-audit", audit_log_job, mem, done);
     if (err != CLAVE_OK)
         clave__audit_log_close(a);
@@ -298,10 +244,10 @@ void clave__audit_log_close(struct audit_log *a)
     clave__disk_thread_stop(&a->thread);
     if (clave__disk_thread_state(&a->thread) == JOB_DONE)
         audit_log_collect(a);
-    audit_log_count_lost(a, audit_log_write(a, &a->durable));
+    audit_log_count_lost(a, clave__line_file_write(&a->file, &a->durable));
     a->may_tell_at = 0;
     audit_log_tell(a);
-    audit_log_close_file(a->fd);
+    audit_log_close_file(a->file.fd);
     clave__buf_fini(&a->applied);
     clave__buf_fini(&a->posted);
     clave__buf_fini(&a->durable);

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "runtime/server/disk_thread.h"
+#include "runtime/server/line_file.h"
 #include "runtime/start_error.h"
 
 struct audit_log {
@@ -22,11 +23,9 @@ struct audit_log {
     char stamp[24];
     char user[64]; /* that runs the server */
     /* Of the job. */
-    int fd;
-    bool torn; /* what was written last is not the end of a line */
+    struct line_file file;
     bool reopen;
     int reopen_fault;
-    uint64_t lost; /* lines that could not be written */
 };
 
 /* Whether _open would succeed, as far as that can be known without creating the file. EIO. */

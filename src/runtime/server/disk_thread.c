@@ -1,5 +1,5 @@
-/* disk_thread.c - the thread and the hand-over of disk_thread.h; snapshot_thread.c and
- * audit_log.c are its jobs. */
+/* disk_thread.c - the thread and the hand-over of disk_thread.h; snapshot_thread.c,
+ * audit_log.c and serve_log.c are its jobs. */
 #include "runtime/server/disk_thread.h"
 
 #include <signal.h>
@@ -12,9 +12,12 @@ static void *disk_thread_main(void *arg)
         if (clave__disk_thread_state(t) == JOB_POSTED) {
             t->fault = t->job(t);
             atomic_store_explicit(&t->state, JOB_DONE, memory_order_release);
-            uv_async_send(t->done);
+            if (t->done)
+                uv_async_send(t->done);
+            else
+                t->on_done(t);
         }
-        if (atomic_load(&t->ending))
+        if (atomic_load(&t->ending) && clave__disk_thread_state(t) != JOB_POSTED)
             return NULL;
     }
 }

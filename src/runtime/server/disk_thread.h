@@ -1,5 +1,5 @@
-/* disk_thread.h - a thread that does one kind of disk work, one job at a time: snapshot_thread.h
- * and audit_log.h.
+/* disk_thread.h - a thread that does one kind of disk work, one job at a time: snapshot_thread.h,
+ * audit_log.h and serve_log.h.
  *
  * No lock: what a job needs belongs to the loop's thread while the state is FREE or DONE and to the
  * disk's thread while it is POSTED; the state hands it over. */
@@ -22,14 +22,15 @@ struct disk_thread {
     uv_sem_t work;
     atomic_bool ending;
     atomic_int state;
-    int (*job)(struct disk_thread *t); /* 0 or an errno */
-    uv_async_t *done;                  /* woken when a job is DONE */
-    struct buf bytes;                  /* of the job: the loop's thread fills it */
-    int fault;                         /* errno; 0: it is on disk */
+    int (*job)(struct disk_thread *t);      /* 0 or an errno */
+    uv_async_t *done;                       /* woken when a job is DONE; NULL: on_done is called */
+    void (*on_done)(struct disk_thread *t); /* by the disk's thread; it may post the next job */
+    struct buf bytes;                       /* of the job: the loop's thread fills it */
+    int fault;                              /* errno; 0: it is on disk */
 };
 
 /* The name is the thread's (15 characters). EIO: cannot start it. `done` belongs to the caller and
- * outlives the thread. */
+ * outlives the thread; if it is NULL, t->on_done is set before. */
 clave_err clave__disk_thread_start(struct disk_thread *t, const char *name,
                                    int (*job)(struct disk_thread *t), const struct clave_mem *mem,
                                    uv_async_t *done);

@@ -188,7 +188,9 @@ static void gating_run(struct gating *v)
     sd_notify_ready(&v->manager);
     sd_notify_send(&v->manager, "STATUS=gate on %s, servers %s", gate_address(v->gate, 0),
                    v->hosts);
+    serve_log_begin_queue(&v->c.log);
     gate_run(v->gate);
+    serve_log_end_queue(&v->c.log);
     gating_close_handles(v);
     gate_free(v->gate);
 }
