@@ -13,7 +13,7 @@ struct scenario {
 
 #define LEADER_20K "--clients 20000 --locks 20000 --candidates 200 --fault leader"
 #define LEADER_100K                                                                                \
-    "--clients 100000 --locks 100000 --timeout 60000 --start 30000 --after 40000 --fault leader"
+    "--clients 100000 --locks 100000 --timeout 60000 --start 60000 --after 40000 --fault leader"
 
 static const struct scenario scenarios[] = {
     {"leader-20k", LEADER_20K},
@@ -33,7 +33,6 @@ static const struct scenario scenarios[] = {
                      "--start 30000 --after 30000 --fault leader"},
     {"serve-100k", "--clients 100000 --locks 100000 --members 1 --after 20000 --fault leader "
                    "--election 1000000 --accept 25 --attach 1 --read 1 --write 5 --apply 1"},
-    {"overload-100k", LEADER_100K " --timeout 10000"},
 };
 
 static _Noreturn void options_usage(void)
