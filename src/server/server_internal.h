@@ -150,7 +150,7 @@ struct server {
     int64_t turn_began;
     int64_t turn_ended;          /* of the last one that has */
     int64_t input_since;         /* what is read in this turn may have waited since */
-    uint64_t work;               /* bytes written to clients, and znodes counted for them */
+    uint64_t work;               /* bytes written for clients */
     struct slow_turn *slow_turn; /* of slow.c; NULL: slow_ms was never set */
     int64_t slow_turn_at;        /* the last turn that was slow */
     int64_t slow_turn_ms;

@@ -167,6 +167,7 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
 {
     enum { HEADER = 8 };
     struct server *s = c->s;
+    const uint64_t work = s->work;
     struct jreader r = clave__jreader(p, n);
     if (n < HEADER) {
         clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: it sent a request without a header",
@@ -175,7 +176,6 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
         return;
     }
     struct wire_request q = clave__wire_get_request(&r);
-    const struct slow_begin begin = clave__slow_begin(c);
     s->packets_received++;
     c->received++;
     c->last_op = q.op;
@@ -195,5 +195,5 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     else
         server_request_refuse(c, &q);
     if (s->slow_ms > 0)
-        clave__slow_note(c, &begin, p, n);
+        clave__slow_note(c, work, p, n);
 }

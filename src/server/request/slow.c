@@ -108,8 +108,7 @@ static void slow_note_in_turn(struct server *s, const struct slow_what *what, st
     slow_find_least(t);
 }
 
-void clave__slow_note(struct server_conn *c, const struct slow_begin *b, const void *frame,
-                      size_t n)
+void clave__slow_note(struct server_conn *c, uint64_t work, const void *frame, size_t n)
 {
     struct server *s = c->s;
     if (!s->slow_turn)
@@ -123,9 +122,9 @@ void clave__slow_note(struct server_conn *c, const struct slow_begin *b, const v
                              .op = c->last_op,
                              .path_len = path.n,
                              .bytes = n,
-                             .session = b->session};
+                             .session = c->told_id};
     if (c->releasable == c->written)
-        slow_note_in_turn(s, &what, path, s->work - b->work + n);
+        slow_note_in_turn(s, &what, path, s->work - work + n);
     else
         slow_note_waiting(c, &what, path);
 }

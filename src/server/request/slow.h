@@ -5,21 +5,9 @@
 
 #include "server/request/conn.h"
 
-/* Before a request: what it changes, and a line about it needs. */
-struct slow_begin {
-    int64_t session;
-    uint64_t work;
-};
-
-static inline struct slow_begin clave__slow_begin(const struct server_conn *c)
-{
-    return (struct slow_begin){c->session->id, c->s->work};
-}
-
-/* After it, while slow_ms is set: remembers it, a frame of n bytes, until its reply may leave, and
- * its turn has ended. */
-void clave__slow_note(struct server_conn *c, const struct slow_begin *b, const void *frame,
-                      size_t n);
+/* After a request, while slow_ms is set: remembers it, a frame of n bytes, until its reply may
+ * leave and its turn has ended. `work`: s->work before it. */
+void clave__slow_note(struct server_conn *c, uint64_t work, const void *frame, size_t n);
 /* The turn ends: reports what was too slow without the disk. With s->slow_turn only. */
 void clave__slow_end_turn(struct server *s, int64_t now);
 /* Some replies may leave: reports those that took too long. */
