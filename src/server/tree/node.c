@@ -87,7 +87,7 @@ void clave__node_update_head(struct node *n, const struct crc32 *by)
 {
     enum { LONG_DATA = 1024 }; /* for which zlib is faster */
     uint32_t crc = clave__crc32(by, 0, clave__node_path(n), n->path_len);
-    if (n->data_len >= LONG_DATA)
+    if (n->data_len >= LONG_DATA && !by->folds)
         crc = (uint32_t)crc32(crc, n->data, (uInt)n->data_len);
     else if (n->data_len > 0)
         crc = clave__crc32(by, crc, n->data, (size_t)n->data_len);
