@@ -427,6 +427,36 @@ class Backup(unittest.TestCase):
         self.assertEqual(len([n for n in os.listdir(self.at("kept")) if n.endswith("encrypted")]), 2)
         server.stop()
 
+    def test_the_script_verifies_what_it_encrypted_and_tells_prometheus(self):
+        server = ClaveServer(QUICK).start()
+        prom, kept = self.at("clave_backup.prom"), self.at("kept")
+
+        def script(encrypt, decrypt):
+            run = subprocess.run([os.path.join(SOURCE, "examples/systemd/clave-backup"), server.data, kept],
+                                 env=environment(CLAVE=CLAVE, CLAVE_ENCRYPT=encrypt, CLAVE_DECRYPT=decrypt,
+                                                 CLAVE_BACKUP_PROM=prom),
+                                 check=False, capture_output=True, text=True, timeout=30)
+            return run.returncode, run.stdout.count("ok: zxid")
+
+        def told():
+            with open(prom, encoding="utf-8") as f:
+                return f.read()
+        began = int(time.time())
+        self.assertEqual(script("gzip", "gzip -d"), (0, 2))
+        name, = os.listdir(kept)
+        form = (r'clave_backup_last_success_timestamp_seconds\{data="' + re.escape(server.data) + r'"\} (\d+)\n'
+                r'# HELP .*\n# TYPE .*\nclave_backup_size_bytes\{.*\} (\d+)\n')
+        at, size = map(int, re.search(form, told()).groups())
+        self.assertTrue(began <= at <= time.time(), at)
+        self.assertEqual(size, os.stat(os.path.join(kept, name)).st_size)
+        self.assertEqual(os.stat(prom).st_mode & 0o777, 0o644)
+        first = told()
+        for encrypt, decrypt in (("gzip", "false"), ("head -c 3000 | gzip", "gzip -d")):
+            self.assertNotEqual(script(encrypt, decrypt)[0], 0, encrypt)
+            self.assertEqual((os.listdir(kept), told()), ([name], first))
+        self.assertEqual(sorted(os.listdir(self.top)), ["clave_backup.prom", "kept"])
+        server.stop()
+
     @unittest.skipUnless(has_apache(), "Apache ZooKeeper is not installed")
     def test_apache_goes_on_from_it(self):
         server = ClaveServer(QUICK).start()

@@ -14,8 +14,10 @@ from harness import PATIENCE, ClaveServer, Running, free_port
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 RULES = os.path.join(ROOT, "contrib", "clave.rules.yml")
 BOARD = os.path.join(ROOT, "contrib", "clave.grafana.json")
-OF_PROMETHEUS = {"up"}  # what it makes by itself, and the labels that it adds
-ADDED = {"job", "instance", "le"}
+# What Prometheus makes by itself, and its exporter for machines; clave-backup's is in
+# data_backup_test.py.
+OF_PROMETHEUS = {"up", "node_systemd_unit_state", "clave_backup_last_success_timestamp_seconds"}
+ADDED = {"job", "instance", "le"}  # labels
 
 
 def read(path):
