@@ -80,7 +80,7 @@ soak: dev ## kazoo, libzookeeper, Curator, Java and zkCli.sh, with restarts [TIM
 	@test/interop/soak/run $(BUILD)/dev --seconds $(TIME) $(if $(ON),--on $(ON)) \
 	    $(if $(DISK),--disk --every 20) || [ $$? = 77 ]
 
-diskfaults: dev ## a full, failing or read-only disk, at each call of the server; a table of the outcomes
+diskfaults: dev ## a full, failing or read-only disk, at each call of server, backup and grow; a table of the outcomes
 	@FAILING_DISK=$(BUILD)/dev/test/diskfaults/failing_disk.so TMPDIR=/dev/shm /usr/bin/python3 -B \
 	    test/diskfaults/diskfaults_test.py --table $(BUILD)/dev/clave
 

@@ -1,4 +1,4 @@
-"""A disk that is full, fails or has become read-only, at each call of `clave serve` in turn.
+"""A disk that is full, fails or has become read-only, at each call of a program in turn.
 
   FAILING_DISK=failing_disk.so diskfaults_test.py [--sample K] [--table] [--only CASES] CLAVE
 
