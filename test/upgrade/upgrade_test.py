@@ -6,9 +6,13 @@ of one takes over the data directory of the other.
 
 In each queue stand clients of the old version and of the new one by turns. At each stage the server is stopped or
 killed, and that of the other version starts on its data. Whoever holds a lock holds it on, in the
-same process; the next in line gets it when it is let go, with a greater token, and nobody sooner."""
+same process; the next in line gets it when it is let go, with a greater token, and nobody sooner.
+
+Programs that were linked with the old shared library, which lie beside OLD, do the same on the new one,
+beside NEW, with the server of either version."""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +20,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
 import harness  # noqa: E402
-from harness import UNSAFE, ClaveServer, Running, ask, clave  # noqa: E402
+from harness import UNSAFE, ClaveServer, Running, ask, clave, environment  # noqa: E402
 from lock_rig import LONG, TICK, alive, until  # noqa: E402
 
 # The verb with its flags, and where the nodes of its queue are: PATH and below it.
@@ -29,12 +33,17 @@ KINDS = {
 # How the server before ends; then the other version starts.
 ENDS = [signal.SIGTERM, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]
 MANY = 60  # znodes that each server writes: several snapshots
+# What a program that was linked with the old library says, the first time and again.
+LINKED = {"blocking": [r"held, token (\d+)"] * 2, "election": [r"elected, term (\d+)"] * 2,
+          "callbacks": [r"(?s)held, token (\d+).*guarded write: ok.*released: ok"] * 2,
+          "once": ["making the report", "done already"]}
 SCRIPT = 'echo "$$ $CLAVE_TOKEN"; exec sleep 1000'
 
 
 class Version:
     def __init__(self, name, program):
         self.name, self.program = name, os.path.abspath(program)
+        self.folder = os.path.dirname(self.program)
 
     def use(self):
         """Whatever is started from here on is of this version."""
@@ -187,6 +196,37 @@ def play(versions, first):
     check_data(server, versions)
 
 
+def run_linked(program, library, connect):
+    """What a program of the old version says on the library of one of them."""
+    env = environment(LD_LIBRARY_PATH=library.folder, CLAVE_CONNECT=connect)
+    loaded = subprocess.run(["ldd", program], env=env, capture_output=True, text=True, check=True).stdout
+    assert f"=> {library.folder}/libclave.so" in loaded, loaded
+    r = subprocess.run([program], env=env, capture_output=True, text=True, check=False,
+                       timeout=harness.PATIENCE)
+    assert r.returncode == 0, f"{program} on the library of {library.name}: {r}"
+    return r.stdout
+
+
+def play_library(versions, of_server):
+    of_server.use()
+    server = ClaveServer(TICK).start()
+    programs = {name: os.path.join(versions[0].folder, name) for name in LINKED}
+    programs = {name: path for name, path in programs.items() if os.path.exists(path)}
+    assert programs, f"{versions[0].folder} has none of {list(LINKED)}"
+    for name, path in programs.items():
+        newest = 0
+        for library, form in zip(versions, LINKED[name]):
+            said = run_linked(path, library, server.connect)
+            found = re.search(form, said)
+            assert found, f"{name} on the library of {library.name} says: {said}"
+            if found.groups():
+                assert int(found[1]) > newest, f"{UNSAFE}: {name} has {found[1]} after {newest}"
+                newest = int(found[1])
+    server.stop()
+    print(f"{of_server.name} server: {len(programs)} programs linked with the old library run on the new one",
+          flush=True)
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -195,6 +235,8 @@ def main():
         told = subprocess.run([version.program, "version"], capture_output=True, text=True,
                               check=True).stdout
         print(f"{version.name}: {told.splitlines()[0]}", flush=True)
+    for version in versions:
+        play_library(versions, version)
     for first in range(2):
         play(versions, first)
 
