@@ -117,6 +117,39 @@ static void a_piece_is_small(void **state)
     close_all(&t);
 }
 
+static size_t count(const struct buf *b, size_t from, const char *what)
+{
+    size_t found = 0, n = strlen(what);
+    for (size_t i = from; i + n <= clave__buf_len(b); i++)
+        found += memcmp(clave__buf_bytes(b) + i, what, n) == 0;
+    return found;
+}
+
+/* However many there are, in one turn the loop looks at snapshot_piece of them. */
+static void a_piece_has_few_nodes(void **state)
+{
+    enum { PIECE = 50, MANY = 1000 };
+    (void)state;
+    struct taken t;
+    char path[16];
+    size_t pieces = 0;
+    open_with_nodes(&t, PIECE, 10);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/many-%04d", i);
+        assert_int_equal(memserver_create(&t.c, path, "", MODE_PERSISTENT), CLAVE_OK);
+    }
+    begin(&t);
+    for (bool done = false; !done; pieces++) {
+        size_t from = clave__buf_len(&t.file);
+        done = step(&t);
+        assert_true(count(&t.file, from, "/many-") <= PIECE);
+    }
+    assert_true(pieces >= MANY / PIECE);
+    assert_int_equal(count(&t.file, 0, "/many-"), MANY);
+    assert_exact(&t);
+    close_all(&t);
+}
+
 /* A piece ends in the middle of what was written ahead, and of one node. */
 static void parents_come_first(void **state)
 {
@@ -179,6 +212,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_piece_is_small),
+        cmocka_unit_test(a_piece_has_few_nodes),
         cmocka_unit_test(parents_come_first),
         cmocka_unit_test(writers_wait_for_a_snapshot_that_is_behind),
     };
