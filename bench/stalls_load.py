@@ -37,8 +37,8 @@ class Client:
         self.begin(port, timeout_ms)
         self.begun()
 
-    def begin(self, port, timeout_ms, then=b""):
-        self.s = socket.create_connection(("127.0.0.1", port), timeout=60)
+    def begin(self, port, timeout_ms, then=b"", by=""):
+        self.s = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(by, 0))
         self.s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.s.sendall(text(struct.pack(">iqiq", 0, 0, timeout_ms, 0) + text(bytes(16))) + then)
 
@@ -200,13 +200,14 @@ def come_and_die(server, _znodes, _until):
 
 def leave_sessions(port, sessions, timeout_ms=EXPIRY_MS):
     """Opens them, and dies without closing them. Their sockets are reset: those left in TIME_WAIT
-    are ended by the kernel a minute later, all together, in the CPU time of whoever runs then."""
+    are ended by the kernel a minute later, all together, in the CPU time of whoever runs then. They
+    have an address of their own: from one with so many dead sessions the server takes no new one."""
     held = []
     for first in range(0, sessions, 200):
         some = []
         for i in range(first, min(first + 200, sessions)):
             c = Client.__new__(Client)
-            c.begin(port, timeout_ms, create(b"/stalls/gone-%06d" % i, EPHEMERAL))
+            c.begin(port, timeout_ms, create(b"/stalls/gone-%06d" % i, EPHEMERAL), "127.0.0.2")
             c.s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             some.append(c)
         for c in some:
