@@ -253,11 +253,12 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* What a client sent while the disk or other clients held us up has not been read, so the client
- * does not count as silent. */
+ * does not count as silent; nor after that, until the driver has been told to read it. */
 static bool is_held_up(const struct server *s, const struct session *session)
 {
     const struct server_conn *c = session->conn;
-    return c && (c->undurable > 0 || clave__conns_are_full(s)) && !clave__server_conn_wants_read(c);
+    return c && (c->undurable > 0 || clave__conns_are_full(s)) &&
+           (!c->wanted_read || !clave__server_conn_wants_read(c));
 }
 
 static const struct server_conn *oldest_sessionless(const struct server *s)

@@ -208,6 +208,27 @@ static void writers_wait_for_a_snapshot_that_is_behind(void **state)
     close_all(&t);
 }
 
+/* Not even between the end of the wait and the batch that then goes to the disk: what they sent has
+ * not been read yet. */
+static void who_waits_for_a_snapshot_does_not_expire(void **state)
+{
+    (void)state;
+    struct taken t;
+    open_with_nodes(&t, 1, 300);
+    begin(&t);
+    assert_int_equal(overwrite(&t), 1);
+    memserver_advance(&t.d, 30000);
+    while (clave__server_log_waits(t.d.s))
+        assert_false(step(&t));
+    memserver_advance(&t.d, 3000);
+    assert_int_equal(memserver_stats(&t.d).requests[OP_SET_DATA], NODES);
+    assert_true(is_answered(&t.c));
+    while (!step(&t))
+        memserver_settle(&t.d);
+    assert_exact(&t);
+    close_all(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_piece_has_few_nodes),
         cmocka_unit_test(parents_come_first),
         cmocka_unit_test(writers_wait_for_a_snapshot_that_is_behind),
+        cmocka_unit_test(who_waits_for_a_snapshot_does_not_expire),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

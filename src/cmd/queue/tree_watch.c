@@ -70,7 +70,7 @@ static void tree_watch_add(struct tree_watch *w, const char *name, const char *p
     } else {
         e->name = name;
         e->is_change = w->loaded;
-        e->has_stat = node && node->stat.czxid != 0;
+        e->has_stat = node && (!node->unreadable || node->stat.czxid != 0);
         if (node)
             e->stat = node->stat;
         memcpy(e->path, path, n);

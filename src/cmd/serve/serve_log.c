@@ -239,5 +239,4 @@ void serve_log_end_queue(struct serve_log *l)
     atomic_store(&l->file.waits, false);
     clave__disk_thread_stop(&l->thread);
     serve_log_enter(l, LOG_DIRECT);
-    atomic_store(&l->file.waits, true);
 }

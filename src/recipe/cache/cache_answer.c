@@ -239,7 +239,7 @@ static void cache_take_unreadable(clave_async_cache *cache, struct cache_request
 {
     struct cache_node *n = q->node, *old;
     n->check = false;
-    if (n->present && clave__cache_tree_stat(n).czxid == 0)
+    if (n->present && n->unreadable && clave__cache_tree_stat(n).czxid == 0)
         return;
     if (n->present)
         clave__cache_delete(cache, n);

@@ -201,6 +201,8 @@ static uv_buf_t uv_conn_buffer(struct channel *ch)
     struct conn *c = uv_conn_of(ch);
     struct server_run *r = uv_conn_run(ch);
     size_t left = uv_conn_left_to_read(r);
+    if (c->is_overdue && left < LEAST_READ) /* however long the answers to others were */
+        left = LEAST_READ;
     bool must_wait = left < LEAST_READ || (r->overdue > 0 && !c->is_overdue);
     uv_conn_set_overdue(c, false);
     if (must_wait) {

@@ -131,7 +131,8 @@ static void election_ended(struct election_model *m, int64_t at, const struct lo
 {
     struct election *e = clave__election_find(m, p->queue->path);
     struct election_term *term = e ? election_last_term(e) : NULL;
-    if (!term || term->token != p->token)
+    /* The token of a place that may not be read is not known, nor that of others. */
+    if (!term || term->token != p->token || !p->holds)
         return;
     term->to = at;
     e->vacant_since = at;

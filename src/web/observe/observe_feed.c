@@ -63,7 +63,7 @@ static void feed_tell_node(struct observe_feed *f, const clave_cache_node *n)
 /* A place that may not be read is shown as one; below any other node there may be locks. */
 static bool feed_hides_locks(const char *path, const clave_cache_node *n)
 {
-    return n->unreadable && clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
+    return n && n->unreadable && clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
 }
 
 /* NULL: all of it is known. */
@@ -90,6 +90,7 @@ static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev,
     case CLAVE_CACHE_CREATED:
     case CLAVE_CACHE_CHANGED:
         f->o->unreadable += feed_hides_locks(ev->path, ev->now);
+        f->o->unreadable -= feed_hides_locks(ev->path, ev->was);
         feed_tell_node(f, ev->now);
         break;
     case CLAVE_CACHE_DELETED:
