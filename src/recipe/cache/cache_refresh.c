@@ -1,7 +1,8 @@
 /* cache_refresh.c - what no event tells of: nodes that may not be read, access lists. Called by
  * cache.c. Every node that can have such children is compared with the server's once in refresh_ms,
  * a tenth of them at a time, or as many as MOST_A_STEP allows. Invariant: a step reads nothing that
- * an event tells of, so that a tree of lock nodes costs a read for each lock only. */
+ * an event tells of, so that a tree of lock nodes costs a read for each lock only; and no node that
+ * is being read or listed, which would never be done on a way longer than a step. */
 #include <string.h>
 
 #include "base/path.h"
@@ -42,7 +43,7 @@ static void refresh_step(clave_async_cache *cache)
     size_t asked = 0;
     for (size_t left = 1 + cache->tree.count / STEPS; n && left > 0 && asked < MOST_A_STEP;
          left--) {
-        if (refresh_may_differ(n)) {
+        if (n->phase == CACHE_NODE_IDLE && refresh_may_differ(n)) {
             clave__cache_compare(cache, n);
             asked++;
         }
