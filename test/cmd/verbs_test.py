@@ -378,6 +378,10 @@ class Verbs(unittest.TestCase):
         self.run_ok("create", "/wt/x")
         self.assertRegex(w.line(), "^created /wt/x version 0 zxid 0x[0-9a-f]+$")
         self.assertEqual(w.end().code, 0)
+        w = Running("watch", "--recursive", "--once", "/", connect=self.server.connect)
+        self.assertRegex(w.line(), "^watching / version 0 zxid 0x[0-9a-f]+$")
+        self.run_ok("create", "/wt/y")
+        self.assertEqual(w.end().code, 0)
         r = self.run_code(64, "watch", "--recursive", "--children", "/wt")
         self.assertIn("--recursive", r.err)
 
