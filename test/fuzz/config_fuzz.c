@@ -1,6 +1,7 @@
 /* config_fuzz.c - what an administrator or a user writes: the configuration of the server, its own
  * or zoo.cfg, that of the client, access lists, durations. Whatever is not understood is told in a
  * line, and what is understood can be used. The first byte says which. */
+#define _GNU_SOURCE /* as uv.h asks for */
 #include <stdarg.h>
 #include <string.h>
 

@@ -45,7 +45,7 @@ int configured_fail(const struct configured *c, clave_err err, const char *fault
 const struct serve_settings *configured_now(const struct configured *c);
 
 /* SIGHUP: reads the file, if there is one, and has `apply` change what runs. One line says what has
- * changed and what else was read again, at any log level. */
+ * changed and what else was read again, at any log level, but for audit logs. */
 void configured_reload(struct configured *c,
                        clave_err (*apply)(void *arg, const struct serve_settings *wanted,
                                           const struct fault *f),
