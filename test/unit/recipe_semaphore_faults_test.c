@@ -12,6 +12,7 @@
 
 #include "lib/failmem.h"
 #include "lib/semaphore_user.h"
+#include "recipe/semaphore/semaphore_internal.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -153,6 +154,44 @@ static void a_gate_that_is_deleted_sends_the_acquire_back(void **state)
     semaphore_user_close(&a);
     semaphore_user_close(&b);
     semaphore_user_close(&c);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* The answer to the create of a lease is lost, and another process with the session goes on with
+ * the acquire meanwhile: it has the lease, and has left the place in the queue. */
+static void a_lease_by_a_name_of_the_users_is_kept_without_the_gate(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct contender_place place = {.uuid = "01234567-89ab-4def-8123-456789abcdef"};
+    struct semaphore_user a;
+    char names[2][96], path[128];
+    assert_int_equal(memnet_create(p, 1, "/s"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 1, "/s/locks"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 1, "/s/leases"), CLAVE_OK);
+    semaphore_user_open(&a, p, 0, 1);
+    clave__semaphore_set_place(a.s, &place);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 1});
+    assert_int_equal(semaphore_user_begin_acquire(&a, 0, 1, OWNER_FOREVER), CLAVE_OK);
+    memnet_settle(p);
+    memnet_refuse(p, 0, true);
+    memnet_clear(p);
+    assert_int_equal(memnet_list(p, 1, "/s/locks", names, 2), 1);
+    snprintf(path, sizeof path, "/s/locks/%s", names[0]);
+    assert_int_equal(memnet_delete(p, 1, path), CLAVE_OK);
+    assert_int_equal(memnet_list(p, 1, "/s/leases", names, 2), 1);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_LOSE, 0});
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 1000);
+    memnet_clear(p);
+    memnet_advance(p, 1000);
+    clave_grant g;
+    assert_int_equal(a.n, 1);
+    assert_true(clave_async_lease_grant(a.held[0], &g));
+    assert_non_null(strstr(g.node, names[0]));
+    assert_int_equal(semaphore_user_leases_at_server(p), 1);
+    semaphore_user_close(&a);
     semaphore_user_assert_no_leftovers(p);
     memnet_free(p);
 }
@@ -548,6 +587,7 @@ int main(void)
         cmocka_unit_test(all_or_nothing_when_time_is_up),
         cmocka_unit_test(testNoOrphanedNodes),
         cmocka_unit_test(a_gate_that_is_deleted_sends_the_acquire_back),
+        cmocka_unit_test(a_lease_by_a_name_of_the_users_is_kept_without_the_gate),
         cmocka_unit_test(testClientClose),
         cmocka_unit_test(testAcquireAfterLostServer),
         cmocka_unit_test(a_session_that_ends_takes_its_leases),

@@ -192,11 +192,16 @@ static void on_mutex_ended(void *owner, clave_err err)
     take_next_lease(k);
 }
 
+/* By a name of the user's, another process with this session may have gone on: the lease under way
+ * may be its own, and held. So it is not given up, and waits as one that was found. */
 static void on_mutex_lost(void *owner, clave_err why)
 {
     struct semaphore_acquire *k = owner;
     k->mutex = NULL;
-    semaphore_acquire_start_over(k, why);
+    if (k->s->lease_config.spec.place && why == CLAVE_ENONODE)
+        k->s->lease_config.spec.only_found = true;
+    else
+        semaphore_acquire_start_over(k, why);
 }
 
 static const struct contender_events mutex_events = {
