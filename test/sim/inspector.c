@@ -75,27 +75,54 @@ struct comparison {
     size_t nodes;
 };
 
+/* No client of the world has an identity. */
+static bool is_unreadable(const struct node *n)
+{
+    static const struct identities nobody;
+    return !clave__acl_allows(n->acl, &nobody, PERM_READ);
+}
+
+static bool is_below_unreadable(const struct node *n, const struct node *top)
+{
+    for (; n != top; n = n->parent)
+        if (is_unreadable(n->parent))
+            return true;
+    return false;
+}
+
+static void compare_values(struct comparison *k, const struct node *n,
+                           const clave_cache_node *known, int64_t owner)
+{
+    struct jbytes data = clave__node_data(n);
+    size_t len = data.n > 0 ? (size_t)data.n : 0;
+    const char *path = known->path;
+    if (known->stat.czxid != n->stat.czxid || known->stat.mzxid != n->stat.mzxid ||
+        known->stat.version != n->stat.version || known->stat.ephemeral_owner != owner)
+        snprintf(k->out, k->cap,
+                 "it has another %s: czxid 0x%llx, mzxid 0x%llx, not 0x%llx, 0x%llx", path,
+                 (unsigned long long)known->stat.czxid, (unsigned long long)known->stat.mzxid,
+                 (unsigned long long)n->stat.czxid, (unsigned long long)n->stat.mzxid);
+    else if (known->has_data == k->o->without_data ||
+             (known->has_data &&
+              (known->len != len || (len && memcmp(known->data, data.p, len) != 0))))
+        snprintf(k->out, k->cap, "it has other data of %s", path);
+}
+
 static void compare_node(struct comparison *k, const struct node *n, const char *path)
 {
     clave_cache_node known;
-    struct jbytes data = clave__node_data(n);
-    size_t len = data.n > 0 ? (size_t)data.n : 0;
     /* Others are no client's business. */
     bool is_ephemeral = clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL;
-    int64_t owner = is_ephemeral ? n->stat.owner : 0;
+    bool unreadable = is_unreadable(n);
     k->nodes++;
     if (clave_async_cache_get(k->cache, path, &known) != CLAVE_OK)
         snprintf(k->out, k->cap, "it has no %s", path);
-    else if (known.stat.czxid != n->stat.czxid || known.stat.mzxid != n->stat.mzxid ||
-             known.stat.version != n->stat.version || known.stat.ephemeral_owner != owner)
-        snprintf(k->out, k->cap,
-                 "it has another %s: czxid 0x%llx, mzxid 0x%llx, not 0x%llx, 0x%llx", path,
-                 (unsigned long long)known.stat.czxid, (unsigned long long)known.stat.mzxid,
-                 (unsigned long long)n->stat.czxid, (unsigned long long)n->stat.mzxid);
-    else if (known.has_data == k->o->without_data ||
-             (known.has_data &&
-              (known.len != len || (len && memcmp(known.data, data.p, len) != 0))))
-        snprintf(k->out, k->cap, "it has other data of %s", path);
+    else if (unreadable && is_ephemeral && !known.unreadable)
+        return; /* it was readable, and is not read again */
+    else if (unreadable != known.unreadable)
+        snprintf(k->out, k->cap, "it has %s as %sreadable", path, known.unreadable ? "un" : "");
+    else if (!unreadable)
+        compare_values(k, n, &known, is_ephemeral ? n->stat.owner : 0);
 }
 
 void inspector_compare(const struct server_host *h, const clave_async_cache *cache,
@@ -108,7 +135,8 @@ void inspector_compare(const struct server_host *h, const clave_async_cache *cac
     for (const struct node *n = top; n && !out[0]; n = clave__tree_next(n, top)) {
         char at[1024];
         snprintf(at, sizeof at, "%.*s", (int)n->path_len, clave__node_path(n));
-        if (o->filter(at[0] ? at : "/", o->filter_arg) != CLAVE_CACHE_TAKE_NOTHING)
+        if (o->filter(at[0] ? at : "/", o->filter_arg) != CLAVE_CACHE_TAKE_NOTHING &&
+            !is_below_unreadable(n, top))
             compare_node(&k, n, at[0] ? at : "/");
         if (o->single_node)
             break;

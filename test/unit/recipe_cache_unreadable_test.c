@@ -204,6 +204,88 @@ static void the_first_one_is_found_by_a_refresh(bool each)
 }
 BOTH(the_first_one_is_found_by_a_refresh)
 
+/* While their parent may not be read its child watch is used up without a word. */
+static void a_child_watch_that_was_used_up_is_left_again(void **state)
+{
+    enum { REFRESH = 10000 };
+    struct play y;
+    clave_cache_options o = play_options();
+    (void)state;
+    o.refresh_ms = REFRESH;
+    play_init(&y, false);
+    play_create(&y, "/t");
+    play_create(&y, "/t/p");
+    play_create_closed(&y, "/t/p/1");
+    play_open(&y, "/t", &o);
+    play_told(&y, y.m.story);
+    play_set_acl(&y, "/t/p", &closed);
+    play_create_closed(&y, "/t/p/2");
+    play_set_acl(&y, "/t/p", &opened);
+    play_set(&y, "/t/p", "x"); /* its new Stat is not that of a listing */
+    play_told(&y, "~/t/p=x ");
+    memnet_advance(y.p, 2 * REFRESH);
+    play_told(&y, "+/t/p/2 ");
+    play_create_closed(&y, "/t/p/3");
+    play_told(&y, "+/t/p/3 ");
+    play_set_acl(&y, "/t/p", &closed);
+    memnet_advance(y.p, 2 * REFRESH);
+    assert_unreadable(&y, "/t/p", true);
+    play_set_acl(&y, "/t/p", &opened);
+    memnet_advance(y.p, 2 * REFRESH);
+    play_told(&y, y.m.story);
+    play_delete(&y, "/t/p/3");
+    play_told(&y, "-/t/p/3 ");
+    play_end(&y);
+}
+
+/* Closed between its reading and its listing, and opened again. */
+static void a_listing_that_was_refused_is_asked_for_again(void **state)
+{
+    enum { REFRESH = 10000 };
+    struct play y;
+    clave_cache_options o = play_options();
+    (void)state;
+    o.refresh_ms = REFRESH;
+    play_init(&y, false);
+    play_create(&y, "/t");
+    play_create(&y, "/t/1");
+    memnet_rule(y.p, (struct memnet_rule){.client = USER,
+                                          .way = MEMNET_REQUEST,
+                                          .op = OP_GET_CHILDREN2,
+                                          .fate = MEMNET_HOLD});
+    play_open(&y, "/t", &o);
+    play_told(&y, "+/t ");
+    play_set_acl(&y, "/t", &closed);
+    memnet_clear(y.p);
+    memnet_settle(y.p);
+    play_told(&y, "initialized ");
+    play_set_acl(&y, "/t", &opened);
+    memnet_advance(y.p, 2 * REFRESH);
+    play_told(&y, "+/t/1 ");
+    play_end(&y);
+}
+
+/* The only child was closed, and deleted: nothing says so but the number of children. */
+static void the_last_child_is_missed(void **state)
+{
+    enum { REFRESH = 10000 };
+    struct play y;
+    clave_cache_options o = play_options();
+    (void)state;
+    o.refresh_ms = REFRESH;
+    play_init(&y, false);
+    play_create(&y, "/t");
+    play_create(&y, "/t/1");
+    play_open(&y, "/t", &o);
+    play_told(&y, y.m.story);
+    play_set_acl(&y, "/t/1", &closed);
+    play_delete(&y, "/t/1");
+    play_told(&y, "");
+    memnet_advance(y.p, 2 * REFRESH);
+    play_told(&y, "-/t/1 ");
+    play_end(&y);
+}
+
 /* An ephemeral node is not read again, whatever there is of them, and the steps go through all. */
 static void a_refresh_reads_what_can_differ(void **state)
 {
@@ -266,6 +348,9 @@ int main(void)
         cmocka_unit_test(access_lists_are_seen_after_a_reconnect_with_a_persistent_watch),
         cmocka_unit_test(the_first_one_is_found_after_a_reconnect),
         cmocka_unit_test(the_first_one_is_found_by_a_refresh_both),
+        cmocka_unit_test(a_child_watch_that_was_used_up_is_left_again),
+        cmocka_unit_test(a_listing_that_was_refused_is_asked_for_again),
+        cmocka_unit_test(the_last_child_is_missed),
         cmocka_unit_test(a_refresh_reads_what_can_differ),
         cmocka_unit_test(they_are_followed_in_the_next_session_both),
     };

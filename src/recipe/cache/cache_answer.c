@@ -31,6 +31,7 @@ static void cache_delete_one(clave_async_cache *cache, struct cache_node *n)
 {
     struct cache_value was = clave__cache_tree_value(n);
     cache_forget_left_out(cache, n);
+    clave__cache_drop_child_watch(cache, n);
     n->listed = n->moved = n->check = n->no_data = n->no_list = false;
     n->denied = n->unreadable = false;
     clave__cache_tree_set_present(&cache->tree, n, false);
@@ -106,6 +107,14 @@ static struct cache_value cache_value_of(const clave_async_cache *cache, const c
     return v;
 }
 
+/* Another pzxid than that of the last listing: nobody else tells of a child that may not be read.
+ */
+static bool has_moved(const struct cache_node *n, const clave_stat *s)
+{
+    clave_stat known = clave__cache_tree_stat(n);
+    return n->moved || known.pzxid != s->pzxid || known.cversion != s->cversion;
+}
+
 /* Stores what was read, and tells it. false: there is no memory. */
 static bool cache_store(clave_async_cache *cache, struct cache_node **n, const clave_result *res,
                         int32_t op)
@@ -115,13 +124,15 @@ static bool cache_store(clave_async_cache *cache, struct cache_node **n, const c
     struct cache_value v = cache_value_of(cache, res, op);
     bool is_short = !cache->o.max_data || res->len <= cache->o.max_data;
     bool lacks = op == OP_GET_DATA && is_short && !v.has_data;
+    bool moved = !is_new && has_moved(*n, res->stat);
     v.unreadable = (*n)->denied;
     if (clave__cache_tree_store(&cache->tree, n, &v, &old) != CLAVE_OK) {
         clave__cache_missed(cache, clave__cache_tree_parent(*n));
         return false;
     }
     cache->left_out -= (*n)->lacks_data;
-    (*n)->lacks_data = (*n)->moved = false;
+    (*n)->lacks_data = false;
+    (*n)->moved = moved;
     clave__cache_tree_set_present(&cache->tree, *n, true);
     struct cache_value now = clave__cache_tree_value(*n);
     if (is_new) {
@@ -148,10 +159,11 @@ static void cache_refresh(clave_async_cache *cache, struct cache_node **n, const
         known.num_children == s->num_children)
         return;
     v.stat = *s;
+    bool moved = has_moved(*n, s);
     if (clave__cache_tree_store(&cache->tree, n, &v, &old) != CLAVE_OK)
         return;
     clave__cache_tree_discard(&cache->tree, old);
-    (*n)->moved = false;
+    (*n)->moved = moved;
 }
 
 /* Whether the children have to be listed, now that the node's Stat is known. */
@@ -160,19 +172,22 @@ static bool cache_must_list(const clave_async_cache *cache, struct cache_node *n
 {
     if (!n->followed || n->no_list || n->unreadable)
         return false;
+    if (n->child_watch && may_lack_some)
+        clave__cache_drop_child_watch(cache, n);
     if (cache->watches_each || n->child_watch)
         return !clave__cache_watches_children(cache, n);
-    if (s->num_children == 0)
-        n->listed = true; /* children that come later have events */
-    return !n->listed || (s->num_children > 0 && may_lack_some);
+    if (s->num_children > 0 || (n->dir && n->dir->present > 0))
+        return !n->listed || may_lack_some;
+    n->listed = true; /* children that come later have events */
+    n->moved = false;
+    return false;
 }
 
 /* The node was known before there were no events for a while. With the same pzxid it has the same
  * children, unless the tree was set back to what it was, or a server is late. */
 static bool may_lack_children(const struct cache_node *n, const clave_stat *s)
 {
-    clave_stat known = clave__cache_tree_stat(n);
-    return n->moved || n->left_out || known.pzxid != s->pzxid || known.cversion != s->cversion;
+    return n->left_out || has_moved(n, s);
 }
 
 /* Its parent is told first, and nothing is known below one that may not be read. false: it is not

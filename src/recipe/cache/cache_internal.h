@@ -153,6 +153,9 @@ void clave__cache_unwatch(clave_async_cache *cache);
 /* The watch to pass to a read of the node; NULL: none. ENOMEM. */
 clave_err clave__cache_watch_of(clave_async_cache *cache, struct cache_node *n, bool children,
                                 clave_async_watch **out);
+/* Beside a persistent watch. The server may have used it up without a word: while the node could
+ * not be read. */
+void clave__cache_drop_child_watch(const clave_async_cache *cache, struct cache_node *n);
 /* Whether the node's children are listed and a change of them will have an event. */
 bool clave__cache_watches_children(const clave_async_cache *cache, const struct cache_node *n);
 

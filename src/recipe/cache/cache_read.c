@@ -373,6 +373,7 @@ void clave__cache_compare(clave_async_cache *cache, struct cache_node *n)
     n->check = true;
     if (n->unreadable)
         n->denied = n->no_data = false;
+    n->no_list = n->no_list && n->left_out; /* a list that is too long stays so */
     clave__cache_want(cache, n, n->unreadable ? CACHE_WANT_DATA : CACHE_WANT_STAT);
 }
 

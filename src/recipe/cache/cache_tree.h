@@ -44,7 +44,7 @@ struct cache_node {
     uint32_t null_data : 1;
     uint32_t followed : 1;   /* its children are wanted */
     uint32_t listed : 1;     /* all children are known, as of the Stat and the events since */
-    uint32_t moved : 1;      /* children came or went since its Stat was read */
+    uint32_t moved : 1;      /* children came or went since they were listed */
     uint32_t check : 1;      /* not read since the connection was back */
     uint32_t wants_read : 1; /* its Stat, and data */
     uint32_t wants_data : 1; /* the Stat is known to be new: data as well */

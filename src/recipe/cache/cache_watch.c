@@ -87,6 +87,14 @@ clave_err clave__cache_watch_of(clave_async_cache *cache, struct cache_node *n, 
     return CLAVE_OK;
 }
 
+void clave__cache_drop_child_watch(const clave_async_cache *cache, struct cache_node *n)
+{
+    if (cache->watches_each || !n->dir || !n->dir->watches)
+        return;
+    cache_watches_free(n->dir->watches);
+    n->dir->watches = NULL;
+}
+
 bool clave__cache_watches_children(const clave_async_cache *cache, const struct cache_node *n)
 {
     (void)cache;
