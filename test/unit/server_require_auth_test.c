@@ -205,6 +205,32 @@ static void a_session_goes_on_when_its_client_has_authenticated(void **state)
     memserver_close(&d);
 }
 
+/* As without the rule, where the later handshake closes the earlier connection: what was sent on
+ * that one is not done once the client has gone on. */
+static void an_earlier_connection_does_not_come_back(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn holder, late, back;
+    open_for_digest(&d);
+    connect_holder(&holder, &d);
+    struct memserver_conn of = holder;
+    memserver_hang_up(&holder);
+    assert_true(memserver_resume(&late, &of));
+    assert_true(memserver_resume(&back, &of));
+    assert_int_equal(authenticate(&back), CLAVE_OK);
+    assert_int_equal(authenticate(&late), CLAVE_ECONNLOSS);
+    assert_null(late.c);
+    assert_int_equal(memserver_delete(&back, "/held", 0), CLAVE_OK);
+    memserver_hang_up(&late);
+    assert_true(memserver_resume(&late, &of));
+    memserver_hang_up(&back);
+    assert_int_equal(authenticate(&late), CLAVE_OK);
+    assert_int_equal(memserver_create(&late, "/held", "", MODE_EPHEMERAL), CLAVE_OK);
+    memserver_hang_up(&late);
+    memserver_close(&d);
+}
+
 static void a_session_ends_before_its_client_has_authenticated(void **state)
 {
     (void)state;
@@ -298,6 +324,7 @@ int main(void)
         cmocka_unit_test(nobody_ends_anothers_session),
         cmocka_unit_test(nobody_shortens_anothers_session),
         cmocka_unit_test(a_session_goes_on_when_its_client_has_authenticated),
+        cmocka_unit_test(an_earlier_connection_does_not_come_back),
         cmocka_unit_test(a_session_ends_before_its_client_has_authenticated),
         cmocka_unit_test(what_was_told_is_kept_and_ends),
         cmocka_unit_test(the_rule_is_switched_off_meanwhile),

@@ -67,6 +67,7 @@ struct server_conn {
     int64_t start_by;        /* when it must have a session; INT64_MAX: it waits for its turn */
     int64_t told_id;         /* the session that the handshake's answer names; 0: none */
     int32_t told_ms;         /* and its timeout */
+    uint32_t handshake;      /* its number (sessions.handshakes) */
     struct session *session; /* NULL: none yet, or it has ended */
     struct identities who;
     struct watcher watcher;

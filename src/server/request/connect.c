@@ -28,6 +28,7 @@ static void respond(struct server_conn *c, const struct wire_connect_request *q,
 static void attach(struct server_conn *c, struct session *session)
 {
     session->timeout_ms = c->told_ms;
+    *clave__session_taken_by(session) = c->handshake;
     c->session = session;
     clave__session_attach(&c->s->sessions, session, c);
     c->state = CONN_SERVING;
@@ -40,6 +41,7 @@ static void connect_tell(struct server_conn *c, const struct session *session, i
 {
     c->told_id = session->id;
     c->told_ms = timeout_ms;
+    c->handshake = ++c->s->sessions.handshakes;
     c->frames.max_frame = c->s->max_frame;
 }
 
@@ -97,13 +99,22 @@ bool clave__conn_is_known(const struct server_conn *c)
     return !*schemes || c->peer.is_gate || clave__identities_have_scheme(&c->who, schemes);
 }
 
+/* Its client has come back by a later handshake, and counts on it that what it sent on this
+ * connection, and has not been done by then, never will be. */
+static bool is_overtaken(const struct server_conn *c, struct session *session)
+{
+    return (int32_t)(*clave__session_taken_by(session) - c->handshake) > 0;
+}
+
 bool clave__conn_take_up(struct server_conn *c)
 {
     struct session *session = clave__sessions_find(&c->s->sessions, c->told_id);
-    if (!session || session->barred) {
-        clave__log(&c->s->log, CLAVE_LOG_INFO,
-                   "%s is closed: session 0x%llx has ended before it authenticated", c->peer.text,
-                   (unsigned long long)c->told_id);
+    bool ended = !session || session->barred;
+    if (ended || is_overtaken(c, session)) {
+        clave__log(&c->s->log, CLAVE_LOG_INFO, "%s is closed: session 0x%llx %s", c->peer.text,
+                   (unsigned long long)c->told_id,
+                   ended ? "has ended before it authenticated"
+                         : "has gone on with another connection since");
         clave__conn_close(c);
         return false;
     }

@@ -61,6 +61,7 @@ struct sessions {
     int64_t tick_ms;
     int64_t done; /* ticks up to this one have been looked at */
     int64_t now;
+    uint32_t handshakes; /* a number for each that asked for a session */
     int64_t none_before; /* no session expires earlier */
     int64_t first_id;    /* by the clock */
     int64_t newest_id;   /* the greatest that this server gave out, even if it has ended; 0: none */
@@ -108,6 +109,12 @@ void clave__sessions_remove(struct sessions *t, struct session *s);
 void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall);
 /* Its client has given a sign of life: it gets its full timeout anew. */
 void clave__session_heard(struct sessions *t, struct session *s);
+/* The handshake by which it was taken last (sessions.handshakes). An earlier one, whose client
+ * authenticates later, may not have it any more. */
+static inline uint32_t *clave__session_taken_by(struct session *s)
+{
+    return &s->in_table.user;
+}
 /* When it expires, if its client is not heard before. */
 static inline int64_t clave__session_expires(const struct sessions *t, const struct session *s)
 {
