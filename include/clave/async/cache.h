@@ -106,8 +106,9 @@ typedef struct clave_cache_options {
     void *filter_arg;
     const clave_mem *mem; /* of the nodes; copied; NULL: the client's */
     /* How often what no event tells of is looked for: nodes that may not be read, changed access
-     * lists. Each node that is not ephemeral is read once in this time, in tenths of it, and at
-     * most 300 in a tenth. 0: never. */
+     * lists. Each node is read once in this time, in tenths of it, and at most 300 in a tenth; but
+     * for ephemeral ones with a sequence number, since another never comes by that name. 0: never.
+     */
     uint32_t refresh_ms;
 } clave_cache_options;
 #define CLAVE_CACHE_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_cache_options)

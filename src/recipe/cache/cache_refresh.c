@@ -1,11 +1,13 @@
 /* cache_refresh.c - what no event tells of: nodes that may not be read, access lists. Called by
- * cache.c. Every node that can have such children is compared with the server's once in refresh_ms,
- * a tenth of them at a time, or as many as MOST_A_STEP allows. Invariant: a step reads nothing that
- * an event tells of, so that a tree of lock nodes costs a read for each lock only; and no node that
- * is being read or listed, which would never be done on a way longer than a step. */
+ * cache.c. Every node that can have such children, or turn into another, is compared with the
+ * server's once in refresh_ms, a tenth of them at a time, or as many as MOST_A_STEP allows.
+ * Invariant: a step reads nothing that an event tells of, so that a tree of lock nodes costs a read
+ * for each lock only; and no node that is being read or listed, which would never be done on a way
+ * longer than a step. */
 #include <string.h>
 
 #include "base/path.h"
+#include "recipe/cache/cache_dir.h"
 #include "recipe/cache/cache_internal.h"
 
 enum { STEPS = 10, MOST_A_STEP = 300 };
@@ -29,12 +31,23 @@ static struct cache_node *refresh_next(const clave_async_cache *cache)
     return cache->tree.root->present ? cache->tree.root : NULL;
 }
 
-/* An ephemeral node has no children, and its parent's listing tells of its end. Containers and
- * nodes with a TTL have marks in the place of a session. */
+/* The server appends ten digits, which it appends to no other name there. */
+static bool has_number(const struct cache_node *n)
+{
+    const char *name = clave__cache_dir_name(n);
+    uint32_t digits = 0;
+    while (digits < n->name_len && name[n->name_len - 1 - digits] >= '0' &&
+           name[n->name_len - 1 - digits] <= '9')
+        digits++;
+    return digits >= 10;
+}
+
+/* An ephemeral node has no children, and its parent's listing tells of its end, if no other comes
+ * in its place. Containers and nodes with a TTL have marks in the place of a session. */
 static bool refresh_may_differ(const struct cache_node *n)
 {
     int64_t owner = clave__cache_tree_stat(n).ephemeral_owner;
-    return owner == 0 || owner == INT64_MIN || (uint64_t)owner >> 56 == 0xff;
+    return owner == 0 || owner == INT64_MIN || (uint64_t)owner >> 56 == 0xff || !has_number(n);
 }
 
 static void refresh_step(clave_async_cache *cache)
