@@ -76,11 +76,41 @@ static void a_change_of_leader_is_an_event(void **state)
     scene_close(&s);
 }
 
+/* The gate may not read it: only its name is known. */
+static void scene_add_unreadable(struct scene *s, const char *path)
+{
+    static const clave_stat unknown = {0};
+    clave__observe_node(s->o, &(struct observe_node){path, &unknown, NULL, 0});
+}
+
+static void leaders_that_may_not_be_read_are_events(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_add_unreadable(&s, "/e/" LATCH1);
+    scene_add_unreadable(&s, "/f/" LATCH1);
+    scene_loaded(&s);
+    struct webrig_call *c = scene_follow(&s, "/v1/events", NULL);
+    scene_add_unreadable(&s, "/e/" LATCH2);
+    clave__observe_gone(s.o, "/f/" LATCH1);
+    webrig_advance(s.rig, 20);
+    size_t before = strlen(scene_events(c));
+    assert_int_equal(scene_count(scene_events(c), "leader"), 0);
+    assert_int_equal(scene_count(scene_events(c), "vacant"), 1);
+    clave__observe_gone(s.o, "/e/" LATCH1);
+    webrig_advance(s.rig, 20);
+    assert_string_equal(scene_events(c) + before, "lock:/e/1/0 leader ");
+    webrig_end(c);
+    scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_election_has_terms_gaps_and_a_value),
         cmocka_unit_test(a_change_of_leader_is_an_event),
+        cmocka_unit_test(leaders_that_may_not_be_read_are_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * the last term of an election is the only one that may not have ended. */
 #include "web/observe/election_model.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/base64.h"
@@ -161,7 +162,7 @@ void clave__election_begin(struct election_model *m, const struct lock_model *lo
         election_granted(m, p->held, p);
         struct election *e = clave__election_find(m, q->path);
         if (e)
-            e->told_token = p->token;
+            e->told_leader = clave__election_leader_id(p);
     }
 }
 
@@ -219,6 +220,13 @@ void clave__election_set_cause(struct election_model *m, const char *path, int64
 bool clave__election_is_shown(const struct election *e)
 {
     return e->nterms > 0;
+}
+
+int64_t clave__election_leader_id(const struct lock_place *leader)
+{
+    if (!leader || !leader->unreadable)
+        return leader ? leader->token : 0;
+    return -1 - strtoll(clave__lock_key(leader).number, NULL, 10);
 }
 
 int64_t clave__election_vacant_ms(const struct election *e, int64_t now)

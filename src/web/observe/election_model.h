@@ -24,7 +24,7 @@ struct election {
     uint64_t terms_total;
     int64_t vacant_since; /* -1: somebody leads, or nobody ever did */
     int64_t vacant_ms;    /* so far, without the vacancy of now */
-    int64_t told_token;   /* of the leader that an event has told; 0: that there is none */
+    int64_t told_leader;  /* that an event has told, by clave__election_leader_id */
     bool value_changed;   /* since then */
     bool over;            /* the node of its path is gone: nobody is to lead */
     char *value;          /* data of the value's node: a node's name, a newline, the value */
@@ -68,6 +68,9 @@ struct election *clave__election_find(const struct election_model *m, const char
 struct election *clave__election_after(const struct election_model *m, const char *path);
 /* It has, or had, a leader; otherwise only a value is known of it. */
 bool clave__election_is_shown(const struct election *e);
+/* Which one it is: by its token, or, where that may not be read, by the number in its name. NULL,
+ * nobody leads: 0. */
+int64_t clave__election_leader_id(const struct lock_place *leader);
 int64_t clave__election_vacant_ms(const struct election *e, int64_t now);
 
 struct election_view {

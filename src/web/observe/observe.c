@@ -17,7 +17,6 @@ enum {
     PLACES_PER_MS = 50,
     EVENT_MAX = 256 << 10, /* bytes of an event's data */
     MOST_CANDIDATES = 20,  /* that it shows */
-    NO_TOKEN = -1,         /* of a leader whose node may not be read */
 };
 
 int64_t clave__observe_now(const struct observe *o)
@@ -45,8 +44,8 @@ static void observe_tell_election(struct observe *o, struct election *e)
 {
     const struct lock_queue *q = clave__lock_model_get(&o->model, e->path, false);
     const struct lock_place *leader = q ? clave__lock_holder_after(q, "") : NULL;
-    int64_t token = !leader ? 0 : leader->unreadable ? NO_TOKEN : leader->token;
-    if (!clave__election_is_shown(e) || (token == e->told_token && !e->value_changed))
+    int64_t id = clave__election_leader_id(leader);
+    if (!clave__election_is_shown(e) || (id == e->told_leader && !e->value_changed))
         return;
     struct buf text;
     clave__buf_init(&text, &o->web->mem, EVENT_MAX);
@@ -58,7 +57,7 @@ static void observe_tell_election(struct observe *o, struct election *e)
                                                    .path = e->path,
                                                    .data = (char *)clave__buf_bytes(&text)});
     clave__buf_fini(&text);
-    e->told_token = token;
+    e->told_leader = id;
     e->value_changed = false;
 }
 

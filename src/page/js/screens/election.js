@@ -56,7 +56,7 @@ function candidateTable(e) {
 function termTable(e) {
     const items = (e.terms || []).map((t, i, all) => ({ ...t, next: all[i + 1] })).reverse();
     const gap = (t) => (t.to ? (t.next ? instant(t.next.from) : null) : null);
-    return table({ id: "terms", label: "Terms", items, key: (t) => t.token, height: 40, phoneHeight: 66, columns: [
+    return table({ id: "terms", label: "Terms", items, key: (t) => t.token ?? t.from, height: 40, phoneHeight: 66, columns: [
         { id: "who", title: "Leader", cell: (t) => h("td", {}, h("div.cut", {}, leaderText(t))) },
         { id: "from", title: "From", width: "176px", cell: (t) => h("td.off", {}, dateTime(instant(t.from))) },
         { id: "for", title: "Led for", width: "110px", num: true, cell: (t) => h("td.right", {}, t.to ? duration(instant(t.to) - instant(t.from)) : age(instant(t.from))) },
