@@ -123,9 +123,10 @@ class Unreadable(unittest.TestCase):
         self.hold("lock", "/dark/lock")
         gate = self.gate()
         for path in "/dark", "/dark/lock", "/dark/a/b":
-            status, _, problem = gate.call("GET", "/v1/locks" + path)
-            self.assertEqual((status, problem["code"]), (403, "ENOAUTH"), problem)
-            self.assertIn("may not read /dark,", problem["detail"])
+            for of in "/v1/locks", "/v1/elections":
+                status, _, problem = gate.call("GET", of + path)
+                self.assertEqual((status, problem["code"]), (403, "ENOAUTH"), problem)
+                self.assertIn("may not read /dark,", problem["detail"])
         _, _, told = gate.call("GET", "/v1/locks?prefix=/dark")
         self.assertEqual((told["locks"], told["unreadable"] > 0), ([], True), told)
 

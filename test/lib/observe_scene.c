@@ -15,7 +15,7 @@ void scene_open(struct scene *s)
     *s = (struct scene){.rig = webrig_new(NULL)};
     s->o = s->rig->web->observe;
     clave__observe_set_wall(s->o, WALL);
-    s->o->feed = (struct observe_feed *)s; /* this test is the feed: no other is started */
+    s->o->feed = (struct observe_feed *)s->feed;
 }
 
 void scene_close(struct scene *s)

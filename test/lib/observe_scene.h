@@ -17,6 +17,7 @@ enum { WALL = 1000000 }; /* of the model, at the engine's 0 */
 struct scene {
     struct webrig *rig;
     struct observe *o;
+    void *feed[16]; /* in the place of one, so that none is started: zeros, it has no cache */
     int64_t zxid;
 };
 

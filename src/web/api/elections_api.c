@@ -94,8 +94,10 @@ void clave__web_get_election(struct web_exchange *x)
         return;
     const struct election *e = clave__election_find(&o->elections, path);
     if (!e || !clave__election_is_shown(e)) {
-        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
-                           "there is no election at %s", path);
+        if (clave__observe_knows(x, path))
+            clave__web_problem(x,
+                               &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
+                               "there is no election at %s", path);
         return;
     }
     struct election_view view = {&o->model, ALL_CANDIDATES, true};

@@ -10,7 +10,6 @@
 #include "web/http/problem.h"
 #include "web/http/query.h"
 #include "web/observe/lock_json.h"
-#include "web/observe/observe_feed.h"
 
 enum {
     PIECE_PLACES = 400, /* that one piece shows */
@@ -136,21 +135,6 @@ static clave_err lock_one_next_piece(void *arg, struct json *j, bool *done)
     return err;
 }
 
-/* What is below a node that the gate may not read may be held by anybody. */
-static void lock_one_missing(struct web_exchange *x, const char *path)
-{
-    char *copy = clave__mem_strdup(&x->web->mem, path);
-    const char *hidden = copy ? clave__observe_feed_unreadable(x->web->observe->feed, copy) : NULL;
-    if (hidden)
-        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
-                           "the gate may not read %s, so whether %s is held is not known", hidden,
-                           path);
-    else
-        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
-                           "nobody holds %s, and nobody waits for it", path);
-    clave__mem_free(&x->web->mem, copy);
-}
-
 void clave__web_get_lock(struct web_exchange *x)
 {
     const char *path = x->params[0];
@@ -165,7 +149,10 @@ void clave__web_get_lock(struct web_exchange *x)
         return;
     const struct lock_queue *q = clave__lock_model_find(&o->model, path);
     if (!q) {
-        lock_one_missing(x, path);
+        if (clave__observe_knows(x, path))
+            clave__web_problem(x,
+                               &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
+                               "nobody holds %s, and nobody waits for it", path);
         return;
     }
     struct lock_one *l = clave__web_alloc(x, sizeof *l);

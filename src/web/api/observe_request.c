@@ -2,6 +2,7 @@
  * struct observe. Invariant: a request that waits is in observe.waiting until its `cancel`. */
 #include "web/api/observe_request.h"
 
+#include "base/memory.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
@@ -77,6 +78,19 @@ void clave__list_request_close(const struct observe *o, struct json *j, const ch
     clave__json_bool(j, "complete", clave__observe_is_complete(o));
     clave__json_bool(j, "current", o->current);
     clave__json_close(j, '}');
+}
+
+bool clave__observe_knows(struct web_exchange *x, const char *path)
+{
+    char *copy = clave__mem_strdup(&x->web->mem, path);
+    const char *hidden = copy ? clave__observe_feed_unreadable(x->web->observe->feed, copy) : NULL;
+    if (!copy)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "show", path);
+    else if (hidden)
+        clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
+                           "the gate may not read %s, so who holds %s is not known", hidden, path);
+    clave__mem_free(&x->web->mem, copy);
+    return copy && !hidden;
 }
 
 bool clave__observe_may_see(const struct web_exchange *x, const char *path)

@@ -24,6 +24,10 @@ bool clave__list_request_read(struct web_exchange *x, struct list_request *out);
 /* The end of a list of locks or elections: its array and its object. `next` NULL: that was all. */
 void clave__list_request_close(const struct observe *o, struct json *j, const char *next);
 
+/* Nothing is seen at this path: is there nothing? What is below a node that the gate may not read
+ * may be held by anybody. false: it has answered that this is not known, or with ENOMEM. */
+bool clave__observe_knows(struct web_exchange *x, const char *path);
+
 /* The sender may read what is about this path; NULL: what is about no path. */
 bool clave__observe_may_see(const struct web_exchange *x, const char *path);
 
