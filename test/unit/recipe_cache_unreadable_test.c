@@ -339,6 +339,28 @@ static void they_are_followed_in_the_next_session(bool each)
 }
 BOTH(they_are_followed_in_the_next_session)
 
+/* It is deleted before the cache knows more of it than that it may not be read. */
+static void a_root_that_comes_again_may_be_readable(void **state)
+{
+    struct play y;
+    (void)state;
+    play_init(&y, false);
+    play_create_closed(&y, "/t");
+    memnet_rule(y.p, (struct memnet_rule){.client = USER,
+                                          .way = MEMNET_REQUEST,
+                                          .op = OP_EXISTS,
+                                          .fate = MEMNET_HOLD});
+    play_open(&y, "/t", NULL);
+    play_delete(&y, "/t");
+    memnet_clear(y.p);
+    memnet_settle(y.p);
+    play_told(&y, "initialized ");
+    play_create(&y, "/t");
+    play_told(&y, "+/t ");
+    assert_unreadable(&y, "/t", false);
+    play_end(&y);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +375,7 @@ int main(void)
         cmocka_unit_test(the_last_child_is_missed),
         cmocka_unit_test(a_refresh_reads_what_can_differ),
         cmocka_unit_test(they_are_followed_in_the_next_session_both),
+        cmocka_unit_test(a_root_that_comes_again_may_be_readable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,6 +287,7 @@ static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
     } else {
         if (n->present)
             clave__cache_delete(cache, n);
+        n->denied = n->no_data = false; /* of the one that was there */
         if (cannot_be_read(res->err) && !n->parent)
             clave__cache_end(cache, res->err);
         if (!n->parent && cache->watches_each && q->op == OP_GET_DATA)
