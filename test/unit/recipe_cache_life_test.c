@@ -320,6 +320,34 @@ static void a_cache_may_be_freed_when_memory_is_short(bool each)
 }
 BOTH(a_cache_may_be_freed_when_memory_is_short)
 
+/* A refresh that has no memory to ask says STALE, and there is no next one. */
+static void a_cache_may_be_freed_in_a_refresh(void **state)
+{
+    enum { REFRESH = 10000, NODES = 100 }; /* too many for a queue that is kept */
+    struct failmem mem;
+    struct play y;
+    bool freed = false;
+    clave_cache_options o = play_options();
+    (void)state;
+    failmem_init(&mem);
+    o.mem = &mem.mem;
+    o.refresh_ms = REFRESH;
+    play_init(&y, false);
+    play_create(&y, "/t");
+    play_create_many(&y, "/t", NODES);
+    assert_int_equal(
+        clave_async_cache_new(&y.cache, y.p->clients[USER].c, "/t", &o, free_when_stale, &freed),
+        CLAVE_OK);
+    memnet_settle(y.p);
+    failmem_arm(&mem, 1, 1);
+    memnet_advance(y.p, REFRESH);
+    assert_true(freed);
+    assert_int_equal(mem.live, 0);
+    assert_int_equal(memnet_stats(y.p).watches, 0);
+    cache_mirror_fini(&y.m);
+    memnet_free(y.p);
+}
+
 static void an_invalid_cache_is_refused(void **state)
 {
     (void)state;
@@ -351,6 +379,7 @@ int main(void)
         cmocka_unit_test(any_allocation_may_fail_both),
         cmocka_unit_test(it_comes_back_when_memory_is_short_both),
         cmocka_unit_test(a_cache_may_be_freed_when_memory_is_short_both),
+        cmocka_unit_test(a_cache_may_be_freed_in_a_refresh),
         cmocka_unit_test(an_invalid_cache_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

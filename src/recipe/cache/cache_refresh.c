@@ -12,9 +12,15 @@
 
 enum { STEPS = 10, MOST_A_STEP = 300 };
 
+/* The user may free the cache when it becomes stale. */
+static bool refresh_goes_on(const clave_async_cache *cache)
+{
+    return cache->o.refresh_ms && !cache->freed && cache->phase != CACHE_ENDED;
+}
+
 static void refresh_set(clave_async_cache *cache)
 {
-    if (cache->o.refresh_ms && !cache->freed && cache->phase != CACHE_ENDED)
+    if (refresh_goes_on(cache))
         clave__client_timer_set(cache->client, &cache->refresh,
                                 clave__client_now(cache->client) + cache->o.refresh_ms / STEPS + 1);
 }
@@ -62,6 +68,8 @@ static void refresh_step(clave_async_cache *cache)
         }
         n = clave__cache_tree_down(&cache->tree, cache->tree.root, n);
     }
+    if (!refresh_goes_on(cache))
+        return;
     const char *path = n ? clave__cache_tree_path(n, cache->tree.path.data) : "";
     (void)clave__buf_set_text(&cache->refresh_at, path); /* without memory it stays where it is */
 }
