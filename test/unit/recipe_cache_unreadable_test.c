@@ -346,10 +346,9 @@ static void a_root_that_comes_again_may_be_readable(void **state)
     (void)state;
     play_init(&y, false);
     play_create_closed(&y, "/t");
-    memnet_rule(y.p, (struct memnet_rule){.client = USER,
-                                          .way = MEMNET_REQUEST,
-                                          .op = OP_EXISTS,
-                                          .fate = MEMNET_HOLD});
+    memnet_rule(y.p,
+                (struct memnet_rule){
+                    .client = USER, .way = MEMNET_REQUEST, .op = OP_EXISTS, .fate = MEMNET_HOLD});
     play_open(&y, "/t", NULL);
     play_delete(&y, "/t");
     memnet_clear(y.p);
