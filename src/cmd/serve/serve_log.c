@@ -2,6 +2,7 @@
  * engine. Lines come out in the order in which they were logged, each whole. */
 #include "cmd/serve/serve_log.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,10 +125,12 @@ static int serve_log_job(struct disk_thread *t)
     return clave__line_file_write(&l->file, &t->bytes);
 }
 
-static void serve_log_write_now(struct serve_log *l)
+/* 0 or an errno. */
+static int serve_log_write_now(struct serve_log *l)
 {
-    clave__line_file_write(&l->file, &l->waiting);
+    int fault = clave__line_file_write(&l->file, &l->waiting);
     clave__buf_trim(&l->waiting, 0);
+    return fault;
 }
 
 /* Gives the thread what waits, if it is free. Without a thread the line is written here. */
@@ -153,12 +156,11 @@ static void serve_log_tell_lost(struct serve_log *l)
     char msg[160];
     l->dropped += l->file.lost;
     l->file.lost = 0;
-    if (l->thread.fault != 0)
-        l->fault = l->thread.fault;
-    if (l->thread.fault != 0 || l->dropped == 0 || clave__buf_len(&l->waiting) >= MOST_WAITING)
+    if (l->dropped == 0 || clave__buf_len(&l->waiting) >= MOST_WAITING)
         return;
+    bool is_late = l->fault == 0 || l->fault == ETIMEDOUT;
     snprintf(msg, sizeof msg, "the log has lost %llu lines: %s", (unsigned long long)l->dropped,
-             l->fault ? strerror(l->fault) : "they come faster than they can be written");
+             is_late ? "they come faster than they can be written" : strerror(l->fault));
     l->dropped = 0;
     l->fault = 0;
     serve_log_put(l, CLAVE_LOG_WARN, msg);
@@ -170,7 +172,10 @@ static void serve_log_on_done(struct disk_thread *t)
     struct serve_log *l = (struct serve_log *)(void *)t;
     pthread_mutex_lock(&l->mutex);
     clave__disk_thread_take(t, KEEP_LINES);
-    serve_log_tell_lost(l);
+    if (t->fault != 0)
+        l->fault = t->fault;
+    else
+        serve_log_tell_lost(l);
     if (l->mode == LOG_QUEUES)
         serve_log_pump(l);
     pthread_mutex_unlock(&l->mutex);
@@ -223,8 +228,10 @@ static void serve_log_enter(struct serve_log *l, enum log_mode mode)
 {
     pthread_mutex_lock(&l->mutex);
     l->mode = mode;
-    if (mode == LOG_DIRECT)
+    if (mode == LOG_DIRECT && serve_log_write_now(l) == 0) {
+        serve_log_tell_lost(l);
         serve_log_write_now(l);
+    }
     pthread_mutex_unlock(&l->mutex);
 }
 

@@ -1,0 +1,40 @@
+/* The log of `clave serve` at its end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cmd/serve/serve_log.h"
+
+static void lines_lost_at_the_end_are_told(void **state)
+{
+    struct serve_log l;
+    int ends[2];
+    char text[200] = "";
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    serve_log_init(&l, "serve");
+    l.level = CLAVE_LOG_WARN;
+    l.file.fd = ends[1];
+    serve_log_begin_queue(&l);
+    l.file.lost = 3; /* as of a last job that found the pipe full */
+    serve_log_end_queue(&l);
+    serve_log_fini(&l);
+    close(ends[1]);
+    assert_true(read(ends[0], text, sizeof text - 1) >= 0);
+    close(ends[0]);
+    assert_string_equal(text, "clave: serve: the log has lost 3 lines: they come faster than they "
+                              "can be written\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_lost_at_the_end_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
