@@ -261,6 +261,30 @@ static void the_time_before_it_is_read(void **state)
     memserver_close(&d);
 }
 
+static void what_comes_later_does_not_make_it_younger(void **state)
+{
+    (void)state;
+    struct server_options o = {.slow_ms = 50, .max_outstanding = 1};
+    struct memserver d;
+    struct memserver_conn c;
+    memserver_open(&d, &o);
+    memserver_connect(&c, &d, 30000);
+    d.disk_stands = true;
+    begin_turn(&d, 1);
+    union wire_body create = memserver_create_body("/n", "", 0);
+    memserver_request(&c, OP_CREATE, &create);
+    list_of(&c, "/zookeeper");
+    end_turn(&d, 0);
+    begin_turn(&d, 60);
+    list_of(&c, "/");
+    memserver_flush(&d);
+    memserver_settle(&d);
+    end_turn(&d, 0);
+    assert_non_null(strstr(d.lines, "getChildren /zookeeper took 60 ms (60 unread, 0 in its"));
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
 /* What it asks before it has its session again, and the end of one, are requests like others. */
 static void a_request_without_a_session(void **state)
 {
@@ -317,6 +341,7 @@ int main(void)
         cmocka_unit_test(the_cause_is_among_the_lines),
         cmocka_unit_test(a_long_turn_and_the_disk),
         cmocka_unit_test(the_time_before_it_is_read),
+        cmocka_unit_test(what_comes_later_does_not_make_it_younger),
         cmocka_unit_test(a_request_without_a_session),
         cmocka_unit_test(the_limit_changes_in_a_turn),
     };

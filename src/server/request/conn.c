@@ -133,7 +133,7 @@ static void conn_keep(struct server_conn *c, const void *p, size_t n)
 {
     if (n == 0 || !clave__conn_is_open(c))
         return;
-    c->unread_since = c->s->now;
+    clave__server_conn_left_unread(c);
     if (clave__buf_append(&c->backlog, p, n) != CLAVE_OK)
         clave__conn_cut(c);
 }
@@ -149,7 +149,8 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
         return;
     }
     size_t used = conn_take(c, p, n);
-    c->unread_since = INT64_MAX;
+    if (used == n)
+        c->unread_since = INT64_MAX;
     conn_keep(c, (const uint8_t *)p + used, n - used);
     update_wants_read(c);
 }

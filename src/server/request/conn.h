@@ -50,7 +50,7 @@ struct server_conn {
 
     struct frame_reader frames;
     struct buf backlog;   /* input that arrived while none could be processed */
-    int64_t unread_since; /* when the last of it came, or what is in the socket; INT64_MAX: none */
+    int64_t unread_since; /* when the first of it came, or what is in the socket; INT64_MAX: none */
     struct buf out;
     size_t undelivered; /* memory of `out`, as counted in s->undelivered; 0: `out` is empty */
     int64_t undelivered_since; /* when `out` was last empty, or the client last took some */
