@@ -451,7 +451,7 @@ class Backup(unittest.TestCase):
         self.assertEqual(size, os.stat(os.path.join(kept, name)).st_size)
         self.assertEqual(os.stat(prom).st_mode & 0o777, 0o644)
         first = told()
-        for encrypt, decrypt in (("gzip", "false"), ("head -c 3000 | gzip", "gzip -d")):
+        for encrypt, decrypt in (("", "gzip -d"), ("gzip", "false"), ("head -c 3000 | gzip", "gzip -d")):
             self.assertNotEqual(script(encrypt, decrypt)[0], 0, encrypt)
             self.assertEqual((os.listdir(kept), told()), ([name], first))
         self.assertEqual(sorted(os.listdir(self.top)), ["clave_backup.prom", "kept"])

@@ -98,6 +98,8 @@ class Unreadable(unittest.TestCase):
             self.assertEqual({k: v for k, v in place.items() if k != "node" and v is not None},
                              {"role": "holder", "unreadable": True}, place)
             self.assertNotIn(f'"token": "{token}"', json.dumps(lock))
+        status, _, problem = gate.call("GET", f"/v1/locks/gate/shown?token={token}")
+        self.assertEqual((status, problem["code"]), (403, "ENOAUTH"), problem)
         _, _, told = gate.call("GET", "/v1/locks?prefix=/gate")
         self.assertEqual([(one["path"], one["nholders"]) for one in told["locks"]], [("/gate/shown", 1)])
         self.assertTrue(told["complete"])
@@ -116,6 +118,7 @@ class Unreadable(unittest.TestCase):
         _, _, lock = gate.call("GET", "/v1/locks/joes")
         self.assertEqual(lock["holders"][0]["token"], token)
         self.assertNotIn("unreadable", lock["holders"][0])
+        self.assertTrue(gate.call("GET", f"/v1/locks/joes?token={token}")[2]["holds"])
 
     def test_what_is_below_an_unreadable_node_is_not_known(self):
         r = self.verb(*JOE, "create", "--acl", "creator", "/dark")

@@ -147,7 +147,8 @@ static bool serve_zoocfg_take(void *arg, unsigned line, const char *name, const 
         return true;
     case ZOOCFG_ONLY:
         if (strcasecmp(value, k->only) != 0)
-            return refuse(z, line, "%s=%s: %s", name, value, k->text);
+            return refuse(z, line, "%s=%s: %s, or write %s=%s", name, value, k->text, name,
+                          k->only);
         return true;
     case ZOOCFG_AS_IS:
         return serve_zoocfg_set(z, line, k->text, name, value);

@@ -152,7 +152,7 @@ const struct verb verb_bench = {
     .summary = "Measure the cost of a change of leaders, with and without a queue",
     .text =
         "herd: N candidates, each with its own session, run an unfair election (one\n"
-        "node that all of them watch) and then for a fair one (each watches the one before it).\n"
+        "node that all of them watch), and then a fair one (each watches the one before it).\n"
         "The leader leaves, again and again. Counted are the requests that the server gets from\n"
         "all of them, the watch events it sends, and the time until the next one\n"
         "leads. Below /clave-bench-..., which is deleted at the end.\n",

@@ -253,9 +253,10 @@ const struct verb verb_gate = {
     .name = "gate",
     .args = "--connect HOSTS --http ADDR",
     .summary = "Serve locks, elections and znodes over HTTP, for ZooKeeper servers",
-    .text = "Prints one line when it is ready. SIGTERM and SIGINT end it, SIGHUP reads the tokens\n"
-            "again. Without tokens a loopback address may read and lock, this user on a Unix\n"
-            "socket everything, and nobody else anything. GET /v1/openapi.json describes it all.\n",
+    .text = "Prints one line when it is ready. SIGTERM and SIGINT end it, SIGHUP reads the file,\n"
+            "the tokens and the certificates again. Without tokens a loopback address may read\n"
+            "and lock, this user on a Unix socket everything, and nobody else anything.\n"
+            "GET /v1/openapi.json describes it all.\n",
     .flags = flags,
     .max_args = -1,
     .waits_forever = true,

@@ -13,6 +13,7 @@ struct token_question {
     const char *path;
     int64_t token;
     bool in_leases;
+    bool hidden; /* somebody holds whose node, and so whose token, may not be read */
 };
 
 static void token_list(struct token_question *o, clave_async_client *c);
@@ -49,8 +50,8 @@ static void on_token_listed(clave_async_client *c, clave_err err, const clave_pa
     size_t at = 0;
     if (!clave__web_expected(o->x))
         return;
-    while (err == CLAVE_OK && at < n && list[at].stat.czxid != o->token)
-        at++;
+    for (; err == CLAVE_OK && at < n && list[at].stat.czxid != o->token; at++)
+        o->hidden = o->hidden || (list[at].stat.czxid == 0 && token_has_turn(list, at));
     if (err != CLAVE_OK) {
         clave__web_problem_err(o->x, err, "list", o->path);
     } else if (at < n) {
@@ -58,6 +59,8 @@ static void on_token_listed(clave_async_client *c, clave_err err, const clave_pa
     } else if (!o->in_leases) {
         o->in_leases = true;
         token_list(o, c);
+    } else if (o->hidden) {
+        clave__web_problem_err(o->x, CLAVE_ENOAUTH, "read a holder of", o->path);
     } else {
         token_tell(o, false);
     }
