@@ -31,7 +31,8 @@ foreach(file ${files})
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," list "${hex}")
     string(REGEX REPLACE "(................................................................................)"
         "\\1\n" list "${list}")
-    string(APPEND arrays "static const unsigned char file_${number}[] = { /* ${file} */\n${list}\n};\n")
+    string(APPEND arrays "__attribute__((section(\"clave_served\"))) "
+        "static const unsigned char file_${number}[] = { /* ${file} */\n${list}\n};\n")
     string(APPEND table "    {\"${file}\", \"${type_${extension}}\", \"\\\"${hash}\\\"\", file_${number}, ${bytes}},\n")
     math(EXPR number "${number} + 1")
 endforeach()

@@ -212,7 +212,7 @@ static uv_buf_t uv_conn_buffer(struct channel *ch)
         return uv_buf_init(NULL, 0);
     }
     c->read_in = r->turn;
-    return uv_buf_init(r->input, (unsigned)(left < sizeof r->input ? left : sizeof r->input));
+    return uv_buf_init(r->input, (unsigned)(left < RUN_INPUT_SIZE ? left : RUN_INPUT_SIZE));
 }
 
 static bool uv_conn_input(struct channel *ch, const void *p, size_t n)

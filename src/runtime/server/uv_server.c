@@ -466,11 +466,12 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
                                 char *fault, size_t cap)
 {
     const struct fault f = {fault, cap};
-    struct server_run *r = calloc(1, sizeof *r);
+    struct server_run *r = malloc(sizeof *r + RUN_INPUT_SIZE);
     *out = NULL;
     fault[0] = '\0';
     if (!r)
         return CLAVE_ENOMEM;
+    memset(r, 0, sizeof *r); /* not `input`: its pages are taken when something is read */
     r->mem = clave__mem_or_default(o->engine.mem);
     r->log = (struct log){o->engine.log, o->engine.log_arg};
     r->dir.lock = r->dir.dir = -1;

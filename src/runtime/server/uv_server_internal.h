@@ -101,7 +101,7 @@ struct server_run {
     bool ticked; /* the engine knows the time of this pass */
     clave_err result;
     char fault[512];
-    char input[RUN_INPUT_SIZE]; /* of the connection that is being read */
+    char input[]; /* RUN_INPUT_SIZE bytes: of the connection that is being read */
 };
 
 /* Passes the time to the engine, once a pass. */
