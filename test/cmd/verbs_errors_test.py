@@ -40,6 +40,24 @@ class WithoutServer(unittest.TestCase):
         self.assertIn("--json=1 takes no value",
                       self.fails(64, "get", "--json=1", "/").err)
 
+    def test_verbs_without_a_client_refuse_its_flags(self):
+        flags = (["--connect", "h:1"], ["-c", "h:1"], ["--session-timeout", "4s"],
+                 ["--timeout", "4s"], ["--auth", "digest:a:b"], ["--tls-name", "n"],
+                 ["--tls-any-name"])
+        for verb in (["serve", "--check-config"], ["data", "check", "/nonexistent"],
+                     ["grow", "/nonexistent"], ["version"], ["help"]):
+            for flag in flags:
+                name = "--connect" if flag[0] == "-c" else flag[0]
+                for words in (verb + flag, flag + verb):
+                    self.assertIn(f"clave: {verb[0]}: {name} is a flag of clients; {verb[0]} "
+                                  "connects to no server (see", self.fails(64, *words).err)
+        self.assertIn("--tls-ca: give it after 'serve'",
+                      self.fails(64, "--tls-ca", "/f", "serve", "--check-config").err)
+
+    def test_the_environment_of_clients_is_no_fault_of_others(self):
+        r = clave("version", env={"CLAVE_CONNECT": "h:1", "CLAVE_TIMEOUT": "nonsense"})
+        self.assertEqual((r.code, r.err), (0, ""), r)
+
     def test_what_is_missing_is_shown(self):
         self.assertIn("an argument is missing: clave get PATH (see", self.fails(64, "get").err)
         self.assertIn("too few arguments: clave set PATH DATA|- (see",

@@ -132,6 +132,28 @@ static int set_auth(struct options *o)
     return 0;
 }
 
+static void note_client_flag(struct options *o, int id)
+{
+    for (const struct flag *f = global_flags; f->id != 0; f++)
+        if (f->id == id && global_is_of_clients(f))
+            o->client_flag = f;
+}
+
+/* The verb cannot use what was given, perhaps before its name. */
+static bool refuse_client_flag(struct options *o)
+{
+    const struct verb *v = o->verb;
+    const char *name = o->client_flag ? o->client_flag->name : NULL;
+    if (!name || !v->offline || !*v->name) /* no name: the words before the verb */
+        return false;
+    if (global_is_absent(v, o->client_flag))
+        diag_usage(o, "--%s: give it after '%s'; before it, it is a flag of clients", name,
+                   v->name);
+    else
+        diag_usage(o, "--%s is a flag of clients; %s connects to no server", name, v->name);
+    return true;
+}
+
 /* 0, or OPTIONS_STOP. */
 static int set_global(struct options *o, int id)
 {
@@ -211,6 +233,8 @@ static int scan_end(struct options *o, int argc, char **argv)
         diag_usage(o, "no such flag: --timeout");
         return OPTIONS_STOP;
     }
+    if (refuse_client_flag(o))
+        return OPTIONS_STOP;
     if (!o->verb->offline && !config_apply(o)) {
         o->status = EXIT_USAGE;
         return OPTIONS_STOP;
@@ -242,6 +266,7 @@ int options_next(struct options *o, int argc, char **argv)
         }
         if (cmd_options_is_own(o->verb, id))
             return id;
+        note_client_flag(o, id);
         if (set_global(o, id) == OPTIONS_STOP) {
             o->scanning = false;
             return OPTIONS_STOP;

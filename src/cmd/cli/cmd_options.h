@@ -73,6 +73,7 @@ struct options {
     int64_t deadline_ms;
     bool scanning;
     bool timeout_given;
+    const struct flag *client_flag; /* the last one of clients that was given; NULL: none */
     bool told_local;
     char *config, *system_config; /* the texts of the files, which values point into */
 };

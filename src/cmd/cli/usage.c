@@ -33,8 +33,7 @@ bool global_is_absent(const struct verb *v, const struct flag *global)
     return false;
 }
 
-/* The flags that a verb without a server does not have. */
-static bool is_about_servers(const struct flag *f)
+bool global_is_of_clients(const struct flag *f)
 {
     return f->id == 'c' || f->id == GLOBAL_SESSION_TIMEOUT || f->id == GLOBAL_TIMEOUT ||
            f->id == GLOBAL_AUTH || (f->id >= GLOBAL_TLS_CA && f->id <= GLOBAL_TLS_ANY_NAME);
@@ -67,7 +66,7 @@ void usage_verb(const struct verb *v)
     }
     puts("\nFlags for every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
-        if (!global_is_absent(v, f) && !(v->offline && is_about_servers(f)))
+        if (!global_is_absent(v, f) && !(v->offline && global_is_of_clients(f)))
             print_flag(f);
 }
 

@@ -20,6 +20,8 @@ extern const struct flag global_flags[];
 
 /* true: it is no flag of this verb, or the verb has one of its own by that name. */
 bool global_is_absent(const struct verb *v, const struct flag *global);
+/* true: it says how a client connects; a verb that is offline refuses it. */
+bool global_is_of_clients(const struct flag *global);
 
 /* Usage of one verb, or of the program with these verbs (NULL after the last), on standard output.
  */

@@ -41,7 +41,7 @@ struct verb {
     bool waits_forever; /* --timeout is no flag of it */
     /* it is about elections: errors of locks are reported in terms of elections */
     bool elects;
-    bool offline; /* talks to no server: reads no configuration */
+    bool offline; /* talks to no server: reads no configuration, refuses the flags of clients */
     /* argv[0] is the verb; returns the exit code */
     int (*run)(struct options *o, int argc, char **argv);
 };

@@ -387,9 +387,6 @@ static int run_serve(struct options *o, int argc, char **argv)
     struct serve v = {.c = {.o = o}};
     if (configured_take_flags(&v.c, argc, argv) == OPTIONS_STOP)
         return o->status;
-    if (o->connect)
-        return diag_usage(o,
-                          "--connect: a server does not connect; use --listen for its addresses");
     int code = configured_read(&v.c);
     configured_raise_file_limit();
     share_heap(v.c.settings.gate.nhttp > 0);
