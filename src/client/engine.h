@@ -43,6 +43,7 @@ struct link {
     int32_t rounds;         /* through all hosts without one that served */
     int64_t failing_since;  /* when the first of these rounds began */
     bool answered;          /* this connection has given an answer */
+    bool denied;            /* the newest answer: the server wants an identity we do not have */
     bool resting;           /* no dial begins: see clave__client_rest */
     struct frame_reader in;
     struct buf out;

@@ -76,7 +76,8 @@ static void link_dial(clave_async_client *c)
 }
 
 /* The pause before the next round, by the retry policy. The default policy waits at most a quarter
- * of the time that the session has left, so that a server that returns in time is found. */
+ * of the time that the session has left, so that a server that returns in time is found; one that
+ * is there, and denies us everything, is not. */
 static int64_t next_pause(clave_async_client *c)
 {
     struct link *l = &c->link;
@@ -89,7 +90,7 @@ static int64_t next_pause(clave_async_client *c)
     int64_t most = end > c->now ? (end - c->now) / 4 : 0;
     if (most < c->reconnect.base_ms)
         most = c->reconnect.base_ms;
-    return c->reconnect_is_users || pause < most ? pause : most;
+    return c->reconnect_is_users || l->denied || pause < most ? pause : most;
 }
 
 void clave__link_has_served(clave_async_client *c)
@@ -99,10 +100,11 @@ void clave__link_has_served(clave_async_client *c)
 }
 
 /* After a connection or an attempt: dials the next host, at once, or after a pause when all of them
- * failed in a row. */
+ * failed in a row. Where everything is denied, the session expires again and again: each time the
+ * next dial is at once, and the back-off goes on. */
 static void dial_next_host(clave_async_client *c, bool failed)
 {
-    if (!failed)
+    if (!failed && !c->link.denied)
         clave__link_has_served(c);
     link_enter(c, LINK_IDLE, CLAVE_NEVER);
     /* Closed before it had a session. If the handshake made one, its id is not known. */
@@ -363,6 +365,7 @@ static void link_take_reply(clave_async_client *c, struct jreader *r)
     struct wire_reply_header h = clave__wire_get_reply_header(r);
     struct wire_event ev = {0};
     bool ok = !r->bad;
+    c->link.denied = h.err == CLAVE_ESASLREQUIRED;
     switch (ok ? h.xid : 0) {
     case XID_EVENT:
         ev = clave__wire_get_event(r);

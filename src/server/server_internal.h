@@ -46,6 +46,22 @@ static inline void clave__latency_note(struct latency *l, int64_t ms, uint64_t c
     l->count += count;
 }
 
+/* Clients that are refused come again and again, and so may thousands. */
+struct refusals {
+    uint64_t count;
+    int64_t told_at;
+};
+
+/* Counts one. Whether it is told in the log: one in ten seconds is. */
+static inline bool clave__refusals_note(struct refusals *r, int64_t now)
+{
+    enum { PAUSE_MS = 10000 };
+    bool told = r->count++ == 0 || now - r->told_at >= PAUSE_MS;
+    if (told)
+        r->told_at = now;
+    return told;
+}
+
 /* One of the bounds; see request/bounds.h. */
 struct bound_state {
     size_t most;
@@ -72,8 +88,8 @@ struct server {
     int32_t container_check_ms;
     int32_t container_rate;
     int64_t never_used_ms;
-    uint64_t newer_refused; /* clients that know a later zxid */
-    int64_t newer_told_at;
+    struct refusals newer;   /* of clients that know a later zxid */
+    struct refusals strange; /* of clients that have not authenticated */
     struct driver_info driver;
     struct driver_stats driver_stats;
     bool extended_types;

@@ -250,6 +250,61 @@ static void one_that_has_ended_by_itself_is_closed(void **state)
     fake_close(&s);
 }
 
+/* ---- a server that wants an identity --------------------------------------------------- */
+
+/* It gives a session, and denies everything else. Returns the pause before the next dial. */
+static int64_t attach_and_deny(struct fake_server *s, int64_t session, int32_t timeout_ms)
+{
+    fake_dial(s);
+    fake_answer_handshake(s, session, timeout_ms, false);
+    fake_expect(s, OP_GET_DATA);
+    fake_answer(s, CLAVE_ESASLREQUIRED, NULL);
+    fake_hang_up(s);
+    assert_int_equal(clave_async_client_wants(s->c), 0);
+    int64_t pause = clave_async_client_deadline(s->c) - s->now;
+    fake_advance_to(s, clave_async_client_deadline(s->c));
+    return pause;
+}
+
+/* The pause grows up to its maximum, though the sessions are short, and stays there from one
+ * session to the next: it fell back to a quarter of the session's time, and to nothing when one
+ * expired. */
+static void a_client_that_is_denied_everything_backs_off(void **state)
+{
+    (void)state;
+    enum { SHORT = 4000, MOST = 2000, ENOUGH = 10 };
+    struct fake_server s;
+    fake_open(&s, NULL);
+    assert_in_range(attach_and_deny(&s, FAKE_SESSION, SHORT), 1, MOST / 4);
+    int64_t pause = 0;
+    for (int64_t session = FAKE_SESSION; session < FAKE_SESSION + 2; session++) {
+        for (int i = 0; i < ENOUGH; i++)
+            pause = attach_and_deny(&s, session, SHORT);
+        assert_int_equal(pause, MOST);
+        fake_dial(&s);
+        fake_answer_handshake(&s, 0, 0, false); /* it has expired */
+        fake_hang_up(&s);
+        assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL); /* for the next one */
+        assert_int_equal(attach_and_deny(&s, session + 1, SHORT), MOST);
+    }
+    fake_close(&s);
+}
+
+/* The rule is switched off: what was denied before it delays nothing. */
+static void a_client_that_is_served_again_does_not_back_off(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    fake_open(&s, NULL);
+    for (int i = 0; i < 10; i++)
+        attach_and_deny(&s, FAKE_SESSION, T);
+    fake_connect(&s, true);
+    fake_hang_up(&s);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
+    assert_in_range(attach_and_deny(&s, FAKE_SESSION, T), 1, 100); /* the first pause */
+    fake_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +317,8 @@ int main(void)
         cmocka_unit_test(a_heartbeat_that_another_would_refuse_too_is_sent_again),
         cmocka_unit_test(a_server_that_refuses_to_close_is_left),
         cmocka_unit_test(one_that_has_ended_by_itself_is_closed),
+        cmocka_unit_test(a_client_that_is_denied_everything_backs_off),
+        cmocka_unit_test(a_client_that_is_served_again_does_not_back_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

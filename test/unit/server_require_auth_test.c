@@ -71,6 +71,34 @@ static void refused(void **state)
     memserver_close(&d);
 }
 
+static size_t count(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+/* They come again and again: a line in ten seconds tells how many. */
+static void strangers_do_not_fill_the_log(void **state)
+{
+    (void)state;
+    struct server_options o = {.require_auth = "digest"};
+    struct memserver d;
+    memserver_open(&d, &o);
+    for (int i = 0; i < 50; i++) {
+        struct memserver_conn c;
+        memserver_connect(&c, &d, 30000);
+        assert_int_equal(memserver_create(&c, "/a", "", 0), CLAVE_ESASLREQUIRED);
+        memserver_hang_up(&c);
+        memserver_advance(&d, 250);
+    }
+    assert_int_equal(count(d.lines, "it has not authenticated"), 2);
+    assert_non_null(strstr(d.lines, "is closed, and 0 before it"));
+    assert_non_null(strstr(d.lines, "is closed, and 40 before it"));
+    memserver_close(&d);
+}
+
 static void a_user_of_the_machine(void **state)
 {
     (void)state;
@@ -320,6 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_and_after),
         cmocka_unit_test(refused),
+        cmocka_unit_test(strangers_do_not_fill_the_log),
         cmocka_unit_test(a_user_of_the_machine),
         cmocka_unit_test(nobody_ends_anothers_session),
         cmocka_unit_test(nobody_shortens_anothers_session),

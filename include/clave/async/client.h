@@ -83,7 +83,7 @@ typedef struct clave_client_options {
     size_t max_frame;           /* 0: 1048575, as the server's jute.maxbuffer */
     clave_retry reconnect;      /* back-off between attempts; zeros: bounded exponential,
                                    for ever, 50 ms to 2 s, and to a quarter of the time
-                                   that the session has left */
+                                   that the session has left (but ESASLREQUIRED: to 2 s) */
     clave_retry reads;          /* for sending a read again whose answer was lost; zeros: 3
                                    times */
     int64_t resume_session_id;  /* attach to this session; 0: begin a new one */

@@ -7,9 +7,6 @@
 #include "server/request/bounds.h"
 #include "server/request/write.h"
 
-/* So often it is told that clients are refused which know more than the server. */
-enum { NEWER_TOLD_MS = 10000 };
-
 /* ---- the response ---------------------------------------------------------------------------- */
 
 static void respond(struct server_conn *c, const struct wire_connect_request *q, int64_t shows)
@@ -167,22 +164,18 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
     respond(c, q, SHOWS_NOTHING); /* it knew that the session exists */
 }
 
-/* As Apache. The client has another server's state, or one that this server has lost; it comes
- * again and again, and so may thousands. */
+/* As Apache. The client has another server's state, or one that this server has lost. */
 static void refuse_newer(struct server_conn *c, int64_t seen)
 {
     struct server *s = c->s;
-    if (s->newer_refused == 0 || s->now - s->newer_told_at >= NEWER_TOLD_MS) {
+    if (clave__refusals_note(&s->newer, s->now))
         clave__log(&s->log, CLAVE_LOG_WARN,
                    "refused %s, and %llu before it: it has seen zxid 0x%llx, the newest here is "
                    "0x%llx. Either it was connected to another server, or the files here are an "
                    "older copy: then fencing tokens will repeat, so stop, and make the directory "
                    "with 'clave data restore'",
-                   c->peer.text, (unsigned long long)s->newer_refused, (unsigned long long)seen,
+                   c->peer.text, (unsigned long long)s->newer.count - 1, (unsigned long long)seen,
                    (unsigned long long)s->last_zxid);
-        s->newer_told_at = s->now;
-    }
-    s->newer_refused++;
     clave__conn_close(c);
 }
 

@@ -153,9 +153,11 @@ static bool request_is_let_in(struct server_conn *c, const struct wire_request *
         return c->state == CONN_SERVING || clave__conn_take_up(c);
     if (request_is_harmless(c, q->op))
         return true;
-    clave__log(&c->s->log, CLAVE_LOG_WARN,
-               "%s is closed: it has not authenticated (--require-auth %s)", c->peer.text,
-               c->s->require_auth);
+    struct server *s = c->s;
+    if (clave__refusals_note(&s->strange, s->now))
+        clave__log(&s->log, CLAVE_LOG_WARN,
+                   "%s is closed, and %llu before it: it has not authenticated (--require-auth %s)",
+                   c->peer.text, (unsigned long long)s->strange.count - 1, s->require_auth);
     request_reply_as_apache(c, q->xid, 0, CLAVE_ESASLREQUIRED);
     clave__conn_close(c);
     return false;
