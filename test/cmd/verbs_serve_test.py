@@ -244,6 +244,18 @@ class Serving(unittest.TestCase):
         self.assertEqual(clave("ls", "/", connect=host).out, "zookeeper\n")
         p.terminate()
 
+    def test_addresses_without_a_host_are_all_of_the_machine(self):
+        p, line = self.started("--data", scratch("data"), "-l", ":0", "--metrics", ":0",
+                               "--http", ":0")
+        shown = re.match(r"clave: serving on (\S+):(\d+), data .*, zxid 0x0, 0 sessions, "
+                         r"metrics (\S+):\d+, http (\S+):\d+$", line)
+        self.assertTrue(shown, line)
+        for n in (1, 3, 4):
+            self.assertIn(shown.group(n), ("[::]", "0.0.0.0"), line)
+        self.assertEqual(clave("ls", "/", connect=f"127.0.0.1:{shown.group(2)}").out,
+                         "zookeeper\n")
+        p.terminate()
+
     def test_frames_that_are_too_long(self):
         p, line = self.started("--data", scratch("data"), "-l", "127.0.0.1:0")
         port = int(re.match(r"clave: serving on 127\.0\.0\.1:(\d+),", line).group(1))

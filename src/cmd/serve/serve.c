@@ -405,7 +405,8 @@ const struct verb verb_serve = {
     .text =
         "Prints one line when it is ready. SIGTERM and SIGINT end it; sessions and locks remain\n"
         "and continue when it starts again, or when Apache ZooKeeper is started on its data.\n"
-        "A Unix socket is for this user; 'unix:/path?mode=0660&group=NAME' is for a group too.\n",
+        "A Unix socket is for this user; 'unix:/path?mode=0660&group=NAME' is for a group too.\n"
+        "An address without a host, such as :8080, is every address of this machine.\n",
     .flags = flags,
     .max_args = -1,
     .offline = true,
