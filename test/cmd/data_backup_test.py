@@ -213,7 +213,7 @@ class Backup(unittest.TestCase):
         clave("create", "/n", connect=server.connect)
         data("backup", server.data, self.at("50"))
         self.assertEqual(self.waits(self.at("50")), (50, True))
-        self.assertEqual(self.waits(self.at("50"), "--longest-session", "1s"), (1, True))
+        self.assertEqual(self.waits(self.at("50"), "--longest-session", "1s"), (40, True))
         may_last("70s")
         server.process.send_signal(signal.SIGHUP)
         note = os.path.join(server.data, "version-2", "maxSessionTimeout")
@@ -249,6 +249,24 @@ class Backup(unittest.TestCase):
         self.assertEqual(clave("sessions", "--kill", "--now", "0x1", connect=root).code, 0)
         self.assertEqual(busy.end().code, 0)
         server.stop()
+
+    def test_the_wait_is_as_long_as_the_restore_said(self):
+        backup, root = self.backup_of_nothing(), f"unix:{self.at('sock')}"
+        said = clave("data", "restore", backup, self.at("text"), "--longest-session", "1s").out
+        self.assertIn("no lock granted, for 40s after a start,\nor for as long as", said)
+        self.assertIn("If it is shorter, the wait is as short, but at least 1s.\n", said)
+        for longest, flags in (("1s", []), ("50s", []), ("1s", ["--max-session-timeout", "60s"]),
+                               ("10s", ["--max-session-timeout", "5s"])):
+            to = self.at("to" + longest + "".join(flags[1:]))
+            told = data("restore", backup, to, "--longest-session", longest)
+            self.assertEqual(told["least_quiet_ms"], 1000 * int(longest[:-1]))
+            said = max(told["least_quiet_ms"], 1000 * int(flags[1][:-1])) if flags else told["quiet_ms"]
+            server = ClaveServer(["--listen", root, "--super-uid", str(os.getuid())] + flags)
+            server.data = to
+            server.start()
+            sessions = json.loads(clave("sessions", "--json", connect=root).out)["sessions"]
+            self.assertEqual([s["timeout_ms"] for s in sessions if s["session"] == "0x1"], [said])
+            server.stop()
 
     def backup_of_nothing(self):
         server = ClaveServer(QUICK).start()

@@ -150,7 +150,7 @@ static const struct flag flags[] = {
      "restore: up to a zxid (0x1f) or a time (2026-11-23T05:55:00Z)"},
     {DATA_EPOCH, "epoch", "N", "restore: the epoch to begin with [by the clock]"},
     {DATA_LONGEST_SESSION, "longest-session", "DURATION",
-     "restore: no locks for so long after a start [by the backup]"},
+     "restore: least time without locks at a start [by the backup]"},
     {0, NULL, NULL, NULL},
 };
 

@@ -178,18 +178,34 @@ static int restore_make(struct restoring *r)
     return data_files_exit(err);
 }
 
+/* How long a server waits that is not told another longest session timeout. */
+static int32_t restore_wait_ms(const struct restoring *r)
+{
+    return r->begin.quiet_ms > RESTORE_QUIET_MS ? r->begin.quiet_ms : RESTORE_QUIET_MS;
+}
+
+static void restore_tell_wait(const struct restoring *r)
+{
+    char wait[DURATION_CAP], least[DURATION_CAP];
+    duration_format(restore_wait_ms(r), wait);
+    duration_format(r->begin.quiet_ms, least);
+    printf("No ephemeral node is created, and so no lock granted, for %s after a start,\n"
+           "or for as long as the server's --max-session-timeout if that is longer.\n",
+           wait);
+    if (r->begin.quiet_ms < restore_wait_ms(r))
+        printf("If it is shorter, the wait is as short, but at least %s.\n", least);
+}
+
 static void restore_tell(const struct restoring *r)
 {
     struct json j;
-    char quiet[DURATION_CAP];
     if (!r->f->o->json) {
         printf("%s: the %zu nodes of %s at zxid 0x%" PRIx64 "; its sessions (%zu) and their "
                "nodes (%zu) are left out\n"
-               "A server goes on from zxid 0x%" PRIx64 ".\n"
-               "No ephemeral node is created, and so no lock granted, for %s after a start.\n",
+               "A server goes on from zxid 0x%" PRIx64 ".\n",
                r->to, r->st.nodes, r->f->dir.path, (uint64_t)r->from_zxid, r->gone.sessions,
-               r->gone.ephemerals, (uint64_t)r->st.last_zxid,
-               duration_format(r->begin.quiet_ms, quiet));
+               r->gone.ephemerals, (uint64_t)r->st.last_zxid);
+        restore_tell_wait(r);
         if (r->noted_ms == 0 && r->o->longest_session == 0)
             printf("Nothing in %s tells how long sessions of its server could be. If they could be "
                    "longer than\nthat, restore again with --longest-session.\n",
@@ -205,7 +221,8 @@ static void restore_tell(const struct restoring *r)
     clave__json_int(&j, "nodes", (int64_t)r->st.nodes);
     clave__json_int(&j, "sessions_ended", (int64_t)r->gone.sessions);
     clave__json_int(&j, "ephemerals_removed", (int64_t)r->gone.ephemerals);
-    clave__json_int(&j, "quiet_ms", r->begin.quiet_ms);
+    clave__json_int(&j, "quiet_ms", restore_wait_ms(r));
+    clave__json_int(&j, "least_quiet_ms", r->begin.quiet_ms);
     clave__json_bool(&j, "knows_longest_session", r->noted_ms > 0 || r->o->longest_session > 0);
     json_end(&j);
 }

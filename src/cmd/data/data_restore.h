@@ -7,7 +7,7 @@
 struct restore_options {
     const char *until;       /* a zxid or a time; NULL: everything */
     int64_t epoch;           /* 0: by the clock */
-    int64_t longest_session; /* ms; 0: as of a server with the defaults */
+    int64_t longest_session; /* ms; 0: not told */
 };
 
 /* The new directory `to` gets the state of the opened one. Returns the exit code. */
