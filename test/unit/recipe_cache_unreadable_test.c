@@ -49,6 +49,15 @@ static void assert_unreadable(const struct play *y, const char *path, bool unrea
     assert_true(n.data == NULL || !unreadable);
 }
 
+enum { REFRESH = 10000 };
+
+static clave_cache_options refreshing(void)
+{
+    clave_cache_options o = play_options();
+    o.refresh_ms = REFRESH;
+    return o;
+}
+
 static bool visit_nothing(const clave_cache_node *node, void *arg)
 {
     (void)arg;
@@ -172,10 +181,8 @@ static void the_first_one_is_found_after_a_reconnect(void **state)
 /* Or by looking for it from time to time, without a word of it. */
 static void the_first_one_is_found_by_a_refresh(bool each)
 {
-    enum { REFRESH = 10000 };
     struct play y;
-    clave_cache_options o = play_options();
-    o.refresh_ms = REFRESH;
+    clave_cache_options o = refreshing();
     play_init(&y, each);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
@@ -207,11 +214,9 @@ BOTH(the_first_one_is_found_by_a_refresh)
 /* While their parent may not be read its child watch is used up without a word. */
 static void a_child_watch_that_was_used_up_is_left_again(void **state)
 {
-    enum { REFRESH = 10000 };
     struct play y;
-    clave_cache_options o = play_options();
+    clave_cache_options o = refreshing();
     (void)state;
-    o.refresh_ms = REFRESH;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create(&y, "/t/p");
@@ -241,11 +246,9 @@ static void a_child_watch_that_was_used_up_is_left_again(void **state)
 /* Closed between its reading and its listing, and opened again. */
 static void a_listing_that_was_refused_is_asked_for_again(void **state)
 {
-    enum { REFRESH = 10000 };
     struct play y;
-    clave_cache_options o = play_options();
+    clave_cache_options o = refreshing();
     (void)state;
-    o.refresh_ms = REFRESH;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
@@ -268,11 +271,9 @@ static void a_listing_that_was_refused_is_asked_for_again(void **state)
 /* The only child was closed, and deleted: nothing says so but the number of children. */
 static void the_last_child_is_missed(void **state)
 {
-    enum { REFRESH = 10000 };
     struct play y;
-    clave_cache_options o = play_options();
+    clave_cache_options o = refreshing();
     (void)state;
-    o.refresh_ms = REFRESH;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
@@ -290,14 +291,13 @@ static void the_last_child_is_missed(void **state)
  * through all. */
 static void a_refresh_reads_what_can_differ(void **state)
 {
-    enum { REFRESH = 10000, NODES = 50 };
+    enum { NODES = 50 };
     struct play y;
     char path[32];
-    clave_cache_options o = play_options();
+    clave_cache_options o = refreshing();
     clave_create_options ephemeral = CLAVE_CREATE_OPTIONS_INIT;
     (void)state;
     ephemeral.mode = CLAVE_EPHEMERAL;
-    o.refresh_ms = REFRESH;
     play_init(&y, false);
     play_create(&y, "/t");
     play_create(&y, "/t/1");
