@@ -45,7 +45,7 @@ class WithoutServer(unittest.TestCase):
                  ["--timeout", "4s"], ["--auth", "digest:a:b"], ["--tls-name", "n"],
                  ["--tls-any-name"])
         for verb in (["serve", "--check-config"], ["data", "check", "/nonexistent"],
-                     ["grow", "/nonexistent"], ["version"], ["help"]):
+                     ["grow", "/nonexistent"]):
             for flag in flags:
                 name = "--connect" if flag[0] == "-c" else flag[0]
                 for words in (verb + flag, flag + verb):
@@ -53,6 +53,17 @@ class WithoutServer(unittest.TestCase):
                                   "connects to no server (see", self.fails(64, *words).err)
         self.assertIn("--tls-ca: give it after 'serve'",
                       self.fails(64, "--tls-ca", "/f", "serve", "--check-config").err)
+
+    def test_an_alias_with_flags_of_clients_has_help_and_version(self):
+        alias = ["--connect", "h:1", "--timeout", "4s", "--auth", "digest:a:b", "--tls-name", "n"]
+        for words in (["help"], ["help", "get"], ["version"], ["--help"], ["--version"], ["get", "--help"],
+                      ["serve", "--help"], ["data", "--help"]):
+            plain = clave(*words)
+            for given in (alias + words, words + alias if words[0] in ("help", "version") else None):
+                if given:
+                    r = clave(*given)
+                    self.assertEqual((r.code, r.out, r.err), (0, plain.out, ""), given)
+            self.assertTrue(plain.out, words)
 
     def test_the_environment_of_clients_is_no_fault_of_others(self):
         r = clave("version", env={"CLAVE_CONNECT": "h:1", "CLAVE_TIMEOUT": "nonsense"})

@@ -144,7 +144,8 @@ static bool refuse_client_flag(struct options *o)
 {
     const struct verb *v = o->verb;
     const char *name = o->client_flag ? o->client_flag->name : NULL;
-    if (!name || !v->offline || !*v->name) /* no name: the words before the verb */
+    if (!name || !v->offline || v->ignores_client_flags ||
+        !*v->name) /* no name: the words before the verb */
         return false;
     if (global_is_absent(v, o->client_flag))
         diag_usage(o, "--%s: give it after '%s'; before it, it is a flag of clients", name,

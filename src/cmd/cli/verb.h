@@ -42,6 +42,7 @@ struct verb {
     /* it is about elections: errors of locks are reported in terms of elections */
     bool elects;
     bool offline; /* talks to no server: reads no configuration, refuses the flags of clients */
+    bool ignores_client_flags; /* offline, but allows them: an alias of the program may add them */
     /* argv[0] is the verb; returns the exit code */
     int (*run)(struct options *o, int argc, char **argv);
 };

@@ -28,5 +28,6 @@ const struct verb verb_help = {
     .summary = "Print the usage of clave, or of a verb",
     .max_args = -1,
     .offline = true,
+    .ignores_client_flags = true,
     .run = run_help,
 };

@@ -28,5 +28,6 @@ const struct verb verb_version = {
     .summary = "Print the version",
     .max_args = -1,
     .offline = true,
+    .ignores_client_flags = true,
     .run = run_version,
 };
