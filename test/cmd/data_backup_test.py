@@ -228,12 +228,56 @@ class Backup(unittest.TestCase):
         self.assertEqual(self.waits(self.at("20"), "--until", "0x1"), (60, True))
         raw.socket.close()
         server.stop()
-        with open(note, "w", encoding="ascii") as f:
-            f.write("nonsense")
-        told = clave("data", "restore", server.data, self.at("r"), "--until", "0x1")
-        self.assertIn("restore again with --longest-session", told.out)
         os.unlink(note)  # as from a version without it, and Apache
         self.assertEqual(self.waits(server.data, "--until", "0x1"), (40, False))
+        told = clave("data", "restore", server.data, self.at("r"), "--until", "0x1")
+        self.assertIn("restore again with --longest-session", told.out)
+
+    def test_a_damaged_note_of_the_longest_session(self):
+        log = scratch("log")
+        server = ClaveServer(["--max-session-timeout", "90s"]).start()
+        server.stop()
+        note = os.path.join(server.data, "version-2", "maxSessionTimeout")
+
+        def damage(content):
+            with open(note, "w", encoding="ascii") as f:
+                f.write(content)
+
+        for content in ("", "\n", "0\n", "-5\n", "nonsense", "900", "90000 s\n", "9" * 20 + "\n"):
+            damage(content)
+            refused = clave("data", "restore", server.data, self.at("r"))
+            self.assertEqual((refused.code, refused.out), (74, ""), content)
+            self.assertIn(note + " is damaged", refused.err)
+            self.assertIn("give --longest-session", refused.err)
+            self.assertFalse(os.path.exists(self.at("r")))
+            checked = clave("data", "check", server.data)
+            self.assertEqual(checked.code, 74, content)
+            self.assertIn(f"DAMAGED: {note} is damaged", checked.out)
+            self.assertNotIn("ok:", checked.out)
+        checked = clave("data", "check", "--json", server.data)
+        told = json.loads(checked.out)
+        self.assertEqual((checked.code, told["ok"], told["files"][-1]["name"]),
+                         (74, False, "maxSessionTimeout"))
+        self.assertIn(note, told["files"][-1]["fault"])
+        forced = clave("data", "restore", "--json", "--longest-session", "90s", server.data, self.at("r"))
+        self.assertEqual(forced.code, 0, forced)
+        self.assertIn(note + " is damaged", forced.err)
+        told = json.loads(forced.out)
+        self.assertEqual((told["quiet_ms"], told["knows_longest_session"]), (90000, True))
+        data("backup", server.data, self.at("b"))  # the damage is not lost on the way
+        self.assertEqual(clave("data", "restore", self.at("b"), self.at("rb")).code, 74)
+        with open(log, "w", encoding="utf-8") as out:
+            again = spawn([CLAVE, "serve", "--data", server.data, "--listen", "127.0.0.1:0",
+                           "--max-session-timeout", "90s"], stdout=subprocess.PIPE, stderr=out, text=True,
+                          env=environment())
+            self.assertIn("serving on", again.stdout.readline())
+            again.terminate()
+            again.communicate(timeout=30)
+        with open(log, encoding="utf-8") as f:
+            self.assertRegex(f.read(), re.escape(note) + " is damaged.* it is 90000 again")
+        with open(note, encoding="ascii") as f:
+            self.assertEqual(f.read(), "90000\n")
+        self.assertTrue(data("check", server.data)["ok"])
 
     def test_the_wait_is_told(self):
         data("restore", self.backup_of_nothing(), self.at("r"))

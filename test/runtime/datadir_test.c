@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/server/datadir.h"
 #include "runtime/server/file_names.h"
 #include "server/store/checksum.h"
 
@@ -636,9 +637,59 @@ static void names_that_cannot_be_read(void **state)
     names_until_fault = 0;
 }
 
+/* ---- the longest session ------------------------------------------------------------------ */
+
+static void a_damaged_note_of_the_longest_session(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t n;
+        clave_err err;
+        int32_t ms;
+    } cases[] = {
+        {"40000\n", 6, CLAVE_OK, 40000},
+        {"2147483647\n", 11, CLAVE_OK, INT32_MAX},
+        {"", 0, CLAVE_ECORRUPT, 0},
+        {"\n", 1, CLAVE_ECORRUPT, 0},
+        {"0\n", 2, CLAVE_ECORRUPT, 0},
+        {"40000", 5, CLAVE_ECORRUPT, 0},
+        {"40000\n\n", 7, CLAVE_ECORRUPT, 0},
+        {"-40000\n", 7, CLAVE_ECORRUPT, 0},
+        {"40 s\n", 5, CLAVE_ECORRUPT, 0},
+        {"\0\0\0\0\0\0", 6, CLAVE_ECORRUPT, 0},
+        {"2147483648\n", 11, CLAVE_ECORRUPT, 0},
+        {"99999999999999999999999\n", 24, CLAVE_ECORRUPT, 0},
+    };
+    const char *data = rig_dir();
+    char text[1024];
+    const struct fault fault = {text, sizeof text};
+    assert_int_equal(rig_stop(rig_start(data, NULL)), CLAVE_OK);
+    const char *note = rig_path(rig_path(data, "version-2"), FILE_LONGEST_SESSION);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lines lines = {0};
+        struct datadir d;
+        int32_t ms = -1;
+        rig_write(note, cases[i].bytes, cases[i].n);
+        assert_int_equal(clave__datadir_open(&d, data, &(struct log){keep_line, &lines}, &fault),
+                         CLAVE_OK);
+        text[0] = '\0';
+        assert_int_equal(clave__datadir_longest_session(&d, &ms, &fault), cases[i].err);
+        assert_int_equal(ms, cases[i].ms);
+        assert_int_equal(strstr(text, note) != NULL, cases[i].err != CLAVE_OK);
+        assert_int_equal(clave__datadir_note_longest_session(&d, 70000, &fault), CLAVE_OK);
+        assert_int_equal(strstr(lines.text, "is damaged") && strstr(lines.text, note),
+                         cases[i].err != CLAVE_OK);
+        assert_int_equal(clave__datadir_longest_session(&d, &ms, &fault), CLAVE_OK);
+        assert_int_equal(ms, 70000);
+        clave__datadir_close(&d);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_damaged_note_of_the_longest_session),
         cmocka_unit_test(files_of_apache_are_left_alone),
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(a_path_that_is_a_file),

@@ -177,6 +177,28 @@ static bool check_log(struct checking *c, size_t i)
     return true;
 }
 
+/* How long sessions may be. Nothing is said of a note that is whole, nor of none. */
+static void check_note(struct checking *c)
+{
+    char text[1024] = "";
+    int32_t ms;
+    const struct fault fault = {text, sizeof text};
+    if (clave__datadir_longest_session(&c->f->dir, &ms, &fault) == CLAVE_OK)
+        return;
+    c->faults++;
+    if (!c->f->o->json) {
+        printf("DAMAGED: %s; a server writes it again when it starts, and a restore needs "
+               "--longest-session\n",
+               text);
+        return;
+    }
+    clave__json_open(&c->j, NULL, '{');
+    clave__json_string(&c->j, "name", FILE_LONGEST_SESSION);
+    clave__json_string(&c->j, "fault", text);
+    clave__json_string(&c->j, "note", NULL);
+    clave__json_close(&c->j, '}');
+}
+
 /* ---- all of them ------------------------------------------------------------------------------
  */
 
@@ -260,6 +282,8 @@ int data_check(struct data_files *f)
         readable = check_snapshot(&c, f->snapshots.zxid[i]);
     for (size_t i = 0; i < f->logs.n && readable; i++)
         readable = check_log(&c, i);
+    if (readable)
+        check_note(&c);
     if (readable && !check_all(&c, &st, fault, sizeof fault))
         c.faults++;
     say_end(&c, readable, &st, fault);

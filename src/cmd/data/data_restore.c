@@ -116,13 +116,30 @@ static int restore_choose_zxid(struct restoring *r)
     return EXIT_REFUSED;
 }
 
-static int restore_choose_quiet(struct restoring *r)
+/* A note that cannot be used is not as if there were none: sessions may have been longer than the
+ * default. */
+static int restore_read_note(struct restoring *r)
 {
     const struct fault fault = {r->text, sizeof r->text};
-    if (clave__datadir_longest_session(&r->f->dir, &r->noted_ms, &fault) != CLAVE_OK) {
-        diag(r->f->o, "%s", r->text);
-        return EXIT_IO;
+    clave_err err = clave__datadir_longest_session(&r->f->dir, &r->noted_ms, &fault);
+    if (err == CLAVE_OK)
+        return EXIT_OK;
+    if (r->o->longest_session > 0) {
+        diag(r->f->o, "%s; --longest-session counts instead", r->text);
+        r->text[0] = '\0';
+        return EXIT_OK;
     }
+    diag(r->f->o,
+         "%s; so nothing tells how long sessions of its server could be: give --longest-session",
+         r->text);
+    return data_files_exit(err);
+}
+
+static int restore_choose_quiet(struct restoring *r)
+{
+    int code = restore_read_note(r);
+    if (code != EXIT_OK)
+        return code;
     r->begin.quiet_ms = r->noted_ms > RESTORE_QUIET_MS ? r->noted_ms : RESTORE_QUIET_MS;
     if (r->o->longest_session > 0)
         r->begin.quiet_ms = (int32_t)r->o->longest_session;

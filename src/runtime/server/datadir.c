@@ -214,20 +214,38 @@ static clave_err datadir_cannot(const struct datadir *d, int number, const char 
     return clave__start_error_errno(f, number, what, path);
 }
 
+/* A number and a newline, as the server writes it: without the newline, digits may be missing.
+ * 0: it is damaged. */
+static int32_t datadir_parse_longest(const struct file_content *c)
+{
+    const char *p = c->p;
+    int64_t ms = 0;
+    size_t i = 0;
+    for (; i < c->n && p[i] >= '0' && p[i] <= '9'; i++) {
+        ms = ms * 10 + (p[i] - '0');
+        if (ms > INT32_MAX)
+            return 0;
+    }
+    return i + 1 == c->n && p[i] == '\n' ? (int32_t)ms : 0;
+}
+
 clave_err clave__datadir_longest_session(const struct datadir *d, int32_t *ms,
                                          const struct fault *f)
 {
     struct file_content c;
-    char text[16] = "";
     *ms = 0;
     int number = clave__file_read(d->dir, FILE_LONGEST_SESSION, &c);
     if (number != 0)
         return number == ENOENT ? CLAVE_OK : datadir_cannot(d, number, "cannot read", f);
-    snprintf(text, sizeof text, "%.*s", (int)(c.n < 12 ? c.n : 12), c.p ? (const char *)c.p : "");
+    *ms = datadir_parse_longest(&c);
+    size_t n = c.n;
     clave__file_free(&c);
-    long long told = strtoll(text, NULL, 10);
-    *ms = told > 0 && told <= INT32_MAX ? (int32_t)told : 0;
-    return CLAVE_OK;
+    if (*ms > 0)
+        return CLAVE_OK;
+    return clave__start_error(f, CLAVE_ECORRUPT,
+                              "%s/version-2/%s is damaged: its %zu bytes are not a number of "
+                              "milliseconds and a newline",
+                              d->path, FILE_LONGEST_SESSION, n);
 }
 
 clave_err clave__datadir_note_longest_session(const struct datadir *d, int32_t ms,
@@ -236,11 +254,18 @@ clave_err clave__datadir_note_longest_session(const struct datadir *d, int32_t m
     char text[16];
     int32_t noted;
     clave_err err = clave__datadir_longest_session(d, &noted, f);
-    if (err != CLAVE_OK || noted == ms)
+    bool damaged = err == CLAVE_ECORRUPT;
+    if (!damaged && (err != CLAVE_OK || noted == ms))
         return err;
     int n = snprintf(text, sizeof text, "%d\n", (int)ms);
     int number = clave__file_replace(d->dir, FILE_LONGEST_SESSION, 0600, text, (size_t)n);
-    return number == 0 ? CLAVE_OK : datadir_cannot(d, number, "cannot write", f);
+    if (number != 0)
+        return datadir_cannot(d, number, "cannot write", f);
+    if (damaged)
+        clave__log(&d->log, CLAVE_LOG_WARN, "%s; it is %d again", f->text, (int)ms);
+    if (damaged && f->cap > 0)
+        f->text[0] = '\0';
+    return CLAVE_OK;
 }
 
 void clave__datadir_close(struct datadir *d)
