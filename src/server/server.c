@@ -69,6 +69,7 @@ static void take_options(struct server *s, const struct server_options *o)
         s->max_output = LEAST_OUTPUT;
     if (s->max_output > MOST_OUTPUT)
         s->max_output = MOST_OUTPUT;
+    s->work_a_turn = o->work_a_turn ? o->work_a_turn : SIZE_MAX;
     s->driver.client_port = -1;
     s->x509 = o->x509;
     s->hash_seed = o->seed;
@@ -164,6 +165,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->waiting);
     list_init(&s->with_output);
     list_init(&s->paused);
+    list_init(&s->left);
     list_init(&s->cursors);
     list_init(&s->listings);
     list_init(&s->lists);
@@ -252,12 +254,12 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* What a client sent while the disk or other clients held us up has not been read, so the client
+/* What a client sent while the disk or other clients held us up has not been taken, so the client
  * does not count as silent; nor after that, until the driver has been told to read it. */
 static bool is_held_up(const struct server *s, const struct session *session)
 {
     const struct server_conn *c = session->conn;
-    return c && (c->undurable > 0 || clave__conns_are_full(s)) &&
+    return c && (c->undurable > 0 || !list_empty(&c->in_left) || clave__conns_are_full(s)) &&
            (!c->wanted_read || !clave__server_conn_wants_read(c));
 }
 
@@ -326,6 +328,7 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     bool at_once = now <= s->turn_ended + 1;
     s->input_since = s->now - (at_once ? s->turn_ended - s->turn_began : 0);
     s->turn_began = s->now;
+    s->looks = 0;
     if (!s->serving)
         return;
     if (s->orphans)
@@ -339,6 +342,7 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
         clave__sweep(s);
     clave__word_step(s);
     clave__conns_drop_watches(s, DROPPED_A_TICK);
+    clave__conns_take_left(s);
 }
 
 void clave__server_end_turn(struct server *s, int64_t now)
@@ -362,6 +366,8 @@ int64_t clave__server_deadline(const struct server *s)
 {
     if (!s->serving)
         return INT64_MAX;
+    if (!list_empty(&s->left))
+        return s->now;
     if (!list_empty(&s->listings) || !list_empty(&s->gone))
         return s->now + 1;
     int64_t at = clave__sessions_deadline(&s->sessions);

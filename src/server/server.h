@@ -92,6 +92,9 @@ struct server_options {
                                read, and one that has taken nothing for a second is disconnected;
                                0: 256 MiB */
     size_t bounds[SERVER_BOUNDS]; /* 0: the default, which no honest client meets */
+    size_t work_a_turn; /* what requests may take from one _tick to the next, in fifths of a
+                           microsecond as the engine reckons them: a small read is 3, a write 13.
+                           What is beyond it waits, and the clients have it in turn; 0: any */
 };
 
 /* ---- life and recovery ----------------------------------------------------------------------- */
@@ -138,7 +141,9 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall);
 
 /* Sets the time; call it before each group of calls below. Runs expiry, sweeps, ... when due. */
 void clave__server_tick(struct server *s, int64_t now, int64_t wall);
-int64_t clave__server_deadline(const struct server *s); /* INT64_MAX: none */
+/* When to call _tick again, at the latest; INT64_MAX: never. Not after the present time: at once,
+ * since some input waits for the next turn (work_a_turn) or something is overdue. */
+int64_t clave__server_deadline(const struct server *s);
 /* Call it before a _tick that comes late because the process or the machine was stopped since the
  * deadline `since`, so that what clients sent meanwhile is still unread. If the delay was longer
  * than a tick, every session lives for at least another tick, so that it can be heard. */

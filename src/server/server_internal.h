@@ -25,10 +25,11 @@
 #include "server/store/txn.h"
 #include "server/tree/watch.h"
 
-/* What the server does by itself, sessions that expire and nodes that are swept, is counted in
- * looks at something anywhere in memory: some 0.2 us each. A turn of the loop has so many for
- * either. */
+/* What the server does is counted in looks at something anywhere in memory: some 0.2 us each. For
+ * what it does by itself, sessions that expire and nodes that are swept, a turn of the loop has so
+ * many for either; for requests it has work_a_turn. */
 enum { LOOKS_A_TURN = 3000, LOOKS_AN_EVENT = 2 };
+enum { LOOKS_A_READ = 3, LOOKS_A_CHANGE = 10, LOOKS_A_KIB = 10 };
 
 /* The time from reading a request until its reply may be sent, in ms. */
 struct latency {
@@ -163,6 +164,9 @@ struct server {
     bool audit_torn; /* there was no memory for all of it */
 
     /* A turn of the driver's loop, from _tick to _end_turn. */
+    size_t looks;       /* what the requests of this turn have cost */
+    size_t work_a_turn; /* as many as that; SIZE_MAX: any number */
+    struct list left;   /* connections with input that this turn did not take, in order */
     int64_t turn_began;
     int64_t turn_ended;          /* of the last one that has */
     int64_t input_since;         /* what is read in this turn may have waited since */

@@ -12,6 +12,7 @@ struct server_options ensemble_options(struct server_options o)
 {
     o.min_session_ms = ENGINE_TIMEOUT_MS;
     o.max_session_ms = ENGINE_TIMEOUT_MS;
+    o.work_a_turn = 0; /* a member's requests are answered in the call that passes them on */
     return o;
 }
 

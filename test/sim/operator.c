@@ -48,6 +48,8 @@ static void send_from(struct server_host *h, const struct peer_addr *peer, struc
     struct server_conn *c = clave__server_accept(h->server, peer, NULL);
     world_must(c != NULL);
     clave__server_conn_input(c, clave__buf_bytes(b), clave__buf_len(b));
+    while (!list_empty(&h->server->left)) /* turns later, or the rest would be lost */
+        clave__server_tick(h->server, h->server->now, h->server->wall);
     clave__server_conn_closed(c);
     clave__buf_fini(b);
     server_host_wake(h);

@@ -54,6 +54,8 @@ static void draw_server(struct scenario *s)
         .snapshot_piece = (int32_t)world_between(w, 1, 40),
         .container_check_ms = (int32_t)world_between(w, 50, world_chance(w, 500) ? 500 : 20000),
     };
+    if (w->seed % 4 == 3) /* not drawn: the other seeds stay as they are */
+        o.work_a_turn = 1 + w->seed / 4 % 60;
     s->has_ensemble = world_chance(w, 350);
     s->timeout_us = tick * world_between(w, 2, s->unhurried ? 20 : 6) * MS;
     if (s->has_ensemble)

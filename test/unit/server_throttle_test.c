@@ -70,6 +70,104 @@ static void writes_that_wait_for_the_disk(void **state)
     memserver_close(&d);
 }
 
+enum { TEN_WRITES = 130 };
+
+static void next_turn(struct memserver *d, int64_t ms)
+{
+    d->now += ms;
+    clave__server_tick(d->s, d->now, memserver_wall(d));
+    memserver_settle(d);
+}
+
+/* What a turn leaves comes in the next ones, of each client in its order, and the clients in
+ * theirs. */
+static void a_turn_takes_so_much(void **state)
+{
+    (void)state;
+    struct server_options o = {.work_a_turn = TEN_WRITES};
+    struct memserver d;
+    struct memserver_conn a, b;
+    memserver_open(&d, &o);
+    memserver_connect(&a, &d, 30000);
+    memserver_connect(&b, &d, 30000);
+    next_turn(&d, 1);
+    for (int i = 0; i < 25; i++)
+        add(&a);
+    ask_for(&b, "/");
+    assert_int_equal(memserver_stats(&d).requests[OP_CREATE], 10);
+    assert_int_equal(memserver_stats(&d).requests[OP_GET_DATA], 0);
+    assert_true(clave__server_deadline(d.s) <= d.now);
+    assert_false(clave__server_conn_wants_read(a.c) || clave__server_conn_wants_read(b.c));
+    next_turn(&d, 0);
+    assert_int_equal(memserver_stats(&d).requests[OP_CREATE], 20);
+    next_turn(&d, 0);
+    assert_int_equal(memserver_stats(&d).requests[OP_GET_DATA], 1);
+    assert_int_equal(memserver_stats(&d).requests[OP_CREATE], 25);
+    assert_true(clave__server_conn_wants_read(a.c) && clave__server_conn_wants_read(b.c));
+    assert_true(clave__server_deadline(d.s) > d.now);
+    struct wire_reply_header h;
+    struct jreader rest;
+    for (int32_t i = 0; i < 25; i++) {
+        assert_true(memserver_next(&a, &h, &rest));
+        assert_int_equal(h.xid, a.xid - 24 + i);
+    }
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
+}
+
+/* A multi counts as its operations. */
+static void a_turn_counts_what_a_multi_does(void **state)
+{
+    (void)state;
+    enum { OPS = 20 };
+    struct server_options o = {.work_a_turn = TEN_WRITES};
+    struct memserver d;
+    struct memserver_conn c;
+    memserver_open(&d, &o);
+    memserver_connect(&c, &d, 30000);
+    struct buf ops;
+    clave__buf_init(&ops, &d.mem, SIZE_MAX / 2);
+    struct jwriter w = clave__jwriter(&ops);
+    for (int i = 0; i < OPS; i++) {
+        struct wire_op op = {.op = OP_CREATE, .body = memserver_create_body("/m-", "", 2)};
+        clave__wire_put_op(&w, &op);
+    }
+    union wire_body multi = {.multi = {OPS, ops.data, ops.tail}};
+    next_turn(&d, 1);
+    memserver_request(&c, OP_MULTI, &multi);
+    memserver_request(&c, OP_MULTI, &multi);
+    assert_int_equal(memserver_stats(&d).requests[OP_MULTI], 1);
+    next_turn(&d, 0);
+    assert_int_equal(memserver_stats(&d).requests[OP_MULTI], 2);
+    clave__buf_fini(&ops);
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
+/* A client whose requests wait for their turn is not silent, however long that takes. */
+static void a_client_that_waits_for_its_turn_lives(void **state)
+{
+    (void)state;
+    struct server_options o = {.work_a_turn = TEN_WRITES};
+    struct memserver d;
+    struct memserver_conn heavy, silent;
+    memserver_open(&d, &o);
+    memserver_connect(&heavy, &d, 4000);
+    memserver_connect(&silent, &d, 4000);
+    next_turn(&d, 1);
+    for (int i = 0; i < 25; i++)
+        add(&heavy);
+    next_turn(&d, 60000);
+    assert_int_equal(memserver_stats(&d).sessions, 1);
+    next_turn(&d, 1000);
+    assert_int_equal(memserver_stats(&d).requests[OP_CREATE], 25);
+    assert_true(clave__server_conn_has_session(heavy.c));
+    memserver_hang_up(&heavy);
+    memserver_hang_up(&silent);
+    memserver_close(&d);
+}
+
 /* Clients that do not read: beyond the bound each has one answer at most, and clients that read are
  * served; at twice the bound the longest deaf lose their connection. */
 static void answers_that_are_not_read(void **state)
@@ -263,6 +361,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_that_wait_for_the_disk),
+        cmocka_unit_test(a_turn_takes_so_much),
+        cmocka_unit_test(a_turn_counts_what_a_multi_does),
+        cmocka_unit_test(a_client_that_waits_for_its_turn_lives),
         cmocka_unit_test(answers_that_are_not_read),
         cmocka_unit_test(a_long_answer_counts_as_many),
         cmocka_unit_test(a_stranger_has_a_short_frame),

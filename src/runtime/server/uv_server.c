@@ -19,6 +19,8 @@
 #include "server/store/restore.h"
 
 enum { SERVED_A_TURN = 128, SENT_A_TURN = 1024 * 1024 };
+/* Two milliseconds. */
+enum { WORK_A_TURN = 10000 };
 enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
 
 /* ---- time ----------------------------------------------------------------------------------- */
@@ -54,15 +56,15 @@ static void uv_server_on_timer(uv_timer_t *t)
     clave__run_pump(r); /* timers come before the loop waits, on_check after */
 }
 
-/* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. One that
- * has passed is due now: nothing was late. */
-static void uv_server_arm(struct server_run *r, int64_t now)
+/* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. */
+static void uv_server_arm(struct server_run *r, int64_t at, int64_t now)
 {
-    int64_t at = clave__server_deadline(r->server);
     if (at >= r->armed_at)
         return;
     r->armed_at = at > now ? at : now;
-    uv_timer_start(&r->timer, uv_server_on_timer, (uint64_t)(r->armed_at - now), 0);
+    if (at <= now) /* due at once: nothing is late, and uv_server_on_busy comes next */
+        return;
+    uv_timer_start(&r->timer, uv_server_on_timer, (uint64_t)(at - now), 0);
 }
 
 /* ---- passes -----------------------------------------------------------------------------------
@@ -86,10 +88,12 @@ static void uv_server_enter(struct server_run *r, enum run_phase phase)
         clave__log_thread_end(&r->log_thread);
 }
 
-/* Nothing: that it is active keeps the loop from waiting. */
+/* That it is active keeps the loop from waiting. A turn begins, with what the last one has left. */
 static void uv_server_on_busy(uv_idle_t *h)
 {
-    (void)h;
+    struct server_run *r = h->data;
+    clave__run_tick(r);
+    r->armed_at = INT64_MAX; /* the timer is set anew */
 }
 
 /* Writes to so many connections, and so many bytes, at most: a millisecond's work; true: there may
@@ -112,20 +116,21 @@ void clave__run_pump(struct server_run *r)
         return;
     bool more = clave__conns_go_on(r);
     more = uv_server_serve_some(r) || more;
+    clave__run_post(r);
+    pump_audit(r);
+    const int64_t at = clave__server_deadline(r->server), now = now_of(r);
+    more = more || at <= now;
     if (more)
         uv_idle_start(&r->busy, uv_server_on_busy);
     else
         uv_idle_stop(&r->busy);
-    clave__run_post(r);
-    pump_audit(r);
     if (r->phase == RUN_STOPPING && clave__run_is_durable(r) && !more) {
         clave__conn_close_quiet(r, false);
         clave__run_count(r);
     }
-    int64_t now = now_of(r);
     if (r->ticked)
         clave__server_end_turn(r->server, now);
-    uv_server_arm(r, now);
+    uv_server_arm(r, at, now);
     r->ticked = false;
 }
 
@@ -289,7 +294,7 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     uv_check_init(&r->loop, &r->check);
     uv_check_start(&r->check, on_check);
     r->disk_done.data = r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
-    r->check.data = r->notify_timer.data = r->handshake_turn.data = r;
+    r->busy.data = r->check.data = r->notify_timer.data = r->handshake_turn.data = r;
     for (size_t i = 0; i < 2; i++) {
         uv_signal_init(&r->loop, &r->signals[i]);
         r->signals[i].data = r;
@@ -346,6 +351,7 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
     struct server_options engine = o->engine;
     engine.mem = &r->mem;
     engine.x509 = r->tls != NULL;
+    engine.work_a_turn = WORK_A_TURN;
     if (engine.seed == 0)
         engine.seed = clave_random_seed();
     clave_err err = clave__datadir_open(&r->dir, o->data_dir, &r->log, f);

@@ -106,17 +106,25 @@ static void refuse_frame(struct server_conn *c, int why, size_t n)
     clave__conn_close(c);
 }
 
-/* Processes frames while there is room for their output; returns how many bytes were used. */
+/* Enough for one turn: other clients, and the disk, would wait for the rest. */
+static bool conn_turn_is_full(const struct server *s)
+{
+    return s->looks >= s->work_a_turn;
+}
+
+/* Processes frames while there is room for their output and in this turn; returns how many bytes
+ * were used. */
 static size_t conn_take(struct server_conn *c, const void *p, size_t n)
 {
     const uint8_t *frame;
     size_t len;
     clave__frame_feed(&c->frames, p, n);
-    while (clave__conn_is_open(c) && !clave__conn_is_full(c)) {
+    while (clave__conn_is_open(c) && !clave__conn_is_full(c) && !conn_turn_is_full(c->s)) {
         int rc = clave__frame_next(&c->frames, &frame, &len);
         if (rc == 0)
             break;
         c->s->taken++;
+        c->s->looks += LOOKS_A_READ + (rc > 0 ? len / 1024 * LOOKS_A_KIB : 0);
         if (rc > 0)
             take_frame(c, frame, len);
         else
@@ -127,6 +135,17 @@ static size_t conn_take(struct server_conn *c, const void *p, size_t n)
     c->frames.in_len = 0;
     clave__buf_trim(&c->frames.held, KEEP_BUFFER);
     return n - left;
+}
+
+/* Those that had some of this turn come after those that had none. */
+static void conn_leave(struct server_conn *c, bool had_some)
+{
+    bool is_left =
+        clave__conn_is_open(c) && clave__buf_len(&c->backlog) > 0 && conn_turn_is_full(c->s);
+    if (!is_left || had_some)
+        list_remove(&c->in_left);
+    if (is_left && list_empty(&c->in_left))
+        list_push_back(&c->s->left, &c->in_left);
 }
 
 static void conn_keep(struct server_conn *c, const void *p, size_t n)
@@ -152,6 +171,7 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
     if (used == n)
         c->unread_since = INT64_MAX;
     conn_keep(c, (const uint8_t *)p + used, n - used);
+    conn_leave(c, used > 0);
     update_wants_read(c);
 }
 
@@ -162,15 +182,22 @@ uint64_t clave__server_taken(const struct server *s)
 
 void clave__conn_resume(struct server_conn *c)
 {
-    size_t n = clave__buf_len(&c->backlog);
-    if (n > 0 && clave__server_conn_wants_read(c)) {
-        size_t used = conn_take(c, clave__buf_bytes(&c->backlog), n);
+    size_t n = clave__buf_len(&c->backlog), used = 0;
+    if (n > 0 && clave__conn_is_open(c) && !clave__conn_is_full(c)) {
+        used = conn_take(c, clave__buf_bytes(&c->backlog), n);
         clave__buf_consume(&c->backlog, used);
         clave__buf_trim(&c->backlog, 0);
         if (clave__buf_len(&c->backlog) == 0)
             c->unread_since = INT64_MAX;
     }
+    conn_leave(c, used > 0);
     update_wants_read(c);
+}
+
+void clave__conns_take_left(struct server *s)
+{
+    while (!list_empty(&s->left) && !conn_turn_is_full(s))
+        clave__conn_resume(LIST_ENTRY(list_pop_front(&s->left), struct server_conn, in_left));
 }
 
 void clave__server_conn_left_unread(struct server_conn *c)
@@ -219,6 +246,7 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     list_init(&c->in_waiting);
     list_init(&c->in_with_output);
     list_init(&c->in_paused);
+    list_init(&c->in_left);
     list_init(&c->slow);
     s->nconns++;
     return c;

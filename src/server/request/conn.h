@@ -44,6 +44,7 @@ struct server_conn {
     struct list in_waiting;
     struct list in_with_output;
     struct list in_paused;
+    struct list in_left;
     struct word_list *list; /* a list is the answer to its four-letter word; NULL: none */
     bool list_goes_on;      /* there is more of it to come */
     bool wanted_read;       /* as last reported to the driver */
@@ -153,6 +154,8 @@ void clave__conns_drop_stalled(struct server *s);
 /* Drops so many watches of connections that are gone. */
 void clave__conns_drop_watches(struct server *s, size_t most);
 int64_t clave__conns_deadline(const struct server *s);
+/* A turn begins: takes what the last one has left, until this one has enough. */
+void clave__conns_take_left(struct server *s);
 
 /* Processes input from the backlog, if it may be processed now. */
 void clave__conn_resume(struct server_conn *c);

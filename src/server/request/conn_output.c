@@ -41,7 +41,7 @@ bool clave__conn_is_full(const struct server_conn *c)
 
 bool clave__server_conn_wants_read(const struct server_conn *c)
 {
-    return clave__conn_is_open(c) && !clave__conn_is_full(c);
+    return clave__conn_is_open(c) && !clave__conn_is_full(c) && list_empty(&c->in_left);
 }
 
 bool clave__server_conn_wants_close(const struct server_conn *c)
@@ -86,6 +86,7 @@ void clave__conn_close(struct server_conn *c)
     c->session = NULL;
     list_remove(&c->in_sessionless);
     list_remove(&c->in_paused);
+    list_remove(&c->in_left);
     clave__conn_mark_ready(c);
 }
 
@@ -245,6 +246,7 @@ void clave__message_end(struct message *m, bool reply)
     c->written += n;
     c->s->work += n;
     c->s->taken += n / BYTES_A_REQUEST;
+    c->s->looks += n / 1024 * LOOKS_A_KIB;
     clave__conn_count_output(c, false);
     conn_settle(c, m->zxid, reply);
 }
@@ -289,6 +291,7 @@ void clave__conn_send_event(struct server_conn *c, int64_t shows, int64_t zxid,
     clave__wire_put_reply_header(&m.w, &h);
     clave__wire_put_event(&m.w, &e);
     clave__message_end(&m, false);
+    c->s->looks += LOOKS_AN_EVENT;
 }
 
 void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err)

@@ -166,8 +166,10 @@ void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q,
     struct message m = clave__message_begin(c, newest_shown(c->s, &q->body.multi));
     clave__message_header(&m, q->xid, m.zxid, CLAVE_OK);
     struct jreader r = clave__wire_ops_reader(&q->body.multi);
-    while (clave__message_bound(&m) && clave__wire_get_op(&r, &part))
+    while (clave__message_bound(&m) && clave__wire_get_op(&r, &part)) {
         put_read(&m.w, c, &part);
+        c->s->looks += LOOKS_A_READ;
+    }
     if (!m.refused)
         clave__wire_put_ops_end(&m.w);
     clave__message_end(&m, true);

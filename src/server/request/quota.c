@@ -124,6 +124,7 @@ static void quota_count(struct server *s, struct jbytes path)
         f.nodes++;
         f.bytes += quota_size_of(n->data_len);
     }
+    s->looks += (size_t)f.nodes;
     if (stats)
         put_stats(s, stats, &f);
 }

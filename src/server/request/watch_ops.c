@@ -63,6 +63,7 @@ static clave_err catch_up_paths(const struct catch_up *u, struct jvec paths)
     struct server *s = u->c->s;
     struct jreader r = clave__jvec_reader(paths);
     for (int32_t i = 0; i < paths.count; i++) {
+        s->looks += LOOKS_A_READ;
         struct jbytes path = clave__jget_bytes(&r);
         if (path.n < 0)
             return CLAVE_EMARSHALLING;

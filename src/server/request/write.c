@@ -66,6 +66,7 @@ static void fire_change(struct server *s, const struct change *c)
 
 clave_err clave__write_commit(struct server *s)
 {
+    s->looks += s->txn.count * LOOKS_A_CHANGE;
     clave_err err = clave__log_append(s);
     if (err != CLAVE_OK) {
         clave__txn_undo(&s->txn);
@@ -81,6 +82,7 @@ clave_err clave__write_commit(struct server *s)
 
 clave_err clave__write_fail(struct server *s, clave_err why)
 {
+    s->looks += s->txn.count * LOOKS_A_CHANGE;
     clave__txn_undo(&s->txn);
     clave__txn_end(&s->txn);
     if (why == CLAVE_ENOMEM)
