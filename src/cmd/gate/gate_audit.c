@@ -16,7 +16,7 @@ clave_err gate_audit_check(const char *path, const struct fault *f)
 }
 
 clave_err gate_audit_open(struct gate_audit **out, const char *path, const struct clave_mem *mem,
-                          const struct log *log, uv_async_t *done, const struct fault *f)
+                          const struct log *log, struct notifier *done, const struct fault *f)
 {
     struct gate_audit *a = calloc(1, sizeof *a);
     *out = NULL;

@@ -3,8 +3,7 @@
 #ifndef CLAVE_CMD_GATE_GATE_AUDIT_H
 #define CLAVE_CMD_GATE_GATE_AUDIT_H
 
-#include <uv.h>
-
+#include "runtime/notifier.h"
 #include "runtime/start_error.h"
 #include "web/web.h"
 
@@ -14,7 +13,7 @@ struct gate_audit; /* opaque */
 clave_err gate_audit_check(const char *path, const struct fault *f);
 /* `path` and `log` outlive it; `done` is woken, and has _pump called. EIO, EFULL, ENOMEM. */
 clave_err gate_audit_open(struct gate_audit **out, const char *path, const struct clave_mem *mem,
-                          const struct log *log, uv_async_t *done, const struct fault *f);
+                          const struct log *log, struct notifier *done, const struct fault *f);
 void gate_audit_put(struct gate_audit *a, const struct web_audit *line);
 /* Has the lines written; never waits. */
 void gate_audit_pump(struct gate_audit *a);

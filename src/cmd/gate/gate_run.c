@@ -59,7 +59,7 @@ struct gate {
     const char *metric_paths[MAX_METRIC_PATHS];
     size_t nmetric_paths;
     struct gate_audit *audit; /* NULL: none */
-    uv_async_t audit_done;
+    struct notifier audit_done;
     bool reopens;               /* under the mutex: the audit */
     struct gate_replay *replay; /* NULL: none */
     uv_async_t replayed;
@@ -231,9 +231,9 @@ bool gate_reopen(struct gate *g)
     return g->http_tls && clave__tls_context_renew(g->http_tls, &g->log);
 }
 
-static void gate_on_audited(uv_async_t *done)
+static void gate_on_audited(void *arg)
 {
-    struct gate *g = done->data;
+    struct gate *g = arg;
     if (g->audit)
         gate_audit_pump(g->audit);
 }
@@ -439,12 +439,13 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     uv_prepare_init(&g->loop, &g->prepare);
     uv_async_init(&g->loop, &g->stop, gate_on_stop);
     uv_async_init(&g->loop, &g->changed, gate_on_changed);
-    uv_async_init(&g->loop, &g->audit_done, gate_on_audited);
     uv_async_init(&g->loop, &g->replayed, gate_on_replayed);
-    g->replayed.data = g->audit_done.data = g->timer.data = g->prepare.data = g->stop.data =
-        g->changed.data = g;
+    g->replayed.data = g->timer.data = g->prepare.data = g->stop.data = g->changed.data = g;
     pthread_mutex_init(&g->mutex, NULL);
-    err = gate_make_engine(g, o, f);
+    err = clave__notifier_open(&g->audit_done, &g->loop, gate_on_audited, g) == 0 ? CLAVE_OK
+                                                                                  : CLAVE_EIO;
+    if (err == CLAVE_OK)
+        err = gate_make_engine(g, o, f);
     if (err == CLAVE_OK)
         err = gate_listen(g, o, f);
     if (err == CLAVE_OK) {
@@ -496,7 +497,7 @@ void gate_free(struct gate *g)
     uv_close((uv_handle_t *)&g->stop, NULL);
     uv_close((uv_handle_t *)&g->changed, NULL);
     gate_audit_close(g->audit);
-    uv_close((uv_handle_t *)&g->audit_done, NULL);
+    clave__notifier_close(&g->audit_done);
     uv_close((uv_handle_t *)&g->replayed, NULL);
     uv_run(&g->loop, UV_RUN_DEFAULT);
     int left = uv_loop_close(&g->loop);

@@ -219,7 +219,7 @@ clave_err clave__audit_log_check(const char *path, const struct fault *f)
 }
 
 clave_err clave__audit_log_open(struct audit_log *a, const char *path, const struct clave_mem *mem,
-                                const struct log *log, uv_async_t *done, const struct fault *f)
+                                const struct log *log, struct notifier *done, const struct fault *f)
 {
     memset(a, 0, sizeof *a);
     a->path = path;

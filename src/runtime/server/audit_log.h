@@ -33,7 +33,8 @@ clave_err clave__audit_log_check(const char *path, const struct fault *f);
 /* Opens or creates the file, with mode 0640, and starts the thread. `mem`, `log`, `path` and `done`
  * outlive it. EIO, EFULL, ENOMEM. */
 clave_err clave__audit_log_open(struct audit_log *a, const char *path, const struct clave_mem *mem,
-                                const struct log *log, uv_async_t *done, const struct fault *f);
+                                const struct log *log, struct notifier *done,
+                                const struct fault *f);
 /* Writes what is left. */
 void clave__audit_log_close(struct audit_log *a);
 

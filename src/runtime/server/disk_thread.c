@@ -13,7 +13,7 @@ static void *disk_thread_main(void *arg)
             t->fault = t->job(t);
             atomic_store_explicit(&t->state, JOB_DONE, memory_order_release);
             if (t->done)
-                uv_async_send(t->done);
+                clave__notifier_send(t->done);
             else
                 t->on_done(t);
         }
@@ -50,7 +50,7 @@ static int disk_thread_create(struct disk_thread *t, const char *name)
 
 clave_err clave__disk_thread_start(struct disk_thread *t, const char *name,
                                    int (*job)(struct disk_thread *t), const struct clave_mem *mem,
-                                   uv_async_t *done)
+                                   struct notifier *done)
 {
     t->job = job;
     t->done = done;

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "clave/err.h"
+#include "runtime/notifier.h"
 
 enum job_state { JOB_FREE, JOB_POSTED, JOB_DONE };
 
@@ -23,7 +24,7 @@ struct disk_thread {
     atomic_bool ending;
     atomic_int state;
     int (*job)(struct disk_thread *t);      /* 0 or an errno */
-    uv_async_t *done;                       /* woken when a job is DONE; NULL: on_done is called */
+    struct notifier *done;                  /* woken when a job is DONE; NULL: on_done is called */
     void (*on_done)(struct disk_thread *t); /* by the disk's thread; it may post the next job */
     struct buf bytes;                       /* of the job: the loop's thread fills it */
     int fault;                              /* errno; 0: it is on disk */
@@ -33,7 +34,7 @@ struct disk_thread {
  * outlives the thread; if it is NULL, t->on_done is set before. */
 clave_err clave__disk_thread_start(struct disk_thread *t, const char *name,
                                    int (*job)(struct disk_thread *t), const struct clave_mem *mem,
-                                   uv_async_t *done);
+                                   struct notifier *done);
 /* Lets the current job finish. Does nothing if the thread was not started. */
 void clave__disk_thread_stop(struct disk_thread *t);
 

@@ -30,7 +30,7 @@ static int snapshot_thread_job(struct disk_thread *thread)
 }
 
 clave_err clave__snapshot_thread_start(struct snapshot_thread *t, int dir,
-                                       const struct clave_mem *mem, uv_async_t *done)
+                                       const struct clave_mem *mem, struct notifier *done)
 {
     t->dir = dir;
     t->file.fd = -1;

@@ -29,7 +29,7 @@ struct snapshot_thread {
 
 /* EIO: as clave__disk_thread_start. */
 clave_err clave__snapshot_thread_start(struct snapshot_thread *t, int dir,
-                                       const struct clave_mem *mem, uv_async_t *done);
+                                       const struct clave_mem *mem, struct notifier *done);
 /* Abandons the snapshot being written. */
 void clave__snapshot_thread_stop(struct snapshot_thread *t);
 

@@ -174,9 +174,9 @@ static void collect_snapshot_job(struct server_run *r)
     clave__server_set_driver_stats(r->server, &r->stats);
 }
 
-void clave__run_on_disk_done(uv_async_t *a)
+void clave__run_on_disk_done(void *run)
 {
-    struct server_run *r = a->data;
+    struct server_run *r = run;
     clave__run_tick(r);
     if (clave__disk_thread_state(&r->snapshot_thread.thread) == JOB_DONE)
         collect_snapshot_job(r);

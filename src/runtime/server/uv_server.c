@@ -277,13 +277,32 @@ static void uv_server_set_info(struct server_run *r)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
+static void close_handle(uv_handle_t *h, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(h))
+        uv_close(h, NULL);
+}
+
+static void uv_server_end_loop(struct server_run *r)
+{
+    clave__notifier_close(&r->disk_done);
+    uv_walk(&r->loop, close_handle, NULL);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r->loop);
+}
+
 static clave_err init_handles(struct server_run *r, bool signals, const struct fault *f)
 {
     static const int numbers[] = {SIGTERM, SIGINT};
     int fault = clave__loop_init(&r->loop);
+    if (fault == 0) {
+        fault = clave__notifier_open(&r->disk_done, &r->loop, clave__run_on_disk_done, r);
+        if (fault != 0)
+            uv_server_end_loop(r);
+    }
     if (fault != 0)
         return clave__start_error(f, CLAVE_EIO, "cannot start to serve: %s", uv_strerror(fault));
-    uv_async_init(&r->loop, &r->disk_done, clave__run_on_disk_done);
     uv_async_init(&r->loop, &r->stop, on_stop);
     uv_timer_init(&r->loop, &r->timer);
     uv_timer_init(&r->loop, &r->idle);
@@ -293,7 +312,7 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     uv_idle_init(&r->loop, &r->busy);
     uv_check_init(&r->loop, &r->check);
     uv_check_start(&r->check, on_check);
-    r->disk_done.data = r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
+    r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
     r->busy.data = r->check.data = r->notify_timer.data = r->handshake_turn.data = r;
     for (size_t i = 0; i < 2; i++) {
         uv_signal_init(&r->loop, &r->signals[i]);
@@ -543,13 +562,6 @@ void clave__server_run_stop(struct server_run *r)
     uv_async_send(&r->stop);
 }
 
-static void close_handle(uv_handle_t *h, void *arg)
-{
-    (void)arg;
-    if (!uv_is_closing(h))
-        uv_close(h, NULL);
-}
-
 void clave__server_run_free(struct server_run *r)
 {
     if (!r)
@@ -559,12 +571,10 @@ void clave__server_run_free(struct server_run *r)
     close_listeners(r);
     clave__admin_stop(r);
     clave__conn_close_quiet(r, true);
-    clave__snapshot_thread_stop(&r->snapshot_thread); /* before the handle that they wake closes */
+    clave__snapshot_thread_stop(&r->snapshot_thread); /* before what they wake closes */
     clave__log_thread_stop(&r->log_thread);
     close_audit(r, durable);
-    uv_walk(&r->loop, close_handle, NULL);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&r->loop);
+    uv_server_end_loop(r);
     clave__server_free(r->server);
     clave__map_fini(&r->addresses);
     clave_tls_free(r->tls);

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "runtime/channel.h"
+#include "runtime/notifier.h"
 #include "runtime/server/audit_log.h"
 #include "runtime/server/datadir.h"
 #include "runtime/server/listen.h"
@@ -83,7 +84,7 @@ struct server_run {
     bool (*add_filter)(void *arg, struct channel *ch, struct server_conn *engine);
     void *filter_arg;
     int64_t ahead_ms; /* the time that a test server has skipped */
-    uv_async_t disk_done;
+    struct notifier disk_done;
     uv_async_t stop;
     uv_timer_t timer;
     int64_t armed_at;
@@ -125,7 +126,7 @@ void clave__run_count(struct server_run *r);
 void clave__run_post(struct server_run *r);
 /* A batch of the log, another job is done. */
 void clave__run_on_log_written(void *run);
-void clave__run_on_disk_done(uv_async_t *a);
+void clave__run_on_disk_done(void *run);
 /* Everything that was applied is on the disk. */
 bool clave__run_is_durable(const struct server_run *r);
 /* Measures the room on the disk from now on, and warns before it is full and the server ends. */
