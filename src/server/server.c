@@ -328,7 +328,6 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     bool at_once = now <= s->turn_ended + 1;
     s->input_since = s->now - (at_once ? s->turn_ended - s->turn_began : 0);
     s->turn_began = s->now;
-    s->looks = 0;
     if (!s->serving)
         return;
     if (s->orphans)
@@ -342,6 +341,7 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
         clave__sweep(s);
     clave__word_step(s);
     clave__conns_drop_watches(s, DROPPED_A_TICK);
+    s->looks = 0; /* what the server has done by itself has bounds of its own */
     clave__conns_take_left(s);
 }
 

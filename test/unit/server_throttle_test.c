@@ -168,6 +168,34 @@ static void a_client_that_waits_for_its_turn_lives(void **state)
     memserver_close(&d);
 }
 
+/* Nor does a client wait because the turn has ended a session with many nodes. */
+static void an_expiry_takes_no_request_s_turn(void **state)
+{
+    (void)state;
+    enum { NODES = 50 };
+    struct server_options o = {.work_a_turn = TEN_WRITES};
+    struct memserver d;
+    struct memserver_conn heavy, owner;
+    memserver_open(&d, &o);
+    memserver_connect(&owner, &d, 4000);
+    memserver_connect(&heavy, &d, 30000);
+    for (int i = 0; i < NODES; i++) {
+        union wire_body body = memserver_create_body("/e-", "", 3);
+        next_turn(&d, 0);
+        memserver_request(&owner, OP_CREATE, &body);
+    }
+    next_turn(&d, 1);
+    for (int i = 0; i < 25; i++)
+        add(&heavy);
+    assert_int_equal(memserver_stats(&d).ephemerals, NODES);
+    next_turn(&d, 8000);
+    assert_int_equal(memserver_stats(&d).ephemerals, 0);
+    assert_int_equal(memserver_stats(&d).requests[OP_CREATE], NODES + 20);
+    memserver_hang_up(&heavy);
+    memserver_hang_up(&owner);
+    memserver_close(&d);
+}
+
 /* Clients that do not read: beyond the bound each has one answer at most, and clients that read are
  * served; at twice the bound the longest deaf lose their connection. */
 static void answers_that_are_not_read(void **state)
@@ -364,6 +392,7 @@ int main(void)
         cmocka_unit_test(a_turn_takes_so_much),
         cmocka_unit_test(a_turn_counts_what_a_multi_does),
         cmocka_unit_test(a_client_that_waits_for_its_turn_lives),
+        cmocka_unit_test(an_expiry_takes_no_request_s_turn),
         cmocka_unit_test(answers_that_are_not_read),
         cmocka_unit_test(a_long_answer_counts_as_many),
         cmocka_unit_test(a_stranger_has_a_short_frame),
