@@ -238,14 +238,13 @@ clave_err clave__datadir_longest_session(const struct datadir *d, int32_t *ms,
     if (number != 0)
         return number == ENOENT ? CLAVE_OK : datadir_cannot(d, number, "cannot read", f);
     *ms = datadir_parse_longest(&c);
-    size_t n = c.n;
     clave__file_free(&c);
     if (*ms > 0)
         return CLAVE_OK;
     return clave__start_error(f, CLAVE_ECORRUPT,
-                              "%s/version-2/%s is damaged: its %zu bytes are not a number of "
-                              "milliseconds and a newline",
-                              d->path, FILE_LONGEST_SESSION, n);
+                              "%s/version-2/%s is damaged: it must be a number of milliseconds "
+                              "and a newline",
+                              d->path, FILE_LONGEST_SESSION);
 }
 
 clave_err clave__datadir_note_longest_session(const struct datadir *d, int32_t ms,
