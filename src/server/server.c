@@ -7,6 +7,7 @@
 #include "server/request/bounds.h"
 #include "server/request/quota.h"
 #include "server/request/slow.h"
+#include "server/request/turn.h"
 #include "server/request/write.h"
 #include "server/store/restore.h"
 
@@ -14,7 +15,7 @@ enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAPSHOT_PIECE = 1000 };
 enum { DEFAULT_SWEEP_MS = 60000, DEFAULT_SWEEP_RATE = 10000 };
 enum { DEFAULT_SESSIONLESS_MS = 10000 };
 enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
-enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
+enum { DEFAULT_OUTPUT = 512 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
 /* What it takes to end a session, with a line of the log, and for each of its nodes. */
 enum { LOOKS_AN_END = 30, LOOKS_A_NODE = 2 };
 /* Connections cut in one tick because they have no session. */
@@ -69,7 +70,7 @@ static void take_options(struct server *s, const struct server_options *o)
         s->max_output = LEAST_OUTPUT;
     if (s->max_output > MOST_OUTPUT)
         s->max_output = MOST_OUTPUT;
-    s->work_a_turn = o->work_a_turn ? o->work_a_turn : SIZE_MAX;
+    clave__turn_init(s, o->work_a_turn ? o->work_a_turn : SIZE_MAX);
     s->driver.client_port = -1;
     s->x509 = o->x509;
     s->hash_seed = o->seed;
@@ -165,7 +166,6 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->waiting);
     list_init(&s->with_output);
     list_init(&s->paused);
-    list_init(&s->left);
     list_init(&s->cursors);
     list_init(&s->listings);
     list_init(&s->lists);
@@ -341,8 +341,7 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
         clave__sweep(s);
     clave__word_step(s);
     clave__conns_drop_watches(s, DROPPED_A_TICK);
-    s->looks = 0; /* what the server has done by itself has bounds of its own */
-    clave__conns_take_left(s);
+    clave__conns_take_left(s); /* what the server has done by itself has bounds of its own */
 }
 
 void clave__server_end_turn(struct server *s, int64_t now)
@@ -366,7 +365,7 @@ int64_t clave__server_deadline(const struct server *s)
 {
     if (!s->serving)
         return INT64_MAX;
-    if (!list_empty(&s->left))
+    if (clave__turn_has_left(s))
         return s->now;
     if (!list_empty(&s->listings) || !list_empty(&s->gone))
         return s->now + 1;

@@ -54,7 +54,7 @@ struct server_options {
     int32_t max_session_ms;     /* 0: 20 ticks */
     size_t max_frame;           /* 0: WIRE_MAX_FRAME */
     size_t max_output;          /* bytes queued for one connection before it is no longer read;
-                                   0: 4 MiB. At 64 times as much the client is disconnected */
+                                   0: 512 KiB. At 512 times as much the client is disconnected */
     int32_t sessionless_ms;     /* how long a connection may stay without a session; 0: 10000 */
     int32_t slow_ms;            /* a request that takes so long is logged; 0: none is. Needs
                                    _end_turn and _left_unread for what the disk does not delay */

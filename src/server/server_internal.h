@@ -4,7 +4,8 @@
  *   version.c      the version text
  *   request/       a client's bytes in, replies and events out: conn (one connection), connect,
  *                  request (dispatch), read, shown, write, multi, watch_ops, session, end_session,
- *                  auth, acl, x509_name, quota, bounds, audit, slow, session_nodes
+ *                  auth, acl, x509_name, quota, bounds, audit, slow, session_nodes, turn
+ *                  (how much of whose input a turn takes)
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
  *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
@@ -30,6 +31,9 @@
  * many for either; for requests it has work_a_turn. */
 enum { LOOKS_A_TURN = 3000, LOOKS_AN_EVENT = 2 };
 enum { LOOKS_A_READ = 3, LOOKS_A_CHANGE = 10, LOOKS_A_KIB = 10 };
+
+/* Connections that have cost little lately, and the others; see request/turn.h. */
+enum turn_class { TURN_LIGHT, TURN_HEAVY, TURN_CLASSES };
 
 /* The time from reading a request until its reply may be sent, in ms. */
 struct latency {
@@ -164,9 +168,13 @@ struct server {
     bool audit_torn; /* there was no memory for all of it */
 
     /* A turn of the driver's loop, from _tick to _end_turn. */
-    size_t looks;       /* what the requests of this turn have cost */
-    size_t work_a_turn; /* as many as that; SIZE_MAX: any number */
-    struct list left;   /* connections with input that this turn did not take, in order */
+    size_t looks;                        /* what the requests of this turn have cost */
+    size_t work_a_turn;                  /* as many as that; SIZE_MAX: any number */
+    size_t turn_most[TURN_CLASSES];      /* of these, for requests of each class, now */
+    struct list turn_left[TURN_CLASSES]; /* connections with input that is left, in order */
+    enum turn_class turn_class;          /* whose turn it is, while a turn begins */
+    int turn_classes;                    /* of so many, before new input is read */
+    bool heavy_waited;                   /* the last turn began without the heavy ones */
     int64_t turn_began;
     int64_t turn_ended;          /* of the last one that has */
     int64_t input_since;         /* what is read in this turn may have waited since */

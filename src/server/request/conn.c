@@ -8,9 +8,10 @@
 
 #include "base/memory.h"
 #include "server/request/slow.h"
+#include "server/request/turn.h"
 
 /* A client that does not read is disconnected at this many times max_output. */
-enum { DISCONNECT_FACTOR = 64 };
+enum { DISCONNECT_FACTOR = 512 };
 /* Bytes an idle connection keeps of each of its buffers. */
 enum { KEEP_BUFFER = 1024 };
 /* How long all clients wait for one that takes no output. */
@@ -106,12 +107,6 @@ static void refuse_frame(struct server_conn *c, int why, size_t n)
     clave__conn_close(c);
 }
 
-/* Enough for one turn: other clients, and the disk, would wait for the rest. */
-static bool conn_turn_is_full(const struct server *s)
-{
-    return s->looks >= s->work_a_turn;
-}
-
 /* Processes frames while there is room for their output and in this turn; returns how many bytes
  * were used. */
 static size_t conn_take(struct server_conn *c, const void *p, size_t n)
@@ -119,7 +114,8 @@ static size_t conn_take(struct server_conn *c, const void *p, size_t n)
     const uint8_t *frame;
     size_t len;
     clave__frame_feed(&c->frames, p, n);
-    while (clave__conn_is_open(c) && !clave__conn_is_full(c) && !conn_turn_is_full(c->s)) {
+    while (clave__conn_is_open(c) && !clave__conn_is_full(c) && !clave__turn_is_full(c)) {
+        const size_t before = c->s->looks;
         int rc = clave__frame_next(&c->frames, &frame, &len);
         if (rc == 0)
             break;
@@ -129,23 +125,13 @@ static size_t conn_take(struct server_conn *c, const void *p, size_t n)
             take_frame(c, frame, len);
         else
             refuse_frame(c, rc, len);
+        clave__turn_charge(c, c->s->looks - before);
     }
     size_t left = c->frames.in_len;
     c->frames.in = NULL;
     c->frames.in_len = 0;
     clave__buf_trim(&c->frames.held, KEEP_BUFFER);
     return n - left;
-}
-
-/* Those that had some of this turn come after those that had none. */
-static void conn_leave(struct server_conn *c, bool had_some)
-{
-    bool is_left =
-        clave__conn_is_open(c) && clave__buf_len(&c->backlog) > 0 && conn_turn_is_full(c->s);
-    if (!is_left || had_some)
-        list_remove(&c->in_left);
-    if (is_left && list_empty(&c->in_left))
-        list_push_back(&c->s->left, &c->in_left);
 }
 
 static void conn_keep(struct server_conn *c, const void *p, size_t n)
@@ -171,7 +157,7 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
     if (used == n)
         c->unread_since = INT64_MAX;
     conn_keep(c, (const uint8_t *)p + used, n - used);
-    conn_leave(c, used > 0);
+    clave__turn_leave(c, used > 0);
     update_wants_read(c);
 }
 
@@ -190,14 +176,16 @@ void clave__conn_resume(struct server_conn *c)
         if (clave__buf_len(&c->backlog) == 0)
             c->unread_since = INT64_MAX;
     }
-    conn_leave(c, used > 0);
+    clave__turn_leave(c, used > 0);
     update_wants_read(c);
 }
 
 void clave__conns_take_left(struct server *s)
 {
-    while (!list_empty(&s->left) && !conn_turn_is_full(s))
-        clave__conn_resume(LIST_ENTRY(list_pop_front(&s->left), struct server_conn, in_left));
+    struct server_conn *c;
+    clave__turn_begin(s);
+    while ((c = clave__turn_next(s)))
+        clave__conn_resume(c);
 }
 
 void clave__server_conn_left_unread(struct server_conn *c)

@@ -44,7 +44,9 @@ struct server_conn {
     struct list in_waiting;
     struct list in_with_output;
     struct list in_paused;
-    struct list in_left;
+    struct list in_left; /* turn.h */
+    size_t owed;         /* looks that it had cost at owed_at, less its share since */
+    int64_t owed_at;
     struct word_list *list; /* a list is the answer to its four-letter word; NULL: none */
     bool list_goes_on;      /* there is more of it to come */
     bool wanted_read;       /* as last reported to the driver */
