@@ -73,7 +73,11 @@ static int next_held(struct frame_reader *f, const uint8_t **payload, size_t *n)
     int rc = length_at(f, clave__buf_bytes(&f->held), n);
     if (rc < 0)
         return rc;
-    err = frame_hold(f, LENGTH + *n);
+    /* Room for all of it: a long frame is not copied each time the room has doubled. What has not
+     * come yet takes no memory, only addresses. */
+    err = clave__buf_reserve(&f->held, LENGTH + *n - clave__buf_len(&f->held));
+    if (err == CLAVE_OK)
+        err = frame_hold(f, LENGTH + *n);
     if (err)
         return err;
     if (clave__buf_len(&f->held) < LENGTH + *n)
