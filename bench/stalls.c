@@ -2,10 +2,8 @@
  * loop on epoll, from the return of one epoll_wait to the next call on the same descriptor (the
  * first of the thread: others are looked at within a turn). A thread that writes the log meanwhile
  * holds nobody up: its turn ends with the pwrite, and the next begins after the fdatasync. The
- * longest, in nanoseconds, stands in the first 8 bytes of the file $STALLS_TURNS, where the reader
- * may set it to 0. The next 8 bytes are a moment of the monotonic clock, in nanoseconds: before it
- * no sync of a file ends. The longest turn of the thread clave-http stands in the 8 bytes after
- * that, not in the first. */
+ * file $STALLS_TURNS is a struct shared: the reader may set a turn to 0. The turns of the thread
+ * clave-http have a place of their own. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,46 +22,73 @@ typedef int wait_fn(int, struct epoll_event *, int, int, const sigset_t *);
 
 typedef ssize_t write_fn(int, const void *, size_t, off_t);
 
+/* In nanoseconds; of the longest turn, also the pages of memory that it was the first to touch. */
+struct shared {
+    int64_t longest;
+    int64_t disk_stands_to; /* a moment of the monotonic clock: before it no sync of a file ends */
+    int64_t longest_http;
+    int64_t longest_pages;
+};
+
+struct moment {
+    int64_t cpu; /* 0: it is not in a turn */
+    int64_t pages;
+};
+
 static wait_fn *real;
 static int (*real_fsync)(int), (*real_fdatasync)(int);
-static volatile int64_t *longest, *disk_stands_to;
+static volatile struct shared *shared; /* NULL: there is no such file */
 static write_fn *real_write;
-static _Thread_local int64_t began_at; /* 0: it is not in a turn */
+static _Thread_local struct moment began;
 static _Thread_local int loop_fd = -1;
 
 __attribute__((constructor)) static void begin(void)
 {
     const char *name = getenv("STALLS_TURNS");
     int fd = name ? open(name, O_RDWR | O_CLOEXEC) : -1;
-    void *p = fd >= 0 ? mmap(NULL, 24, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *p = fd >= 0 ? mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                      : MAP_FAILED;
     real = (wait_fn *)dlsym(RTLD_NEXT, "epoll_pwait");
     real_write = (write_fn *)dlsym(RTLD_NEXT, "pwrite");
     real_fsync = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
     real_fdatasync = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-    longest = p == MAP_FAILED ? NULL : p;
-    disk_stands_to = longest ? longest + 1 : NULL;
+    shared = p == MAP_FAILED ? NULL : p;
     if (fd >= 0)
         close(fd);
 }
 
-static int64_t cpu_ns(void)
+static int64_t now_of(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static struct moment this_moment(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_THREAD, &used);
+    return (struct moment){now_of(CLOCK_THREAD_CPUTIME_ID), used.ru_minflt};
 }
 
 static void end_turn(void)
 {
-    int64_t used = began_at > 0 ? cpu_ns() - began_at : 0;
+    const struct moment was = began;
     char name[16] = "";
-    began_at = 0;
-    if (!longest || (used <= longest[0] && used <= longest[2]))
+    began.cpu = 0;
+    if (was.cpu == 0 || !shared)
+        return;
+    const struct moment now = this_moment();
+    const int64_t used = now.cpu - was.cpu;
+    if (used <= shared->longest && used <= shared->longest_http)
         return;
     pthread_getname_np(pthread_self(), name, sizeof name);
-    volatile int64_t *most = &longest[strcmp(name, "clave-http") == 0 ? 2 : 0];
-    if (used > *most)
-        *most = used;
+    if (strcmp(name, "clave-http") == 0) {
+        shared->longest_http = used > shared->longest_http ? used : shared->longest_http;
+    } else if (used > shared->longest) {
+        shared->longest = used;
+        shared->longest_pages = now.pages - was.pages;
+    }
 }
 
 int epoll_pwait(int fd, struct epoll_event *events, int n, int ms, const sigset_t *mask)
@@ -73,7 +99,7 @@ int epoll_pwait(int fd, struct epoll_event *events, int n, int ms, const sigset_
         return real(fd, events, n, ms, mask);
     end_turn();
     int got = real(fd, events, n, ms, mask);
-    began_at = cpu_ns();
+    began = this_moment();
     return got;
 }
 
@@ -90,9 +116,7 @@ int epoll_wait(int fd, struct epoll_event *events, int n, int ms)
 
 static void wait_for_disk(void)
 {
-    struct timespec t;
-    while (disk_stands_to && clock_gettime(CLOCK_MONOTONIC, &t) == 0 &&
-           (int64_t)t.tv_sec * 1000000000 + t.tv_nsec < *disk_stands_to)
+    while (shared && now_of(CLOCK_MONOTONIC) < shared->disk_stands_to)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
@@ -106,6 +130,6 @@ int fdatasync(int fd)
 {
     wait_for_disk();
     int err = real_fdatasync(fd);
-    began_at = cpu_ns();
+    began = this_moment();
     return err;
 }

@@ -7,7 +7,7 @@ WINDOW = 1000
 WATCHES = 20000
 EXPIRY_MS = 15000
 SWEPT = 20000
-PING, CREATE, DELETE, EXISTS, GET, SET, CREATE_CONTAINER, CREATE_TTL = 11, 1, 2, 3, 4, 5, 19, 21
+PING, CREATE, DELETE, EXISTS, GET, SET, LIST, CREATE_CONTAINER, CREATE_TTL = 11, 1, 2, 3, 4, 5, 8, 19, 21
 EPHEMERAL, CONTAINER, TTL = 1, 4, 5
 LONGEST_MS = 40000
 LARGE = 100  # nodes that are overwritten in turn
@@ -185,6 +185,20 @@ def be_swept(server, _znodes, until):
     c.stream(create(b"/swept/con-%06d/child" % i) for i in range(SWEPT // 4))
     c.stream(delete(b"/swept/con-%06d/child" % i) for i in range(SWEPT // 4))
     time.sleep(max(0, until - time.monotonic()))
+
+
+def make_wide(port, children):
+    c = Client(port)
+    c.call(create(b"/wide"))
+    c.stream(create(b"/wide/node-%08d" % i) for i in range(children))
+
+
+def list_wide(server, _znodes, until):
+    c = Client(server.port)
+    while time.monotonic() < until:
+        c.s.sendall(frame(1, LIST, text(b"/wide") + b"\0") * 100)
+        for _ in range(100):
+            c.reply()
 
 
 def leave_owner(port, owned):
