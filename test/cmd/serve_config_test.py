@@ -421,7 +421,7 @@ class Live(Rig):
     def test_the_super_user_and_quotas_change(self):
         s = self.started(self.CONF, flags=["-v"])
         at = f"127.0.0.1:{s.port}"
-        self.assertEqual(clave("create", "/x", "1", "--acl", "digest:joe:hash:r", connect=at).code, 0)
+        self.assertEqual(clave("create", "/x", "1", "--acl", "digest:joe:oesAybBun9icKJjQSTRN8OBueSc=:r", connect=at).code, 0)
         self.assertEqual(clave("--auth", "digest:super:test", "get", "/x", connect=at).code, 77)
         self.reload(s, self.CONF + "super-digest = super:D/InIHSb7yEEbrWz8b9l71RjZJU=\n")
         self.assertEqual(clave("--auth", "digest:super:test", "get", "/x", connect=at).code, 0)

@@ -313,7 +313,7 @@ class Identities(Case):
 
     def test_the_super_user(self):
         s = self.server(flags=["--x509-super", CLIENT_DN])
-        self.assertEqual(clave("create", "--acl", "digest:nobody:x:cdrwa", "/shut", "v",
+        self.assertEqual(clave("create", "--acl", "digest:nobody:oesAybBun9icKJjQSTRN8OBueSc=:cdrwa", "/shut", "v",
                                connect=s.connect).code, 0)
         self.assertEqual(clave("get", "/shut", connect=s.connect).code, 77)
         self.assertEqual(clave("get", "/shut", *flags(), connect=s.tls).out, "v")

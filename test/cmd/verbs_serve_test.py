@@ -230,7 +230,7 @@ class Serving(unittest.TestCase):
 
     def test_the_super_user(self):
         s = ClaveServer(["--super-digest", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="]).start()
-        self.assertEqual(clave("create", "/x", "1", "--acl", "digest:joe:hash:r",
+        self.assertEqual(clave("create", "/x", "1", "--acl", "digest:joe:oesAybBun9icKJjQSTRN8OBueSc=:r",
                                connect=s.connect).code, 0)
         self.assertEqual(clave("get", "/x", connect=s.connect).code, 77)
         result = clave("get", "/x", "--auth", "digest:super:test", connect=s.connect)

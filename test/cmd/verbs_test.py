@@ -1,6 +1,10 @@
 """Every verb that reads and writes nodes, on a running server."""
+import base64
 import json
+import re
+import shutil
 import signal
+import subprocess
 import unittest
 
 from harness import Running, clave, server
@@ -9,6 +13,8 @@ try:
     from kazoo.client import KazooClient
 except ImportError:
     KazooClient = None
+
+HASH = "oesAybBun9icKJjQSTRN8OBueSc="  # of joe:secret
 
 
 class Verbs(unittest.TestCase):
@@ -89,7 +95,7 @@ class Verbs(unittest.TestCase):
         self.run_code(77, "get", "/mine", "--auth", "digest:joe:wrong")
         r = self.run_ok("get", "/mine", "--auth", "digest:a:b", "--auth", "digest:joe:secret")
         self.assertEqual(r.out, "x")
-        self.run_ok("create", "/both", "--acl", "world:anyone:r,digest:joe:hash=:cdrwa")
+        self.run_ok("create", "/both", "--acl", f"world:anyone:r,digest:joe:{HASH}:cdrwa")
         for bad in ("world", "world:anyone", "world:anyone:x", "world:anyone:", ":a:r"):
             self.run_code(64, "create", "/bad", "--acl", bad)
 
@@ -124,12 +130,32 @@ class Verbs(unittest.TestCase):
         self.assertEqual(self.run_ok("getacl", "/joes").out,
                          "digest:joe:x:cdrwa\nworld:anyone:r\n")
 
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+    def test_the_hash_is_made_as_the_help_says(self):
+        how = re.search(r"printf .*base64\n", self.run_ok("setacl", "--help").out).group()
+        self.assertEqual(subprocess.check_output(["sh", "-c", how.replace("USER:PASSWORD", "joe:secret")],
+                                                 text=True).strip(), HASH)
+        self.run_ok("create", "/hashed", "x", "--acl", f"digest:joe:{HASH}:cdrwa")
+        self.run_code(77, "get", "/hashed")
+        self.assertEqual(self.run_ok("get", "/hashed", "--auth", "digest:joe:secret").out, "x")
+        for size in (32, 48, 64):  # Apache with another algorithm
+            other = base64.b64encode(bytes(range(size))).decode()
+            self.run_ok("create", f"/hashed{size}", "--acl", f"digest:joe:{other}:cdrwa")
+
     def test_access_lists_that_are_none(self):
         self.run_ok("create", "/shut")
         for bad in ("world", "world:anyone:x", "open,", "a:b:r,,c:d:r"):
             r = self.run_code(64, "setacl", "/shut", bad)
             self.assertIn(bad, r.err)
         self.assertIn("invalid ACL", self.run_code(66, "setacl", "/shut", "nobody:x:r").err)
+        for bad in ("pw", "", "x", HASH[:-1], HASH[:-4], HASH + ":", "0" * 28, HASH * 4):
+            entry = f"world:anyone:r,digest:bob:{bad}:cdrwa"
+            for words in (["setacl", "/shut", entry], ["create", "/new", "--acl", entry],
+                          ["lock", "--acl", entry, "/l", "--", "true"]):
+                r = self.run_code(64, *words)
+                self.assertIn("a hash in place of the password: printf %s USER:PASSWORD | openssl", r.err)
+        self.run_code(64, "setacl", "/shut", "digest:bob:cdrwa")
+        self.run_code(66, "stat", "/new")
         self.assertIn("identity", self.run_code(66, "setacl", "/shut", "creator").err)
         self.run_code(66, "getacl", "/no-such-node")
         self.run_code(66, "setacl", "/no-such-node", "open")

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/sha1.h"
 #include "cmd/cli/diag.h"
+
+enum { HASH_MAX = 64 }; /* SHA-512 */
 
 static bool parse_perms(const char *p, int32_t *perms)
 {
@@ -22,6 +26,19 @@ static bool parse_perms(const char *p, int32_t *perms)
     return true;
 }
 
+/* A password in place of its hash would be stored as it is, and admit nobody. Apache may be told
+ * another algorithm than SHA-1 (DigestAuthenticationProvider.digestAlg). */
+static bool is_digest(const char *id)
+{
+    uint8_t hash[BASE64_LEN(HASH_MAX) / 4 * 3];
+    const char *colon = strchr(id, ':');
+    size_t chars = colon ? strlen(colon + 1) : 0, n;
+    if (chars == 0 || chars > BASE64_LEN(HASH_MAX) ||
+        !clave__base64_decode(colon + 1, chars, hash, &n))
+        return false;
+    return n == SHA1_LEN || n == 32 || n == 48 || n == HASH_MAX;
+}
+
 /* The scheme ends at the first colon, the permissions begin after the last: ids contain colons. */
 static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
 {
@@ -34,7 +51,12 @@ static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
     *fault = "permissions are letters of cdrwa";
     out->scheme = entry;
     out->id = id;
-    return parse_perms(perms, &out->perms);
+    if (!parse_perms(perms, &out->perms))
+        return false;
+    *fault = "a digest entry is digest:USER:HASH:PERMS, with a hash in place of the password: "
+             "printf %s USER:PASSWORD | openssl sha1 -binary | base64. 'creator' needs no hash: it "
+             "admits the identities of --auth digest:USER:PASSWORD";
+    return strcmp(entry, "digest") != 0 || is_digest(id);
 }
 
 /* The comma after an entry; NULL: it is the last one. A name in a certificate contains commas

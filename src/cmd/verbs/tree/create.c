@@ -173,7 +173,9 @@ const struct verb verb_create = {
     .summary = "Create a node and print its path",
     .text =
         "DATA - reads standard input. PERMS are letters of cdrwa: create, delete, read, write,\n"
-        "admin; 'creator' gives everything to the identities of --auth. With --guard exit\n"
+        "admin; 'creator' gives everything to the identities of --auth. 'clave setacl --help' "
+        "says\n"
+        "how the HASH of digest:USER:HASH:PERMS is made from a password. With --guard exit\n"
         "code 76 says that the lock was lost and nothing was created. --ttl needs a server with\n"
         "extended types ('clave serve --extended-types').\n",
     .flags = flags,

@@ -88,7 +88,9 @@ const struct verb verb_setacl = {
         "ACL is open, read or creator, or SCHEME:ID:PERMS; several such entries are separated by\n"
         "commas or given as several arguments. PERMS are letters of cdrwa: create, delete, read,\n"
         "write, admin. 'creator' is auth::cdrwa: everything to the identities of --auth. If the\n"
-        "list lets nobody in with 'a', only the super user can change it back.\n",
+        "list lets nobody in with 'a', only the super user can change it back. An entry for the\n"
+        "password of a user has its hash, digest:USER:HASH:PERMS, which is made by\n"
+        "    printf %s USER:PASSWORD | openssl sha1 -binary | base64\n",
     .flags = flags,
     .max_args = -1,
     .run = run_setacl,
