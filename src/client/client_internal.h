@@ -39,17 +39,20 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
 clave_err clave__client_delete_node(clave_async_client *c, const char *path, int64_t czxid,
                                     clave_result_cb *cb, void *arg);
 
-/* As clave_async_create of a protected node whose UUID the caller has chosen. */
+/* As clave_async_create of a protected node whose UUID the caller may choose. */
 struct client_named_create {
     const char *path;
     const void *data;
     size_t len;
     const clave_create_options *o;
-    const char *uuid; /* in canonical text, lower case */
+    const char *uuid; /* in canonical text, lower case; NULL: the client draws it */
     /* A node of the current session that has the UUID may exist, made by another process that had
      * the session: it is looked for first, and then is the result, without names. */
     bool search;
     bool only_found; /* with `search`: ENONODE when there is none, and none is made */
+    /* A server that answers with an operation timeout is not asked again once it is proven that it
+     * made no node: EOPTIMEOUT. */
+    bool once;
 };
 clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
                                      clave_result_cb *cb, void *arg);

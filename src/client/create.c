@@ -161,6 +161,10 @@ void clave__creation_create(struct creation *k)
         clave__creation_finish(k, CLAVE_ENONODE, NULL);
         return;
     }
+    if (k->once && k->err == CLAVE_EOPTIMEOUT) {
+        clave__creation_finish(k, k->err, NULL);
+        return;
+    }
     clave__creation_enter(k, CREATION_CREATING);
     k->err = client_create_submit(k);
     if (k->err && k->busy == 0)
@@ -205,6 +209,11 @@ static bool may_retry_parents(const struct creation *k)
            (k->parent_err == CLAVE_OK || clave__err_passes(k->parent_err));
 }
 
+static bool searches(const struct creation *k)
+{
+    return (k->flags & (CLAVE_CREATE_PROTECTED | CLAVE_CREATE_CERTAIN)) != 0;
+}
+
 /* All answers have arrived: the create's, the ancestors' and the listing's. */
 static void client_create_conclude(struct creation *k, const clave_result *listing)
 {
@@ -213,6 +222,8 @@ static void client_create_conclude(struct creation *k, const clave_result *listi
         make_parents(k);
     else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
         clave__creation_finish(k, k->parent_err, NULL);
+    else if (k->err == CLAVE_EOPTIMEOUT && !k->once && searches(k))
+        clave__creation_pause(k); /* the server is there, and would be asked without a pause */
     else if ((lost || (k->named && k->err == CLAVE_ENOTSENT)) &&
              (k->flags & CLAVE_CREATE_PROTECTED))
         client_create_search(k);
@@ -560,7 +571,8 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
                                      clave_result_cb *cb, void *arg)
 {
     struct jbytes bytes;
-    assert((n->o->flags & CLAVE_CREATE_PROTECTED) && strlen(n->uuid) == CLAVE_UUID_TEXT);
+    assert(!n->uuid ||
+           ((n->o->flags & CLAVE_CREATE_PROTECTED) && strlen(n->uuid) == CLAVE_UUID_TEXT));
     clave_err err = client_create_check(c, n->path, n->o);
     if (err == CLAVE_OK)
         err = clave__submit_data(c, n->path, n->data, n->len, &bytes);
@@ -569,6 +581,7 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
     struct creation *k = creation_new(c, n->path, &bytes, n->o, n->uuid);
     if (!k)
         return CLAVE_ENOMEM;
+    k->once = n->once;
     if (!n->search)
         return creation_start(k, cb, arg);
     k->cb = cb;

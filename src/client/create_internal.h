@@ -25,7 +25,8 @@ struct creation {
     bool with_names;
     bool named;      /* its UUID is the caller's: another process may create the same, whenever it
                         has the session. So what a search has proved holds for its connection */
-    bool only_found; /* as of client_named_create */
+    bool only_found; /* these two as of client_named_create */
+    bool once;
     struct timer pause;
     clave_result_cb *cb;
     void *arg;

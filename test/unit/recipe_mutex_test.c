@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/mutex_owner.h"
+#include "server/server_internal.h"
 
 static struct memnet *world(size_t clients)
 {
@@ -171,6 +172,43 @@ static void a_long_queue_hands_over_without_trips(void **state)
     }
     for (size_t i = 0; i < N; i++)
         owner_close(&s[i]);
+    assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* A server on a restored directory gives nobody a place until the sessions of before have expired.
+ */
+static void nobody_hammers_a_server_that_gives_no_place(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct mutex_owner a, b;
+    struct session *quiet;
+    clave_err err =
+        clave__sessions_add(&p->server->sessions, SESSION_OF_RESTORE, INT32_MAX, &quiet);
+    assert_int_equal(err, CLAVE_OK);
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_acquire(&a, OWNER_TRY);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    owner_acquire(&b, OWNER_FOREVER);
+    memnet_reset_counts(p);
+    memnet_advance(p, 1000);
+    assert_in_range(p->clients[1].requests[OP_CREATE2], 8, 10);
+    owner_acquire(&a, 500);
+    memnet_advance(p, 500);
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_int_equal(b.answers, 0);
+    clave__sessions_remove(&p->server->sessions, quiet);
+    memnet_advance(p, 200);
+    assert_true(owner_holds(&b));
+    owner_acquire(&a, OWNER_TRY);
+    assert_int_equal(a.answers, 3);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    owner_close(&a);
+    owner_close(&b);
     assert_no_leftovers(p);
     memnet_free(p);
 }
@@ -666,6 +704,7 @@ int main(void)
         cmocka_unit_test(release_with_a_callback_runs_it_when_the_node_is_gone),
         cmocka_unit_test(hand_over_costs_no_round_trip),
         cmocka_unit_test(a_long_queue_hands_over_without_trips),
+        cmocka_unit_test(nobody_hammers_a_server_that_gives_no_place),
         cmocka_unit_test(a_try_that_fails_costs_one_round_trip),
         cmocka_unit_test(testLocker),
         cmocka_unit_test(testContainerCleanup),

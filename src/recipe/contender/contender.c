@@ -122,6 +122,10 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
         clave__contender_race_stand_by(c);
         return;
     }
+    if (c->trying && err == CLAVE_EOPTIMEOUT) { /* a try waits for nothing */
+        clave__contender_fail(c, CLAVE_EBUSY);
+        return;
+    }
     /* The session ended during the request, or the server reaped the parent between its creation
      * and ours. Trying again after any other error of class UNKNOWN could leave a node whose name
      * we do not know. */
@@ -198,15 +202,15 @@ static clave_err submit_create(struct contender *c)
     };
     size_t len;
     const void *data = clave__contender_data(c, &len);
-    if (!spec->place || spec->rule->unprotected)
-        return clave_async_create(c->client, spec->stem, data, len, &o, contender_on_created, c);
+    const struct contender_place *place = spec->rule->unprotected ? NULL : spec->place;
     struct client_named_create n = {.path = spec->stem,
                                     .data = data,
                                     .len = len,
                                     .o = &o,
-                                    .uuid = spec->place->uuid,
-                                    .search = spec->place->search,
-                                    .only_found = spec->only_found};
+                                    .uuid = place ? place->uuid : NULL,
+                                    .search = place && place->search,
+                                    .only_found = place && spec->only_found,
+                                    .once = c->trying};
     return clave__client_create_named(c->client, &n, contender_on_created, c);
 }
 
