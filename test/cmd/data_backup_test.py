@@ -294,6 +294,29 @@ class Backup(unittest.TestCase):
         self.assertEqual(busy.end().code, 0)
         server.stop()
 
+    def test_who_does_not_wait_for_the_end_is_told_why(self):
+        data("restore", self.backup_of_nothing(), self.at("r"))
+        server = on(self.at("r"), ["--max-session-timeout", "60s"])
+        why = "the server gives nobody a place yet: it was restored from a backup"
+        limits = ("--wait=0s", "--wait=300ms", "--wait=1200ms", "--no-wait")
+        tries = [("lock", w) for w in limits] + [("rwlock", "--read", "--no-wait"),
+                                                 ("rwlock", "--write", "--no-wait"),
+                                                 ("semaphore", "-n", "2", "--no-wait"),
+                                                 ("semaphore", "-n", "2", "--limit-node", "/n", "--no-wait"),
+                                                 ("lock", "--once", "k", "--for", "1h", "--no-wait"),
+                                                 ("elect", "--wait", "300ms")]
+        for words in tries:
+            started = time.monotonic()
+            ended = clave(*words, "/lock", "--", "true", connect=server.connect)
+            self.assertEqual(ended.code, 75, (words, ended))
+            self.assertLess(time.monotonic() - started, 20)
+            self.assertRegex(ended.err, r"/lock: not (acquired|elected) within [\d.]+m?s: " + why)
+            told = json.loads(clave(*words, "--json", "/lock", "--", "true",
+                                    connect=server.connect).err.splitlines()[-1])
+            self.assertIn(why, told["why"], words)
+            self.assertEqual(clave(*words, "--quiet", "/lock", "--", "true", connect=server.connect).err, "")
+        server.stop()
+
     def test_the_wait_is_as_long_as_the_restore_said(self):
         backup, root = self.backup_of_nothing(), f"unix:{self.at('sock')}"
         said = clave("data", "restore", backup, self.at("text"), "--longest-session", "1s").out

@@ -156,26 +156,37 @@ void lock_message_away(const struct lock_plan *p, const char *fault)
     }
 }
 
-void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
-                               bool limit_missing)
+/* The number of leases is not even read while the server gives nobody a place. */
+static const char *obstacle_text(const struct lock_plan *p, const struct lock_obstacle *why,
+                                 char out[LACK_CAP])
+{
+    if (why->away)
+        return why->away;
+    if (why->put_off)
+        return LOCK_MESSAGE_PUT_OFF;
+    return why->limit_missing ? lack(p, out) : NULL;
+}
+
+void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
+                               const struct lock_obstacle *why)
 {
     struct json j;
-    char age[AGE_CAP], why[LACK_CAP];
+    char age[AGE_CAP], out[LACK_CAP];
+    const char *text = obstacle_text(p, why, out);
     if (p->o->json) {
         lock_message_begin(p, &j, words(p)->not_acquired);
         clave__json_int(&j, "waited_ms", waited_ms);
-        if (fault || limit_missing)
-            clave__json_string(&j, "why", fault ? fault : lack(p, why));
+        if (text)
+            clave__json_string(&j, "why", text);
         lock_message_end(&j);
-    } else if (fault && !p->quiet) {
-        diag(p->o, "%s: not %s within %s, no server is answering: %s", p->path, words(p)->acquired,
-             age_format(waited_ms, age), fault);
-    } else if (limit_missing && !p->quiet) {
-        diag(p->o, "%s: not acquired within %s: %s", p->path, age_format(waited_ms, age),
-             lack(p, why));
-    } else if (p->wait_ms == LOCK_TRY && !p->quiet) {
+    } else if (p->quiet) {
+        return;
+    } else if (text) {
+        diag(p->o, "%s: not %s within %s%s: %s", p->path, words(p)->acquired,
+             age_format(waited_ms, age), why->away ? ", no server is answering" : "", text);
+    } else if (p->wait_ms == LOCK_TRY) {
         diag(p->o, "%s: held by another ('clave locks %s' shows the holder)", p->path, p->path);
-    } else if (!p->quiet) {
+    } else {
         diag(p->o, "%s: not %s within %s ('clave %s %s' shows the queue)", p->path,
              words(p)->acquired, age_format(waited_ms, age), words(p)->who, p->path);
     }

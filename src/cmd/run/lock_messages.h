@@ -19,9 +19,14 @@ void lock_message_no_limit(const struct lock_plan *p, size_t ahead);
     "until "                                                                                       \
     "the sessions of before have expired"
 void lock_message_put_off(const struct lock_plan *p);
-/* `fault`: why no server answers; NULL when one does. */
-void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
-                               bool limit_missing);
+/* What was in the way, besides who was ahead. */
+struct lock_obstacle {
+    const char *away;   /* why no server answers; NULL when one does */
+    bool put_off;       /* the server gives nobody a place */
+    bool limit_missing; /* the node at `limit_path` holds no number of leases */
+};
+void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
+                               const struct lock_obstacle *why);
 /* A warning of the library, which names the path itself. */
 void lock_message_warning(const struct lock_plan *p, const char *msg);
 void lock_message_deadlock(const struct lock_plan *p, const char *text);

@@ -96,9 +96,11 @@ static void runner_on_verdict(void *arg, clave_err err)
         run_stages_begin(r);
     } else if (err == CLAVE_EBUSY) {
         bool away = !clave_async_client_is_connected(r->client);
-        lock_message_not_acquired(r->plan, clave_now() - r->began,
-                                  away ? clave_async_client_errmsg(r->client) : NULL,
-                                  acquisition_limit_missing(&r->acquisition));
+        const struct lock_obstacle why = {
+            .away = away ? clave_async_client_errmsg(r->client) : NULL,
+            .put_off = wait_progress_is_put_off(&r->progress),
+            .limit_missing = acquisition_limit_missing(&r->acquisition)};
+        lock_message_not_acquired(r->plan, clave_now() - r->began, &why);
         runner_leave(r, r->plan->conflict_code);
     } else if (err == CLAVE_EDEADLOCK) {
         lock_message_deadlock(r->plan, acquisition_deadlock(&r->acquisition));

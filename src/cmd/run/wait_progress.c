@@ -162,9 +162,9 @@ static void show_limit_missing(struct wait_progress *p)
 }
 
 /* The client tries again by itself, as Curator and kazoo do; nothing else says what we wait for. */
-static bool is_put_off(const struct wait_progress *p)
+bool wait_progress_is_put_off(const struct wait_progress *p)
 {
-    return !p->predecessor[0] &&
+    return !p->queued &&
            strstr(clave_async_client_errmsg(p->client), clave_strerror(CLAVE_EOPTIMEOUT));
 }
 
@@ -190,12 +190,12 @@ static void wait_progress_on_timer(uv_timer_t *t)
             wait_progress_draw(p, "", "");
         return;
     }
-    if (acquisition_limit_missing(p->acquisition)) {
-        show_limit_missing(p);
+    if (wait_progress_is_put_off(p)) {
+        show_put_off(p);
         return;
     }
-    if (is_put_off(p)) {
-        show_put_off(p);
+    if (acquisition_limit_missing(p->acquisition)) {
+        show_limit_missing(p);
         return;
     }
     p->asking = clave_async_children(p->client, p->plan->holders, NULL, wait_progress_on_names,
@@ -245,6 +245,7 @@ void wait_progress_begin(struct wait_progress *p, const struct acquisition *acqu
 void wait_progress_moved(struct wait_progress *p, size_t ahead, const char *predecessor)
 {
     p->ahead = ahead;
+    p->queued = true;
     snprintf(p->predecessor, sizeof p->predecessor, "%s", clave__path_name(predecessor));
 }
 

@@ -20,6 +20,7 @@ struct wait_progress {
     bool live;    /* a terminal: the line is redrawn */
     bool drawn;   /* the line is on the screen */
     bool waiting; /* between _begin and _end */
+    bool queued;  /* it has had a place */
     bool asking;
     bool reported_disconnected;  /* that no server is answering */
     bool reported_limit_missing; /* that the number of leases is missing */
@@ -40,6 +41,8 @@ void wait_progress_begin(struct wait_progress *p, const struct acquisition *acqu
                          clave_async_client *c, clave_uv *uv);
 /* `ahead` participants are before us; `predecessor` is the path of the node right before ours. */
 void wait_progress_moved(struct wait_progress *p, size_t ahead, const char *predecessor);
+/* The server gives nobody a place: see LOCK_MESSAGE_PUT_OFF. */
+bool wait_progress_is_put_off(const struct wait_progress *p);
 /* Clears the line until it is drawn again, because a message is about to be printed. */
 void wait_progress_clear(struct wait_progress *p);
 /* Clears the line for good. Harmless at any time. */
