@@ -151,7 +151,7 @@ class Data(unittest.TestCase):
         self.assertTrue(any(e.get("path") == "/zookeeper/config" for e in lines))
         text = clave("data", "dump", self.dir, last["file"]).out
         self.assertIn(f"{last['file']} offset {last['offset']}: zxid {last['zxid']} ", text)
-        self.assertIn(f"    {last['type']} /last, 1 bytes, ", text)
+        self.assertIn(f"    {last['type']} /last, 1 byte, ", text)
 
     def test_what_it_cannot_look_at(self):
         for words, code in ((["check", "/none/of/these"], 74), (["check", scratch("x")], 74),

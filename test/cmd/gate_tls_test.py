@@ -288,7 +288,7 @@ class Secure(Rig):
         with open(gate.cert, "w", encoding="ascii") as f:
             f.write("nothing\n")
         gate.reload()
-        self.assertIn(f"no certificate can be had from {gate.cert}", gate.said())
+        self.assertIn(f"no certificate can be read from {gate.cert}", gate.said())
         self.assertEqual(gate.presented(), der_of(newer))
         self.assertEqual(ask(old, "GET", "/healthz")[0], 200)
         old.close()

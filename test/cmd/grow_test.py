@@ -5,7 +5,7 @@ import os
 import signal
 import unittest
 
-from harness import ClaveServer, clave, scratch
+from harness import ClaveServer, Running, clave, scratch
 
 HOSTS = ["zk1", "zk2:2888:3888:2182", "[fd00::3]:1:2:3"]
 
@@ -52,6 +52,21 @@ class Grow(unittest.TestCase):
         digest = json.loads(clave("data", "digest", "--json", self.data).out)
         self.assertEqual({k: told[k] for k in digest}, digest)
         self.assertEqual(self.read("2", "myid"), "2\n")
+
+    def test_one_of_each(self):
+        server = ClaveServer(["--extended-types"]).start()
+        self.assertIn(", 0 sessions", server.ready)
+        clave("create", "/ttl", "--ttl", "1h", connect=server.connect)
+        holder = Running("lock", "/l", "--", "sh", "-c", "echo; exec sleep 60", connect=server.connect)
+        holder.line()
+        server.stop(signal.SIGKILL)
+        for told in (self.grow("a", "b", "c", data=server.data), clave("data", "check", server.data),
+                     clave("data", "digest", server.data), clave("data", "backup", server.data, scratch("b"))):
+            self.assertRegex(told.out, r", 1 session\b", told)
+        self.assertIn("1 node has a time to live: ", self.grow("a", "b", "c", data=server.data).out)
+        self.assertRegex(server.start().ready, r", 1 session\b")
+        server.stop()
+        holder.end()
 
     def test_what_is_no_ensemble(self):
         for words in ([], ["a"], ["a", "b"], ["a", "b", "c", "d"], ["a", "b", "c:1"],

@@ -114,8 +114,8 @@ class Audit(unittest.TestCase):
             self.assertEqual(s.do("create", f"/n{i}"), 0)
         code, _, err = s.end()
         self.assertEqual(code, 0)
-        self.assertIn("lines: No space left on device", err)
-        lost = re.findall(r"the audit log /dev/full has lost (\d+) lines: ", err)
+        self.assertRegex(err, "lines?: No space left on device")
+        lost = re.findall(r"the audit log /dev/full has lost (\d+) lines?: ", err)
         self.assertEqual(sum(map(int, lost)), 5, err)  # some may have come while a write went on
 
     def test_a_pipe_that_nobody_reads_costs_lines_and_no_time(self):
@@ -147,7 +147,7 @@ class Audit(unittest.TestCase):
         self.assertEqual([line for line in taken.splitlines() if line.count(b" audit.Slf4j") > 1], [])
         code, _, err = s.end()
         self.assertEqual(code, 0)
-        self.assertRegex(lost, r"has lost \d+ lines: Connection timed out")
+        self.assertRegex(lost, r"has lost \d+ lines?: Connection timed out")
         os.close(reader)
 
     def test_zoo_cfg(self):

@@ -238,9 +238,9 @@ class Certificates(Case):
         for words, text in (
                 (["--tls-ca", "/nowhere"], "cannot read /nowhere: No such file"),
                 (["--tls-ca", "/"], "cannot read /: Is a directory"),
-                (["--tls-ca", CA.key], f"no authority's certificate can be had from {CA.key}"),
+                (["--tls-ca", CA.key], f"no authority's certificate can be read from {CA.key}"),
                 (["--tls-cert", CLIENT.cert], "no file of the key is named, and no key for the certificate "
-                                              f"can be had from {CLIENT.cert}"),
+                                              f"can be read from {CLIENT.cert}"),
                 (["--tls-cert", CLIENT.cert, "--tls-key", SERVER.key], "key values mismatch"),
                 (["--tls-key", CLIENT.key], "but no certificate for it: name that, too (--tls-cert")):
             r = clave("ls", "/", *words, connect=self.s.tls)
@@ -254,7 +254,7 @@ class Certificates(Case):
                         "-out", key], check=True, stderr=subprocess.DEVNULL)
         r = clave("ls", "/", "--tls-cert", CLIENT.cert, "--tls-key", key, connect=self.s.tls)
         self.assertEqual(r.code, 64, r)
-        self.assertIn(f"no key for the certificate can be had from {key}: it has a password", r.err)
+        self.assertIn(f"no key for the certificate can be read from {key}: it has a password", r.err)
 
     def test_in_the_clear_to_tls(self):
         self.refused(f"localhost:{self.s.tls_port}",
@@ -344,7 +344,7 @@ class Renewal(Case):
         with open(s.cert, "w") as f:
             f.write("no certificate\n")
         s.process.send_signal(signal.SIGHUP)
-        s.await_log(f"no certificate can be had from {s.cert}")
+        s.await_log(f"no certificate can be read from {s.cert}")
         s.await_log("the previous files stay in use")
         self.assertEqual(self.secure(s).getpeercert()["subject"], ((("commonName", "renewed"),),))
         os.unlink(s.cert)
@@ -600,7 +600,7 @@ class Usage(Case):
         self.refuses(74, "cannot read /nowhere", *at, "--tls-cert", "/nowhere", "--tls-ca", CA.cert)
         self.refuses(64, f"--tls-key {SERVER.key} has no certificate: name it with "
                      "--tls-cert FILE", *at, "--tls-key", SERVER.key, "--tls-ca", CA.cert)
-        self.refuses(64, f"no certificate can be had from {SERVER.key}", *at, "--tls-cert",
+        self.refuses(64, f"no certificate can be read from {SERVER.key}", *at, "--tls-cert",
                      SERVER.key, "--tls-ca", CA.cert)
         self.refuses(64, "key values mismatch", *at, "--tls-cert", SERVER.cert, "--tls-key",
                      CLIENT.key, "--tls-ca", CA.cert)

@@ -155,7 +155,7 @@ class Audit:
                           r".*result=success$")
         found = [m[1] for m in map(form.match, every) if m]
         missing = [n for n in names if n not in found]
-        told = re.findall(r"the audit log \S+ has lost (\d+) lines: (.*)", process.said())
+        told = re.findall(r"the audit log \S+ has lost (\d+) lines?: (.*)", process.said())
         require(len(found) == len(set(found)), f"a line is there twice: {every}")
         require(len(missing) <= sum(int(n) for n, _ in told), f"{missing} is lost, and it said: {told}")
         require(all(os.strerror(number) in why for _, why in told), f"it said: {told}")

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/plural.h"
 #include "cmd/cli/diag.h"
 #include "runtime/server/copy_dir.h"
 
@@ -78,10 +79,11 @@ static void backup_tell(const struct backup *b, const char *to)
     const struct server_stats *st = &b->st;
     struct json j;
     if (!b->f->o->json) {
-        printf("%s: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions; %zu files, "
-               "%" PRId64 " bytes\n",
-               to, (uint64_t)st->last_zxid, st->digest, st->nodes, st->sessions, b->copy.files,
-               b->copy.bytes);
+        printf("%s: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu node%s, %zu session%s; %zu file%s, "
+               "%" PRId64 " byte%s\n",
+               to, (uint64_t)st->last_zxid, st->digest, st->nodes, clave__plural(st->nodes),
+               st->sessions, clave__plural(st->sessions), b->copy.files,
+               clave__plural(b->copy.files), b->copy.bytes, clave__plural((uint64_t)b->copy.bytes));
         return;
     }
     json_begin(&j, stdout);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "server/store/inspect.h"
@@ -65,15 +66,15 @@ static void data_check_say(struct checking *c, const struct verdict *v, bool is_
         say_json(&c->j, v, is_log);
         return;
     }
-    printf("%s: %zu bytes", v->name, v->bytes);
+    printf("%s: %zu byte%s", v->name, v->bytes, clave__plural(v->bytes));
     if (is_log)
-        printf(", %" PRId64 " records", v->records);
+        printf(", %" PRId64 " record%s", v->records, clave__plural((uint64_t)v->records));
     if (is_log && v->records > 0)
         printf(", zxid 0x%" PRIx64 " to 0x%" PRIx64, (uint64_t)v->first_zxid,
                (uint64_t)v->last_zxid);
     if (!is_log && v->whole)
-        printf(", zxid 0x%" PRIx64 ", %zu nodes, %zu sessions", (uint64_t)v->last_zxid, v->nodes,
-               v->sessions);
+        printf(", zxid 0x%" PRIx64 ", %zu node%s, %zu session%s", (uint64_t)v->last_zxid, v->nodes,
+               clave__plural(v->nodes), v->sessions, clave__plural(v->sessions));
     if (v->diag_note[0])
         printf(", %s", v->diag_note);
     if (v->fault[0])
@@ -262,10 +263,12 @@ static void say_end(struct checking *c, bool readable, const struct server_stats
     if (fault[0])
         printf("DAMAGED: %s\n", fault);
     if (whole)
-        printf("ok: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions; %" PRId64
-               " records with %" PRId64 " digests\n",
-               (uint64_t)st->last_zxid, st->digest, st->nodes, st->sessions, c->records,
-               c->digests);
+        printf("ok: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu node%s, %zu session%s; %" PRId64
+               " record%s with %" PRId64 " digest%s\n",
+               (uint64_t)st->last_zxid, st->digest, st->nodes, clave__plural(st->nodes),
+               st->sessions, clave__plural(st->sessions), c->records,
+               clave__plural((uint64_t)c->records), c->digests,
+               clave__plural((uint64_t)c->digests));
 }
 
 int data_check(struct data_files *f)
@@ -307,8 +310,9 @@ int data_digest(struct data_files *f)
         clave__json_int(&c.j, "sessions", (int64_t)st.sessions);
         json_end(&c.j);
     } else {
-        printf("zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions\n",
-               (uint64_t)st.last_zxid, st.digest, st.nodes, st.sessions);
+        printf("zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu node%s, %zu session%s\n",
+               (uint64_t)st.last_zxid, st.digest, st.nodes, clave__plural(st.nodes), st.sessions,
+               clave__plural(st.sessions));
     }
     return EXIT_OK;
 }

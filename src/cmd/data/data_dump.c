@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
@@ -23,6 +24,14 @@ static void show_jbytes(struct jbytes b)
         fputs("null", stdout);
     else
         format_bytes(stdout, b.p, (size_t)b.n);
+}
+
+static void show_size(struct jbytes data)
+{
+    if (data.n < 0)
+        printf(", no data");
+    else
+        printf(", %d byte%s", (int)data.n, clave__plural((uint64_t)data.n));
 }
 
 static void show_acl(struct jvec acl)
@@ -70,7 +79,7 @@ static void show_change(const struct change_record *c)
     if (has & TXN_PATH)
         show_jbytes(c->path);
     if (has & TXN_DATA)
-        printf(c->data.n < 0 ? ", no data" : ", %d bytes", (int)c->data.n);
+        show_size(c->data);
     if (c->ephemeral)
         fputs(", ephemeral", stdout);
     if (has & TXN_TTL)
@@ -211,7 +220,7 @@ static void data_dump_show_node(const struct dumping *d, const struct node_view 
     const struct wire_stat *st = &n->stat;
     printf("%s node ", d->file);
     show_jbytes(n->path.n == 0 ? clave__jbytes("/") : n->path);
-    printf(n->data.n < 0 ? ", no data" : ", %d bytes", (int)n->data.n);
+    show_size(n->data);
     printf(", %s", data_dump_kind_of(n));
     if (n->stored_owner != 0)
         printf(" 0x%" PRIx64, (uint64_t)n->stored_owner);

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/plural.h"
 #include "cmd/cli/diag.h"
 #include "cmd/data/data_until.h"
 #include "runtime/server/copy_dir.h"
@@ -217,11 +218,12 @@ static void restore_tell(const struct restoring *r)
 {
     struct json j;
     if (!r->f->o->json) {
-        printf("%s: the %zu nodes of %s at zxid 0x%" PRIx64 "; its sessions (%zu) and their "
+        printf("%s: the %zu node%s of %s at zxid 0x%" PRIx64 "; its sessions (%zu) and their "
                "nodes (%zu) are left out\n"
                "A server goes on from zxid 0x%" PRIx64 ".\n",
-               r->to, r->st.nodes, r->f->dir.path, (uint64_t)r->from_zxid, r->gone.sessions,
-               r->gone.ephemerals, (uint64_t)r->st.last_zxid);
+               r->to, r->st.nodes, clave__plural(r->st.nodes), r->f->dir.path,
+               (uint64_t)r->from_zxid, r->gone.sessions, r->gone.ephemerals,
+               (uint64_t)r->st.last_zxid);
         restore_tell_wait(r);
         if (r->noted_ms == 0 && r->o->longest_session == 0)
             printf("Nothing in %s tells how long sessions of its server could be. If they could be "

@@ -10,6 +10,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/data/data_files.h"
@@ -241,15 +242,16 @@ static int write_all(const struct growing *g)
 static void say_data(const struct growing *g)
 {
     char text[DURATION_CAP];
-    printf("%s is whole: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions\n", g->dir,
-           (uint64_t)g->st.last_zxid, g->st.digest, g->st.nodes, g->st.sessions);
+    printf("%s is whole: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu node%s, %zu session%s\n",
+           g->dir, (uint64_t)g->st.last_zxid, g->st.digest, g->st.nodes, clave__plural(g->st.nodes),
+           g->st.sessions, clave__plural(g->st.sessions));
     if (g->shortest_ms > 0)
         printf("The shortest session timeout is %s: locks stay held if the first two servers\n"
                "serve within that time after clave is stopped.\n",
                duration_format(g->shortest_ms, text));
     if (g->ttl_nodes > 0)
-        printf("%" PRId64 " nodes have a time to live: extendedTypesEnabled is set for them.\n",
-               g->ttl_nodes);
+        printf("%" PRId64 " node%s %s a time to live: extendedTypesEnabled is set.\n", g->ttl_nodes,
+               clave__plural((uint64_t)g->ttl_nodes), g->ttl_nodes == 1 ? "has" : "have");
     if (g->gap != 0)
         printf("The log has no record of zxid 0x%" PRIx64
                ": ZooKeeper 3.9.4 and later do not start\n"

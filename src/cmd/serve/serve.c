@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
@@ -229,8 +230,8 @@ static void show_ready(const struct serve *v)
     fputs("clave: serving on ", stdout);
     for (size_t i = 0; (address = clave__server_run_address(v->run, i)); i++)
         printf("%s%s", i > 0 ? " " : "", address);
-    printf(", data %s, zxid 0x%llx, %zu sessions", data, (unsigned long long)st.last_zxid,
-           st.sessions);
+    printf(", data %s, zxid 0x%llx, %zu session%s", data, (unsigned long long)st.last_zxid,
+           st.sessions, clave__plural(st.sessions));
     if (admin)
         printf(", admin %s", admin);
     if (metrics)

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/plural.h"
 
 enum { VALUE_CAP = 256 };
 /* Bytes of lines that wait for the thread; what it keeps of its buffer. */
@@ -159,7 +160,8 @@ static void serve_log_tell_lost(struct serve_log *l)
     if (l->dropped == 0 || clave__buf_len(&l->waiting) >= MOST_WAITING)
         return;
     bool is_late = l->fault == 0 || l->fault == ETIMEDOUT;
-    snprintf(msg, sizeof msg, "the log has lost %llu lines: %s", (unsigned long long)l->dropped,
+    snprintf(msg, sizeof msg, "the log has lost %llu line%s: %s", (unsigned long long)l->dropped,
+             clave__plural(l->dropped),
              is_late ? "they come faster than they can be written" : strerror(l->fault));
     l->dropped = 0;
     l->fault = 0;

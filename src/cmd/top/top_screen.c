@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cmd/cli/format.h"
 #include "cmd/queue/participant_text.h"
 
@@ -248,7 +249,7 @@ static size_t top_draw_head(const struct top_drawing *d)
     top_lines_say(&d->to, TOP_BOLD, text);
     snprintf(text, sizeof text, "%zu held, %zu waiting, oldest wait %s, %zu deadlock%s%s%s", held,
              waiting, oldest < 0 ? dash : age_format(d->now - oldest, age), v->ndeadlocks,
-             v->ndeadlocks == 1 ? "" : "s", *s->filter && !s->typing ? ", below " : "",
+             clave__plural(v->ndeadlocks), *s->filter && !s->typing ? ", below " : "",
              s->typing ? "" : top_lines_clean(&d->to, s->filter, clean));
     top_lines_say(&d->to, TOP_PLAIN, text);
     if (v->partial)

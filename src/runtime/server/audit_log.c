@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "runtime/clock.h"
 
 /* Bytes of lines that wait; what the thread keeps of its buffer. */
@@ -139,8 +140,8 @@ static void audit_log_tell(struct audit_log *a)
     int64_t now = clave__clock_wall();
     if (a->dropped == 0 || (now < a->may_tell_at && now > a->may_tell_at - TELL_MS))
         return;
-    clave__log(a->log, CLAVE_LOG_WARN, "the audit log %s has lost %llu lines: %s", a->path,
-               (unsigned long long)a->dropped,
+    clave__log(a->log, CLAVE_LOG_WARN, "the audit log %s has lost %llu line%s: %s", a->path,
+               (unsigned long long)a->dropped, clave__plural(a->dropped),
                a->fault ? strerror(a->fault) : "they come faster than they can be written");
     a->dropped = 0;
     a->fault = 0;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/plural.h"
 #include "runtime/server/datadir.h"
 #include "runtime/server/file_io.h"
 #include "runtime/server/file_names.h"
@@ -161,9 +162,9 @@ static clave_err cut_off(const struct recover *r, const char *name, size_t at, s
     if (!cut)
         return recover_cannot(r, number, "cannot cut the torn end off", name);
     clave__log(&r->log, CLAVE_LOG_WARN,
-               "%s/version-2/%s: cut off the last %zu bytes, from offset %zu: what was being "
+               "%s/version-2/%s: cut off the last %zu byte%s, from offset %zu: what was being "
                "written when the power failed, so never acknowledged",
-               r->d->path, name, n, at);
+               r->d->path, name, n, clave__plural(n), at);
     return CLAVE_OK;
 }
 
@@ -173,8 +174,8 @@ static clave_err remove_empty(const struct recover *r, const char *name, size_t 
 {
     if (unlinkat(r->d->dir, name, 0) != 0 || fsync(r->d->dir) != 0)
         return recover_cannot(r, errno, "cannot remove", name);
-    clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s: removed, it had %zu bytes and no record",
-               r->d->path, name, n);
+    clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s: removed, it had %zu byte%s and no record",
+               r->d->path, name, n, clave__plural(n));
     return CLAVE_OK;
 }
 

@@ -91,7 +91,7 @@ static clave_err load_own(const clave_tls *t, SSL_CTX *context, const struct fau
     if (!cert)
         return CLAVE_OK;
     if (t->lib->SSL_CTX_use_certificate_chain_file(context, cert) != 1)
-        return tls_context_refused(t, f, "no certificate can be had from", cert);
+        return tls_context_refused(t, f, "no certificate can be read from", cert);
     t->lib->SSL_CTX_set_default_passwd_cb_userdata(context, &locked);
     bool loaded = t->lib->SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1;
     t->lib->SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
@@ -100,14 +100,14 @@ static clave_err load_own(const clave_tls *t, SSL_CTX *context, const struct fau
     if (!locked)
         return tls_context_refused(
             t, f,
-            key == cert ? "no file of the key is named, and no key for the certificate can be had "
+            key == cert ? "no file of the key is named, and no key for the certificate can be read "
                           "from"
-                        : "no key for the certificate can be had from",
+                        : "no key for the certificate can be read from",
             key);
     t->lib->ERR_clear_error();
     return clave__start_error(
         f, CLAVE_ETLS,
-        "no key for the certificate can be had from %s: it has a password, and "
+        "no key for the certificate can be read from %s: it has a password, and "
         "clave reads keys without one",
         key);
 }
@@ -120,7 +120,7 @@ static clave_err load_trusted(const clave_tls *t, SSL_CTX *context, const struct
         return CLAVE_OK;
     }
     if (t->lib->SSL_CTX_load_verify_file(context, ca) != 1)
-        return tls_context_refused(t, f, "no authority's certificate can be had from", ca);
+        return tls_context_refused(t, f, "no authority's certificate can be read from", ca);
     if (t->serves) /* clients choose their certificate by these names */
         t->lib->SSL_CTX_set_client_CA_list(context, t->lib->SSL_load_client_CA_file(ca));
     return CLAVE_OK;

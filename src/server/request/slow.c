@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/plural.h"
 #include "wire/opcode.h"
 
 enum { PATH_CAP = 120, LINES_A_SECOND = 10, SECOND_MS = 1000 };
@@ -136,8 +137,8 @@ void clave__slow_tell_rest(struct server *s)
     if (s->now < s->slow_second + SECOND_MS)
         return;
     if (s->slow_untold > 0)
-        clave__log(&s->log, CLAVE_LOG_WARN, "%llu more slow requests in a second",
-                   (unsigned long long)s->slow_untold);
+        clave__log(&s->log, CLAVE_LOG_WARN, "%llu more slow request%s in a second",
+                   (unsigned long long)s->slow_untold, clave__plural(s->slow_untold));
     s->slow_second = s->now;
     s->slow_told = 0;
     s->slow_untold = 0;

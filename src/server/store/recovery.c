@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/plural.h"
 #include "server/server_internal.h"
 #include "server/store/txn_log_read.h"
 
@@ -95,7 +96,8 @@ static void recovery_replay(struct recovery *r, const void *p, size_t n,
         snprintf(out->fault, sizeof out->fault, "%s", log.fault);
     }
     if (out->verdict == RECOVERY_REFUSED && err == CLAVE_OK)
-        snprintf(out->fault, sizeof out->fault, "only %zu bytes, but newer logs follow", n);
+        snprintf(out->fault, sizeof out->fault, "only %zu byte%s, but newer logs follow", n,
+                 clave__plural(n));
     r->log++;
 }
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "base/plural.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
@@ -130,8 +131,8 @@ static clave_err gating_apply(void *arg, const struct serve_settings *wanted, co
     if (err != CLAVE_OK)
         return err;
     if (wanted->gate.tokens)
-        clave__log(&log, CLAVE_LOG_INFO, "%s read: %zu users", wanted->gate.tokens,
-                   gate_access_of(access)->nusers);
+        clave__log(&log, CLAVE_LOG_INFO, "%s read: %zu user%s", wanted->gate.tokens,
+                   gate_access_of(access)->nusers, clave__plural(gate_access_of(access)->nusers));
     const struct gate_limits limits = {wanted->gate.max_connections, wanted->gate.max_waiting};
     gate_change(v->gate, access, &limits);
     return CLAVE_OK;
