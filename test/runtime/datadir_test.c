@@ -686,10 +686,43 @@ static void a_damaged_note_of_the_longest_session(void **state)
     }
 }
 
+/* In its place a link to itself, which can be replaced, and a directory, which cannot. */
+static void an_unreadable_note_of_the_longest_session(void **state)
+{
+    (void)state;
+    const char *data = rig_dir();
+    char text[1024];
+    const struct fault fault = {text, sizeof text};
+    assert_int_equal(rig_stop(rig_start(data, NULL)), CLAVE_OK);
+    const char *note = rig_path(rig_path(data, "version-2"), FILE_LONGEST_SESSION);
+    for (int replaceable = 1; replaceable >= 0; replaceable--) {
+        struct lines lines = {0};
+        struct datadir d;
+        int32_t ms;
+        assert_int_equal(unlink(note), 0);
+        assert_int_equal(replaceable ? symlink(FILE_LONGEST_SESSION, note) : mkdir(note, 0700), 0);
+        assert_int_equal(clave__datadir_open(&d, data, &(struct log){keep_line, &lines}, &fault),
+                         CLAVE_OK);
+        assert_int_equal(clave__datadir_longest_session(&d, &ms, &fault), CLAVE_EIO);
+        text[0] = '\0';
+        clave_err err = clave__datadir_note_longest_session(&d, 70000, &fault);
+        assert_int_equal(err, replaceable ? CLAVE_OK : CLAVE_EIO);
+        assert_non_null(strstr(lines.text, "cannot read "));
+        assert_non_null(strstr(lines.text, note));
+        assert_int_equal(strstr(lines.text, "it is 70000 again") != NULL, replaceable);
+        assert_int_equal(strstr(text, "cannot write ") && strstr(text, note), !replaceable);
+        err = clave__datadir_longest_session(&d, &ms, &fault);
+        assert_int_equal(err, replaceable ? CLAVE_OK : CLAVE_EIO);
+        assert_int_equal(ms, replaceable ? 70000 : 0);
+        clave__datadir_close(&d);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_damaged_note_of_the_longest_session),
+        cmocka_unit_test(an_unreadable_note_of_the_longest_session),
         cmocka_unit_test(files_of_apache_are_left_alone),
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(a_path_that_is_a_file),

@@ -250,21 +250,18 @@ clave_err clave__datadir_longest_session(const struct datadir *d, int32_t *ms,
 clave_err clave__datadir_note_longest_session(const struct datadir *d, int32_t ms,
                                               const struct fault *f)
 {
-    char text[16];
+    char text[16], why[600] = "";
     int32_t noted;
-    clave_err err = clave__datadir_longest_session(d, &noted, f);
-    bool damaged = err == CLAVE_ECORRUPT;
-    if (!damaged && (err != CLAVE_OK || noted == ms))
-        return err;
+    clave_err err = clave__datadir_longest_session(d, &noted, &(struct fault){why, sizeof why});
+    if (err == CLAVE_OK && noted == ms)
+        return CLAVE_OK;
     int n = snprintf(text, sizeof text, "%d\n", (int)ms);
     int number = clave__file_replace(d->dir, FILE_LONGEST_SESSION, 0600, text, (size_t)n);
-    if (number != 0)
-        return datadir_cannot(d, number, "cannot write", f);
-    if (damaged)
-        clave__log(&d->log, CLAVE_LOG_WARN, "%s; it is %d again", f->text, (int)ms);
-    if (damaged && f->cap > 0)
-        f->text[0] = '\0';
-    return CLAVE_OK;
+    if (err != CLAVE_OK && number == 0)
+        clave__log(&d->log, CLAVE_LOG_WARN, "%s; it is %d again", why, (int)ms);
+    else if (err != CLAVE_OK)
+        clave__log(&d->log, CLAVE_LOG_WARN, "%s", why);
+    return number == 0 ? CLAVE_OK : datadir_cannot(d, number, "cannot write", f);
 }
 
 void clave__datadir_close(struct datadir *d)

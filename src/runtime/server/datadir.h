@@ -59,8 +59,8 @@ clave_err clave__datadir_recover_each(struct datadir *d, struct server *s,
 void clave__datadir_measure(const struct datadir *d, struct driver_stats *stats);
 /* How long a session of the directory's server may be, in ms: a restore lets that time pass before
  * anything is granted, and a session may begin after the backup. The server notes it before it
- * serves; nothing is written where it stands already. A damaged note is replaced, and logged.
- * EIO, EFULL. */
+ * serves; nothing is written where it stands already. A note that is damaged or cannot be read
+ * is replaced, and logged: the server knows what it has to say. EIO, EFULL. */
 clave_err clave__datadir_note_longest_session(const struct datadir *d, int32_t ms,
                                               const struct fault *f);
 /* 0: there is no note. ECORRUPT: it is damaged, and no default may stand for it, since a session
