@@ -68,6 +68,41 @@ class Grow(unittest.TestCase):
         server.stop()
         holder.end()
 
+    def restored(self, longest="70s"):
+        backup, to = scratch("b"), scratch("r")
+        for words in (("backup", self.data, backup), ("restore", backup, to, "--longest-session", longest)):
+            self.assertEqual(clave("data", *words).code, 0)
+        return to
+
+    def test_a_restored_one(self):
+        data = self.restored()
+        wait = "before 70s have passed since the server of\nbefore the restore stopped"
+        for _ in range(2):  # and after a start of clave, whose own wait is not over
+            result = self.grow("a", "b", "c", data=data)
+            self.assertIn(wait, result.out)
+            self.assertIn(", 0 sessions\n", result.out)
+            self.assertNotIn("shortest session", result.out)
+            told = json.loads(self.grow("a", "b", "c", "--json", data=data).out)
+            self.assertEqual((told["sessions"], told["shortest_session_ms"], told["restore_quiet_ms"]),
+                             (0, 0, 70000))
+            server = ClaveServer()
+            server.data = data
+            server.start().stop()
+        self.assertNotIn("restore", self.grow("a", "b", "c").out)
+
+    def test_sessions_may_be_as_long_as_the_old_server_allowed(self):
+        server = ClaveServer(["--max-session-timeout", "90s"]).start()
+        server.stop()
+        for words, lines in (((), 1), (("--tick", "5s"), 0)):
+            self.assertEqual(self.grow("a", "b", "c", *words, data=server.data).code, 0)
+            self.assertEqual(self.read("3", "zoo.cfg").count("maxSessionTimeout=90000\n"), lines)
+        with open(os.path.join(server.data, "version-2", "maxSessionTimeout"), "w") as f:
+            f.write("90000")
+        result = self.grow("a", "b", "c", data=server.data)
+        self.assertEqual((result.code, result.out), (74, ""), result)
+        self.assertIn("maxSessionTimeout is damaged", result.err)
+        self.assertFalse(os.path.exists(self.out))
+
     def test_what_is_no_ensemble(self):
         for words in ([], ["a"], ["a", "b"], ["a", "b", "c", "d"], ["a", "b", "c:1"],
                       ["a", "b", "c:1:2:70000"], ["a", "b", "c:1:2:3:4"], ["a", "b", ":1:2"],

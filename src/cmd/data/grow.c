@@ -14,6 +14,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/data/data_files.h"
+#include "server/request/session.h"
 #include "server/store/inspect.h"
 #include "server/tree/node.h"
 
@@ -38,9 +39,11 @@ struct growing {
     /* What the data require. */
     struct server_stats st;
     int64_t ttl_nodes;
-    int64_t gap;         /* a zxid without a record; 0: none */
+    int64_t gap; /* a zxid without a record; 0: none */
+    size_t sessions;
     int32_t shortest_ms; /* the shortest session; 0: there are none */
-    int32_t longest_ms;
+    int32_t longest_ms;  /* the longest that there is, or may be */
+    int32_t quiet_ms;    /* the wait after a restore; 0: there is none */
 };
 
 /* ---- the servers ---------------------------------------------------------------------------- */
@@ -118,7 +121,11 @@ static void look_at_node(void *arg, const struct node_view *n)
 static void look_at_session(void *arg, int64_t id, int32_t timeout_ms)
 {
     struct growing *g = arg;
-    (void)id;
+    if (id == SESSION_OF_RESTORE) { /* it is nobody's */
+        g->quiet_ms = timeout_ms;
+        return;
+    }
+    g->sessions++;
     g->shortest_ms =
         g->shortest_ms == 0 || timeout_ms < g->shortest_ms ? timeout_ms : g->shortest_ms;
     g->longest_ms = timeout_ms > g->longest_ms ? timeout_ms : g->longest_ms;
@@ -141,6 +148,21 @@ static bool look_for_gap(struct growing *g, struct data_files *f, int64_t zxid)
     return true;
 }
 
+/* A client that is away may come back with a session as long as the server allowed. */
+static int look_at_note(struct growing *g, const struct data_files *f)
+{
+    char text[600] = "";
+    const struct fault fault = {text, sizeof text};
+    int32_t noted_ms;
+    clave_err err = clave__datadir_longest_session(&f->dir, &noted_ms, &fault);
+    if (err != CLAVE_OK) {
+        diag(g->o, "%s; 'clave serve' writes it again when it starts", text);
+        return data_files_exit(err);
+    }
+    g->longest_ms = noted_ms > g->longest_ms ? noted_ms : g->longest_ms;
+    return EXIT_OK;
+}
+
 static int look_at_data(struct growing *g)
 {
     struct data_files f;
@@ -153,6 +175,7 @@ static int look_at_data(struct growing *g)
         clave__server_stats(s, &g->st);
         clave__server_each_node(s, look_at_node, g);
         clave__server_each_session(s, look_at_session, g);
+        code = look_at_note(g, &f);
         for (size_t i = 0; i < f.logs.n && code == EXIT_OK; i++)
             code = look_for_gap(g, &f, f.logs.zxid[i]) ? EXIT_OK : EXIT_IO;
     } else if (code == EXIT_OK) {
@@ -172,7 +195,7 @@ static void write_config(const struct growing *g, const struct member *own, FILE
     fprintf(f, "dataDir=%s\nclientPort=%" PRId64 "\n", g->data_dir, own->client_port);
     fputs("admin.enableServer=false\n4lw.commands.whitelist=srvr,ruok,mntr,conf,isro\n", f);
     if (g->longest_ms > 20 * g->tick_ms)
-        fprintf(f, "# some sessions are longer than 20 ticks\nmaxSessionTimeout=%d\n",
+        fprintf(f, "# sessions may be longer than 20 ticks\nmaxSessionTimeout=%d\n",
                 (int)g->longest_ms);
     if (g->ttl_nodes > 0)
         fputs("# without this, nodes with a time to live are removed when a server starts\n"
@@ -244,11 +267,17 @@ static void say_data(const struct growing *g)
     char text[DURATION_CAP];
     printf("%s is whole: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu node%s, %zu session%s\n",
            g->dir, (uint64_t)g->st.last_zxid, g->st.digest, g->st.nodes, clave__plural(g->st.nodes),
-           g->st.sessions, clave__plural(g->st.sessions));
+           g->sessions, clave__plural(g->sessions));
     if (g->shortest_ms > 0)
         printf("The shortest session timeout is %s: locks stay held if the first two servers\n"
                "serve within that time after clave is stopped.\n",
                duration_format(g->shortest_ms, text));
+    if (g->quiet_ms > 0)
+        printf("It was restored from a backup, and holders of before may still believe that they "
+               "hold:\n"
+               "no server of the ensemble may start before %s have passed since the server of\n"
+               "before the restore stopped. ZooKeeper does not wait by itself, as clave does.\n",
+               duration_format(g->quiet_ms, text));
     if (g->ttl_nodes > 0)
         printf("%" PRId64 " node%s %s a time to live: extendedTypesEnabled is set.\n", g->ttl_nodes,
                clave__plural((uint64_t)g->ttl_nodes), g->ttl_nodes == 1 ? "has" : "have");
@@ -293,8 +322,9 @@ static void grow_show_json(const struct growing *g)
     json_hex(&j, "zxid", g->st.last_zxid);
     data_files_json_digest(&j, g->st.digest);
     clave__json_int(&j, "nodes", (int64_t)g->st.nodes);
-    clave__json_int(&j, "sessions", (int64_t)g->st.sessions);
+    clave__json_int(&j, "sessions", (int64_t)g->sessions);
     clave__json_int(&j, "shortest_session_ms", g->shortest_ms);
+    clave__json_int(&j, "restore_quiet_ms", g->quiet_ms);
     clave__json_int(&j, "ttl_nodes", g->ttl_nodes);
     if (g->gap != 0)
         json_hex(&j, "gap_zxid", g->gap);
