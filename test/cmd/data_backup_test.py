@@ -512,6 +512,58 @@ class Backup(unittest.TestCase):
         self.assertEqual(len([n for n in os.listdir(self.at("kept")) if n.endswith("encrypted")]), 2)
         server.stop()
 
+    def test_the_script_names_the_step_that_failed(self):
+        server = ClaveServer(QUICK).start()
+        kept, prom, tools = self.at("kept"), self.at("prom"), self.at("tools")
+        os.makedirs(tools)
+
+        def run(**more):
+            env = environment(CLAVE=CLAVE, CLAVE_BACKUP_PROM=prom, CLAVE_ENCRYPT="gzip", CLAVE_DECRYPT="gzip -d")
+            env.update(more)
+            return subprocess.run([os.path.join(SOURCE, "examples/systemd/clave-backup"),
+                                   more.pop("DATA", server.data), kept, "1"], env=env, check=False,
+                                  capture_output=True, text=True, timeout=30)
+
+        def tool(name, text):
+            with open(os.path.join(tools, name), "w", encoding="ascii") as f:
+                f.write(f"#!/bin/sh\n{text}\n")
+                os.fchmod(f.fileno(), 0o755)
+            return {"PATH": tools + ":" + os.environ["PATH"]}
+
+        self.assertEqual(run().returncode, 0)
+        new = re.escape(kept) + r"/\.unfinished\.\w+/[-\w.]+"
+        for name, told in (("date", "tell the time"), ("mkdir", f"create {kept}"), ("find", f"from {kept}"),
+                           ("mktemp", f"create a directory in {kept}"), ("tar", f"pack {new} into {new}"),
+                           ("sync", f"sync {new}.tar.encrypted"), ("mv", f"rename {new} to {kept}/[-\\w.]+"),
+                           ("ls", f"list {kept}"), ("grep", f"find the backups among the names in {kept}"),
+                           ("sort", f"sort the names of the backups in {kept}"),
+                           ("du", f"measure {kept}/[-\\w.]+"), ("chmod", f"let others read {prom}")):
+            failed = run(**tool(name, "exit 3"))
+            os.unlink(os.path.join(tools, name))
+            self.assertEqual(failed.returncode, 3, (name, failed))
+            self.assertRegex(failed.stderr, rf"clave-backup: cannot .*{told}.*\(exit code 3\)\n\Z")
+        real = subprocess.check_output(["sh", "-c", "command -v rm"], text=True).strip()
+        failed = run(**tool("rm", f'case $2 in */.unf*) exec {real} "$@";; esac; exit 3'))
+        self.assertRegex(failed.stderr, f"cannot remove the old backup {kept}/")
+        self.assertEqual(failed.returncode, 3)
+        os.unlink(os.path.join(tools, "rm"))
+        for more, code, told in (({"CLAVE_ENCRYPT": "exit 5"}, 5, f"encrypt {new} with CLAVE_ENCRYPT"),
+                                 ({"CLAVE_DECRYPT": "exit 6"}, 6, f"decrypt {new} with CLAVE_DECRYPT"),
+                                 ({"CLAVE_DECRYPT": "echo no tar"}, 2, f"unpack what was decrypted from {new}"),
+                                 ({"DATA": "/none"}, 74, f"back up /none to {new}"),
+                                 ({"CLAVE_BACKUP_PROM": "/none/x"}, None, "write /none/x"),
+                                 ({"CLAVE": "/none/clave"}, 127, f"back up {server.data} to {new}")):
+            failed = run(**more)
+            self.assertEqual(failed.returncode, code or failed.returncode, (more, failed))
+            self.assertNotEqual(failed.returncode, 0)
+            self.assertRegex(failed.stderr, "clave-backup: cannot " + told)
+        tool("clave", f'test "$2" = backup && exec {CLAVE} "$@"; exit 74')
+        failed = run(CLAVE=os.path.join(tools, "clave"))
+        self.assertRegex(failed.stderr, f"cannot verify {new}, the backup of {re.escape(server.data)}")
+        self.assertEqual(run().returncode, 0)
+        self.assertEqual(len(os.listdir(kept)), 1)  # nothing unfinished is left, and what is old is gone
+        server.stop()
+
     def test_the_script_verifies_what_it_encrypted_and_tells_prometheus(self):
         server = ClaveServer(QUICK).start()
         prom, kept = self.at("clave_backup.prom"), self.at("kept")
