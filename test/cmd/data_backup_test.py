@@ -279,6 +279,25 @@ class Backup(unittest.TestCase):
             self.assertEqual(f.read(), "90000\n")
         self.assertTrue(data("check", server.data)["ok"])
 
+    def test_sighup_mends_the_note_for_the_next_backup(self):
+        server = ClaveServer(["--max-session-timeout", "90s"]).start()
+        note = os.path.join(server.data, "version-2", "maxSessionTimeout")
+        with open(note, "w", encoding="ascii") as f:
+            f.write("900")
+        data("backup", server.data, self.at("damaged"))
+        checked = clave("data", "check", self.at("damaged"))
+        self.assertEqual(checked.code, 74)
+        self.assertIn("when it starts or gets SIGHUP", checked.out)
+        server.process.send_signal(signal.SIGHUP)
+        until = time.monotonic() + 30
+        while clave("data", "check", server.data).code != 0:
+            self.assertLess(time.monotonic(), until)
+        with open(note, encoding="ascii") as f:
+            self.assertEqual(f.read(), "90000\n")
+        data("backup", server.data, self.at("whole"))
+        self.assertTrue(data("check", self.at("whole"))["ok"])
+        server.stop()
+
     def test_the_wait_is_told(self):
         data("restore", self.backup_of_nothing(), self.at("r"))
         root = f"unix:{self.at('sock')}"

@@ -188,8 +188,8 @@ static void check_note(struct checking *c)
         return;
     c->faults++;
     if (!c->f->o->json) {
-        printf("DAMAGED: %s; a server writes it again when it starts, and a restore needs "
-               "--longest-session\n",
+        printf("DAMAGED: %s; a server writes it again when it starts or gets SIGHUP, and a restore "
+               "needs --longest-session\n",
                text);
         return;
     }

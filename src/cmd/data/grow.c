@@ -156,7 +156,7 @@ static int look_at_note(struct growing *g, const struct data_files *f)
     int32_t noted_ms;
     clave_err err = clave__datadir_longest_session(&f->dir, &noted_ms, &fault);
     if (err != CLAVE_OK) {
-        diag(g->o, "%s; 'clave serve' writes it again when it starts", text);
+        diag(g->o, "%s; 'clave serve' writes it again when it starts or gets SIGHUP", text);
         return data_files_exit(err);
     }
     g->longest_ms = noted_ms > g->longest_ms ? noted_ms : g->longest_ms;

@@ -211,6 +211,21 @@ static void uv_server_on_signal(uv_signal_t *s, int number)
         begin_stop(r, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
+static clave_err uv_server_note_longest_session(const struct server_run *r, const struct fault *f)
+{
+    return clave__datadir_note_longest_session(&r->dir, clave__restore_longest_session(r->server),
+                                               f);
+}
+
+/* The note may have been damaged since the start: then backups are, too. */
+static void uv_server_renew_note(struct server_run *r)
+{
+    char text[600] = "";
+    if (uv_server_note_longest_session(r, &(struct fault){text, sizeof text}) != CLAVE_OK)
+        clave__log(&r->log, CLAVE_LOG_ERROR,
+                   "%s; until then a restore has to be told the --longest-session", text);
+}
+
 static void uv_server_on_hangup(uv_signal_t *s, int number)
 {
     struct server_run *r = s->data;
@@ -218,6 +233,7 @@ static void uv_server_on_hangup(uv_signal_t *s, int number)
     bool renewed = r->tls && clave__tls_context_renew(r->tls, &r->log);
     if (r->audit)
         clave__audit_log_reopen(r->audit);
+    uv_server_renew_note(r);
     if (r->on_hangup)
         r->on_hangup(r->hangup_arg, renewed);
 }
@@ -358,12 +374,6 @@ static void close_audit(struct server_run *r, bool durable)
     free(r->audit);
 }
 
-static clave_err uv_server_note_longest_session(const struct server_run *r, const struct fault *f)
-{
-    return clave__datadir_note_longest_session(&r->dir, clave__restore_longest_session(r->server),
-                                               f);
-}
-
 static clave_err recover(struct server_run *r, const struct server_run_options *o,
                          const struct fault *f)
 {
@@ -459,10 +469,7 @@ clave_err clave__server_run_change(struct server_run *r, const struct server_run
     clave_err err = clave__server_change(r->server, &o->engine);
     if (err != CLAVE_OK)
         return err;
-    char text[600] = "";
-    if (uv_server_note_longest_session(r, &(struct fault){text, sizeof text}) != CLAVE_OK)
-        clave__log(&r->log, CLAVE_LOG_ERROR,
-                   "%s; until then a restore has to be told the --longest-session", text);
+    uv_server_renew_note(r);
     uv_server_take_limits(r, o);
     uv_server_set_info(r);
     uv_timer_stop(&r->idle);
