@@ -11,8 +11,8 @@ from harness import PATIENCE, ClaveServer, server, spawn  # noqa: E402
 
 try:
     from kazoo.client import KazooClient
-    from kazoo.exceptions import (BadVersionError, NodeExistsError, NoNodeError, NotEmptyError,
-                                  RolledBackError)
+    from kazoo.exceptions import (BadArgumentsError, BadVersionError, NodeExistsError, NoNodeError,
+                                  NotEmptyError, RolledBackError)
     from kazoo.protocol.connection import PURESASL_AVAILABLE
     from kazoo.protocol.states import KazooState, KeeperState
     from kazoo.security import make_digest_acl
@@ -97,6 +97,25 @@ class Kazoo(unittest.TestCase):
         other.delete("/w/c")
         self.assertEqual(events.get(timeout=PATIENCE), ("DELETED", "/w/c"))
         self.assertTrue(events.empty())
+
+    @unittest.skipIf(os.environ.get("CLAVE_TEST_SERVER") == "apache", "Apache bounds no watches")
+    def test_a_client_survives_a_refused_watch(self):
+        bounded = ClaveServer(["--max-connection-watches", "1"]).start()
+        self.addCleanup(bounded.stop)
+        zk = KazooClient(bounded.connect, timeout=8)
+        zk.start(timeout=PATIENCE)
+        self.addCleanup(zk.close)
+        self.addCleanup(zk.stop)
+        events = queue.Queue()
+        self.assertIsNone(zk.exists("/a", watch=lambda e: events.put(e.path)))
+        with self.assertRaises(BadArgumentsError):
+            zk.exists_async("/b", watch=lambda e: events.put(e.path)).get(timeout=PATIENCE)
+        session = zk.client_id
+        zk.create_async("/b").get(timeout=PATIENCE)
+        zk.create_async("/a").get(timeout=PATIENCE)
+        self.assertEqual(events.get(timeout=PATIENCE), "/a")
+        self.assertTrue(events.empty())
+        self.assertEqual((zk.client_id, zk.connected), (session, True))
 
     def test_multi(self):
         zk = self.client()

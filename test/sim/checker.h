@@ -52,7 +52,7 @@ struct checker {
 /* A sequence counter has ended: the client sees it in its own number, the server gives no more. */
 static inline bool checker_counter_ended(clave_err err)
 {
-    return err == CLAVE_ESEQUENCE || err == CLAVE_EQUOTA;
+    return err == CLAVE_ESEQUENCE || err == CLAVE_EBADARGS;
 }
 
 void checker_init(struct checker *c, struct world *w, struct server_host *server);

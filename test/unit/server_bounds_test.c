@@ -62,8 +62,8 @@ static void watches_of_a_connection(void **state)
     assert_int_equal(ask(&b.c, OP_EXISTS, "/a", true), CLAVE_ENONODE);
     assert_int_equal(ask(&b.c, OP_GET_CHILDREN, "/", true), CLAVE_OK);
     /* Not the answer without the watch: the client would wait for an event for ever. */
-    assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_EQUOTA);
-    assert_int_equal(add_watch(&b.c, "/"), CLAVE_EQUOTA);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_EBADARGS);
+    assert_int_equal(add_watch(&b.c, "/"), CLAVE_EBADARGS);
     assert_int_equal(refused(&b, BOUND_CONNECTION_WATCHES), 2);
     assert_non_null(strstr(b.d.lines, "3 watches of its connection, the bound is 2 "
                                       "(--max-connection-watches; 1 refused since"));
@@ -90,7 +90,7 @@ static void watches_of_all_connections(void **state)
     memserver_connect(&other, &b.d, 4000);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/a", true), CLAVE_ENONODE);
     assert_int_equal(add_watch(&other, "/a"), CLAVE_OK);
-    assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_EQUOTA);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_EBADARGS);
     memserver_hang_up(&other);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/b", true), CLAVE_ENONODE);
     assert_int_equal(refused(&b, BOUND_WATCHES), 1);
@@ -123,7 +123,7 @@ static void a_watched_path_is_bounded(void **state)
     struct bounded b;
     bounded_open(&b, BOUND_PATH, 8);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/3456789", true), CLAVE_ENONODE);
-    assert_int_equal(ask(&b.c, OP_EXISTS, "/34567890", true), CLAVE_EQUOTA);
+    assert_int_equal(ask(&b.c, OP_EXISTS, "/34567890", true), CLAVE_EBADARGS);
     assert_int_equal(ask(&b.c, OP_EXISTS, "/34567890", false), CLAVE_ENONODE);
     bounded_close(&b);
 }
@@ -304,10 +304,12 @@ static void sequence_numbers_end(void **state)
     assert_int_equal(create(&b, "/q"), CLAVE_OK);
     for (int i = 0; i < 2; i++)
         assert_int_equal(memserver_create(&b.c, "/q/x-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
-    assert_int_equal(memserver_create(&b.c, "/q/y-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_EQUOTA);
+    assert_int_equal(memserver_create(&b.c, "/q/y-", "", MODE_EPHEMERAL_SEQUENTIAL),
+                     CLAVE_EBADARGS);
     assert_int_equal(create(&b, "/q/plain"), CLAVE_OK);
     assert_int_equal(memserver_delete(&b.c, "/q/x-0000000001", -1), CLAVE_OK);
-    assert_int_equal(memserver_create(&b.c, "/q/y-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_EQUOTA);
+    assert_int_equal(memserver_create(&b.c, "/q/y-", "", MODE_EPHEMERAL_SEQUENTIAL),
+                     CLAVE_EBADARGS);
     bounded_close(&b);
 }
 

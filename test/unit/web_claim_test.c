@@ -182,8 +182,8 @@ static void a_refusal_of_the_servers_is_told(void **state)
     webrig_end(c);
     clave__tree_find(&r->net->server->tree, clave__jbytes("/full"))->stat.cversion = INT32_MAX;
     c = user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/full\"}");
-    user_expects(c, 507); /* nothing was lost */
-    assert_string_equal(webrig_member(c, "code"), "EQUOTA");
+    user_expects(c, 400); /* nothing was lost */
+    assert_string_equal(webrig_member(c, "code"), "EBADARGS");
     webrig_end(c);
     webrig_free(r);
 }

@@ -33,7 +33,7 @@ request_act clave__watch_op_remove;
 
 /* ---- watches (watch_ops.c) ------------------------------------------------------------------- */
 
-/* Sets a watch of the connection. EQUOTA: a bound is reached (bounds.h); ENOMEM. */
+/* Sets a watch of the connection. EBADARGS: a bound is reached (bounds.h); ENOMEM. */
 clave_err clave__conn_add_watch(struct server_conn *c, struct jbytes path, unsigned marks);
 
 #endif

@@ -5,7 +5,8 @@
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-/* A watch that is set already costs nothing more. */
+/* A watch that is set already costs nothing more. Beyond a bound: BADARGUMENTS. QUOTAEXCEEDED would
+ * say more, but clients of before 3.7, and kazoo up to 2.8, break at a code they do not know. */
 clave_err clave__conn_add_watch(struct server_conn *c, struct jbytes path, unsigned marks)
 {
     struct server *s = c->s;
@@ -14,9 +15,9 @@ clave_err clave__conn_add_watch(struct server_conn *c, struct jbytes path, unsig
     if (!room && clave__watch_marks(&s->watches, &c->watcher, path, marks) != marks &&
         (!clave__bound_allows(c, BOUND_CONNECTION_WATCHES, c->watcher.count + 1) ||
          !clave__bound_allows(c, BOUND_WATCHES, s->watches.count + 1)))
-        return CLAVE_EQUOTA;
+        return CLAVE_EBADARGS;
     if (path.n > 0 && !clave__bound_allows(c, BOUND_PATH, (size_t)path.n))
-        return CLAVE_EQUOTA;
+        return CLAVE_EBADARGS;
     return clave__watch_add(&s->watches, &c->watcher, path, marks);
 }
 
@@ -103,7 +104,7 @@ clave_err clave__watch_op_set(struct server_conn *c, int32_t op, const union wir
     }
     /* No client looks at this answer, so a watch that is not set again would be an event that never
      * comes. Beyond a bound the client is disconnected, as without memory. */
-    return err == CLAVE_EQUOTA ? CLAVE_ENOMEM : err;
+    return err == CLAVE_EBADARGS ? CLAVE_ENOMEM : err;
 }
 
 /* ---- the others ------------------------------------------------------------------------------ */

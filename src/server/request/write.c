@@ -284,7 +284,7 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
         return CLAVE_ENONODE;
     err = check_access(parent, c, PERM_CREATE);
     if (err == CLAVE_OK && write_is_sequential(m->flags))
-        err = has_number(c, parent) ? append_sequence(s, parent, &path) : CLAVE_EQUOTA;
+        err = has_number(c, parent) ? append_sequence(s, parent, &path) : CLAVE_EBADARGS;
     if (err == CLAVE_OK)
         err = check_place(c, parent, path);
     if (err == CLAVE_OK && s->enforce_quota)
