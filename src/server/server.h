@@ -165,6 +165,12 @@ struct peer_addr {
     bool is_gate;  /* HTTP of this process, which has its own rules of who may come in */
     uint32_t uid;  /* an identity of the scheme uid */
 };
+/* Of `ip`: the bytes by which the bounds on one address count. A host with IPv6 has the 2^64
+ * addresses of a network to itself; of an IPv4 address all bytes count, mapped to IPv6 or not. */
+static inline size_t clave__peer_counted(const struct peer_addr *p)
+{
+    return p->family == 6 ? 8 : sizeof p->ip;
+}
 /* The bound on all connections is reached: _accept would refuse. */
 bool clave__server_is_full(const struct server *s);
 /* A connection has been turned away; only counts it. */

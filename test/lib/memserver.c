@@ -140,7 +140,8 @@ struct server_stats memserver_stats(const struct memserver *d)
 /* ---- connections
  * --------------------------------------------------------------------------------- */
 
-static void dial_from(struct memserver_conn *c, struct memserver *d, const struct peer_addr *peer)
+void memserver_dial_peer(struct memserver_conn *c, struct memserver *d,
+                         const struct peer_addr *peer)
 {
     memset(c, 0, sizeof *c);
     c->d = d;
@@ -152,7 +153,7 @@ void memserver_dial_from(struct memserver_conn *c, struct memserver *d, uint8_t 
 {
     struct peer_addr peer = {.family = 4, .ip = {127, 0, 0, last_of_ip}, .port = 42100};
     snprintf(peer.text, sizeof peer.text, "127.0.0.%u:42100", last_of_ip);
-    dial_from(c, d, &peer);
+    memserver_dial_peer(c, d, &peer);
 }
 
 void memserver_dial(struct memserver_conn *c, struct memserver *d)
@@ -250,7 +251,7 @@ void memserver_connect(struct memserver_conn *c, struct memserver *d, int32_t ti
 void memserver_connect_local(struct memserver_conn *c, struct memserver *d, uint32_t uid)
 {
     const struct peer_addr peer = {.text = "local", .has_uid = true, .uid = uid};
-    dial_from(c, d, &peer);
+    memserver_dial_peer(c, d, &peer);
     new_session(c, 10000);
 }
 

@@ -51,8 +51,11 @@ void memserver_settle(struct memserver *d);
 void memserver_flush(struct memserver *d);
 struct server_stats memserver_stats(const struct memserver *d);
 
-/* A transport to the server, no session yet; from 127.0.0.1, or from this address there. */
+/* A transport to the server, no session yet; from 127.0.0.1, from this address there, or from any.
+ */
 void memserver_dial(struct memserver_conn *c, struct memserver *d);
+void memserver_dial_peer(struct memserver_conn *c, struct memserver *d,
+                         const struct peer_addr *peer);
 void memserver_dial_from(struct memserver_conn *c, struct memserver *d, uint8_t last_of_ip);
 /* The transport goes; harmless when the server has closed it. */
 void memserver_hang_up(struct memserver_conn *c);

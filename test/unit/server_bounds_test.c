@@ -211,6 +211,39 @@ static void disconnected_sessions_of_an_address_are_bounded(void **state)
     bounded_close(&b);
 }
 
+/* A host with IPv6 has a network of 64 bits to itself. */
+static void addresses_of_one_network_count_as_one(void **state)
+{
+    (void)state;
+    static const struct {
+        struct peer_addr first, second;
+        bool same;
+    } cases[] = {
+        {{.family = 6, .ip = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1}},
+         {.family = 6, .ip = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9}},
+         true},
+        {{.family = 6, .ip = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 1}},
+         {.family = 6, .ip = {0x20, 1, 0xd, 0xb8, 0, 0, 0, 2}},
+         false},
+        {{.family = 4, .ip = {10, 0, 0, 1}}, {.family = 4, .ip = {10, 0, 0, 1}}, true},
+        {{.family = 4, .ip = {10, 0, 0, 1}}, {.family = 4, .ip = {10, 0, 0, 2}}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bounded b;
+        struct memserver_conn left, late;
+        struct wire_connect_request q = {.timeout_ms = 4000};
+        struct wire_connect_response r;
+        bounded_open(&b, BOUND_DISCONNECTED, 1);
+        memserver_dial_peer(&left, &b.d, &cases[i].first);
+        assert_true(memserver_handshake(&left, &q, &r));
+        memserver_hang_up(&left);
+        memserver_dial_peer(&late, &b.d, &cases[i].second);
+        assert_int_equal(memserver_handshake(&late, &q, &r), !cases[i].same);
+        memserver_hang_up(&late);
+        bounded_close(&b);
+    }
+}
+
 /* It counts for the connection that it had last, and not while it has one. */
 static void a_session_that_moves_is_counted_once(void **state)
 {
@@ -442,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_watched_path_is_bounded),
         cmocka_unit_test(sessions_are_bounded),
         cmocka_unit_test(disconnected_sessions_of_an_address_are_bounded),
+        cmocka_unit_test(addresses_of_one_network_count_as_one),
         cmocka_unit_test(a_session_that_moves_is_counted_once),
         cmocka_unit_test(sessions_of_before_a_restart_do_not_count),
         cmocka_unit_test(new_paths_are_bounded),

@@ -25,7 +25,7 @@ enum { READ_A_TURN = 512 * 1024, REQUEST_COST = 512, READ_COST = 2048, LEAST_REA
  * 1024 that have input libuv asks for all of them again and again in one turn. */
 enum { RESUMED_AT_ONCE = 128 };
 
-/* All connections of one address. */
+/* All connections of one address, or of one IPv6 network of 64 bits. */
 struct address {
     struct map_node node;
     uint8_t family;
@@ -66,7 +66,7 @@ static bool uv_conn_same_address(const struct map_node *node, const void *key)
 {
     const struct address *a = (const void *)node; /* its first member */
     const struct peer_addr *p = key;
-    return a->family == p->family && memcmp(a->ip, p->ip, sizeof a->ip) == 0;
+    return a->family == p->family && memcmp(a->ip, p->ip, clave__peer_counted(p)) == 0;
 }
 
 /* NULL, or why it is turned away. *out NULL: not counted. */
@@ -76,7 +76,7 @@ static const char *uv_conn_count_in(struct server_run *r, const struct peer_addr
     *out = NULL;
     if (peer->family == 0)
         return NULL;
-    uint32_t hash = clave__map_hash_bytes(&r->addresses, peer->ip, sizeof peer->ip);
+    uint32_t hash = clave__map_hash_bytes(&r->addresses, peer->ip, clave__peer_counted(peer));
     struct map_node *node = clave__map_find(&r->addresses, hash, uv_conn_same_address, peer);
     struct address *a = node ? MAP_ENTRY(node, struct address, node) : calloc(1, sizeof *a);
     if (!a)
@@ -87,9 +87,10 @@ static const char *uv_conn_count_in(struct server_run *r, const struct peer_addr
         clave__map_insert(&r->addresses, &a->node, hash);
     }
     if (r->max_per_address > 0 && a->count >= r->max_per_address)
-        return "too many connections from its address (--max-connections)";
+        return "too many connections from its address, or its IPv6 /64 (--max-connections)";
     if (r->max_sessionless > 0 && a->sessionless >= r->max_sessionless)
-        return "too many connections without a session from its address (--max-sessionless)";
+        return "too many connections without a session from its address, or its IPv6 /64 "
+               "(--max-sessionless)";
     a->count++;
     a->sessionless++;
     *out = a;

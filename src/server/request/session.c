@@ -160,7 +160,7 @@ static struct detached *detached_find(const struct sessions *t, uint32_t hash)
 /* Never 0. */
 static uint32_t detached_hash(const struct sessions *t, const struct peer_addr *from)
 {
-    uint32_t hash = clave__map_hash_bytes(&t->detached, from->ip, sizeof from->ip);
+    uint32_t hash = clave__map_hash_bytes(&t->detached, from->ip, clave__peer_counted(from));
     return hash ? hash : 1;
 }
 
