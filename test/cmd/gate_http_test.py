@@ -3,15 +3,18 @@ that wait, one connection for many requests; and that nothing is left of any of 
 import datetime
 import gzip
 import json
+import os
 import resource
+import shutil
 import socket
 import struct
 import subprocess
 import time
 import unittest
+import urllib.request
 
 from gate_rig import Rig, ask, is_sanitized
-from harness import PATIENCE, clave
+from harness import PATIENCE, ClaveServer, clave, free_port, scratch
 
 MANY = 1000
 
@@ -295,6 +298,22 @@ class InServer(Rig):
                                           Clave_Session=made["secret"])
         self.assertEqual((status, claim["state"]), (201, "held"))
         self.assertEqual(len(clave("ls", "/own", connect=f"127.0.0.1:{self.gate.zk_port}").out.split()), 1)
+
+
+class TimeZone(unittest.TestCase):
+    def test_it_is_read_at_the_start(self):
+        """Its file may lie on a disk that hangs: opening it then is as opening a FIFO."""
+        zone, http = scratch("zone"), f"127.0.0.1:{free_port()}"
+        shutil.copyfile("/usr/share/zoneinfo/Etc/UTC", zone)
+        s = ClaveServer(["--http", http])
+        s.env = {"TZ": ":" + zone}
+        s.start()
+        self.addCleanup(s.stop)
+        os.unlink(zone)
+        os.mkfifo(zone)
+        self.addCleanup(lambda: os.close(os.open(zone, os.O_RDWR)))  # a server that waits goes on
+        with urllib.request.urlopen(f"http://{http}/v1/locks", timeout=PATIENCE) as answer:
+            self.assertEqual(answer.status, 200)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "cmd/cli/diag.h"
 #include "cmd/serve/serve_config.h"
@@ -120,6 +121,9 @@ int configured_read(struct configured *c)
 {
     char why[400] = "";
     const struct fault f = {why, sizeof why};
+    /* The C library opens the file of the time zone when a time is first written as text. A loop
+     * must not wait for a disk; libmicrohttpd does that for the date in its first answer. */
+    tzset();
     clave_err err = configured_build(c, &c->settings, &f);
     if (why[0])
         return diag_usage(c->o, "%s", why);
