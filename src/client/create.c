@@ -22,7 +22,7 @@
 #include "client/create_internal.h"
 #include "client/engine.h"
 
-enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100, UUID_AT = 3 };
+enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100, UUID_AT = 3, MOST_LOSSES = 3 };
 
 static void client_create_search(struct creation *k);
 
@@ -155,6 +155,22 @@ static clave_err client_create_submit(struct creation *k)
     return CLAVE_OK;
 }
 
+/* A search has proved each time that it was not done: a server closes the connection of a request
+ * that is larger than it takes. */
+static void client_create_lost_often(struct creation *k)
+{
+    clave__client_fault(k->client,
+                        "the connection was lost each of the %u times that a node with %zu bytes "
+                        "of data was to be created: " LARGE_REQUEST_ADVICE,
+                        k->losses, k->what.len);
+    if (k->what.len >= LARGE_REQUEST) {
+        clave__creation_finish(k, CLAVE_ETOOBIG, NULL);
+        return;
+    }
+    k->rested = true;
+    clave__creation_pause(k);
+}
+
 void clave__creation_create(struct creation *k)
 {
     if (k->only_found) {
@@ -165,6 +181,11 @@ void clave__creation_create(struct creation *k)
         clave__creation_finish(k, k->err, NULL);
         return;
     }
+    if (k->losses >= MOST_LOSSES && !k->rested) {
+        client_create_lost_often(k);
+        return;
+    }
+    k->rested = false;
     clave__creation_enter(k, CREATION_CREATING);
     k->err = client_create_submit(k);
     if (k->err && k->busy == 0)
@@ -186,7 +207,8 @@ static void make_parents(struct creation *k)
     }
     memcpy(k->found, full.p, (size_t)full.n);
     /* Empty data, as Curator and kazoo write it: kazoo cannot read null data. */
-    struct submit_create parent = {.path = k->found, .data = "", .raw = true, .quiet = true};
+    struct submit_create parent = {
+        .path = k->found, .data = "", .raw = true, .place = CREATE_ANCESTOR};
     parent.mode = c->no_containers ? CLAVE_PERSISTENT : CLAVE_CONTAINER;
     for (int32_t i = 1; i < full.n; i++) {
         if (k->found[i] != '/')
@@ -218,6 +240,8 @@ static bool searches(const struct creation *k)
 static void client_create_conclude(struct creation *k, const clave_result *listing)
 {
     bool lost = clave_err_classify(k->err) == CLAVE_CLASS_UNKNOWN;
+    bool unanswered = k->err == CLAVE_ECONNLOSS || k->err == CLAVE_ENOTSENT;
+    k->losses = unanswered ? k->losses + 1 : 0;
     if (k->err == CLAVE_ENONODE && may_retry_parents(k))
         make_parents(k);
     else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
@@ -229,8 +253,12 @@ static void client_create_conclude(struct creation *k, const clave_result *listi
         client_create_search(k);
     else if (lost && (k->flags & CLAVE_CREATE_CERTAIN))
         clave__creation_identify(k);
-    else
+    else {
+        if (k->err == CLAVE_ENONODE && k->what.place == CREATE_BELOW)
+            clave__client_fault(k->client, "cannot create %.128s: its ancestors are removed again",
+                                k->what.path);
         clave__creation_finish(k, k->err, listing);
+    }
 }
 
 /* ---- SEARCHING ------------------------------------------------------------------------------- */
@@ -495,6 +523,7 @@ static struct creation *creation_new(clave_async_client *c, const char *path,
     char *at = put_acls(k, o);
     at = client_create_put_path(k, at, path, uuid);
     k->named = uuid != NULL;
+    k->what.place = o->flags & CLAVE_CREATE_PARENTS ? CREATE_BELOW : CREATE_ALONE;
     k->what.again = uuid ? AGAIN_NOT_UNSENT : AGAIN_BY_OPCODE;
     k->found = at;
     k->found_cap = nfound;

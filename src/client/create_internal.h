@@ -20,6 +20,8 @@ struct creation {
     enum creation_state state;
     unsigned busy; /* requests under way */
     unsigned parent_attempts;
+    unsigned losses;      /* in a row, of its answer, or of the connection before it was sent */
+    bool rested;          /* it has paused since the newest of many losses */
     clave_err parent_err; /* why an ancestor could not be made */
     unsigned flags;
     bool with_names;

@@ -136,6 +136,9 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
 /* The next reply is longer than the client accepts. The read that asked for it is not sent again,
  * since it would end every later connection too. */
 void clave__pipeline_reply_too_big(clave_async_client *c);
+/* The server has closed the connection. Returns the size of the largest unanswered request of
+ * LARGE_REQUEST or more of which some bytes have left, or 0. Call it before _detached. */
+size_t clave__pipeline_cut(clave_async_client *c);
 /* The connection is gone: requests that may be sent again wait, the rest fail. */
 void clave__pipeline_detached(clave_async_client *c);
 /* Fails every request: the unsent ones with one error, the sent ones with the other. */

@@ -426,8 +426,11 @@ static void bad_frame(clave_async_client *c, clave_err err, size_t n)
         return;
     }
     if (err == CLAVE_ETOOBIG) {
-        clave__client_fault(c, "%s sent a reply of %zu bytes, more than the %zu allowed",
-                            host_text(c, host, sizeof host), n, c->link.in.max_frame);
+        clave__client_fault(
+            c,
+            "%s sent a reply of %zu bytes, more than the %zu allowed (four times max_frame "
+            "of clave_client_options)",
+            host_text(c, host, sizeof host), n, c->link.in.max_frame);
         clave__pipeline_reply_too_big(c);
     }
     clave__link_drop(c, err);
@@ -480,10 +483,31 @@ void clave_async_client_connected(clave_async_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
+/* An open connection. What the server may have closed it for says more than an earlier fault. */
+static void report_cut(clave_async_client *c, const char *host)
+{
+    size_t large = clave__pipeline_cut(c);
+    if (large > 0)
+        clave__client_fault(c,
+                            "%s closed the connection while a request of %zu bytes was "
+                            "unanswered: " LARGE_REQUEST_ADVICE,
+                            host, large);
+    else if (c->watches.unanswered > 0)
+        clave__client_fault(c,
+                            "%s closed the connection when the session's watches were set again: "
+                            "it may have no room for them (clave serve --max-connection-watches, "
+                            "--max-watches)",
+                            host);
+    else if (!c->fault_is_news)
+        clave__client_fault(c, "%s closed the connection", host);
+}
+
 static void report_hangup(clave_async_client *c)
 {
     char host[300];
     host_text(c, host, sizeof host);
+    if (c->link.phase == LINK_OPEN)
+        report_cut(c, host);
     if (c->fault_is_news)
         return;
     switch (c->link.phase) {

@@ -6,6 +6,9 @@
 
 /* No more than OUT_AHEAD bytes are encoded ahead of a slow connection. */
 enum { OUT_AHEAD = 64 * 1024, XID_AT = 4 };
+/* A server that takes no request so large closes the connection when it has read how long it is,
+ * and will do so again. */
+enum { MOST_CUTS = 3, CUT_PAUSE_MS = 100 };
 
 void clave__pipeline_init(struct pipeline *p)
 {
@@ -211,13 +214,32 @@ static bool never_left(const clave_async_client *c, const struct request *r)
     return r->sent_end > c->link.out_begin;
 }
 
+static bool pipeline_has_begun(const clave_async_client *c, const struct request *r)
+{
+    return r->sent_end - r->frame_len < c->link.out_begin;
+}
+
+size_t clave__pipeline_cut(clave_async_client *c)
+{
+    size_t largest = 0;
+    for (struct list *l = c->pipeline.sent.next; l != &c->pipeline.sent; l = l->next) {
+        struct request *r = LIST_ENTRY(l, struct request, link);
+        if (!pipeline_has_begun(c, r))
+            continue;
+        r->cuts++;
+        if (r->frame_len >= LARGE_REQUEST && r->frame_len > largest)
+            largest = r->frame_len;
+    }
+    return largest;
+}
+
 /* How long a read waits before it is sent again; negative: it fails. */
 static int64_t read_retry_delay(clave_async_client *c, struct request *r)
 {
     if (r->again == AGAIN_NEVER || r->again == AGAIN_NOT_UNSENT)
         return -1;
     if (r->again == AGAIN_ALWAYS)
-        return 0;
+        return r->cuts < MOST_CUTS ? 0 : CUT_PAUSE_MS;
     if (r->losses == 0)
         r->first_loss = c->now;
     return clave_retry_delay(&c->reads, r->losses++, c->now - r->first_loss,
@@ -238,6 +260,18 @@ static void pipeline_drop_unsent(clave_async_client *c)
     }
 }
 
+/* The request is sent again after so long; negative: it fails with *err. A write that has not left
+ * as a whole is sent at once, so that those behind it do not overtake it. */
+static int64_t pipeline_delay(clave_async_client *c, struct request *r, clave_err *err)
+{
+    bool left = !never_left(c, r);
+    bool too_large = r->cuts >= MOST_CUTS && r->frame_len >= LARGE_REQUEST;
+    *err = left ? CLAVE_ECONNLOSS : CLAVE_ETOOBIG;
+    if (left)
+        return read_retry_delay(c, r);
+    return too_large ? -1 : 0;
+}
+
 void clave__pipeline_detached(clave_async_client *c)
 {
     struct pipeline *p = &c->pipeline;
@@ -246,10 +280,11 @@ void clave__pipeline_detached(clave_async_client *c)
     p->close_sent = false;
     while ((l = list_pop_front(&p->sent))) {
         struct request *r = LIST_ENTRY(l, struct request, link);
-        int64_t delay = never_left(c, r) ? 0 : read_retry_delay(c, r);
+        clave_err err;
+        int64_t delay = pipeline_delay(c, r, &err);
         r->vouched = HOLD_DEADLINE_NONE;
         if (delay < 0)
-            clave__deliver_failure(c, r, CLAVE_ECONNLOSS);
+            clave__deliver_failure(c, r, err);
         else if (delay == 0)
             list_push_back(&again, l);
         else {

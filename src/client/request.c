@@ -3,8 +3,10 @@
  * part. */
 #include "client/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "client/engine.h"
 #include "wire/opcode.h"
 
@@ -79,6 +81,28 @@ static enum request_again again_of(int32_t op)
     return clave__opcode(op)->flags & OPCODE_WRITE ? AGAIN_NEVER : AGAIN_BY_POLICY;
 }
 
+static bool mode_is_sequential(clave_create_mode mode)
+{
+    return mode == CLAVE_PERSISTENT_SEQUENTIAL || mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
+           mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
+}
+
+/* What a refusal by the server may be about. */
+static void request_note_purpose(struct request *r, const struct request_spec *spec,
+                                 const union wire_body *body)
+{
+    r->watches = spec->watch || spec->op == OP_ADD_WATCH;
+    if (clave__opcode(spec->op)->effect == EFFECT_CREATE) {
+        r->creates = true;
+        r->sequential = mode_is_sequential((clave_create_mode)body->create.flags);
+    }
+    for (size_t i = 0; spec->ops && i < spec->nops; i++) {
+        bool creates = spec->ops[i].kind == CLAVE_OP_CREATE;
+        r->creates |= creates;
+        r->sequential |= creates && mode_is_sequential(spec->ops[i].mode);
+    }
+}
+
 clave_err clave__request_new(clave_async_client *c, const struct request_spec *spec,
                              const union wire_body *body, struct request **out)
 {
@@ -96,6 +120,8 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     r->vouched = HOLD_DEADLINE_NONE;
     r->quiet = spec->quiet;
     r->raw = spec->raw;
+    r->place = (uint8_t)spec->place;
+    request_note_purpose(r, spec, body);
     r->cb = spec->cb;
     r->arg = spec->arg;
     memcpy(r->frame, clave__buf_bytes(&c->encode), r->frame_len);
@@ -132,12 +158,103 @@ static const char *verb_of(int32_t op)
     return known ? verbs[op] : "change";
 }
 
+/* ---- what a refusal may mean ----------------------------------------------------------------- */
+
+/* The protocol has one code for all arguments that a server refuses. The client has looked at the
+ * path itself, so a bound of the server is the likely reason; only its log knows which. */
+enum { ADVICE_CAP = 300 };
+
+static void advise_about_create(const struct request *r, char out[ADVICE_CAP])
+{
+    const char *numbers = r->sequential ? "; or the parent's sequence numbers are used up" : "";
+    const char *chroot = r->raw ? "" : r->client->hosts.chroot;
+    size_t digits = r->sequential ? SEQUENCE_ROOM - 1 : 0, depth = 0;
+    if (r->nops > 0) {
+        snprintf(out, ADVICE_CAP,
+                 ": a name, path or depth that it creates may be beyond the server's limits (clave "
+                 "serve --max-name, --max-path, --max-depth)%s; the server's log says which",
+                 numbers);
+        return;
+    }
+    for (const char *p = chroot; *p; p++)
+        depth += *p == '/';
+    for (const char *p = r->path; *p; p++)
+        depth += *p == '/';
+    snprintf(out, ADVICE_CAP,
+             ": a name of %zu bytes, a path of %zu, or a depth of %zu may be beyond the server's "
+             "limits (clave serve --max-name, --max-path, --max-depth)%s; the server's log says "
+             "which",
+             strlen(clave__path_name(r->path)) + digits, strlen(chroot) + strlen(r->path) + digits,
+             depth, numbers);
+}
+
+static void advise_about_watch(const struct request *r, char out[ADVICE_CAP])
+{
+    snprintf(out, ADVICE_CAP,
+             ": the server may have no room for another watch (clave serve "
+             "--max-connection-watches, --max-watches), or none for a path of %zu bytes "
+             "(--max-path); its log says which",
+             strlen(r->path) + (r->raw ? 0 : r->client->hosts.chroot_len));
+}
+
+/* "" where the text of the error says everything. */
+static void request_advise(const struct request *r, clave_err err, char out[ADVICE_CAP])
+{
+    const struct opcode *op = clave__opcode(r->op);
+    bool tells = op->reply & (REPLY_DATA | REPLY_NAMES | REPLY_RESULTS);
+    out[0] = '\0';
+    if (err == CLAVE_EBADARGS && r->creates)
+        advise_about_create(r, out);
+    else if (err == CLAVE_EBADARGS && r->watches)
+        advise_about_watch(r, out);
+    else if (err == CLAVE_EQUOTA)
+        snprintf(out, ADVICE_CAP,
+                 ": the quotas of this path and of those above it are below /zookeeper/quota");
+    else if (err == CLAVE_EMARSHALLING && tells && !(op->flags & OPCODE_WRITE))
+        snprintf(out, ADVICE_CAP,
+                 ": its answer may be longer than the server sends (clave serve --max-answer)");
+}
+
+/* How many bytes of a path a message shows: what follows the path matters more than its end. */
+static size_t request_path_shown(const char *path)
+{
+    enum { MOST = 128 };
+    size_t n = strlen(path);
+    if (n <= MOST)
+        return n;
+    n = MOST;
+    while (n > 0 && ((unsigned char)path[n] & 0xc0) == 0x80)
+        n--; /* no character of UTF-8 is cut */
+    return n;
+}
+
+/* Whether clave_async_client_errmsg shall say it. */
+static bool request_is_fault(const struct request *r, clave_err err)
+{
+    bool is_ancestor = r->place == CREATE_ANCESTOR;
+    if (r->place != CREATE_ALONE && err == CLAVE_ENONODE)
+        return false;
+    if (is_ancestor && (err == CLAVE_ENODEEXISTS || err == CLAVE_EUNIMPLEMENTED))
+        return false;
+    return !r->quiet;
+}
+
+static void request_tell(const struct request *r, clave_err err)
+{
+    char advice[ADVICE_CAP];
+    size_t shown = request_path_shown(r->path);
+    request_advise(r, err, advice);
+    if (!advice[0] && !request_is_fault(r, err))
+        return; /* who reaches a bound has to hear of it, whoever sent the request */
+    clave__client_fault(r->client, "cannot %s %.*s%s: %s%s", verb_of(r->op), (int)shown, r->path,
+                        r->path[shown] ? "..." : "", clave_strerror(err), advice);
+}
+
 static void client_request_answer(struct request *r, const clave_result *res)
 {
     /* Without an answer, the fault that the link has set says more. */
-    if (res->err != CLAVE_OK && r->err == CLAVE_OK && !r->quiet)
-        clave__client_fault(r->client, "cannot %s %s: %s", verb_of(r->op), r->path,
-                            clave_strerror(res->err));
+    if (res->err != CLAVE_OK && r->err == CLAVE_OK)
+        request_tell(r, res->err);
     if (r->cb)
         r->cb(r->client, res, r->arg);
     clave__request_free(r);

@@ -12,6 +12,13 @@
 #include "client/timer.h"
 #include "wire/record.h"
 
+/* From this size on, a sixteenth of what servers take by default, a connection that was lost under
+ * a request may have been closed because of it. Requests of locks are below 1 KiB; a server that
+ * takes less than 64 KiB was told to, and its log says what it closes. */
+enum { LARGE_REQUEST = 64 * 1024 };
+#define LARGE_REQUEST_ADVICE                                                                       \
+    "the server's limit may be smaller (clave serve --max-request; ZooKeeper's jute.maxbuffer)"
+
 /* What a server may append to the requested name: "2147483647", or "-2147483648". */
 enum { SEQUENCE_ROOM = 11 };
 
@@ -22,6 +29,13 @@ enum request_again {
     AGAIN_NOT_UNSENT, /* likewise; and when it never left, it is not sent at all: ENOTSENT */
     AGAIN_BY_POLICY,  /* the retry policy for reads */
     AGAIN_ALWAYS,     /* a read that decides the outcome of a create */
+};
+
+/* Of a create together with its ancestors some errors are no faults. */
+enum create_place {
+    CREATE_ALONE,
+    CREATE_BELOW,    /* ENONODE: the ancestors are created next */
+    CREATE_ANCESTOR, /* it exists; there are no containers; or the one above it has the fault */
 };
 
 struct request {
@@ -35,6 +49,11 @@ struct request {
     int64_t vouched;   /* what an answer proves to the hold deadline, or HOLD_DEADLINE_NONE */
     bool quiet;
     bool raw;
+    uint8_t place; /* an enum create_place */
+    bool creates;  /* a node; a multi: one or more */
+    bool watches;
+    bool sequential; /* these, or some of them */
+    unsigned cuts;   /* so often the server closed the connection when some of it had left */
 
     clave_result_cb *cb; /* may be NULL */
     void *arg;
@@ -69,6 +88,7 @@ struct request_spec {
     size_t nops;
     bool quiet; /* the client's own: its error is not put into clave_async_client_errmsg */
     bool raw;   /* the path is the server's, not below the chroot */
+    enum create_place place;
 };
 
 /* ETOOBIG, ENOMEM. When it fails, the spec's watch is left idle. */

@@ -158,7 +158,8 @@ clave_err clave__submit_create(clave_async_client *c, const struct submit_create
                                 .cb = cb,
                                 .arg = arg,
                                 .quiet = s->quiet,
-                                .raw = s->raw};
+                                .raw = s->raw,
+                                .place = s->place};
     if (s->mode == CLAVE_CONTAINER)
         spec.op = OP_CREATE_CONTAINER;
     else if (s->mode >= CLAVE_PERSISTENT_TTL)

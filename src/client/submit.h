@@ -33,6 +33,7 @@ struct submit_create {
     enum request_again again;
     bool quiet;
     bool raw;
+    enum create_place place;
 };
 /* Of the path these only check that it fits. */
 clave_err clave__submit_create(clave_async_client *c, const struct submit_create *s,

@@ -370,7 +370,8 @@ class Live(Rig):
                                 ("max-depth", 8, 9 * "/d")):
             self.reload(s, f"{self.CONF}{key} = {most}\n")
             r = clave("create", "--parents", path, connect=at)
-            self.assertIn("the server refused the arguments", r.err)
+            self.assertIn("the server refused the arguments: a name of ", r.err)
+            self.assertIn(f"--{key}", r.err)
             said = s.until("is refused")
             self.assertIn(f"{most + 1} ", said)
             self.assertIn(f"the bound is {most} (--{key}; 1 refused", said)

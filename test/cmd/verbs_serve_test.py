@@ -268,6 +268,14 @@ class Serving(unittest.TestCase):
         self.assertRegex(p.stderr.readline(), r"^clave: serve: 127\.0\.0\.1:\d+ is closed: "
                                               r"it sent a request of 3000000 bytes, the limit is 1048575$")
 
+    def test_a_client_whose_request_is_too_long_is_told(self):
+        p, line = self.started("--data", scratch("data"), "-l", "127.0.0.1:0", "--max-request", "100000")
+        at = re.match(r"clave: serving on (127\.0\.0\.1:\d+),", line).group(1)
+        r = clave("create", "/a", "-", connect=at, stdin=b"x" * 200000)
+        self.assertEqual(r.code, 69, r)
+        self.assertRegex(r.err, r"closed the connection while a request of 2000\d\d bytes was unanswered: "
+                                r"the server's limit may be smaller \(clave serve --max-request; ")
+
     def test_full_disk_is_told_once(self):
         data = scratch("data")
         p = spawn(["sh", "-c", 'ulimit -f 64; exec "$0" "$@"', CLAVE, "serve", "--data", data,

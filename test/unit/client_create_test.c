@@ -124,6 +124,7 @@ static void why_a_parent_could_not_be_made_is_told(void **state)
     fake_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ENOAUTH);
+    assert_string_equal(clave_async_client_errmsg(s.c), "cannot create /a: not authorised");
     fake_close(&s);
 }
 
@@ -179,6 +180,47 @@ static void a_lost_protected_create_becomes_known(void **state)
         }
         fake_close(&s);
         assert_int_equal(a.times, 1);
+    }
+}
+
+static void lose_and_search(struct fake_server *s)
+{
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_expect(s, OP_MULTI);
+    fake_answer_checks(s, CLAVE_OK);
+    fake_expect(s, OP_GET_CHILDREN2);
+    struct wire_reply m = {.names = fake_names(NULL, 0)};
+    fake_answer(s, CLAVE_OK, &m);
+    fake_config(s, true);
+}
+
+/* A server that takes no request so large closes each connection on which it comes, and answers the
+ * search on the next: create and search went on for ever, as fast as the server answered. */
+static void a_create_that_is_lost_each_time_ends_or_pauses(void **state)
+{
+    (void)state;
+    static char data[70000];
+    const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
+    for (size_t len = 100; len <= sizeof data; len += sizeof data - 100) {
+        struct fake_server s;
+        struct outcome a = {0};
+        connected(&s);
+        assert_int_equal(clave_async_create(s.c, "/x", data, len, &o, outcome_cb, &a), CLAVE_OK);
+        for (int i = 0; i < 3; i++) {
+            fake_expect(&s, OP_CREATE2);
+            lose_and_search(&s);
+        }
+        assert_true(fake_is_quiet(&s));
+        assert_non_null(strstr(clave_async_client_errmsg(s.c), "--max-request"));
+        assert_int_equal(a.times, len == sizeof data);
+        assert_int_equal(a.err, len == sizeof data ? CLAVE_ETOOBIG : CLAVE_OK);
+        if (a.times == 0) { /* a pause, and then the search, which has to be of this connection */
+            fake_advance_to(&s, s.now + 100);
+            fake_expect(&s, OP_MULTI);
+        }
+        fake_close(&s);
     }
 }
 
@@ -433,6 +475,7 @@ int main(void)
         cmocka_unit_test(missing_parents_cost_one_more_flight),
         cmocka_unit_test(why_a_parent_could_not_be_made_is_told),
         cmocka_unit_test(a_lost_protected_create_becomes_known),
+        cmocka_unit_test(a_create_that_is_lost_each_time_ends_or_pauses),
         cmocka_unit_test(a_search_goes_on_in_the_next_session),
         cmocka_unit_test(an_ancestor_whose_answer_was_lost_is_made_again),
         cmocka_unit_test(a_deposed_leader_does_not_tell_that_a_create_was_not_done),

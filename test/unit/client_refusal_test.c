@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -305,6 +306,123 @@ static void a_client_that_is_served_again_does_not_back_off(void **state)
     fake_close(&s);
 }
 
+/* ---- bounds of the server ---------------------------------------------------------------- */
+
+static void told(const struct fake_server *s, const char *text)
+{
+    assert_string_equal(clave_async_client_errmsg(s->c), text);
+}
+
+#define PATHS "may be beyond the server's limits (clave serve --max-name, --max-path, --max-depth)"
+
+static void a_path_that_may_be_too_long_is_measured(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    clave_client_options o = {.hosts = "h/app"};
+    clave_create_options numbered = {.size = sizeof numbered, .mode = CLAVE_EPHEMERAL_SEQUENTIAL};
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = "/a"};
+    fake_open(&s, &o);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_create(s.c, "/a/bc", NULL, 0, NULL, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_CREATE2);
+    fake_answer(&s, CLAVE_EBADARGS, NULL);
+    told(&s, "cannot create /a/bc: the server refused the arguments: a name of 2 bytes, a path of "
+             "9, or a depth of 3 " PATHS "; the server's log says which");
+    assert_int_equal(clave_async_create(s.c, "/a-", NULL, 0, &numbered, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_CREATE2);
+    fake_answer(&s, CLAVE_EBADARGS, NULL);
+    told(&s, "cannot create /a-: the server refused the arguments: a name of 12 bytes, a path of "
+             "17, or a depth of 2 " PATHS "; or the parent's sequence numbers are used up; the "
+             "server's log says which");
+    assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_MULTI);
+    fake_answer(&s, CLAVE_EBADARGS, NULL);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "depth that it creates " PATHS "; the"));
+    /* Of a write there is nothing to add. */
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_SET_DATA);
+    fake_answer(&s, CLAVE_EBADARGS, NULL);
+    told(&s, "cannot write /a: the server refused the arguments");
+    fake_close(&s);
+}
+
+/* What is to be done about it must not fall off the end of the message. */
+static void of_a_long_path_only_the_beginning_is_told(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    char path[2000], begins[200];
+    memset(path, 'n', sizeof path);
+    path[0] = '/';
+    path[sizeof path - 1] = '\0';
+    memcpy(path + 127, "\xc3\xa4", 2); /* a character that is not cut */
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_create(s.c, path, NULL, 0, NULL, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_CREATE2);
+    fake_answer(&s, CLAVE_EBADARGS, NULL);
+    snprintf(begins, sizeof begins, "cannot create %.127s...: the server refused", path);
+    assert_memory_equal(clave_async_client_errmsg(s.c), begins, strlen(begins));
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "a path of 1999, or a depth of 1 " PATHS
+                                                           "; the server's log says which"));
+    fake_close(&s);
+}
+
+static void watches_quotas_and_answers_have_bounds_too(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    clave_async_watch *w;
+    const char *room = "the server may have no room for another watch (clave serve "
+                       "--max-connection-watches, --max-watches), or none for a path of 2 bytes "
+                       "(--max-path); its log says which";
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_watch_new(&w, s.c, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/a", w, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_EXISTS);
+    fake_answer(&s, CLAVE_EBADARGS, NULL);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), room));
+    clave__client_fault(s.c, "-");
+    assert_int_equal(clave__client_read_once(s.c, OP_EXISTS, "/a", w, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_EXISTS);
+    fake_answer(&s, CLAVE_EBADARGS, NULL); /* of a recipe, whose other errors are not told */
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), room));
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_SET_DATA);
+    fake_answer(&s, CLAVE_EQUOTA, NULL);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "below /zookeeper/quota"));
+    assert_int_equal(clave_async_children(s.c, "/a", NULL, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    fake_answer(&s, CLAVE_EMARSHALLING, NULL);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "(clave serve --max-answer)"));
+    clave_async_watch_free(w);
+    fake_close(&s);
+}
+
+/* A server that has no room for the watches of a client that comes back disconnects it. */
+static void watches_that_are_not_set_again_are_told(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    clave_async_watch *w;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_watch_new(&w, s.c, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/a", w, NULL, NULL), CLAVE_OK);
+    fake_expect(&s, OP_EXISTS);
+    fake_answer(&s, CLAVE_ENONODE, NULL);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_SET_WATCHES);
+    fake_hang_up(&s);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "--max-connection-watches"));
+    clave_async_watch_free(w);
+    fake_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +435,10 @@ int main(void)
         cmocka_unit_test(a_heartbeat_that_another_would_refuse_too_is_sent_again),
         cmocka_unit_test(a_server_that_refuses_to_close_is_left),
         cmocka_unit_test(one_that_has_ended_by_itself_is_closed),
+        cmocka_unit_test(a_path_that_may_be_too_long_is_measured),
+        cmocka_unit_test(of_a_long_path_only_the_beginning_is_told),
+        cmocka_unit_test(watches_quotas_and_answers_have_bounds_too),
+        cmocka_unit_test(watches_that_are_not_set_again_are_told),
         cmocka_unit_test(a_client_that_is_denied_everything_backs_off),
         cmocka_unit_test(a_client_that_is_served_again_does_not_back_off),
     };

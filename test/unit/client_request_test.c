@@ -525,6 +525,77 @@ static void more_than_a_frame_is_too_big(void **state)
     fake_close(&s);
 }
 
+/* A server closes the connection when it has read how long the request is; the client hears no more
+ * than that. */
+static void a_connection_lost_under_a_large_request_tells_its_size(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t len;
+        const char *told;
+    } cases[] = {
+        {70000, "script:1 closed the connection while a request of 70026 bytes was unanswered: the "
+                "server's limit may be smaller (clave serve --max-request; ZooKeeper's "
+                "jute.maxbuffer)"},
+        {60000, "script:1 closed the connection"},
+    };
+    static char data[70000];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fake_server s;
+        struct outcome a = {0};
+        connected(&s);
+        assert_int_equal(clave_async_set(s.c, "/a", data, cases[i].len, -1, outcome_cb, &a),
+                         CLAVE_OK);
+        fake_expect(&s, OP_SET_DATA);
+        fake_hang_up(&s);
+        assert_int_equal(a.err, CLAVE_ECONNLOSS);
+        assert_string_equal(clave_async_client_errmsg(s.c), cases[i].told);
+        fake_close(&s);
+    }
+}
+
+static void leave_in_part(struct fake_server *s)
+{
+    const void *p;
+    assert_true(clave_async_client_output(s->c, &p) > 100);
+    clave_async_client_sent(s->c, s->now, 100);
+    fake_hang_up(s);
+}
+
+static void dial_after_pause(struct fake_server *s)
+{
+    if (clave_async_client_wants(s->c) != CLAVE_WANT_DIAL)
+        fake_advance_to(s, clave_async_client_deadline(s->c));
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+}
+
+/* It was sent again for ever. A small one may meet as many deaths of servers. */
+static void a_large_write_that_never_leaves_as_a_whole_ends(void **state)
+{
+    (void)state;
+    static char data[70000];
+    for (size_t len = 200; len <= sizeof data; len += sizeof data - 200) {
+        struct fake_server s;
+        struct outcome large = {0}, next = {0};
+        bool fails = len == sizeof data;
+        connected(&s);
+        assert_int_equal(clave_async_set(s.c, "/a", data, len, -1, outcome_cb, &large), CLAVE_OK);
+        assert_int_equal(clave_async_set(s.c, "/b", "x", 1, -1, outcome_cb, &next), CLAVE_OK);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(large.times, 0);
+            leave_in_part(&s);
+            dial_after_pause(&s);
+        }
+        assert_int_equal(large.times, fails);
+        assert_int_equal(large.err, fails ? CLAVE_ETOOBIG : CLAVE_OK);
+        fake_expect(&s, OP_SET_DATA);
+        assert_true(path_is(&s.q, fails ? "/b" : "/a"));
+        assert_int_equal(next.times, 0);
+        fake_close(&s);
+    }
+}
+
 /* A reply over the limit: the read that asked for it would ask again, on every connection to
  * come, and each would end the same way. */
 static void a_read_whose_reply_is_too_big_fails_at_once(void **state)
@@ -665,6 +736,8 @@ int main(void)
         cmocka_unit_test(identities_without_their_parts_are_refused),
         cmocka_unit_test(no_acls_are_none_whatever_their_count),
         cmocka_unit_test(more_than_a_frame_is_too_big),
+        cmocka_unit_test(a_connection_lost_under_a_large_request_tells_its_size),
+        cmocka_unit_test(a_large_write_that_never_leaves_as_a_whole_ends),
         cmocka_unit_test(a_read_whose_reply_is_too_big_fails_at_once),
         cmocka_unit_test(one_huge_message_does_not_stay),
         cmocka_unit_test(a_list_of_a_long_queue_does_not_stay),

@@ -95,7 +95,6 @@ static const char *diag_advice(clave_err err)
         {CLAVE_ECONNLOSS, "it may have taken effect: check before retrying"},
         {CLAVE_ETIMEDOUT, "it may have taken effect; --timeout allows more time"},
         {CLAVE_ENOTSENT, "nothing was changed: try again"},
-        {CLAVE_ETOOBIG, "the limit is 1048575 bytes for a whole request"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].err == err)
@@ -199,22 +198,41 @@ static void put_hint(const struct options *o, const char *path, clave_err err)
         fprintf(stderr, " (%s)", hint);
 }
 
-int diag_err(const struct options *o, const char *path, clave_err err, clave_client *s)
+/* What a fault says beyond the text of its error: "cannot VERB PATH: TEXT: MORE"; "" for nothing.
+ */
+static const char *beyond_text(const char *fault, clave_err err)
 {
-    char detail[512] = "";
-    if (s && is_about_the_way(err, s))
-        clave_client_errmsg(s, detail, sizeof detail);
-    if (strcmp(detail, diag_text(o, err)) == 0)
-        detail[0] = '\0';
+    const char *text = clave_strerror(err), *at = strstr(fault, text);
+    return at && strncmp(at + strlen(text), ": ", 2) == 0 ? at + strlen(text) + 2 : "";
+}
+
+static int diag_put_err(const struct options *o, const char *path, clave_err err,
+                        const char *detail)
+{
     begin_line(o);
     if (path)
         fprintf(stderr, "%s: ", path);
     fputs(diag_text(o, err), stderr);
-    if (*detail)
+    if (*detail && strcmp(detail, diag_text(o, err)) != 0)
         fprintf(stderr, ": %s", detail);
     put_hint(o, path, err);
     end_line();
     return exit_code_of(err);
+}
+
+int diag_err(const struct options *o, const char *path, clave_err err, clave_client *s)
+{
+    char fault[512] = "";
+    if (s)
+        clave_client_errmsg(s, fault, sizeof fault);
+    if (s && is_about_the_way(err, s))
+        return diag_put_err(o, path, err, fault);
+    return diag_fault(o, path, err, fault);
+}
+
+int diag_fault(const struct options *o, const char *path, clave_err err, const char *fault)
+{
+    return diag_put_err(o, path, err, err == CLAVE_ETOOBIG ? fault : beyond_text(fault, err));
 }
 
 int diag_path(const struct options *o, const char *path, const char *fault)

@@ -106,7 +106,7 @@ static void runner_on_verdict(void *arg, clave_err err)
         lock_message_deadlock(r->plan, acquisition_deadlock(&r->acquisition));
         runner_leave(r, EXIT_DEADLOCK);
     } else {
-        int code = diag_err(r->o, r->plan->path, err, NULL);
+        int code = diag_fault(r->o, r->plan->path, err, clave_async_client_errmsg(r->client));
         if (err == CLAVE_ENOAUTH)
             lock_message_unreadable(r->plan);
         runner_leave(r, code);
