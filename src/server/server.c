@@ -60,11 +60,11 @@ static void take_options(struct server *s, const struct server_options *o)
     s->audit_arg = o->audit_arg;
     s->audit_user = o->audit_user ? o->audit_user : "";
     s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
-    server_take_limits(s, o);
-    s->snapshot_piece = or_default(o->snapshot_piece, DEFAULT_SNAPSHOT_PIECE);
     s->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
     if (s->max_frame > MOST_FRAME)
         s->max_frame = MOST_FRAME;
+    server_take_limits(s, o);
+    s->snapshot_piece = or_default(o->snapshot_piece, DEFAULT_SNAPSHOT_PIECE);
     s->max_output = o->max_output ? o->max_output : DEFAULT_OUTPUT;
     if (s->max_output < LEAST_OUTPUT)
         s->max_output = LEAST_OUTPUT;

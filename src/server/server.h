@@ -35,6 +35,7 @@ enum server_bound {
     BOUND_PATH,         /* bytes of its path, and of the path of a watch */
     BOUND_DEPTH,        /* nodes in its path */
     BOUND_SEQUENCE,     /* sequence numbers of one parent */
+    BOUND_REQUEST,      /* bytes of one request: server_options.max_frame */
     SERVER_BOUNDS
 };
 

@@ -265,8 +265,9 @@ class Serving(unittest.TestCase):
             self.assertTrue(s.recv(4096))
             s.sendall(struct.pack(">i", 3000000) + b"x" * 1000)
             self.assertEqual(s.recv(4096), b"")
-        self.assertRegex(p.stderr.readline(), r"^clave: serve: 127\.0\.0\.1:\d+ is closed: "
-                                              r"it sent a request of 3000000 bytes, the limit is 1048575$")
+        self.assertRegex(p.stderr.readline(), r"^clave: serve: 127\.0\.0\.1:\d+ is refused: "
+                                              r"3000000 bytes of a request, the bound is 1048575 "
+                                              r"\(--max-request; 1 refused since the last message\)$")
 
     def test_a_client_whose_request_is_too_long_is_told(self):
         p, line = self.started("--data", scratch("data"), "-l", "127.0.0.1:0", "--max-request", "100000")

@@ -328,6 +328,25 @@ static void a_sequential_name_is_bounded(void **state)
     bounded_close(&b);
 }
 
+static void a_request_is_bounded(void **state)
+{
+    (void)state;
+    enum { MOST = 100 };
+    struct server_options o = {.max_frame = MOST};
+    struct bounded b;
+    char data[MOST] = "";
+    memserver_open(&b.d, &o);
+    memserver_connect(&b.c, &b.d, 40000);
+    memset(data, 'x', sizeof data - 1);
+    assert_int_equal(create(&b, "/a"), CLAVE_OK);
+    assert_int_equal(refused(&b, BOUND_REQUEST), 0);
+    assert_int_equal(memserver_create(&b.c, "/b", data, MODE_PERSISTENT), CLAVE_ECONNLOSS);
+    assert_null(b.c.c);
+    assert_int_equal(refused(&b, BOUND_REQUEST), 1);
+    assert_non_null(strstr(b.d.lines, "bytes of a request, the bound is 100 (--max-request; 1"));
+    bounded_close(&b);
+}
+
 /* No number is given out twice: two nodes with one number would both hold a lock. */
 static void sequence_numbers_end(void **state)
 {
@@ -480,6 +499,7 @@ int main(void)
         cmocka_unit_test(sessions_of_before_a_restart_do_not_count),
         cmocka_unit_test(new_paths_are_bounded),
         cmocka_unit_test(a_sequential_name_is_bounded),
+        cmocka_unit_test(a_request_is_bounded),
         cmocka_unit_test(sequence_numbers_end),
         cmocka_unit_test(an_answer_is_bounded),
         cmocka_unit_test(what_is_beyond_the_bound_is_not_written),

@@ -24,6 +24,7 @@ static const struct {
     [BOUND_DEPTH] = {"depth", 256, "nodes in a path", "--max-depth"},
     [BOUND_SEQUENCE] = {"sequence", INT32_MAX, "sequence numbers of one parent",
                         "create another parent"},
+    [BOUND_REQUEST] = {"request", 0, "bytes of a request", "--max-request"},
 };
 
 const char *clave__bound_name(enum server_bound bound)
@@ -35,6 +36,7 @@ void clave__bounds_set(struct server *s, const size_t most[SERVER_BOUNDS])
 {
     for (size_t i = 0; i < SERVER_BOUNDS; i++)
         s->bounds[i].most = most[i] ? most[i] : table[i].fallback;
+    s->bounds[BOUND_REQUEST].most = s->max_frame;
 }
 
 bool clave__bound_allows(struct server_conn *c, enum server_bound bound, size_t n)

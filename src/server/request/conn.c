@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "server/request/bounds.h"
 #include "server/request/slow.h"
 #include "server/request/turn.h"
 
@@ -97,11 +98,7 @@ static void refuse_frame(struct server_conn *c, int why, size_t n)
         clave__conn_word(c, (uint32_t)n);
         return;
     }
-    if (why == CLAVE_ETOOBIG)
-        clave__log(&c->s->log, CLAVE_LOG_WARN,
-                   "%s is closed: it sent a request of %zu bytes, the limit is %zu", c->peer.text,
-                   n, c->frames.max_frame);
-    else
+    if (why != CLAVE_ETOOBIG || clave__bound_allows(c, BOUND_REQUEST, n))
         clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
                    why == CLAVE_ENOMEM ? "out of memory" : "it sent a frame of impossible length");
     clave__conn_close(c);
