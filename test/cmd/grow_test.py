@@ -76,7 +76,7 @@ class Grow(unittest.TestCase):
 
     def test_a_restored_one(self):
         data = self.restored()
-        wait = "before 70s have passed since the server of\nbefore the restore stopped"
+        wait = "until 70s after the old server, the one that was\nbacked up, has stopped"
         for _ in range(2):  # and after a start of clave, whose own wait is not over
             result = self.grow("a", "b", "c", data=data)
             self.assertIn(wait, result.out)

@@ -11,6 +11,7 @@
 
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "server/server_internal.h"
 
 enum { TIMEOUT = 6000, OWNERS = 6 };
 
@@ -467,6 +468,33 @@ static void an_owner_that_takes_over_from_a_try_waits_on(void **state)
     memnet_free(p);
 }
 
+/* The same on a server that gives nobody a place, since it was restored from a backup. */
+static void an_owner_that_takes_over_from_a_try_waits_out_a_restore(void **state)
+{
+    (void)state;
+    struct memnet *p = world(1);
+    struct mutex_owner tries, waits;
+    struct session *quiet;
+    assert_int_equal(
+        clave__sessions_add(&p->server->sessions, SESSION_OF_RESTORE, INT32_MAX, &quiet), CLAVE_OK);
+    owner_open(&tries, p, 0, "/l", &shared);
+    owner_share(&waits, &tries, 1);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 0});
+    owner_acquire(&tries, OWNER_TRY);
+    owner_acquire(&waits, OWNER_FOREVER);
+    assert_int_equal(clave_async_mutex_cancel(tries.m, 0), CLAVE_OK);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(tries.err, CLAVE_ECANCELED);
+    memnet_advance(p, 500);
+    assert_int_equal(waits.answers, 0);
+    clave__sessions_remove(&p->server->sessions, quiet);
+    memnet_advance(p, 500);
+    assert_true(owner_holds(&waits));
+    owner_close(&tries);
+    memnet_free(p);
+}
+
 struct diary {
     clave_async_mutex *m;
     char lines[16]; /* of owner 1: 'g' its acquire is granted, 'a' it is asked for */
@@ -556,6 +584,7 @@ int main(void)
         cmocka_unit_test(any_message_may_be_lost_once),
         cmocka_unit_test(every_allocation_may_fail_once),
         cmocka_unit_test(an_owner_that_takes_over_from_a_try_waits_on),
+        cmocka_unit_test(an_owner_that_takes_over_from_a_try_waits_out_a_restore),
         cmocka_unit_test(an_owner_is_asked_after_it_was_told_that_it_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,6 +153,29 @@ static void who_does_not_wait_leaves_nothing(void **state)
     webrig_free(r);
 }
 
+/* A server that was restored from a backup grants nothing for a while, and nobody is in the way. */
+static void a_restored_server_is_no_holder(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    struct session *quiet;
+    user_enter(r, &u);
+    clave_err err =
+        clave__sessions_add(&r->net->server->sessions, SESSION_OF_RESTORE, INT32_MAX, &quiet);
+    assert_int_equal(err, CLAVE_OK);
+    struct webrig_call *c = user_sends(r, &u, "POST", 0, NULL, LOCK);
+    user_expects(c, 409);
+    assert_non_null(strstr(webrig_body(c), "nobody holds it"));
+    assert_null(strstr(webrig_body(c), "\"holder\""));
+    webrig_end(c);
+    clave__sessions_remove(&r->net->server->sessions, quiet);
+    c = user_sends(r, &u, "POST", 0, NULL, LOCK);
+    user_expects(c, 201);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* A release that the servers refuse is none. */
 static void a_refusal_of_the_servers_is_told(void **state)
 {
@@ -420,6 +443,7 @@ int main(void)
         cmocka_unit_test(a_claim_that_waits_is_small),
         cmocka_unit_test(a_long_poll_outlives_the_timeout),
         cmocka_unit_test(who_does_not_wait_leaves_nothing),
+        cmocka_unit_test(a_restored_server_is_no_holder),
         cmocka_unit_test(a_refusal_of_the_servers_is_told),
         cmocka_unit_test(a_loss_is_told_with_its_cause),
         cmocka_unit_test(a_session_ends_under_a_release),

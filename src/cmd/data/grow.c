@@ -273,10 +273,10 @@ static void say_data(const struct growing *g)
                "serve within that time after clave is stopped.\n",
                duration_format(g->shortest_ms, text));
     if (g->quiet_ms > 0)
-        printf("It was restored from a backup, and holders of before may still believe that they "
+        printf("It was restored from a backup, and earlier holders may still believe that they "
                "hold:\n"
-               "no server of the ensemble may start before %s have passed since the server of\n"
-               "before the restore stopped. ZooKeeper does not wait by itself, as clave does.\n",
+               "start no server of the ensemble until %s after the old server, the one that was\n"
+               "backed up, has stopped. ZooKeeper does not wait by itself, as clave does.\n",
                duration_format(g->quiet_ms, text));
     if (g->ttl_nodes > 0)
         printf("%" PRId64 " node%s %s a time to live: extendedTypesEnabled is set.\n", g->ttl_nodes,

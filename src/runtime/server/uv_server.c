@@ -217,7 +217,7 @@ static clave_err uv_server_note_longest_session(const struct server_run *r, cons
                                                f);
 }
 
-/* The note may have been damaged since the start: then backups are, too. */
+/* Sessions may be longer now; or the note has been damaged since the start, and so are backups. */
 static void uv_server_renew_note(struct server_run *r)
 {
     char text[600] = "";
@@ -233,9 +233,9 @@ static void uv_server_on_hangup(uv_signal_t *s, int number)
     bool renewed = r->tls && clave__tls_context_renew(r->tls, &r->log);
     if (r->audit)
         clave__audit_log_reopen(r->audit);
-    uv_server_renew_note(r);
     if (r->on_hangup)
         r->on_hangup(r->hangup_arg, renewed);
+    uv_server_renew_note(r);
 }
 
 static void on_idle(uv_timer_t *t)
@@ -469,7 +469,6 @@ clave_err clave__server_run_change(struct server_run *r, const struct server_run
     clave_err err = clave__server_change(r->server, &o->engine);
     if (err != CLAVE_OK)
         return err;
-    uv_server_renew_note(r);
     uv_server_take_limits(r, o);
     uv_server_set_info(r);
     uv_timer_stop(&r->idle);

@@ -98,7 +98,9 @@ static void refuse_frame(struct server_conn *c, int why, size_t n)
         clave__conn_word(c, (uint32_t)n);
         return;
     }
-    if (why != CLAVE_ETOOBIG || clave__bound_allows(c, BOUND_REQUEST, n))
+    if (why == CLAVE_ETOOBIG)
+        (void)clave__bound_allows(c, BOUND_REQUEST, n); /* counted, and logged with the flag */
+    else
         clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
                    why == CLAVE_ENOMEM ? "out of memory" : "it sent a frame of impossible length");
     clave__conn_close(c);

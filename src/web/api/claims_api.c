@@ -83,7 +83,13 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         p.arg = &list[0];
     }
     clave__session_call_done(k);
-    clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
+    if (err == CLAVE_OK && n == 0)
+        clave__web_problem(x, &p,
+                           "%s was not granted, and nobody holds it: it was released meanwhile, or "
+                           "the server was restored from a backup and grants nothing yet",
+                           p.path ? p.path : "it");
+    else
+        clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
 }
 
 /* It was not to wait, and is not free: whose is it? */
