@@ -39,6 +39,11 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
 clave_err clave__client_delete_node(clave_async_client *c, const char *path, int64_t czxid,
                                     clave_result_cb *cb, void *arg);
 
+/* In a fault in place of the text of EMARSHALLING, where a read was refused. */
+#define ANSWER_TOO_LONG                                                                            \
+    "the server does not send an answer this long (clave serve --max-answer), or could not read "  \
+    "the request"
+
 /* As clave_async_create of a protected node whose UUID the caller may choose. */
 struct client_named_create {
     const char *path;

@@ -22,7 +22,7 @@
 #include "client/create_internal.h"
 #include "client/engine.h"
 
-enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100, UUID_AT = 3, MOST_LOSSES = 3 };
+enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100, UUID_AT = 3, MOST_CUTS = 3 };
 
 static void client_create_search(struct creation *k);
 
@@ -90,8 +90,10 @@ static void client_create_on_parent(clave_async_client *c, const clave_result *r
     struct creation *k = arg;
     if (res->err == CLAVE_EUNIMPLEMENTED)
         c->no_containers = true; /* a server before 3.5: use persistent nodes */
-    else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS && k->parent_err == CLAVE_OK)
+    else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS && k->parent_err == CLAVE_OK) {
         k->parent_err = res->err; /* the first error causes the others */
+        k->parent_len = strlen(res->path);
+    }
     if (--k->busy == 0)
         client_create_conclude(k, NULL);
 }
@@ -156,14 +158,14 @@ static clave_err client_create_submit(struct creation *k)
 }
 
 /* A search has proved each time that it was not done: a server closes the connection of a request
- * that is larger than it takes. */
-static void client_create_lost_often(struct creation *k)
+ * that is larger than it takes. A small one pauses: there is something else the matter. */
+static void client_create_cut_often(struct creation *k)
 {
-    clave__client_fault(k->client,
-                        "the connection was lost each of the %u times that a node with %zu bytes "
-                        "of data was to be created: " LARGE_REQUEST_ADVICE,
-                        k->losses, k->what.len);
     if (k->what.len >= LARGE_REQUEST) {
+        clave__client_fault(k->client,
+                            "the server closed the connection each of the %u times that a node "
+                            "with %zu bytes of data was to be created: " LARGE_REQUEST_ADVICE,
+                            k->cuts, k->what.len);
         clave__creation_finish(k, CLAVE_ETOOBIG, NULL);
         return;
     }
@@ -181,8 +183,8 @@ void clave__creation_create(struct creation *k)
         clave__creation_finish(k, k->err, NULL);
         return;
     }
-    if (k->losses >= MOST_LOSSES && !k->rested) {
-        client_create_lost_often(k);
+    if (k->cuts >= MOST_CUTS && !k->rested) {
+        client_create_cut_often(k);
         return;
     }
     k->rested = false;
@@ -190,6 +192,16 @@ void clave__creation_create(struct creation *k)
     k->err = client_create_submit(k);
     if (k->err && k->busy == 0)
         clave__creation_finish(k, k->err, NULL);
+}
+
+/* The path as the server knows it, in k->found. */
+static clave_err client_create_put_full_path(struct creation *k, struct jbytes *full)
+{
+    clave_err err = clave__path_to_create(k->client, k->what.path, k->what.mode, full);
+    if (err != CLAVE_OK || full->n >= (int32_t)k->found_cap)
+        return CLAVE_ENOMEM;
+    memcpy(k->found, full->p, (size_t)full->n);
+    return CLAVE_OK;
 }
 
 /* Sends the creates of all ancestors, including those in the chroot, right before the create and
@@ -200,12 +212,10 @@ static void make_parents(struct creation *k)
     struct jbytes full;
     k->parent_attempts++;
     k->parent_err = CLAVE_OK;
-    clave_err err = clave__path_to_create(c, k->what.path, k->what.mode, &full);
-    if (err != CLAVE_OK || full.n >= (int32_t)k->found_cap) {
+    if (client_create_put_full_path(k, &full) != CLAVE_OK) {
         clave__creation_finish(k, CLAVE_ENOMEM, NULL);
         return;
     }
-    memcpy(k->found, full.p, (size_t)full.n);
     /* Empty data, as Curator and kazoo write it: kazoo cannot read null data. */
     struct submit_create parent = {
         .path = k->found, .data = "", .raw = true, .place = CREATE_ANCESTOR};
@@ -231,6 +241,18 @@ static bool may_retry_parents(const struct creation *k)
            (k->parent_err == CLAVE_OK || clave__err_passes(k->parent_err));
 }
 
+/* Without an answer, the fault that the link has set says more. */
+static void client_create_no_parent(struct creation *k)
+{
+    struct jbytes full;
+    bool answered = clave_err_classify(k->parent_err) == CLAVE_CLASS_FINAL;
+    if (answered && client_create_put_full_path(k, &full) == CLAVE_OK) {
+        k->found[k->parent_len] = '\0';
+        clave__request_tell_ancestor(k->client, k->found, k->parent_err);
+    }
+    clave__creation_finish(k, k->parent_err, NULL);
+}
+
 static bool searches(const struct creation *k)
 {
     return (k->flags & (CLAVE_CREATE_PROTECTED | CLAVE_CREATE_CERTAIN)) != 0;
@@ -241,11 +263,12 @@ static void client_create_conclude(struct creation *k, const clave_result *listi
 {
     bool lost = clave_err_classify(k->err) == CLAVE_CLASS_UNKNOWN;
     bool unanswered = k->err == CLAVE_ECONNLOSS || k->err == CLAVE_ENOTSENT;
-    k->losses = unanswered ? k->losses + 1 : 0;
+    bool cut = unanswered && k->client->link.cut > k->what.len;
+    k->cuts = cut ? k->cuts + 1 : 0;
     if (k->err == CLAVE_ENONODE && may_retry_parents(k))
         make_parents(k);
     else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
-        clave__creation_finish(k, k->parent_err, NULL);
+        client_create_no_parent(k);
     else if (k->err == CLAVE_EOPTIMEOUT && !k->once && searches(k))
         clave__creation_pause(k); /* the server is there, and would be asked without a pause */
     else if ((lost || (k->named && k->err == CLAVE_ENOTSENT)) &&
@@ -254,9 +277,11 @@ static void client_create_conclude(struct creation *k, const clave_result *listi
     else if (lost && (k->flags & CLAVE_CREATE_CERTAIN))
         clave__creation_identify(k);
     else {
+        char shown[PATH_SHOWN_CAP];
         if (k->err == CLAVE_ENONODE && k->what.place == CREATE_BELOW)
-            clave__client_fault(k->client, "cannot create %.128s: its ancestors are removed again",
-                                k->what.path);
+            clave__client_fault(k->client,
+                                "cannot create %s: its ancestors were removed again each time",
+                                clave__path_shown(k->what.path, shown));
         clave__creation_finish(k, k->err, listing);
     }
 }
@@ -550,9 +575,6 @@ static clave_err creation_start(struct creation *k, clave_result_cb *cb, void *a
 static clave_err client_create_check(clave_async_client *c, const char *path,
                                      const clave_create_options *o)
 {
-    bool sequential = o->mode == CLAVE_PERSISTENT_SEQUENTIAL ||
-                      o->mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
-                      o->mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
     bool ttl = o->mode >= CLAVE_PERSISTENT_TTL;
     /* CLAVE_CREATE_CERTAIN recognises its node by the session, so the node must be ephemeral; a
      * protected name does the same better. */
@@ -561,7 +583,7 @@ static clave_err client_create_check(clave_async_client *c, const char *path,
         return CLAVE_EINVAL;
     if (o->mode > CLAVE_PERSISTENT_SEQUENTIAL_TTL || (ttl && o->ttl_ms <= 0))
         return CLAVE_EINVAL;
-    return clave__submit_check(c, path, sequential);
+    return clave__submit_check(c, path, clave__mode_is_sequential(o->mode));
 }
 
 clave_err clave_async_create(clave_async_client *c, const char *path, const void *data, size_t len,

@@ -20,9 +20,10 @@ struct creation {
     enum creation_state state;
     unsigned busy; /* requests under way */
     unsigned parent_attempts;
-    unsigned losses;      /* in a row, of its answer, or of the connection before it was sent */
-    bool rested;          /* it has paused since the newest of many losses */
+    unsigned cuts;        /* in a row: the server closed the connection, some of it had left */
+    bool rested;          /* it has paused since the newest of many cuts */
     clave_err parent_err; /* why an ancestor could not be made */
+    size_t parent_len;    /* of the ancestor's path on the server */
     unsigned flags;
     bool with_names;
     bool named;      /* its UUID is the caller's: another process may create the same, whenever it

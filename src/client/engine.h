@@ -49,6 +49,7 @@ struct link {
     struct buf out;
     uint64_t out_begin; /* position in the connection's stream of the first byte in `out` */
     int64_t wrote;      /* when something was last put into `out` */
+    size_t cut;         /* the server closed the newest connection: of clave__pipeline_cut */
 };
 
 void clave__link_start(clave_async_client *c);
@@ -137,7 +138,7 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
  * since it would end every later connection too. */
 void clave__pipeline_reply_too_big(clave_async_client *c);
 /* The server has closed the connection. Returns the size of the largest unanswered request of
- * LARGE_REQUEST or more of which some bytes have left, or 0. Call it before _detached. */
+ * which some bytes have left, or 0. Call it before _detached. */
 size_t clave__pipeline_cut(clave_async_client *c);
 /* The connection is gone: requests that may be sent again wait, the rest fail. */
 void clave__pipeline_detached(clave_async_client *c);

@@ -139,6 +139,7 @@ void clave__client_rest(clave_async_client *c, bool rest)
 void clave__link_drop(clave_async_client *c, clave_err why)
 {
     enum link_phase phase = c->link.phase;
+    c->link.cut = 0;
     if (phase == LINK_IDLE || phase == LINK_HANGUP)
         return;
     if (why == CLAVE_EPROTO)
@@ -476,6 +477,7 @@ void clave_async_client_connected(clave_async_client *c, int64_t now)
         l->connections++;
         l->answered = false;
         l->out_begin = 0;
+        l->cut = 0;
         l->heard = c->now;
         link_enter(c, LINK_HANDSHAKE, c->now + attempt_timeout(c));
         send_connect_request(c);
@@ -486,20 +488,19 @@ void clave_async_client_connected(clave_async_client *c, int64_t now)
 /* An open connection. What the server may have closed it for says more than an earlier fault. */
 static void report_cut(clave_async_client *c, const char *host)
 {
-    size_t large = clave__pipeline_cut(c);
-    if (large > 0)
+    size_t cut = clave__pipeline_cut(c);
+    c->link.cut = cut;
+    if (cut >= LARGE_REQUEST)
         clave__client_fault(c,
                             "%s closed the connection while a request of %zu bytes was "
                             "unanswered: " LARGE_REQUEST_ADVICE,
-                            host, large);
+                            host, cut);
     else if (c->watches.unanswered > 0)
         clave__client_fault(c,
                             "%s closed the connection when the session's watches were set again: "
                             "it may have no room for them (clave serve --max-connection-watches, "
                             "--max-watches)",
                             host);
-    else if (!c->fault_is_news)
-        clave__client_fault(c, "%s closed the connection", host);
 }
 
 static void report_hangup(clave_async_client *c)

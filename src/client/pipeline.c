@@ -227,7 +227,7 @@ size_t clave__pipeline_cut(clave_async_client *c)
         if (!pipeline_has_begun(c, r))
             continue;
         r->cuts++;
-        if (r->frame_len >= LARGE_REQUEST && r->frame_len > largest)
+        if (r->frame_len > largest)
             largest = r->frame_len;
     }
     return largest;

@@ -81,7 +81,7 @@ static enum request_again again_of(int32_t op)
     return clave__opcode(op)->flags & OPCODE_WRITE ? AGAIN_NEVER : AGAIN_BY_POLICY;
 }
 
-static bool mode_is_sequential(clave_create_mode mode)
+bool clave__mode_is_sequential(clave_create_mode mode)
 {
     return mode == CLAVE_PERSISTENT_SEQUENTIAL || mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
            mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
@@ -94,12 +94,12 @@ static void request_note_purpose(struct request *r, const struct request_spec *s
     r->watches = spec->watch || spec->op == OP_ADD_WATCH;
     if (clave__opcode(spec->op)->effect == EFFECT_CREATE) {
         r->creates = true;
-        r->sequential = mode_is_sequential((clave_create_mode)body->create.flags);
+        r->sequential = clave__mode_is_sequential((clave_create_mode)body->create.flags);
     }
     for (size_t i = 0; spec->ops && i < spec->nops; i++) {
         bool creates = spec->ops[i].kind == CLAVE_OP_CREATE;
         r->creates |= creates;
-        r->sequential |= creates && mode_is_sequential(spec->ops[i].mode);
+        r->sequential |= creates && clave__mode_is_sequential(spec->ops[i].mode);
     }
 }
 
@@ -182,10 +182,10 @@ static void advise_about_create(const struct request *r, char out[ADVICE_CAP])
         depth += *p == '/';
     snprintf(out, ADVICE_CAP,
              ": a name of %zu bytes, a path of %zu, or a depth of %zu may be beyond the server's "
-             "limits (clave serve --max-name, --max-path, --max-depth)%s; the server's log says "
+             "limits (clave serve --max-name, --max-path, --max-depth)%s%s; the server's log says "
              "which",
              strlen(clave__path_name(r->path)) + digits, strlen(chroot) + strlen(r->path) + digits,
-             depth, numbers);
+             depth, r->op == OP_CREATE_TTL ? ", or the time to live" : "", numbers);
 }
 
 static void advise_about_watch(const struct request *r, char out[ADVICE_CAP])
@@ -197,11 +197,9 @@ static void advise_about_watch(const struct request *r, char out[ADVICE_CAP])
              strlen(r->path) + (r->raw ? 0 : r->client->hosts.chroot_len));
 }
 
-/* "" where the text of the error says everything. */
+/* What follows the text of the error; "" where that says everything. */
 static void request_advise(const struct request *r, clave_err err, char out[ADVICE_CAP])
 {
-    const struct opcode *op = clave__opcode(r->op);
-    bool tells = op->reply & (REPLY_DATA | REPLY_NAMES | REPLY_RESULTS);
     out[0] = '\0';
     if (err == CLAVE_EBADARGS && r->creates)
         advise_about_create(r, out);
@@ -210,44 +208,54 @@ static void request_advise(const struct request *r, clave_err err, char out[ADVI
     else if (err == CLAVE_EQUOTA)
         snprintf(out, ADVICE_CAP,
                  ": the quotas of this path and of those above it are below /zookeeper/quota");
-    else if (err == CLAVE_EMARSHALLING && tells && !(op->flags & OPCODE_WRITE))
-        snprintf(out, ADVICE_CAP,
-                 ": its answer may be longer than the server sends (clave serve --max-answer)");
 }
 
-/* How many bytes of a path a message shows: what follows the path matters more than its end. */
-static size_t request_path_shown(const char *path)
+/* Whether the server may have refused to send the answer: it has no code of its own for that. */
+static bool request_answer_is_too_long(const struct request *r, clave_err err)
 {
-    enum { MOST = 128 };
+    const struct opcode *op = clave__opcode(r->op);
+    bool tells = op->reply & (REPLY_DATA | REPLY_NAMES | REPLY_RESULTS);
+    return err == CLAVE_EMARSHALLING && tells && !(op->flags & OPCODE_WRITE);
+}
+
+const char *clave__path_shown(const char *path, char out[PATH_SHOWN_CAP])
+{
     size_t n = strlen(path);
-    if (n <= MOST)
-        return n;
-    n = MOST;
-    while (n > 0 && ((unsigned char)path[n] & 0xc0) == 0x80)
+    bool whole = n <= PATH_SHOWN;
+    n = whole ? n : PATH_SHOWN;
+    while (!whole && n > 0 && ((unsigned char)path[n] & 0xc0) == 0x80)
         n--; /* no character of UTF-8 is cut */
-    return n;
+    snprintf(out, PATH_SHOWN_CAP, "%.*s%s", (int)n, path, whole ? "" : "...");
+    return out;
 }
 
 /* Whether clave_async_client_errmsg shall say it. */
 static bool request_is_fault(const struct request *r, clave_err err)
 {
-    bool is_ancestor = r->place == CREATE_ANCESTOR;
-    if (r->place != CREATE_ALONE && err == CLAVE_ENONODE)
-        return false;
-    if (is_ancestor && (err == CLAVE_ENODEEXISTS || err == CLAVE_EUNIMPLEMENTED))
+    if (r->place == CREATE_BELOW && err == CLAVE_ENONODE)
         return false;
     return !r->quiet;
 }
 
 static void request_tell(const struct request *r, clave_err err)
 {
-    char advice[ADVICE_CAP];
-    size_t shown = request_path_shown(r->path);
+    char advice[ADVICE_CAP], path[PATH_SHOWN_CAP];
+    bool too_long = request_answer_is_too_long(r, err);
+    if (r->place == CREATE_ANCESTOR)
+        return;
     request_advise(r, err, advice);
-    if (!advice[0] && !request_is_fault(r, err))
+    if (!advice[0] && !too_long && !request_is_fault(r, err))
         return; /* who reaches a bound has to hear of it, whoever sent the request */
-    clave__client_fault(r->client, "cannot %s %.*s%s: %s%s", verb_of(r->op), (int)shown, r->path,
-                        r->path[shown] ? "..." : "", clave_strerror(err), advice);
+    clave__client_fault(r->client, "cannot %s %s: %s%s", verb_of(r->op),
+                        clave__path_shown(r->path, path),
+                        too_long ? ANSWER_TOO_LONG : clave_strerror(err), advice);
+}
+
+void clave__request_tell_ancestor(clave_async_client *c, char *path, clave_err err)
+{
+    struct request r = {
+        .client = c, .op = OP_CREATE_CONTAINER, .path = path, .raw = true, .creates = true};
+    request_tell(&r, err);
 }
 
 static void client_request_answer(struct request *r, const clave_result *res)

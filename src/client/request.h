@@ -22,6 +22,13 @@ enum { LARGE_REQUEST = 64 * 1024 };
 /* What a server may append to the requested name: "2147483647", or "-2147483648". */
 enum { SEQUENCE_ROOM = 11 };
 
+bool clave__mode_is_sequential(clave_create_mode mode);
+
+/* How many bytes of a path a message shows: what follows the path matters more than its end. */
+enum { PATH_SHOWN = 128, PATH_SHOWN_CAP = PATH_SHOWN + sizeof "..." };
+/* Writes the path for a message, and dots in place of what is cut. */
+const char *clave__path_shown(const char *path, char out[PATH_SHOWN_CAP]);
+
 /* Whether a request is sent again when its connection goes before its answer arrives. */
 enum request_again {
     AGAIN_BY_OPCODE,  /* in a spec: a write is AGAIN_NEVER, a read AGAIN_BY_POLICY */
@@ -35,7 +42,7 @@ enum request_again {
 enum create_place {
     CREATE_ALONE,
     CREATE_BELOW,    /* ENONODE: the ancestors are created next */
-    CREATE_ANCESTOR, /* it exists; there are no containers; or the one above it has the fault */
+    CREATE_ANCESTOR, /* any: whether one matters shows in the create below it */
 };
 
 struct request {
@@ -99,6 +106,9 @@ void clave__request_free(struct request *r);
  * _fail with r->err. */
 void clave__request_answer(struct request *r, clave_err server_err, const clave_result *res);
 void clave__request_fail(struct request *r);
+/* Sets clave_async_client_errmsg as for a request that the server has refused: the create of an
+ * ancestor, which lies at `path` on the server. */
+void clave__request_tell_ancestor(clave_async_client *c, char *path, clave_err err);
 
 /* Decodes the body of a successful reply. EPROTO; ENOMEM, never for a write. */
 clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_result *out,

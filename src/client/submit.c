@@ -22,17 +22,12 @@ clave_err clave__full_path(clave_async_client *c, const char *path, struct jbyte
     return err;
 }
 
-static bool submit_is_sequential(clave_create_mode mode)
-{
-    return mode == CLAVE_PERSISTENT_SEQUENTIAL || mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
-           mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
-}
-
 clave_err clave__path_to_create(clave_async_client *c, const char *path, clave_create_mode mode,
                                 struct jbytes *out)
 {
     clave_err err = clave__full_path(c, path, out);
-    if (err == CLAVE_OK && path[1] == '\0' && c->hosts.chroot_len && submit_is_sequential(mode))
+    if (err == CLAVE_OK && path[1] == '\0' && c->hosts.chroot_len &&
+        clave__mode_is_sequential(mode))
         err = clave__buf_append(&c->path, "/", 1);
     *out = clave__jbytes_n(clave__buf_bytes(&c->path), clave__buf_len(&c->path));
     return err;
@@ -104,8 +99,9 @@ clave_err clave__submit_acls(clave_async_client *c, const clave_acl *acls, size_
 
 static clave_err too_big(clave_async_client *c, const char *path)
 {
-    clave__client_fault(c, "the request for %s is larger than the %zu bytes of one frame", path,
-                        c->max_frame);
+    char shown[PATH_SHOWN_CAP];
+    clave__client_fault(c, "the request for %s is larger than the %zu bytes of one frame",
+                        clave__path_shown(path, shown), c->max_frame);
     return CLAVE_ETOOBIG;
 }
 
@@ -354,7 +350,7 @@ static clave_err submit_put_ops(clave_async_client *c, const clave_op *ops, size
     clave__buf_clear(&c->multi);
     struct jwriter w = clave__jwriter(&c->multi);
     for (size_t i = 0; i < nops; i++) {
-        bool sequential = ops[i].kind == CLAVE_OP_CREATE && submit_is_sequential(ops[i].mode);
+        bool sequential = ops[i].kind == CLAVE_OP_CREATE && clave__mode_is_sequential(ops[i].mode);
         clave_err err = ops[i].kind == CLAVE_OP_CREATE && ops[i].mode > CLAVE_EPHEMERAL_SEQUENTIAL
                             ? CLAVE_EINVAL
                             : clave__submit_check(c, ops[i].path, sequential);

@@ -277,6 +277,17 @@ class Serving(unittest.TestCase):
         self.assertRegex(r.err, r"closed the connection while a request of 2000\d\d bytes was unanswered: "
                                 r"the server's limit may be smaller \(clave serve --max-request; ")
 
+    def test_a_limit_is_told_whatever_the_path(self):
+        p, line = self.started("--data", scratch("data"), "-l", "127.0.0.1:0", "--max-answer", "1024")
+        at = re.match(r"clave: serving on (127\.0\.0\.1:\d+),", line).group(1)
+        r = clave("create", "/" + 487 * "n", "-", connect=at, stdin=b"x" * 1048560)
+        self.assertEqual(r.code, 64, r)
+        self.assertRegex(r.err, r"nnn\.\.\. is larger than the 1048575 bytes of one frame$")
+        self.assertEqual(clave("create", "/a", "-", connect=at, stdin=b"x" * 2000).code, 0)
+        self.assertEqual(clave("get", "/a", connect=at).err.strip(),
+                         "clave: get: /a: the server does not send an answer this long "
+                         "(clave serve --max-answer), or could not read the request")
+
     def test_full_disk_is_told_once(self):
         data = scratch("data")
         p = spawn(["sh", "-c", 'ulimit -f 64; exec "$0" "$@"', CLAVE, "serve", "--data", data,

@@ -128,6 +128,92 @@ static void why_a_parent_could_not_be_made_is_told(void **state)
     fake_close(&s);
 }
 
+static const clave_create_options with_parents = {.size = sizeof with_parents,
+                                                  .flags = CLAVE_CREATE_PARENTS};
+
+/* Submits one, which has no parent; its ancestors' creates are answered so. */
+static void create_below(struct fake_server *s, struct outcome *out, const char *path,
+                         clave_err ancestors)
+{
+    assert_int_equal(clave_async_create(s->c, path, NULL, 0, &with_parents, outcome_cb, out),
+                     CLAVE_OK);
+    fake_expect(s, OP_CREATE2);
+    int32_t xid = s->q.xid;
+    fake_answer(s, CLAVE_ENONODE, NULL);
+    fake_answer_to(s, ++xid, OP_CREATE_CONTAINER, ancestors, NULL);
+    fake_answer_to(s, ++xid, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
+}
+
+static void a_bound_that_a_parent_meets_is_told(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct outcome a = {0};
+    connected(&s);
+    create_below(&s, &a, "/a/bc/d", CLAVE_EBADARGS);
+    fake_expect(&s, OP_CREATE_CONTAINER);
+    fake_expect(&s, OP_CREATE_CONTAINER);
+    fake_expect(&s, OP_CREATE2);
+    assert_string_equal(clave_async_client_errmsg(s.c), "no fault so far");
+    fake_answer(&s, CLAVE_ENONODE, NULL);
+    assert_int_equal(a.err, CLAVE_EBADARGS);
+    assert_string_equal(
+        clave_async_client_errmsg(s.c),
+        "cannot create /a: the server refused the arguments: a name of 1 bytes, a path of 2, or a "
+        "depth of 1 may be beyond the server's limits (clave serve --max-name, --max-path, "
+        "--max-depth); the server's log says which");
+    fake_close(&s);
+}
+
+/* The root may be: the server looks at that before it sees that /a exists. */
+static void an_ancestor_that_is_closed_to_us_is_no_fault(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct outcome a = {0};
+    connected(&s);
+    create_below(&s, &a, "/a/b/c", CLAVE_ENOAUTH);
+    fake_expect(&s, OP_CREATE_CONTAINER);
+    fake_expect(&s, OP_CREATE_CONTAINER);
+    fake_expect(&s, OP_CREATE2);
+    struct wire_reply m = created("/a/b/c", 0);
+    fake_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(a.err, CLAVE_OK);
+    assert_string_equal(clave_async_client_errmsg(s.c), "no fault so far");
+    fake_hang_up(&s);
+    assert_string_equal(clave_async_client_errmsg(s.c), "script:1 closed the connection");
+    fake_close(&s);
+}
+
+static void ancestors_that_never_stay_are_told(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct outcome a = {0};
+    char path[300] = "/a/b/", told[300];
+    connected(&s);
+    memset(path + 5, 'n', 200);
+    memcpy(path + 127, "\xc3\xa4", 2); /* a character that is not cut */
+    create_below(&s, &a, path, CLAVE_ENODEEXISTS);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(a.times, 0);
+        fake_expect(&s, OP_CREATE_CONTAINER);
+        fake_expect(&s, OP_CREATE_CONTAINER);
+        fake_expect(&s, OP_CREATE2);
+        int32_t xid = s.q.xid;
+        fake_answer(&s, CLAVE_ENONODE, NULL);
+        if (a.times == 0) {
+            fake_answer_to(&s, ++xid, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
+            fake_answer_to(&s, ++xid, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
+        }
+    }
+    assert_int_equal(a.err, CLAVE_ENONODE);
+    snprintf(told, sizeof told,
+             "cannot create %.127s...: its ancestors were removed again each time", path);
+    assert_string_equal(clave_async_client_errmsg(s.c), told);
+    fake_close(&s);
+}
+
 /* The answer to a protected create is lost; what then comes of it. */
 enum fate { FATE_FOUND, FATE_FOREIGN, FATE_MISSING, FATE_GONE_AGAIN };
 
@@ -183,9 +269,19 @@ static void a_lost_protected_create_becomes_known(void **state)
     }
 }
 
-static void lose_and_search(struct fake_server *s)
+/* The server closes the connection, or the client gives it up. */
+enum loss { LOSS_HANG_UP, LOSS_SILENCE };
+
+static void lose_and_search(struct fake_server *s, enum loss loss)
 {
+    if (loss == LOSS_SILENCE) {
+        fake_take_output(s);
+        fake_advance_to(s, s->now + T * 2 / 3);
+        assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
+    }
     fake_hang_up(s);
+    if (clave_async_client_wants(s->c) != CLAVE_WANT_DIAL)
+        fake_advance_to(s, clave_async_client_deadline(s->c));
     fake_dial(s);
     fake_answer_handshake(s, FAKE_SESSION, T, false);
     fake_expect(s, OP_MULTI);
@@ -210,10 +306,16 @@ static void a_create_that_is_lost_each_time_ends_or_pauses(void **state)
         assert_int_equal(clave_async_create(s.c, "/x", data, len, &o, outcome_cb, &a), CLAVE_OK);
         for (int i = 0; i < 3; i++) {
             fake_expect(&s, OP_CREATE2);
-            lose_and_search(&s);
+            lose_and_search(&s, LOSS_HANG_UP);
         }
         assert_true(fake_is_quiet(&s));
-        assert_non_null(strstr(clave_async_client_errmsg(s.c), "--max-request"));
+        assert_string_equal(clave_async_client_errmsg(s.c),
+                            len == sizeof data
+                                ? "the server closed the connection each of the 3 times that a "
+                                  "node with 70000 bytes of data was to be created: the server's "
+                                  "limit may be smaller (clave serve --max-request; ZooKeeper's "
+                                  "jute.maxbuffer)"
+                                : "script:1 closed the connection");
         assert_int_equal(a.times, len == sizeof data);
         assert_int_equal(a.err, len == sizeof data ? CLAVE_ETOOBIG : CLAVE_OK);
         if (a.times == 0) { /* a pause, and then the search, which has to be of this connection */
@@ -222,6 +324,50 @@ static void a_create_that_is_lost_each_time_ends_or_pauses(void **state)
         }
         fake_close(&s);
     }
+}
+
+/* Its size is no reason for those. */
+static void a_large_create_outlives_losses_that_are_not_the_servers(void **state)
+{
+    (void)state;
+    static char data[70000];
+    static const enum loss losses[] = {LOSS_SILENCE, LOSS_SILENCE, LOSS_SILENCE, LOSS_HANG_UP,
+                                       LOSS_HANG_UP, LOSS_SILENCE, LOSS_HANG_UP};
+    const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
+    struct fake_server s;
+    struct outcome a = {0};
+    connected(&s);
+    assert_int_equal(clave_async_create(s.c, "/x", data, sizeof data, &o, outcome_cb, &a),
+                     CLAVE_OK);
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        fake_expect(&s, OP_CREATE2);
+        lose_and_search(&s, losses[i]);
+    }
+    fake_expect(&s, OP_CREATE2);
+    assert_int_equal(a.times, 0);
+    fake_close(&s);
+}
+
+/* A named one that has not left fails with its connection, too. The first loss is such a one. */
+static void a_large_create_of_which_nothing_left_counts_no_loss(void **state)
+{
+    (void)state;
+    static char data[70000];
+    const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PROTECTED};
+    struct fake_server s;
+    struct outcome a = {0};
+    connected(&s);
+    struct client_named_create n = {.path = "/x",
+                                    .data = data,
+                                    .len = sizeof data,
+                                    .o = &o,
+                                    .uuid = "01234567-89ab-4def-8123-456789abcdef"};
+    assert_int_equal(clave__client_create_named(s.c, &n, outcome_cb, &a), CLAVE_OK);
+    for (int i = 0; i < 3; i++)
+        lose_and_search(&s, LOSS_HANG_UP);
+    fake_expect(&s, OP_CREATE2);
+    assert_int_equal(a.times, 0);
+    fake_close(&s);
 }
 
 static void a_search_goes_on_in_the_next_session(void **state)
@@ -474,8 +620,13 @@ int main(void)
         cmocka_unit_test(create_and_listing_are_one_flight),
         cmocka_unit_test(missing_parents_cost_one_more_flight),
         cmocka_unit_test(why_a_parent_could_not_be_made_is_told),
+        cmocka_unit_test(a_bound_that_a_parent_meets_is_told),
+        cmocka_unit_test(an_ancestor_that_is_closed_to_us_is_no_fault),
+        cmocka_unit_test(ancestors_that_never_stay_are_told),
         cmocka_unit_test(a_lost_protected_create_becomes_known),
         cmocka_unit_test(a_create_that_is_lost_each_time_ends_or_pauses),
+        cmocka_unit_test(a_large_create_outlives_losses_that_are_not_the_servers),
+        cmocka_unit_test(a_large_create_of_which_nothing_left_counts_no_loss),
         cmocka_unit_test(a_search_goes_on_in_the_next_session),
         cmocka_unit_test(an_ancestor_whose_answer_was_lost_is_made_again),
         cmocka_unit_test(a_deposed_leader_does_not_tell_that_a_create_was_not_done),

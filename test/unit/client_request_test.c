@@ -235,6 +235,13 @@ static void what_cannot_be_sent_is_refused_at_once(void **state)
     assert_int_equal(clave_async_create(s.c, "/a", big, sizeof big, NULL, NULL, NULL),
                      CLAVE_ETOOBIG);
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "1048575"));
+    char path[489];
+    memset(path, 'n', sizeof path);
+    path[0] = '/';
+    path[sizeof path - 1] = '\0';
+    assert_int_equal(clave_async_create(s.c, path, big, 1048560, NULL, NULL, NULL), CLAVE_ETOOBIG);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c),
+                           "nnn... is larger than the 1048575 bytes of one frame"));
     clave_create_options o = {.size = sizeof o, .mode = CLAVE_PERSISTENT_TTL};
     assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
     assert_true(fake_is_quiet(&s));

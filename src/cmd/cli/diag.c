@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/client_internal.h"
 #include "cmd/queue/participant_text.h"
 #include "runtime/client/local_paths.h"
 
@@ -198,22 +199,25 @@ static void put_hint(const struct options *o, const char *path, clave_err err)
         fprintf(stderr, " (%s)", hint);
 }
 
-/* What a fault says beyond the text of its error: "cannot VERB PATH: TEXT: MORE"; "" for nothing.
- */
+/* What a fault says beyond the text of its error: "cannot VERB PATH: TEXT: MORE"; "" for nothing;
+ * or what it says in place of that text. */
 static const char *beyond_text(const char *fault, clave_err err)
 {
     const char *text = clave_strerror(err), *at = strstr(fault, text);
+    if (err == CLAVE_EMARSHALLING && strstr(fault, ANSWER_TOO_LONG))
+        return ANSWER_TOO_LONG;
     return at && strncmp(at + strlen(text), ": ", 2) == 0 ? at + strlen(text) + 2 : "";
 }
 
 static int diag_put_err(const struct options *o, const char *path, clave_err err,
                         const char *detail)
 {
+    const char *text = strcmp(detail, ANSWER_TOO_LONG) == 0 ? detail : diag_text(o, err);
     begin_line(o);
     if (path)
         fprintf(stderr, "%s: ", path);
-    fputs(diag_text(o, err), stderr);
-    if (*detail && strcmp(detail, diag_text(o, err)) != 0)
+    fputs(text, stderr);
+    if (*detail && strcmp(detail, text) != 0)
         fprintf(stderr, ": %s", detail);
     put_hint(o, path, err);
     end_line();

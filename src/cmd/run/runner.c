@@ -195,7 +195,8 @@ static void begin_waiting(struct runner *r)
         wait_progress_begin(&r->progress, &r->acquisition, r->client, r->uv);
         sd_status_waiting(r, 0, false);
     } else {
-        runner_leave(r, diag_err(r->o, plan->path, err, NULL));
+        const char *fault = clave_async_client_errmsg(r->client);
+        runner_leave(r, diag_fault(r->o, plan->path, err, fault));
     }
 }
 
