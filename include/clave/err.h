@@ -47,7 +47,7 @@
     X(EREQUESTTIMEOUT, -122, UNKNOWN, "the request timed out")                                     \
     X(ERECONFIGDISABLED, -123, FINAL, "reconfiguration is disabled")                               \
     X(ESASLREQUIRED, -124, FINAL, "the server requires clients to authenticate")                   \
-    X(EQUOTA, -125, FINAL, "a quota, or another bound of the server, is exceeded")                 \
+    X(EQUOTA, -125, FINAL, "a quota is exceeded")                                                  \
     X(ETHROTTLED, -127, RETRY, "the server throttled the request")                                 \
     X(ENOMEM, -1001, RETRY, "out of memory")                                                       \
     X(EINVAL, -1002, FINAL, "invalid argument")                                                    \

@@ -14,6 +14,7 @@
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
 #include "server/server_internal.h"
+#include "web/session/claim.h"
 
 static void each_kind_is_held_and_given_back(void **state)
 {
@@ -291,6 +292,28 @@ static void claims_that_ended_are_forgotten_in_time(void **state)
     webrig_free(r);
 }
 
+static void a_session_has_so_many_claims(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    unsigned n = 0;
+    user_enter(r, &u);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, LOCK);
+    while (n < SESSION_CLAIMS + SESSION_ENDED_CLAIMS && strcmp(webrig_member(c, "id"), "") != 0) {
+        webrig_end(c);
+        n++;
+        c = user_sends(r, &u, "POST", -1, NULL, LOCK);
+    }
+    assert_true(n >= SESSION_CLAIMS);
+    user_expects(c, 507);
+    assert_string_equal(webrig_member(c, "code"), "EQUOTA");
+    assert_string_equal(webrig_member(c, "detail"),
+                        "a session has at most 1000 claims: end some, or use another session");
+    webrig_end(c);
+    webrig_free(r);
+}
+
 static void bad_claims_are_refused(void **state)
 {
     static const char *const bodies[] = {
@@ -448,6 +471,7 @@ int main(void)
         cmocka_unit_test(a_loss_is_told_with_its_cause),
         cmocka_unit_test(a_session_ends_under_a_release),
         cmocka_unit_test(claims_that_ended_are_forgotten_in_time),
+        cmocka_unit_test(a_session_has_so_many_claims),
         cmocka_unit_test(bad_claims_are_refused),
         cmocka_unit_test(the_leader_publishes_a_value),
         cmocka_unit_test(a_token_holds_or_not),

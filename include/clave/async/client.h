@@ -225,8 +225,9 @@ CLAVE_EXPORT uint64_t clave_async_client_events_received(const clave_async_clien
  * ETOOBIG (more than max_frame), ENOMEM and ECLOSED; each result can also be ENOAUTH. A result is
  * ETOOBIG, and nothing was done, when the answer to a read is longer than four times max_frame, or
  * when the server, three times, closed the connection before it had read a request of 64 KiB or
- * more; EBADARGS or EQUOTA, when a bound of the server is reached. The text of
- * clave_async_client_errmsg names the bounds that it can be, with their flags of `clave serve`. */
+ * more; EBADARGS, when a bound of the server is reached; EQUOTA, when a quota is; EMARSHALLING,
+ * when the answer to a read is longer than the server sends. The text of clave_async_client_errmsg
+ * names the bounds that it can be, with their flags of `clave serve`. */
 
 typedef struct clave_stat {
     int64_t czxid, mzxid, ctime, mtime;

@@ -238,6 +238,10 @@ void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *
             x, &(struct problem){.status = 400, .err = err, .path = path},
             "\"limit\" is for a semaphore, and needed there; \"lock_delay_ms\" is for "
             "lock, write and election");
+    else if (err == CLAVE_EQUOTA)
+        clave__web_problem(x, &(struct problem){.status = 507, .err = err, .path = path},
+                           "a session has at most %d claims: end some, or use another session",
+                           SESSION_CLAIMS);
     else
         clave__web_problem_err(x, err, "claim", path);
 }
