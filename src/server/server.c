@@ -162,7 +162,8 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->conns);
     list_init(&s->gone);
     list_init(&s->sessionless);
-    list_init(&s->ready);
+    for (int k = 0; k < TURN_CLASSES; k++)
+        list_init(&s->ready[k]);
     list_init(&s->waiting);
     list_init(&s->with_output);
     list_init(&s->paused);

@@ -148,7 +148,8 @@ struct server {
     struct list conns;
     struct list gone;        /* connections that are closed and have watches still */
     struct list sessionless; /* connections without a session, oldest first */
-    struct list ready;
+    struct list ready[TURN_CLASSES];
+    int light_in_a_row;  /* of those that were ready */
     struct list waiting; /* connections with messages that are not durable */
     struct list
         with_output;    /* connections with output; the one that took some last is at the end */

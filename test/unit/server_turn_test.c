@@ -217,6 +217,47 @@ static void a_heavy_client_becomes_light_again(void **state)
     memserver_close(&d);
 }
 
+/* A read of the root, as it comes from the network: nothing is carried to the client. */
+static void begin_asking(struct memserver_conn *c)
+{
+    static const uint8_t read[] = {0, 0, 0, 14, 0, 0, 0, 9, 0, 0, 0, 4, 0, 0, 0, 1, '/', 0};
+    clave__server_conn_input(c->c, read, sizeof read);
+}
+
+/* What is to be sent to those that ask for little does not wait for what others get, nor these for
+ * ever. */
+static void light_answers_are_sent_first(void **state)
+{
+    (void)state;
+    enum { HEAVY = 2, LIGHT = 40, IN_A_ROW = 16 };
+    struct memserver d;
+    struct memserver_conn heavy[HEAVY], light[LIGHT];
+    memserver_open(&d, &(struct server_options){.work_a_turn = 100 * TURN});
+    for (int i = 0; i < HEAVY; i++)
+        memserver_connect(&heavy[i], &d, 30000);
+    for (int i = 0; i < LIGHT; i++)
+        memserver_connect(&light[i], &d, 30000);
+    next_turn(&d, 1000);
+    for (int i = 0; i < HEAVY; i++)
+        add(&heavy[i], 15 * TEN);
+    next_turn(&d, 0);
+    for (int i = 0; i < HEAVY; i++)
+        begin_asking(&heavy[i]);
+    for (int i = 0; i < LIGHT; i++)
+        begin_asking(&light[i]);
+    int got = 0;
+    for (struct server_conn *c; (c = clave__server_next_ready(d.s)); got++) {
+        bool is_heavy = c == heavy[0].c || c == heavy[1].c;
+        assert_int_equal(is_heavy, got == IN_A_ROW || got == 2 * IN_A_ROW + 1);
+    }
+    assert_int_equal(got, HEAVY + LIGHT);
+    for (int i = 0; i < HEAVY; i++)
+        memserver_hang_up(&heavy[i]);
+    for (int i = 0; i < LIGHT; i++)
+        memserver_hang_up(&light[i]);
+    memserver_close(&d);
+}
+
 /* A multi counts as its operations. */
 static void a_turn_counts_what_a_multi_does(void **state)
 {
@@ -301,6 +342,7 @@ int main(void)
         cmocka_unit_test(a_light_client_does_not_wait_for_heavy_ones),
         cmocka_unit_test(heavy_clients_do_not_starve),
         cmocka_unit_test(a_heavy_client_becomes_light_again),
+        cmocka_unit_test(light_answers_are_sent_first),
         cmocka_unit_test(a_turn_counts_what_a_multi_does),
         cmocka_unit_test(a_client_that_waits_for_its_turn_lives),
         cmocka_unit_test(an_expiry_takes_no_request_s_turn),

@@ -21,6 +21,8 @@ enum { NO_PROGRESS_MS = 1000 };
 enum { MAX_FIRST_FRAME = 1024 };
 /* Watches dropped with their connection; the rest goes a piece a turn. */
 enum { DROPPED_AT_ONCE = 16 };
+/* Light connections (turn.h) whose output is sent before that of a heavy one. */
+enum { LIGHT_IN_A_ROW = 16 };
 /* The longest chunk of input from the driver, in addition to a frame. */
 enum { MAX_CHUNK = 1024 * 1024 };
 
@@ -316,8 +318,12 @@ void clave__server_conn_closed(struct server_conn *c)
     resume_paused(s);
 }
 
+/* A little output does not wait for the much of others, which is sent all the same. */
 struct server_conn *clave__server_next_ready(struct server *s)
 {
-    struct list *e = list_pop_front(&s->ready);
+    struct list *light = &s->ready[TURN_LIGHT], *heavy = &s->ready[TURN_HEAVY];
+    bool is_light = !list_empty(light) && (list_empty(heavy) || s->light_in_a_row < LIGHT_IN_A_ROW);
+    s->light_in_a_row = is_light ? s->light_in_a_row + 1 : 0;
+    struct list *e = list_pop_front(is_light ? light : heavy);
     return e ? LIST_ENTRY(e, struct server_conn, in_ready) : NULL;
 }

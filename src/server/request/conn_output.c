@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "server/request/bounds.h"
 #include "server/request/slow.h"
+#include "server/request/turn.h"
 #include "wire/opcode.h"
 
 /* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
@@ -18,7 +19,7 @@ enum { BYTES_A_REQUEST = 1024 };
 void clave__conn_mark_ready(struct server_conn *c)
 {
     if (list_empty(&c->in_ready))
-        list_push_back(&c->s->ready, &c->in_ready);
+        list_push_back(&c->s->ready[clave__turn_class_of(c)], &c->in_ready);
 }
 
 /* Whether the bound on the output of all connections holds this one up. Up to twice the bound, a

@@ -21,14 +21,14 @@ static size_t turn_owed(const struct server_conn *c)
     return ms <= c->owed / a_ms ? c->owed - ms * a_ms : 0;
 }
 
-static enum turn_class turn_class_of(const struct server_conn *c)
+enum turn_class clave__turn_class_of(const struct server_conn *c)
 {
     return turn_owed(c) > c->s->work_a_turn / LIGHT_AT_ONCE ? TURN_HEAVY : TURN_LIGHT;
 }
 
 bool clave__turn_is_full(const struct server_conn *c)
 {
-    return c->s->looks >= c->s->turn_most[turn_class_of(c)];
+    return c->s->looks >= c->s->turn_most[clave__turn_class_of(c)];
 }
 
 void clave__turn_charge(struct server_conn *c, size_t looks)
@@ -44,7 +44,7 @@ void clave__turn_leave(struct server_conn *c, bool had_some)
     if (!is_left || had_some)
         list_remove(&c->in_left);
     if (is_left && list_empty(&c->in_left))
-        list_push_back(&c->s->turn_left[turn_class_of(c)], &c->in_left);
+        list_push_back(&c->s->turn_left[clave__turn_class_of(c)], &c->in_left);
 }
 
 bool clave__turn_has_left(const struct server *s)

@@ -12,6 +12,9 @@
 #include "server/request/conn.h"
 
 void clave__turn_init(struct server *s, size_t work_a_turn);
+/* By what it has cost lately. */
+enum turn_class clave__turn_class_of(const struct server_conn *c);
+
 void clave__turn_begin(struct server *s);
 /* Call it after _begin until it is NULL: the next connection whose input the last turn has left. */
 struct server_conn *clave__turn_next(struct server *s);
