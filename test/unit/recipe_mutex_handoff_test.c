@@ -441,6 +441,19 @@ static void every_allocation_may_fail_once(void **state)
     assert_true(which > 40);
 }
 
+/* `tries` has the shared place, and is cancelled before it knows that it has a node; `waits` takes
+ * the place over. */
+static void cancel_a_try(struct memnet *p, struct mutex_owner *tries, struct mutex_owner *waits)
+{
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 0});
+    owner_acquire(tries, OWNER_TRY);
+    owner_acquire(waits, OWNER_FOREVER);
+    assert_int_equal(clave_async_mutex_cancel(tries->m, 0), CLAVE_OK);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(tries->err, CLAVE_ECANCELED);
+}
+
 /* The one that has the shared place only tries, and is cancelled: the one that takes the place over
  * wanted to wait. (Seed 294, docs/simulation.md.) */
 static void an_owner_that_takes_over_from_a_try_waits_on(void **state)
@@ -453,13 +466,7 @@ static void an_owner_that_takes_over_from_a_try_waits_on(void **state)
     owner_acquire(&other, OWNER_FOREVER);
     owner_open(&tries, p, 0, "/l", &o);
     owner_share(&waits, &tries, 1);
-    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 0});
-    owner_acquire(&tries, OWNER_TRY);
-    owner_acquire(&waits, OWNER_FOREVER);
-    assert_int_equal(clave_async_mutex_cancel(tries.m, 0), CLAVE_OK);
-    memnet_clear(p);
-    memnet_settle(p);
-    assert_int_equal(tries.err, CLAVE_ECANCELED);
+    cancel_a_try(p, &tries, &waits);
     assert_int_equal(waits.answers, 0);
     owner_release(&other);
     assert_true(owner_holds(&waits));
@@ -479,13 +486,7 @@ static void an_owner_that_takes_over_from_a_try_waits_out_a_restore(void **state
         clave__sessions_add(&p->server->sessions, SESSION_OF_RESTORE, INT32_MAX, &quiet), CLAVE_OK);
     owner_open(&tries, p, 0, "/l", &shared);
     owner_share(&waits, &tries, 1);
-    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 0});
-    owner_acquire(&tries, OWNER_TRY);
-    owner_acquire(&waits, OWNER_FOREVER);
-    assert_int_equal(clave_async_mutex_cancel(tries.m, 0), CLAVE_OK);
-    memnet_clear(p);
-    memnet_settle(p);
-    assert_int_equal(tries.err, CLAVE_ECANCELED);
+    cancel_a_try(p, &tries, &waits);
     memnet_advance(p, 500);
     assert_int_equal(waits.answers, 0);
     clave__sessions_remove(&p->server->sessions, quiet);
