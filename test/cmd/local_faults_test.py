@@ -1,5 +1,6 @@
 """local: when it cannot be: what somebody has to mend is said at once, what passes is waited for; a
 disk that is full, at the start and later; and an upgrade under clients that hold locks."""
+import contextlib
 import fcntl
 import json
 import os
@@ -57,10 +58,18 @@ class Case(unittest.TestCase):
             os.close(fd)
 
     def end_server(self, how=signal.SIGTERM):
-        pid = self.pid() if self.is_served() else 0
-        if pid > 1:
-            os.kill(pid, how)
-            await_(lambda: not self.is_served(), "the end of the server")
+        """And of one that a client has started meanwhile: it may come late, and outlives it."""
+        told = set()
+
+        def is_gone():
+            pid = self.pid() if self.is_served() else 0
+            if pid > 1 and pid not in told:
+                told.add(pid)
+                with contextlib.suppress(ProcessLookupError):  # of the one before, not replaced yet
+                    os.kill(pid, how)
+            return not self.is_served()
+
+        await_(is_gone, "the end of the server")
 
     def run_clave(self, *words, program=CLAVE, **keywords):
         """It may try for an hour: what ends in time has not."""
