@@ -60,7 +60,9 @@ struct server_options {
     int32_t slow_ms;            /* a request that takes so long is logged; 0: none is. Needs
                                    _end_turn and _left_unread for what the disk does not delay */
     int32_t snap_count;         /* txns between snapshots; 0: 100000, or the number of znodes if
-                                   that is larger */
+                                   that is larger, and as many bytes as the tree has. One is due
+                                   also after 256 MiB, or as many bytes as the tree has if those are
+                                   more */
     int32_t snapshot_piece;     /* sessions, access lists and nodes in one piece of a snapshot,
                                    which also ends after 256 bytes for each; 0: 1000 */
     int32_t container_check_ms; /* between two sweeps of containers and TTL nodes; 0: 60000 */
@@ -232,8 +234,8 @@ void clave__server_log_swap(struct server *s, struct buf *empty);
 /* Everything up to zxid is on the disk. */
 void clave__server_durable(struct server *s, int64_t zxid);
 
-/* Whether enough txns came since the last snapshot: between half of snap_count and snap_count,
- * drawn anew each time, as in Apache. Not while one is being written. */
+/* Whether enough was logged since the last snapshot: between half of snap_count and snap_count, or
+ * of the bytes, drawn anew each time, as in Apache. Not while one is being written. */
 bool clave__server_wants_snapshot(const struct server *s);
 /* Begins a snapshot of the tree as it is now, in Apache's format. Returns the last txn it holds,
  * which names the file. The driver begins a new log file with the next record. */

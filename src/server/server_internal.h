@@ -136,7 +136,8 @@ struct server {
 
     struct snapshot_save save;
     int64_t txns_since_snapshot;
-    int64_t snapshot_after; /* that many transactions */
+    int64_t bytes_since_snapshot; /* of the log */
+    int64_t snapshot_share;       /* how much of its limits the next one uses, of 1024 */
     struct rand_state rand;
     uint64_t hash_seed; /* keys the maps of what clients choose */
 
@@ -220,6 +221,8 @@ void clave__log_check_fuzzy_digest(struct server *s);
 
 /* Starts counting transactions towards the next snapshot. */
 void clave__snapshot_schedule(struct server *s);
+/* One was logged, or replayed, with so many bytes. */
+void clave__snapshot_count(struct server *s, size_t bytes);
 
 /* ---- sweep.c --------------------------------------------------------------------------------- */
 

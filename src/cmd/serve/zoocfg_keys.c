@@ -236,7 +236,7 @@ static const struct zoocfg_key keys[] = {
     {"preAllocSize", ZOOCFG_IGNORED, "ignored: clave reserves space for the log by itself", 0,
      NULL},
     {"txnLogSizeLimitInKb", ZOOCFG_IGNORED, "ignored: a log ends with each snapshot", 0, NULL},
-    {"snapSizeLimitInKb", ZOOCFG_IGNORED, "ignored: snapshots follow from snap-count", 0, NULL},
+    {"snapSizeLimitInKb", ZOOCFG_IGNORED, "ignored: the size of the tree bounds the log", 0, NULL},
     {"forceSync", ZOOCFG_IGNORED, "ignored: every write is on disk before it is answered", 0, NULL},
     {"snapshot.trust.empty", ZOOCFG_IGNORED,
      "ignored: clave never starts from logs without a snapshot", 0, NULL},

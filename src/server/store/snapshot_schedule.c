@@ -1,28 +1,56 @@
-/* snapshot_schedule.c - when a snapshot is taken: after so many transactions. snapshot_save.c
- * begins the count anew with each; the driver asks _wants_snapshot whenever it has time. */
+/* snapshot_schedule.c - when a snapshot is taken: after so many transactions, or so many bytes of
+ * them. snapshot_save.c begins the counts anew with each; the driver asks _wants_snapshot whenever
+ * it has time. */
 #include "server/server_internal.h"
 
-enum { DEFAULT_SNAP_COUNT = 100000 };
+enum { DEFAULT_SNAP_COUNT = 100000, LONG_LOG = 256 << 20, NODE_BYTES = 80, ALL = 1024 };
 
-/* A large tree is saved only after as many transactions as it has nodes. Then saving costs no more
- * than logging does, and replaying the log no more than loading the snapshot. */
-static int64_t longest_log(const struct server *s)
-{
-    int64_t nodes = (int64_t)s->tree.nodes.count;
-    if (s->snap_count > 0)
-        return s->snap_count;
-    return nodes > DEFAULT_SNAP_COUNT ? nodes : DEFAULT_SNAP_COUNT;
-}
-
-/* Between half of it and all of it, as in Apache. */
+/* Between half of all that the limits allow and all of it, as in Apache. */
 void clave__snapshot_schedule(struct server *s)
 {
-    int64_t half = longest_log(s) / 2;
     s->txns_since_snapshot = 0;
-    s->snapshot_after = half + (int64_t)clave__rand_below(&s->rand, (uint64_t)half + 1);
+    s->bytes_since_snapshot = 0;
+    s->snapshot_share = ALL / 2 + (int64_t)clave__rand_below(&s->rand, ALL / 2 + 1);
+}
+
+void clave__snapshot_count(struct server *s, size_t bytes)
+{
+    s->txns_since_snapshot++;
+    s->bytes_since_snapshot += (int64_t)bytes;
+}
+
+/* About what a snapshot would have. */
+static int64_t tree_bytes(const struct server *s)
+{
+    return (int64_t)(s->tree.data_bytes + s->tree.nodes.count * NODE_BYTES);
+}
+
+static bool is_over(const struct server *s, int64_t value, int64_t most)
+{
+    return value > most * s->snapshot_share / ALL;
+}
+
+/* A large tree is saved only after as many transactions as it has nodes, and as many bytes of them
+ * as it has. Then saving costs no more than logging does, and replaying the log no more than
+ * loading the snapshot. Who has set a number gets it. */
+static bool has_enough(const struct server *s)
+{
+    int64_t nodes = (int64_t)s->tree.nodes.count;
+    int64_t most = nodes > DEFAULT_SNAP_COUNT ? nodes : DEFAULT_SNAP_COUNT;
+    if (s->snap_count > 0)
+        return is_over(s, s->txns_since_snapshot, s->snap_count);
+    return is_over(s, s->txns_since_snapshot, most) &&
+           is_over(s, s->bytes_since_snapshot, tree_bytes(s));
+}
+
+/* Of nodes of a megabyte, 100000 transactions would fill any disk. */
+static bool is_long(const struct server *s)
+{
+    int64_t most = tree_bytes(s);
+    return is_over(s, s->bytes_since_snapshot, most > LONG_LOG ? most : LONG_LOG);
 }
 
 bool clave__server_wants_snapshot(const struct server *s)
 {
-    return s->save.phase == SAVE_IDLE && s->txns_since_snapshot > s->snapshot_after;
+    return s->save.phase == SAVE_IDLE && (has_enough(s) || is_long(s));
 }
