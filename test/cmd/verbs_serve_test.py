@@ -284,7 +284,9 @@ class Serving(unittest.TestCase):
         self.assertEqual(r.code, 64, r)
         self.assertRegex(r.err, r"nnn\.\.\. is larger than the 1048575 bytes of one frame$")
         self.assertEqual(clave("create", "/a", "-", connect=at, stdin=b"x" * 2000).code, 0)
-        self.assertEqual(clave("get", "/a", connect=at).err.strip(),
+        r = clave("get", "/a", connect=at)
+        self.assertEqual(r.code, 66, r)
+        self.assertEqual(r.err.strip(),
                          "clave: get: /a: the server does not send an answer this long "
                          "(clave serve --max-answer), or could not read the request")
 

@@ -26,6 +26,7 @@ int exit_code_of(clave_err err)
         {CLAVE_EINVALIDACL, EXIT_PATH},
         {CLAVE_EPATH, EXIT_PATH},
         {CLAVE_EBADARGS, EXIT_PATH},
+        {CLAVE_EMARSHALLING, EXIT_PATH},
         {CLAVE_ESEQUENCE, EXIT_PATH},
         {CLAVE_EQUOTA, EXIT_PATH},
         {CLAVE_ETOOBIG, EXIT_USAGE},
