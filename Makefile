@@ -83,6 +83,7 @@ soak: dev ## kazoo, libzookeeper, Curator, Java and zkCli.sh, with restarts [TIM
 diskfaults: dev ## a full, failing or read-only disk, at each call of server, backup and grow; a table of the outcomes
 	@FAILING_DISK=$(BUILD)/dev/test/diskfaults/failing_disk.so TMPDIR=/dev/shm /usr/bin/python3 -B \
 	    test/diskfaults/diskfaults_test.py --table $(BUILD)/dev/clave
+	@/usr/bin/python3 -B test/diskfaults/loop_disk_test.py --rounds 25 $(BUILD)/dev/clave || [ $$? = 77 ]
 
 upgrade: dev ## an older version and this one in one queue, on each other's server and data [OLD=COMMIT]
 	@test/upgrade/run $(BUILD)/dev $(OLD) || [ $$? = 77 ]

@@ -36,7 +36,7 @@ from failed import Failed, require, require_told  # noqa: E402
 from local_disk import LocalDisk  # noqa: E402
 from tool_disk import TOOLS  # noqa: E402
 from plan import Plan  # noqa: E402
-from zk import Client, NODE_EXISTS  # noqa: E402
+from work import Work  # noqa: E402
 
 SNAP_COUNT = "10"
 LOG_HEADER = 16
@@ -86,55 +86,6 @@ class Server:
         """A server that ended by itself said why."""
         require(self.process.returncode > 0, f"it ended with {self.process.returncode}")
         require_told(self.told, os.path.dirname(os.path.dirname(self.data)), self.plan.number)
-
-
-# ---- what a client does ------------------------------------------------------------------------
-
-class Work:
-    """Nodes that are created, and a counter that is set: what was acknowledged, and how far the
-    counter may be."""
-
-    def __init__(self, rounds):
-        self.rounds, self.round = rounds, 0
-        self.created, self.counter = set(), -1
-
-    def go_on(self, path):
-        """Whether all of it is done; otherwise the connection has ended."""
-        try:
-            c = Client(path, PATIENCE)
-            if self.counter < 0:
-                c.send_create("/counter", "0")
-                require(c.answer()[0] in (0, NODE_EXISTS), "the counter is refused")
-                self.counter = 0
-            while self.round < self.rounds:
-                self.one_round(c)
-            c.close()
-            return True
-        except TimeoutError as e:
-            raise Failed("the server hangs: no answer") from e
-        except (ConnectionError, BrokenPipeError):
-            return False
-
-    def one_round(self, c):
-        n = self.round + 1
-        c.send_create(f"/n{n}", f"n{n}" * 20)
-        c.send_set("/counter", str(n))
-        error = c.answer()[0]
-        require(error in (0, NODE_EXISTS), f"create: {error}")
-        self.created.add(n)
-        require(c.answer()[0] == 0, "set is refused")
-        self.counter = n
-        self.round = n
-
-    def check(self, path):
-        c = Client(path, PATIENCE)
-        for n in self.created:
-            require(c.get(f"/n{n}") == f"n{n}" * 20, f"{UNSAFE}: /n{n} is lost")
-        if self.counter >= 0:
-            now = int(c.get("/counter") or -1)
-            require(self.counter <= now <= self.counter + 1,
-                    f"{UNSAFE}: the counter is {now}, and was {self.counter}")
-        c.close()
 
 
 # ---- scenarios ---------------------------------------------------------------------------------
