@@ -165,6 +165,23 @@ static void send_remove_watches(clave_async_client *c, const char *path, int32_t
     clave__pipeline_submit(c, r);
 }
 
+/* Has the server forget an idle watch. Beside a persistent one it was left to remember those of the
+ * same path that were disarmed (remove_type); with the persistent one these go, too. */
+static void client_watch_forget(clave_async_client *c, char *path, enum watch_kind kind)
+{
+    static const enum watch_kind beside[] = {WATCH_DATA, WATCH_CHILD};
+    clave_async_watch gone = {.client = c, .path = path, .kind = kind};
+    gone.node.hash = clave__map_hash_bytes(&c->watches.by_path, path, strlen(path));
+    int32_t type = remove_type(&gone);
+    send_remove_watches(c, path, type);
+    if (!is_persistent(&gone) || type == 0 || type == WATCHER_ANY)
+        return;
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        gone.kind = beside[i];
+        send_remove_watches(c, path, remove_type(&gone));
+    }
+}
+
 void clave_async_watch_disarm(clave_async_watch *w)
 {
     if (w->phase == WATCH_IDLE) {
@@ -177,9 +194,8 @@ void clave_async_watch_disarm(clave_async_watch *w)
         client_watch_enter(w, WATCH_IDLE);
         return;
     }
-    int32_t type = remove_type(w);
     client_watch_enter(w, WATCH_IDLE);
-    send_remove_watches(w->client, w->path, type);
+    client_watch_forget(w->client, w->path, w->kind);
 }
 
 void clave__client_watch_answered(struct request *r, clave_err err)
@@ -194,11 +210,8 @@ void clave__client_watch_answered(struct request *r, clave_err err)
         client_watch_enter(w, armed ? WATCH_ARMED : WATCH_IDLE);
     }
     bool is_left = r->watch_heir || (r->watch_freed && armed);
-    if (!is_left || (w && armed))
-        return;
-    clave_async_watch gone = {.client = r->client, .path = r->path, .kind = r->watch_kind};
-    gone.node.hash = clave__map_hash_bytes(&r->client->watches.by_path, r->path, strlen(r->path));
-    send_remove_watches(r->client, r->path, remove_type(&gone));
+    if (is_left && !(w && armed))
+        client_watch_forget(r->client, r->path, r->watch_kind);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

@@ -261,6 +261,42 @@ static void the_server_is_told_when_nobody_watches_any_more(void **state)
     finish(&s, seen, 3);
 }
 
+static void arm_recursive(struct fake_server *s, struct seen *seen)
+{
+    const struct wire_reply m = {0};
+    const clave_watch_mode mode = CLAVE_WATCH_PERSISTENT_RECURSIVE;
+    assert_int_equal(clave_async_add_watch(s->c, "/a", mode, seen->w, NULL, NULL), CLAVE_OK);
+    fake_expect(s, OP_ADD_WATCH);
+    fake_answer(s, CLAVE_OK, &m);
+}
+
+static void expect_removal(struct fake_server *s, int32_t type)
+{
+    assert_int_equal(fake_expect(s, OP_REMOVE_WATCHES)->body.typed.type, type);
+    fake_answer(s, CLAVE_OK, NULL);
+}
+
+/* A server before 3.9 would lose the persistent watch with the other one. */
+static void what_was_left_beside_a_persistent_watch_goes_with_it(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct seen seen[3];
+    start(&s, seen, 3);
+    arm_recursive(&s, &seen[0]);
+    arm(&s, &seen[1], ASK_EXISTS, "/a", CLAVE_OK);
+    arm(&s, &seen[2], ASK_CHILDREN, "/a", CLAVE_OK);
+    clave_async_watch_disarm(seen[1].w);
+    assert_true(fake_is_quiet(&s));
+    clave_async_watch_disarm(seen[0].w);
+    expect_removal(&s, WATCHER_PERSISTENT_RECURSIVE);
+    expect_removal(&s, WATCHER_DATA);
+    assert_true(fake_is_quiet(&s)); /* the children are watched still */
+    clave_async_watch_disarm(seen[2].w);
+    expect_removal(&s, WATCHER_CHILDREN);
+    finish(&s, seen, 3);
+}
+
 /* Given up while its request is under way: the server is asked to remove it after the answer. */
 static void a_watch_freed_too_early_is_taken_back(void **state)
 {
@@ -517,6 +553,7 @@ int main(void)
         cmocka_unit_test(many_are_told_in_frames_of_a_bounded_size),
         cmocka_unit_test(the_end_of_the_session_is_an_event),
         cmocka_unit_test(an_entry_left_to_a_request_is_removed_when_it_fails),
+        cmocka_unit_test(what_was_left_beside_a_persistent_watch_goes_with_it),
         cmocka_unit_test(the_server_is_told_when_nobody_watches_any_more),
         cmocka_unit_test(a_watch_freed_too_early_is_taken_back),
         cmocka_unit_test(a_server_that_refuses_them_is_left),
