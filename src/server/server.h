@@ -60,9 +60,9 @@ struct server_options {
     int32_t slow_ms;            /* a request that takes so long is logged; 0: none is. Needs
                                    _end_turn and _left_unread for what the disk does not delay */
     int32_t snap_count;         /* txns between snapshots; 0: 100000, or the number of znodes if
-                                   that is larger, and as many bytes as the tree has. One is due
-                                   also after 256 MiB, or as many bytes as the tree has if those are
-                                   more */
+                                   that is larger, and as many bytes as the tree has, but at most
+                                   ten times as many txns. One is due in any case after 256 MiB of
+                                   log, or as much as the tree has if that is more */
     int32_t snapshot_piece;     /* sessions, access lists and nodes in one piece of a snapshot,
                                    which also ends after 256 bytes for each; 0: 1000 */
     int32_t container_check_ms; /* between two sweeps of containers and TTL nodes; 0: 60000 */

@@ -128,9 +128,12 @@ def play(clave, disk, fault, wait_s):
     require(server.start(), "it does not start")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         written = pool.submit(work.go_on, server.socket)
-        time.sleep(wait_s)
-        strike(disk)
-        told = server.ended()
+        try:
+            time.sleep(wait_s)
+            strike(disk)
+            told = server.ended()
+        finally:
+            server.process.kill()  # or the writer would not end
         require(not written.result(PATIENCE), "all of it was written")
     require(server.process.returncode > 0, f"it ended with {server.process.returncode}")
     require_one_told(told, disk.top, numbers)
@@ -169,8 +172,8 @@ def main():
         for name, fault in FAULTS.items():
             for _ in range(a.rounds):
                 wait_s = random.uniform(0, AT_MOST_S)
-                done = play(a.clave, disk, fault, wait_s)
-                print(f"{name} after {wait_s:.3f} s: {done} rounds acknowledged, all there", flush=True)
+                print(f"{name} after {wait_s:.3f} s: ", end="", flush=True)
+                print(f"{play(a.clave, disk, fault, wait_s)} rounds acknowledged, all there", flush=True)
     finally:
         subprocess.run(["umount", "-l", disk.top], check=False)
 

@@ -346,7 +346,7 @@ static void a_large_tree_is_written_as_seldom_as_it_is_large(void **state)
     memserver_close(&d);
 }
 
-enum { LARGE = 500 << 10, LARGE_NODES = 100 };
+enum { LARGE = 500 << 10, LARGE_NODES = 200 };
 
 static void open_with_large_nodes(struct memserver *d, struct memserver_conn *c)
 {
@@ -369,13 +369,31 @@ static void open_with_large_nodes(struct memserver *d, struct memserver_conn *c)
 static void a_tree_of_large_nodes_is_not_written_for_a_short_log(void **state)
 {
     (void)state;
-    enum { COUNT = 101000 }; /* some 70 bytes each, and the tree has 50 MB */
+    enum { COUNT = 101000 }; /* some 80 bytes each, and the tree has 100 MB */
     struct memserver d;
     struct memserver_conn c;
     open_with_large_nodes(&d, &c);
     for (int i = 0; i < COUNT; i++)
         memserver_set(&c, "/", "", -1);
     assert_false(clave__server_wants_snapshot(d.s));
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
+/* However large the tree is: each would have to be replayed. By bytes it would take 1.2 million. */
+static void many_short_transactions_are_enough(void **state)
+{
+    (void)state;
+    struct server_stats before, after;
+    struct memserver d;
+    struct memserver_conn c;
+    open_with_large_nodes(&d, &c);
+    clave__server_stats(d.s, &before);
+    do
+        memserver_set(&c, "/", "", -1);
+    while (!clave__server_wants_snapshot(d.s));
+    clave__server_stats(d.s, &after);
+    assert_in_range(after.last_zxid - before.last_zxid, 500000, 1000001);
     memserver_hang_up(&c);
     memserver_close(&d);
 }
@@ -411,6 +429,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_is_wanted_after_so_many),
         cmocka_unit_test(a_large_tree_is_written_as_seldom_as_it_is_large),
         cmocka_unit_test(a_tree_of_large_nodes_is_not_written_for_a_short_log),
+        cmocka_unit_test(many_short_transactions_are_enough),
         cmocka_unit_test(large_transactions_do_not_make_a_log_of_any_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

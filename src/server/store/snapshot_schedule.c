@@ -4,6 +4,8 @@
 #include "server/server_internal.h"
 
 enum { DEFAULT_SNAP_COUNT = 100000, LONG_LOG = 256 << 20, NODE_BYTES = 80, ALL = 1024 };
+/* A million takes some half a second to replay. */
+enum { MANY = 10 };
 
 /* Between half of all that the limits allow and all of it, as in Apache. */
 void clave__snapshot_schedule(struct server *s)
@@ -31,16 +33,17 @@ static bool is_over(const struct server *s, int64_t value, int64_t most)
 }
 
 /* A large tree is saved only after as many transactions as it has nodes, and as many bytes of them
- * as it has. Then saving costs no more than logging does, and replaying the log no more than
- * loading the snapshot. Who has set a number gets it. */
+ * as it has: then saving costs no more than logging does. But a log of many short transactions
+ * takes long to replay, however large the tree is. Who has set a number gets it. */
 static bool has_enough(const struct server *s)
 {
     int64_t nodes = (int64_t)s->tree.nodes.count;
     int64_t most = nodes > DEFAULT_SNAP_COUNT ? nodes : DEFAULT_SNAP_COUNT;
     if (s->snap_count > 0)
         return is_over(s, s->txns_since_snapshot, s->snap_count);
-    return is_over(s, s->txns_since_snapshot, most) &&
-           is_over(s, s->bytes_since_snapshot, tree_bytes(s));
+    return is_over(s, s->txns_since_snapshot, MANY * most) ||
+           (is_over(s, s->txns_since_snapshot, most) &&
+            is_over(s, s->bytes_since_snapshot, tree_bytes(s)));
 }
 
 /* Of nodes of a megabyte, 100000 transactions would fill any disk. */

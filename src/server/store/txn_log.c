@@ -35,7 +35,7 @@ clave_err clave__log_append(struct server *s)
     if (begin == 0)
         s->pending_first = s->txn.head.zxid;
     s->last_zxid = s->txn.head.zxid;
-    clave__snapshot_count(s, n);
+    clave__snapshot_count(s, LOG_RECORD_HEAD + n);
     return CLAVE_OK;
 }
 
@@ -123,7 +123,7 @@ static clave_err replay_record(struct server *s, const struct record *rec, enum 
     if (err != CLAVE_OK)
         return err;
     s->last_zxid = rec->zxid;
-    clave__snapshot_count(s, rec->n);
+    clave__snapshot_count(s, LOG_RECORD_HEAD + rec->n);
     *proof = check_digest(s, &t);
     clave__log_check_fuzzy_digest(s);
     return CLAVE_OK;
