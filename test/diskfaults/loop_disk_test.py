@@ -10,8 +10,12 @@ ext4 on a loop device. At a moment drawn at random it is
   aborted   the journal ends after an error, and the file system is read-only (remount,abort)
 
 The server has to end and say why. The file system is emptied or mounted again, and everything that
-was acknowledged has to be there. Exits with 77 where no file system can be mounted."""
+was acknowledged has to be there; of one that died, what was acknowledged before. An fdatasync that is
+under way at that moment may report success although its bytes are lost (seen in one of eight, in a
+loop of pwrite and fdatasync without clave, Linux 6.18). Exits with 77 where no file system can be
+mounted."""
 import argparse
+import collections
 import concurrent.futures
 import errno
 import fcntl
@@ -103,11 +107,12 @@ class Server:
         require(self.process.returncode == 0, told)
 
 
+Fault = collections.namedtuple("Fault", "strike is_death errors")
 FAULTS = {
-    "full": (Disk.fill, [errno.ENOSPC]),
-    "dead": (lambda d: d.shut_down(LOG_NOT_FLUSHED), [errno.EIO]),
-    "dead, journal flushed": (lambda d: d.shut_down(LOG_FLUSHED), [errno.EIO]),
-    "aborted": (Disk.abort, [errno.EROFS, errno.EIO]),
+    "full": Fault(Disk.fill, False, [errno.ENOSPC]),
+    "dead": Fault(lambda d: d.shut_down(LOG_NOT_FLUSHED), True, [errno.EIO]),
+    "dead, journal flushed": Fault(lambda d: d.shut_down(LOG_FLUSHED), True, [errno.EIO]),
+    "aborted": Fault(Disk.abort, True, [errno.EROFS, errno.EIO]),
 }
 
 
@@ -123,23 +128,23 @@ def require_one_told(told, top, numbers):
 
 def play(clave, disk, fault, wait_s):
     """What was acknowledged before the server ended."""
-    strike, numbers = fault
     server, work = Server(clave, disk), Work(10 ** 9, TIMES)
     require(server.start(), "it does not start")
     with concurrent.futures.ThreadPoolExecutor() as pool:
         written = pool.submit(work.go_on, server.socket)
         try:
             time.sleep(wait_s)
-            strike(disk)
+            before = work.acknowledged()
+            fault.strike(disk)
             told = server.ended()
         finally:
             server.process.kill()  # or the writer would not end
         require(not written.result(PATIENCE), "all of it was written")
     require(server.process.returncode > 0, f"it ended with {server.process.returncode}")
-    require_one_told(told, disk.top, numbers)
+    require_one_told(told, disk.top, fault.errors)
     disk.mend()
     require(server.start(), "it does not start again")
-    work.check(server.socket)
+    work.check(server.socket, before if fault.is_death else None)
     work.rounds = work.round + 10
     require(work.go_on(server.socket), "it does not serve")
     server.stop()

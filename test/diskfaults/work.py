@@ -40,12 +40,18 @@ class Work:
         self.counter = n
         self.round = n
 
-    def check(self, path):
+    def acknowledged(self):
+        """So far, while it goes on in another thread."""
+        return self.created.copy(), self.counter
+
+    def check(self, path, acknowledged=None):
+        """All of it, or what was acknowledged until then."""
+        created, counter = acknowledged or (self.created, self.counter)
         c = Client(path, PATIENCE)
-        for n in self.created:
+        for n in created:
             require(c.get(f"/n{n}") == f"n{n}" * self.times, f"{UNSAFE}: /n{n} is lost")
-        if self.counter >= 0:
+        if counter >= 0:
             now = int(c.get("/counter") or -1)
-            require(self.counter <= now <= self.counter + 1,
-                    f"{UNSAFE}: the counter is {now}, and was {self.counter}")
+            require(counter <= now <= self.counter + 1,
+                    f"{UNSAFE}: the counter is {now}, and was {counter} to {self.counter}")
         c.close()
