@@ -32,15 +32,24 @@ class Local:
         r = self.run(*words)
         if r.code == 0:
             return True
-        log, told = os.path.join(self.dir, "serve.log"), r.err
-        if log in told and os.path.exists(log):
-            with open(log) as f:
-                told += f.read()
-        told = told.replace("i/o error", os.strerror(errno.EIO))  # libuv's word for it
-        for needed in (self.root, os.strerror(self.number)):
-            require(needed.lower() in told.lower(),
-                    f"'{needed}' is not in what {words[0]} said ({r.code}): {told}")
+        until = time.monotonic() + PATIENCE
+        while missing := self.missing_in(told := r.err + self.logged(r.err)):
+            require(time.monotonic() < until,
+                    f"'{missing[0]}' is not in what {words[0]} said ({r.code}): {told}")
+            time.sleep(0.005)  # a server writes why when its connections are closed
         return False
+
+    def logged(self, told):
+        """What the log has that the message names."""
+        log = os.path.join(self.dir, "serve.log")
+        if log not in told or not os.path.exists(log):
+            return ""
+        with open(log) as f:
+            return f.read()
+
+    def missing_in(self, told):
+        told = told.replace("i/o error", os.strerror(errno.EIO)).lower()  # libuv's word for it
+        return [n for n in (self.root, os.strerror(self.number)) if n.lower() not in told]
 
     def servers(self):
         """Their process ids."""
