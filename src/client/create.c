@@ -22,7 +22,7 @@
 #include "client/create_internal.h"
 #include "client/engine.h"
 
-enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100, UUID_AT = 3, MOST_CUTS = 3 };
+enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100, UUID_AT = 3 };
 
 static void client_create_search(struct creation *k);
 
@@ -258,6 +258,16 @@ static bool searches(const struct creation *k)
     return (k->flags & (CLAVE_CREATE_PROTECTED | CLAVE_CREATE_CERTAIN)) != 0;
 }
 
+static void client_create_end(struct creation *k, const clave_result *listing)
+{
+    char shown[PATH_SHOWN_CAP];
+    if (k->err == CLAVE_ENONODE && k->what.place == CREATE_BELOW)
+        clave__client_fault(k->client,
+                            "cannot create %s: its ancestors were removed again each time",
+                            clave__path_shown(k->what.path, shown));
+    clave__creation_finish(k, k->err, listing);
+}
+
 /* All answers have arrived: the create's, the ancestors' and the listing's. */
 static void client_create_conclude(struct creation *k, const clave_result *listing)
 {
@@ -276,14 +286,8 @@ static void client_create_conclude(struct creation *k, const clave_result *listi
         client_create_search(k);
     else if (lost && (k->flags & CLAVE_CREATE_CERTAIN))
         clave__creation_identify(k);
-    else {
-        char shown[PATH_SHOWN_CAP];
-        if (k->err == CLAVE_ENONODE && k->what.place == CREATE_BELOW)
-            clave__client_fault(k->client,
-                                "cannot create %s: its ancestors were removed again each time",
-                                clave__path_shown(k->what.path, shown));
-        clave__creation_finish(k, k->err, listing);
-    }
+    else
+        client_create_end(k, listing);
 }
 
 /* ---- SEARCHING ------------------------------------------------------------------------------- */

@@ -6,9 +6,8 @@
 
 /* No more than OUT_AHEAD bytes are encoded ahead of a slow connection. */
 enum { OUT_AHEAD = 64 * 1024, XID_AT = 4 };
-/* A server that takes no request so large closes the connection when it has read how long it is,
- * and will do so again. */
-enum { MOST_CUTS = 3, CUT_PAUSE_MS = 100 };
+/* Between two of more cuts than that. */
+enum { CUT_PAUSE_MS = 100 };
 
 void clave__pipeline_init(struct pipeline *p)
 {

@@ -19,6 +19,11 @@ enum { LARGE_REQUEST = 64 * 1024 };
 #define LARGE_REQUEST_ADVICE                                                                       \
     "the server's limit may be smaller (clave serve --max-request; ZooKeeper's jute.maxbuffer)"
 
+/* A server that takes no request so large closes the connection when it has read how long it is,
+ * and will do so again: after so many cuts in a row the request is not sent again without a pause.
+ */
+enum { MOST_CUTS = 3 };
+
 /* What a server may append to the requested name: "2147483647", or "-2147483648". */
 enum { SEQUENCE_ROOM = 11 };
 

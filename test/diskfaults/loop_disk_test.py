@@ -30,7 +30,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
-from harness import PATIENCE, environment, scratch, spawn  # noqa: E402
+from harness import PATIENCE, UNSAFE, environment, scratch, spawn  # noqa: E402
 from failed import Failed, require, require_told  # noqa: E402
 from work import Work  # noqa: E402
 
@@ -127,7 +127,7 @@ def require_one_told(told, top, numbers):
 
 
 def play(clave, disk, fault, wait_s):
-    """What was acknowledged before the server ended."""
+    """How many rounds were acknowledged, of a dead one before it died."""
     server, work = Server(clave, disk), Work(10 ** 9, TIMES)
     require(server.start(), "it does not start")
     with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -143,25 +143,29 @@ def play(clave, disk, fault, wait_s):
     require(server.process.returncode > 0, f"it ended with {server.process.returncode}")
     require_one_told(told, disk.top, fault.errors)
     disk.mend()
-    require(server.start(), "it does not start again")
+    require(server.start(), f"{UNSAFE}: it does not start again")
     work.check(server.socket, before if fault.is_death else None)
+    if fault.is_death:  # the others may be there or not
+        work.created, work.counter = before
+    acknowledged = max(work.counter, 0)
     work.rounds = work.round + 10
     require(work.go_on(server.socket), "it does not serve")
     server.stop()
-    subprocess.run([clave, "data", "check", server.data], check=True, stdout=subprocess.DEVNULL)
+    checked = subprocess.run([clave, "data", "check", server.data], capture_output=True, text=True)
+    require(checked.returncode == 0, f"{UNSAFE}: clave data check: {checked}")
     shutil.rmtree(server.data)
-    return work.counter
+    return acknowledged
 
 
-def can_mount():
+def mounted_disk():
+    """None where that is impossible."""
     try:
-        d = Disk()
-        d.mount()
-        d.unmount()
-        return True
+        disk = Disk()
+        disk.mount()
+        return disk
     except (OSError, subprocess.CalledProcessError) as e:
         print(f"no file system can be mounted here: {getattr(e, 'stderr', None) or e}")
-        return False
+        return None
 
 
 def main():
@@ -169,10 +173,9 @@ def main():
     p.add_argument("--rounds", type=int, default=2)
     p.add_argument("clave")
     a = p.parse_args()
-    if not can_mount():
+    disk = mounted_disk()
+    if not disk:
         sys.exit(SKIPPED)
-    disk = Disk()
-    disk.mount()
     try:
         for name, fault in FAULTS.items():
             for _ in range(a.rounds):

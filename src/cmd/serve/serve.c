@@ -115,7 +115,7 @@ static const struct flag flags[] = {
     {SERVE_MAX_CONNECTIONS, "max-connections", "N",
      "connections from one address; 0: no limit [60]"},
     {SERVE_SNAP_COUNT, "snap-count", "N",
-     "transactions between two snapshots [as large as the tree]"},
+     "transactions between two snapshots [100000, or the tree size]"},
     {SERVE_ALL_CONNECTIONS, "max-all-connections", "N", "connections in total; 0: no limit [0]"},
     {SERVE_MAX_SESSIONLESS, "max-sessionless", "N",
      "of one address without a session; 0: no limit [0]"},
