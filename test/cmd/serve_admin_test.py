@@ -745,26 +745,84 @@ class AsApache(Rig):
         else:
             self.assertIs(type(ours), type(theirs), where)
 
-    def test_fields(self):
-        ours, port, http_port = self.started(), free_port(), free_port()
-        cfg = scratch("zoo.cfg")
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.ours, cls.theirs = Admin().start(), cls.apache()
+        cls.clients = [Client(s.port) for s in (cls.ours, cls.theirs)]
+        for c in cls.clients:
+            c.call(wire.CREATE, wire.create("/e", b"", 1))
+            c.call(wire.GET, wire.read("/e", True))
+
+    @classmethod
+    def tearDownClass(cls):
+        for c in cls.clients:
+            c.c.close()
+        cls.ours.stop()
+        super().tearDownClass()
+
+    @staticmethod
+    def apache():
+        s, cfg = Admin(), scratch("zoo.cfg")
+        s.http = free_port()
         with open(cfg, "w") as f:
-            f.write(f"tickTime=2000\ndataDir={scratch('data')}\nclientPort={port}\n"
+            f.write(f"tickTime=2000\ndataDir={scratch('data')}\nclientPort={s.port}\n"
                     "clientPortAddress=127.0.0.1\nadmin.serverAddress=127.0.0.1\n"
-                    f"admin.serverPort={http_port}\n4lw.commands.whitelist=*\n")
+                    f"admin.serverPort={s.http}\n4lw.commands.whitelist=*\n")
         spawn(["java", "-Xmx256m", "-cp", ":".join([APACHE] + [f"{JARS}{j}.jar" for j in JETTY]),
                "org.apache.zookeeper.server.ZooKeeperServerMain", cfg], stdin=subprocess.DEVNULL,
               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 2 * PATIENCE
-        while b"standalone" not in ask(port, b"srvr") and time.monotonic() < until:
+        while "standalone" not in s.word("srvr") and time.monotonic() < until:
             time.sleep(0.1)
-        theirs = Admin()
-        theirs.http = http_port
-        for s in (port, ours.port):
-            c = Client(s)
-            self.addCleanup(c.c.close)
-            c.call(wire.CREATE, wire.create("/e", b"", 1))
-            c.call(wire.GET, wire.read("/e", True))
+        return s
+
+    def absent(self):
+        """Of docs/monitoring.md: names and patterns of what Apache's mntr has and clave's has not."""
+        with open(os.path.join(os.environ["CLAVE_SOURCE"], "docs", "monitoring.md")) as f:
+            rows = re.search(r"not in `mntr`.*?\n\n\|.*?\n\|---.*?\n(.*?)\n\n", f.read(), re.S)[1]
+        names = [n for row in rows.split("\n") for n in re.findall(r"`([^`]+)`", row.split("|")[1])]
+        return [re.escape(n).replace(r"\*", ".*") for n in names]
+
+    def test_figures_that_apache_has(self):
+        """Each is here, or named with the reason. A pattern names those of its names that are not here."""
+        theirs, ours = ({l.split("\t")[0].removeprefix("zk_") for l in s.word("mntr").splitlines()}
+                        for s in (self.theirs, self.ours))
+        self.assertGreater(len(theirs), 100)
+        absent = self.absent()
+        self.assertEqual([n for n in theirs - ours if not any(re.fullmatch(a, n) for a in absent)], [])
+        for a in absent:
+            self.assertTrue(any(re.fullmatch(a, n) for n in theirs - ours), a)
+            self.assertNotIn(a, ours)
+        # in mntr alone: what no figure of Apache tells
+        self.assertEqual(ours - theirs, {"data_dir_free_bytes", "data_dir_total_bytes"})
+        monitor = set(self.ours.command("monitor")) - {"command", "error"}
+        self.assertEqual(ours - monitor, ours - theirs)
+
+    def test_words_have_apaches_keys(self):
+        for word, key in (("conf", r"(?m)^(\w+)="), ("srvr", r"(?m)^([^:]+):"), ("stat", r"(?m)^([A-Z][^:]+):"),
+                          ("stat", r"[(,](\w+)="), ("cons", r"[(,](\w+)="), ("dirs", r"(?m)^(\w+):"),
+                          ("wchs", r"(\d+ \w+ \w+ \d+ \w+|Total watches)"), ("isro", "(.*)"), ("ruok", "(.*)")):
+            with self.subTest(word):
+                theirs, ours = (set(re.findall(key, s.word(word))) for s in (self.theirs, self.ours))
+                self.assertTrue(theirs)
+                self.assertEqual(ours, theirs)
+        theirs, ours = (set(re.findall(r"(?m)^([\w.]+)=", s.word("envi"))) for s in (self.theirs, self.ours))
+        self.assertEqual({n for n in theirs - ours if not n.startswith(("java.", "user.", "os.memory."))}, set())
+
+    def test_commands_have_apaches_fields(self):
+        own = {"server_stats": {"client_response"}, "stats": {"client_response"}}
+        for name in set(NAMES) - {"monitor", "environment"}:
+            with self.subTest(name):
+                theirs, ours = (set(s.command(name)) for s in (self.theirs, self.ours))
+                self.assertEqual(theirs - ours, own.get(name, set()))
+        listed = set(re.findall(r">(\w+)<", self.theirs.get("/commands")[2]))
+        self.assertEqual({n for n in listed if n not in NAMES},
+                         {"get_trace_mask", "hash", "initial_configuration", "observer_connection_stat_reset",
+                          "observers", "set_trace_mask", "system_properties"})
+
+    def test_fields(self):
+        ours, theirs = self.ours, self.theirs
         for name in NAMES:
             with self.subTest(name):
                 a, b = ours.command(name), theirs.command(name)

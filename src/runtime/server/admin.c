@@ -1,20 +1,17 @@
 /* admin.c - Apache's admin commands and the metrics as pages of http_server.h; uv_server.c calls
  * it. Figures are read on the loop's thread, at the time of the request; open files and memory are
- * at most two seconds older, and no request makes the loop touch a file. */
+ * some seconds older (clave__run_measure), and no request makes the loop touch a file. */
 #include "runtime/server/admin.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "runtime/http/http_server.h"
 #include "server/figures/admin_commands.h"
 #include "server/figures/metrics_page.h"
 
-enum { MEASURE_MS = 2000 };
 /* A client silent for this long is disconnected, and every client after this long in total: one
  * that trickles bytes must not keep a place. */
 enum { SILENT_S = 5, TOTAL_MS = 20000 };
@@ -23,78 +20,15 @@ enum { MAX_HELD = 128 * 1024 * 1024 };
 
 /* ---- what the driver measures ------------------------------------------------------------- */
 
-static int64_t run_admin_count_files(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int64_t n = 0;
-    if (!dir)
-        return -1;
-    for (const struct dirent *e; (e = readdir(dir));)
-        n += e->d_name[0] != '.';
-    closedir(dir);
-    return n - 1; /* not the one that looks */
-}
-
-static int64_t run_admin_resident_bytes(void)
-{
-    FILE *f = fopen("/proc/self/statm", "re");
-    long long pages = -1;
-    if (!f)
-        return -1;
-    if (fscanf(f, "%*d %lld", &pages) != 1)
-        pages = -1;
-    fclose(f);
-    return pages >= 0 ? pages * sysconf(_SC_PAGESIZE) : -1;
-}
-
 static int64_t run_admin_ms(const struct timeval *t)
 {
     return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
 
-/* On the thread pool: listing the files of fifty thousand connections takes longer than a turn of
- * the loop may. */
-static void run_admin_measure_files(uv_work_t *work)
-{
-    struct server_run *r = work->data;
-    r->measured.open_files = run_admin_count_files();
-    r->measured.resident_bytes = run_admin_resident_bytes();
-}
-
-static void run_admin_take_files(uv_work_t *work, int status)
-{
-    struct server_run *r = work->data;
-    (void)status;
-    r->stats.open_files = r->measured.open_files;
-    r->stats.resident_bytes = r->measured.resident_bytes;
-    r->is_measuring = false;
-}
-
-static void run_admin_on_timer(uv_timer_t *t)
-{
-    struct server_run *r = t->data;
-    if (r->is_measuring)
-        return;
-    r->is_measuring =
-        uv_queue_work(&r->loop, &r->measuring, run_admin_measure_files, run_admin_take_files) == 0;
-}
-
-static void run_admin_begin_measuring(struct server_run *r)
-{
-    uv_timer_init(&r->loop, &r->measure_timer);
-    r->measure_timer.data = r->measuring.data = r;
-    run_admin_measure_files(&r->measuring);
-    run_admin_take_files(&r->measuring, 0);
-    uv_timer_start(&r->measure_timer, run_admin_on_timer, MEASURE_MS, MEASURE_MS);
-}
-
 /* What costs no file. */
 static void run_admin_measure(struct server_run *r)
 {
-    struct rlimit limit;
     struct rusage usage;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        r->stats.max_files = (int64_t)limit.rlim_cur;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         r->stats.cpu_ms = run_admin_ms(&usage.ru_utime) + run_admin_ms(&usage.ru_stime);
     clave__server_set_driver_stats(r->server, &r->stats);
@@ -322,15 +256,11 @@ clave_err clave__admin_start(struct server_run *r, const struct server_run_optio
     http.begin = run_admin_on_metrics;
     if (o->metrics && err == CLAVE_OK)
         err = clave__http_server_start(&r->metrics, o->metrics, &http, f);
-    if (r->admin || r->metrics)
-        run_admin_begin_measuring(r);
     return err;
 }
 
 void clave__admin_stop(struct server_run *r)
 {
-    if (r->admin || r->metrics)
-        uv_timer_stop(&r->measure_timer);
     clave__http_server_stop(r->admin);
     clave__http_server_stop(r->metrics);
     r->admin = r->metrics = NULL;

@@ -25,6 +25,8 @@ static int snapshot_thread_job(struct disk_thread *thread)
     int fault = writes ? snapshot_thread_write(t) : 0;
     if (fault != 0 || t->job == SNAPSHOT_ABANDON)
         clave__snapshot_file_abort(&t->file);
+    if (t->job == SNAPSHOT_MEASURE)
+        t->files = clave__process_measure();
     t->space = clave__space_measure(t->dir);
     return fault;
 }

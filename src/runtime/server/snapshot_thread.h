@@ -1,18 +1,21 @@
 /* snapshot_thread.h - the thread that writes snapshots, a piece at a time, removes the files that a
- * new one makes superfluous, and measures the room on the disk. The log never waits for it. */
+ * new one makes superfluous, and measures the room on the disk and the process. The log never waits
+ * for it. */
 #ifndef CLAVE_RUNTIME_SERVER_SNAPSHOT_THREAD_H
 #define CLAVE_RUNTIME_SERVER_SNAPSHOT_THREAD_H
 
 #include <stdbool.h>
 
 #include "runtime/server/disk_thread.h"
+#include "runtime/server/process_files.h"
 #include "runtime/server/purge.h"
 #include "runtime/server/snapshot_file.h"
 #include "runtime/server/space.h"
 
 /*   a piece, another, ... ─▶ SNAPSHOT_LAST: the file gets its name, old ones are removed
  *                         └▶ SNAPSHOT_ABANDON: the file is removed
- *   now and then ─▶ SNAPSHOT_MEASURE: only the room is measured, as it is after every job        */
+ *   now and then ─▶ SNAPSHOT_MEASURE: the room is measured, as it is after every job, and the
+ *                   open files of the process                                                  */
 enum snapshot_job { SNAPSHOT_PIECE, SNAPSHOT_LAST, SNAPSHOT_ABANDON, SNAPSHOT_MEASURE };
 
 struct snapshot_thread {
@@ -24,7 +27,8 @@ struct snapshot_thread {
     /* After SNAPSHOT_LAST: which old files were removed, and the errno of it. */
     struct purged purged;
     int purge_fault;
-    struct space space; /* when DONE */
+    struct space space;         /* when DONE */
+    struct process_files files; /* after SNAPSHOT_MEASURE */
 };
 
 /* EIO: as clave__disk_thread_start. */

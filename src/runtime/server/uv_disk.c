@@ -9,7 +9,9 @@
 /* Memory kept between batches, and between the pieces of a snapshot. */
 enum { KEEP_BYTES = 1 << 20 };
 
-enum { SPACE_MS = 10000 };
+/* Between two measures of the room on the disk and of the process; while there are admin commands
+ * or metrics, which programs read every few seconds. */
+enum { MEASURE_MS = 10000, MEASURE_FOR_HTTP_MS = 2000 };
 
 /* ---- to the disk ----------------------------------------------------------------------------- */
 
@@ -143,7 +145,14 @@ void clave__run_take_space(struct server_run *r, const struct space *space)
     r->is_low = low;
 }
 
-static void on_space_timer(uv_timer_t *t)
+void clave__run_take_process(struct server_run *r, const struct process_files *files)
+{
+    r->stats.open_files = files->open_files;
+    r->stats.max_files = files->max_files;
+    r->stats.resident_bytes = files->resident_bytes;
+}
+
+static void on_measure_timer(uv_timer_t *t)
 {
     struct server_run *r = t->data;
     if (r->is_saving || clave__disk_thread_state(&r->snapshot_thread.thread) != JOB_FREE)
@@ -152,11 +161,12 @@ static void on_space_timer(uv_timer_t *t)
     clave__disk_thread_post(&r->snapshot_thread.thread);
 }
 
-void clave__run_measure_space(struct server_run *r)
+void clave__run_measure(struct server_run *r)
 {
-    uv_timer_init(&r->loop, &r->space_timer);
-    r->space_timer.data = r;
-    uv_timer_start(&r->space_timer, on_space_timer, SPACE_MS, SPACE_MS);
+    uint64_t every = r->admin || r->metrics ? MEASURE_FOR_HTTP_MS : MEASURE_MS;
+    uv_timer_init(&r->loop, &r->measure_timer);
+    r->measure_timer.data = r;
+    uv_timer_start(&r->measure_timer, on_measure_timer, every, every);
 }
 
 static void collect_snapshot_job(struct server_run *r)
@@ -166,6 +176,8 @@ static void collect_snapshot_job(struct server_run *r)
     if (!uv_server_check_disk(r, t->thread.fault, "cannot write a snapshot in"))
         return;
     clave__run_take_space(r, &t->space);
+    if (t->job == SNAPSHOT_MEASURE)
+        clave__run_take_process(r, &t->files);
     if (t->job == SNAPSHOT_LAST) {
         count_written_snapshot(r);
         clave__server_note_snapshot(r->server, (int64_t)(uv_now(&r->loop) - r->saving_since));

@@ -432,6 +432,14 @@ static clave_err listen_all(struct server_run *r, const struct server_run_option
     return err;
 }
 
+/* Once here, so that the first answers have all figures. Few files are open yet. */
+static void uv_server_measure_first(struct server_run *r)
+{
+    const struct process_files files = clave__process_measure();
+    clave__run_take_process(r, &files);
+    clave__server_set_driver_stats(r->server, &r->stats);
+}
+
 static void uv_server_begin_notifying(struct server_run *r, const struct server_run_options *o)
 {
     r->notify = o->notify;
@@ -539,6 +547,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     if (err == CLAVE_OK) {
         uv_server_begin_notifying(r, o);
         uv_server_set_info(r);
+        uv_server_measure_first(r);
         if (r->tls)
             clave__tls_context_tell_date(r->tls, &r->log);
         *out = r;
@@ -557,7 +566,7 @@ clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
         clave__audit_log_server(r->audit, "serverStart", "success");
     clave__run_count(r);
     clave__run_pump(r);
-    clave__run_measure_space(r);
+    clave__run_measure(r);
     clave__log_thread_run(&r->log_thread);
     snprintf(fault, cap, "%s", r->fault);
     return r->result;

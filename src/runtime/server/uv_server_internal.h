@@ -25,11 +25,6 @@ enum { RUN_INPUT_SIZE = 64 * 1024 };
  *                └───────────────────────▲  (the disk failed: not another byte) */
 enum run_phase { RUN_READY, RUN_SERVING, RUN_STOPPING, RUN_STOPPED };
 
-struct process_files {
-    int64_t open_files;
-    int64_t resident_bytes;
-};
-
 struct server_run {
     uv_loop_t loop;
     struct clave_mem mem;
@@ -49,11 +44,7 @@ struct server_run {
      * them makes the loop look at a file. */
     struct driver_stats stats;
     bool is_low; /* the room on the disk; the operator was told */
-    uv_timer_t space_timer;
-    uv_timer_t measure_timer; /* while there are admin commands or metrics: see admin.c */
-    uv_work_t measuring;
-    bool is_measuring;
-    struct process_files measured; /* the thread pool's until `measuring` is over */
+    uv_timer_t measure_timer;
     struct list listeners;
     clave_tls *tls;     /* NULL: none of them is for it */
     struct http *admin; /* NULL: none; likewise */
@@ -129,9 +120,11 @@ void clave__run_on_log_written(void *run);
 void clave__run_on_disk_done(void *run);
 /* Everything that was applied is on the disk. */
 bool clave__run_is_durable(const struct server_run *r);
-/* Measures the room on the disk from now on, and warns before it is full and the server ends. */
-void clave__run_measure_space(struct server_run *r);
+/* Measures the room on the disk and the process from now on, and warns before the disk is full and
+ * the server ends. */
+void clave__run_measure(struct server_run *r);
 void clave__run_take_space(struct server_run *r, const struct space *space);
+void clave__run_take_process(struct server_run *r, const struct process_files *files);
 
 /* ---- connections (uv_conn.c) ---------------------------------------------------------------- */
 

@@ -48,8 +48,10 @@ static void list_connections_put_text(struct server *s, struct text *t, const st
         clave__text_put(t, ",sid=0x%" PRIx64 ",lop=%s,est=%" PRId64 ",to=%d",
                         (uint64_t)c->session->id, list_connections_op(c->last_op),
                         list_connections_since(s, c), (int)c->session->timeout_ms);
-        clave__text_put(t, ",lcxid=0x%" PRIx64 ",lzxid=0x%" PRIx64 ",lresp=%" PRId64,
-                        (uint64_t)(int64_t)c->last_xid, (uint64_t)c->last_zxid, c->last_reply_at);
+        if (c->last_xid >= 0)
+            clave__text_put(t, ",lcxid=0x%" PRIx64, (uint64_t)c->last_xid);
+        clave__text_put(t, ",lzxid=0x%" PRIx64 ",lresp=%" PRId64, (uint64_t)c->last_zxid,
+                        c->last_reply_at);
         clave__text_put(t,
                         ",llat=%" PRId64 ",minlat=%" PRId64 ",avglat=%" PRId64 ",maxlat=%" PRId64,
                         c->last_latency, l->min, list_connections_average(l), l->max);
@@ -126,5 +128,6 @@ bool clave__connections_reset(struct listing *l)
         return false;
     c->latency = (struct latency){0};
     c->received = c->sent = 0;
+    c->last_xid = -1;
     return true;
 }
