@@ -109,6 +109,11 @@ def shorter_beyond_a_limit(step, a, b):
 shorter_beyond_a_limit.ends = True  # the node has other data
 
 
+def sasl(step, a, b):
+    """Apache without JAAS sends no token and no error, and kazoo begins again until its session ends."""
+    return is_reply(a, b) and a[OP] == "sasl" and (a[ERR], b[ERR]) == (0, -115)
+
+
 def timeout_of_the_beginning(a, b):
     """A session that comes back gets no longer timeout than the disk knows."""
     x, y = a[0], b[0]
@@ -118,7 +123,7 @@ def timeout_of_the_beginning(a, b):
 RULES = [order_of_users, null_path_in_multi, damage_takes_no_zxid, check_of_null,
          access_list_of_null, delete_of_nothing, results_behind_an_error, echo_of_no_text,
          exists_needs_read, check_below_recursive, check_of_no_path, error_of_a_damaged_request,
-         shorter_beyond_a_limit]
+         shorter_beyond_a_limit, sasl]
 
 
 def pairs(a, b):

@@ -237,8 +237,8 @@ def sessions(top):
         do(0, (w.EPHEMERALS, w.text("")), (w.EPHEMERALS, w.text(None))), Step("close", 0),
         Step("resume", 0), Step("open", 2, 1, b""), Step("open", 3, 0, b"\1more"),
         Step("open", 4, -1), Step("open", 5, 2 ** 31 - 1), do(2, (w.PING, b"")),
-        do(2, (w.SASL, w.text(b""))), do(2, (w.RECONFIG, w.text("a") + w.text(None) + w.text(None)
-                                             + w.i64(-1))), sessions=2)
+        do(2, (w.RECONFIG, w.text("a") + w.text(None) + w.text(None) + w.i64(-1))),
+        do(2, (w.SASL, w.text(b""))), sessions=2)
 
 
 def ends_of_sessions(top):

@@ -37,16 +37,22 @@ static void authenticate(struct server_conn *c, const struct wire_request *q,
     clave__conn_close(c);
 }
 
-/* There is no SASL: answers with no token and no error, as Apache does without JAAS. A client that
- * goes on sending tokens ends when its session does: such a packet does not keep it. */
-static void answer_sasl(struct server_conn *c, const struct wire_request *q,
+/* There is no SASL. Apache without JAAS answers with no token and no error, at which kazoo begins
+ * again and again until its session expires. This is Apache's answer to a wrong password, which
+ * ends every client's attempt at once. The empty token is for Java's client: it reads one whatever
+ * the error is. */
+static void refuse_sasl(struct server_conn *c, const struct wire_request *q,
                         const struct request_op *op)
 {
     (void)op;
     struct message m = clave__message_begin(c, SHOWS_NOTHING);
-    clave__message_header(&m, q->xid, 0, CLAVE_OK);
+    clave__message_header(&m, q->xid, 0, CLAVE_EAUTHFAILED);
     clave__jput_bytes(&m.w, JBYTES_NULL);
     clave__message_end(&m, true);
+    clave__log(&c->s->log, CLAVE_LOG_WARN,
+               "%s is closed: it authenticates with SASL, which this server does not have",
+               c->peer.text);
+    clave__conn_close(c);
 }
 
 static void who_am_i(struct server_conn *c, const struct wire_request *q,
@@ -121,7 +127,7 @@ static const struct request_op request_ops[] = {
 
     [AT + OP_PING] = {.answer = answer_ping},
     [AT + OP_AUTH] = {.answer = authenticate},
-    [AT + OP_SASL] = {.answer = answer_sasl},
+    [AT + OP_SASL] = {.answer = refuse_sasl},
     [AT + OP_WHO_AM_I] = {.answer = who_am_i},
     [AT + OP_CLOSE_SESSION] = {.answer = clave__conn_close_session},
 };
@@ -181,7 +187,8 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     s->packets_received++;
     c->received++;
     c->last_op = q.op;
-    c->last_xid = q.xid;
+    if (q.xid >= 0) /* the client's last real request, as Apache shows it */
+        c->last_xid = q.xid;
     if (q.op >= 0 && (size_t)q.op < sizeof s->requests / sizeof *s->requests)
         s->requests[q.op]++;
     const struct request_op *op = clave__request_op(q.op);
