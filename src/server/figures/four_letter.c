@@ -127,12 +127,12 @@ static bool word_crst(struct listing *l)
     return false;
 }
 
-/* Neither: a word of Apache that is never in the whitelist here: there is no trace mask, and no log
- * of digests. */
+/* All words of Apache 3.9. */
 static const struct word {
     const char *name;
     void (*answer)(struct server *s, struct text *t); /* or */
-    listing_part *parts[LISTING_PARTS];
+    listing_part *parts[LISTING_PARTS];               /* or */
+    const char *lacks; /* what the server would need to answer it, whatever the whitelist is */
 } words[] = {
     {"conf", .answer = word_conf},
     {"cons", .parts = {clave__connections_text}},
@@ -140,15 +140,15 @@ static const struct word {
     {"dirs", .answer = word_dirs},
     {"dump", .parts = {clave__sessions_text, clave__owners_text, clave__session_connections_text}},
     {"envi", .answer = word_envi},
-    {"gtmk", .answer = NULL},
-    {"hash", .answer = NULL},
+    {"gtmk", .lacks = "no trace mask"},
+    {"hash", .lacks = "no log of digests"},
     {"isro", .answer = word_isro},
     {"mntr", .answer = word_mntr},
     {"ruok", .answer = word_ruok},
     {"srst", .answer = word_srst},
     {"srvr", .answer = word_srvr},
     {"stat", .parts = {word_stat, clave__connections_text, word_stat_end}},
-    {"stmk", .answer = NULL},
+    {"stmk", .lacks = "no trace mask"},
     {"wchc", .parts = {clave__watches_text}},
     {"wchp", .parts = {clave__watches_by_path_text}},
     {"wchs",
@@ -292,7 +292,11 @@ static void word_refuse(struct server_conn *c, uint32_t word, const struct word 
 {
     struct text t = {.out = &c->out};
     if (w) {
-        clave__text_put(&t, "%s is not executed because it is not in the whitelist.\n", w->name);
+        clave__text_put(&t, "%s is not executed because ", w->name);
+        if (w->lacks)
+            clave__text_put(&t, "this server has %s.\n", w->lacks);
+        else
+            clave__text_put(&t, "it is not in the whitelist.\n");
         clave__conn_count_text(c, clave__buf_len(t.out), t.err);
         return;
     }
