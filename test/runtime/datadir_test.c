@@ -242,6 +242,12 @@ static void files_of_apache_are_left_alone(void **state)
                                         "zookeeper.log",
                                         "zookeeper-joe-server-host.example.out",
                                         "zookeeper-joe-server-host.example.log",
+                                        "zookeeper--server-host.out",
+                                        "zookeeper.log.1",
+                                        "zookeeper_audit.log",
+                                        "zookeeper_trace.log",
+                                        "java_pid4711.hprof",
+                                        "hs_err_pid4711.log",
                                         "myid"};
     enum { NAMES = sizeof names / sizeof *names };
     const char *data = rig_dir();

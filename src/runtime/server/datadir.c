@@ -19,28 +19,21 @@
 /* ---- open ----------------------------------------------------------------------------------- */
 
 /* What may be next to version-2 before version-2 exists: our own files, and those that Apache's
- * scripts and common layouts put there, which are left alone. */
+ * scripts, its logger and Java leave there, which are left alone. */
 static bool may_stand_there(const char *name)
 {
-    static const char *const names[] = {".",
-                                        "..",
-                                        "clave.lock",
-                                        "clave.sock",
-                                        "serve.log",
-                                        "myid",
-                                        "initialize",
-                                        "lost+found",
-                                        "version-2",
-                                        "zookeeper_server.pid",
-                                        "zookeeper.out",
-                                        "zookeeper.log"};
+    static const char *const names[] = {".", "..", "clave.lock", "clave.sock", "serve.log", "myid",
+                                        "initialize", "lost+found", "version-2",
+                                        /* with its copies, and those that reconfig writes */
+                                        "zoo.cfg*",
+                                        /* of zkServer.sh; logs that were rotated are log.1 */
+                                        "zookeeper*.pid", "zookeeper*.out*", "zookeeper*.log*",
+                                        /* of Java, when it ran out of memory or crashed */
+                                        "java_pid*.hprof", "hs_err_pid*.log"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0)
+        if (fnmatch(names[i], name, 0) == 0)
             return true;
-    /* The configuration with its copies, and those that reconfig writes, zoo.cfg.dynamic.100000000;
-     * zkServer.sh's output, and its log, which it puts where it is told to. */
-    return fnmatch("zoo.cfg*", name, 0) == 0 || fnmatch("zookeeper-*-server-*.out", name, 0) == 0 ||
-           fnmatch("zookeeper-*-server-*.log", name, 0) == 0;
+    return false;
 }
 
 static bool has_version_2(const struct datadir *d)
