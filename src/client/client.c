@@ -115,6 +115,7 @@ static void init_options(clave_async_client *c, const clave_client_options *o)
     c->state_arg = o->state_arg;
     c->tls = o->tls;
     c->asked_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
+    c->session.told_ms = o->session_timeout_ms;
     c->margin_ms = o->margin_ms;
     c->relay_ms = o->relay_interval_ms;
     c->read_only = o->read_only;

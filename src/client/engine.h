@@ -79,6 +79,7 @@ struct session {
     int64_t id; /* 0: none */
     uint8_t passwd[16];
     int32_t timeout_ms; /* negotiated; 0: not yet */
+    int32_t told_ms;    /* what the user takes it to be: requested, or told since; 0: the default */
     int64_t last_zxid;  /* of the newest answer */
     int64_t event_zxid; /* of the newest event, where the server says it (3.9): not every event of
                            that transaction may have come yet */

@@ -80,6 +80,23 @@ void clave__session_admitted(clave_async_client *c)
     client_session_enter(c, s->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
 }
 
+/* A new session has another timeout than the one that was requested: a holder that dies is noticed
+ * later or earlier than its user believes. Said once. */
+static void session_tell_timeout(clave_async_client *c)
+{
+    struct session *s = &c->session;
+    bool less = s->timeout_ms < c->asked_timeout_ms;
+    if (s->told_ms == 0 || s->told_ms == s->timeout_ms)
+        return;
+    s->told_ms = s->timeout_ms;
+    if (s->timeout_ms != c->asked_timeout_ms)
+        clave__log(&c->log, CLAVE_LOG_WARN,
+                   "the server limited the session timeout to %d ms (requested %d ms): its "
+                   "%sSessionTimeout (clave serve --%s-session-timeout) allows no %s",
+                   (int)s->timeout_ms, (int)c->asked_timeout_ms, less ? "max" : "min",
+                   less ? "max" : "min", less ? "more" : "less");
+}
+
 void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
                              int64_t sent)
 {
@@ -89,6 +106,8 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
     memcpy(s->passwd, r->passwd.p, sizeof s->passwd);
     s->timeout_ms = r->timeout_ms;
     s->read_only = r->read_only;
+    if (made)
+        session_tell_timeout(c);
     session_take_deadline(c, r->read_only, made, sent);
     if (made)
         clave__creations_session_made(c);

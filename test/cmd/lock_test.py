@@ -369,9 +369,15 @@ class Lock(unittest.TestCase):
         self.assertRegex(r.err, r"clave: lock: /loud: the command has ended after .*; exit code 3")
 
     def test_session_timeout_outside_the_limits(self):
-        r = self.lock("-v", "--session-timeout", "1h", "/limits", "--", "true")
-        self.assertEqual(r.code, 0, r)
-        self.assertRegex(r.err, r"limited the session timeout to \d+ms \(requested 3600000ms\)")
+        """Said once, with and without -v, and as an event; not if it is what was requested."""
+        limited = r"limited the session timeout to \d+ ms \(requested 3600000 ms\): its maxSessionTimeout"
+        for flags, times in ((["-v"], 1), ([], 1), (["--json"], 1), (["--session-timeout", "10s"], 0)):
+            with self.subTest(flags):
+                r = self.lock("--session-timeout", "1h", *flags, "/limits", "--", "true")
+                self.assertEqual(r.code, 0, r)
+                self.assertEqual(len(re.findall(limited, r.err)), times, r.err)
+        r = self.lock("--session-timeout", "10ms", "/limits", "--", "true")
+        self.assertRegex(r.err, r"\(requested 10 ms\): its minSessionTimeout .* allows no less")
 
     def test_json(self):
         r = self.lock("--json", "/json", "--", "sh", "-c", "echo out; exit 4")

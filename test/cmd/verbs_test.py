@@ -421,9 +421,9 @@ class Verbs(unittest.TestCase):
     def test_verbose_tells_of_the_session(self):
         r = self.run_ok("-v", "--session-timeout", "1h", "get", "/")
         self.assertRegex(r.err, r"session 0x[0-9a-f]+, timeout \d+ms")
-        self.assertRegex(r.err, r"limited the session timeout to \d+ms \(requested 3600000ms\)")
+        self.assertRegex(r.err, r"limited the session timeout to \d+ ms \(requested 3600000 ms\)")
         r = self.run_ok("get", "-v", "--session-timeout=10ms", "/")
-        self.assertRegex(r.err, r"requested 10ms")
+        self.assertRegex(r.err, r"requested 10 ms")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -53,6 +54,56 @@ static void the_order_of_states_is_curators(void **state)
     fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
     fake_expect_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
     assert_true(fake_expects_no_state(&s));
+    fake_close(&s);
+}
+
+struct warnings {
+    unsigned n;
+    char last[300];
+};
+
+static void count_limits(void *arg, int level, const char *text)
+{
+    struct warnings *w = arg;
+    if (level != CLAVE_LOG_WARN || !strstr(text, "limited the session timeout"))
+        return;
+    w->n++;
+    snprintf(w->last, sizeof w->last, "%s", text);
+}
+
+/* The server knows the last session no more, and grants another. */
+static void begin_session(struct fake_server *s, int64_t session, int32_t granted_ms)
+{
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, 0, 0, false);
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, session, granted_ms, false);
+    fake_config(s, true);
+}
+
+static void another_timeout_than_requested_is_said_once(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct warnings w = {0, ""};
+    clave_client_options o = {.session_timeout_ms = 300000, .log = count_limits, .log_arg = &w};
+    fake_open(&s, &o);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, 40000, false);
+    fake_config(&s, true);
+    assert_int_equal(w.n, 1);
+    assert_string_equal(
+        w.last, "the server limited the session timeout to 40000 ms (requested 300000 ms): its "
+                "maxSessionTimeout (clave serve --max-session-timeout) allows no more");
+    begin_session(&s, FAKE_SESSION + 1, 40000);
+    assert_int_equal(w.n, 1);
+    begin_session(&s, FAKE_SESSION + 2, 400000); /* another server, with other limits */
+    assert_int_equal(w.n, 2);
+    assert_non_null(strstr(w.last, "minSessionTimeout (clave serve --min-session-timeout) allows"));
+    begin_session(&s, FAKE_SESSION + 3, 300000);
+    assert_int_equal(w.n, 2);
     fake_close(&s);
 }
 
@@ -680,6 +731,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_order_of_states_is_curators),
+        cmocka_unit_test(another_timeout_than_requested_is_said_once),
         cmocka_unit_test(another_session_than_asked_for_is_a_loss),
         cmocka_unit_test(a_read_only_server_is_told_of),
         cmocka_unit_test(lost_comes_a_timeout_after_the_last_sign_of_life),

@@ -68,7 +68,8 @@ typedef struct clave_client_options {
     size_t size;                /* CLAVE_CLIENT_OPTIONS_INIT sets it: clave/options.h */
     const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied. With TLS:
                                    "tls:h1:2281,h2/chroot", see clave/tls.h */
-    int32_t session_timeout_ms; /* requested; 0: 10000 */
+    int32_t session_timeout_ms; /* requested; 0: 10000. A warning in `log` says what a server grants
+                                   instead */
     int32_t margin_ms;          /* subtracted from the hold deadline; 0: an eighth of the timeout;
                                    at most half of what the server grants */
     int32_t relay_interval_ms;  /* how late a member may report a session's activity to its leader:

@@ -41,12 +41,8 @@ static void get_timeout(clave_async_client *c, void *arg)
 
 void connect_note_session(const struct options *o, int64_t id, int32_t got_ms)
 {
-    int32_t asked_ms = o->session_timeout_ms;
     local_note(o);
     diag_note(o, "session 0x%llx, timeout %dms", (unsigned long long)id, (int)got_ms);
-    if (asked_ms != 0 && asked_ms != got_ms)
-        diag_note(o, "the server limited the session timeout to %dms (requested %dms)", (int)got_ms,
-                  (int)asked_ms);
 }
 
 static void note_session(const struct options *o, clave_client *s)

@@ -14,7 +14,7 @@ const char *connect_dial(struct options *o);
 /* Opens the session (`co` as filled in above, perhaps changed since; NULL: the defaults) and waits
  * until it is connected, at most options_left_ms(). EXIT_OK, or the exit code after a message. */
 int connect_open(struct options *o, const clave_client_options *co, clave_client **out);
-/* With -v: reports how the server limited the session timeout that was requested. */
+/* With -v: the session. */
 void connect_note_session(const struct options *o, int64_t id, int32_t got_ms);
 /* NULL is ignored. */
 void connect_close(clave_client *s);
