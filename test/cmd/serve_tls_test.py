@@ -121,6 +121,36 @@ class Case(unittest.TestCase):
         return c
 
 
+class Documented(Case):
+    """docs/tls.md: its commands make certificates that both sides accept."""
+
+    def test_an_authority_of_your_own(self):
+        with open(os.path.join(os.environ["CLAVE_SOURCE"], "docs", "tls.md")) as f:
+            section = f.read().split("## An authority of your own\n")[1].split("\n## ")[0]
+        commands = re.search(r"```sh\n(.*?)```", section, re.S)[1].splitlines()
+        directory = scratch("authority")
+        os.mkdir(directory)
+        said = ""
+        for command in commands:
+            r = subprocess.run(["sh", "-c", command], cwd=directory, capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual(r.returncode, 0, f"{command}: {r.stderr}")
+            said += r.stdout
+        self.assertIn("DNS:zk1, DNS:localhost, IP Address:127.0.0.1", said)
+
+        class Made:
+            """As the classes of certificates.py."""
+            def __init__(self, name):
+                self.cert, self.key = (os.path.join(directory, f"{name}.{kind}") for kind in ("pem", "key"))
+        ca, worker = Made("ca"), Made("worker")
+        s = self.server(Made("zk1"), ca)
+        for host in ("localhost", "127.0.0.1"):
+            self.fine(s, "--tls-ca", ca.cert, "--tls-cert", worker.cert, "--tls-key", worker.key,
+                      connect=f"tls:{host}:{s.tls_port}")
+        self.fine(s, "--tls-ca", ca.cert, "--tls-cert", worker.cert, "--tls-key", worker.key, "--tls-name", "zk1")
+        self.refused(s.tls, "is for another server: DNS:zk1, DNS:localhost", "--tls-ca", ca.cert, "--tls-cert",
+                     worker.cert, "--tls-key", worker.key, "--tls-name", "zk2")
+
+
 class Certificates(Case):
     @classmethod
     def setUpClass(cls):
