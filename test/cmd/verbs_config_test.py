@@ -29,6 +29,25 @@ class Config(unittest.TestCase):
                           "get", "/")
         self.assertEqual((r.code, r.err), (0, ""), r)
 
+    def test_quotes_and_comments(self):
+        """By the same rule as in the file of `clave serve`."""
+        for text in (f'connect = "{self.server.connect}"\n', f"connect='{self.server.connect}' # ours\n",
+                     f'connect = "{self.server.connect}"# ours\ntimeout = "8s"\n'):
+            r = self.run_with(text, "get", "/")
+            self.assertEqual((r.code, r.err), (0, ""), r)
+        for text, fault in ((f"connect = {self.server.connect} # ours\n", ":1: connect: a comment needs"),
+                            ("\nauth = digest:joe:pass #word\n", ":2: auth: a comment needs"),
+                            ("connect = # none\n", ":1: connect: a comment needs"),
+                            ('connect = "a:1\n', ":1: connect: the quote before the value is not closed"),
+                            ("connect = 'a:1' b:2\n", ":1: connect: only a comment may follow"),
+                            ("connect = ''\n", ":1: 'connect' has no value")):
+            r = self.run_with(text, "get", "/")
+            self.assertEqual(r.code, 64, r)
+            self.assertIn(fault, r.err)
+            self.assertNotIn("#word", r.err)
+        r = self.run_with(f"connect = {self.server.connect}\nauth = 'digest:joe:pass #word'\n", "get", "/")
+        self.assertEqual((r.code, r.err), (0, ""), r)
+
     def test_default_places(self):
         home = scratch("home")
         os.makedirs(home + "/.config/clave")

@@ -69,7 +69,8 @@ static void keep_configs(void)
         "max-connections = 0\nextended-types = true\nidle-exit = 1m\nmin-session-timeout = 4s\n";
     static const char zoocfg[] =
         "dataDir=/var/lib/zookeeper\nclientPort: 2181\nclientPortAddress ::1\ntickTime=2000\n"
-        "4lw.commands.whitelist=stat, ruok, nope\njute.maxbuffer=0x1000\nserver.1=a:2888:3888\n"
+        "4lw.commands.whitelist=stat, ruok, "
+        "nope\njute.maxbuffer=0x1000\nserver.1=a:1:2;[::1]:2181\n"
         "secureClientPort=2281\nssl.keyStore.location=/a\\\n   b\\u00e4\nssl.keyStore.type=PEM\n"
         "ssl.clientAuth=none\nextendedTypesEnabled=true\nminSessionTimeout=-1\nadmin.x=1\n!end\n";
     static const char client[] = "connect = zk1,zk2/app\nsession-timeout = 10s\ntimeout = 3s\nauth "

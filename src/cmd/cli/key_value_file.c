@@ -36,6 +36,30 @@ static char *keyfile_trim(char *s)
     return s;
 }
 
+/* A value as other programs' files have it: in quotes, with a comment behind them. A '#' behind a
+ * value without quotes may be a comment or a part of a password: nobody can tell, so it is refused.
+ * NULL: *fault says why. */
+static char *keyfile_value(char *value, const char **fault)
+{
+    char quote = *value;
+    if (quote != '"' && quote != '\'') {
+        *fault =
+            *value == '#' || strstr(value, " #") || strstr(value, "\t#")
+                ? "a comment needs a line of its own; a value with a '#' needs quotes around it"
+                : NULL;
+        return *fault ? NULL : value;
+    }
+    char *end = strchr(value + 1, quote);
+    char *rest = end ? keyfile_trim(end + 1) : NULL;
+    *fault = !end                            ? "the quote before the value is not closed"
+             : *rest != '\0' && *rest != '#' ? "only a comment may follow the closing quote"
+                                             : NULL;
+    if (*fault)
+        return NULL;
+    *end = '\0';
+    return value + 1;
+}
+
 static bool keyfile_visit(char *line, const struct origin *at, const struct keyfile_visitor *v)
 {
     line = keyfile_trim(line);
@@ -45,12 +69,15 @@ static bool keyfile_visit(char *line, const struct origin *at, const struct keyf
     if (!eq)
         return v->bad(v->arg, at, "expected 'key = value', or a comment after a '#'");
     *eq = '\0';
-    char *key = keyfile_trim(line), *value = keyfile_trim(eq + 1);
-    if (*value == '\0') {
-        char what[128];
+    char what[160];
+    const char *fault;
+    char *key = keyfile_trim(line), *value = keyfile_value(keyfile_trim(eq + 1), &fault);
+    if (fault)
+        snprintf(what, sizeof what, "%.80s: %s", key, fault);
+    else if (*value == '\0')
         snprintf(what, sizeof what, "'%.80s' has no value", key);
+    if (fault || *value == '\0')
         return v->bad(v->arg, at, what);
-    }
     return v->set(v->arg, at, key, value);
 }
 

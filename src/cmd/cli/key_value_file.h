@@ -1,4 +1,5 @@
-/* key_value_file.h - files of lines "key = value", with comments after a '#'. */
+/* key_value_file.h - files of lines "key = value" and comments, lines that begin with a '#'. A
+ * value may be in quotes, '"' or "'", and then a comment may follow on its line. */
 #ifndef CLAVE_CMD_CLI_KEY_VALUE_FILE_H
 #define CLAVE_CMD_CLI_KEY_VALUE_FILE_H
 

@@ -90,7 +90,7 @@ static const char *const level_words[] = {[CLAVE_LOG_ERROR - 1] = "error",
 static const struct setting settings[] = {
     {"data", KIND_TEXT, AT(run.data_dir), .live = false},
     {"local", KIND_TEXT, AT(local), .live = false},
-    {"listen", KIND_LISTEN, 0, .live = false},
+    {"listen", KIND_LISTEN, 0, .verify = settings_verify_listen, .live = false},
     {"admin", KIND_TEXT, AT(run.admin), .verify = settings_verify_admin, .live = false},
     {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = settings_verify_url, .live = false},
     {"metrics", KIND_TEXT, AT(run.metrics), .verify = settings_verify_admin, .live = false},

@@ -11,6 +11,7 @@
 #include "cmd/serve/java_properties.h"
 #include "cmd/serve/serve_config.h"
 #include "cmd/serve/zoocfg_keys.h"
+#include "cmd/serve/zoocfg_server.h"
 
 static const char prometheus[] =
     "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
@@ -22,8 +23,8 @@ struct zoocfg {
     clave_err err;
     const char *slots[ZOOCFG_SLOTS];
     unsigned lines[ZOOCFG_SLOTS];
-    unsigned servers;
-    unsigned server_line; /* of the last key */
+    const char *server_id, *server; /* of the last line with "server."; NULL: there is none */
+    unsigned servers, server_line;
 };
 
 __attribute__((format(printf, 3, 4))) static bool refuse(struct zoocfg *z, unsigned line,
@@ -129,6 +130,37 @@ static const char *serve_zoocfg_bare(const char *name)
     return strncmp(name, prefix, n) == 0 ? name + n : name;
 }
 
+/* In Java's properties the last line of a key is the one that counts. */
+static bool take_server(struct zoocfg *z, unsigned line, const char *id, const char *value)
+{
+    if (strspn(id, "0123456789") != strlen(id) || !*id || strlen(id) > 18)
+        return refuse(z, line, "server.%.40s: the number of a server is expected", id);
+    z->servers += !z->server_id || strcmp(z->server_id, id) != 0;
+    z->server_line = line;
+    z->server_id = settings_keep(z->v, id);
+    z->server = settings_keep(z->v, value);
+    z->err = z->server_id && z->server ? CLAVE_OK : CLAVE_ENOMEM;
+    return z->err == CLAVE_OK;
+}
+
+/* Apache's own schemes are here, or admit nobody by their absence; another class may well turn
+ * clients away that a scheme of the same name admits here. */
+static bool take_provider(struct zoocfg *z, unsigned line, const char *name, const char *value,
+                          const struct zoocfg_key *k)
+{
+    static const char own[] = "org.apache.zookeeper.server.auth.";
+    static const char *const here[] = {"DigestAuthenticationProvider", "IPAuthenticationProvider",
+                                       "X509AuthenticationProvider"};
+    const char *class = value + sizeof own - 1;
+    if (strncmp(value, own, sizeof own - 1) != 0 || strchr(class, '.'))
+        return refuse(z, line, "%s=%s: %s", name, value, k->text);
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        if (strcmp(class, here[i]) == 0)
+            return true;
+    serve_zoocfg_pass_over(z, line, name, "clave does not have this scheme, ignored");
+    return true;
+}
+
 static bool serve_zoocfg_take(void *arg, unsigned line, const char *name, const char *value)
 {
     struct zoocfg *z = arg;
@@ -161,10 +193,10 @@ static bool serve_zoocfg_take(void *arg, unsigned line, const char *name, const 
         return set_words(z, line, k, value);
     case ZOOCFG_KEPT:
         return serve_zoocfg_keep(z, line, k, value);
+    case ZOOCFG_PROVIDER:
+        return take_provider(z, line, name, value, k);
     case ZOOCFG_SERVER:
-        z->servers++;
-        z->server_line = line;
-        return true;
+        return take_server(z, line, serve_zoocfg_bare(name) + strlen(k->name), value);
     }
     return true;
 }
@@ -292,18 +324,78 @@ static bool serve_zoocfg_set_tls(struct zoocfg *z)
            set_slot(z, SUPER, "x509-super", "X509AuthenticationProvider.superUser");
 }
 
+/* ---- the line of the server ------------------------------------------------------------------ */
+
+static bool is_every_address(const char *host)
+{
+    return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}
+
+/* What the server line says goes into the slots of a client port. It may repeat what these have, or
+ * narrow it to an address: as with Apache, anything else is a contradiction. */
+static bool merge_client(struct zoocfg *z, const struct zoocfg_client_address *a,
+                         enum zoocfg_slot port, enum zoocfg_slot address, const char *key)
+{
+    const char *given = z->slots[port], *host = z->slots[address] ? z->slots[address] : "";
+    if (!*a->port)
+        return true;
+    if (given && strcmp(given, a->port) != 0)
+        return refuse(z, z->server_line,
+                      "server.%s: its client port is %s, but %s on line %u is %s", z->server_id,
+                      a->port, key, z->lines[port], given);
+    if (!is_every_address(host) && strcasecmp(host, a->host) != 0)
+        return refuse(z, z->server_line,
+                      "server.%s: its client address is %s, but %sAddress on line %u is %s",
+                      z->server_id, *a->host ? a->host : "every address", key, z->lines[address],
+                      host);
+    z->slots[port] = settings_keep(z->v, a->port);
+    z->slots[address] = *a->host ? settings_keep(z->v, a->host) : NULL;
+    z->lines[port] = z->lines[address] = z->server_line;
+    bool kept = z->slots[port] && (z->slots[address] || !*a->host);
+    z->err = kept ? CLAVE_OK : CLAVE_ENOMEM;
+    return kept;
+}
+
+static bool merge_server(struct zoocfg *z)
+{
+    struct zoocfg_server server;
+    char why[600] = "";
+    const struct fault f = {why, sizeof why};
+    if (!z->server)
+        return true;
+    clave_err err = zoocfg_server_parse(z->server, &server, &f);
+    if (err == CLAVE_OK && (*server.client.port || *server.secure_client.port))
+        err = zoocfg_server_check_id(z->slots[DATA_DIR], z->server_id, &f);
+    if (err == CLAVE_OK)
+        return merge_client(z, &server.client, PORT, ADDRESS, "clientPort") &&
+               merge_client(z, &server.secure_client, SECURE_PORT, SECURE_ADDRESS,
+                            "secureClientPort");
+    refuse(z, z->server_line, "server.%s=%s: %s", z->server_id, z->server,
+           *why ? why : clave_strerror(err));
+    z->err = err;
+    return false;
+}
+
 static bool check_servers(struct zoocfg *z)
 {
-    if (z->servers == 1)
-        serve_zoocfg_pass_over(z, z->server_line, "server",
-                               "no effect on a single server, ignored");
     if (z->servers <= 1)
         return true;
     return refuse(
         z, z->server_line,
         "an ensemble of %u servers: clave is a single server without replication. Stay with "
-        "Apache ZooKeeper, or leave out the 'server.' lines to serve this server's data",
+        "Apache ZooKeeper, or leave only this server's 'server.' line to serve its data",
         z->servers);
+}
+
+/* Apache does not start either. */
+static bool check_ports(struct zoocfg *z)
+{
+    if (z->slots[ADDRESS] && !z->slots[PORT])
+        return refuse(z, z->lines[ADDRESS], "clientPortAddress has no effect without clientPort");
+    if (z->slots[SECURE_ADDRESS] && !z->slots[SECURE_PORT])
+        return refuse(z, z->lines[SECURE_ADDRESS],
+                      "secureClientPortAddress has no effect without secureClientPort");
+    return true;
 }
 
 static bool check_dirs(struct zoocfg *z)
@@ -321,12 +413,13 @@ static bool check_dirs(struct zoocfg *z)
 
 static void serve_zoocfg_finish(struct zoocfg *z)
 {
-    bool fine = check_servers(z) && check_dirs(z) && set_slot(z, DATA_DIR, "data", "dataDir") &&
-                listen_on(z, PORT, ADDRESS) && listen_on(z, SECURE_PORT, SECURE_ADDRESS) &&
-                serve_zoocfg_set_tls(z) && set_admin(z) && set_metrics(z) && set_audit(z) &&
-                set_required(z);
+    bool fine = check_servers(z) && check_dirs(z) && check_ports(z) && merge_server(z) &&
+                set_slot(z, DATA_DIR, "data", "dataDir") && listen_on(z, PORT, ADDRESS) &&
+                listen_on(z, SECURE_PORT, SECURE_ADDRESS) && serve_zoocfg_set_tls(z) &&
+                set_admin(z) && set_metrics(z) && set_audit(z) && set_required(z);
     if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
-        refuse(z, z->lines[DATA_DIR], "there is a dataDir but no clientPort");
+        refuse(z, z->lines[DATA_DIR],
+               "there is a dataDir but no clientPort, here or in a line 'server.1=...;2181'");
 }
 
 clave_err serve_zoocfg_load(struct serve_settings *v, char *text, const char *path,

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/server/tcp_address.h"
 #include "runtime/server/uv_server.h"
+#include "wire/proto.h"
 
 clave_err settings_verify_super_digest(const char *value, const struct fault *f)
 {
@@ -78,14 +80,26 @@ bool settings_is_tls(const char *address)
     return strncmp(address, "tls:", 4) == 0;
 }
 
+/* Here, so that the fault has the flag or the line: a name is looked up when the server starts. */
+clave_err settings_verify_listen(const char *value, const struct fault *f)
+{
+    struct tcp_address a;
+    const char *at = settings_is_tls(value) ? value + 4 : value;
+    if (strncmp(value, "unix:", 5) == 0)
+        return CLAVE_OK;
+    return clave__tcp_address_parse(at, WIRE_DEFAULT_PORT, &a, f);
+}
+
 clave_err settings_verify_http(const char *value, const struct fault *f)
 {
     const char *at = settings_is_tls(value) ? value + 4 : value;
     const char *end = strrchr(at, ']'), *colon = strchr(end ? end : at, ':');
     if (settings_is_tls(value) && strncmp(at, "unix:", 5) == 0)
         return clave__start_error(f, CLAVE_EINVAL, "a Unix socket has no TLS");
-    if (strncmp(value, "unix:", 5) == 0 || (colon && colon[1] != '\0'))
+    if (strncmp(value, "unix:", 5) == 0)
         return CLAVE_OK;
+    if (colon && colon[1] != '\0')
+        return settings_verify_listen(value, f);
     return clave__start_error(f, CLAVE_EINVAL,
                               "expected host:port, [v6]:port, *:port or unix:/path");
 }

@@ -13,7 +13,8 @@ clave_err settings_verify_schemes(const char *value, const struct fault *f);
 /* Four-letter words. */
 clave_err settings_verify_words(const char *value, const struct fault *f);
 clave_err settings_verify_paths(const char *value, const struct fault *f);
-/* An address of HTTP; of the admin pages; the path of their URLs. */
+/* An address for clients; of HTTP; of the admin pages; the path of their URLs. */
+clave_err settings_verify_listen(const char *value, const struct fault *f);
 clave_err settings_verify_http(const char *value, const struct fault *f);
 clave_err settings_verify_admin(const char *value, const struct fault *f);
 clave_err settings_verify_url(const char *value, const struct fault *f);

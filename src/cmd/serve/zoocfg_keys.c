@@ -83,8 +83,10 @@ static const struct zoocfg_key keys[] = {
      "a certificate's subject is its identity: access lists with others would admit nobody", 0,
      "SUBJECT"},
     {"X509AuthenticationProvider.", ZOOCFG_IGNORED, no_meaning, 0, NULL},
-    {"authProvider.", ZOOCFG_IGNORED,
-     "ignored: the schemes are digest, ip, uid, world and, with TLS, x509", 0, NULL},
+    {"authProvider.", ZOOCFG_PROVIDER,
+     "clave runs no Java class; the schemes are digest, ip, uid, world and, with TLS, x509: "
+     "leave the line out if these admit only the right clients",
+     0, NULL},
     {"IPAuthenticationProvider.usexforwardedfor", ZOOCFG_IGNORED, no_commands, 0, NULL},
     {"skipACL", ZOOCFG_REFUSED,
      "ACLs are always checked: leave the line out, and use --super-digest", 0, NULL},
@@ -133,7 +135,7 @@ static const struct zoocfg_key keys[] = {
     {"ssl.crl", ZOOCFG_REFUSED, unrevoked, 0, NULL},
     {"ssl.ocsp", ZOOCFG_REFUSED, unrevoked, 0, NULL},
     {"ssl.tcnative.ocsp", ZOOCFG_REFUSED, unrevoked, 0, NULL},
-    {"ssl.protocol", ZOOCFG_IGNORED, by_openssl, 0, NULL},
+    {"ssl.protocol", ZOOCFG_ONLY, by_openssl_file, 0, "TLSv1.2"},
     {"ssl.enabledProtocols", ZOOCFG_ONLY, by_openssl_file, 0, "TLSv1.2,TLSv1.3"},
     {"ssl.ciphersuites", ZOOCFG_REFUSED, by_openssl_file, 0, NULL},
     {"ssl.sslProvider", ZOOCFG_IGNORED, by_openssl, 0, NULL},
@@ -142,7 +144,9 @@ static const struct zoocfg_key keys[] = {
     {"ssl.handshakeDetectionTimeoutMillis", ZOOCFG_IGNORED,
      "ignored: a handshake has sessionless-timeout", 0, NULL},
     {"ssl.quorum.", ZOOCFG_IGNORED, alone, 0, NULL},
-    {"ssl.", ZOOCFG_IGNORED, by_openssl, 0, NULL},
+    {"ssl.", ZOOCFG_REFUSED,
+     "clave does not know this key, and does not serve without it: it may turn clients away", 0,
+     NULL},
     {"fips-mode", ZOOCFG_IGNORED, by_openssl, 0, NULL},
     {"sslQuorum", ZOOCFG_IGNORED, alone, 0, NULL},
     {"sslQuorumReloadCertFiles", ZOOCFG_IGNORED, alone, 0, NULL},
@@ -155,7 +159,7 @@ static const struct zoocfg_key keys[] = {
     {"secure", ZOOCFG_IGNORED, no_meaning, 0, NULL},
 
     /* ---- ensembles ---- */
-    {"server.", ZOOCFG_SERVER, NULL, 0, NULL},
+    {"server.", ZOOCFG_SERVER, "listen", 0, NULL},
     {"dynamicConfigFile", ZOOCFG_REFUSED,
      "it names the servers of an ensemble, and clave is a single server without replication: stay "
      "with Apache ZooKeeper, or leave the line out to serve this server's data",

@@ -12,8 +12,9 @@ enum zoocfg_meaning {
     ZOOCFG_AS_SWITCH, /* Java's "true", or anything else */
     ZOOCFG_AS_NUMBER, /* 0x.. too, as Java's decode() */
     ZOOCFG_AS_WORDS,
-    ZOOCFG_KEPT, /* likewise; remembered in slot `slot`, since it depends on other keys */
-    ZOOCFG_SERVER,
+    ZOOCFG_KEPT,     /* likewise; remembered in slot `slot`, since it depends on other keys */
+    ZOOCFG_PROVIDER, /* a class of Apache's own; `text`: why not another */
+    ZOOCFG_SERVER,   /* the one line of this server: `text` is the setting */
 };
 
 enum zoocfg_slot {

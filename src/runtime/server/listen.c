@@ -14,10 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/server/tcp_address.h"
 #include "wire/proto.h"
 
 /* The kernel takes at most net.core.somaxconn. */
-enum { BACKLOG = 65535, MAX_HOST = 256 };
+enum { BACKLOG = 65535 };
 enum { REST_MS = 100 };
 
 struct request {
@@ -226,35 +227,6 @@ static clave_err listen_address(const struct request *r, const struct addrinfo *
     return fault;
 }
 
-/* "host:port", "[v6]:port", "host" (the default port), "*:port" or ":port"; false: none of these.
- */
-static bool split(const char *spec, int standard, char host[MAX_HOST], char port[8])
-{
-    const char *end = spec + strlen(spec), *colon;
-    bool bracket = *spec == '[';
-    const char *close_bracket = bracket ? strchr(spec, ']') : NULL;
-    if (bracket && !close_bracket)
-        return false;
-    colon = bracket ? close_bracket + 1 : strchr(spec, ':');
-    if (bracket && *colon != ':' && *colon != '\0')
-        return false;
-    const char *from = bracket ? spec + 1 : spec;
-    const char *to = bracket ? close_bracket : colon ? colon : end;
-    if (to - from >= MAX_HOST)
-        return false;
-    memcpy(host, from, (size_t)(to - from));
-    host[to - from] = '\0';
-    if (!colon || *colon == '\0') {
-        snprintf(port, 8, "%d", standard);
-        return host[0] != '\0';
-    }
-    size_t digits = strspn(colon + 1, "0123456789");
-    if (digits == 0 || digits > 5 || colon[1 + digits] != '\0' || atoi(colon + 1) > 65535)
-        return false;
-    memcpy(port, colon + 1, digits + 1);
-    return true;
-}
-
 static bool has_ipv6(void)
 {
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -267,15 +239,13 @@ static bool has_ipv6(void)
 static clave_err listen_resolve(const struct request *r, bool *any, struct addrinfo **out)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    char host[MAX_HOST], port[8];
-    if (!split(r->spec, r->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT, host, port))
-        return clave__start_error(
-            r->f, CLAVE_EINVAL,
-            "invalid address '%s': expected host[:port], [v6][:port], *:port or "
-            "unix:/path[?mode=MODE&group=GROUP]",
-            r->spec);
-    *any = host[0] == '\0' || strcmp(host, "*") == 0;
-    int fault = getaddrinfo(*any ? NULL : host, port, &hints, out);
+    struct tcp_address a;
+    clave_err err =
+        clave__tcp_address_parse(r->spec, r->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT, &a, r->f);
+    if (err != CLAVE_OK)
+        return err;
+    *any = a.host[0] == '\0' || strcmp(a.host, "*") == 0;
+    int fault = getaddrinfo(*any ? NULL : a.host, a.port, &hints, out);
     if (fault != 0)
         return clave__start_error(r->f, CLAVE_EINVAL, "cannot resolve the address %s: %s", r->spec,
                                   gai_strerror(fault));
