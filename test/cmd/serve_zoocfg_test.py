@@ -205,7 +205,7 @@ class ServerLine(unittest.TestCase):
                 ("server.1=a:1:2;2181;2281", 2, "secureClientPort needs ssl.keyStore.location"),
                 ("server.1=a:1:2:observer;2181", 2, "an observer needs other servers"),
                 ("server.1=a:1:2:leader;2181", 2, self.FORM), ("server.1=a:1;2181", 2, self.FORM),
-                ("server.1=;2181", 2, self.FORM), ("server.1=", 2, self.FORM),
+                ("server.1=;2181", 2, self.FORM), ("server.1=", 2, self.FORM), ("server.1=|;2181", 2, self.FORM),
                 ("server.1=a:1:2;2181;2281;1", 2, self.FORM), ("server.1=a:1:2;b:c:2181", 2, self.FORM),
                 ("server.1=a:1:2;0", 2, self.FORM), ("server.1=a:1:2;[::1]2181", 2, self.FORM),
                 ("server.1=a:1:2; 2181", 2, self.FORM), ("server.one=a:1:2;2181", 2, "the number of a server"),

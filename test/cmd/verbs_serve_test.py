@@ -186,9 +186,26 @@ class Serving(unittest.TestCase):
         self.assertGreater(self.rejected(s), 0)
         s.stop()
 
+    def mntr(self, s):
+        return dict(line.split("\t") for line in ask(s.port, b"mntr").decode().splitlines())
+
     def rejected(self, s):
-        mntr = dict(line.split("\t") for line in ask(s.port, b"mntr").decode().splitlines())
-        return int(mntr["zk_connection_rejected"])
+        return int(self.mntr(s)["zk_connection_rejected"])
+
+    def test_files_without_an_address_for_http(self):
+        """Measured at the start, and again and again."""
+        s = ClaveServer().start()
+        files = f"/proc/{s.process.pid}/fd"
+        first = int(self.mntr(s)["zk_open_file_descriptor_count"])
+        self.assertAlmostEqual(first, len(os.listdir(files)), delta=2)  # two connections may be open
+        held = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(20)]
+        until(lambda: int(self.mntr(s)["zk_open_file_descriptor_count"]) >= first + len(held))
+        with open(f"/proc/{s.process.pid}/limits") as f:
+            most = re.search(r"Max open files +(\d+)", f.read())[1]
+        self.assertEqual(self.mntr(s)["zk_max_file_descriptor_count"], most)
+        for h in held:
+            h.close()
+        s.stop()
 
     # A connection with a session does not count.
     def test_connections_without_a_session(self):

@@ -85,6 +85,21 @@ static void every_word_of_apache_is_known(void **state)
     }
 }
 
+/* Apache's checks of a server's health read these two: critical without them. */
+static void mntr_has_what_the_driver_measures(void **state)
+{
+    (void)state;
+    static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345, 0x1f, 99, 5000, 90000};
+    static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
+    struct memserver d;
+    open_all(&d);
+    clave__server_set_driver_stats(d.s, &known);
+    expect(&d, "mntr", "\nzk_open_file_descriptor_count\t7\nzk_max_file_descriptor_count\t1024\n");
+    clave__server_set_driver_stats(d.s, &unknown);
+    assert_null(strstr(ask(&d, "mntr"), "file_descriptor"));
+    memserver_close(&d);
+}
+
 static void watches_are_listed(void **state)
 {
     (void)state;
@@ -221,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_is_listed_is_answered),
         cmocka_unit_test(every_word_of_apache_is_known),
+        cmocka_unit_test(mntr_has_what_the_driver_measures),
         cmocka_unit_test(watches_are_listed),
         cmocka_unit_test(sessions_are_listed),
         cmocka_unit_test(figures_begin_anew),

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/server/tcp_address.h"
 #include "runtime/server/uv_server.h"
+#include "runtime/tcp_address.h"
 #include "wire/proto.h"
 
 clave_err settings_verify_super_digest(const char *value, const struct fault *f)

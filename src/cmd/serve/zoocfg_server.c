@@ -80,7 +80,7 @@ clave_err zoocfg_server_parse(const char *value, struct zoocfg_server *out, cons
     char *rest = text;
     for (; n < PARTS && rest; n++)
         parts[n] = strsep(&rest, ";");
-    clave_err err = rest || *parts[0] == '\0'
+    clave_err err = rest || strspn(parts[0], "|") == strlen(parts[0])
                         ? clave__start_error(f, CLAVE_EINVAL, "%s", zoocfg_server_form)
                         : CLAVE_OK;
     for (char *peer = strtok_r(parts[0], "|", &next); peer && err == CLAVE_OK;

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/server/tcp_address.h"
+#include "runtime/tcp_address.h"
 #include "wire/proto.h"
 
 /* The kernel takes at most net.core.somaxconn. */

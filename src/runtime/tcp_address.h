@@ -1,7 +1,7 @@
 /* tcp_address.h - the text of an address to listen on: "host:port", "[v6]:port", "host" alone for
  * the standard port, "*:port" or ":port" for every address of the machine. */
-#ifndef CLAVE_RUNTIME_SERVER_TCP_ADDRESS_H
-#define CLAVE_RUNTIME_SERVER_TCP_ADDRESS_H
+#ifndef CLAVE_RUNTIME_TCP_ADDRESS_H
+#define CLAVE_RUNTIME_TCP_ADDRESS_H
 
 #include "runtime/start_error.h"
 

@@ -1,5 +1,5 @@
 /* tcp_address.c - see tcp_address.h; listen.c calls it. */
-#include "runtime/server/tcp_address.h"
+#include "runtime/tcp_address.h"
 
 #include <arpa/inet.h>
 #include <stdbool.h>
