@@ -158,6 +158,9 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     err = clave__client_watches_init(&c->watches, &c->mem, c->hash_seed);
     if (err == CLAVE_OK)
         err = clave__hosts_init(&c->hosts, &c->mem, o.hosts);
+    if (err == CLAVE_EHOST)
+        clave__log(&c->log, CLAVE_LOG_ERROR, "invalid server list '%s': %s", o.hosts ? o.hosts : "",
+                   clave__hosts_fault(o.hosts));
     if (err == CLAVE_OK)
         err = clave__auth_need(c, o.auths, o.nauths);
     if (err) {
