@@ -34,17 +34,26 @@ CLAVE_EXPORT void clave_loop_free(clave_loop *l);
 /* Opens a session and returns at once: requests wait for the connection. On CLAVE_OK *out belongs
  * to the caller, who frees it with clave_client_close; on an error it is NULL.
  *
- * `connect`  a host list with an optional chroot, with TLS when it begins with "tls:";
+ * `connect`  a host list with an optional chroot at its end, with TLS when it begins with "tls:";
  *            "unix:/path"; or "local:", the server of this user on this machine, which is started
  *            when it is not running and excludes neither other users nor other machines
- *            (CLAVE_LOCAL=never in the environment: ELOCAL). NULL: the environment's CLAVE_CONNECT,
- *            else "local:".
+ *            ("local = never" in a configuration file, or CLAVE_LOCAL=never: ELOCAL from
+ *            clave_client_wait). NULL: what the program `clave` would take, see below.
  * `loop`     NULL: the session starts a loop of its own.
  * `o`        may be NULL. Its hosts are ignored, and a seed of 0 is replaced by a random one. Its
  *            callbacks run on the loop's thread.
  *
- * EHOST: the host list is not valid. EINVAL: an option is out of range. ETLS: the TLS files cannot
- * be used; clave_tls_new says why. ENOMEM. EIO: no thread or file descriptor. */
+ * With `connect` NULL the servers are those of CLAVE_CONNECT, else of the user's configuration
+ * ($CLAVE_CONFIG, else $XDG_CONFIG_HOME/clave/config or ~/.config/clave/config), else of the
+ * machine's (/etc/clave/config), else "local:". Session timeout, identities (auths) and TLS that
+ * `o` leaves at 0 or NULL come from there as well, key by key: clave(1), ENVIRONMENT and FILES. The
+ * first grant on a "local:" that nothing named writes a warning to the log. A program that runs
+ * with another user's rights than its caller's (set-user-ID) reads the machine's file alone, and
+ * uses no "local:".
+ *
+ * EHOST: the host list is not valid. EINVAL: an option is out of range, or a configuration file is
+ * wrong or cannot be read. ETLS, EIO: the TLS files cannot be used. ENOMEM. EIO: no thread or file
+ * descriptor. clave_client_errmsg(NULL, ...) says why, with the file and line. */
 CLAVE_EXPORT clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *connect,
                                          const clave_client_options *o);
 /* Waits until the session is connected.
@@ -55,7 +64,8 @@ CLAVE_EXPORT clave_err clave_client_open(clave_client **out, clave_loop *loop, c
  * is no program to start. Even then the session keeps trying. */
 CLAVE_EXPORT clave_err clave_client_wait(clave_client *client, int64_t timeout_ms);
 /* Replaces the host list, as clave_async_client_set_hosts; does not wait. EHOST: the list is not
- * valid. EINVAL: another chroot, or TLS where there was none. ENOMEM. ECLOSED. */
+ * valid. EINVAL: another chroot, or TLS where there was none. clave_client_errmsg says more.
+ * ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_client_set_hosts(clave_client *client, const char *connect);
 /* Ends the session at the server, waiting at most timeout_ms for it, and frees it.
  *
@@ -71,7 +81,8 @@ CLAVE_EXPORT clave_state clave_client_state(clave_client *client);
 /* The session's id, from memory; 0: there is none yet. */
 CLAVE_EXPORT int64_t clave_client_id(clave_client *client);
 /* Copies the text of the latest fault (what was tried, on which path or host, what to do) into buf,
- * cut to cap bytes, and returns buf. */
+ * cut to cap bytes, and returns buf. `client` NULL: why the latest clave_client_open of this thread
+ * failed. */
 CLAVE_EXPORT const char *clave_client_errmsg(clave_client *client, char *buf, size_t cap);
 
 /* ---- requests --------------------------------------------------------------------------------

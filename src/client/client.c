@@ -187,6 +187,7 @@ static void client_destroy(clave_async_client *c)
     clave__buf_fini(&c->acls);
     clave__buf_fini(&c->decoded);
     struct clave_mem mem = c->mem;
+    clave__mem_free(&mem, c->grant_warning);
     clave__mem_free(&mem, c);
 }
 

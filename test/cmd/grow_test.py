@@ -114,8 +114,8 @@ class Grow(unittest.TestCase):
             self.assertFalse(os.path.exists(self.out))
 
     def test_what_is_no_server_is_told_why(self):
-        for word, why in (("c,d", "one server an argument"), ("c/app", "letters, digits"),
-                          ("2181", "a port without its host"), ("10.0.0", "four numbers"),
+        for word, why in (("c,d", "one server an argument"), ("c/app", "a host's name has only letters"),
+                          ("2181", "a port without its host"), ("10.0.0", "an IPv4 address has four numbers"),
                           ("c:1", "give both ports"), ("c:5:5:6", "its ports must differ"),
                           ("[c:1]:2:3", "only an IPv6 address")):
             result = self.grow("a", "b", word)

@@ -67,7 +67,9 @@ typedef struct clave_auth {
 typedef struct clave_client_options {
     size_t size;                /* CLAVE_CLIENT_OPTIONS_INIT sets it: clave/options.h */
     const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied. With TLS:
-                                   "tls:h1:2281,h2/chroot", see clave/tls.h */
+                                   "tls:h1:2281,h2/chroot", see clave/tls.h. Also with spaces
+                                   after commas, and with "zk://" before it. The chroot stands
+                                   once, at the end, whatever the host */
     int32_t session_timeout_ms; /* requested; 0: 10000 */
     int32_t margin_ms;          /* subtracted from the hold deadline; 0: an eighth of the timeout;
                                    at most half of what the server grants */
@@ -107,9 +109,9 @@ typedef struct clave_client_options {
 
 /* Makes a client, which is not started yet. On CLAVE_OK *out belongs to the caller, who frees it
  * with clave_async_client_free; on an error it is NULL. EHOST: the host list is not valid
- * (clave_async_client_host_fault says why). EINVAL: an option is out of range, or the seed is 0
- * (clave_async_client_options_fault says which, and so does the log). ETOOBIG: an identity is
- * longer than half of max_frame. ENOMEM. */
+ * (clave_async_client_host_fault says why, and so does the log). EINVAL: an option is out of range,
+ * or the seed is 0 (clave_async_client_options_fault says which, and so does the log). ETOOBIG: an
+ * identity is longer than half of max_frame. ENOMEM. */
 CLAVE_EXPORT clave_err clave_async_client_new(clave_async_client **out,
                                               const clave_client_options *o);
 

@@ -279,13 +279,13 @@ static void say_data(const struct growing *g)
     if (g->shortest_ms > 0)
         printf("The shortest session timeout is %s: locks stay held if the first two servers\n"
                "serve within that time after clave is stopped.\n",
-               duration_format(g->shortest_ms, text));
+               clave__duration_format(g->shortest_ms, text));
     if (g->quiet_ms > 0)
         printf("It was restored from a backup, and earlier holders may still believe that they "
                "hold:\n"
                "start no server of the ensemble until %s after the old server, the one that was\n"
                "backed up, has stopped. ZooKeeper does not wait by itself, as clave does.\n",
-               duration_format(g->quiet_ms, text));
+               clave__duration_format(g->quiet_ms, text));
     if (g->ttl_nodes > 0)
         printf("%" PRId64 " node%s %s a time to live: extendedTypesEnabled is set.\n", g->ttl_nodes,
                clave__plural((uint64_t)g->ttl_nodes), g->ttl_nodes == 1 ? "has" : "have");
