@@ -309,6 +309,13 @@ const char *clave_state_name(clave_state state)
     return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
 }
 
+clave_err clave__client_not_in_time(const clave_async_client *c, bool trying)
+{
+    bool unknown =
+        c->session.state == CLAVE_STATE_LATENT || (trying && !clave__link_is_open(&c->link));
+    return unknown ? CLAVE_EUNREACHABLE : CLAVE_EBUSY;
+}
+
 const char *clave_async_client_host_fault(const char *hosts)
 {
     return clave__hosts_fault(hosts);

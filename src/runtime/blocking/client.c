@@ -480,11 +480,3 @@ clave_err clave_client_post(clave_client *s, clave_loop_fn *fn, void *arg)
     clave__loop_post(s->loop, &v->task);
     return CLAVE_OK;
 }
-
-bool clave__blocking_never_connected(clave_client *s)
-{
-    clave__loop_lock(s->loop);
-    bool never = !s->was_connected;
-    clave__loop_unlock(s->loop);
-    return never;
-}
