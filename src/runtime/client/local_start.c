@@ -357,9 +357,9 @@ static bool local_dial_is_ruled_out(const struct fault *f)
     struct client_settings s = {.connect = NULL};
     if (getauxval(AT_SECURE)) {
         clave__start_error(f, CLAVE_ELOCAL,
-                           "a program that runs with another user's rights than its caller's "
-                           "(set-user-ID) uses no local server: name one, or 'connect = HOSTS' in "
-                           "/etc/clave/config");
+                           "a program that runs with more rights than its caller's (set-user-ID, "
+                           "file capabilities) uses no local server: 'connect = HOSTS' in "
+                           "/etc/clave/config names another");
         return true;
     }
     clave__client_settings_find_never(&s);
