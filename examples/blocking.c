@@ -2,16 +2,15 @@
  *
  *   cc blocking.c $(pkg-config --cflags --libs clave) && ./a.out
  *
- * Talks to the servers in CLAVE_CONNECT; without it, to one of its own that is started. */
+ * Talks to the servers that `clave` would: clave_client_open with NULL. */
 #include <clave/clave.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static int fail(const char *what, clave_err err, clave_client *client)
 {
-    char text[512] = "";
-    if (client)
-        clave_client_errmsg(client, text, sizeof text);
+    char text[512];
+    clave_client_errmsg(client, text, sizeof text); /* NULL: of clave_client_open */
     fprintf(stderr, "%s: %s%s%s\n", what, clave_strerror(err), *text ? ": " : "", text);
     return EXIT_FAILURE;
 }

@@ -3,7 +3,7 @@
  *
  *   cc cache.c $(pkg-config --cflags --libs clave) && ./a.out
  *
- * Uses the servers in CLAVE_CONNECT; without it, a local server that it starts. */
+ * Uses the servers that `clave` would: clave_client_open with NULL. */
 #include <clave/clave.h>
 #include <semaphore.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  *
  *   cc election.c $(pkg-config --cflags --libs clave) && ./a.out
  *
- * Uses the servers in CLAVE_CONNECT; without it, a local server that it starts. Run it
+ * Uses the servers that `clave` would: clave_client_open with NULL. Run it
  * on several machines, and one of them works at a time. */
 #include <clave/clave.h>
 #include <stdatomic.h>

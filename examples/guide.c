@@ -2,7 +2,7 @@
  *
  *   cc guide.c $(pkg-config --cflags --libs clave) && ./a.out
  *
- * Talks to the servers in CLAVE_CONNECT; without it, to one of its own that is started. */
+ * Talks to the servers that `clave` would: clave_client_open with NULL. */
 #include <clave/clave.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static clave_err open_session(clave_client **client)
 {
     clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
     o.session_timeout_ms = 10000;
-    /* CLAVE_CONNECT, else a local server. */
+    /* CLAVE_CONNECT, else what ~/.config/clave/config or /etc/clave/config names, else local:. */
     clave_err err = clave_client_open(client, NULL, NULL, &o);
     return err == CLAVE_OK ? clave_client_wait(*client, 15000) : err;
 }

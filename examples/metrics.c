@@ -4,7 +4,7 @@
  *
  * Here the page goes to standard output. A program with an HTTP server answers GET /metrics with
  * it; a job that cron starts writes it into the directory of the node exporter's textfile
- * collector. Talks to the servers in CLAVE_CONNECT; without it, to one of its own that is started.
+ * collector. Talks to the servers that `clave` would: clave_client_open with NULL.
  */
 #include <clave/clave.h>
 #include <stdio.h>

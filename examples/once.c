@@ -2,8 +2,8 @@
  *
  *   cc once.c $(pkg-config --cflags --libs clave) && ./a.out && ./a.out
  *
- * The second one finds it done. Talks to the servers in CLAVE_CONNECT; without it, to one of its
- * own that is started. */
+ * The second one finds it done. Talks to the servers that `clave` would:
+ * clave_client_open with NULL. */
 #include <clave/clave.h>
 #include <inttypes.h>
 #include <stdio.h>

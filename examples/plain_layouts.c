@@ -4,7 +4,7 @@
  *
  *   cc plain_layouts.c $(pkg-config --cflags --libs clave) && ./a.out
  *
- * Talks to the servers in CLAVE_CONNECT; without it, to one of its own that is started. */
+ * Talks to the servers that `clave` would: clave_client_open with NULL. */
 #include <clave/clave.h>
 #include <stdio.h>
 #include <stdlib.h>

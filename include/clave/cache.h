@@ -35,7 +35,7 @@ typedef struct clave_cache clave_cache; /* opaque */
  * one. On CLAVE_OK *out belongs to the caller, who frees it with clave_cache_free; on an error it
  * is NULL. The cache may outlive the session: see clave_client_close. EPATH: the path is not valid.
  * EINVAL: the options. ENOMEM. ECLOSED: the session has ended. */
-CLAVE_EXPORT clave_err clave_cache_new(clave_cache **out, clave_client *client, const char *path,
+CLAVE_MAKING clave_err clave_cache_new(clave_cache **out, clave_client *client, const char *path,
                                        const clave_cache_options *o, clave_async_cache_cb *cb,
                                        void *arg);
 /* Stops following and frees; no event follows. No thread may be in a call on it. NULL is ignored.
@@ -46,7 +46,7 @@ CLAVE_EXPORT void clave_cache_free(clave_cache *cache);
  * the callback of that event has. ETIMEDOUT: not in time. EUNREACHABLE: the same, and the session
  * was never connected. ENOAUTH: the path may not be read. ENOMEM: it has ENDED for want of memory.
  * ECLOSED: the session has ended. */
-CLAVE_EXPORT clave_err clave_cache_wait(clave_cache *cache, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_cache_wait(clave_cache *cache, int64_t timeout_ms);
 
 /* ---- what is known -------------------------------------------------------------------------- */
 
@@ -54,26 +54,26 @@ CLAVE_EXPORT clave_err clave_cache_wait(clave_cache *cache, int64_t timeout_ms);
  * NULL on an error. Its data is NULL also where it is not kept: then stat.data_length tells whether
  * there is any. ENONODE: the cache has no node there. ENOAUTH: it may not be read. ENOMEM, ECLOSED.
  */
-CLAVE_EXPORT clave_err clave_cache_get(clave_cache *cache, const char *path, clave_reply **out);
+CLAVE_METHOD clave_err clave_cache_get(clave_cache *cache, const char *path, clave_reply **out);
 /* Copies the names of a node's children, in no order, and its stat, as clave_children reads them.
  * Otherwise as clave_cache_get. */
-CLAVE_EXPORT clave_err clave_cache_children(clave_cache *cache, const char *path,
+CLAVE_METHOD clave_err clave_cache_children(clave_cache *cache, const char *path,
                                             clave_reply **out);
 /* Visits the node at `path` and all below it, as clave_async_cache_walk, on the loop's thread: all
  * of it is of one moment. ENONODE, ENOMEM, ECLOSED. */
-CLAVE_EXPORT clave_err clave_cache_walk(clave_cache *cache, const char *path,
+CLAVE_METHOD clave_err clave_cache_walk(clave_cache *cache, const char *path,
                                         clave_cache_visit_cb *visit, void *arg);
 /* How many nodes it has. */
-CLAVE_EXPORT size_t clave_cache_count(clave_cache *cache);
+CLAVE_METHOD size_t clave_cache_count(clave_cache *cache);
 /* How much memory the nodes take, in bytes, without what the allocator adds. */
-CLAVE_EXPORT size_t clave_cache_bytes(clave_cache *cache);
+CLAVE_METHOD size_t clave_cache_bytes(clave_cache *cache);
 /* The zxid of the newest point at which the cache was equal to the tree: nothing was being read. 0:
  * there was none yet. */
-CLAVE_EXPORT int64_t clave_cache_zxid(clave_cache *cache);
+CLAVE_METHOD int64_t clave_cache_zxid(clave_cache *cache);
 /* True from INITIALIZED to STALE, and from RESYNCED to STALE: changes are seen as they happen. */
-CLAVE_EXPORT bool clave_cache_is_current(clave_cache *cache);
+CLAVE_METHOD bool clave_cache_is_current(clave_cache *cache);
 /* False from FULL on until everything fits: something is left out. */
-CLAVE_EXPORT bool clave_cache_is_complete(clave_cache *cache);
+CLAVE_METHOD bool clave_cache_is_complete(clave_cache *cache);
 
 #ifdef __cplusplus
 }

@@ -62,7 +62,8 @@
  *   (e) leadership is a call of `take`, and its loss is clave_selector_is_interrupted
  *
  * tools/check-api holds these tables against the headers. Options structs begin with their size,
- * and one rule holds for all of them: clave/options.h. */
+ * and one rule holds for all of them: clave/options.h. So does one for handles, which are never
+ * NULL but for _free: clave/version.h. */
 #ifndef CLAVE_H
 #define CLAVE_H
 

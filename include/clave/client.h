@@ -26,7 +26,7 @@ typedef struct clave_client clave_client; /* opaque: one session */
 /* Starts a loop's thread. On CLAVE_OK *out belongs to the caller, who frees it with
  * clave_loop_free; on an error it is NULL. ENOMEM. EIO: the system has no thread or file descriptor
  * left. */
-CLAVE_EXPORT clave_err clave_loop_new(clave_loop **out);
+CLAVE_METHOD clave_err clave_loop_new(clave_loop **out);
 /* Ends and joins the thread. Every session on it must have been closed; what was made on the
  * sessions may be freed later. NULL is ignored. */
 CLAVE_EXPORT void clave_loop_free(clave_loop *l);
@@ -34,18 +34,27 @@ CLAVE_EXPORT void clave_loop_free(clave_loop *l);
 /* Opens a session and returns at once: requests wait for the connection. On CLAVE_OK *out belongs
  * to the caller, who frees it with clave_client_close; on an error it is NULL.
  *
- * `connect`  a host list with an optional chroot, with TLS when it begins with "tls:";
+ * `connect`  a host list with an optional chroot at its end, with TLS when it begins with "tls:";
  *            "unix:/path"; or "local:", the server of this user on this machine, which is started
  *            when it is not running and excludes neither other users nor other machines
- *            (CLAVE_LOCAL=never in the environment: ELOCAL). NULL: the environment's CLAVE_CONNECT,
- *            else "local:".
+ *            ("local = never" in a configuration file, or CLAVE_LOCAL=never: ELOCAL from
+ *            clave_client_wait). NULL: what the program `clave` would take, see below.
  * `loop`     NULL: the session starts a loop of its own.
  * `o`        may be NULL. Its hosts are ignored, and a seed of 0 is replaced by a random one. Its
  *            callbacks run on the loop's thread.
  *
- * EHOST: the host list is not valid. EINVAL: an option is out of range. ETLS: the TLS files cannot
- * be used; clave_tls_new says why. ENOMEM. EIO: no thread or file descriptor. */
-CLAVE_EXPORT clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *connect,
+ * With `connect` NULL the servers are those of CLAVE_CONNECT, else of the user's configuration
+ * ($CLAVE_CONFIG, else $XDG_CONFIG_HOME/clave/config or ~/.config/clave/config), else of the
+ * machine's (/etc/clave/config), else "local:". Session timeout, identities (auths) and TLS that
+ * `o` leaves at 0 or NULL come from there as well, key by key: clave(1), ENVIRONMENT and FILES. The
+ * first grant on a "local:" that nothing named writes a warning to the log. A program that runs
+ * with another user's rights than its caller's (set-user-ID) reads the machine's file alone, and
+ * uses no "local:".
+ *
+ * EHOST: the host list is not valid. EINVAL: an option is out of range, or a configuration file is
+ * wrong or cannot be read. ETLS, EIO: the TLS files cannot be used. ENOMEM. EIO: no thread or file
+ * descriptor. clave_client_errmsg(NULL, ...) says why, with the file and line. */
+CLAVE_METHOD clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *connect,
                                          const clave_client_options *o);
 /* Waits until the session is connected.
  * EUNREACHABLE: not connected in time; clave_client_errmsg describes the last attempt. EAUTHFAILED:
@@ -53,10 +62,11 @@ CLAVE_EXPORT clave_err clave_client_open(clave_client **out, clave_loop *loop, c
  * At once, when every host fails for a reason that lasts until somebody corrects it: ETLS: the
  * certificates do not match. ELOCAL: the local server's directory or disk cannot be used, or there
  * is no program to start. Even then the session keeps trying. */
-CLAVE_EXPORT clave_err clave_client_wait(clave_client *client, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_client_wait(clave_client *client, int64_t timeout_ms);
 /* Replaces the host list, as clave_async_client_set_hosts; does not wait. EHOST: the list is not
- * valid. EINVAL: another chroot, or TLS where there was none. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_client_set_hosts(clave_client *client, const char *connect);
+ * valid. EINVAL: another chroot, or TLS where there was none. clave_client_errmsg says more.
+ * ENOMEM. ECLOSED. */
+CLAVE_METHOD clave_err clave_client_set_hosts(clave_client *client, const char *connect);
 /* Ends the session at the server, waiting at most timeout_ms for it, and frees it.
  *
  * Mutexes, multilocks, semaphores, latches, selectors and onces made on it may be freed before or
@@ -67,11 +77,12 @@ CLAVE_EXPORT clave_err clave_client_set_hosts(clave_client *client, const char *
 CLAVE_EXPORT void clave_client_close(clave_client *client, int64_t timeout_ms);
 
 /* The state of the connection, from memory. */
-CLAVE_EXPORT clave_state clave_client_state(clave_client *client);
+CLAVE_METHOD clave_state clave_client_state(clave_client *client);
 /* The session's id, from memory; 0: there is none yet. */
-CLAVE_EXPORT int64_t clave_client_id(clave_client *client);
+CLAVE_METHOD int64_t clave_client_id(clave_client *client);
 /* Copies the text of the latest fault (what was tried, on which path or host, what to do) into buf,
- * cut to cap bytes, and returns buf. */
+ * cut to cap bytes, and returns buf. `client` NULL: why the latest clave_client_open of this thread
+ * failed. */
 CLAVE_EXPORT const char *clave_client_errmsg(clave_client *client, char *buf, size_t cap);
 
 /* ---- requests --------------------------------------------------------------------------------
@@ -102,44 +113,44 @@ CLAVE_EXPORT void clave_reply_free(clave_reply *r);
 /* Creates a node; the reply has its final path. `data` may be NULL, and so may `o`: persistent,
  * open ACL. ENONODE: the parent is missing. ENODEEXISTS. EINVALIDACL. ENOCHILDREN: the parent is
  * ephemeral. EINVAL: the options. */
-CLAVE_EXPORT clave_err clave_create(clave_client *client, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_create(clave_client *client, const char *path, const void *data,
                                     size_t len, const clave_create_options *o, int64_t timeout_ms,
                                     clave_reply **out);
 /* Deletes a node; version -1: any. ENONODE. EBADVERSION. ENOTEMPTY: it has children. */
-CLAVE_EXPORT clave_err clave_delete(clave_client *client, const char *path, int32_t version,
+CLAVE_METHOD clave_err clave_delete(clave_client *client, const char *path, int32_t version,
                                     int64_t timeout_ms);
 /* Reads a node's stat. ENONODE: there is no such node. */
-CLAVE_EXPORT clave_err clave_exists(clave_client *client, const char *path, int64_t timeout_ms,
+CLAVE_METHOD clave_err clave_exists(clave_client *client, const char *path, int64_t timeout_ms,
                                     clave_reply **out);
 /* Reads a node's data and stat. ENONODE. */
-CLAVE_EXPORT clave_err clave_get(clave_client *client, const char *path, int64_t timeout_ms,
+CLAVE_METHOD clave_err clave_get(clave_client *client, const char *path, int64_t timeout_ms,
                                  clave_reply **out);
 /* Writes a node's data; version -1: any. The reply has the new stat. ENONODE. EBADVERSION. */
-CLAVE_EXPORT clave_err clave_set(clave_client *client, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_set(clave_client *client, const char *path, const void *data,
                                  size_t len, int32_t version, int64_t timeout_ms,
                                  clave_reply **out);
 /* Lists the names of a node's children, in no order, and reads its stat. ENONODE. */
-CLAVE_EXPORT clave_err clave_children(clave_client *client, const char *path, int64_t timeout_ms,
+CLAVE_METHOD clave_err clave_children(clave_client *client, const char *path, int64_t timeout_ms,
                                       clave_reply **out);
 /* Reads a node's ACL and stat. ENONODE. The secrets in it are masked unless this client may change
  * the ACL. */
-CLAVE_EXPORT clave_err clave_get_acl(clave_client *client, const char *path, int64_t timeout_ms,
+CLAVE_METHOD clave_err clave_get_acl(clave_client *client, const char *path, int64_t timeout_ms,
                                      clave_reply **out);
 /* Sets a node's ACL; `version` is that of the ACL (stat.aversion), -1: any. The reply has the new
  * stat. ENONODE. EBADVERSION. EINVALIDACL. */
-CLAVE_EXPORT clave_err clave_set_acl(clave_client *client, const char *path, const clave_acl *acls,
+CLAVE_METHOD clave_err clave_set_acl(clave_client *client, const char *path, const clave_acl *acls,
                                      size_t nacls, int32_t version, int64_t timeout_ms,
                                      clave_reply **out);
 /* Does all operations in one transaction, or none. Returns the error of the first operation that
  * failed; the reply's op_errs has each. */
-CLAVE_EXPORT clave_err clave_multi(clave_client *client, const clave_op *ops, size_t nops,
+CLAVE_METHOD clave_err clave_multi(clave_client *client, const clave_op *ops, size_t nops,
                                    int64_t timeout_ms, clave_reply **out);
 /* Returns after the server has caught up with everything that the leader had committed before. */
-CLAVE_EXPORT clave_err clave_sync(clave_client *client, const char *path, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_sync(clave_client *client, const char *path, int64_t timeout_ms);
 /* Adds credentials to this and every later connection: `scheme` "digest", `auth` "user:password".
  * EAUTHFAILED: refused. A server with --require-auth wants them before anything else: put them into
  * clave_client_options.auths. */
-CLAVE_EXPORT clave_err clave_add_auth(clave_client *client, const char *scheme, const void *auth,
+CLAVE_METHOD clave_err clave_add_auth(clave_client *client, const char *scheme, const void *auth,
                                       size_t len, int64_t timeout_ms);
 
 /* ---- the asynchronous client underneath -------------------------------------------------------
@@ -149,10 +160,10 @@ CLAVE_EXPORT clave_err clave_add_auth(clave_client *client, const char *scheme, 
 typedef void clave_loop_fn(clave_async_client *c, void *arg);
 /* Runs fn on the loop's thread and waits until it has returned. ECLOSED: the session has ended, and
  * fn was not called. ELOOPTHREAD. */
-CLAVE_EXPORT clave_err clave_client_run(clave_client *client, clave_loop_fn *fn, void *arg);
+CLAVE_METHOD clave_err clave_client_run(clave_client *client, clave_loop_fn *fn, void *arg);
 /* Has fn run on the loop's thread and does not wait; legal on any thread, the loop's too. fn is not
  * called when the session is closed before its turn. ENOMEM. ECLOSED: a forked process. */
-CLAVE_EXPORT clave_err clave_client_post(clave_client *client, clave_loop_fn *fn, void *arg);
+CLAVE_METHOD clave_err clave_client_post(clave_client *client, clave_loop_fn *fn, void *arg);
 
 #ifdef __cplusplus
 }

@@ -22,7 +22,7 @@ typedef struct clave_deadlocks {
  * is no deadlock; on an error it is NULL. EINVAL: no path. EPATH: a path is not valid. ETOOBIG:
  * more than 50000 nodes; clave_client_errmsg says where. ETIMEDOUT: not finished in time.
  * ELOOPTHREAD. ENOMEM. ECLOSED. Otherwise the error of a read. */
-CLAVE_EXPORT clave_err clave_deadlocks_find(clave_client *client, const char *const *roots,
+CLAVE_METHOD clave_err clave_deadlocks_find(clave_client *client, const char *const *roots,
                                             size_t nroots, int64_t timeout_ms,
                                             clave_deadlocks **out);
 /* Frees a result and everything in it. NULL is ignored. */

@@ -23,14 +23,14 @@ typedef struct clave_latch clave_latch; /* opaque */
  * clave_async_latch_new and may be NULL; its event callback runs on the loop's thread. The latch
  * may outlive the session: see clave_client_close. EPATH: the path is not valid. EINVAL: an option
  * is out of range. ENOMEM. ECLOSED: the session has ended. */
-CLAVE_EXPORT clave_err clave_latch_new(clave_latch **out, clave_client *client, const char *path,
+CLAVE_MAKING clave_err clave_latch_new(clave_latch **out, clave_client *client, const char *path,
                                        const clave_latch_options *o);
 /* The same with the layout of the fair election, clave_async_latch_new_fair. */
-CLAVE_EXPORT clave_err clave_latch_new_fair(clave_latch **out, clave_client *client,
+CLAVE_MAKING clave_err clave_latch_new_fair(clave_latch **out, clave_client *client,
                                             const char *path, const char *prefix,
                                             const clave_latch_options *o);
 /* The same with the layout of the unfair election, clave_async_latch_new_unfair. */
-CLAVE_EXPORT clave_err clave_latch_new_unfair(clave_latch **out, clave_client *client,
+CLAVE_MAKING clave_err clave_latch_new_unfair(clave_latch **out, clave_client *client,
                                               const char *node, const clave_latch_options *o);
 /* Closes it without an event, waits at most a second for the server to confirm, and frees. No
  * thread may be waiting in it. NULL is ignored. */
@@ -38,67 +38,67 @@ CLAVE_EXPORT void clave_latch_free(clave_latch *l);
 
 /* Enters the election; does not wait. EINVAL: it was started before. ENOMEM, ECLOSED. ETOOBIG: the
  * id. */
-CLAVE_EXPORT clave_err clave_latch_start(clave_latch *l);
+CLAVE_METHOD clave_err clave_latch_start(clave_latch *l);
 /* Gives up leadership, or the place in the queue, and goes to the end of the queue; does not wait.
  * EINVAL: it is not started. ENOMEM: nothing was done. ECLOSED. */
-CLAVE_EXPORT clave_err clave_latch_resign(clave_latch *l);
+CLAVE_METHOD clave_err clave_latch_resign(clave_latch *l);
 /* Leaves the election for good, and returns when its node is certainly gone. EINVAL: it is not
  * started. ETIMEDOUT: closed, and the delete continues in the background. ENOMEM: nothing was done.
  * ECLOSED. */
-CLAVE_EXPORT clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode,
+CLAVE_METHOD clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode,
                                          int64_t timeout_ms);
 
 /* Waits until it leads. EBUSY: it does not lead in time. EUNREACHABLE: the same, and the session
  * was never connected. EINVAL, at once: it was never started. ECANCELED: clave_latch_cancel.
  * ECLOSED: it was closed, perhaps by another thread. ENOAUTH and others: the `why` of the event
  * FAILED. */
-CLAVE_EXPORT clave_err clave_latch_await(clave_latch *l, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_latch_await(clave_latch *l, int64_t timeout_ms);
 /* Waits until the present term is over, by the policy or by the hold deadline, even if it leads the
  * next term as well. CLAVE_OK: it is over, or it did not lead. EBUSY: it still leads. ECLOSED. */
-CLAVE_EXPORT clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms);
 /* Makes every clave_latch_await that waits in another thread return ECANCELED. Its place in the
  * queue remains. Does not wait; also legal in callbacks. */
-CLAVE_EXPORT void clave_latch_cancel(clave_latch *l);
+CLAVE_METHOD void clave_latch_cancel(clave_latch *l);
 
 /* True while it leads and certainly will for `ms` more milliseconds. From memory: never waits for
  * the network. */
-CLAVE_EXPORT bool clave_latch_valid_for(clave_latch *l, int64_t ms);
+CLAVE_METHOD bool clave_latch_valid_for(clave_latch *l, int64_t ms);
 /* clave_latch_valid_for with 0 ms. */
-CLAVE_EXPORT bool clave_latch_has_leadership(clave_latch *l);
+CLAVE_METHOD bool clave_latch_has_leadership(clave_latch *l);
 /* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can lead.
  * INT64_MIN: it does not lead. From memory. */
-CLAVE_EXPORT int64_t clave_latch_deadline(clave_latch *l);
+CLAVE_METHOD int64_t clave_latch_deadline(clave_latch *l);
 /* The term: a fencing token, which grows with every leader on any client. 0: it does not lead. From
  * memory. */
-CLAVE_EXPORT int64_t clave_latch_token(clave_latch *l);
+CLAVE_METHOD int64_t clave_latch_token(clave_latch *l);
 
 /* Publishes a value for those that follow the leader, as clave_async_latch_publish, and waits until
  * it is done. ENOTHELD: it does not lead. ELOST: it no longer leads, and nothing was done. EINVAL:
  * the path is "/". ETOOBIG, ENOMEM. ETIMEDOUT: no answer in time; it may still be done. */
-CLAVE_EXPORT clave_err clave_latch_publish(clave_latch *l, const void *data, size_t len,
+CLAVE_METHOD clave_err clave_latch_publish(clave_latch *l, const void *data, size_t len,
                                            int64_t timeout_ms);
 /* Hands leadership over to the candidate whose node has this name, as clave_async_latch_transfer,
  * and waits until it is done. ENONODE: there is no such candidate. ENOTHELD, ELOST: as above.
  * ENOAUTH, ENOMEM. ETIMEDOUT: no answer in time; it may still be done. */
-CLAVE_EXPORT clave_err clave_latch_transfer(clave_latch *l, const char *node, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_latch_transfer(clave_latch *l, const char *node, int64_t timeout_ms);
 
 /* ---- guarded writes: done only while the leader's node exists ------------------------------- */
 
 /* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
  * (clave_reply_free). ENOTHELD: it does not lead. ELOST: it no longer leads, and nothing was done.
  * ETIMEDOUT: no answer in time; it may still be done. Others as clave_create. */
-CLAVE_EXPORT clave_err clave_latch_create(clave_latch *l, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_latch_create(clave_latch *l, const char *path, const void *data,
                                           size_t len, clave_create_mode mode, int64_t timeout_ms,
                                           clave_reply **out);
 /* Writes a node's data, as clave_set. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_EXPORT clave_err clave_latch_set(clave_latch *l, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_latch_set(clave_latch *l, const char *path, const void *data,
                                        size_t len, int32_t version, int64_t timeout_ms);
 /* Deletes a node, as clave_delete. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_EXPORT clave_err clave_latch_delete(clave_latch *l, const char *path, int32_t version,
+CLAVE_METHOD clave_err clave_latch_delete(clave_latch *l, const char *path, int32_t version,
                                           int64_t timeout_ms);
 /* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
  * ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_EXPORT clave_err clave_latch_multi(clave_latch *l, const clave_op *ops, size_t nops,
+CLAVE_METHOD clave_err clave_latch_multi(clave_latch *l, const clave_op *ops, size_t nops,
                                          int64_t timeout_ms, clave_reply **out);
 
 #ifdef __cplusplus

@@ -20,7 +20,7 @@ typedef struct clave_multilock clave_multilock; /* opaque */
  * (may be NULL) are the options of every lock, as for clave_mutex_new. The multilock may outlive
  * the session: see clave_client_close. EINVAL: no parts, a path given twice, an unknown kind, or an
  * option out of range. EPATH: a path is not valid. ENOMEM. ECLOSED: the session has ended. */
-CLAVE_EXPORT clave_err clave_multilock_new(clave_multilock **out, clave_client *client,
+CLAVE_MAKING clave_err clave_multilock_new(clave_multilock **out, clave_client *client,
                                            const clave_multilock_part *parts, size_t n,
                                            const clave_mutex_options *each);
 /* clave_mutex_free for every lock. NULL is ignored. */
@@ -30,23 +30,23 @@ CLAVE_EXPORT void clave_multilock_free(clave_multilock *l);
  * lock that was not acquired, or to NULL with CLAVE_OK; it is valid until clave_multilock_free.
  * When a lock is lost while others are waited for, the whole acquire starts again. Errors as
  * clave_mutex_acquire. */
-CLAVE_EXPORT clave_err clave_multilock_acquire(clave_multilock *l, int64_t timeout_ms,
+CLAVE_METHOD clave_err clave_multilock_acquire(clave_multilock *l, int64_t timeout_ms,
                                                const char **failed);
 /* Releases one hold of each lock, in reverse order, even after an error. Does not wait for the
  * server. Returns the first error (those of clave_mutex_release) and its path in `failed` (may be
  * NULL). */
-CLAVE_EXPORT clave_err clave_multilock_release(clave_multilock *l, const char **failed);
+CLAVE_METHOD clave_err clave_multilock_release(clave_multilock *l, const char **failed);
 
 /* True while the calling thread holds all of them and certainly will for `ms` more milliseconds.
  * From memory. */
-CLAVE_EXPORT bool clave_multilock_valid_for(clave_multilock *l, int64_t ms);
+CLAVE_METHOD bool clave_multilock_valid_for(clave_multilock *l, int64_t ms);
 /* The earliest of the locks' hold deadlines (see clave_mutex_deadline). INT64_MIN: the calling
  * thread does not hold all of them. From memory. */
-CLAVE_EXPORT int64_t clave_multilock_deadline(clave_multilock *l);
+CLAVE_METHOD int64_t clave_multilock_deadline(clave_multilock *l);
 /* The lock on `path`, for its token, its guarded writes, its deadlock text, and to cancel a wait in
  * it; do not free, acquire or release it. NULL: no part has this path. Valid until
  * clave_multilock_free. */
-CLAVE_EXPORT clave_mutex *clave_multilock_at(const clave_multilock *l, const char *path);
+CLAVE_METHOD clave_mutex *clave_multilock_at(const clave_multilock *l, const char *path);
 
 #ifdef __cplusplus
 }

@@ -26,12 +26,12 @@ typedef struct clave_mutex clave_mutex; /* opaque */
  * (CLAVE_OWNER). The mutex may outlive the session: see clave_client_close.
  * EPATH: the path is not valid. EINVAL: an option is out of range. ENOMEM. ECLOSED: the session has
  * ended. */
-CLAVE_EXPORT clave_err clave_mutex_new(clave_mutex **out, clave_client *client, const char *path,
+CLAVE_MAKING clave_err clave_mutex_new(clave_mutex **out, clave_client *client, const char *path,
                                        const clave_mutex_options *o);
 /* The same with the simple lock's layout (clave/async/plain_layouts.h): nodes
  * <path>/<prefix><10 digits>. EINVAL also when the prefix is empty, contains a slash, or consists
  * of digits only. */
-CLAVE_EXPORT clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *client,
+CLAVE_MAKING clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *client,
                                               const char *path, const char *prefix,
                                               const clave_mutex_options *o);
 /* Releases every hold, waits at most a second for the server to confirm, and frees. No thread may
@@ -40,12 +40,13 @@ CLAVE_EXPORT void clave_mutex_free(clave_mutex *l);
 
 /* Acquires the mutex for the calling thread. timeout_ms 0: only if it is free now. One deadline
  * covers the whole call, waiting for a connection included. On any error nothing was acquired.
- * EBUSY: not acquired in time. EUNREACHABLE: the same, and the session was never connected.
+ * EBUSY: not acquired in time. EUNREACHABLE: the same, and the session was never connected;
+ * or a try without a connection: nobody knows who holds it.
  * ECANCELED: clave_mutex_cancel_as. EDEADLOCK: see detect_deadlocks_ms in clave_mutex_options.
  * EUPGRADE: see clave/rwlock.h. ELOST: this thread's earlier hold was lost and has not been
  * released yet. ENOAUTH, EINVALIDACL, ESEQUENCE and other final errors: the server refused the lock
  * node. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms);
 /* Releases one hold and does not wait for the server: Curator's release costs one round trip, this
  * one none. After the last hold the delete of the lock node is sent in the background, ahead of
  * every later request of the session, and is repeated until the node is certainly gone.
@@ -53,22 +54,22 @@ CLAVE_EXPORT clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms);
  * leaves the node until the session times out.
  * ENOTHELD: this thread holds nothing. ELOST: the hold had been lost; EMAXHOLD: its maximum time
  * had passed; with both the hold is released all the same. ECLOSED. */
-CLAVE_EXPORT clave_err clave_mutex_release(clave_mutex *l);
+CLAVE_METHOD clave_err clave_mutex_release(clave_mutex *l);
 /* The same, but returns when the server has confirmed the delete: from then on everybody sees the
  * queue without this node. ETIMEDOUT: released, and the delete continues in the background. Other
  * errors of the delete (ENOAUTH ...): the node remains until the session ends. */
-CLAVE_EXPORT clave_err clave_mutex_release_confirmed(clave_mutex *l, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_mutex_release_confirmed(clave_mutex *l, int64_t timeout_ms);
 
 /* Makes the acquire of `owner`, waiting in another thread, return ECANCELED. Does not wait; also
  * legal in callbacks. ENOTHELD: this owner is not waiting. ECLOSED. */
-CLAVE_EXPORT clave_err clave_mutex_cancel_as(clave_mutex *l, uint64_t owner);
+CLAVE_METHOD clave_err clave_mutex_cancel_as(clave_mutex *l, uint64_t owner);
 /* clave_mutex_acquire for `owner` instead of the calling thread. EINVAL: this owner is already
  * waiting. */
-CLAVE_EXPORT clave_err clave_mutex_acquire_as(clave_mutex *l, uint64_t owner, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_mutex_acquire_as(clave_mutex *l, uint64_t owner, int64_t timeout_ms);
 /* clave_mutex_release for `owner` instead of the calling thread. */
-CLAVE_EXPORT clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner);
+CLAVE_METHOD clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner);
 /* clave_mutex_release_confirmed for `owner` instead of the calling thread. */
-CLAVE_EXPORT clave_err clave_mutex_release_confirmed_as(clave_mutex *l, uint64_t owner,
+CLAVE_METHOD clave_err clave_mutex_release_confirmed_as(clave_mutex *l, uint64_t owner,
                                                         int64_t timeout_ms);
 /* The owner number of the calling thread, for clave_mutex_cancel_as in another thread. Never used
  * again in this process, not even after the thread has ended. */
@@ -76,35 +77,35 @@ CLAVE_EXPORT uint64_t clave_mutex_owner_self(void);
 
 /* Copies the text of the latest deadlock (clave_async_mutex_deadlock) into buf, cut to cap bytes,
  * and returns buf; "" when there is none. */
-CLAVE_EXPORT const char *clave_mutex_deadlock(clave_mutex *l, char *buf, size_t cap);
+CLAVE_METHOD const char *clave_mutex_deadlock(clave_mutex *l, char *buf, size_t cap);
 
 /* True while the calling thread holds the mutex and certainly will for `ms` more milliseconds. From
  * memory: never waits for the network. */
-CLAVE_EXPORT bool clave_mutex_valid_for(clave_mutex *l, int64_t ms);
+CLAVE_METHOD bool clave_mutex_valid_for(clave_mutex *l, int64_t ms);
 /* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can own what the
  * calling thread holds. INT64_MIN: this thread does not hold it, or has lost it. From memory. */
-CLAVE_EXPORT int64_t clave_mutex_deadline(clave_mutex *l);
+CLAVE_METHOD int64_t clave_mutex_deadline(clave_mutex *l);
 /* The fencing token of the calling thread's hold: the czxid of the lock node, which grows with
  * every grant on any client. 0: this thread does not hold it, or has lost it. From memory. */
-CLAVE_EXPORT int64_t clave_mutex_token(clave_mutex *l);
+CLAVE_METHOD int64_t clave_mutex_token(clave_mutex *l);
 
 /* ---- guarded writes: done only while the calling thread's lock node exists ------------------ */
 
 /* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
  * (clave_reply_free). ENOTHELD: this thread does not hold the mutex. ELOST: the hold is gone, and
  * nothing was done. ETIMEDOUT: no answer in time; it may still be done. Others as clave_create. */
-CLAVE_EXPORT clave_err clave_mutex_create(clave_mutex *l, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_mutex_create(clave_mutex *l, const char *path, const void *data,
                                           size_t len, clave_create_mode mode, int64_t timeout_ms,
                                           clave_reply **out);
 /* Writes a node's data, as clave_set. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_EXPORT clave_err clave_mutex_set(clave_mutex *l, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_mutex_set(clave_mutex *l, const char *path, const void *data,
                                        size_t len, int32_t version, int64_t timeout_ms);
 /* Deletes a node, as clave_delete. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_EXPORT clave_err clave_mutex_delete(clave_mutex *l, const char *path, int32_t version,
+CLAVE_METHOD clave_err clave_mutex_delete(clave_mutex *l, const char *path, int32_t version,
                                           int64_t timeout_ms);
 /* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
  * ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_EXPORT clave_err clave_mutex_multi(clave_mutex *l, const clave_op *ops, size_t nops,
+CLAVE_METHOD clave_err clave_mutex_multi(clave_mutex *l, const clave_op *ops, size_t nops,
                                          int64_t timeout_ms, clave_reply **out);
 
 #ifdef __cplusplus

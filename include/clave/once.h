@@ -29,14 +29,14 @@ typedef struct clave_once clave_once; /* opaque: one run of a job */
  * in time; the job may be recorded as started. EINVAL: the options. EPATH: the record's path is not
  * valid. ENOAUTH, EINVALIDACL, ETOOBIG: the server refused the record. ECONNLOSS and others of its
  * class: given up after 16 attempts. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_once_begin(clave_once **out, clave_mutex *l,
+CLAVE_MAKING clave_err clave_once_begin(clave_once **out, clave_mutex *l,
                                         const clave_once_options *o, int64_t timeout_ms,
                                         clave_once_record *former);
 /* Records how the run ended, while the mutex is still held, and frees the once whatever it returns.
  * ELOST: the lock is gone, and the run stays recorded as started. ENONODE: somebody removed the
  * record. ETIMEDOUT, ECONNLOSS and others of that class: the record may have been written. ENOAUTH,
  * ENOMEM, ECLOSED. */
-CLAVE_EXPORT clave_err clave_once_end(clave_once *once, bool succeeded, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_once_end(clave_once *once, bool succeeded, int64_t timeout_ms);
 /* Frees the once without recording an end: the run stays recorded as started. NULL is ignored. */
 CLAVE_EXPORT void clave_once_free(clave_once *once);
 

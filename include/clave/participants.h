@@ -29,7 +29,7 @@ typedef clave_err clave_participants_fn(clave_async_client *c, const char *path,
  * caller (clave_participant_list_free); on an error it is NULL. Errors as clave_children: EPATH,
  * ENOAUTH, ECONNLOSS, ETIMEDOUT (after timeout_ms milliseconds; negative: no limit), ELOOPTHREAD,
  * ENOMEM, ECLOSED. */
-CLAVE_EXPORT clave_err clave_participants(clave_client *client, clave_participants_fn *call,
+CLAVE_METHOD clave_err clave_participants(clave_client *client, clave_participants_fn *call,
                                           const char *path, int64_t timeout_ms,
                                           clave_participant_list **out);
 /* Frees a list and everything in it. NULL is ignored. */

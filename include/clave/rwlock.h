@@ -23,7 +23,7 @@ extern "C" {
  *
  * EPATH: the path is not valid. EINVAL: an option is out of range. ENOMEM. ECLOSED: the session has
  * ended. */
-CLAVE_EXPORT clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write,
+CLAVE_METHOD clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write,
                                         clave_client *client, const char *path,
                                         const clave_mutex_options *reads,
                                         const clave_mutex_options *writes);

@@ -48,7 +48,7 @@ typedef struct clave_selector_options {
  * outlive the session (see clave_client_close), whose end interrupts the function and closes the
  * selector. EINVAL: no `take`, or an option out of range. EPATH: the path is not valid. ENOMEM.
  * ECLOSED: the session has ended. */
-CLAVE_EXPORT clave_err clave_selector_new(clave_selector **out, clave_client *client,
+CLAVE_MAKING clave_err clave_selector_new(clave_selector **out, clave_client *client,
                                           const char *path, const clave_selector_options *o);
 /* Closes it, waits until the function has returned, and frees it. Not from the function, nor on the
  * loop's thread. NULL is ignored. */
@@ -56,58 +56,58 @@ CLAVE_EXPORT void clave_selector_free(clave_selector *s);
 
 /* Enters the election for the first time; does not wait. EINVAL: it was started before. EIO: there
  * is no thread, or the executor refused. ECLOSED. */
-CLAVE_EXPORT clave_err clave_selector_start(clave_selector *s);
+CLAVE_METHOD clave_err clave_selector_start(clave_selector *s);
 /* Enters the election again; does not wait. It succeeds from the moment leadership was seen to be
  * over, even before the function has returned. EBUSY: it is in the queue, or leads. EINVAL: it was
  * never started. EIO: as above. ECLOSED. */
-CLAVE_EXPORT clave_err clave_selector_requeue(clave_selector *s);
+CLAVE_METHOD clave_err clave_selector_requeue(clave_selector *s);
 /* Asks the function to return; does not wait. ENOTHELD: it does not lead. ECLOSED. */
-CLAVE_EXPORT clave_err clave_selector_interrupt(clave_selector *s);
+CLAVE_METHOD clave_err clave_selector_interrupt(clave_selector *s);
 /* Leaves the queue for good and interrupts a leader; does not wait for the function. */
-CLAVE_EXPORT void clave_selector_close(clave_selector *s);
+CLAVE_METHOD void clave_selector_close(clave_selector *s);
 
 /* ---- for the function, and for observers ---------------------------------------------------- */
 
 /* True when _interrupt or _close was called, or leadership is in doubt by the policy. Stays true
  * until the next leadership. From memory. */
-CLAVE_EXPORT bool clave_selector_is_interrupted(clave_selector *s);
+CLAVE_METHOD bool clave_selector_is_interrupted(clave_selector *s);
 /* Waits for `ms` milliseconds (negative: no limit). Returns false, at once, when it is
  * interrupted. */
-CLAVE_EXPORT bool clave_selector_pause(clave_selector *s, int64_t ms);
+CLAVE_METHOD bool clave_selector_pause(clave_selector *s, int64_t ms);
 /* True while it leads and certainly will for `ms` more milliseconds, by the hold deadline. From
  * memory. */
-CLAVE_EXPORT bool clave_selector_valid_for(clave_selector *s, int64_t ms);
+CLAVE_METHOD bool clave_selector_valid_for(clave_selector *s, int64_t ms);
 /* clave_selector_valid_for with 0 ms. */
-CLAVE_EXPORT bool clave_selector_has_leadership(clave_selector *s);
+CLAVE_METHOD bool clave_selector_has_leadership(clave_selector *s);
 /* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can lead.
  * INT64_MIN: it does not lead. From memory. */
-CLAVE_EXPORT int64_t clave_selector_deadline(clave_selector *s);
+CLAVE_METHOD int64_t clave_selector_deadline(clave_selector *s);
 /* The fencing token of this leadership, which grows with every leader. 0: it does not lead. From
  * memory. */
-CLAVE_EXPORT int64_t clave_selector_token(clave_selector *s);
+CLAVE_METHOD int64_t clave_selector_token(clave_selector *s);
 /* The id of its options; NULL: none was given. Valid until clave_selector_free. */
-CLAVE_EXPORT const char *clave_selector_id(const clave_selector *s);
+CLAVE_METHOD const char *clave_selector_id(const clave_selector *s);
 /* Why it left the election without being closed: ENOAUTH, ESEQUENCE and others that the server
  * answered; EIO: the executor refused. CLAVE_OK: it did not. ECLOSED: a forked process. */
-CLAVE_EXPORT clave_err clave_selector_error(clave_selector *s);
+CLAVE_METHOD clave_err clave_selector_error(clave_selector *s);
 
 /* ---- guarded writes, called by the function: done only while the leader's node exists -------- */
 
 /* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
  * (clave_reply_free). ENOTHELD: this thread does not lead. ELOST: it no longer leads, and nothing
  * was done. ETIMEDOUT: no answer in time; it may still be done. Others as clave_create. */
-CLAVE_EXPORT clave_err clave_selector_create(clave_selector *s, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_selector_create(clave_selector *s, const char *path, const void *data,
                                              size_t len, clave_create_mode mode, int64_t timeout_ms,
                                              clave_reply **out);
 /* Writes a node's data, as clave_set. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_EXPORT clave_err clave_selector_set(clave_selector *s, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_selector_set(clave_selector *s, const char *path, const void *data,
                                           size_t len, int32_t version, int64_t timeout_ms);
 /* Deletes a node, as clave_delete. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_EXPORT clave_err clave_selector_delete(clave_selector *s, const char *path, int32_t version,
+CLAVE_METHOD clave_err clave_selector_delete(clave_selector *s, const char *path, int32_t version,
                                              int64_t timeout_ms);
 /* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
  * ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_EXPORT clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,
+CLAVE_METHOD clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,
                                             int64_t timeout_ms, clave_reply **out);
 
 #ifdef __cplusplus

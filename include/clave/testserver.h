@@ -51,7 +51,7 @@ typedef struct clave_test_server_options {
  * reason. `o` may be NULL. EINUSE: another process uses the port or the data directory. ECORRUPT,
  * EIO, EFULL: the data directory is damaged, cannot be used, or is full. EINVAL: an option is out
  * of range. ENOMEM. */
-CLAVE_EXPORT clave_err clave_test_server_new(clave_test_server **out,
+CLAVE_METHOD clave_err clave_test_server_new(clave_test_server **out,
                                              const clave_test_server_options *o);
 /* Stops the server as _kill does if it runs, and removes the directory if the server made it. No
  * thread may be in a call. NULL is ignored. */
@@ -59,43 +59,43 @@ CLAVE_EXPORT void clave_test_server_free(clave_test_server *t);
 
 /* "127.0.0.1:41233", for clave_client_open and every other client. It never changes: the port stays
  * reserved while the server is stopped. Valid until _free. */
-CLAVE_EXPORT const char *clave_test_server_connect_string(const clave_test_server *t);
+CLAVE_METHOD const char *clave_test_server_connect_string(const clave_test_server *t);
 /* The TCP port of 127.0.0.1. It never changes. */
-CLAVE_EXPORT uint16_t clave_test_server_port(const clave_test_server *t);
+CLAVE_METHOD uint16_t clave_test_server_port(const clave_test_server *t);
 /* The data directory; `clave data` shows its contents. Valid until _free. */
-CLAVE_EXPORT const char *clave_test_server_data_dir(const clave_test_server *t);
+CLAVE_METHOD const char *clave_test_server_data_dir(const clave_test_server *t);
 /* Copies the text of the latest fault into buf, cut to cap bytes, and returns buf. */
-CLAVE_EXPORT const char *clave_test_server_errmsg(clave_test_server *t, char *buf, size_t cap);
+CLAVE_METHOD const char *clave_test_server_errmsg(clave_test_server *t, char *buf, size_t cap);
 
 /* Stops it cleanly: requests that were read are made durable and answered, for a second at most,
  * then every connection is closed. Sessions stay in the data, and continue with their full timeout
  * when the server is started again. EIO, EFULL: the disk had failed; nothing acknowledged is lost.
  */
-CLAVE_EXPORT clave_err clave_test_server_stop(clave_test_server *t);
+CLAVE_METHOD clave_err clave_test_server_stop(clave_test_server *t);
 /* Stops it as `kill -9` does: at once, whatever it is doing. What was acknowledged is in the data;
  * of the rest, any part may be. */
-CLAVE_EXPORT clave_err clave_test_server_kill(clave_test_server *t);
+CLAVE_METHOD clave_err clave_test_server_kill(clave_test_server *t);
 /* Starts it again, with the same port, data, faults and time. EINVAL: it is running. Otherwise as
  * _new. */
-CLAVE_EXPORT clave_err clave_test_server_start(clave_test_server *t);
+CLAVE_METHOD clave_err clave_test_server_start(clave_test_server *t);
 /* _stop if it runs, then _start. */
-CLAVE_EXPORT clave_err clave_test_server_restart(clave_test_server *t);
+CLAVE_METHOD clave_err clave_test_server_restart(clave_test_server *t);
 
 /* ---- sessions and time -------------------------------------------------------------- */
 
 /* Expires a session: its ephemeral nodes are deleted, watches on them fire, and its connection is
  * closed without a message. Its client learns of it when it reconnects. For a session of this
  * library: clave_client_id(client). EUNKNOWNSESSION: there is no such session. */
-CLAVE_EXPORT clave_err clave_test_server_expire(clave_test_server *t, int64_t session_id);
+CLAVE_METHOD clave_err clave_test_server_expire(clave_test_server *t, int64_t session_id);
 /* Closes the connection of a session, or, with 0, every connection. The sessions remain, and their
  * clients may reconnect at once. EUNKNOWNSESSION: there is no such session. ECONNLOSS: it has no
  * connection. */
-CLAVE_EXPORT clave_err clave_test_server_drop(clave_test_server *t, int64_t session_id);
+CLAVE_METHOD clave_err clave_test_server_drop(clave_test_server *t, int64_t session_id);
 /* Moves the server's clocks forward by `ms` milliseconds: every session with a shorter timeout
  * expires without anybody waiting, and empty containers and nodes past their time to live are
  * deleted. Clients' clocks do not move: to the server a client looks as if it had been paused for
  * that long. EINVAL: ms is negative. */
-CLAVE_EXPORT clave_err clave_test_server_skip_time(clave_test_server *t, int64_t ms);
+CLAVE_METHOD clave_err clave_test_server_skip_time(clave_test_server *t, int64_t ms);
 
 /* ---- faults ------------------------------------------------------------------------- */
 
@@ -146,12 +146,12 @@ typedef struct clave_test_fault {
  * strikes. A connection that is closed loses everything in flight on it. Legal while the server
  * does not run. EINVAL: an unknown action or kind, LOSE_REQUEST of an EVENT, a negative delay, or
  * the size. ENOMEM. */
-CLAVE_EXPORT clave_err clave_test_server_inject(clave_test_server *t, const clave_test_fault *f);
+CLAVE_METHOD clave_err clave_test_server_inject(clave_test_server *t, const clave_test_fault *f);
 /* Removes all faults; what they delay is sent now. Legal while the server does not run. */
-CLAVE_EXPORT clave_err clave_test_server_heal(clave_test_server *t);
+CLAVE_METHOD clave_err clave_test_server_heal(clave_test_server *t);
 /* Waits until faults have struck this many messages since _new. ETIMEDOUT: not within timeout_ms
  * (milliseconds; negative: no limit). */
-CLAVE_EXPORT clave_err clave_test_server_await_strikes(clave_test_server *t, uint64_t strikes,
+CLAVE_METHOD clave_err clave_test_server_await_strikes(clave_test_server *t, uint64_t strikes,
                                                        int64_t timeout_ms);
 
 /* ---- what it has seen --------------------------------------------------------------- */
@@ -173,7 +173,7 @@ typedef struct clave_test_stats {
 #define CLAVE_TEST_STATS_INIT CLAVE_OPTIONS_INIT(clave_test_stats)
 
 /* Fills *out. Legal while the server does not run. EINVAL: the size (clave/options.h). */
-CLAVE_EXPORT clave_err clave_test_server_stats(clave_test_server *t, clave_test_stats *out);
+CLAVE_METHOD clave_err clave_test_server_stats(clave_test_server *t, clave_test_stats *out);
 
 #ifdef __cplusplus
 }

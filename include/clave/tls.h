@@ -43,7 +43,7 @@ typedef struct clave_tls_options {
  * error `fault` (cap bytes; may be NULL when cap is 0) says which file is wrong, and how. ETLS:
  * there is no libssl (a program linked with -static never has it), or a file's contents are wrong.
  * EIO: a file cannot be read. EINVAL: the options' size, see clave/options.h. ENOMEM. */
-CLAVE_EXPORT clave_err clave_tls_new(clave_tls **out, const clave_tls_options *o, char *fault,
+CLAVE_METHOD clave_err clave_tls_new(clave_tls **out, const clave_tls_options *o, char *fault,
                                      size_t cap);
 /* Gives up the caller's reference; clients that use it keep it. NULL is ignored. */
 CLAVE_EXPORT void clave_tls_free(clave_tls *t);

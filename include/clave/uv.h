@@ -26,13 +26,13 @@ CLAVE_EXPORT uint64_t clave_random_seed(void);
 /* Starts `c` and drives it on `loop` from now on. The client remains the caller's; *out is freed by
  * clave_uv_stop and is NULL on an error. ENOMEM. With hosts of "tls:" also the errors of
  * clave_tls_new, which clave_async_client_errmsg explains. */
-CLAVE_EXPORT clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_async_client *c);
+CLAVE_METHOD clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_async_client *c);
 /* Sends what was requested. Call it after requests made outside a callback of the client; without
  * it they are sent at the next event. */
-CLAVE_EXPORT void clave_uv_flush(clave_uv *u);
+CLAVE_METHOD void clave_uv_flush(clave_uv *u);
 /* Closes the socket and the timer, frees `u`, and then calls `closed` (later, on the loop), after
  * which the client may be freed. Call it once. */
-CLAVE_EXPORT void clave_uv_stop(clave_uv *u, void (*closed)(void *arg), void *arg);
+CLAVE_METHOD void clave_uv_stop(clave_uv *u, void (*closed)(void *arg), void *arg);
 
 #ifdef __cplusplus
 }

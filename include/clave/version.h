@@ -8,7 +8,13 @@
 #define CLAVE_VERSION_PATCH 0
 #define CLAVE_VERSION_STRING "0.1.0"
 
+/* What the library exports. No handle may be NULL, except where a comment says so (_free ignores
+ * it): the first argument of a METHOD, and the first two of a MAKING, which makes an object on
+ * another. The compiler warns of a NULL that it sees; one that it does not see ends the program,
+ * with a message under -fsanitize=undefined. */
 #define CLAVE_EXPORT __attribute__((visibility("default")))
+#define CLAVE_METHOD CLAVE_EXPORT __attribute__((nonnull(1)))
+#define CLAVE_MAKING CLAVE_EXPORT __attribute__((nonnull(1, 2)))
 
 #ifdef __cplusplus
 extern "C" {

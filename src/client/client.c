@@ -159,6 +159,9 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     err = clave__client_watches_init(&c->watches, &c->mem, c->hash_seed);
     if (err == CLAVE_OK)
         err = clave__hosts_init(&c->hosts, &c->mem, o.hosts);
+    if (err == CLAVE_EHOST)
+        clave__log(&c->log, CLAVE_LOG_ERROR, "invalid server list '%s': %s", o.hosts ? o.hosts : "",
+                   clave__hosts_fault(o.hosts));
     if (err == CLAVE_OK)
         err = clave__auth_need(c, o.auths, o.nauths);
     if (err) {
@@ -185,6 +188,7 @@ static void client_destroy(clave_async_client *c)
     clave__buf_fini(&c->acls);
     clave__buf_fini(&c->decoded);
     struct clave_mem mem = c->mem;
+    clave__mem_free(&mem, c->grant_warning);
     clave__mem_free(&mem, c);
 }
 
@@ -304,6 +308,13 @@ const char *clave_state_name(clave_state state)
         [CLAVE_STATE_CLOSED] = "CLOSED",
     };
     return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
+}
+
+clave_err clave__client_not_in_time(const clave_async_client *c, bool trying)
+{
+    bool unknown =
+        c->session.state == CLAVE_STATE_LATENT || (trying && !clave__link_is_open(&c->link));
+    return unknown ? CLAVE_EUNREACHABLE : CLAVE_EBUSY;
 }
 
 const char *clave_async_client_host_fault(const char *hosts)

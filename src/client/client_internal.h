@@ -19,6 +19,9 @@ void clave__client_unref(clave_async_client *c);
 
 /* The time passed in by the newest call into the client. */
 int64_t clave__client_now(const clave_async_client *c);
+/* What an acquire that has not succeeded in time reports: EBUSY; EUNREACHABLE where nobody can know
+ * whether another holds it: there never was a connection, or, for a try, there is none. */
+clave_err clave__client_not_in_time(const clave_async_client *c, bool trying);
 const struct clave_mem *clave__client_mem(const clave_async_client *c);
 /* The seed for a map of bytes that others choose (base/map.h). */
 uint64_t clave__client_hash_seed(const clave_async_client *c);

@@ -3,6 +3,8 @@
  * clave/metrics.h. */
 #include "client/client_metrics.h"
 
+#include <string.h>
+
 #include "client/engine.h"
 #include "wire/opcode.h"
 
@@ -28,6 +30,20 @@ void clave__client_note_grant(clave_async_client *c, bool elects, int64_t waited
         c->metrics.leading++;
     else
         clave__histogram_note(&c->metrics.acquire_ms, waited_ms);
+    if (c->grant_warning)
+        clave__log(&c->log, CLAVE_LOG_WARN, "%s", c->grant_warning);
+    clave__mem_free(&c->mem, c->grant_warning);
+    c->grant_warning = NULL;
+}
+
+clave_err clave__client_warn_at_grant(clave_async_client *c, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    c->grant_warning = clave__mem_alloc(&c->mem, size);
+    if (!c->grant_warning)
+        return CLAVE_ENOMEM;
+    memcpy(c->grant_warning, text, size);
+    return CLAVE_OK;
 }
 
 void clave__client_note_end(clave_async_client *c, bool elects)

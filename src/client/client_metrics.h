@@ -38,6 +38,8 @@ void clave__client_metrics_init(struct client_metrics *m);
 /* Something was granted, `waited_ms` after it was asked for; it is held no longer, by release or by
  * loss; it was lost. */
 void clave__client_note_grant(clave_async_client *c, bool elects, int64_t waited_ms);
+/* The first grant also writes this to the log, once. Call it once, before the start. ENOMEM. */
+clave_err clave__client_warn_at_grant(clave_async_client *c, const char *text);
 void clave__client_note_end(clave_async_client *c, bool elects);
 void clave__client_note_loss(clave_async_client *c, clave_err why);
 

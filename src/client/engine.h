@@ -269,14 +269,15 @@ struct clave_async_client {
     struct deliveries deliveries;
     struct client_metrics metrics;
 
-    struct buf encode;  /* a request while it is made */
-    struct buf path;    /* a full path while it is encoded */
-    struct buf acls;    /* an ACL while it is encoded */
-    struct buf multi;   /* the ops of a multi while they are encoded */
-    struct buf decoded; /* what a result points to that is not in its frame */
-    bool no_containers; /* the server does not support them */
-    char fault[512];    /* the text of clave_async_client_errmsg */
-    bool fault_is_news; /* set since the dial began */
+    struct buf encode;   /* a request while it is made */
+    struct buf path;     /* a full path while it is encoded */
+    struct buf acls;     /* an ACL while it is encoded */
+    struct buf multi;    /* the ops of a multi while they are encoded */
+    struct buf decoded;  /* what a result points to that is not in its frame */
+    bool no_containers;  /* the server does not support them */
+    char *grant_warning; /* for the log when something is granted; NULL: nothing, or not any more */
+    char fault[512];     /* the text of clave_async_client_errmsg */
+    bool fault_is_news;  /* set since the dial began */
 };
 
 /* clave__client_unref without the delivery. */

@@ -1,6 +1,8 @@
-/* hosts.c - parses a connection string ("a:2181,b/chroot", "tls:...", "unix:...", "local:...") and
+/* hosts.c - parses a connection string ("a:2181, b/chroot", "tls:...", "unix:...", "local:...") and
  * keeps the order of its hosts; see hosts.h. clave__hosts_init accepts exactly the texts for which
- * clave__hosts_fault returns NULL. */
+ * clave__hosts_fault returns NULL: those that have one meaning for ZooKeeper's Java client, for
+ * kazoo, or for the programs that write zk://. A text that would be valid with another meaning than
+ * its writer's, such as a chroot after each host, is refused. */
 #include "client/hosts.h"
 
 #include <string.h>
@@ -9,12 +11,26 @@
 #include "base/path.h"
 #include "wire/proto.h"
 
-enum { MAX_HOSTS = 256, MAX_PORT_DIGITS = 5 };
+enum { MAX_HOSTS = 256, MAX_PORT_DIGITS = 5, MAX_OCTET = 255 };
+
+static const char blanks[] = " \t\r\n\v\f";
 
 static bool starts_with(const char *s, const char *prefix)
 {
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
+
+static bool hosts_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_one_of(char c, const char *set)
+{
+    return c != '\0' && strchr(set, c) != NULL;
+}
+
+/* ---- one host ------------------------------------------------------------------------------- */
 
 /* One "name", "name:port", "address:port" or "[v6]:port", taken apart; port 0: none was given. */
 struct entry {
@@ -26,12 +42,14 @@ struct entry {
 static const char *parse_port(const char *s, size_t n, uint16_t *out)
 {
     unsigned long port = 0;
+    if (n == 0)
+        return "a port is missing after a colon";
     for (size_t i = 0; i < n; i++) {
-        if (s[i] < '0' || s[i] > '9')
+        if (!hosts_is_digit(s[i]))
             return "a port must be a number";
         port = port * 10 + (unsigned long)(s[i] - '0');
     }
-    if (n == 0 || n > MAX_PORT_DIGITS || port == 0 || port > UINT16_MAX)
+    if (n > MAX_PORT_DIGITS || port == 0 || port > UINT16_MAX)
         return "a port must be from 1 to 65535";
     *out = (uint16_t)port;
     return NULL;
@@ -47,34 +65,142 @@ static const char *parse_tail(const char *s, size_t n, uint16_t *port)
                        : "only a port may follow the closing bracket of an IPv6 address";
 }
 
+/* Characters that show what the writer took the list for. */
+static const char *stray_fault(char c)
+{
+    if (is_one_of(c, ";|"))
+        return "hosts are separated by commas: h1:2181,h2:2181";
+    if (is_one_of(c, blanks))
+        return "hosts are separated by commas, with or without spaces: h1:2181, h2:2181";
+    if (is_one_of(c, "\"'`"))
+        return "a quote is part of the list: write the list without quotes";
+    if (c == '@')
+        return "a list has no user or password: an identity is given by itself (--auth, "
+               "'auth = digest:user:password', clave_client_options.auths)";
+    if (is_one_of(c, "${}"))
+        return "a variable was not replaced by its value";
+    return NULL;
+}
+
+/* The system would take other numbers than four for an address, too: 2181 for 0.0.8.133. */
+static const char *ipv4_fault(const char *s, size_t n)
+{
+    static const char fault[] =
+        "an IPv4 address has four numbers from 0 to 255, without zeros before them";
+    size_t parts = 0;
+    if (!memchr(s, '.', n))
+        return "a port without its host: write localhost:2181, for instance";
+    for (size_t i = 0; i <= n; i++, parts++) {
+        unsigned number = 0;
+        size_t first = i;
+        for (; i < n && s[i] != '.' && number <= MAX_OCTET; i++)
+            number = number * 10 + (unsigned)(s[i] - '0');
+        if (i == first || number > MAX_OCTET || (s[first] == '0' && i - first > 1))
+            return fault;
+    }
+    return parts == 4 ? NULL : fault;
+}
+
+/* `numbers`: digits and dots alone. */
+static const char *characters_fault(const char *s, size_t n, bool *numbers)
+{
+    *numbers = true;
+    if (n == 0)
+        return "a host has no name: write localhost:2181, for instance";
+    for (size_t i = 0; i < n; i++) {
+        char c = s[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_one_of(c, "-_");
+        const char *fault = stray_fault(c);
+        if (fault)
+            return fault;
+        if (!letter && !hosts_is_digit(c) && c != '.')
+            return "a host's name has only letters, digits, dots, '-' and '_' (ASCII)";
+        *numbers = *numbers && !letter;
+    }
+    return NULL;
+}
+
+static const char *name_fault(const char *s, size_t n)
+{
+    bool numbers;
+    const char *fault = characters_fault(s, n, &numbers);
+    return !fault && numbers ? ipv4_fault(s, n) : fault;
+}
+
+/* A name may be in brackets as well: it cannot be taken for a prefix there. */
+static const char *bracket_fault(const char *s, size_t n)
+{
+    const char *zone = memchr(s, '%', n);
+    size_t len = zone ? (size_t)(zone - s) : n, colons = 0;
+    bool numbers;
+    if (!memchr(s, ':', n))
+        return name_fault(s, n);
+    for (size_t i = 0; i < len; i++) {
+        if (!hosts_is_digit(s[i]) && !is_one_of(s[i], "abcdefABCDEF.:"))
+            return "only an IPv6 address stands in brackets, and its port after them: [::1]:2181";
+        colons += s[i] == ':';
+    }
+    if (colons < 2)
+        return "only an IPv6 address stands in brackets, and its port after them: [::1]:2181";
+    return zone ? characters_fault(zone + 1, n - len - 1, &numbers) : NULL;
+}
+
+const char *clave__hosts_name_fault(const char *s, size_t n)
+{
+    bool bracketed = n >= 2 && s[0] == '[' && s[n - 1] == ']';
+    return bracketed ? bracket_fault(s + 1, n - 2) : name_fault(s, n);
+}
+
+/* "tls:zk1" after another host; a host of such a name has a number behind the colon. */
+static bool is_prefix(const char *s, size_t n)
+{
+    static const char *const prefixes[] = {"tls:", "unix:", "local:"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        size_t len = strlen(prefixes[i]);
+        if (n >= len && starts_with(s, prefixes[i]) && (n == len || !hosts_is_digit(s[len])))
+            return true;
+    }
+    return false;
+}
+
 static const char *hosts_parse_entry(const char *s, size_t n, struct entry *e)
 {
     const char *end = s + n;
-    if (n > 0 && s[0] == '[') {
+    for (size_t i = 0; i < n; i++) {
+        const char *fault = stray_fault(s[i]);
+        if (fault)
+            return fault;
+    }
+    if (s[0] == '[') {
         const char *close = memchr(s, ']', n);
         if (!close || close == s + 1)
             return "an IPv6 address needs its closing bracket";
         e->name = s + 1;
         e->name_len = (size_t)(close - e->name);
-        return parse_tail(close + 1, (size_t)(end - close - 1), &e->port);
+        const char *fault = bracket_fault(e->name, e->name_len);
+        return fault ? fault : parse_tail(close + 1, (size_t)(end - close - 1), &e->port);
     }
-    const char *colon = n ? memchr(s, ':', n) : NULL;
+    if (is_prefix(s, n))
+        return "tls:, unix: and local: stand once, at the very beginning, without another";
+    const char *colon = memchr(s, ':', n);
     e->name = s;
     e->name_len = colon ? (size_t)(colon - s) : n;
     if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
         return "an IPv6 address must be in brackets: [::1]:2181";
-    if (e->name_len == 0)
-        return "a host has no name";
-    for (size_t i = 0; i < e->name_len; i++)
-        if ((unsigned char)s[i] <= ' ' || s[i] == ']')
-            return "a host's name has a character that is not allowed in one";
-    return parse_tail(s + e->name_len, n - e->name_len, &e->port);
+    const char *fault = name_fault(e->name, e->name_len);
+    return fault ? fault : parse_tail(s + e->name_len, n - e->name_len, &e->port);
 }
 
-/* Skips "tls:", if the text begins with it. */
-static const char *skip_tls(const char *text)
+/* ---- the list ------------------------------------------------------------------------------- */
+
+/* Skips "tls:", or what Mesos, Spark and others write before their lists. */
+static const char *skip_prefix(const char *text)
 {
-    return starts_with(text, "tls:") ? text + strlen("tls:") : text;
+    static const char *const prefixes[] = {"tls:", "zk://", "zookeeper://"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (starts_with(text, prefixes[i]))
+            return text + strlen(prefixes[i]);
+    return text;
 }
 
 /* Where the chroot begins: the first '/', or the end. */
@@ -84,36 +210,72 @@ static const char *servers_end(const char *text)
     return slash ? slash : text + strlen(text);
 }
 
-/* The length of the first entry of "a,b,c". */
-static size_t entry_len(const char *s, const char *end)
+/* Moves *at behind the next entry, which is *s without the blanks around it; 0: there is none left.
+ * Empty entries are skipped, as the Java client does. */
+static size_t next_entry(const char **at, const char *end, const char **s)
 {
-    const char *comma = memchr(s, ',', (size_t)(end - s));
-    return (size_t)((comma ? comma : end) - s);
+    while (*at < end && (**at == ',' || is_one_of(**at, blanks)))
+        ++*at;
+    *s = *at;
+    while (*at < end && **at != ',')
+        ++*at;
+    size_t n = (size_t)(*at - *s);
+    while (n > 0 && is_one_of((*s)[n - 1], blanks))
+        n--;
+    return n;
 }
 
+/* Without the '/' at its end that kazoo allows; a chroot of "/" counts as none. */
+static size_t chroot_len(const char *chroot)
+{
+    size_t n = strlen(chroot);
+    return n > 0 && chroot[n - 1] == '/' ? n - 1 : n;
+}
+
+static bool ends_with_port(const char *s)
+{
+    const char *colon = strrchr(s, ':');
+    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    return digits > 0 && colon[1 + digits] == '\0';
+}
+
+/* Refuses valid paths, too, when another meaning is more likely: the locks would be elsewhere than
+ * those of the writer's other programs. */
 static const char *chroot_fault(const char *chroot)
 {
-    if (chroot[0] == '\0' || strcmp(chroot, "/") == 0)
+    size_t n = chroot_len(chroot);
+    if (n == 0)
         return NULL;
-    return clave__path_fault(chroot, strlen(chroot), false) ? "the chroot is not a valid path"
-                                                            : NULL;
+    if (strchr(chroot, ','))
+        return "the chroot stands once, at the end: h1,h2/app";
+    if (strpbrk(chroot, ";|") || strpbrk(chroot, blanks))
+        return "the chroot has a space, ';' or '|' in it, and nothing may follow it: h1,h2/app";
+    if (strpbrk(chroot, "\"'`"))
+        return stray_fault('"');
+    if (strchr(chroot, '?'))
+        return "a list has no parameters: nothing may follow the chroot";
+    if (ends_with_port(chroot))
+        return "the port stands before the chroot: h1:2181,h2:2181/app";
+    return n == 1 || clave__path_fault(chroot, n, false) ? "the chroot is not a valid path" : NULL;
 }
 
-static const char *servers_fault(const char *s, const char *end)
+static const char *servers_fault(const char *at, const char *end)
 {
     struct entry e;
-    size_t count = 0;
-    for (;; s++) {
-        size_t n = entry_len(s, end);
+    const char *s;
+    size_t count = 0, n;
+    if (starts_with(end, "//") && end > at && end[-1] == ':')
+        return "of all prefixes with '//' only zk:// is known, once, before the first host; for "
+               "TLS "
+               "write tls:h1,h2";
+    while ((n = next_entry(&at, end, &s)) > 0) {
         const char *fault = hosts_parse_entry(s, n, &e);
         if (fault)
             return fault;
         if (++count > MAX_HOSTS)
             return "too many hosts (at most 256)";
-        s += n;
-        if (s == end)
-            return NULL;
     }
+    return count == 0 ? "it names no host" : NULL;
 }
 
 const char *clave__hosts_fault(const char *text)
@@ -126,16 +288,15 @@ const char *clave__hosts_fault(const char *text)
         const char *chroot = text + strlen("local:");
         return *chroot && *chroot != '/' ? "only a chroot may follow local:" : chroot_fault(chroot);
     }
-    text = skip_tls(text);
+    text = skip_prefix(text);
     const char *end = servers_end(text);
     const char *fault = servers_fault(text, end);
     return fault ? fault : chroot_fault(end);
 }
 
-/* A chroot of "/" counts as none. */
 static void set_chroot(struct hosts *h, char *to, const char *chroot)
 {
-    h->chroot_len = strcmp(chroot, "/") == 0 ? 0 : strlen(chroot);
+    h->chroot_len = chroot_len(chroot);
     memcpy(to, chroot, h->chroot_len);
     to[h->chroot_len] = '\0';
     h->chroot = to;
@@ -144,21 +305,18 @@ static void set_chroot(struct hosts *h, char *to, const char *chroot)
 /* Copies the names one after another into h->text, then the chroot. */
 static void hosts_fill(struct hosts *h, const char *text)
 {
-    const char *hosts = skip_tls(text), *end = servers_end(hosts);
+    const char *at = skip_prefix(text), *end = servers_end(at), *s;
     char *to = h->text;
-    h->tls = hosts > text;
+    h->tls = starts_with(text, "tls:");
     uint16_t standard = h->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT;
-    for (const char *s = hosts;; s++) {
+    size_t n;
+    while ((n = next_entry(&at, end, &s)) > 0) {
         struct entry e;
-        size_t n = entry_len(s, end);
         (void)hosts_parse_entry(s, n, &e);
         memcpy(to, e.name, e.name_len);
         to[e.name_len] = '\0';
         h->list[h->count++] = (struct host){.name = to, .port = e.port ? e.port : standard};
         to += e.name_len + 1;
-        s += n;
-        if (s == end)
-            break;
     }
     set_chroot(h, to, end);
 }

@@ -33,6 +33,8 @@ struct hosts {
 
 /* Why a list is refused, or NULL; static text. */
 const char *clave__hosts_fault(const char *text);
+/* Why these n bytes are no name, IPv4 address or "[IPv6 address]", or NULL; static text. */
+const char *clave__hosts_name_fault(const char *s, size_t n);
 
 /* EHOST, ENOMEM. */
 clave_err clave__hosts_init(struct hosts *h, const struct clave_mem *mem, const char *text);

@@ -171,10 +171,15 @@ clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts,
 {
     struct hosts fresh;
     clave_err err = clave__hosts_init(&fresh, &c->mem, hosts);
+    if (err == CLAVE_EHOST)
+        clave__client_fault(c, "invalid server list '%s': %s", hosts ? hosts : "",
+                            clave__hosts_fault(hosts));
     if (err != CLAVE_OK)
         return err;
     if (!clave__hosts_fit(&fresh, &c->hosts)) {
         clave__hosts_fini(&fresh);
+        clave__client_fault(c, "the new server list '%s' has another chroot, or differs in TLS",
+                            hosts);
         return CLAVE_EINVAL;
     }
     clave__engine_note(c, now);

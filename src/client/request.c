@@ -141,6 +141,7 @@ void clave__request_free(struct request *r)
 static const char *verb_of(int32_t op)
 {
     static const char *const verbs[] = {
+        [OP_CREATE] = "create",
         [OP_CREATE2] = "create",
         [OP_CREATE_CONTAINER] = "create",
         [OP_CREATE_TTL] = "create",
@@ -148,6 +149,7 @@ static const char *verb_of(int32_t op)
         [OP_EXISTS] = "look up",
         [OP_GET_DATA] = "read",
         [OP_SET_DATA] = "write",
+        [OP_CHECK] = "check",
         [OP_GET_ACL] = "read the ACL of",
         [OP_SET_ACL] = "set the ACL of",
         [OP_GET_CHILDREN2] = "list",
@@ -237,17 +239,54 @@ static bool request_is_fault(const struct request *r, clave_err err)
     return !r->quiet;
 }
 
-static void request_tell(const struct request *r, clave_err err)
+enum { FRAME_LENGTH = 4 }; /* bytes before the request itself */
+
+/* Of a multi, the operation that failed; where the server has told of none, the last: with a guard
+ * the first is a check that the caller has not asked for. */
+static struct wire_op request_failed_op(const struct request *r, const clave_result *res)
+{
+    struct jreader whole = clave__jreader(r->frame + FRAME_LENGTH, r->frame_len - FRAME_LENGTH);
+    struct wire_request q = clave__wire_get_request(&whole);
+    struct jreader ops = clave__wire_ops_reader(&q.body.multi);
+    struct wire_op op = {.op = r->op};
+    for (size_t i = 0; clave__wire_get_op(&ops, &op); i++)
+        if (i < res->nops && res->ops[i].err != CLAVE_OK)
+            break;
+    return op;
+}
+
+/* Its path as the caller gave it, if need be with dots in place of what is cut. */
+static void request_show_op(const struct request *r, const struct wire_op *op,
+                            char out[PATH_SHOWN_CAP])
+{
+    char path[PATH_SHOWN + 2] = "/";
+    size_t skip = r->raw ? 0 : r->client->hosts.chroot_len, n = (size_t)op->body.path.n;
+    if (n > skip) {
+        n = n - skip < sizeof path - 1 ? n - skip : sizeof path - 1;
+        memcpy(path, op->body.path.p + skip, n);
+        path[n] = '\0';
+    }
+    clave__path_shown(path, out);
+}
+
+/* `res` may be NULL. */
+static void request_tell(const struct request *r, clave_err err, const clave_result *res)
 {
     char advice[ADVICE_CAP], path[PATH_SHOWN_CAP];
     bool too_long = request_answer_is_too_long(r, err);
+    int32_t op = r->op;
     if (r->place == CREATE_ANCESTOR)
         return;
     request_advise(r, err, advice);
     if (!advice[0] && !too_long && !request_is_fault(r, err))
         return; /* who reaches a bound has to hear of it, whoever sent the request */
-    clave__client_fault(r->client, "cannot %s %s: %s%s", verb_of(r->op),
-                        clave__path_shown(r->path, path),
+    clave__path_shown(r->path, path);
+    if (res && op == OP_MULTI && r->nops > 0) {
+        struct wire_op failed = request_failed_op(r, res);
+        op = failed.op;
+        request_show_op(r, &failed, path);
+    }
+    clave__client_fault(r->client, "cannot %s %s: %s%s", verb_of(op), path,
                         too_long ? ANSWER_TOO_LONG : clave_strerror(err), advice);
 }
 
@@ -255,14 +294,14 @@ void clave__request_tell_ancestor(clave_async_client *c, char *path, clave_err e
 {
     struct request r = {
         .client = c, .op = OP_CREATE_CONTAINER, .path = path, .raw = true, .creates = true};
-    request_tell(&r, err);
+    request_tell(&r, err, NULL);
 }
 
 static void client_request_answer(struct request *r, const clave_result *res)
 {
     /* Without an answer, the fault that the link has set says more. */
     if (res->err != CLAVE_OK && r->err == CLAVE_OK)
-        request_tell(r, res->err);
+        request_tell(r, res->err, res);
     if (r->cb)
         r->cb(r->client, res, r->arg);
     clave__request_free(r);

@@ -125,7 +125,7 @@ class Machine(unittest.TestCase):
         self.assertIn("CLAVE_LOCAL: 'no': expected yes, warn or never", r.err)
 
     def test_programs_that_use_the_library_get_none_either(self):
-        """They read no configuration; the server they start does."""
+        """Older ones read no configuration; the server they start does."""
         r = self.run_with("local = never\n", "serve", "--local", self.dir)
         self.assertEqual(r.code, 64, r)
         self.assertIn("config:1: local = never", r.err)

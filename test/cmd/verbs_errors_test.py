@@ -98,7 +98,7 @@ class WithoutServer(unittest.TestCase):
             self.fails(64, "get", "/", "--auth", bad)
 
     def test_hosts_that_make_no_sense(self):
-        for bad in ("host:port", "host:99999", "h1,,h2", "[::1", "host/a//b", "local:x"):
+        for bad in ("host:port", "host:99999", "h1/app,h2/app", "h1;h2", '"h1"', "[::1", "host/a//b", "local:x"):
             r = self.fails(64, "get", "/", "--connect", bad)
             self.assertIn(bad, r.err)
 

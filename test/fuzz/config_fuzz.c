@@ -2,29 +2,14 @@
  * or zoo.cfg, that of the client, access lists, durations. Whatever is not understood is told in a
  * line, and what is understood can be used. The first byte says which. */
 #define _GNU_SOURCE /* as uv.h asks for */
-#include <stdarg.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "cmd/cli/acl.h"
-#include "cmd/cli/config.h"
-#include "cmd/cli/diag.h"
 #include "cmd/serve/serve_config.h"
 #include "cmd/serve/settings_check.h"
 #include "fuzz/fuzz.h"
-
-static unsigned told;
-
-/* In the place of cmd/cli/diag.c: the text is made, and nobody reads it. */
-void diag(const struct options *o, const char *fmt, ...)
-{
-    char text[1024];
-    va_list ap;
-    (void)o;
-    va_start(ap, fmt);
-    must(vsnprintf(text, sizeof text, fmt, ap) > 0);
-    va_end(ap);
-    told++;
-}
+#include "runtime/client/client_settings.h"
 
 static void hear(void *arg, int level, const char *msg)
 {
@@ -56,12 +41,14 @@ static void fuzz_server(char *text)
 
 static void fuzz_client(char *text)
 {
-    struct options o = {.timeout_ms = 10000};
-    told = 0;
-    must(config_read(&o, text, "file") == (told == 0));
-    must(o.nauths <= OPTIONS_MAX_AUTH && o.timeout_ms > 0 && o.session_timeout_ms >= 0);
-    if (o.connect)
-        (void)clave_async_client_host_fault(o.connect);
+    struct client_settings c = {.connect = NULL};
+    char why[1024] = "";
+    const struct fault f = {why, sizeof why};
+    clave_err err = clave__client_settings_parse(&c, text, "file", &f);
+    must(err == CLAVE_OK ? *why == '\0' : err == CLAVE_EINVAL && *why != '\0');
+    must(c.nauths <= CLIENT_MAX_AUTH && c.timeout_ms >= 0 && c.session_timeout_ms >= 0);
+    if (c.connect)
+        (void)clave_async_client_host_fault(c.connect);
 }
 
 static void fuzz_acl(const char *text)
@@ -81,20 +68,20 @@ static void fuzz_duration(const char *text)
     const char *fault = NULL;
     char back[DURATION_CAP];
     int64_t ms = -1, again;
-    if (!duration_parse(text, &ms, &fault)) {
+    if (!clave__duration_parse(text, &ms, &fault)) {
         must(fault && *fault);
         return;
     }
     must(ms >= 0);
-    must(duration_parse(duration_format(ms, back), &again, &fault) && again == ms);
+    must(clave__duration_parse(clave__duration_format(ms, back), &again, &fault) && again == ms);
 }
 
 static void fuzz_auth(const char *text)
 {
-    struct options o = {0};
+    struct client_settings c = {.connect = NULL};
     const char *fault = NULL;
-    bool fine = config_add_auth(&o, text, &fault);
-    must(fine ? o.nauths == 1 : o.nauths == 0 && fault && *fault);
+    bool fine = clave__client_settings_add_auth(&c, text, &fault);
+    must(fine ? c.nauths == 1 : c.nauths == 0 && fault && *fault);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -280,6 +280,49 @@ static void a_start_is_no_fork_of_the_program(void **state)
     end_server(dir);
 }
 
+/* Counts the warnings that a lock excludes this user alone. */
+static void on_client_log(void *arg, int level, const char *msg)
+{
+    unsigned *warnings = arg;
+    if (strstr(msg, "other users and other machines are not excluded")) {
+        assert_int_equal(level, CLAVE_LOG_WARN);
+        assert_non_null(strstr(msg, getenv("CLAVE_LOCAL_DIR")));
+        ++*warnings;
+    }
+}
+
+/* Once a session, when something is held there. */
+static void a_lock_at_a_server_that_nobody_named_is_told_of(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *connect, *local;
+        unsigned warnings;
+    } rows[] = {{NULL, "", 1}, {NULL, "warn", 1}, {NULL, "yes", 0}, {"local:", "", 0}};
+    const char *dir = fresh();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        unsigned warnings = 0;
+        const clave_client_options o = {
+            .size = sizeof o, .log = on_client_log, .log_arg = &warnings};
+        clave_client *s;
+        clave_mutex *m;
+        setenv("CLAVE_LOCAL", rows[i].local, 1);
+        assert_int_equal(clave_client_open(&s, NULL, rows[i].connect, &o), CLAVE_OK);
+        assert_int_equal(clave_exists(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+        assert_int_equal(warnings, 0);
+        assert_int_equal(clave_mutex_new(&m, s, "/told", NULL), CLAVE_OK);
+        for (unsigned twice = 0; twice < 2; twice++) {
+            assert_int_equal(clave_mutex_acquire(m, RIG_PATIENCE_MS), CLAVE_OK);
+            assert_int_equal(clave_mutex_release(m), CLAVE_OK);
+        }
+        clave_mutex_free(m);
+        clave_client_close(s, 5000);
+        assert_int_equal(warnings, rows[i].warnings);
+    }
+    unsetenv("CLAVE_LOCAL");
+    end_server(dir);
+}
+
 /* At once: it would wait for ever. */
 static void assert_cannot(const char *why)
 {
@@ -423,7 +466,7 @@ int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "serve") == 0)
         return serve(argv[3]);
-    unsetenv("CLAVE_CONNECT");
+    rig_without_settings();
     if (argc == 3)
         return be_client(argv[1], atoi(argv[2]));
     const struct CMUnitTest tests[] = {
@@ -434,6 +477,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_start_is_no_fork_of_the_program),
         cmocka_unit_test(why_it_cannot_start_is_said),
         cmocka_unit_test(a_fault_that_is_mended),
+        cmocka_unit_test(a_lock_at_a_server_that_nobody_named_is_told_of),
         cmocka_unit_test(a_long_path_has_its_socket_elsewhere),
         cmocka_unit_test(never_is_never),
         cmocka_unit_test(where_the_directory_is),

@@ -95,6 +95,13 @@ void rig_write(const char *path, const void *p, size_t n)
     close(fd);
 }
 
+void rig_without_settings(void)
+{
+    unsetenv("CLAVE_CONNECT");
+    setenv("CLAVE_CONFIG", "/dev/null", 1);
+    setenv("CLAVE_SYSTEM_CONFIG", "/dev/null", 1);
+}
+
 /* ---- servers ------------------------------------------------------------------------------ */
 
 struct server_run_options rig_options(const char *data, const char *const *listen)

@@ -33,6 +33,9 @@ const char *rig_path(const char *dir, const char *name);
 /* "unix:" and a path in a new directory. */
 const char *rig_unix(void);
 
+/* From here on no server is named by this machine, its user, or the environment. */
+void rig_without_settings(void);
+
 struct rig {
     struct server_run *run;
     pthread_t thread;

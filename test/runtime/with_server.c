@@ -15,6 +15,7 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 64;
     rig_fork(&server, rig_dir(), NULL);
+    rig_without_settings();
     setenv("CLAVE_CONNECT", server.connect, 1);
     pid_t child = fork();
     if (child == 0) {

@@ -109,16 +109,16 @@ static void refused(struct actor *a, clave_err err)
     struct workload_stats *st = &a->load->stats;
     bool early = a->deadline != CLAVE_TRY && host_clock(a->host) < a->deadline;
     world_log(world_of(a), a->name, "acquire: %s", clave_err_name(err));
-    if (err == CLAVE_EBUSY && early)
+    if (actor_is_late(err) && early)
         actor_unexpected(a, "acquire before its deadline", err);
     else if (err == CLAVE_ECANCELED && !a->canceled)
         actor_unexpected(a, "acquire that was not cancelled", err);
     else if (checker_counter_ended(err) && !a->load->checker->used_up)
         actor_unexpected(a, "acquire with numbers left", err);
-    else if (err != CLAVE_EBUSY && err != CLAVE_ECANCELED && err != CLAVE_ECLOSED &&
+    else if (!actor_is_late(err) && err != CLAVE_ECANCELED && err != CLAVE_ECLOSED &&
              !checker_counter_ended(err))
         actor_unexpected(a, "acquire", err);
-    st->busy += err == CLAVE_EBUSY;
+    st->busy += actor_is_late(err);
     st->canceled += err == CLAVE_ECANCELED;
     st->exhausted += checker_counter_ended(err);
     actor_rest(a);

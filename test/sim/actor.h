@@ -102,6 +102,11 @@ void actor_go_on(struct actor *a, int64_t mean);
 void actor_answered(struct actor *a, const char *what);
 /* A call into the library has returned; true when a callback will come. */
 bool actor_started(struct actor *a, clave_err err, const char *what);
+/* Not in time: EBUSY, or, where nobody could know who holds it, EUNREACHABLE. */
+static inline bool actor_is_late(clave_err err)
+{
+    return err == CLAVE_EBUSY || err == CLAVE_EUNREACHABLE;
+}
 void actor_unexpected(struct actor *a, const char *what, clave_err err);
 
 /* The acquire was granted; it is time to do something; a request of the hold has been answered,

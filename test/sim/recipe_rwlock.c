@@ -131,10 +131,10 @@ static void on_downgraded(clave_async_mutex *m, uint64_t owner, clave_err err, v
     struct actor *a = arg;
     (void)m, (void)owner;
     actor_answered(a, "downgrade");
-    if (err != CLAVE_OK && err != CLAVE_EBUSY && err != CLAVE_ECLOSED && err != CLAVE_ECANCELED &&
+    if (err != CLAVE_OK && !actor_is_late(err) && err != CLAVE_ECLOSED && err != CLAVE_ECANCELED &&
         !checker_counter_ended(err))
         actor_unexpected(a, "downgrade", err);
-    if (err == CLAVE_EBUSY && host_clock(a->host) < a->deadline)
+    if (actor_is_late(err) && host_clock(a->host) < a->deadline)
         actor_unexpected(a, "downgrade before its deadline", err);
     if (err == CLAVE_OK && a->state != ACTOR_LEAVING && !a->load->ending) {
         a->nholds = 2;

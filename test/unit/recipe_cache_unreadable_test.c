@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/cache_play.h"
+#include "server/request/bounds.h"
 #include "wire/proto.h"
 
 static const clave_acl closed = {CLAVE_PERM_ALL & ~CLAVE_PERM_READ, "world", "anyone"};
@@ -361,6 +362,44 @@ static void a_root_that_comes_again_may_be_readable(void **state)
     play_end(&y);
 }
 
+/* The server's bound on the watches of a connection; 0: none that matters. */
+static void play_bound_watches(struct play *y, size_t most)
+{
+    const size_t bounds[SERVER_BOUNDS] = {[BOUND_CONNECTION_WATCHES] = most};
+    clave__bounds_set(y->p->server, bounds);
+}
+
+/* A watch that is refused is asked for again, with pauses; nothing is taken for deleted meanwhile.
+ */
+static void a_refused_watch_is_asked_for_again_at_times(bool each)
+{
+    enum { MINUTE = 60000, A_SECOND = 10 };
+    for (size_t most = 1; most <= 4; most++) {
+        struct play y;
+        play_init(&y, each);
+        play_create(&y, "/t");
+        play_create_closed(&y, "/t/b");
+        play_create(&y, "/t/c");
+        play_bound_watches(&y, most);
+        play_begin(&y, "/t", NULL);
+        memnet_settle(y.p);
+        memnet_reset_counts(y.p);
+        memnet_advance(y.p, MINUTE);
+        uint64_t asked = memnet_requests(y.p, USER);
+        if (asked > MINUTE / 1000 * A_SECOND)
+            fail_msg("%u requests a minute, with %u watches", (unsigned)asked, (unsigned)most);
+        assert_null(strstr(y.m.story, "DELETED"));
+        play_bound_watches(&y, 0);
+        memnet_advance(y.p, MINUTE);
+        assert_int_equal(y.m.initialized, 1);
+        assert_int_equal(y.m.count, 3);
+        play_delete(&y, "/t/b"); /* seen by a watch that was refused */
+        assert_int_equal(y.m.count, 2);
+        play_end(&y);
+    }
+}
+BOTH(a_refused_watch_is_asked_for_again_at_times)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_refresh_reads_what_can_differ),
         cmocka_unit_test(they_are_followed_in_the_next_session_both),
         cmocka_unit_test(a_root_that_comes_again_may_be_readable),
+        cmocka_unit_test(a_refused_watch_is_asked_for_again_at_times_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

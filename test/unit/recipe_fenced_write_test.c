@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "lib/candidate.h"
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
 #include "recipe/contender/fenced_write.h"
@@ -112,6 +113,61 @@ static void a_multi_has_the_callers_operations_only(void **state)
     assert_int_equal(o.nops, 0);
     owner_close(&a);
     memnet_free(p);
+}
+
+static const char *errmsg(const struct memnet *p)
+{
+    return clave_async_client_errmsg(p->clients[0].c);
+}
+
+/* Of a transaction the operation that failed, and its path as the caller gave it: not the check of
+ * the lock's node, which the caller has not asked for. */
+static void a_refusal_names_the_operation(const char *chroot)
+{
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .chroot = chroot});
+    struct mutex_owner a;
+    struct candidate leader;
+    struct answer o = {0};
+    const clave_op ops[] = {{.kind = CLAVE_OP_CREATE, .path = "/new"},
+                            {.kind = CLAVE_OP_CHECK, .path = "/x", .version = -1},
+                            {.kind = CLAVE_OP_DELETE, .path = "/none", .version = -1},
+                            {.kind = CLAVE_OP_SET, .path = "/neither", .version = -1}};
+    memnet_settle(p);
+    if (*chroot)
+        assert_int_equal(memnet_create(p, 0, "/"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    assert_int_equal(clave_async_mutex_set(a.m, 0, "/missing", "1", 1, -1, on_result, &o),
+                     CLAVE_OK);
+    memnet_settle(p);
+    assert_string_equal(errmsg(p), "cannot write /missing: no such node");
+    assert_int_equal(
+        clave_async_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o), CLAVE_OK);
+    memnet_settle(p);
+    assert_string_equal(errmsg(p), "cannot create /x: the node exists already");
+    assert_int_equal(clave_async_mutex_delete(a.m, 0, "/x", 7, on_result, &o), CLAVE_OK);
+    memnet_settle(p);
+    assert_non_null(strstr(errmsg(p), "cannot delete /x: "));
+    assert_int_equal(clave_async_mutex_multi(a.m, 0, ops, 4, on_result, &o), CLAVE_OK);
+    memnet_settle(p);
+    assert_string_equal(errmsg(p), "cannot delete /none: no such node");
+    assert_int_equal(clave_async_multi(p->clients[0].c, ops, 4, on_result, &o), CLAVE_OK);
+    memnet_settle(p);
+    assert_string_equal(errmsg(p), "cannot delete /none: no such node");
+    candidate_enter(&leader, p, 0, "/e", NULL);
+    assert_int_equal(candidate_write(&leader, "/absent", "1"), CLAVE_OK);
+    assert_string_equal(errmsg(p), "cannot write /absent: no such node");
+    candidate_close(&leader);
+    owner_close(&a);
+    memnet_free(p);
+}
+
+static void a_refusal_names_the_operation_that_failed(void **state)
+{
+    (void)state;
+    a_refusal_names_the_operation("");
+    a_refusal_names_the_operation("/app");
 }
 
 /* The node was deleted by a stranger, and the holder does not know yet. */
@@ -288,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_are_done_while_the_lock_is_held),
         cmocka_unit_test(a_multi_has_the_callers_operations_only),
+        cmocka_unit_test(a_refusal_names_the_operation_that_failed),
         cmocka_unit_test(a_write_after_the_loss_is_refused_by_the_server),
         cmocka_unit_test(participants_stand_in_queue_order),
         cmocka_unit_test(other_children_are_no_participants),

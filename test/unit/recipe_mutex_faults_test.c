@@ -382,7 +382,7 @@ static void a_deadline_that_passes_while_not_connected_ends_at_once(void **state
     assert_int_equal(a.answers, 1);
     memnet_settle(p);
     assert_int_equal(a.answers, 2);
-    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_int_equal(a.err, CLAVE_EUNREACHABLE);
     memnet_refuse(p, 0, false);
     memnet_advance(p, 5000);
     assert_int_equal(a.answers, 2);
@@ -391,7 +391,7 @@ static void a_deadline_that_passes_while_not_connected_ends_at_once(void **state
     memnet_free(p);
 }
 
-static void a_try_whose_connection_goes_is_busy(void **state)
+static void a_try_whose_connection_goes_says_so(void **state)
 {
     (void)state;
     struct memnet *p = world(1);
@@ -403,7 +403,7 @@ static void a_try_whose_connection_goes_is_busy(void **state)
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_LOSE, 0});
     owner_acquire(&a, OWNER_TRY);
     assert_int_equal(a.answers, 1);
-    assert_int_equal(a.err, CLAVE_EBUSY);
+    assert_int_equal(a.err, CLAVE_EUNREACHABLE);
     memnet_advance(p, 5000);
     assert_int_equal(a.answers, 1);
     assert_no_leftovers(p);
@@ -609,7 +609,7 @@ int main(void)
         cmocka_unit_test(closing_the_client_ends_all),
         cmocka_unit_test(freeing_the_client_right_behind_the_mutex_answers_all),
         cmocka_unit_test(a_deadline_that_passes_while_not_connected_ends_at_once),
-        cmocka_unit_test(a_try_whose_connection_goes_is_busy),
+        cmocka_unit_test(a_try_whose_connection_goes_says_so),
         cmocka_unit_test(a_release_over_a_lost_connection_is_made_up_for),
         cmocka_unit_test(any_message_may_be_lost_once),
         cmocka_unit_test(a_grant_has_time_left),

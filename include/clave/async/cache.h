@@ -116,7 +116,7 @@ typedef struct clave_cache_options {
 /* Makes a cache of the tree at `path`, which need not exist, and starts to load it. `o` and `cb`
  * may be NULL. On CLAVE_OK *out belongs to the caller, who frees it with clave_async_cache_free; on
  * an error it is NULL. EPATH: the path is not valid. EINVAL: the options. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_cache_new(clave_async_cache **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_cache_new(clave_async_cache **out, clave_async_client *c,
                                              const char *path, const clave_cache_options *o,
                                              clave_async_cache_cb *cb, void *arg);
 /* Stops following and frees; no callback follows. NULL is ignored. */
@@ -125,29 +125,29 @@ CLAVE_EXPORT void clave_async_cache_free(clave_async_cache *cache);
 /* ---- what is known -------------------------------------------------------------------------- */
 
 /* Gives the node at an absolute path. ENONODE: the cache has none there. */
-CLAVE_EXPORT clave_err clave_async_cache_get(const clave_async_cache *cache, const char *path,
+CLAVE_METHOD clave_err clave_async_cache_get(const clave_async_cache *cache, const char *path,
                                              clave_cache_node *out);
 /* Gets a node; false ends the walk. It may ask the cache, but not free it. */
 typedef bool clave_cache_visit_cb(const clave_cache_node *node, void *arg);
 /* Visits the children of the node at `path`, in no order. ENONODE: the cache has no node there.
  * ENOAUTH: it is unreadable, and so are their names. */
-CLAVE_EXPORT clave_err clave_async_cache_children(const clave_async_cache *cache, const char *path,
+CLAVE_METHOD clave_err clave_async_cache_children(const clave_async_cache *cache, const char *path,
                                                   clave_cache_visit_cb *visit, void *arg);
 /* Visits the node at `path` and all below it, parents before their children, otherwise in no order.
  * ENONODE as above. */
-CLAVE_EXPORT clave_err clave_async_cache_walk(const clave_async_cache *cache, const char *path,
+CLAVE_METHOD clave_err clave_async_cache_walk(const clave_async_cache *cache, const char *path,
                                               clave_cache_visit_cb *visit, void *arg);
 /* How many nodes it has. */
-CLAVE_EXPORT size_t clave_async_cache_count(const clave_async_cache *cache);
+CLAVE_METHOD size_t clave_async_cache_count(const clave_async_cache *cache);
 /* How much memory the nodes take, in bytes, without what the allocator adds. */
-CLAVE_EXPORT size_t clave_async_cache_bytes(const clave_async_cache *cache);
+CLAVE_METHOD size_t clave_async_cache_bytes(const clave_async_cache *cache);
 /* The zxid of the newest point at which the cache was equal to the tree: nothing was being read. 0:
  * there was none yet. */
-CLAVE_EXPORT int64_t clave_async_cache_zxid(const clave_async_cache *cache);
+CLAVE_METHOD int64_t clave_async_cache_zxid(const clave_async_cache *cache);
 /* True from INITIALIZED to STALE, and from RESYNCED to STALE: changes are seen as they happen. */
-CLAVE_EXPORT bool clave_async_cache_is_current(const clave_async_cache *cache);
+CLAVE_METHOD bool clave_async_cache_is_current(const clave_async_cache *cache);
 /* False from FULL on until everything fits: something is left out. */
-CLAVE_EXPORT bool clave_async_cache_is_complete(const clave_async_cache *cache);
+CLAVE_METHOD bool clave_async_cache_is_complete(const clave_async_cache *cache);
 
 #ifdef __cplusplus
 }

@@ -67,7 +67,9 @@ typedef struct clave_auth {
 typedef struct clave_client_options {
     size_t size;                /* CLAVE_CLIENT_OPTIONS_INIT sets it: clave/options.h */
     const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied. With TLS:
-                                   "tls:h1:2281,h2/chroot", see clave/tls.h */
+                                   "tls:h1:2281,h2/chroot", see clave/tls.h. Also with spaces
+                                   after commas, and with "zk://" before it. The chroot stands
+                                   once, at the end, whatever the host */
     int32_t session_timeout_ms; /* requested; 0: 10000. A warning in `log` says what a server grants
                                    instead */
     int32_t margin_ms;          /* subtracted from the hold deadline; 0: an eighth of the timeout;
@@ -108,10 +110,10 @@ typedef struct clave_client_options {
 
 /* Makes a client, which is not started yet. On CLAVE_OK *out belongs to the caller, who frees it
  * with clave_async_client_free; on an error it is NULL. EHOST: the host list is not valid
- * (clave_async_client_host_fault says why). EINVAL: an option is out of range, or the seed is 0
- * (clave_async_client_options_fault says which, and so does the log). ETOOBIG: an identity is
- * longer than half of max_frame. ENOMEM. */
-CLAVE_EXPORT clave_err clave_async_client_new(clave_async_client **out,
+ * (clave_async_client_host_fault says why, and so does the log). EINVAL: an option is out of range,
+ * or the seed is 0 (clave_async_client_options_fault says which, and so does the log). ETOOBIG: an
+ * identity is longer than half of max_frame. ENOMEM. */
+CLAVE_METHOD clave_err clave_async_client_new(clave_async_client **out,
                                               const clave_client_options *o);
 
 /* Says why a host list is not valid; NULL: it is valid. A static string. Any thread. */
@@ -127,7 +129,7 @@ CLAVE_EXPORT const char *clave_async_client_options_fault(const clave_client_opt
  * returns, and the state SUSPENDED is reported later, as in every callback. Legal at any time, also
  * in callbacks. EHOST: the list is not valid. EINVAL: another chroot, or TLS where there was none.
  * ENOMEM. */
-CLAVE_EXPORT clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts,
+CLAVE_METHOD clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts,
                                                     int64_t now);
 
 /* Completes everything pending with ECLOSED, then frees. It does not end the session at the server:
@@ -140,17 +142,17 @@ CLAVE_EXPORT clave_err clave_async_client_set_hosts(clave_async_client *c, const
 CLAVE_EXPORT void clave_async_client_free(clave_async_client *c);
 
 /* Starts the client: it begins to connect. `now` is the caller's clock, as in all calls below. */
-CLAVE_EXPORT void clave_async_client_start(clave_async_client *c, int64_t now);
+CLAVE_METHOD void clave_async_client_start(clave_async_client *c, int64_t now);
 
 /* Ends the session: pending requests are sent and answered first (FIFO), then closeSession, then
  * the state becomes CLOSED. When it is not connected, or the server refuses (a read-only one ends
  * no session), it keeps trying until the session must have expired by itself. New requests fail
  * with ECLOSED. */
-CLAVE_EXPORT void clave_async_client_close(clave_async_client *c, int64_t now);
+CLAVE_METHOD void clave_async_client_close(clave_async_client *c, int64_t now);
 
 /* Drops the connection without a message to the server: the state is CLOSED at once, and the server
  * expires the session. For tests and hand-over. */
-CLAVE_EXPORT void clave_async_client_abandon(clave_async_client *c, int64_t now);
+CLAVE_METHOD void clave_async_client_abandon(clave_async_client *c, int64_t now);
 
 /* ---- transport: call one of these, then obey _wants ----------------------------- */
 
@@ -162,7 +164,7 @@ enum {
     CLAVE_WANT_HANGUP = 8, /* close the transport, then call _disconnected */
 };
 /* What the transport is to do now: CLAVE_WANT_* flags. */
-CLAVE_EXPORT unsigned clave_async_client_wants(const clave_async_client *c);
+CLAVE_METHOD unsigned clave_async_client_wants(const clave_async_client *c);
 
 typedef struct clave_target {
     const char *host; /* name, address without brackets, or the path of a Unix socket */
@@ -171,52 +173,52 @@ typedef struct clave_target {
     bool tls;         /* send nothing before TLS has proved that the server is this host */
 } clave_target;
 /* Where to connect to; valid until the next call on c. */
-CLAVE_EXPORT clave_target clave_async_client_target(const clave_async_client *c);
+CLAVE_METHOD clave_target clave_async_client_target(const clave_async_client *c);
 
 /* TCP is connected, and TLS is to follow: its handshake has a time limit of its own, since the
  * server may have thousands of others to do first. _connected or _disconnected follows. */
-CLAVE_EXPORT void clave_async_client_securing(clave_async_client *c, int64_t now);
+CLAVE_METHOD void clave_async_client_securing(clave_async_client *c, int64_t now);
 /* The transport is connected. */
-CLAVE_EXPORT void clave_async_client_connected(clave_async_client *c, int64_t now);
+CLAVE_METHOD void clave_async_client_connected(clave_async_client *c, int64_t now);
 /* The connect failed, the peer closed the connection, or a requested hang-up is done. */
-CLAVE_EXPORT void clave_async_client_disconnected(clave_async_client *c, int64_t now);
+CLAVE_METHOD void clave_async_client_disconnected(clave_async_client *c, int64_t now);
 /* The transport has read these n bytes. */
-CLAVE_EXPORT void clave_async_client_input(clave_async_client *c, int64_t now, const void *p,
+CLAVE_METHOD void clave_async_client_input(clave_async_client *c, int64_t now, const void *p,
                                            size_t n);
 /* Points *p at bytes to send, valid until the next call on c; returns how many. */
-CLAVE_EXPORT size_t clave_async_client_output(clave_async_client *c, const void **p);
+CLAVE_METHOD size_t clave_async_client_output(clave_async_client *c, const void **p);
 /* The transport has taken the first n of them. Call it before any other call: bytes that were not
  * reported count as never sent, and a write that was never sent is sent again. */
-CLAVE_EXPORT void clave_async_client_sent(clave_async_client *c, int64_t now, size_t n);
+CLAVE_METHOD void clave_async_client_sent(clave_async_client *c, int64_t now, size_t n);
 /* Timers. Call it when clave_async_client_deadline has come, and before user code that uses
  * the client after a wait, so that its `now` is fresh. */
-CLAVE_EXPORT void clave_async_client_tick(clave_async_client *c, int64_t now);
+CLAVE_METHOD void clave_async_client_tick(clave_async_client *c, int64_t now);
 /* When to call clave_async_client_tick next; CLAVE_NEVER: there is no timer. */
-CLAVE_EXPORT int64_t clave_async_client_deadline(const clave_async_client *c);
+CLAVE_METHOD int64_t clave_async_client_deadline(const clave_async_client *c);
 
 /* ---- what is known --------------------------------------------------------------- */
 
 /* The state of the connection. */
-CLAVE_EXPORT clave_state clave_async_client_state(const clave_async_client *c);
+CLAVE_METHOD clave_state clave_async_client_state(const clave_async_client *c);
 /* True while a connection is open and the session is attached to it. */
-CLAVE_EXPORT bool clave_async_client_is_connected(const clave_async_client *c);
+CLAVE_METHOD bool clave_async_client_is_connected(const clave_async_client *c);
 /* The session's id; 0: there is none. */
-CLAVE_EXPORT int64_t clave_async_client_session_id(const clave_async_client *c);
+CLAVE_METHOD int64_t clave_async_client_session_id(const clave_async_client *c);
 /* The 16 bytes that prove the session, for clave_client_options.resume_passwd. */
-CLAVE_EXPORT const uint8_t *clave_async_client_session_passwd(const clave_async_client *c);
+CLAVE_METHOD const uint8_t *clave_async_client_session_passwd(const clave_async_client *c);
 /* The session timeout that was negotiated, in milliseconds. */
-CLAVE_EXPORT int32_t clave_async_client_session_timeout(const clave_async_client *c);
+CLAVE_METHOD int32_t clave_async_client_session_timeout(const clave_async_client *c);
 /* The hold deadline: the time until which nobody else can own what this session holds, derived from
  * answers that passed the leader. INT64_MIN: there is no session, or its end was requested. */
-CLAVE_EXPORT int64_t clave_async_client_hold_deadline(const clave_async_client *c);
+CLAVE_METHOD int64_t clave_async_client_hold_deadline(const clave_async_client *c);
 /* The text of the latest fault: what was tried, on which path or host, what to do. Never NULL;
  * valid until the next call on c. */
-CLAVE_EXPORT const char *clave_async_client_errmsg(const clave_async_client *c);
+CLAVE_METHOD const char *clave_async_client_errmsg(const clave_async_client *c);
 /* How many requests with this wire opcode (0..127) were sent since the start; for tests and
  * metrics. */
-CLAVE_EXPORT uint64_t clave_async_client_requests_sent(const clave_async_client *c, int op);
+CLAVE_METHOD uint64_t clave_async_client_requests_sent(const clave_async_client *c, int op);
 /* How many watch events were received since the start; likewise. */
-CLAVE_EXPORT uint64_t clave_async_client_events_received(const clave_async_client *c);
+CLAVE_METHOD uint64_t clave_async_client_events_received(const clave_async_client *c);
 
 /* ---- requests ---------------------------------------------------------------------
  * A call that returns CLAVE_OK runs `cb` exactly once, later; otherwise never. Requests may be
@@ -317,48 +319,48 @@ typedef struct clave_create_options {
 
 /* Creates a node; res.path is its final path, res.stat its Stat. `o` may be NULL:
  * persistent, open ACL. ENONODE no parent; ENODEEXISTS; ENOAUTH; EINVALIDACL; ENOCHILDREN. */
-CLAVE_EXPORT clave_err clave_async_create(clave_async_client *c, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_async_create(clave_async_client *c, const char *path, const void *data,
                                           size_t len, const clave_create_options *o,
                                           clave_result_cb *cb, void *arg);
 /* Deletes a node; version -1: any. ENONODE. EBADVERSION. ENOTEMPTY: it has children. */
-CLAVE_EXPORT clave_err clave_async_delete(clave_async_client *c, const char *path, int32_t version,
+CLAVE_METHOD clave_err clave_async_delete(clave_async_client *c, const char *path, int32_t version,
                                           clave_result_cb *cb, void *arg);
 /* Deletes an ephemeral node of the current session, and repeats it after every lost answer until
  * the node is certainly gone (ENONODE counts as done) or the session has ended. `cb` may be NULL.
  * Curator: guaranteed delete. */
-CLAVE_EXPORT clave_err clave_async_delete_guaranteed(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_delete_guaranteed(clave_async_client *c, const char *path,
                                                      clave_result_cb *cb, void *arg);
 /* Reads a node's stat. `watch` (may be NULL, here and in the next two) is armed, here also when the
  * node is missing. ENONODE. At once: EINVAL: the watch is in use, or its event has not been
  * delivered yet. */
-CLAVE_EXPORT clave_err clave_async_exists(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_exists(clave_async_client *c, const char *path,
                                           clave_async_watch *watch, clave_result_cb *cb, void *arg);
 /* Reads a node's data and stat. ENONODE. EINVAL as above. */
-CLAVE_EXPORT clave_err clave_async_get(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_get(clave_async_client *c, const char *path,
                                        clave_async_watch *watch, clave_result_cb *cb, void *arg);
 /* Lists the names of a node's children, in no order, and reads its stat. ENONODE. EINVAL as above.
  */
-CLAVE_EXPORT clave_err clave_async_children(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_children(clave_async_client *c, const char *path,
                                             clave_async_watch *watch, clave_result_cb *cb,
                                             void *arg);
 /* Writes a node's data; version -1: any. ENONODE. EBADVERSION. */
-CLAVE_EXPORT clave_err clave_async_set(clave_async_client *c, const char *path, const void *data,
+CLAVE_METHOD clave_err clave_async_set(clave_async_client *c, const char *path, const void *data,
                                        size_t len, int32_t version, clave_result_cb *cb, void *arg);
 /* Reads a node's ACL and stat. ENONODE. */
-CLAVE_EXPORT clave_err clave_async_get_acl(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_get_acl(clave_async_client *c, const char *path,
                                            clave_result_cb *cb, void *arg);
 /* Sets a node's ACL; `version` is that of the ACL (stat.aversion), -1: any. ENONODE. EBADVERSION.
  * EINVALIDACL. */
-CLAVE_EXPORT clave_err clave_async_set_acl(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_set_acl(clave_async_client *c, const char *path,
                                            const clave_acl *acls, size_t nacls, int32_t version,
                                            clave_result_cb *cb, void *arg);
 /* Completes after the server has caught up with everything that the leader had committed before. */
-CLAVE_EXPORT clave_err clave_async_sync(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_sync(clave_async_client *c, const char *path,
                                         clave_result_cb *cb, void *arg);
 /* Adds credentials to this and every later connection: `scheme` "digest", `auth` "user:password".
  * EAUTHFAILED: refused; the session goes on without them. What is known before the start belongs
  * into clave_client_options.auths. */
-CLAVE_EXPORT clave_err clave_async_add_auth(clave_async_client *c, const char *scheme,
+CLAVE_METHOD clave_err clave_async_add_auth(clave_async_client *c, const char *scheme,
                                             const void *auth, size_t len, clave_result_cb *cb,
                                             void *arg);
 
@@ -380,7 +382,7 @@ typedef struct clave_op {
 } clave_op;
 /* Does all operations in one transaction, or none. res.err is the error of the first operation that
  * failed; res.ops has each. */
-CLAVE_EXPORT clave_err clave_async_multi(clave_async_client *c, const clave_op *ops, size_t nops,
+CLAVE_METHOD clave_err clave_async_multi(clave_async_client *c, const clave_op *ops, size_t nops,
                                          clave_result_cb *cb, void *arg);
 
 /* ---- watches ------------------------------------------------------------------------ */
@@ -407,15 +409,15 @@ typedef void clave_watch_cb(clave_async_client *c, clave_async_watch *w, const c
  * next one, with a fault in clave_async_client_errmsg. A request that fails leaves it idle, without
  * an event. On CLAVE_OK *out belongs to the caller, who frees it with clave_async_watch_free.
  * ENOMEM. */
-CLAVE_EXPORT clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c,
                                              clave_watch_cb *cb, void *arg);
 /* Frees the watch; no callback follows. It is removed at the server, too, unless another watch of
  * this client is on the path. NULL is ignored. */
 CLAVE_EXPORT void clave_async_watch_free(clave_async_watch *w);
 /* True when it is armed at the server, or about to be. */
-CLAVE_EXPORT bool clave_async_watch_is_armed(const clave_async_watch *w);
+CLAVE_METHOD bool clave_async_watch_is_armed(const clave_async_watch *w);
 /* Makes an armed watch idle, as clave_async_watch_free, but keeps the handle. */
-CLAVE_EXPORT void clave_async_watch_disarm(clave_async_watch *w);
+CLAVE_METHOD void clave_async_watch_disarm(clave_async_watch *w);
 
 typedef enum clave_watch_mode {
     CLAVE_WATCH_PERSISTENT = 0, /* the node: CREATED, CHANGED, DELETED, and CHILDREN */
@@ -429,13 +431,13 @@ typedef enum clave_watch_mode {
  * clave/async/cache.h does. A server before 3.9 has one watch for a path and session: do not set
  * one-shot watches on this very path. EUNIMPLEMENTED: a server before 3.6, which hangs up as well.
  * At once: EINVAL: no watch, it is in use, or the mode. */
-CLAVE_EXPORT clave_err clave_async_add_watch(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_add_watch(clave_async_client *c, const char *path,
                                              clave_watch_mode mode, clave_async_watch *watch,
                                              clave_result_cb *cb, void *arg);
 
 /* The number of the current TCP connection of this client. Two watch events are in the server's
  * order only if they arrived on the same connection. */
-CLAVE_EXPORT uint64_t clave_async_client_connection(const clave_async_client *c);
+CLAVE_METHOD uint64_t clave_async_client_connection(const clave_async_client *c);
 
 #ifdef __cplusplus
 }

@@ -57,7 +57,7 @@ typedef void clave_async_deadlocks_cb(clave_async_client *c, clave_err err,
  * one getData for each node of a queue in which somebody waits, and both again for those queues if
  * there may be a deadlock. cb runs once, later. At once: EINVAL: no path. EPATH: a path is not
  * valid. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_deadlocks_find(clave_async_client *c, const char *const *roots,
+CLAVE_METHOD clave_err clave_async_deadlocks_find(clave_async_client *c, const char *const *roots,
                                                   size_t nroots, clave_async_deadlocks_cb *cb,
                                                   void *arg);
 

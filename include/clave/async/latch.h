@@ -85,7 +85,7 @@ typedef struct clave_latch_options {
  * belongs to the caller, who frees it with clave_async_latch_free; on an error it is NULL. `o` may
  * be NULL. EPATH: the path is not valid. EINVAL: a negative number, spread without an id or with a
  * priority, preempt without either. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c,
                                              const char *path, const clave_latch_options *o);
 /* Closes it without an event if it takes part. Pending awaits end with ECLOSED, and a pending close
  * runs its callback, both later. NULL is ignored. */
@@ -93,7 +93,7 @@ CLAVE_EXPORT void clave_async_latch_free(clave_async_latch *l);
 
 /* Enters the election; legal before the first connection. EINVAL: it was started before. ETOOBIG:
  * the id. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_latch_start(clave_async_latch *l);
+CLAVE_METHOD clave_err clave_async_latch_start(clave_async_latch *l);
 
 typedef void clave_async_latch_cb(clave_async_latch *l, clave_err err, void *arg);
 
@@ -103,55 +103,56 @@ typedef enum clave_latch_close_mode {
 } clave_latch_close_mode;
 /* Leaves the election for good: leadership ends now, and the node is deleted. cb (may be NULL) runs
  * when the node is certainly gone. EINVAL: it is not STARTED. ENOMEM, with cb: nothing was done. */
-CLAVE_EXPORT clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode mode,
+CLAVE_METHOD clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode mode,
                                                clave_async_latch_cb *cb, void *arg);
 /* Gives up leadership or the place and enters again at the end of the queue; a candidate that is
  * alone leads again, with a new token. EINVAL: it is not STARTED. ENOMEM: nothing was done. */
-CLAVE_EXPORT clave_err clave_async_latch_resign(clave_async_latch *l);
+CLAVE_METHOD clave_err clave_async_latch_resign(clave_async_latch *l);
 
 /* Waits for leadership until `deadline` (the client's clock, or CLAVE_NEVER). Any number may wait.
  * cb runs once, later: CLAVE_OK: it leads (perhaps it did already). EBUSY: it did not lead in time.
+ * EUNREACHABLE: the same, and there never was a connection.
  * ECANCELED. ECLOSED. The `why` of FAILED. At once: EINVAL: no cb. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline,
+CLAVE_METHOD clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline,
                                                clave_async_latch_cb *cb, void *arg);
 /* Ends the awaits that have this cb and arg, with ECANCELED, later. ENOTHELD: there is none. */
-CLAVE_EXPORT clave_err clave_async_latch_cancel(clave_async_latch *l, clave_async_latch_cb *cb,
+CLAVE_METHOD clave_err clave_async_latch_cancel(clave_async_latch *l, clave_async_latch_cb *cb,
                                                 void *arg);
 
 /* ---- what is known, from memory --------------------------------------------------------- */
 
 /* True when it leads, and certainly did at `now` (the client's clock). */
-CLAVE_EXPORT bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now);
+CLAVE_METHOD bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now);
 /* True when it leads and certainly will for `ms` milliseconds after `now`. */
-CLAVE_EXPORT bool clave_async_latch_valid_for(const clave_async_latch *l, int64_t now, int64_t ms);
+CLAVE_METHOD bool clave_async_latch_valid_for(const clave_async_latch *l, int64_t now, int64_t ms);
 /* Fills *out with its token and its deadline. The token is the term: it grows with every leader, on
  * any client. false: it does not lead. */
-CLAVE_EXPORT bool clave_async_latch_grant(const clave_async_latch *l, clave_grant *out);
+CLAVE_METHOD bool clave_async_latch_grant(const clave_async_latch *l, clave_grant *out);
 /* LATENT, STARTED or CLOSED. */
-CLAVE_EXPORT clave_latch_state clave_async_latch_state_of(const clave_async_latch *l);
+CLAVE_METHOD clave_latch_state clave_async_latch_state_of(const clave_async_latch *l);
 /* The id of its options, "" for none. Valid until clave_async_latch_free. */
-CLAVE_EXPORT const char *clave_async_latch_id(const clave_async_latch *l);
+CLAVE_METHOD const char *clave_async_latch_id(const clave_async_latch *l);
 /* The full path of its node; NULL while none is known to exist. Valid until the next call on l. */
-CLAVE_EXPORT const char *clave_async_latch_own_path(const clave_async_latch *l);
+CLAVE_METHOD const char *clave_async_latch_own_path(const clave_async_latch *l);
 
 /* ---- guarded writes: done only while the leader's node exists --------------------------- */
 
 /* Creates a node, as clave_async_mutex_create. res.err ELOST: it no longer led, and nothing was
  * done. At once, without cb: ENOTHELD: it does not lead. */
-CLAVE_EXPORT clave_err clave_async_latch_create(clave_async_latch *l, const char *path,
+CLAVE_METHOD clave_err clave_async_latch_create(clave_async_latch *l, const char *path,
                                                 const void *data, size_t len,
                                                 clave_create_mode mode, clave_result_cb *cb,
                                                 void *arg);
 /* Sets a node's data, as clave_async_mutex_set. ELOST and ENOTHELD as above. */
-CLAVE_EXPORT clave_err clave_async_latch_set(clave_async_latch *l, const char *path,
+CLAVE_METHOD clave_err clave_async_latch_set(clave_async_latch *l, const char *path,
                                              const void *data, size_t len, int32_t version,
                                              clave_result_cb *cb, void *arg);
 /* Deletes a node, as clave_async_mutex_delete. ELOST and ENOTHELD as above. */
-CLAVE_EXPORT clave_err clave_async_latch_delete(clave_async_latch *l, const char *path,
+CLAVE_METHOD clave_err clave_async_latch_delete(clave_async_latch *l, const char *path,
                                                 int32_t version, clave_result_cb *cb, void *arg);
 /* Does several operations in one transaction, as clave_async_mutex_multi. ELOST and ENOTHELD as
  * above. */
-CLAVE_EXPORT clave_err clave_async_latch_multi(clave_async_latch *l, const clave_op *ops,
+CLAVE_METHOD clave_err clave_async_latch_multi(clave_async_latch *l, const clave_op *ops,
                                                size_t nops, clave_result_cb *cb, void *arg);
 
 #ifdef __cplusplus

@@ -18,11 +18,11 @@ extern "C" {
 
 /* Lists all candidates in queue order, the leader first; identity.text is the id. As
  * clave_async_participants, except that foreign nodes are left out, as Curator does. */
-CLAVE_EXPORT clave_err clave_async_latch_participants(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_latch_participants(clave_async_client *c, const char *path,
                                                       clave_async_participants_cb *cb, void *arg);
 /* Reports only the leader: `n` is 1, or 0 when there is none. Two round trips, whatever the number
  * of candidates. Errors as of clave_async_participants. */
-CLAVE_EXPORT clave_err clave_async_latch_leader(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_latch_leader(clave_async_client *c, const char *path,
                                                 clave_async_participants_cb *cb, void *arg);
 
 /* ---- following -------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ typedef void clave_async_leader_watch_cb(clave_async_leader_watch *w, const clav
  * and one on its value, and one on the queue only while there is no leader. On CLAVE_OK *out
  * belongs to the caller, who frees it with clave_async_leader_watch_free; on an error it is NULL.
  * EPATH: the path is not valid. EINVAL: no cb. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_leader_watch_new(clave_async_leader_watch **out,
+CLAVE_MAKING clave_err clave_async_leader_watch_new(clave_async_leader_watch **out,
                                                     clave_async_client *c, const char *path,
                                                     clave_async_leader_watch_cb *cb, void *arg);
 /* Stops following and frees; no callback follows. NULL is ignored. */
@@ -58,7 +58,7 @@ CLAVE_EXPORT void clave_async_leader_watch_free(clave_async_leader_watch *w);
  * resigns or closes. `cb` may be NULL. res.err ELOST: it no longer leads. At once: ENOTHELD: it
  * does not lead. EINVAL: the path is "/", or the layout is unfair (clave/async/plain_layouts.h).
  * ETOOBIG. ENOMEM. */
-CLAVE_EXPORT clave_err clave_async_latch_publish(clave_async_latch *l, const void *data, size_t len,
+CLAVE_METHOD clave_err clave_async_latch_publish(clave_async_latch *l, const void *data, size_t len,
                                                  clave_result_cb *cb, void *arg);
 
 /* ---- who leads next --------------------------------------------------------------------- */
@@ -71,14 +71,14 @@ typedef void clave_async_transfer_cb(clave_async_client *c, clave_err err, void 
  * after it. `cb` (may be NULL) gets CLAVE_OK; ENONODE: there is no such participant; ELOST: it no
  * longer leads; ENOAUTH and other errors of the transaction. At once: ENOTHELD: it does not lead.
  * ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_latch_transfer(clave_async_latch *l, const char *node,
+CLAVE_METHOD clave_err clave_async_latch_transfer(clave_async_latch *l, const char *node,
                                                   clave_async_transfer_cb *cb, void *arg);
 /* The same from any process: instead of the last step the leader is asked to resign. Whether and
  * when it does is up to the leader: see clave_latch_options.revocable. `node` NULL: the leader is
  * only asked. CLAVE_OK: it was asked, or `node` leads already. ENONODE: there is no such
  * participant, or nobody leads. Others as above. At once: EPATH: the path is not valid. ENOMEM.
  * ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_leader_transfer(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_leader_transfer(clave_async_client *c, const char *path,
                                                    const char *node, clave_async_transfer_cb *cb,
                                                    void *arg);
 

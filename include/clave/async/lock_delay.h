@@ -51,7 +51,7 @@ typedef struct clave_delay_options {
  * ELOST: the lock is gone. ENOAUTH, EINVALIDACL, ETOOBIG: the server refused the mark. ECONNLOSS
  * and others of its class: given up after 16 attempts. ENOMEM. ECLOSED. At once: EPATH: the mark's
  * path is not valid. EINVAL: the options. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_delay_begin(clave_async_delay **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_delay_begin(clave_async_delay **out, clave_async_client *c,
                                                const clave_grant *grant,
                                                const clave_delay_options *o,
                                                clave_async_delay_cb *cb, void *arg);
@@ -60,7 +60,7 @@ CLAVE_EXPORT clave_err clave_async_delay_begin(clave_async_delay **out, clave_as
  * lock is gone, and the mark remains. ECONNLOSS and others of its class: an answer was lost, and
  * the mark may remain. Others as above. At once: EINVAL: nothing has begun, or it has been ended.
  * ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_delay_end(clave_async_delay *d, clave_async_delay_cb *cb,
+CLAVE_METHOD clave_err clave_async_delay_end(clave_async_delay *d, clave_async_delay_cb *cb,
                                              void *arg);
 /* Frees it; no callback follows, and a delete that was sent is not undone. Without
  * clave_async_delay_end the mark remains. NULL is ignored. */

@@ -48,7 +48,7 @@ typedef struct clave_multilock_options {
  * caller, who frees it with clave_async_multilock_free; on an error it is NULL. `parts` is copied;
  * `o` may be NULL. EINVAL: no parts, a path given twice, an unknown kind, or an option out of
  * range. EPATH: a path is not valid. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_multilock_new(clave_async_multilock **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_multilock_new(clave_async_multilock **out, clave_async_client *c,
                                                  const clave_multilock_part *parts, size_t n,
                                                  const clave_multilock_options *o);
 /* clave_async_mutex_free for every lock. NULL is ignored. */
@@ -62,29 +62,29 @@ typedef void clave_async_multilock_cb(clave_async_multilock *ml, uint64_t owner,
 /* Acquires all of them, in the order of their paths; deadline, cb and errors as of
  * clave_async_mutex_acquire. After an error this call holds none. When a lock is lost while others
  * are waited for, the whole acquire starts again, within the deadline. */
-CLAVE_EXPORT clave_err clave_async_multilock_acquire(clave_async_multilock *ml, uint64_t owner,
+CLAVE_METHOD clave_err clave_async_multilock_acquire(clave_async_multilock *ml, uint64_t owner,
                                                      int64_t deadline, clave_async_multilock_cb *cb,
                                                      void *arg);
 /* Ends a pending acquire: its callback runs with ECANCELED, later. ENOTHELD: none is pending. */
-CLAVE_EXPORT clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner);
+CLAVE_METHOD clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner);
 /* Releases one hold of each, in reverse order, even after an error. cb (may be NULL) runs when the
  * nodes of the last hold are all gone, with the first error (ELOST and EMAXHOLD included) and its
  * path; without cb that error is the return value. ENOTHELD: this owner holds nothing. ENOMEM, with
  * cb: nothing was released. */
-CLAVE_EXPORT clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owner,
+CLAVE_METHOD clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owner,
                                                      clave_async_multilock_cb *cb, void *arg);
 
 /* True when the owner holds all of them and certainly will for `ms` milliseconds after `now` (the
  * client's clock). From memory. */
-CLAVE_EXPORT bool clave_async_multilock_valid_for(const clave_async_multilock *ml, uint64_t owner,
+CLAVE_METHOD bool clave_async_multilock_valid_for(const clave_async_multilock *ml, uint64_t owner,
                                                   int64_t now, int64_t ms);
 /* The earliest of the locks' hold deadlines, by the client's clock. INT64_MIN: the owner does not
  * hold all of them. From memory. */
-CLAVE_EXPORT int64_t clave_async_multilock_deadline(const clave_async_multilock *ml,
+CLAVE_METHOD int64_t clave_async_multilock_deadline(const clave_async_multilock *ml,
                                                     uint64_t owner);
 /* The lock on `path`, for its grant, its guarded writes and its deadlock text; do not free, acquire
  * or release it. NULL: no part has this path. Valid until clave_async_multilock_free. */
-CLAVE_EXPORT clave_async_mutex *clave_async_multilock_at(const clave_async_multilock *ml,
+CLAVE_METHOD clave_async_mutex *clave_async_multilock_at(const clave_async_multilock *ml,
                                                          const char *path);
 
 #ifdef __cplusplus

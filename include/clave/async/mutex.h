@@ -76,7 +76,7 @@ typedef struct clave_mutex_options {
 /* Makes a mutex on `path`; does not contact the server. On CLAVE_OK *out belongs to the caller, who
  * frees it with clave_async_mutex_free; on an error it is NULL. `o` may be NULL. EPATH: the path is
  * not valid. EINVAL: an option is out of range. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_mutex_new(clave_async_mutex **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_mutex_new(clave_async_mutex **out, clave_async_client *c,
                                              const char *path, const clave_mutex_options *o);
 /* Cancels every pending acquire (its callback runs with ECANCELED, later) and releases what is
  * held. No event follows. NULL is ignored. */
@@ -89,26 +89,26 @@ typedef void clave_async_mutex_cb(clave_async_mutex *m, uint64_t owner, clave_er
 /* Acquires for `owner`: until `deadline` (the client's clock), CLAVE_TRY, or CLAVE_NEVER to wait
  * for ever. A deadline in the past is a try, and a try waits for nothing, not even a connection.
  * When the session ends while it waits, the attempt goes to the end of the queue by itself. cb runs
- * once, later: CLAVE_OK: held (again). EBUSY: not acquired in time. ECANCELED. EDEADLOCK: see the
- * options. ENOAUTH, ESEQUENCE, EINVALIDACL and other final errors: the server refused the node.
- * ECLOSED.
- * At once: EINVAL: this owner has an acquire pending. ELOST: its hold was lost and has not been
- * released yet. EUPGRADE: see clave/async/rwlock.h. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner,
+ * once, later: CLAVE_OK: held (again). EBUSY: not acquired in time. EUNREACHABLE: the same, and
+ * there never was a connection, or for a try there is none: nobody knows who holds it. ECANCELED.
+ * EDEADLOCK: see the options. ENOAUTH, ESEQUENCE, EINVALIDACL and other final errors: the server
+ * refused the node. ECLOSED. At once: EINVAL: this owner has an acquire pending. ELOST: its hold
+ * was lost and has not been released yet. EUPGRADE: see clave/async/rwlock.h. ENOMEM. ECLOSED. */
+CLAVE_METHOD clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner,
                                                  int64_t deadline, clave_async_mutex_cb *cb,
                                                  void *arg);
 /* Ends a pending acquire: its callback runs later, with ECANCELED, or with CLAVE_OK when it had
  * been granted already. ENOTHELD: none is pending. */
-CLAVE_EXPORT clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner);
+CLAVE_METHOD clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner);
 /* Says in words who waits for whom in the deadlock that most recently ended an acquire with
  * EDEADLOCK; valid until the next one. NULL: there was none, or no memory for the text. */
-CLAVE_EXPORT const char *clave_async_mutex_deadlock(const clave_async_mutex *m);
+CLAVE_METHOD const char *clave_async_mutex_deadlock(const clave_async_mutex *m);
 /* Releases one hold; the last one deletes the node. cb may be NULL: sent and not awaited; after a
  * lost answer the delete is repeated in the background. At once: ENOTHELD: this owner holds
  * nothing. ELOST: the hold had been lost; EMAXHOLD: its maximum time had passed; with both it is
  * released all the same, and cb does not run. ENOMEM, with cb and other holds left: not released.
  */
-CLAVE_EXPORT clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner,
+CLAVE_METHOD clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner,
                                                  clave_async_mutex_cb *cb, void *arg);
 
 typedef struct clave_grant {
@@ -121,32 +121,32 @@ typedef struct clave_grant {
 } clave_grant;
 /* Fills *out with what the owner holds: its token and its deadline among it. false: the owner does
  * not hold the lock, or has lost it. From memory. */
-CLAVE_EXPORT bool clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner,
+CLAVE_METHOD bool clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner,
                                           clave_grant *out);
 /* True when the owner holds it and certainly will for `ms` milliseconds after `now` (the client's
  * clock). From memory. */
-CLAVE_EXPORT bool clave_async_mutex_valid_for(const clave_async_mutex *m, uint64_t owner,
+CLAVE_METHOD bool clave_async_mutex_valid_for(const clave_async_mutex *m, uint64_t owner,
                                               int64_t now, int64_t ms);
 
 /* A guarded write, done only while the owner's lock node exists, in one multi with a check of it:
  * creates a node, as clave_async_create without options. res.err ELOST: the grant is gone, and
  * nothing was done. At once, without cb: ENOTHELD: the owner holds nothing. ELOST: the loss is
  * known already. Others as clave_async_multi. */
-CLAVE_EXPORT clave_err clave_async_mutex_create(clave_async_mutex *m, uint64_t owner,
+CLAVE_METHOD clave_err clave_async_mutex_create(clave_async_mutex *m, uint64_t owner,
                                                 const char *path, const void *data, size_t len,
                                                 clave_create_mode mode, clave_result_cb *cb,
                                                 void *arg);
 /* A guarded write: sets a node's data, as clave_async_set. ELOST and ENOTHELD as above. */
-CLAVE_EXPORT clave_err clave_async_mutex_set(clave_async_mutex *m, uint64_t owner, const char *path,
+CLAVE_METHOD clave_err clave_async_mutex_set(clave_async_mutex *m, uint64_t owner, const char *path,
                                              const void *data, size_t len, int32_t version,
                                              clave_result_cb *cb, void *arg);
 /* A guarded write: deletes a node, as clave_async_delete. ELOST and ENOTHELD as above. */
-CLAVE_EXPORT clave_err clave_async_mutex_delete(clave_async_mutex *m, uint64_t owner,
+CLAVE_METHOD clave_err clave_async_mutex_delete(clave_async_mutex *m, uint64_t owner,
                                                 const char *path, int32_t version,
                                                 clave_result_cb *cb, void *arg);
 /* A guarded write: several operations in one transaction, as clave_async_multi; res.ops are those
  * of the caller. ELOST and ENOTHELD as above. */
-CLAVE_EXPORT clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t owner,
+CLAVE_METHOD clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t owner,
                                                const clave_op *ops, size_t nops,
                                                clave_result_cb *cb, void *arg);
 
@@ -157,7 +157,7 @@ CLAVE_EXPORT clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t ow
  * release it, from any process: Curator's Revoker. Whether and when it does is up to the holder,
  * which is notified only if it is revocable. Errors as of clave_async_set; ENONODE: it has been
  * released. */
-CLAVE_EXPORT clave_err clave_async_revoke(clave_async_client *c, const char *node,
+CLAVE_METHOD clave_err clave_async_revoke(clave_async_client *c, const char *node,
                                           clave_result_cb *cb, void *arg);
 
 /* ---- who is in a queue ---------------------------------------------------------------- */
@@ -200,7 +200,7 @@ typedef void clave_async_participants_cb(clave_async_client *c, clave_err err,
                                          const clave_participant *list, size_t n, void *arg);
 /* Lists the queue of a mutex or another lock at `path`: Curator's getParticipantNodes. cb runs
  * once, later. At once: EPATH: the path is not valid. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_participants(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_participants(clave_async_client *c, const char *path,
                                                 clave_async_participants_cb *cb, void *arg);
 
 #ifdef __cplusplus

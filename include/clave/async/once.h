@@ -74,7 +74,7 @@ typedef void clave_async_once_cb(clave_async_once *o, clave_err err,
  * it. ELOST: the lock is gone. ENOAUTH, EINVALIDACL, ETOOBIG: the server refused the record.
  * ECONNLOSS and others of its class: given up after 16 attempts. ENOMEM. ECLOSED. At once: EPATH:
  * the record's path is not valid. EINVAL: the options. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_once_begin(clave_async_once **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_once_begin(clave_async_once **out, clave_async_client *c,
                                               const clave_grant *grant, const clave_once_options *o,
                                               clave_async_once_cb *cb, void *arg);
 /* Records how the run ended, after CLAVE_OK. cb (may be NULL) runs once, later: CLAVE_OK: recorded.
@@ -82,7 +82,7 @@ CLAVE_EXPORT clave_err clave_async_once_begin(clave_async_once **out, clave_asyn
  * record. ECONNLOSS and others of its class: an answer was lost, and the end may be recorded or
  * not. Others as above. At once: EINVAL: nothing has begun, or its end was recorded. ENOMEM.
  * ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_once_end(clave_async_once *o, bool succeeded,
+CLAVE_METHOD clave_err clave_async_once_end(clave_async_once *o, bool succeeded,
                                             clave_async_once_cb *cb, void *arg);
 /* Frees it; no callback follows, and a write that was sent may still be done. NULL is ignored. */
 CLAVE_EXPORT void clave_async_once_free(clave_async_once *o);

@@ -57,7 +57,7 @@ typedef struct clave_persistent_watcher_options {
 /* Makes a watcher of `path` and asks for the watch. `o` may be NULL. On CLAVE_OK *out belongs to
  * the caller, who frees it with clave_async_persistent_watcher_free; on an error it is NULL. EPATH:
  * the path is not valid. EINVAL: no cb, or the options. ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_persistent_watcher_new(clave_async_persistent_watcher **out,
+CLAVE_MAKING clave_err clave_async_persistent_watcher_new(clave_async_persistent_watcher **out,
                                                           clave_async_client *c, const char *path,
                                                           const clave_persistent_watcher_options *o,
                                                           clave_async_persistent_watcher_cb *cb,
@@ -65,7 +65,7 @@ CLAVE_EXPORT clave_err clave_async_persistent_watcher_new(clave_async_persistent
 /* Removes the watch and frees; no callback follows. NULL is ignored. */
 CLAVE_EXPORT void clave_async_persistent_watcher_free(clave_async_persistent_watcher *w);
 /* True from ARMED to SUSPENDED. */
-CLAVE_EXPORT bool clave_async_persistent_watcher_is_armed(const clave_async_persistent_watcher *w);
+CLAVE_METHOD bool clave_async_persistent_watcher_is_armed(const clave_async_persistent_watcher *w);
 
 #ifdef __cplusplus
 }

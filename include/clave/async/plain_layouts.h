@@ -31,13 +31,13 @@ extern "C" {
 /* Makes a mutex, as clave_async_mutex_new, with the nodes of a simple lock. EINVAL also when the
  * prefix is empty, contains a slash, or consists of digits only. The order is that of the numbers;
  * children with other names count, as everywhere: those without the prefix by their whole name. */
-CLAVE_EXPORT clave_err clave_async_mutex_new_simple(clave_async_mutex **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_mutex_new_simple(clave_async_mutex **out, clave_async_client *c,
                                                     const char *path, const char *prefix,
                                                     const clave_mutex_options *o);
 
 /* Makes a latch, as clave_async_latch_new, with the nodes of a fair election; the id is the node's
  * data. EINVAL as above, and for a priority, which would have to be in the name. */
-CLAVE_EXPORT clave_err clave_async_latch_new_fair(clave_async_latch **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_latch_new_fair(clave_async_latch **out, clave_async_client *c,
                                                   const char *path, const char *prefix,
                                                   const clave_latch_options *o);
 
@@ -53,7 +53,7 @@ CLAVE_EXPORT clave_err clave_async_latch_new_fair(clave_async_latch **out, clave
  * is notified, which is at once; a leader that resigns in that moment deletes the other's node, and
  * the other gets NOT_LEADER; and nothing can be published (EINVAL). EPATH: `node` is the root.
  * EINVAL for a priority. */
-CLAVE_EXPORT clave_err clave_async_latch_new_unfair(clave_async_latch **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_latch_new_unfair(clave_async_latch **out, clave_async_client *c,
                                                     const char *node, const clave_latch_options *o);
 
 #ifdef __cplusplus

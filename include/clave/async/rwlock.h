@@ -29,7 +29,7 @@ typedef struct clave_async_rwlock clave_async_rwlock; /* opaque */
  * its event callback receives the side. `strict` matters to reads only: writes list at every
  * hand-over anyway. EPATH: the path is not valid. EINVAL: an option is out of range. ENOMEM.
  * ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_rwlock_new(clave_async_rwlock **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_rwlock_new(clave_async_rwlock **out, clave_async_client *c,
                                               const char *path, const clave_mutex_options *o);
 /* clave_async_mutex_free for both sides. NULL is ignored. */
 CLAVE_EXPORT void clave_async_rwlock_free(clave_async_rwlock *rw);
@@ -37,11 +37,11 @@ CLAVE_EXPORT void clave_async_rwlock_free(clave_async_rwlock *rw);
 /* The read side; it belongs to `rw`. In its events `ahead` counts the writes before it. Its acquire
  * can also fail at once with EINVAL: the owner waits for the write; and with ELOST: the owner's
  * write was lost and has not been released yet. */
-CLAVE_EXPORT clave_async_mutex *clave_async_rwlock_read(clave_async_rwlock *rw);
+CLAVE_METHOD clave_async_mutex *clave_async_rwlock_read(clave_async_rwlock *rw);
 /* The write side; it belongs to `rw`. In its events `ahead` counts everything before it. Its
  * acquire can also fail at once with EUPGRADE: the owner holds or waits for a read without holding
  * the write. */
-CLAVE_EXPORT clave_async_mutex *clave_async_rwlock_write(clave_async_rwlock *rw);
+CLAVE_METHOD clave_async_mutex *clave_async_rwlock_write(clave_async_rwlock *rw);
 
 typedef enum clave_rwlock_kind {
     CLAVE_RWLOCK_READ = 1,
@@ -49,7 +49,7 @@ typedef enum clave_rwlock_kind {
     CLAVE_RWLOCK_BOTH = 3,
 } clave_rwlock_kind;
 /* Lists the readers, the writers or both, in queue order, as clave_async_participants. */
-CLAVE_EXPORT clave_err clave_async_rwlock_participants(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_rwlock_participants(clave_async_client *c, const char *path,
                                                        clave_rwlock_kind kind,
                                                        clave_async_participants_cb *cb, void *arg);
 

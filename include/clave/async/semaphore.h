@@ -72,7 +72,7 @@ typedef struct clave_semaphore_options {
  * belongs to the caller, who frees it with clave_async_semaphore_free; on an error it is NULL.
  * EPATH: the path is not valid. EINVAL: a limit of 0 that is not shared, or an option out of range.
  * ENOMEM. ECLOSED. */
-CLAVE_EXPORT clave_err clave_async_semaphore_new(clave_async_semaphore **out, clave_async_client *c,
+CLAVE_MAKING clave_err clave_async_semaphore_new(clave_async_semaphore **out, clave_async_client *c,
                                                  const char *path,
                                                  const clave_semaphore_options *o);
 /* Cancels every pending acquire (its callback runs with ECANCELED, later) and releases every lease,
@@ -80,16 +80,17 @@ CLAVE_EXPORT clave_err clave_async_semaphore_new(clave_async_semaphore **out, cl
 CLAVE_EXPORT void clave_async_semaphore_free(clave_async_semaphore *s);
 
 /* The current limit, from memory; 0 while a shared one is not known yet. */
-CLAVE_EXPORT uint32_t clave_async_semaphore_limit(const clave_async_semaphore *s);
+CLAVE_METHOD uint32_t clave_async_semaphore_limit(const clave_async_semaphore *s);
 /* Changes the limit. Raising it admits those that wait; lowering it revokes no lease. A shared
  * limit is written to its node, with cb (may be NULL) and errors as of clave_async_set. One that is
  * not shared changes for this semaphore only, at once, and cb must be NULL. EINVAL: 0, or more than
  * 2147483647. */
-CLAVE_EXPORT clave_err clave_async_semaphore_set_limit(clave_async_semaphore *s, uint32_t limit,
+CLAVE_METHOD clave_err clave_async_semaphore_set_limit(clave_async_semaphore *s, uint32_t limit,
                                                        clave_result_cb *cb, void *arg);
 
 /* CLAVE_OK: n leases, each the caller's to release; the array `leases` is valid during the call
- * only. Any error: no lease. EBUSY: not acquired in time. ECANCELED. EDEADLOCK: see
+ * only. Any error: no lease. EBUSY: not acquired in time. EUNREACHABLE: the same, and
+ * there never was a connection, or for a try there is none. ECANCELED. EDEADLOCK: see
  * clave_mutex_options. ENOAUTH and other final errors: the server refused a node. ENOMEM. ECLOSED.
  */
 typedef void clave_async_lease_cb(clave_async_semaphore *s, clave_err err,
@@ -100,14 +101,14 @@ typedef void clave_async_lease_cb(clave_async_semaphore *s, clave_err err,
  * is a number of the caller's choice, for _cancel. cb runs once, later. At once: EINVAL: n is 0 or
  * more than a limit that is not shared, or a request of this number is pending. ENOMEM. ECLOSED.
  * Otherwise the latest error of reading a shared limit. */
-CLAVE_EXPORT clave_err clave_async_semaphore_acquire(clave_async_semaphore *s, uint64_t request,
+CLAVE_METHOD clave_err clave_async_semaphore_acquire(clave_async_semaphore *s, uint64_t request,
                                                      size_t n, int64_t deadline,
                                                      clave_async_lease_cb *cb, void *arg);
 /* Ends a pending acquire: its callback runs with ECANCELED, later. ENOTHELD: none is pending. */
-CLAVE_EXPORT clave_err clave_async_semaphore_cancel(clave_async_semaphore *s, uint64_t request);
+CLAVE_METHOD clave_err clave_async_semaphore_cancel(clave_async_semaphore *s, uint64_t request);
 
 /* The text of the latest acquire that ended with EDEADLOCK, as clave_async_mutex_deadlock. */
-CLAVE_EXPORT const char *clave_async_semaphore_deadlock(const clave_async_semaphore *s);
+CLAVE_METHOD const char *clave_async_semaphore_deadlock(const clave_async_semaphore *s);
 
 /* Runs when the node of a released lease is certainly gone (CLAVE_OK), or with the error of its
  * delete. */
@@ -115,35 +116,35 @@ typedef void clave_async_lease_left_cb(clave_async_semaphore *s, clave_err err, 
 /* Releases a lease; the handle is invalid afterwards. cb may be NULL: sent and not awaited. ELOST:
  * the lease had been lost; EMAXHOLD: its maximum time had passed; with both it is released all the
  * same, and cb does not run. */
-CLAVE_EXPORT clave_err clave_async_lease_release(clave_async_lease *l,
+CLAVE_METHOD clave_err clave_async_lease_release(clave_async_lease *l,
                                                  clave_async_lease_left_cb *cb, void *arg);
 
 /* Fills *out with the token (the czxid of the lease's node), the deadline and the node, from
  * memory; `count` is 1. false: the lease was lost. */
-CLAVE_EXPORT bool clave_async_lease_grant(const clave_async_lease *l, clave_grant *out);
+CLAVE_METHOD bool clave_async_lease_grant(const clave_async_lease *l, clave_grant *out);
 /* True when the lease is held and certainly will be for `ms` milliseconds after `now` (the client's
  * clock). From memory. */
-CLAVE_EXPORT bool clave_async_lease_valid_for(const clave_async_lease *l, int64_t now, int64_t ms);
+CLAVE_METHOD bool clave_async_lease_valid_for(const clave_async_lease *l, int64_t now, int64_t ms);
 /* A guarded write, done only while the lease's node exists: creates a node, as
  * clave_async_mutex_create. At once, without cb: ELOST: the loss is known already. */
-CLAVE_EXPORT clave_err clave_async_lease_create(clave_async_lease *l, const char *path,
+CLAVE_METHOD clave_err clave_async_lease_create(clave_async_lease *l, const char *path,
                                                 const void *data, size_t len,
                                                 clave_create_mode mode, clave_result_cb *cb,
                                                 void *arg);
 /* A guarded write: sets a node's data, as clave_async_mutex_set. ELOST as above. */
-CLAVE_EXPORT clave_err clave_async_lease_set(clave_async_lease *l, const char *path,
+CLAVE_METHOD clave_err clave_async_lease_set(clave_async_lease *l, const char *path,
                                              const void *data, size_t len, int32_t version,
                                              clave_result_cb *cb, void *arg);
 /* A guarded write: deletes a node, as clave_async_mutex_delete. ELOST as above. */
-CLAVE_EXPORT clave_err clave_async_lease_delete(clave_async_lease *l, const char *path,
+CLAVE_METHOD clave_err clave_async_lease_delete(clave_async_lease *l, const char *path,
                                                 int32_t version, clave_result_cb *cb, void *arg);
 /* A guarded write: several operations in one transaction, as clave_async_mutex_multi. ELOST as
  * above. */
-CLAVE_EXPORT clave_err clave_async_lease_multi(clave_async_lease *l, const clave_op *ops,
+CLAVE_METHOD clave_err clave_async_lease_multi(clave_async_lease *l, const clave_op *ops,
                                                size_t nops, clave_result_cb *cb, void *arg);
 
 /* Lists the holders of leases, the oldest node first, as clave_async_participants. */
-CLAVE_EXPORT clave_err clave_async_semaphore_participants(clave_async_client *c, const char *path,
+CLAVE_METHOD clave_err clave_async_semaphore_participants(clave_async_client *c, const char *path,
                                                           clave_async_participants_cb *cb,
                                                           void *arg);
 

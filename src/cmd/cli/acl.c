@@ -114,7 +114,7 @@ static bool has_uid(const struct options *o)
 
 bool acl_has_identity(const struct options *o, const struct acl_list *a)
 {
-    bool known = o->nauths > 0 || o->tls_texts[OPTIONS_TLS_CERT] || has_uid(o);
+    bool known = o->client.nauths > 0 || o->client.tls_texts[CLIENT_TLS_CERT] || has_uid(o);
     for (size_t i = 0; i < a->n && !known; i++)
         if (strcmp(a->list[i].scheme, "auth") == 0) {
             diag(o, "--acl: 'creator' needs an identity: --auth digest:user:password, "

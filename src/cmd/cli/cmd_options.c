@@ -28,9 +28,7 @@ void options_fini(struct options *o)
 {
     clave_tls_free(o->tls);
     o->tls = NULL;
-    free(o->config);
-    free(o->system_config);
-    o->config = o->system_config = NULL;
+    clave__client_settings_fini(&o->client);
 }
 
 const struct verb *options_verb(const struct options *o, const char *name)
@@ -125,7 +123,7 @@ static int stop_with_help(struct options *o)
 static int set_auth(struct options *o)
 {
     const char *fault;
-    if (!config_add_auth(o, o->value, &fault)) {
+    if (!clave__client_settings_add_auth(&o->client, o->value, &fault)) {
         diag_usage(o, "--auth: %s", fault);
         return OPTIONS_STOP;
     }
@@ -177,7 +175,7 @@ static int set_global(struct options *o, int id)
     case GLOBAL_TLS_CERT:
     case GLOBAL_TLS_KEY:
     case GLOBAL_TLS_NAME:
-        o->tls_texts[id - GLOBAL_TLS_CA] = o->value; /* in the order of enum options_tls */
+        o->client.tls_texts[id - GLOBAL_TLS_CA] = o->value; /* in the order of enum client_tls */
         return 0;
     case GLOBAL_TLS_ANY_NAME:
         o->tls_any_name = true;
@@ -297,13 +295,13 @@ bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64
 {
     char least[DURATION_CAP], most[DURATION_CAP];
     const char *fault;
-    if (!duration_parse(o->value, ms, &fault)) {
+    if (!clave__duration_parse(o->value, ms, &fault)) {
         diag_usage(o, "--%s '%s': %s", flag, o->value, fault);
         return false;
     }
     if (*ms < min_ms || *ms > max_ms) {
         diag_usage(o, "--%s %s: not between %s and %s", flag, o->value,
-                   duration_format(min_ms, least), duration_format(max_ms, most));
+                   clave__duration_format(min_ms, least), clave__duration_format(max_ms, most));
         return false;
     }
     return true;

@@ -18,44 +18,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/duration.h"
 #include "clave/async/client.h"
 #include "cmd/cli/verb.h"
+#include "runtime/client/client_settings.h"
 
-enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16, OPTIONS_ORIGIN_CAP = 300 };
-enum { OPTIONS_SCHEME_CAP = 64 }; /* with the terminating NUL */
-/* What a client of "tls:" hosts needs; each from the flag, else from CLAVE_TLS_CA and so on, else
- * from the configuration file. */
-enum options_tls {
-    OPTIONS_TLS_CA,
-    OPTIONS_TLS_CERT,
-    OPTIONS_TLS_KEY,
-    OPTIONS_TLS_NAME,
-    OPTIONS_TLS_TEXTS,
-};
-/* Is "local:" allowed? */
-enum options_local {
-    OPTIONS_LOCAL_UNSAID, /* as WARN */
-    OPTIONS_LOCAL_WARN,   /* yes, with a warning when a lock is acquired there */
-    OPTIONS_LOCAL_YES,
-    OPTIONS_LOCAL_NEVER,
-};
-enum { OPTIONS_MAX_MS = 24 * 24 * 3600 * 1000 }; /* 24 days, which fit into 32 bits */
+enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_MS = CLIENT_MAX_MS };
 
 struct options {
     const struct verb *verb;
     const struct verb *const *verbs; /* all there are, NULL after the last; for help */
 
-    const char *connect;                /* NULL: none given anywhere, so the library's "local:" */
-    int32_t session_timeout_ms;         /* 0: the library's default */
-    int64_t timeout_ms;                 /* for connecting, and then for each answer */
-    clave_auth auths[OPTIONS_MAX_AUTH]; /* --auth */
-    char schemes[OPTIONS_MAX_AUTH][OPTIONS_SCHEME_CAP];
-    size_t nauths;
-    const char *tls_texts[OPTIONS_TLS_TEXTS]; /* NULL: not given */
+    const char *connect;           /* NULL: none given anywhere, so the library's "local:" */
+    int32_t session_timeout_ms;    /* 0: the library's default */
+    int64_t timeout_ms;            /* for connecting, and then for each answer */
+    struct client_settings client; /* the identities of --auth, TLS, "local:" */
     bool tls_any_name;
     struct clave_tls *tls; /* made from these by connect_dial; NULL: not needed */
-    enum options_local local;
-    char local_from[OPTIONS_ORIGIN_CAP]; /* where NEVER was set: "/etc/clave/config:2" */
     bool json;
     int verbose;
     /* SIGPIPE was ignored when we were started. This process always ignores it, so a child has to
@@ -75,7 +54,6 @@ struct options {
     bool timeout_given;
     const struct flag *client_flag; /* the last one of clients that was given; NULL: none */
     bool told_local;
-    char *config, *system_config; /* the texts of the files, which values point into */
 };
 
 void options_init(struct options *o, const struct verb *const *verbs);
@@ -90,12 +68,7 @@ int options_next(struct options *o, int argc, char **argv);
 /* true: between min and max (-1: no limit) arguments were given. Otherwise reports it. */
 bool options_args(struct options *o, int min, int max);
 
-/* "500ms", "4s", "3m", "1h", "2d" to milliseconds. Otherwise false, and *fault says why. */
-bool duration_parse(const char *text, int64_t *ms, const char **fault);
-/* And back, in the largest unit that needs no fraction. Returns out. */
-enum { DURATION_CAP = 32 };
-const char *duration_format(int64_t ms, char out[DURATION_CAP]);
-/* The same for the value of a flag (named without dashes); reports an error and sets o->status. */
+/* A duration as the value of a flag (named without dashes); reports an error and sets o->status. */
 bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
                       int64_t *ms);
 /* A decimal number as the value of a flag. */

@@ -28,8 +28,8 @@ void connect_client_options(struct options *o, clave_client_options *co)
     *co = (clave_client_options){.size = sizeof *co,
                                  .session_timeout_ms = o->session_timeout_ms,
                                  .tls = o->tls,
-                                 .auths = o->auths,
-                                 .nauths = o->nauths,
+                                 .auths = o->client.auths,
+                                 .nauths = o->client.nauths,
                                  .log = o->verbose > 0 ? on_log : NULL,
                                  .log_arg = o};
 }
@@ -57,10 +57,10 @@ static bool make_tls(struct options *o, const char *connect)
 {
     char fault[512];
     const clave_tls_options t = {.size = sizeof t,
-                                 .ca_file = o->tls_texts[OPTIONS_TLS_CA],
-                                 .cert_file = o->tls_texts[OPTIONS_TLS_CERT],
-                                 .key_file = o->tls_texts[OPTIONS_TLS_KEY],
-                                 .server_name = o->tls_texts[OPTIONS_TLS_NAME],
+                                 .ca_file = o->client.tls_texts[CLIENT_TLS_CA],
+                                 .cert_file = o->client.tls_texts[CLIENT_TLS_CERT],
+                                 .key_file = o->client.tls_texts[CLIENT_TLS_KEY],
+                                 .server_name = o->client.tls_texts[CLIENT_TLS_NAME],
                                  .any_name = o->tls_any_name};
     if (o->tls || strncmp(connect, "tls:", 4) != 0)
         return true;

@@ -259,7 +259,7 @@ int diag_unreachable(const struct options *o, const char *connect, int64_t withi
 {
     char within[DURATION_CAP];
     diag(o, "%s%s no server could be reached within %s: %s", connect, tell_colon(connect),
-         duration_format(within_ms, within), fault);
+         clave__duration_format(within_ms, within), fault);
     return EXIT_UNREACHABLE;
 }
 

@@ -15,13 +15,14 @@ enum { USER_CAP = 64 };
 
 bool local_may_be_used(const struct options *o, const char *connect)
 {
-    if (!local_is(connect) || o->local != OPTIONS_LOCAL_NEVER)
+    if (!local_is(connect) || o->client.local != CLIENT_LOCAL_NEVER)
         return true;
     diag(o,
          "%s, and %s (%s): name one with --connect HOSTS, CLAVE_CONNECT, or 'connect = HOSTS' in "
          "~/.config/clave/config or /etc/clave/config",
          o->connect ? "local: is this user's own server" : "no server is named",
-         o->connect ? "must not be used here" : "a local one must not be used here", o->local_from);
+         o->connect ? "must not be used here" : "a local one must not be used here",
+         o->client.local_from);
     return false;
 }
 
@@ -63,7 +64,7 @@ void local_tell_acquired(const struct lock_plan *plan, int64_t session_id)
     struct options *o = plan->o;
     struct local_paths p;
     char user[USER_CAP];
-    bool unseen = !isatty(STDERR_FILENO) && o->local != OPTIONS_LOCAL_YES;
+    bool unseen = !isatty(STDERR_FILENO) && o->client.local != CLIENT_LOCAL_YES;
     if (!is_used(o) || o->json || o->told_local || (!unseen && o->verbose == 0) ||
         !local_server_find(&p))
         return;

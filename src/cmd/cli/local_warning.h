@@ -3,15 +3,8 @@
 #ifndef CLAVE_CMD_CLI_LOCAL_WARNING_H
 #define CLAVE_CMD_CLI_LOCAL_WARNING_H
 
-#include <string.h>
-
 #include "cmd/run/lock_flags.h"
 
-/* true: "local:", with or without a chroot. */
-static inline bool local_is(const char *connect)
-{
-    return strncmp(connect, "local:", 6) == 0;
-}
 /* true: `connect` is not "local:", or "local:" is allowed. Otherwise reports it, with how to name
  * another server. */
 bool local_may_be_used(const struct options *o, const char *connect);

@@ -205,8 +205,8 @@ static int32_t restore_wait_ms(const struct restoring *r)
 static void restore_tell_wait(const struct restoring *r)
 {
     char wait[DURATION_CAP], least[DURATION_CAP];
-    duration_format(restore_wait_ms(r), wait);
-    duration_format(r->begin.quiet_ms, least);
+    clave__duration_format(restore_wait_ms(r), wait);
+    clave__duration_format(r->begin.quiet_ms, least);
     printf("No ephemeral node is created, and so no lock granted, for %s after a start,\n"
            "or for as long as the server's --max-session-timeout if that is longer.\n",
            wait);

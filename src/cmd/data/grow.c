@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/plural.h"
+#include "client/hosts.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/data/data_files.h"
@@ -61,23 +62,29 @@ static bool take_port(const char **at, int64_t *port)
     return true;
 }
 
-/* HOST[:QUORUM:ELECTION[:CLIENT]] */
-static bool parse_member(const char *text, struct member *m)
+/* HOST[:QUORUM:ELECTION[:CLIENT]]; NULL, or why it is no server. */
+static const char *parse_member(const char *text, struct member *m)
 {
+    static const char form[] = "expected HOST[:QUORUM:ELECTION[:CLIENT]]";
     const char *close = text[0] == '[' ? strchr(text, ']') : NULL;
     size_t n = close ? (size_t)(close + 1 - text) : strcspn(text, ":");
+    const char *fault = clave__hosts_name_fault(text, n);
     *m = (struct member){.quorum_port = 2888, .election_port = 3888, .client_port = 2181};
-    if (n == 0 || n >= sizeof m->host || strpbrk(text, " \t\n=;|") || (text[0] == '[' && !close))
-        return false;
+    if (strchr(text, ','))
+        return "one server an argument, not a list with commas";
+    if (fault || n >= sizeof m->host)
+        return fault ? fault : form;
     memcpy(m->host, text, n);
     const char *at = text + n;
-    if (*at == ':' && !strchr(at + 1, ':')) /* both or none */
-        return false;
+    if (*at == ':' && !strchr(at + 1, ':'))
+        return "give both ports, of the quorum and of elections, or none";
     if (!take_port(&at, &m->quorum_port) || !take_port(&at, &m->election_port) ||
         !take_port(&at, &m->client_port) || *at != '\0')
-        return false;
+        return form;
     return m->quorum_port != m->election_port && m->quorum_port != m->client_port &&
-           m->election_port != m->client_port;
+                   m->election_port != m->client_port
+               ? NULL
+               : "its ports must differ";
 }
 
 /* Two servers on one host may not share a port, and no server may be named twice: it would be two
@@ -98,10 +105,11 @@ static int take_members(struct growing *g, char **specs, size_t n)
 {
     if (n < LEAST_SERVERS || n > MOST_SERVERS || n % 2 == 0)
         return diag_usage(g->o, "an ensemble has 3, 5, 7 or 9 servers, not %zu", n);
-    for (g->n = 0; g->n < n; g->n++)
-        if (!parse_member(specs[g->n], &g->members[g->n]))
-            return diag_usage(g->o, "'%s' is no server: HOST[:QUORUM:ELECTION[:CLIENT]]",
-                              specs[g->n]);
+    for (g->n = 0; g->n < n; g->n++) {
+        const char *fault = parse_member(specs[g->n], &g->members[g->n]);
+        if (fault)
+            return diag_usage(g->o, "'%s' is no server: %s", specs[g->n], fault);
+    }
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
             if (share_a_port(&g->members[i], &g->members[j]))
@@ -271,13 +279,13 @@ static void say_data(const struct growing *g)
     if (g->shortest_ms > 0)
         printf("The shortest session timeout is %s: locks stay held if the first two servers\n"
                "serve within that time after clave is stopped.\n",
-               duration_format(g->shortest_ms, text));
+               clave__duration_format(g->shortest_ms, text));
     if (g->quiet_ms > 0)
         printf("It was restored from a backup, and earlier holders may still believe that they "
                "hold:\n"
                "start no server of the ensemble until %s after the old server, the one that was\n"
                "backed up, has stopped. ZooKeeper does not wait by itself, as clave does.\n",
-               duration_format(g->quiet_ms, text));
+               clave__duration_format(g->quiet_ms, text));
     if (g->ttl_nodes > 0)
         printf("%" PRId64 " node%s %s a time to live: extendedTypesEnabled is set.\n", g->ttl_nodes,
                clave__plural((uint64_t)g->ttl_nodes), g->ttl_nodes == 1 ? "has" : "have");

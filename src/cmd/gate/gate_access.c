@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmd/cli/key_value_file.h"
 #include "cmd/gate/gate_key.h"
+#include "runtime/key_value_file.h"
 
 enum { MAX_USERS = 10000, MAX_GRANTS = 64, MAX_HOSTS = 64, MAX_WORDS = 64, LEAST_TOKEN = 16 };
 
@@ -183,7 +183,7 @@ static clave_err access_read_file(struct gate_access *a, const char *path, const
     clave_err err = gate_secret_check("the file of tokens", path, f);
     if (err != CLAVE_OK)
         return err;
-    a->file_text = keyfile_read(path);
+    a->file_text = clave__keyfile_read(path);
     if (!a->file_text)
         return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL,
                                   "the file of tokens %s: %s", path, strerror(errno));

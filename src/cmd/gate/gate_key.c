@@ -9,7 +9,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "cmd/cli/key_value_file.h"
+#include "runtime/key_value_file.h"
 
 clave_err gate_secret_check(const char *what, const char *path, const struct fault *f)
 {
@@ -42,7 +42,7 @@ clave_err gate_key_read(const char *path, uint8_t key[GATE_KEY_LEN], const struc
     clave_err err = gate_secret_check("the key", path, f);
     if (err != CLAVE_OK)
         return err;
-    char *text = keyfile_read(path);
+    char *text = clave__keyfile_read(path);
     if (!text)
         return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL,
                                   "the key %s: %s", path, strerror(errno));

@@ -115,12 +115,12 @@ static bool put_number(const char *name, const char *format, int64_t n)
 /* So that clave, run by the command, reaches the same servers. */
 static bool put_tls(const struct options *o)
 {
-    static const char *const names[OPTIONS_TLS_TEXTS] = {[OPTIONS_TLS_CA] = "CLAVE_TLS_CA",
-                                                         [OPTIONS_TLS_CERT] = "CLAVE_TLS_CERT",
-                                                         [OPTIONS_TLS_KEY] = "CLAVE_TLS_KEY",
-                                                         [OPTIONS_TLS_NAME] = "CLAVE_TLS_NAME"};
-    for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++)
-        if (o->tls_texts[i] && setenv(names[i], o->tls_texts[i], 1) != 0)
+    static const char *const names[CLIENT_TLS_TEXTS] = {[CLIENT_TLS_CA] = "CLAVE_TLS_CA",
+                                                        [CLIENT_TLS_CERT] = "CLAVE_TLS_CERT",
+                                                        [CLIENT_TLS_KEY] = "CLAVE_TLS_KEY",
+                                                        [CLIENT_TLS_NAME] = "CLAVE_TLS_NAME"};
+    for (size_t i = 0; i < CLIENT_TLS_TEXTS; i++)
+        if (o->client.tls_texts[i] && setenv(names[i], o->client.tls_texts[i], 1) != 0)
             return false;
     return true;
 }

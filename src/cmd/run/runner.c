@@ -94,7 +94,7 @@ static void runner_on_verdict(void *arg, clave_err err)
     if (err == CLAVE_OK) {
         runner_record_grant(r);
         run_stages_begin(r);
-    } else if (err == CLAVE_EBUSY) {
+    } else if (err == CLAVE_EBUSY || err == CLAVE_EUNREACHABLE) {
         bool away = !clave_async_client_is_connected(r->client);
         const struct lock_obstacle why = {
             .away = away ? clave_async_client_errmsg(r->client) : NULL,

@@ -363,15 +363,15 @@ static int serve(struct serve *v)
     return err == CLAVE_OK ? EXIT_OK : configured_fail(&v->c, err, fault);
 }
 
-/* Programs that use the library read no configuration: a server that it forbids is not started for
- * them either. */
+/* A server that the configuration forbids is not started for programs with an older library either,
+ * which do not read it. */
 static bool serve_is_ruled_out(const struct serve *v, char *fault, size_t cap)
 {
-    config_find_never(v->c.o);
-    if (v->c.o->local != OPTIONS_LOCAL_NEVER)
+    clave__client_settings_find_never(&v->c.o->client);
+    if (v->c.o->client.local != CLIENT_LOCAL_NEVER)
         return false;
     snprintf(fault, cap, "%s: a local server must not be used (CLAVE_CONNECT names another)",
-             v->c.o->local_from);
+             v->c.o->client.local_from);
     clave__local_refuse(fault);
     return true;
 }

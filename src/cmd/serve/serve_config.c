@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/cli/key_value_file.h"
 #include "cmd/serve/java_properties.h"
+#include "runtime/key_value_file.h"
 
 enum { MOST_KEYS = 64 };
 
@@ -93,13 +93,13 @@ clave_err serve_config_read(struct serve_settings *v, char *text, const char *pa
         return CLAVE_ENOMEM;
     if (apache && !v->is_gate)
         return serve_zoocfg_load(v, text, path, log);
-    keyfile_each(text, path, &visitor);
+    clave__keyfile_each(text, path, &visitor);
     return l.err;
 }
 
 clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log)
 {
-    char *text = keyfile_read(path);
+    char *text = clave__keyfile_read(path);
     if (!text) {
         clave__log(log, CLAVE_LOG_ERROR, "configuration %s: %s", path, strerror(errno));
         return errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL;

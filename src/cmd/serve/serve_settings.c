@@ -185,11 +185,12 @@ static clave_err parse_duration(const struct setting *s, const char *value, int6
 {
     char least[DURATION_CAP], most[DURATION_CAP];
     const char *why;
-    if (!duration_parse(value, out, &why))
+    if (!clave__duration_parse(value, out, &why))
         return clave__start_error(f, CLAVE_EINVAL, "%s", why);
     if (*out < s->min || *out > s->max)
         return clave__start_error(f, CLAVE_EINVAL, "not between %s and %s",
-                                  duration_format(s->min, least), duration_format(s->max, most));
+                                  clave__duration_format(s->min, least),
+                                  clave__duration_format(s->max, most));
     return CLAVE_OK;
 }
 

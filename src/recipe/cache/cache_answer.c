@@ -5,7 +5,6 @@
  * found by its listing. */
 #include <string.h>
 
-#include "base/err_class.h"
 #include "recipe/cache/cache_dir.h"
 #include "recipe/cache/cache_internal.h"
 #include "wire/proto.h"
@@ -381,8 +380,15 @@ static void cache_take_children(clave_async_cache *cache, struct cache_request *
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+/* Whether it says what there is. Any other answer, such as EBADARGS for a watch beyond the server's
+ * bound, says nothing of the node. */
+static bool is_about_the_node(clave_err err)
+{
+    return err == CLAVE_OK || err == CLAVE_ENONODE || cannot_be_read(err);
+}
+
 /* There was no answer. With the connection gone it is asked for again when events come again;
- * otherwise the server put it off. */
+ * otherwise the server put it off, or refused it. */
 static void cache_take_nothing(clave_async_cache *cache, struct cache_request *q)
 {
     if (q->op == OP_GET_CHILDREN2)
@@ -402,7 +408,7 @@ void clave__cache_take(clave_async_cache *cache, struct cache_request *q, const 
         cache->answer_zxid = res->zxid;
     if (res->err == CLAVE_ECLOSED)
         clave__cache_end(cache, res->err);
-    else if (clave__err_passes(res->err))
+    else if (!is_about_the_node(res->err))
         cache_take_nothing(cache, q);
     else if (q->op == OP_GET_CHILDREN2)
         cache_take_children(cache, q, res);

@@ -433,7 +433,7 @@ static void contender_on_state(struct listener *l, clave_state state, clave_err 
     case CLAVE_STATE_SUSPENDED:
         c->own_seen = false;
         if (c->trying && c->owner && c->state != CONTENDER_HELD)
-            clave__contender_fail(c, CLAVE_EBUSY);
+            clave__contender_fail(c, clave__client_not_in_time(c->client, true));
         break;
     case CLAVE_STATE_CONNECTED:
     case CLAVE_STATE_RECONNECTED:
@@ -460,7 +460,7 @@ static void contender_on_limit(struct timer *t, int64_t now)
     if (c->state == CONTENDER_HELD)
         clave__contender_lose(c, CLAVE_EMAXHOLD, true);
     else
-        clave__contender_fail(c, CLAVE_EBUSY);
+        clave__contender_fail(c, clave__client_not_in_time(c->client, c->trying));
     clave__contender_end(c);
 }
 

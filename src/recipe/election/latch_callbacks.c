@@ -20,7 +20,8 @@ static void latch_callback_run(struct latch_callback *k, clave_err verdict)
 static void latch_callback_on_limit(struct timer *t, int64_t now)
 {
     (void)now;
-    latch_callback_run(LIST_ENTRY(t, struct latch_callback, limit), CLAVE_EBUSY);
+    struct latch_callback *k = LIST_ENTRY(t, struct latch_callback, limit);
+    latch_callback_run(k, clave__client_not_in_time(k->l->client, false));
 }
 
 static void latch_callback_wait(struct latch_callback *k)

@@ -419,7 +419,8 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
     bool trying = deadline <= clave__client_now(m->client);
     if (trying && (m->place_owner || !clave_async_client_is_connected(m->client))) {
         /* A try never waits: not for a connection, nor for another owner in this process. */
-        answer_post(&t->answer, CLAVE_EBUSY);
+        answer_post(&t->answer,
+                    m->place_owner ? CLAVE_EBUSY : clave__client_not_in_time(m->client, trying));
         return CLAVE_OK;
     }
     err = m->share_turns > 0

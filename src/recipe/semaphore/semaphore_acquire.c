@@ -139,7 +139,9 @@ static void semaphore_acquire_start_over(struct semaphore_acquire *k, clave_err 
 {
     leave_all(k);
     bool late = k->trying || k->deadline <= clave__client_now(k->s->client);
-    clave_err err = why == CLAVE_ECLOSED ? why : late ? CLAVE_EBUSY : semaphore_acquire_look(k);
+    clave_err err = why == CLAVE_ECLOSED ? why
+                    : late               ? clave__client_not_in_time(k->s->client, k->trying)
+                                         : semaphore_acquire_look(k);
     if (err != CLAVE_OK)
         semaphore_acquire_answer(k, err);
 }
@@ -288,6 +290,6 @@ clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k)
     clave__semaphore_hold(s);
     list_push_back(&s->acquires, &k->link);
     if (in_vain)
-        clave__semaphore_acquire_cancel(k, CLAVE_EBUSY);
+        clave__semaphore_acquire_cancel(k, clave__client_not_in_time(s->client, k->trying));
     return CLAVE_OK;
 }

@@ -65,7 +65,6 @@ struct waiter {
 bool clave__blocking_await_locked(clave_client *s, int64_t deadline);
 
 /* Any thread. */
-bool clave__blocking_never_connected(clave_client *s);
 
 /* On the loop's thread: adds a new child, which keeps a reference until its _free. */
 void clave__session_adopt(clave_client *s, struct observer *o);

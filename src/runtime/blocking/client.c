@@ -8,6 +8,7 @@
 #include "base/sized_options.h"
 #include "client/client_internal.h"
 #include "runtime/blocking/call.h"
+#include "runtime/client/client_settings.h"
 #include "runtime/client/uv_client.h"
 
 /* ---- state ---------------------------------------------------------------------------------- */
@@ -142,65 +143,87 @@ static clave_err start_client(clave_client *s)
     return a.err;
 }
 
-static clave_err new_client(clave_client *s, const char *connect, const clave_client_options *o)
+/* Why the latest clave_client_open of this thread failed: there is no client that could say it. */
+static _Thread_local char open_fault[512];
+
+/* `own`: the options, completed. */
+static clave_err make_client(clave_client *s, clave_client_options *own, const char *warning,
+                             const struct fault *f)
 {
-    clave_client_options own;
-    clave_err err = clave__options_take(&own, sizeof own, o);
-    if (err != CLAVE_OK)
-        return err;
-    own.hosts = connect;
-    if (own.seed == 0)
-        own.seed = clave_random_seed();
-    s->state_cb = own.state_cb;
-    s->state_arg = own.state_arg;
-    own.state_cb = blocking_client_on_state;
-    own.state_arg = s;
-    return clave_async_client_new(&s->client, &own);
+    if (own->seed == 0)
+        own->seed = clave_random_seed();
+    s->state_cb = own->state_cb;
+    s->state_arg = own->state_arg;
+    own->state_cb = blocking_client_on_state;
+    own->state_arg = s;
+    clave_err err = clave_async_client_new(&s->client, own);
+    if (err == CLAVE_EHOST)
+        clave__start_error(f, err, "invalid server list '%s': %s", own->hosts,
+                           clave_async_client_host_fault(own->hosts));
+    else if (err == CLAVE_EINVAL)
+        clave__start_error(f, err, "invalid clave_client_options: %s",
+                           clave_async_client_options_fault(own));
+    return err == CLAVE_OK && *warning ? clave__client_warn_at_grant(s->client, warning) : err;
 }
 
-static const char *connect_or_default(const char *connect)
+/* Starts a loop of its own unless there is one. */
+static clave_err launch_client(clave_client *s, const struct fault *f)
 {
-    const char *env = getenv("CLAVE_CONNECT");
-    if (connect)
-        return connect;
-    return env && *env ? env : "local:";
+    clave_err err = s->loop ? CLAVE_OK : clave_loop_new(&s->loop);
+    if (err != CLAVE_OK)
+        return err;
+    err = start_client(s);
+    if (err != CLAVE_OK)
+        clave__start_error(f, err, "%s", clave_async_client_errmsg(s->client));
+    return err;
 }
 
 clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *connect,
                             const clave_client_options *o)
 {
-    clave_err err = CLAVE_ENOMEM;
+    const struct fault f = {open_fault, sizeof open_fault};
+    struct client_settings settings = {.connect = NULL};
+    char warning[CLIENT_WARNING_CAP] = "";
+    clave_client_options own;
     clave_client *s = calloc(1, sizeof *s);
+    clave_err err = s ? clave__options_take(&own, sizeof own, o) : CLAVE_ENOMEM;
     *out = NULL;
-    if (!s)
-        return err;
+    open_fault[0] = '\0';
+    if (err == CLAVE_EINVAL)
+        clave__start_error(&f, err, "clave_client_options %s", clave__options_fault(sizeof own, o));
+    if (err != CLAVE_OK)
+        goto fail;
     s->loop = loop;
+    s->own_loop = !loop;
     s->state = CLAVE_STATE_LATENT;
     list_init(&s->waiters);
     list_init(&s->children);
     list_init(&s->in_loop);
     list_init(&s->flush.link);
     s->flush.run = blocking_client_flush;
-    err = new_client(s, connect_or_default(connect), o);
+    own.hosts = connect;
+    if (!connect)
+        err = clave__client_settings_complete(&settings, &own, warning, &f);
+    if (err == CLAVE_OK)
+        err = make_client(s, &own, warning, &f);
+    if (err == CLAVE_OK)
+        err = launch_client(s, &f);
     if (err != CLAVE_OK)
         goto fail;
-    if (!loop) {
-        err = clave_loop_new(&s->loop);
-        if (err != CLAVE_OK)
-            goto fail;
-        s->own_loop = true;
-    }
-    err = start_client(s);
-    if (err != CLAVE_OK)
-        goto fail;
+    clave__client_settings_fini(&settings);
     s->refs = 1;
     clave__loop_ref(s->loop);
     *out = s;
     return CLAVE_OK;
 fail:
-    clave_async_client_free(s->client);
-    if (s->own_loop)
-        clave_loop_free(s->loop);
+    clave__client_settings_fini(&settings);
+    if (open_fault[0] == '\0')
+        clave__start_error(&f, err, "%s", clave_strerror(err));
+    if (s) {
+        clave_async_client_free(s->client);
+        if (s->own_loop)
+            clave_loop_free(s->loop);
+    }
     free(s);
     return err;
 }
@@ -348,7 +371,9 @@ static void copy_errmsg(void *arg)
 const char *clave_client_errmsg(clave_client *s, char *buf, size_t cap)
 {
     struct errmsg e = {.s = s, .buf = buf, .cap = cap};
-    if (!clave__loop_is_here(s->loop))
+    if (!s)
+        snprintf(buf, cap, "%s", open_fault);
+    else if (!clave__loop_is_here(s->loop))
         snprintf(buf, cap,
                  "this process is a fork of the one that opened the session, and needs its own");
     else if (cap > 0 && clave__loop_run(s->loop, copy_errmsg, &e) == CLAVE_ELOOPTHREAD)
@@ -454,12 +479,4 @@ clave_err clave_client_post(clave_client *s, clave_loop_fn *fn, void *arg)
     clave__session_ref(s);
     clave__loop_post(s->loop, &v->task);
     return CLAVE_OK;
-}
-
-bool clave__blocking_never_connected(clave_client *s)
-{
-    clave__loop_lock(s->loop);
-    bool never = !s->was_connected;
-    clave__loop_unlock(s->loop);
-    return never;
 }

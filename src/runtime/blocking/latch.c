@@ -257,9 +257,7 @@ clave_err clave_latch_await(clave_latch *c, int64_t timeout_ms)
     struct call_spec spec = {.begin = blocking_latch_begin_await, .args = &r};
     /* The deadline is the engine's timer. The call itself waits for ever, so that `r` exists when
      * the callback runs. */
-    clave_err err = clave__call(c->session, &spec, -1, NULL);
-    bool never = err == CLAVE_EBUSY && clave__blocking_never_connected(c->session);
-    return never ? CLAVE_EUNREACHABLE : err;
+    return clave__call(c->session, &spec, -1, NULL);
 }
 
 static void blocking_latch_cancel_all(clave_async_client *client, void *arg)

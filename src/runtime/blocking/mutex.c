@@ -226,8 +226,7 @@ clave_err clave_mutex_acquire_as(clave_mutex *l, uint64_t owner, int64_t timeout
      * there for the callback. */
     clave_err err = clave__call(l->session, &spec, -1, NULL);
     free(a.fresh); /* NULL if it became the thread's hold */
-    return err == CLAVE_EBUSY && clave__blocking_never_connected(l->session) ? CLAVE_EUNREACHABLE
-                                                                             : err;
+    return err;
 }
 
 clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms)

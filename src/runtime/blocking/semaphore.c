@@ -227,8 +227,7 @@ clave_err clave_semaphore_acquire(clave_semaphore *p, size_t n, int64_t timeout_
         free(out[i]);
         out[i] = NULL;
     }
-    bool never = err == CLAVE_EBUSY && clave__blocking_never_connected(p->session);
-    return never ? CLAVE_EUNREACHABLE : err;
+    return err;
 }
 
 struct deadlock_query {

@@ -6,7 +6,8 @@
  * first clients may start two servers: the one that gets the lock of the data directory serves, the
  * other ends, and both clients find the first.
  *
- * CLAVE_LOCAL=never: it is neither used nor started. */
+ * CLAVE_LOCAL=never, or "local = never" in the user's configuration or the machine's: it is neither
+ * used nor started. */
 #ifndef CLAVE_RUNTIME_CLIENT_LOCAL_PATHS_H
 #define CLAVE_RUNTIME_CLIENT_LOCAL_PATHS_H
 

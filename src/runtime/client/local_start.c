@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include "clave/uv.h"
+#include "runtime/client/client_settings.h"
 #include "runtime/client/local_paths.h"
 #include "runtime/client/local_serve.h"
 
@@ -348,14 +350,25 @@ static bool local_dial_goes_on(enum local_word word, unsigned *mute, bool *for_g
     return !*for_good && word != LOCAL_SAYS_LATER;
 }
 
-/* A user who forbids it must not find out later that others did not see its locks. */
+/* A user who forbids it must not find out later that others did not see its locks. And what a
+ * caller with fewer rights put into the environment must not say what is run with these. */
 static bool local_dial_is_ruled_out(const struct fault *f)
 {
-    const char *use = getenv("CLAVE_LOCAL");
-    if (!use || strcmp(use, "never") != 0)
+    struct client_settings s = {.connect = NULL};
+    if (getauxval(AT_SECURE)) {
+        clave__start_error(f, CLAVE_ELOCAL,
+                           "a program that runs with more rights than its caller's (set-user-ID, "
+                           "file capabilities) uses no local server: 'connect = HOSTS' in "
+                           "/etc/clave/config names another");
+        return true;
+    }
+    clave__client_settings_find_never(&s);
+    if (s.local != CLIENT_LOCAL_NEVER)
         return false;
     clave__start_error(f, CLAVE_ELOCAL,
-                       "CLAVE_LOCAL=never, and no other server is named (set CLAVE_CONNECT)");
+                       "%s, and no other server is named (set CLAVE_CONNECT, or 'connect = HOSTS' "
+                       "in ~/.config/clave/config or /etc/clave/config)",
+                       s.local_from);
     return true;
 }
 

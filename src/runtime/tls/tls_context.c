@@ -306,10 +306,10 @@ clave_err clave__tls_context_serve(clave_tls **out, const struct tls_server_opti
 static clave_tls_options of_environment(void)
 {
     return (clave_tls_options){.size = sizeof(clave_tls_options),
-                               .ca_file = getenv("CLAVE_TLS_CA"),
-                               .cert_file = getenv("CLAVE_TLS_CERT"),
-                               .key_file = getenv("CLAVE_TLS_KEY"),
-                               .server_name = getenv("CLAVE_TLS_NAME")};
+                               .ca_file = secure_getenv("CLAVE_TLS_CA"),
+                               .cert_file = secure_getenv("CLAVE_TLS_CERT"),
+                               .key_file = secure_getenv("CLAVE_TLS_KEY"),
+                               .server_name = secure_getenv("CLAVE_TLS_NAME")};
 }
 
 clave_err clave_tls_new(clave_tls **out, const clave_tls_options *given, char *fault, size_t cap)

@@ -189,10 +189,12 @@ void clave__claim_granted(struct claim *c)
         claim_enter(c, c->delay ? CLAIM_DELAYED : CLAIM_HELD);
 }
 
+/* A try whose connection went ends as one that was not first: before it is answered, the holder is
+ * asked for, which needs a connection. */
 void clave__claim_failed(struct claim *c, clave_err err)
 {
     claim_take_time(c);
-    claim_end(c, err);
+    claim_end(c, c->trying && err == CLAVE_EUNREACHABLE ? CLAVE_EBUSY : err);
 }
 
 void clave__claim_lost(struct claim *c, clave_err why)

@@ -203,8 +203,8 @@ static int gating_start(struct gating *v)
     const struct fault f = {why, sizeof why};
     struct gate_options g = {.hosts = v->hosts,
                              .tls = v->c.o->tls,
-                             .auths = v->c.o->auths,
-                             .nauths = v->c.o->nauths,
+                             .auths = v->c.o->client.auths,
+                             .nauths = v->c.o->client.nauths,
                              .session_timeout_ms = v->c.o->session_timeout_ms,
                              .http = s->http,
                              .nhttp = s->nhttp,

@@ -113,8 +113,8 @@ static void sessions_show(struct json *j, const struct session_line *l)
         return;
     }
     printf("%-18s  timeout %-6s  expires in %6.1f s  %4" PRId64 " ephemeral  %s%s\n", l->id,
-           duration_format(l->timeout_ms, timeout), (double)l->expires_in_ms / 1000, l->ephemerals,
-           whose, l->ending ? ", ending" : "");
+           clave__duration_format(l->timeout_ms, timeout), (double)l->expires_in_ms / 1000,
+           l->ephemerals, whose, l->ending ? ", ending" : "");
 }
 
 static int sessions_list(const struct options *o, clave_client *s)

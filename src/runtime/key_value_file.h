@@ -1,7 +1,7 @@
 /* key_value_file.h - files of lines "key = value" and comments, lines that begin with a '#'. A
  * value may be in quotes, '"' or "'", and then a comment may follow on its line. */
-#ifndef CLAVE_CMD_CLI_KEY_VALUE_FILE_H
-#define CLAVE_CMD_CLI_KEY_VALUE_FILE_H
+#ifndef CLAVE_RUNTIME_KEY_VALUE_FILE_H
+#define CLAVE_RUNTIME_KEY_VALUE_FILE_H
 
 #include <stdbool.h>
 
@@ -14,7 +14,7 @@ struct origin {
 
 /* The text of a file, to be freed by the caller; NULL and errno. EFBIG: longer than any such file
  * can be. */
-char *keyfile_read(const char *path);
+char *clave__keyfile_read(const char *path);
 
 /* Reports a malformed line; returns false. */
 struct keyfile_visitor {
@@ -24,6 +24,6 @@ struct keyfile_visitor {
 };
 /* Visits each line, cutting the text into pieces. Stops and returns false as soon as a callback
  * returns false. */
-bool keyfile_each(char *text, const char *path, const struct keyfile_visitor *v);
+bool clave__keyfile_each(char *text, const char *path, const struct keyfile_visitor *v);
 
 #endif

@@ -1,10 +1,10 @@
-/* duration.c - durations such as "4s", to and from milliseconds; declared in cmd_options.h. */
+/* duration.c - durations such as "4s", to and from milliseconds; see duration.h. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/cli/cmd_options.h"
+#include "base/duration.h"
 
 static const struct unit {
     const char *name;
@@ -21,7 +21,7 @@ static int64_t unit_ms(const char *name)
     return 0;
 }
 
-bool duration_parse(const char *text, int64_t *ms, const char **fault)
+bool clave__duration_parse(const char *text, int64_t *ms, const char **fault)
 {
     const char *p = text;
     int64_t n = 0;
@@ -45,7 +45,7 @@ bool duration_parse(const char *text, int64_t *ms, const char **fault)
     return true;
 }
 
-const char *duration_format(int64_t ms, char out[DURATION_CAP])
+const char *clave__duration_format(int64_t ms, char out[DURATION_CAP])
 {
     size_t i = sizeof units / sizeof *units - 1;
     while (i > 0 && (ms < units[i].ms || ms % units[i].ms != 0))

@@ -1,5 +1,6 @@
-/* key_value_file.c - reads and splits the file format that config.c and serve_config.c share. */
-#include "cmd/cli/key_value_file.h"
+/* key_value_file.c - reads and splits the format of the configuration files of clients and servers.
+ */
+#include "runtime/key_value_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 enum { MAX_FILE = 64 * 1024 };
 
-char *keyfile_read(const char *path)
+char *clave__keyfile_read(const char *path)
 {
     FILE *f = fopen(path, "re");
     if (!f)
@@ -81,7 +82,7 @@ static bool keyfile_visit(char *line, const struct origin *at, const struct keyf
     return v->set(v->arg, at, key, value);
 }
 
-bool keyfile_each(char *text, const char *path, const struct keyfile_visitor *v)
+bool clave__keyfile_each(char *text, const char *path, const struct keyfile_visitor *v)
 {
     struct origin at = {.file = path};
     for (char *line = text; line;) {
