@@ -53,6 +53,11 @@ struct options {
     size_t nauths;
     const char *tls_texts[OPTIONS_TLS_TEXTS]; /* NULL: not given */
     bool tls_any_name;
+    /* Of these, what flags said, for hint.h; NULL: not they. */
+    struct {
+        const char *connect, *tls[OPTIONS_TLS_TEXTS];
+        int connect_after; /* so many arguments stood before -c */
+    } flags;
     struct clave_tls *tls; /* made from these by connect_dial; NULL: not needed */
     enum options_local local;
     char local_from[OPTIONS_ORIGIN_CAP]; /* where NEVER was set: "/etc/clave/config:2" */
@@ -90,8 +95,13 @@ int options_next(struct options *o, int argc, char **argv);
 /* true: between min and max (-1: no limit) arguments were given. Otherwise reports it. */
 bool options_args(struct options *o, int min, int max);
 
-/* "500ms", "4s", "3m", "1h", "2d" to milliseconds. Otherwise false, and *fault says why. */
+/* "500ms", "0.5s", "1h30m", "2 days", and "10" for ten seconds, to milliseconds, rounded up.
+ * Otherwise false, and *fault says why. */
 bool duration_parse(const char *text, int64_t *ms, const char **fault);
+/* The same, from bounds[0] to bounds[1]. NULL, or what is wrong, perhaps in `out`. */
+enum { DURATION_FAULT_CAP = 160 };
+const char *duration_within(const char *text, const int64_t bounds[2], int64_t *ms,
+                            char out[DURATION_FAULT_CAP]);
 /* And back, in the largest unit that needs no fraction. Returns out. */
 enum { DURATION_CAP = 32 };
 const char *duration_format(int64_t ms, char out[DURATION_CAP]);

@@ -73,12 +73,10 @@ enum { CONFIG_PATH_CAP = 4096 };
 
 static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
 {
-    const char *fault;
-    if (!duration_parse(value, ms, &fault))
-        return config_error(at, "'%s': %s", value, fault);
-    if (*ms < 1 || *ms > OPTIONS_MAX_MS)
-        return config_error(at, "'%s': not between 1ms and 24d", value);
-    return true;
+    static const int64_t bounds[2] = {1, OPTIONS_MAX_MS};
+    char text[DURATION_FAULT_CAP];
+    const char *fault = duration_within(value, bounds, ms, text);
+    return !fault || config_error(at, "'%s': %s", value, fault);
 }
 
 /* What the earlier sources have left open for the later ones. */

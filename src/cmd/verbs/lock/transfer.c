@@ -7,6 +7,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/hint.h"
 #include "cmd/queue/handover.h"
 
 /* Finds the candidate with this id, or whose node has this name. EXIT_OK, or the exit code after a
@@ -39,10 +40,11 @@ static int transfer_find_target(struct handover *h, const char *id)
              (int)priority, (int)highest);
         return EXIT_PATH;
     }
+    char hint[HINT_CAP];
     diag(h->o,
-         found ? "%s: several candidates have the id '%s': name the node instead"
-               : "%s: no candidate has the id '%s' ('clave candidates' lists them)",
-         h->path, id);
+         found ? "%s: several candidates have the id '%s': name the node instead; to see them: %s"
+               : "%s: no candidate has the id '%s'; to see them: %s",
+         h->path, id, hint_command(h->o, (const char *const[]){"candidates", h->path, NULL}, hint));
     return EXIT_PATH;
 }
 
