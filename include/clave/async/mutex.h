@@ -152,11 +152,16 @@ CLAVE_EXPORT clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t ow
 
 /* ---- asking for a lock ------------------------------------------------------------------ */
 
-#define CLAVE_REVOKE_WORD "__REVOKE__" /* what clave_async_revoke writes into the lock node */
-/* Asks the holder of a lock node (of a mutex, a side of a read-write lock, a lease; full path) to
- * release it, from any process: Curator's Revoker. Whether and when it does is up to the holder,
- * which is notified only if it is revocable. Errors as of clave_async_set; ENONODE: it has been
- * released. */
+#define CLAVE_REVOKE_WORD "__REVOKE__" /* what Curator's Revoker writes into a lock node */
+/* Asks the holder of a lock node (of a mutex, a side of a read-write lock, a lease, a candidate;
+ * full path) to release it, from any process: Curator's Revoker. Whether and when it does is up to
+ * the holder, which is notified only if it is revocable. A node of clave's says that besides
+ * (clave_identity), and keeps all it says; into another client's the word is written, which
+ * replaces what it said. Reads the node, then writes over the version that was read. In the result,
+ * `data` is what the node held before. Errors as of clave_async_get and clave_async_set. ENONODE:
+ * it has been released. EINVAL: the node says that its holder is not revocable, or it is kazoo's,
+ * whose locks never are: nothing was written. EBADVERSION: others keep writing to the node: nothing
+ * was written. */
 CLAVE_EXPORT clave_err clave_async_revoke(clave_async_client *c, const char *node,
                                           clave_result_cb *cb, void *arg);
 
@@ -180,6 +185,10 @@ typedef struct clave_identity {
      * so that the trace of one who waits leads to that of the holder. Left out if it is no such
      * text. */
     const char *traceparent;
+    /* Does the owner take requests to release it (clave_async_revoke)? 1: yes; -1: no; 0: unknown.
+     * clave writes it into the data that it makes by itself. */
+    int revocable;
+    bool asked; /* it was asked to */
 } clave_identity;
 /* Writes the form "clave/1\nhost=..\npid=..\n.." into `out`, cut to cap bytes, with control
  * characters and % escaped as %XX; returns the full length, as snprintf does. Any thread. */

@@ -9,6 +9,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/hint.h"
 #include "cmd/queue/handover.h"
+#include "cmd/queue/no_queue.h"
 
 /* Finds the candidate with this id, or whose node has this name. EXIT_OK, or the exit code after a
  * message. */
@@ -30,9 +31,12 @@ static int transfer_find_target(struct handover *h, const char *id)
             highest = p->priority;
         }
     }
+    bool empty = candidates && candidates->n == 0;
     clave_participant_list_free(candidates);
     if (err != CLAVE_OK)
         return diag_err(h->o, h->path, err, h->session);
+    if (empty && no_queue_report(h->o, h->session, h->path))
+        return EXIT_PATH;
     if (found == 1 && (priority == 0 || priority >= highest))
         return EXIT_OK;
     if (found == 1) {
