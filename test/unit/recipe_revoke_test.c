@@ -213,6 +213,7 @@ static void a_request_keeps_what_a_node_of_claves_says(void **state)
         {WHO "revocable=0\n", WHO "revocable=0\nasked=1\n", false, true, CLAVE_OK},
         {"10.0.0.1", "10.0.0.1", true, true, CLAVE_OK},
         {"10.0.0.1", "10.0.0.1", true, false, CLAVE_OK},
+        {CLAVE_REVOKE_WORD, CLAVE_REVOKE_WORD, true, true, CLAVE_OK}, /* nothing to restore */
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -254,6 +255,43 @@ static void a_write_in_between_is_not_overwritten(void **state)
     memnet_free(p);
 }
 
+/* The answer is lost: whether it was asked is not known, and it was. */
+static void an_answer_that_is_lost_is_neither(void **state)
+{
+    struct mutex_owner a;
+    (void)state;
+    struct memnet *p = world(2);
+    const char *node = held_with(&a, p, WHO, true);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_SET_DATA, MEMNET_LOSE, 0});
+    clave_err err = revoke(p, 1, node);
+    assert_int_equal(clave_err_classify(err), CLAVE_CLASS_UNKNOWN);
+    memnet_advance(p, 5000);
+    assert_int_equal(a.asked, 1);
+    assert_string_equal(says(p, node), WHO "asked=1\n");
+    owner_close(&a);
+    memnet_free(p);
+}
+
+static void a_node_that_goes_between_look_and_request(void **state)
+{
+    clave_err done = CLAVE_ETIMEDOUT;
+    struct mutex_owner a;
+    char node[160];
+    (void)state;
+    struct memnet *p = world(2);
+    snprintf(node, sizeof node, "%s", held_with(&a, p, WHO, true));
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_GET_DATA, MEMNET_HOLD, 0});
+    assert_int_equal(clave_async_revoke(p->clients[1].c, node, on_asked_for, &done), CLAVE_OK);
+    memnet_settle(p);
+    owner_release(&a);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(done, CLAVE_ENONODE);
+    assert_int_equal(a.asked, 0);
+    owner_close(&a);
+    memnet_free(p);
+}
+
 static void of_others_only_curators_are_sent_the_word(void **state)
 {
     static const struct {
@@ -288,6 +326,8 @@ int main(void)
         cmocka_unit_test(a_request_is_heard_of_after_a_reconnect),
         cmocka_unit_test(a_request_keeps_what_a_node_of_claves_says),
         cmocka_unit_test(a_write_in_between_is_not_overwritten),
+        cmocka_unit_test(an_answer_that_is_lost_is_neither),
+        cmocka_unit_test(a_node_that_goes_between_look_and_request),
         cmocka_unit_test(of_others_only_curators_are_sent_the_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

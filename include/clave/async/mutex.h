@@ -181,14 +181,14 @@ typedef struct clave_identity {
     const char *task;  /* which of the owners that share a session, or the owner's text */
     uint32_t limit;    /* of a semaphore's nodes: how many leases there are; 0: unknown */
     bool yields;       /* gives up when it is the one to end a deadlock */
+    bool asked;        /* somebody has asked the owner to release it (clave_async_revoke) */
+    /* Does the owner take such requests? 1: yes; -1: no; 0: unknown. clave says it in the data that
+     * it makes by itself. */
+    int8_t revocable;
     /* The trace in which the lock was asked for, as of W3C Trace Context ("00-TRACE-SPAN-FLAGS"),
      * so that the trace of one who waits leads to that of the holder. Left out if it is no such
      * text. */
     const char *traceparent;
-    /* Does the owner take requests to release it (clave_async_revoke)? 1: yes; -1: no; 0: unknown.
-     * clave writes it into the data that it makes by itself. */
-    int revocable;
-    bool asked; /* it was asked to */
 } clave_identity;
 /* Writes the form "clave/1\nhost=..\npid=..\n.." into `out`, cut to cap bytes, with control
  * characters and % escaped as %XX; returns the full length, as snprintf does. Any thread. */

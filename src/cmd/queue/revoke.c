@@ -63,11 +63,7 @@ static void revoke_show_json(const struct revoke_target *t, const char *what, bo
     clave__json_string(&j, "role", t->at->role);
     format_place(&j, t->at->p->node, &t->at->p->stat);
     format_revocable(&j, id);
-    clave__json_string(&j, "host", id->host);
-    clave__json_int(&j, "pid", id->pid);
-    clave__json_string(&j, "name", id->name);
-    clave__json_string(&j, "command", id->command);
-    clave__json_string(&j, "text", id->text);
+    format_identity(&j, id);
     json_end(&j);
 }
 

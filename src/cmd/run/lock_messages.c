@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
 #include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/local_warning.h"
@@ -56,28 +57,18 @@ static void lock_message_end(struct json *j)
     funlockfile(stderr);
 }
 
-static void lock_message_put_fields(struct json *j, const clave_identity *id)
-{
-    clave__json_string(j, "host", id->host);
-    clave__json_int(j, "pid", id->pid);
-    clave__json_string(j, "name", id->name);
-    clave__json_string(j, "command", id->command);
-    clave__json_string(j, "text", id->text);
-    clave__json_string(j, "traceparent", id->traceparent);
-}
-
 static void put_holder(const struct lock_plan *p, struct json *j, const clave_participant *holder)
 {
     clave__json_open(j, p->elects ? "leader" : "holder", '{');
     clave__json_int(j, "token", holder->stat.czxid);
-    lock_message_put_fields(j, &holder->identity);
+    format_identity(j, &holder->identity);
     clave__json_close(j, '}');
 }
 
 static void put_identity(struct json *j, const char *key, const clave_identity *id)
 {
     clave__json_open(j, key, '{');
-    lock_message_put_fields(j, id);
+    format_identity(j, id);
     clave__json_close(j, '}');
 }
 

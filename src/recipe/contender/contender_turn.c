@@ -281,7 +281,7 @@ static void contender_turn_restore(struct contender *c, int32_t version)
     char *more = NULL;
     if (clave__identity_is_form(data, n) && !c->spec->rule->unprotected)
         data = more = clave__identity_extend(c->mem, data, n, &asked, &n);
-    if (data && n > 0 &&
+    if (data && n > 0 && !clave__identity_is_request(data, n) &&
         clave_async_set(c->client, c->own.path, data, n, version, NULL, NULL) == CLAVE_OK)
         c->restored = version + 1;
     clave__mem_free(c->mem, more);

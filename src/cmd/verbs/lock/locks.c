@@ -65,12 +65,7 @@ static void locks_show_json(size_t position, const struct queue_view_place *at, 
     format_place(&j, p->node, &p->stat);
     format_age(&j, &p->stat);
     show_held(&j, held_ms);
-    clave__json_string(&j, "host", id->host);
-    clave__json_int(&j, "pid", id->pid);
-    clave__json_string(&j, "name", id->name);
-    clave__json_string(&j, "command", id->command);
-    clave__json_string(&j, "text", id->text);
-    clave__json_string(&j, "traceparent", id->traceparent);
+    format_identity(&j, id);
     format_revocable(&j, id);
     if (participant_text_is_known(&p->stat))
         clave__json_bool(&j, "asked", at->asked);
@@ -202,17 +197,18 @@ const struct verb verb_locks = {
         "Without a path, one lock or election a line: path, kind, number of holders, of waiters;\n"
         "of the first holder, how long it has held (<: at most), host, process, name or command.\n"
         "\n"
-        "With a path, one participant a line, holders first: position, role, token, how long it "
-        "has held or\n"
-        "waited (<: at most), host, process, name, command; - for what its node does not\n"
-        "record. A kazoo lock with its default name takes no part in the queue: its line\n"
+        "With a path, one participant a line, holders first: position, role, token, how long it\n"
+        "has held or waited (<: at most), host, process, name, command; - for what its node does\n"
+        "not record. A kazoo lock with its default name takes no part in the queue: its line\n"
         "says so.\n"
         "\n"
         "revoke asks the owner of a node to release it, and prints whom: 'clave lock --revocable'\n"
-        "does, and programs that opted in. An owner that takes no requests is not asked. break "
-        "deletes the node; its owner is notified that it lost\n"
-        "the lock. An owner that may be alive is spared, unless --force. NODE is a name, a path\n"
-        "or a token. Exit code 73: refused; 75: not released in time.\n"
+        "does, and programs that opted in. An owner that takes no requests is not asked. break\n"
+        "deletes the node; its owner is notified that it lost the lock. An owner that may be "
+        "alive\n"
+        "is spared, unless --force. NODE is a name, a path or a token. Exit code 66: no such "
+        "node,\n"
+        "or no lock; 73: refused; 75: not released in time.\n"
         "\n"
         "--deadlocks checks all locks at and below each PATH, or all without one, and\n"
         "prints every cycle of owners that wait for each other. Exit code 79: at least one.\n",
