@@ -67,6 +67,7 @@ class Elect(unittest.TestCase):
         r = self.clave("elect", "--wait", "3s", self.path, "--", "true")
         self.assertEqual(r.code, 75, r)
         self.assertIn("not elected within", r.err)
+        self.assertIn(f"led by a; to see the queue: clave candidates {self.path}\n", r.err)
         self.assertEqual(self.ids(), ["a"])
         a.end(signal.SIGTERM)
 

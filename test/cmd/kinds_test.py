@@ -1,5 +1,6 @@
 """`clave rwlock`, `clave semaphore`, and `clave locks revoke|break`. What they share with `clave
 lock` is tested there: the implementation is one."""
+import json
 import os
 import pty
 import signal
@@ -155,6 +156,58 @@ class Kinds(unittest.TestCase):
         self.assertEqual(self.verb("check", "/check-e",
                                    queue(self.server, "/check-e")[1]["token"]).code, 76)
 
+    # ---- all locks, and paths that are none
+
+    def test_all_locks_and_elections_of_a_server(self):
+        s = server(flags=TICK)
+        self.addCleanup(s.stop)
+        kinds = {"/all/e": (["elect", "--id", "boss"], "election"), "/all/l": (["lock", "--name", "n"], "lock"),
+                 "/all/r": (["rwlock", "-r"], "rw"), "/s": (["semaphore", "-n", "2"], "semaphore")}
+        clave("create", "-p", "/config/web/url", "x", connect=s.connect)
+        self.assertEqual(clave("locks", connect=s.connect).out, "")
+        holders = {path: Holder(s, *words, path).started() for path, (words, _) in kinds.items()}
+        waiter = Holder(s, "lock", "/all/l")
+        until(lambda: len(queue(s, "/all/l")) == 2)
+        lines = [line.split() for line in clave("locks", connect=s.connect).out.splitlines()]
+        self.assertEqual([(path, kind) for path, kind, *_ in lines], [(path, kind) for path, (_, kind) in kinds.items()])
+        self.assertEqual([(line[2], line[3]) for line in lines], [("1", str(int(p == "/all/l"))) for p in kinds])
+        self.assertEqual([line[6] for line in lines],
+                         ["-"] + [str(holders[path].wrapper) for path in list(kinds)[1:]])
+        self.assertEqual((lines[0][7], lines[1][7]), ("boss", "n"))
+        told = [json.loads(line) for line in clave("locks", "--json", connect=s.connect).out.splitlines()]
+        self.assertEqual([(t["path"], t["kind"]) for t in told], [(path, kind) for path, (_, kind) in kinds.items()])
+        for h in waiter, *holders.values():
+            h.stop()
+
+    def test_a_path_that_is_no_lock_is_said_to_be_none(self):
+        self.verb("create", "-p", "/none/config/url", "x")
+        self.verb("create", "-p", "/none/lock/config", "x")
+        a = self.hold("lock", "/none/lock").started()
+        e = self.hold("elect", "--id", "boss", "/none/e").started()
+        none = "none of its children is a %s; to see all locks and elections: clave locks\n"
+        for words, fault in ((["locks", "/"], "/: no lock: " + none % "place in a queue"),
+                             (["locks", "/none"], "/none: no lock: " + none % "place in a queue"),
+                             (["locks", "revoke", "/none", "x"], "/none: no lock: "),
+                             (["locks", "break", "/none", "x"], "/none: no lock: "),
+                             (["candidates", "/none"], "/none: no election: " + none % "candidate"),
+                             (["leader", "/none"], "/none: no election: "), (["resign", "/none"], "/none: no election: "),
+                             (["transfer", "/none", "x"], "/none: no election: "),
+                             (["leader", "/none/lock"], "/none/lock: no election: "),
+                             (["locks", "list"], "list: invalid path"), (["locks", "/none/lock", "x"], "unexpected"),
+                             (["locks", "revok", "/none/lock", "x"], "'revok' is no path; did you mean 'revoke'?")):
+            r = self.verb(*words)
+            self.assertEqual((r.code, r.out), (64 if "argument" in r.err or "did you" in r.err else 66, ""), (words, r))
+            self.assertIn(fault, r.err)
+        self.verb("rm", "/none/lock/config")
+        self.assertIn("no election, but a lock; to see it: clave locks /none/lock", self.verb("leader", "/none/lock").err)
+        self.assertEqual([at["pid"] for at in queue(self.server, "/none/lock")], [a.wrapper])
+        for words in (["locks", "/none/e"], ["leader", "/none/e"], ["locks", "/missing"], ["candidates", "/missing"]):
+            r = self.verb(*words)
+            self.assertEqual((r.code, r.err), (0, ""), (words, r))
+        self.assertEqual(self.verb("leader", "/missing").out, "vacant\n")
+        a.stop()
+        e.stop()
+
     # ---- revoke
 
     def test_who_is_revocable_lets_go_when_asked(self):
@@ -164,6 +217,7 @@ class Kinds(unittest.TestCase):
             token = str(queue(self.server, path)[0]["token"])
             r = self.verb("locks", "revoke", "--wait", "10s", path, token)
             self.assertEqual((r.code, r.err), (0, ""), r)
+            self.assertRegex(r.out, rf"^{path}: asked \S+ pid {a.wrapper} \(sh -c .*\) to release it\n$")
             end = a.run.end()
             self.assertEqual(end.code, 76, end)
             self.assertIn("another participant asks for it", end.err)
@@ -179,14 +233,74 @@ class Kinds(unittest.TestCase):
         self.assertEqual(self.verb("get", path).out, before.out)
 
     def test_who_is_not_goes_on(self):
-        a = self.hold("lock", "/deaf").started()
-        node = queue(self.server, "/deaf")[0]["node"]
-        r = self.verb("locks", "revoke", "/deaf", node)
-        self.assertEqual(r.code, 0, r)
-        r = self.verb("locks", "revoke", "-w", "1s", "/deaf", "/deaf/" + node)
+        for words in (["lock"], ["rwlock"], ["semaphore", "-n", "1"]):
+            path = "/deaf-" + words[0]
+            a = self.hold(*words, path).started()
+            before = queue(self.server, path)[0]
+            r = self.verb("locks", "revoke", path, before["node"])
+            self.assertEqual((r.code, r.out), (73, ""), r)
+            self.assertRegex(r.err, rf"{path}: \S+ pid {a.wrapper} .* takes no requests to release it .* nothing was "
+                                    rf"asked; .*: clave locks break --force {path} {before['node']}$")
+            after = queue(self.server, path)[0]
+            self.assertEqual((before["revocable"], after["asked"], after["pid"]), (False, False, a.wrapper))
+            self.assertTrue(alive(a.command))
+            a.stop()
+
+    def test_a_request_keeps_who_it_is(self):
+        """One that takes its time is asked, and asked again: the node says so, and all it said before."""
+        a = self.hold("lock", "--name", "slow", "--revocable", "--grace", "60s", "/kept",
+                      script="trap '' TERM; while :; do sleep 0.1; done").started()
+        before = queue(self.server, "/kept")[0]
+        self.assertEqual((before["revocable"], before["asked"]), (True, False))
+        for _ in range(2):
+            r = self.verb("locks", "revoke", "--json", "/kept", before["node"])
+            told = json.loads(r.out)
+            self.assertEqual((r.code, told["asked"], told["revocable"], told["pid"]), (0, True, True, a.wrapper))
+            after = queue(self.server, "/kept")[0]
+            same = [{k: v for k, v in at.items() if k not in ("asked", "age_ms")} for at in (before, after)]
+            self.assertEqual(same[0], same[1])
+            self.assertTrue(after["asked"])
+        self.assertIn(f"{a.wrapper} slow sh -c", self.verb("locks", "/kept").out)
+        self.assertIn("(asked to release it)", self.verb("locks", "/kept").out)
+        r = self.verb("locks", "revoke", "-w", "0.2", "/kept", before["node"])
         self.assertEqual(r.code, 75, r)
         self.assertIn("was not released", r.err)
-        self.assertTrue(alive(a.command))
+        self.verb("locks", "break", "--force", "/kept", before["node"])
+        a.run.end(signal.SIGKILL)
+
+    def test_curators_word(self):
+        """Curator's owners look for it, byte by byte; one of clave's that gets it says again who it is."""
+        node = self.verb("create", "-p", "-s", "/curator/_c_1-lock-", "127.0.0.1").out.strip()
+        r = self.verb("locks", "revoke", "/curator", node)
+        self.assertEqual((r.code, r.out), (0, "/curator: asked 127.0.0.1 to release it; its node does not say whether "
+                                              "it takes requests\n"))
+        self.assertEqual(self.verb("get", node).out, "__REVOKE__")
+        self.assertTrue(queue(self.server, "/curator")[0]["asked"])
+        for flags in [], ["--revocable", "--grace", "60s"]:
+            a = self.hold("lock", *flags, "/word", script="trap '' TERM; while :; do sleep 0.1; done").started()
+            node = queue(self.server, "/word")[0]["node"]
+            self.verb("set", "/word/" + node, "__REVOKE__")
+            until(lambda: [at["pid"] for at in queue(self.server, "/word")] == [a.wrapper])
+            at = queue(self.server, "/word")[0]
+            self.assertEqual((at["asked"], at["revocable"], at["held_ms"]), (True, bool(flags), None))
+            self.verb("locks", "break", "--force", "/word", node)
+            self.assertEqual(a.run.end(signal.SIGKILL if flags else None).err.count("asks for it"), len(flags) > 0)
+
+    def test_others_are_asked_as_they_can_be(self):
+        node = self.verb("create", "-p", "/kazoo/" + "a" * 32 + "__lock__0000000000", "me").out.strip()
+        r = self.verb("locks", "revoke", "/kazoo", "a" * 32 + "__lock__0000000000")
+        self.assertEqual(r.code, 73, r)
+        self.assertIn("takes no requests", r.err)
+        self.assertEqual(self.verb("get", "/kazoo/" + "a" * 32 + "__lock__0000000000").out, "me", node)
+        a = self.hold("elect", "--id", "boss", "/asked-leader").started()
+        node = queue(self.server, "/asked-leader")[0]["node"]
+        r = self.verb("locks", "revoke", "/asked-leader", node)
+        self.assertIn("asked boss to release it", r.out)
+        self.assertIn("asked to resign", a.run.end().err)
+
+    def test_one_that_is_gone_cannot_be_asked(self):
+        a = self.hold("lock", "--revocable", "/deaf").started()
+        node = queue(self.server, "/deaf")[0]["node"]
         a.stop()
         r = self.verb("locks", "revoke", "/deaf", node)
         self.assertEqual(r.code, 66)

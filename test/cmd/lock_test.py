@@ -223,7 +223,10 @@ class Lock(unittest.TestCase):
         for flags in (["-n"], ["--no-wait"], ["-w", "0ms"], ["--wait", "0"]):
             r = self.lock(*flags, "/busy", "--", "echo", "ran")
             self.assertEqual((r.code, r.out), (75, ""), r)
-            self.assertIn("held by another", r.err)
+            self.assertRegex(r.err, rf"/busy: held by \S+ pid {holder.wrapper} \(sh -c .*\); to see the queue: "
+                                    r"clave locks /busy\n$")
+        event = json.loads(self.lock("-n", "--json", "/busy", "true").err)
+        self.assertEqual((event["event"], event["holder"]["pid"]), ("not-acquired", holder.wrapper))
         self.assertEqual(self.lock("-n", "-E", "9", "/busy", "--", "true").code, 9)
         self.assertEqual(self.lock("-n", "-E", "0", "/busy", "--", "true").code, 0)
         r = self.lock("-n", "-q", "/busy", "--", "true")
@@ -231,6 +234,21 @@ class Lock(unittest.TestCase):
         self.assertEqual(len(nodes(self.server, "/busy")), 1, "no node is left")
         holder.run.end(15)
         self.assertEqual(self.lock("-n", "/busy", "--", "echo", "ran").out, "ran\n")
+
+    def test_hints_can_be_pasted(self):
+        """With the flags that named the server; other kinds of locks name the holder as well."""
+        c, path = self.server.connect, "/it's busy"
+        for n, (verb, tries) in enumerate(((["lock"], ["-n"]), (["rwlock"], ["-n", "-r"]),
+                                           (["semaphore", "-n", "1"], ["-t"]))):
+            holder = Holder(self.server, path + str(n), verb=verb).started()
+            r = clave("-c", c, *verb, *tries, path + str(n), "--", "true")
+            self.assertEqual(r.code, 75, r)
+            self.assertIn(f"pid {holder.wrapper} (sh -c ", r.err)
+            hint = r.err.strip().partition("to see the queue: clave ")[2]
+            seen = subprocess.run(["sh", "-c", f'"$CLAVE" --json {hint}'], env=environment(CLAVE=CLAVE),
+                                  capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual(json.loads(seen.stdout)["pid"], holder.wrapper, (hint, seen))
+            holder.run.end(15)
 
     def test_wait(self):
         holder = Holder(self.server, "/slow").started()
@@ -240,7 +258,7 @@ class Lock(unittest.TestCase):
         r, other = (run.end() for run in runs)
         self.assertGreaterEqual(time.monotonic() - start, 3)
         self.assertEqual((r.code, r.out), (75, ""), r)
-        self.assertRegex(r.err, r"not acquired within \d+s \(")
+        self.assertRegex(r.err, rf"not acquired within \d+s; held by \S+ pid {holder.wrapper} ")
         self.assertEqual((other.code, other.out), (3, ""), other)
         self.assertEqual(len(nodes(self.server, "/slow")), 1, "no node is left")
         waiter = Holder(self.server, "/slow", "-w", "60s").waiting(self.server, "/slow", 2)

@@ -94,6 +94,15 @@ class Config(unittest.TestCase):
                           "--session-timeout", "9s", CLAVE_SESSION_TIMEOUT="8s")
         self.assertIn("timeout 9000ms", r.err)
 
+    def test_durations(self):
+        """A bare number is in seconds; fractions, compounds and names in words."""
+        for text, ms in (("90", 90000), ("90s", 90000), ("1m30s", 90000), ("1m 30s", 90000), ("1.5min", 90000),
+                         ("90 seconds", 90000), ("90sec", 90000), ("0.025hours", 90000), ("1.5m1msec", 90001),
+                         ("1d2h3m4s5ms", 93784005), ("90.0004", 90001), ("0.0010416666d", 90000)):
+            for r in (self.run_with(f"connect={self.server.connect}\nsession-timeout={text}\n", "-v", "get", "/"),
+                      clave("-v", "get", "/", "--session-timeout", text, connect=self.server.connect)):
+                self.assertIn(f"(requested {ms}ms)", r.err, text)
+
     def test_identities(self):
         c = self.server.connect
         self.assertEqual(clave("create", "/id", "x", "--acl", "creator", "--auth", "digest:a:b",
@@ -108,7 +117,7 @@ class Config(unittest.TestCase):
 
     def test_faults_name_file_and_line(self):
         for text, line, what in (("connekt = x\n", 1, "unknown key 'connekt'"),
-                                 ("# c\n\ntimeout = 5\n", 3, "'5': a duration is"),
+                                 ("# c\n\ntimeout = 5x\n", 3, "'5x': a duration is"),
                                  ("session-timeout = 0s\n", 1, "not between"),
                                  ("connect\n", 1, "key = value"), ("connect =\n", 1, "no value"),
                                  ("auth = joe\n", 1, "SCHEME:ID"), (" = x\n", 1, "unknown key ''")):
@@ -134,7 +143,7 @@ class Config(unittest.TestCase):
         self.assertIn("too large", r.err)
 
     def test_faults_in_the_environment(self):
-        for name, value in (("CLAVE_TIMEOUT", "5"), ("CLAVE_SESSION_TIMEOUT", "x"),
+        for name, value in (("CLAVE_TIMEOUT", "5x"), ("CLAVE_SESSION_TIMEOUT", "x"),
                             ("CLAVE_AUTH", "joe")):
             r = clave("get", "/", env={name: value})
             self.assertEqual(r.code, 64, r)

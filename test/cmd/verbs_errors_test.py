@@ -27,7 +27,7 @@ class WithoutServer(unittest.TestCase):
                       ["create"], ["create", "/a", "b", "c"], ["stat"], ["watch"], ["--nonsense"],
                       ["get", "--nonsense", "/a"], ["get", "-q", "/a"], ["get", "/a", "--stat=1"],
                       ["ping", "x"], ["ping", "-n"], ["ping", "-n", "0"], ["ping", "-n", "x"],
-                      ["ping", "--interval", "5"], ["tree", "--depth", "-1"], ["sync", "/", "/"],
+                      ["ping", "--interval", "5x"], ["tree", "--depth", "-1"], ["sync", "/", "/"],
                       ["set", "/a", "b", "--version", "1x"], ["version", "x"], ["ls", "/", "/"]):
             r = self.fails(64, *words)
             self.assertIn("clave help", r.err)
@@ -39,6 +39,39 @@ class WithoutServer(unittest.TestCase):
                       self.fails(64, "get", "--t=1", "/").err.replace("=1", ""))
         self.assertIn("--json=1 takes no value",
                       self.fails(64, "get", "--json=1", "/").err)
+
+    def test_did_you_mean(self):
+        """Mistyped words, and those of flock, consul lock, etcdctl and zkCli.sh."""
+        for words, instead in (
+                ("lokc", "unknown verb 'lokc'; did you mean 'lock'?"), ("locsk", "'lock' or 'locks'?"),
+                ("Lock", "'lock'?"), ("list", "'clave locks'"), ("unlock /x", "'clave locks revoke PATH NODE'"),
+                ("status", "'clave ping'"), ("flock /x true", "'clave lock PATH -- COMMAND'"), ("getAcl /x", "'getacl'?"),
+                ("deleteall /x", "'clave rm -r'"), ("help lokc", "unknown verb 'lokc'; did you mean 'lock'?"),
+                ("lock --nonblock /x true", "--no-wait (-n)?"), ("lock --nb /x true", "--no-wait (-n)?"),
+                ("semaphore --nonblock -n 3 /x true", "--no-wait (-t)?"), ("lock -x /x true", "A lock is exclusive"),
+                ("lock -e /x true", "A lock is exclusive"), ("rwlock --exclusive /x true", "--write (-W)?"),
+                ("lock -s /x true", "'clave rwlock -r'?"), ("rwlock --shared /x true", "--read (-r)?"),
+                ("lock /x -u", "released when its command ends"), ("lock -o /x true", "leave it out"),
+                ("lock -F /x true", "leave it out"), ("lock --conflict-exit-code 3 /x true", "--conflict-code (-E)?"),
+                ("lock -timeout=3s /x true", "no such flag: -timeout=3s; did you mean --wait, for the lock, or --timeout"),
+                ("lock /x -timeout 3s true", "no such flag: -timeout; did you mean --wait"),
+                ("lock -wait=3s /x true", "no such flag: -wait=3s; did you mean '--wait=3s'?"),
+                ("get -json /x", "did you mean '--json'?"), ("-connect=h:1 get /", "'--connect=h:1'?"),
+                ("--conect=h:1 get /", "'--connect'?"), ("lock -try=3s /x true", "--wait=DURATION?"),
+                ("lock -monitor-retry=3 /x true", "leave it out"), ("lock -child-exit-code /x true", "leave it out"),
+                ("lock -pass-stdin /x true", "leave it out"), ("lock -shell /x true", "'-- sh -c COMMAND'"),
+                ("lock -n=3 /x true", "no such flag: -n=3; did you mean 'clave semaphore -n N'?"),
+                ("lock -n 3 /x true", "3 is no path; N may hold a lock with: clave semaphore -n N PATH"),
+                ("lock --timout 3s /x true", "'--timeout'?"), ("elect -n /x true", "--wait=DURATION?"),
+                ("lock --wiat=3 /x true", "'--wait'?"), ("get --stta /x", "'--stat'?"),
+                ("serve --lisen h:1", "'--listen'?"), ("serve --conect h:1", "no such flag: --conect (see"),
+                ("get --qqqq /x", "no such flag: --qqqq (see"), ("qqqq", "unknown verb 'qqqq' (see")):
+            self.assertIn(instead, self.fails(64, *words.split()).err, words)
+
+    def test_a_command_for_a_shell_as_flock_takes_it(self):
+        r = self.fails(64, "lock", "/x y", "-c", "it's date")
+        self.assertIn(r"with a shell: clave lock '/x y' -- sh -c 'it'\''s date' (see", r.err)
+        self.assertIn("no command given: clave lock /x -- COMMAND", self.fails(64, "lock", "-c", "h:1", "/x").err)
 
     def test_verbs_without_a_client_refuse_its_flags(self):
         flags = (["--connect", "h:1"], ["-c", "h:1"], ["--session-timeout", "4s"],
@@ -74,19 +107,25 @@ class WithoutServer(unittest.TestCase):
         self.assertIn("too few arguments: clave set PATH DATA|- (see",
                       self.fails(64, "set", "/x").err)
 
-    def test_durations_need_a_unit(self):
-        for bad in ("5", "5x", "s", "", "-1s", "1.5s", "1 s", "99999999999999999999s", "30d", "0s"):
+    def test_durations(self):
+        for bad in ("5x", "s", "", "-1s", "99999999999999999999s", "30d", "0s", "1m30", "30s1m", "1m1m",
+                    "1.", "1.5.2s", "1,5s", "500us", "1 2s", "1e3", "0", "0.0"):
             for flag in ("--timeout", "--session-timeout"):
                 r = self.fails(64, "get", "/", flag, bad)
-                if bad == "5":
-                    self.assertIn("500ms, 4s, 3m, 1h, 2d", r.err)
-        for good in ("50ms", "1s"):
-            self.fails(69, "get", "/", "--timeout", good, connect=f"127.0.0.1:{free_port()}")
+                if bad == "5x":
+                    self.assertIn("500ms, 0.5s, 10, 3m, 1h30m, 2d", r.err)
+        connect = f"127.0.0.1:{free_port()}"
+        for good, within in (("50ms", "50ms"), ("0.05", "50ms"), (".05s", "50ms"), ("0.001m", "60ms"),
+                             ("0s 60msec", "60ms"), ("0.0000001d", "9ms"), ("0.00001", "1ms")):
+            r = self.fails(69, "get", "/", "--timeout", good, connect=connect)
+            self.assertIn(f"within {within}:", r.err)
 
     def test_durations_out_of_range(self):
         self.assertIn("not between 1ms and 24d", self.fails(64, "get", "/", "--timeout", "25d").err)
         r = self.fails(64, "lock", "--wait", "400d", "/", "true")
         self.assertIn("not between 0ms and 366d", r.err)
+        self.assertIn("not between 1ms and 24d; a number without a unit is in seconds",
+                      self.fails(64, "get", "/", "--timeout", "10000000").err)
 
     def test_creator_needs_an_identity(self):
         for words in (["create", "/a", "--acl", "creator"], ["lock", "--acl", "creator", "/a", "true"],

@@ -94,7 +94,7 @@ class Serving(unittest.TestCase):
         self.refused(64, "--data", )
         d = scratch("d")
         for words in (["x"], ["--listen", "nonsense"], ["--listen", "127.0.0.1:99999"],
-                      ["--tick", "5"], ["--tick", "0s"], ["--snap-count", "1"],
+                      ["--tick", "5x"], ["--tick", "0s"], ["--snap-count", "1"],
                       ["--min-session-timeout", "9s", "--max-session-timeout", "8s"],
                       ["--max-session-timeout", "1s"], ["--words", "ruok,nonsense"],
                       ["--words", ""], ["--words", "k,co"], ["--super-digest", "joe:password"],

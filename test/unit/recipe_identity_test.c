@@ -43,22 +43,32 @@ static void format_and_parse_are_inverse(void **state)
 static void owners_limits_and_promises_are_read(void **state)
 {
     (void)state;
-    clave_identity in = {.owner = "deploy/7", .task = "3f", .limit = 12, .yields = true};
+    clave_identity in = {.owner = "deploy/7",
+                         .task = "3f",
+                         .limit = 12,
+                         .yields = true,
+                         .revocable = -1,
+                         .asked = true};
     char out[256], buf[256];
     size_t n = clave_identity_format(&in, out, sizeof out);
-    assert_string_equal(out, "clave/1\nowner=deploy/7\ntask=3f\nlimit=12\nyields=1\n");
+    assert_string_equal(
+        out, "clave/1\nowner=deploy/7\ntask=3f\nlimit=12\nyields=1\nrevocable=0\nasked=1\n");
     assert_true(clave__identity_is_form(out, n));
     assert_false(clave__identity_is_form(out, 7));
     clave_identity id = parse(buf, sizeof buf, out, n);
     assert_string_equal(id.owner, "deploy/7");
     assert_string_equal(id.task, "3f");
     assert_int_equal(id.limit, 12);
-    assert_true(id.yields);
-    static const char odd[] = "clave/1\nlimit=4294967297\nyields=yes\n";
+    assert_true(id.yields && id.asked);
+    assert_int_equal(id.revocable, -1);
+    static const char odd[] = "clave/1\nlimit=4294967297\nyields=yes\nrevocable=2\nasked=0\n";
     id = parse(buf, sizeof buf, odd, sizeof odd - 1);
     assert_int_equal(id.limit, 0);
-    assert_false(id.yields);
+    assert_false(id.yields || id.asked);
+    assert_int_equal(id.revocable, 0);
     assert_null(id.owner);
+    id = parse(buf, sizeof buf, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD));
+    assert_true(id.asked && !id.text);
 }
 
 /* Only what is one goes into the node, and comes out of it. */

@@ -164,6 +164,157 @@ static void a_request_is_heard_of_after_a_reconnect(void **state)
     memnet_free(p);
 }
 
+/* ---- what the node says ---------------------------------------------------------------------- */
+
+#define WHO "clave/1\nhost=web1\npid=4711\n"
+
+static void on_read(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    assert_int_equal(res->err, CLAVE_OK);
+    memcpy(arg, res->data, res->len);
+    ((char *)arg)[res->len] = '\0';
+}
+
+static const char *says(struct memnet *p, const char *node)
+{
+    static char data[512];
+    assert_int_equal(clave_async_get(p->clients[1].c, node, NULL, on_read, data), CLAVE_OK);
+    memnet_settle(p);
+    return data;
+}
+
+/* Opened by client 0, and long enough held that its node is watched. */
+static const char *held_with(struct mutex_owner *a, struct memnet *p, const char *data,
+                             bool listens)
+{
+    clave_mutex_options o = {
+        .size = sizeof o, .data = data, .len = strlen(data), .revocable = listens};
+    owner_open(a, p, 0, "/l", &o);
+    owner_acquire(a, OWNER_FOREVER);
+    memnet_advance(p, 9000);
+    return owner_grant(a).node;
+}
+
+/* By clave, and by Curator, whose word the holder replaces. */
+static void a_request_keeps_what_a_node_of_claves_says(void **state)
+{
+    static const struct {
+        const char *data, *asked;
+        bool listens, word;
+        clave_err err;
+    } rows[] = {
+        {WHO "revocable=1\n", WHO "revocable=1\nasked=1\n", true, false, CLAVE_OK},
+        {WHO, WHO "asked=1\n", true, false, CLAVE_OK},
+        {WHO, WHO "asked=1\n", false, false,
+         CLAVE_OK}, /* it does not say that it does not listen */
+        {WHO "revocable=0\n", WHO "revocable=0\n", false, false, CLAVE_EINVAL},
+        {WHO "revocable=1\n", WHO "revocable=1\nasked=1\n", true, true, CLAVE_OK},
+        {WHO "revocable=0\n", WHO "revocable=0\nasked=1\n", false, true, CLAVE_OK},
+        {"10.0.0.1", "10.0.0.1", true, true, CLAVE_OK},
+        {"10.0.0.1", "10.0.0.1", true, false, CLAVE_OK},
+        {CLAVE_REVOKE_WORD, CLAVE_REVOKE_WORD, true, true, CLAVE_OK}, /* nothing to restore */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct memnet *p = world(2);
+        struct mutex_owner a;
+        const char *node = held_with(&a, p, rows[i].data, rows[i].listens);
+        for (unsigned n = 1; n <= 2; n++) {
+            clave_err err =
+                rows[i].word ? memnet_set(p, 1, node, CLAVE_REVOKE_WORD) : revoke(p, 1, node);
+            assert_int_equal(err, rows[i].err);
+            memnet_advance(p, 1000);
+            assert_string_equal(says(p, node), rows[i].asked);
+            assert_int_equal(a.asked, rows[i].listens ? n : 0);
+        }
+        owner_close(&a);
+        semaphore_user_assert_no_leftovers(p);
+        memnet_free(p);
+    }
+}
+
+/* The owner writes to its node (`clave lock`, once, after the grant) between the look and the
+ * request. */
+static void a_write_in_between_is_not_overwritten(void **state)
+{
+    clave_err done = CLAVE_ETIMEDOUT;
+    struct mutex_owner a;
+    (void)state;
+    struct memnet *p = world(2);
+    const char *node = held_with(&a, p, WHO "granted=ctime\n", false);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_GET_DATA, MEMNET_HOLD, 0});
+    assert_int_equal(clave_async_revoke(p->clients[1].c, node, on_asked_for, &done), CLAVE_OK);
+    memnet_settle(p);
+    assert_int_equal(memnet_set(p, 0, node, WHO "granted=mtime\n"), CLAVE_OK);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(done, CLAVE_OK);
+    assert_string_equal(says(p, node), WHO "granted=mtime\nasked=1\n");
+    owner_close(&a);
+    memnet_free(p);
+}
+
+/* The answer is lost: whether it was asked is not known, and it was. */
+static void an_answer_that_is_lost_is_neither(void **state)
+{
+    struct mutex_owner a;
+    (void)state;
+    struct memnet *p = world(2);
+    const char *node = held_with(&a, p, WHO, true);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_SET_DATA, MEMNET_LOSE, 0});
+    clave_err err = revoke(p, 1, node);
+    assert_int_equal(clave_err_classify(err), CLAVE_CLASS_UNKNOWN);
+    memnet_advance(p, 5000);
+    assert_int_equal(a.asked, 1);
+    assert_string_equal(says(p, node), WHO "asked=1\n");
+    owner_close(&a);
+    memnet_free(p);
+}
+
+static void a_node_that_goes_between_look_and_request(void **state)
+{
+    clave_err done = CLAVE_ETIMEDOUT;
+    struct mutex_owner a;
+    char node[160];
+    (void)state;
+    struct memnet *p = world(2);
+    snprintf(node, sizeof node, "%s", held_with(&a, p, WHO, true));
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_GET_DATA, MEMNET_HOLD, 0});
+    assert_int_equal(clave_async_revoke(p->clients[1].c, node, on_asked_for, &done), CLAVE_OK);
+    memnet_settle(p);
+    owner_release(&a);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(done, CLAVE_ENONODE);
+    assert_int_equal(a.asked, 0);
+    owner_close(&a);
+    memnet_free(p);
+}
+
+static void of_others_only_curators_are_sent_the_word(void **state)
+{
+    static const struct {
+        const char *node, *then;
+        clave_err err;
+    } rows[] = {
+        {"/x/_c_1-lock-0000000001", CLAVE_REVOKE_WORD, CLAVE_OK},
+        {"/x/_c_1-__WRIT__0000000002", CLAVE_REVOKE_WORD, CLAVE_OK},
+        {"/x/_c_1-latch-0000000003", "me", CLAVE_OK}, /* clave's leaders look for any write */
+        {"/x/0123456789abcdef0123456789abcdef__lock__0000000004", "me", CLAVE_EINVAL},
+    };
+    (void)state;
+    struct memnet *p = world(2);
+    assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(memnet_create(p, 0, rows[i].node), CLAVE_OK);
+        assert_int_equal(memnet_set(p, 0, rows[i].node, "me"), CLAVE_OK);
+        assert_int_equal(revoke(p, 1, rows[i].node), rows[i].err);
+        assert_string_equal(says(p, rows[i].node), rows[i].then);
+    }
+    memnet_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +324,11 @@ int main(void)
         cmocka_unit_test(both_sides_of_a_read_write_lock_can_be_asked),
         cmocka_unit_test(a_lease_can_be_asked_for),
         cmocka_unit_test(a_request_is_heard_of_after_a_reconnect),
+        cmocka_unit_test(a_request_keeps_what_a_node_of_claves_says),
+        cmocka_unit_test(a_write_in_between_is_not_overwritten),
+        cmocka_unit_test(an_answer_that_is_lost_is_neither),
+        cmocka_unit_test(a_node_that_goes_between_look_and_request),
+        cmocka_unit_test(of_others_only_curators_are_sent_the_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

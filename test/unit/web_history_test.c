@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "clave/async/mutex.h"
 #include "lib/observe_scene.h"
 
 /* "what:cause" of each entry. */
@@ -53,6 +54,30 @@ static void history_has_who_held_what_when(void **state)
     assert_string_equal(webrig_member(c, "path"), "/a");
     assert_string_equal(webrig_member(c, "host"), "web1");
     webrig_end(c);
+    scene_close(&s);
+}
+
+/* Curator's request replaces what the node said: it is shown all the same. */
+static void who_was_asked_is_told(void **state)
+{
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    clave_stat stat = {.czxid = 100, .ephemeral_owner = 9};
+    struct observe_node n = {"/a/_c_" UUID "-lock-0000000000", &stat, "clave/1\nhost=web1\n", 18};
+    clave__observe_node(s.o, &n);
+    stat.version = 1;
+    n.data = CLAVE_REVOKE_WORD;
+    n.len = strlen(CLAVE_REVOKE_WORD);
+    clave__observe_node(s.o, &n);
+    assert_string_equal(history_of(&s, "/v1/history"), "queued:- granted:- asked:- ");
+    for (int i = 0; i < 2; i++) {
+        struct webrig_call *c = scene_get(&s, i ? "/v1/locks/a" : "/v1/history?limit=1", 200);
+        assert_string_equal(webrig_member(c, "host"), "web1");
+        assert_non_null(strstr(webrig_body(c), "\"revocable\": null, \"asked\": true"));
+        webrig_end(c);
+    }
     scene_close(&s);
 }
 
@@ -139,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(history_has_who_held_what_when),
+        cmocka_unit_test(who_was_asked_is_told),
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
         cmocka_unit_test(a_long_history_is_read_in_pieces),

@@ -25,7 +25,7 @@ static char told[4096]; /* what the model told: "queued NAME " and so on */
 
 static void note_change(void *arg, enum lock_change what, const struct lock_place *p, int64_t at)
 {
-    static const char *const words[] = {"queued", "granted", "written", "ended"};
+    static const char *const words[] = {"queued", "granted", "asked", "ended"};
     size_t n = strlen(told);
     (void)arg;
     snprintf(told + n, sizeof told - n, "%s %s@%d ", words[what], p->name + p->number, (int)at);
@@ -257,14 +257,50 @@ static void changes_are_told_once_loaded(void **state)
     clave__lock_model_gone(&m, 5, "/a/_c_" UUID "-lock-0000000001");
     clave_stat written = {.czxid = 2, .ctime = 2, .ephemeral_owner = 2, .version = 1};
     clave__lock_model_node(&m, 6, "/a/_c_" UUID "-lock-0000000002", &written, "x", 1);
-    clave__lock_model_node(&m, 7, "/a/_c_" UUID "-lock-0000000002", &written, "x", 1);
+    written.version = 2;
+    clave__lock_model_node(&m, 7, "/a/_c_" UUID "-lock-0000000002", &written, "clave/1\nasked=1\n",
+                           16);
+    written.version = 3;
+    clave__lock_model_node(&m, 8, "/a/_c_" UUID "-lock-0000000002", &written, "__REVOKE__", 10);
     clave__lock_model_gone(&m, 8, "/a/_c_" UUID "-lock-0000000009");
     assert_string_equal(told, "queued 0000000002@2 queued 0000000003@3 ended 0000000001@5 "
-                              "granted 0000000002@5 written 0000000002@6 ");
+                              "granted 0000000002@5 asked 0000000002@7 ");
     struct lock_place *second = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), "");
     assert_false(second->held_before);
     assert_int_equal(second->held, 5);
     clave__lock_model_fini(&m);
+}
+
+/* Curator's request replaces what the node said; a candidate's node is written as it was. */
+static void a_place_that_is_asked_for_keeps_who_it_is(void **state)
+{
+    static const char id[] = "clave/1\nhost=web1\n";
+    static const struct {
+        const char *path, *first, *then;
+    } rows[] = {
+        {"/a/_c_" UUID "-lock-0000000001", id, "__REVOKE__"},
+        {"/a/_c_" UUID "-lock-0000000001", "10.0.0.1", "__REVOKE__"},
+        {"/a/_c_" UUID "-lock-0000000001", id, "clave/1\nhost=web1\nasked=1\n"},
+        {"/s/leases/_c_" UUID "-lease-0000000001", id, "__REVOKE__"},
+        {"/e/_c_" UUID "-latch-0000000001", "boss", "boss"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct lock_model m;
+        model_open(&m);
+        clave__lock_model_loaded(&m);
+        add_of(&m, 1, rows[i].path, 1, rows[i].first);
+        struct lock_queue *q = clave__lock_model_after(&m, "", false);
+        struct lock_place *p = clave__lock_holder_after(q, "");
+        assert_false(p->asked);
+        clave__lock_model_written(&m, 2, rows[i].path, 0, "older", 5);
+        clave__lock_model_written(&m, 3, rows[i].path, 1, rows[i].then, strlen(rows[i].then));
+        clave__lock_model_written(&m, 4, "/a/_c_" UUID "-lock-0000000009", 1, "", 0);
+        assert_true(p->asked);
+        assert_memory_equal(p->data, rows[i].first, strlen(rows[i].first));
+        assert_string_equal(told, "queued 0000000001@1 granted 0000000001@1 asked 0000000001@3 ");
+        clave__lock_model_fini(&m);
+    }
 }
 
 static void a_node_that_was_made_again_is_another(void **state)
@@ -585,6 +621,7 @@ int main(void)
         cmocka_unit_test(a_place_that_may_not_be_read_holds_all_the_same),
         cmocka_unit_test(a_stock_kazoo_lock_after_others_is_outside),
         cmocka_unit_test(changes_are_told_once_loaded),
+        cmocka_unit_test(a_place_that_is_asked_for_keeps_who_it_is),
         cmocka_unit_test(a_node_that_was_made_again_is_another),
         cmocka_unit_test(a_lock_that_vanished_is_given_once_more),
         cmocka_unit_test(what_is_beyond_the_bound_is_counted),

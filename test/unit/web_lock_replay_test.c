@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "clave/async/mutex.h"
 #include "lib/observe_scene.h"
 #include "web/observe/lock_replay.h"
 
@@ -100,6 +101,8 @@ static void a_log_tells_who_was_granted_and_why_it_ended(void **state)
     clave__lock_replay_loaded(r);
     create(r, 10, 92, "/a/" LOCK2);
     create(r, 11, 93, "/a/" LOCK3);
+    begin_txn(r, 11, 99);
+    clave__lock_replay_written(r, "/a/" LOCK1, 1, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD));
     remove_node(r, 12, 91, "/a/" LOCK1);
     remove_node(r, 13, 99, "/a/" LOCK2);
     close_session(r, 14, 93, true);
@@ -110,7 +113,7 @@ static void a_log_tells_who_was_granted_and_why_it_ended(void **state)
     assert_true(clave__lock_replay_is_complete(r));
     clave__web_take_replay(s.rig->web, 0, r);
     assert_string_equal(history_of(&s, "/v1/history?path=/a"),
-                        "10/10:queued 11/11:queued 12/3:ended:released 12/10:granted "
+                        "10/10:queued 11/11:queued 11/3:asked 12/3:ended:released 12/10:granted "
                         "13/10:ended:broken 13/11:granted 14/11:ended:expired");
     assert_string_equal(history_of(&s, "/v1/history?path=/b"),
                         "15/15:queued 15/15:granted 16/16:queued 17/16:ended:closed "

@@ -18,7 +18,7 @@ static void a_lock_is_shown_with_its_places(void **state)
     scene_open(&s);
     scene_add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000000",
               "clave/1\nhost=web1\npid=7\nname=nightly\ncommand=./x\n"
-              "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n");
+              "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\nrevocable=1\n");
     webrig_advance(s.rig, 1500);
     scene_add(&s, "/jobs/nightly/_c_" UUID "-lock-0000000001", "10.0.0.7");
     webrig_advance(s.rig, 500);
@@ -29,14 +29,14 @@ static void a_lock_is_shown_with_its_places(void **state)
     assert_string_equal(webrig_member(c, "nholders"), "1");
     assert_string_equal(webrig_member(c, "nwaiters"), "1");
     assert_string_equal(webrig_member(c, "oldest_wait_ms"), "500");
-    assert_non_null(strstr(
-        webrig_body(c), "\"holders\": [{\"node\": \"_c_" UUID
-                        "-lock-0000000000\", \"token\": \"1\", \"session\": \"1\", \"role\": "
-                        "\"holder\", \"client\": \"clave\", \"host\": \"web1\", \"pid\": 7, "
-                        "\"name\": \"nightly\", \"command\": \"./x\", \"text\": null, "
-                        "\"traceparent\": "
-                        "\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\", \"since\": "
-                        "\"1970-01-01T00:"));
+    assert_non_null(strstr(webrig_body(c),
+                           "\"holders\": [{\"node\": \"_c_" UUID
+                           "-lock-0000000000\", \"token\": \"1\", \"session\": \"1\", \"role\": "
+                           "\"holder\", \"client\": \"clave\", \"host\": \"web1\", \"pid\": 7, "
+                           "\"name\": \"nightly\", \"command\": \"./x\", \"text\": null, "
+                           "\"traceparent\": "
+                           "\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\", "
+                           "\"revocable\": true, \"asked\": false, \"since\": \"1970-01-01T00:"));
     assert_string_equal(webrig_member(c, "traceparent"),
                         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     assert_non_null(strstr(webrig_body(c), "\"client\": \"curator\""));

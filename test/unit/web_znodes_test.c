@@ -554,6 +554,15 @@ static void a_place_is_asked_for_or_taken_away(void **state)
     struct webrig_call *c = send(r, "GET", "/v1/znodes/l/_c_1-lock-0000000000", NULL, NULL, 200);
     assert_string_equal(webrig_body(c), "__REVOKE__");
     webrig_end(c);
+    static const char *const said[][2] = {{"1", "\"revocable\": true"}, {"0", "takes no requests"}};
+    for (int i = 0; i < 2; i++) {
+        snprintf(body, sizeof body, "clave/1\nhost=web1\nrevocable=%s\n", said[i][0]);
+        done(r, "PUT", "/v1/znodes/l/_c_1-lock-0000000000", NULL, body, 200);
+        c = send(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"_c_1-lock-0000000000\"}",
+                 i == 0 ? 200 : 409);
+        assert_non_null(strstr(webrig_body(c), said[i][1]));
+        webrig_end(c);
+    }
     done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"config\"}", 409);
     done(r, "POST", "/v1/locks/l/break", NULL, "{\"node\": \"config\", \"force\": true}", 409);
     done(r, "POST", "/v1/locks/l/revoke", NULL, "{}", 400);

@@ -152,11 +152,16 @@ CLAVE_METHOD clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t ow
 
 /* ---- asking for a lock ------------------------------------------------------------------ */
 
-#define CLAVE_REVOKE_WORD "__REVOKE__" /* what clave_async_revoke writes into the lock node */
-/* Asks the holder of a lock node (of a mutex, a side of a read-write lock, a lease; full path) to
- * release it, from any process: Curator's Revoker. Whether and when it does is up to the holder,
- * which is notified only if it is revocable. Errors as of clave_async_set; ENONODE: it has been
- * released. */
+#define CLAVE_REVOKE_WORD "__REVOKE__" /* what Curator's Revoker writes into a lock node */
+/* Asks the holder of a lock node (of a mutex, a side of a read-write lock, a lease, a candidate;
+ * full path) to release it, from any process: Curator's Revoker. Whether and when it does is up to
+ * the holder, which is notified only if it is revocable. A node of clave's says that besides
+ * (clave_identity), and keeps all it says; into another client's the word is written, which
+ * replaces what it said. Reads the node, then writes over the version that was read. In the result,
+ * `data` is what the node held before. Errors as of clave_async_get and clave_async_set. ENONODE:
+ * it has been released. EINVAL: the node says that its holder is not revocable, or it is kazoo's,
+ * whose locks never are: nothing was written. EBADVERSION: others keep writing to the node: nothing
+ * was written. */
 CLAVE_METHOD clave_err clave_async_revoke(clave_async_client *c, const char *node,
                                           clave_result_cb *cb, void *arg);
 
@@ -176,6 +181,10 @@ typedef struct clave_identity {
     const char *task;  /* which of the owners that share a session, or the owner's text */
     uint32_t limit;    /* of a semaphore's nodes: how many leases there are; 0: unknown */
     bool yields;       /* gives up when it is the one to end a deadlock */
+    bool asked;        /* somebody has asked the owner to release it (clave_async_revoke) */
+    /* Does the owner take such requests? 1: yes; -1: no; 0: unknown. clave says it in the data that
+     * it makes by itself. */
+    int8_t revocable;
     /* The trace in which the lock was asked for, as of W3C Trace Context ("00-TRACE-SPAN-FLAGS"),
      * so that the trace of one who waits leads to that of the holder. Left out if it is no such
      * text. */

@@ -15,6 +15,7 @@
 #include "clave/uv.h"
 #include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/suggestion.h"
 #include "cmd/cli/usage.h"
 
 enum { MAX_FLAGS = 80, DEFAULT_TIMEOUT_MS = 10000 };
@@ -78,6 +79,8 @@ static const char *flag_as_written(char **argv)
 {
     static char letter[3] = "-?";
     const char *word = argv[optind - 1];
+    if (optopt == '=') /* "-n=3" of a flag without a value */
+        return argv[optind];
     if (optopt > 0 && optopt < FLAG_LONG && strncmp(word, "--", 2) != 0) {
         letter[1] = (char)optopt;
         return letter;
@@ -94,6 +97,13 @@ static bool is_beginning(const struct getopt_tables *s, const char *flag)
     return false;
 }
 
+static int no_such_flag(struct options *o, const char *flag)
+{
+    char instead[SUGGESTION_CAP];
+    diag_usage(o, "no such flag: %s%s", flag, suggestion_for_flag(o->verb, flag, instead));
+    return OPTIONS_STOP;
+}
+
 static int cmd_options_refuse(struct options *o, const struct getopt_tables *s, int id, char **argv)
 {
     const char *flag = flag_as_written(argv);
@@ -104,7 +114,7 @@ static int cmd_options_refuse(struct options *o, const struct getopt_tables *s, 
     else if (is_beginning(s, flag))
         diag_usage(o, "%s is ambiguous: several flags begin with it", flag);
     else
-        diag_usage(o, "no such flag: %s", flag);
+        return no_such_flag(o, flag);
     return OPTIONS_STOP;
 }
 
@@ -164,7 +174,8 @@ static int set_global(struct options *o, int id)
         o->verbose++;
         return 0;
     case 'c':
-        o->connect = o->value;
+        o->connect = o->flags.connect = o->value;
+        o->flags.connect_after = o->argc;
         return 0;
     case GLOBAL_JSON:
         o->json = true;
@@ -176,6 +187,7 @@ static int set_global(struct options *o, int id)
     case GLOBAL_TLS_KEY:
     case GLOBAL_TLS_NAME:
         o->client.tls_texts[id - GLOBAL_TLS_CA] = o->value; /* in the order of enum client_tls */
+        o->flags.tls[id - GLOBAL_TLS_CA] = o->value;
         return 0;
     case GLOBAL_TLS_ANY_NAME:
         o->tls_any_name = true;
@@ -228,10 +240,8 @@ static int scan_end(struct options *o, int argc, char **argv)
         cmd_options_keep(o, argv[optind++]);
     o->argv[o->argc] = NULL;
     o->scanning = false;
-    if (o->verb->waits_forever && o->timeout_given) { /* before the verb */
-        diag_usage(o, "no such flag: --timeout");
-        return OPTIONS_STOP;
-    }
+    if (o->verb->waits_forever && o->timeout_given) /* before the verb */
+        return no_such_flag(o, "--timeout");
     if (refuse_client_flag(o))
         return OPTIONS_STOP;
     if (!o->verb->offline && !config_apply(o)) {
@@ -248,7 +258,11 @@ int options_next(struct options *o, int argc, char **argv)
     if (!o->scanning)
         scan_begin(o, argv);
     for (;;) {
-        int before = optind;
+        int before = optind > 0 ? optind : 1;
+        if (before < argc && suggestion_is_long(o->verb, argv[before])) {
+            o->scanning = false;
+            return no_such_flag(o, argv[before]);
+        }
         int id = getopt_long(argc, argv, s.shorts, s.longs, NULL);
         o->value = optarg;
         if (id == '?' || id == ':') {
@@ -293,18 +307,12 @@ bool options_args(struct options *o, int min, int max)
 bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
                       int64_t *ms)
 {
-    char least[DURATION_CAP], most[DURATION_CAP];
-    const char *fault;
-    if (!clave__duration_parse(o->value, ms, &fault)) {
+    const int64_t bounds[2] = {min_ms, max_ms};
+    char text[DURATION_FAULT_CAP];
+    const char *fault = clave__duration_within(o->value, bounds, ms, text);
+    if (fault)
         diag_usage(o, "--%s '%s': %s", flag, o->value, fault);
-        return false;
-    }
-    if (*ms < min_ms || *ms > max_ms) {
-        diag_usage(o, "--%s %s: not between %s and %s", flag, o->value,
-                   clave__duration_format(min_ms, least), clave__duration_format(max_ms, most));
-        return false;
-    }
-    return true;
+    return !fault;
 }
 
 bool options_number(struct options *o, const char *flag, int64_t min, int64_t max, int64_t *out)

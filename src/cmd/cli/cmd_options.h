@@ -34,6 +34,11 @@ struct options {
     int64_t timeout_ms;            /* for connecting, and then for each answer */
     struct client_settings client; /* the identities of --auth, TLS, "local:" */
     bool tls_any_name;
+    /* Of these, what flags said, for hint.h; NULL: not they. */
+    struct {
+        const char *connect, *tls[CLIENT_TLS_TEXTS];
+        int connect_after; /* so many arguments stood before -c */
+    } flags;
     struct clave_tls *tls; /* made from these by connect_dial; NULL: not needed */
     bool json;
     int verbose;

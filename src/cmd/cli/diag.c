@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/client_internal.h"
+#include "cmd/cli/hint.h"
 #include "cmd/queue/participant_text.h"
 #include "runtime/client/local_paths.h"
 
@@ -82,15 +83,14 @@ const char *diag_text(const struct options *o, clave_err err)
 }
 
 /* What the user can do about it; "" where the text says everything. */
-static const char *diag_advice(clave_err err)
+static const char *diag_advice(const struct options *o, const char *path, clave_err err,
+                               char out[HINT_CAP])
 {
     static const struct {
         clave_err err;
         const char *text;
     } table[] = {
         {CLAVE_EBADVERSION, "another client has written it since: read it again"},
-        {CLAVE_ENOTEMPTY, "'clave rm -r' removes the whole tree"},
-        {CLAVE_ENODEEXISTS, "'clave set' changes its data"},
         {CLAVE_ENOAUTH, "name an identity with --auth digest:user:password"},
         {CLAVE_ENOCHILDREN, "choose another parent"},
         {CLAVE_EAUTHFAILED, "--auth names the identity"},
@@ -98,10 +98,19 @@ static const char *diag_advice(clave_err err)
         {CLAVE_ETIMEDOUT, "it may have taken effect; --timeout allows more time"},
         {CLAVE_ENOTSENT, "nothing was changed: try again"},
     };
+    static const char to_remove[] = "to remove the whole tree: ", to_set[] = "to change its data: ";
+    char command[HINT_CAP];
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].err == err)
             return table[i].text;
-    return "";
+    *out = '\0';
+    if (o && path && err == CLAVE_ENOTEMPTY)
+        snprintf(out, HINT_CAP, "%s%.*s", to_remove, (int)(HINT_CAP - sizeof to_remove),
+                 hint_command(o, (const char *const[]){"rm", "-r", path, NULL}, command));
+    else if (o && path && err == CLAVE_ENODEEXISTS)
+        snprintf(out, HINT_CAP, "%s%.*s", to_set, (int)(HINT_CAP - sizeof to_set),
+                 hint_command(o, (const char *const[]){"set", path, "DATA", NULL}, command));
+    return out;
 }
 
 /* The client's log comes from another thread: write each line as one piece. */
@@ -189,8 +198,9 @@ static const char *advice_missing(const struct options *o, const char *path)
 /* The clients of a "local:" server do not know why it is gone. */
 static void put_hint(const struct options *o, const char *path, clave_err err)
 {
-    const char *hint = err == CLAVE_ENONODE ? advice_missing(o, path) : diag_advice(err);
-    char fault[512];
+    char fault[512], text[HINT_CAP];
+    const char *hint =
+        err == CLAVE_ENONODE ? advice_missing(o, path) : diag_advice(o, path, err, text);
     struct local_paths p;
     bool local = o && (!o->connect || strncmp(o->connect, "local:", 6) == 0);
     if (err == CLAVE_ECONNLOSS && local &&

@@ -12,8 +12,9 @@ enum exit_code {
     EXIT_PATH = 66,        /* no node, exists already, wrong version, not empty, invalid path */
     EXIT_UNREACHABLE = 69, /* no server answered */
     EXIT_INTERNAL = 70,
-    EXIT_REFUSED = 73, /* not done: it might harm another client, or the user said no */
-    EXIT_IO = 74,      /* standard input or output, the data directory */
+    EXIT_REFUSED =
+        73,       /* not done: it might harm another client or be in vain, or the user said no */
+    EXIT_IO = 74, /* standard input or output, the data directory */
     EXIT_TIMEOUT = 75, /* no answer in time; lock: not acquired in time */
     EXIT_LOST = 76,    /* the lock was lost */
     EXIT_NOAUTH = 77,

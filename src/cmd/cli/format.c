@@ -91,3 +91,21 @@ void format_age(struct json *j, const clave_stat *st)
 {
     show_known(j, "age_ms", participant_text_is_known(st), clave__clock_wall() - st->ctime);
 }
+
+void format_identity(struct json *j, const clave_identity *id)
+{
+    clave__json_string(j, "host", id->host);
+    clave__json_int(j, "pid", id->pid);
+    clave__json_string(j, "name", id->name);
+    clave__json_string(j, "command", id->command);
+    clave__json_string(j, "text", id->text);
+    clave__json_string(j, "traceparent", id->traceparent);
+}
+
+void format_revocable(struct json *j, const clave_identity *id)
+{
+    if (id->revocable)
+        clave__json_bool(j, "revocable", id->revocable > 0);
+    else
+        clave__json_string(j, "revocable", NULL);
+}

@@ -7,6 +7,7 @@
 
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/suggestion.h"
 #include "runtime/client/local_start.h"
 
 /* If one of the descriptors 0 to 2 were closed, the next socket would get its number, and output
@@ -55,8 +56,9 @@ static int main_run(struct options *o, int argc, char **argv)
     }
     const struct verb *v = options_verb(o, o->argv[0]);
     if (!v) {
-        fprintf(stderr, "clave: unknown verb '%s' (see 'clave help')\n", o->argv[0]);
-        return EXIT_USAGE;
+        char instead[SUGGESTION_CAP];
+        return diag_usage(o, "unknown verb '%s'%s", o->argv[0],
+                          suggestion_for_verb(o->verbs, o->argv[0], instead));
     }
     o->verb = v;
     return v->run(o, o->argc, o->argv);

@@ -89,7 +89,7 @@ void usage_all(const struct verb *const *verbs)
          "excludes no other user and no other machine. 'local = never' in the configuration, or\n"
          "CLAVE_LOCAL=never, forbids it; 'local = yes' silences the warning.\n\n"
          "Exit codes: 0 done; 64 usage; 66 no such node, exists, wrong version, invalid path;\n"
-         "69 no server answered; 70 internal; 73 refused, as it might harm another client;\n"
+         "69 no server answered; 70 internal; 73 refused: harm to others, or in vain;\n"
          "74 input or output; 75 not in time; 76 lock lost; 77 not authorised; 79 deadlock;\n"
          "126 command not executable; 127 command not found.\n\n"
          "See 'clave help VERB' and clave(1) for more.");

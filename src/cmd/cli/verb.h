@@ -2,12 +2,12 @@
  * has three of one implementation); each defines its `struct verb`, and verbs.c lists them.
  *
  * Map of src/cmd/cli, what every verb stands on:
- *   main, verbs      find the verb and run it; usage: the texts of help and --help
- *   cmd_options      parse flags; duration: "4s"; config, keyfile: environment and files
- *   connect          opens the session; reach: "no server has answered yet"; local_server: "local:"
- *   diag             exit codes and messages
- *   format, json     what several verbs print
+ *   main, verbs      find the verb and run it; usage: the texts of help and --help; suggestion:
+ * "did you mean" cmd_options      parse flags; duration: "4s"; config, keyfile: environment and
+ * files connect          opens the session; reach: "no server has answered yet"; local_server:
+ * "local:" diag             exit codes and messages format, json     what several verbs print
  *   payload          the bytes of create and set, and --guard; acl: --acl
+ *   hint             commands of clave in messages
  *   terminal         the foreground, lent to the command of `clave lock` */
 #ifndef CLAVE_CMD_CLI_VERB_H
 #define CLAVE_CMD_CLI_VERB_H

@@ -13,6 +13,7 @@
 #include "base/plural.h"
 #include "client/hosts.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 #include "cmd/data/data_files.h"
 #include "server/request/session.h"
@@ -304,7 +305,9 @@ static void say_steps(const struct growing *g)
     printf("2. Give the clients all addresses:");
     for (size_t i = 0; i < g->n; i++)
         printf("%s%s:%" PRId64, i > 0 ? "," : " ", g->members[i].host, g->members[i].client_port);
-    printf("\n3. Stop clave serve. 'clave data check %s' must print ok.\n", g->dir);
+    char dir[HINT_CAP];
+    printf("\n3. Stop clave serve. This must print ok: clave data check %s\n",
+           hint_word(g->dir, dir));
     printf("4. Copy %s/version-2 into %s of EVERY server, before any is started:\n", g->dir,
            g->data_dir);
     printf("   two servers without it would form a quorum and start empty.\n");

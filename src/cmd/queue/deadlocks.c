@@ -9,6 +9,7 @@
 #include "clave/deadlock.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
 #include "cmd/queue/participant_text.h"
 
@@ -62,12 +63,7 @@ static void show_member(struct json *j, const clave_deadlock_member *m)
     clave__json_int(j, "token", m->stat.czxid);
     json_hex(j, "session", m->stat.ephemeral_owner);
     clave__json_int(j, "since_ms", m->stat.ctime);
-    clave__json_string(j, "host", id->host);
-    clave__json_int(j, "pid", id->pid);
-    clave__json_string(j, "name", id->name);
-    clave__json_string(j, "command", id->command);
-    clave__json_string(j, "text", id->text);
-    clave__json_string(j, "traceparent", id->traceparent);
+    format_identity(j, id);
     clave__json_string(j, "owner", id->owner);
     clave__json_string(j, "task", id->task);
     clave__json_close(j, '}');

@@ -8,6 +8,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/queue/leader_follow.h"
+#include "cmd/queue/no_queue.h"
 #include "cmd/queue/participant_text.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
@@ -25,7 +26,8 @@ static int handover_judge(struct handover *h, struct leader_follow *s,
     if (it->err != CLAVE_OK)
         return diag_err(h->o, h->path, it->err, s->session);
     if (asks && it->vacant) {
-        diag(h->o, "%s: the election has no leader", h->path);
+        if (!no_queue_report(h->o, h->session, h->path))
+            diag(h->o, "%s: the election has no leader", h->path);
         return EXIT_PATH;
     }
     if (asks) {

@@ -3,6 +3,7 @@
  * Map of src/cmd/queue, what verbs know of locks and elections:
  *   participant_text   one participant as text
  *   queue_view         all participants of a lock, with their roles
+ *   no_queue           a path that is no lock, or no election
  *   revoke             asks a holder to release, or deletes its node
  *   deadlocks          owners that wait for each other
  *   leader_follow      every change of an election's leader

@@ -14,6 +14,7 @@
 #include "cmd/run/held_since.h"
 #include "recipe/contender/participant_list.h"
 #include "recipe/contender/queue_kind.h"
+#include "web/observe/lock_model.h"
 
 enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED, KIND_ELECTION };
 
@@ -108,6 +109,18 @@ static clave_err queue_view_submit_names(clave_async_client *c, size_t i, clave_
     return clave_async_children(c, path, NULL, cb, cb_arg);
 }
 
+/* Other nodes may be below the path of a lock, or be all there is. */
+static void queue_view_keep_places(struct queue_nodes *nodes)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < nodes->n; i++)
+        if (clave__lock_is_place(nodes->list[i].path))
+            nodes->list[kept++] = nodes->list[i];
+        else
+            clave__mem_free(nodes->mem, nodes->list[i].path);
+    nodes->n = kept;
+}
+
 static void queue_view_order(struct queue_view_read *r, size_t side,
                              const struct queue_order_rule *rule, const clave_result *names)
 {
@@ -117,6 +130,7 @@ static void queue_view_order(struct queue_view_read *r, size_t side,
                                                    own ? clave__participant_is_own_kind
                                                        : clave__participant_takes_part,
                                                    names, NULL));
+    queue_view_keep_places(&r->out->nodes[side]);
 }
 
 /* They come in the order in which they were asked for. */
@@ -176,6 +190,8 @@ static void queue_view_got_data(size_t i, const clave_result *res, void *arg)
     l->participants[l->n] =
         (clave_participant){.node = node->name, .identity = node->identity, .stat = node->stat};
     l->list[l->n].p = &l->participants[l->n];
+    bool latch = clave__queue_kind_of(node->name) == QUEUE_LATCH; /* asked by any write */
+    l->list[l->n].asked = node->identity.asked || (latch && node->stat.version > 0);
     l->n++;
     l->nleases += i < l->nodes[0].n;
 }

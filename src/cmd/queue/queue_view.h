@@ -15,6 +15,7 @@ struct queue_view_place {
     const char *role;
     const char
         *below; /* where its node is below the path: "leases" or "locks"; NULL: right below */
+    bool asked; /* to release it; of an election, to resign */
     int64_t held_since; /* by held_since.h, if it holds; -1: its node does not tell */
 };
 

@@ -14,8 +14,13 @@
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/hint.h"
+#include "cmd/cli/json.h"
+#include "cmd/queue/no_queue.h"
 #include "cmd/queue/participant_text.h"
 #include "cmd/queue/queue_view.h"
+#include "cmd/queue/request_window.h"
 
 enum { AGAIN_MS = 100 };
 
@@ -40,6 +45,45 @@ static const struct queue_view_place *revoke_find(const struct revoke_request *w
     return NULL;
 }
 
+/* A place that something is done to. */
+struct revoke_target {
+    const struct revoke_request *request;
+    const struct queue_view_place *at;
+    const char *path;               /* of its node */
+    char who[PARTICIPANT_TEXT_CAP]; /* its owner, in words */
+};
+
+static void revoke_show_json(const struct revoke_target *t, const char *what, bool done)
+{
+    const clave_identity *id = &t->at->p->identity;
+    struct json j;
+    json_begin(&j, stdout);
+    clave__json_string(&j, "path", t->request->path);
+    clave__json_bool(&j, what, done);
+    clave__json_string(&j, "role", t->at->role);
+    format_place(&j, t->at->p->node, &t->at->p->stat);
+    format_revocable(&j, id);
+    format_identity(&j, id);
+    json_end(&j);
+}
+
+/* What was done to whom; not `done`: it had just been released. */
+static void revoke_show(const struct options *o, const struct revoke_target *t, const char *what,
+                        bool done)
+{
+    const char *path = t->request->path, *doubt = "";
+    if (t->at->p->identity.revocable == 0)
+        doubt = "; its node does not say whether it takes requests";
+    if (o->json)
+        revoke_show_json(t, what, done);
+    else if (!done)
+        printf("%s: %s has just released it\n", path, t->who);
+    else if (t->request->breaks)
+        printf("%s: deleted the node of %s\n", path, t->who);
+    else
+        printf("%s: asked %s to release it%s\n", path, t->who, doubt);
+}
+
 /* ---- breaking ------------------------------------------------------------------------------- */
 
 /* An ephemeral node lives as long as its session, so its owner may be alive: unless no session owns
@@ -58,72 +102,102 @@ static bool owner_may_be_alive(const clave_participant *p)
     return !local || kill((pid_t)id->pid, 0) == 0 || errno != ESRCH;
 }
 
-static bool confirmed(const struct revoke_request *w, const struct queue_view_place *at)
+static bool confirmed(const struct revoke_target *t)
 {
-    char who[PARTICIPANT_TEXT_CAP], answer[16];
-    if (w->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+    char answer[16];
+    if (t->request->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return true;
-    fprintf(stderr, "%s: %s, %s. Delete its node? [y/N] ", w->path, at->role,
-            participant_text_format(&at->p->identity, who, sizeof who));
+    fprintf(stderr, "%s: %s, %s. Delete its node? [y/N] ", t->request->path, t->at->role, t->who);
     fflush(stderr);
     bool said = fgets(answer, sizeof answer, stdin);
     return said && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int revoke_break(struct options *o, const struct revoke_request *w, clave_client *s,
-                        const struct queue_view_place *at, const char *path)
+static int revoke_break(struct options *o, clave_client *s, const struct revoke_target *t)
 {
-    char who[PARTICIPANT_TEXT_CAP];
-    if (owner_may_be_alive(at->p) && !w->force) {
-        bool known = participant_text_is_known(&at->p->stat);
-        diag(o,
-             "%s: it belongs to %s, which may be alive: ask it ('clave locks revoke'), "
-             "end it, or use --force",
-             w->path,
-             known ? participant_text_format(&at->p->identity, who, sizeof who)
-                   : "a client whose node may not be read (--auth)");
+    const struct revoke_request *w = t->request;
+    char hint[HINT_CAP];
+    if (owner_may_be_alive(t->at->p) && !w->force) {
+        bool known = participant_text_is_known(&t->at->p->stat);
+        diag(o, "%s: it belongs to %s, which may be alive: end it, use --force, or ask it: %s",
+             w->path, known ? t->who : "a client whose node may not be read (--auth)",
+             hint_command(o, (const char *const[]){"locks", "revoke", w->path, w->node, NULL},
+                          hint));
         return EXIT_REFUSED;
     }
-    if (!confirmed(w, at)) {
+    if (!confirmed(t)) {
         diag(o, "%s: not deleted", w->path);
         return EXIT_REFUSED;
     }
-    clave_err err = clave_delete(s, path, -1, o->timeout_ms);
+    clave_err err = clave_delete(s, t->path, -1, o->timeout_ms);
     if (err != CLAVE_OK && err != CLAVE_ENONODE)
-        return diag_err(o, path, err, s);
-    diag_note(o, "%s: deleted", path);
+        return diag_err(o, t->path, err, s);
+    revoke_show(o, t, "deleted", err == CLAVE_OK);
     return EXIT_OK;
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-static int revoke_await_end(struct options *o, const struct revoke_request *w, clave_client *s,
-                            const char *path)
+static int revoke_await_end(struct options *o, clave_client *s, const struct revoke_target *t)
 {
-    int64_t until = clave_now() + w->wait_ms;
+    int64_t until = clave_now() + t->request->wait_ms;
     struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
     clave_err err;
-    while ((err = clave_exists(s, path, o->timeout_ms, NULL)) == CLAVE_OK) {
+    while ((err = clave_exists(s, t->path, o->timeout_ms, NULL)) == CLAVE_OK) {
         if (clave_now() >= until) {
             diag(o, "%s: asked, but it was not released in time (only revocable locks are)",
-                 w->path);
+                 t->request->path);
             return EXIT_TIMEOUT;
         }
         nanosleep(&pause, NULL);
     }
-    return err == CLAVE_ENONODE ? EXIT_OK : diag_err(o, path, err, s);
+    return err == CLAVE_ENONODE ? EXIT_OK : diag_err(o, t->path, err, s);
 }
 
-static int revoke_ask(struct options *o, const struct revoke_request *w, clave_client *s,
-                      const char *path)
+struct revoke_call {
+    const char *path;
+    clave_err err;
+};
+
+static clave_err revoke_submit(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
+                               void *arg)
 {
-    clave_err err =
-        clave_set(s, path, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1, o->timeout_ms, NULL);
-    if (err == CLAVE_ENONODE)
-        return EXIT_OK; /* it has just been released */
-    if (err != CLAVE_OK)
-        return diag_err(o, path, err, s);
-    return w->wait_ms > 0 ? revoke_await_end(o, w, s, path) : EXIT_OK;
+    const struct revoke_call *call = arg;
+    (void)i;
+    return clave_async_revoke(c, call->path, cb, cb_arg);
+}
+
+static void revoke_done(size_t i, const clave_result *res, void *arg)
+{
+    struct revoke_call *call = arg;
+    (void)i;
+    call->err = res->err;
+}
+
+static int revoke_refused(struct options *o, const struct revoke_target *t)
+{
+    const char *path = t->request->path;
+    const char *const words[] = {"locks", "break", "--force", path, t->at->p->node, NULL};
+    char hint[HINT_CAP];
+    diag(o,
+         "%s: %s takes no requests to release it ('clave lock --revocable' does), so nothing was "
+         "asked; end it, or delete its node: %s",
+         path, t->who, hint_command(o, words, hint));
+    return EXIT_REFUSED;
+}
+
+static int revoke_ask(struct options *o, clave_client *s, const struct revoke_target *t)
+{
+    struct revoke_call call = {.path = t->path};
+    const struct request_window_plan plan = {1, revoke_submit, revoke_done, &call};
+    clave_err err = request_window_run(s, &plan, o->timeout_ms);
+    err = err == CLAVE_OK ? call.err : err;
+    if (err == CLAVE_EINVAL)
+        return revoke_refused(o, t);
+    if (err != CLAVE_OK && err != CLAVE_ENONODE)
+        return diag_err(o, t->path, err, s);
+    revoke_show(o, t, "asked", err == CLAVE_OK);
+    return err == CLAVE_OK && t->request->wait_ms > 0 ? revoke_await_end(o, s, t) : EXIT_OK;
 }
 
 /* ---- either --------------------------------------------------------------------------------- */
@@ -142,11 +216,15 @@ int revoke_node(struct options *o, const struct revoke_request *w)
         err = CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
         code = diag_err(o, w->path, err, s);
+    } else if (!at && l.n == 0 && no_queue_report(o, s, w->path)) {
+        code = EXIT_PATH;
     } else if (!at) {
         diag(o, "%s: no participant has the node or the token '%s'", w->path, w->node);
         code = EXIT_PATH;
     } else {
-        code = w->breaks ? revoke_break(o, w, s, at, path) : revoke_ask(o, w, s, path);
+        struct revoke_target t = {.request = w, .at = at, .path = path};
+        participant_text_format(&at->p->identity, t.who, sizeof t.who);
+        code = w->breaks ? revoke_break(o, s, &t) : revoke_ask(o, s, &t);
     }
     free(path);
     queue_view_fini(&l);

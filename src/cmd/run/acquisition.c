@@ -39,6 +39,7 @@ static size_t format_identity(const struct lock_plan *plan, char *out, size_t ca
     struct process_identity self;
     process_identity_describe(&self, plan);
     self.identity.owner = *plan->owner ? plan->owner : NULL;
+    self.identity.revocable = plan->revocable ? 1 : -1;
     size_t n = clave_identity_format(&self.identity, out, cap);
     return n < cap ? held_since_promise(plan, out, n, cap) : cap - 1;
 }

@@ -9,6 +9,7 @@
 #include "recipe/contender/identity.h"
 
 static const char waited[] = "\ngranted=ctime\n", granted[] = "\ngranted=mtime\n";
+static const char asked[] = "\nasked=1\n";
 _Static_assert(sizeof waited == sizeof granted, "one takes the place of the other");
 
 /* A revocable lock takes any write to its node for a request to release it. */
@@ -64,7 +65,8 @@ void held_since_record(clave_async_client *c, const struct lock_plan *plan, cons
 
 int64_t held_since(const void *data, size_t n, const clave_stat *stat)
 {
-    if (!clave__identity_is_form(data, n))
+    if (!clave__identity_is_form(data, n) ||
+        held_since_find(data, n, asked, sizeof asked - 1)) /* since then, that was written last */
         return -1;
     if (held_since_find(data, n, granted, sizeof granted - 1))
         return stat->mtime;

@@ -7,6 +7,7 @@
 
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/hint.h"
 
 /* One of a list of words; *out is its index. */
 static bool take_word(struct options *o, const char *flag, const char *const *words, int *out)
@@ -117,13 +118,27 @@ static void warn_of_acl(const struct lock_plan *p)
              p->o->argv[0]);
 }
 
+/* flock(1)'s -c takes a command, ours the servers. */
+static int no_command(struct options *o)
+{
+    char path[HINT_CAP], command[HINT_CAP];
+    hint_word(o->argv[0], path);
+    if (!o->flags.connect || o->flags.connect_after == 0)
+        return diag_usage(o, "no command given: clave %s %s -- COMMAND...", o->verb->name, path);
+    return diag_usage(
+        o, "no command given, and -c names the servers; with a shell: clave %s %s -- sh -c %s",
+        o->verb->name, path, hint_word(o->flags.connect, command));
+}
+
 int lock_flags_take_args(struct lock_plan *p)
 {
     struct options *o = p->o;
     if (!options_args(o, 1, -1))
         return EXIT_USAGE;
     if (o->argc < 2)
-        return diag_usage(o, "no command given: clave %s %s -- COMMAND...", o->verb->name,
+        return no_command(o);
+    if (!p->elects && o->argv[0][strspn(o->argv[0], "0123456789")] == '\0')
+        return diag_usage(o, "%s is no path; N may hold a lock with: clave semaphore -n N PATH",
                           o->argv[0]);
     if (!acl_has_identity(o, &p->acl))
         return EXIT_PATH;

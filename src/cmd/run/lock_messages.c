@@ -8,12 +8,15 @@
 #include <string.h>
 
 #include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/local_warning.h"
 #include "cmd/queue/participant_text.h"
 
 enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };
 enum { TRACE_AT = 3, TRACE_DIGITS = 32 }; /* in a traceparent */
+enum { HOLDER_CAP = PARTICIPANT_TEXT_CAP + 64 };
 
 /* The words that differ between a lock and a leadership. */
 struct words {
@@ -54,35 +57,37 @@ static void lock_message_end(struct json *j)
     funlockfile(stderr);
 }
 
-static void lock_message_put_fields(struct json *j, const clave_identity *id)
-{
-    clave__json_string(j, "host", id->host);
-    clave__json_int(j, "pid", id->pid);
-    clave__json_string(j, "name", id->name);
-    clave__json_string(j, "command", id->command);
-    clave__json_string(j, "text", id->text);
-    clave__json_string(j, "traceparent", id->traceparent);
-}
-
 static void put_holder(const struct lock_plan *p, struct json *j, const clave_participant *holder)
 {
     clave__json_open(j, p->elects ? "leader" : "holder", '{');
     clave__json_int(j, "token", holder->stat.czxid);
-    lock_message_put_fields(j, &holder->identity);
+    format_identity(j, &holder->identity);
     clave__json_close(j, '}');
 }
 
 static void put_identity(struct json *j, const char *key, const clave_identity *id)
 {
     clave__json_open(j, key, '{');
-    lock_message_put_fields(j, id);
+    format_identity(j, id);
     clave__json_close(j, '}');
+}
+
+/* "held by web1 pid 4711 (nightly), trace 4bf9..." */
+static const char *holder_text(const struct lock_plan *p, const clave_participant *holder,
+                               char out[HOLDER_CAP])
+{
+    char who[PARTICIPANT_TEXT_CAP];
+    const char *trace = holder ? holder->identity.traceparent : NULL;
+    snprintf(out, HOLDER_CAP, "%s %s%s%.*s", words(p)->held_by,
+             holder ? participant_text_format(&holder->identity, who, sizeof who) : "another",
+             trace ? ", trace " : "", TRACE_DIGITS, trace ? trace + TRACE_AT : "");
+    return out;
 }
 
 void lock_message_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder)
 {
     struct json j;
-    char who[PARTICIPANT_TEXT_CAP];
+    char who[HOLDER_CAP];
     if (p->o->json) {
         lock_message_begin(p, &j, "waiting");
         clave__json_int(&j, "ahead", (int64_t)ahead);
@@ -90,10 +95,7 @@ void lock_message_waiting(const struct lock_plan *p, size_t ahead, const clave_p
             put_holder(p, &j, holder);
         lock_message_end(&j);
     } else if (holder) {
-        const char *trace = holder->identity.traceparent;
-        diag(p->o, "%s: waiting, %zu ahead; %s %s%s%.*s", p->path, ahead, words(p)->held_by,
-             participant_text_format(&holder->identity, who, sizeof who), trace ? ", trace " : "",
-             TRACE_DIGITS, trace ? trace + TRACE_AT : "");
+        diag(p->o, "%s: waiting, %zu ahead; %s", p->path, ahead, holder_text(p, holder, who));
     } else {
         diag(p->o, "%s: waiting, %zu ahead", p->path, ahead);
     }
@@ -171,13 +173,15 @@ void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why)
 {
     struct json j;
-    char age[AGE_CAP], out[LACK_CAP];
+    char age[AGE_CAP], out[LACK_CAP], who[HOLDER_CAP], hint[HINT_CAP];
     const char *text = obstacle_text(p, why, out);
     if (p->o->json) {
         lock_message_begin(p, &j, words(p)->not_acquired);
         clave__json_int(&j, "waited_ms", waited_ms);
         if (text)
             clave__json_string(&j, "why", text);
+        if (why->holder)
+            put_holder(p, &j, why->holder);
         lock_message_end(&j);
     } else if (p->quiet) {
         return;
@@ -185,10 +189,12 @@ void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
         diag(p->o, "%s: not %s within %s%s: %s", p->path, words(p)->acquired,
              age_format(waited_ms, age), why->away ? ", no server is answering" : "", text);
     } else if (p->wait_ms == LOCK_TRY) {
-        diag(p->o, "%s: held by another ('clave locks %s' shows the holder)", p->path, p->path);
+        diag(p->o, "%s: %s; to see the queue: %s", p->path, holder_text(p, why->holder, who),
+             hint_command(p->o, (const char *const[]){words(p)->who, p->path, NULL}, hint));
     } else {
-        diag(p->o, "%s: not %s within %s ('clave %s %s' shows the queue)", p->path,
-             words(p)->acquired, age_format(waited_ms, age), words(p)->who, p->path);
+        diag(p->o, "%s: not %s within %s; %s; to see the queue: %s", p->path, words(p)->acquired,
+             age_format(waited_ms, age), holder_text(p, why->holder, who),
+             hint_command(p->o, (const char *const[]){words(p)->who, p->path, NULL}, hint));
     }
 }
 

@@ -21,9 +21,10 @@ void lock_message_no_limit(const struct lock_plan *p, size_t ahead);
 void lock_message_put_off(const struct lock_plan *p);
 /* What was in the way, besides who was ahead. */
 struct lock_obstacle {
-    const char *away;   /* why no server answers; NULL when one does */
-    bool put_off;       /* the server gives nobody a place */
-    bool limit_missing; /* the node at `limit_path` holds no number of leases */
+    const char *away;                /* why no server answers; NULL when one does */
+    bool put_off;                    /* the server gives nobody a place */
+    bool limit_missing;              /* the node at `limit_path` holds no number of leases */
+    const clave_participant *holder; /* the first that holds it; NULL: not known */
 };
 void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why);

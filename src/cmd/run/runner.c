@@ -85,6 +85,36 @@ static void runner_record_grant(const struct runner *r)
         held_since_record(r->client, r->plan, g.node);
 }
 
+static void runner_give_up(void *arg, const clave_participant *holder)
+{
+    struct runner *r = arg;
+    if (r->phase != WAITING)
+        return;
+    bool away = !clave_async_client_is_connected(r->client);
+    const struct lock_obstacle why = {.away = away ? clave_async_client_errmsg(r->client) : NULL,
+                                      .put_off = wait_progress_is_put_off(&r->progress),
+                                      .limit_missing = acquisition_limit_missing(&r->acquisition),
+                                      .holder = holder};
+    lock_message_not_acquired(r->plan, r->gave_up - r->began, &why);
+    runner_leave(r, r->plan->conflict_code);
+}
+
+static void runner_on_no_holder(uv_timer_t *timer)
+{
+    runner_give_up(timer->data, NULL);
+}
+
+/* Says who holds it, if the server tells in time. */
+static void runner_not_acquired(struct runner *r)
+{
+    r->gave_up = clave_now();
+    if (!r->plan->quiet && clave_async_client_is_connected(r->client) &&
+        wait_progress_find_holder(&r->progress, runner_give_up, r))
+        uv_timer_start(&r->phase_timer, runner_on_no_holder, LEAVE_MS, 0);
+    else
+        runner_give_up(r, NULL);
+}
+
 static void runner_on_verdict(void *arg, clave_err err)
 {
     struct runner *r = arg;
@@ -95,13 +125,7 @@ static void runner_on_verdict(void *arg, clave_err err)
         runner_record_grant(r);
         run_stages_begin(r);
     } else if (err == CLAVE_EBUSY || err == CLAVE_EUNREACHABLE) {
-        bool away = !clave_async_client_is_connected(r->client);
-        const struct lock_obstacle why = {
-            .away = away ? clave_async_client_errmsg(r->client) : NULL,
-            .put_off = wait_progress_is_put_off(&r->progress),
-            .limit_missing = acquisition_limit_missing(&r->acquisition)};
-        lock_message_not_acquired(r->plan, clave_now() - r->began, &why);
-        runner_leave(r, r->plan->conflict_code);
+        runner_not_acquired(r);
     } else if (err == CLAVE_EDEADLOCK) {
         lock_message_deadlock(r->plan, acquisition_deadlock(&r->acquisition));
         runner_leave(r, EXIT_DEADLOCK);

@@ -61,7 +61,7 @@ struct runner {
     uv_timer_t watchdog;    /* fires a moment after the guardian's own */
     uv_signal_t signals[RUNNER_SIGNALS];
     size_t nsignals;
-    int64_t began, acquired_at;
+    int64_t began, acquired_at, gave_up;
     int64_t guardian_session_id; /* the id the guardian knows */
     bool waited;                 /* the lock was not free when we came */
     bool asked;                  /* another participant asked for the lock, or us to resign */

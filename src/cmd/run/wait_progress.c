@@ -51,6 +51,10 @@ static void wait_progress_show(struct wait_progress *p, const clave_participant 
 {
     int64_t token = holder ? holder->stat.czxid : 0;
     char who[PARTICIPANT_TEXT_CAP];
+    wait_progress_holder *found = p->found;
+    p->found = NULL;
+    if (found)
+        found(p->found_arg, holder);
     if (!p->waiting)
         return;
     p->reported_disconnected = false;
@@ -129,13 +133,29 @@ static void wait_progress_on_names(clave_async_client *c, const clave_result *re
 {
     struct wait_progress *p = arg;
     (void)c;
-    if (p->waiting && res->err == CLAVE_OK && res->nnames > 0) {
+    if ((p->waiting || p->found) && res->err == CLAVE_OK && res->nnames > 0) {
         count_ahead(p, res);
         if (ask_holder(p, res) == CLAVE_OK)
             return;
     }
     p->asking = false;
     wait_progress_show(p, NULL);
+}
+
+static bool wait_progress_ask(struct wait_progress *p)
+{
+    if (!p->asking)
+        p->asking = clave_async_children(p->client, p->plan->holders, NULL, wait_progress_on_names,
+                                         p) == CLAVE_OK;
+    clave_uv_flush(p->uv);
+    return p->asking;
+}
+
+bool wait_progress_find_holder(struct wait_progress *p, wait_progress_holder *found, void *arg)
+{
+    p->found_arg = arg;
+    p->found = wait_progress_ask(p) ? found : NULL;
+    return p->found;
 }
 
 /* The holder cannot be known now. Reported once for each long loss of the connection. */
@@ -198,9 +218,7 @@ static void wait_progress_on_timer(uv_timer_t *t)
         show_limit_missing(p);
         return;
     }
-    p->asking = clave_async_children(p->client, p->plan->holders, NULL, wait_progress_on_names,
-                                     p) == CLAVE_OK;
-    clave_uv_flush(p->uv);
+    wait_progress_ask(p);
 }
 
 /* ---- before there is a session -------------------------------------------------------------- */

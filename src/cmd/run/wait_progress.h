@@ -11,6 +11,9 @@
 #include "cmd/run/acquisition.h"
 #include "cmd/run/lock_flags.h"
 
+/* `holder`: the first that holds it; NULL: not known. Valid during the call. */
+typedef void wait_progress_holder(void *arg, const clave_participant *holder);
+
 struct wait_progress {
     const struct lock_plan *plan;
     const struct acquisition *acquisition;
@@ -22,6 +25,8 @@ struct wait_progress {
     bool waiting; /* between _begin and _end */
     bool queued;  /* it has had a place */
     bool asking;
+    wait_progress_holder *found; /* of _find_holder, until it is called */
+    void *found_arg;
     bool reported_disconnected;  /* that no server is answering */
     bool reported_limit_missing; /* that the number of leases is missing */
     bool reported_put_off;       /* that the server gives nobody a place */
@@ -45,6 +50,8 @@ void wait_progress_moved(struct wait_progress *p, size_t ahead, const char *pred
 bool wait_progress_is_put_off(const struct wait_progress *p);
 /* Clears the line until it is drawn again, because a message is about to be printed. */
 void wait_progress_clear(struct wait_progress *p);
+/* Asks who holds it now, also after _end. false: that cannot be asked. */
+bool wait_progress_find_holder(struct wait_progress *p, wait_progress_holder *found, void *arg);
 /* Clears the line for good. Harmless at any time. */
 void wait_progress_end(struct wait_progress *p);
 void wait_progress_close(struct wait_progress *p); /* its handle */

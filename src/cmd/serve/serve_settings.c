@@ -183,15 +183,10 @@ const char *settings_given(const struct serve_settings *v, const char *name)
 static clave_err parse_duration(const struct setting *s, const char *value, int64_t *out,
                                 const struct fault *f)
 {
-    char least[DURATION_CAP], most[DURATION_CAP];
-    const char *why;
-    if (!clave__duration_parse(value, out, &why))
-        return clave__start_error(f, CLAVE_EINVAL, "%s", why);
-    if (*out < s->min || *out > s->max)
-        return clave__start_error(f, CLAVE_EINVAL, "not between %s and %s",
-                                  clave__duration_format(s->min, least),
-                                  clave__duration_format(s->max, most));
-    return CLAVE_OK;
+    const int64_t bounds[2] = {s->min, s->max};
+    char text[DURATION_FAULT_CAP];
+    const char *why = clave__duration_within(value, bounds, out, text);
+    return why ? clave__start_error(f, CLAVE_EINVAL, "%s", why) : CLAVE_OK;
 }
 
 static clave_err serve_settings_parse_number(const struct setting *s, const char *value,

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cmd/cli/key_value_file.h"
+#include "runtime/key_value_file.h"
 
 static const char zoocfg_server_form[] =
     "expected host:port:port, maybe with :participant, and after a ';' the client port: "
@@ -99,7 +99,7 @@ clave_err zoocfg_server_check_id(const char *data_dir, const char *id, const str
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/myid", data_dir) >= (int)sizeof path)
         return clave__start_error(f, CLAVE_EINVAL, "%.40s... is too long", data_dir);
-    char *text = keyfile_read(path), *end;
+    char *text = clave__keyfile_read(path), *end;
     if (!text && (errno == ENOENT || errno == ENOTDIR))
         return CLAVE_OK;
     if (!text)

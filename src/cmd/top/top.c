@@ -216,7 +216,7 @@ static int top_once(struct top *t)
         top_screen_draw(&t->screen, &t->view, t->n, clave__clock_wall(), top_print, NULL);
         return EXIT_OK;
     }
-    clave_err err = top_feed_json(t->feed);
+    clave_err err = top_feed_json(t->feed, false);
     return err == CLAVE_OK ? EXIT_OK : diag_err(t->o, t->path, err, NULL);
 }
 

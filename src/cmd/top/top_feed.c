@@ -137,6 +137,7 @@ struct top_read {
     bool leases;
     struct top_view *out;
     clave_err err;
+    bool elections; /* too */
 };
 
 /* As the node tells (held_since.h), when the model has only seen it hold since it began. */
@@ -275,7 +276,7 @@ static void top_read_all(clave_async_client *c, void *arg)
     for (const char *at = "";
          r->err == CLAVE_OK && (q = clave__lock_model_after(&f->model, at, leases)); at = q->path) {
         leases = q->leases;
-        if (clave__lock_sort(q) != LOCK_SORT_ELECTION)
+        if (r->elections || clave__lock_sort(q) != LOCK_SORT_ELECTION)
             top_read_lock(r, q);
     }
     q = r->path ? clave__lock_model_get(&f->model, r->path, r->leases) : NULL;
@@ -284,16 +285,25 @@ static void top_read_all(clave_async_client *c, void *arg)
     top_read_deadlocks(r);
 }
 
+static clave_err top_feed_run(struct top_read *r)
+{
+    *r->out = (struct top_view){.loaded = false};
+    clave_err err = clave_client_run(r->f->client, top_read_all, r);
+    if (err == CLAVE_OK)
+        err = r->err;
+    if (err != CLAVE_OK)
+        top_view_fini(r->out);
+    return err;
+}
+
 clave_err top_feed_read(struct top_feed *f, const char *path, bool leases, struct top_view *out)
 {
-    struct top_read r = {f, path, leases, out, CLAVE_OK};
-    *out = (struct top_view){.loaded = false};
-    clave_err err = clave_client_run(f->client, top_read_all, &r);
-    if (err == CLAVE_OK)
-        err = r.err;
-    if (err != CLAVE_OK)
-        top_view_fini(out);
-    return err;
+    return top_feed_run(&(struct top_read){.f = f, .path = path, .leases = leases, .out = out});
+}
+
+clave_err top_feed_read_all(struct top_feed *f, struct top_view *out)
+{
+    return top_feed_run(&(struct top_read){.f = f, .out = out, .elections = true});
 }
 
 static void top_place_fini(struct top_place *p)
@@ -321,21 +331,23 @@ void top_view_fini(struct top_view *v)
 
 static void top_read_json(clave_async_client *c, void *arg)
 {
-    struct top_feed *f = arg;
+    struct top_read *r = arg;
+    struct top_feed *f = r->f;
     struct lock_queue *q;
     bool leases = false;
     (void)c;
     for (const char *at = ""; (q = clave__lock_model_after(&f->model, at, leases)); at = q->path) {
         struct json j = json_to(stdout);
         leases = q->leases;
-        if (clave__lock_sort(q) == LOCK_SORT_ELECTION)
+        if (!r->elections && clave__lock_sort(q) == LOCK_SORT_ELECTION)
             continue;
         clave__lock_json(&j, NULL, q, clave__clock_wall(), JSON_PLACES);
         putchar('\n');
     }
 }
 
-clave_err top_feed_json(struct top_feed *f)
+clave_err top_feed_json(struct top_feed *f, bool elections)
 {
-    return clave_client_run(f->client, top_read_json, f);
+    struct top_read r = {.f = f, .elections = elections};
+    return clave_client_run(f->client, top_read_json, &r);
 }

@@ -3,6 +3,7 @@
  *
  * Map of src/cmd/top:
  *   top           the verb: waits for keys and changes, and draws
+ *   top_list      `clave locks` without a path
  *   top_feed      the locks, live
  *   top_screen    what is shown of them
  *   top_lines     text as lines, tables
@@ -63,7 +64,9 @@ void top_feed_free(struct top_feed *f);
 clave_err top_feed_read(struct top_feed *f, const char *path, bool leases, struct top_view *out);
 void top_view_fini(struct top_view *v);
 
-/* Prints a line of JSON for each lock, as GET /v1/locks has them. */
-clave_err top_feed_json(struct top_feed *f);
+/* The same of locks and elections. */
+clave_err top_feed_read_all(struct top_feed *f, struct top_view *out);
+/* Prints a line of JSON for each lock, and perhaps each election, as GET /v1/locks has them. */
+clave_err top_feed_json(struct top_feed *f, bool elections);
 
 #endif

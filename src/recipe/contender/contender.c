@@ -60,6 +60,7 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
     case CONTENDER_JOINING:
         c->own_seen = c->plain = c->again = false;
         c->token = 0;
+        c->restored = 0;
         c->ahead = SIZE_MAX;
         break;
     case CONTENDER_HELD:

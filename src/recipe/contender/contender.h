@@ -141,7 +141,8 @@ struct contender {
 
     /* The grant. */
     struct hold hold;
-    bool holding; /* the client has `hold`: from when we are next to the end */
+    int32_t restored; /* the version of our node after its data was written again; 0: it was not */
+    bool holding;     /* the client has `hold`: from when we are next to the end */
     struct confirm_waiter confirm;
     int64_t hold_end; /* granted at + max_hold; CLAVE_NEVER: no limit */
 

@@ -6,6 +6,7 @@
 #include "base/deadline.h"
 #include "base/path.h"
 #include "recipe/contender/contender.h"
+#include "recipe/contender/identity.h"
 #include "recipe/contender/kazoo.h"
 
 static int64_t min_valid_ms(const struct contender *c)
@@ -270,12 +271,34 @@ static void own_found(struct contender *c, const clave_stat *stat)
         list_again(c);
 }
 
-/* A write to our node can only be a request to release: Curator's "__REVOKE__" for a lock; for a
- * leader the same data once more, so that others still see its id. */
-static void contender_turn_held_seen(struct contender *c, const clave_stat *stat)
+/* Curator's request has replaced what our node says about its owner: writes that again, and that it
+ * was asked. */
+static void contender_turn_restore(struct contender *c, int32_t version)
 {
+    const clave_identity asked = {.asked = true};
+    size_t n;
+    const void *data = clave__contender_data(c, &n);
+    char *more = NULL;
+    if (clave__identity_is_form(data, n) && !c->spec->rule->unprotected)
+        data = more = clave__identity_extend(c->mem, data, n, &asked, &n);
+    if (data && n > 0 && !clave__identity_is_request(data, n) &&
+        clave_async_set(c->client, c->own.path, data, n, version, NULL, NULL) == CLAVE_OK)
+        c->restored = version + 1;
+    clave__mem_free(c->mem, more);
+}
+
+/* Another client's write to our node can only be a request to release: Curator's "__REVOKE__" for a
+ * lock; clave's keeps the data, for a leader as it is, so that others still see its id. */
+static void contender_turn_held_seen(struct contender *c, const clave_result *res)
+{
+    int32_t version = res->stat ? res->stat->version : 0;
+    bool request = clave__identity_is_request(res->data, res->len);
     c->failures = 0;
-    if (c->spec->revocable && stat && stat->version > 0)
+    if (version == 0 || (version == c->restored && !request))
+        return;
+    if (request)
+        contender_turn_restore(c, version);
+    if (c->spec->revocable)
         c->events->asked(c->owner);
 }
 
@@ -291,7 +314,7 @@ void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *r
     else if (c->state == CONTENDER_WAITING)
         clave__contender_retry_or_fail(c, res->err);
     else if (c->state == CONTENDER_HELD && res->err == CLAVE_OK)
-        contender_turn_held_seen(c, res->stat);
+        contender_turn_held_seen(c, res);
     else if (c->state == CONTENDER_HELD && clave_err_classify(res->err) != CLAVE_CLASS_FINAL)
         clave__contender_check_later(c);
     clave__contender_end(c);

@@ -90,6 +90,8 @@ static void identity_put_fields(struct sink *s, const clave_identity *id)
     put_field(s, "task", id->task);
     put_field(s, "limit", id->limit ? limit : NULL);
     put_field(s, "yields", id->yields ? "1" : NULL);
+    put_field(s, "revocable", id->revocable ? (id->revocable > 0 ? "1" : "0") : NULL);
+    put_field(s, "asked", id->asked ? "1" : NULL);
 }
 
 static void identity_finish(struct sink *s)
@@ -110,6 +112,11 @@ size_t clave_identity_format(const clave_identity *id, char *out, size_t cap)
 bool clave__identity_is_form(const void *data, size_t n)
 {
     return n >= sizeof form - 1 && memcmp(data, form, sizeof form - 1) == 0;
+}
+
+bool clave__identity_is_request(const void *data, size_t n)
+{
+    return n == sizeof CLAVE_REVOKE_WORD - 1 && memcmp(data, CLAVE_REVOKE_WORD, n) == 0;
 }
 
 char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
@@ -193,6 +200,10 @@ static void take_field(clave_identity *out, const char *key, char *value)
         out->limit = number(value) <= INT32_MAX ? (uint32_t)number(value) : 0;
     else if (strcmp(key, "yields") == 0)
         out->yields = strcmp(value, "1") == 0;
+    else if (strcmp(key, "revocable") == 0)
+        out->revocable = strcmp(value, "1") == 0 ? 1 : strcmp(value, "0") == 0 ? -1 : 0;
+    else if (strcmp(key, "asked") == 0)
+        out->asked = strcmp(value, "1") == 0;
 }
 
 static void take_line(clave_identity *out, char *line)
@@ -217,7 +228,8 @@ void clave__identity_parse(char *data, size_t n, clave_identity *out)
     *out = (clave_identity){0};
     size_t nform = sizeof form - 1;
     if (!clave__identity_is_form(data, n)) {
-        if (is_printable(data, n))
+        out->asked = clave__identity_is_request(data, n);
+        if (!out->asked && is_printable(data, n))
             out->text = data;
         return;
     }

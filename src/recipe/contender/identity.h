@@ -13,6 +13,8 @@ bool clave__identity_is_traceparent(const char *text);
 /* Is it clave's form? Then more fields of clave_identity_format, without its first line, may be
  * appended. */
 bool clave__identity_is_form(const void *data, size_t n);
+/* Is it the request of Curator's Revoker, which has replaced what the node said? */
+bool clave__identity_is_request(const void *data, size_t n);
 /* The data, of that form or empty, with the fields of `more` after it, for the caller to free.
  * NULL: no memory. */
 char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,

@@ -14,10 +14,15 @@ static bool is_one_of(const char *set, const char *p, size_t n)
     return true;
 }
 
+bool clave__kazoo_is_name(const char *name)
+{
+    return is_one_of("0123456789abcdef", name, UUID_DIGITS);
+}
+
 bool clave__kazoo_is_default(const char *name)
 {
     static const char *const words[] = {"__lock__", "__rlock__"};
-    if (!is_one_of("0123456789abcdef", name, UUID_DIGITS))
+    if (!clave__kazoo_is_name(name))
         return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *number = name + UUID_DIGITS + strlen(words[i]);

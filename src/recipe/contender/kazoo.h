@@ -8,6 +8,8 @@
 
 /* "<32 hexadecimal digits>__lock__<number>", or __rlock__. */
 bool clave__kazoo_is_default(const char *name);
+/* The name is kazoo's, whatever it was told to call its nodes: Curator's begin with "_c_". */
+bool clave__kazoo_is_name(const char *name);
 /* In the log of the client, once for each recipe object: there is such a node among these. */
 void clave__kazoo_warn(const struct contender *c, const char *const *names, size_t n);
 

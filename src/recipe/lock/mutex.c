@@ -580,11 +580,3 @@ clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t owner, const cl
     clave_err err = clave__mutex_find_node(m, owner, &node);
     return err == CLAVE_OK ? clave__fenced_write_multi(m->client, node, ops, nops, cb, arg) : err;
 }
-
-/* ---- asking for a lock ----------------------------------------------------------------- */
-
-clave_err clave_async_revoke(clave_async_client *c, const char *node, clave_result_cb *cb,
-                             void *arg)
-{
-    return clave_async_set(c, node, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1, cb, arg);
-}

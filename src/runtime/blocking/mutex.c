@@ -64,7 +64,7 @@ static const char *owner_here(char *buf, size_t cap)
     return n > 0 && (size_t)n < cap ? buf : NULL;
 }
 
-static size_t default_data(char *out, size_t cap)
+static size_t default_data(const clave_mutex_options *o, char *out, size_t cap)
 {
     char host[256] = "", command[1024], owner[1024];
     gethostname(host, sizeof host - 1);
@@ -72,6 +72,7 @@ static size_t default_data(char *out, size_t cap)
                          .pid = getpid(),
                          .command = command_line(command, sizeof command),
                          .traceparent = getenv("TRACEPARENT"),
+                         .revocable = o->revocable ? 1 : -1,
                          .owner = owner_here(owner, sizeof owner)};
     size_t n = clave_identity_format(&id, out, cap);
     return n < cap ? n : 0;
@@ -132,7 +133,7 @@ clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *s, const ch
     own.event_arg = l;
     if (!own.data) {
         own.data = data;
-        own.len = default_data(data, sizeof data);
+        own.len = default_data(&own, data, sizeof data);
     }
     struct create_args b = {.l = l, .path = path, .o = &own, .rule = rule, .err = CLAVE_ECLOSED};
     clave__blocking_do(s, create_mutex, &b);

@@ -90,12 +90,10 @@ bool clave__client_settings_add_auth(struct client_settings *s, const char *auth
 static bool duration_in(struct source *from, const struct origin *at, const char *value,
                         int64_t *ms)
 {
-    const char *fault;
-    if (!clave__duration_parse(value, ms, &fault))
-        return settings_error(from, at, "'%s': %s", value, fault);
-    if (*ms < 1 || *ms > CLIENT_MAX_MS)
-        return settings_error(from, at, "'%s': not between 1ms and 24d", value);
-    return true;
+    static const int64_t bounds[2] = {1, CLIENT_MAX_MS};
+    char text[DURATION_FAULT_CAP];
+    const char *fault = clave__duration_within(value, bounds, ms, text);
+    return !fault || settings_error(from, at, "'%s': %s", value, fault);
 }
 
 static struct source source_begin(struct client_settings *s, const struct fault *f)

@@ -10,6 +10,7 @@
 #include "base/rfc3339.h"
 #include "base/utf8.h"
 #include "recipe/contender/identity.h"
+#include "recipe/contender/kazoo.h"
 #include "web/http/answer.h"
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -44,17 +45,16 @@ const char *clave__lock_role(const struct lock_place *p)
     return clave__lock_is_outside(p) ? "outside" : roles[p->kind][p->holds];
 }
 
-/* Curator protects its names with "_c_<uuid>-"; kazoo's begin with a UUID without hyphens. */
+/* Curator protects its names with "_c_<uuid>-". */
 const char *clave__lock_client(const struct lock_place *p)
 {
-    enum { HEX_DIGITS = 32 };
     if (p->unreadable)
         return NULL;
     if (p->data && clave__identity_is_form(p->data, p->ndata))
         return "clave";
     if (strncmp(p->name, "_c_", 3) == 0)
         return "curator";
-    return strspn(p->name, "0123456789abcdef") == HEX_DIGITS ? "kazoo" : "other";
+    return clave__kazoo_is_name(p->name) ? "kazoo" : "other";
 }
 
 /* `text` is what the identity points into. */
@@ -91,6 +91,14 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
     clave__json_string(j, "command", id.command);
     clave__json_string(j, "text", id.text);
     clave__json_string(j, "traceparent", id.traceparent);
+    if (id.revocable)
+        clave__json_bool(j, "revocable", id.revocable > 0);
+    else
+        clave__json_string(j, "revocable", NULL);
+    if (p->unreadable)
+        clave__json_string(j, "asked", NULL);
+    else
+        clave__json_bool(j, "asked", p->asked);
     clave__lock_time_json(j, "since", p->unreadable ? -1 : p->queued);
     if (p->unreadable)
         clave__json_bool(j, "unreadable", true);

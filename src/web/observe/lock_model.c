@@ -78,6 +78,11 @@ static struct node_site site_of(const char *path)
     return s;
 }
 
+bool clave__lock_is_place(const char *path)
+{
+    return site_of(path).kind != QUEUE_OTHER;
+}
+
 /* ---- queues ---------------------------------------------------------------------------------- */
 
 struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
@@ -203,6 +208,7 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
         return false;
     }
     struct lock_key key = clave__lock_key(p);
+    clave__lock_place_note_asked(p);
     p->queue = q;
     clave__ordered_insert(&q->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, q);
@@ -240,15 +246,16 @@ static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
 static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p, int32_t version,
                           const void *data, size_t len)
 {
+    bool asked = p->asked;
     if (!clave__lock_place_set_data(m, p, data, len))
         return false;
     struct lock_key key = clave__lock_key(p);
-    bool again = p->version != version;
     p->version = version;
+    clave__lock_place_note_asked(p);
     clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, p->queue);
-    if (again)
-        lock_model_tell(m, LOCK_WRITTEN, p, at);
+    if (p->asked && !asked)
+        lock_model_tell(m, LOCK_ASKED, p, at);
     clave__lock_grants_update(m, p->queue, at, NULL);
     queue_changed(m, p->queue);
     return true;
@@ -293,6 +300,15 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
     bool done = room && (p ? place_written(m, at, p, stat->version, data, len)
                            : place_enter(m, at, &site, stat, data, len));
     m->left_out += !done;
+}
+
+void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
+                               const void *data, size_t len)
+{
+    struct node_site site = site_of(path);
+    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
+    if (p && version > p->version && !place_written(m, at, p, version, data, len))
+        m->left_out++;
 }
 
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)

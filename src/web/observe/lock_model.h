@@ -1,7 +1,8 @@
 /* lock_model.h - all locks, read-write locks, semaphores and elections of a tree, of clave, Curator
  * and kazoo alike, from the nodes that come and go. It asks nobody: what it knows is what
  * clave__lock_model_node and _gone were told, and at any time it is the same as if the tree of that
- * moment had been read at once, in whatever order the nodes came.
+ * moment had been read at once, in whatever order the nodes came; but what a node said before a
+ * request of Curator's replaced it is kept.
  *
  * A change of one place takes time in the logarithm of its queue. Times are wall clock, in
  * milliseconds. Map of the folder:
@@ -48,17 +49,18 @@ struct lock_place {
     struct lock_queue *queue;
     struct lock_session *session; /* NULL: the node is not ephemeral */
     struct list in_session;
-    int64_t token;   /* czxid; 0: unreadable */
-    int64_t queued;  /* when its node was created; of one that is unreadable, when it was seen */
-    int64_t held;    /* when it was granted, if it holds */
-    int32_t version; /* not 0: somebody has written to the node since: it is asked */
-    uint32_t limit;  /* of the semaphore, which the node says; 0: it does not */
+    int64_t token;  /* czxid; 0: unreadable */
+    int64_t queued; /* when its node was created; of one that is unreadable, when it was seen */
+    int64_t held;   /* when it was granted, if it holds */
+    int32_t version;
+    uint32_t limit; /* of the semaphore, which the node says; 0: it does not */
     enum queue_kind kind;
     bool holds;
     bool bare; /* its name is a UUID, right below the path */
     /* It held already when it was first seen: `held` is when its node was created. */
     bool held_before;
-    bool told; /* that it holds */
+    bool told;  /* that it holds */
+    bool asked; /* to release it; of an election, to resign */
     /* The client may not read the node: its name says its kind and its place in the queue, and
      * nothing says whose it is. */
     bool unreadable;
@@ -104,7 +106,7 @@ struct lock_queue_key {
 enum lock_change {
     LOCK_QUEUED,  /* a node is there; GRANTED follows if it holds at once */
     LOCK_GRANTED, /* once a place */
-    LOCK_WRITTEN, /* somebody wrote to the node */
+    LOCK_ASKED,   /* somebody asked for it, for the first time */
     LOCK_ENDED,   /* its node is gone */
 };
 
@@ -139,6 +141,9 @@ void clave__lock_model_loaded(struct lock_model *m);
  * beyond max_bytes, is counted in left_out: from then on the model may be wrong, and says so. */
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len);
+/* A node that is there was written: what a log tells. An older version changes nothing. */
+void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
+                               const void *data, size_t len);
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path);
 /* A session has ended: all its nodes are gone. */
 void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id);
@@ -164,6 +169,8 @@ void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q);
 struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m);
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
 
+/* The name of the node is that of a place in a queue, or of a lease of kazoo's. */
+bool clave__lock_is_place(const char *path);
 /* It has places, and is neither the waiting side of a semaphore nor something else of kazoo's. */
 bool clave__lock_is_shown(const struct lock_queue *q);
 bool clave__lock_is_semaphore(const struct lock_queue *q);

@@ -115,13 +115,22 @@ static void place_read_identity(struct lock_place *p)
     }
     p->limit = id.limit;
     p->owned = id.owner != NULL;
+    p->asked = p->asked || id.asked;
 }
 
-/* Data that is too long counts as none. false: no memory. */
+void clave__lock_place_note_asked(struct lock_place *p)
+{
+    p->asked = p->asked || (p->kind == QUEUE_LATCH && p->version > 0);
+}
+
 bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, const void *data,
                                 size_t len)
 {
     char *copy = NULL;
+    if (clave__identity_is_request(data, len)) {
+        p->asked = true;
+        return true;
+    }
     if (len > 0 && len <= LOCK_DATA_MAX) {
         copy = clave__mem_strndup(m->mem, data, len);
         if (!copy)

@@ -98,6 +98,13 @@ void clave__lock_replay_created(struct lock_replay *r, const char *path, bool ep
     replay_settle(r);
 }
 
+void clave__lock_replay_written(struct lock_replay *r, const char *path, int32_t version,
+                                const void *data, size_t len)
+{
+    clave__lock_model_written(&r->model, r->txn.time, path, version, data, len);
+    replay_settle(r);
+}
+
 void clave__lock_replay_deleted(struct lock_replay *r, const char *path)
 {
     clave__lock_model_gone(&r->model, r->txn.time, path);

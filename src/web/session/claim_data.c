@@ -9,8 +9,11 @@ enum { CLAIM_DATA = 8192 };
 clave_err clave__claim_describe(struct claim *c, const struct claim_terms *t)
 {
     const struct clave_mem *mem = &c->part.s->all->web->mem;
-    const clave_identity id = {
-        .host = t->host, .name = t->name, .command = t->command, .traceparent = t->traceparent};
+    const clave_identity id = {.host = t->host,
+                               .name = t->name,
+                               .command = t->command,
+                               .traceparent = t->traceparent,
+                               .revocable = t->revocable ? 1 : -1};
     const char *text = t->text ? t->text : t->name ? t->name : "";
     char data[CLAIM_DATA];
     if (strcmp(c->kind->name, "election") == 0) { /* the candidate's id, which Curator reads too */

@@ -9,6 +9,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/queue/no_queue.h"
 #include "cmd/queue/participant_text.h"
 
 static void candidates_show_json(size_t position, const clave_participant *p)
@@ -46,6 +47,8 @@ static int show_candidates(struct options *o, const char *path)
         clave_participants(s, clave_async_latch_participants, path, o->timeout_ms, &roll);
     if (err != CLAVE_OK)
         code = diag_err(o, path, err, s);
+    else if (roll->n == 0 && no_queue_report(o, s, path))
+        code = EXIT_PATH;
     else if (roll->n == 0)
         diag_note(o, "%s: no candidates", path);
     for (size_t i = 0; roll && i < roll->n; i++)

@@ -14,6 +14,7 @@
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
 #include "cmd/queue/leader_follow.h"
+#include "cmd/queue/no_queue.h"
 #include "cmd/queue/participant_text.h"
 
 enum { LEADER_WATCH = FLAG_LONG };
@@ -56,12 +57,14 @@ static void leader_show(const struct options *o, const char *path, const struct 
 }
 
 /* Prints one state: the exit code if it was the last one, else -1. */
-static int leader_take(struct options *o, const char *path, const struct leader_state *it,
+static int leader_take(struct options *o, struct leader_follow *s, const struct leader_state *it,
                        bool watch)
 {
     if (it->err != CLAVE_OK)
-        return diag_err(o, path, it->err, NULL);
-    leader_show(o, path, it);
+        return diag_err(o, s->path, it->err, NULL);
+    if (!watch && it->vacant && no_queue_report(o, s->session, s->path))
+        return EXIT_PATH;
+    leader_show(o, s->path, it);
     if (ferror(stdout))
         return EXIT_IO;
     return watch ? -1 : it->vacant ? EXIT_PATH : EXIT_OK;
@@ -75,7 +78,7 @@ static int leader_follow(struct options *o, struct leader_follow *s, int signals
     while (code < 0) {
         struct leader_state *it = leader_follow_next(s, signals, until, &sig, &why);
         if (it)
-            code = leader_take(o, s->path, it, watch);
+            code = leader_take(o, s, it, watch);
         else if (sig != 0)
             code = 128 + sig;
         else

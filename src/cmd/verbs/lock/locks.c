@@ -1,5 +1,6 @@
-/* locks.c - `clave locks`: lists the participants of a lock; revoke, break and --deadlocks are
- * queue/revoke.h and queue/deadlocks.h. The listing itself changes nothing. */
+/* locks.c - `clave locks`: lists the participants of a lock; all locks, revoke, break and
+ * --deadlocks are top/top_list.h, queue/revoke.h and queue/deadlocks.h. The listing itself changes
+ * nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,13 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
+#include "cmd/cli/suggestion.h"
 #include "cmd/queue/deadlocks.h"
+#include "cmd/queue/no_queue.h"
 #include "cmd/queue/participant_text.h"
 #include "cmd/queue/queue_view.h"
 #include "cmd/queue/revoke.h"
+#include "cmd/top/top_list.h"
 #include "runtime/clock.h"
 
 enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
@@ -61,12 +65,12 @@ static void locks_show_json(size_t position, const struct queue_view_place *at, 
     format_place(&j, p->node, &p->stat);
     format_age(&j, &p->stat);
     show_held(&j, held_ms);
-    clave__json_string(&j, "host", id->host);
-    clave__json_int(&j, "pid", id->pid);
-    clave__json_string(&j, "name", id->name);
-    clave__json_string(&j, "command", id->command);
-    clave__json_string(&j, "text", id->text);
-    clave__json_string(&j, "traceparent", id->traceparent);
+    format_identity(&j, id);
+    format_revocable(&j, id);
+    if (participant_text_is_known(&p->stat))
+        clave__json_bool(&j, "asked", at->asked);
+    else
+        clave__json_string(&j, "asked", NULL);
     clave__json_string(&j, "note", participant_text_note(p->node));
     json_end(&j);
 }
@@ -79,12 +83,13 @@ static void locks_show_line(size_t position, const struct queue_view_place *at, 
     char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", diag_note[PARTICIPANT_TEXT_CAP];
     if (id->pid != 0)
         snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
-    printf("%zu %-7s %s %6s %s %s %s %s%s\n", position, at->role,
+    printf("%zu %-7s %s %6s %s %s %s %s%s%s\n", position, at->role,
            participant_text_token(&p->stat, token), locks_format_time(at, held_ms, age),
            participant_text_column(id->host, false, host, sizeof host), pid,
            participant_text_column(id->name, false, name, sizeof name),
            participant_text_column(id->command ? id->command : id->text, true, command,
                                    sizeof command),
+           at->asked ? " (asked to release it)" : "",
            participant_text_note_suffix(p->node, diag_note));
 }
 
@@ -98,6 +103,8 @@ static int show_queue(struct options *o, const char *path)
     clave_err err = queue_view_read(s, path, o->timeout_ms, &l);
     if (err != CLAVE_OK)
         code = diag_err(o, path, err, s);
+    else if (l.n == 0 && no_queue_report(o, s, path))
+        code = EXIT_PATH;
     else if (l.n == 0)
         diag_note(o, "%s: no holder, nobody waiting", path);
     for (size_t i = 0; i < l.n; i++)
@@ -134,6 +141,16 @@ static int run_deadlocks(struct options *o, bool oust_flags)
     return deadlocks_show(o, paths, n);
 }
 
+/* Neither a path nor revoke or break. */
+static int no_such_word(struct options *o, const char *word)
+{
+    static const char *const words[] = {"revoke", "break", NULL};
+    char instead[SUGGESTION_CAP];
+    if (*suggestion_for_word(words, word, instead))
+        return diag_usage(o, "'%s' is no path%s", word, instead);
+    return connect_path_ok(o, word) ? EXIT_OK : EXIT_PATH;
+}
+
 static int run_locks(struct options *o, int argc, char **argv)
 {
     struct revoke_request request = {.breaks = false};
@@ -153,10 +170,14 @@ static int run_locks(struct options *o, int argc, char **argv)
     request.breaks = o->argc > 0 && strcmp(o->argv[0], "break") == 0;
     if (request.breaks || (o->argc > 0 && strcmp(o->argv[0], "revoke") == 0))
         return run_revoke(o, &request);
-    if (!options_args(o, 1, 1))
+    if (o->argc > 0 && *o->argv[0] != '/')
+        return no_such_word(o, o->argv[0]);
+    if (!options_args(o, 0, 1))
         return EXIT_USAGE;
     if (request.force || request.yes || request.wait_ms > 0)
         return diag_usage(o, "the flag is for 'clave locks revoke' or 'clave locks break'");
+    if (o->argc == 0)
+        return top_list_show(o);
     return connect_path_ok(o, o->argv[0]) ? show_queue(o, o->argv[0]) : EXIT_PATH;
 }
 
@@ -170,18 +191,24 @@ static const struct flag flags[] = {
 
 const struct verb verb_locks = {
     .name = "locks",
-    .args = "[revoke|break] PATH [NODE] | --deadlocks [PATH]...",
-    .summary = "Print the holders of a lock and its queue; ask a holder to release it",
+    .args = "[PATH] | revoke|break PATH NODE | --deadlocks [PATH]...",
+    .summary = "Print all locks, or the queue of one; ask a holder to release it",
     .text =
-        "One participant a line, holders first: position, role, token, how long it has held or\n"
-        "waited (<: at most), host, process, name, command; - for what its node does not\n"
-        "record. A kazoo lock with its default name takes no part in the queue: its line\n"
+        "Without a path, one lock or election a line: path, kind, number of holders, of waiters;\n"
+        "of the first holder, how long it has held (<: at most), host, process, name or command.\n"
+        "\n"
+        "With a path, one participant a line, holders first: position, role, token, how long it\n"
+        "has held or waited (<: at most), host, process, name, command; - for what its node does\n"
+        "not record. A kazoo lock with its default name takes no part in the queue: its line\n"
         "says so.\n"
         "\n"
-        "revoke asks the owner of a node to release it: 'clave lock --revocable' does, and\n"
-        "programs that opted in. break deletes the node; its owner is notified that it lost\n"
-        "the lock. An owner that may be alive is spared, unless --force. NODE is a name, a path\n"
-        "or a token. Exit code 73: refused; 75: not released in time.\n"
+        "revoke asks the owner of a node to release it, and prints whom: 'clave lock --revocable'\n"
+        "does, and programs that opted in. An owner that takes no requests is not asked. break\n"
+        "deletes the node; its owner is notified that it lost the lock. An owner that may be "
+        "alive\n"
+        "is spared, unless --force. NODE is a name, a path or a token. Exit code 66: no such "
+        "node,\n"
+        "or no lock; 73: refused; 75: not released in time.\n"
         "\n"
         "--deadlocks checks all locks at and below each PATH, or all without one, and\n"
         "prints every cycle of owners that wait for each other. Exit code 79: at least one.\n",

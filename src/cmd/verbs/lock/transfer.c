@@ -7,7 +7,9 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/hint.h"
 #include "cmd/queue/handover.h"
+#include "cmd/queue/no_queue.h"
 
 /* Finds the candidate with this id, or whose node has this name. EXIT_OK, or the exit code after a
  * message. */
@@ -29,9 +31,12 @@ static int transfer_find_target(struct handover *h, const char *id)
             highest = p->priority;
         }
     }
+    bool empty = candidates && candidates->n == 0;
     clave_participant_list_free(candidates);
     if (err != CLAVE_OK)
         return diag_err(h->o, h->path, err, h->session);
+    if (empty && no_queue_report(h->o, h->session, h->path))
+        return EXIT_PATH;
     if (found == 1 && (priority == 0 || priority >= highest))
         return EXIT_OK;
     if (found == 1) {
@@ -39,10 +44,11 @@ static int transfer_find_target(struct handover *h, const char *id)
              (int)priority, (int)highest);
         return EXIT_PATH;
     }
+    char hint[HINT_CAP];
     diag(h->o,
-         found ? "%s: several candidates have the id '%s': name the node instead"
-               : "%s: no candidate has the id '%s' ('clave candidates' lists them)",
-         h->path, id);
+         found ? "%s: several candidates have the id '%s': name the node instead; to see them: %s"
+               : "%s: no candidate has the id '%s'; to see them: %s",
+         h->path, id, hint_command(h->o, (const char *const[]){"candidates", h->path, NULL}, hint));
     return EXIT_PATH;
 }
 

@@ -1,6 +1,7 @@
 /* help.c - `clave help`: prints the usage of the program, or of one verb. */
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/suggestion.h"
 #include "cmd/cli/usage.h"
 
 static int run_help(struct options *o, int argc, char **argv)
@@ -15,8 +16,9 @@ static int run_help(struct options *o, int argc, char **argv)
     }
     const struct verb *v = options_verb(o, o->argv[0]);
     if (!v) {
-        diag(o, "unknown verb '%s' (see 'clave help')", o->argv[0]);
-        return EXIT_USAGE;
+        char instead[SUGGESTION_CAP];
+        return diag_usage(o, "unknown verb '%s'%s", o->argv[0],
+                          suggestion_for_verb(o->verbs, o->argv[0], instead));
     }
     usage_verb(v);
     return EXIT_OK;

@@ -10,6 +10,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 
 enum { SESSIONS_KILL = FLAG_LONG, SESSIONS_NOW, SESSIONS_PATH_CAP = 64 };
@@ -178,7 +179,9 @@ static int sessions_kill(const struct options *o, clave_client *s, const char *g
     char id[24], path[SESSIONS_PATH_CAP];
     struct session_line line;
     if (!sessions_id(given, id, sizeof id)) {
-        diag(o, "'%s' is not a session: 'clave sessions' shows them, as 0x1000a2b", given);
+        char hint[HINT_CAP];
+        diag(o, "'%s' is not a session, such as 0x1000a2b; to see them: %s", given,
+             hint_command(o, (const char *const[]){"sessions", NULL}, hint));
         return EXIT_USAGE;
     }
     clave_err err = sessions_read(o, s, id, &line);

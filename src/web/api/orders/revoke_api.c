@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "clave/async/leader.h"
 #include "clave/async/mutex.h"
+#include "recipe/contender/identity.h"
 #include "recipe/contender/queue_order.h"
 #include "web/api/client_call.h"
 #include "web/api/guard.h"
@@ -34,13 +35,33 @@ static const char *revoke_verb(const struct revoke *r)
 
 /* ---- the change ----------------------------------------------------------------------------- */
 
+/* Does its node say that the owner takes requests? It is asked in any case unless it says no. */
+static void revoke_put_revocable(struct web_exchange *x, const clave_result *res)
+{
+    clave_identity id = {.revocable = 0};
+    char *text = clave__web_alloc(x, res->len + 1);
+    if (text && res->data) {
+        memcpy(text, res->data, res->len);
+        text[res->len] = '\0';
+        clave__identity_parse(text, res->len, &id);
+    }
+    if (id.revocable)
+        clave__json_bool(&x->json, "revocable", true);
+    else
+        clave__json_string(&x->json, "revocable", NULL);
+}
+
 static void on_revoke_done(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct web_exchange *x = arg;
-    (void)c;
     if (!clave__web_expected(x))
         return;
     const struct revoke *r = x->state;
+    if (!r->breaks && res->err == CLAVE_EINVAL) {
+        clave__web_problem(x, &(struct problem){409, CLAVE_EINVAL, x->params[0], 0, NULL, NULL},
+                           "%s: end it, or break the lock", clave_async_client_errmsg(c));
+        return;
+    }
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE) { /* gone: it has just been released */
         clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
         return;
@@ -51,6 +72,8 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
     clave__json_open(&x->json, NULL, '{');
     clave__json_string(&x->json, "path", x->params[0]);
     clave__json_string(&x->json, "node", clave__path_name(r->path));
+    if (!r->breaks && res->err == CLAVE_OK)
+        revoke_put_revocable(x, res);
     clave__json_close(&x->json, '}');
     clave__web_answer_json(x, 200);
 }
@@ -59,8 +82,7 @@ static void revoke_change(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
     clave_err err = r->breaks ? clave_async_delete(c, r->path, -1, on_revoke_done, x)
-                              : clave_async_set(c, r->path, CLAVE_REVOKE_WORD,
-                                                strlen(CLAVE_REVOKE_WORD), -1, on_revoke_done, x);
+                              : clave_async_revoke(c, r->path, on_revoke_done, x);
     if (err == CLAVE_OK)
         clave__web_expect(x);
     else
