@@ -12,6 +12,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/key_value_file.h"
 #include "cmd/cli/local_warning.h"
+#include "runtime/start_error.h"
 
 __attribute__((format(printf, 2, 3))) static bool config_error(const struct origin *at,
                                                                const char *fmt, ...)
@@ -239,6 +240,8 @@ static bool apply_file(struct options *o, const char *path, bool must, char **te
         diag(NULL, "configuration %s: %s: continuing without it", path, strerror(errno));
         return true;
     }
+    if (clave__start_error_passes(clave__err_of_errno(errno)))
+        o->status = EXIT_INTERNAL; /* nothing is wrong with the file */
     diag(NULL, "configuration %s: %s%s", path, strerror(errno),
          not_ours ? " (--connect or CLAVE_CONNECT names the servers without it)" : "");
     return false;

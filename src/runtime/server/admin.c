@@ -52,40 +52,47 @@ static int64_t run_admin_ms(const struct timeval *t)
     return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
 
-/* On the thread pool: listing the files of fifty thousand connections takes longer than a turn of
- * the loop may. */
-static void run_admin_measure_files(uv_work_t *work)
+/* Listing the files of fifty thousand connections takes longer than a turn of the loop may. */
+static int run_admin_measure_files(struct disk_thread *thread)
 {
-    struct server_run *r = work->data;
-    r->measured.open_files = run_admin_count_files();
-    r->measured.resident_bytes = run_admin_resident_bytes();
+    struct measure_thread *m = (struct measure_thread *)(void *)thread; /* its first member */
+    m->open_files = run_admin_count_files();
+    m->resident_bytes = run_admin_resident_bytes();
+    return 0;
 }
 
-static void run_admin_take_files(uv_work_t *work, int status)
+static void run_admin_take_files(struct server_run *r)
 {
-    struct server_run *r = work->data;
-    (void)status;
-    r->stats.open_files = r->measured.open_files;
-    r->stats.resident_bytes = r->measured.resident_bytes;
-    r->is_measuring = false;
+    r->stats.open_files = r->measure_thread.open_files;
+    r->stats.resident_bytes = r->measure_thread.resident_bytes;
+}
+
+void clave__admin_on_disk_done(struct server_run *r)
+{
+    struct disk_thread *t = &r->measure_thread.thread;
+    if (!t->running || clave__disk_thread_state(t) != JOB_DONE)
+        return;
+    clave__disk_thread_take(t, 0);
+    run_admin_take_files(r);
 }
 
 static void run_admin_on_timer(uv_timer_t *t)
 {
     struct server_run *r = t->data;
-    if (r->is_measuring)
-        return;
-    r->is_measuring =
-        uv_queue_work(&r->loop, &r->measuring, run_admin_measure_files, run_admin_take_files) == 0;
+    if (clave__disk_thread_state(&r->measure_thread.thread) == JOB_FREE)
+        clave__disk_thread_post(&r->measure_thread.thread);
 }
 
-static void run_admin_begin_measuring(struct server_run *r)
+static clave_err run_admin_begin_measuring(struct server_run *r)
 {
+    struct disk_thread *t = &r->measure_thread.thread;
+    run_admin_measure_files(t);
+    run_admin_take_files(r);
     uv_timer_init(&r->loop, &r->measure_timer);
-    r->measure_timer.data = r->measuring.data = r;
-    run_admin_measure_files(&r->measuring);
-    run_admin_take_files(&r->measuring, 0);
+    r->measure_timer.data = r;
     uv_timer_start(&r->measure_timer, run_admin_on_timer, MEASURE_MS, MEASURE_MS);
+    return clave__disk_thread_start(t, "clave-measure", run_admin_measure_files, &r->mem,
+                                    &r->disk_done);
 }
 
 /* What costs no file. */
@@ -322,15 +329,16 @@ clave_err clave__admin_start(struct server_run *r, const struct server_run_optio
     http.begin = run_admin_on_metrics;
     if (o->metrics && err == CLAVE_OK)
         err = clave__http_server_start(&r->metrics, o->metrics, &http, f);
-    if (r->admin || r->metrics)
-        run_admin_begin_measuring(r);
+    if (err == CLAVE_OK && (r->admin || r->metrics))
+        err = run_admin_begin_measuring(r);
     return err;
 }
 
 void clave__admin_stop(struct server_run *r)
 {
-    if (r->admin || r->metrics)
+    if (r->measure_thread.thread.running)
         uv_timer_stop(&r->measure_timer);
+    clave__disk_thread_stop(&r->measure_thread.thread);
     clave__http_server_stop(r->admin);
     clave__http_server_stop(r->metrics);
     r->admin = r->metrics = NULL;

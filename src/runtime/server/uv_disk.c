@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/clock.h"
+#include "runtime/server/admin.h"
 #include "runtime/server/uv_server_internal.h"
 
 /* Memory kept between batches, and between the pieces of a snapshot. */
@@ -180,6 +181,7 @@ void clave__run_on_disk_done(void *run)
     clave__run_tick(r);
     if (clave__disk_thread_state(&r->snapshot_thread.thread) == JOB_DONE)
         collect_snapshot_job(r);
+    clave__admin_on_disk_done(r);
 }
 
 bool clave__run_is_durable(const struct server_run *r)

@@ -25,7 +25,9 @@ enum { RUN_INPUT_SIZE = 64 * 1024 };
  *                └───────────────────────▲  (the disk failed: not another byte) */
 enum run_phase { RUN_READY, RUN_SERVING, RUN_STOPPING, RUN_STOPPED };
 
-struct process_files {
+/* Counts what this process has open: see admin.c. */
+struct measure_thread {
+    struct disk_thread thread;
     int64_t open_files;
     int64_t resident_bytes;
 };
@@ -50,10 +52,8 @@ struct server_run {
     struct driver_stats stats;
     bool is_low; /* the room on the disk; the operator was told */
     uv_timer_t space_timer;
-    uv_timer_t measure_timer; /* while there are admin commands or metrics: see admin.c */
-    uv_work_t measuring;
-    bool is_measuring;
-    struct process_files measured; /* the thread pool's until `measuring` is over */
+    uv_timer_t measure_timer;             /* while there are admin commands or metrics, */
+    struct measure_thread measure_thread; /* as is its thread */
     struct list listeners;
     clave_tls *tls;     /* NULL: none of them is for it */
     struct http *admin; /* NULL: none; likewise */
