@@ -17,12 +17,12 @@ struct inheritance {
     bool sigpipe_ignored;
 };
 
-/* Runs argv[0], looked up in PATH, in that control group if there is one, and returns its process
- * id, which is its group too. -1: errno says why it cannot be run; SPAWN_NO_PROCESS: why no process
- * could be started for it. For a process with a single thread, whose end kills the command
- * (SIGKILL).
- */
 enum { SPAWN_NO_PROCESS = -2 };
+
+/* Runs argv[0], looked up in PATH, in that control group if there is one, and returns its process
+ * id, which is its group too. -1: errno says why it cannot be run; SPAWN_NO_PROCESS: why the system
+ * has no process for it. For a process with a single thread, whose end kills the command (SIGKILL).
+ */
 pid_t spawn_command(char *const *argv, const struct inheritance *before,
                     const struct cgroup *cgroup);
 

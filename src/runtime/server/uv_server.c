@@ -502,8 +502,7 @@ static clave_err uv_server_check_files(const struct fault *f)
     if (fault == 0)
         return CLAVE_OK;
     return clave__start_error(f, clave__err_of_errno(fault),
-                              "no files are left for the log and for clients: %s",
-                              strerror(fault));
+                              "no files are left for the log and for clients: %s", strerror(fault));
 }
 
 clave_err clave__server_run_new(struct server_run **out, const struct server_run_options *o,
