@@ -198,6 +198,15 @@ class Limits(unittest.TestCase):
             faults = list(filter(None, threads.map(lambda row: self.climb_one(row, limit), rows)))
         self.assertEqual(faults, [])
 
+    def test_no_pool_of_libuv(self):
+        """It aborts the program if its first thread is refused."""
+        symbols = subprocess.run(["nm", "-D", "--undefined-only", CLAVE], check=True, text=True,
+                                 capture_output=True).stdout
+        used = {line.split()[-1] for line in symbols.splitlines()}
+        self.assertIn("uv_loop_init", used)
+        pool = {"uv_queue_work", "uv_getaddrinfo", "uv_getnameinfo", "uv_random"}
+        self.assertEqual({s for s in used if s in pool or s.startswith("uv_fs_")}, set())
+
     @unittest.skipIf(os.geteuid() != 0, "needs a user without processes")
     def test_processes(self):
         self.climb(ALL, PROCESSES)
