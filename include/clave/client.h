@@ -24,8 +24,8 @@ typedef struct clave_loop clave_loop;     /* opaque: one thread for any number o
 typedef struct clave_client clave_client; /* opaque: one session */
 
 /* Starts a loop's thread. On CLAVE_OK *out belongs to the caller, who frees it with
- * clave_loop_free; on an error it is NULL. ENOMEM. EIO: the system has no thread or file descriptor
- * left. */
+ * clave_loop_free; on an error it is NULL. ENOMEM. ETHREAD, EFILES: the system has no thread, or no
+ * file descriptor, for it. */
 CLAVE_METHOD clave_err clave_loop_new(clave_loop **out);
 /* Ends and joins the thread. Every session on it must have been closed; what was made on the
  * sessions may be freed later. NULL is ignored. */
@@ -52,8 +52,8 @@ CLAVE_EXPORT void clave_loop_free(clave_loop *l);
  * uses no "local:".
  *
  * EHOST: the host list is not valid. EINVAL: an option is out of range, or a configuration file is
- * wrong or cannot be read. ETLS, EIO: the TLS files cannot be used. ENOMEM. EIO: no thread or file
- * descriptor. clave_client_errmsg(NULL, ...) says why, with the file and line. */
+ * wrong or cannot be read. ETLS, EIO: the TLS files cannot be used. ENOMEM, ETHREAD, EFILES: as
+ * clave_loop_new. clave_client_errmsg(NULL, ...) says why, with the file and line. */
 CLAVE_METHOD clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *connect,
                                          const clave_client_options *o);
 /* Waits until the session is connected.
@@ -61,7 +61,8 @@ CLAVE_METHOD clave_err clave_client_open(clave_client **out, clave_loop *loop, c
  * the servers refused the authentication. ECLOSED: it was closed.
  * At once, when every host fails for a reason that lasts until somebody corrects it: ETLS: the
  * certificates do not match. ELOCAL: the local server's directory or disk cannot be used, or there
- * is no program to start. Even then the session keeps trying. */
+ * is no program to start. ETHREAD: a host has a name, which is looked up in a thread, and the
+ * system forbids threads. Even then the session keeps trying. */
 CLAVE_METHOD clave_err clave_client_wait(clave_client *client, int64_t timeout_ms);
 /* Replaces the host list, as clave_async_client_set_hosts; does not wait. EHOST: the list is not
  * valid. EINVAL: another chroot, or TLS where there was none. clave_client_errmsg says more.

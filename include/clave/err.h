@@ -4,7 +4,7 @@
  * clave's begin at -1000. Each code has a class, and programs should branch on the class:
  *
  *   RETRY    the operation was certainly not done; the same call may succeed later, when another
- *            session has begun, the lock is free, or there is memory again
+ *            session has begun, the lock is free, or the system has memory, threads and files again
  *   UNKNOWN  the connection was lost or the time ran out before the answer came: the
  *            operation may or may not have been done
  *   FINAL    the server or the library refused; the same call will fail again
@@ -75,7 +75,9 @@
     X(EDONE, -1024, FINAL, "done already: another has run it")                                     \
     X(EDEADLOCK, -1025, FINAL, "the owners of locks wait for each other")                          \
     X(ETLS, -1026, FINAL, "TLS cannot be had as it was asked for")                                 \
-    X(ELOCAL, -1027, FINAL, "the local server cannot be started")
+    X(ELOCAL, -1027, FINAL, "the local server cannot be started")                                  \
+    X(ETHREAD, -1028, RETRY, "no thread can be started: a limit of processes, or a sandbox")       \
+    X(EFILES, -1029, RETRY, "no file can be opened: the limit of open files is reached")
 
 typedef enum clave_err {
 #define CLAVE_ERR_ENUM(name, number, class_, text) CLAVE_##name = number,

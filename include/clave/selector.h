@@ -54,12 +54,12 @@ CLAVE_MAKING clave_err clave_selector_new(clave_selector **out, clave_client *cl
  * loop's thread. NULL is ignored. */
 CLAVE_EXPORT void clave_selector_free(clave_selector *s);
 
-/* Enters the election for the first time; does not wait. EINVAL: it was started before. EIO: there
- * is no thread, or the executor refused. ECLOSED. */
+/* Enters the election for the first time; does not wait. EINVAL: it was started before. ETHREAD:
+ * the system has no thread for it. EIO: the executor refused. ECLOSED. */
 CLAVE_METHOD clave_err clave_selector_start(clave_selector *s);
 /* Enters the election again; does not wait. It succeeds from the moment leadership was seen to be
  * over, even before the function has returned. EBUSY: it is in the queue, or leads. EINVAL: it was
- * never started. EIO: as above. ECLOSED. */
+ * never started. ETHREAD, EIO: as above. ECLOSED. */
 CLAVE_METHOD clave_err clave_selector_requeue(clave_selector *s);
 /* Asks the function to return; does not wait. ENOTHELD: it does not lead. ECLOSED. */
 CLAVE_METHOD clave_err clave_selector_interrupt(clave_selector *s);

@@ -50,7 +50,7 @@ typedef struct clave_test_server_options {
  * it with clave_test_server_free; on an error it is NULL, and the log callback has received the
  * reason. `o` may be NULL. EINUSE: another process uses the port or the data directory. ECORRUPT,
  * EIO, EFULL: the data directory is damaged, cannot be used, or is full. EINVAL: an option is out
- * of range. ENOMEM. */
+ * of range. ENOMEM. ETHREAD, EFILES: the system has no thread, or no file descriptor, for it. */
 CLAVE_METHOD clave_err clave_test_server_new(clave_test_server **out,
                                              const clave_test_server_options *o);
 /* Stops the server as _kill does if it runs, and removes the directory if the server made it. No

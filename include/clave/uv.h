@@ -1,8 +1,8 @@
 /* uv.h - drives a clave_async_client on your own libuv loop. Everything runs on the loop's thread,
  * and may be called only there, except where it says otherwise. The host list may also be "local:",
- * the server of this user on this machine (see clave/client.h). Names are resolved by
- * uv_getaddrinfo (in a thread), again for every attempt. As in every program with libuv, SIGPIPE
- * must be ignored. <uv.h> needs POSIX: -std=gnu11, not -std=c11. */
+ * the server of this user on this machine (see clave/client.h). Names are resolved by getaddrinfo
+ * in a thread of clave's, again for every attempt; libuv's pool is not used. As in every program
+ * with libuv, SIGPIPE must be ignored. <uv.h> needs POSIX: -std=gnu11, not -std=c11. */
 #ifndef CLAVE_UV_H
 #define CLAVE_UV_H
 

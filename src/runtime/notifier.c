@@ -25,14 +25,14 @@ int clave__notifier_open(struct notifier *n, uv_loop_t *loop, void (*notified)(v
     n->poll.data = n;
     n->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (n->fd < 0)
-        return uv_translate_sys_error(errno);
-    int err = uv_poll_init(loop, &n->poll, n->fd);
+        return errno;
+    int err = -uv_poll_init(loop, &n->poll, n->fd);
     if (err != 0) {
         close(n->fd);
         n->fd = -1;
         return err;
     }
-    return uv_poll_start(&n->poll, UV_READABLE, notifier_on_readable);
+    return -uv_poll_start(&n->poll, UV_READABLE, notifier_on_readable);
 }
 
 void clave__notifier_send(struct notifier *n)

@@ -17,7 +17,7 @@ struct notifier {
 };
 
 /* `notified` runs on the loop's thread, once or more after each _send: those that come together
- * are one. Keeps the loop alive. Returns 0 or libuv's error; then only _close is legal. */
+ * are one. Keeps the loop alive. Returns 0 or an errno; then only _close is legal. */
 int clave__notifier_open(struct notifier *n, uv_loop_t *loop, void (*notified)(void *arg),
                          void *arg);
 /* On any thread; never waits. What the sender wrote before, `notified` sees. */

@@ -18,15 +18,25 @@ clave_err clave__start_error(const struct fault *f, clave_err err, const char *f
 clave_err clave__err_of_errno(int number)
 {
     switch (number) {
+    case 0:
+        return CLAVE_OK;
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
         return CLAVE_EFULL;
     case ENOMEM:
         return CLAVE_ENOMEM;
+    case EMFILE:
+    case ENFILE:
+        return CLAVE_EFILES;
     default:
         return CLAVE_EIO;
     }
+}
+
+bool clave__start_error_passes(clave_err err)
+{
+    return err == CLAVE_ENOMEM || err == CLAVE_ETHREAD || err == CLAVE_EFILES;
 }
 
 static const char *start_error_advice(int number)

@@ -2,6 +2,7 @@
 #ifndef CLAVE_RUNTIME_START_ERROR_H
 #define CLAVE_RUNTIME_START_ERROR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "clave/err.h"
@@ -14,8 +15,10 @@ struct fault {
 /* Writes the text and returns `err`. */
 __attribute__((format(printf, 3, 4))) clave_err
 clave__start_error(const struct fault *f, clave_err err, const char *fmt, ...);
-/* EFULL if the disk or a quota is full, ENOMEM, else EIO. */
+/* OK for 0; EFULL if the disk or a quota is full, EFILES, ENOMEM, else EIO. */
 clave_err clave__err_of_errno(int number);
+/* The system lacked memory, a thread or a descriptor: that may pass by itself. */
+bool clave__start_error_passes(clave_err err);
 /* Writes "WHAT: the text of errno", with what to do where that is clear; returns the error for the
  * errno. */
 clave_err clave__start_error_errno(const struct fault *f, int number, const char *what,

@@ -245,7 +245,8 @@ static int scan_end(struct options *o, int argc, char **argv)
     if (refuse_client_flag(o))
         return OPTIONS_STOP;
     if (!o->verb->offline && !config_apply(o)) {
-        o->status = EXIT_USAGE;
+        if (o->status == EXIT_OK)
+            o->status = EXIT_USAGE;
         return OPTIONS_STOP;
     }
     return OPTIONS_END;

@@ -20,7 +20,10 @@ bool config_apply(struct options *o)
     s->connect = o->connect;
     s->session_timeout_ms = o->session_timeout_ms;
     s->timeout_ms = o->timeout_given ? o->timeout_ms : 0;
-    if (clave__client_settings_read(s, &log, &f) != CLAVE_OK) {
+    clave_err err = clave__client_settings_read(s, &log, &f);
+    if (err != CLAVE_OK) {
+        if (clave__start_error_passes(err))
+            o->status = EXIT_INTERNAL; /* nothing is wrong with the file */
         diag(NULL, "%s", text);
         return false;
     }

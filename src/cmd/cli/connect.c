@@ -120,7 +120,7 @@ int connect_open(struct options *o, const clave_client_options *co, clave_client
     if (err == CLAVE_EUNREACHABLE)
         code = diag_unreachable(o, connect, o->timeout_ms,
                                 clave_client_errmsg(s, fault, sizeof fault));
-    else if (err == CLAVE_ETLS || err == CLAVE_ELOCAL)
+    else if (err == CLAVE_ETLS || err == CLAVE_ELOCAL || err == CLAVE_ETHREAD)
         code = diag_refused(o, connect, clave_client_errmsg(s, fault, sizeof fault));
     else if (err != CLAVE_OK)
         code = diag_err(o, connect, err, s);

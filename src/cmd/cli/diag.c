@@ -226,7 +226,7 @@ static int diag_put_err(const struct options *o, const char *path, clave_err err
     const char *text = strcmp(detail, ANSWER_TOO_LONG) == 0 ? detail : diag_text(o, err);
     begin_line(o);
     if (path)
-        fprintf(stderr, "%s: ", path);
+        fprintf(stderr, "%s%s ", path, tell_colon(path));
     fputs(text, stderr);
     if (*detail && strcmp(detail, text) != 0)
         fprintf(stderr, ": %s", detail);

@@ -4,7 +4,6 @@
 #include "cmd/gate/gate_replay.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "base/buf.h"
 #include "clave/uv.h"
 #include "runtime/server/datadir.h"
+#include "runtime/server/disk_thread.h"
 #include "runtime/server/file_io.h"
 #include "runtime/server/file_names.h"
 #include "server/store/inspect.h"
@@ -23,13 +23,12 @@
 #define MOST_BYTES ((int64_t)128 << 20)
 
 struct gate_replay {
+    struct disk_thread thread; /* for the one job; joined when that is over */
     const struct clave_mem *mem;
     struct log log;
     uv_async_t *done;
     char *path;
     int64_t until; /* zxid */
-    pthread_t thread;
-    bool runs;
     atomic_bool ending;
     struct datadir dir;
     struct file_list snapshots, logs;
@@ -213,16 +212,21 @@ static void replay_try_all(struct gate_replay *r)
             return;
 }
 
-static void *replay_thread(void *arg)
+static int replay_job(struct disk_thread *thread)
 {
-    struct gate_replay *r = arg;
+    struct gate_replay *r = (struct gate_replay *)(void *)thread; /* its first member */
     const struct fault no_fault = {NULL, 0};
     const struct log no_log = {NULL, NULL};
     if (clave__datadir_look(&r->dir, r->path, &no_log, &no_fault) == CLAVE_OK)
         replay_try_all(r);
     clave__datadir_close(&r->dir);
+    return 0;
+}
+
+static void replay_on_done(struct disk_thread *thread)
+{
+    struct gate_replay *r = (struct gate_replay *)(void *)thread;
     uv_async_send(r->done);
-    return NULL;
 }
 
 clave_err gate_replay_new(struct gate_replay **out, const char *dir, const struct clave_mem *mem,
@@ -238,31 +242,26 @@ clave_err gate_replay_new(struct gate_replay **out, const char *dir, const struc
     r->dir = (struct datadir){.lock = -1, .dir = -1};
     clave__buf_init(&r->text, mem, SIZE_MAX / 2);
     r->path = clave__mem_strdup(mem, dir);
+    r->thread.on_done = replay_on_done;
+    clave_err err = CLAVE_ENOMEM;
     if (r->path)
-        return CLAVE_OK;
+        err = clave__disk_thread_start(&r->thread, "clave-replay", replay_job, mem, NULL);
+    if (err == CLAVE_OK)
+        return err;
     gate_replay_free(r);
     *out = NULL;
-    return CLAVE_ENOMEM;
+    return err;
 }
 
 void gate_replay_start(struct gate_replay *r, int64_t zxid)
 {
     r->until = zxid;
-    r->runs = pthread_create(&r->thread, NULL, replay_thread, r) == 0;
-    if (!r->runs)
-        uv_async_send(r->done);
-}
-
-static void replay_join(struct gate_replay *r)
-{
-    if (r->runs)
-        pthread_join(r->thread, NULL);
-    r->runs = false;
+    clave__disk_thread_post(&r->thread);
 }
 
 struct lock_replay *gate_replay_take(struct gate_replay *r)
 {
-    replay_join(r);
+    clave__disk_thread_stop(&r->thread);
     struct lock_replay *replay = r->replay;
     r->replay = NULL;
     if (replay)
@@ -281,7 +280,7 @@ void gate_replay_free(struct gate_replay *r)
     if (!r)
         return;
     r->ending = true;
-    replay_join(r);
+    clave__disk_thread_stop(&r->thread);
     clave__lock_replay_free(r->replay);
     clave__file_list_free(&r->snapshots);
     clave__file_list_free(&r->logs);

@@ -1,6 +1,7 @@
 /* gate_replay.h - what happened to the locks of a server before the gate in it began, of the
  * server's own snapshots and logs, which it reads beside the running server, on a thread of its
- * own: neither the server nor the gate waits for it. See web/observe/lock_replay.h.
+ * own that ends when it is over: neither the server nor the gate waits for it. See
+ * web/observe/lock_replay.h.
  *
  * At most MOST_BYTES of files are read, the newest snapshots with the logs after them. */
 #ifndef CLAVE_CMD_GATE_GATE_REPLAY_H
@@ -16,7 +17,7 @@ struct gate_replay; /* opaque */
 struct lock_replay;
 
 /* `dir` is the data directory; copied. `done` is woken when it is over; it outlives _free, as `mem`
- * and `log` do. ENOMEM. */
+ * and `log` do. ENOMEM, ETHREAD. */
 clave_err gate_replay_new(struct gate_replay **out, const char *dir, const struct clave_mem *mem,
                           const struct log *log, uv_async_t *done);
 /* Reads up to this zxid. */

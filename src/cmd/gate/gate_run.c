@@ -14,9 +14,9 @@
 #include "cmd/gate/gate_jansson.h"
 #include "cmd/gate/gate_key.h"
 #include "cmd/gate/gate_replay.h"
-#include "runtime/blocking/loop.h"
 #include "runtime/clock.h"
 #include "runtime/http/http_server.h"
+#include "runtime/resources.h"
 #include "web/api/document_api.h"
 
 enum { MAX_METRIC_PATHS = 64 };
@@ -27,6 +27,7 @@ enum {
     MOST_CONNECTIONS = 1000000, /* of --http-max-connections */
     MAX_SESSIONS = 10000,
     RESERVED_FILES = 64,
+    LEAST_FILES = 16, /* for sessions and clients: without so many it does not start */
     MAX_BODY = 2 << 20,
     MAX_HELD = 256 << 20
 };
@@ -277,7 +278,7 @@ static size_t gate_files(const struct gate_options *o, size_t part, size_t most)
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
         return most;
     size_t room =
-        files.rlim_cur > 2 * RESERVED_FILES ? files.rlim_cur - RESERVED_FILES : RESERVED_FILES;
+        files.rlim_cur > 2 * RESERVED_FILES ? files.rlim_cur - RESERVED_FILES : files.rlim_cur / 2;
     room = (o->in_server ? room / 4 : room) / part;
     return most < room ? most : room;
 }
@@ -418,6 +419,14 @@ clave_err gate_check(const struct gate_options *o, const struct fault *f)
     return err;
 }
 
+static clave_err gate_refused(int number, const struct fault *f)
+{
+    clave_err err = clave__err_of_errno(number);
+    return err == CLAVE_OK
+               ? err
+               : clave__start_error(f, err, "cannot start the gate: %s", strerror(number));
+}
+
 clave_err gate_new(struct gate **out, const struct gate_options *o, const struct fault *f)
 {
     struct gate *g = calloc(1, sizeof *g);
@@ -428,7 +437,7 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     g->log = o->log;
     g->grace_ms = o->grace_ms;
     g->file_connections = gate_files(o, gate_has_tls(o) ? 3 : 1, MOST_CONNECTIONS);
-    clave_err err = clave__loop_init(&g->loop) == 0 ? CLAVE_OK : CLAVE_EIO;
+    clave_err err = gate_refused(clave__loop_init(&g->loop), f);
     if (err == CLAVE_OK)
         err = gate_clients_init(&g->clients, &g->loop, &g->mem);
     if (err != CLAVE_OK) { /* a loop without handles needs no turn */
@@ -442,12 +451,13 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     uv_async_init(&g->loop, &g->replayed, gate_on_replayed);
     g->replayed.data = g->timer.data = g->prepare.data = g->stop.data = g->changed.data = g;
     pthread_mutex_init(&g->mutex, NULL);
-    err = clave__notifier_open(&g->audit_done, &g->loop, gate_on_audited, g) == 0 ? CLAVE_OK
-                                                                                  : CLAVE_EIO;
+    err = gate_refused(clave__notifier_open(&g->audit_done, &g->loop, gate_on_audited, g), f);
     if (err == CLAVE_OK)
         err = gate_make_engine(g, o, f);
     if (err == CLAVE_OK)
         err = gate_listen(g, o, f);
+    if (err == CLAVE_OK)
+        err = gate_refused(clave__files_check(LEAST_FILES), f);
     if (err == CLAVE_OK) {
         g->access = o->access;
         *out = g;

@@ -195,11 +195,11 @@ static void on_command_stopped(struct runner *r, int sig)
     }
 }
 
-static void on_refused(struct runner *r, int error)
+static void on_refused(struct runner *r, const char *what, int error, int code)
 {
-    diag(r->o, "cannot run '%s': %s", r->plan->argv[0], strerror(error));
+    diag(r->o, "cannot %s '%s': %s", what, r->plan->argv[0], strerror(error));
     hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
-    r->events->ended(r, spawn_exit_code(error));
+    r->events->ended(r, code);
 }
 
 static void on_report(struct runner *r, const struct guardian_report *report)
@@ -210,7 +210,10 @@ static void on_report(struct runner *r, const struct guardian_report *report)
         sd_status_started(r);
         break;
     case GUARDIAN_REFUSED:
-        on_refused(r, report->value);
+        on_refused(r, "run", report->value, spawn_exit_code(report->value));
+        break;
+    case GUARDIAN_NO_PROCESS:
+        on_refused(r, "start a process for", report->value, EXIT_INTERNAL);
         break;
     case GUARDIAN_STOPPED:
         on_command_stopped(r, report->value);

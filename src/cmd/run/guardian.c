@@ -153,11 +153,12 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
         return;
     }
     cgroup_make(&g->cgroup);
-    pid_t pid = set_environment(g) ? spawn_command(g->plan->argv, &g->inheritance, &g->cgroup) : -1;
+    pid_t pid = set_environment(g) ? spawn_command(g->plan->argv, &g->inheritance, &g->cgroup)
+                                   : SPAWN_NO_PROCESS;
     if (pid < 0) {
         int error = errno;
         cgroup_remove(&g->cgroup);
-        guardian_report(g, GUARDIAN_REFUSED, error);
+        guardian_report(g, pid == SPAWN_NO_PROCESS ? GUARDIAN_NO_PROCESS : GUARDIAN_REFUSED, error);
         clave__kill_policy_refused(&g->kill_policy);
         return;
     }

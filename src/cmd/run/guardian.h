@@ -48,11 +48,12 @@ struct guardian_task {
 };
 
 enum guardian_event {
-    GUARDIAN_STARTED, /* value: the command's process and group */
-    GUARDIAN_REFUSED, /* value: errno */
-    GUARDIAN_STOPPED, /* value: the signal that stopped the command */
-    GUARDIAN_ENDING,  /* cause: SIGTERM or SIGKILL is being sent */
-    GUARDIAN_ENDED,   /* nothing of it is alive; value: the status of waitpid; cause */
+    GUARDIAN_STARTED,    /* value: the command's process and group */
+    GUARDIAN_REFUSED,    /* it cannot be run; value: errno */
+    GUARDIAN_NO_PROCESS, /* the system has no process for it; value: errno */
+    GUARDIAN_STOPPED,    /* value: the signal that stopped the command */
+    GUARDIAN_ENDING,     /* cause: SIGTERM or SIGKILL is being sent */
+    GUARDIAN_ENDED,      /* nothing of it is alive; value: the status of waitpid; cause */
 };
 struct guardian_report {
     enum guardian_event event;

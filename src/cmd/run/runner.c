@@ -19,6 +19,7 @@
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
 #include "runtime/client/uv_client.h"
+#include "runtime/resources.h"
 
 enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
 
@@ -384,7 +385,7 @@ static void release_signals(struct runner *r)
 
 static int open_loop(struct runner *r)
 {
-    int err = uv_loop_init(&r->loop);
+    int err = -clave__loop_init(&r->loop);
     if (err != 0)
         return err;
     uv_timer_init(&r->loop, &r->phase_timer);
@@ -441,14 +442,6 @@ static void runner_loop(struct runner *r)
     release_signals(r); /* and runs the loop until all handles are closed */
 }
 
-/* A name lookup cannot be interrupted: while one is under way, its thread needs the loop, which is
- * then leaked. */
-static void runner_free(struct runner *r)
-{
-    if (uv_loop_close(&r->loop) == 0)
-        free(r);
-}
-
 static int start_guardian(struct runner *r)
 {
     const struct lock_plan *plan = r->plan;
@@ -502,6 +495,7 @@ int runner_run(const struct lock_plan *plan, bool *ended_by_signal)
     code = r->code;
     if (ended_by_signal)
         *ended_by_signal = r->ended_by_signal;
-    runner_free(r);
+    uv_loop_close(&r->loop);
+    free(r);
     return code;
 }

@@ -45,7 +45,7 @@ pid_t spawn_command(char *const *argv, const struct inheritance *before,
     int ends[2], error = 0;
     pid_t parent = getpid();
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return -1;
+        return SPAWN_NO_PROCESS;
     pid_t pid = cgroup_fork(cgroup);
     if (pid == 0)
         become(argv, before, parent, ends[1]);
@@ -60,7 +60,7 @@ pid_t spawn_command(char *const *argv, const struct inheritance *before,
     close(ends[0]);
     if (pid < 0) {
         errno = fork_error;
-        return -1;
+        return SPAWN_NO_PROCESS;
     }
     if (n != (ssize_t)sizeof error)
         return pid; /* the pipe was closed by exec */

@@ -17,13 +17,16 @@ struct inheritance {
     bool sigpipe_ignored;
 };
 
+enum { SPAWN_NO_PROCESS = -2 };
+
 /* Runs argv[0], looked up in PATH, in that control group if there is one, and returns its process
- * id, which is its group too. -1: errno says why it cannot be run. For a process with a single
- * thread, whose end kills the command (SIGKILL). */
+ * id, which is its group too. -1: errno says why it cannot be run; SPAWN_NO_PROCESS: why the system
+ * has no process for it. For a process with a single thread, whose end kills the command (SIGKILL).
+ */
 pid_t spawn_command(char *const *argv, const struct inheritance *before,
                     const struct cgroup *cgroup);
 
-/* The exit code for an errno of spawn_command. */
+/* The exit code for an errno of spawn_command, after -1. */
 int spawn_exit_code(int error);
 
 #endif

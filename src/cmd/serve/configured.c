@@ -58,10 +58,13 @@ static bool configured_take_flag(struct configured *c, struct serve_settings *sc
         diag_usage(o, "at most %d flags", SETTINGS_MAX_FLAGS);
         return false;
     }
-    if (settings_set(scratch, g.name, g.value, &f) != CLAVE_OK) {
-        diag_usage(o, "--%s '%s': %s", g.name, g.value, why[0] ? why : "out of memory");
+    clave_err err = settings_set(scratch, g.name, g.value, &f);
+    if (err == CLAVE_ENOMEM)
+        o->status = diag_err(o, NULL, err, NULL);
+    else if (err != CLAVE_OK)
+        diag_usage(o, "--%s '%s': %s", g.name, g.value, why);
+    if (err != CLAVE_OK)
         return false;
-    }
     c->given[c->ngiven++] = g;
     return true;
 }
@@ -83,7 +86,6 @@ int configured_take_flags(struct configured *c, int argc, char **argv)
     serve_log_init(&c->log, c->o->verb->name);
     while ((id = options_next(c->o, argc, argv)) > 0)
         if (!configured_take_flag(c, &scratch, id)) {
-            c->o->status = EXIT_USAGE;
             id = OPTIONS_STOP;
             break;
         }

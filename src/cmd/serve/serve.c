@@ -328,8 +328,10 @@ static clave_err serve_start_gate(struct serve *v, char *fault, size_t cap)
     const struct log log = configured_log(&v->c);
     clave_err err = serve_gate_new(&v->gate, &v->c.settings, &log, &f);
     if (err == CLAVE_OK)
+        err = serve_gate_run(v->gate);
+    if (err == CLAVE_OK)
         show_ready(v);
-    return err == CLAVE_OK ? serve_gate_run(v->gate) : err;
+    return err;
 }
 
 static int serve(struct serve *v)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "cmd/gate/gate_run.h"
+#include "runtime/resources.h"
 
 /* The server ends with it: a session that cannot be ended at once goes on when both are back. */
 enum { GRACE_MS = 300 };
@@ -101,18 +101,11 @@ static void *serve_gate_thread(void *arg)
     return NULL;
 }
 
-/* Signals are the server's. */
 clave_err serve_gate_run(struct serve_gate *g)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int fault = pthread_create(&g->thread, NULL, serve_gate_thread, g);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int fault = clave__thread_start(&g->thread, "clave-http", serve_gate_thread, g);
     g->runs = fault == 0;
-    if (g->runs)
-        pthread_setname_np(g->thread, "clave-http");
-    return fault == 0 ? CLAVE_OK : clave__err_of_errno(fault);
+    return g->runs ? CLAVE_OK : CLAVE_ETHREAD;
 }
 
 clave_err serve_gate_load(struct gate_access **out, const struct serve_settings *wanted,

@@ -17,7 +17,7 @@ clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f
 /* Binds the addresses: connections wait until _run. The errors of gate_new, gate_access_load. */
 clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v,
                          const struct log *log, const struct fault *f);
-/* Starts the thread. ENOMEM, EIO. */
+/* Starts the thread. ETHREAD. */
 clave_err serve_gate_run(struct serve_gate *g);
 /* SIGHUP: reads who may do what, and then changes it. The access is the gate's after _change.
  * EINVAL, EIO, ENOMEM. */

@@ -3,17 +3,15 @@
 #include "runtime/blocking/loop.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/deadline.h"
 #include "clave/uv.h"
 #include "runtime/blocking/loops.h"
 #include "runtime/clock.h"
+#include "runtime/resources.h"
+#include "runtime/start_error.h"
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
@@ -95,7 +93,7 @@ void clave__loop_must_not_be_current(const clave_loop *l, const char *call)
 
 void clave__loop_post_locked(clave_loop *l, struct task *t)
 {
-    assert(l->phase == LOOP_RUNS);
+    assert(!l->ending);
     list_push_back(&l->tasks, &t->link);
     /* Under the mutex, since the loop could otherwise be closed between the push and the wake-up.
      */
@@ -140,7 +138,7 @@ static void loop_on_wake(uv_async_t *wake)
     /* Tasks that they post, and that threads post meanwhile, have sent a wake-up of their own:
      * sockets and timers get their turn first. */
     list_splice(&now, &l->tasks);
-    bool ending = l->phase == LOOP_ENDING;
+    bool ending = l->ending;
     while ((e = list_pop_front(&now))) {
         struct task *t = LIST_ENTRY(e, struct task, link);
         clave__loop_unlock(l);
@@ -183,7 +181,7 @@ clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
         return CLAVE_ELOOPTHREAD;
     clave__cell_init(&e.cell);
     clave__loop_lock(l);
-    bool runs = l->phase == LOOP_RUNS;
+    bool runs = !l->ending;
     if (runs)
         clave__loop_post_locked(l, &e.task);
     while (runs && !e.done)
@@ -199,15 +197,8 @@ void clave__loop_unref(clave_loop *l)
 {
     if (__atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    clave__cell_fini(&l->phase_changed);
     pthread_mutex_destroy(&l->mutex);
     free(l);
-}
-
-static void loop_enter(clave_loop *l, enum loop_phase phase)
-{
-    l->phase = phase;
-    clave__cell_wake(&l->phase_changed);
 }
 
 static void close_handles(clave_loop *l)
@@ -222,43 +213,10 @@ static void *loop_main(void *arg)
     clave_loop *l = arg;
     uv_run(&l->uv, UV_RUN_DEFAULT); /* until on_wake sees that the loop is ending */
     close_handles(l);
-    bool orphaned = uv_loop_close(&l->uv) != 0;
-    clave__loop_lock(l);
-    loop_enter(l, orphaned ? LOOP_ORPHANED : LOOP_ENDED);
-    while (orphaned && l->phase != LOOP_LEFT)
-        clave__cell_wait(&l->phase_changed, l, CLAVE_NEVER);
-    clave__loop_unlock(l);
-    if (orphaned) {
-        uv_run(&l->uv, UV_RUN_DEFAULT); /* until the name server has answered or timed out */
-        uv_loop_close(&l->uv);
-        clave__loop_unref(l); /* the user's reference */
-    }
+    int left = uv_loop_close(&l->uv);
+    assert(left == 0);
+    (void)left;
     return NULL;
-}
-
-/* Signals of the process are for the program's own threads. */
-static int loop_start_thread(clave_loop *l)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&l->thread, NULL, loop_main, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (err == 0)
-        pthread_setname_np(l->thread, "clave");
-    return err;
-}
-
-int clave__loop_init(uv_loop_t *loop)
-{
-    enum { WANTED = 6 }; /* the first loop of a process needs more; later ones need four */
-    int fds[WANTED], n = 0;
-    while (n < WANTED && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0)
-        n++;
-    int err = n < WANTED ? uv_translate_sys_error(errno) : 0;
-    while (n > 0)
-        close(fds[--n]);
-    return err == 0 ? uv_loop_init(loop) : err;
 }
 
 clave_err clave_loop_new(clave_loop **out)
@@ -269,10 +227,10 @@ clave_err clave_loop_new(clave_loop **out)
     clave_loop *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
-    if (clave__loop_init(&l->uv) != 0)
+    clave_err err = clave__err_of_errno(clave__loop_init(&l->uv));
+    if (err != CLAVE_OK)
         goto fail_loop;
-    if (uv_async_init(&l->uv, &l->wake, loop_on_wake) != 0)
-        goto fail_async;
+    uv_async_init(&l->uv, &l->wake, loop_on_wake); /* the loop has all that it needs */
     l->wake.data = l;
     l->refs = 1;
     l->forks = forks;
@@ -282,20 +240,18 @@ clave_err clave_loop_new(clave_loop **out)
     list_init(&l->clients);
     clave__client_totals_init(&l->past);
     pthread_mutex_init(&l->mutex, NULL);
-    clave__cell_init(&l->phase_changed);
-    if (loop_start_thread(l) == 0) {
+    if (clave__thread_start(&l->thread, "clave", loop_main, l) == 0) {
         clave__loops_add(l);
         *out = l;
         return CLAVE_OK;
     }
-    clave__cell_fini(&l->phase_changed);
+    err = CLAVE_ETHREAD;
     pthread_mutex_destroy(&l->mutex);
     close_handles(l);
-fail_async:
     uv_loop_close(&l->uv);
 fail_loop:
     free(l);
-    return CLAVE_EIO;
+    return err;
 }
 
 void clave_loop_free(clave_loop *l)
@@ -303,22 +259,12 @@ void clave_loop_free(clave_loop *l)
     if (!l || !clave__loop_is_here(l))
         return;
     clave__loop_must_not_be_current(l, "clave_loop_free");
-    pthread_t thread = l->thread;
     clave__loop_lock(l);
-    l->phase = LOOP_ENDING;
+    l->ending = true;
     uv_async_send(&l->wake);
-    while (l->phase == LOOP_ENDING)
-        clave__cell_wait(&l->phase_changed, l, CLAVE_NEVER);
-    clave__loops_remove(l); /* before the thread may free it */
-    bool orphaned = l->phase == LOOP_ORPHANED;
-    if (orphaned) {
-        pthread_detach(thread);
-        loop_enter(l, LOOP_LEFT);
-    }
     clave__loop_unlock(l);
-    if (!orphaned) {
-        pthread_join(thread, NULL);
-        __atomic_store_n(&l->joined, true, __ATOMIC_RELEASE);
-        clave__loop_unref(l);
-    }
+    pthread_join(l->thread, NULL);
+    __atomic_store_n(&l->joined, true, __ATOMIC_RELEASE);
+    clave__loops_remove(l);
+    clave__loop_unref(l);
 }

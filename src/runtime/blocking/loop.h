@@ -32,10 +32,6 @@ void clave__cell_wake(struct cell *c); /* all of them */
  * deadline has passed. */
 bool clave__cell_wait(struct cell *c, clave_loop *l, int64_t deadline);
 
-/* RUNS, ENDING, ENDED; or, if a name lookup that cannot be interrupted outlives the loop's handles,
- * ORPHANED and LEFT: _free does not wait for it, and the thread frees the loop. */
-enum loop_phase { LOOP_RUNS, LOOP_ENDING, LOOP_ENDED, LOOP_ORPHANED, LOOP_LEFT };
-
 struct clave_loop {
     uv_loop_t uv;
     uv_async_t wake;
@@ -51,8 +47,7 @@ struct clave_loop {
     struct list in_loops; /* loops.h */
     pthread_mutex_t mutex;
     struct list tasks; /* under the mutex, as is everything below */
-    enum loop_phase phase;
-    struct cell phase_changed; /* the phase has changed: only one side waits at a time */
+    bool ending;       /* by _free; from then on no task is posted */
 };
 
 static inline void clave__loop_lock(clave_loop *l)
@@ -91,10 +86,6 @@ bool clave__loop_unpost_locked(struct task *t);
 /* From a task: runs t once, after all tasks that are queued now. Posting it again before that has
  * no effect. */
 void clave__loop_finally(clave_loop *l, struct task *t);
-
-/* As uv_loop_init, if there are descriptors for it: if not, libuv aborts the program (with its
- * first loop) or leaks those that it has got. */
-int clave__loop_init(uv_loop_t *loop);
 
 /* Posts the task and waits until it has run. ELOOPTHREAD on the loop's own thread; ECLOSED: the
  * thread is not in this process, or the loop is being freed. */

@@ -197,14 +197,17 @@ static clave_err selector_run(clave_selector *s)
     selector_leave(s);
     if (runs)
         return CLAVE_OK;
-    bool fine =
-        s->execute ? selector_submit(s) : pthread_create(&s->thread, NULL, selector_thread, s) == 0;
-    if (fine)
-        return CLAVE_OK;
+    clave_err err = CLAVE_OK;
+    if (s->execute)
+        err = selector_submit(s) ? CLAVE_OK : CLAVE_EIO;
+    else if (pthread_create(&s->thread, NULL, selector_thread, s) != 0)
+        err = CLAVE_ETHREAD;
+    if (err == CLAVE_OK)
+        return err;
     selector_enter(s);
     selector_rest(s);
     selector_leave(s);
-    return CLAVE_EIO;
+    return err;
 }
 
 clave_err clave_selector_start(clave_selector *s)

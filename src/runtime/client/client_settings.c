@@ -258,8 +258,9 @@ static clave_err apply_file(struct client_settings *s, const struct settings_fil
         clave__log(log, CLAVE_LOG_WARN, "configuration %s: %s: continuing without it", path, why);
         return CLAVE_OK;
     }
+    clave_err err = clave__err_of_errno(errno);
     return clave__start_error(
-        f, CLAVE_EINVAL, "configuration %s: %s%s", path, why,
+        f, clave__start_error_passes(err) ? err : CLAVE_EINVAL, "configuration %s: %s%s", path, why,
         not_ours ? " (--connect or CLAVE_CONNECT names the servers without it)" : "");
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/client/local_paths.h"
+#include "runtime/start_error.h"
 
 enum { IDLE_EXIT_MS = 60000 };
 
@@ -34,10 +35,10 @@ static void local_say(char word, const char *fault)
     }
 }
 
-/* A lack of memory passes by itself. Every other fault has to be fixed by the user. */
+/* Every fault that does not pass by itself has to be fixed by the user. */
 static clave_err say_fault(clave_err err, const char *fault)
 {
-    local_say(err == CLAVE_ENOMEM ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER,
+    local_say(clave__start_error_passes(err) ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER,
               *fault ? fault : clave_strerror(err));
     return err;
 }

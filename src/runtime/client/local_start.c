@@ -52,7 +52,7 @@ static bool is_short_of(int number)
 /* Separates faults that pass by themselves from those that do not. */
 static enum local_word when_again(clave_err err)
 {
-    return err == CLAVE_ENOMEM ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER;
+    return clave__start_error_passes(err) ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER;
 }
 
 /* Everything the children need, prepared before the fork: between fork and exec, a program with
@@ -91,7 +91,6 @@ static void log_path(const struct local_paths *p, char out[PATH_MAX + 16])
     snprintf(out, PATH_MAX + 16, "%s/serve.log", p->dir);
 }
 
-/* ENOMEM: also of descriptors. */
 static clave_err launch_open(struct launch *l, const struct local_paths *p, const struct fault *f)
 {
     char log[PATH_MAX + 16];
@@ -113,22 +112,21 @@ static clave_err launch_open(struct launch *l, const struct local_paths *p, cons
     if (l->null >= 0)
         l->log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncate, 0600);
     if (l->log < 0 || pipe2(l->says, O_CLOEXEC) != 0) {
-        bool passes = is_short_of(errno);
         clave_err err = clave__start_error_errno(f, errno, "cannot open", log);
         launch_close(l);
-        return passes ? CLAVE_ENOMEM : err;
+        return err;
     }
     l->log_from = lseek(l->log, 0, SEEK_END);
     return CLAVE_OK;
 }
 
 /* The program could not be run: report this in its place. */
-static _Noreturn void excuse(const struct launch *l, int error)
+static _Noreturn void excuse(int fd, const char *text, int error)
 {
     bool passes = error == ENOMEM || error == EAGAIN || error == ETXTBSY;
     char word = passes ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER;
-    ssize_t ignored = write(1, &word, 1);
-    ignored = write(1, l->excuse, strlen(l->excuse));
+    ssize_t ignored = write(fd, &word, 1);
+    ignored = write(fd, text, strlen(text));
     (void)ignored;
     _exit(127);
 }
@@ -161,7 +159,7 @@ static _Noreturn void run_server(const struct launch *l)
         chdir("/") == 0) {
         close_others(l);
         execvp(l->program, l->argv);
-        excuse(l, errno);
+        excuse(1, l->excuse, errno);
     }
     _exit(127);
 }
@@ -190,8 +188,12 @@ static pid_t start_detached(const struct launch *l)
     pid_t child = bare_fork();
     if (child == 0) {
         setsid();
-        if (bare_fork() == 0)
+        pid_t server = bare_fork();
+        if (server == 0)
             run_server(l);
+        if (server < 0)
+            excuse(l->says[1],
+                   "the system starts no process for it: a limit of processes or memory", errno);
         _exit(0);
     }
     int error = errno;

@@ -1,7 +1,8 @@
-/* resolve.c - getaddrinfo and the local server's connect on libuv's worker threads (resolve.h);
+/* resolve.c - getaddrinfo and the local server's connect as jobs of worker.h (resolve.h);
  * uv_client.c calls it. The callback never runs after an abandon. */
 #include "runtime/client/resolve.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,19 +11,24 @@
 #include <unistd.h>
 
 #include "runtime/client/local_start.h"
+#include "runtime/resources.h"
+#include "runtime/worker.h"
+
+/* What the C library's resolver may have open at a time, and the memory without which it is not
+ * asked: it loads libraries, and ends the program where it does not expect to be without memory. */
+enum { RESOLVER_FILES = 3, RESOLVER_BYTES = 4 * 1024 * 1024 };
 
 struct resolve {
-    union {
-        uv_getaddrinfo_t names;
-        uv_work_t work;
-    } req;
-    resolve_cb *cb; /* NULL: abandoned */
+    struct job job;
+    resolve_cb *cb;
     void *arg;
-    unsigned attempt, addresses;
-    int fd;
+    unsigned attempt;
+    uint16_t port;
+    struct addrinfo *names;
+    int fd; /* -1, or nobody's yet */
     bool for_good;
     char fault[400];
-    char host[]; /* for the fault */
+    char host[]; /* "local:" for the local server */
 };
 
 bool clave__resolve_literal(const clave_target *t, struct sockaddr_storage *out)
@@ -38,105 +44,103 @@ bool clave__resolve_literal(const clave_target *t, struct sockaddr_storage *out)
     return true;
 }
 
-static struct resolve *resolve_new(const char *host, resolve_cb *cb, void *arg)
-{
-    /* Not from the client's allocator, since an abandoned lookup outlives the client. */
-    struct resolve *l = calloc(1, sizeof *l + strlen(host) + 1);
-    if (!l)
-        return NULL;
-    strcpy(l->host, host);
-    l->fd = -1;
-    l->addresses = 1;
-    l->cb = cb;
-    l->arg = arg;
-    return l;
-}
+/* ---- on a thread ---------------------------------------------------------------------------- */
 
-static void resolve_finish(struct resolve *l, const struct sockaddr *addr)
-{
-    struct resolve_result res = {.fault = l->fault,
-                                 .for_good = l->for_good,
-                                 .fd = l->fd,
-                                 .addr = addr,
-                                 .addresses = l->addresses};
-    if (l->cb)
-        l->cb(l->arg, &res);
-    else if (l->fd >= 0)
-        close(l->fd);
-    free(l);
-}
-
-/* ---- names ---------------------------------------------------------------------------------- */
-
-static void resolve_on_names(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
-{
-    struct resolve *l = req->data;
-    const struct addrinfo *a = list;
-    unsigned n = 0;
-    if (status < 0) {
-        snprintf(l->fault, sizeof l->fault, "cannot resolve the host name '%.255s': %s", l->host,
-                 uv_strerror(status));
-        resolve_finish(l, NULL);
-        return;
-    }
-    for (; a; a = a->ai_next)
-        n++;
-    l->addresses = n;
-    a = list;
-    for (unsigned skip = l->attempt % n; skip > 0; skip--)
-        a = a->ai_next;
-    resolve_finish(l, a->ai_addr);
-    uv_freeaddrinfo(list);
-}
-
-struct resolve *clave__resolve_name(uv_loop_t *loop, const clave_target *t, resolve_cb *cb,
-                                    void *arg)
+/* NULL, or the reason why there is no address. */
+static const char *resolve_ask(struct resolve *l)
 {
     /* No AI_ADDRCONFIG: it ignores loopback addresses, and would hide localhost on a machine
      * without a network. */
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     char service[8];
-    struct resolve *l = resolve_new(t->host, cb, arg);
-    if (!l)
+    int number = clave__memory_check(RESOLVER_BYTES);
+    if (number != 0)
+        return strerror(number);
+    snprintf(service, sizeof service, "%u", (unsigned)l->port);
+    int fault = getaddrinfo(l->host, service, &hints, &l->names);
+    if (fault == 0)
         return NULL;
-    l->attempt = t->attempt;
-    l->req.names.data = l;
-    snprintf(service, sizeof service, "%u", (unsigned)t->port);
-    if (uv_getaddrinfo(loop, &l->req.names, resolve_on_names, t->host, service, &hints) == 0)
-        return l;
-    free(l);
-    return NULL;
+    l->names = NULL;
+    /* Of a file that cannot be opened the C library says that the name is not known. */
+    number = fault == EAI_SYSTEM ? errno : clave__files_check(RESOLVER_FILES);
+    return number != 0 ? strerror(number) : gai_strerror(fault);
 }
 
-/* ---- the local server ----------------------------------------------------------------------- */
-
-static void dial_local(uv_work_t *w)
+static void resolve_run_name(struct job *j)
 {
-    struct resolve *l = w->data;
+    struct resolve *l = LIST_ENTRY(j, struct resolve, job);
+    const char *why = resolve_ask(l);
+    if (why)
+        snprintf(l->fault, sizeof l->fault, "cannot resolve the host name '%.255s': %s", l->host,
+                 why);
+}
+
+static void resolve_run_local(struct job *j)
+{
+    struct resolve *l = LIST_ENTRY(j, struct resolve, job);
     l->fd = clave__local_dial(&l->for_good, l->fault, sizeof l->fault);
 }
 
-static void on_local(uv_work_t *w, int status)
+/* ---- on the loop ---------------------------------------------------------------------------- */
+
+static void resolve_free(struct job *j)
 {
-    struct resolve *l = w->data;
-    (void)status; /* cancelled: abandoned before it began; resolve_finish() frees it */
-    resolve_finish(l, NULL);
+    struct resolve *l = LIST_ENTRY(j, struct resolve, job);
+    if (l->fd >= 0)
+        close(l->fd);
+    if (l->names)
+        freeaddrinfo(l->names);
+    free(l);
 }
 
-struct resolve *clave__resolve_local(uv_loop_t *loop, resolve_cb *cb, void *arg)
+/* Each attempt takes the next address. */
+static const struct sockaddr *resolve_choose(const struct resolve *l, unsigned *addresses)
 {
-    struct resolve *l = resolve_new("local:", cb, arg);
+    unsigned n = 0;
+    for (const struct addrinfo *a = l->names; a; a = a->ai_next)
+        n++;
+    const struct addrinfo *chosen = l->names;
+    for (unsigned skip = n > 0 ? l->attempt % n : 0; skip > 0; skip--)
+        chosen = chosen->ai_next;
+    *addresses = n > 0 ? n : 1;
+    return chosen ? chosen->ai_addr : NULL;
+}
+
+static void resolve_finished(struct job *j)
+{
+    struct resolve *l = LIST_ENTRY(j, struct resolve, job);
+    struct resolve_result res = {.fault = l->fault, .for_good = l->for_good, .fd = l->fd};
+    res.addr = resolve_choose(l, &res.addresses);
+    l->fd = -1;
+    l->cb(l->arg, &res);
+}
+
+int clave__resolve_start(struct resolve **out, uv_loop_t *loop, const clave_target *t,
+                         resolve_cb *cb, void *arg)
+{
+    /* Not from the client's allocator, since an abandoned lookup outlives the client. */
+    struct resolve *l = calloc(1, sizeof *l + strlen(t->host) + 1);
+    *out = NULL;
     if (!l)
-        return NULL;
-    l->req.work.data = l;
-    if (uv_queue_work(loop, &l->req.work, dial_local, on_local) == 0)
-        return l;
-    free(l);
-    return NULL;
+        return ENOMEM;
+    strcpy(l->host, t->host);
+    l->job.run = t->port != 0 ? resolve_run_name : resolve_run_local;
+    l->job.finished = resolve_finished;
+    l->job.free = resolve_free;
+    l->fd = -1;
+    l->attempt = t->attempt;
+    l->port = t->port;
+    l->cb = cb;
+    l->arg = arg;
+    int err = clave__job_start(&l->job, loop);
+    if (err == 0)
+        *out = l;
+    else
+        free(l);
+    return err;
 }
 
 void clave__resolve_abandon(struct resolve *l)
 {
-    l->cb = NULL;
-    uv_cancel((uv_req_t *)&l->req); /* if it still waits for a thread */
+    clave__job_abandon(&l->job);
 }

@@ -26,11 +26,11 @@ typedef void resolve_cb(void *arg, const struct resolve_result *res);
  * one: no lookup is needed. */
 bool clave__resolve_literal(const clave_target *t, struct sockaddr_storage *out);
 
-/* cb runs later on the loop's thread, once, unless abandoned. NULL: out of memory. */
-struct resolve *clave__resolve_name(uv_loop_t *loop, const clave_target *t, resolve_cb *cb,
-                                    void *arg);
-/* Connects to the local server, starting it if need be. */
-struct resolve *clave__resolve_local(uv_loop_t *loop, resolve_cb *cb, void *arg);
+/* Resolves the host's name; "local:" (port 0) connects to the local server, starting it if need be.
+ * cb runs later on the loop's thread, once, unless abandoned. 0, or an errno: there is no thread or
+ * memory for it. */
+int clave__resolve_start(struct resolve **out, uv_loop_t *loop, const clave_target *t,
+                         resolve_cb *cb, void *arg);
 void clave__resolve_abandon(struct resolve *l);
 
 #endif

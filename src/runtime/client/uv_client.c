@@ -10,6 +10,7 @@
  * nothing left that can be done now. Callbacks of the engine may call _flush and _stop here: those
  * only leave a note, since the uv_client_drive() of the outer call follows. */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -291,6 +292,18 @@ static void uv_client_on_resolve(void *arg, const struct resolve_result *res)
         uv_client_drive(u);
 }
 
+/* A limit of processes may pass, unlike a sandbox that forbids threads. */
+static void uv_client_look_up(clave_uv *u, const clave_target *t)
+{
+    int err = clave__resolve_start(&u->resolve, u->loop, t, uv_client_on_resolve, u);
+    if (err == 0)
+        return;
+    clave__client_fault(u->client, "cannot start a thread to look up '%s': %s", t->host,
+                        strerror(err));
+    if (err != EAGAIN && err != ENOMEM)
+        uv_client_note_refusal(u, CLAVE_ETHREAD);
+}
+
 static void uv_client_dial(clave_uv *u)
 {
     clave_target t = clave_async_client_target(u->client);
@@ -301,12 +314,10 @@ static void uv_client_dial(clave_uv *u)
         uv_client_dialled(u, clave__channel_connect(&u->channel, u->loop, literal));
         return;
     }
-    if (t.port != 0)
-        u->resolve = clave__resolve_name(u->loop, &t, uv_client_on_resolve, u);
-    else if (strcmp(t.host, "local:") == 0)
-        u->resolve = clave__resolve_local(u->loop, uv_client_on_resolve, u);
-    else
+    if (t.port == 0 && strcmp(t.host, "local:") != 0)
         uv_client_tell_fault(u, "the path is too long for a socket");
+    else
+        uv_client_look_up(u, &t);
     if (!u->resolve)
         uv_client_disconnected(u);
 }

@@ -13,9 +13,10 @@ clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup
  * consistent: the place to publish what other threads read. Not after _stop. */
 void clave__uv_on_settled(clave_uv *u, void (*settled)(void *arg), void *arg);
 
-/* Not CLAVE_OK when every host refuses permanently: because of certificates (ETLS), or because the
- * local server cannot start (ELOCAL); *text says why, until the next pass. The client keeps trying:
- * the fault may be fixed. CLAVE_OK: at least one host may still be reached. */
+/* Not CLAVE_OK when every host refuses permanently: because of certificates (ETLS), because the
+ * local server cannot start (ELOCAL), or because threads are forbidden (ETHREAD); *text says why,
+ * until the next pass. The client keeps trying: the fault may be fixed. CLAVE_OK: at least one host
+ * may still be reached. */
 clave_err clave__uv_refusal(const clave_uv *u, const char **text);
 
 #endif

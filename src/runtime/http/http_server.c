@@ -15,10 +15,13 @@
 #include <unistd.h>
 
 #include "runtime/http/http_internal.h"
+#include "runtime/resources.h"
 #include "runtime/server/listen.h"
 
 enum { ACCEPTED_A_TURN = 128, HANDSHAKES_A_TURN = 4, RESUMED_A_TURN = 128, HANGUPS_A_TURN = 256 };
 /* How long a client may be out of reach until that is noticed, when nothing else tells. */
+/* Of the library and of what watches its connections. */
+enum { HTTP_FILES = 3 };
 enum { SILENT_S = 30, PROBE_S = 10, PROBES = 3, UNCONFIRMED_MS = 60000 };
 
 const char clave__http_alpn[] = "http/1.1";
@@ -218,6 +221,10 @@ static struct MHD_Daemon *http_start_daemon(struct http *h)
 
 static clave_err http_start(struct http *h, const struct fault *f)
 {
+    int lacking = clave__files_check(HTTP_FILES);
+    if (lacking != 0)
+        return clave__start_error(f, clave__err_of_errno(lacking), "cannot start to serve HTTP: %s",
+                                  strerror(lacking));
     h->hangup_fd = epoll_create1(EPOLL_CLOEXEC);
     h->daemon = http_start_daemon(h);
     const union MHD_DaemonInfo *info =

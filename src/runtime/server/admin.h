@@ -8,8 +8,8 @@
  */
 enum { ADMIN_MAX_CONNECTIONS = 16 };
 
-/* Serves on the addresses of the options, if any. EINUSE, EINVAL, EIO, ENOMEM; after an error _stop
- * frees what was started. */
+/* Serves on the addresses of the options, if any. EINUSE, EINVAL, EIO, ENOMEM, ETHREAD, EFILES;
+ * after an error _stop frees what was started. */
 clave_err clave__admin_start(struct server_run *r, const struct server_run_options *o,
                              const struct fault *f);
 /* Stops at once, whatever is being answered. */

@@ -2,7 +2,7 @@
  * audit_log.c and serve_log.c are its jobs. */
 #include "runtime/server/disk_thread.h"
 
-#include <signal.h>
+#include "runtime/resources.h"
 
 static void *disk_thread_main(void *arg)
 {
@@ -35,19 +35,6 @@ void clave__disk_thread_take(struct disk_thread *t, size_t keep)
     atomic_store_explicit(&t->state, JOB_FREE, memory_order_relaxed);
 }
 
-/* Signals are the business of other threads. */
-static int disk_thread_create(struct disk_thread *t, const char *name)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&t->thread, NULL, disk_thread_main, t);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (err == 0)
-        pthread_setname_np(t->thread, name);
-    return err;
-}
-
 clave_err clave__disk_thread_start(struct disk_thread *t, const char *name,
                                    int (*job)(struct disk_thread *t), const struct clave_mem *mem,
                                    struct notifier *done)
@@ -58,11 +45,11 @@ clave_err clave__disk_thread_start(struct disk_thread *t, const char *name,
     atomic_init(&t->state, JOB_FREE);
     clave__buf_init(&t->bytes, mem, SIZE_MAX / 2);
     if (uv_sem_init(&t->work, 0) != 0)
-        return CLAVE_EIO;
-    t->running = disk_thread_create(t, name) == 0;
+        return CLAVE_ENOMEM;
+    t->running = clave__thread_start(&t->thread, name, disk_thread_main, t) == 0;
     if (!t->running)
         uv_sem_destroy(&t->work);
-    return t->running ? CLAVE_OK : CLAVE_EIO;
+    return t->running ? CLAVE_OK : CLAVE_ETHREAD;
 }
 
 void clave__disk_thread_stop(struct disk_thread *t)

@@ -30,8 +30,8 @@ struct disk_thread {
     int fault;                              /* errno; 0: it is on disk */
 };
 
-/* The name is the thread's (15 characters). EIO: cannot start it. `done` belongs to the caller and
- * outlives the thread; if it is NULL, t->on_done is set before. */
+/* The name is the thread's (15 characters). ENOMEM. ETHREAD: cannot start it. `done` belongs to the
+ * caller and outlives the thread; if it is NULL, t->on_done is set before. */
 clave_err clave__disk_thread_start(struct disk_thread *t, const char *name,
                                    int (*job)(struct disk_thread *t), const struct clave_mem *mem,
                                    struct notifier *done);

@@ -151,9 +151,10 @@ static clave_err listen_refused(const struct request *r, const char *text, int u
         return clave__start_error(r->f, CLAVE_EINUSE,
                                   "the address %s is in use by another process, or named twice",
                                   text);
-    return clave__start_error(
-        r->f, CLAVE_EIO, "cannot listen on %s: %s%s", text, uv_strerror(uv_error),
-        uv_error == UV_EACCES ? " (a port below 1024 needs a privilege)" : "");
+    return clave__start_error(r->f, clave__err_of_errno(-uv_error), "cannot listen on %s: %s%s",
+                              text, uv_strerror(uv_error),
+                              uv_error == UV_EACCES ? " (a port below 1024 needs a privilege)"
+                                                    : "");
 }
 
 /* Listens on a bound socket; without success the socket and the listener are freed. */

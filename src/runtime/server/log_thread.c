@@ -3,7 +3,8 @@
 #include "runtime/server/log_thread.h"
 
 #include <poll.h>
-#include <signal.h>
+
+#include "runtime/resources.h"
 
 /* The longest wait for sockets during a write. A connection that begins to be read meanwhile, and a
  * deadline that comes nearer, are noticed by the next one. */
@@ -119,19 +120,6 @@ bool clave__log_thread_is_current(const struct log_thread *t)
     return log_thread_current == t;
 }
 
-/* Signals are the business of other threads. */
-static bool log_thread_create(struct log_thread *t)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool created = pthread_create(&t->second, NULL, log_thread_main, t) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (created)
-        pthread_setname_np(t->second, "clave-log");
-    return created;
-}
-
 clave_err clave__log_thread_start(struct log_thread *t, int dir, const struct clave_mem *mem,
                                   uv_loop_t *loop, void (*written)(void *arg), void *arg)
 {
@@ -141,21 +129,23 @@ clave_err clave__log_thread_start(struct log_thread *t, int dir, const struct cl
     t->written = written;
     t->arg = arg;
     t->file.fd = -1;
+    clave_err err = CLAVE_ENOMEM;
     if (uv_mutex_init(&t->turn) != 0)
-        return CLAVE_EIO;
+        return err;
     if (uv_cond_init(&t->wanted) != 0)
         goto fail_wanted;
     if (uv_cond_init(&t->returned) != 0)
         goto fail_returned;
-    t->running = log_thread_create(t);
+    t->running = clave__thread_start(&t->second, "clave-log", log_thread_main, t) == 0;
     if (t->running)
         return CLAVE_OK;
+    err = CLAVE_ETHREAD;
     uv_cond_destroy(&t->returned);
 fail_returned:
     uv_cond_destroy(&t->wanted);
 fail_wanted:
     uv_mutex_destroy(&t->turn);
-    return CLAVE_EIO;
+    return err;
 }
 
 void clave__log_thread_stop(struct log_thread *t)

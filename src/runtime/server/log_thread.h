@@ -50,7 +50,7 @@ struct log_thread {
     uint64_t took_ns; /* the write and the sync */
 };
 
-/* EIO: cannot start the thread. `written` has the turn; it is not called after _end. */
+/* ENOMEM. ETHREAD: cannot start the thread. `written` has the turn; it is not called after _end. */
 clave_err clave__log_thread_start(struct log_thread *t, int dir, const struct clave_mem *mem,
                                   uv_loop_t *loop, void (*written)(void *arg), void *arg);
 /* Runs the loop until _end. */

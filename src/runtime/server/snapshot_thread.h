@@ -31,7 +31,7 @@ struct snapshot_thread {
     struct process_files files; /* after SNAPSHOT_MEASURE */
 };
 
-/* EIO: as clave__disk_thread_start. */
+/* ENOMEM, ETHREAD: as clave__disk_thread_start. */
 clave_err clave__snapshot_thread_start(struct snapshot_thread *t, int dir,
                                        const struct clave_mem *mem, struct notifier *done);
 /* Abandons the snapshot being written. */

@@ -10,9 +10,9 @@
 #include <sys/resource.h>
 
 #include "clave/uv.h"
-#include "runtime/blocking/loop.h"
 #include "runtime/clock.h"
 #include "runtime/http/http_server.h"
+#include "runtime/resources.h"
 #include "runtime/server/admin.h"
 #include "runtime/server/listen.h"
 #include "runtime/server/uv_server_internal.h"
@@ -22,6 +22,8 @@ enum { SERVED_A_TURN = 128, SENT_A_TURN = 1024 * 1024 };
 /* Two milliseconds. */
 enum { WORK_A_TURN = 10000 };
 enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
+/* Without so many for the log, a snapshot and the first clients it does not start. */
+enum { LEAST_FILES = 16 };
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
@@ -318,7 +320,8 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
             uv_server_end_loop(r);
     }
     if (fault != 0)
-        return clave__start_error(f, CLAVE_EIO, "cannot start to serve: %s", uv_strerror(fault));
+        return clave__start_error(f, clave__err_of_errno(fault), "cannot start to serve: %s",
+                                  strerror(fault));
     uv_async_init(&r->loop, &r->stop, on_stop);
     uv_timer_init(&r->loop, &r->timer);
     uv_timer_init(&r->loop, &r->idle);
@@ -459,7 +462,7 @@ static size_t connections_for_files(const struct server_run_options *o)
         return SIZE_MAX;
     reserved += o->admin ? ADMIN_MAX_CONNECTIONS : 0;
     reserved += o->metrics ? ADMIN_MAX_CONNECTIONS : 0;
-    size_t most = limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : reserved;
+    size_t most = limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
     return o->gate ? (most - most / 4) / 2 : most;
 }
 
@@ -499,6 +502,15 @@ clave_err clave__server_run_check(const struct server_run_options *o, char *faul
     if (err == CLAVE_OK && o->audit)
         err = clave__audit_log_check(o->audit, &f);
     return err;
+}
+
+static clave_err uv_server_check_files(const struct fault *f)
+{
+    int fault = clave__files_check(LEAST_FILES);
+    if (fault == 0)
+        return CLAVE_OK;
+    return clave__start_error(f, clave__err_of_errno(fault),
+                              "no files are left for the log and for clients: %s", strerror(fault));
 }
 
 clave_err clave__server_run_new(struct server_run **out, const struct server_run_options *o,
@@ -544,6 +556,8 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
         err = listen_all(r, o, &f);
     if (err == CLAVE_OK)
         err = clave__admin_start(r, o, &f);
+    if (err == CLAVE_OK)
+        err = uv_server_check_files(&f);
     if (err == CLAVE_OK) {
         uv_server_begin_notifying(r, o);
         uv_server_set_info(r);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <ftw.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "clave/client.h"
 #include "clave/uv.h"
 #include "runtime/clock.h"
+#include "runtime/resources.h"
 #include "runtime/server/uv_server_internal.h"
 #include "runtime/testing/fault_injector.h"
 #include "server/request/conn.h"
@@ -214,8 +214,8 @@ static clave_err reserve_port(clave_test_server *t, uint16_t port)
     if (t->reserve < 0 || setsockopt(t->reserve, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         bind(t->reserve, (struct sockaddr *)&a, sizeof a) != 0 ||
         getsockname(t->reserve, (struct sockaddr *)&a, &len) != 0)
-        return fault(t, errno == EADDRINUSE ? CLAVE_EINUSE : CLAVE_EIO, "127.0.0.1:%u: %s",
-                     (unsigned)port, strerror(errno));
+        return fault(t, errno == EADDRINUSE ? CLAVE_EINUSE : clave__err_of_errno(errno),
+                     "127.0.0.1:%u: %s", (unsigned)port, strerror(errno));
     t->port = ntohs(a.sin_port);
     snprintf(t->connect, sizeof t->connect, "127.0.0.1:%u", (unsigned)t->port);
     return CLAVE_OK;
@@ -268,17 +268,12 @@ static void install(clave_test_server *t)
     t->wake.data = t->release.data = t->prepare.data = t;
 }
 
-/* Its thread takes no signals: they are for the program. */
 static bool testserver_start_thread(clave_test_server *t)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&t->mutex);
-    t->serving = pthread_create(&t->thread, NULL, testserver_serve, t) == 0;
-    bool started = t->serving;
+    bool started = clave__thread_start(&t->thread, "clave-server", testserver_serve, t) == 0;
+    t->serving = started;
     pthread_mutex_unlock(&t->mutex);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
 
@@ -301,7 +296,7 @@ static clave_err testserver_start(clave_test_server *t)
         return CLAVE_OK;
     clave__server_run_free(t->run);
     t->run = NULL;
-    return fault(t, CLAVE_EIO, "cannot start a thread");
+    return fault(t, CLAVE_ETHREAD, "cannot start a thread");
 }
 
 /* Its thread has ended, or is about to. */
