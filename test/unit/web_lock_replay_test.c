@@ -44,6 +44,12 @@ static void remove_node(struct lock_replay *r, int64_t zxid, int64_t session, co
     clave__lock_replay_deleted(r, path);
 }
 
+static void write_node(struct lock_replay *r, int64_t zxid, int64_t session, const char *path)
+{
+    begin_txn(r, zxid, session);
+    clave__lock_replay_written(r, path, "__REVOKE__", 10);
+}
+
 static void close_session(struct lock_replay *r, int64_t zxid, int64_t session, bool expired)
 {
     begin_txn(r, zxid, session);
@@ -100,6 +106,8 @@ static void a_log_tells_who_was_granted_and_why_it_ended(void **state)
     clave__lock_replay_loaded(r);
     create(r, 10, 92, "/a/" LOCK2);
     create(r, 11, 93, "/a/" LOCK3);
+    write_node(r, 11, 99, "/a/" LOCK1);
+    write_node(r, 11, 99, "/a");
     remove_node(r, 12, 91, "/a/" LOCK1);
     remove_node(r, 13, 99, "/a/" LOCK2);
     close_session(r, 14, 93, true);
@@ -110,7 +118,7 @@ static void a_log_tells_who_was_granted_and_why_it_ended(void **state)
     assert_true(clave__lock_replay_is_complete(r));
     clave__web_take_replay(s.rig->web, 0, r);
     assert_string_equal(history_of(&s, "/v1/history?path=/a"),
-                        "10/10:queued 11/11:queued 12/3:ended:released 12/10:granted "
+                        "10/10:queued 11/11:queued 11/3:asked 12/3:ended:released 12/10:granted "
                         "13/10:ended:broken 13/11:granted 14/11:ended:expired");
     assert_string_equal(history_of(&s, "/v1/history?path=/b"),
                         "15/15:queued 15/15:granted 16/16:queued 17/16:ended:closed "

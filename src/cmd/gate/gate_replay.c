@@ -136,7 +136,11 @@ static void replay_change(struct gate_replay *r, const struct change_record *c)
     case OP_DELETE_CONTAINER:
         clave__lock_replay_deleted(r->replay, replay_path(r, c->path));
         break;
-    default: /* what is written to a node later says no more of its owner */
+    case OP_SET_DATA:
+        clave__lock_replay_written(r->replay, replay_path(r, c->path), c->data.p,
+                                   replay_len(c->data));
+        break;
+    default:
         break;
     }
 }

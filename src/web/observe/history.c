@@ -119,8 +119,10 @@ const struct history_entry *clave__history_after(const struct history *h, uint64
 
 void clave__history_json(struct json *j, const struct history_entry *e)
 {
-    static const char *const what[] = {
-        [LOCK_QUEUED] = "queued", [LOCK_GRANTED] = "granted", [LOCK_ENDED] = "ended"};
+    static const char *const what[] = {[LOCK_QUEUED] = "queued",
+                                       [LOCK_GRANTED] = "granted",
+                                       [LOCK_WRITTEN] = "asked",
+                                       [LOCK_ENDED] = "ended"};
     clave__json_open(j, NULL, '{');
     clave__web_json_int64(j, "n", (int64_t)e->n);
     if (e->zxid)

@@ -81,7 +81,7 @@ static bool lock_is_step(enum lock_change what, const struct lock_place *p)
 const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p)
 {
     bool lease = p->kind != QUEUE_LEASE || clave__lock_is_semaphore(p->queue);
-    if (what == LOCK_WRITTEN || !lease || lock_is_step(what, p))
+    if (!lease || lock_is_step(what, p))
         return NULL;
     const struct lock_queue *acquired = clave__lock_acquired(p->queue);
     return acquired ? acquired->path : p->queue->path;

@@ -240,15 +240,15 @@ static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
 static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p, int32_t version,
                           const void *data, size_t len)
 {
+    struct lock_key key = clave__lock_key(p);
+    /* What it said until now tells who is asked. */
+    if (p->version != version)
+        lock_model_tell(m, LOCK_WRITTEN, p, at);
+    p->version = version;
     if (!clave__lock_place_set_data(m, p, data, len))
         return false;
-    struct lock_key key = clave__lock_key(p);
-    bool again = p->version != version;
-    p->version = version;
     clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, p->queue);
-    if (again)
-        lock_model_tell(m, LOCK_WRITTEN, p, at);
     clave__lock_grants_update(m, p->queue, at, NULL);
     queue_changed(m, p->queue);
     return true;
@@ -293,6 +293,15 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
     bool done = room && (p ? place_written(m, at, p, stat->version, data, len)
                            : place_enter(m, at, &site, stat, data, len));
     m->left_out += !done;
+}
+
+void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, const void *data,
+                               size_t len)
+{
+    struct node_site site = site_of(path);
+    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
+    if (p)
+        m->left_out += !place_written(m, at, p, p->version + 1, data, len);
 }
 
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)

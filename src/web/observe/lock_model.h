@@ -104,7 +104,7 @@ struct lock_queue_key {
 enum lock_change {
     LOCK_QUEUED,  /* a node is there; GRANTED follows if it holds at once */
     LOCK_GRANTED, /* once a place */
-    LOCK_WRITTEN, /* somebody wrote to the node */
+    LOCK_WRITTEN, /* somebody wrote to the node: it is asked. The place is as it was before */
     LOCK_ENDED,   /* its node is gone */
 };
 
@@ -139,6 +139,9 @@ void clave__lock_model_loaded(struct lock_model *m);
  * beyond max_bytes, is counted in left_out: from then on the model may be wrong, and says so. */
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len);
+/* The node has this data now, if it is a place: of a log of writes, which have no Stat. */
+void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, const void *data,
+                               size_t len);
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path);
 /* A session has ended: all its nodes are gone. */
 void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id);

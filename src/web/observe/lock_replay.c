@@ -95,12 +95,21 @@ void clave__lock_replay_created(struct lock_replay *r, const char *path, bool ep
                        .ctime = r->txn.time,
                        .ephemeral_owner = ephemeral ? r->txn.session : 0};
     clave__lock_model_node(&r->model, r->txn.time, path, &stat, data, len);
+    clave__election_set_over(&r->elections, path, false);
+    replay_settle(r);
+}
+
+void clave__lock_replay_written(struct lock_replay *r, const char *path, const void *data,
+                                size_t len)
+{
+    clave__lock_model_written(&r->model, r->txn.time, path, data, len);
     replay_settle(r);
 }
 
 void clave__lock_replay_deleted(struct lock_replay *r, const char *path)
 {
     clave__lock_model_gone(&r->model, r->txn.time, path);
+    clave__election_set_over(&r->elections, path, true);
     replay_settle(r);
 }
 

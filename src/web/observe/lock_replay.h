@@ -41,6 +41,8 @@ void clave__lock_replay_loaded(struct lock_replay *r);
 void clave__lock_replay_txn(struct lock_replay *r, const struct lock_replay_txn *txn);
 void clave__lock_replay_created(struct lock_replay *r, const char *path, bool ephemeral,
                                 const void *data, size_t len);
+void clave__lock_replay_written(struct lock_replay *r, const char *path, const void *data,
+                                size_t len);
 void clave__lock_replay_deleted(struct lock_replay *r, const char *path);
 /* The session has ended, and everything of it with it. `expired`: by the server. */
 void clave__lock_replay_closed(struct lock_replay *r, bool expired);
