@@ -1,13 +1,19 @@
 /* place.js - a PLACE of a queue (a holder, a waiter, a candidate) in words. */
 import { h } from "../lib/dom.js";
-import { instant } from "../lib/format.js";
+import { hexSession, instant } from "../lib/format.js";
 import * as clock from "../lib/clock.js";
+
+/* "" if its node names nobody. */
+export function namedText(place) {
+    const where = [place.host, place.pid ? `pid ${place.pid}` : null].filter(Boolean).join(" ");
+    return where || place.name || place.text || "";
+}
 
 export function whoText(place) {
     if (!place) return "nobody";
     if (place.unreadable) return "a client whose node may not be read";
-    const where = [place.host, place.pid ? `pid ${place.pid}` : null].filter(Boolean).join(" ");
-    return where || place.name || place.text || (place.session ? `session ${place.session}` : place.node || "unknown");
+    const session = [place.client === "other" ? null : clientName(place.client), `session ${hexSession(place.session)}`].filter(Boolean).join(" ");
+    return namedText(place) || (place.session ? session : place.node || "unknown");
 }
 
 /* Line 1: host and pid, and the name; line 2: the command. */

@@ -12,7 +12,7 @@ const GAP_Y = 64;
 /* Owner, lock it waits for, its owner, ...: the cycle in order. */
 function nodesOf(members) {
     return members.flatMap((m) => {
-        const owner = { kind: "owner", title: m.who, sub: m.victim ? "is to give up" : m.sub };
+        const owner = { kind: "owner", title: m.title || m.who, sub: m.victim ? "is to give up" : m.sub };
         if (!m.path) return [owner];
         return [owner, { kind: "lock", title: m.path, sub: m.waited, more: m.more }];
     });
@@ -89,7 +89,7 @@ function outside(n, size, column) {
 const marker = (id) => svg("marker", { id, viewBox: "0 0 8 8", refX: 4, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto", markerUnits: "userSpaceOnUse" },
     svg("path", { d: "M0 0L8 4L0 8z" }));
 
-/* A member is {who, sub, victim, path, waited, more}: more wait at its path outside the cycle. tone: red, amber. */
+/* A member is {who, title, sub, victim, path, waited, more}: more wait at its path outside the cycle. tone: red, amber. */
 export function waitGraph(text, members, width, tone) {
     const nodes = nodesOf(members);
     const ring = Math.ceil(nodes.length / 2) * (W + GAP_X) - GAP_X + 4 <= width;

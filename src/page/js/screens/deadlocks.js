@@ -1,11 +1,11 @@
 /* deadlocks.js - owners that wait for each other: each cycle as a picture and in words, certain ones first. */
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
-import { count, plural, urlPath } from "../lib/format.js";
+import { count, hexSession, plural, urlPath } from "../lib/format.js";
 import { store, certainDeadlocks } from "../model/store.js";
 import { waitGraph } from "../parts/waitgraph.js";
 import { narrow } from "../parts/table.js";
-import { pathText, whoText } from "../parts/place.js";
+import { clientName, namedText, pathText, whoText } from "../parts/place.js";
 import { empty, refused } from "../parts/empty.js";
 
 export const title = () => "Deadlocks";
@@ -26,7 +26,10 @@ function membersOf(deadlock) {
         const strangers = lock ? lock.waiters.filter((p) => !inside.has(full(m.path, p)) && !inside.has(p.node)).length : 0;
         const more = lock ? strangers + lock.nwaiters - lock.waiters.length : 0;
         /* Without a blocker it waits for no lock: it waits for the end of the next, a part of itself. */
-        return { path: m.blocker ? m.path : null, who: place?.host ? whoText(place) : m.identity || whoText(place), sub: place?.name || place?.command || "", more, victim: m.node === deadlock.victim,
+        const named = place && namedText(place);
+        return { path: m.blocker ? m.path : null, who: place ? whoText(place) : m.identity, more, victim: m.node === deadlock.victim,
+            /* The end of a session's number tells it from others. */
+            title: !place || named ? null : clientName(place.client), sub: !place || named ? place?.name || place?.command || "" : `session ${hexSession(place.session)}`,
             waited: lock ? plural(lock.nwaiters, "waits", "wait") : "lock" };
     });
 }

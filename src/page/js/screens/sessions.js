@@ -7,7 +7,7 @@ import { count, duration, hexSession, urlPath } from "../lib/format.js";
 import { getAll } from "../net/api.js";
 import { onEvent, store } from "../model/store.js";
 import { Kept } from "../parts/kept.js";
-import { clientName, whoText } from "../parts/place.js";
+import { clientName, namedText } from "../parts/place.js";
 import { table } from "../parts/table.js";
 import { arrange } from "../parts/order.js";
 import { empty, refused } from "../parts/empty.js";
@@ -73,7 +73,7 @@ function inQueues(http) {
     const add = (path, kind, state, places) => {
         for (const p of places) {
             if (!p.session || known.has(p.session)) continue;
-            if (!found.has(p.session)) found.set(p.session, { id: p.session, name: whoText(p), client: clientName(p.client), claims: [] });
+            if (!found.has(p.session)) found.set(p.session, { id: p.session, name: namedText(p), client: clientName(p.client), claims: [] });
             found.get(p.session).claims.push({ path, kind, state });
         }
     };
