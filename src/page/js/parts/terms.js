@@ -67,5 +67,6 @@ export function termBars(election, span) {
 export function axis(span) {
     const now = clock.now();
     const text = span > 24 * 3600e3 ? dateTime : clockTime;
-    return h("div.axis", { "aria-hidden": "true" }, [1, 0.75, 0.5, 0.25].map((part) => h("span", {}, text(now - span * part).replace(/:\d\d$/, ""))), h("span", {}, "now"));
+    const seconds = span > 10 * 60e3 ? /:\d\d$/ : ""; /* that would only be in the way */
+    return h("div.axis", { "aria-hidden": "true" }, [1, 0.75, 0.5, 0.25].map((part) => h("span", {}, text(now - span * part).replace(seconds, ""))), h("span", {}, "now"));
 }
