@@ -50,7 +50,7 @@ static const char hex[] = "0123456789abcdef";
 
 void clave__rand_uuid(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
 {
-    uint64_t hi = (clave__rand_u64(r) & ~UINT64_C(0xf000)) | 0x4000;
+    uint64_t hi = (clave__rand_u64(r) & ~UINT64_C(0xf000)) | 0x8000;
     uint64_t lo = (clave__rand_u64(r) & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62);
     int at = 0;
     for (int i = 0; i < 32; i++) {

@@ -58,6 +58,8 @@ static void take_options(struct server *s, const struct server_options *o)
     s->log = (struct log){o->log, o->log_arg};
     s->audit = o->audit;
     s->audit_arg = o->audit_arg;
+    s->node_gone = o->node_gone;
+    s->node_gone_arg = o->node_gone_arg;
     s->audit_user = o->audit_user ? o->audit_user : "";
     s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
     s->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;

@@ -43,12 +43,23 @@ enum server_bound {
  * call the server. What the line tells is not durable before the records pending now are. */
 typedef void server_audit_cb(void *arg, bool failed, const char *line, size_t n);
 
+/* An ephemeral node is gone. The call does not call the server. */
+enum server_gone {
+    GONE_DELETED,          /* by its own session */
+    GONE_DELETED_BY_OTHER, /* by another one */
+    GONE_SESSION_CLOSED,   /* with its session, which its client closed */
+    GONE_SESSION_EXPIRED
+};
+typedef void server_gone_cb(void *arg, int64_t czxid, enum server_gone how);
+
 struct server_options {
     const struct clave_mem *mem; /* copied; NULL: libc */
     clave_log_cb *log;
     void *log_arg;
     server_audit_cb *audit; /* NULL: no audit log */
     void *audit_arg;
+    server_gone_cb *node_gone; /* NULL: nobody wants to know */
+    void *node_gone_arg;
     const char *audit_user;     /* who does what the server does by itself; outlives the server */
     int32_t tick_ms;            /* 0: 2000 */
     int32_t min_session_ms;     /* 0: 2 ticks */

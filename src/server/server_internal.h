@@ -80,6 +80,8 @@ struct server {
     struct log log;
     server_audit_cb *audit; /* NULL: no audit log */
     void *audit_arg;
+    server_gone_cb *node_gone; /* NULL: nobody wants to know */
+    void *node_gone_arg;
     const char *audit_user;
     size_t max_frame;
     size_t max_output;

@@ -32,7 +32,9 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     list_init(&w->rest_sessions);
     clave__rand_seed(&w->rand, o->seed);
     w->o.hosts = clave__mem_strdup(&mem, o->hosts);
-    clave_err err = w->o.hosts ? clave__http_sessions_new(w, o->session_key) : CLAVE_ENOMEM;
+    w->o.connect = clave__mem_strdup(&mem, o->connect ? o->connect : o->hosts);
+    clave_err err =
+        w->o.hosts && w->o.connect ? clave__http_sessions_new(w, o->session_key) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         err = clave__observe_new(w);
     if (err == CLAVE_OK)
@@ -61,6 +63,11 @@ void clave__web_take_replay(struct web *w, int64_t now, struct lock_replay *r)
     clave__observe_take_replay(w->observe, r);
 }
 
+void clave__web_tell_cause(struct web *w, int64_t czxid, int cause)
+{
+    clave__observe_suppose_cause(w->observe, czxid, (enum lock_cause)cause);
+}
+
 void clave__web_free(struct web *w)
 {
     if (!w)
@@ -75,6 +82,7 @@ void clave__web_free(struct web *w)
     clave__waiting_free(w);
     struct clave_mem mem = w->mem;
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.hosts);
+    clave__mem_free(&mem, (char *)(uintptr_t)w->o.connect);
     clave__mem_free(&mem, w);
 }
 

@@ -118,6 +118,7 @@ struct web_options {
     struct log log;
     const struct web_env *env;       /* borrowed */
     const char *hosts;               /* of the ZooKeeper servers; copied */
+    const char *connect;             /* what other clients connect to; copied. NULL: hosts */
     struct clave_tls *tls;           /* for hosts with "tls:"; borrowed */
     const uint8_t *session_key;      /* of 32 bytes: gates that share it know each other's
                                         sessions; NULL: made of the seed, which is for tests:
@@ -157,6 +158,10 @@ void clave__web_set_wall(struct web *w, int64_t wall);
 /* What happened to locks up to the zxid of env.loaded (observe/lock_replay.h), with the memory of
  * the engine, which owns it from now on; NULL: it is not known. Once, after env.loaded or in it. */
 void clave__web_take_replay(struct web *w, int64_t now, struct lock_replay *r);
+/* The node of this czxid is gone, or will be soon, for this reason (enum lock_cause of
+ * observe/lock_ends.h): a driver may know it of the server. What the engine knows by itself counts
+ * more. */
+void clave__web_tell_cause(struct web *w, int64_t czxid, int cause);
 
 /* A request has arrived. Completes later or at once by env.answered; *out is set before. ENOMEM:
  * there is no exchange. */

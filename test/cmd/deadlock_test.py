@@ -81,6 +81,7 @@ class Deadlocks(unittest.TestCase):
         self.assertIn(a.owner, [m["owner"] for m in members])
         self.assertTrue(any(m["owner"].startswith(a.owner + "/") for m in members))
         self.assertIsNone(self.found("/two/a", "/two/b")[0]["victim"])
+        self.assertIs(self.found("/two")[0]["certain"], True)
         text = self.look().out
         self.assertTrue(text.startswith("deadlock of 4\n"), text)
         self.assertIn("(two-a) is to outlast", text)
@@ -138,6 +139,27 @@ class Deadlocks(unittest.TestCase):
         self.assertTrue(wants.is_acquired)
         k.stop()
         k.close()
+
+    @unittest.skipUnless(KazooClient, "no kazoo")
+    def test_sessions_may_have_a_thread_that_goes_on(self):
+        clients = [KazooClient(self.server.connect) for _ in range(2)]
+        paths = ["/may/a", "/may/b"]
+        for k, path in zip(clients, paths):
+            k.start()
+            self.assertTrue(Lock(k, path).acquire())
+        waiting = [k.handler.spawn(Lock(k, path).acquire) for k, path in zip(clients, reversed(paths))]
+        for path in paths:
+            self.in_queue(path, 2)
+        r = self.look("/may", "-v", code=0)
+        self.assertTrue(r.out.startswith("possible deadlock of 2\n"), r)
+        self.assertIn("no certain deadlock", r.err)
+        one = json.loads(self.look("--json", "/may", code=0).out)
+        self.assertEqual((one["certain"], len(one["members"])), (False, 2))
+        for k in clients:
+            k.stop()
+            k.close()
+        for w in waiting:
+            w.join(30)
 
 
 class Inner(unittest.TestCase):

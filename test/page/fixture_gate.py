@@ -26,8 +26,10 @@ def rfc3339(seconds):
 class FixtureGate:
     """Its state is plain dicts in the shapes of the API; change them, then publish()."""
 
-    def __init__(self, role="admin", cluster="zk1:2181,zk2:2181,zk3:2181", token=None):
-        self.role, self.cluster, self.token = role, cluster, token
+    def __init__(self, role="admin", cluster="zk1:2181,zk2:2181,zk3:2181", token=None, knows=None):
+        self.role, self.cluster = role, cluster
+        self.token = token  # without it nothing is answered; None: nobody needs one
+        self.knows = knows  # then: other tokens are refused; None: any will do
         self.locks, self.elections, self.sessions, self.nodes = {}, {}, [], {}
         self.deadlocks, self.history = [], []
         self.epoch, self.sent, self.ring = "f1", 0, []
@@ -156,7 +158,8 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
             return self.asset(path)
         if not path.startswith("/v1/"):
             return self.problem(404, "There is no such path.")
-        if self.gate.token and self.headers.get("Authorization") != f"Bearer {self.gate.token}":
+        sent = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if (self.gate.token and sent != self.gate.token) or (self.gate.knows is not None and sent and sent not in self.gate.knows):
             return self.problem(401, "A token is needed.")
         if path == "/v1/events":
             return self.events()
@@ -271,7 +274,7 @@ def history(g, query):
 
 
 def server_facts(g):
-    return {"version": "0.1.0", "role": "read-write", "connected": True, "servers": g.cluster, "state": "CONNECTED",
+    return {"version": "0.1.0", "role": "read-write", "connected": True, "servers": g.cluster, "connect": g.cluster, "state": "CONNECTED",
             "session_id": "72057594037927937", "max_body": 2097152}
 
 

@@ -31,6 +31,34 @@ class Token(PageCase):
         b.wait(lambda: not b.all("dialog"))
         b.see("Live")
 
+    def test_a_wrong_token_takes_nothing_away(self):
+        """Of a gate that asks for none, too: what it does not know is not kept."""
+        self.gate(one, knows=["right"])
+        b = self.browser
+        b.wait(lambda: self.rows() == ["/jobs/a"])
+        b.click(".foot button")
+        b.one("#token-field").send_keys("wrong", Keys.ENTER)
+        b.see("does not know this token", "#token")
+        b.keys(Keys.ESCAPE)
+        b.wait(lambda: not b.all("dialog"))
+        b.see("Live", ".foot")
+        b.see("Enter a token", ".foot")
+        self.assertEqual(self.rows(), ["/jobs/a"])
+
+    def test_a_token_that_the_gate_has_forgotten(self):
+        gate = self.gate(one, knows=["right"])
+        b = self.browser
+        b.click(".foot button")
+        b.one("#token-field").send_keys("right", Keys.ENTER)
+        b.see("Change token", ".foot")
+        gate.knows = []
+        b.driver.refresh()
+        b.see("does not accept the token of this tab any more", "#token")
+        b.click("#token button[type=submit]")
+        b.see("Live", ".foot")
+        b.see("Enter a token", ".foot")
+        b.wait(lambda: self.rows() == ["/jobs/a"])
+
     def test_what_the_role_does_not_allow_is_said(self):
         gate = self.gate(one, role="read", live=False)
         gate.refuse["/v1/sessions"] = (403, {"title": "Forbidden", "detail": "the role admin is needed."})
@@ -177,7 +205,7 @@ class Keyboard(PageCase):
         b = self.browser
         b.wait(self.rows)
         b.keys("?")
-        b.see("the next and the former row", "#help")
+        b.see("the next and the previous row", "#help")
         b.click("#help input[name=on]")
         b.click("#help button[type=submit]")
         b.wait(lambda: not b.all("dialog"))

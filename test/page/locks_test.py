@@ -5,7 +5,7 @@ import unittest
 import scenes
 from browser import Keys
 from case import PageCase
-from fixture_gate import lock, place
+from fixture_gate import lock, place, rfc3339
 
 ATTEMPTS = 8
 LIVE_MS = 200
@@ -55,9 +55,73 @@ class Locks(PageCase):
         b.see("Nothing matches")
 
     def test_without_locks_it_says_what_to_do(self):
-        self.gate()
-        self.browser.see("No lock is held")
-        self.browser.see("clave lock /demo/first -- sleep 60")
+        """The servers that the page shows, as a client names them: `clave serve` listens on all addresses."""
+        for cluster, connect in ("zk1:2181,zk2:2181", "zk1:2181,zk2:2181"), ("0.0.0.0:2181", "127.0.0.1:2181"), ("tls:[::]:2281", "tls:127.0.0.1:2281"):
+            self.gate(cluster=cluster)
+            self.browser.see("No lock is held")
+            self.browser.see(f"clave lock -c {connect} /demo/first -- sleep 60")
+            self.assertEqual(self.browser.text(".cluster dd").replace("\u200b", ""), connect)
+
+    def test_deadlocks_are_first_and_amber_is_for_long_waits(self):
+        def fill(gate):
+            three(gate)
+            scenes.deadlock_of(gate, ["/d/a", "/d/b"])
+            scenes.deadlock_of(gate, ["/p/a", "/p/b"], start=90, certain=False)
+            for d in gate.deadlocks:
+                for m in d["members"]:
+                    for p in gate.locks[m["path"]]["waiters"]:
+                        p["since"] = rfc3339(time.time() - 5)
+        self.gate(fill)
+        b = self.browser
+        b.wait(lambda: len(self.rows()) == 7 and b.all("#locks .badge.red"))
+        rows = self.rows()
+        self.assertEqual((sorted(rows[:2]), sorted(rows[2:4]), rows[4:]), (["/d/a", "/d/b"], ["/p/a", "/p/b"], ["/jobs/long", "/jobs/short", "/jobs/idle"]))
+        self.assertEqual(b.js("return [...document.querySelectorAll('#locks .meter.late')].map((e) => e.closest('tr').getAttribute('data-key'))"), ["/jobs/long"])
+        b.go("locks/jobs/long")
+        b.wait(lambda: b.js("return [...document.querySelectorAll('#queue td:nth-child(2) .badge')].map((e) => e.className)") == ["badge accent", "badge amber", "badge"])
+
+    def test_reading_and_writing(self):
+        one = lock("/rw", 1, 20, [9], kind="rw")
+        one["holders"] = [place(5, "reader"), place(6, "reader")]
+        one["nholders"] = 2
+        one["waiters"][0]["role"] = "writer"
+        self.gate(lambda g: g.locks.update({"/rw": one}))
+        self.browser.see("read-write: 2 reading", "#locks")
+        self.browser.see("to write", "#locks")
+
+    def test_a_view_has_an_address(self):
+        self.gate(three)
+        b = self.browser
+        b.wait(self.rows)
+        b.one("#filter").send_keys("jobs")
+        b.js("[...document.querySelectorAll('.choice button')].find((e) => e.innerText === 'With waiters').click()")
+        b.click("#locks th:nth-child(1) button")
+        b.pointer_away()
+        b.wait(lambda: self.rows() == ["/jobs/long", "/jobs/short"])
+        address = b.driver.current_url
+        self.assertTrue(address.endswith("#/locks?filter=jobs&waiters=1&sort=path"), address)
+        b.open(address)
+        b.wait(lambda: self.rows() == ["/jobs/long", "/jobs/short"])
+        self.assertEqual(b.one("#filter").get_attribute("value"), "jobs")
+        b.click("#locks a.main")
+        b.see("/jobs/long", "h1")
+        b.keys("u")
+        b.wait(lambda: self.rows() == ["/jobs/long", "/jobs/short"])
+        b.click(".nav a")
+        b.wait(lambda: len(self.rows()) == 3)
+        self.assertEqual(b.one("#filter").get_attribute("value"), "")
+
+    def test_a_phone_has_all_of_it(self):
+        self.gate(three)
+        b = self.browser
+        b.wait(self.rows)
+        b.size(390, 844)
+        b.see("2 waiting, oldest 1 m 3", "#locks tbody tr")
+        b.see("held 11 m 4", "#locks tbody tr")
+        for button in b.all(".choice button"):
+            self.assertLessEqual(button.rect["x"] + button.rect["width"], 390)
+        b.js("const s = document.querySelector('.sorter select'); s.value = 'path'; s.dispatchEvent(new Event('change'))")
+        b.wait(lambda: self.rows() == ["/jobs/idle", "/jobs/long", "/jobs/short"])
 
     def test_nothing_jumps_and_nothing_looks_empty_before_it_is_known(self):
         b = self.browser
@@ -130,7 +194,7 @@ class Locks(PageCase):
         self.gate(lambda g: scenes.cluster(g, 12, deadlock=True))
         b = self.browser
         b.size(390, 844)
-        for route, seen in {"locks": "waits", "locks/accounts/alice": "Revoke", "deadlocks": "Deadlock of 3", "elections": "nobody leads", "elections/services/scheduler": "Candidates",
+        for route, seen in {"locks": "waiting", "locks/accounts/alice": "Revoke", "deadlocks": "Deadlock of 3", "elections": "nobody leads", "elections/services/scheduler": "Candidates",
                             "sessions": "billing", "tree": "Access list", "events": "granted", "server": "0.1.0"}.items():
             b.go(route)
             b.see(seen, "main")

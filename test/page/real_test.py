@@ -51,6 +51,7 @@ class Real(unittest.TestCase):
         b = self.browser
         self.open()
         b.see("No lock is held")
+        b.see(f"clave lock -c {self.server.connect} /demo/first", "pre")
         holder = self.run_verb("lock", "/jobs/a", "--", "sleep", "1000")
         b.wait(lambda: self.locks() == ["/jobs/a"])
         b.see(f"· {holder.pid}", "#locks")
@@ -66,6 +67,17 @@ class Real(unittest.TestCase):
         b.see("ended", "#past")
         waiter.terminate()
         b.see("Nobody holds this lock")
+        b.wait(lambda: b.texts("#past td:nth-child(4)").count("session closed") == 2, "how both ended")
+
+    def test_a_request_to_release_leaves_a_trace(self):
+        b = self.browser
+        self.run_verb("lock", "--revocable", "/jobs/r", "--", "sleep", "1000")
+        self.open("locks/jobs/r")
+        b.click("#queue .actions .button")
+        b.one("#revoke input").send_keys("maintenance", Keys.ENTER)
+        b.see("Nobody holds this lock")
+        b.wait(lambda: b.texts("#past td:nth-child(2)") == ["ended", "asked to release", "granted", "queued"])
+        self.assertEqual(b.text("#past tr:nth-child(2) .who"), b.text("#past tr:nth-child(3) .who"), "who was asked")
 
     def test_it_is_live(self):
         """The best of some attempts: a machine that is busy with other things proves nothing."""
@@ -101,7 +113,7 @@ class Real(unittest.TestCase):
         b.see("Deadlock of 4")
         self.assertEqual(len(b.all(".waitgraph .owner")), 4, "each clave lock, and what it runs")
         self.assertEqual(len(b.all(".waitgraph .lock")), 2)
-        b.see("is to outlast")
+        b.see("and waits for its end")
 
     def test_an_election(self):
         self.open("elections")
@@ -109,10 +121,14 @@ class Real(unittest.TestCase):
         first = self.run_verb("elect", "/services/x", "--", "sleep", "1000")
         b.see("/services/x", "#elections")
         b.see(f":{first.pid}", "#elections")
+        b.wait(lambda: len(b.all("#elections .term.now")) == 1, "its term, from events alone")
+        b.driver.refresh()
+        b.wait(lambda: len(b.all("#elections .term.now")) == 1, "its term")
         second = self.run_verb("elect", "/services/x", "--", "sleep", "2000")
         b.see("1 candidate", "#elections")
         b.click("#elections a.main")
         b.wait(lambda: len(b.all("#candidates tbody tr")) == 2)
+        self.assertEqual(b.texts("#candidates tbody td:nth-child(6)"), ["clave", "clave"])
         first.terminate()
         b.see(f":{second.pid}", "#candidates tbody tr:first-child")
         b.wait(lambda: len(b.all("#terms tbody tr")) == 2)

@@ -23,7 +23,7 @@ def some_locks(gate, n):
         gate.locks[path] = one
 
 
-def deadlock_of(gate, paths, start=70):
+def deadlock_of(gate, paths, start=70, certain=True):
     """Owner k holds paths[k] and waits for paths[k + 1]."""
     n = len(paths)
     owners = [place(start + k, "holder", 300 - 20 * k) for k in range(n)]
@@ -41,10 +41,10 @@ def deadlock_of(gate, paths, start=70):
         members.append({"path": path, "node": f"{path}/{gate.locks[path]['waiters'][0]['node']}", "token": gate.locks[path]["waiters"][0]["token"],
                         "blocker": f"{path}/{gate.locks[path]['holders'][0]['node']}", "identity": f"{owners[k]['host']} pid {owners[k]['pid']}"})
     text = ", who".join(f" {m['identity']} waits for {m['path']}" for m in members).strip()
-    gate.deadlocks.append({"text": text, "members": members, "victim": None})
+    gate.deadlocks.append({"text": text, "certain": certain, "members": members, "victim": None})
 
 
-def election(path, terms, leads=True, candidates=2, value=None, start=30):
+def election(path, terms, leads=True, candidates=2, value=None, start=30, over=False):
     """terms: (seconds ago, seconds long, seconds of gap, cause); the last has no end when somebody leads."""
     now, done = time.time(), []
     for k, (ago, long, cause) in enumerate(terms):
@@ -52,14 +52,16 @@ def election(path, terms, leads=True, candidates=2, value=None, start=30):
         done.append({"token": str(4294970000 + 13 * k), "from": rfc3339(now - ago), "to": None if last else rfc3339(now - ago + long),
                      "cause": None if last else cause, "text": f"{['db', 'web', 'cron'][k % 3]}-0{1 + k % 3}"})
     leader = place(start + 3, "leader", terms[-1][0], host=done[-1]["text"], name="scheduler", command="schedulerd --cluster eu-1") if leads else None
-    return {"path": path, "leader": leader, "term": done[-1]["token"], "since": done[-1]["from"] if leads else None, "value": value,
+    return {"path": path, "leader": leader, "term": done[-1]["token"], "since": done[-1]["from"] if leads else None, "value": value, "over": over,
             "candidates": [place(start + 10 + k, "candidate", 5000 + k, command="schedulerd --cluster eu-1") for k in range(candidates)], "terms": done}
 
 
 def some_elections(gate):
     for e in [election("/services/scheduler", [(10400, 5100, "expired"), (5290, 1900, "released"), (3388, 1600, "expired"), (1740, 0, None)], value="10.0.4.17:7400"),
               election("/services/mailer", [(9000, 8200, "released"), (799, 0, None)], candidates=1, start=50),
-              election("/services/indexer", [(7000, 3000, "closed"), (3995, 3600, "expired")], leads=False, candidates=0),
+              election("/services/indexer", [(7000, 3000, "closed"), (3995, 3600, "expired")], leads=False, candidates=1),
+              election("/services/importer", [(6900, 3000, "closed"), (3000, 2500, "expired")], leads=False, candidates=0),
+              election("/demo/leader", [(6500, 600, "released")], leads=False, candidates=0, over=True),
               election("/services/billing", [(6600, 0, None)], candidates=3, start=80)]:
         gate.elections[e["path"]] = e
 
@@ -69,7 +71,7 @@ def some_history(gate, n=120):
     now = time.time()
     paths = sorted(gate.locks)[:40] or ["/jobs/nightly"]
     for i in range(n):
-        what = ["queued", "granted", "ended"][i % 3]
+        what = "asked" if i % 30 == 7 else ["queued", "granted", "ended"][i % 3]
         cause = dice.choice(["released", "released", "released", "closed", "expired"]) if what == "ended" else None
         path = paths[(i // 3) % len(paths)]
         gate.log({"zxid": str(4294967400 + i), "time": rfc3339(now - (n - i) * 7.3), "path": path, "kind": "lock", "what": what, "cause": cause,
@@ -103,6 +105,7 @@ def cluster(gate, locks=5, deadlock=False):
     if deadlock:
         deadlock_of(gate, ["/accounts/alice", "/accounts/bob"])
         deadlock_of(gate, ["/stock/north", "/stock/south", "/stock/west"], start=90)
+        deadlock_of(gate, ["/mail/in", "/mail/out"], start=60, certain=False)
     if locks or deadlock:
         some_elections(gate)
         some_sessions(gate)

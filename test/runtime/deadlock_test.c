@@ -200,6 +200,7 @@ static void a_deadlock_is_seen_from_outside(void **state)
     assert_int_equal(found->n, 1);
     assert_int_equal(found->list[0].n, 1);
     assert_int_equal(found->list[0].victim, 1);
+    assert_true(found->list[0].certain);
     assert_string_equal(m->path, "/permits/s/leases");
     assert_non_null(strstr(m->node, "-lease-"));
     assert_non_null(strstr(m->blocker, "-lease-"));

@@ -93,7 +93,7 @@ static void equal_seeds_make_other_names_in_other_sessions(void **state)
             assert_string_equal(got.path + strlen(got.path) - 3, "-x-");
             assert_memory_equal(names[i], "/chroot/l/_c_", 13);
             assert_string_equal(names[i] + 7, got.path); /* the caller gets the same name */
-            assert_int_equal(names[i][13 + 14], '4');    /* a UUID of version 4, as before */
+            assert_int_equal(names[i][13 + 14], '8');    /* a UUID of version 8 */
             assert_non_null(strchr("89ab", names[i][13 + 19]));
         }
         assert_string_not_equal(names[0], names[1]);

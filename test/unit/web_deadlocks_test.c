@@ -32,6 +32,8 @@ static void a_deadlock_is_found_while_it_lasts(void **state)
     assert_string_equal(webrig_member(c, "text"),
                         "web1 pid 1 waits for /b behind web2 pid 2, who waits for /a behind "
                         "web1 pid 1");
+    /* Another thread of either session may hold what it has. */
+    assert_non_null(strstr(webrig_body(c), "\"certain\": false"));
     assert_string_equal(webrig_member(c, "node"), "/b/_c_" UUID "-lock-0000000002");
     assert_string_equal(webrig_member(c, "blocker"), "/b/_c_" UUID "-lock-0000000000");
     assert_string_equal(webrig_member(c, "identity"), "web1 pid 1");
@@ -108,8 +110,42 @@ static void a_semaphore_can_be_part_of_a_deadlock(void **state)
     scene_add_of(&s, 8, "/s/leases/_c_" UUID "-lease-0000000001", "clave/1\nlimit=1\n");
     webrig_advance(s.rig, 200);
     assert_int_equal(s.o->waits.nfound, 1);
-    assert_int_equal(s.o->waits.total, 1);
     scene_close(&s);
+}
+
+/* Each owner here has named itself, and waits with its only thread; and then one of two has. */
+static void only_owners_that_certainly_wait_count(void **state)
+{
+    static const struct {
+        const char *other;
+        bool certain;
+    } cases[] = {{"clave/1\nowner=y\n", true}, {"", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct scene s;
+        scene_open(&s);
+        scene_loaded(&s);
+        struct webrig_call *follower = scene_follow(&s, "/v1/events", NULL);
+        scene_add_of(&s, 7, "/a/_c_" UUID "-lock-0000000000", "clave/1\nowner=x\n");
+        scene_add_of(&s, 8, "/b/_c_" UUID "-lock-0000000000", cases[i].other);
+        scene_add_of(&s, 8, "/a/_c_" UUID "-lock-0000000001", cases[i].other);
+        scene_add_of(&s, 9, "/b/_c_" UUID "-lock-0000000001", "clave/1\nowner=x\n");
+        webrig_advance(s.rig, 200);
+        const char *told = strstr(webrig_body(follower), "event: deadlock");
+        assert_non_null(told);
+        assert_non_null(
+            strstr(told, cases[i].certain ? "\"certain\": true" : "\"certain\": false"));
+        webrig_end(follower);
+        assert_int_equal(s.o->waits.nfound, 1);
+        assert_int_equal(s.o->waits.ncertain, cases[i].certain);
+        assert_int_equal(s.o->waits.total, cases[i].certain);
+        struct webrig_call *c = scene_get(&s, "/metrics", 200);
+        assert_int_equal(scene_count(webrig_body(c), "\nclave_deadlocks 1\n"), cases[i].certain);
+        assert_int_equal(scene_count(webrig_body(c), "\nclave_deadlocks_possible 1\n"),
+                         !cases[i].certain);
+        webrig_end(c);
+        scene_close(&s);
+    }
 }
 
 int main(void)
@@ -118,6 +154,7 @@ int main(void)
         cmocka_unit_test(a_deadlock_is_found_while_it_lasts),
         cmocka_unit_test(a_deadlock_is_told_to_who_may_see_its_locks),
         cmocka_unit_test(a_semaphore_can_be_part_of_a_deadlock),
+        cmocka_unit_test(only_owners_that_certainly_wait_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,19 @@ static void a_change_of_leader_is_an_event(void **state)
     webrig_advance(s.rig, 20);
     assert_string_equal(scene_events(c),
                         "reset lock:/e/1/0 lock:/e/1/0 leader lock:/e/0/0 vacant ");
+    /* With its terms: a reader that has nothing but events shows them. */
+    const char *vacant = strstr(webrig_body(c), "event: vacant");
+    assert_int_equal(scene_count(vacant, "\"from\": "), 2);
+    assert_non_null(strstr(vacant, "\"over\": false"));
+    /* Its node goes when nobody uses it any more: that is no vacancy. */
+    clave__observe_gone(s.o, "/e");
+    webrig_advance(s.rig, 20);
+    assert_int_equal(scene_count(webrig_body(c), "event: vacant"), 2);
+    assert_non_null(strstr(webrig_body(c), "\"over\": true"));
+    webrig_end(c);
+    scene_add(&s, "/e/" LATCH3, "");
+    c = scene_get(&s, "/v1/elections/e", 200);
+    assert_non_null(strstr(webrig_body(c), "\"over\": false"));
     webrig_end(c);
     scene_close(&s);
 }

@@ -109,6 +109,37 @@ static void the_cause_of_an_end_is_found_out_or_said(void **state)
     scene_close(&s);
 }
 
+/* A driver that sees how nodes go says it; what the engine knows counts more. */
+static void a_driver_may_know_why_it_ended(void **state)
+{
+    static const struct {
+        enum lock_cause said, told;
+        const char *history;
+    } cases[] = {
+        {LOCK_UNKNOWN, LOCK_CLOSED, "queued:- granted:- ended:closed "},
+        {LOCK_UNKNOWN, LOCK_RELEASED, "queued:- granted:- ended:released "},
+        {LOCK_EXPIRED, LOCK_RELEASED, "queued:- granted:- ended:expired "},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int late = 0; late < 2; late++) {
+            struct scene s;
+            scene_open(&s);
+            scene_loaded(&s);
+            scene_add(&s, "/x/_c_" UUID "-lock-0000000001", "");
+            if (cases[i].said != LOCK_UNKNOWN)
+                clave__observe_cause(s.o, s.zxid, cases[i].said);
+            if (!late)
+                clave__web_tell_cause(s.rig->web, s.zxid, (int)cases[i].told);
+            clave__observe_gone(s.o, "/x/_c_" UUID "-lock-0000000001");
+            if (late)
+                clave__web_tell_cause(s.rig->web, s.zxid, (int)cases[i].told);
+            webrig_advance(s.rig, 100);
+            assert_string_equal(history_of(&s, "/v1/history?path=/x"), cases[i].history);
+            scene_close(&s);
+        }
+}
+
 static void a_semaphore_has_one_history_for_both_its_queues(void **state)
 {
     struct scene s;
@@ -166,6 +197,7 @@ int main(void)
         cmocka_unit_test(history_has_who_held_what_when),
         cmocka_unit_test(who_was_asked_is_told),
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
+        cmocka_unit_test(a_driver_may_know_why_it_ended),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
         cmocka_unit_test(a_long_history_is_read_in_pieces),
     };

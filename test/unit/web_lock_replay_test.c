@@ -214,10 +214,12 @@ static void terms_from_before_are_shown(void **state)
     clave__lock_replay_loaded(r);
     create(r, 10, 92, "/e/" LATCH1);
     create(r, 11, 92, "/f/" LATCH1);
+    create(r, 11, 92, "/g/" LATCH1);
     create(r, 12, 92, "/a/" LOCK1);
     create(r, 13, 13, "/e/" LATCH2);
     create(r, 14, 14, "/a/" LOCK2);
     close_session(r, 20, 92, true);
+    remove_node(r, 21, 0, "/g"); /* the server itself, as nobody used it any more */
     clave__web_take_replay(s.rig->web, 0, r);
     struct webrig_call *c = scene_get(&s, "/v1/elections/e", 200);
     assert_non_null(strstr(webrig_body(c), "\"terms\": [{\"token\": \"10\", \"from\": "
@@ -231,6 +233,8 @@ static void terms_from_before_are_shown(void **state)
     assert_string_equal(webrig_member(c, "cause"), "expired");
     webrig_end(c);
     assert_true(clave__election_find(&s.o->elections, "/f")->vacant_since > 0);
+    assert_false(clave__election_find(&s.o->elections, "/f")->over);
+    assert_true(clave__election_find(&s.o->elections, "/g")->over);
     c = scene_get(&s, "/v1/locks/a", 200);
     assert_string_equal(webrig_member(c, "held_since"), "1970-01-01T00:08:20.020Z");
     webrig_end(c);

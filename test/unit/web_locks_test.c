@@ -46,6 +46,34 @@ static void a_lock_is_shown_with_its_places(void **state)
     scene_close(&s);
 }
 
+/* Candidates' nodes hold an id and nothing else, as in Curator. */
+static void a_nodes_name_says_whose_it_is(void **state)
+{
+    static const struct {
+        const char *path, *client;
+    } cases[] = {
+        {"/a/_c_01234567-89ab-4def-8123-456789abcdef-latch-0000000000", "curator"},
+        {"/b/_c_01234567-89ab-8def-8123-456789abcdef-latch-0000000000", "clave"},
+        {"/c/_c_01234567-89ab-8def-8123-456789abcdef-lock-0000000000", "clave"},
+        {"/d/0123456789abcdef0123456789abcdef__lock__0000000000", "kazoo"},
+        {"/e/lock-0000000000", "other"},
+        {"/f/_c_lock-0000000000", "curator"},
+    };
+    struct scene s;
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char target[64];
+        scene_add(&s, cases[i].path, "10.0.0.7");
+        snprintf(target, sizeof target, "/v1/locks/%c", cases[i].path[1]);
+        struct webrig_call *c = scene_get(&s, target, 200);
+        assert_string_equal(webrig_member(c, "client"), cases[i].client);
+        webrig_end(c);
+    }
+    scene_close(&s);
+}
+
 static void a_list_has_pages_and_a_prefix(void **state)
 {
     struct scene s;
@@ -179,6 +207,7 @@ static void not_all_may_wait_for_the_first_load(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_nodes_name_says_whose_it_is),
         cmocka_unit_test(a_lock_is_shown_with_its_places),
         cmocka_unit_test(a_list_has_pages_and_a_prefix),
         cmocka_unit_test(a_long_queue_is_shown_whole),

@@ -9,9 +9,9 @@
  * An owner   is what clave_identity.owner says; otherwise clave's own number for each owner
  *            of a mutex (data in clave's form, owner not 0); otherwise the session as a whole.
  *            Nobody can know how many threads such a session serves. If it waits in one place
- *            and holds in another, the waiter is assumed to be the holder: a deadlock reported
- *            among threads that share a session of Curator or kazoo may not be one. An owner
- *            that waits with a deadline may still continue by itself.
+ *            and holds in another, the waiter is assumed to be the holder: a deadlock with such
+ *            a session in it is possible, not certain (clave_deadlock.certain). An owner that
+ *            waits with a deadline may still continue by itself.
  *
  * Everything is read twice: what is in both readings existed at one moment.
  *
@@ -45,6 +45,10 @@ typedef struct clave_deadlock {
      * first, so this is 0; or n: none of them looks. */
     size_t victim;
     const char *text; /* all of it, in words */
+    /* No member can go on by itself, but for a deadline of its own. false: this is so unless a
+     * session that does not name its owners has one that holds without waiting. Such a session is
+     * a member, or holds what a member waits for. */
+    bool certain;
 } clave_deadlock;
 
 /* Receives the deadlocks; the list is valid during the call only. No owner is in two of them: of

@@ -11,6 +11,7 @@
 #include "clave/uv.h"
 #include "cmd/gate/gate_audit.h"
 #include "cmd/gate/gate_clients.h"
+#include "cmd/gate/gate_ends.h"
 #include "cmd/gate/gate_jansson.h"
 #include "cmd/gate/gate_key.h"
 #include "cmd/gate/gate_replay.h"
@@ -64,6 +65,8 @@ struct gate {
     bool reopens;               /* under the mutex: the audit */
     struct gate_replay *replay; /* NULL: none */
     uv_async_t replayed;
+    struct gate_ends *ends; /* NULL: not in a server */
+    uv_async_t ended;
     int64_t grace_ms;
     int64_t closed_by; /* CLOSING: until when */
 };
@@ -136,6 +139,17 @@ static void gate_on_replayed(uv_async_t *a)
 {
     struct gate *g = a->data;
     clave__web_take_replay(g->web, clave_now(), gate_replay_take(g->replay));
+}
+
+static void gate_on_ended_nodes(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    gate_ends_pass_on(g->ends, g->web);
+}
+
+void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how)
+{
+    gate_ends_put(g->ends, czxid, how);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -364,6 +378,8 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
         err = gate_audit_open(&g->audit, o->audit, &g->mem, &g->log, &g->audit_done, f);
     if (err == CLAVE_OK && o->data_dir)
         err = gate_replay_new(&g->replay, o->data_dir, &g->mem, &g->log, &g->replayed);
+    if (err == CLAVE_OK && o->in_server)
+        err = gate_ends_new(&g->ends, &g->mem, &g->ended);
     if (err != CLAVE_OK)
         return err;
     g->env = (struct web_env){.arg = g,
@@ -379,6 +395,7 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .log = g->log,
                                    .env = &g->env,
                                    .hosts = o->hosts,
+                                   .connect = o->connect,
                                    .tls = o->tls,
                                    .auths = o->auths,
                                    .nauths = o->nauths,
@@ -449,7 +466,9 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     uv_async_init(&g->loop, &g->stop, gate_on_stop);
     uv_async_init(&g->loop, &g->changed, gate_on_changed);
     uv_async_init(&g->loop, &g->replayed, gate_on_replayed);
-    g->replayed.data = g->timer.data = g->prepare.data = g->stop.data = g->changed.data = g;
+    uv_async_init(&g->loop, &g->ended, gate_on_ended_nodes);
+    g->ended.data = g->replayed.data = g->timer.data = g->prepare.data = g->stop.data =
+        g->changed.data = g;
     pthread_mutex_init(&g->mutex, NULL);
     err = gate_refused(clave__notifier_open(&g->audit_done, &g->loop, gate_on_audited, g), f);
     if (err == CLAVE_OK)
@@ -509,6 +528,8 @@ void gate_free(struct gate *g)
     gate_audit_close(g->audit);
     clave__notifier_close(&g->audit_done);
     uv_close((uv_handle_t *)&g->replayed, NULL);
+    uv_close((uv_handle_t *)&g->ended, NULL);
+    gate_ends_free(g->ends);
     uv_run(&g->loop, UV_RUN_DEFAULT);
     int left = uv_loop_close(&g->loop);
     assert(left == 0);

@@ -9,6 +9,7 @@
  *   gate_key        the file of the key that seals the secrets of sessions
  *   gate_audit      the file of who changed what
  *   gate_replay     what happened to the locks before, of a server's logs
+ *   gate_ends       why nodes ended, as the server in the same process tells it
  *   gate_jansson    the library that parses bodies
  * The verb is src/cmd/verbs/server/gate.c. */
 #ifndef CLAVE_CMD_GATE_GATE_RUN_H
@@ -19,6 +20,7 @@
 #include "cmd/gate/gate_access.h"
 #include "runtime/start_error.h"
 #include "runtime/tls/tls_context.h"
+#include "server/server.h"
 #include "web/web.h"
 
 struct gate; /* opaque */
@@ -33,6 +35,7 @@ struct gate_limits {
 
 struct gate_options {
     const char *hosts;       /* of the ZooKeeper servers */
+    const char *connect;     /* what other clients connect to; NULL: hosts */
     struct clave_tls *tls;   /* for hosts with "tls:"; NULL: that of the environment */
     const clave_auth *auths; /* of the gate's own session, not of its clients; for _new */
     size_t nauths;
@@ -72,6 +75,8 @@ void gate_change(struct gate *g, struct gate_access *access, const struct gate_l
  * read again. Connections go on. true: there are such files, and they are in use now; if they could
  * not be read, the log says why. */
 bool gate_reopen(struct gate *g);
+/* From any thread, in_server: an ephemeral node is gone. */
+void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how);
 /* Not while it runs. NULL is ignored. */
 void gate_free(struct gate *g);
 

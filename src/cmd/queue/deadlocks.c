@@ -40,7 +40,7 @@ static const char *member_format(const clave_deadlock_member *m, char out[PARTIC
 static void deadlocks_show_text(const clave_deadlock *d)
 {
     char who[PARTICIPANT_TEXT_CAP], next[PARTICIPANT_TEXT_CAP], path[PATH_CAP];
-    printf("deadlock of %zu\n", d->n);
+    printf("%sdeadlock of %zu\n", d->certain ? "" : "possible ", d->n);
     for (size_t i = 0; i < d->n; i++) {
         const clave_deadlock_member *m = &d->members[i], *n = &d->members[(i + 1) % d->n];
         member_format(m, who);
@@ -73,6 +73,7 @@ static void deadlocks_show_json(const clave_deadlock *d)
 {
     struct json j;
     json_begin(&j, stdout);
+    clave__json_bool(&j, "certain", d->certain);
     clave__json_open(&j, "members", '[');
     for (size_t i = 0; i < d->n; i++)
         show_member(&j, &d->members[i]);
@@ -101,11 +102,17 @@ static int deadlocks_search(struct options *o, clave_client *s, const char *cons
     clave_err err = clave_deadlocks_find(s, paths, n, o->timeout_ms, &found);
     if (err != CLAVE_OK)
         return diag_err(o, paths[0], err, s);
-    for (size_t i = 0; i < found->n; i++)
+    size_t certain = 0;
+    for (size_t i = 0; i < found->n; i++) {
         (o->json ? deadlocks_show_json : deadlocks_show_text)(&found->list[i]);
+        certain += found->list[i].certain;
+    }
     if (found->n == 0)
         diag_note(o, "no deadlock");
-    int code = found->n > 0 ? EXIT_DEADLOCK : EXIT_OK;
+    else if (certain == 0)
+        diag_note(o, "no certain deadlock: a session in each of these may have another thread, "
+                     "which goes on");
+    int code = certain > 0 ? EXIT_DEADLOCK : EXIT_OK;
     clave_deadlocks_free(found);
     return code;
 }

@@ -4,8 +4,8 @@
 
 #include "cmd/cli/cmd_options.h"
 
-/* Looks at these paths and below; none: everywhere. The exit code: EXIT_OK when there is no
- * deadlock, EXIT_DEADLOCK when some were printed. */
+/* Looks at these paths and below; none: everywhere. The exit code: EXIT_DEADLOCK when a
+ * certain deadlock was printed, EXIT_OK when there is none, or possible ones only. */
 int deadlocks_show(struct options *o, const char *const *paths, size_t n);
 
 #endif

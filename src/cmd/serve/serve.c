@@ -326,12 +326,19 @@ static clave_err serve_start_gate(struct serve *v, char *fault, size_t cap)
 {
     const struct fault f = {fault, cap};
     const struct log log = configured_log(&v->c);
-    clave_err err = serve_gate_new(&v->gate, &v->c.settings, &log, &f);
+    const char *connect = clave__server_run_address(v->run, 0);
+    clave_err err = serve_gate_new(&v->gate, &v->c.settings, connect, &log, &f);
     if (err == CLAVE_OK)
         err = serve_gate_run(v->gate);
     if (err == CLAVE_OK)
         show_ready(v);
     return err;
+}
+
+static void serve_on_gone(void *arg, int64_t czxid, enum server_gone how)
+{
+    const struct serve *v = arg;
+    serve_gate_node_gone(v->gate, czxid, how);
 }
 
 static int serve(struct serve *v)
@@ -347,6 +354,10 @@ static int serve(struct serve *v)
     run->hangup = serve_on_hangup;
     run->hangup_arg = v;
     clave_err err = has_gate ? serve_gate_name(&v->c.settings, &f) : CLAVE_OK;
+    if (has_gate) {
+        run->engine.node_gone = serve_on_gone;
+        run->engine.node_gone_arg = v;
+    }
     if (err == CLAVE_OK)
         err = clave__server_run_new(&v->run, run, fault, sizeof fault);
     if (err == CLAVE_OK && has_gate)

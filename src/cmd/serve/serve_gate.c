@@ -61,11 +61,12 @@ static void serve_gate_log(void *arg, int level, const char *msg)
 }
 
 clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v,
-                         const struct log *log, const struct fault *f)
+                         const char *connect, const struct log *log, const struct fault *f)
 {
     const struct gate_settings *s = &v->gate;
     struct serve_gate *g = calloc(1, sizeof *g);
     struct gate_options o = {.hosts = v->run.gate,
+                             .connect = connect,
                              .http = s->http,
                              .nhttp = s->nhttp,
                              .http_tls = s->tls,
@@ -92,6 +93,11 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
     gate_access_free(o.access);
     free(g);
     return err;
+}
+
+void serve_gate_node_gone(struct serve_gate *g, int64_t czxid, enum server_gone how)
+{
+    gate_node_gone(g->gate, czxid, how);
 }
 
 static void *serve_gate_thread(void *arg)

@@ -14,9 +14,12 @@ struct serve_gate; /* opaque */
 clave_err serve_gate_name(struct serve_settings *v, const struct fault *f);
 /* As clave__server_run_check: the addresses, the tokens, the libraries. */
 clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f);
-/* Binds the addresses: connections wait until _run. The errors of gate_new, gate_access_load. */
+/* Binds the addresses: connections wait until _run. `connect` is the server's own address, for
+ * people to connect to. The errors of gate_new, gate_access_load. */
 clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v,
-                         const struct log *log, const struct fault *f);
+                         const char *connect, const struct log *log, const struct fault *f);
+/* From the server's threads: an ephemeral node is gone. */
+void serve_gate_node_gone(struct serve_gate *g, int64_t czxid, enum server_gone how);
 /* Starts the thread. ETHREAD. */
 clave_err serve_gate_run(struct serve_gate *g);
 /* SIGHUP: reads who may do what, and then changes it. The access is the gate's after _change.

@@ -228,6 +228,8 @@ static void top_read_deadlocks(struct top_read *r)
     r->out->deadlocks = calloc(f->waits.nfound + 1, sizeof *r->out->deadlocks);
     for (struct list *at = f->waits.found.next; at != &f->waits.found; at = at->next) {
         const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
+        if (!d->certain)
+            continue;
         char *paths = NULL;
         size_t n;
         FILE *text = open_memstream(&paths, &n);

@@ -1,8 +1,9 @@
 /* main.js - begins: asks who one is, listens to events, and draws the shell and the screen that the
- * address names: #/locks, #/locks/PATH, #/events/ID. Each screen is {title, view, enter?, leave?}. */
+ * address names (lib/address.js). Each screen is {title, view, enter?, leave?}. */
 import { render } from "./lib/dom.js";
 import { drawWith, soon } from "./lib/schedule.js";
-import { store, connect, onChange, clusterName } from "./model/store.js";
+import { remember, where } from "./lib/address.js";
+import { store, connect, onChange, certainDeadlocks, clusterName } from "./model/store.js";
 import { onDenied, setToken, token } from "./net/api.js";
 import { askToken } from "./parts/dialog.js";
 import { side, topbar, banner } from "./parts/shell.js";
@@ -24,20 +25,6 @@ const DETAILS = { locks: lock, elections: election };
 let screen = null;
 let route = null;
 
-function decode(text) {
-    try {
-        return decodeURIComponent(text);
-    } catch {
-        return text;
-    }
-}
-
-/* "#/locks/jobs/a?x" -> {name: "locks", path: "/jobs/a"} */
-function parse(hash) {
-    const [, name, rest] = /^#\/([a-z]+)(\/.*)?$/.exec(hash) || [null, "locks", ""];
-    return { name: SCREENS[name] ? name : "locks", path: rest && rest !== "/" ? decode(rest) : null };
-}
-
 function draw() {
     if (!screen) return;
     document.documentElement.classList.toggle("stale", store.link.state === "gone");
@@ -45,13 +32,16 @@ function draw() {
     render(document.getElementById("topbar"), topbar());
     render(document.getElementById("banner"), banner());
     render(document.getElementById("main"), screen.view(route));
-    const dead = store.deadlocks.length ? `(${store.deadlocks.length}) ` : "";
+    remember(where());
+    const deadlocks = certainDeadlocks().length;
+    const dead = deadlocks ? `(${deadlocks}) ` : "";
     document.title = `${dead}${screen.title(route)} · ${clusterName() || "clave"}`;
 }
 
 function go() {
     const first = screen === null;
-    const next = parse(location.hash);
+    const { name, path } = where();
+    const next = { name: SCREENS[name] ? name : "locks", path };
     const target = next.path !== null && DETAILS[next.name] ? DETAILS[next.name] : SCREENS[next.name];
     if (screen !== target || route?.path !== next.path) screen?.leave?.();
     const entered = screen !== target || route?.path !== next.path;
@@ -70,7 +60,7 @@ let asking = false;
 function ask(refused) {
     if (asking || refused !== token()) return;
     asking = true;
-    askToken({ must: true, wrong: Boolean(refused) }, (value) => {
+    askToken({ must: !refused, refused: Boolean(refused) }, (value) => {
         asking = false;
         setToken(value);
         connect();
@@ -83,8 +73,11 @@ onChange(() => {
     announce();
     soon();
 });
-addEventListener("hashchange", (e) => {
-    if (new URL(e.newURL).hash !== "#main") go();
+addEventListener("hashchange", go);
+/* The address names a screen, not a place in the page. */
+document.querySelector(".skip").addEventListener("click", (e) => {
+    e.preventDefault();
+    document.getElementById("main").focus();
 });
 listenToKeys(Object.keys(SCREENS));
 go();

@@ -49,7 +49,7 @@ static clave_err found_fill(struct deadlocks_found *f, const struct scan *scan,
         const struct wait_cycle *c = &v->cycles[i];
         size_t first = found_first_of(p, c);
         clave_deadlock *d = &f->list[f->n++];
-        *d = (clave_deadlock){.members = at, .n = c->n};
+        *d = (clave_deadlock){.members = at, .n = c->n, .certain = c->certain};
         d->victim = c->victim != WAIT_NONE ? 0 : c->n;
         for (size_t k = 0; k < c->n; k++)
             found_set_member(scan, p, &c->steps[(first + k) % c->n], at++);

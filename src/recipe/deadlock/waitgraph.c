@@ -13,7 +13,7 @@ struct owner {
     size_t len;
     bool known;
     bool moving;
-    bool stuck;         /* true until it is seen to proceed */
+    bool stuck;         /* true until it is seen to proceed; in the end: it certainly does not */
     size_t claims;      /* its first link */
     size_t waits;       /* how many of them wait at all */
     size_t blocked;     /* and how many still do */
@@ -311,6 +311,12 @@ static void owner_pass(struct solver *s, struct owner *o)
     owner_try(s, &s->owners[o->parent]);
 }
 
+static void reduce_on(struct solver *s)
+{
+    while (s->nfree > 0)
+        owner_pass(s, &s->owners[s->free[--s->nfree]]);
+}
+
 static void reduce(struct solver *s)
 {
     for (size_t q = 0; q < s->n; q++) {
@@ -327,8 +333,21 @@ static void reduce(struct solver *s)
     }
     for (size_t i = 0; i < s->nowners; i++)
         owner_try(s, &s->owners[i]);
-    while (s->nfree > 0)
-        owner_pass(s, &s->owners[s->free[--s->nfree]]);
+    reduce_on(s);
+}
+
+/* A session that does not name its owners may have one that does not wait, which releases what
+ * others wait for: those that are stuck even so are certainly stuck. */
+static void reduce_to_certain(struct solver *s)
+{
+    for (size_t i = 0; i < s->nowners; i++) {
+        struct owner *o = &s->owners[i];
+        if (!o->stuck || o->known)
+            continue;
+        o->stuck = false;
+        s->free[s->nfree++] = i;
+    }
+    reduce_on(s);
 }
 
 /* ---- cycles ---------------------------------------------------------------------------- */
@@ -384,20 +403,39 @@ static size_t find_victim(const struct solver *s, const struct wait_cycle *c)
     return victim;
 }
 
-/* Every stuck owner waits for a stuck owner: following the waits leads to a cycle. */
+/* The next owner of each that is stuck, which is stuck too. */
+static void choose_next(struct solver *s)
+{
+    for (size_t i = 0; i < s->nowners; i++)
+        if (s->owners[i].stuck)
+            s->owners[i].next = s->owners[i].part = WAIT_NONE;
+    for (size_t i = 0; i < s->nowners; i++)
+        choose_part(s, i);
+    for (size_t i = 0; i < s->nowners; i++) {
+        struct owner *o = &s->owners[i];
+        if (o->stuck)
+            choose_wait(s, o);
+        if (o->stuck && o->next == WAIT_NONE)
+            choose_child(s, o);
+    }
+}
+
+/* Every owner that has a next one waits for another that has: following the waits leads to a cycle.
+ * Whoever is certainly stuck waits for one that certainly is, so a cycle is all of these or none.
+ */
 static void waitgraph_collect(struct solver *s, struct wait_verdict *v)
 {
     size_t nsteps = 0;
     for (size_t i = 0; i < s->nowners; i++) {
         size_t at = i;
-        while (s->owners[at].stuck && s->owners[at].walk == 0) {
+        while (s->owners[at].next != WAIT_NONE && s->owners[at].walk == 0) {
             s->owners[at].walk = i + 1;
             at = s->owners[at].next;
         }
-        if (!s->owners[at].stuck || s->owners[at].walk != i + 1)
+        if (s->owners[at].next == WAIT_NONE || s->owners[at].walk != i + 1)
             continue; /* nobody is stuck here, or the cycle is known */
         struct wait_cycle *c = &v->cycles[v->n++];
-        *c = (struct wait_cycle){.steps = &v->steps[nsteps]};
+        *c = (struct wait_cycle){.steps = &v->steps[nsteps], .certain = s->owners[at].stuck};
         while (s->owners[at].walk == i + 1) {
             s->owners[at].walk = SIZE_MAX;
             v->steps[nsteps++] = s->owners[at].step;
@@ -410,23 +448,17 @@ static void waitgraph_collect(struct solver *s, struct wait_verdict *v)
 
 static clave_err name_cycles(struct solver *s, struct wait_verdict *v)
 {
-    for (size_t i = 0; i < s->nowners; i++) {
+    for (size_t i = 0; i < s->nowners; i++)
         v->stuck += s->owners[i].stuck;
-        choose_part(s, i);
-    }
     if (v->stuck == 0)
         return CLAVE_OK;
     v->cycles = clave__mem_zalloc(s->mem, v->stuck * sizeof *v->cycles);
     v->steps = clave__mem_zalloc(s->mem, v->stuck * sizeof *v->steps);
     if (!v->cycles || !v->steps)
         return CLAVE_ENOMEM;
-    for (size_t i = 0; i < s->nowners; i++) {
-        struct owner *o = &s->owners[i];
-        if (o->stuck)
-            choose_wait(s, o);
-        if (o->stuck && o->next == WAIT_NONE)
-            choose_child(s, o);
-    }
+    choose_next(s);
+    reduce_to_certain(s);
+    choose_next(s);
     waitgraph_collect(s, v);
     return CLAVE_OK;
 }

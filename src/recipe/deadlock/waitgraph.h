@@ -8,7 +8,9 @@
  *
  * An owner that names itself is one thread of control: it is stuck when anything it waits for
  * is, its own locks included. A session that does not may be any number of owners: it is stuck only
- * when everything it waits for is, and never waits for itself. */
+ * when everything it waits for is, and never waits for itself. Even then one of its owners may hold
+ * without waiting, and go on: a cycle is certain only when it stays if all such sessions proceed.
+ */
 #ifndef CLAVE_RECIPE_DEADLOCK_WAITGRAPH_H
 #define CLAVE_RECIPE_DEADLOCK_WAITGRAPH_H
 
@@ -54,6 +56,7 @@ struct wait_cycle {
     const struct wait_step *steps; /* the last waits for the first */
     size_t n;
     size_t victim; /* the member that gives up: the youngest that waits and yields; WAIT_NONE */
+    bool certain;  /* no member can proceed, whatever sessions without named owners do */
 };
 
 struct wait_verdict {
@@ -61,7 +64,8 @@ struct wait_verdict {
         *cycles; /* no owner is in two: cycles that share one are found one after the other */
     size_t n;
     struct wait_step *steps; /* of all */
-    size_t stuck;            /* owners that cannot proceed, in a cycle or waiting for one */
+    size_t stuck;            /* owners that cannot proceed, in a cycle or waiting for one, as far as
+                                is known */
     size_t looked;           /* at claims: in proportion to how many there are */
 };
 

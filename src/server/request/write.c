@@ -64,6 +64,25 @@ static void fire_change(struct server *s, const struct change *c)
     }
 }
 
+/* The server itself ends a session that expires: no request of a client has its number. */
+static enum server_gone write_how_gone(const struct txn_head *head, const struct node *n)
+{
+    if (head->type == OP_CLOSE_SESSION)
+        return head->cxid == 0 ? GONE_SESSION_EXPIRED : GONE_SESSION_CLOSED;
+    return n->stat.owner == head->client ? GONE_DELETED : GONE_DELETED_BY_OTHER;
+}
+
+static void write_tell_gone(const struct server *s)
+{
+    const struct txn *t = &s->txn;
+    for (size_t i = 0; i < t->count; i++) {
+        const struct change *c = &t->changes[i];
+        if (c->state == CHANGE_DONE && clave__opcode(c->type)->effect == EFFECT_DELETE &&
+            clave__owner_kind(c->node->stat.owner) == NODE_EPHEMERAL)
+            s->node_gone(s->node_gone_arg, c->node->stat.czxid, write_how_gone(&t->head, c->node));
+    }
+}
+
 clave_err clave__write_commit(struct server *s)
 {
     s->looks += s->txn.count * LOOKS_A_CHANGE;
@@ -77,6 +96,8 @@ clave_err clave__write_commit(struct server *s)
     for (size_t i = 0; i < s->txn.count && s->watches.count > 0; i++)
         if (s->txn.changes[i].state == CHANGE_DONE)
             fire_change(s, &s->txn.changes[i]);
+    if (s->node_gone)
+        write_tell_gone(s);
     return CLAVE_OK;
 }
 

@@ -41,7 +41,7 @@ static bool election_list_takes(const struct election_list *l, const struct elec
 static clave_err election_list_piece(void *arg, struct json *j, bool *done)
 {
     struct election_list *l = arg;
-    struct election_view view = {&l->o->model, MOST_CANDIDATES, true};
+    struct election_view view = {&l->o->model, MOST_CANDIDATES};
     clave_err err = CLAVE_OK;
     size_t written = 0;
     if (!l->begun) {
@@ -100,7 +100,7 @@ void clave__web_get_election(struct web_exchange *x)
                                "there is no election at %s", path);
         return;
     }
-    struct election_view view = {&o->model, ALL_CANDIDATES, true};
+    struct election_view view = {&o->model, ALL_CANDIDATES};
     clave__election_json(&x->json, NULL, e, &view);
     clave__web_answer_json(x, 200);
 }

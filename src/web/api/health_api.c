@@ -39,6 +39,7 @@ void clave__web_get_server(struct web_exchange *x)
     clave__json_open(j, NULL, '{');
     clave__json_string(j, "version", clave_version());
     clave__json_string(j, "servers", w->o.hosts);
+    clave__json_string(j, "connect", w->o.connect);
     clave__json_bool(j, "connected", connected);
     clave__json_string(j, "state", clave_state_name(state));
     clave__json_string(j, "role",

@@ -122,6 +122,7 @@ static void election_granted(struct election_model *m, int64_t at, const struct 
     if (e->vacant_since >= 0)
         e->vacant_ms += at > e->vacant_since ? at - e->vacant_since : 0;
     e->vacant_since = -1;
+    e->over = false;
     e->terms_total++;
     list_push_back(&e->terms, &term->link);
     e->nterms++;
@@ -181,8 +182,10 @@ static void election_take_terms(struct election_model *m, struct election *e, st
     } else if (last->to < 0) {
         last->to = at;
     }
-    if (!first)
+    if (!first) {
         e->vacant_since = last->to;
+        e->over = from->over;
+    }
     while (!list_empty(&from->terms)) {
         struct list *link = from->terms.prev;
         list_remove(link);
@@ -274,19 +277,24 @@ static void election_set_value(struct election_model *m, const char *path, const
     election_changed(m, e);
 }
 
-void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len)
+void clave__election_set_over(struct election_model *m, const char *path, bool over)
 {
     struct election *e = clave__election_find(m, path);
-    if (e)
-        e->over = false;
+    if (!e || e->over == over)
+        return;
+    e->over = over;
+    election_changed(m, e);
+}
+
+void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len)
+{
+    clave__election_set_over(m, path, false);
     election_set_value(m, path, data, len);
 }
 
 void clave__election_node_gone(struct election_model *m, const char *path)
 {
-    struct election *e = clave__election_find(m, path);
-    if (e)
-        e->over = true;
+    clave__election_set_over(m, path, true);
     election_set_value(m, path, NULL, 0);
 }
 
@@ -365,7 +373,7 @@ void clave__election_json(struct json *j, const char *key, const struct election
         last = p->name;
     }
     clave__json_close(j, ']');
-    if (v->terms)
-        election_terms_json(j, e);
+    clave__json_bool(j, "over", e->over && !q);
+    election_terms_json(j, e);
     clave__json_close(j, '}');
 }

@@ -25,6 +25,7 @@ struct election {
     int64_t vacant_since; /* -1: somebody leads, or nobody ever did */
     int64_t vacant_ms;    /* so far, without the vacancy of now */
     int64_t told_leader;  /* that an event has told, by clave__election_leader_id */
+    bool told_over;       /* the same */
     bool value_changed;   /* since then */
     bool over;            /* the node of its path is gone: nobody is to lead */
     char *value;          /* data of the value's node: a node's name, a newline, the value */
@@ -57,6 +58,8 @@ void clave__election_take_before(struct election_model *m, struct election_model
  * name, and say which leader's they are. */
 void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len);
 void clave__election_node_gone(struct election_model *m, const char *path);
+/* The node of this path, if it is that of an election, is gone, or there again. */
+void clave__election_set_over(struct election_model *m, const char *path, bool over);
 
 /* An election that may have changed, once; NULL: no more. */
 struct election *clave__election_take_changed(struct election_model *m);
@@ -76,7 +79,6 @@ int64_t clave__election_vacant_ms(const struct election *e, int64_t now);
 struct election_view {
     const struct lock_model *locks;
     size_t most_candidates;
-    bool terms; /* with them */
 };
 void clave__election_json(struct json *j, const char *key, const struct election *e,
                           const struct election_view *v);

@@ -82,6 +82,12 @@ void clave__lock_ends_say(struct lock_ends *e, int64_t token, enum lock_cause ca
     clave__map_insert(&e->by_token, &s->node, clave__map_hash_u64((uint64_t)token));
 }
 
+void clave__lock_ends_suppose(struct lock_ends *e, int64_t token, enum lock_cause cause)
+{
+    if (!said_find(e, token))
+        clave__lock_ends_say(e, token, cause);
+}
+
 /* ---- what has ended -------------------------------------------------------------------------- */
 
 struct lock_end *clave__lock_ends_add(struct lock_ends *e, int64_t now, const struct lock_place *p,

@@ -45,6 +45,8 @@ void clave__lock_ends_fini(struct lock_ends *e);
 /* The node with this token is gone or will be for this reason. The newest of the causes that are
  * not used are kept; without memory it stays unknown. */
 void clave__lock_ends_say(struct lock_ends *e, int64_t token, enum lock_cause cause);
+/* The same of one who sees only how the node went: not where something is said already. */
+void clave__lock_ends_suppose(struct lock_ends *e, int64_t token, enum lock_cause cause);
 
 /* A place has ended. NULL: no memory, and its cause is not found out. */
 struct lock_end *clave__lock_ends_add(struct lock_ends *e, int64_t now, const struct lock_place *p,

@@ -45,15 +45,17 @@ const char *clave__lock_role(const struct lock_place *p)
     return clave__lock_is_outside(p) ? "outside" : roles[p->kind][p->holds];
 }
 
-/* Curator protects its names with "_c_<uuid>-". */
+/* Curator and clave protect their names with "_c_<uuid>-", and differ in the version of the UUID
+ * (base/rand.h). */
 const char *clave__lock_client(const struct lock_place *p)
 {
+    enum { AT_VERSION = sizeof "_c_01234567-0123-" - 1 };
     if (p->unreadable)
         return NULL;
     if (p->data && clave__identity_is_form(p->data, p->ndata))
         return "clave";
     if (strncmp(p->name, "_c_", 3) == 0)
-        return "curator";
+        return strlen(p->name) > AT_VERSION && p->name[AT_VERSION] == '8' ? "clave" : "curator";
     return clave__kazoo_is_name(p->name) ? "kazoo" : "other";
 }
 

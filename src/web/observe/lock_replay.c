@@ -95,6 +95,7 @@ void clave__lock_replay_created(struct lock_replay *r, const char *path, bool ep
                        .ctime = r->txn.time,
                        .ephemeral_owner = ephemeral ? r->txn.session : 0};
     clave__lock_model_node(&r->model, r->txn.time, path, &stat, data, len);
+    clave__election_set_over(&r->elections, path, false);
     replay_settle(r);
 }
 
@@ -108,6 +109,7 @@ void clave__lock_replay_written(struct lock_replay *r, const char *path, int32_t
 void clave__lock_replay_deleted(struct lock_replay *r, const char *path)
 {
     clave__lock_model_gone(&r->model, r->txn.time, path);
+    clave__election_set_over(&r->elections, path, true);
     replay_settle(r);
 }
 

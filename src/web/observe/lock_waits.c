@@ -156,6 +156,7 @@ static void waits_json(struct json *j, const clave_deadlock *d)
 {
     clave__json_open(j, NULL, '{');
     clave__json_string(j, "text", d->text);
+    clave__json_bool(j, "certain", d->certain);
     clave__json_open(j, "members", '[');
     for (size_t i = 0; i < d->n; i++)
         waits_member_json(j, &d->members[i]);
@@ -185,6 +186,8 @@ static struct lock_deadlock *waits_keep(const struct lock_waits *w, const clave_
             memcpy(at, member->path ? member->path : member->node, waits_path_len(member));
             at += waits_path_len(member) + 1;
         }
+        k->id += d->certain;
+        k->certain = d->certain;
         k->paths = paths;
         k->npaths = d->n;
         k->data = memcpy(at, clave__buf_bytes(&text), clave__buf_len(&text));
@@ -206,7 +209,7 @@ static void waits_take(struct lock_waits *w, const struct deadlocks_found *f)
     struct list before;
     list_init(&before);
     list_splice(&before, &w->found);
-    w->nfound = 0;
+    w->nfound = w->ncertain = 0;
     for (size_t i = 0; i < f->n; i++) {
         struct lock_deadlock *k = waits_keep(w, &f->list[i]);
         if (!k) {
@@ -214,7 +217,8 @@ static void waits_take(struct lock_waits *w, const struct deadlocks_found *f)
             continue;
         }
         k->fresh = !waits_is_known(&before, k->id);
-        w->total += k->fresh;
+        w->ncertain += k->certain;
+        w->total += k->fresh && k->certain;
         list_push_back(&w->found, &k->link);
         w->nfound++;
     }

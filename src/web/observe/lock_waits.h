@@ -10,8 +10,9 @@
 
 struct lock_deadlock {
     struct list link;
-    uint64_t id; /* of its members' tokens */
-    bool fresh;  /* found by the last look, and not by the one before */
+    uint64_t id;  /* of its members' tokens, and whether it is certain */
+    bool certain; /* otherwise possible: see clave_deadlock.certain */
+    bool fresh;   /* found by the last look, and not by the one before */
     size_t npaths;
     const char *const *paths; /* of the locks that are waited for */
     const char *data;         /* JSON */
@@ -22,9 +23,10 @@ struct lock_waits {
     uint64_t seed;
     struct list found; /* of lock_deadlock */
     size_t nfound;
-    uint64_t total; /* ever found */
-    size_t nplaces; /* that the last look looked at */
-    bool complete;  /* it did not look at MOST_PLACES or more, or run out of memory */
+    size_t ncertain; /* of these */
+    uint64_t total;  /* certain ones, ever found */
+    size_t nplaces;  /* that the last look looked at */
+    bool complete;   /* it did not look at MOST_PLACES or more, or run out of memory */
 };
 
 void clave__lock_waits_init(struct lock_waits *w, const struct clave_mem *mem, uint64_t seed);

@@ -304,10 +304,14 @@ static bool page_step_model(struct metrics_page *g, int which)
         struct prometheus_family family;
         int64_t value;
     } table[] = {
-        {{"clave_deadlocks", PROMETHEUS_GAUGE, 0, "Deadlocks among all locks of the tree."},
-         (int64_t)o->waits.nfound},
+        {{"clave_deadlocks", PROMETHEUS_GAUGE, 0,
+          "Deadlocks among all locks of the tree, of owners that certainly wait."},
+         (int64_t)o->waits.ncertain},
         {{"clave_deadlocks_found", PROMETHEUS_COUNTER, 0, "Those that there ever were."},
          (int64_t)o->waits.total},
+        {{"clave_deadlocks_possible", PROMETHEUS_GAUGE, 0,
+          "Cycles that are deadlocks unless a session in them has several owners."},
+         (int64_t)(o->waits.nfound - o->waits.ncertain)},
         {{"clave_observe_current", PROMETHEUS_GAUGE, 0,
           "1 while changes of the tree are seen as they happen; otherwise all locks here are old."},
          o->current},

@@ -45,12 +45,13 @@ static void observe_tell_election(struct observe *o, struct election *e)
     const struct lock_queue *q = clave__lock_model_get(&o->model, e->path, false);
     const struct lock_place *leader = q ? clave__lock_holder_after(q, "") : NULL;
     int64_t id = clave__election_leader_id(leader);
-    if (!clave__election_is_shown(e) || (id == e->told_leader && !e->value_changed))
+    if (!clave__election_is_shown(e) ||
+        (id == e->told_leader && !e->value_changed && e->over == e->told_over))
         return;
     struct buf text;
     clave__buf_init(&text, &o->web->mem, EVENT_MAX);
     struct json j = clave__json_to(&text);
-    clave__election_json(&j, NULL, e, &(struct election_view){&o->model, MOST_CANDIDATES, false});
+    clave__election_json(&j, NULL, e, &(struct election_view){&o->model, MOST_CANDIDATES});
     if (j.err == CLAVE_OK && clave__buf_append(&text, "", 1) == CLAVE_OK)
         clave__event_ring_put(&o->ring,
                               &(struct event_text){.name = leader ? "leader" : "vacant",
@@ -58,6 +59,7 @@ static void observe_tell_election(struct observe *o, struct election *e)
                                                    .data = (char *)clave__buf_bytes(&text)});
     clave__buf_fini(&text);
     e->told_leader = id;
+    e->told_over = e->over;
     e->value_changed = false;
 }
 
@@ -83,8 +85,8 @@ static void observe_wake(struct observe *o)
 
 void clave__observe_look_for_deadlocks(struct observe *o)
 {
-    static const char none[] = "{\"text\": \"there is no deadlock\", \"members\": [], "
-                               "\"victim\": null}";
+    static const char none[] = "{\"text\": \"there is no deadlock\", \"certain\": true, "
+                               "\"members\": [], \"victim\": null}";
     size_t before = o->waits.nfound;
     if (!o->waits_changed || !o->current)
         return;
@@ -153,6 +155,13 @@ void clave__observe_event(struct observe *o, const struct event_text *e)
 void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause cause)
 {
     clave__lock_ends_say(&o->ends, token, cause);
+}
+
+void clave__observe_suppose_cause(struct observe *o, int64_t token, enum lock_cause cause)
+{
+    clave__lock_ends_suppose(&o->ends, token, cause);
+    if (clave__lock_ends_deadline(&o->ends) != CLAVE_NEVER)
+        clave__web_timer_set(o->web, &o->settle, o->web->now);
 }
 
 /* ---- what happened --------------------------------------------------------------------------- */

@@ -98,6 +98,8 @@ void clave__observe_look_for_deadlocks(struct observe *o);
 /* The node with this token is gone or will be for this reason: said before it is deleted, or at
  * once after that. */
 void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause cause);
+/* The same of a driver that sees how nodes go (clave__web_tell_cause). */
+void clave__observe_suppose_cause(struct observe *o, int64_t token, enum lock_cause cause);
 /* An event for the streams of a session (`session`: its public id), or for all (NULL). */
 void clave__observe_event(struct observe *o, const struct event_text *e);
 

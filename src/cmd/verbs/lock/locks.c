@@ -211,7 +211,9 @@ const struct verb verb_locks = {
         "or no lock; 73: refused; 75: not released in time.\n"
         "\n"
         "--deadlocks checks all locks at and below each PATH, or all without one, and\n"
-        "prints every cycle of owners that wait for each other. Exit code 79: at least one.\n",
+        "prints every cycle of owners that wait for each other. A session of Curator or kazoo\n"
+        "may have threads that do not wait: with one, a deadlock is only possible. Exit code\n"
+        "79: at least one is certain.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_locks,

@@ -45,6 +45,8 @@ function morphAttributes(from, to) {
     /* Through the object model: a style attribute is refused by the content security policy. */
     if (from.style && from.style.cssText !== to.style.cssText) from.style.cssText = to.style.cssText;
     for (const e of EVENTS) if (from[e] !== to[e]) from[e] = to[e];
+    /* Once somebody has typed, the attribute no longer shows. */
+    if (from.nodeName === "INPUT" && to.hasAttribute("value") && document.activeElement !== from) from.value = to.value;
 }
 
 const keyOf = (node) => (node.nodeType === 1 ? node.getAttribute("data-key") : null);

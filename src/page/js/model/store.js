@@ -21,7 +21,7 @@ export const store = {
 
 const listeners = new Set();
 const eventListeners = new Set();
-let touched = null; /* paths that events named during a load */
+let touched = null; /* during a load: what events said of paths meanwhile */
 
 export function onChange(f) {
     listeners.add(f);
@@ -57,20 +57,26 @@ function putElection(election) {
     else store.elections.set(election.path, election);
 }
 
-/* Candidates come and go without an event of their own: the queue's tells of them. */
-function putQueueOfElection({ path, holders, waiters, held_since: since }) {
-    const old = store.elections.get(path) || { path, value: null, terms: [] };
-    const leader = holders[0] || null;
-    if (leader || waiters.length || store.elections.has(path)) {
-        putElection({ ...old, leader, candidates: waiters, term: leader?.token ?? null, since: leader ? since : null });
-    }
+/* Candidates come and go without an event of their own: the queue's tells of them, and of nothing else. */
+const queueOfElection = ({ holders: [leader = null], waiters, held_since: since }) =>
+    ({ leader, candidates: waiters, term: leader?.token ?? null, since: leader ? since : null });
+
+function putQueueOfElection(lock) {
+    const old = store.elections.get(lock.path);
+    if (!old && lock.nholders + lock.nwaiters === 0) return;
+    putElection({ path: lock.path, value: null, terms: [], over: false, ...old, ...queueOfElection(lock) });
 }
 
-/* Replaces a map by a list that was loaded, but for what events said meanwhile. */
-function replace(map, list, put) {
+/* Replaces a map by a list that was loaded, but for what events said meanwhile: that of a queue says nothing
+ * of the terms of its election. */
+function replace(map, list, put, told) {
     const fresh = new Set(list.map((x) => x.path));
-    for (const path of [...map.keys()]) if (!fresh.has(path) && !touched.has(path)) map.delete(path);
-    for (const x of list) if (!touched.has(x.path)) put(x);
+    for (const path of [...map.keys()]) if (!fresh.has(path) && !told.has(path)) map.delete(path);
+    for (const x of list) put({ ...x, ...told.get(x.path) });
+}
+
+function tell(name, path, what) {
+    if (touched) touched[name].set(path, { ...touched[name].get(path), ...what });
 }
 
 async function part(name, load) {
@@ -101,16 +107,16 @@ export function load() {
         again = true;
         return loading;
     }
-    touched = new Set();
+    touched = { locks: new Map(), elections: new Map() };
     loading = Promise.all([
         part("who", async () => { store.who = await get("/v1/whoami"); }),
         part("server", async () => { store.server = await get("/v1/server"); }),
         part("locks", async () => {
             const { all, last } = await getPages("/v1/locks", "locks");
             store.unreadable = last.unreadable || 0;
-            replace(store.locks, all, putLock);
+            replace(store.locks, all, putLock, touched.locks);
         }),
-        part("elections", async () => replace(store.elections, await getAll("/v1/elections", "elections"), putElection)),
+        part("elections", async () => replace(store.elections, await getAll("/v1/elections", "elections"), putElection, touched.elections)),
         loadDeadlocks(),
     ]).finally(() => {
         loading = null;
@@ -142,12 +148,16 @@ function applyEvent({ name, data }) {
     if (name === "reset") return void (known || load());
     if (name === "deadlock") return reloadDeadlocks();
     if (!data || typeof data.path !== "string") return;
-    touched?.add(data.path);
     if (name === "lock") {
+        tell("locks", data.path, data);
         putLock(data);
-        if (data.kind === "election") putQueueOfElection(data);
+        if (data.kind === "election") {
+            tell("elections", data.path, queueOfElection(data));
+            putQueueOfElection(data);
+        }
         if (store.deadlocks.some((d) => d.members.some((m) => m.path === data.path))) reloadDeadlocks();
     } else if (name === "leader" || name === "vacant") {
+        tell("elections", data.path, data);
         putElection({ ...store.elections.get(data.path), ...data });
     }
 }
@@ -199,8 +209,20 @@ export function bestGrant() {
     return (store.who?.grants || []).reduce((best, g) => (rank(g.role) > rank(best.role) ? g : best), { role: "none", prefix: "/" });
 }
 
-/* `clave serve --http` reaches its server by a socket of its own: then the address is the name. */
+/* What `clave --connect` takes. A server that listens on all addresses has that of the gate, which is in the
+ * same process. */
 export function clusterName() {
-    const servers = store.server?.servers;
-    return !servers ? null : servers.startsWith("unix:") ? location.host : servers;
+    return store.server?.connect.replace(/^(tls:)?(0\.0\.0\.0|\*|\[::\])(?=:\d+$)/, `$1${location.hostname}`) ?? null;
+}
+
+/* A command for a terminal, with the servers that this page shows. */
+export const command = (verb, rest) => `clave ${verb} -c ${clusterName() || "…"} ${rest}`;
+
+export const certainDeadlocks = () => store.deadlocks.filter((d) => d.certain);
+
+/* Path -> is the deadlock that it is part of certain? */
+export function deadlockedPaths() {
+    const paths = new Map();
+    for (const d of store.deadlocks) for (const m of d.members) paths.set(m.path, d.certain || paths.get(m.path) || false);
+    return paths;
 }

@@ -1,6 +1,7 @@
 /* dialog.js - modal dialogs: asking for a reason before something is done to others, the token, help; and
  * the short notice that something was done. The platform's <dialog> keeps the focus and hears Escape. */
 import { h } from "../lib/dom.js";
+import { checkToken } from "../net/api.js";
 
 export function toast(text) {
     const el = document.getElementById("toast");
@@ -49,13 +50,19 @@ export function askReason({ id, title, text, confirm, action, submit }) {
     ], submit: (values) => submit(values.get("reason").trim()) });
 }
 
-/* must: the gate answers nothing without one. Otherwise an empty field forgets the token. */
-export function askToken({ must, wrong }, done) {
-    openForm({ id: "token", title: must ? "This gate asks for a token" : "Token", action: "Continue", locked: must, parts: [
+/* must: the gate answers nothing without one. refused: not with the one it was given so far. Otherwise an
+ * empty field forgets the token. What the gate does not know is not kept. */
+export function askToken({ must, refused }, done) {
+    const field = h("input.field", { id: "token-field", name: "token", type: "password", required: must, autocomplete: "off", autofocus: true, spellcheck: "false" });
+    openForm({ id: "token", title: must ? "This gate asks for a token" : "Token", action: "Continue", locked: must || refused, parts: [
+        refused ? h("p.problem", { role: "alert" }, "The gate does not accept the token of this tab any more.") : null,
         h("p", {}, "Tokens are in the gate's tokens file; whoever runs it can give you one. It is kept in this tab until the tab is closed.",
-            must ? null : " Leave it empty to go on without one."),
-        wrong ? h("p.problem", { role: "alert" }, "The gate does not know this token.") : null,
-        h("div", {}, h("label", { for: "token-field" }, "Token"),
-            h("input.field", { id: "token-field", name: "token", type: "password", required: must, autocomplete: "off", autofocus: true, spellcheck: "false" })),
-    ], submit: async (values) => done(values.get("token").trim()) });
+            must ? null : " Leave the field empty to go on without one."),
+        h("div", {}, h("label", { for: "token-field" }, "Token"), field),
+    ], submit: async (values) => {
+        const value = values.get("token").trim();
+        field.value = "";
+        if (value) await checkToken(value);
+        done(value);
+    } });
 }

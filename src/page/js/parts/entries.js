@@ -4,34 +4,43 @@ import { clockTime, dateTime, instant, urlPath } from "../lib/format.js";
 import { get } from "../net/api.js";
 import { table } from "./table.js";
 import { empty, refused } from "./empty.js";
-import { who, command, pathText } from "./place.js";
+import { arrange } from "./order.js";
+import { who, whoText, command, causeText, pathText, sideText } from "./place.js";
 
-const TONES = { granted: "accent", queued: "", ended: "", expired: "red", broken: "red" };
-const CAUSES = { released: "released", expired: "session expired", closed: "session closed", broken: "broken", unknown: "cause unknown" };
+const TONES = { granted: "accent", asked: "amber" };
+
+/* "granted", and of a read-write lock "granted to read". */
+export function whatText(e) {
+    if (e.what === "asked") return isElection(e) ? "asked to resign" : "asked to release";
+    return [e.what, e.what === "ended" ? "" : sideText(e.place)].filter(Boolean).join(" ");
+}
 
 function what(e) {
     const tone = e.what === "ended" && (e.cause === "expired" || e.cause === "broken") ? "red" : TONES[e.what] || "";
-    return h(`span.badge${tone ? `.${tone}` : ""}`, {}, e.what);
+    return h(`span.badge${tone ? `.${tone}` : ""}`, {}, whatText(e));
 }
 
 const isElection = (e) => e.kind === "election";
 
 function columns(withPath) {
     const list = [
-        { id: "time", title: "Time", width: "116px", cell: (e) => {
+        { id: "time", title: "Time", width: "116px", sort: (e) => Number(e.n), down: true, cell: (e) => {
             const ms = instant(e.time);
             return h("td", {}, h("a.main", { href: `#/events/${encodeURIComponent(e.n)}`, title: ms === null ? "" : dateTime(ms) },
                 h("time", ms === null ? {} : { datetime: new Date(ms).toISOString() }, ms === null ? "–" : clockTime(ms))));
         } },
-        { id: "what", title: "What", width: "104px", cell: (e) => h("td.right", {}, what(e)) },
+        { id: "what", title: "What", width: "148px", sort: whatText, cell: (e) => h("td.right", {}, what(e)) },
     ];
-    if (withPath) list.push({ id: "path", title: "Where", width: "34%", cell: (e) => h("td.wide", {}, h("a.plain", {
+    if (withPath) list.push({ id: "path", title: "Where", width: "30%", sort: (e) => e.path, cell: (e) => h("td.wide", {}, h("a.plain", {
         href: `#/${isElection(e) ? "elections" : "locks"}${urlPath(e.path)}` }, pathText(e.path))) });
     list.push(
-        { id: "who", title: "Who", cell: (e) => h("td.wide", {}, h("div.lines", {}, who(e.place), withPath ? null : command(e.place))) },
-        { id: "cause", title: "Cause", width: "150px", cell: (e) => h("td.off", {}, e.cause ? CAUSES[e.cause] || e.cause : h("span.none", {}, "–")) });
-    return list;
+        { id: "who", title: "Who", sort: (e) => whoText(e.place), cell: (e) => h("td.wide", {}, h("div.lines", {}, who(e.place), withPath ? null : command(e.place))) },
+        { id: "cause", title: "Cause", width: "196px", sort: (e) => (e.cause ? causeText(e.cause) : null), cell: (e) => h("td.off", {}, e.cause ? causeText(e.cause) : h("span.none", {}, "–")) });
+    return withPath ? list : list.map((column) => ({ ...column, sort: null }));
 }
+
+/* Why a hold ended is known a moment after the event that it has. */
+export const SETTLED_MS = 150;
 
 /* The gate tells the oldest first. */
 export async function newestFirst(path, options) {
@@ -47,6 +56,7 @@ export function entryTable({ id, label, kept, path, items, current }) {
         return empty("events", "Nothing yet", path ? "Nothing has happened at this path, as far back as the gate knows."
             : "Who queues, who is granted a lock and how it ends appears here, as it happens.");
     }
-    return table({ id, label, columns: columns(!path), items: entries, key: (e) => `${e.n}`, href: true, loading: !kept.value,
+    const list = columns(!path);
+    return table({ id, label, columns: list, items: path ? entries : arrange([...entries], list, () => 0), key: (e) => `${e.n}`, href: true, loading: !kept.value,
         height: path ? 54 : 40, phoneHeight: path ? 72 : 76, current });
 }

@@ -2,9 +2,10 @@
 import { h } from "../lib/dom.js";
 import { openForm } from "./dialog.js";
 import { stepRow } from "./table.js";
+import { addressOf } from "../lib/address.js";
 
 const OFF = "clave-keys-off";
-const LIST = [[["1", "…", "7"], "the screens, from Locks to Server"], [["/"], "the filter"], [["j", "k"], "the next and the former row; in the list also ↓ and ↑"],
+const LIST = [[["1", "…", "7"], "the screens, from Locks to Server"], [["/"], "the filter"], [["j", "k"], "the next and the previous row; in the list also ↓ and ↑"],
     [["Enter"], "open the row"], [["u"], "up: from one lock to all"], [["Esc"], "leave the filter, close a dialog"], [["?"], "this list"]];
 
 export function help() {
@@ -24,7 +25,7 @@ function filterField() {
 
 /* True if the key did something. */
 function act(key, screens) {
-    if (key >= "1" && key <= String(screens.length)) location.hash = `#/${screens[Number(key) - 1]}`;
+    if (key >= "1" && key <= String(screens.length)) location.hash = addressOf(screens[Number(key) - 1]);
     else if (key === "/" && filterField()) filterField().focus();
     else if (key === "j" || key === "ArrowDown") return stepRow(1);
     else if (key === "k" || key === "ArrowUp") return stepRow(-1);

@@ -1,11 +1,19 @@
 /* place.js - a PLACE of a queue (a holder, a waiter, a candidate) in words. */
 import { h } from "../lib/dom.js";
+import { hexSession, instant } from "../lib/format.js";
+import * as clock from "../lib/clock.js";
+
+/* "" if its node names nobody. */
+export function namedText(place) {
+    const where = [place.host, place.pid ? `pid ${place.pid}` : null].filter(Boolean).join(" ");
+    return where || place.name || place.text || "";
+}
 
 export function whoText(place) {
     if (!place) return "nobody";
     if (place.unreadable) return "a client whose node may not be read";
-    const where = [place.host, place.pid ? `pid ${place.pid}` : null].filter(Boolean).join(" ");
-    return where || place.name || place.text || (place.session ? `session ${place.session}` : place.node || "unknown");
+    const session = [place.client === "other" ? null : clientName(place.client), `session ${hexSession(place.session)}`].filter(Boolean).join(" ");
+    return namedText(place) || (place.session ? session : place.node || "unknown");
 }
 
 /* Line 1: host and pid, and the name; line 2: the command. */
@@ -40,15 +48,33 @@ export function pathText(path) {
 
 const KINDS = { lock: "lock", rw: "read-write", semaphore: "semaphore", election: "election", mixed: "mixed" };
 
-export function kindBadge(lock) {
-    const limit = lock.kind === "semaphore" && lock.limit ? ` of ${lock.limit}` : "";
-    return h("span.badge", {}, (KINDS[lock.kind] || lock.kind) + limit);
+function kindText(lock) {
+    const kind = KINDS[lock.kind] || lock.kind;
+    const first = lock.holders?.[0]?.role;
+    if (lock.kind === "semaphore" && lock.limit) return `${kind} of ${lock.limit}`;
+    return first === "writer" ? `${kind}: writing` : first === "reader" ? `${kind}: ${lock.nholders} reading` : kind;
 }
+
+export const kindBadge = (lock) => h("span.badge", {}, kindText(lock));
+
+/* "to write": what somebody in a read-write lock waits for, or "" in any other. */
+export function sideText(place) {
+    return place?.role === "reader" ? "to read" : place?.role === "writer" ? "to write" : "";
+}
+
+const LATE_MS = 60000; /* a wait this long is marked */
+
+export const isLate = (since) => since !== null && since !== undefined && clock.now() - since > LATE_MS;
+
+const CAUSES = { released: "released", expired: "session expired", closed: "session closed", broken: "broken by somebody else",
+    unknown: "released, or session ended" };
+
+export const causeText = (cause) => CAUSES[cause] || cause;
 
 const TONES = { holder: "accent", lease: "accent", leader: "green", writer: "accent", reader: "accent" };
 
 export function roleBadge(place, holds) {
-    const tone = holds ? TONES[place.role] || "accent" : "amber";
-    const text = holds || !["reader", "writer"].includes(place.role) ? place.role : `to ${place.role === "reader" ? "read" : "write"}`;
-    return h(`span.badge.${tone}`, {}, text);
+    const late = place.role !== "candidate" && isLate(instant(place.since));
+    const tone = holds ? TONES[place.role] || "accent" : late ? "amber" : "";
+    return h(`span.badge${tone ? `.${tone}` : ""}`, {}, holds ? place.role : sideText(place) || place.role);
 }

@@ -3,7 +3,8 @@ import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { soon } from "../lib/schedule.js";
 import { clockTime, count } from "../lib/format.js";
-import { store, connect, bestGrant, clusterName } from "../model/store.js";
+import { addressOf } from "../lib/address.js";
+import { store, connect, bestGrant, certainDeadlocks, clusterName } from "../model/store.js";
 import { setToken, token } from "../net/api.js";
 import { askToken } from "./dialog.js";
 import { help } from "./keys.js";
@@ -16,7 +17,8 @@ let open = false;
 const LINK = { live: "Live", connecting: "Connecting", gone: "No connection", denied: "No token" };
 
 function linkState() {
-    return h(`span.link-state.${store.link.state}`, { id: null }, LINK[store.link.state]);
+    const text = store.link.state === "denied" && token() ? "Token refused" : LINK[store.link.state];
+    return h(`span.link-state.${store.link.state}`, { id: null }, text);
 }
 
 function role() {
@@ -24,18 +26,18 @@ function role() {
     const { role: name, prefix } = bestGrant();
     const title = (store.who.grants || []).map((g) => `${g.role} below ${g.prefix}`).join(", ");
     if (name === "read" || name === "none") return h("span.badge", { title }, name === "read" ? "read-only" : "no role");
-    return h(`span.badge.${name === "admin" ? "amber" : "accent"}`, { title }, prefix === "/" ? name : `${name} ${prefix}`);
+    return h("span.badge.accent", { title }, prefix === "/" ? name : `${name} ${prefix}`);
 }
 
 function numbers() {
     let locks = 0;
     for (const l of store.locks.values()) locks += l.kind !== "election";
     return { locks: store.loaded.locks ? locks : null, elections: store.loaded.elections ? store.elections.size : null,
-        deadlocks: store.deadlocks.length || null };
+        deadlocks: certainDeadlocks().length || null };
 }
 
 function link(name, current, n) {
-    return h("a", { href: `#/${name}`, "aria-current": current === name ? "page" : null, onclick: () => { open = false; } },
+    return h("a", { href: addressOf(name), "aria-current": current === name ? "page" : null, onclick: () => { open = false; } },
         icon(name), NAMES[name], n === null || n === undefined ? null
             : h(`span.count${name === "deadlocks" ? ".alarm" : ""}`, {}, count(n)));
 }
@@ -78,5 +80,5 @@ export function banner() {
     if (store.link.state !== "gone") return h("div", { hidden: true });
     const since = clockTime(store.link.since);
     return h("div", {}, h("strong", {}, "The gate does not answer."),
-        h("span", {}, `Shown is what it said until ${since}. Trying again by itself.`));
+        h("span", {}, `What you see is how things were at ${since}. The page keeps trying to reach it.`));
 }

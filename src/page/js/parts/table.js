@@ -1,10 +1,12 @@
 /* table.js - a table of rows of one height. Only rows in sight, and some around, are elements; the rest is
  * two spacers: 5 000 locks scroll like 20. The document scrolls, the table does not.
  *
- * A column is {id, title, width, num, sort, cell(item) -> td}. Rows have a link `a.main`; arrows, j and k
- * go from one to the next. */
+ * A column is {id, title, width, num, sort, down, cell(item) -> td}; order.js has the last two. Rows have a link
+ * `a.main`; arrows, j and k go from one to the next. */
 import { h } from "../lib/dom.js";
 import { soon } from "../lib/schedule.js";
+import { show } from "../lib/address.js";
+import { orderOf, sortBy } from "./order.js";
 
 const AROUND = 10;
 const ALL_BELOW = 60;
@@ -31,11 +33,12 @@ function slice(id, n, height) {
 const space = (key, height, columns) => h("tr.space", { "data-key": key, "aria-hidden": "true", role: "presentation" },
     h("td", { colspan: columns, style: { height: `${height}px` } }));
 
-function header(column, order, onSort) {
+function header(columns, column) {
+    const order = orderOf(columns);
     const sorted = order && order.by === column.id ? (order.down ? "descending" : "ascending") : null;
     return h(`th${column.num ? ".num" : ""}`, { scope: "col", role: "columnheader", "aria-sort": sorted,
         style: { width: column.width || "auto" } },
-        column.sort && onSort ? h("button", { type: "button", onclick: () => onSort(column.id) }, column.title) : column.title);
+        column.sort ? h("button", { type: "button", onclick: () => sortBy(columns, column.id) }, column.title) : column.title);
 }
 
 function row(t, item, index) {
@@ -56,18 +59,30 @@ function bones(t, height) {
             h("span.bone", { style: { width: `${30 + ((i * 37 + j * 23) % 50)}%` } })))));
 }
 
-/* t: {id, label, columns, items, key, href, height, phoneHeight, order, onSort, loading, hold} */
+/* On a phone there are no titles to click. */
+function sorter(columns) {
+    const sortable = columns.filter((c) => c.sort);
+    if (!narrow.matches || sortable.length < 2) return null;
+    const order = orderOf(columns);
+    const options = [["", "usual order"], ...sortable.flatMap((c) => (c.down ? ["-", ""] : ["", "-"]).map((sign) =>
+        [sign + c.id, `${c.name || c.title} ${sign ? "\u2193" : "\u2191"}`]))];
+    const chosen = order ? `${order.down ? "-" : ""}${order.by}` : "";
+    return h("label.sorter", {}, "Sorted by ", h("select", { onchange: (e) => show({ sort: e.target.value }) },
+        options.map(([value, text]) => h("option", { value, selected: value === chosen }, text))));
+}
+
+/* t: {id, label, columns, items, key, href, height, phoneHeight, loading, hold} */
 export function table(t) {
     const height = narrow.matches ? t.phoneHeight : t.height;
     const n = t.items.length;
     const [from, to] = t.loading ? [0, 0] : slice(t.id, n, height);
     const rows = t.loading ? bones(t, height) : t.items.slice(from, to).map((item, i) => row(t, item, from + i));
-    return h("table.table", { id: t.id, role: "table", "aria-label": t.label, "aria-rowcount": t.loading ? -1 : n + 1,
+    return [sorter(t.columns), h("table.table", { id: t.id, role: "table", "aria-label": t.label, "aria-rowcount": t.loading ? -1 : n + 1,
         "aria-busy": t.loading ? "true" : null, style: { "--row": `${height}px` }, onpointerenter: () => t.hold?.(true),
         onpointerleave: () => t.hold?.(false) },
-        h("thead", { role: "rowgroup" }, h("tr", { role: "row", "aria-rowindex": 1 }, t.columns.map((c) => header(c, t.order, t.onSort)))),
+        h("thead", { role: "rowgroup" }, h("tr", { role: "row", "aria-rowindex": 1 }, t.columns.map((c) => header(t.columns, c)))),
         h("tbody", { role: "rowgroup" }, from > 0 ? space("above", from * height, t.columns.length) : null, rows,
-            to < n && !t.loading ? space("below", (n - to) * height, t.columns.length) : null));
+            to < n && !t.loading ? space("below", (n - to) * height, t.columns.length) : null))];
 }
 
 /* The link of the next or the former row takes the focus; true if there is one. */

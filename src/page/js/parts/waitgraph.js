@@ -1,6 +1,7 @@
 /* waitgraph.js - a deadlock as a picture: owners are boxes, locks are pills. An owner's arrow goes to the
- * lock it waits for, a lock's to the owner that holds it; the cycle is red, those who wait outside it are
- * grey. Wide: two rows, clockwise. Narrow: one column, with the way back beside it. */
+ * lock it waits for, a lock's to the owner that holds it; the cycle is red, or amber if it is only
+ * possible; those who wait outside it are grey. Wide: two rows, clockwise. Narrow: one column, with the way back
+ * beside it. */
 import { svg } from "../lib/dom.js";
 
 const W = 196;
@@ -11,7 +12,7 @@ const GAP_Y = 64;
 /* Owner, lock it waits for, its owner, ...: the cycle in order. */
 function nodesOf(members) {
     return members.flatMap((m) => {
-        const owner = { kind: "owner", title: m.who, sub: m.victim ? "is to give up" : m.sub };
+        const owner = { kind: "owner", title: m.title || m.who, sub: m.victim ? "is to give up" : m.sub };
         if (!m.path) return [owner];
         return [owner, { kind: "lock", title: m.path, sub: m.waited, more: m.more }];
     });
@@ -88,15 +89,15 @@ function outside(n, size, column) {
 const marker = (id) => svg("marker", { id, viewBox: "0 0 8 8", refX: 4, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto", markerUnits: "userSpaceOnUse" },
     svg("path", { d: "M0 0L8 4L0 8z" }));
 
-/* A member is {who, sub, victim, path, waited, more}: more wait at its path outside the cycle. */
-export function waitGraph(text, members, width) {
+/* A member is {who, title, sub, victim, path, waited, more}: more wait at its path outside the cycle. tone: red, amber. */
+export function waitGraph(text, members, width, tone) {
     const nodes = nodesOf(members);
     const ring = Math.ceil(nodes.length / 2) * (W + GAP_X) - GAP_X + 4 <= width;
     const size = ring ? placeRing(nodes) : placeColumn(nodes, width);
     const edges = nodes.map((n, i) => {
         const last = i === nodes.length - 1;
-        return svg("path.edge", { d: !ring && last ? wayBack(n, nodes[0]) : edge(n, nodes[(i + 1) % nodes.length]), "marker-end": "url(#red-arrow)" });
+        return svg("path.edge", { d: !ring && last ? wayBack(n, nodes[0]) : edge(n, nodes[(i + 1) % nodes.length]), "marker-end": `url(#${tone}-arrow)` });
     });
     return svg("svg.waitgraph", { width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-label": text },
-        svg("defs", {}, marker("red-arrow"), marker("grey-arrow")), edges, nodes.map((n) => outside(n, size, !ring)), nodes.map(node));
+        svg("defs", {}, marker(`${tone}-arrow`), marker("grey-arrow")), edges, nodes.map((n) => outside(n, size, !ring)), nodes.map(node));
 }

@@ -8,8 +8,9 @@ import { Kept } from "../parts/kept.js";
 import { table } from "../parts/table.js";
 import { askReason, toast } from "../parts/dialog.js";
 import { empty, refused } from "../parts/empty.js";
-import { who, whoText, command, pathText, roleBadge, clientName } from "../parts/place.js";
-import { spanOf, termBars, axis, leaderText } from "../parts/terms.js";
+import { who, whoText, command, pathText, roleBadge, causeText, clientName } from "../parts/place.js";
+import { addressOf } from "../lib/address.js";
+import { leaderless, spanOf, termBars, axis, leaderText } from "../parts/terms.js";
 
 const one = new Kept();
 let stopListening = null;
@@ -30,7 +31,7 @@ export function leave() {
 
 function askTransfer(e, place) {
     askReason({ id: "transfer", title: `Let ${whoText(place)} lead?`, action: "Transfer",
-        text: `${whoText(e.leader)} is asked to resign, and ${whoText(place)} is the next in the queue. Nobody leads for a moment.`,
+        text: `${whoText(e.leader)} is asked to resign, and ${whoText(place)} is moved to the front of the queue. Nobody leads for a moment.`,
         submit: async (reason) => {
             await call("POST", `/v1/elections${urlPath(e.path)}/transfer`, { body: { to: place.node, reason } });
             toast(`${whoText(place)} is to lead.`);
@@ -42,14 +43,14 @@ function candidateTable(e) {
         { id: "at", title: "#", width: "52px", num: true, cell: (p, i) => h("td.off", {}, i) },
         { id: "role", title: "Role", width: "104px", cell: (p) => h("td.right", {}, roleBadge(p, p.role === "leader")) },
         { id: "who", title: "Who", cell: (p) => h("td.wide.lead", {}, h("div.lines", {}, who(p), command(p))) },
-        { id: "since", title: "Since", width: "110px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
+        { id: "since", title: "In queue for", width: "124px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
         { id: "token", title: "Token", width: "140px", num: true, cell: (p) => h("td.off.mono", {}, p.token ?? "–") },
         { id: "client", title: "Client", width: "120px", cell: (p) => h("td.off", {}, clientName(p.client)) },
     ];
     if (may("lock", e.path)) columns.push({ id: "do", title: h("span.hidden-text", {}, "Actions"), width: "130px", cell: (p) => h("td.wide.do", {}, p.role === "leader" ? null
         : h("button.button", { type: "button", onclick: () => askTransfer(e, p) }, "Transfer …")) });
     const all = [...(e.leader ? [{ ...e.leader, role: "leader" }] : []), ...(e.candidates || []).filter((p) => p.node !== e.leader?.node)];
-    if (all.length === 0) return empty("elections", "Nobody stands", "Whoever stands next leads at once.");
+    if (all.length === 0) return empty("elections", "No candidates", "The next one leads at once.");
     return table({ id: "candidates", label: "Candidates", columns, items: all, key: (p) => p.node, height: 54, phoneHeight: may("lock", e.path) ? 116 : 68 });
 }
 
@@ -60,14 +61,14 @@ function termTable(e) {
         { id: "who", title: "Leader", cell: (t) => h("td", {}, h("div.cut", {}, leaderText(t))) },
         { id: "from", title: "From", width: "176px", cell: (t) => h("td.off", {}, dateTime(instant(t.from))) },
         { id: "for", title: "Led for", width: "110px", num: true, cell: (t) => h("td.right", {}, t.to ? duration(instant(t.to) - instant(t.from)) : age(instant(t.from))) },
-        { id: "cause", title: "Ended by", width: "150px", cell: (t) => h("td", {}, t.to ? t.cause || "unknown" : h("span.badge.green", {}, "leads")) },
+        { id: "cause", title: "Ended by", width: "196px", cell: (t) => h("td", {}, t.to ? causeText(t.cause || "unknown") : h("span.badge.green", {}, "leads")) },
         { id: "gap", title: "Then nobody for", width: "140px", num: true, cell: (t) => h("td.right", {}, gap(t) === null ? h("span.none", {}, "–") : duration(gap(t) - instant(t.to))) },
     ] });
 }
 
 function facts(e) {
     const tile = (name, value, tone = "") => h("div.tile", {}, h("dt", {}, name), h("dd", { class: tone }, e ? value : "\u00a0"));
-    return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Leader", e?.leader ? h("span.cut", {}, whoText(e.leader)) : h("span.red", {}, "nobody"), "long cut"),
+    return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Leader", e?.leader ? h("span.cut", {}, whoText(e.leader)) : h("span.none", {}, "nobody"), "long cut"),
         tile("Leads for", age(e?.leader ? instant(e.since) : null)), tile("Term", e?.term ?? "–", "long mono"),
         tile("Value", e?.value ?? (e?.value_base64 ? "not text" : "–"), "long mono cut"));
 }
@@ -82,14 +83,14 @@ function body(e) {
     if (!e) return panel("terms-title", "Terms", null, h("div.body.chart", {}));
     const span = spanOf([e]);
     return [panel("terms-title", "Terms", `the last ${duration(span)}`, [h("div.body.chart", {}, termBars(e, span), axis(span)), termTable(e)]),
-        panel("candidates-title", "Candidates", `${count(e.candidates?.length || 0)} standing`, candidateTable(e))];
+        panel("candidates-title", "Candidates", `${count(e.candidates?.length || 0)} behind the leader`, candidateTable(e))];
 }
 
 export function view({ path }) {
     const e = one.value;
     return h("div", { "data-key": `election ${path}` },
-        h("nav.crumbs", { "aria-label": "Where" }, h("a", { href: "#/elections" }, "Elections")),
-        h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), e && !e.leader ? h("span.badge.red", {}, "nobody leads") : null,
+        h("nav.crumbs", { "aria-label": "Where" }, h("a", { href: addressOf("elections") }, "Elections")),
+        h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), e && !e.leader ? h(`span.badge.${leaderless(e).tone}`, {}, leaderless(e).text) : null,
             h("div.aside", {}, h("a.button", { href: `#/tree${urlPath(path)}` }, "Show in the tree"))),
         facts(e), body(e));
 }

@@ -1,28 +1,27 @@
 /* events.js - the log: who queued, who was granted a lock, how it ended; newest first, live. Each entry has
  * an address of its own, #/events/N, which shows all that is known of it. */
 import { h } from "../lib/dom.js";
-import { soon } from "../lib/schedule.js";
+import { asked, addressOf, show } from "../lib/address.js";
 import { count, dateTime, hexSession, instant, urlPath } from "../lib/format.js";
 import { onEvent } from "../model/store.js";
 import { Kept } from "../parts/kept.js";
 import { choice } from "../parts/choice.js";
-import { entryTable, newestFirst } from "../parts/entries.js";
+import { entryTable, newestFirst, whatText, SETTLED_MS } from "../parts/entries.js";
 import { icon } from "../lib/icons.js";
-import { pathText, whoText, clientName } from "../parts/place.js";
+import { causeText, pathText, whoText, clientName } from "../parts/place.js";
 import { toast } from "../parts/dialog.js";
 
 const PAGE = "/v1/history?limit=1000";
 const log = new Kept(newestFirst);
-const state = { filter: "", what: "all" };
 let stopListening = null;
 
-const WHATS = [["all", "All"], ["queued", "Queued"], ["granted", "Granted"], ["ended", "Ended"]];
+const WHATS = [["", "All"], ["queued", "Queued"], ["granted", "Granted"], ["asked", "Asked"], ["ended", "Ended"]];
 
 export const title = ({ path }) => (path ? `Event ${path.slice(1)}` : "Events");
 
 export function enter() {
     log.ask(PAGE);
-    stopListening = onEvent(() => log.askSoon());
+    stopListening = onEvent(() => log.askSoon(SETTLED_MS));
 }
 
 export function leave() {
@@ -31,9 +30,10 @@ export function leave() {
 }
 
 function shown() {
-    const words = state.filter.toLowerCase().split(/\s+/).filter(Boolean);
-    const text = (e) => [e.path, e.cause, e.place?.host, e.place?.pid, e.place?.name, e.place?.command, e.place?.token].join(" ").toLowerCase();
-    return (log.value?.entries || []).filter((e) => (state.what === "all" || e.what === state.what) && words.every((w) => text(e).includes(w)));
+    const words = asked("filter").toLowerCase().split(/\s+/).filter(Boolean);
+    const what = asked("what");
+    const text = (e) => [e.path, e.cause && causeText(e.cause), e.place?.host, e.place?.pid, e.place?.name, e.place?.command, e.place?.token].join(" ").toLowerCase();
+    return (log.value?.entries || []).filter((e) => (!what || e.what === what) && words.every((w) => text(e).includes(w)));
 }
 
 async function copyLink() {
@@ -42,7 +42,7 @@ async function copyLink() {
 }
 
 function entryFacts(e) {
-    const rows = [["What", `${e.what}${e.cause ? `, ${e.cause}` : ""}`], ["When", `${dateTime(instant(e.time))} (${e.time})`],
+    const rows = [["What", `${whatText(e)}${e.cause ? `, ${causeText(e.cause)}` : ""}`], ["When", `${dateTime(instant(e.time))} (${e.time})`],
         ["Where", h("a.plain", { href: `#/${e.kind === "election" ? "elections" : "locks"}${urlPath(e.path)}` }, pathText(e.path))], ["Who", whoText(e.place)],
         ["Command", e.place?.command || e.place?.text], ["Client", e.place ? clientName(e.place.client) : null], ["Token", e.place?.token],
         ["Session", hexSession(e.place?.session)], ["Node", e.place?.node], ["zxid", e.zxid], ["Number", e.n]];
@@ -53,23 +53,19 @@ function detail(n) {
     const e = log.value?.entries.find((x) => String(x.n) === n);
     return h("section.panel.data", { "aria-labelledby": "one-event" },
         h("header", {}, h("h2", { id: "one-event" }, `Event ${n}`), h("span.aside", {},
-            h("button.button", { type: "button", onclick: copyLink }, icon("link"), "Copy link"), h("a.button", { href: "#/events" }, "All events"))),
+            h("button.button", { type: "button", onclick: copyLink }, icon("link"), "Copy link"), h("a.button", { href: addressOf("events") }, "All events"))),
         h("div.body.one-event", {}, e ? entryFacts(e) : log.value ? h("p.note", {}, "The gate no longer has this event, or never had it: it keeps the latest ones.") : null));
 }
 
 export function view({ path }) {
     const items = shown();
-    const set = (change) => {
-        Object.assign(state, change);
-        soon();
-    };
     return h("div", { "data-key": "events" },
-        h("div.head", {}, h("h1", { tabindex: "-1" }, "Events"), h("p.aside", {}, log.value ? `${count(items.length)} shown, newest first` : "")),
+        h("div.head", {}, h("h1", { tabindex: "-1" }, "Events"), h("p.aside", {}, log.value ? `${count(items.length)} shown` : "")),
         path ? detail(path.slice(1)) : null,
         h("div.tools", { role: "search", "aria-label": "Filter events" },
             h("div.search", {}, icon("search"), h("input", { type: "search", "aria-label": "Filter by path, host, command, cause or token", placeholder: "Path, host, command, cause, token",
-                autocomplete: "off", spellcheck: "false", value: state.filter, oninput: (e) => set({ filter: e.target.value }) })),
-            h("div.strip", {}, choice("What", WHATS, state.what, (what) => set({ what })))),
+                autocomplete: "off", spellcheck: "false", value: asked("filter"), oninput: (e) => show({ filter: e.target.value }) })),
+            h("div.strip", {}, choice("What", WHATS, asked("what"), (what) => show({ what })))),
         h("section.panel.data", { "aria-label": "The log" }, log.value?.entries.length && items.length === 0 ? h("p.body.note", {}, "Nothing matches the filter.")
             : entryTable({ id: "log", label: "Events, newest first", kept: log, items })));
 }

@@ -4,13 +4,14 @@ import { h } from "../lib/dom.js";
 import { age } from "../lib/schedule.js";
 import { count, hexSession, instant, urlPath } from "../lib/format.js";
 import { call } from "../net/api.js";
-import { store, may, onEvent } from "../model/store.js";
+import { store, may, onEvent, deadlockedPaths } from "../model/store.js";
 import { Kept } from "../parts/kept.js";
 import { table } from "../parts/table.js";
 import { askReason, toast } from "../parts/dialog.js";
 import { empty, refused } from "../parts/empty.js";
-import { entryTable, newestFirst } from "../parts/entries.js";
-import { who, whoText, command, pathText, kindBadge, clientName, roleBadge } from "../parts/place.js";
+import { entryTable, newestFirst, SETTLED_MS } from "../parts/entries.js";
+import { who, whoText, command, pathText, kindBadge, clientName, roleBadge, isLate } from "../parts/place.js";
+import { addressOf } from "../lib/address.js";
 
 const one = new Kept();
 const past = new Kept(newestFirst);
@@ -23,7 +24,7 @@ export function enter({ path }) {
     past.ask(`/v1/history?limit=20&path=${encodeURIComponent(path)}`);
     stopListening = onEvent(({ name, data }) => {
         if (name !== "reset" && data?.path !== path) return;
-        past.askSoon();
+        past.askSoon(SETTLED_MS);
         if (name === "reset" || data.holders.length + data.waiters.length < data.nholders + data.nwaiters) one.askSoon();
         else one.put(data);
     });
@@ -37,7 +38,7 @@ export function leave() {
 
 function askRevoke(lock, place) {
     askReason({ id: "revoke", title: `Ask ${whoText(place)} to let go?`, action: "Revoke",
-        text: "The holder is asked, as Curator's Revoker does it: clave lock --revocable ends its command and releases; a program that does not listen goes on.",
+        text: "Its node gets a request, as from Curator's Revoker. clave lock --revocable ends its command and releases the lock; a program that does not listen for requests goes on.",
         submit: async (reason) => {
             await call("POST", `/v1/locks${urlPath(lock.path)}/revoke`, { body: { node: place.node, reason } });
             toast(`${whoText(place)} was asked to let go.`);
@@ -47,7 +48,7 @@ function askRevoke(lock, place) {
 function askBreak(lock, place, holds) {
     askReason({ id: "break", title: holds ? `Break the lock of ${whoText(place)}?` : `Remove ${whoText(place)} from the queue?`, action: holds ? "Break" : "Remove",
         text: holds ? "Its node is deleted, and the next in the queue is granted the lock at once. A holder that hangs or is cut off carries on as if it held it: what it writes must be fenced by the token."
-            : "Its node is deleted; it has lost its place.",
+            : "Its node is deleted, and it loses its place.",
         confirm: holds ? "The holder is gone, or what it does cannot do harm." : null,
         submit: async (reason) => {
             await call("POST", `/v1/locks${urlPath(lock.path)}/break`, { body: { node: place.node, reason, force: true } });
@@ -66,7 +67,7 @@ function columns(lock) {
         { id: "at", title: "#", width: "52px", num: true, cell: (p) => h("td.off", {}, p.at) },
         { id: "role", title: "Role", width: "104px", cell: (p) => h("td.right", {}, roleBadge(p, p.holds)) },
         { id: "who", title: "Who", cell: (p) => h("td.wide.lead", {}, h("div.lines", {}, who(p), command(p))) },
-        { id: "since", title: "Since", width: "110px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
+        { id: "since", title: "In queue for", width: "124px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
         { id: "token", title: "Token", width: "140px", num: true, cell: (p) => h("td.off.mono", {}, p.token ?? "–") },
         { id: "session", title: "Session", width: "170px", cell: (p) => h("td.off", {}, h("div.lines", {},
             h("span.mono.cut", { title: hexSession(p.session) }, hexSession(p.session) || "–"), h("span.sub", {}, clientName(p.client)))) },
@@ -91,11 +92,11 @@ function tiles(lock) {
     const holder = lock?.holders[0];
     const waiting = lock ? store.locks.get(lock.path)?.waitingSince ?? null : null;
     return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Held for", lock ? age(instant(lock.held_since)) : "\u00a0"),
-        tile("Waiting", lock ? count(lock.nwaiters) : "\u00a0"), tile("Oldest wait", lock ? age(waiting) : "\u00a0"),
+        tile("Waiting", lock ? count(lock.nwaiters) : "\u00a0"), tile("Oldest wait", lock ? age(waiting) : "\u00a0", isLate(waiting) ? "amber" : ""),
         tile("Token", holder?.token ?? (lock ? "–" : "\u00a0"), "long mono"));
 }
 
-const gone = () => empty("locks", "Nobody holds this lock, nobody waits for it", "It appears here again as soon as somebody takes it. What happened to it is below.");
+const gone = () => empty("locks", "Nobody holds this lock or waits for it", "Its queue appears here as soon as somebody takes it. What happened to it is below.");
 
 function body(lock) {
     if (one.problem && one.problem.status !== 404) return h("section.panel", {}, refused(one.problem));
@@ -105,16 +106,18 @@ function body(lock) {
         table({ id: "queue", label: "Queue", columns: columns(null), items: [], key: (p) => p.node, height: 54, phoneHeight: 68, loading: true }));
 }
 
-function inDeadlock(path) {
-    return store.deadlocks.some((d) => d.members.some((m) => m.path === path));
+function deadlockBadge(path) {
+    const certain = deadlockedPaths().get(path);
+    if (certain === undefined) return null;
+    return h(`a.badge.${certain ? "red" : "amber"}`, { href: "#/deadlocks" }, certain ? "deadlock" : "possible deadlock");
 }
 
 export function view({ path }) {
     const lock = one.value;
     return h("div", { "data-key": `lock ${path}` },
-        h("nav.crumbs", { "aria-label": "Where" }, h("a", { href: "#/locks" }, "Locks")),
+        h("nav.crumbs", { "aria-label": "Where" }, h("a", { href: addressOf("locks") }, "Locks")),
         h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), lock && lock.kind !== "lock" ? kindBadge(lock) : null,
-            inDeadlock(path) ? h("a.badge.red", { href: "#/deadlocks" }, "deadlock") : null,
+            deadlockBadge(path),
             h("div.aside", {}, h("a.button", { href: `#/tree${urlPath(path)}` }, "Show in the tree"))),
         tiles(lock), body(lock),
         h("section.panel.data", { "aria-labelledby": "past-title" }, h("header", {}, h("h2", { id: "past-title" }, "What happened here")),

@@ -2,17 +2,17 @@
  * the servers that hold or wait, as far as the queues tell. */
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
-import { soon } from "../lib/schedule.js";
+import { asked, show } from "../lib/address.js";
 import { count, duration, hexSession, urlPath } from "../lib/format.js";
 import { getAll } from "../net/api.js";
 import { onEvent, store } from "../model/store.js";
 import { Kept } from "../parts/kept.js";
-import { clientName, whoText } from "../parts/place.js";
+import { clientName, namedText } from "../parts/place.js";
 import { table } from "../parts/table.js";
+import { arrange } from "../parts/order.js";
 import { empty, refused } from "../parts/empty.js";
 
 const all = new Kept(async (path, options) => ({ sessions: await getAll(path, "sessions", options) }));
-let filter = "";
 let seen = { mark: null, http: null, items: [] };
 let stopListening = null;
 let timer = null;
@@ -43,7 +43,7 @@ function slackCell(s) {
         h(`div.meter.slack${tone}`, { "aria-hidden": "true" }, h("i", { style: { width: `${Math.round(partOf(s) * 100)}%` } })));
 }
 
-const TONES = { held: ".accent", waiting: ".amber", suspended: ".amber", lost: ".red" };
+const TONES = { held: ".accent", suspended: ".amber", lost: ".red" };
 
 function holdsCell(s) {
     if (s.claims.length === 0) return h("td.wide", {}, h("span.none", {}, "nothing"));
@@ -53,15 +53,16 @@ function holdsCell(s) {
         s.claims.length > 1 ? h("span.sub", {}, `  + ${s.claims.length - 1} more`) : null));
 }
 
+/* Of sessions that are not of this gate, age and slack are not known. */
 function columns(items) {
-    const list = [
-        { id: "who", title: "Session", cell: (s) => h("td", {}, h("div.lines", {}, h("span.cut", {}, h("b", {}, s.name || "no name")), h("span.sub.mono.cut", {}, hexSession(s.id), s.client ? ` · ${s.client}` : null))) },
-        { id: "holds", title: "Holds and waits for", width: "40%", cell: holdsCell },
-        { id: "age", title: "Age", width: "110px", num: true, cell: (s) => h("td.off", {}, s.age_ms === undefined || s.age_ms === null ? h("span.none", {}, "–") : duration(s.age_ms)) },
-        { id: "slack", title: "Slack", num: true, width: "170px", cell: slackCell },
-    ];
-    if (items.some((s) => s.address)) list.splice(1, 0, { id: "address", title: "Address", width: "18%", cell: (s) => h("td.off.mono", {}, s.address || "–") });
-    return list;
+    const has = (value) => items.some((s) => value(s) !== null && value(s) !== undefined);
+    return [
+        { id: "who", title: "Session", sort: (s) => s.name || hexSession(s.id), cell: (s) => h("td", {}, h("div.lines", {}, h("span.cut", {}, h("b", {}, s.name || "no name")), h("span.sub.mono.cut", {}, hexSession(s.id), s.client ? ` · ${s.client}` : null))) },
+        has((s) => s.address || null) && { id: "address", title: "Address", width: "18%", sort: (s) => s.address || null, cell: (s) => h("td.off.mono", {}, s.address || "–") },
+        { id: "holds", title: "Holds and waits for", width: "40%", sort: (s) => s.claims.length, down: true, cell: holdsCell },
+        has((s) => s.age_ms) && { id: "age", title: "Age", width: "110px", num: true, sort: (s) => s.age_ms, down: true, cell: (s) => h("td.off", {}, s.age_ms === undefined || s.age_ms === null ? h("span.none", {}, "–") : duration(s.age_ms)) },
+        has(slackOf) && { id: "slack", title: "Slack", num: true, width: "170px", sort: slackOf, cell: slackCell },
+    ].filter(Boolean);
 }
 
 /* Sessions that are not of this gate: a node in a queue names its own. The gate tells the first places of each lock. */
@@ -72,7 +73,7 @@ function inQueues(http) {
     const add = (path, kind, state, places) => {
         for (const p of places) {
             if (!p.session || known.has(p.session)) continue;
-            if (!found.has(p.session)) found.set(p.session, { id: p.session, name: whoText(p), client: clientName(p.client), claims: [] });
+            if (!found.has(p.session)) found.set(p.session, { id: p.session, name: namedText(p), client: clientName(p.client), claims: [] });
             found.get(p.session).claims.push({ path, kind, state });
         }
     };
@@ -97,29 +98,27 @@ function everyone() {
 }
 
 function shown(everybody) {
-    const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = asked("filter").toLowerCase().split(/\s+/).filter(Boolean);
     const text = (s) => [hexSession(s.id), s.id, s.name, s.address, ...s.claims.map((c) => c.path)].join(" ").toLowerCase();
-    return everybody.filter((s) => words.every((w) => text(s).includes(w))).sort((a, b) => partOf(a) - partOf(b));
+    return everybody.filter((s) => words.every((w) => text(s).includes(w)));
 }
 
 function body(items, everybody) {
     if (all.problem && everybody.length === 0) return refused(all.problem, "sessions");
-    if (all.value && everybody.length === 0) return empty("sessions", "No session", "HTTP clients of this gate appear here from POST /v1/sessions until they end it, or nothing was heard of them for their ttl; native clients while they hold a lock or wait. clave sessions tells all of them.", `curl --json '{"ttl_ms": 15000, "name": "first"}' ${location.origin}/v1/sessions`);
-    if (!all.waiting && items.length === 0) return empty("search", "Nothing matches", "No session fits the filter. Escape in the filter clears it.");
-    return table({ id: "sessions", label: "Sessions, least slack first", columns: columns(items), items, key: (s) => s.id, height: 50, phoneHeight: 88, loading: all.waiting });
+    if (all.value && everybody.length === 0) return empty("sessions", "No session", "An HTTP client appears here from POST /v1/sessions until it ends its session, or is silent for its ttl; any other client while it holds a lock or waits for one. The command clave sessions lists all of them.", `curl --json '{"ttl_ms": 15000, "name": "first"}' ${location.origin}/v1/sessions`);
+    if (!all.waiting && items.length === 0) return empty("search", "Nothing matches", "No session matches the filter. Escape in the field clears it.");
+    const list = columns(items);
+    return table({ id: "sessions", label: "Sessions", columns: list, items: arrange(items, list, (a, b) => partOf(a) - partOf(b)), key: (s) => s.id, height: 50, phoneHeight: 88, loading: all.waiting });
 }
 
 export function view() {
     const everybody = everyone();
     const items = shown(everybody);
     return h("div", { "data-key": "sessions" }, h("div.head", {}, h("h1", { tabindex: "-1" }, "Sessions"),
-        h("p.aside", { role: "status" }, all.waiting ? "" : `${count(items.length)} of ${count(everybody.length)}, least slack first`)),
+        h("p.aside", { role: "status" }, all.waiting ? "" : `${count(items.length)} of ${count(everybody.length)}`)),
         everybody.length === 0 && all.problem ? null : h("div.tools", { role: "search", "aria-label": "Filter sessions" }, h("div.search", {}, icon("search"), h("input", { type: "search",
-            "aria-label": "Filter by session, address or lock", placeholder: "Session, address, lock", autocomplete: "off", spellcheck: "false", value: filter,
-            oninput: (e) => {
-                filter = e.target.value;
-                soon();
-            } }))),
+            "aria-label": "Filter by session, address or lock", placeholder: "Session, address, lock", autocomplete: "off", spellcheck: "false", value: asked("filter"),
+            oninput: (e) => show({ filter: e.target.value }) }))),
         everybody.length > 0 && all.problem ? h("p.note", { "data-key": "refused" }, `Without the HTTP sessions: ${all.problem.message}`) : null,
         h("section.panel.data", { "aria-label": "All sessions" }, body(items, everybody)));
 }

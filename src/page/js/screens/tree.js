@@ -1,7 +1,7 @@
 /* tree.js - the nodes as they are: children, data, access list and stat of one node at a time. */
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
-import { soon } from "../lib/schedule.js";
+import { asked, show } from "../lib/address.js";
 import { bytes, count, dateTime, hexSession, urlPath } from "../lib/format.js";
 import { readable } from "../lib/content.js";
 import { get, getPages } from "../net/api.js";
@@ -20,12 +20,10 @@ async function loadNode(url, options) {
 }
 
 const node = new Kept(loadNode);
-let filter = "";
 
 export const title = ({ path }) => path || "Tree";
 
 export function enter({ path }) {
-    filter = "";
     node.ask(`/v1/znodes${urlPath(path || "/")}`);
 }
 
@@ -41,7 +39,7 @@ function crumbs(path) {
 
 function children(path) {
     const all = node.value?.children || [];
-    const word = filter.toLowerCase();
+    const word = asked("filter").toLowerCase();
     const items = word ? all.filter((c) => c.toLowerCase().includes(word)) : all;
     const base = path === "/" ? "" : path;
     const inside = node.value && all.length === 0 ? h("p.body.note", {}, "No children.")
@@ -50,10 +48,7 @@ function children(path) {
     return h("section.panel.data", { "aria-labelledby": "children-title" },
         h("header", {}, h("h2", { id: "children-title" }, "Children"), h("span.note", {}, !node.value ? "" : node.value.more ? `the first ${count(all.length)} of ${count(node.value.stat.num_children)}` : count(all.length)),
             all.length > 12 ? h("div.aside.find", {}, h("input.field", { type: "search", "aria-label": "Filter children", placeholder: "Filter", autocomplete: "off", spellcheck: "false",
-                oninput: (e) => {
-                    filter = e.target.value;
-                    soon();
-                } })) : null), inside);
+                value: asked("filter"), oninput: (e) => show({ filter: e.target.value }) })) : null), inside);
 }
 
 function panel(id, heading, note, inside) {
@@ -72,11 +67,19 @@ function aclPanel(v) {
     return panel("acl-title", "Access list", null, h("dl.facts", {}, v.acl.acl.map((a) => [h("dt.mono", {}, a.perms), h("dd", {}, `${a.scheme}:${a.id}`)])));
 }
 
+/* Containers and nodes with a TTL have marks in the place of a session. */
+function typeText(owner) {
+    const id = hexSession(owner || "0");
+    if (id === "0x0") return "persistent";
+    if (id === "0x8000000000000000") return "container: the server deletes it once its last child is gone";
+    if (/^0xff.{14}$/.test(id)) return "with a TTL: the server deletes it when it is not written for a time, and has no children";
+    return `ephemeral: it goes with session ${id}`;
+}
+
 function statPanel({ stat }) {
-    const owner = stat.ephemeral_owner;
-    const rows = [["Version", `${stat.version} (children ${stat.cversion}, access list ${stat.aversion})`], ["Created", `${dateTime(stat.ctime)}, zxid ${stat.czxid}`],
-        ["Changed", `${dateTime(stat.mtime)}, zxid ${stat.mzxid}`], ["Children changed", `zxid ${stat.pzxid}`],
-        ["Lives as long as", owner && owner !== "0" ? `session ${hexSession(owner)}` : "it is not deleted"]];
+    const rows = [["Type", typeText(stat.ephemeral_owner)], ["Version", `${stat.version} (children ${stat.cversion}, access list ${stat.aversion})`], ["Created", `${dateTime(stat.ctime)}, zxid ${stat.czxid}`],
+        ["Changed", `${dateTime(stat.mtime)}, zxid ${stat.mzxid}`], ["Children changed", `zxid ${stat.pzxid}`]];
+
     return panel("stat-title", "Stat", null, h("dl.facts", {}, rows.map(([k, v]) => [h("dt", {}, k), h("dd", {}, v)])));
 }
 
@@ -87,7 +90,7 @@ function details() {
 }
 
 function body(path) {
-    if (node.problem?.status === 404) return h("section.panel", {}, empty("tree", "This node does not exist", "It was deleted, or never was. The path above leads back."));
+    if (node.problem?.status === 404) return h("section.panel", {}, empty("tree", "This node does not exist", "It was deleted, or never existed. The path above leads back to where it would be."));
     if (node.problem) return h("section.panel", {}, refused(node.problem, "tree"));
     return h("div.split", {}, children(path), details());
 }
@@ -98,7 +101,7 @@ export function view({ path: given }) {
     return h("div", { "data-key": `tree ${path}` }, crumbs(path),
         h("div.head", {}, h("h1", { tabindex: "-1" }, given ? h("span.path", {}, h("span.last", {}, path.slice(path.lastIndexOf("/") + 1))) : "Tree"),
             h("div.aside", {}, lock ? h("a.button", { href: `#/${store.elections.has(path) ? "elections" : "locks"}${urlPath(path)}` }, "Show the queue") : null,
-                h("button.button", { type: "button", onclick: () => node.askSoon(0) }, "Load again"))),
+                h("button.button", { type: "button", onclick: () => node.askSoon(0) }, "Reload"))),
         body(path));
 }
 
