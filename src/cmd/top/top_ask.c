@@ -33,10 +33,11 @@ static const char *top_ask_refusal(const struct top_view *v, const struct top_lo
 static void top_ask_question(FILE *to, const struct top_lock *l, const struct top_place *p,
                              bool breaks)
 {
-    fprintf(to, breaks ? "Delete the node of " : "Ask ");
-    fprintf(to, "%s%s%s%s, %s of %s", p->whose, *p->task ? " (" : "", p->task, *p->task ? ")" : "",
-            p->role, l->path);
-    fprintf(to, "%s? y: yes, any other key: no", breaks ? "" : ", to release it");
+    fprintf(to, breaks ? "Delete the node of %s" : "Ask %s", p->whose);
+    if (*p->task)
+        fprintf(to, " (%s)", p->task);
+    fprintf(to, breaks ? " at %s (%s)?" : " to release %s (%s)?", l->path, p->role);
+    fputs(" y: yes, any other key: no", to);
 }
 
 void top_ask_begin(struct top_ask *a, const struct top_view *v, const struct top_lock *l,
