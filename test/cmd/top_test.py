@@ -336,6 +336,7 @@ class Live(Top):
         s.see("Delete the node of web9 pid 9 at /w/gone (holder)? y: yes")
         s.keys("y")
         s.see("/w/gone: deleted")
+        s.keys("k")
         s.see_not("web9 pid 9")
         s.see("/w/alive")
         self.assertIsNone(alive.poll())

@@ -2,6 +2,7 @@
  * question was about, whatever has changed since. */
 #include "cmd/top/top_ask.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,28 +64,30 @@ void top_ask_begin(struct top_ask *a, const struct top_view *v, const struct top
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* The messages are for standard error, which is the screen: they are kept in a file meanwhile.
- * Returns the exit code. */
-static int top_ask_do(const struct top_ask *a, struct options *o, int messages)
+/* What it prints would be on the screen: it is kept in a file meanwhile. Returns the exit code. */
+static int top_ask_do(const struct top_ask *a, struct options *o, int printed)
 {
     struct revoke_request request = {
         .path = a->path, .node = a->node, .breaks = a->breaks, .yes = true};
+    int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0), code = EXIT_INTERNAL;
+    int err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     o->deadline_ms = 0; /* it opens a session, which has its own time to connect */
-    int screen = dup(STDERR_FILENO), code = EXIT_INTERNAL;
-    if (screen < 0)
-        return code;
-    if (dup2(messages, STDERR_FILENO) >= 0)
+    if (out >= 0 && err >= 0 && dup2(printed, STDOUT_FILENO) >= 0 &&
+        dup2(printed, STDERR_FILENO) >= 0)
         code = revoke_node(o, &request);
-    dup2(screen, STDERR_FILENO);
-    close(screen);
+    fflush(stdout);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    close(out);
+    close(err);
     return code;
 }
 
 /* The lines of the file as one text. */
-static void top_ask_keep(struct top_ask *a, int messages, const char *otherwise)
+static void top_ask_keep(struct top_ask *a, int printed, const char *otherwise)
 {
     char text[2048], *said = NULL;
-    ssize_t n = pread(messages, text, sizeof text - 1, 0);
+    ssize_t n = pread(printed, text, sizeof text - 1, 0);
     while (n > 0 && text[n - 1] == '\n')
         n--;
     for (ssize_t i = 0; i < n; i++)
@@ -106,12 +109,12 @@ void top_ask_answer(struct top_ask *a, struct options *o, int key)
         top_ask_clear(a);
         return;
     }
-    int messages = memfd_create("clave-top", MFD_CLOEXEC);
-    int code = messages < 0 ? EXIT_INTERNAL : top_ask_do(a, o, messages);
-    top_ask_keep(a, messages,
+    int printed = memfd_create("clave-top", MFD_CLOEXEC);
+    int code = printed < 0 ? EXIT_INTERNAL : top_ask_do(a, o, printed);
+    top_ask_keep(a, printed,
                  code != EXIT_OK ? "it failed"
                  : a->breaks     ? "deleted"
                                  : "asked to release it");
-    if (messages >= 0)
-        close(messages);
+    if (printed >= 0)
+        close(printed);
 }
