@@ -2,7 +2,8 @@
  * asynchronous form, which says what counts as done and by which clock, is clave/async/once.h. The
  * job runs under a lock (clave/mutex.h) that the calling thread holds. Curator has no such recipe.
  *
- *     const clave_once_options o = {.size = sizeof o, .path = "/report-once", .period_ms = HOUR};
+ *     const clave_once_options o = {
+ *         .size = sizeof o, .path = "/report-once", .period_ms = HOUR};
  *     if (clave_once_begin(&once, mutex, &o, 5000, NULL) == CLAVE_OK)
  *         err = clave_once_end(once, make_report(), 5000);
  *     clave_mutex_release(mutex);

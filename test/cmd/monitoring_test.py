@@ -51,7 +51,7 @@ def await_page(port, *lines):
 
 
 def of_gate(connect):
-    """When it has seen a lock and an election being won."""
+    """When it has seen a lock and an election being won, and a candidate that waits."""
     port = free_port()
     running = [Running("gate", "--connect", connect, "--http", f"127.0.0.1:{port}")]
     try:
@@ -61,8 +61,10 @@ def of_gate(connect):
             running.append(Running(verb, "/" + verb, "--", "sh", "-c", "echo; exec sleep 1000",
                                    connect=connect))
             running[-1].line()
+        running.append(Running("elect", "/elect", "--", "true", connect=connect))  # it stands behind
         return await_page(port, r'clave_lock_holders\{.*kind="lock"\} 1',
-                          r"clave_election_has_leader\{.*\} 1")
+                          r"clave_election_has_leader\{.*\} 1",
+                          r'clave_lock_oldest_wait_seconds\{.*kind="election"\} .*')
     finally:
         for r in running:
             r.end(signal.SIGTERM)

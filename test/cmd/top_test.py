@@ -28,7 +28,7 @@ class Screen:
 
     def __init__(self, *words, connect, rows=20, columns=90, **env):
         self.fd, slave = pty.openpty()
-        self.cells, self.at, self.rest = {}, [0, 0], ""
+        self.cells, self.at, self.rest, self.raw = {}, [0, 0], "", ""
         self.resize(rows, columns)
         self.before = termios.tcgetattr(slave)
         self.slave = slave
@@ -80,7 +80,9 @@ class Screen:
                 self.at[1] += 1
 
     def read(self):
-        text = self.rest + os.read(self.fd, 65536).decode(errors="surrogateescape")
+        got = os.read(self.fd, 65536).decode(errors="surrogateescape")
+        self.raw += got
+        text = self.rest + got
         m = re.search(r"(\x1b(Y.?)?)?([\udcc2-\udcf4][\udc80-\udcbf]{0,2})?$", text, re.S)  # what is not all here yet
         self.rest = m.group()
         self.obey(text[:m.start()])
@@ -164,21 +166,23 @@ class Once(Top):
         idle = self.hold("lock", "/o/a", "--name", "ünïcode", "--", *HOLD)
         self.until(f"pid {idle.pid}")
         self.hold("semaphore", "-n", "3", "/o/s", "--", *HOLD)
+        self.until(r"semaphore +\S+ pid \d+ +\S+ +0 ", "/o")
         self.hold("elect", "/o/e", "--", *HOLD)
-        out = self.until(r"semaphore +\S+ pid \d+ +\S+ +0 ", "/o")
-        rows = [line.split() for line in out.splitlines()[4:]]
-        self.assertEqual([r[0] for r in rows], ["/o/b", "/o/a", "/o/s"], out)
+        out = self.until(r"/o/e +election +\S+:\d+ ", "/o")
+        rows = [line.split() for line in out.splitlines()[5:]]
+        self.assertEqual([r[0] for r in rows], ["/o/b", "/o/a", "/o/s", "/o/e"], out)
         self.assertIn(f"pid {first.pid}", out)
         self.assertIn("sleep 1000", out)
         self.assertIn("ünïcode", out)
         self.assertIn("3 held, 1 waiting, oldest wait ", out)
+        self.assertIn(" 1 election, ", out)
+        self.assertIn("Locks and elections  1-4 of 4", out)
         self.assertIn(f"on {self.server.connect}, read-write", out.splitlines()[0])
-        self.assertNotIn("/o/e", out, "elections have their own verbs")
         locks = [json.loads(line) for line in clave("top", "/o", "--json", connect=self.server.connect).out.splitlines()]
-        self.assertEqual([(x["path"], x["nwaiters"]) for x in locks], [("/o/a", 0), ("/o/b", 1), ("/o/s", 0)])
+        self.assertEqual([(x["path"], x["nwaiters"]) for x in locks], [("/o/a", 0), ("/o/b", 1), ("/o/e", 0), ("/o/s", 0)])
 
     def test_nothing_and_nobody(self):
-        self.assertIn("No lock is held.", self.once("/nothing"))
+        self.assertIn("No lock is held and no election has a leader.", self.once("/nothing"))
         r = clave("top", "--timeout", "50ms", connect=f"127.0.0.1:{free_port()}")
         self.assertEqual(r.code, 69, r)
         r = clave("top", "no/path", connect=self.server.connect)
@@ -232,7 +236,7 @@ class Once(Top):
 class Live(Top):
     def test_locks_come_and_go_and_a_lock_is_opened(self):
         s = self.screen("/l")
-        s.see("No lock is held.", "q quit")
+        s.see("No lock is held and", "q quit")
         holder, waiter = self.queue("/l/one")
         s.see("/l/one", f"pid {holder.pid}", "1 held, 1 waiting", "COMMAND")
         s.keys("\r")
@@ -243,7 +247,7 @@ class Live(Top):
         s.keys("u")
         s.see("KIND", f"pid {waiter.pid}")
         waiter.terminate()
-        s.see("No lock is held.")
+        s.see("No lock is held and")
         s.keys("q")
         self.assertEqual(s.end(), 0)
 
@@ -262,18 +266,98 @@ class Live(Top):
         s.keys("uk\r")
         s.see("/k/b1", "TOKEN")
         s.keys("u/")
-        s.see("begin with: _")
-        s.keys("/k/cX\x7f")
-        s.see("/k/c_")
+        s.see("show what contains: _")
+        s.keys("c1X\x7f")
+        s.see("contains: c1_")
         s.see_not("/k/a1")
         s.keys("\r")
-        s.see("below /k/c", "1 held", "/k/c1")
+        s.see("1-1 of 1, matching c1", "1 held", "/k/c1")
         s.keys("h")
         s.see("how long it has been held")
         s.keys("h/\x1b")
         s.see("/k/a1", "3 held")
         s.keys("q")
         self.assertEqual(s.end(), 0)
+
+    def test_elections_and_locks_apart(self):
+        p = self.hold("lock", "/v/lock", "--", *HOLD)
+        self.until(f"pid {p.pid}", "/v")
+        self.hold("elect", "/v/led", "--id", "node-7", "--", *HOLD)
+        self.until("election +node-7", "/v")
+        s = self.screen("/v")
+        s.see("Locks and elections  1-2 of 2", "/v/lock", "/v/led")
+        s.keys("v")
+        s.see("Locks  1-1 of 1", "/v/lock")
+        s.see_not("/v/led")
+        s.keys("v")
+        s.see("Elections  1-1 of 1", "node-7")
+        s.see_not("/v/lock")
+        s.keys("r")
+        s.see("/v/led: this is an election: 'clave resign'")
+        s.keys("\r")
+        s.see("leader", "node-7", "TOKEN")
+        s.see_not("clave resign")
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+    def test_revoke(self):
+        p = self.hold("lock", "--revocable", "--name", "nightly", "/v2/mine", "--", *HOLD)
+        self.until(f"pid {p.pid}", "/v2")
+        s = self.screen("/v2", columns=120)
+        s.see("/v2/mine")
+        s.keys("r")
+        s.see("Ask ", f"pid {p.pid} (nightly) to release /v2/mine (holder)? y: yes")
+        s.keys("n")
+        s.see_not("to release")
+        self.assertIsNone(p.poll())
+        s.keys("\rr")
+        s.see("TOKEN", "to release /v2/mine (holder)? y: yes")
+        s.keys("y")
+        s.see("nobody is in this queue")
+        p.wait(PATIENCE)
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+    def test_break_refuses_what_clave_locks_break_refuses(self):
+        alive = self.hold("lock", "/w/alive", "--", *HOLD)
+        self.until(f"pid {alive.pid}", "/w")
+        clave("create", "-p", "/w/gone", connect=self.server.connect)
+        orphan = "/w/gone/_c_00000000-0000-0000-0000-000000000000-lock-"
+        clave("create", "--sequential", orphan, "clave/1\nhost=web9\npid=9\n", connect=self.server.connect)
+        s = self.screen("/w", columns=120)
+        s.see("/w/alive", "web9 pid 9")
+        s.keys("s" * 3 + "b")
+        s.see("Delete the node of", f"pid {alive.pid}", " at /w/alive (holder)? y: yes")
+        s.keys("y")
+        s.see("/w/alive: it belongs to", "which may be alive", "--force")
+        s.keys("j")
+        s.see_not("--force")
+        s.keys("b")
+        s.see("Delete the node of web9 pid 9 at /w/gone (holder)? y: yes")
+        s.keys("y")
+        s.see("/w/gone: deleted")
+        s.keys("k")
+        s.see_not("web9 pid 9")
+        s.see("/w/alive")
+        self.assertIsNone(alive.poll())
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+    def test_colour_only_where_the_terminal_has_it_and_nobody_minds(self):
+        both = scratch("both-hold")
+        for one, two in ("/c/a", "/c/b"), ("/c/b", "/c/a"):
+            self.hold("lock", one, "--", "sh", "-c", 'until [ -e "$0" ]; do sleep 0.02; done; exec "$@"', both,
+                      CLAVE, "lock", "--connect", self.server.connect, two, "--", "true")
+        self.until("2 held", "/c")
+        with open(both, "w"):
+            pass
+        self.until("1 deadlock", "/c")
+        for red, env in (True, {"TERM": "xterm"}), (False, {"TERM": "xterm", "NO_COLOR": "1"}), (True, {"TERM": "xterm", "NO_COLOR": ""}), (False, {}):
+            s = self.screen("/c", **env)
+            s.wait(lambda: "DEADLOCK: /c/" in s.raw, "no deadlock")  # the screen itself is a VT52's
+            s.keys("q")
+            self.assertEqual(s.end(), 0)
+            self.assertEqual("\x1b[31m" in s.raw, red, (env, s.raw))
 
     def test_a_queue_that_has_become_short(self):
         node = "/s/a/_c_00000000-0000-0000-0000-000000000000-lock-"
@@ -302,7 +386,7 @@ class Live(Top):
         s.see("/r/00-", "/r/11-", "longlong  ")
         s.resize(10, 40)
         s.process.send_signal(signal.SIGWINCH)
-        s.see("12 held", "/r/00-lon", "~  lock  un")
+        s.see("12 held", "/r/00-lon", "~  lock  an")
         s.keys("j" * 11)
         s.see("/r/11-")
         s.see_not("/r/00-")
@@ -317,7 +401,7 @@ class Live(Top):
 
     def test_others_that_xterm_has(self):
         s = self.screen("/nothing", TERM="xterm", LC_ALL="C")
-        s.wait(lambda: "No lock is held." in s.text, "nothing")
+        s.wait(lambda: "No lock is held and" in s.text, "nothing")
         s.keys("q")
         self.assertEqual(s.end(), 0)
 

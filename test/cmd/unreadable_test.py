@@ -136,7 +136,7 @@ class Unreadable(unittest.TestCase):
     def test_top_shows_it(self):
         self.hold("lock", "/top/shown")
         r = self.verb("top", "--once", "/top")
-        who = "unnamed +<[0-9a-z]+" if self.shows_stat else r"\(not readable\) +-"
+        who = "session 0x[0-9a-f]+ +<[0-9a-z]+" if self.shows_stat else r"\(not readable\) +-"
         self.assertRegex(r.out, r"/top/shown +lock +" + who + " +0")
         lock = json.loads(self.verb("top", "--json", "/top").out)
         self.assertEqual(lock["holders"][0].get("unreadable", False), not self.shows_stat)

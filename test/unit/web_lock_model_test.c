@@ -14,6 +14,7 @@
 #include "base/rand.h"
 #include "lib/failmem.h"
 #include "web/observe/lock_grants.h"
+#include "web/observe/lock_json.h"
 #include "web/observe/lock_model.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
@@ -111,6 +112,51 @@ static void locks_of_all_kinds_are_told_from_their_nodes(void **state)
     assert_string_equal(told, "");
     clave__lock_model_fini(&m);
     assert_int_equal(m.bytes, 0);
+}
+
+/* What a node says, its session, and how it is shown: in one piece, and in the two of a table. */
+static void a_place_is_shown_by_what_is_known_of_it(void **state)
+{
+#define U10 "\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc"
+#define U49 U10 U10 U10 U10 "\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc\u00fc"
+    static const struct {
+        const char *data;
+        int64_t session;
+        const char *who, *whose, *task;
+    } rows[] = {
+        {"clave/1\nhost=web1\npid=47\nname=nightly\ncommand=./x\n", 1, "web1 pid 47 (nightly)",
+         "web1 pid 47", "nightly"},
+        {"clave/1\nhost=web1\ncommand=./x\n", 1, "web1 (./x)", "web1", "./x"},
+        {"clave/1\npid=47\n", 1, "pid 47", "pid 47", ""},
+        {"clave/1\nname=nightly\ncommand=./x\n", 1, "nightly", "nightly", "./x"},
+        {"clave/1\nhost=\nname=\ncommand=./x\n", 1, "./x", "./x", ""},
+        {"clave/1\nlimit=3\n", 26, "session 0x1a", "session 0x1a", ""},
+        {"backup-17", 1, "backup-17", "backup-17", ""}, /* kazoo's identifier */
+        {"10.0.0.7", 1, "10.0.0.7", "10.0.0.7", ""},    /* Curator's default */
+        {"", 26, "session 0x1a", "session 0x1a", ""},   /* kazoo's default */
+        {"\x01\x02", 26, "session 0x1a", "session 0x1a", ""},
+        {CLAVE_REVOKE_WORD, 26, "session 0x1a", "session 0x1a", ""},
+        {"", 0, "an unnamed client", "an unnamed client", ""},
+        {"clave/1\nhost=a%1Bb\n", 1, "a?b",
+         "a\x1b"
+         "b",
+         ""},
+        {"clave/1\nhost=x" U49 U10 "\n", 1, "x" U49, "x" U49, ""}, /* 100 bytes at most */
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct lock_model m;
+        struct lock_label label;
+        char who[LOCK_WHO_CAP];
+        model_open(&m);
+        add_of(&m, 1, "/a/_c_" UUID "-lock-0000000001", rows[i].session, rows[i].data);
+        const struct lock_place *p = clave__lock_holder_after(clave__lock_model_find(&m, "/a"), "");
+        clave__lock_label(p, &label);
+        assert_string_equal(clave__lock_who(p, who), rows[i].who);
+        assert_string_equal(label.whose, rows[i].whose);
+        assert_string_equal(label.task, rows[i].task);
+        clave__lock_model_fini(&m);
+    }
 }
 
 static void a_semaphore_is_its_leases_and_those_who_queue_for_one(void **state)
@@ -614,6 +660,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(locks_of_all_kinds_are_told_from_their_nodes),
+        cmocka_unit_test(a_place_is_shown_by_what_is_known_of_it),
         cmocka_unit_test(a_semaphore_is_its_leases_and_those_who_queue_for_one),
         cmocka_unit_test(a_stock_semaphore_of_kazoo_is_told_from_a_party),
         cmocka_unit_test(a_lease_without_room_is_no_holder),

@@ -1,9 +1,11 @@
 /* async/plain_layouts.h - the locks and elections that everybody writes first, with the layouts of
  * such programs: no protected prefix in the names, and a parent and names of your choice.
  *
- *     simple lock        <path>/<prefix><10 digits>   ephemeral, sequential: the first has it
- *     fair election      <path>/<prefix><10 digits>   likewise: the first leads
- *     unfair election    <node>                       ephemeral: its creator leads
+ *  simple lock      <path>/<prefix><10 digits>  sequential: the first holds
+ *  fair election    <path>/<prefix><10 digits>  likewise: the first leads
+ *  unfair election  <node>                      its creator leads
+ *
+ * All nodes are ephemeral.
  *
  * For joining programs of that kind, and for learning. A program of your own is better off with
  * clave/async/mutex.h and clave/async/latch.h, whose nodes say by their names whose they are.

@@ -1,6 +1,6 @@
-/* top.c - `clave top`: the locks of a tree on a terminal, live: a client of the servers as every
- * verb, without a gate. Invariant: what is drawn is of one moment, and is drawn at most every
- * DRAW_MS unless a key is pressed. */
+/* top.c - `clave top`: the locks and elections of a tree on a terminal, live: a client of the
+ * servers as every verb, without a gate. Invariant: what is drawn is of one moment, and is drawn at
+ * most every DRAW_MS unless a key is pressed. */
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -25,37 +25,31 @@ struct top {
     struct options *o;
     struct top_feed *feed;
     struct top_screen screen;
+    struct top_choice choice;
+    struct top_ask ask;
     struct top_view view; /* as of the last read */
-    size_t n;             /* locks that the filter lets pass */
+    size_t n;             /* locks that are listed */
     const char *path;
     int wakeup, signals;
 };
 
 /* ---- keys ----------------------------------------------------------------------------------- */
 
-static void top_type(struct top_screen *s, int key)
+static void top_type(struct top_choice *c, int key)
 {
-    size_t n = strlen(s->filter);
+    size_t n = strlen(c->filter);
     if (key == TOP_KEY_ESCAPE)
-        *s->filter = '\0';
+        *c->filter = '\0';
     if (key == TOP_KEY_ESCAPE || key == TOP_KEY_ENTER) {
-        s->typing = false;
+        c->typing = false;
     } else if (key == TOP_KEY_ERASE) {
-        while (n > 0 && (s->filter[n - 1] & 0xc0) == 0x80)
+        while (n > 0 && (c->filter[n - 1] & 0xc0) == 0x80)
             n--; /* of a character of several bytes, all */
-        s->filter[n > 0 ? n - 1 : 0] = '\0';
+        c->filter[n > 0 ? n - 1 : 0] = '\0';
     } else if (key >= ' ' && key < 256 && n + 1 < TOP_FILTER_CAP) {
-        s->filter[n] = (char)key;
-        s->filter[n + 1] = '\0';
+        c->filter[n] = (char)key;
+        c->filter[n + 1] = '\0';
     }
-}
-
-static void top_go_back(struct top_screen *s)
-{
-    free(s->one);
-    s->one = NULL;
-    s->help = false;
-    s->first = 0;
 }
 
 /* How far a key moves the bar; 0: it is none of those. */
@@ -83,27 +77,52 @@ static long top_distance(const struct top *t, int key)
     }
 }
 
+/* Revoke or break: the place under the bar, or the first holder of the lock there. */
+static void top_begin_ask(struct top *t, bool breaks)
+{
+    const struct top_choice *c = &t->choice;
+    const struct top_view *v = &t->view;
+    const struct top_lock *l = NULL;
+    size_t at = top_choice_at(c, v, t->n);
+    for (size_t i = 0; c->one && i < v->nlocks; i++)
+        if (v->locks[i].leases == c->one_leases && strcmp(v->locks[i].path, c->one) == 0)
+            l = &v->locks[i];
+    if (c->one && l && at < v->nplaces)
+        top_ask_begin(&t->ask, v, l, &v->places[at], breaks);
+    else if (!c->one && at < t->n && v->locks[at].nholders > 0)
+        top_ask_begin(&t->ask, v, &v->locks[at], &v->locks[at].holder, breaks);
+}
+
 /* false: it is time to end. */
 static bool top_obey(struct top *t, int key)
 {
-    struct top_screen *s = &t->screen;
+    struct top_choice *c = &t->choice;
     long by = top_distance(t, key);
-    if (s->typing) {
-        top_type(s, key);
+    if (t->ask.open) {
+        top_ask_answer(&t->ask, t->o, key);
+        return true;
+    }
+    top_ask_clear(&t->ask);
+    if (c->typing) {
+        top_type(c, key);
         return true;
     }
     if (by != 0)
-        top_screen_move(s, &t->view, t->n, by);
+        top_choice_move(c, &t->view, t->n, by);
     else if (key == TOP_KEY_ENTER)
-        top_screen_enter(s, &t->view, t->n);
+        top_choice_enter(c, &t->view, t->n);
     else if (key == TOP_KEY_LEFT || key == TOP_KEY_ESCAPE || key == 'u')
-        top_go_back(s);
-    else if (key == '/' && !s->one)
-        s->typing = true;
+        top_choice_leave(c);
+    else if (key == '/' && !c->one)
+        c->typing = true;
     else if (key == 's')
-        top_order_next(s);
+        top_choice_next_order(c);
+    else if (key == 'v')
+        top_choice_next_listed(c);
+    else if (key == 'r' || key == 'b')
+        top_begin_ask(t, key == 'b');
     else if (key == 'h' || key == '?')
-        s->help = !s->help;
+        c->help = !c->help;
     return key != 'q';
 }
 
@@ -114,19 +133,37 @@ static clave_err top_read(struct top *t)
     eventfd_t count;
     eventfd_read(t->wakeup, &count);
     top_view_fini(&t->view);
-    clave_err err = top_feed_read(t->feed, t->screen.one, t->screen.one_leases, &t->view);
+    clave_err err = top_feed_read(t->feed, t->choice.one, t->choice.one_leases, &t->view);
     if (err == CLAVE_OK)
         err = t->view.err;
-    t->n = top_screen_arrange(&t->screen, &t->view);
+    t->n = top_choice_arrange(&t->choice, &t->view);
     return err;
+}
+
+static void top_lay_out(struct top *t, top_put *put, void *arg)
+{
+    const struct top_shown shown = {&t->screen, &t->view, t->n, &t->ask, clave__clock_wall()};
+    top_screen_draw(&shown, &t->choice, put, arg);
 }
 
 static void top_draw(struct top *t)
 {
     int row = 0;
     top_terminal_clear();
-    top_screen_draw(&t->screen, &t->view, t->n, clave__clock_wall(), top_terminal_put, &row);
+    top_lay_out(t, top_terminal_put, &row);
     top_terminal_show();
+}
+
+/* The next key, which may come before the screen is drawn, finds what this one has led to. */
+static bool top_take_key(struct top *t, int key)
+{
+    bool queue = t->choice.one;
+    bool goes_on = top_obey(t, key);
+    if (queue != (t->choice.one != NULL))
+        top_read(t); /* the loop meets its error again */
+    else
+        t->n = top_choice_arrange(&t->choice, &t->view);
+    return goes_on;
 }
 
 /* Until there is a key, a signal or, from DRAW_MS after `drawn` on, something new; ages are drawn
@@ -167,7 +204,7 @@ static int top_follow(struct top *t)
         else if (signo)
             return 128 + signo;
         for (int key; (key = top_terminal_key()) != TOP_KEY_NONE;)
-            if (!top_obey(t, key))
+            if (!top_take_key(t, key))
                 return EXIT_OK;
     }
 }
@@ -213,10 +250,10 @@ static int top_once(struct top *t)
             return 128 + (int)info.ssi_signo;
     }
     if (!t->o->json) {
-        top_screen_draw(&t->screen, &t->view, t->n, clave__clock_wall(), top_print, NULL);
+        top_lay_out(t, top_print, NULL);
         return EXIT_OK;
     }
-    clave_err err = top_feed_json(t->feed, false);
+    clave_err err = top_feed_json(t->feed);
     return err == CLAVE_OK ? EXIT_OK : diag_err(t->o, t->path, err, NULL);
 }
 
@@ -243,7 +280,8 @@ static int top_run(struct top *t, clave_client *s, bool once)
     int code = err != CLAVE_OK ? diag_err(t->o, t->path, err, s) : once ? top_once(t) : top_live(t);
     top_feed_free(t->feed);
     top_view_fini(&t->view);
-    top_screen_fini(&t->screen);
+    top_ask_clear(&t->ask);
+    top_choice_fini(&t->choice);
     close(t->wakeup);
     return code;
 }
@@ -278,21 +316,22 @@ static int run_top(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {TOP_ONCE, "once", NULL, "print one screen as text, and end"},
+    {TOP_ONCE, "once", NULL, "print all of them as text, and end"},
     {0, NULL, NULL, NULL},
 };
 
 const struct verb verb_top = {
     .name = "top",
     .args = "[PATH]",
-    .summary = "Show who holds which lock and who waits, live",
+    .summary = "Show who holds which lock, who leads and who waits, live",
     .text =
-        "The locks at and below PATH, or all, the one with the oldest wait first; what happens\n"
-        "is shown as it happens. Keys: up and down, enter: the queue of a lock, /: only paths\n"
-        "that begin with what is typed, s: another order, h: help, q: quit. When the connection\n"
-        "is lost, the first line says how long ago. Without a terminal, and with --once, one\n"
-        "screen is printed as text; with --json a line for each lock, as GET /v1/locks has it.\n"
-        "The library ncurses is loaded for the screen (Debian: libncursesw6).\n",
+        "The locks and elections at and below PATH, or all: deadlocks first, then the oldest\n"
+        "wait; what happens is shown as it happens. Keys: up and down, enter: the queue of a\n"
+        "lock, /: only what contains what is typed, v: only locks, only elections, s: another\n"
+        "order, r and b: revoke and break, as 'clave locks' does, h: help, q: quit. When the\n"
+        "connection is lost, the first line says how long ago. Without a terminal, and with\n"
+        "--once, all of them are printed as text; with --json a line for each, as GET /v1/locks\n"
+        "has it. The library ncurses is loaded for the screen (Debian: libncursesw6).\n",
     .flags = flags,
     .max_args = -1,
     .run = run_top,

@@ -12,7 +12,6 @@
 #include "clave/uv.h"
 #include "cmd/cli/json.h"
 #include "cmd/run/held_since.h"
-#include "recipe/contender/identity.h"
 #include "runtime/clock.h"
 #include "web/observe/lock_json.h"
 #include "web/observe/lock_waits.h"
@@ -137,7 +136,6 @@ struct top_read {
     bool leases;
     struct top_view *out;
     clave_err err;
-    bool elections; /* too */
 };
 
 /* As the node tells (held_since.h), when the model has only seen it hold since it began. */
@@ -158,22 +156,56 @@ static void top_read_since(const struct top_feed *f, const struct lock_place *p,
     out->since = since < 0 ? out->since : since;
 }
 
+/* In the words of `clave locks`, which tell those who read from those who wait to. */
+static const char *top_role(const struct lock_place *p)
+{
+    if (!p->holds && p->kind == QUEUE_WRITE)
+        return "to-write";
+    if (!p->holds && !clave__lock_is_outside(p) &&
+        (p->kind == QUEUE_READ || p->kind == QUEUE_KAZOO_READ))
+        return "to-read";
+    return clave__lock_role(p);
+}
+
 static void top_read_place(struct top_read *r, const struct lock_place *p, struct top_place *out)
 {
-    char data[LOCK_DATA_MAX + 1] = "";
-    clave_identity id = {0};
-    if (p->data) {
-        memcpy(data, p->data, p->ndata + 1);
-        clave__identity_parse(data, p->ndata, &id);
-    }
-    const char *command = id.name ? id.name : id.command ? id.command : id.text;
-    *out = (struct top_place){
-        .role = clave__lock_role(p), .pid = id.pid, .token = p->token, .unreadable = p->unreadable};
-    out->host = id.host ? strdup(id.host) : NULL;
-    out->command = command ? strdup(command) : NULL;
-    if ((id.host && !out->host) || (command && !out->command))
+    struct lock_label label;
+    const char *client = clave__lock_client(p);
+    clave__lock_label(p, &label);
+    *out = (struct top_place){.role = top_role(p),
+                              .client = client ? client : "-",
+                              .node = strdup(p->name),
+                              .whose = strdup(label.whose),
+                              .task = strdup(label.task),
+                              .host = label.host ? strdup(label.host) : NULL,
+                              .pid = label.pid,
+                              .token = p->token,
+                              .waits = !p->holds && p->kind != QUEUE_LATCH,
+                              .unreadable = p->unreadable};
+    if (!out->node || !out->whose || !out->task || (label.host && !out->host))
         r->err = CLAVE_ENOMEM;
     top_read_since(r->f, p, out);
+}
+
+/* The path that is waited for is the lock's; of a semaphore's sides, below it. */
+static bool top_is_at(const struct lock_queue *q, const char *path)
+{
+    size_t n = strlen(q->path);
+    if (strncmp(path, q->path, n) != 0)
+        return false;
+    return path[n] == '\0' ||
+           (q->leases && (strcmp(path + n, "/leases") == 0 || strcmp(path + n, "/locks") == 0));
+}
+
+static bool top_is_deadlocked(const struct top_feed *f, const struct lock_queue *q)
+{
+    for (struct list *at = f->waits.found.next; at != &f->waits.found; at = at->next) {
+        const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
+        for (size_t i = 0; d->certain && i < d->npaths; i++)
+            if (top_is_at(q, d->paths[i]))
+                return true;
+    }
+    return false;
 }
 
 static void top_read_lock(struct top_read *r, const struct lock_queue *q)
@@ -181,13 +213,16 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
     struct top_lock *l = &r->out->locks[r->out->nlocks];
     const struct lock_place *holder = clave__lock_holder_after(q, "");
     const struct lock_place *waiter = clave__lock_waiter_after(q, "");
+    enum lock_sort sort = clave__lock_sort(q);
+    bool waits = waiter && !waiter->unreadable && sort != LOCK_SORT_ELECTION;
     *l = (struct top_lock){.path = strdup(q->path),
                            .leases = q->leases,
-                           .kind = clave__lock_sort_name(clave__lock_sort(q)),
+                           .sort = sort,
+                           .deadlocked = top_is_deadlocked(r->f, q),
                            .holder.since = -1,
                            .nholders = q->nholders,
                            .nwaiters = clave__lock_nwaiters(q),
-                           .waiting_since = waiter && !waiter->unreadable ? waiter->queued : -1};
+                           .waiting_since = waits ? waiter->queued : -1};
     if (!l->path) {
         r->err = CLAVE_ENOMEM;
         return;
@@ -224,7 +259,6 @@ static bool top_is_first(const struct lock_deadlock *d, size_t i)
 static void top_read_deadlocks(struct top_read *r)
 {
     struct top_feed *f = r->f;
-    clave__lock_waits_look(&f->waits, &f->model);
     r->out->deadlocks = calloc(f->waits.nfound + 1, sizeof *r->out->deadlocks);
     for (struct list *at = f->waits.found.next; at != &f->waits.found; at = at->next) {
         const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
@@ -270,6 +304,7 @@ static void top_read_all(clave_async_client *c, void *arg)
     f->told = false;
     while ((q = clave__lock_model_take_dirty(&f->model)))
         clave__lock_model_settle(&f->model, q);
+    clave__lock_waits_look(&f->waits, &f->model);
     top_read_server(r, c);
     r->out->err = f->err;
     r->out->locks = calloc(f->model.queues.count + 1, sizeof *r->out->locks);
@@ -278,8 +313,7 @@ static void top_read_all(clave_async_client *c, void *arg)
     for (const char *at = "";
          r->err == CLAVE_OK && (q = clave__lock_model_after(&f->model, at, leases)); at = q->path) {
         leases = q->leases;
-        if (r->elections || clave__lock_sort(q) != LOCK_SORT_ELECTION)
-            top_read_lock(r, q);
+        top_read_lock(r, q);
     }
     q = r->path ? clave__lock_model_get(&f->model, r->path, r->leases) : NULL;
     if (q && r->err == CLAVE_OK)
@@ -287,31 +321,24 @@ static void top_read_all(clave_async_client *c, void *arg)
     top_read_deadlocks(r);
 }
 
-static clave_err top_feed_run(struct top_read *r)
-{
-    *r->out = (struct top_view){.loaded = false};
-    clave_err err = clave_client_run(r->f->client, top_read_all, r);
-    if (err == CLAVE_OK)
-        err = r->err;
-    if (err != CLAVE_OK)
-        top_view_fini(r->out);
-    return err;
-}
-
 clave_err top_feed_read(struct top_feed *f, const char *path, bool leases, struct top_view *out)
 {
-    return top_feed_run(&(struct top_read){.f = f, .path = path, .leases = leases, .out = out});
-}
-
-clave_err top_feed_read_all(struct top_feed *f, struct top_view *out)
-{
-    return top_feed_run(&(struct top_read){.f = f, .out = out, .elections = true});
+    struct top_read r = {f, path, leases, out, CLAVE_OK};
+    *out = (struct top_view){.loaded = false};
+    clave_err err = clave_client_run(f->client, top_read_all, &r);
+    if (err == CLAVE_OK)
+        err = r.err;
+    if (err != CLAVE_OK)
+        top_view_fini(out);
+    return err;
 }
 
 static void top_place_fini(struct top_place *p)
 {
+    free(p->node);
+    free(p->whose);
+    free(p->task);
     free(p->host);
-    free(p->command);
 }
 
 void top_view_fini(struct top_view *v)
@@ -333,23 +360,19 @@ void top_view_fini(struct top_view *v)
 
 static void top_read_json(clave_async_client *c, void *arg)
 {
-    struct top_read *r = arg;
-    struct top_feed *f = r->f;
+    struct top_feed *f = arg;
     struct lock_queue *q;
     bool leases = false;
     (void)c;
     for (const char *at = ""; (q = clave__lock_model_after(&f->model, at, leases)); at = q->path) {
         struct json j = json_to(stdout);
         leases = q->leases;
-        if (!r->elections && clave__lock_sort(q) == LOCK_SORT_ELECTION)
-            continue;
         clave__lock_json(&j, NULL, q, clave__clock_wall(), JSON_PLACES);
         putchar('\n');
     }
 }
 
-clave_err top_feed_json(struct top_feed *f, bool elections)
+clave_err top_feed_json(struct top_feed *f)
 {
-    struct top_read r = {.f = f, .elections = elections};
-    return clave_client_run(f->client, top_read_json, &r);
+    return clave_client_run(f->client, top_read_json, f);
 }

@@ -1,11 +1,13 @@
-/* top_feed.h - what `clave top` knows: the locks of a tree, followed by a cache on the loop's
- * thread, and what one screen shows of them, read from there.
+/* top_feed.h - what `clave top` knows: the locks and elections of a tree, followed by a cache on
+ * the loop's thread, and what one screen shows of them, read from there.
  *
  * Map of src/cmd/top:
  *   top           the verb: waits for keys and changes, and draws
  *   top_list      `clave locks` without a path
  *   top_feed      the locks, live
- *   top_screen    what is shown of them
+ *   top_choice    what the user has chosen: which are listed, the order, the bar
+ *   top_ask       revoke and break: the question, the request, the outcome
+ *   top_screen    what is shown of all that
  *   top_lines     text as lines, tables
  *   top_terminal  puts lines on the terminal, by ncurses */
 #ifndef CLAVE_CMD_TOP_TOP_FEED_H
@@ -16,25 +18,29 @@
 
 struct top_feed;
 
-/* A place in a queue. */
+/* A place in a queue. Its texts are as their writers wrote them. */
 struct top_place {
-    const char *role;
-    char *host;    /* NULL: not known, as the next */
-    char *command; /* the name, else the command, else what the node says */
-    int64_t pid;   /* 0: not known */
+    const char *role, *client;
+    char *node;  /* its name */
+    char *whose; /* as of struct lock_label, the next too */
+    char *task;
+    char *host;  /* NULL: not known */
+    int64_t pid; /* 0: not known */
     int64_t token;
     int64_t since; /* wall clock: granted, of one that holds; else queued; -1: not known */
     bool at_most;  /* since then at the earliest */
+    bool waits;    /* for a lock or lease */
     bool unreadable;
 };
 
 struct top_lock {
     char *path;
     bool leases;
-    const char *kind;        /* of lock_model.h */
+    enum lock_sort sort;
+    bool deadlocked;         /* owners wait for each other, and one of them waits here */
     struct top_place holder; /* the first; since -1: nobody holds it */
     size_t nholders, nwaiters;
-    int64_t waiting_since; /* the oldest wait; -1: nobody waits */
+    int64_t waiting_since; /* the oldest wait; -1: nobody waits. A candidate does not */
 };
 
 /* What is known at one moment. */
@@ -54,8 +60,8 @@ struct top_view {
     size_t ndeadlocks;
 };
 
-/* Begins to follow the locks at and below `path`, which is borrowed; `wakeup`, an eventfd, is
- * written when there is something new since the last top_feed_read. ENOMEM, ECLOSED. */
+/* Begins to follow the locks and elections at and below `path`, which is borrowed; `wakeup`, an
+ * eventfd, is written when there is something new since the last top_feed_read. ENOMEM, ECLOSED. */
 clave_err top_feed_new(struct top_feed **out, clave_client *client, const char *path, int wakeup);
 /* Before the client is closed. NULL is ignored. */
 void top_feed_free(struct top_feed *f);
@@ -64,9 +70,7 @@ void top_feed_free(struct top_feed *f);
 clave_err top_feed_read(struct top_feed *f, const char *path, bool leases, struct top_view *out);
 void top_view_fini(struct top_view *v);
 
-/* The same of locks and elections. */
-clave_err top_feed_read_all(struct top_feed *f, struct top_view *out);
-/* Prints a line of JSON for each lock, and perhaps each election, as GET /v1/locks has them. */
-clave_err top_feed_json(struct top_feed *f, bool elections);
+/* Prints a line of JSON for each lock and election, as GET /v1/locks has them. */
+clave_err top_feed_json(struct top_feed *f);
 
 #endif

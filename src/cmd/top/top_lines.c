@@ -81,6 +81,24 @@ void top_lines_say(const struct top_lines *to, enum top_style style, const char 
     to->put(to->arg, style, line);
 }
 
+size_t top_lines_wrap(const struct top_lines *to, enum top_style style, const char *text)
+{
+    char line[TOP_LINE_CAP];
+    size_t lines = 0, most = to->columns ? to->columns : SIZE_MAX;
+    for (const char *p = text; *p || lines == 0; lines++) {
+        size_t width = 0, n = 0, len, w;
+        while (p[n] && n + 4 < sizeof line && (w = top_lines_width_of(p + n, &len)) + width <= most)
+            n += len, width += w;
+        const char *space = p[n] ? memrchr(p, ' ', n) : NULL;
+        n = space && space > p ? (size_t)(space - p) : n;
+        n += n == 0 && *p; /* not even one character fits */
+        snprintf(line, sizeof line, "%.*s", (int)n, p);
+        top_lines_say(to, style, line);
+        p += n + (p[n] == ' ');
+    }
+    return lines;
+}
+
 /* ---- tables --------------------------------------------------------------------------------- */
 
 static void top_lines_widths(const struct top_lines *to, const struct top_table *t,
@@ -118,7 +136,7 @@ static void top_lines_row(const struct top_lines *to, const struct top_table *t,
             top_lines_fit(line, "", GAP, false);
     }
     size_t n = strlen(line);
-    while (n > 0 && line[n - 1] == ' ' && style != TOP_REVERSE)
+    while (n > 0 && line[n - 1] == ' ' && !(style & TOP_REVERSE))
         line[--n] = '\0';
     top_lines_say(to, style, line);
 }
@@ -131,6 +149,6 @@ void top_lines_table(const struct top_lines *to, const struct top_table *t)
     top_lines_row(to, t, NULL, width, TOP_BOLD);
     for (size_t i = t->first; i < t->n && i < t->first + t->seen; i++) {
         t->row(t->arg, i, &cells);
-        top_lines_row(to, t, &cells, width, i == t->bar ? TOP_REVERSE : TOP_PLAIN);
+        top_lines_row(to, t, &cells, width, t->style(t->arg, i) | (i == t->bar ? TOP_REVERSE : 0));
     }
 }

@@ -8,7 +8,8 @@
 
 enum { TOP_COLUMNS = 7, TOP_CELL_CAP = 1024, TOP_LINE_CAP = 4096 };
 
-enum top_style { TOP_PLAIN, TOP_BOLD, TOP_REVERSE };
+/* They may be combined. What has no colour is bold instead. */
+enum top_style { TOP_PLAIN, TOP_BOLD = 1, TOP_REVERSE = 2, TOP_AMBER = 4, TOP_RED = 8 };
 /* Takes the next line, which has a terminating NUL and no control character. */
 typedef void top_put(void *arg, enum top_style style, const char *line);
 
@@ -24,6 +25,8 @@ struct top_lines {
 const char *top_lines_clean(const struct top_lines *to, const char *text, char out[TOP_CELL_CAP]);
 /* A line, cut to the width; of what others wrote, only what is clean. */
 void top_lines_say(const struct top_lines *to, enum top_style style, const char *text);
+/* The same in as many lines as it needs; returns how many. */
+size_t top_lines_wrap(const struct top_lines *to, enum top_style style, const char *text);
 
 struct top_cells {
     char text[TOP_COLUMNS][TOP_CELL_CAP];
@@ -37,6 +40,7 @@ struct top_column {
 struct top_table {
     const struct top_column *columns;
     void (*row)(const void *arg, size_t i, struct top_cells *out);
+    enum top_style (*style)(const void *arg, size_t i);
     const void *arg;
     size_t n, first, seen, bar; /* bar: the row under it; n: none */
 };

@@ -27,10 +27,13 @@ static void top_list_line(const struct top_lock *l, int64_t now)
     if (p->pid != 0)
         snprintf(pid, sizeof pid, "%" PRId64, p->pid);
     format_text(stdout, l->path);
-    printf(" %s %zu %zu %s%s %s %s %s\n", l->kind, l->nholders, l->nwaiters,
+    printf(" %s %zu %zu %s%s %s %s %s\n", clave__lock_sort_name(l->sort), l->nholders, l->nwaiters,
            p->since >= 0 && p->at_most ? "<" : "", age,
            participant_text_column(p->host, false, host, sizeof host), pid,
-           participant_text_column(p->command, true, command, sizeof command));
+           participant_text_column(p->task && *p->task       ? p->task
+                                   : !p->host && p->pid == 0 ? p->whose
+                                                             : NULL,
+                                   true, command, sizeof command));
 }
 
 /* Until all that there is has been told. */
@@ -40,7 +43,7 @@ static clave_err top_list_await(struct top_feed *f, int wakeup, int64_t until,
     for (;;) {
         eventfd_t count;
         struct pollfd fd = {.fd = wakeup, .events = POLLIN};
-        clave_err err = top_feed_read_all(f, view);
+        clave_err err = top_feed_read(f, NULL, false, view);
         int64_t left = until - clave_now();
         if (err == CLAVE_OK && view->err != CLAVE_OK)
             err = view->err;
@@ -61,7 +64,7 @@ static clave_err top_list_print(const struct options *o, struct top_feed *f,
         diag(o, view->hidden ? "there may be more locks, below nodes that may not be read (--auth)"
                              : "there are more locks than there is memory for");
     if (o->json)
-        return top_feed_json(f, true);
+        return top_feed_json(f);
     for (size_t i = 0; i < view->nlocks; i++)
         top_list_line(&view->locks[i], clave__clock_wall());
     if (view->nlocks == 0)

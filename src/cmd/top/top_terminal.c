@@ -19,6 +19,11 @@ LOADS_LIBRARY(LIBRARY, "suggested", "top", "the screen of clave top");
 enum {
     ATTRIBUTE_REVERSE = 1 << 18,
     ATTRIBUTE_BOLD = 1 << 21,
+    ATTRIBUTE_PAIR = 1 << 8, /* the first pair of colours; the next is twice that */
+    COLOR_RED = 1,
+    COLOR_YELLOW = 3,
+    PAIR_AMBER = 1,
+    PAIR_RED = 2,
     ESCAPE_MS = 25, /* within which the rest of a key's sequence comes */
 };
 
@@ -40,6 +45,10 @@ enum {
     F(int, werase, (void *))                                                                       \
     F(int, wmove, (void *, int, int))                                                              \
     F(int, wattrset, (void *, int))                                                                \
+    F(bool, has_colors, (void))                                                                    \
+    F(int, start_color, (void))                                                                    \
+    F(int, use_default_colors, (void))                                                             \
+    F(int, init_pair, (short, short, short))                                                       \
     F(int, waddnstr, (void *, const char *, int))                                                  \
     F(int, wrefresh, (void *))                                                                     \
     F(int, wgetch, (void *))                                                                       \
@@ -56,6 +65,7 @@ struct ncurses {
 static struct {
     struct ncurses lib;
     void *screen, *window; /* NULL: it is not open */
+    bool colors;
     char fault[256];
 } terminal;
 
@@ -79,6 +89,17 @@ static bool terminal_load(void)
     return lib && !missing;
 }
 
+/* https://no-color.org: any value but none asks for none. */
+static bool terminal_begin_colors(void)
+{
+    const char *none = getenv("NO_COLOR");
+    if ((none && *none) || !terminal.lib.has_colors() || terminal.lib.start_color() != 0)
+        return false;
+    short ground = terminal.lib.use_default_colors() == 0 ? -1 : 0;
+    return terminal.lib.init_pair(PAIR_AMBER, COLOR_YELLOW, ground) == 0 &&
+           terminal.lib.init_pair(PAIR_RED, COLOR_RED, ground) == 0;
+}
+
 const char *top_terminal_open(void)
 {
     const char *name = getenv("TERM");
@@ -99,6 +120,7 @@ const char *top_terminal_open(void)
         top_terminal_close();
         return terminal.fault;
     }
+    terminal.colors = terminal_begin_colors();
     terminal.lib.cbreak();
     terminal.lib.noecho();
     terminal.lib.curs_set(0);
@@ -138,9 +160,13 @@ void top_terminal_clear(void)
 
 void top_terminal_put(void *arg, enum top_style style, const char *line)
 {
-    int *row = arg;
-    int attributes = style == TOP_REVERSE ? ATTRIBUTE_REVERSE : ATTRIBUTE_BOLD;
-    terminal.lib.wattrset(terminal.window, style == TOP_PLAIN ? 0 : attributes);
+    int *row = arg, attributes = style & TOP_REVERSE ? ATTRIBUTE_REVERSE : 0;
+    int pair = style & TOP_RED ? PAIR_RED : style & TOP_AMBER ? PAIR_AMBER : 0;
+    if (pair && terminal.colors)
+        attributes |= pair * ATTRIBUTE_PAIR;
+    if (style & TOP_BOLD || (pair && !terminal.colors))
+        attributes |= ATTRIBUTE_BOLD;
+    terminal.lib.wattrset(terminal.window, attributes);
     if (terminal.lib.wmove(terminal.window, *row, 0) == 0)
         terminal.lib.waddnstr(terminal.window, line, -1);
     ++*row;

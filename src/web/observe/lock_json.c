@@ -118,23 +118,70 @@ static void who_clean(char *text)
     }
 }
 
-const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
+/* How much of it fits in so many bytes, whole characters only. */
+static int who_fits(const char *text, size_t most)
 {
+    size_t n = strlen(text);
+    if (n > most)
+        for (n = most; n > 0 && (text[n] & 0xc0) == 0x80;)
+            n--;
+    return (int)n;
+}
+
+/* The first that says something; "": none does. */
+static const char *who_first(const char *a, const char *b, const char *c)
+{
+    const char *of = a && *a ? a : b && *b ? b : c;
+    return of ? of : "";
+}
+
+/* Known by its host or process: then its name is a second thing to say. */
+static bool who_is_placed(const clave_identity *id)
+{
+    return id->pid || *who_first(id->host, NULL, NULL);
+}
+
+static void who_whose(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
+{
+    const char *host = who_first(id->host, NULL, NULL);
+    const char *text = who_first(id->name, id->command, id->text);
     char pid[32] = "";
-    const char *name = id->name ? id->name : id->command;
     if (id->pid)
-        snprintf(pid, sizeof pid, "%spid %" PRId64, id->host ? " " : "", id->pid);
-    if (id->host || id->pid)
-        snprintf(out, LOCK_WHO_CAP, "%.100s%s%s%.100s%s", id->host ? id->host : "", pid,
-                 name ? " (" : "", name ? name : "", name ? ")" : "");
-    else if (name || id->text)
-        snprintf(out, LOCK_WHO_CAP, "%.200s", name ? name : id->text);
+        snprintf(pid, sizeof pid, "%spid %" PRId64, *host ? " " : "", id->pid);
+    if (who_is_placed(id))
+        snprintf(out, LOCK_WHO_CAP, "%.*s%s", who_fits(host, 100), host, pid);
+    else if (*text)
+        snprintf(out, LOCK_WHO_CAP, "%.*s", who_fits(text, 200), text);
     else if (session)
         snprintf(out, LOCK_WHO_CAP, "session 0x%" PRIx64, (uint64_t)session);
     else
         snprintf(out, LOCK_WHO_CAP, "an unnamed client");
+}
+
+const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
+{
+    const char *name = who_first(id->name, id->command, NULL);
+    who_whose(id, session, out);
+    size_t n = strlen(out);
+    if (*name && who_is_placed(id))
+        snprintf(out + n, LOCK_WHO_CAP - n, " (%.*s)", who_fits(name, 100), name);
     who_clean(out);
     return out;
+}
+
+void clave__lock_label(const struct lock_place *p, struct lock_label *out)
+{
+    clave_identity id;
+    place_identity(p, out->data, &id);
+    if (p->unreadable)
+        strcpy(out->whose, "(not readable)");
+    else
+        who_whose(&id, p->session ? p->session->id : 0, out->whose);
+    out->host = id.host;
+    out->pid = id.pid;
+    out->task = who_first(id.name, id.command, NULL);
+    if (!who_is_placed(&id))
+        out->task = id.name && *id.name ? who_first(id.command, NULL, NULL) : "";
 }
 
 const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])

@@ -14,10 +14,22 @@ const char *clave__lock_role(const struct lock_place *p);
 const char *clave__lock_client(const struct lock_place *p);
 
 void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p);
-/* Who it is, in words: "web1 pid 4711 (nightly)". Returns out. */
+/* Who it is, in words: "web1 pid 4711 (nightly)"; of a client that names neither host nor process,
+ * its name, else the text of its node (kazoo's identifier, the address that is Curator's default),
+ * else its session. Returns out. */
 enum { LOCK_WHO_CAP = 256 };
 const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP]);
 const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP]);
+/* The same in two parts, for tables: whose place it is, without the "(nightly)", which is `task`:
+ * "" when nothing more is known. Control characters of others are in both. */
+struct lock_label {
+    char whose[LOCK_WHO_CAP];
+    const char *task; /* into `data`, or "" */
+    const char *host; /* into `data`; NULL: not known */
+    int64_t pid;      /* 0: not known */
+    char data[LOCK_DATA_MAX + 1];
+};
+void clave__lock_label(const struct lock_place *p, struct lock_label *out);
 
 /* null when it is 0: of a node that may not be read. */
 void clave__lock_token_json(struct json *j, const char *key, int64_t token);

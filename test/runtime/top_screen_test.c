@@ -1,0 +1,233 @@
+/* What `clave top` shows of locks and elections that are made up: which, in which order, how far
+ * scrolled, what is highlighted. The program on a terminal: test/cmd/top_test.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cmd/top/top_screen.h"
+
+enum { NOW = 1000000, MOST = 300 };
+
+static struct top_lock locks[MOST];
+static struct top_view view;
+static struct top_choice choice;
+static struct top_ask ask;
+static struct top_screen screen;
+static char shown[1 << 16]; /* the lines of the last screen */
+static size_t lines;
+
+/* A line, with a mark for its style in front: '*' amber, '!' red, '>' the bar. */
+static void keep_line(void *arg, enum top_style style, const char *line)
+{
+    size_t n = strlen(shown);
+    (void)arg;
+    snprintf(shown + n, sizeof shown - n, "%s%s%s%s\n", style & TOP_REVERSE ? ">" : "",
+             style & TOP_RED ? "!" : "", style & TOP_AMBER ? "*" : "", line);
+    lines++;
+}
+
+static void draw(void)
+{
+    size_t n = top_choice_arrange(&choice, &view);
+    const struct top_shown s = {&screen, &view, n, &ask, NOW};
+    shown[0] = '\0';
+    lines = 0;
+    top_screen_draw(&s, &choice, keep_line, NULL);
+}
+
+static void move(long by)
+{
+    top_choice_move(&choice, &view, top_choice_arrange(&choice, &view), by);
+    draw();
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    view = (struct top_view){.loaded = true, .server = "one:2181", .locks = locks};
+    choice = (struct top_choice){.order = 0};
+    ask = (struct top_ask){.open = false};
+    screen = (struct top_screen){.connect = "one:2181"};
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    top_choice_fini(&choice);
+    return 0;
+}
+
+static struct top_lock *add(const char *path, enum lock_sort sort, int64_t held_ms,
+                            int64_t waits_ms)
+{
+    struct top_lock *l = &locks[view.nlocks++];
+    *l = (struct top_lock){.path = (char *)path,
+                           .sort = sort,
+                           .nholders = 1,
+                           .nwaiters = waits_ms >= 0,
+                           .waiting_since = waits_ms >= 0 ? NOW - waits_ms : -1};
+    l->holder = (struct top_place){
+        .role = "holder", .whose = "web1 pid 47", .task = "nightly", .since = NOW - held_ms};
+    return l;
+}
+
+/* Where a row begins; the test fails when there is none. */
+static const char *row(const char *text)
+{
+    const char *at = strstr(shown, text);
+    if (!at)
+        fail_msg("no '%s' in:\n%s", text, shown);
+    return at;
+}
+
+static void deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late(void **state)
+{
+    (void)state;
+    add("/a/idle", LOCK_SORT_LOCK, 500000, -1);
+    add("/b/election", LOCK_SORT_ELECTION, 900000, -1)->nwaiters = 5;
+    add("/c/minute", LOCK_SORT_LOCK, 70000, 60000);
+    add("/d/late", LOCK_SORT_RW, 70000, 60001);
+    add("/e/dead", LOCK_SORT_LOCK, 70000, 3000)->deadlocked = true;
+    draw();
+    assert_true(row("\n!/e/dead") < row("\n*/d/late"));
+    assert_true(row("\n*/d/late") < row("\n/c/minute"));
+    assert_true(row("\n/c/minute") < row("\n/b/election"));
+    assert_true(row("\n/b/election") < row("\n/a/idle"));
+    row("4 held, 3 waiting, oldest wait 1m00s, 1 election, ");
+    for (int i = 0; i < 3; i++) {
+        top_choice_next_order(&choice);
+        draw();
+        assert_true(row("/e/dead") < row("/a/idle"));
+    }
+    assert_true(row("/a/idle") < row("/b/election")); /* by path */
+}
+
+static void a_table_that_is_longer_than_the_screen_says_which_part_is_seen(void **state)
+{
+    static char paths[200][16];
+    (void)state;
+    for (int i = 0; i < 200; i++)
+        snprintf(paths[i], sizeof paths[i], "/jobs/%03d", i);
+    for (int i = 0; i < 200; i++)
+        add(paths[i], LOCK_SORT_LOCK, 1000000 - i, -1);
+    draw();
+    row("Locks and elections  1-200 of 200\n");
+    screen = (struct top_screen){.connect = "one:2181", .rows = 25, .columns = 80};
+    draw();
+    row("Locks and elections  1-20 of 200\n");
+    row(">/jobs/000");
+    assert_int_equal(lines, 25);
+    move(39);
+    row("21-40 of 200\n");
+    row(">/jobs/039");
+    assert_int_equal(lines, 25);
+    move(1000);
+    row("181-200 of 200\n");
+    move(-1);
+    row("181-200 of 200\n");
+    row(">/jobs/198");
+    view.nlocks = 190; /* those that were shown last are gone: the screen stays full */
+    draw();
+    row("171-190 of 190\n");
+}
+
+static void what_is_listed_contains_the_filter_somewhere(void **state)
+{
+    static const struct {
+        const char *filter;
+        enum top_listed listed;
+        const char *title;
+    } rows[] = {
+        {"", TOP_LOCKS_AND_ELECTIONS, "Locks and elections  1-4 of 4\n"},
+        {"", TOP_LOCKS, "Locks  1-3 of 3\n"},
+        {"", TOP_ELECTIONS, "Elections  1-1 of 1\n"},
+        {"ight", TOP_LOCKS_AND_ELECTIONS, "Locks and elections  1-1 of 1, matching ight\n"},
+        {"IGHT", TOP_LOCKS, "Locks  1-1 of 1, matching IGHT\n"},
+        {"DB7 pid", TOP_LOCKS, "Locks  1-1 of 1, matching DB7 pid\n"},
+        {"backup", TOP_LOCKS, "Locks  1-1 of 1, matching backup\n"},
+        {"nothing", TOP_LOCKS, "Locks, matching nothing\nNothing that is listed contains it.\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        view.nlocks = 0;
+        add("/a/nightly", LOCK_SORT_LOCK, 1, -1)->holder.task = "";
+        add("/b", LOCK_SORT_LOCK, 1, -1)->holder =
+            (struct top_place){.whose = "db7 pid 3", .task = "backup.sh"};
+        add("/c", LOCK_SORT_LOCK, 1, -1)->nholders = 0;
+        add("/d", LOCK_SORT_ELECTION, 1, -1)->holder.task = "";
+        snprintf(choice.filter, sizeof choice.filter, "%s", rows[i].filter);
+        choice.listed = rows[i].listed;
+        draw();
+        row(rows[i].title);
+    }
+}
+
+static void the_bar_of_a_queue_stays_on_its_place(void **state)
+{
+    static struct top_place places[40];
+    static char nodes[40][16];
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        snprintf(nodes[i], sizeof nodes[i], "n%d", i);
+        places[i] = (struct top_place){.role = i ? "waiting" : "holder",
+                                       .client = "clave",
+                                       .node = nodes[i],
+                                       .whose = nodes[i],
+                                       .task = "",
+                                       .token = i,
+                                       .since = NOW - 59990 - 2 * (40 - i),
+                                       .waits = i > 0};
+    }
+    add("/a", LOCK_SORT_LOCK, 70000, 60070);
+    screen = (struct top_screen){.connect = "one:2181", .rows = 15, .columns = 80};
+    top_choice_enter(&choice, &view, top_choice_arrange(&choice, &view));
+    view.places = places;
+    view.nplaces = 40;
+    move(20);
+    row("/a  12-21 of 40\n");
+    row(">*20  waiting");
+    row("\n*19  waiting");
+    view.places = places + 5; /* the first five are gone */
+    view.nplaces = 35;
+    draw();
+    row("/a  12-21 of 35\n");
+    row(">*15  waiting  n20");
+    move(-1000);
+    row(">* 0  waiting  n5");
+    move(1000);
+    row(">34  waiting  n39"); /* not a minute yet */
+    top_choice_leave(&choice);
+    draw();
+    row(">*/a ");
+}
+
+static void a_question_is_shown_whole(void **state)
+{
+    (void)state;
+    add("/jobs/nightly", LOCK_SORT_LOCK, 1, -1);
+    screen = (struct top_screen){.connect = "one:2181", .rows = 12, .columns = 30};
+    ask = (struct top_ask){
+        .open = true, .said = "Ask web1 pid 47, holder of \x1b[31m/jobs/nightly, to release it?"};
+    draw();
+    row(">Ask web1 pid 47, holder of\n>\\x1b[31m/jobs/nightly, to\n>release it?\n");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late),
+        TEST(a_table_that_is_longer_than_the_screen_says_which_part_is_seen),
+        TEST(what_is_listed_contains_the_filter_somewhere),
+        TEST(the_bar_of_a_queue_stays_on_its_place),
+        TEST(a_question_is_shown_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
