@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/path.h"
 #include "cmd/cli/diag.h"
+#include "cmd/run/held_since.h"
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/proctree.h"
@@ -225,6 +227,18 @@ static void on_refused(struct runner *r, int error)
     r->events->ended(r, spawn_exit_code(error));
 }
 
+static void on_holdout(struct runner *r, const struct holdout *h)
+{
+    char who[HOLDOUT_TEXT_CAP], text[HOLDOUT_TEXT_CAP + 32];
+    clave_grant g;
+    r->holdout = *h;
+    lock_message_holdout(r->plan, h);
+    sd_status_holdout(r);
+    snprintf(text, sizeof text, "clave cannot end its %s", holdout_text(h, who));
+    if (acquisition_grant(&r->acquisition, &g))
+        held_since_add_text(r->client, r->plan, g.node, text);
+}
+
 static void on_report(struct runner *r, const struct guardian_report *report)
 {
     switch (report->event) {
@@ -246,9 +260,7 @@ static void on_report(struct runner *r, const struct guardian_report *report)
         lock_message_denied(r->plan, &report->holdout, report->value);
         break;
     case GUARDIAN_HOLDOUT:
-        r->holdout = report->holdout;
-        lock_message_holdout(r->plan, &r->holdout);
-        sd_status_holdout(r);
+        on_holdout(r, &report->holdout);
         break;
     case GUARDIAN_STUCK:
         clave__hold_policy_excuse(&r->hold_policy);
@@ -301,7 +313,8 @@ void child_on_watchdog(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     r->watchdog_at = CLAVE_NEVER;
-    take_reports(r);
+    if (r->phase == HOLDING)
+        take_reports(r);
     if (r->phase != HOLDING)
         return;
     if (!clave__hold_policy_is_overdue(&r->hold_policy, clave_now())) {

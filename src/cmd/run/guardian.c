@@ -239,7 +239,7 @@ static bool nothing_left(const struct guardian_process *g)
 static void guardian_tell_stuck(const struct guardian_process *g, const struct holdout *h)
 {
     char text[HOLDOUT_TEXT_CAP];
-    diag(g->plan->o, "%s: %s cannot be ended, and runs on after clave %s", g->plan->path,
+    diag(g->plan->o, "%s: cannot end %s, which runs on after clave %s", g->plan->path,
          holdout_text(h, text), g->plan->o->verb->name);
 }
 

@@ -15,8 +15,8 @@
 enum { HOLDOUT_NAME_CAP = 64, HOLDOUT_TEXT_CAP = 160, HOLDOUT_UNKNOWN = -1 };
 
 struct holdout {
-    pid_t pid;                   /* 0: none */
-    int64_t uid;                 /* the user that it runs as; HOLDOUT_UNKNOWN: /proc does not tell */
+    pid_t pid;   /* 0: none */
+    int64_t uid; /* the user that it runs as; HOLDOUT_UNKNOWN: /proc does not tell */
     char name[HOLDOUT_NAME_CAP]; /* of its program, as /proc has it; may be "" */
     bool asleep;                 /* SIGKILL waits until it wakes; else signals are refused */
 };
