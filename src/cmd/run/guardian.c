@@ -329,7 +329,8 @@ static void forward(struct guardian_process *g, int sig)
     if (sig == SIGTERM && clave__kill_policy_ask(&g->kill_policy, clave_now()))
         return; /* the kill policy sends it to the command and all its descendants */
     struct holdout command;
-    if (group(g) > 0 && kill(-group(g), sig) != 0 && holdout_refuses(&command, group(g)))
+    bool refused = group(g) > 0 && kill(-group(g), sig) != 0 && sig != SIGWINCH;
+    if (refused && holdout_refuses(&command, group(g)))
         guardian_report_of(g, GUARDIAN_DENIED, sig, &command);
 }
 

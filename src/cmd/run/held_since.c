@@ -1,6 +1,7 @@
 /* held_since.c - the field "granted=" in a lock node's data. acquisition.c appends it, runner.c
  * updates it after the grant, `clave locks` reads it. The update never changes the length of the
- * data, nor any other field. */
+ * data, nor any other field. child.c may add a field "text=" later, and with it the time that the
+ * node's mtime has told until then. */
 #include "cmd/run/held_since.h"
 
 #include <stdio.h>
