@@ -237,6 +237,7 @@ static void on_holdout(struct runner *r, const struct holdout *h)
     snprintf(text, sizeof text, "clave cannot end its %s", holdout_text(h, who));
     if (acquisition_grant(&r->acquisition, &g))
         held_since_add_text(r->client, r->plan, g.node, text);
+    clave_uv_flush(r->uv);
 }
 
 static void on_report(struct runner *r, const struct guardian_report *report)
