@@ -46,6 +46,8 @@ static int64_t limit_of_hold(const struct hold_policy *s)
 
 int64_t clave__hold_policy_limit(const struct hold_policy *s)
 {
+    if (s->excused)
+        return CLAVE_NEVER;
     return deadline_earlier(limit_of_hold(s), limit_before(s, end_of_max_hold(s)));
 }
 
@@ -62,6 +64,11 @@ bool clave__hold_policy_is_overdue(struct hold_policy *s, int64_t now)
 void clave__hold_policy_bereave(struct hold_policy *s)
 {
     s->phase = HOLD_POLICY_SWEEPING;
+}
+
+void clave__hold_policy_excuse(struct hold_policy *s)
+{
+    s->excused = true;
 }
 
 bool clave__hold_policy_was_cut_short(const struct hold_policy *s, enum kill_policy_cause cause)

@@ -16,6 +16,7 @@ struct hold_policy {
     int64_t gone_by;  /* when the command of a lost lock must have ended; CLAVE_NEVER */
     bool lost;        /* the hold is; at the end of a maximum it is not */
     bool overdue;     /* the guardian was */
+    bool excused;     /* the guardian has said that it cannot end the command */
 };
 
 void clave__hold_policy_begin(struct hold_policy *s, const struct kill_policy_terms *terms);
@@ -31,6 +32,9 @@ int64_t clave__hold_policy_limit(const struct hold_policy *s);
 bool clave__hold_policy_is_overdue(struct hold_policy *s, int64_t now);
 /* The same, because the guardian is dead. */
 void clave__hold_policy_bereave(struct hold_policy *s);
+/* The guardian has tried to kill the command and says that it cannot, nor could we: from now on it
+ * is never overdue. */
+void clave__hold_policy_excuse(struct hold_policy *s);
 /* Nothing is left of the command: was it ended because the hold was? */
 bool clave__hold_policy_was_cut_short(const struct hold_policy *s, enum kill_policy_cause cause);
 

@@ -69,7 +69,7 @@ int64_t clave__kill_policy_wake_at(struct kill_policy *l, int64_t deadline, int6
     case KILL_POLICY_ENDING:
         return kill_at(l);
     case KILL_POLICY_KILLING:
-        return now + KILL_AGAIN_MS;
+        return now + l->again_ms;
     case KILL_POLICY_IDLE:
     case KILL_POLICY_ENDED:
         break;
@@ -83,6 +83,7 @@ bool clave__kill_policy_run(struct kill_policy *l, const struct kill_policy_term
                             int64_t deadline, int64_t now)
 {
     l->terms = *terms;
+    l->again_ms = KILL_AGAIN_MS;
     note_deadline(l, deadline);
     bool late = now >= warn_at(l);
     if (late) /* the holder slept since it was granted */
@@ -100,6 +101,16 @@ bool clave__kill_policy_ask(struct kill_policy *l, int64_t now)
     l->insisted = l->asked && now - l->asked_at >= TWICE_MS;
     l->asked = true;
     return l->insisted;
+}
+
+int64_t clave__kill_policy_pace(int64_t last_ms, bool stuck)
+{
+    return stuck ? clamp(2 * last_ms, KILL_AGAIN_MS, KILL_POLICY_SLOWEST_MS) : KILL_AGAIN_MS;
+}
+
+void clave__kill_policy_killed(struct kill_policy *l, bool stuck)
+{
+    l->again_ms = clave__kill_policy_pace(l->again_ms, stuck);
 }
 
 void clave__kill_policy_refused(struct kill_policy *l)

@@ -55,6 +55,8 @@ enum kill_policy_phase {
     KILL_POLICY_KILLING,
     KILL_POLICY_ENDED
 };
+/* The longest time between two attempts to kill what cannot be killed. */
+enum { KILL_POLICY_SLOWEST_MS = 1000 };
 enum { KILL_POLICY_NO_DEADLINE = 0 }; /* not held, or not any more */
 
 struct kill_policy {
@@ -63,6 +65,7 @@ struct kill_policy {
     struct kill_policy_terms terms;
     int64_t deadline; /* the newest that was one */
     int64_t kill_at;  /* ENDING */
+    int64_t again_ms; /* KILLING: until the next attempt */
     bool asked;       /* somebody has sent the holder SIGTERM, */
     int64_t asked_at; /* first then, */
     bool insisted;    /* and again */
@@ -92,6 +95,11 @@ bool clave__kill_policy_run(struct kill_policy *l, const struct kill_policy_term
  * long it takes is the command's own affair. True: this is the second time, and the command is
  * being ended; the grace counts from the first. */
 bool clave__kill_policy_ask(struct kill_policy *l, int64_t now);
+/* KILL has been carried out. `stuck`: all that is left of the command is beyond it. */
+void clave__kill_policy_killed(struct kill_policy *l, bool stuck);
+/* How long to wait before the next attempt, when the last one came after `last_ms` (0: the first):
+ * ever longer while nothing can be ended. */
+int64_t clave__kill_policy_pace(int64_t last_ms, bool stuck);
 /* It could not be started. */
 void clave__kill_policy_refused(struct kill_policy *l);
 /* Something has happened, or it is time to look. */

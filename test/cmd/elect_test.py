@@ -6,7 +6,8 @@ import time
 import unittest
 
 from harness import CLAVE, PATIENCE, Running, clave, scratch, server
-from lock_rig import EXPIRES, HANDOVER_S, LONG, MAX_TERM, TICK, TWO_HOLD, alive, nodes, until
+from lock_rig import (EXPIRES, HANDOVER_S, LONG, MAX_TERM, TICK, TWO_HOLD, alive, nodes, until,
+                      zombies)
 
 
 class Candidate:
@@ -238,6 +239,15 @@ class Elect(unittest.TestCase):
         until(lambda: told()[1:] == [["elected", self.path, "token"]])
         b.end(signal.SIGTERM)
         until(lambda: told()[2:] == [["deposed", self.path, "token"]])
+
+    def test_hooks_leave_no_zombies(self):
+        """Nor when they end while the next term is waited for, by another program in the process."""
+        file = scratch("ended")
+        hook = f"sleep 0.2; echo >> {file}"
+        a = Candidate(self, "a", "--forever", "--on-elected", hook, "--on-deposed", hook, script="")
+        until(lambda: os.path.exists(file) and os.path.getsize(file) >= 5)
+        until(lambda: not zombies(a.pid))
+        a.end(signal.SIGTERM)
 
     def test_forever_stands_again(self):
         a = Candidate(self, "a", "--forever", script="exit 3")

@@ -50,13 +50,17 @@ def stopped(pid):
 
 
 def children(pid):
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            s = stat(name)
-            if s and s[1] == pid and s[0] not in "ZX":
-                found.append(int(name))
-    return found
+    return [child for child, state in _children(pid) if state not in "ZX"]
+
+
+def zombies(pid):
+    """Its children that have ended, and that it has not waited for."""
+    return [child for child, state in _children(pid) if state in "ZX"]
+
+
+def _children(pid):
+    found = [(int(name), stat(name)) for name in os.listdir("/proc") if name.isdigit()]
+    return [(child, s[0]) for child, s in found if s and s[1] == pid]
 
 
 def comm(pid):

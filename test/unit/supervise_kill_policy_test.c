@@ -264,6 +264,40 @@ static void what_looks_after_itself_is_let_be(void **state)
     assert_int_equal(s.phase, HOLD_POLICY_SWEEPING);
 }
 
+/* sudo within a lock: attempts become rare while nothing else is left, and the guardian that says
+ * so is not taken for stopped. */
+static void what_cannot_be_killed_is_tried_ever_more_rarely(void **state)
+{
+    (void)state;
+    const struct kill_policy_sight late = {.deadline = DEADLINE};
+    struct kill_policy l = running(&usual);
+    assert_int_equal(step(&l, late, DEADLINE),
+                     KILL_POLICY_TELL | KILL_POLICY_TERM | KILL_POLICY_KILL);
+    int64_t now = DEADLINE, last = 0;
+    for (int i = 0; i < 12; i++) {
+        clave__kill_policy_killed(&l, true);
+        int64_t pace = clave__kill_policy_wake_at(&l, DEADLINE, now) - now;
+        assert_true(pace > last || pace == KILL_POLICY_SLOWEST_MS);
+        last = pace;
+        now += pace;
+        assert_int_equal(step(&l, late, now), KILL_POLICY_KILL);
+    }
+    assert_int_equal(last, KILL_POLICY_SLOWEST_MS);
+    /* Something else is there again. */
+    clave__kill_policy_killed(&l, false);
+    assert_true(clave__kill_policy_wake_at(&l, DEADLINE, now) - now <= LEAD / 2);
+
+    struct hold_policy s;
+    clave__hold_policy_begin(&s, &usual);
+    clave__hold_policy_extend(&s, DEADLINE);
+    clave__hold_policy_excuse(&s);
+    assert_true(clave__hold_policy_limit(&s) == CLAVE_NEVER);
+    assert_false(clave__hold_policy_is_overdue(&s, DEADLINE));
+    clave__hold_policy_lose(&s, DEADLINE);
+    assert_false(clave__hold_policy_is_overdue(&s, 2 * DEADLINE));
+    assert_true(clave__hold_policy_was_cut_short(&s, CAUSE_NONE));
+}
+
 static void times_follow_from_the_session(void **state)
 {
     (void)state;
@@ -293,6 +327,7 @@ int main(void)
         cmocka_unit_test(a_node_that_is_deleted_leaves_a_grace),
         cmocka_unit_test(a_deadline_that_has_passed_leaves_none),
         cmocka_unit_test(what_looks_after_itself_is_let_be),
+        cmocka_unit_test(what_cannot_be_killed_is_tried_ever_more_rarely),
         cmocka_unit_test(times_follow_from_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -173,7 +173,8 @@ typedef struct clave_identity {
     int64_t pid;      /* 0: unknown */
     const char *name;
     const char *command;
-    const char *text; /* the raw data when it is printable and not in clave's form */
+    const char *text; /* what else there is to say; the raw data when it is printable and not in
+                         clave's form */
     /* For deadlock detection (clave/async/deadlock.h). The caller may set `owner`; the locks add
      * the others to data of this form by themselves. */
     const char *owner; /* whose lock this is, across sessions and processes: equal texts, one

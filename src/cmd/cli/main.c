@@ -32,6 +32,15 @@ static bool ignore_sigpipe(void)
     return old.sa_handler == SIG_IGN;
 }
 
+/* Process 1 of a container is given every orphan there, and none of them may stay a zombie: the
+ * kernel discards children while SIGCHLD is ignored. */
+static void discard_orphans(void)
+{
+    const struct sigaction discard = {.sa_handler = SIG_IGN};
+    if (getpid() == 1)
+        sigaction(SIGCHLD, &discard, NULL);
+}
+
 /* The words before the verb. */
 static const struct verb program = {
     .name = "",
@@ -61,6 +70,8 @@ static int main_run(struct options *o, int argc, char **argv)
                           suggestion_for_verb(o->verbs, o->argv[0], instead));
     }
     o->verb = v;
+    if (!v->runs_command)
+        discard_orphans();
     return v->run(o, o->argc, o->argv);
 }
 

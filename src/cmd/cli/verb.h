@@ -41,6 +41,7 @@ struct verb {
     bool waits_forever; /* --timeout is no flag of it */
     /* it is about elections: errors of locks are reported in terms of elections */
     bool elects;
+    bool runs_command; /* and hooks: it waits for its children itself */
     bool offline; /* talks to no server: reads no configuration, refuses the flags of clients */
     bool ignores_client_flags; /* offline, but allows them: an alias of the program may add them */
     /* argv[0] is the verb; returns the exit code */

@@ -42,7 +42,9 @@ const char *participant_text_format(const clave_identity *id, char *out, size_t 
         put_safe(out, cap, name);
         put_safe(out, cap, ")");
     }
-    if (!*out)
+    if (*out && id->text)
+        put_safe(out, cap, ", ");
+    if (!*out || id->text)
         put_safe(out, cap, id->text && *id->text ? id->text : "an unnamed client");
     return out;
 }

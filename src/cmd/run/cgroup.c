@@ -40,10 +40,11 @@ static bool find_mount(char root[CGROUP_CAP], char point[CGROUP_CAP])
 }
 
 /* "0::/PATH" */
-static bool cgroup_find_path(char path[CGROUP_CAP])
+static bool cgroup_find_path(pid_t pid, char path[CGROUP_CAP])
 {
-    char line[LINE_CAP];
-    FILE *f = fopen("/proc/self/cgroup", "re");
+    char line[LINE_CAP], name[64];
+    snprintf(name, sizeof name, "/proc/%d/cgroup", (int)pid);
+    FILE *f = fopen(name, "re");
     bool found = false;
     while (f && !found && fgets(line, sizeof line, f))
         found = sscanf(line, "0::%1023[^\n]", path) == 1;
@@ -56,7 +57,7 @@ static bool cgroup_find_path(char path[CGROUP_CAP])
 static bool find_own(char own[CGROUP_CAP])
 {
     char root[CGROUP_CAP], point[CGROUP_CAP], path[CGROUP_CAP];
-    if (!find_mount(root, point) || !cgroup_find_path(path))
+    if (!find_mount(root, point) || !cgroup_find_path(getpid(), path))
         return false;
     size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
     if (strncmp(path, root, n) != 0 || (path[n] != '/' && path[n] != '\0'))
@@ -144,6 +145,17 @@ void cgroup_kill(const struct cgroup *c)
         return;
     proctree_each_server(cgroup_release, c);
     cgroup_put(c->path, "cgroup.kill", "1");
+}
+
+/* The last part of its path is random: no other group has that name. */
+bool cgroup_has(const struct cgroup *c, pid_t pid)
+{
+    char path[CGROUP_CAP];
+    if (!*c->path || !cgroup_find_path(pid, path))
+        return false;
+    const char *name = strrchr(c->path, '/'), *at = strstr(path, name);
+    char after = at ? at[strlen(name)] : 'x';
+    return after == '\0' || after == '/';
 }
 
 static void cgroup_remove_tree(const char *path, int depth)

@@ -8,6 +8,7 @@
 #ifndef CLAVE_CMD_RUN_CGROUP_H
 #define CLAVE_CMD_RUN_CGROUP_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 enum { CGROUP_CAP = 1024 };
@@ -28,6 +29,8 @@ pid_t cgroup_fork(const struct cgroup *c);
 /* Kills everything in the group except a local server (proctree.h), which is moved to our own
  * group. Harmless if the group was never created. */
 void cgroup_kill(const struct cgroup *c);
+/* The process is in the group or in one below it, so that cgroup_kill ends it, whoever's it is. */
+bool cgroup_has(const struct cgroup *c, pid_t pid);
 /* Removes the group and any that a nested `clave lock` left below it. A group that still has
  * processes stays. Harmless likewise. */
 void cgroup_remove(const struct cgroup *c);

@@ -5,19 +5,19 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/path.h"
 #include "cmd/cli/diag.h"
+#include "cmd/run/held_since.h"
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/proctree.h"
 #include "cmd/run/runner.h"
 #include "cmd/run/spawn.h"
-
-enum { SWEEP_MS = 5 };
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
@@ -121,7 +121,7 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
 /* Acts at once: others may hold the lock. */
 void child_lost(struct runner *r, clave_err why)
 {
-    if (r->phase != HOLDING)
+    if (r->phase != HOLDING && r->phase != SWEEPING)
         return;
     clave__hold_policy_lose(&r->hold_policy, clave_now());
     deadline_page_set(r->guardian.page, DEADLINE_PAGE_LOST, DEADLINE_PAGE_LOST);
@@ -141,16 +141,39 @@ void child_asked(struct runner *r)
 
 /* ---- without the guardian ------------------------------------------------------------------- */
 
-static void child_reap(struct runner *r)
+void child_reap(struct runner *r)
 {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR)) {
+        guardian_note_reaped(&r->guardian, pid);
         if (pid != r->command)
             continue;
         r->reaped = true;
         r->status = status;
     }
+}
+
+static void child_report_stuck(struct runner *r, const struct holdout *h, bool lost)
+{
+    if (r->stuck && r->holdout.pid == h->pid)
+        return; /* the guardian has reported it, and died since */
+    r->holdout = *h;
+    r->stuck = true;
+    lock_message_stuck(r->plan, h, lost);
+    sd_status_holdout(r);
+}
+
+static void sweep(uv_timer_t *timer);
+
+static void sweep_again(struct runner *r, int alive)
+{
+    struct holdouts left;
+    holdout_look(&left, &r->guardian.cgroup);
+    if (holdout_is_certain(&left, r->sweep_ms))
+        child_report_stuck(r, &left.first, r->hold_policy.lost);
+    r->sweep_ms = clave__kill_policy_pace(r->sweep_ms, holdout_is_all(&left, alive));
+    uv_timer_start(&r->phase_timer, sweep, (uint64_t)r->sweep_ms, 0);
 }
 
 /* We are a sub-reaper too: without the guardian its descendants become ours. The command itself has
@@ -160,10 +183,12 @@ static void sweep(uv_timer_t *timer)
     struct runner *r = timer->data;
     child_reap(r);
     cgroup_kill(&r->guardian.cgroup);
-    if (proctree_kill(r->reaped ? 0 : r->command) > 0 || !proctree_is_gone())
+    int alive = proctree_kill(r->reaped ? 0 : r->command);
+    if (alive > 0 || !proctree_is_gone()) {
+        sweep_again(r, alive);
         return;
+    }
     child_reap(r);
-    uv_timer_stop(timer);
     cgroup_remove(&r->guardian.cgroup);
     child_conclude(r, CAUSE_NONE, r->reaped ? r->status : SIGKILL);
 }
@@ -177,7 +202,7 @@ static void begin_sweep(struct runner *r)
     cgroup_kill(&r->guardian.cgroup);
     proctree_kill(0);
     guardian_dismiss(&r->guardian);
-    uv_timer_start(&r->phase_timer, sweep, 0, SWEEP_MS);
+    uv_timer_start(&r->phase_timer, sweep, 0, 0);
 }
 
 /* ---- the guardian's reports ----------------------------------------------------------------- */
@@ -202,6 +227,19 @@ static void on_refused(struct runner *r, const char *what, int error, int code)
     r->events->ended(r, code);
 }
 
+static void on_holdout(struct runner *r, const struct holdout *h)
+{
+    char who[HOLDOUT_TEXT_CAP], text[HOLDOUT_TEXT_CAP + 32];
+    clave_grant g;
+    r->holdout = *h;
+    lock_message_holdout(r->plan, h);
+    sd_status_holdout(r);
+    snprintf(text, sizeof text, "clave cannot end its %s", holdout_text(h, who));
+    if (acquisition_grant(&r->acquisition, &g))
+        held_since_add_text(r->client, r->plan, g.node, text);
+    clave_uv_flush(r->uv);
+}
+
 static void on_report(struct runner *r, const struct guardian_report *report)
 {
     switch (report->event) {
@@ -221,6 +259,17 @@ static void on_report(struct runner *r, const struct guardian_report *report)
     case GUARDIAN_ENDING:
         lock_message_ending(r->plan, report->cause);
         sd_status_ending(r);
+        break;
+    case GUARDIAN_DENIED:
+        lock_message_denied(r->plan, &report->holdout, report->value);
+        break;
+    case GUARDIAN_HOLDOUT:
+        on_holdout(r, &report->holdout);
+        break;
+    case GUARDIAN_STUCK:
+        clave__hold_policy_excuse(&r->hold_policy);
+        child_report_stuck(r, &report->holdout,
+                           r->hold_policy.lost || report->cause == CAUSE_DEADLINE);
         break;
     case GUARDIAN_ENDED:
         child_conclude(r, report->cause, report->value);
@@ -268,7 +317,8 @@ void child_on_watchdog(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     r->watchdog_at = CLAVE_NEVER;
-    take_reports(r);
+    if (r->phase == HOLDING)
+        take_reports(r);
     if (r->phase != HOLDING)
         return;
     if (!clave__hold_policy_is_overdue(&r->hold_policy, clave_now())) {
@@ -284,7 +334,7 @@ void child_on_watchdog(uv_timer_t *timer)
 void child_on_signal(struct runner *r, int sig)
 {
     guardian_forward(&r->guardian, sig);
-    if (sig == SIGTSTP)
+    if (sig == SIGTSTP && r->holdout.pid == 0) /* what cannot be stopped is not left alone */
         raise(SIGSTOP);
 }
 

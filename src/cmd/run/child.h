@@ -22,6 +22,9 @@ void child_lost(struct runner *r, clave_err why);
 /* Another participant asks for the lock, or the leader to resign: ends the command, in time. */
 void child_asked(struct runner *r);
 void child_on_signal(struct runner *r, int sig);
+/* SIGCHLD: waits for whatever child has ended. There are hooks, orphans that come to a sub-reaper,
+ * and any orphan at all to process 1 of a container. */
+void child_reap(struct runner *r);
 /* SIGCONT: continues the command too, if the lock allows it. */
 void child_on_continued(struct runner *r);
 void child_on_reports(uv_poll_t *poll, int status, int events);

@@ -24,6 +24,12 @@
  *   runner and guardian                the command itself is killed; processes it had started
  *                       run on, and only the fencing token protects the next holder, which is
  *                       granted the lock when the session expires
+ *
+ * A process that cannot be killed (holdout.h) is reported as soon as a look finds it. When its time
+ * has come, the guardian goes on trying, and the runner neither releases the lock nor leaves before
+ * it has ended; if the session is lost, the next holder does not wait for that. As the kernel
+ * clears the parent-death signal of a set-user-ID program, it also outlives both processes.
+ *
  *   the machine         everything at once; the session expires */
 #include "cmd/run/guardian.h"
 
@@ -42,6 +48,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "base/path.h"
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
@@ -50,7 +57,7 @@
 #include "cmd/run/sd_notify.h"
 #include "cmd/run/spawn.h"
 
-enum { CLOSE_MS = 5000 };
+enum { CLOSE_MS = 5000, LOOK_FIRST_MS = 20, LOOK_LAST_MS = 2000, LOOK_SHARE = 100 };
 
 _Static_assert((int)DEADLINE_PAGE_LOST == (int)KILL_POLICY_NO_DEADLINE,
                "the kill policy reads the deadline from the page");
@@ -73,6 +80,9 @@ struct guardian_process {
     struct guardian_task task;
     pid_t command; /* and its group */
     struct cgroup cgroup;
+    struct holdout told;         /* the newest one that was reported, */
+    enum guardian_event told_of; /* and as what */
+    int64_t look_at, look_ms;
     bool told_to_stop;
     bool reaped;
     bool childless;
@@ -80,12 +90,22 @@ struct guardian_process {
     int status;
 };
 
+/* While a command runs that may have to be ended. */
+static bool guardian_looks(const struct guardian_process *g)
+{
+    const struct kill_policy *l = &g->kill_policy;
+    return l->phase == KILL_POLICY_ENDING ||
+           (l->phase == KILL_POLICY_RUNNING && l->terms.on_lost != ON_LOST_IGNORE);
+}
+
 /* CLOCK_BOOTTIME, unlike poll's own timeout: it fires at once after the machine was suspended. */
 static void guardian_arm(struct guardian_process *g)
 {
     int64_t at =
         clave__kill_policy_wake_at(&g->kill_policy, deadline_page_limit(g->page), clave_now());
     struct itimerspec t = {0};
+    if (guardian_looks(g))
+        at = deadline_earlier(at, g->look_at);
     if (at != CLAVE_NEVER) {
         at = at > 1 ? at : 1; /* 0 would disarm it */
         t.it_value.tv_sec = (time_t)(at / 1000);
@@ -96,13 +116,20 @@ static void guardian_arm(struct guardian_process *g)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-static void guardian_report(struct guardian_process *g, enum guardian_event event, int value)
+static void guardian_report_of(struct guardian_process *g, enum guardian_event event, int value,
+                               const struct holdout *holdout)
 {
-    struct guardian_report r = {.event = event, .cause = g->kill_policy.cause, .value = value};
+    struct guardian_report r = {
+        .event = event, .cause = g->kill_policy.cause, .value = value, .holdout = *holdout};
     /* The last report has to arrive, even at a runner that is stopped and reads it later. */
     int flags = MSG_NOSIGNAL | (event == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
     while (!g->runner_dead && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
         continue;
+}
+
+static void guardian_report(struct guardian_process *g, enum guardian_event event, int value)
+{
+    guardian_report_of(g, event, value, &(struct holdout){.pid = 0});
 }
 
 static bool put_number(const char *name, const char *format, int64_t n)
@@ -144,6 +171,13 @@ static bool set_environment(const struct guardian_process *g)
     return fine;
 }
 
+/* A command usually becomes another user at once, and what it starts whenever it likes. */
+static void guardian_look_soon(struct guardian_process *g)
+{
+    g->look_ms = LOOK_FIRST_MS;
+    g->look_at = clave_now() + g->look_ms;
+}
+
 static void guardian_start_command(struct guardian_process *g, const struct guardian_task *task)
 {
     g->task = *task;
@@ -153,8 +187,9 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
         return;
     }
     cgroup_make(&g->cgroup);
-    pid_t pid = set_environment(g) ? spawn_command(g->plan->argv, &g->inheritance, &g->cgroup)
-                                   : SPAWN_NO_PROCESS;
+    pid_t pid = set_environment(g)
+                    ? spawn_command(g->plan->argv, &g->inheritance, &g->cgroup, g->plan->same_user)
+                    : SPAWN_NO_PROCESS;
     if (pid < 0) {
         int error = errno;
         cgroup_remove(&g->cgroup);
@@ -163,6 +198,7 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
         return;
     }
     g->command = pid;
+    guardian_look_soon(g);
     guardian_report(g, GUARDIAN_STARTED, pid);
 }
 
@@ -198,6 +234,63 @@ static bool nothing_left(const struct guardian_process *g)
     return g->childless || (g->reaped && proctree_is_gone());
 }
 
+/* ---- what cannot be ended ------------------------------------------------------------------- */
+
+static void guardian_tell_stuck(const struct guardian_process *g, const struct holdout *h)
+{
+    char text[HOLDOUT_TEXT_CAP];
+    diag(g->plan->o, "%s: cannot end %s, which runs on after clave %s", g->plan->path,
+         holdout_text(h, text), g->plan->o->verb->name);
+}
+
+/* Each once, and while the command runs not again for the next of the same kind: a script may call
+ * sudo a hundred times. */
+static void guardian_tell_holdout(struct guardian_process *g, const struct holdout *h,
+                                  enum guardian_event event)
+{
+    bool stuck = event == GUARDIAN_STUCK;
+    bool same = g->told.uid == h->uid && strcmp(g->told.name, h->name) == 0;
+    if (g->told_of == event && (stuck ? g->told.pid == h->pid : g->told.pid != 0 && same))
+        return;
+    g->told = *h;
+    g->told_of = event;
+    guardian_report_of(g, event, 0, h);
+    if (stuck && g->runner_dead)
+        guardian_tell_stuck(g, h);
+}
+
+static void guardian_look(struct guardian_process *g)
+{
+    struct holdouts found;
+    int64_t now = clave_now();
+    if (!guardian_looks(g) || now < g->look_at)
+        return;
+    holdout_look(&found, &g->cgroup);
+    if (found.n > 0)
+        guardian_tell_holdout(g, &found.first, GUARDIAN_HOLDOUT);
+    int64_t took = clave_now() - now;
+    g->look_ms = deadline_earlier(2 * g->look_ms, LOOK_LAST_MS);
+    g->look_at = now + g->look_ms + LOOK_SHARE * took;
+}
+
+static void guardian_look_for_stuck(struct guardian_process *g, struct holdouts *left)
+{
+    holdout_look(left, &g->cgroup);
+    if (holdout_is_certain(left, g->kill_policy.again_ms))
+        guardian_tell_holdout(g, &left->first, GUARDIAN_STUCK);
+}
+
+static void guardian_kill(struct guardian_process *g)
+{
+    struct holdouts left;
+    cgroup_kill(&g->cgroup);
+    if (g->told.pid != 0)
+        guardian_look_for_stuck(g, &left); /* before the runner takes us for stopped */
+    int alive = proctree_kill(group(g));
+    guardian_look_for_stuck(g, &left);
+    clave__kill_policy_killed(&g->kill_policy, holdout_is_all(&left, alive));
+}
+
 static void guardian_act(struct guardian_process *g, unsigned todo)
 {
     if (todo & KILL_POLICY_TELL) {
@@ -209,11 +302,10 @@ static void guardian_act(struct guardian_process *g, unsigned todo)
     if (todo & KILL_POLICY_TERM) {
         proctree_signal(SIGTERM, group(g));
         proctree_signal(SIGCONT, group(g)); /* a stopped process would not see SIGTERM */
+        g->look_at = clave_now();
     }
-    if (todo & KILL_POLICY_KILL) {
-        cgroup_kill(&g->cgroup);
-        proctree_kill(group(g));
-    }
+    if (todo & KILL_POLICY_KILL)
+        guardian_kill(g);
     if (todo & KILL_POLICY_TELL_END) {
         cgroup_remove(&g->cgroup);
         guardian_report(g, GUARDIAN_ENDED, g->status);
@@ -229,14 +321,17 @@ static void guardian_step(struct guardian_process *g)
                                             .reaped = g->reaped,
                                             .nothing_left = nothing_left(g)};
     guardian_act(g, clave__kill_policy_step(&g->kill_policy, &sight, clave_now()));
+    guardian_look(g);
 }
 
 static void forward(struct guardian_process *g, int sig)
 {
     if (sig == SIGTERM && clave__kill_policy_ask(&g->kill_policy, clave_now()))
         return; /* the kill policy sends it to the command and all its descendants */
-    if (group(g) > 0)
-        kill(-group(g), sig);
+    struct holdout command;
+    bool refused = group(g) > 0 && kill(-group(g), sig) != 0 && sig != SIGWINCH;
+    if (refused && holdout_refuses(&command, group(g)))
+        guardian_report_of(g, GUARDIAN_DENIED, sig, &command);
 }
 
 static void guardian_obey(struct guardian_process *g, const struct order *order)
@@ -418,13 +513,19 @@ int guardian_read(struct guardian *g, struct guardian_report *out)
     return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
 
+void guardian_note_reaped(struct guardian *g, pid_t pid)
+{
+    if (g->pid == pid)
+        g->pid = 0;
+}
+
 void guardian_dismiss(struct guardian *g)
 {
-    if (g->pid <= 0)
-        return;
-    kill(g->pid, SIGKILL);
-    while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
-    g->pid = 0;
+    if (g->pid > 0) {
+        kill(g->pid, SIGKILL);
+        while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+        g->pid = 0;
+    }
     cgroup_remove(&g->cgroup);
 }

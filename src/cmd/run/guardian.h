@@ -4,7 +4,8 @@
  * Map of src/cmd/run, a command under a lock or a leadership:
  *   lock_flags      the flags, parsed into a struct lock_plan
  *   runner          the process itself: client, queue, leaving; child: while the command runs
- *   guardian        the second process; spawn, cgroup, proctree: starting and killing the command
+ *   guardian        the second process; spawn, cgroup, proctree: starting and killing the command;
+ *                   holdout: what cannot be killed
  *   acquisition     the mutex, rwlock, semaphore or latch; nested: waiting for our own parent
  *   run_policy      --once, --lock-delay, --min-hold
  *   lock_report     messages and JSON events; progress: while waiting; hook: --on-elected and so on
@@ -21,6 +22,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/cgroup.h"
 #include "cmd/run/deadline_page.h"
+#include "cmd/run/holdout.h"
 #include "supervise/kill_policy.h"
 
 struct guardian_plan {
@@ -31,6 +33,7 @@ struct guardian_plan {
     const char *owner;   /* CLAVE_OWNER for the command; "": none */
     char *const *argv;
     bool own_notify; /* the command does not inherit the service manager's variables */
+    bool same_user;  /* the command cannot become another user (spawn.h) */
 };
 
 /* The credentials of a session, for the process that has to close it. */
@@ -53,12 +56,16 @@ enum guardian_event {
     GUARDIAN_NO_PROCESS, /* the system has no process for it; value: errno */
     GUARDIAN_STOPPED,    /* value: the signal that stopped the command */
     GUARDIAN_ENDING,     /* cause: SIGTERM or SIGKILL is being sent */
+    GUARDIAN_DENIED,     /* value: a signal to pass on, which `holdout`, the command, refuses */
+    GUARDIAN_HOLDOUT,    /* `holdout` could not be ended if that became necessary */
+    GUARDIAN_STUCK,      /* the command is being killed, and `holdout` cannot be; cause */
     GUARDIAN_ENDED,      /* nothing of it is alive; value: the status of waitpid; cause */
 };
 struct guardian_report {
     enum guardian_event event;
     enum kill_policy_cause cause;
     int value;
+    struct holdout holdout;
 };
 
 struct guardian {
@@ -81,6 +88,8 @@ void guardian_forward(struct guardian *g, int sig);
 void guardian_stop(struct guardian *g);
 /* 1: *out is filled in; 0: nothing to read; -1: the guardian is dead. Never waits. */
 int guardian_read(struct guardian *g, struct guardian_report *out);
+/* A child of this process has been waited for: if it was the guardian, its number is free. */
+void guardian_note_reaped(struct guardian *g, pid_t pid);
 /* Kills the guardian (SIGKILL): there is nothing left to guard. */
 void guardian_dismiss(struct guardian *g);
 

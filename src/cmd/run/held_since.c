@@ -1,13 +1,16 @@
 /* held_since.c - the field "granted=" in a lock node's data. acquisition.c appends it, runner.c
  * updates it after the grant, `clave locks` reads it. The update never changes the length of the
- * data, nor any other field. */
+ * data, nor any other field. child.c may add a field "text=" later, and with it the time that the
+ * node's mtime has told until then. */
 #include "cmd/run/held_since.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "recipe/contender/identity.h"
 
+static const char numbered[] = "\ngranted-at="; /* milliseconds since the epoch */
 static const char waited[] = "\ngranted=ctime\n", granted[] = "\ngranted=mtime\n";
 static const char asked[] = "\nasked=1\n";
 _Static_assert(sizeof waited == sizeof granted, "one takes the place of the other");
@@ -63,11 +66,100 @@ void held_since_record(clave_async_client *c, const struct lock_plan *plan, cons
         free(copy);
 }
 
+struct held_text {
+    int attempts; /* left */
+    char *node;
+    char text[];
+};
+
+static void held_text_free(struct held_text *t)
+{
+    free(t->node);
+    free(t);
+}
+
+static void held_text_read(clave_async_client *c, struct held_text *t);
+
+/* The time of the grant may have been written between our read and our write. */
+static void held_text_on_written(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct held_text *t = arg;
+    if (res->err == CLAVE_EBADVERSION && t->attempts > 0)
+        held_text_read(c, t);
+    else
+        held_text_free(t);
+}
+
+/* The node's mtime, which said when the lock was granted, is about to change: the time itself is
+ * written. NULL: nothing is to be written. */
+static char *held_text_compose(const clave_result *res, const char *text, size_t *n)
+{
+    static const char said[] = "\ntext=";
+    const struct clave_mem mem = clave__mem_or_default(NULL); /* its memory is free's */
+    const clave_identity more = {.text = text};
+    if (!clave__identity_is_form(res->data, res->len) ||
+        held_since_find(res->data, res->len, said, sizeof said - 1))
+        return NULL;
+    char *data = clave__identity_extend(&mem, res->data, res->len, &more, n);
+    char *out = NULL;
+    if (data && held_since_find(data, *n, granted, sizeof granted - 1)) {
+        int len = asprintf(&out, "%s%s%lld\n", data, numbered + 1, (long long)res->stat->mtime);
+        *n = len > 0 ? (size_t)len : 0;
+        free(data);
+        return len > 0 ? out : NULL;
+    }
+    return data;
+}
+
+static void held_text_on_read(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct held_text *t = arg;
+    size_t n = 0;
+    char *data = res->err == CLAVE_OK ? held_text_compose(res, t->text, &n) : NULL;
+    if (!data || clave_async_set(c, t->node, data, n, res->stat->version, held_text_on_written,
+                                 t) != CLAVE_OK)
+        held_text_free(t);
+    free(data);
+}
+
+static void held_text_read(clave_async_client *c, struct held_text *t)
+{
+    t->attempts--;
+    if (clave_async_get(c, t->node, NULL, held_text_on_read, t) != CLAVE_OK)
+        held_text_free(t);
+}
+
+void held_since_add_text(clave_async_client *c, const struct lock_plan *plan, const char *node,
+                         const char *text)
+{
+    size_t n = strlen(text) + 1;
+    struct held_text *t = held_since_can_record(plan) ? malloc(sizeof *t + n) : NULL;
+    if (!t)
+        return;
+    *t = (struct held_text){.attempts = 3, .node = strdup(node)};
+    memcpy(t->text, text, n);
+    if (t->node)
+        held_text_read(c, t);
+    else
+        free(t);
+}
+
+static int64_t held_since_number(const char *at, const char *end)
+{
+    int64_t ms = 0;
+    for (; at < end && *at >= '0' && *at <= '9' && ms < INT64_MAX / 100; at++)
+        ms = 10 * ms + (*at - '0');
+    return ms;
+}
+
 int64_t held_since(const void *data, size_t n, const clave_stat *stat)
 {
     if (!clave__identity_is_form(data, n) ||
         held_since_find(data, n, asked, sizeof asked - 1)) /* since then, that was written last */
         return -1;
+    const char *at = held_since_find(data, n, numbered, sizeof numbered - 1);
+    if (at)
+        return held_since_number(at + sizeof numbered - 1, (const char *)data + n);
     if (held_since_find(data, n, granted, sizeof granted - 1))
         return stat->mtime;
     return held_since_find(data, n, waited, sizeof waited - 1) ? stat->ctime : -1;

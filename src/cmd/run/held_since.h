@@ -1,7 +1,8 @@
 /* held_since.h - since when a lock is held, as far as its node tells. A node's ctime is when its
  * owner queued, which is the time of the grant too unless it had to wait. Only the holder knows
  * that, so `clave lock` then writes to its node once, after the grant: from then on the node's
- * mtime is the time of the grant. Other clients do not record it. */
+ * mtime is the time of the grant, unless a later field says it in numbers. Other clients do not
+ * record it. */
 #ifndef CLAVE_CMD_RUN_HELD_SINCE_H
 #define CLAVE_CMD_RUN_HELD_SINCE_H
 
@@ -14,6 +15,10 @@ size_t held_since_promise(const struct lock_plan *plan, char *data, size_t n, si
  * the node meanwhile are left alone. Nothing waits for the write, and its failure is not
  * reported. */
 void held_since_record(clave_async_client *c, const struct lock_plan *plan, const char *node);
+/* Adds `text` to the node at this path, once: what others should know of its holder besides. Since
+ * when it is held stays in it. Nothing waits for that, nor is its failure reported. */
+void held_since_add_text(clave_async_client *c, const struct lock_plan *plan, const char *node,
+                         const char *text);
 /* When the holder got the lock, by the server's clock, in milliseconds since the epoch, from the
  * data and the Stat of its node. -1: the node does not tell. */
 int64_t held_since(const void *data, size_t n, const clave_stat *stat);

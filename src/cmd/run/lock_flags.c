@@ -100,6 +100,9 @@ bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
         p->detects = true;
         p->root = o->value;
         return true;
+    case LOCK_FLAG_SAME_USER:
+        p->same_user = true;
+        return true;
     case LOCK_FLAG_NOTIFY:
         return take_notify(o, &p->notify);
     default:

@@ -32,6 +32,7 @@ struct lock_plan {
     int64_t grace_ms;    /* LOCK_GRACE_DEFAULT: derived from the session timeout */
     int64_t max_hold_ms; /* 0: no limit */
     enum on_lost on_lost;
+    bool same_user;    /* the command cannot become another user, which clave could not end */
     bool revocable;    /* the command is ended when another participant asks for the lock */
     bool detects;      /* gives up to end a deadlock */
     const char *root;  /* where it looks for deadlocks; NULL: the parent of the path */
@@ -70,6 +71,7 @@ enum {
     LOCK_FLAG_LOCK_DELAY,
     LOCK_FLAG_NOTIFY,
     LOCK_FLAG_DETECT,
+    LOCK_FLAG_SAME_USER,
     LOCK_FLAG_OWN /* and up: the verb's own flags */
 };
 /* Parses one flag; false after a message. `max_hold` is the verb's name for that flag. */

@@ -15,13 +15,14 @@
 #include "cmd/queue/participant_text.h"
 
 enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };
+enum { TEXT_CAP = HOLDOUT_TEXT_CAP + 512 };
 enum { TRACE_AT = 3, TRACE_DIGITS = 32 }; /* in a traceparent */
 enum { HOLDER_CAP = PARTICIPANT_TEXT_CAP + 64 };
 
 /* The words that differ between a lock and a leadership. */
 struct words {
     const char *acquired, *not_acquired; /* events, and verbs */
-    const char *held_by, *still, *it, *who, *asked, *hold, *before;
+    const char *held_by, *still, *it, *who, *asked, *hold, *next, *before;
 };
 
 static const struct words *words(const struct lock_plan *p)
@@ -34,11 +35,11 @@ static const struct words *words(const struct lock_plan *p)
                                       "locks",
                                       "another participant asks for it",
                                       "hold",
+                                      "holder",
                                       "acquired; the previous holder"};
     static const struct words leadership = {
-        "elected",         "not-elected",    "led by",
-        "still leading",   "the leadership", "candidates",
-        "asked to resign", "term",           "elected; the previous leader"};
+        "elected",    "not-elected",     "led by", "still leading", "the leadership",
+        "candidates", "asked to resign", "term",   "leader",        "elected; the previous leader"};
     return p->elects ? &leadership : &lock;
 }
 
@@ -361,6 +362,56 @@ void lock_message_ending(const struct lock_plan *p, enum kill_policy_cause cause
         diag_note(p->o, "%s: %s", p->path, what);
     else
         diag(p->o, "%s: %s", p->path, what);
+}
+
+/* What cannot be ended. `text`: the same as a sentence. */
+static void lock_message_put_holdout(const struct lock_plan *p, const char *event,
+                                     const struct holdout *h, const char *text)
+{
+    struct json j;
+    char user[HOLDOUT_NAME_CAP];
+    if (!p->o->json) {
+        diag(p->o, "%s: %s", p->path, text);
+        return;
+    }
+    lock_message_begin(p, &j, event);
+    clave__json_int(&j, "process", h->pid);
+    clave__json_string(&j, "command", *h->name ? h->name : NULL);
+    clave__json_string(&j, "user", h->uid == HOLDOUT_UNKNOWN ? NULL : holdout_user(h, user));
+    clave__json_string(&j, "text", text);
+    lock_message_end(&j);
+}
+
+void lock_message_holdout(const struct lock_plan *p, const struct holdout *h)
+{
+    char who[HOLDOUT_TEXT_CAP], text[TEXT_CAP];
+    snprintf(text, sizeof text,
+             "clave may not end %s: if %s is lost, the next %s begins while it still runs. Run "
+             "clave as that user or as root, or where it may create control groups (systemd: "
+             "Delegate=yes)%s",
+             holdout_text(h, who), words(p)->it, words(p)->next,
+             p->same_user ? "" : "; --require-killable keeps commands from changing their user");
+    lock_message_put_holdout(p, "unkillable", h, text);
+}
+
+void lock_message_stuck(const struct lock_plan *p, const struct holdout *h, bool lost)
+{
+    char who[HOLDOUT_TEXT_CAP], text[TEXT_CAP], advice[64];
+    snprintf(advice, sizeof advice, "; end it as root: kill -KILL %d", (int)h->pid);
+    snprintf(text, sizeof text, "cannot end %s%s: %s %s%s", holdout_text(h, who),
+             h->asleep ? ", which waits in the kernel for a disk or a file system (state D)" : "",
+             words(p)->it,
+             lost ? "may be another's while it still runs" : "is not released before it has ended",
+             h->asleep ? "" : advice);
+    lock_message_put_holdout(p, "stuck", h, text);
+}
+
+void lock_message_denied(const struct lock_plan *p, const struct holdout *h, int sig)
+{
+    char who[HOLDOUT_TEXT_CAP], text[TEXT_CAP];
+    snprintf(text, sizeof text, "cannot pass signal %d (%s) on to %s", sig, strsignal(sig),
+             holdout_text(h, who));
+    lock_message_put_holdout(p, "denied", h, text);
 }
 
 void lock_message_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms)

@@ -41,6 +41,13 @@ void lock_message_connection(const struct lock_plan *p, bool up, int64_t left_ms
 void lock_message_lost(const struct lock_plan *p, clave_err why);
 /* Another participant asked us to release the lock, or the leader to resign. */
 void lock_message_asked(const struct lock_plan *p);
+/* A process of the command cannot be ended, should that become necessary. */
+void lock_message_holdout(const struct lock_plan *p, const struct holdout *h);
+/* The command is being killed, and this process of it cannot be. `lost`: others may hold the lock
+ * before it has ended. */
+void lock_message_stuck(const struct lock_plan *p, const struct holdout *h, bool lost);
+/* A signal that was to be passed on to the command was refused. */
+void lock_message_denied(const struct lock_plan *p, const struct holdout *h, int sig);
 void lock_message_ending(const struct lock_plan *p, enum kill_policy_cause cause);
 /* The previous holder lost the lock: the command starts `delay_ms` later. */
 void lock_message_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms);

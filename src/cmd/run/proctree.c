@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* How often we look again before killing what is known: what has started others after the last look
@@ -222,33 +223,43 @@ struct children {
     bool known; /* false: the kernel does not list them, or there are too many */
 };
 
-static void read_task(struct children *c, const char *task)
+static bool add_children_of_task(struct children *c, pid_t pid, const char *task)
 {
     char path[64];
-    int pid;
-    snprintf(path, sizeof path, "/proc/self/task/%.20s/children", task);
+    int child;
+    snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", (int)pid, task);
     FILE *f = fopen(path, "re");
-    c->known = c->known && f;
-    while (c->known && fscanf(f, "%d", &pid) == 1) {
-        c->known = c->n < CHILDREN_CAP;
-        if (c->known)
-            c->list[c->n++] = pid;
+    bool fine = f != NULL;
+    while (fine && fscanf(f, "%d", &child) == 1) {
+        fine = c->n < CHILDREN_CAP;
+        if (fine)
+            c->list[c->n++] = child;
     }
     if (f)
         fclose(f);
+    return fine;
+}
+
+/* false: they cannot be read, or there are too many. */
+static bool add_children(struct children *c, pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    bool fine = dir != NULL;
+    while (dir && (entry = readdir(dir)))
+        if (isdigit((unsigned char)entry->d_name[0]))
+            fine = add_children_of_task(c, pid, entry->d_name) && fine;
+    if (dir)
+        closedir(dir);
+    return fine;
 }
 
 static void read_children(struct children *c)
 {
-    DIR *dir = opendir("/proc/self/task");
-    struct dirent *entry;
     c->n = 0;
-    c->known = dir != NULL;
-    while (dir && (entry = readdir(dir)))
-        if (isdigit((unsigned char)entry->d_name[0]))
-            read_task(c, entry->d_name);
-    if (dir)
-        closedir(dir);
+    c->known = add_children(c, getpid());
 }
 
 static bool same_children(const struct children *a, const struct children *b)
@@ -257,12 +268,20 @@ static bool same_children(const struct children *a, const struct children *b)
            memcmp(a->list, b->list, a->n * sizeof *a->list) == 0;
 }
 
+/* Without /proc, which may be mounted so that other users' processes do not show (hidepid). */
+static bool child_is_alive(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
+
 /* Nothing below us is alive except local servers. */
 static bool are_done(const struct children *c, const struct census *all)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct process p;
-        if (read_process(c->list[i], &p) && !p.dead && !is_local_server(all, &p))
+        if (read_process(c->list[i], &p) ? !p.dead && !is_local_server(all, &p)
+                                         : child_is_alive(c->list[i]))
             return false;
     }
     return true;
@@ -343,6 +362,22 @@ int proctree_kill(pid_t group)
     free(now.list);
     free(before.list);
     return alive;
+}
+
+void proctree_each(void (*visit)(void *arg, pid_t pid), void *arg)
+{
+    static struct children all;
+    struct census c = {0};
+    read_children(&all);
+    for (size_t i = 0; all.known && i < all.n; i++) {
+        (void)add_children(&all, all.list[i]); /* what has ended has none */
+        visit(arg, all.list[i]);
+    }
+    bool counted = !all.known && census_take(&c);
+    for (size_t i = 0; counted && i < c.n; i++)
+        if (c.list[i].ours)
+            visit(arg, c.list[i].pid);
+    free(c.list);
 }
 
 void proctree_each_server(void (*visit)(const void *arg, pid_t server), const void *arg)

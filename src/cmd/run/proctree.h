@@ -26,6 +26,11 @@ bool proctree_is_gone(void);
  * after the last look is met by the next call: call it until nothing is alive. */
 int proctree_kill(pid_t group);
 
+/* Calls `visit` for each descendant, dead ones too, a parent before its children. Costs what there
+ * are descendants, not what there are processes, where the kernel has CONFIG_PROC_CHILDREN. Those
+ * that begin or move meanwhile may be missed. */
+void proctree_each(void (*visit)(void *arg, pid_t pid), void *arg);
+
 /* Calls `visit` for each local server that is left alone. */
 void proctree_each_server(void (*visit)(const void *arg, pid_t server), const void *arg);
 

@@ -23,11 +23,11 @@
 
 enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
 
-/* Forwarded while the command runs; before that, the first four end this process. A signal that was
- * ignored when we were started (nohup, a shell's background job) stays ignored, for the command
- * too. */
+/* Forwarded while the command runs, except the last; before that, the first four end this process.
+ * A signal that was ignored when we were started (nohup, a shell's background job) stays ignored,
+ * for the command too. */
 static const int caught[RUNNER_SIGNALS] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
-                                           SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT};
+                                           SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT, SIGCHLD};
 
 /* ---- leaving -------------------------------------------------------------------------------- */
 
@@ -168,7 +168,7 @@ static void on_next(void *arg)
 static void runner_on_lost(void *arg, clave_err why)
 {
     struct runner *r = arg;
-    if (r->phase == HOLDING)
+    if (r->phase == HOLDING || r->phase == SWEEPING)
         child_lost(r, why);
     else
         run_stages_lost(r, why);
@@ -315,6 +315,10 @@ static void runner_on_settled(void *arg)
 static void runner_on_signal(uv_signal_t *handle, int sig)
 {
     struct runner *r = handle->data;
+    if (sig == SIGCHLD) {
+        child_reap(r);
+        return;
+    }
     bool ends = sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT;
     r->ended_by_signal |= ends;
     switch (r->phase) {
@@ -451,7 +455,8 @@ static int start_guardian(struct runner *r)
                                      .holders = plan->holders,
                                      .owner = plan->owner,
                                      .argv = plan->argv,
-                                     .own_notify = plan->notify != SD_NOTIFY_COMMAND};
+                                     .own_notify = plan->notify != SD_NOTIFY_COMMAND,
+                                     .same_user = plan->same_user};
     /* Orphans of the guardian are to become our children. Done before there are threads. */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
         diag(plan->o, "cannot become a child sub-reaper: %s", strerror(errno));

@@ -27,7 +27,7 @@
 
 enum runner_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
 
-enum { RUNNER_SIGNALS = 9 };
+enum { RUNNER_SIGNALS = 10 };
 
 struct runner;
 
@@ -77,7 +77,10 @@ struct runner {
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */
     pid_t command;       /* 0: not started yet */
     bool wants_terminal;
-    bool reaped; /* SWEEPING: we have reaped the command */
+    struct holdout holdout; /* the newest one that was reported, */
+    bool stuck;             /* because it could not be ended */
+    int64_t sweep_ms;       /* SWEEPING: until the next attempt */
+    bool reaped;            /* without the guardian: we have reaped the command */
     int status;
 };
 

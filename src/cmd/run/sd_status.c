@@ -2,6 +2,8 @@
  * and run_stages.c call it. READY and STOPPING are sent at most once. */
 #include "cmd/run/sd_status.h"
 
+#include <stdio.h>
+
 #include "cmd/run/runner.h"
 
 /* How often the watchdog is fed within its interval: a confirmation a moment too late for one feed
@@ -103,6 +105,16 @@ void sd_status_ending(struct runner *r)
     else
         sd_status_send_held(r, detail);
     sd_status_send_stopping(r);
+}
+
+void sd_status_holdout(struct runner *r)
+{
+    char text[HOLDOUT_TEXT_CAP], detail[HOLDOUT_TEXT_CAP + 32];
+    snprintf(detail, sizeof detail, "; %s cannot be ended", holdout_text(&r->holdout, text));
+    if (r->hold_policy.lost)
+        sd_status_send_lost(r, detail);
+    else
+        sd_status_send_held(r, detail);
 }
 
 void sd_status_resting(struct runner *r)

@@ -23,6 +23,7 @@ void sd_status_delayed(struct runner *r); /* granted, but the previous holder lo
 void sd_status_started(struct runner *r); /* the command runs */
 void sd_status_connection(struct runner *r, bool up);
 void sd_status_ending(struct runner *r);  /* the command is being ended */
+void sd_status_holdout(struct runner *r); /* a process that cannot be ended was reported */
 void sd_status_resting(struct runner *r); /* the command has ended, the minimum hold has not */
 void sd_status_leaving(struct runner *r);
 void sd_status_close(struct runner *r);

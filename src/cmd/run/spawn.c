@@ -21,11 +21,12 @@ static void restore(const struct inheritance *before)
 }
 
 static _Noreturn void become(char *const *argv, const struct inheritance *before, pid_t parent,
-                             int fault)
+                             bool same_user, int fault)
 {
     int error = 0;
     setpgid(0, 0);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
+        (same_user && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0))
         error = errno;
     if (getppid() != parent) /* it died before we asked to die with it */
         _exit(EXIT_INTERNAL);
@@ -40,7 +41,7 @@ static _Noreturn void become(char *const *argv, const struct inheritance *before
 }
 
 pid_t spawn_command(char *const *argv, const struct inheritance *before,
-                    const struct cgroup *cgroup)
+                    const struct cgroup *cgroup, bool same_user)
 {
     int ends[2], error = 0;
     pid_t parent = getpid();
@@ -48,7 +49,7 @@ pid_t spawn_command(char *const *argv, const struct inheritance *before,
         return SPAWN_NO_PROCESS;
     pid_t pid = cgroup_fork(cgroup);
     if (pid == 0)
-        become(argv, before, parent, ends[1]);
+        become(argv, before, parent, same_user, ends[1]);
     int fork_error = errno;
     close(ends[1]);
     ssize_t n = 0;

@@ -84,6 +84,7 @@ static void identity_put_fields(struct sink *s, const clave_identity *id)
     put_field(s, "pid", id->pid ? pid : NULL);
     put_field(s, "name", id->name);
     put_field(s, "command", id->command);
+    put_field(s, "text", id->text);
     if (id->traceparent && clave__identity_is_traceparent(id->traceparent))
         put_field(s, "traceparent", id->traceparent);
     put_field(s, "owner", id->owner);
@@ -190,6 +191,8 @@ static void take_field(clave_identity *out, const char *key, char *value)
         out->name = value;
     else if (strcmp(key, "command") == 0)
         out->command = value;
+    else if (strcmp(key, "text") == 0)
+        out->text = value;
     else if (strcmp(key, "traceparent") == 0)
         out->traceparent = clave__identity_is_traceparent(value) ? value : NULL;
     else if (strcmp(key, "owner") == 0)

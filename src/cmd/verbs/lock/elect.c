@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,14 +96,26 @@ static char **original_words(void)
     return words;
 }
 
+/* Hooks that end meanwhile leave no zombies: the kernel discards children while SIGCHLD is ignored,
+ * and those that ended before are waited for. */
+static void elect_pause(int64_t left_ms)
+{
+    const struct sigaction discard = {.sa_handler = SIG_IGN};
+    struct sigaction before;
+    struct timespec pause = {.tv_sec = left_ms / 1000, .tv_nsec = (long)(left_ms % 1000) * 1000000};
+    sigaction(SIGCHLD, &discard, &before);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
+    while (nanosleep(&pause, &pause) != 0 && errno == EINTR)
+        continue;
+    sigaction(SIGCHLD, &before, NULL);
+}
+
 /* The guardian must be forked by a process without threads, which this one no longer is: it
  * executes itself anew, not before the next term. */
 static int elect_stand_again(const struct options *o, int64_t then)
 {
-    int64_t left = deadline_left(then, clave_now());
-    struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)left * 1000000};
-    while (nanosleep(&pause, &pause) != 0 && errno == EINTR)
-        continue;
+    elect_pause(deadline_left(then, clave_now()));
     const struct sigaction fresh = {.sa_handler = SIG_DFL};
     char **words = original_words();
     if (!o->sigpipe_ignored)
@@ -194,6 +207,8 @@ static const struct flag flags[] = {
     {LOCK_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},
     {LOCK_FLAG_MAX_HOLD, "max-term", "DURATION",
      "end the command after this long: SIGTERM, then SIGKILL"},
+    {LOCK_FLAG_SAME_USER, "require-killable", NULL,
+     "sudo and its like gain no other user: clave could not end them"},
     {LOCK_FLAG_LOCK_DELAY, "lock-delay", "DURATION",
      "wait this long if the previous leader was lost"},
     {LOCK_FLAG_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
@@ -219,5 +234,6 @@ const struct verb verb_elect = {
     .flags = flags,
     .elects = true,
     .max_args = 1,
+    .runs_command = true,
     .run = run_elect,
 };

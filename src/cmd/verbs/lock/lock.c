@@ -109,6 +109,8 @@ static int run_semaphore(struct options *o, int argc, char **argv)
         {LOCK_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},     \
         {LOCK_FLAG_MAX_HOLD, "max-hold", "DURATION",                                               \
          "end the command after this long: SIGTERM, then SIGKILL"},                                \
+        {LOCK_FLAG_SAME_USER, "require-killable", NULL,                                            \
+         "sudo and its like gain no other user: clave could not end them"},                        \
         {LOCK_FLAG_REVOCABLE, "revocable", NULL,                                                   \
          "end the command when another participant asks for the lock"},                            \
         {LOCK_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"},      \
@@ -164,7 +166,8 @@ const struct verb verb_lock = {
         "The command gets its arguments as they are (no shell), this process's streams, and\n"
         "CLAVE_PATH, CLAVE_NODE, CLAVE_TOKEN, CLAVE_SESSION, CLAVE_OWNER, CLAVE_DEADLINE and\n"
         "CLAVE_CONNECT in its environment. It is ended before another can hold the lock,\n"
-        "and nothing of it survives this process.\n"
+        "and nothing of it survives this process, except what cannot be killed: another\n"
+        "user's process (sudo), or one stuck in the kernel.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 0 also when --once finds\n"
         "it already done; 69 no server reached;\n"
@@ -173,6 +176,7 @@ const struct verb verb_lock = {
         "command not found.\n",
     .flags = lock_flags,
     .max_args = 1,
+    .runs_command = true,
     .run = run_lock,
 };
 
@@ -185,6 +189,7 @@ const struct verb verb_rwlock = {
             "InterProcessReadWriteLock. Everything else is as for 'clave lock'.\n",
     .flags = rwlock_flags,
     .max_args = 1,
+    .runs_command = true,
     .run = run_rwlock,
 };
 
@@ -199,5 +204,6 @@ const struct verb verb_semaphore = {
         "Everything else is as for 'clave lock'.\n",
     .flags = semaphore_flags,
     .max_args = 1,
+    .runs_command = true,
     .run = run_semaphore,
 };

@@ -27,7 +27,7 @@ export function who(place, more = 0) {
 }
 
 export function commandOf(place) {
-    if (place?.command) return place.command;
+    if (place?.command) return place.text ? `${place.command}: ${place.text}` : place.command;
     if (whoText(place) !== place?.text) return place?.text || (place?.host ? null : place?.node) || null;
     return null;
 }

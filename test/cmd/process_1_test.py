@@ -1,0 +1,63 @@
+"""clave as process 1 of a container: every orphan there becomes its child, and none stays a zombie."""
+import subprocess
+import unittest
+
+from harness import CLAVE, PATIENCE, environment, free_port, scratch, server, spawn
+from lock_rig import TICK, children, comm, until, zombies
+
+INSIDE = ["unshare", "-pf", "--mount-proc", "--kill-child"]
+
+
+def can_be_process_1():
+    return subprocess.run(INSIDE + ["true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+@unittest.skipUnless(can_be_process_1(), "no namespace of processes can be made here")
+class Process1(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def starts(self, *words):
+        """Runs clave as process 1 until it says something; returns its number outside."""
+        p = spawn(INSIDE + [CLAVE, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                  env=environment(CLAVE_CONNECT=self.server.connect))
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        self.assertNotEqual(p.stdout.readline(), b"")
+        return children(p.pid)[0]
+
+    def orphans(self, pid):
+        """Another program of the container, such as a health check, leaves children behind."""
+        script = "for i in 1 2 3; do sleep 2 & done"
+        subprocess.run(["nsenter", "-t", str(pid), "-p", "sh", "-c", script], check=True,
+                       timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        return [child for child in children(pid) if comm(child) == "sleep"]
+
+    def check(self, *words):
+        pid = self.starts(*words)
+        self.assertTrue(self.orphans(pid))
+        until(lambda: not any(comm(child) == "sleep" for child in children(pid)))
+        until(lambda: not zombies(pid))
+
+    def test_serve(self):
+        self.check("serve", "--data", scratch("data"), "--listen", f"127.0.0.1:{free_port()}")
+
+    def test_gate(self):
+        self.check("gate", "--http", f"127.0.0.1:{free_port()}")
+
+    def test_lock(self):
+        self.check("lock", "/lock", "--", "sh", "-c", "echo; exec tail -f /dev/null")
+
+    def test_elect(self):
+        self.check("elect", "--on-elected", "true", "/elect", "--", "sh", "-c",
+                   "echo; exec tail -f /dev/null")
+
+
+if __name__ == "__main__":
+    unittest.main()
