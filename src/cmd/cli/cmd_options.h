@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "clave/async/client.h"
+#include "cmd/cli/inheritance.h"
 #include "cmd/cli/verb.h"
 
 enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16, OPTIONS_ORIGIN_CAP = 300 };
@@ -58,9 +59,7 @@ struct options {
     char local_from[OPTIONS_ORIGIN_CAP]; /* where NEVER was set: "/etc/clave/config:2" */
     bool json;
     int verbose;
-    /* SIGPIPE was ignored when we were started. This process always ignores it, so a child has to
-     * be given SIG_DFL back unless this is set. */
-    bool sigpipe_ignored;
+    struct inheritance inherited; /* given back to a command */
 
     /* set by options_next */
     const char *value; /* the value of the flag just returned */

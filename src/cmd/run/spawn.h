@@ -4,18 +4,10 @@
 #ifndef CLAVE_CMD_RUN_SPAWN_H
 #define CLAVE_CMD_RUN_SPAWN_H
 
-#include <signal.h>
-#include <stdbool.h>
 #include <sys/types.h>
 
+#include "cmd/cli/inheritance.h"
 #include "cmd/run/cgroup.h"
-
-/* How this program was started, where a process changes it for itself. */
-struct inheritance {
-    sigset_t mask;
-    struct sigaction child; /* of SIGCHLD */
-    bool sigpipe_ignored;
-};
 
 /* Runs argv[0], looked up in PATH, in that control group if there is one, and returns its process
  * id, which is its group too. -1: errno says why it cannot be run. For a process with a single

@@ -103,10 +103,8 @@ static int elect_stand_again(const struct options *o, int64_t then)
     struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)left * 1000000};
     while (nanosleep(&pause, &pause) != 0 && errno == EINTR)
         continue;
-    const struct sigaction fresh = {.sa_handler = SIG_DFL};
     char **words = original_words();
-    if (!o->sigpipe_ignored)
-        sigaction(SIGPIPE, &fresh, NULL);
+    inheritance_restore(&o->inherited);
     if (words)
         execv("/proc/self/exe", words);
     diag(o, "cannot start again: %s", strerror(errno));
