@@ -229,17 +229,18 @@ static bool names_servers(const struct options *o)
 /* `path` "": there is none. `must`: the user named the file, so it has to exist. */
 static bool apply_file(struct options *o, const char *path, bool must, char **text)
 {
-    *text = *path ? keyfile_read(path) : NULL;
+    char why[KEYFILE_WHY];
+    *text = *path ? keyfile_read(path, why) : NULL;
     if (*text)
         return config_read(o, *text, path);
     if (!*path || (!must && (errno == ENOENT || errno == ENOTDIR)))
         return true;
     bool not_ours = !must && (errno == EACCES || errno == EPERM); /* HOME is another user's */
     if (not_ours && names_servers(o)) {
-        diag(NULL, "configuration %s: %s: continuing without it", path, strerror(errno));
+        diag(NULL, "configuration %s: continuing without it", why);
         return true;
     }
-    diag(NULL, "configuration %s: %s%s", path, strerror(errno),
+    diag(NULL, "configuration %s%s", why,
          not_ours ? " (--connect or CLAVE_CONNECT names the servers without it)" : "");
     return false;
 }
@@ -306,7 +307,8 @@ static bool config_pass_over(void *arg, const struct origin *at, const char *wha
 static void look_for_never(struct options *o, const char *path)
 {
     const struct keyfile_visitor v = {take_local, config_pass_over, o};
-    char *text = *path ? keyfile_read(path) : NULL;
+    char why[KEYFILE_WHY];
+    char *text = *path ? keyfile_read(path, why) : NULL;
     if (text)
         (void)keyfile_each(text, path, &v);
     free(text);
