@@ -6,7 +6,7 @@
 
 void clave__log(const struct log *l, int level, const char *fmt, ...)
 {
-    char line[512];
+    char line[2048]; /* of a start that is refused: two paths and what to do */
     va_list ap;
     if (!l->cb)
         return;

@@ -1,30 +1,114 @@
-/* key_value_file.c - reads and splits the format of the configuration files of clients and servers.
- */
+/* key_value_file.c - reads text files whole, and splits the format of the configuration
+ * files of clients and servers. */
 #include "runtime/key_value_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { MAX_FILE = 64 * 1024 };
+enum { MAX_FILE = 4 * 1024 * 1024, FIRST_READ = 4096, PIPE_WAIT_MS = 10000 };
 
-char *clave__keyfile_read(const char *path)
+/* Waits for more of a pipe; one that nobody writes to must not hold up a server that reloads. 0 or
+ * an errno. */
+static int keyfile_await(int fd)
 {
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return NULL;
-    char *text = malloc(MAX_FILE + 1);
-    size_t n = text ? fread(text, 1, MAX_FILE + 1, f) : 0;
-    int fault = !text ? ENOMEM : ferror(f) ? errno : n > MAX_FILE ? EFBIG : 0;
-    fclose(f);
-    if (fault) {
-        free(text);
-        errno = fault;
-        return NULL;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n = poll(&p, 1, PIPE_WAIT_MS);
+    return n < 0 && errno != EINTR ? errno : n == 0 ? ETIMEDOUT : 0;
+}
+
+/* All that can be read, up to one byte more than a file may have. 0 or an errno. */
+static int keyfile_fill(int fd, char **text, size_t *n)
+{
+    size_t cap = 0;
+    for (;;) {
+        if (*n == cap) {
+            if (*n > MAX_FILE)
+                return EFBIG;
+            cap = cap ? 2 * cap : FIRST_READ;
+            char *more = realloc(*text, cap + 1);
+            if (!more)
+                return ENOMEM;
+            *text = more;
+        }
+        ssize_t done = read(fd, *text + *n, cap - *n);
+        int number = done >= 0 || errno == EINTR ? 0 : errno;
+        if (number == EAGAIN)
+            number = keyfile_await(fd);
+        if (number != 0)
+            return number;
+        if (done == 0)
+            return *n > MAX_FILE ? EFBIG : 0;
+        *n += done > 0 ? (size_t)done : 0;
     }
-    text[n] = '\0';
-    return text;
+}
+
+/* What begins an editor's UTF-8 file, and is no part of its text. */
+static void keyfile_skip_mark(char *text, size_t *n)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t len = strlen(mark);
+    if (*n < len || memcmp(text, mark, len) != 0)
+        return;
+    *n -= len;
+    memmove(text, text + len, *n);
+}
+
+/* A NUL would hide what follows it. 0: there is none, or its line. */
+static unsigned keyfile_nul(const char *text, size_t n)
+{
+    const char *nul = memchr(text, '\0', n);
+    unsigned line = 1;
+    for (const char *at = text; nul && at < nul; at++)
+        line += *at == '\n';
+    return nul ? line : 0;
+}
+
+/* 0 or an errno; `why` says it. */
+static int keyfile_load(const char *path, char **text, char why[KEYFILE_WHY])
+{
+    size_t n = 0;
+    struct stat st = {0};
+    /* The open of a pipe would wait for its writer. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int number = fd < 0 || fstat(fd, &st) != 0 ? errno : keyfile_fill(fd, text, &n);
+    bool is_pipe = fd >= 0 && S_ISFIFO(st.st_mode);
+    if (fd >= 0)
+        close(fd);
+    if (number == EFBIG)
+        snprintf(why, KEYFILE_WHY, "%s: it has more than the %d bytes that it may have", path,
+                 MAX_FILE);
+    else if (is_pipe && (number == ETIMEDOUT || (number == 0 && n == 0)))
+        snprintf(why, KEYFILE_WHY, "%s: it is a pipe, and nobody has written to it", path);
+    else if (number != 0)
+        snprintf(why, KEYFILE_WHY, "%s: %s", path, strerror(number));
+    if (number != 0 || *why)
+        return number != 0 ? number : ENODATA;
+    keyfile_skip_mark(*text, &n);
+    (*text)[n] = '\0';
+    unsigned line = keyfile_nul(*text, n);
+    if (line > 0)
+        snprintf(why, KEYFILE_WHY,
+                 "%s:%u: a NUL byte, which text does not have: the file is damaged, or in UTF-16",
+                 path, line);
+    return line > 0 ? EILSEQ : 0;
+}
+
+char *clave__keyfile_read(const char *path, char why[KEYFILE_WHY])
+{
+    char *text = NULL;
+    *why = '\0';
+    int number = keyfile_load(path, &text, why);
+    if (number == 0)
+        return text;
+    free(text);
+    errno = number;
+    return NULL;
 }
 
 static char *keyfile_trim(char *s)

@@ -50,8 +50,14 @@ def _die_with_parent():
         signal.signal(s, signal.SIG_DFL)
 
 
-def spawn(command, **keywords):
-    p = subprocess.Popen(command, preexec_fn=_die_with_parent, **keywords)
+def spawn(command, before=None, **keywords):
+    """`before` is called in the new process, before it executes the command."""
+    def prepare():
+        _die_with_parent()
+        if before:
+            before()
+
+    p = subprocess.Popen(command, preexec_fn=prepare, **keywords)
     _processes.append(p)
     return p
 

@@ -140,7 +140,7 @@ class Mended(Case):
             f.seek(60)
             f.write(b"XXXX")
         before = read(log)
-        self.refused(log + " is damaged", "restore it from a copy")
+        self.refused(log + " is damaged", "clave data restore BACKUP NEW")
         self.assertEqual(read(log), before)
 
     def test_the_socket_s_place_is_taken(self):

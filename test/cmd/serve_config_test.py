@@ -61,7 +61,7 @@ class Server:
                 return ""
             self.buffer += got
         line, self.buffer = self.buffer.split(b"\n", 1)
-        return line.decode()
+        return re.sub(r"^\S+Z (?=clave: )", "", line.decode())  # the time: serve_log_test
 
     def until(self, text):
         while True:
@@ -171,7 +171,7 @@ class Form(Rig):
                              "{path}:2: config: there is no such setting")):
             with self.subTest(text):
                 self.refused(text, fault)
-        self.refused("x" * 70000, "File too large")
+        self.refused("x" * 5000000, "more than the 4194304 bytes")
         self.refused("data = {data}\nlisten = 127.0.0.1:{port}\nlisten = 127.0.0.1:{port}\n",
                      "named twice", code=74)
 
@@ -357,6 +357,46 @@ class Check(Rig):
                 self.assertEqual((r.code, r.err), (start.code, start.err))
                 if code:
                     self.assertEqual(r.code, code)
+
+    def test_all_that_is_wrong(self):
+        """A line for each, of the file, the flags, and the files that they name."""
+        text = ("data = /nowhere\ntick = abc\nnonsense = 1\nno value\nlisten = 127.0.0.1:99999\n"
+                "listen = tls:127.0.0.1:1\nhttp = 127.0.0.1:99999\nhttp-tokens = /nowhere/tokens\n"
+                "audit = /nowhere/audit\n")
+        path, r = self.check(text, "--words", "", "--slow-ms", "x")
+        self.assertEqual(r.code, 64, r)
+        wanted = ("--words ''", "--slow-ms 'x'", f"{path}:2: tick 'abc'", f"{path}:3: nonsense",
+                  f"{path}:4: expected 'key = value'", "needs --tls-cert", "'127.0.0.1:99999'",
+                  "/nowhere/audit", "/nowhere/tokens", "'127.0.0.1:99999'")
+        lines = r.err.splitlines()
+        self.assertEqual(len(lines), len(wanted), r)
+        for line, part in zip(lines, wanted):
+            self.assertIn(part, line)
+        path, r = self.check("tickTime=x\ndataDir=/nowhere\nclientPort=99999\nsnapCount=1\n"
+                             "admin.serverPort=y\n")
+        self.assertEqual(r.code, 64, r)
+        for part in (":1: tickTime 'x'", ":4: snapCount '1'", ":3: clientPort '99999'",
+                     ":5: admin.serverPort 'y'"):
+            self.assertIn(path + part, r.err)
+        self.assertEqual(len(r.err.splitlines()), 4, r)
+
+    def test_files_that_are_none(self):
+        fifo = scratch("fifo")
+        os.mkfifo(fifo, 0o600)
+        for path, fault in ((fifo, "it is a pipe, and nobody has written to it"),
+                            ("/tmp", "Is a directory"), ("/dev/zero", "more than the 4194304 bytes"),
+                            ("/nowhere", "No such file")):
+            r = clave("serve", "--check-config", "--config", path)
+            self.assertEqual((r.code, r.err.count("\n")), (64, 1), r)
+            self.assertIn(f"{path}: {fault}" if "more" not in fault else fault, r.err)
+        r = clave("serve", "--check-config", "--data", "/nowhere", "--http", "127.0.0.1:0", "--http-tokens", fifo)
+        self.assertIn(f"{fifo}: it is a pipe", r.err)
+        for text, line in (("\ufeffdata = /nowhere\r\nlisten = 127.0.0.1:1", None),
+                           ("\ufeffdataDir=/nowhere\r\nclientPort=1", None),
+                           ("data = /nowhere\nlisten = a\0b\n", 2), ("\ufeffdata".encode("utf-16").decode("latin1"), 1)):
+            path, r = self.check(text)
+            self.assertEqual(r.code, 64 if line else 0, r)
+            self.assertIn(f"{path}:{line}: a NUL byte" if line else "", r.err)
 
     def test_flags_and_usage(self):
         r = clave("serve", "--check-config", "--data", "/nowhere", "--tick", "0s")

@@ -41,6 +41,28 @@ class Log(unittest.TestCase):
         with os.fdopen(os.dup(self.log), "rb") as f:
             return f.read().decode().splitlines()
 
+    def test_the_time(self):
+        """The journal has one for each line; JOURNAL_STREAM says whether this is it."""
+        for flags, journal, timed in (((), "", True), ((), "here", False), ((), "1:2", True),
+                                      (("--log-time", "yes"), "here", True),
+                                      (("--log-time", "no"), "", False)):
+            with self.subTest(flags=flags, journal=journal):
+                port = free_port()
+                log, theirs = os.pipe()
+                at = os.fstat(theirs)
+                stream = f"{at.st_dev}:{at.st_ino}" if journal == "here" else journal
+                p = spawn([CLAVE, "serve", "--listen", f"127.0.0.1:{port}", "--data", scratch("data"),
+                           "--log-level", "info", *flags], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=theirs, env=environment(JOURNAL_STREAM=stream))
+                os.close(theirs)
+                self.assertIn(b"serving on", p.stdout.readline())
+                p.terminate()
+                self.assertEqual(p.wait(PATIENCE), 0)
+                p.stdout.close()
+                with os.fdopen(log) as f:
+                    last = f.readlines()[-1]
+                self.assertRegex(last, r"^%sclave: serve: " % (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z " if timed else ""))
+
     def test_full_pipe_holds_nobody_up(self):
         p = self.started()
         self.cause_lines(LINES)
@@ -51,7 +73,7 @@ class Log(unittest.TestCase):
             lines += os.read(self.log, 1 << 20)
         lost = int(re.search(rb"has lost (\d+) lines?: they come faster than they can be written\n",
                              lines).group(1))
-        whole = re.findall(rb"^clave: serve: 127\.0\.0\.1:\d+ is closed: it sent a frame of "
+        whole = re.findall(rb"^\S+Z clave: serve: 127\.0\.0\.1:\d+ is closed: it sent a frame of "
                            rb"impossible length$", lines, re.M)
         self.assertEqual(len(whole) + lost, LINES)
         self.assertEqual(lines.count(b"\n"), len(whole) + 1)

@@ -138,9 +138,18 @@ class Config(unittest.TestCase):
         self.assertIn("/nonexistent: No such file", r.err)
         r = clave("get", "/", env={"CLAVE_CONFIG": "/"})
         self.assertEqual(r.code, 64, r)
-        r = self.run_with("#" * 100000, "get", "/")
+        r = self.run_with("#" * 5000000, "get", "/")
         self.assertEqual(r.code, 64, r)
-        self.assertIn("too large", r.err)
+        self.assertIn("more than the 4194304 bytes", r.err)
+        r = self.run_with("# a comment\nconnect = a\0b\n", "get", "/")
+        self.assertEqual(r.code, 64, r)
+        self.assertIn(":2: a NUL byte", r.err)
+
+    def test_what_editors_leave(self):
+        """The mark of UTF-8, line ends of Windows, no end of the last line."""
+        r = self.run_with("\ufeffconnect = 127.0.0.1:1\r\ntimeout = 1ms", "get", "/")
+        self.assertEqual(r.code, 69, r)
+        self.assertIn("127.0.0.1:1", r.err)
 
     def test_faults_in_the_environment(self):
         for name, value in (("CLAVE_TIMEOUT", "5x"), ("CLAVE_SESSION_TIMEOUT", "x"),

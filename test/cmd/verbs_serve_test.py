@@ -3,6 +3,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -155,6 +156,75 @@ class Serving(unittest.TestCase):
         self.assertEqual(clave("ls", connect=s.connect).out, "kept\nzookeeper\n")
         s.stop()
 
+    def test_no_advice_costs_data(self):
+        """What is refused names another directory to go on with, and leaves this one as it is."""
+        s = ClaveServer(["--snap-count", "5"]).start()
+        for i in range(12):
+            clave("create", f"/n{i}", "x" * 100, connect=s.connect)
+        s.stop(signal.SIGKILL)
+        files = {n: open(f"{s.data}/version-2/{n}", "rb").read() for n in os.listdir(s.data + "/version-2")}
+        oldest = min((n for n in files if n.startswith("snapshot.")), key=lambda n: int(n[9:], 16))
+        log = max((n for n in files if n.startswith("log.")), key=lambda n: int(n[4:], 16))
+        logs = {n: b for n, b in files.items() if n.startswith("log.")}
+        flipped = bytearray(files[log])
+        flipped[100] ^= 1
+        first = min(logs, key=lambda n: int(n[4:], 16))
+        for what, left, fault, until in (
+                ("a damaged log", {oldest: files[oldest], **logs, log: bytes(flipped)}, "is damaged", True),
+                ("a newest snapshot that leads nowhere", {oldest: files[oldest], first: logs[first], "snapshot.ffff": b""},
+                 "cannot be read", True),
+                ("no snapshot", logs, "but no snapshot", False),
+                ("empty snapshots", {oldest: b"", **logs}, "no snapshot in", False)):
+            with self.subTest(what):
+                data = scratch("data")
+                os.makedirs(data + "/version-2")
+                for name, content in left.items():
+                    with open(f"{data}/version-2/{name}", "wb") as f:
+                        f.write(content)
+                r = self.refused(74, fault, "--data", data, "--listen", s.connect)
+                self.assertNotRegex(r.err, r"truncate|remove|delete|\brm\b")
+                self.assertIn("clave data restore BACKUP NEW", r.err)
+                for name, content in left.items():
+                    with open(f"{data}/version-2/{name}", "rb") as f:
+                        self.assertEqual(f.read(), content)
+                way = re.search(r"clave data restore (--until 0x\w+) (\S+) NEW", r.err)
+                self.assertEqual(bool(way), until, r)
+                if way:
+                    new = scratch("new")
+                    r = clave("data", "restore", *way[1].split(), way[2], new)
+                    self.assertEqual(r.code, 0, r)
+                    self.assertEqual(clave("data", "check", new).code, 0)
+
+    def test_data_that_is_gone_is_missed(self):
+        s = ClaveServer().start()
+        s.stop()
+        os.rename(s.data + "/version-2", scratch("moved"))
+        p = spawn([CLAVE, "serve", "--data", s.data, "--listen", s.connect], stdout=subprocess.DEVNULL,
+                  stderr=subprocess.PIPE, text=True, env=environment())
+        self.assertIn(f"{s.data} has had a server before, but its version-2 is missing", p.stderr.readline())
+        p.terminate()
+        p.wait(PATIENCE)
+        p.stderr.close()
+
+    def test_data_is_elsewhere(self):
+        """An empty directory in place of the data would look like their loss."""
+        s = ClaveServer().start()
+        s.stop()
+        above = scratch("above")
+        os.makedirs(above)
+        os.rename(s.data, above + "/zk")
+        files, lost, inner = scratch("files"), scratch("lost"), scratch("inner")
+        shutil.copytree(above + "/zk/version-2", files)
+        os.symlink("/nowhere/at/all", lost)
+        os.makedirs(inner)
+        os.symlink("/nowhere/at/all", inner + "/version-2")
+        for data, fault in ((above, f"name {above}/zk"),
+                            (above + "/zk/version-2", "the version-2 of one: name the directory that contains it"),
+                            (files, f"belongs in {files}/version-2"),
+                            (lost, "leads nowhere"), (inner, "leads nowhere")):
+            with self.subTest(data):
+                self.refused(74, fault, "--data", data, "--listen", s.connect)
+
     def test_foreign_directory(self):
         data = scratch("data")
         os.makedirs(data + "/version-2")
@@ -282,7 +352,7 @@ class Serving(unittest.TestCase):
             self.assertTrue(s.recv(4096))
             s.sendall(struct.pack(">i", 3000000) + b"x" * 1000)
             self.assertEqual(s.recv(4096), b"")
-        self.assertRegex(p.stderr.readline(), r"^clave: serve: 127\.0\.0\.1:\d+ is refused: "
+        self.assertRegex(p.stderr.readline(), r"^\S+Z clave: serve: 127\.0\.0\.1:\d+ is refused: "
                                               r"3000000 bytes of a request, the bound is 1048575 "
                                               r"\(--max-request; 1 refused since the last message\)$")
 
@@ -317,7 +387,7 @@ class Serving(unittest.TestCase):
         self.assertEqual(r.code, 69, r)
         out, err = p.communicate(timeout=PATIENCE)
         self.assertEqual((p.returncode, out), (74, ""), err)
-        self.assertRegex(err, rf"^clave: serve: cannot write the log in {data}: .*\n$")
+        self.assertRegex(err, rf"^\S+Z clave: serve: cannot write the log in {data}: .*\n$")
 
     def test_idle_exit(self):
         p, _ = self.started("--data", scratch("data"), "-l", "127.0.0.1:0", "--idle-exit", "200ms")

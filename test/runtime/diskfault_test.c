@@ -281,8 +281,8 @@ static void a_bad_sector_is_told(void **state)
         int offset;
         const char *says[4];
     } cases[] = {
-        {16, {"version-2/snapshot.0", "at offset 16", "Input/output error", "restore the file"}},
-        {512, {"version-2/log.1", "at offset 512", "Input/output error", "restore the file"}},
+        {16, {"version-2/snapshot.0", "at offset 16", "Input/output error", "restore a backup"}},
+        {512, {"version-2/log.1", "at offset 512", "Input/output error", "restore a backup"}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

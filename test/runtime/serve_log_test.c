@@ -18,6 +18,7 @@ static void lines_lost_at_the_end_are_told(void **state)
     (void)state;
     assert_int_equal(pipe(ends), 0);
     serve_log_init(&l, "serve");
+    l.time = LOG_TIME_NO;
     l.level = CLAVE_LOG_WARN;
     l.file.fd = ends[1];
     serve_log_begin_queue(&l);

@@ -53,9 +53,10 @@ static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
     out->id = id;
     if (!parse_perms(perms, &out->perms))
         return false;
-    *fault = "a digest entry is digest:USER:HASH:PERMS, with a hash in place of the password: "
-             "printf %s USER:PASSWORD | openssl sha1 -binary | base64. 'creator' needs no hash: it "
-             "admits the identities of --auth digest:USER:PASSWORD";
+    *fault =
+        "a digest entry is digest:USER:HASH:PERMS, with a hash in place of the password: 'clave "
+        "acl hash USER' prints it. 'creator' needs no hash: it admits the identities of "
+        "--auth digest:USER:PASSWORD";
     return strcmp(entry, "digest") != 0 || is_digest(id);
 }
 
@@ -80,6 +81,9 @@ static char *entry_end(char *entry)
 bool acl_parse(const char *text, struct acl_list *out, const char **fault)
 {
     acl_fini(out);
+    out->of_parent = strcmp(text, "parent") == 0;
+    if (out->of_parent)
+        return true;
     if (strcmp(text, "open") == 0)
         text = "world:anyone:cdrwa";
     else if (strcmp(text, "read") == 0)
@@ -101,6 +105,35 @@ bool acl_parse(const char *text, struct acl_list *out, const char **fault)
         if (!cmd_acl_parse_entry(entry, &out->list[out->n++], fault))
             return false;
         entry = comma ? comma + 1 : NULL;
+    }
+    return true;
+}
+
+/* A server shows a hash as "x" to clients that may not change the list. */
+bool acl_copy(struct acl_list *out, const clave_acl *acls, size_t n, const char **fault)
+{
+    size_t bytes = 0;
+    *fault = "too many entries";
+    if (n > ACL_MAX)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(acls[i].scheme) + strlen(acls[i].id) + 2;
+    *fault = "out of memory";
+    acl_fini(out);
+    out->text = malloc(bytes + 1);
+    if (!out->text)
+        return false;
+    *fault = "the hashes of its passwords are hidden: this takes the permission 'a' there";
+    char *at = out->text;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(acls[i].scheme, "digest") == 0 && !is_digest(acls[i].id))
+            return false;
+        clave_acl *entry = &out->list[out->n++];
+        entry->perms = acls[i].perms;
+        entry->scheme = at;
+        at = stpcpy(at, acls[i].scheme) + 1;
+        entry->id = at;
+        at = stpcpy(at, acls[i].id) + 1;
     }
     return true;
 }

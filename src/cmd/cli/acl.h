@@ -13,12 +13,16 @@ enum { ACL_MAX = 16 };
 struct acl_list {
     clave_acl list[ACL_MAX];
     size_t n;
-    char *text; /* the text that the entries point into */
+    char *text;     /* the text that the entries point into */
+    bool of_parent; /* to be copied from the parent, acl_copy; empty until then */
 };
 
-/* Parses "open", "read", "creator", or "world:anyone:r,digest:joe:<hash>:cdrwa". false: *fault says
- * why. Call it once per list. */
+/* Parses "open", "read", "creator", "parent", or "world:anyone:r,digest:joe:<hash>:cdrwa". false:
+ * *fault says why. Call it once per list. */
 bool acl_parse(const char *text, struct acl_list *out, const char **fault);
+/* Fills in a list with entries that a server has. false: *fault says why they cannot be those of
+ * another node. */
+bool acl_copy(struct acl_list *out, const clave_acl *acls, size_t n, const char **fault);
 /* false after a message: an entry stands for the creator of the node, and no identity was given. */
 bool acl_has_identity(const struct options *o, const struct acl_list *a);
 /* May every client read the node? */

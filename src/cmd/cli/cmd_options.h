@@ -20,6 +20,7 @@
 
 #include "base/duration.h"
 #include "clave/async/client.h"
+#include "cmd/cli/inheritance.h"
 #include "cmd/cli/verb.h"
 #include "runtime/client/client_settings.h"
 
@@ -42,9 +43,7 @@ struct options {
     struct clave_tls *tls; /* made from these by connect_dial; NULL: not needed */
     bool json;
     int verbose;
-    /* SIGPIPE was ignored when we were started. This process always ignores it, so a child has to
-     * be given SIG_DFL back unless this is set. */
-    bool sigpipe_ignored;
+    struct inheritance inherited; /* given back to a command */
 
     /* set by options_next */
     const char *value; /* the value of the flag just returned */

@@ -289,6 +289,7 @@ int finish_stdout(const struct options *o)
     if (fault == 0)
         return EXIT_OK;
     if (fault != EPIPE) /* the reader has seen enough: `clave ls / | head -1` */
-        diag(o, "standard output: %s", strerror(fault));
+        diag(o, "standard output: %s%s", strerror(fault),
+             fault == EAGAIN ? " (a pipe that is full, and does not let its writer wait)" : "");
     return EXIT_IO;
 }

@@ -4,23 +4,10 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/utf8.h"
 #include "cmd/queue/participant_text.h"
 #include "runtime/clock.h"
-
-const char *format_time(int64_t ms, char buf[SHOW_TIME])
-{
-    char day[32];
-    time_t s = (time_t)(ms / 1000);
-    struct tm tm;
-    if (ms < 0 || !gmtime_r(&s, &tm) || strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm) == 0)
-        snprintf(buf, SHOW_TIME, "%" PRId64 "ms", ms);
-    else
-        snprintf(buf, SHOW_TIME, "%s.%03dZ", day, (int)(ms % 1000));
-    return buf;
-}
 
 void format_stat(FILE *out, const clave_stat *st)
 {
@@ -28,7 +15,7 @@ void format_stat(FILE *out, const clave_stat *st)
     fprintf(out,
             "czxid 0x%" PRIx64 "\nmzxid 0x%" PRIx64 "\npzxid 0x%" PRIx64 "\nctime %s\nmtime %s\n",
             (uint64_t)st->czxid, (uint64_t)st->mzxid, (uint64_t)st->pzxid,
-            format_time(st->ctime, created), format_time(st->mtime, modified));
+            time_text(st->ctime, created), time_text(st->mtime, modified));
     fprintf(out,
             "version %d\ncversion %d\naversion %d\nephemeral-owner 0x%" PRIx64
             "\ndata-length %d\nnum-children %d\n",

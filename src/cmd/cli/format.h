@@ -6,12 +6,10 @@
 
 #include "clave/async/mutex.h"
 #include "cmd/cli/json.h"
+#include "cmd/cli/time_text.h"
 
 /* One "name value" a line, in a fixed order. */
 void format_stat(FILE *out, const clave_stat *st);
-/* Milliseconds since the epoch as "2024-05-01T12:00:00.123Z". */
-enum { SHOW_TIME = 40 };
-const char *format_time(int64_t ms, char buf[SHOW_TIME]);
 /* Bytes on one line: those that are not printable ASCII become
  * , \t, \\ or \xNN. */
 void format_bytes(FILE *out, const void *p, size_t n);

@@ -1,5 +1,4 @@
 /* main.c - finds the verb and runs it. Descriptors 0 to 2 are open before anything else is. */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,28 +8,6 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/suggestion.h"
 #include "runtime/client/local_start.h"
-
-/* If one of the descriptors 0 to 2 were closed, the next socket would get its number, and output
- * would go into it. Writing to a missing stdout has to fail, so it is opened for reading; reading
- * from a missing stdin has to fail too (`clave set PATH -` would write nothing). Children are to
- * find the descriptor closed, as it was. */
-static bool hold_standard_descriptors(void)
-{
-    for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0)
-            continue;
-        if (open("/dev/null", (fd == 1 ? O_RDONLY : O_WRONLY) | O_CLOEXEC) != fd)
-            return false;
-    }
-    return true;
-}
-
-static bool ignore_sigpipe(void)
-{
-    struct sigaction sa = {.sa_handler = SIG_IGN}, old;
-    sigaction(SIGPIPE, &sa, &old);
-    return old.sa_handler == SIG_IGN;
-}
 
 /* Process 1 of a container is given every orphan there, and none of them may stay a zombie: the
  * kernel discards children while SIGCHLD is ignored. */
@@ -78,11 +55,11 @@ static int main_run(struct options *o, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct options o;
-    if (!hold_standard_descriptors())
+    if (!inheritance_hold_descriptors())
         return EXIT_IO;
     options_init(&o, all_verbs);
     clave__local_set_program("/proc/self/exe"); /* "local:" starts this very program */
-    o.sigpipe_ignored = ignore_sigpipe();
+    inheritance_take(&o.inherited);
     int code = main_run(&o, argc, argv);
     int flushed = finish_stdout(&o);
     options_fini(&o);

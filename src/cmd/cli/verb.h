@@ -2,10 +2,13 @@
  * has three of one implementation); each defines its `struct verb`, and verbs.c lists them.
  *
  * Map of src/cmd/cli, what every verb stands on:
- *   main, verbs      find the verb and run it; usage: the texts of help and --help; suggestion:
- * "did you mean" cmd_options      parse flags; duration: "4s"; config, keyfile: environment and
- * files connect          opens the session; reach: "no server has answered yet"; local_server:
- * "local:" diag             exit codes and messages format, json     what several verbs print
+ *   main, verbs      find the verb and run it; usage: the texts of help and --help;
+ *                    suggestion: "did you mean"
+ *   cmd_options      parse flags; config: environment and files
+ *   inheritance      what the process that started clave has left it: signals, descriptors, umask
+ *   connect          opens the session; reach: "no server has answered yet"; local_server: "local:"
+ *   diag             exit codes and messages
+ *   format, json     what several verbs print
  *   payload          the bytes of create and set, and --guard; acl: --acl
  *   hint             commands of clave in messages
  *   terminal         the foreground, lent to the command of `clave lock` */
@@ -51,6 +54,7 @@ struct verb {
 /* In the order in which the help lists them; NULL after the last one. */
 extern const struct verb *const all_verbs[];
 
+extern const struct verb verb_acl;
 extern const struct verb verb_bench;
 extern const struct verb verb_candidates;
 extern const struct verb verb_check;

@@ -127,7 +127,7 @@ static void show_entry(const struct dumping *d, const struct log_entry *e)
     char when[SHOW_TIME];
     struct change_record c;
     printf("%s offset %zu: zxid 0x%" PRIx64 " %s session 0x%" PRIx64 " cxid 0x%x %s", d->file,
-           e->offset, (uint64_t)t->head.zxid, format_time(t->head.time, when),
+           e->offset, (uint64_t)t->head.zxid, time_text(t->head.time, when),
            (uint64_t)t->head.client, (unsigned)t->head.cxid, t->kind->name);
     if (t->head.type == OP_CREATE_SESSION)
         printf(", timeout %d ms", (int)t->timeout_ms);
@@ -151,7 +151,7 @@ static void json_entry(const struct dumping *d, const struct log_entry *e)
     clave__json_string(&j, "file", d->file);
     clave__json_int(&j, "offset", (int64_t)e->offset);
     json_hex(&j, "zxid", t->head.zxid);
-    clave__json_string(&j, "time", format_time(t->head.time, when));
+    clave__json_string(&j, "time", time_text(t->head.time, when));
     json_hex(&j, "session", t->head.client);
     clave__json_int(&j, "cxid", t->head.cxid);
     clave__json_string(&j, "type", t->kind->name);

@@ -108,7 +108,7 @@ static int until_find(struct until_search *u, const char *text, int64_t *zxid)
         return EXIT_REFUSED;
     }
     diag(f->o, "--until %s is before the logs in %s, which begin at %s: use an older backup", text,
-         f->dir.path, format_time(u->first_time, first));
+         f->dir.path, time_text(u->first_time, first));
     return EXIT_REFUSED;
 }
 

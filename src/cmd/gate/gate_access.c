@@ -179,14 +179,15 @@ static clave_err access_take_line(struct gate_access *a, const struct access_lin
 
 static clave_err access_read_file(struct gate_access *a, const char *path, const struct fault *f)
 {
+    char why[KEYFILE_WHY];
     struct access_line l = {.file = path, .f = f};
     clave_err err = gate_secret_check("the file of tokens", path, f);
     if (err != CLAVE_OK)
         return err;
-    a->file_text = clave__keyfile_read(path);
+    a->file_text = clave__keyfile_read(path, why);
     if (!a->file_text)
         return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL,
-                                  "the file of tokens %s: %s", path, strerror(errno));
+                                  "the file of tokens %s", why);
     for (char *at = a->file_text, *next; at && err == CLAVE_OK; at = next) {
         next = strchr(at, '\n');
         if (next)

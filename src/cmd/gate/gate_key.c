@@ -42,10 +42,11 @@ clave_err gate_key_read(const char *path, uint8_t key[GATE_KEY_LEN], const struc
     clave_err err = gate_secret_check("the key", path, f);
     if (err != CLAVE_OK)
         return err;
-    char *text = clave__keyfile_read(path);
+    char why[KEYFILE_WHY];
+    char *text = clave__keyfile_read(path, why);
     if (!text)
-        return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL,
-                                  "the key %s: %s", path, strerror(errno));
+        return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL, "the key %s",
+                                  why);
     if (!gate_key_parse(text, key))
         err =
             clave__start_error(f, CLAVE_EINVAL,

@@ -423,17 +423,19 @@ clave_err gate_check(const struct gate_options *o, const struct fault *f)
     const char *why;
     uint8_t key[GATE_KEY_LEN];
     clave_tls *tls = NULL;
-    clave_err err = gate_jansson(&why) ? CLAVE_OK : clave__start_error(f, CLAVE_EIO, "%s", why);
-    if (err == CLAVE_OK && o->key)
-        err = gate_key_read(o->key, key, f);
-    for (size_t i = 0; i < o->nhttp && err == CLAVE_OK; i++)
-        err = clave__http_server_check(o->http[i], f);
-    if (err == CLAVE_OK)
-        err = gate_make_tls(&tls, o, f);
+    struct findings all = clave__findings_in(f);
+    if (!gate_jansson(&why))
+        clave__findings_add(&all, clave__start_error(&all.next, CLAVE_EIO, "%s", why));
+    if (o->key)
+        clave__findings_add(&all, gate_key_read(o->key, key, &all.next));
+    for (size_t i = 0; i < o->nhttp; i++)
+        clave__findings_add(&all, clave__http_server_check(o->http[i], &all.next));
+    if (o->http_tls.cert_file) /* that it is missing is said before */
+        clave__findings_add(&all, gate_make_tls(&tls, o, &all.next));
     clave_tls_free(tls);
-    if (err == CLAVE_OK && o->audit)
-        err = gate_audit_check(o->audit, f);
-    return err;
+    if (o->audit)
+        clave__findings_add(&all, gate_audit_check(o->audit, &all.next));
+    return all.err;
 }
 
 static clave_err gate_refused(int number, const struct fault *f)

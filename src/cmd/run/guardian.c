@@ -74,7 +74,6 @@ struct guardian_process {
     const struct guardian_plan *plan;
     struct deadline_page *page;
     int deadline_page_fd, socket, signals, timer;
-    struct inheritance inheritance;
     struct kill_policy kill_policy;
     struct session_key session;
     struct guardian_task task;
@@ -187,9 +186,9 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
         return;
     }
     cgroup_make(&g->cgroup);
-    pid_t pid = set_environment(g)
-                    ? spawn_command(g->plan->argv, &g->inheritance, &g->cgroup, g->plan->same_user)
-                    : SPAWN_NO_PROCESS;
+    pid_t pid = set_environment(g) ? spawn_command(g->plan->argv, &g->plan->o->inherited,
+                                                   &g->cgroup, g->plan->same_user)
+                                   : SPAWN_NO_PROCESS;
     if (pid < 0) {
         int error = errno;
         cgroup_remove(&g->cgroup);
@@ -400,14 +399,11 @@ static void close_session(struct guardian_process *g)
 
 static bool guardian_prepare(struct guardian_process *g)
 {
-    struct sigaction fresh = {.sa_handler = SIG_DFL};
     sigset_t all, child;
     sigfillset(&all);
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_SETMASK, &all, &g->inheritance.mask);
-    sigaction(SIGCHLD, &fresh, &g->inheritance.child);
-    g->inheritance.sigpipe_ignored = g->plan->o->sigpipe_ignored;
+    sigprocmask(SIG_SETMASK, &all, NULL);
     setpgid(0, 0); /* signals for the runner's group are not for us */
     prctl(PR_SET_NAME, "lock-guardian");
     g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);

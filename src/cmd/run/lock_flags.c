@@ -111,14 +111,14 @@ bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
 }
 
 /* A waiting participant watches the node before its own, which takes permission to read it. */
-static void warn_of_acl(const struct lock_plan *p)
+void lock_flags_warn_of_acl(const struct lock_plan *p)
 {
     if (!p->quiet && !acl_lets_all_read(&p->acl))
         diag(p->o,
              "%s: with this --acl only a participant that may read the node can queue after it: "
              "others "
              "end with exit code 77, and Curator's fail",
-             p->o->argv[0]);
+             p->path);
 }
 
 /* flock(1)'s -c takes a command, ours the servers. */
@@ -145,12 +145,13 @@ int lock_flags_take_args(struct lock_plan *p)
                           o->argv[0]);
     if (!acl_has_identity(o, &p->acl))
         return EXIT_PATH;
-    warn_of_acl(p);
+    p->parent_acl = p->acl.of_parent ? &p->acl : NULL;
+    p->path = p->holders = o->argv[0];
+    lock_flags_warn_of_acl(p);
     if (p->root && !connect_path_ok(o, p->root))
         return EXIT_PATH;
     if (!p->elects)
         owner_env_make(p->owner);
-    p->path = p->holders = o->argv[0];
     p->argv = o->argv + 1;
     int code = run_stages_check(p);
     if (code != EXIT_OK)

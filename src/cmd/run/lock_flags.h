@@ -39,6 +39,8 @@ struct lock_plan {
     int conflict_code; /* the exit code when it is not acquired in time */
     bool quiet;
     struct acl_list acl; /* of the lock node; empty: open */
+    struct acl_list
+        *parent_acl; /* &acl, to be filled in with that of the path; NULL: it is given */
     struct run_stages_plan run_policy;
     char owner[OWNER_CAP]; /* the owner of the lock; "": none in particular */
     enum sd_notify_when notify;
@@ -78,5 +80,7 @@ enum {
 bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold);
 /* Parses the path, the command and the servers. EXIT_OK, or the exit code after a message. */
 int lock_flags_take_args(struct lock_plan *p);
+/* Tells whom the node's access list keeps from queueing behind it. */
+void lock_flags_warn_of_acl(const struct lock_plan *p);
 
 #endif

@@ -12,7 +12,9 @@
 #include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/local_warning.h"
+#include "cmd/cli/time_text.h"
 #include "cmd/queue/participant_text.h"
+#include "runtime/clock.h"
 
 enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };
 enum { TEXT_CAP = HOLDOUT_TEXT_CAP + 512 };
@@ -47,7 +49,9 @@ static const struct words *words(const struct lock_plan *p)
 static void lock_message_begin(const struct lock_plan *p, struct json *j, const char *event)
 {
     flockfile(stderr);
+    char when[SHOW_TIME];
     json_begin(j, stderr);
+    clave__json_string(j, "time", time_text(clave__clock_wall(), when));
     clave__json_string(j, "event", event);
     clave__json_string(j, "path", p->path);
 }

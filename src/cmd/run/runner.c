@@ -225,6 +225,47 @@ static void begin_waiting(struct runner *r)
     }
 }
 
+/* --acl parent: the list of the lock's node is known only now. A failure of the connection is
+ * followed by another one. */
+static void runner_on_parent_acl(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct runner *r = arg;
+    const struct lock_plan *plan = r->plan;
+    const char *fault;
+    r->reads_acl = false;
+    if (r->phase != CONNECTING)
+        return;
+    if (res->err == CLAVE_OK && acl_copy(plan->parent_acl, res->acls, res->nacls, &fault)) {
+        lock_flags_warn_of_acl(plan);
+        begin_waiting(r);
+    } else if (res->err == CLAVE_OK) {
+        diag(r->o, "%s: its access list cannot be that of the node in it: %s", plan->path, fault);
+        runner_leave(r, EXIT_NOAUTH);
+    } else if (res->err == CLAVE_ENONODE) {
+        diag(r->o, "%s: no such node: create it with its access list ('clave create --acl')",
+             plan->path);
+        runner_leave(r, EXIT_PATH);
+    } else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL) {
+        runner_leave(r, diag_fault(r->o, plan->path, res->err, clave_async_client_errmsg(c)));
+    }
+}
+
+static void runner_on_connected(struct runner *r)
+{
+    const struct lock_plan *plan = r->plan;
+    wait_progress_clear(&r->progress);
+    if (!plan->parent_acl) {
+        begin_waiting(r);
+        return;
+    }
+    clave_err err = r->reads_acl
+                        ? CLAVE_OK
+                        : clave_async_get_acl(r->client, plan->path, runner_on_parent_acl, r);
+    r->reads_acl = err == CLAVE_OK;
+    if (err != CLAVE_OK)
+        runner_leave(r, diag_fault(r->o, plan->path, err, clave_async_client_errmsg(r->client)));
+}
+
 /* ---- the connection ------------------------------------------------------------------------- */
 
 static void runner_on_closed(struct runner *r, clave_err why)
@@ -249,16 +290,16 @@ static void runner_on_state(clave_async_client *c, clave_state state, clave_err 
     (void)c;
     switch (state) {
     case CLAVE_STATE_CONNECTED:
-        if (r->phase == CONNECTING) {
-            wait_progress_clear(&r->progress);
-            begin_waiting(r);
-        }
+        if (r->phase == CONNECTING)
+            runner_on_connected(r);
         break;
     case CLAVE_STATE_CLOSED:
         runner_on_closed(r, why);
         break;
     case CLAVE_STATE_SUSPENDED:
     case CLAVE_STATE_RECONNECTED:
+        if (r->phase == CONNECTING && state == CLAVE_STATE_RECONNECTED)
+            runner_on_connected(r);
         if (r->phase == HOLDING && !r->hold_policy.lost) {
             lock_message_connection(r->plan, state == CLAVE_STATE_RECONNECTED,
                                     deadline_page_get(r->guardian.page) - clave_now());

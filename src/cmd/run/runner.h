@@ -49,6 +49,7 @@ struct runner {
     uv_loop_t loop;
     clave_async_client *client;
     clave_uv *uv;
+    bool reads_acl; /* --acl parent: its answer is awaited */
     struct acquisition acquisition;
     struct nested nested;
     struct run_stages run_policy;

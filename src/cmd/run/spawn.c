@@ -11,15 +11,6 @@
 
 #include "cmd/cli/diag.h"
 
-static void restore(const struct inheritance *before)
-{
-    const struct sigaction fresh = {.sa_handler = SIG_DFL};
-    if (!before->sigpipe_ignored)
-        sigaction(SIGPIPE, &fresh, NULL);
-    sigaction(SIGCHLD, &before->child, NULL);
-    sigprocmask(SIG_SETMASK, &before->mask, NULL);
-}
-
 static _Noreturn void become(char *const *argv, const struct inheritance *before, pid_t parent,
                              bool same_user, int fault)
 {
@@ -30,7 +21,7 @@ static _Noreturn void become(char *const *argv, const struct inheritance *before
         error = errno;
     if (getppid() != parent) /* it died before we asked to die with it */
         _exit(EXIT_INTERNAL);
-    restore(before);
+    inheritance_restore(before);
     if (error == 0) {
         execvp(argv[0], argv);
         error = errno;

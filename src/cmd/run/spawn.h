@@ -4,18 +4,10 @@
 #ifndef CLAVE_CMD_RUN_SPAWN_H
 #define CLAVE_CMD_RUN_SPAWN_H
 
-#include <signal.h>
-#include <stdbool.h>
 #include <sys/types.h>
 
+#include "cmd/cli/inheritance.h"
 #include "cmd/run/cgroup.h"
-
-/* How this program was started, where a process changes it for itself. */
-struct inheritance {
-    sigset_t mask;
-    struct sigaction child; /* of SIGCHLD */
-    bool sigpipe_ignored;
-};
 
 enum { SPAWN_NO_PROCESS = -2 };
 

@@ -1,8 +1,10 @@
 /* configured.c - see configured.h; the verbs `serve` and `gate` call it. */
 #include "cmd/serve/configured.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -22,11 +24,39 @@ const struct serve_settings *configured_now(const struct configured *c)
     return c->reloaded ? c->reloaded : &c->settings;
 }
 
-int configured_fail(const struct configured *c, clave_err err, const char *fault)
+/* A line for each finding. `what` NULL: only that. */
+static void configured_log_faults(const struct configured *c, const char *what, char *faults)
 {
     const struct log log = configured_log(c);
-    clave__log(&log, CLAVE_LOG_ERROR, "%s", *fault ? fault : clave_strerror(err));
+    char *rest = NULL;
+    for (char *f = strtok_r(faults, "\n", &rest); f; f = strtok_r(NULL, "\n", &rest))
+        clave__log(&log, CLAVE_LOG_ERROR, "%s%s%s", what ? what : "", what ? ": " : "", f);
+}
+
+int configured_fail(const struct configured *c, clave_err err, char *fault)
+{
+    const struct log log = configured_log(c);
+    if (*fault)
+        configured_log_faults(c, NULL, fault);
+    else
+        clave__log(&log, CLAVE_LOG_ERROR, "%s", clave_strerror(err));
     return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
+}
+
+int configured_worse(int code, int other)
+{
+    return code == EXIT_OK || other == EXIT_USAGE ? other : code;
+}
+
+void configured_end_ready(const struct configured *c)
+{
+    const struct log log = configured_log(c);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    clave__log(&log, CLAVE_LOG_WARN,
+               "standard output: %s: the line that says where it serves is lost", strerror(errno));
+    __fpurge(stdout);
+    clearerr(stdout);
 }
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -72,6 +102,7 @@ static bool configured_take_flag(struct configured *c, struct serve_settings *sc
 static void configured_set_log(struct configured *c, const struct serve_settings *settings)
 {
     c->log.format = settings->log_format;
+    c->log.time = settings->log_time;
     int level = settings->log_level > 0 ? settings->log_level : CLAVE_LOG_WARN;
     if (c->check && level < CLAVE_LOG_WARN)
         level = CLAVE_LOG_WARN; /* what would be ignored is what the check is for */
@@ -85,10 +116,12 @@ int configured_take_flags(struct configured *c, int argc, char **argv)
     settings_init(&scratch, c->is_gate);
     serve_log_init(&c->log, c->o->verb->name);
     while ((id = options_next(c->o, argc, argv)) > 0)
-        if (!configured_take_flag(c, &scratch, id)) {
-            id = OPTIONS_STOP;
-            break;
-        }
+        c->bad_flags |= !configured_take_flag(c, &scratch, id);
+    if (id == OPTIONS_END && c->bad_flags && !c->check) {
+        if (c->o->status == EXIT_OK)
+            c->o->status = EXIT_USAGE;
+        id = OPTIONS_STOP;
+    }
     configured_set_log(c, &scratch);
     settings_fini(&scratch);
     return id == OPTIONS_STOP || options_args(c->o, 0, 0) ? id : OPTIONS_STOP;
@@ -96,39 +129,45 @@ int configured_take_flags(struct configured *c, int argc, char **argv)
 
 /* ---- the file, and over it the flags -------------------------------------------------------- */
 
-/* Given addresses replace all of the file's. EINVAL, ENOMEM: with a fault, or reported in the log.
- */
+/* Given addresses replace all of the file's. EINVAL, ENOMEM: with faults, a line each, or reported
+ * in the log. What is wrong with the file does not keep the rest from being looked at. */
 static clave_err configured_build(const struct configured *c, struct serve_settings *out,
                                   const struct fault *f)
 {
     const struct log log = configured_log(c);
-    clave_err err = CLAVE_OK;
-    bool listens = false, has_http = false;
+    struct findings all = clave__findings_in(f);
+    bool listens = false, has_http = false, is_read = true;
     settings_init(out, c->is_gate);
     if (c->config)
-        err = serve_config_load(out, c->config, &log);
-    for (size_t i = 0; i < c->ngiven && err == CLAVE_OK; i++) {
+        clave__findings_add(&all, serve_config_load(out, c->config, &log, &is_read));
+    if (!is_read)
+        return all.err;
+    for (size_t i = 0; i < c->ngiven; i++) {
         bool listen = strcmp(c->given[i].name, "listen") == 0;
         bool http = strcmp(c->given[i].name, "http") == 0;
         out->run.nlisten = listen && !listens ? 0 : out->run.nlisten;
         out->gate.nhttp = http && !has_http ? 0 : out->gate.nhttp;
         listens = listens || listen;
         has_http = has_http || http;
-        err = settings_set(out, c->given[i].name, c->given[i].value, f);
+        clave__findings_add(&all,
+                            settings_set(out, c->given[i].name, c->given[i].value, &all.next));
     }
-    return err == CLAVE_OK ? settings_check(out, f) : err;
+    clave__findings_add(&all, settings_check(out, &all.next));
+    return all.err;
 }
 
 int configured_read(struct configured *c)
 {
-    char why[400] = "";
+    char why[FAULTS_CAP] = "", *rest = NULL;
     const struct fault f = {why, sizeof why};
     /* The C library opens the file of the time zone when a time is first written as text. A loop
      * must not wait for a disk; libmicrohttpd does that for the date in its first answer. */
     tzset();
     clave_err err = configured_build(c, &c->settings, &f);
-    if (why[0])
-        return diag_usage(c->o, "%s", why);
+    for (char *one = strtok_r(why, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest))
+        diag_usage(c->o, "%s", one);
+    if (err == CLAVE_OK && c->bad_flags)
+        return EXIT_USAGE;
     if (err != CLAVE_OK)
         return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
     configured_set_log(c, &c->settings);
@@ -192,7 +231,7 @@ void configured_reload(struct configured *c,
     const struct log log = configured_log(c);
     const char *what = c->config ? c->config : "SIGHUP";
     struct serve_settings *wanted = malloc(sizeof *wanted);
-    char why[400] = "";
+    char why[FAULTS_CAP] = "";
     const struct fault f = {why, sizeof why};
     clave_err err = wanted ? configured_build(c, wanted, &f) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
@@ -202,8 +241,7 @@ void configured_reload(struct configured *c,
         return;
     }
     configured_tell(c, NULL);
-    if (why[0])
-        clave__log(&log, CLAVE_LOG_ERROR, "%s: %s", what, why);
+    configured_log_faults(c, what, why);
     clave__log(&log, CLAVE_LOG_ERROR, "%s: not reloaded, nothing is changed", what);
     if (wanted)
         settings_fini(wanted);

@@ -12,6 +12,7 @@ enum {
     CONFIGURED_CHECK,
     CONFIGURED_SETTING, /* from here on */
 };
+enum { FAULTS_CAP = 4096 }; /* the texts of all that is wrong with a configuration */
 
 /* A flag as given. */
 struct given {
@@ -26,6 +27,7 @@ struct configured {
     size_t ngiven;
     const char *config; /* NULL: none */
     bool check;         /* only the configuration, without serving */
+    bool bad_flags;     /* reported */
     struct serve_log log;
     struct serve_settings settings;  /* that it was started with */
     struct serve_settings *reloaded; /* since the last SIGHUP; NULL: those */
@@ -34,13 +36,19 @@ struct configured {
 
 /* OPTIONS_STOP: return o->status. What only flags can set is the log of reading the file itself. */
 int configured_take_flags(struct configured *c, int argc, char **argv);
-/* Fills in `settings`. EXIT_OK, or the exit code after a message. */
+/* Fills in `settings`. EXIT_OK, or the exit code after a message for each thing that is wrong. */
 int configured_read(struct configured *c);
 void configured_fini(struct configured *c);
 
 struct log configured_log(const struct configured *c);
-/* Logs why it cannot be served, and returns the exit code. */
-int configured_fail(const struct configured *c, clave_err err, const char *fault);
+/* Logs why it cannot be served, a line for each line of `fault`, which it cuts up. Returns the exit
+ * code. */
+int configured_fail(const struct configured *c, clave_err err, char *fault);
+/* The exit code of two checks: usage before all else. */
+int configured_worse(int code, int other);
+/* Writes the line that says that it serves: the process that started it may be waiting for that. If
+ * it cannot be written, the log says so, and clients are served all the same. */
+void configured_end_ready(const struct configured *c);
 /* The settings as of now. */
 const struct serve_settings *configured_now(const struct configured *c);
 

@@ -71,6 +71,7 @@ enum {
     SERVE_X509_SUPER,
     SERVE_SLOW_MS,
     SERVE_LOG_FORMAT,
+    SERVE_LOG_TIME,
     SERVE_LOG_LEVEL,
 };
 
@@ -157,6 +158,7 @@ static const struct flag flags[] = {
     {SERVE_IDLE_EXIT, "idle-exit", "DURATION", "end after this long without a connection"},
     {SERVE_SLOW_MS, "slow-ms", "N", "log requests that take N milliseconds or more; 0: none [0]"},
     {SERVE_LOG_FORMAT, "log-format", "FORMAT", "format of the log: text or json [text]"},
+    {SERVE_LOG_TIME, "log-time", "WHEN", "the time in lines of text: auto, yes or no [auto]"},
     {SERVE_LOG_LEVEL, "log-level", "LEVEL", "error, warn, info or debug [warn]"},
     {SERVE_LOCAL, "local", "DIR", "serve this user on this machine, for 'local:'"},
     {0, NULL, NULL, NULL},
@@ -197,7 +199,7 @@ static void serve_on_hangup(void *arg, bool tls_renewed)
 
 /* ---- the server ----------------------------------------------------------------------------- */
 
-static void show_ready(const struct serve *v)
+static void serve_put_ready(const struct serve *v)
 {
     struct server_stats st;
     struct json j;
@@ -239,7 +241,12 @@ static void show_ready(const struct serve *v)
     for (size_t i = 0; v->gate && (address = serve_gate_address(v->gate, i)); i++)
         printf("%s%s", i > 0 ? " " : ", http ", address);
     fputs("\n", stdout);
-    fflush(stdout); /* the process that started the server may be waiting for this line */
+}
+
+static void serve_show_ready(const struct serve *v)
+{
+    serve_put_ready(v);
+    configured_end_ready(&v->c);
 }
 
 /* The loop feeds the watchdog as it turns. */
@@ -288,20 +295,23 @@ static void show_checked(const struct serve *v)
     json_end(&j);
 }
 
-/* What a start would say and return, as far as that can be known beside a running server. */
-static int serve_check(const struct serve *v)
+/* What a start would say and return, as far as that can be known beside a running server. `code`
+ * is that of the settings themselves. */
+static int serve_check(const struct serve *v, int code)
 {
-    char fault[1024] = "";
+    char fault[FAULTS_CAP] = "", more[FAULTS_CAP] = "";
     if (v->c.settings.local)
         return diag_usage(v->c.o, "--check-config and --local exclude each other");
-    const struct fault f = {fault, sizeof fault};
+    const struct fault f = {more, sizeof more};
     clave_err err = clave__server_run_check(&v->c.settings.run, fault, sizeof fault);
-    if (err == CLAVE_OK && v->c.settings.gate.nhttp > 0)
-        err = serve_gate_check(&v->c.settings, &f);
     if (err != CLAVE_OK)
-        return configured_fail(&v->c, err, fault);
-    show_checked(v);
-    return EXIT_OK;
+        code = configured_worse(code, configured_fail(&v->c, err, fault));
+    err = v->c.settings.gate.nhttp > 0 ? serve_gate_check(&v->c.settings, &f) : CLAVE_OK;
+    if (err != CLAVE_OK)
+        code = configured_worse(code, configured_fail(&v->c, err, more));
+    if (code == EXIT_OK)
+        show_checked(v);
+    return code;
 }
 
 /* ---- serving --------------------------------------------------------------------------------- */
@@ -331,7 +341,7 @@ static clave_err serve_start_gate(struct serve *v, char *fault, size_t cap)
     if (err == CLAVE_OK)
         err = serve_gate_run(v->gate);
     if (err == CLAVE_OK)
-        show_ready(v);
+        serve_show_ready(v);
     return err;
 }
 
@@ -363,7 +373,7 @@ static int serve(struct serve *v)
     if (err == CLAVE_OK && has_gate)
         err = serve_start_gate(v, fault, sizeof fault);
     else if (err == CLAVE_OK)
-        show_ready(v);
+        serve_show_ready(v);
     if (err == CLAVE_OK) {
         tell_ready(v);
         serve_log_begin_queue(&v->c.log);
@@ -409,8 +419,8 @@ static int run_serve(struct options *o, int argc, char **argv)
     int code = configured_read(&v.c);
     configured_raise_file_limit();
     serve_set_heap(v.c.settings.gate.nhttp > 0);
-    if (code == EXIT_OK && v.c.check)
-        code = serve_check(&v);
+    if (v.c.check)
+        code = serve_check(&v, code);
     else if (code == EXIT_OK)
         code = v.c.settings.local ? serve_local(&v) : serve(&v);
     configured_fini(&v.c);

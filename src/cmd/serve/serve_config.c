@@ -1,5 +1,6 @@
 /* serve_config.c - decides which form a configuration file has and reads clave's own
- * (serve_config.h); serve.c calls it. A key may be set only once, except for listen and http. */
+ * (serve_config.h); serve.c calls it. A key may be set only once, except for listen and http. All
+ * lines are looked at, whatever is wrong with one. */
 #include "cmd/serve/serve_config.h"
 
 #include <errno.h>
@@ -47,7 +48,7 @@ static bool serve_config_bad_line(void *arg, const struct origin *at, const char
     struct loading *l = arg;
     clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s", at->file, at->line, what);
     l->err = CLAVE_EINVAL;
-    return false;
+    return true;
 }
 
 /* If a key is set on two lines, one of them has no effect, and it is easy to mistake which. */
@@ -71,16 +72,17 @@ static bool serve_config_set_line(void *arg, const struct origin *at, const char
     struct loading *l = arg;
     char why[400] = "";
     const struct fault f = {why, sizeof why};
-    l->err = settings_set(l->v, key, value, &f);
-    if (l->err == CLAVE_OK)
-        l->err = only_once(l, key, at->line, &f);
-    if (l->err == CLAVE_OK)
+    clave_err err = settings_set(l->v, key, value, &f);
+    if (err == CLAVE_OK)
+        err = only_once(l, key, at->line, &f);
+    if (err == CLAVE_OK)
         return true;
+    l->err = err;
     bool shows = settings_exist(key); /* what it is not for may be a secret */
     clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s%s%s%s: %s", at->file, at->line, key,
                shows ? " '" : "", shows ? value : "", shows ? "'" : "",
-               why[0] ? why : clave_strerror(l->err));
-    return false;
+               why[0] ? why : clave_strerror(err));
+    return err != CLAVE_ENOMEM;
 }
 
 clave_err serve_config_read(struct serve_settings *v, char *text, const char *path,
@@ -97,11 +99,14 @@ clave_err serve_config_read(struct serve_settings *v, char *text, const char *pa
     return l.err;
 }
 
-clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log)
+clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log,
+                            bool *is_read)
 {
-    char *text = clave__keyfile_read(path);
+    char why[KEYFILE_WHY];
+    char *text = clave__keyfile_read(path, why);
+    *is_read = text;
     if (!text) {
-        clave__log(log, CLAVE_LOG_ERROR, "configuration %s: %s", path, strerror(errno));
+        clave__log(log, CLAVE_LOG_ERROR, "configuration %s", why);
         return errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL;
     }
     clave_err err = serve_config_read(v, text, path, log);

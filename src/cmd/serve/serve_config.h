@@ -6,9 +6,11 @@
 
 #include "cmd/serve/serve_settings.h"
 
-/* Reads the whole file. EINVAL, EIO, ENOMEM: the log says what and where, and v is half filled.
- * Logs a line for each key that is ignored. */
-clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log);
+/* Reads the whole file. EINVAL, ENOMEM: the log says what and where, for each line at fault, and v
+ * is half filled; not at all if the file could not be read. Logs a line for each key that is
+ * ignored. */
+clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log,
+                            bool *is_read);
 /* Reads the text of the file `path`, which is cut into pieces. */
 clave_err serve_config_read(struct serve_settings *v, char *text, const char *path,
                             const struct log *log);

@@ -48,9 +48,11 @@ clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f
                                    .audit = v->gate.audit,
                                    .key = v->gate.key};
     struct gate_access *access;
-    clave_err err = gate_access_load(&access, v->gate.tokens, v->gate.hosts, f);
+    struct findings all = clave__findings_in(f);
+    clave__findings_add(&all, gate_access_load(&access, v->gate.tokens, v->gate.hosts, &all.next));
     gate_access_free(access);
-    return err == CLAVE_OK ? gate_check(&o, f) : err;
+    clave__findings_add(&all, gate_check(&o, &all.next));
+    return all.err;
 }
 
 /* A session of the gate is a session of the server, too: whose line is it? */

@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/plural.h"
+#include "cmd/cli/time_text.h"
+#include "runtime/clock.h"
 
 enum { VALUE_CAP = 256 };
 /* Bytes of lines that wait for the thread; what it keeps of its buffer. */
@@ -74,16 +77,10 @@ static bool is_path(const char *word, size_t n)
 static void serve_log_put_json(struct buf *out, int level, const char *msg)
 {
     static const char *const names[] = {"error", "error", "warn", "info", "debug"};
-    struct timespec now;
-    struct tm utc;
-    char when[40], value[VALUE_CAP];
+    char when[SHOW_TIME], value[VALUE_CAP];
     struct json j = clave__json_to(out);
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    size_t n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(when + n, sizeof when - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
     clave__json_open(&j, NULL, '{');
-    clave__json_string(&j, "time", when);
+    clave__json_string(&j, "time", time_text(clave__clock_wall(), when));
     clave__json_string(&j, "level", names[level > 0 && level <= CLAVE_LOG_DEBUG ? level : 0]);
     clave__json_string(&j, "message", msg);
     if (serve_log_find_word(msg, is_address, value))
@@ -95,9 +92,29 @@ static void serve_log_put_json(struct buf *out, int level, const char *msg)
     clave__json_close(&j, '}');
 }
 
-static void serve_log_put_text(struct buf *out, const char *verb, const char *msg)
+/* systemd.exec(5), JOURNAL_STREAM: the device and inode of the stream. */
+static bool serve_log_is_journal(void)
 {
-    const char *const parts[] = {"clave: ", verb, ": ", msg};
+    const char *given = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+    return given && sscanf(given, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+static bool serve_log_shows_time(const struct serve_log *l)
+{
+    enum log_time time = l->time;
+    return time == LOG_TIME_YES || (time == LOG_TIME_AUTO && l->is_timed && l->has_served);
+}
+
+static void serve_log_put_text(struct buf *out, const struct serve_log *l, const char *msg)
+{
+    char when[SHOW_TIME] = "";
+    bool timed = serve_log_shows_time(l);
+    if (timed)
+        time_text(clave__clock_wall(), when);
+    const char *const parts[] = {when, timed ? " " : "", "clave: ", l->verb, ": ", msg};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         clave__buf_append(out, parts[i], strlen(parts[i]));
 }
@@ -105,7 +122,7 @@ static void serve_log_put_text(struct buf *out, const char *verb, const char *ms
 /* The reserve makes room for any line: each byte becomes at most six, and up to three times. */
 static void serve_log_put(struct serve_log *l, int level, const char *msg)
 {
-    size_t most = 6 * (strlen(msg) + 3 * VALUE_CAP) + strlen(l->verb) + 200;
+    size_t most = 6 * (strlen(msg) + 3 * VALUE_CAP) + strlen(l->verb) + SHOW_TIME + 200;
     if (clave__buf_len(&l->waiting) >= MOST_WAITING ||
         clave__buf_reserve(&l->waiting, most) != CLAVE_OK) {
         l->dropped++;
@@ -114,7 +131,7 @@ static void serve_log_put(struct serve_log *l, int level, const char *msg)
     if (l->format == LOG_JSON)
         serve_log_put_json(&l->waiting, level, msg);
     else
-        serve_log_put_text(&l->waiting, l->verb, msg);
+        serve_log_put_text(&l->waiting, l, msg);
     clave__buf_append(&l->waiting, "\n", 1);
 }
 
@@ -214,6 +231,7 @@ void serve_log_init(struct serve_log *l, const char *verb)
     l->verb = verb;
     l->mem = clave__mem_or_default(NULL);
     l->file.fd = STDERR_FILENO;
+    l->is_timed = !isatty(STDERR_FILENO) && !serve_log_is_journal();
     l->thread.on_done = serve_log_on_done;
     atomic_init(&l->file.waits, true);
     pthread_mutex_init(&l->mutex, NULL);
@@ -230,6 +248,7 @@ static void serve_log_enter(struct serve_log *l, enum log_mode mode)
 {
     pthread_mutex_lock(&l->mutex);
     l->mode = mode;
+    l->has_served |= mode == LOG_QUEUES;
     if (mode == LOG_DIRECT && serve_log_write_now(l) == 0) {
         serve_log_tell_lost(l);
         serve_log_write_now(l);

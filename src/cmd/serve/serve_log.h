@@ -13,6 +13,9 @@
 #include "runtime/server/line_file.h"
 
 enum log_format { LOG_TEXT, LOG_JSON };
+/* AUTO: from when clients are served, unless standard error is a terminal, whose user sees the
+ * lines come, or systemd's journal, which has a time for each. */
+enum log_time { LOG_TIME_AUTO, LOG_TIME_YES, LOG_TIME_NO };
 
 /* DIRECT ──_begin_queue──▶ QUEUES ──_end_queue──▶ ENDS ──▶ DIRECT
  *                                     (until the thread has ended) */
@@ -22,11 +25,14 @@ struct serve_log {
     struct disk_thread thread;       /* started by the first line that it has to write */
     const char *verb;                /* before each line of text */
     _Atomic(enum log_format) format; /* these change at SIGHUP, and any thread logs */
+    _Atomic(enum log_time) time;     /* of text; JSON always has it */
     _Atomic int level;               /* the lowest priority that is shown: CLAVE_LOG_* */
     struct clave_mem mem;
     struct line_file file; /* of the job, if there is one */
     pthread_mutex_t mutex; /* guards what follows, and the states of the thread */
     enum log_mode mode;
+    bool has_served;    /* whatever the mode is now */
+    bool is_timed;      /* the reader of standard error has no time for each line */
     struct buf waiting; /* lines */
     uint64_t dropped;   /* lines for which there was no room, or that could not be written */
     int fault;          /* errno; why they could not */

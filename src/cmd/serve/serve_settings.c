@@ -79,6 +79,8 @@ static const char *const switch_words[] = {"false", "true", NULL};
 static const char *const client_words[] = {
     [TLS_CLIENTS_NEED] = "need", [TLS_CLIENTS_WANT] = "want", [TLS_CLIENTS_NONE] = "none", NULL};
 static const char *const format_words[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
+static const char *const time_words[] = {
+    [LOG_TIME_AUTO] = "auto", [LOG_TIME_YES] = "yes", [LOG_TIME_NO] = "no", NULL};
 static const char *const level_words[] = {[CLAVE_LOG_ERROR - 1] = "error",
                                           [CLAVE_LOG_WARN - 1] = "warn",
                                           [CLAVE_LOG_INFO - 1] = "info",
@@ -154,6 +156,7 @@ static const struct setting settings[] = {
     {"words", KIND_TEXT, AT(run.engine.words), .verify = settings_verify_words, .live = true},
     {"idle-exit", KIND_MS64, AT(run.idle_exit_ms), 1, OPTIONS_MAX_MS, .live = true},
     {"log-format", KIND_WORD, AT(log_format), .words = format_words, .in = IN_BOTH, .live = true},
+    {"log-time", KIND_WORD, AT(log_time), .words = time_words, .in = IN_BOTH, .live = true},
     {"log-level", KIND_WORD, AT(log_level), .words = level_words, .in = IN_BOTH, .live = true},
 };
 enum { NSETTINGS = sizeof settings / sizeof *settings };
@@ -290,6 +293,7 @@ static void store(struct serve_settings *v, const struct setting *s, int64_t n)
 
 _Static_assert(sizeof(enum tls_clients) == sizeof(int32_t), "stored as one");
 _Static_assert(sizeof(enum log_format) == sizeof(int32_t), "likewise");
+_Static_assert(sizeof(enum log_time) == sizeof(int32_t), "likewise");
 
 static clave_err settings_take(struct serve_settings *v, const struct setting *s, const char *value,
                                const struct fault *f)

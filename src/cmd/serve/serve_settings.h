@@ -43,6 +43,7 @@ struct serve_settings {
     bool is_gate; /* `clave gate`: others of the settings exist */
     struct tls_server_options tls;
     enum log_format log_format;
+    enum log_time log_time;
     int32_t log_level;               /* CLAVE_LOG_*; 0: not given */
     const char *given[SETTINGS_CAP]; /* each setting as it was given; NULL: its default */
     struct settings_text *texts;

@@ -51,11 +51,12 @@ static bool serve_zoocfg_set(struct zoocfg *z, unsigned line, const char *name, 
 {
     char why[400] = "";
     const struct fault f = {why, sizeof why};
-    z->err = settings_set(z->v, name, value, &f);
-    if (z->err == CLAVE_OK)
+    clave_err err = settings_set(z->v, name, value, &f);
+    if (err == CLAVE_OK)
         return true;
+    z->err = err;
     clave__log(z->log, CLAVE_LOG_ERROR, "%s:%u: %s '%s': %s", z->path, line, key, value,
-               why[0] ? why : clave_strerror(z->err));
+               why[0] ? why : clave_strerror(err));
     return false;
 }
 
@@ -115,8 +116,9 @@ static bool serve_zoocfg_keep(struct zoocfg *z, unsigned line, const struct zooc
 {
     z->slots[k->slot] = settings_keep(z->v, value);
     z->lines[k->slot] = line;
-    z->err = z->slots[k->slot] ? CLAVE_OK : CLAVE_ENOMEM;
-    return z->err == CLAVE_OK;
+    if (!z->slots[k->slot])
+        z->err = CLAVE_ENOMEM;
+    return z->slots[k->slot];
 }
 
 /* ---- keys -------------------------------------------------------------------------------------
@@ -139,8 +141,9 @@ static bool take_server(struct zoocfg *z, unsigned line, const char *id, const c
     z->server_line = line;
     z->server_id = settings_keep(z->v, id);
     z->server = settings_keep(z->v, value);
-    z->err = z->server_id && z->server ? CLAVE_OK : CLAVE_ENOMEM;
-    return z->err == CLAVE_OK;
+    if (!z->server_id || !z->server)
+        z->err = CLAVE_ENOMEM;
+    return z->server_id && z->server;
 }
 
 /* Apache's own schemes are here, or admit nobody by their absence; another class may well turn
@@ -161,9 +164,9 @@ static bool take_provider(struct zoocfg *z, unsigned line, const char *name, con
     return true;
 }
 
-static bool serve_zoocfg_take(void *arg, unsigned line, const char *name, const char *value)
+/* false: it was refused. */
+static bool serve_zoocfg_take(struct zoocfg *z, unsigned line, const char *name, const char *value)
 {
-    struct zoocfg *z = arg;
     const struct zoocfg_key *k = zoocfg_key_find(serve_zoocfg_bare(name));
     if (!k) {
         serve_zoocfg_pass_over(z, line, name, "unknown key, ignored");
@@ -198,6 +201,13 @@ static bool serve_zoocfg_take(void *arg, unsigned line, const char *name, const 
     case ZOOCFG_SERVER:
         return take_server(z, line, serve_zoocfg_bare(name) + strlen(k->name), value);
     }
+    return true;
+}
+
+/* Whatever is wrong with a line, those after it are looked at too. */
+static bool serve_zoocfg_visit(void *arg, unsigned line, const char *name, const char *value)
+{
+    (void)serve_zoocfg_take(arg, line, name, value);
     return true;
 }
 
@@ -352,7 +362,8 @@ static bool merge_client(struct zoocfg *z, const struct zoocfg_client_address *a
     z->slots[address] = *a->host ? settings_keep(z->v, a->host) : NULL;
     z->lines[port] = z->lines[address] = z->server_line;
     bool kept = z->slots[port] && (z->slots[address] || !*a->host);
-    z->err = kept ? CLAVE_OK : CLAVE_ENOMEM;
+    if (!kept)
+        z->err = CLAVE_ENOMEM;
     return kept;
 }
 
@@ -413,10 +424,16 @@ static bool check_dirs(struct zoocfg *z)
 
 static void serve_zoocfg_finish(struct zoocfg *z)
 {
-    bool fine = check_servers(z) && check_dirs(z) && check_ports(z) && merge_server(z) &&
-                set_slot(z, DATA_DIR, "data", "dataDir") && listen_on(z, PORT, ADDRESS) &&
-                listen_on(z, SECURE_PORT, SECURE_ADDRESS) && serve_zoocfg_set_tls(z) &&
-                set_admin(z) && set_metrics(z) && set_audit(z) && set_required(z);
+    bool fine = check_servers(z) && merge_server(z);
+    fine &= check_ports(z);
+    fine &= check_dirs(z) && set_slot(z, DATA_DIR, "data", "dataDir");
+    fine &= listen_on(z, PORT, ADDRESS);
+    fine &= listen_on(z, SECURE_PORT, SECURE_ADDRESS);
+    fine &= serve_zoocfg_set_tls(z);
+    fine &= set_admin(z);
+    fine &= set_metrics(z);
+    fine &= set_audit(z);
+    fine &= set_required(z);
     if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
         refuse(z, z->lines[DATA_DIR],
                "there is a dataDir but no clientPort, here or in a line 'server.1=...;2181'");
@@ -427,7 +444,7 @@ clave_err serve_zoocfg_load(struct serve_settings *v, char *text, const char *pa
 {
     struct zoocfg z = {.v = v, .path = path, .log = log};
     unsigned bad_line;
-    if (java_properties_each(text, serve_zoocfg_take, &z, &bad_line))
+    if (java_properties_each(text, serve_zoocfg_visit, &z, &bad_line))
         serve_zoocfg_finish(&z);
     else if (bad_line > 0)
         refuse(&z, bad_line, "a malformed \\uXXXX");

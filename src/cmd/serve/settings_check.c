@@ -78,8 +78,10 @@ static clave_err check_tls(struct serve_settings *v, const struct fault *f)
         return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add --listen tls:ADDR");
     if (!listens)
         return CLAVE_OK;
-    v->run.tls = t;
-    return check_tls_files(t, "", f);
+    clave_err err = check_tls_files(t, "", f);
+    if (err == CLAVE_OK)
+        v->run.tls = t;
+    return err;
 }
 
 /* Those of HTTP have tokens: a certificate is asked for if it could be verified, and needed only if
@@ -111,29 +113,45 @@ static clave_err check_http(struct serve_settings *v, const struct fault *f)
     return check_http_tls(v, f);
 }
 
-clave_err settings_check(struct serve_settings *v, const struct fault *f)
+static clave_err check_local(const struct serve_settings *v, const struct fault *f)
 {
-    const struct server_options *engine = &v->run.engine;
-    clave_err err = check_http(v, f);
-    if (err != CLAVE_OK || v->is_gate)
-        return err;
-    if (v->local && (v->run.data_dir || v->run.nlisten > 0))
+    if (v->run.data_dir || v->run.nlisten > 0)
         return clave__start_error(f, CLAVE_EINVAL,
                                   "--local has its own data directory and address");
-    if (v->local && (v->run.admin || v->run.metrics || v->gate.nhttp > 0))
+    if (v->run.admin || v->run.metrics || v->gate.nhttp > 0)
         return clave__start_error(f, CLAVE_EINVAL, "--local serves no HTTP");
-    if (v->run.admin_url && !v->run.admin)
-        return clave__start_error(f, CLAVE_EINVAL, "--admin-url needs --admin ADDR");
-    if (!v->local && !v->run.data_dir)
-        return clave__start_error(f, CLAVE_EINVAL, "name the data directory with --data DIR");
+    return CLAVE_OK;
+}
+
+static clave_err check_session_limits(const struct server_options *engine, const struct fault *f)
+{
     int32_t tick = engine->tick_ms > 0 ? engine->tick_ms : DEFAULT_TICK_MS;
     int32_t least = engine->min_session_ms > 0 ? engine->min_session_ms : 2 * tick;
     if (engine->max_session_ms > 0 && least > engine->max_session_ms)
         return clave__start_error(f, CLAVE_EINVAL,
                                   "--min-session-timeout, 2 ticks unless given, is above "
                                   "--max-session-timeout");
+    return CLAVE_OK;
+}
+
+clave_err settings_check(struct serve_settings *v, const struct fault *f)
+{
+    struct findings all = clave__findings_in(f);
+    clave__findings_add(&all, check_http(v, &all.next));
+    if (v->is_gate)
+        return all.err;
+    if (v->local)
+        clave__findings_add(&all, check_local(v, &all.next));
+    else if (!v->run.data_dir)
+        clave__findings_add(&all, clave__start_error(&all.next, CLAVE_EINVAL,
+                                                     "name the data directory with --data DIR"));
+    if (v->run.admin_url && !v->run.admin)
+        clave__findings_add(
+            &all, clave__start_error(&all.next, CLAVE_EINVAL, "--admin-url needs --admin ADDR"));
+    clave__findings_add(&all, check_session_limits(&v->run.engine, &all.next));
     if (!v->local && v->run.nlisten == 0)
         v->listen[v->run.nlisten++] = "127.0.0.1:2181";
-    err = check_tls(v, f);
-    return err == CLAVE_OK ? check_schemes(v, f) : err;
+    clave__findings_add(&all, check_tls(v, &all.next));
+    clave__findings_add(&all, check_schemes(v, &all.next));
+    return all.err;
 }

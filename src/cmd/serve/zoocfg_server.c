@@ -99,11 +99,12 @@ clave_err zoocfg_server_check_id(const char *data_dir, const char *id, const str
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/myid", data_dir) >= (int)sizeof path)
         return clave__start_error(f, CLAVE_EINVAL, "%.40s... is too long", data_dir);
-    char *text = clave__keyfile_read(path), *end;
+    char why[KEYFILE_WHY];
+    char *text = clave__keyfile_read(path, why), *end;
     if (!text && (errno == ENOENT || errno == ENOTDIR))
         return CLAVE_OK;
     if (!text)
-        return clave__start_error_errno(f, errno, "cannot read", path);
+        return clave__start_error(f, errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL, "%s", why);
     text[strcspn(text, "\r\n")] = '\0';
     long long own = strtoll(text, &end, 10);
     bool is_number = end != text && *end == '\0', same = is_number && own == atoll(id);

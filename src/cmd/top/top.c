@@ -259,20 +259,6 @@ static int top_once(struct top *t)
 
 /* ---- the verb ------------------------------------------------------------------------------- */
 
-/* While it connects they have their default effect. The loop's thread blocks all. */
-static int top_block_signals(bool live)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    if (live)
-        sigaddset(&set, SIGWINCH);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 static int top_run(struct top *t, clave_client *s, bool once)
 {
     t->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -306,7 +292,8 @@ static int run_top(struct options *o, int argc, char **argv)
         return code;
     setlocale(LC_CTYPE, "");
     once = once || o->json;
-    t.signals = top_block_signals(!once);
+    /* While it connected they had their default effect. The loop's thread blocks all. */
+    t.signals = inheritance_open_signals(once ? 0 : SIGWINCH);
     t.screen.connect = o->connect ? o->connect : "local:";
     t.screen.ascii = !once && strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
     code = top_run(&t, s, once);

@@ -247,20 +247,20 @@ static clave_err apply_file(struct client_settings *s, const struct settings_fil
                             char **text, const struct log *log, const struct fault *f)
 {
     const char *path = file->path;
-    *text = *path ? clave__keyfile_read(path) : NULL;
+    char why[KEYFILE_WHY];
+    *text = *path ? clave__keyfile_read(path, why) : NULL;
     if (*text)
         return clave__client_settings_parse(s, *text, path, f);
     if (!*path || (!file->must && (errno == ENOENT || errno == ENOTDIR)))
         return CLAVE_OK;
-    const char *why = strerror(errno);
     bool not_ours = !file->must && (errno == EACCES || errno == EPERM); /* HOME is another user's */
     if (not_ours && names_servers(s)) {
-        clave__log(log, CLAVE_LOG_WARN, "configuration %s: %s: continuing without it", path, why);
+        clave__log(log, CLAVE_LOG_WARN, "configuration %s: continuing without it", why);
         return CLAVE_OK;
     }
     clave_err err = clave__err_of_errno(errno);
     return clave__start_error(
-        f, clave__start_error_passes(err) ? err : CLAVE_EINVAL, "configuration %s: %s%s", path, why,
+        f, clave__start_error_passes(err) ? err : CLAVE_EINVAL, "configuration %s%s", why,
         not_ours ? " (--connect or CLAVE_CONNECT names the servers without it)" : "");
 }
 
@@ -380,7 +380,8 @@ static bool settings_pass_over(void *arg, const struct origin *at, const char *w
 static void look_for_never(struct source *from, const struct settings_file *file)
 {
     const struct keyfile_visitor v = {take_local, settings_pass_over, from};
-    char *text = *file->path ? clave__keyfile_read(file->path) : NULL;
+    char why[KEYFILE_WHY];
+    char *text = *file->path ? clave__keyfile_read(file->path, why) : NULL;
     if (text)
         (void)clave__keyfile_each(text, file->path, &v);
     free(text);

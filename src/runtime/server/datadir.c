@@ -44,6 +44,49 @@ static bool has_version_2(const struct datadir *d)
     return stat(sub, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Data may be beside the directory: a new one in their place would look like their loss. */
+static clave_err datadir_report_foreign(const struct datadir *d, const char *name,
+                                        const struct fault *f)
+{
+    char below[2 * PATH_MAX];
+    struct stat st;
+    int64_t zxid;
+    const char *path = d->path, *own = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    bool is_data = clave__file_kind(name, &zxid) != FILE_UNKNOWN;
+    if (is_data && strcmp(own, "version-2") == 0)
+        return clave__start_error(f, CLAVE_ECORRUPT,
+                                  "%s is not a data directory, but the version-2 of one: name the "
+                                  "directory that contains it",
+                                  path);
+    if (is_data)
+        return clave__start_error(f, CLAVE_ECORRUPT,
+                                  "%s is not a data directory: it contains '%s' itself, which "
+                                  "belongs in %s/version-2",
+                                  path, name, path);
+    snprintf(below, sizeof below, "%s/%s/version-2", path, name);
+    if (stat(below, &st) == 0 && S_ISDIR(st.st_mode))
+        return clave__start_error(f, CLAVE_ECORRUPT,
+                                  "%s is not a data directory, but contains one: name %s/%s", path,
+                                  path, name);
+    return clave__start_error(f, CLAVE_ECORRUPT,
+                              "%s is not a data directory: it contains '%s' but no version-2 (name "
+                              "an empty or new directory)",
+                              path, name);
+}
+
+/* errno says why; that of a link that leads nowhere would be taken for a missing directory. */
+static clave_err datadir_cannot_open(const char *what, const char *path, const struct fault *f)
+{
+    struct stat st;
+    int number = errno;
+    if (number == ENOENT && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        return clave__start_error(f, CLAVE_EIO,
+                                  "%s %s: it is a symbolic link that leads nowhere (is its disk "
+                                  "mounted?)",
+                                  what, path);
+    return clave__start_error_errno(f, number, what, path);
+}
+
 /* A mistyped --data must not scatter files over somebody's directory. One name more may be there;
  * NULL: none. */
 static clave_err datadir_refuse_foreign(const struct datadir *d, const char *also,
@@ -52,15 +95,11 @@ static clave_err datadir_refuse_foreign(const struct datadir *d, const char *als
     clave_err err = CLAVE_OK;
     DIR *dir = opendir(d->path);
     if (!dir)
-        return clave__start_error_errno(f, errno, "cannot open the data directory", d->path);
+        return datadir_cannot_open("cannot open the data directory", d->path, f);
     const struct dirent *e;
     while (err == CLAVE_OK && (errno = 0, e = readdir(dir)))
         if (!may_stand_there(e->d_name) && !(also && strcmp(also, e->d_name) == 0))
-            err = clave__start_error(
-                f, CLAVE_ECORRUPT,
-                "%s is not a data directory: it contains '%s' but no version-2 (name an "
-                "empty or new directory)",
-                d->path, e->d_name);
+            err = datadir_report_foreign(d, e->d_name, f);
     if (err == CLAVE_OK && errno != 0)
         err = clave__start_error_errno(f, errno, "cannot read the data directory", d->path);
     closedir(dir);
@@ -85,7 +124,9 @@ static clave_err lock(struct datadir *d, const struct fault *f)
         return clave__start_error_errno(f, errno, "cannot lock", name);
     ssize_t n = pread(d->lock, pid, sizeof pid - 1, 0);
     pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
-    return clave__start_error(f, CLAVE_EINUSE, "the data directory %s is in use by process %s",
+    return clave__start_error(f, CLAVE_EINUSE,
+                              "the data directory %s is in use by process %s (leave clave.lock "
+                              "there: it is free as soon as that process has ended)",
                               d->path, pid[0] ? pid : "(unknown)");
 }
 
@@ -98,7 +139,7 @@ static clave_err open_version_2(struct datadir *d, const struct fault *f)
         return clave__start_error_errno(f, fault, "cannot create", name);
     d->dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d->dir < 0)
-        return clave__start_error_errno(f, errno, "cannot open", name);
+        return datadir_cannot_open("cannot open", name, f);
     if (faccessat(d->dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
         return clave__start_error_errno(f, errno, "cannot write to", name);
     return CLAVE_OK;
@@ -122,12 +163,29 @@ static clave_err open_locked(struct datadir *d, const char *path, const struct l
     return err == CLAVE_OK ? lock(d, f) : err;
 }
 
+/* It may be moved away on purpose, or be on a disk that is not mounted. */
+static bool datadir_has_lost_version_2(const char *path)
+{
+    char name[PATH_MAX + 16];
+    struct stat st;
+    snprintf(name, sizeof name, "%s/version-2", path);
+    bool is_there = lstat(name, &st) == 0;
+    snprintf(name, sizeof name, "%s/clave.lock", path);
+    return !is_there && lstat(name, &st) == 0;
+}
+
 clave_err clave__datadir_open(struct datadir *d, const char *path, const struct log *log,
                               const struct fault *f)
 {
+    bool lost = datadir_has_lost_version_2(path);
     clave_err err = open_locked(d, path, log, NULL, f);
     if (err == CLAVE_OK)
         err = open_version_2(d, f);
+    if (err == CLAVE_OK && lost)
+        clave__log(log, CLAVE_LOG_WARN,
+                   "%s has had a server before, but its version-2 is missing: the tree is empty, "
+                   "and tokens are handed out again that were handed out before",
+                   path);
     if (err != CLAVE_OK)
         clave__datadir_close(d);
     return err;
@@ -140,7 +198,7 @@ clave_err clave__datadir_open_empty(struct datadir *d, const char *path, const s
     if (err == CLAVE_OK && has_version_2(d))
         err = clave__start_error(f, CLAVE_ECORRUPT,
                                  "%s contains data already (version-2): name a new or an empty "
-                                 "directory, or move version-2 away first",
+                                 "directory",
                                  d->path);
     if (err != CLAVE_OK)
         clave__datadir_close(d);

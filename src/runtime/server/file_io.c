@@ -65,8 +65,8 @@ void clave__file_read_fault(const struct file_content *c, int number, char *text
 {
     if (number == EIO)
         snprintf(text, cap,
-                 "%s at offset %zu (the disk has failed there: restore the file from a copy, onto "
-                 "another disk)",
+                 "%s at offset %zu (the disk has failed there: copy what can be read, and "
+                 "restore a backup onto another disk)",
                  strerror(number), c->n);
     else
         snprintf(text, cap, "%s", strerror(number));

@@ -1,6 +1,7 @@
 /* recover.c - loads the files of a data directory; datadir.h declares it. Which files, in which
  * order, and what each means is decided by server/store/recovery.h; here they are read, cut and
- * synced, and whatever is refused gets a text that says what to do. */
+ * synced, and whatever is refused gets a text that says what to do. No advice has a file cut or
+ * removed: it may be the only one that has what a client was told. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,8 +59,8 @@ static clave_err compressed_is_needed(const struct recover *r)
     return clave__start_error(
         r->f, CLAVE_ECORRUPT,
         "%s/version-2/%s is compressed, which clave does not read, and nothing "
-        "else there leads to its zxid: start Apache ZooKeeper on it once with "
-        "-Dzookeeper.snapshot.compression.method= (empty) and stop it",
+        "else there leads to its zxid: start Apache ZooKeeper on a copy of the directory once with "
+        "-Dzookeeper.snapshot.compression.method= (empty), stop it, and serve the copy",
         r->d->path, r->compressed);
 }
 
@@ -96,6 +97,28 @@ static clave_err survey(struct recover *r)
     return err == 0 ? CLAVE_OK : recover_cannot(r, err, "cannot read", ".");
 }
 
+/* ---- advice ---------------------------------------------------------------------------------- */
+
+/* Appends what to do to the text: a backup, or what can still be read, in another directory. */
+static clave_err recover_advise(const struct recover *r)
+{
+    struct server_stats st;
+    size_t n = strlen(r->f->text);
+    const struct fault rest = {r->f->text + n, r->f->cap - n};
+    clave__server_stats(r->s, &st);
+    if (r->recovery.from < 0)
+        return clave__start_error(
+            &rest, CLAVE_ECORRUPT,
+            "; keep it, and restore the newest backup (clave data restore "
+            "BACKUP NEW): an empty directory has none of its locks, and hands "
+            "out its tokens again");
+    return clave__start_error(&rest, CLAVE_ECORRUPT,
+                              "; keep it, and restore the newest backup (clave data restore BACKUP "
+                              "NEW) or what can be read here (clave data restore --until 0x%" PRIx64
+                              " %s NEW)",
+                              (uint64_t)st.last_zxid, r->d->path);
+}
+
 /* ---- the end of the snapshots ---------------------------------------------------------------- */
 
 static clave_err no_snapshot(const struct recover *r)
@@ -104,17 +127,15 @@ static clave_err no_snapshot(const struct recover *r)
     if (r->newest_compressed >= 0)
         return compressed_is_needed(r);
     if (r->newest >= 0)
-        return clave__start_error(
+        clave__start_error(
             r->f, CLAVE_ECORRUPT,
-            "no snapshot in %s/version-2 can be read, the newest is snapshot.%" PRIx64
-            ": restore the directory from a copy, or name an empty one to start "
-            "anew",
-            path, (uint64_t)r->newest);
-    return clave__start_error(r->f, CLAVE_ECORRUPT,
-                              "%s/version-2 has logs (from log.%" PRIx64
-                              ") but no snapshot: restore its "
-                              "snapshots from a copy, or name an empty directory to start afresh",
-                              path, (uint64_t)r->logs.zxid[0]);
+            "no snapshot in %s/version-2 can be read, the newest is snapshot.%" PRIx64, path,
+            (uint64_t)r->newest);
+    else
+        clave__start_error(r->f, CLAVE_ECORRUPT,
+                           "%s/version-2 has logs (from log.%" PRIx64 ") but no snapshot", path,
+                           (uint64_t)r->logs.zxid[0]);
+    return recover_advise(r);
 }
 
 static clave_err write_first_snapshot(struct recover *r)
@@ -186,16 +207,9 @@ static clave_err recover_refuse(const struct recover *r, const char *name,
     if (found->err != CLAVE_ECORRUPT)
         return clave__start_error(r->f, found->err, "cannot load %s/version-2/%s: %s", path, name,
                                   clave_strerror(found->err));
-    if (!found->lost_tail)
-        return clave__start_error(r->f, CLAVE_ECORRUPT,
-                                  "%s/version-2/%s is damaged: %s; restore it from a copy", path,
-                                  name, found->fault);
-    return clave__start_error(
-        r->f, CLAVE_ECORRUPT,
-        "%s/version-2/%s is damaged: %s; restore it from a copy (what was "
-        "acknowledged may follow that offset, so clave does not cut it off; to "
-        "continue without it: truncate -s %zu %s/version-2/%s)",
-        path, name, found->fault, found->valid_len, path, name);
+    clave__start_error(r->f, CLAVE_ECORRUPT, "%s/version-2/%s is damaged: %s", path, name,
+                       found->fault);
+    return recover_advise(r);
 }
 
 /* A killed server of an ensemble leaves such a record, and usually its leader has told it the
@@ -297,15 +311,14 @@ static clave_err recover_check_end(const struct recover *r, clave_err err)
     clave__server_stats(r->s, &st);
     if ((err == CLAVE_OK || err == CLAVE_ECORRUPT) && st.last_zxid < r->newest_compressed)
         return compressed_is_needed(r);
-    if (err == CLAVE_OK && st.last_zxid < r->newest)
-        return clave__start_error(
-            r->f, CLAVE_ECORRUPT,
-            "%s/version-2: the newest snapshot, snapshot.%" PRIx64
-            ", cannot be read, and from snapshot.%" PRIx64 " the logs lead to 0x%" PRIx64
-            " only: restore the directory from a copy, or remove the newer "
-            "snapshot to continue without what came after",
-            r->d->path, (uint64_t)r->newest, (uint64_t)r->recovery.from, (uint64_t)st.last_zxid);
-    return err;
+    if (err != CLAVE_OK || st.last_zxid >= r->newest)
+        return err;
+    clave__start_error(
+        r->f, CLAVE_ECORRUPT,
+        "%s/version-2: the newest snapshot, snapshot.%" PRIx64
+        ", cannot be read, and from snapshot.%" PRIx64 " the logs lead to 0x%" PRIx64 " only",
+        r->d->path, (uint64_t)r->newest, (uint64_t)r->recovery.from, (uint64_t)st.last_zxid);
+    return recover_advise(r);
 }
 
 static clave_err recover_read_all(struct recover *r)

@@ -491,17 +491,20 @@ clave_err clave__server_run_check(const struct server_run_options *o, char *faul
 {
     const struct fault f = {fault, cap};
     const char *const http[] = {o->admin, o->metrics};
+    struct findings all = clave__findings_in(&f);
     clave_tls *tls = NULL;
     fault[0] = '\0';
-    clave_err err = uv_server_begin_tls(&tls, o, &f);
+    if (o->tls)
+        clave__findings_add(&all, clave__tls_context_serve(&tls, o->tls, &all.next));
     clave_tls_free(tls);
-    for (size_t i = 0; i < o->nlisten && err == CLAVE_OK; i++)
-        err = clave__listen_check(o->listen[i], &f);
-    for (size_t i = 0; i < sizeof http / sizeof *http && err == CLAVE_OK; i++)
-        err = http[i] ? clave__http_server_check(http[i], &f) : CLAVE_OK;
-    if (err == CLAVE_OK && o->audit)
-        err = clave__audit_log_check(o->audit, &f);
-    return err;
+    for (size_t i = 0; i < o->nlisten; i++)
+        clave__findings_add(&all, clave__listen_check(o->listen[i], &all.next));
+    for (size_t i = 0; i < sizeof http / sizeof *http; i++)
+        if (http[i])
+            clave__findings_add(&all, clave__http_server_check(http[i], &all.next));
+    if (o->audit)
+        clave__findings_add(&all, clave__audit_log_check(o->audit, &all.next));
+    return all.err;
 }
 
 static clave_err uv_server_check_files(const struct fault *f)

@@ -116,10 +116,8 @@ static void elect_pause(int64_t left_ms)
 static int elect_stand_again(const struct options *o, int64_t then)
 {
     elect_pause(deadline_left(then, clave_now()));
-    const struct sigaction fresh = {.sa_handler = SIG_DFL};
     char **words = original_words();
-    if (!o->sigpipe_ignored)
-        sigaction(SIGPIPE, &fresh, NULL);
+    inheritance_restore(&o->inherited);
     if (words)
         execv("/proc/self/exe", words);
     diag(o, "cannot start again: %s", strerror(errno));

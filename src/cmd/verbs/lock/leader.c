@@ -92,16 +92,10 @@ static int show_leader(struct options *o, const char *path, bool watch)
 {
     clave_client *session;
     struct leader_follow s;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
     int code = connect_open(o, NULL, &session);
     if (code != EXIT_OK)
         return code;
-    sigprocmask(SIG_BLOCK, &set, NULL); /* the loop's thread blocks all */
-    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    int signals = inheritance_open_signals(0); /* the loop's thread blocks all */
     code = leader_follow_open(&s, session, path, o);
     if (code == EXIT_OK)
         code = leader_follow(o, &s, signals, watch);

@@ -31,6 +31,7 @@ enum {
     GATE_TLS_CA,
     GATE_TLS_CLIENTS,
     GATE_LOG_FORMAT,
+    GATE_LOG_TIME,
     GATE_LOG_LEVEL,
 };
 
@@ -54,6 +55,7 @@ static const struct flag flags[] = {
     {GATE_TLS_CLIENTS, "http-tls-clients", "HOW",
      "HTTP clients' certificates: need, want, none [want with a CA]"},
     {GATE_LOG_FORMAT, "log-format", "FORMAT", "format of the log: text or json [text]"},
+    {GATE_LOG_TIME, "log-time", "WHEN", "the time in lines of text: auto, yes or no [auto]"},
     {GATE_LOG_LEVEL, "log-level", "LEVEL", "error, warn, info or debug [warn]"},
     {0, NULL, NULL, NULL},
 };
@@ -88,7 +90,6 @@ static void gating_show(const struct gating *v)
     for (size_t i = 0; (address = gate_address(v->gate, i)); i++)
         printf("%s%s", i > 0 ? " " : "", address);
     printf(", servers %s\n", v->hosts);
-    fflush(stdout); /* the process that started the gate may be waiting for this line */
 }
 
 static void gating_show_checked(const struct gating *v)
@@ -186,6 +187,7 @@ static void gating_run(struct gating *v)
 {
     gating_open_handles(v);
     gating_show(v);
+    configured_end_ready(&v->c);
     sd_notify_ready(&v->manager);
     sd_notify_send(&v->manager, "STATUS=gate on %s, servers %s", gate_address(v->gate, 0),
                    v->hosts);
@@ -196,7 +198,25 @@ static void gating_run(struct gating *v)
     gate_free(v->gate);
 }
 
-static int gating_start(struct gating *v)
+/* `code` is that of the settings themselves. */
+static int gating_check(const struct gating *v, const struct gate_options *g, int code)
+{
+    const struct gate_settings *s = &v->c.settings.gate;
+    char why[FAULTS_CAP] = "";
+    const struct fault f = {why, sizeof why};
+    struct findings all = clave__findings_in(&f);
+    struct gate_access *access;
+    clave__findings_add(&all, gate_access_load(&access, s->tokens, s->hosts, &all.next));
+    gate_access_free(access);
+    clave__findings_add(&all, gate_check(g, &all.next));
+    if (all.err != CLAVE_OK)
+        code = configured_worse(code, configured_fail(&v->c, all.err, why));
+    if (code == EXIT_OK)
+        gating_show_checked(v);
+    return code;
+}
+
+static int gating_start(struct gating *v, int code)
 {
     const struct gate_settings *s = &v->c.settings.gate;
     char why[1024] = "";
@@ -216,18 +236,17 @@ static int gating_start(struct gating *v)
                              .limits = {s->max_connections, s->max_waiting},
                              .max_body = s->max_body,
                              .grace_ms = GRACE_MS};
+    if (v->c.check)
+        return gating_check(v, &g, code);
     clave_err err = gate_access_load(&g.access, s->tokens, s->hosts, &f);
     if (err == CLAVE_OK)
-        err = v->c.check ? gate_check(&g, &f) : gate_new(&v->gate, &g, &f);
-    if (err != CLAVE_OK || v->c.check)
-        gate_access_free(g.access);
-    if (err != CLAVE_OK)
-        return configured_fail(&v->c, err, why);
-    if (v->c.check)
-        gating_show_checked(v);
-    else
+        err = gate_new(&v->gate, &g, &f);
+    if (err == CLAVE_OK) {
         gating_run(v);
-    return EXIT_OK;
+        return EXIT_OK;
+    }
+    gate_access_free(g.access);
+    return configured_fail(&v->c, err, why);
 }
 
 static int run_gate(struct options *o, int argc, char **argv)
@@ -236,14 +255,15 @@ static int run_gate(struct options *o, int argc, char **argv)
     if (configured_take_flags(&v.c, argc, argv) == OPTIONS_STOP)
         return o->status;
     int code = configured_read(&v.c);
-    if (code == EXIT_OK && v.c.settings.gate.connect)
+    bool goes_on = code == EXIT_OK || v.c.check;
+    if (goes_on && v.c.settings.gate.connect)
         o->connect = v.c.settings.gate.connect;
-    if (code == EXIT_OK && !(v.hosts = connect_dial(o)))
+    if (goes_on && !(v.hosts = connect_dial(o)))
         code = EXIT_USAGE;
-    if (code == EXIT_OK) {
+    if (code == EXIT_OK || v.c.check) {
         configured_raise_file_limit();
         sd_notify_open(&v.manager);
-        code = gating_start(&v);
+        code = gating_start(&v, code);
         sd_notify_close(&v.manager);
     }
     configured_fini(&v.c);

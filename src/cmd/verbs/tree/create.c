@@ -1,6 +1,7 @@
 /* create.c - `clave create`: one node of any mode, with --parents and --guard (cli/payload.h). It
  * refuses ephemeral nodes, which would not outlive the command. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -65,6 +66,24 @@ static clave_err create_guarded(struct options *o, clave_client *s, const struct
     return err;
 }
 
+/* Fills in --acl parent. EXIT_OK, or the exit code after a message. */
+static int create_read_parent_acl(struct options *o, clave_client *s, struct create *w)
+{
+    size_t n = clave__path_parent_len(w->path, strlen(w->path));
+    char *path = strndup(w->path, n > 0 ? n : 1);
+    const char *fault = NULL;
+    clave_reply *r = NULL;
+    clave_err err = path ? clave_get_acl(s, path, o->timeout_ms, &r) : CLAVE_ENOMEM;
+    int code = err == CLAVE_OK ? EXIT_OK : diag_err(o, path, err, s);
+    if (err == CLAVE_OK && !acl_copy(&w->acl, r->acls, r->nacls, &fault)) {
+        diag(o, "%s: its access list cannot be that of %s: %s", path, w->path, fault);
+        code = EXIT_NOAUTH;
+    }
+    clave_reply_free(r);
+    free(path);
+    return code;
+}
+
 static clave_err create_plain(struct options *o, clave_client *s, const struct create *w)
 {
     clave_create_options co = {.size = sizeof co,
@@ -107,6 +126,8 @@ static int parse_flags(struct options *o, int argc, char **argv, struct create *
         return OPTIONS_STOP;
     if (!acl_has_identity(o, &w->acl))
         return EXIT_PATH;
+    if (w->acl.of_parent && w->parents)
+        return diag_usage(o, "--acl parent excludes --parents: whom would a new parent let in?");
     if (w->container && (w->sequential || w->ttl_ms > 0))
         return diag_usage(o, "--container excludes --sequential and --ttl");
     if (w->guard && (w->container || w->sequential || w->ttl_ms > 0))
@@ -138,7 +159,9 @@ static int run_create(struct options *o, int argc, char **argv)
     int code = verb_create_parse(o, argc, argv, &w);
     if (code == EXIT_OK && w.path)
         code = connect_open(o, NULL, &s);
-    if (s) {
+    if (s && w.acl.of_parent)
+        code = create_read_parent_acl(o, s, &w);
+    if (s && code == EXIT_OK) {
         clave_err err = w.guard ? create_guarded(o, s, &w) : create_plain(o, s, &w);
         if (err == CLAVE_EUNIMPLEMENTED && w.ttl_ms > 0) {
             diag(o,
@@ -161,7 +184,7 @@ static const struct flag flags[] = {
     {'p', "parents", NULL, "create missing parents too"},
     {CREATE_CONTAINER, "container", NULL, "a node the server removes once its children are gone"},
     {CREATE_TTL, "ttl", "DURATION", "remove it after this long without children and writes"},
-    {CREATE_ACL, "acl", "ACL", "open, read, creator, or SCHEME:ID:PERMS,... [open]"},
+    {CREATE_ACL, "acl", "ACL", "open, read, creator, parent, or SCHEME:ID:PERMS,... [open]"},
     {CREATE_GUARD, "guard", NULL, "only while the enclosing 'clave lock' holds its lock"},
     {CREATE_EPHEMERAL, "ephemeral", NULL, "refused: the node would end with this command"},
     {0, NULL, NULL, NULL},
@@ -173,9 +196,9 @@ const struct verb verb_create = {
     .summary = "Create a node and print its path",
     .text =
         "DATA - reads standard input. PERMS are letters of cdrwa: create, delete, read, write,\n"
-        "admin; 'creator' gives everything to the identities of --auth. 'clave setacl --help' "
-        "says\n"
-        "how the HASH of digest:USER:HASH:PERMS is made from a password. With --guard exit\n"
+        "admin; 'creator' gives everything to the identities of --auth, and 'clave acl hash USER'\n"
+        "prints the digest:USER:HASH of a password. 'parent' is the parent's list. With --guard "
+        "exit\n"
         "code 76 says that the lock was lost and nothing was created. --ttl needs a server with\n"
         "extended types ('clave serve --extended-types').\n",
     .flags = flags,

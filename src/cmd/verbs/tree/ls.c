@@ -71,7 +71,7 @@ static void ls_show_child(const struct options *o, const char *name, const clave
         json_end(&j);
     } else if (st) {
         printf("%-10s %8d %6d %6d %s %s\n", format_kind(st), (int)st->data_length,
-               (int)st->num_children, (int)st->version, format_time(st->mtime, modified), name);
+               (int)st->num_children, (int)st->version, time_text(st->mtime, modified), name);
     } else {
         puts(name);
     }

@@ -36,6 +36,10 @@ static int setacl_parse_list(struct options *o, struct setacl *w)
     if (!text)
         return diag_err(o, w->path, CLAVE_ENOMEM, NULL);
     bool good = acl_parse(text, &w->acl, &fault);
+    if (good && w->acl.of_parent) {
+        fault = "only a new node can take the list of its parent";
+        good = false;
+    }
     int code = good ? EXIT_OK : diag_usage(o, "'%s': %s", text, fault);
     free(text);
     return code == EXIT_OK && !acl_has_identity(o, &w->acl) ? EXIT_PATH : code;
@@ -89,8 +93,8 @@ const struct verb verb_setacl = {
         "commas or given as several arguments. PERMS are letters of cdrwa: create, delete, read,\n"
         "write, admin. 'creator' is auth::cdrwa: everything to the identities of --auth. If the\n"
         "list lets nobody in with 'a', only the super user can change it back. An entry for the\n"
-        "password of a user has its hash, digest:USER:HASH:PERMS, which is made by\n"
-        "    printf %s USER:PASSWORD | openssl sha1 -binary | base64\n",
+        "password of a user has its hash, digest:USER:HASH:PERMS, and 'clave acl hash USER'\n"
+        "prints it.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_setacl,

@@ -318,16 +318,10 @@ static int verb_watch_follow(struct watching *w, clave_client *s, int signals)
 static int watch_path(struct watching *w)
 {
     clave_client *s;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
     int code = connect_open(w->o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    sigprocmask(SIG_BLOCK, &set, NULL); /* the loop's thread blocks all */
-    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    int signals = inheritance_open_signals(0); /* the loop's thread blocks all */
     w->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (signals < 0 || w->wakeup < 0) {
         diag(w->o, "%s", strerror(errno));
