@@ -1,5 +1,4 @@
 /* duration.c - durations such as "4s", to and from milliseconds; see duration.h. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,6 +24,16 @@ static const char form[] =
     "a duration is a number of seconds, or numbers with units: 500ms, 0.5s, 10, 3m, 1h30m, 2d";
 static const char endless[] = "too long";
 
+static bool duration_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool duration_is_letter(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
 static bool unit_is_named(const struct unit *u, const char *word, size_t n)
 {
     if (strlen(u->name) == n && strncmp(u->name, word, n) == 0)
@@ -43,7 +52,7 @@ static const struct unit *unit_read(const char **at)
 {
     const char *word = *at;
     size_t n = 0;
-    while (isalpha((unsigned char)word[n]))
+    while (duration_is_letter(word[n]))
         n++;
     for (size_t i = 0; n > 0 && i < NUNITS; i++)
         if (unit_is_named(&units[i], word, n)) {
@@ -62,15 +71,15 @@ static const char *number_read(const char **at, struct number *out)
 {
     const char *p = *at;
     *out = (struct number){0, 0};
-    for (; isdigit((unsigned char)*p); p++) {
+    for (; duration_is_digit(*p); p++) {
         if (out->whole > INT64_MAX / 10 - 1)
             return endless;
         out->whole = out->whole * 10 + (*p - '0');
     }
     bool digits = p > *at;
     if (*p == '.') {
-        digits = isdigit((unsigned char)*++p);
-        for (int64_t place = 100000000; isdigit((unsigned char)*p); p++, place /= 10)
+        digits = duration_is_digit(*++p);
+        for (int64_t place = 100000000; duration_is_digit(*p); p++, place /= 10)
             out->billionths += place * (*p - '0');
     }
     *at = p;
@@ -122,7 +131,7 @@ const char *clave__duration_format(int64_t ms, char out[DURATION_CAP])
 }
 
 const char *clave__duration_within(const char *text, const int64_t bounds[2], int64_t *ms,
-                            char out[DURATION_FAULT_CAP])
+                                   char out[DURATION_FAULT_CAP])
 {
     char least[DURATION_CAP], most[DURATION_CAP];
     const char *fault;
@@ -131,8 +140,8 @@ const char *clave__duration_within(const char *text, const int64_t bounds[2], in
     if (*ms >= bounds[0] && *ms <= bounds[1])
         return NULL;
     bool bare = text[strspn(text, "0123456789.")] == '\0';
-    snprintf(out, DURATION_FAULT_CAP, "not between %s and %s%s", clave__duration_format(bounds[0], least),
-             clave__duration_format(bounds[1], most),
+    snprintf(out, DURATION_FAULT_CAP, "not between %s and %s%s",
+             clave__duration_format(bounds[0], least), clave__duration_format(bounds[1], most),
              bare ? "; a number without a unit is in seconds" : "");
     return out;
 }
