@@ -27,6 +27,20 @@ int clave__thread_start(pthread_t *out, const char *name, void *(*run)(void *arg
     return err;
 }
 
+static void *resources_do_nothing(void *arg)
+{
+    return arg;
+}
+
+int clave__thread_check(void)
+{
+    pthread_t thread;
+    int err = clave__thread_start(&thread, "clave-check", resources_do_nothing, NULL);
+    if (err == 0)
+        pthread_join(thread, NULL);
+    return err;
+}
+
 int clave__files_check(int n)
 {
     int fds[MOST_FILES], opened = 0;

@@ -10,6 +10,10 @@
  * program's own threads. 0 or an errno. */
 int clave__thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void *arg);
 
+/* Whether a thread could be started now: 0 or an errno. For programs that will need one later, and
+ * then could only say so. */
+int clave__thread_check(void);
+
 /* Whether n more descriptors could be opened now, at most 16: 0 or an errno. For calls that fail
  * without the reason, or abort, when one is refused. */
 int clave__files_check(int n);

@@ -446,6 +446,16 @@ static clave_err gate_refused(int number, const struct fault *f)
                : clave__start_error(f, err, "cannot start the gate: %s", strerror(number));
 }
 
+/* The names of servers are looked up in threads; a gate in a server needs none of that. */
+static clave_err gate_check_thread(const struct gate_options *o, const struct fault *f)
+{
+    int fault = o->in_server ? 0 : clave__thread_check();
+    return fault == 0 ? CLAVE_OK
+                      : clave__start_error(f, CLAVE_ETHREAD,
+                                           "cannot start a thread to look up servers: %s",
+                                           strerror(fault));
+}
+
 clave_err gate_new(struct gate **out, const struct gate_options *o, const struct fault *f)
 {
     struct gate *g = calloc(1, sizeof *g);
@@ -479,6 +489,8 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
         err = gate_listen(g, o, f);
     if (err == CLAVE_OK)
         err = gate_refused(clave__files_check(LEAST_FILES), f);
+    if (err == CLAVE_OK)
+        err = gate_check_thread(o, f);
     if (err == CLAVE_OK) {
         g->access = o->access;
         *out = g;
