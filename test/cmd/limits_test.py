@@ -10,6 +10,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
@@ -102,10 +103,17 @@ def end_local(directory):
     """Ends the local server, if one runs there."""
     try:
         with open(directory + "/clave.lock", "rb+") as f:
-            try:
-                fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.kill(int(f.read().split()[0]), signal.SIGTERM)
+            while True:  # it takes the lock, then writes its number
+                try:
+                    fcntl.flock(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    f.seek(0)
+                    pid = f.read().split()
+                if pid:
+                    os.kill(int(pid[0]), signal.SIGTERM)
+                    break
+                time.sleep(0.01)
     except OSError:  # none was started
         pass
 

@@ -361,13 +361,13 @@ class Check(Rig):
     def test_all_that_is_wrong(self):
         """A line for each, of the file, the flags, and the files that they name."""
         text = ("data = /nowhere\ntick = abc\nnonsense = 1\nno value\nlisten = 127.0.0.1:99999\n"
-                "listen = tls:127.0.0.1:1\nhttp = 127.0.0.1:99999\nhttp-tokens = /nowhere/tokens\n"
-                "audit = /nowhere/audit\n")
+                "listen = tls:127.0.0.1:1\nhttp = 127.0.0.1:99999\nhttp = 127.0.0.1:1\n"
+                "http-tokens = /nowhere/tokens\naudit = /nowhere/audit\n")
         path, r = self.check(text, "--words", "", "--slow-ms", "x")
         self.assertEqual(r.code, 64, r)
         wanted = ("--words ''", "--slow-ms 'x'", f"{path}:2: tick 'abc'", f"{path}:3: nonsense",
-                  f"{path}:4: expected 'key = value'", "needs --tls-cert", "'127.0.0.1:99999'",
-                  "/nowhere/audit", "/nowhere/tokens", "'127.0.0.1:99999'")
+                  f"{path}:4: expected 'key = value'", f"{path}:5: listen '127.0.0.1:99999'",
+                  f"{path}:7: http '127.0.0.1:99999'", "needs --tls-cert", "/nowhere/audit", "/nowhere/tokens")
         lines = r.err.splitlines()
         self.assertEqual(len(lines), len(wanted), r)
         for line, part in zip(lines, wanted):

@@ -101,7 +101,7 @@ class Config(unittest.TestCase):
                          ("1d2h3m4s5ms", 93784005), ("90.0004", 90001), ("0.0010416666d", 90000)):
             for r in (self.run_with(f"connect={self.server.connect}\nsession-timeout={text}\n", "-v", "get", "/"),
                       clave("-v", "get", "/", "--session-timeout", text, connect=self.server.connect)):
-                self.assertIn(f"(requested {ms}ms)", r.err, text)
+                self.assertIn(f"(requested {ms} ms)", r.err, text)
 
     def test_identities(self):
         c = self.server.connect

@@ -86,34 +86,38 @@ static void runner_record_grant(const struct runner *r)
         held_since_record(r->client, r->plan, g.node);
 }
 
-static void runner_give_up(void *arg, const clave_participant *holder)
+static void runner_give_up(struct runner *r, const struct lock_obstacle *why)
 {
-    struct runner *r = arg;
     if (r->phase != WAITING)
         return;
-    bool away = !clave_async_client_is_connected(r->client);
-    const struct lock_obstacle why = {.away = away ? clave_async_client_errmsg(r->client) : NULL,
-                                      .put_off = wait_progress_is_put_off(&r->progress),
-                                      .limit_missing = acquisition_limit_missing(&r->acquisition),
-                                      .holder = holder};
-    lock_message_not_acquired(r->plan, r->gave_up - r->began, &why);
+    lock_message_not_acquired(r->plan, r->gave_up - r->began, why);
     runner_leave(r, r->plan->conflict_code);
+}
+
+static void runner_on_holder(void *arg, const clave_participant *holder)
+{
+    runner_give_up(arg, &(struct lock_obstacle){.holder = holder});
 }
 
 static void runner_on_no_holder(uv_timer_t *timer)
 {
-    runner_give_up(timer->data, NULL);
+    runner_give_up(timer->data, &(struct lock_obstacle){.holder = NULL});
 }
 
-/* Says who holds it, if the server tells in time. */
+/* Says what was in the way, which the next request may forget; else who holds it, if the server
+ * tells in time. */
 static void runner_not_acquired(struct runner *r)
 {
+    bool away = !clave_async_client_is_connected(r->client);
+    const struct lock_obstacle why = {.away = away ? clave_async_client_errmsg(r->client) : NULL,
+                                      .put_off = wait_progress_is_put_off(&r->progress),
+                                      .limit_missing = acquisition_limit_missing(&r->acquisition)};
+    bool known = away || why.put_off || why.limit_missing;
     r->gave_up = clave_now();
-    if (!r->plan->quiet && clave_async_client_is_connected(r->client) &&
-        wait_progress_find_holder(&r->progress, runner_give_up, r))
+    if (!known && !r->plan->quiet && wait_progress_find_holder(&r->progress, runner_on_holder, r))
         uv_timer_start(&r->phase_timer, runner_on_no_holder, LEAVE_MS, 0);
     else
-        runner_give_up(r, NULL);
+        runner_give_up(r, &why);
 }
 
 static void runner_on_verdict(void *arg, clave_err err)

@@ -424,8 +424,8 @@ static bool check_dirs(struct zoocfg *z)
 
 static void serve_zoocfg_finish(struct zoocfg *z)
 {
-    bool fine = check_servers(z) && merge_server(z);
-    fine &= check_ports(z);
+    bool fine = check_servers(z);
+    fine &= check_ports(z) && fine && merge_server(z);
     fine &= check_dirs(z) && set_slot(z, DATA_DIR, "data", "dataDir");
     fine &= listen_on(z, PORT, ADDRESS);
     fine &= listen_on(z, SECURE_PORT, SECURE_ADDRESS);
