@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from harness import CLAVE, PATIENCE, environment, free_port, scratch, server, spawn
-from lock_rig import TICK, children, comm, until, zombies
+from lock_rig import TICK, children, comm, stat, until
 
 INSIDE = ["unshare", "-pf", "--mount-proc", "--kill-child"]
 
@@ -44,16 +44,16 @@ class Process1(unittest.TestCase):
 
     def orphans(self, pid):
         """Another program of the container, such as a health check, leaves children behind."""
-        script = "for i in 1 2 3; do sleep 2 & done"
+        script = "for i in 1 2 3; do sleep 1000 & done"
         subprocess.run(["nsenter", "-t", str(pid), "-p", "sh", "-c", script], check=True,
                        timeout=PATIENCE, stdin=subprocess.DEVNULL)
-        return [child for child in children(pid) if comm(child) == "sleep"]
+        return until(lambda: [child for child in children(pid) if comm(child) == "sleep"])
 
     def check(self, *words):
         pid = self.starts(*words)
-        self.assertTrue(self.orphans(pid))
-        until(lambda: not any(comm(child) == "sleep" for child in children(pid)))
-        until(lambda: not zombies(pid))
+        for orphan in self.orphans(pid):
+            os.kill(orphan, signal.SIGKILL)
+            until(lambda: stat(orphan) is None)
 
     def test_serve(self):
         self.check("serve", "--data", scratch("data"), "--listen", f"127.0.0.1:{free_port()}")

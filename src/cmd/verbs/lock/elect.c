@@ -1,13 +1,12 @@
 /* elect.c - `clave elect`: the flags of an election, and --forever, which re-executes the program
  * after each term. runner.c does the rest, as for `clave lock`. */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
@@ -97,32 +96,26 @@ static char **original_words(void)
     return words;
 }
 
-/* Returns the signal that has ended it, or 0: none. Process 1 does not get it otherwise. Hooks that
- * end meanwhile leave no zombies: the kernel discards children while SIGCHLD is ignored, and those
- * that ended before are waited for. */
-static int elect_pause(int64_t then)
+/* Hooks that end meanwhile leave no zombies: the kernel discards children while SIGCHLD is ignored,
+ * and those that ended before are waited for. */
+static void elect_pause(int64_t left_ms)
 {
     const struct sigaction discard = {.sa_handler = SIG_IGN};
-    struct signalfd_siginfo info;
-    struct pollfd ending = {.fd = inheritance_open_signals(0), .events = POLLIN};
-    int64_t left;
-    int n = 0;
-    sigaction(SIGCHLD, &discard, NULL);
+    struct sigaction before;
+    struct timespec pause = {.tv_sec = left_ms / 1000, .tv_nsec = (long)(left_ms % 1000) * 1000000};
+    sigaction(SIGCHLD, &discard, &before);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
-    while (n <= 0 && (left = deadline_left(then, clave_now())) > 0)
-        n = poll(&ending, 1, (int)left);
-    bool ended = n > 0 && read(ending.fd, &info, sizeof info) == (ssize_t)sizeof info;
-    return ended ? (int)info.ssi_signo : 0;
+    while (nanosleep(&pause, &pause) != 0 && errno == EINTR)
+        continue;
+    sigaction(SIGCHLD, &before, NULL);
 }
 
 /* The guardian must be forked by a process without threads, which this one no longer is: it
  * executes itself anew, not before the next term. */
 static int elect_stand_again(const struct options *o, int64_t then)
 {
-    int sig = elect_pause(then);
-    if (sig != 0)
-        return 128 + sig;
+    elect_pause(deadline_left(then, clave_now()));
     char **words = original_words();
     inheritance_restore(&o->inherited);
     if (words)
