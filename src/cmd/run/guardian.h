@@ -8,8 +8,8 @@
  *                   holdout: what cannot be killed
  *   acquisition     the mutex, rwlock, semaphore or latch; nested_lock: waiting for our own parent
  *   run_stages      --once, --lock-delay, --min-hold
- *   lock_messages   messages and JSON events; wait_progress: while waiting; hook: --on-elected and so
- *                   on
+ *   lock_messages   messages and JSON events; wait_progress: while waiting;
+ *                   hook: --on-elected and so on
  *   sd_notify       systemd's protocol; sd_status: what is sent, and when
  *   deadline_page   CLAVE_DEADLINE; held_since: since when, in the node; owner_env: CLAVE_OWNER
  *   process_identity  host, pid and command, as other participants see them */
