@@ -72,8 +72,7 @@ static const char *start_error_advice(int number)
                "acknowledged is lost)";
     case EIO:
         return " (the disk or its file system has failed: the kernel's log says more; copy the "
-               "data "
-               "directory before any repair, and when it works, start again)";
+               "data directory before any repair, and when it works, start again)";
     case EROFS:
         return " (the data directory must be on a file system that can be written to)";
     default:

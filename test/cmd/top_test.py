@@ -310,8 +310,9 @@ class Live(Top):
         s.keys("n")
         s.see_not("to release")
         self.assertIsNone(p.poll())
-        s.keys("\rr")
+        s.keys("\rry")  # that was before the question
         s.see("TOKEN", "to release /v2/mine (holder)? y: yes")
+        self.assertIsNone(p.poll())
         s.keys("y")
         s.see("nobody is in this queue")
         p.wait(PATIENCE)

@@ -72,6 +72,7 @@ class WithoutServer(unittest.TestCase):
         r = self.fails(64, "lock", "/x y", "-c", "it's date")
         self.assertIn(r"with a shell: clave lock '/x y' -- sh -c 'it'\''s date' (see", r.err)
         self.assertIn("no command given: clave lock /x -- COMMAND", self.fails(64, "lock", "-c", "h:1", "/x").err)
+        self.assertNotIn("semaphore", self.fails(66, "lock", "", "true").err)  # a variable without a value
 
     def test_verbs_without_a_client_refuse_its_flags(self):
         flags = (["--connect", "h:1"], ["-c", "h:1"], ["--session-timeout", "4s"],

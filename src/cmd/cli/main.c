@@ -9,12 +9,25 @@
 #include "cmd/cli/suggestion.h"
 #include "runtime/client/local_start.h"
 
-/* Process 1 of a container is given every orphan there, and none of them may stay a zombie: the
- * kernel discards children while SIGCHLD is ignored. */
-static void discard_orphans(void)
+static void end_by_signal(int sig)
 {
-    const struct sigaction discard = {.sa_handler = SIG_IGN};
-    if (getpid() == 1)
+    _exit(128 + sig);
+}
+
+/* What would end another process by default does not reach process 1 of a container. It is given
+ * every orphan there, and none of them may stay a zombie: the kernel discards children while
+ * SIGCHLD is ignored. */
+static void become_process_1(const struct verb *v)
+{
+    static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
+    const struct sigaction end = {.sa_handler = end_by_signal}, discard = {.sa_handler = SIG_IGN};
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
+        struct sigaction now;
+        sigaction(ending[i], NULL, &now);
+        if (now.sa_handler == SIG_DFL)
+            sigaction(ending[i], &end, NULL);
+    }
+    if (!v->runs_command)
         sigaction(SIGCHLD, &discard, NULL);
 }
 
@@ -47,8 +60,8 @@ static int main_run(struct options *o, int argc, char **argv)
                           suggestion_for_verb(o->verbs, o->argv[0], instead));
     }
     o->verb = v;
-    if (!v->runs_command)
-        discard_orphans();
+    if (getpid() == 1)
+        become_process_1(v);
     return v->run(o, o->argc, o->argv);
 }
 

@@ -6,9 +6,10 @@
  *                    suggestion: "did you mean"
  *   cmd_options      parse flags; config: environment and files
  *   inheritance      what the process that started clave has left it: signals, descriptors, umask
- *   connect          opens the session; reach: "no server has answered yet"; local_server: "local:"
+ *   connect          opens the session; unreachable: "no server has answered yet";
+ *                    local_warning: "local:"
  *   diag             exit codes and messages
- *   format, json     what several verbs print
+ *   format, json     what several verbs print; time_text: times
  *   payload          the bytes of create and set, and --guard; acl: --acl
  *   hint             commands of clave in messages
  *   terminal         the foreground, lent to the command of `clave lock` */

@@ -42,10 +42,11 @@ const char *participant_text_format(const clave_identity *id, char *out, size_t 
         put_safe(out, cap, name);
         put_safe(out, cap, ")");
     }
-    if (*out && id->text)
+    const char *text = id->text && *id->text ? id->text : NULL;
+    if (*out && text)
         put_safe(out, cap, ", ");
-    if (!*out || id->text)
-        put_safe(out, cap, id->text && *id->text ? id->text : "an unnamed client");
+    if (!*out || text)
+        put_safe(out, cap, text ? text : "an unnamed client");
     return out;
 }
 

@@ -8,8 +8,10 @@
  *   deadlocks          owners that wait for each other
  *   leader_follow      every change of an election's leader
  *   handover           resign and transfer: asks the leader and waits
- *   tree_walk          a tree of nodes, level by level
- *   request_window     many requests of one session in flight */
+ *   node_reader        one node: get, getacl, stat
+ *   tree_walk          a tree of nodes, level by level; tree_watch: what happens there
+ *   request_window     many requests of one session in flight
+ *   herd               what a change of leaders costs, for bench */
 #ifndef CLAVE_CMD_QUEUE_PARTICIPANT_TEXT_H
 #define CLAVE_CMD_QUEUE_PARTICIPANT_TEXT_H
 

@@ -6,11 +6,12 @@
  *   runner          the process itself: client, queue, leaving; child: while the command runs
  *   guardian        the second process; spawn, cgroup, proctree: starting and killing the command;
  *                   holdout: what cannot be killed
- *   acquisition     the mutex, rwlock, semaphore or latch; nested: waiting for our own parent
- *   run_policy      --once, --lock-delay, --min-hold
- *   lock_report     messages and JSON events; progress: while waiting; hook: --on-elected and so on
+ *   acquisition     the mutex, rwlock, semaphore or latch; nested_lock: waiting for our own parent
+ *   run_stages      --once, --lock-delay, --min-hold
+ *   lock_messages   messages and JSON events; wait_progress: while waiting;
+ *                   hook: --on-elected and so on
  *   sd_notify       systemd's protocol; sd_status: what is sent, and when
- *   deadline_page   CLAVE_DEADLINE; held: since when, in the node; owner: CLAVE_OWNER
+ *   deadline_page   CLAVE_DEADLINE; held_since: since when, in the node; owner_env: CLAVE_OWNER
  *   process_identity  host, pid and command, as other participants see them */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_H
 #define CLAVE_CMD_RUN_GUARDIAN_H

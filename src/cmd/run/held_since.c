@@ -80,11 +80,13 @@ static void held_text_free(struct held_text *t)
 
 static void held_text_read(clave_async_client *c, struct held_text *t);
 
-/* The time of the grant may have been written between our read and our write. */
+/* The time of the grant may have been written between our read and our write; and whether a write
+ * was done whose answer is lost, the next read tells. */
 static void held_text_on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct held_text *t = arg;
-    if (res->err == CLAVE_EBADVERSION && t->attempts > 0)
+    bool again = res->err == CLAVE_EBADVERSION || res->err == CLAVE_ECONNLOSS;
+    if (again && t->attempts > 0)
         held_text_read(c, t);
     else
         held_text_free(t);

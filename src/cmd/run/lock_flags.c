@@ -140,7 +140,8 @@ int lock_flags_take_args(struct lock_plan *p)
         return EXIT_USAGE;
     if (o->argc < 2)
         return no_command(o);
-    if (!p->elects && o->argv[0][strspn(o->argv[0], "0123456789")] == '\0')
+    size_t digits = strspn(o->argv[0], "0123456789");
+    if (!p->elects && digits > 0 && o->argv[0][digits] == '\0')
         return diag_usage(o, "%s is no path; N may hold a lock with: clave semaphore -n N PATH",
                           o->argv[0]);
     if (!acl_has_identity(o, &p->acl))

@@ -408,14 +408,14 @@ static int catch_signals(struct runner *r)
         if (err != 0)
             break;
         handle->data = r;
-        r->nsignals++;
+        r->before[r->nsignals++] = now;
         err = uv_signal_start(handle, runner_on_signal, caught[i]);
     }
     return err;
 }
 
-/* Handles the signals that have come. Those from here on have their default effect on this process,
- * or on the program that it executes: none is lost in between. */
+/* Handles the signals that have come. Those from here on have the effect that they had before, or
+ * their own on the program that this process executes: none is lost in between. */
 static void release_signals(struct runner *r)
 {
     sigset_t ending, before;
@@ -424,8 +424,11 @@ static void release_signals(struct runner *r)
         sigaddset(&ending, r->signals[i].signum);
     pthread_sigmask(SIG_BLOCK, &ending, &before);
     uv_run(&r->loop, UV_RUN_NOWAIT);
-    for (size_t i = 0; i < r->nsignals; i++)
-        uv_close((uv_handle_t *)&r->signals[i], NULL);
+    for (size_t i = 0; i < r->nsignals; i++) {
+        int sig = r->signals[i].signum;
+        uv_close((uv_handle_t *)&r->signals[i], NULL); /* makes it the default */
+        sigaction(sig, &r->before[i], NULL);
+    }
     uv_run(&r->loop, UV_RUN_NOWAIT);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -61,6 +61,7 @@ struct runner {
     uv_timer_t phase_timer; /* limits how long the current phase may take */
     uv_timer_t watchdog;    /* fires a moment after the guardian's own */
     uv_signal_t signals[RUNNER_SIGNALS];
+    struct sigaction before[RUNNER_SIGNALS]; /* what they did before */
     size_t nsignals;
     int64_t began, acquired_at, gave_up;
     int64_t guardian_session_id; /* the id the guardian knows */

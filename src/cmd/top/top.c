@@ -157,8 +157,10 @@ static void top_draw(struct top *t)
 /* The next key, which may come before the screen is drawn, finds what this one has led to. */
 static bool top_take_key(struct top *t, int key)
 {
-    bool queue = t->choice.one;
+    bool queue = t->choice.one, asked = t->ask.open;
     bool goes_on = top_obey(t, key);
+    while (t->ask.open && !asked && top_terminal_key() != TOP_KEY_NONE)
+        continue; /* typed before the question was seen: no answer to it */
     if (queue != (t->choice.one != NULL))
         top_read(t); /* the loop meets its error again */
     else

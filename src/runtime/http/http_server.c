@@ -19,9 +19,9 @@
 #include "runtime/server/listen.h"
 
 enum { ACCEPTED_A_TURN = 128, HANDSHAKES_A_TURN = 4, RESUMED_A_TURN = 128, HANGUPS_A_TURN = 256 };
-/* How long a client may be out of reach until that is noticed, when nothing else tells. */
 /* Of the library and of what watches its connections. */
 enum { HTTP_FILES = 3 };
+/* How long a client may be out of reach until that is noticed, when nothing else tells. */
 enum { SILENT_S = 30, PROBE_S = 10, PROBES = 3, UNCONFIRMED_MS = 60000 };
 
 const char clave__http_alpn[] = "http/1.1";
