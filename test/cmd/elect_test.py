@@ -67,10 +67,16 @@ class Elect(unittest.TestCase):
         a = Candidate(self, "a").leads()
         r = self.clave("elect", "--wait", "3s", self.path, "--", "true")
         self.assertEqual(r.code, 75, r)
-        self.assertIn("not elected within", r.err)
+        self.assertIn("not elected within 3s;", r.err)
         self.assertIn(f"led by a; to see the queue: clave candidates {self.path}\n", r.err)
         self.assertEqual(self.ids(), ["a"])
+        for flag in ["-n"], ["-w", "0"]:
+            r = self.clave("elect", *flag, self.path, "--", "true")
+            self.assertEqual((r.code, r.out), (75, ""), r)
+            self.assertEqual(r.err, f"clave: elect: {self.path}: led by a; to see the queue: clave candidates {self.path}\n")
+            self.assertEqual(self.ids(), ["a"], flag)
         a.end(signal.SIGTERM)
+        self.assertEqual(self.clave("elect", "-n", self.path, "--", "echo", "leads").out, "leads\n")
 
     def test_a_lock_and_an_election_on_one_path_are_two(self):
         a = Candidate(self, "a").leads()
@@ -100,7 +106,7 @@ class Elect(unittest.TestCase):
     def test_usage(self):
         self.assertEqual(self.clave("elect", self.path).code, 64)
         self.assertEqual(self.clave("elect", "--on-lost", "x", self.path, "true").code, 64)
-        self.assertEqual(self.clave("elect", "--wait", "0", self.path, "true").code, 64)
+        self.assertEqual(self.clave("elect", "--forever", "--no-wait", self.path, "true").code, 64)
         self.assertEqual(self.clave("elect", "--forever", "no-path", "true").code, 66)
         self.assertEqual(self.clave("elect", "--forever", "-w", "1s", self.path, "true").code, 64)
 
@@ -200,8 +206,11 @@ class Elect(unittest.TestCase):
 
     def test_a_leader_that_ignores_it_is_not_waited_for_for_ever(self):
         a = Candidate(self, "a", "--on-lost", "ignore").leads()
+        self.assertNotIn("asked", self.clave("candidates", self.path).out)
         r = self.clave("resign", "--wait", "1s", self.path)
         self.assertEqual(r.code, 75, r)
+        self.assertTrue(self.clave("candidates", self.path).out.endswith(" a (asked to resign)\n"))
+        self.assertIs(json.loads(self.clave("candidates", "--json", self.path).out)["asked"], True)
         self.assertIn("did not resign in time", r.err)
         self.assertTrue(alive(a.command))
         a.end(signal.SIGTERM)

@@ -98,8 +98,8 @@ class Kinds(unittest.TestCase):
         self.assert_busy(self.verb("semaphore", "-n", "3", "--no-wait", "/sem", "--", "true"))
         more = self.hold("semaphore", "-n", "3", "/sem")
         until(lambda: len(nodes(self.server, "/sem/locks")) == 1)
-        until(lambda: self.roles("/sem").count("lease") == 4)
-        self.assertEqual(self.roles("/sem")[-1], "waiting")
+        until(lambda: len(nodes(self.server, "/sem/leases")) == 4)
+        self.assertEqual(self.roles("/sem"), ["lease"] * 3 + ["waiting"], "the fourth lease is that of who waits")
         self.assertEqual(first[0].stop(), 143)
         more.started()
         until(lambda: self.roles("/sem") == ["lease"] * 3)  # its place in the queue goes unawaited

@@ -200,7 +200,11 @@ class Lock(unittest.TestCase):
         r = self.lock("/none", "--", "/no/such/command")
         self.assertEqual(r.code, 127, r)
         self.assertIn("cannot run '/no/such/command'", r.err)
-        self.assertEqual(self.lock("/none", "--", "no-such-command-anywhere").code, 127)
+        plain = self.lock("/none", "--", "no-such-command-anywhere")
+        self.assertEqual((plain.code, "sh -c" in plain.err), (127, False), plain)
+        line = self.lock("/none", "--", "echo hi; date")
+        self.assertEqual(line.code, 127, line)
+        self.assertIn("a line for a shell is given as: -- sh -c 'echo hi; date'\n", line.err)
         file = scratch("file")
         with open(file, "w") as f:
             f.write("#!/bin/sh\n")
@@ -210,7 +214,7 @@ class Lock(unittest.TestCase):
         self.assertEqual(nodes(self.server, "/none"), [])
 
     def test_to_wait_and_not_to_wait(self):
-        for verb in (["lock", "-n"], ["rwlock", "--no-wait"], ["semaphore", "-t", "-n", "1"]):
+        for verb in (["lock", "-n"], ["rwlock", "--no-wait"], ["semaphore", "-t", "-n", "1"], ["elect", "-n"]):
             for wait in ("3s", "0"):
                 r = clave(*verb, "-w", wait, "/contradiction", "true", connect=self.server.connect)
                 self.assertEqual(r.code, 64, r)

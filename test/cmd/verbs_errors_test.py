@@ -35,8 +35,14 @@ class WithoutServer(unittest.TestCase):
     def test_flags_that_are_none(self):
         self.assertIn("get: no such flag: --tree (see", self.fails(64, "get", "--tree", "/").err)
         self.assertIn("get: no such flag: -z (see", self.fails(64, "get", "-z", "/").err)
-        self.assertIn("get: --t is ambiguous: several flags begin with it (see",
-                      self.fails(64, "get", "--t=1", "/").err.replace("=1", ""))
+        self.assertIn("get: --t=1 is ambiguous: it begins --timeout, --tls-ca, --tls-cert, --tls-key, --tls-name, --tls-any-name (see",
+                      self.fails(64, "get", "--t=1", "/").err)
+        self.assertIn("--max is ambiguous: it begins --max-session-timeout, --max-connections, ",
+                      self.fails(64, "serve", "--max").err)
+        self.assertIn(", ... (see", self.fails(64, "serve", "--max").err)
+        for words, instead in (("lock -w=1 /x true", "-w=1: the value of a short flag follows without '=': -w 1 (see"),
+                               ("semaphore -tn=3 /x true", "-tn 3 (see"), ("ls -c=h:1 /", "-c h:1 (see")):
+            self.assertIn(instead, self.fails(64, *words.split()).err, words)
         self.assertIn("--json=1 takes no value",
                       self.fails(64, "get", "--json=1", "/").err)
 
@@ -62,7 +68,12 @@ class WithoutServer(unittest.TestCase):
                 ("lock -pass-stdin /x true", "leave it out"), ("lock -shell /x true", "'-- sh -c COMMAND'"),
                 ("lock -n=3 /x true", "no such flag: -n=3; did you mean 'clave semaphore -n N'?"),
                 ("lock -n 3 /x true", "3 is no path; N may hold a lock with: clave semaphore -n N PATH"),
-                ("lock --timout 3s /x true", "'--timeout'?"), ("elect -n /x true", "--wait=DURATION?"),
+                ("lock --timout 3s /x true", "'--timeout'?"), ("elect --nonblock /x true", "--no-wait (-n)?"),
+                ("elect --name=n /x true", "did you mean --id?"), ("get -s /x", "--stat?"), ("ls -s /x", "--long (-l)?"),
+                ("ls -R /x", "'clave tree'?"), ("rm -R /x", "--recursive (-r)?"), ("watch -r /x", "--recursive?"),
+                ("get -w /x", "'clave watch'?"), ("create -e /x", "'clave lock'?"), ("create -t 5 /x", "--ttl?"),
+                ("kv get x", "'clave get', "), ("session list", "'clave sessions'"), ("event", "'clave watch'?"),
+                ("endpoint health", "'clave ping'?"), ("addauth digest a:b", "--auth"), ("connect h:1", "--connect (-c)"),
                 ("lock --wiat=3 /x true", "'--wait'?"), ("get --stta /x", "'--stat'?"),
                 ("serve --lisen h:1", "'--listen'?"), ("serve --conect h:1", "no such flag: --conect (see"),
                 ("get --qqqq /x", "no such flag: --qqqq (see"), ("qqqq", "unknown verb 'qqqq' (see")):
@@ -143,7 +154,7 @@ class WithoutServer(unittest.TestCase):
             self.assertIn(bad, r.err)
 
     def test_bad_paths(self):
-        for path, why in (("x", "does not begin with /"), ("", "is empty"), ("/a/", "ends with /"),
+        for path, why in (("x", "does not begin with /: write /x\n"), ("it's", "write '/it'\\''s'"), ("", "is empty"), ("/a/", "ends with /"),
                           ("//a", "empty segment"), ("/a/../b", "relative"), ("/.", "relative"),
                           ("/a\x01", "control"), (b"/\xff\xfe", "UTF-8"),
                           ("/\U0001f600", "not allow")):

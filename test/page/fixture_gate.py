@@ -286,7 +286,7 @@ def place(i, role="holder", since=0.0, **more):
                 "pg_dump --format=custom orders", "./nightly-report --since yesterday --mail team@example.org"]
     return {"node": f"_c_{i:08x}-lock-{i:010d}", "token": str(4294967296 + i), "session": str(0x100000a5f2b0000 + i), "role": role,
             "client": ["clave", "curator", "clave", "kazoo", "clave"][i % 5], "host": f"{hosts[i % 5]}-{i % 97:02d}", "pid": 1000 + i * 7 % 60000,
-            "name": names[i % 5], "command": commands[i % 5], "text": None, "since": rfc3339(time.time() - since), **more}
+            "name": names[i % 5], "command": commands[i % 5], "text": None, "revocable": None, "asked": False, "since": rfc3339(time.time() - since), **more}
 
 
 def lock(path, i=1, held=10.0, waits=(), kind="lock", **more):

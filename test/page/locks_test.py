@@ -230,6 +230,23 @@ class OneLock(PageCase):
         self.open(role="lock")
         self.browser.wait(lambda: self.browser.texts(".actions button") == ["Revoke …"])
 
+    def test_who_was_asked_to_release_and_who_takes_requests(self):
+        gate = self.open(role="lock")
+        b = self.browser
+        long = gate.locks["/jobs/long"]
+        holder = dict(long["holders"][0], revocable=True, asked=True)
+        gate.put_lock(dict(long, holders=[holder]))
+        b.see("asked to release", "#queue tbody tr:first-child")
+        b.see("clave, revocable", "#queue tbody")
+        self.assertNotIn("revocable", b.text("#queue tbody tr:nth-child(2)"), "a waiter")
+        b.go("locks")
+        b.see("asked to release", "#locks")
+        b.go("locks/jobs/long")
+        gate.put_lock(dict(long, holders=[dict(holder, revocable=False, asked=False)]))
+        b.see("not revocable", "#queue tbody")
+        b.wait(lambda: "asked" not in b.text("#queue"))
+        self.assertEqual(b.all(".actions button"), [], "nothing to ask of it")
+
     def test_break_needs_a_reason_and_a_yes(self):
         gate = self.open()
         b = self.browser

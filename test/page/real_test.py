@@ -76,6 +76,7 @@ class Real(unittest.TestCase):
         b.click("#queue .actions .button")
         b.one("#revoke input").send_keys("maintenance", Keys.ENTER)
         b.see("Nobody holds this lock")
+        self.assertNotIn("asked", "".join(b.texts("#past .who + .sub")), "of what happened, only the column What")
         b.wait(lambda: b.texts("#past td:nth-child(2)") == ["ended", "asked to release", "granted", "queued"])
         self.assertEqual(b.text("#past tr:nth-child(2) .who"), b.text("#past tr:nth-child(3) .who"), "who was asked")
 

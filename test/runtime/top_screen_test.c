@@ -109,6 +109,17 @@ static void deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late(void 
     assert_true(row("/a/idle") < row("/b/election")); /* by path */
 }
 
+static void who_was_asked_to_release_is_told_before_the_command(void **state)
+{
+    (void)state;
+    add("/a/asked", LOCK_SORT_LOCK, 70000, -1)->holder.asked = true;
+    add("/b/leader", LOCK_SORT_ELECTION, 70000, -1)->holder =
+        (struct top_place){.role = "leader", .whose = "n1", .task = "", .asked = true};
+    draw();
+    row("  (asked to release it) nightly\n");
+    row("  (asked to resign)\n");
+}
+
 static void a_table_that_is_longer_than_the_screen_says_which_part_is_seen(void **state)
 {
     static char paths[200][16];
@@ -159,7 +170,7 @@ static void what_is_listed_contains_the_filter_somewhere(void **state)
         view.nlocks = 0;
         add("/a/nightly", LOCK_SORT_LOCK, 1, -1)->holder.task = "";
         add("/b", LOCK_SORT_LOCK, 1, -1)->holder =
-            (struct top_place){.whose = "db7 pid 3", .task = "backup.sh"};
+            (struct top_place){.role = "holder", .whose = "db7 pid 3", .task = "backup.sh"};
         add("/c", LOCK_SORT_LOCK, 1, -1)->nholders = 0;
         add("/d", LOCK_SORT_ELECTION, 1, -1)->holder.task = "";
         snprintf(choice.filter, sizeof choice.filter, "%s", rows[i].filter);
@@ -224,6 +235,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(deadlocks_come_first_then_the_oldest_wait_and_a_minute_is_late),
+        TEST(who_was_asked_to_release_is_told_before_the_command),
         TEST(a_table_that_is_longer_than_the_screen_says_which_part_is_seen),
         TEST(what_is_listed_contains_the_filter_somewhere),
         TEST(the_bar_of_a_queue_stays_on_its_place),

@@ -48,7 +48,7 @@ static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
         return false;
     *id++ = '\0';
     *perms++ = '\0';
-    *fault = "permissions are letters of cdrwa";
+    *fault = "it ends with its permissions, letters of cdrwa: SCHEME:ID:cdrwa";
     out->scheme = entry;
     out->id = id;
     if (!parse_perms(perms, &out->perms))

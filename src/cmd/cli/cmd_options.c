@@ -88,13 +88,24 @@ static const char *flag_as_written(char **argv)
     return word;
 }
 
-static bool is_beginning(const struct getopt_tables *s, const char *flag)
+enum { BEGINNINGS_CAP = 160 };
+
+/* The flags that begin with it, as many as there is room for; "": none. */
+static const char *beginnings(const struct getopt_tables *s, const char *flag,
+                              char out[BEGINNINGS_CAP])
 {
-    size_t n = strncmp(flag, "--", 2) == 0 ? strcspn(flag + 2, "=") : 0;
-    for (const struct option *f = s->longs; n > 0 && f->name; f++)
-        if (strncmp(f->name, flag + 2, n) == 0)
-            return true;
-    return false;
+    size_t n = strncmp(flag, "--", 2) == 0 ? strcspn(flag + 2, "=") : 0, len = 0;
+    *out = '\0';
+    for (const struct option *f = s->longs; n > 0 && f->name; f++) {
+        if (strncmp(f->name, flag + 2, n) != 0)
+            continue;
+        bool fits = len + strlen(f->name) + sizeof ", --, ..." < BEGINNINGS_CAP;
+        len += (size_t)snprintf(out + len, BEGINNINGS_CAP - len, "%s%s%s", len ? ", " : "",
+                                fits ? "--" : "...", fits ? f->name : "");
+        if (!fits)
+            break;
+    }
+    return out;
 }
 
 static int no_such_flag(struct options *o, const char *flag)
@@ -107,15 +118,27 @@ static int no_such_flag(struct options *o, const char *flag)
 static int cmd_options_refuse(struct options *o, const struct getopt_tables *s, int id, char **argv)
 {
     const char *flag = flag_as_written(argv);
+    char several[BEGINNINGS_CAP];
     if (id == ':')
         diag_usage(o, "%s needs a value", flag);
     else if (optopt != 0 && strncmp(flag, "--", 2) == 0)
         diag_usage(o, "%s takes no value", flag);
-    else if (is_beginning(s, flag))
-        diag_usage(o, "%s is ambiguous: several flags begin with it", flag);
+    else if (*beginnings(s, flag, several))
+        diag_usage(o, "%s is ambiguous: it begins %s", flag, several);
     else
         return no_such_flag(o, flag);
     return OPTIONS_STOP;
+}
+
+/* "-w=1": getopt takes the value of a short flag to be "=1"; no flag of ours has such a value. */
+static bool refuse_equals_sign(struct options *o, char **argv)
+{
+    const char *word = argv[optind - 1];
+    if (!optarg || *optarg != '=' || word[0] != '-' || word[1] == '-')
+        return false;
+    diag_usage(o, "%s: the value of a short flag follows without '=': %.*s %s", word,
+               (int)(optarg - word), word, optarg + 1);
+    return true;
 }
 
 /* ---- global flags --------------------------------------------------------------------------- */
@@ -269,6 +292,10 @@ int options_next(struct options *o, int argc, char **argv)
         if (id == '?' || id == ':') {
             o->scanning = false;
             return cmd_options_refuse(o, &s, id, argv);
+        }
+        if (id != -1 && refuse_equals_sign(o, argv)) {
+            o->scanning = false;
+            return OPTIONS_STOP;
         }
         if (id == -1) {
             bool dashes = optind > before && optind > 1 && strcmp(argv[optind - 1], "--") == 0;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "client/client_internal.h"
 #include "cmd/cli/hint.h"
 #include "cmd/queue/participant_text.h"
@@ -252,9 +253,13 @@ int diag_fault(const struct options *o, const char *path, clave_err err, const c
 
 int diag_path(const struct options *o, const char *path, const char *fault)
 {
-    char shown[PARTICIPANT_TEXT_CAP];
-    diag(o, "%s: invalid path: %s",
-         *path ? participant_text_printable(path, shown, sizeof shown) : "''", fault);
+    char shown[PARTICIPANT_TEXT_CAP], whole[256], word[HINT_CAP];
+    int n = snprintf(whole, sizeof whole, "/%s", path);
+    bool only_slash = *path && *path != '/' && n < (int)sizeof whole &&
+                      !clave__path_fault(whole, (size_t)n, false);
+    diag(o, "%s: invalid path: %s%s%s",
+         *path ? participant_text_printable(path, shown, sizeof shown) : "''", fault,
+         only_slash ? ": write " : "", only_slash ? hint_word(whole, word) : "");
     return EXIT_PATH;
 }
 

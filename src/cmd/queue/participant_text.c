@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "recipe/contender/kazoo.h"
+#include "recipe/contender/queue_kind.h"
 #include "runtime/clock.h"
 
 /* Appends; cuts only between characters. */
@@ -99,6 +100,12 @@ const char *participant_text_token(const clave_stat *st, char out[TOKEN_CAP])
 const char *participant_text_age(const clave_stat *st, char out[AGE_CAP])
 {
     return participant_text_is_known(st) ? age_format(clave__clock_wall() - st->ctime, out) : "-";
+}
+
+bool participant_text_is_asked(const clave_participant *p)
+{
+    bool latch = clave__queue_kind_of(p->node) == QUEUE_LATCH; /* asked by any write */
+    return p->identity.asked || (latch && p->stat.version > 0);
 }
 
 const char *participant_text_note(const char *node)

@@ -38,6 +38,8 @@ const char *participant_text_note_suffix(const char *node, char out[PARTICIPANT_
 
 /* false: the node may not be read; only its name is known, and the Stat is zeros. */
 bool participant_text_is_known(const clave_stat *st);
+/* Was it asked to release its lock, or to resign? */
+bool participant_text_is_asked(const clave_participant *p);
 /* The participant's token, "-" when it is not known. Returns out. */
 enum { TOKEN_CAP = 24 };
 const char *participant_text_token(const clave_stat *st, char out[TOKEN_CAP]);

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/path.h"
+#include "cmd/queue/participant_text.h"
 #include "cmd/queue/request_window.h"
 #include "cmd/run/held_since.h"
 #include "recipe/contender/participant_list.h"
@@ -69,9 +70,29 @@ static void place_queue(struct queue_view *l)
     queue_view_place(l, false);
 }
 
-/* The newest lease may still wait for room: it is that of the first in the queue. */
+/* The newest lease waits for room if its session is the first of those who acquire one, and the
+ * leases tell a limit that they exceed (as web/observe/lock_grants.c has it). */
+static bool queue_view_lacks_room(const struct queue_view *l)
+{
+    uint32_t limit = 0;
+    for (size_t i = 0; i < l->nleases; i++)
+        if (l->list[i].p->identity.limit > 0)
+            limit = l->list[i].p->identity.limit;
+    if (limit == 0 || l->nleases <= limit || l->nleases == l->n)
+        return false;
+    int64_t first = l->list[l->nleases].p->stat.ephemeral_owner;
+    return first != 0 && first == l->list[l->nleases - 1].p->stat.ephemeral_owner;
+}
+
+/* Who still waits for room is listed once, at the place in the queue. */
 static void place_leases(struct queue_view *l)
 {
+    if (queue_view_lacks_room(l)) {
+        l->nleases--;
+        l->n--;
+        memmove(&l->list[l->nleases], &l->list[l->nleases + 1],
+                (l->n - l->nleases) * sizeof *l->list);
+    }
     for (size_t i = 0; i < l->n; i++) {
         bool lease = i < l->nleases;
         l->list[i].holds = lease;
@@ -190,8 +211,7 @@ static void queue_view_got_data(size_t i, const clave_result *res, void *arg)
     l->participants[l->n] =
         (clave_participant){.node = node->name, .identity = node->identity, .stat = node->stat};
     l->list[l->n].p = &l->participants[l->n];
-    bool latch = clave__queue_kind_of(node->name) == QUEUE_LATCH; /* asked by any write */
-    l->list[l->n].asked = node->identity.asked || (latch && node->stat.version > 0);
+    l->list[l->n].asked = participant_text_is_asked(&l->participants[l->n]);
     l->n++;
     l->nleases += i < l->nodes[0].n;
 }

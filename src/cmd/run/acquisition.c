@@ -3,8 +3,12 @@
  * verdict is reported; a loss only after a verdict of OK. */
 #include "cmd/run/acquisition.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/deadline.h"
+#include "base/path.h"
+#include "clave/uv.h"
 #include "cmd/run/held_since.h"
 #include "cmd/run/process_identity.h"
 
@@ -119,6 +123,47 @@ static clave_err begin_lease(struct acquisition *c, clave_async_client *client,
     return err;
 }
 
+/* ---- what a lease is in ---------------------------------------------------------------------- */
+
+static void acquisition_dirs_answered(struct acquisition_dirs *d, clave_err err)
+{
+    d->left--;
+    if (d->err == CLAVE_OK && err != CLAVE_ENODEEXISTS)
+        d->err = err;
+}
+
+static void acquisition_on_dir(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct acquisition_dirs *d = arg;
+    (void)c;
+    acquisition_dirs_answered(d, res->err);
+    if (d->left == 0)
+        d->made(d->arg, d->err);
+}
+
+/* They are persistent: a container that is removed while somebody waits would be made anew by the
+ * recipe. */
+clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *client,
+                                const struct lock_plan *plan)
+{
+    static const char *const names[] = {"leases", "locks"};
+    clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
+    o.mode = CLAVE_PERSISTENT;
+    o.acls = plan->acl.list;
+    o.nacls = plan->acl.n;
+    d->left = sizeof names / sizeof *names;
+    d->err = CLAVE_OK;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = clave__path_child(NULL, plan->path, names[i]);
+        clave_err err = path ? clave_async_create(client, path, NULL, 0, &o, acquisition_on_dir, d)
+                             : CLAVE_ENOMEM;
+        free(path);
+        if (err != CLAVE_OK)
+            acquisition_dirs_answered(d, err);
+    }
+    return d->left > 0 ? CLAVE_OK : d->err;
+}
+
 /* ---- a leadership --------------------------------------------------------------------------- */
 
 static void acquisition_on_verdict(clave_async_latch *l, clave_err err, void *arg)
@@ -126,7 +171,7 @@ static void acquisition_on_verdict(clave_async_latch *l, clave_err err, void *ar
     struct acquisition *c = arg;
     if (err != CLAVE_OK)
         (void)clave_async_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
-    c->events->verdict(c->arg, err);
+    c->events->verdict(c->arg, err == CLAVE_ECANCELED ? CLAVE_EBUSY : err); /* a try's end */
 }
 
 static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
@@ -135,6 +180,8 @@ static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, vo
     switch (ev->kind) {
     case CLAVE_LATCH_QUEUED:
         c->events->moved(c->arg, ev->ahead, ev->predecessor);
+        if (c->tries)
+            (void)clave_async_latch_cancel(l, acquisition_on_verdict, c);
         break;
     case CLAVE_LATCH_NEXT:
         c->events->next(c->arg);
@@ -168,9 +215,13 @@ static clave_err begin_election(struct acquisition *c, clave_async_client *clien
     o.priority = plan->priority;
     o.spread = plan->spread;
     o.preempt = plan->preempt;
+    int64_t deadline = terms->deadline;
+    c->tries = deadline == CLAVE_TRY;
+    if (c->tries) /* until its place is known, or no server answers */
+        deadline = deadline_after(clave_now(), clave_async_client_session_timeout(client));
     clave_err err = clave_async_latch_new(&c->latch, client, plan->path, &o);
     if (err == CLAVE_OK)
-        err = clave_async_latch_await(c->latch, terms->deadline, acquisition_on_verdict, c);
+        err = clave_async_latch_await(c->latch, deadline, acquisition_on_verdict, c);
     return err == CLAVE_OK ? clave_async_latch_start(c->latch) : err;
 }
 

@@ -28,12 +28,27 @@ struct acquisition {
     clave_async_latch *latch;
     clave_async_rwlock *rw;
     clave_async_lease *lease; /* once it is held */
+    bool tries;               /* the latch is left unless it leads at once */
 };
 
 struct acquisition_terms {
     int64_t deadline;     /* CLAVE_TRY, CLAVE_NEVER, or when to stop waiting */
     int64_t min_valid_ms; /* as in clave_mutex_options */
 };
+
+/* With --acl parent, the two nodes in a semaphore's that its leases and its queue are in. The
+ * recipe would make them open to all, and who may delete in them can end a lease. */
+struct acquisition_dirs {
+    void (*made)(void *arg, clave_err err); /* once, later: both are there, or the first error */
+    void *arg;
+    size_t left; /* not answered yet */
+    clave_err err;
+};
+
+/* Creates those that are missing, with the list of the plan; `made` and `arg` are set. At once:
+ * ENOMEM and the other errors of clave_async_create; then `made` does not run. */
+clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *client,
+                                const struct lock_plan *plan);
 
 /* Starts what the plan asks for. Free it after an error too. */
 clave_err acquisition_begin(struct acquisition *c, clave_async_client *client,

@@ -12,6 +12,7 @@
 
 #include "base/path.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/hint.h"
 #include "cmd/run/held_since.h"
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
@@ -220,9 +221,19 @@ static void on_command_stopped(struct runner *r, int sig)
     }
 }
 
+/* A line for a shell in one word, as people give it to flock -c. */
+static bool is_shell_line(char *const *argv)
+{
+    return !argv[1] && argv[0][strcspn(argv[0], " \t|&;<>$*")] != '\0';
+}
+
 static void on_refused(struct runner *r, const char *what, int error, int code)
 {
-    diag(r->o, "cannot %s '%s': %s", what, r->plan->argv[0], strerror(error));
+    char line[HINT_CAP];
+    bool shell = code == EXIT_NOTFOUND && is_shell_line(r->plan->argv);
+    diag(r->o, "cannot %s '%s': %s%s%s", what, r->plan->argv[0], strerror(error),
+         shell ? "; a line for a shell is given as: -- sh -c " : "",
+         shell ? hint_word(r->plan->argv[0], line) : "");
     hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
     r->events->ended(r, code);
 }

@@ -76,7 +76,7 @@ bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
     struct options *o = p->o;
     switch (id) {
     case 'w':
-        return options_duration(o, "wait", p->elects ? 1 : 0, LOCK_FLAG_YEAR_MS, &p->wait_ms);
+        return options_duration(o, "wait", 0, LOCK_FLAG_YEAR_MS, &p->wait_ms);
     case 'E':
         return take_code(o, &p->conflict_code);
     case 'q':

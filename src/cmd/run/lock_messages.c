@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/hint.h"
@@ -178,8 +179,10 @@ void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why)
 {
     struct json j;
-    char age[AGE_CAP], out[LACK_CAP], who[HOLDER_CAP], hint[HINT_CAP];
+    char age[AGE_CAP], asked_for[DURATION_CAP], out[LACK_CAP], who[HOLDER_CAP], hint[HINT_CAP];
     const char *text = obstacle_text(p, why, out);
+    const char *within =
+        p->wait_ms > 0 ? clave__duration_format(p->wait_ms, asked_for) : age_format(waited_ms, age);
     if (p->o->json) {
         lock_message_begin(p, &j, words(p)->not_acquired);
         clave__json_int(&j, "waited_ms", waited_ms);
@@ -191,14 +194,14 @@ void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
     } else if (p->quiet) {
         return;
     } else if (text) {
-        diag(p->o, "%s: not %s within %s%s: %s", p->path, words(p)->acquired,
-             age_format(waited_ms, age), why->away ? ", no server is answering" : "", text);
+        diag(p->o, "%s: not %s within %s%s: %s", p->path, words(p)->acquired, within,
+             why->away ? ", no server is answering" : "", text);
     } else if (p->wait_ms == LOCK_TRY) {
         diag(p->o, "%s: %s; to see the queue: %s", p->path, holder_text(p, why->holder, who),
              hint_command(p->o, (const char *const[]){words(p)->who, p->path, NULL}, hint));
     } else {
         diag(p->o, "%s: not %s within %s; %s; to see the queue: %s", p->path, words(p)->acquired,
-             age_format(waited_ms, age), holder_text(p, why->holder, who),
+             within, holder_text(p, why->holder, who),
              hint_command(p->o, (const char *const[]){words(p)->who, p->path, NULL}, hint));
     }
 }

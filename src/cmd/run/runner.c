@@ -229,6 +229,34 @@ static void begin_waiting(struct runner *r)
     }
 }
 
+static void runner_on_dirs(void *arg, clave_err err)
+{
+    struct runner *r = arg;
+    r->reads_acl = false;
+    if (r->phase != CONNECTING)
+        return;
+    if (err == CLAVE_OK)
+        begin_waiting(r);
+    else if (clave_err_classify(err) == CLAVE_CLASS_FINAL)
+        runner_leave(r, diag_fault(r->o, r->plan->path, err, clave_async_client_errmsg(r->client)));
+}
+
+/* What is created in the path's node gets its list. */
+static void runner_use_parent_acl(struct runner *r)
+{
+    const struct lock_plan *plan = r->plan;
+    lock_flags_warn_of_acl(plan);
+    if (plan->kind != KIND_LEASE) {
+        begin_waiting(r);
+        return;
+    }
+    r->dirs = (struct acquisition_dirs){.made = runner_on_dirs, .arg = r};
+    clave_err err = acquisition_dirs_make(&r->dirs, r->client, plan);
+    r->reads_acl = err == CLAVE_OK;
+    if (err != CLAVE_OK)
+        runner_leave(r, diag_fault(r->o, plan->path, err, clave_async_client_errmsg(r->client)));
+}
+
 /* --acl parent: the list of the lock's node is known only now. A failure of the connection is
  * followed by another one. */
 static void runner_on_parent_acl(clave_async_client *c, const clave_result *res, void *arg)
@@ -240,8 +268,7 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
     if (r->phase != CONNECTING)
         return;
     if (res->err == CLAVE_OK && acl_copy(plan->parent_acl, res->acls, res->nacls, &fault)) {
-        lock_flags_warn_of_acl(plan);
-        begin_waiting(r);
+        runner_use_parent_acl(r);
     } else if (res->err == CLAVE_OK) {
         diag(r->o, "%s: its access list cannot be that of the node in it: %s", plan->path, fault);
         runner_leave(r, EXIT_NOAUTH);

@@ -49,7 +49,8 @@ struct runner {
     uv_loop_t loop;
     clave_async_client *client;
     clave_uv *uv;
-    bool reads_acl; /* --acl parent: its answer is awaited */
+    bool reads_acl; /* --acl parent: its answer is awaited, or that of `dirs` */
+    struct acquisition_dirs dirs;
     struct acquisition acquisition;
     struct nested nested;
     struct run_stages run_policy;

@@ -181,7 +181,8 @@ static void top_read_place(struct top_read *r, const struct lock_place *p, struc
                               .pid = label.pid,
                               .token = p->token,
                               .waits = !p->holds && p->kind != QUEUE_LATCH,
-                              .unreadable = p->unreadable};
+                              .unreadable = p->unreadable,
+                              .asked = p->asked};
     if (!out->node || !out->whose || !out->task || (label.host && !out->host))
         r->err = CLAVE_ENOMEM;
     top_read_since(r->f, p, out);

@@ -31,6 +31,7 @@ struct top_place {
     bool at_most;  /* since then at the earliest */
     bool waits;    /* for a lock or lease */
     bool unreadable;
+    bool asked; /* to release it, or to resign */
 };
 
 struct top_lock {

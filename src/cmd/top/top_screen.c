@@ -50,6 +50,17 @@ static void top_who(const struct top_drawing *d, const struct top_lock *l, char 
     top_lines_clean(&d->to, who, out);
 }
 
+/* The request comes before the command, which may be long. */
+static void top_task(const struct top_drawing *d, const struct top_place *p, char out[TOP_CELL_CAP])
+{
+    char text[TOP_CELL_CAP];
+    const char *request =
+        strcmp(p->role, "leader") == 0 ? "(asked to resign)" : "(asked to release it)";
+    snprintf(text, sizeof text, "%s%s%s", p->asked ? request : "", p->asked && *p->task ? " " : "",
+             *p->task || p->asked ? p->task : dash);
+    top_lines_clean(&d->to, text, out);
+}
+
 static void top_list_row(const void *arg, size_t i, struct top_cells *out)
 {
     const struct top_drawing *d = arg;
@@ -63,8 +74,7 @@ static void top_list_row(const void *arg, size_t i, struct top_cells *out)
     if (l->nholders > 0) {
         top_who(d, l, out->text[2]);
         top_age(&l->holder, d->now, out->text[3]);
-        if (*l->holder.task)
-            top_lines_clean(&d->to, l->holder.task, out->text[6]);
+        top_task(d, &l->holder, out->text[6]);
     }
     snprintf(out->text[4], TOP_CELL_CAP, "%zu", l->nwaiters);
     snprintf(out->text[5], TOP_CELL_CAP, "%s",
@@ -102,7 +112,7 @@ static void top_queue_row(const void *arg, size_t i, struct top_cells *out)
     if (p->unreadable)
         strcpy(out->text[4], dash);
     strcpy(out->text[5], p->client);
-    top_lines_clean(&d->to, *p->task ? p->task : dash, out->text[6]);
+    top_task(d, p, out->text[6]);
 }
 
 static enum top_style top_queue_style(const void *arg, size_t i)

@@ -23,6 +23,7 @@ static void candidates_show_json(size_t position, const clave_participant *p)
     clave__json_string(&j, "id", p->identity.text);
     if (p->priority > 0)
         clave__json_int(&j, "priority", p->priority);
+    clave__json_bool(&j, "asked", participant_text_is_asked(p));
     clave__json_string(&j, "note", participant_text_note(p->node));
     json_end(&j);
 }
@@ -30,9 +31,10 @@ static void candidates_show_json(size_t position, const clave_participant *p)
 static void candidates_show_line(size_t position, const clave_participant *p)
 {
     char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP], age[AGE_CAP], diag_note[PARTICIPANT_TEXT_CAP];
-    printf("%zu %-7s %s %6s %s%s\n", position, position == 0 ? "leader" : "waiting",
+    printf("%zu %-7s %s %6s %s%s%s\n", position, position == 0 ? "leader" : "waiting",
            participant_text_token(&p->stat, token), participant_text_age(&p->stat, age),
            participant_text_column(p->identity.text, true, id, sizeof id),
+           participant_text_is_asked(p) ? " (asked to resign)" : "",
            participant_text_note_suffix(p->node, diag_note));
 }
 

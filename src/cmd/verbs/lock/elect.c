@@ -49,6 +49,9 @@ static bool elect_take_flag(struct lock_plan *p, int id, bool *forever)
 {
     const char *value = p->o->value;
     switch (id) {
+    case 'n':
+        p->wait_ms = LOCK_TRY;
+        return true;
     case ELECT_VALUE:
         p->value = value;
         return true;
@@ -132,10 +135,12 @@ static bool worth_another(int code)
 }
 
 /* false after a message. */
-static bool check_flags(struct lock_plan *p, bool forever)
+static bool check_flags(struct lock_plan *p, bool forever, bool tries, bool waits)
 {
-    if (forever && p->wait_ms != LOCK_FOR_EVER)
-        diag_usage(p->o, "--forever and --wait contradict each other");
+    if (tries && waits)
+        diag_usage(p->o, "--no-wait and --wait contradict each other");
+    else if (forever && p->wait_ms != LOCK_FOR_EVER)
+        diag_usage(p->o, "--forever contradicts --wait and --no-wait");
     else if (p->spread && p->priority > 0)
         diag_usage(p->o, "--spread sets the priority: it excludes --priority");
     else if (p->preempt && !p->spread && p->priority == 0)
@@ -163,17 +168,20 @@ static int run_elect(struct options *o, int argc, char **argv)
                           .wait_ms = LOCK_FOR_EVER,
                           .grace_ms = LOCK_GRACE_DEFAULT,
                           .conflict_code = EXIT_TIMEOUT};
-    bool forever = false, ended_by_signal = false;
+    bool forever = false, tries = false, waits = false, ended_by_signal = false;
     int id, code = EXIT_USAGE;
     int64_t began = clave_now();
-    while ((id = options_next(o, argc, argv)) > 0)
+    while ((id = options_next(o, argc, argv)) > 0) {
         if (!elect_take_flag(&p, id, &forever))
             goto end;
+        tries |= id == 'n';
+        waits |= id == 'w';
+    }
     if (id == OPTIONS_STOP) {
         code = o->status;
         goto end;
     }
-    if (!check_flags(&p, forever))
+    if (!check_flags(&p, forever, tries, waits))
         goto end;
     p.again = forever;
     code = lock_flags_take_args(&p);
@@ -199,6 +207,7 @@ static const struct flag flags[] = {
     {ELECT_SPREAD, "spread", NULL, "a priority derived from PATH and id, to spread leaders"},
     {ELECT_PREEMPT, "preempt", NULL, "ask a leader of a lower priority to resign"},
     {'w', "wait", "DURATION", "give up after this long [wait forever]"},
+    {'n', "no-wait", NULL, "only if nobody leads now"},
     {'E', "conflict-code", "N", "the exit code when not elected in time [75]"},
     {LOCK_FLAG_GRACE, "grace", "DURATION",
      "from SIGTERM to SIGKILL [an eighth of the session timeout]"},

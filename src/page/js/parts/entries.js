@@ -5,13 +5,13 @@ import { get } from "../net/api.js";
 import { table } from "./table.js";
 import { empty, refused } from "./empty.js";
 import { arrange } from "./order.js";
-import { who, whoText, command, causeText, pathText, sideText } from "./place.js";
+import { who, whoText, askedText, command, causeText, pathText, sideText } from "./place.js";
 
 const TONES = { granted: "accent", asked: "amber" };
 
 /* "granted", and of a read-write lock "granted to read". */
 export function whatText(e) {
-    if (e.what === "asked") return isElection(e) ? "asked to resign" : "asked to release";
+    if (e.what === "asked") return askedText(isElection(e) ? "leader" : "");
     return [e.what, e.what === "ended" ? "" : sideText(e.place)].filter(Boolean).join(" ");
 }
 
@@ -34,7 +34,7 @@ function columns(withPath) {
     if (withPath) list.push({ id: "path", title: "Where", width: "30%", sort: (e) => e.path, cell: (e) => h("td.wide", {}, h("a.plain", {
         href: `#/${isElection(e) ? "elections" : "locks"}${urlPath(e.path)}` }, pathText(e.path))) });
     list.push(
-        { id: "who", title: "Who", sort: (e) => whoText(e.place), cell: (e) => h("td.wide", {}, h("div.lines", {}, who(e.place), withPath ? null : command(e.place))) },
+        { id: "who", title: "Who", sort: (e) => whoText(e.place), cell: (e) => h("td.wide", {}, h("div.lines", {}, who(e.place), withPath ? null : command({ ...e.place, asked: false }))) },
         { id: "cause", title: "Cause", width: "196px", sort: (e) => (e.cause ? causeText(e.cause) : null), cell: (e) => h("td.off", {}, e.cause ? causeText(e.cause) : h("span.none", {}, "–")) });
     return withPath ? list : list.map((column) => ({ ...column, sort: null }));
 }

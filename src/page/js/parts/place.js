@@ -32,9 +32,13 @@ export function commandOf(place) {
     return null;
 }
 
+export const askedText = (role) => (role === "leader" ? "asked to resign" : "asked to release");
+
+/* The command, behind the request that its owner has not met yet. */
 export function command(place) {
     const text = commandOf(place);
-    return h("span.sub.mono.cut", { title: text }, text || "\u00a0");
+    return h("span.sub.cut", { title: text }, place?.asked ? [h("span.badge.amber", {}, askedText(place.role)), " "] : null,
+        h("span.mono", {}, text || "\u00a0"));
 }
 
 const CLIENTS = { clave: "clave", curator: "Curator", kazoo: "kazoo", other: "other client" };

@@ -58,8 +58,14 @@ function askBreak(lock, place, holds) {
 
 function actions(lock, place, holds) {
     return h("div.actions", {},
-        holds ? h("button.button", { type: "button", onclick: () => askRevoke(lock, place) }, "Revoke …") : null,
+        holds && place.revocable !== false ? h("button.button", { type: "button", onclick: () => askRevoke(lock, place) }, "Revoke …") : null,
         may("admin", lock.path) ? h("button.button.danger", { type: "button", onclick: () => askBreak(lock, place, holds) }, holds ? "Break …" : "Remove …") : null);
+}
+
+/* Whether its owner takes requests to release it, where its node says so. */
+function clientText(place) {
+    const takes = place.holds ? { true: ", revocable", false: ", not revocable" }[place.revocable] : null;
+    return clientName(place.client) + (takes || "");
 }
 
 function columns(lock) {
@@ -70,7 +76,7 @@ function columns(lock) {
         { id: "since", title: "In queue for", width: "124px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
         { id: "token", title: "Token", width: "140px", num: true, cell: (p) => h("td.off.mono", {}, p.token ?? "–") },
         { id: "session", title: "Session", width: "170px", cell: (p) => h("td.off", {}, h("div.lines", {},
-            h("span.mono.cut", { title: hexSession(p.session) }, hexSession(p.session) || "–"), h("span.sub", {}, clientName(p.client)))) },
+            h("span.mono.cut", { title: hexSession(p.session) }, hexSession(p.session) || "–"), h("span.sub.cut", {}, clientText(p)))) },
     ];
     if (lock && may("lock", lock.path)) list.push({ id: "do", title: h("span.hidden-text", {}, "Actions"), width: "196px", cell: (p) => h("td.wide.do", {}, actions(lock, p, p.holds)) });
     return list;
