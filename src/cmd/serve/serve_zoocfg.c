@@ -10,6 +10,7 @@
 
 #include "cmd/serve/java_properties.h"
 #include "cmd/serve/serve_config.h"
+#include "cmd/serve/zoocfg_dirs.h"
 #include "cmd/serve/zoocfg_keys.h"
 #include "cmd/serve/zoocfg_server.h"
 
@@ -30,7 +31,7 @@ struct zoocfg {
 __attribute__((format(printf, 3, 4))) static bool refuse(struct zoocfg *z, unsigned line,
                                                          const char *fmt, ...)
 {
-    char what[400];
+    char what[800];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
@@ -411,14 +412,21 @@ static bool check_ports(struct zoocfg *z)
 
 static bool check_dirs(struct zoocfg *z)
 {
+    return *z->slots[DATA_DIR] || refuse(z, z->lines[DATA_DIR], "dataDir has no value");
+}
+
+/* Apache's own image has one. */
+static bool check_log_dir(struct zoocfg *z)
+{
     const char *data = z->slots[DATA_DIR], *log = z->slots[LOG_DIR];
-    if (!*data)
-        return refuse(z, z->lines[DATA_DIR], "dataDir has no value");
-    if (log && strcmp(log, data) != 0)
-        return refuse(z, z->lines[LOG_DIR],
-                      "dataLogDir=%s: clave keeps snapshots and logs in one directory; move "
-                      "version-2/log.* to %s/version-2, and leave the line out",
-                      log, data);
+    char why[600] = "";
+    const struct fault f = {why, sizeof why};
+    if (!log || !*data || zoocfg_dirs_same(data, log))
+        return true;
+    if (zoocfg_dirs_check(data, log, &f) != CLAVE_OK)
+        return refuse(z, z->lines[LOG_DIR], "dataLogDir=%s: %s", log, why);
+    serve_zoocfg_pass_over(z, z->lines[LOG_DIR], "dataLogDir",
+                           "it has no logs, and clave keeps its own in dataDir, ignored");
     return true;
 }
 
@@ -434,6 +442,7 @@ static void serve_zoocfg_finish(struct zoocfg *z)
     fine &= set_metrics(z);
     fine &= set_audit(z);
     fine &= set_required(z);
+    fine &= check_log_dir(z);
     if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
         refuse(z, z->lines[DATA_DIR],
                "there is a dataDir but no clientPort, here or in a line 'server.1=...;2181'");
