@@ -150,6 +150,8 @@ static bool keyfile_visit(char *line, const struct origin *at, const struct keyf
     line = keyfile_trim(line);
     if (*line == '\0' || *line == '#')
         return true;
+    if (strchr(line, '\r'))
+        return v->bad(v->arg, at, "a carriage return within the line: lines end with a newline");
     char *eq = strchr(line, '=');
     if (!eq)
         return v->bad(v->arg, at, "expected 'key = value', or a comment after a '#'");

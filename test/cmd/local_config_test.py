@@ -90,6 +90,14 @@ class Machine(unittest.TestCase):
         r = self.run_with("# the machine's\nconnekt = x\n", "get", "/")
         self.assertEqual(r.code, 64, r)
         self.assertRegex(r.err, r"config:2: unknown key 'connekt'")
+        two = f"connect = {self.server.connect}\n\nconnect = 127.0.0.1:{free_port()}\n"
+        for words in ("get", "/"), ("lock", "/x", "true"), ("-c", self.server.connect, "get", "/"):
+            r = self.run_with(two, *words)
+            self.assertEqual(r.code, 64, r)
+            self.assertRegex(r.err, r"config:3: connect: already set on line 1")
+        r = self.run_with(f"connect = {self.server.connect}\rauth = digest:a:b\r", "get", "/")
+        self.assertEqual(r.code, 64, r)
+        self.assertRegex(r.err, r"config:1: a carriage return within the line")
 
     def refused(self, r, who):
         self.assertEqual((r.code, r.out), (64, ""), r)

@@ -32,6 +32,7 @@ struct source {
     struct unset unset;
     const struct fault *f;
     clave_err err; /* of what is wrong in it */
+    unsigned connect_line;
 };
 
 __attribute__((format(printf, 3, 4))) static bool
@@ -125,8 +126,15 @@ static bool settings_set_tls(struct source *from, const char *key, const char *v
     return false;
 }
 
+/* Two lists in one file would be two locks of a name, depending on which one a reader believes. */
 static bool set_connect(struct source *from, const struct origin *at, const char *value)
 {
+    unsigned before = from->connect_line;
+    from->connect_line = at->line;
+    if (before > 0)
+        return settings_error(from, at, "connect: already set on line %u", before);
+    if (!from->unset.connect)
+        return true;
     const char *fault = clave_async_client_host_fault(value);
     from->s->connect = value;
     if (!fault)
@@ -164,7 +172,7 @@ static bool settings_set(struct source *from, const struct origin *at, const cha
     const char *fault;
     int64_t ms;
     if (strcmp(key, "connect") == 0) {
-        return !from->unset.connect || set_connect(from, at, value);
+        return set_connect(from, at, value);
     } else if (strcmp(key, "session-timeout") == 0) {
         if (!duration_in(from, at, value, &ms))
             return false;
