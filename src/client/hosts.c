@@ -232,11 +232,15 @@ static size_t chroot_len(const char *chroot)
     return n > 0 && chroot[n - 1] == '/' ? n - 1 : n;
 }
 
-static bool ends_with_port(const char *s)
+/* ":2181", at the end or before another '/'. */
+static bool has_port(const char *s)
 {
-    const char *colon = strrchr(s, ':');
-    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
-    return digits > 0 && colon[1 + digits] == '\0';
+    while ((s = strchr(s, ':'))) {
+        size_t digits = strspn(++s, "0123456789");
+        if (digits > 0 && (s[digits] == '\0' || s[digits] == '/'))
+            return true;
+    }
+    return false;
 }
 
 /* Refuses valid paths, too, when another meaning is more likely: the locks would be elsewhere than
@@ -254,7 +258,7 @@ static const char *chroot_fault(const char *chroot)
         return stray_fault('"');
     if (strchr(chroot, '?'))
         return "a list has no parameters: nothing may follow the chroot";
-    if (ends_with_port(chroot))
+    if (has_port(chroot))
         return "the port stands before the chroot: h1:2181,h2:2181/app";
     return n == 1 || clave__path_fault(chroot, n, false) ? "the chroot is not a valid path" : NULL;
 }
@@ -265,9 +269,8 @@ static const char *servers_fault(const char *at, const char *end)
     const char *s;
     size_t count = 0, n;
     if (starts_with(end, "//") && end > at && end[-1] == ':')
-        return "of all prefixes with '//' only zk:// is known, once, before the first host; for "
-               "TLS "
-               "write tls:h1,h2";
+        return "of all prefixes with '//' only zk:// and zookeeper:// are known, once, before the "
+               "first host; for TLS write tls:h1,h2";
     while ((n = next_entry(&at, end, &s)) > 0) {
         const char *fault = hosts_parse_entry(s, n, &e);
         if (fault)

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -63,9 +64,22 @@ int clave__memory_check(size_t bytes)
     return 0;
 }
 
+/* libuv's signals go through a pipe. */
+static int resources_check_pipe(void)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return errno;
+    close(ends[0]);
+    close(ends[1]);
+    return 0;
+}
+
 int clave__loop_init(uv_loop_t *loop)
 {
     int err = clave__files_check(LOOP_FILES);
+    if (err == 0)
+        err = resources_check_pipe();
     if (err == 0)
         err = clave__memory_check(LOOP_BYTES);
     return err == 0 ? -uv_loop_init(loop) : err;
