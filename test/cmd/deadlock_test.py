@@ -114,7 +114,7 @@ class Deadlocks(unittest.TestCase):
         a = Nested(self.server, "/leases/s", "/leases/m", verb="semaphore -n 1")
         b = Running("lock", "/leases/m", "--", CLAVE, "semaphore", "-n", "1", "--detect-deadlock=/",
                     "/leases/s", "--", "true", connect=self.server.connect)
-        self.in_queue("/leases/s", 3)  # two leases, and who acquires one
+        self.in_queue("/leases/s", 2)  # who has the lease, and who waits for it
         a.go()
         b = b.end()
         self.assertEqual(b.code, 79, b)
@@ -223,8 +223,8 @@ class Inner(unittest.TestCase):
         self.assertEqual(other.line(), "up")
         inner = Running(*two.split(), "--", CLAVE, *two.split(), "--", "echo", "ran",
                         connect=self.server.connect)
-        # Two leases, and the place and the lease of who waits for one.
-        until(lambda: len(queue(self.server, "/leases/o")) == 4)
+        # Two leases, and who waits for one.
+        until(lambda: len(queue(self.server, "/leases/o")) == 3)
         other.end(15)
         r = inner.end()
         self.assertEqual((r.code, r.out), (0, "ran\n"), r)

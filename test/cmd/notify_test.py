@@ -88,7 +88,7 @@ class Notify(unittest.TestCase):
             m = self.manager()
             run = self.start(verb, "--notify", "waiting", *words, path, "--", "true", env=m.env())
             m.hears("READY=1")
-            self.assertEqual(len(queue(self.server, path)), 3 if words else 2)  # a lease, and a turn
+            self.assertEqual(len(queue(self.server, path)), 2)
             holder.end(15)
             self.assertEqual(run.end().code, 0)
             self.assertEqual(m.count("READY=1"), 1)
