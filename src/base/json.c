@@ -128,6 +128,13 @@ void clave__json_int(struct json *j, const char *key, int64_t n)
     clave__json_number(j, key, digits);
 }
 
+void clave__json_int64(struct json *j, const char *key, int64_t n)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, n);
+    clave__json_string(j, key, digits);
+}
+
 void clave__json_bool(struct json *j, const char *key, bool b)
 {
     clave__json_number(j, key, b ? "true" : "false");

@@ -29,6 +29,8 @@ void clave__json_int_key(struct json *j, int64_t n);
 void clave__json_bytes(struct json *j, const char *key, const void *p, size_t n);
 void clave__json_string(struct json *j, const char *key, const char *text); /* NULL: null */
 void clave__json_int(struct json *j, const char *key, int64_t n);
+/* A number of 64 bits as a string, since JavaScript keeps only 53 bits of a number. */
+void clave__json_int64(struct json *j, const char *key, int64_t n);
 void clave__json_bool(struct json *j, const char *key, bool b);
 /* A number already in digits: "4.25". */
 void clave__json_number(struct json *j, const char *key, const char *digits);

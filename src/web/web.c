@@ -10,10 +10,10 @@
 #include "web/http/answer.h"
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
-#include "web/http/routes.h"
 #include "web/http/waiting.h"
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
+#include "web/routes.h"
 #include "web/session/http_session.h"
 #include "web/session/rest_session.h"
 
@@ -28,6 +28,7 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
         return CLAVE_ENOMEM;
     w->mem = mem;
     w->o = *o;
+    w->routes = &clave__routes;
     list_init(&w->exchanges);
     list_init(&w->rest_sessions);
     clave__rand_seed(&w->rand, o->seed);

@@ -4,11 +4,12 @@
  *
  *   web.c         the engine: a request comes in, is checked, finds its route; timers; its end
  *   web_internal  what every part of it shares: struct web
+ *   routes        the one table of all endpoints
  *   own_client    the ZooKeeper session of requests that have none of their own
- *   http/         a request and its answer: exchange, target, routes (one table of all endpoints),
- *                 access, query, waiting, body, answer, problem
+ *   http/         a request and its answer: exchange, target, route, access, query, waiting, body,
+ *                 answer, problem
  *   session/      HTTP sessions and what they hold
- *   observe/      locks, elections and events of the tree
+ *   observe/      src/observe fed from a cache of the tree; its events and metrics
  *   api/          the endpoints, one file a family: thin
  *
  * Invariant: each exchange that _begin made is answered exactly once, and lives until _end.

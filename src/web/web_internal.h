@@ -12,6 +12,7 @@
 struct http_metrics;
 struct observe;
 struct waiting;
+struct route_table;
 
 enum { WEB_MAX_BODY = 2 << 20 };
 
@@ -32,6 +33,7 @@ struct web {
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
     struct waiting *waiting;           /* see http/waiting.h */
+    const struct route_table *routes;  /* of all endpoints */
 };
 
 static inline void clave__web_timer_set(struct web *w, struct timer *t, int64_t at)

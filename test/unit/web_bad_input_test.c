@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "lib/webrig.h"
-#include "web/http/routes.h"
+#include "web/routes.h"
 
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}}, elsewhere[] = {{WEB_READ, "/other"}};
 static const struct web_user users[] = {
@@ -377,8 +377,8 @@ static const clave_mem counted = {count_alloc, count_realloc, count_free, NULL};
 
 static void over_all_routes(struct scene *s, void (*with)(struct scene *s))
 {
-    size_t n;
-    const struct route *routes = clave__routes(&n);
+    const struct route *routes = clave__routes.at;
+    size_t n = clave__routes.n;
     for (size_t i = 0; i < n; i++) {
         s->route = &routes[i];
         with(s);

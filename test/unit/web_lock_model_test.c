@@ -13,9 +13,9 @@
 #include "base/memory.h"
 #include "base/rand.h"
 #include "lib/failmem.h"
-#include "web/observe/lock_grants.h"
-#include "web/observe/lock_json.h"
-#include "web/observe/lock_model.h"
+#include "observe/lock_grants.h"
+#include "observe/lock_json.h"
+#include "observe/lock_model.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
 #define HEX "0123456789abcdef0123456789abcdef"

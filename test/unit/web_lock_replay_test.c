@@ -11,7 +11,7 @@
 
 #include "clave/async/mutex.h"
 #include "lib/observe_scene.h"
-#include "web/observe/lock_replay.h"
+#include "observe/lock_replay.h"
 
 #define LOCK1 "_c_" UUID "-lock-0000000001"
 #define LOCK2 "_c_" UUID "-lock-0000000002"

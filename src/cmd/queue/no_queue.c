@@ -1,5 +1,5 @@
 /* no_queue.c - see no_queue.h. The verbs of locks and elections call it when a queue is empty.
- * Which nodes are places in queues is the model's (web/observe/lock_model.h). */
+ * Which nodes are places in queues is the model's (observe/lock_model.h). */
 #include "cmd/queue/no_queue.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/path.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/hint.h"
-#include "web/observe/lock_model.h"
+#include "observe/lock_model.h"
 
 /* The children: candidates, places in other queues, "leases" and "locks" of a semaphore, others. */
 struct no_queue {

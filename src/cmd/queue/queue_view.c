@@ -13,9 +13,9 @@
 #include "cmd/queue/participant_text.h"
 #include "cmd/queue/request_window.h"
 #include "cmd/run/held_since.h"
+#include "observe/lock_model.h"
 #include "recipe/contender/participant_list.h"
 #include "recipe/contender/queue_kind.h"
-#include "web/observe/lock_model.h"
 
 enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED, KIND_ELECTION };
 
@@ -71,7 +71,7 @@ static void place_queue(struct queue_view *l)
 }
 
 /* The newest lease waits for room if its session is the first of those who acquire one, and the
- * leases tell a limit that they exceed (as web/observe/lock_grants.c has it). */
+ * leases tell a limit that they exceed (as observe/lock_grants.c has it). */
 static bool queue_view_lacks_room(const struct queue_view *l)
 {
     uint32_t limit = 0;

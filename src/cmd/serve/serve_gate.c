@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cmd/gate/gate_run.h"
+#include "runtime/gate/gate_run.h"
 #include "runtime/resources.h"
 
 /* The server ends with it: a session that cannot be ended at once goes on when both are back. */

@@ -4,8 +4,8 @@
 #ifndef CLAVE_CMD_SERVE_SERVE_GATE_H
 #define CLAVE_CMD_SERVE_SERVE_GATE_H
 
-#include "cmd/gate/gate_access.h"
 #include "cmd/serve/serve_settings.h"
+#include "runtime/gate/gate_access.h"
 
 struct serve_gate; /* opaque */
 

@@ -12,9 +12,9 @@
 #include "clave/uv.h"
 #include "cmd/cli/json.h"
 #include "cmd/run/held_since.h"
+#include "observe/lock_json.h"
+#include "observe/lock_waits.h"
 #include "runtime/clock.h"
-#include "web/observe/lock_json.h"
-#include "web/observe/lock_waits.h"
 
 enum {
     MODEL_BYTES = 256 << 20,

@@ -14,7 +14,7 @@
 #define CLAVE_CMD_TOP_TOP_FEED_H
 
 #include "clave/client.h"
-#include "web/observe/lock_model.h"
+#include "observe/lock_model.h"
 
 struct top_feed;
 

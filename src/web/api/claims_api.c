@@ -60,8 +60,8 @@ static void claim_put_holder(struct json *j, const void *arg)
     const clave_participant *p = arg;
     clave__json_open(j, "holder", '{');
     clave__json_string(j, "node", p->node);
-    clave__web_put_int64(j, "token", p->stat.czxid);
-    clave__web_put_int64(j, "session", p->stat.ephemeral_owner);
+    clave__json_int64(j, "token", p->stat.czxid);
+    clave__json_int64(j, "session", p->stat.ephemeral_owner);
     clave__json_string(j, "host", p->identity.host);
     clave__json_string(j, "name", p->identity.name);
     clave__json_string(j, "command", p->identity.command);

@@ -3,12 +3,12 @@
 
 #include <string.h>
 
+#include "observe/lock_json.h"
 #include "web/api/observe_request.h"
 #include "web/http/answer.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
-#include "web/observe/lock_json.h"
 
 enum {
     PIECE_ELECTIONS = 40, /* that one piece shows */

@@ -46,7 +46,7 @@ void clave__web_get_server(struct web_exchange *x)
                        !connected                       ? "none"
                        : state == CLAVE_STATE_READ_ONLY ? "read-only"
                                                         : "read-write");
-    clave__web_json_int64(j, "session_id", clave_async_client_session_id(w->own));
+    clave__json_int64(j, "session_id", clave_async_client_session_id(w->own));
     clave__json_int(j, "max_body", (int64_t)clave__web_max_body(w));
     clave__json_close(j, '}');
     clave__web_answer_json(x, 200);

@@ -47,7 +47,7 @@ static clave_err hold_put_held(struct hold_stream *h, struct buf *out)
     const struct claim *c = h->claim;
     struct json j = hold_line(out, "held");
     h->told_held = true;
-    clave__web_put_int64(&j, "token", c->grant.token);
+    clave__json_int64(&j, "token", c->grant.token);
     clave__json_int(&j, "valid_ms", clave__claim_valid_ms(c, h->x->arrived));
     clave__json_string(&j, "node", c->node);
     return hold_end_line(&j, out);

@@ -4,12 +4,12 @@
 
 #include <string.h>
 
+#include "observe/lock_json.h"
 #include "web/api/observe_request.h"
 #include "web/api/orders/token_api.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
-#include "web/observe/lock_json.h"
 
 enum {
     PIECE_PLACES = 400, /* that one piece shows */

@@ -16,15 +16,15 @@ void clave__web_json_stat(struct json *j, const char *key, const clave_stat *st)
         return;
     }
     clave__json_open(j, key, '{');
-    clave__web_json_int64(j, "czxid", st->czxid);
-    clave__web_json_int64(j, "mzxid", st->mzxid);
-    clave__web_json_int64(j, "pzxid", st->pzxid);
+    clave__json_int64(j, "czxid", st->czxid);
+    clave__json_int64(j, "mzxid", st->mzxid);
+    clave__json_int64(j, "pzxid", st->pzxid);
     clave__json_int(j, "ctime", st->ctime);
     clave__json_int(j, "mtime", st->mtime);
     clave__json_int(j, "version", st->version);
     clave__json_int(j, "cversion", st->cversion);
     clave__json_int(j, "aversion", st->aversion);
-    clave__web_json_int64(j, "ephemeral_owner", st->ephemeral_owner);
+    clave__json_int64(j, "ephemeral_owner", st->ephemeral_owner);
     clave__json_int(j, "data_length", st->data_length);
     clave__json_int(j, "num_children", st->num_children);
     clave__json_close(j, '}');

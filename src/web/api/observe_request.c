@@ -73,7 +73,7 @@ void clave__list_request_close(const struct observe *o, struct json *j, const ch
 {
     clave__json_close(j, ']');
     clave__json_string(j, "next", next);
-    clave__web_json_int64(j, "zxid", o->zxid);
+    clave__json_int64(j, "zxid", o->zxid);
     clave__json_int(j, "unreadable", (int64_t)o->unreadable);
     clave__json_bool(j, "complete", clave__observe_is_complete(o));
     clave__json_bool(j, "current", o->current);

@@ -152,13 +152,6 @@ int64_t clave__web_prefer_wait(const struct web_exchange *x)
     return s * 1000;
 }
 
-void clave__web_put_int64(struct json *j, const char *key, int64_t n)
-{
-    char digits[24];
-    snprintf(digits, sizeof digits, "%" PRId64, n);
-    clave__json_string(j, key, digits);
-}
-
 static const char *claim_state_name(const struct claim *c)
 {
     switch (c->state) {
@@ -184,7 +177,7 @@ void clave__web_put_claim(struct web_exchange *x, const char *key, const struct 
     clave__json_string(j, "kind", c->kind->name);
     clave__json_string(j, "state", claim_state_name(c));
     if (c->state == CLAIM_HELD) {
-        clave__web_put_int64(j, "token", c->grant.token);
+        clave__json_int64(j, "token", c->grant.token);
         clave__json_int(j, "valid_ms", clave__claim_valid_ms(c, x->arrived));
         clave__json_string(j, "node", c->node);
     } else if (c->state == CLAIM_WAITING && c->placed) {

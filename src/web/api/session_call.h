@@ -46,6 +46,5 @@ int64_t clave__web_prefer_wait(const struct web_exchange *x);
 
 /* A claim as JSON, told to this request. */
 void clave__web_put_claim(struct web_exchange *x, const char *key, const struct claim *c);
-void clave__web_put_int64(struct json *j, const char *key, int64_t n);
 
 #endif

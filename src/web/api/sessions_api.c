@@ -27,7 +27,7 @@ static void on_session_made(struct session_wait *w, clave_err err)
     clave__http_session_secret(k->s, secret);
     clave__web_set_header(x, "Location", "/v1/sessions/%lld", (long long)k->s->id);
     clave__json_open(&x->json, NULL, '{');
-    clave__web_put_int64(&x->json, "id", k->s->id);
+    clave__json_int64(&x->json, "id", k->s->id);
     clave__json_string(&x->json, "secret", secret);
     clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
     clave__json_close(&x->json, '}');
@@ -133,7 +133,7 @@ static void on_session_proven(struct session_wait *w, clave_err err)
         return;
     }
     clave__json_open(&x->json, NULL, '{');
-    clave__web_put_int64(&x->json, "id", k->s->id);
+    clave__json_int64(&x->json, "id", k->s->id);
     clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
     clave__json_int(&x->json, "valid_ms", session_valid_ms(x, k->s));
     session_put_claims(x, k->s);
@@ -174,7 +174,7 @@ static void session_put(struct web_exchange *x, struct http_session *s)
 {
     int64_t now = x->web->now;
     clave__json_open(&x->json, NULL, '{');
-    clave__web_put_int64(&x->json, "id", s->id);
+    clave__json_int64(&x->json, "id", s->id);
     clave__json_string(&x->json, "name", s->name);
     clave__json_int(&x->json, "ttl_ms", s->ttl_ms);
     clave__json_int(&x->json, "idle_ms", s->present > 0 || s->heard > now ? 0 : now - s->heard);
@@ -227,7 +227,7 @@ void clave__web_list_sessions(struct web_exchange *x)
     }
     clave__json_close(&x->json, ']');
     if (l != &ss->all)
-        clave__web_put_int64(&x->json, "next", last);
+        clave__json_int64(&x->json, "next", last);
     else
         clave__json_string(&x->json, "next", NULL);
     clave__json_close(&x->json, '}');

@@ -6,7 +6,7 @@
 
 #include "web/http/answer.h"
 #include "web/http/problem.h"
-#include "web/http/routes.h"
+#include "web/http/route.h"
 
 enum { MAX_HEADER_BYTES = 16384 };
 

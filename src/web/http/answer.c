@@ -10,7 +10,7 @@
 
 #include "web/http/http_metrics.h"
 
-#include "web/http/routes.h"
+#include "web/http/route.h"
 #include "web/http/waiting.h"
 
 static const struct {
@@ -163,13 +163,6 @@ static void answer_send(struct web_exchange *x, unsigned status, const char *typ
         clave__waiting_leave(x);
     answer_audit(x, status);
     env->answered(env->arg, x, x->transport);
-}
-
-void clave__web_json_int64(struct json *j, const char *key, int64_t n)
-{
-    char digits[24];
-    snprintf(digits, sizeof digits, "%" PRId64, n);
-    clave__json_string(j, key, digits);
 }
 
 void clave__web_answer_text(struct web_exchange *x, unsigned status, const char *type)

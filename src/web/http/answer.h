@@ -15,8 +15,6 @@ void clave__web_answer_json(struct web_exchange *x, unsigned status);
 /* What was written to x->answer.body by other means; x->json.err counts. `type` is static. */
 void clave__web_answer_text(struct web_exchange *x, unsigned status, const char *type);
 void clave__web_answer_empty(struct web_exchange *x, unsigned status);
-/* A number of 64 bits, as all are written: a string. */
-void clave__web_json_int64(struct json *j, const char *key, int64_t n);
 /* Bytes of this type; `type` is static. */
 void clave__web_answer_bytes(struct web_exchange *x, unsigned status, const char *type,
                              const void *p, size_t n);

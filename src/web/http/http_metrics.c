@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/histogram.h"
-#include "web/http/routes.h"
+#include "web/http/route.h"
 
 /* Milliseconds. */
 static const struct histogram_bounds durations = {

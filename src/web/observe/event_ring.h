@@ -7,7 +7,7 @@
 
 #include "base/map.h"
 #include "base/ordered.h"
-#include "web/observe/lock_model.h"
+#include "observe/lock_model.h"
 
 struct event {
     struct ordered_node node; /* in event_ring.events */

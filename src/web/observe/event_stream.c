@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "observe/lock_json.h"
 #include "web/http/answer.h"
-#include "web/observe/lock_json.h"
 
 enum {
     COMMENT_MS = 15000,

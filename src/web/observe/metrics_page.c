@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "web/observe/lock_json.h"
+#include "observe/lock_json.h"
 
 enum { PIECE_LOCKS = 300, MAX_PATHS = 1000 };
 

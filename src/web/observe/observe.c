@@ -5,10 +5,10 @@
 
 #include <string.h>
 
+#include "observe/lock_replay.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
-#include "web/http/routes.h"
-#include "web/observe/lock_replay.h"
+#include "web/http/route.h"
 
 enum {
     FLUSH_MS = 20,

@@ -1,17 +1,23 @@
 /* observe.h - what people and dashboards see of the tree, behind one face: fed with the nodes that
- * come and go (observe_feed.c), read by the endpoints. Map of the folder: lock_model.h.
+ * come and go (observe_feed.c), read by the endpoints. Map of the folder:
+ *
+ *   observe         the locks, elections and history of src/observe, behind one face for the engine
+ *   observe_feed    feeds it from a cache of the tree
+ *   event_ring      events with numbers
+ *   event_stream    server-sent events of one reader
+ *   metrics_page    all locks and elections as a page for Prometheus
  *
  * Everything here is of one thread, as struct web. Changes are collected for FLUSH_MS, so that a
  * busy lock makes few events; then those who read are woken. */
 #ifndef CLAVE_WEB_OBSERVE_OBSERVE_H
 #define CLAVE_WEB_OBSERVE_OBSERVE_H
 
-#include "web/observe/election_model.h"
+#include "observe/election_model.h"
+#include "observe/history.h"
+#include "observe/lock_metrics.h"
+#include "observe/lock_model.h"
+#include "observe/lock_waits.h"
 #include "web/observe/event_ring.h"
-#include "web/observe/history.h"
-#include "web/observe/lock_metrics.h"
-#include "web/observe/lock_model.h"
-#include "web/observe/lock_waits.h"
 #include "web/web_internal.h"
 
 struct web_exchange;

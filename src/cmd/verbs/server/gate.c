@@ -1,7 +1,7 @@
-/* gate.c - `clave gate`: settings from flags and file, then src/cmd/gate runs on this thread.
+/* gate.c - `clave gate`: settings from flags and file, then src/runtime/gate runs on this thread.
  * SIGHUP applies all of a changed file or nothing, and reads the tokens again; the ready line is
  * printed once the gate listens. */
-#include "cmd/gate/gate_run.h"
+#include "runtime/gate/gate_run.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -37,7 +37,7 @@ static void token_tell(struct token_question *o, bool holds)
     struct json *j = &o->x->json;
     clave__json_open(j, NULL, '{');
     clave__json_string(j, "path", o->path);
-    clave__web_json_int64(j, "token", o->token);
+    clave__json_int64(j, "token", o->token);
     clave__json_bool(j, "holds", holds);
     clave__json_close(j, '}');
     clave__web_answer_json(o->x, 200);

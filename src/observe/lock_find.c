@@ -1,0 +1,145 @@
+/* lock_find.c - the locks of a model, as they are shown; see lock_model.h. Called by everything
+ * that reads the model. Invariant: nothing is changed here. */
+#include <string.h>
+
+#include "observe/lock_grants.h"
+#include "observe/lock_place.h"
+
+/* Nodes whose names are bare UUIDs may be of anything else of kazoo's, a party. */
+bool clave__lock_is_semaphore(const struct lock_queue *q)
+{
+    return q->leases && (q->kazoo || q->nbare < q->places.count);
+}
+
+const struct lock_queue *clave__lock_acquired(const struct lock_queue *q)
+{
+    const struct lock_queue *leases = q->leases ? NULL : q->partner;
+    return leases && leases->places.count > 0 && clave__lock_is_semaphore(leases) ? leases : NULL;
+}
+
+bool clave__lock_is_shown(const struct lock_queue *q)
+{
+    return q->places.count > 0 &&
+           (q->leases ? clave__lock_is_semaphore(q) : !clave__lock_acquired(q));
+}
+
+struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
+                                           bool leases)
+{
+    struct lock_queue_key key = {path, strlen(path), leases};
+    for (struct ordered_node *n; (n = clave__ordered_after(&m->queues, &key, ORDERED_ANY));) {
+        struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
+        if (clave__lock_is_shown(q))
+            return q;
+        key = (struct lock_queue_key){q->path, q->len, q->leases};
+    }
+    return NULL;
+}
+
+struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
+                                                  const struct lock_queue *q)
+{
+    struct lock_queue_key key = {q ? q->path : "", q ? q->len : 0, q && q->leases};
+    struct ordered_node *n = clave__ordered_after(&m->queues, &key, LOCK_QUEUE_LINKED);
+    return n ? ORDERED_ENTRY(n, struct lock_queue, node) : NULL;
+}
+
+struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char *path, bool leases)
+{
+    struct lock_queue_key key = {path, strlen(path), leases};
+    struct lock_queue *q = clave__lock_queue_at(m, &key);
+    return q && clave__lock_is_shown(q) ? q : NULL;
+}
+
+struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char *path)
+{
+    struct lock_queue *q = clave__lock_model_get(m, path, false);
+    return q ? q : clave__lock_model_get(m, path, true);
+}
+
+bool clave__lock_model_has_session(const struct lock_model *m, int64_t id)
+{
+    return clave__lock_session_find(m, id) != NULL;
+}
+
+/* Is it a step of an acquire that shows in another one? Those who acquire a lease have a queue,
+ * whose first one has the turn, but not yet a lease; and the lease does not queue again. */
+static bool lock_is_step(enum lock_change what, const struct lock_place *p)
+{
+    const struct lock_queue *leases = clave__lock_acquired(p->queue);
+    if (p->queue->leases && what == LOCK_QUEUED) {
+        const struct lock_place *turn = clave__lock_waiter_after(p->queue, "");
+        return turn && turn->session == p->session;
+    }
+    if (!leases || what == LOCK_QUEUED)
+        return false;
+    struct ordered_node *last = clave__ordered_last(&leases->places, ORDERED_ANY);
+    const struct lock_place *newest = ORDERED_ENTRY(last, struct lock_place, node);
+    return what != LOCK_ENDED || (newest->session == p->session && newest->token > p->token);
+}
+
+const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p)
+{
+    bool lease = p->kind != QUEUE_LEASE || clave__lock_is_semaphore(p->queue);
+    if (!lease || lock_is_step(what, p))
+        return NULL;
+    const struct lock_queue *acquired = clave__lock_acquired(p->queue);
+    return acquired ? acquired->path : p->queue->path;
+}
+
+enum lock_sort clave__lock_sort(const struct lock_queue *q)
+{
+    bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
+    bool latches = q->of_kind[QUEUE_LATCH], locks = q->of_kind[QUEUE_LOCK];
+    if (q->leases)
+        return LOCK_SORT_SEMAPHORE;
+    if (sides + latches + locks > 1)
+        return LOCK_SORT_MIXED;
+    if (sides)
+        return LOCK_SORT_RW;
+    return latches ? LOCK_SORT_ELECTION : LOCK_SORT_LOCK;
+}
+
+const char *clave__lock_sort_name(enum lock_sort sort)
+{
+    static const char *const names[LOCK_SORTS] = {
+        [LOCK_SORT_LOCK] = "lock",           [LOCK_SORT_RW] = "rw",
+        [LOCK_SORT_SEMAPHORE] = "semaphore", [LOCK_SORT_ELECTION] = "election",
+        [LOCK_SORT_MIXED] = "mixed",
+    };
+    return names[sort];
+}
+
+int64_t clave__lock_held_since(const struct lock_place *p)
+{
+    return p->unreadable && p->held == p->queued ? -1 : p->held;
+}
+
+size_t clave__lock_nwaiters(const struct lock_queue *q)
+{
+    if (q->leases)
+        return q->partner ? q->partner->places.count : 0;
+    return q->places.count - q->nholders;
+}
+
+static struct lock_place *lock_place_after(const struct lock_queue *q, const char *name,
+                                           uint16_t marks)
+{
+    struct lock_key key = {"", ""};
+    if (*name)
+        key = clave__lock_key_of(name);
+    struct ordered_node *n = clave__ordered_after(&q->places, &key, marks);
+    return n ? ORDERED_ENTRY(n, struct lock_place, node) : NULL;
+}
+
+struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const char *name)
+{
+    return lock_place_after(q, name, clave__lock_mark_holding(~0u));
+}
+
+struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const char *name)
+{
+    if (!q->leases)
+        return lock_place_after(q, name, clave__lock_mark_waiting(~0u));
+    return q->partner ? lock_place_after(q->partner, name, ORDERED_ANY) : NULL;
+}

@@ -1,0 +1,313 @@
+/* lock_json.c - see lock_json.h. Called by the endpoints, events and history. Invariant: what other
+ * clients wrote into nodes is shown as text and never trusted: the JSON writer escapes it. */
+#include "observe/lock_json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/rfc3339.h"
+#include "base/utf8.h"
+#include "recipe/contender/identity.h"
+#include "recipe/contender/kazoo.h"
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+void clave__lock_time_json(struct json *j, const char *key, int64_t ms)
+{
+    char text[RFC3339_CAP];
+    clave__json_string(j, key, ms < 0 ? NULL : clave__rfc3339_format(ms, text));
+}
+
+void clave__lock_token_json(struct json *j, const char *key, int64_t token)
+{
+    if (token)
+        clave__json_int64(j, key, token);
+    else
+        clave__json_string(j, key, NULL);
+}
+
+/* ---- a place --------------------------------------------------------------------------------- */
+
+/* Of a semaphore, those who acquire a lease wait, though the first of them holds their queue. */
+const char *clave__lock_role(const struct lock_place *p)
+{
+    static const char *const roles[QUEUE_KINDS][2] = {
+        [QUEUE_OTHER] = {"waiting", "holder"},      [QUEUE_LOCK] = {"waiting", "holder"},
+        [QUEUE_READ] = {"reader", "reader"},        [QUEUE_WRITE] = {"writer", "writer"},
+        [QUEUE_KAZOO_LOCK] = {"waiting", "holder"}, [QUEUE_KAZOO_READ] = {"reader", "reader"},
+        [QUEUE_LATCH] = {"candidate", "leader"},    [QUEUE_LEASE] = {"waiting", "lease"},
+    };
+    if (clave__lock_acquired(p->queue))
+        return "waiting";
+    return clave__lock_is_outside(p) ? "outside" : roles[p->kind][p->holds];
+}
+
+/* Curator and clave protect their names with "_c_<uuid>-", and differ in the version of the UUID
+ * (base/rand.h). */
+const char *clave__lock_client(const struct lock_place *p)
+{
+    enum { AT_VERSION = sizeof "_c_01234567-0123-" - 1 };
+    if (p->unreadable)
+        return NULL;
+    if (p->data && clave__identity_is_form(p->data, p->ndata))
+        return "clave";
+    if (strncmp(p->name, "_c_", 3) == 0)
+        return strlen(p->name) > AT_VERSION && p->name[AT_VERSION] == '8' ? "clave" : "curator";
+    return clave__kazoo_is_name(p->name) ? "kazoo" : "other";
+}
+
+/* `text` is what the identity points into. */
+static void place_identity(const struct lock_place *p, char text[LOCK_DATA_MAX + 1],
+                           clave_identity *id)
+{
+    *id = (clave_identity){0};
+    if (!p->data)
+        return;
+    memcpy(text, p->data, p->ndata + 1);
+    clave__identity_parse(text, p->ndata, id);
+}
+
+void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p)
+{
+    char data[LOCK_DATA_MAX + 1];
+    clave_identity id;
+    place_identity(p, data, &id);
+    clave__json_open(j, key, '{');
+    clave__json_string(j, "node", p->name);
+    clave__lock_token_json(j, "token", p->token);
+    if (p->session)
+        clave__json_int64(j, "session", p->session->id);
+    else
+        clave__json_string(j, "session", NULL);
+    clave__json_string(j, "role", clave__lock_role(p));
+    clave__json_string(j, "client", clave__lock_client(p));
+    clave__json_string(j, "host", id.host);
+    if (id.pid)
+        clave__json_int(j, "pid", id.pid);
+    else
+        clave__json_string(j, "pid", NULL);
+    clave__json_string(j, "name", id.name);
+    clave__json_string(j, "command", id.command);
+    clave__json_string(j, "text", id.text);
+    clave__json_string(j, "traceparent", id.traceparent);
+    if (id.revocable)
+        clave__json_bool(j, "revocable", id.revocable > 0);
+    else
+        clave__json_string(j, "revocable", NULL);
+    if (p->unreadable)
+        clave__json_string(j, "asked", NULL);
+    else
+        clave__json_bool(j, "asked", p->asked);
+    clave__lock_time_json(j, "since", p->unreadable ? -1 : p->queued);
+    if (p->unreadable)
+        clave__json_bool(j, "unreadable", true);
+    clave__json_close(j, '}');
+}
+
+/* Control characters of others are not shown. */
+static void who_clean(char *text)
+{
+    for (size_t i = 0, n = strlen(text), len; i < n; i += len) {
+        len = clave__utf8_printable(text + i, n - i);
+        if (len == 0)
+            text[i] = '?';
+        len += len == 0;
+    }
+}
+
+/* How much of it fits in so many bytes, whole characters only. */
+static int who_fits(const char *text, size_t most)
+{
+    size_t n = strlen(text);
+    if (n > most)
+        for (n = most; n > 0 && (text[n] & 0xc0) == 0x80;)
+            n--;
+    return (int)n;
+}
+
+/* The first that says something; "": none does. */
+static const char *who_first(const char *a, const char *b, const char *c)
+{
+    const char *of = a && *a ? a : b && *b ? b : c;
+    return of ? of : "";
+}
+
+/* Known by its host or process: then its name is a second thing to say. */
+static bool who_is_placed(const clave_identity *id)
+{
+    return id->pid || *who_first(id->host, NULL, NULL);
+}
+
+static void who_whose(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
+{
+    const char *host = who_first(id->host, NULL, NULL);
+    const char *text = who_first(id->name, id->command, id->text);
+    char pid[32] = "";
+    if (id->pid)
+        snprintf(pid, sizeof pid, "%spid %" PRId64, *host ? " " : "", id->pid);
+    if (who_is_placed(id))
+        snprintf(out, LOCK_WHO_CAP, "%.*s%s", who_fits(host, 100), host, pid);
+    else if (*text)
+        snprintf(out, LOCK_WHO_CAP, "%.*s", who_fits(text, 200), text);
+    else if (session)
+        snprintf(out, LOCK_WHO_CAP, "session 0x%" PRIx64, (uint64_t)session);
+    else
+        snprintf(out, LOCK_WHO_CAP, "an unnamed client");
+}
+
+const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
+{
+    const char *name = who_first(id->name, id->command, NULL);
+    who_whose(id, session, out);
+    size_t n = strlen(out);
+    if (*name && who_is_placed(id))
+        snprintf(out + n, LOCK_WHO_CAP - n, " (%.*s)", who_fits(name, 100), name);
+    who_clean(out);
+    return out;
+}
+
+void clave__lock_label(const struct lock_place *p, struct lock_label *out)
+{
+    clave_identity id;
+    place_identity(p, out->data, &id);
+    if (p->unreadable)
+        strcpy(out->whose, "(not readable)");
+    else
+        who_whose(&id, p->session ? p->session->id : 0, out->whose);
+    out->host = id.host;
+    out->pid = id.pid;
+    out->task = who_first(id.name, id.command, NULL);
+    if (!who_is_placed(&id))
+        out->task = id.name && *id.name ? who_first(id.command, NULL, NULL) : "";
+}
+
+const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])
+{
+    char data[LOCK_DATA_MAX + 1];
+    clave_identity id;
+    place_identity(p, data, &id);
+    if (p->unreadable)
+        return strcpy(out, "a client whose node may not be read");
+    return clave__lock_who_says(&id, p->session ? p->session->id : 0, out);
+}
+
+/* ---- a lock ---------------------------------------------------------------------------------- */
+
+static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t now)
+{
+    const struct lock_place *holder = clave__lock_holder_after(q, "");
+    const struct lock_place *waiter = clave__lock_waiter_after(q, "");
+    uint32_t limit = clave__lock_limit(q);
+    clave__json_string(j, "path", q->path);
+    clave__json_string(j, "kind", clave__lock_sort_name(clave__lock_sort(q)));
+    if (limit)
+        clave__json_int(j, "limit", limit);
+    clave__json_int(j, "nholders", (int64_t)q->nholders);
+    clave__json_int(j, "nwaiters", (int64_t)clave__lock_nwaiters(q));
+    if (waiter && !waiter->unreadable)
+        clave__json_int(j, "oldest_wait_ms", now > waiter->queued ? now - waiter->queued : 0);
+    else
+        clave__json_string(j, "oldest_wait_ms", NULL);
+    clave__lock_time_json(j, "held_since", holder ? clave__lock_held_since(holder) : -1);
+}
+
+static void lock_json_places(struct json *j, const struct lock_queue *q, bool holders, size_t most)
+{
+    struct lock_place *p;
+    clave__json_open(j, holders ? "holders" : "waiters", '[');
+    for (const char *last = ""; most > 0; most--, last = p->name) {
+        p = holders ? clave__lock_holder_after(q, last) : clave__lock_waiter_after(q, last);
+        if (!p)
+            break;
+        clave__lock_place_json(j, NULL, p);
+    }
+    clave__json_close(j, ']');
+}
+
+void clave__lock_json(struct json *j, const char *key, const struct lock_queue *q, int64_t now,
+                      size_t most)
+{
+    clave__json_open(j, key, '{');
+    lock_json_head(j, q, now);
+    lock_json_places(j, q, true, most);
+    lock_json_places(j, q, false, most);
+    clave__json_close(j, '}');
+}
+
+void clave__lock_json_vanished(struct json *j, const char *path, enum lock_sort sort)
+{
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "path", path);
+    clave__json_string(j, "kind", clave__lock_sort_name(sort));
+    clave__json_int(j, "nholders", 0);
+    clave__json_int(j, "nwaiters", 0);
+    clave__json_string(j, "oldest_wait_ms", NULL);
+    clave__json_string(j, "held_since", NULL);
+    clave__json_open(j, "holders", '[');
+    clave__json_close(j, ']');
+    clave__json_open(j, "waiters", '[');
+    clave__json_close(j, ']');
+    clave__json_close(j, '}');
+}
+
+/* ---- in pieces ------------------------------------------------------------------------------- */
+
+clave_err clave__lock_walk_init(struct lock_walk *w, const struct clave_mem *mem,
+                                const struct lock_queue *q)
+{
+    *w = (struct lock_walk){.mem = mem, .leases = q->leases};
+    clave__buf_init(&w->last, mem, SIZE_MAX);
+    w->path = clave__mem_strdup(mem, q->path);
+    return w->path ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+void clave__lock_walk_fini(struct lock_walk *w)
+{
+    clave__mem_free(w->mem, w->path);
+    clave__buf_fini(&w->last);
+}
+
+/* The lock may have vanished meanwhile: then its lists end here. */
+static clave_err walk_places(struct lock_walk *w, struct json *j, const struct lock_queue *q,
+                             size_t *budget)
+{
+    bool holders = w->phase == LOCK_WALK_HOLDERS;
+    for (; *budget > 0; (*budget)--) {
+        const char *last = clave__buf_text(&w->last);
+        struct lock_place *p = NULL;
+        if (q)
+            p = holders ? clave__lock_holder_after(q, last) : clave__lock_waiter_after(q, last);
+        if (!p) {
+            clave__json_close(j, ']');
+            if (holders)
+                clave__json_open(j, "waiters", '[');
+            else
+                clave__json_close(j, '}');
+            w->phase++;
+            return clave__buf_set_text(&w->last, "");
+        }
+        clave__lock_place_json(j, NULL, p);
+        clave_err err = clave__buf_set_text(&w->last, p->name);
+        if (err != CLAVE_OK)
+            return err;
+    }
+    return CLAVE_OK;
+}
+
+clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const struct lock_model *m,
+                                 int64_t now, size_t budget)
+{
+    const struct lock_queue *q = clave__lock_model_get(m, w->path, w->leases);
+    clave_err err = CLAVE_OK;
+    if (w->phase == LOCK_WALK_HEAD && q) {
+        clave__json_open(j, NULL, '{');
+        lock_json_head(j, q, now);
+        clave__json_open(j, "holders", '[');
+        w->phase++;
+    }
+    while (w->phase != LOCK_WALK_HEAD && w->phase < LOCK_WALK_DONE && budget > 0 && err == CLAVE_OK)
+        err = walk_places(w, j, q, &budget);
+    return err == CLAVE_OK ? j->err : err;
+}

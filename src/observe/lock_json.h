@@ -1,0 +1,63 @@
+/* lock_json.h - a lock, and a place in it, as JSON: LOCK and PLACE of docs and openapi.json. */
+#ifndef CLAVE_OBSERVE_LOCK_JSON_H
+#define CLAVE_OBSERVE_LOCK_JSON_H
+
+#include "base/json.h"
+#include "clave/async/mutex.h"
+#include "observe/lock_model.h"
+
+/* "holder", "waiting", "reader", "writer", "lease", "leader", "candidate"; "outside": see
+ * clave__lock_is_outside. */
+const char *clave__lock_role(const struct lock_place *p);
+/* "clave", "curator", "kazoo", "other": who made the node, by its name and data; NULL: it may not
+ * be read. */
+const char *clave__lock_client(const struct lock_place *p);
+
+void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p);
+/* Who it is, in words: "web1 pid 4711 (nightly)"; of a client that names neither host nor process,
+ * its name, else the text of its node (kazoo's identifier, the address that is Curator's default),
+ * else its session. Returns out. */
+enum { LOCK_WHO_CAP = 256 };
+const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP]);
+const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP]);
+/* The same in two parts, for tables: whose place it is, without the "(nightly)", which is `task`:
+ * "" when nothing more is known. Control characters of others are in both. */
+struct lock_label {
+    char whose[LOCK_WHO_CAP];
+    const char *task; /* into `data`, or "" */
+    const char *host; /* into `data`; NULL: not known */
+    int64_t pid;      /* 0: not known */
+    char data[LOCK_DATA_MAX + 1];
+};
+void clave__lock_label(const struct lock_place *p, struct lock_label *out);
+
+/* null when it is 0: of a node that may not be read. */
+void clave__lock_token_json(struct json *j, const char *key, int64_t token);
+/* null when `ms` is negative. */
+void clave__lock_time_json(struct json *j, const char *key, int64_t ms);
+
+/* All of it, with at most so many holders and so many waiters; `nholders` and `nwaiters` tell how
+ * many there are. `now` is wall clock. */
+void clave__lock_json(struct json *j, const char *key, const struct lock_queue *q, int64_t now,
+                      size_t most);
+
+/* Of a lock that is gone. */
+void clave__lock_json_vanished(struct json *j, const char *path, enum lock_sort sort);
+
+/* The same of a lock of any size, piece by piece, while it may change. */
+struct lock_walk {
+    const struct clave_mem *mem;
+    char *path; /* owned */
+    bool leases;
+    enum { LOCK_WALK_HEAD, LOCK_WALK_HOLDERS, LOCK_WALK_WAITERS, LOCK_WALK_DONE } phase;
+    struct buf last; /* the name of the place written last, with its NUL */
+};
+/* ENOMEM. */
+clave_err clave__lock_walk_init(struct lock_walk *w, const struct clave_mem *mem,
+                                const struct lock_queue *q);
+void clave__lock_walk_fini(struct lock_walk *w);
+/* Writes about `budget` places. ENOMEM, and the error of j. */
+clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const struct lock_model *m,
+                                 int64_t now, size_t budget);
+
+#endif

@@ -1,0 +1,51 @@
+/* lock_metrics.c - see lock_metrics.h. Called by observe.c. Invariant: a hold that began before the
+ * gate looked is counted when it ends, but not measured: its beginning is not known. */
+#include "observe/lock_metrics.h"
+
+/* Milliseconds. */
+static const struct histogram_bounds durations = {
+    12, {1, 5, 10, 50, 100, 500, 1000, 5000, 10000, 60000, 300000, 3600000}};
+
+void clave__lock_metrics_init(struct lock_metrics *m)
+{
+    *m = (struct lock_metrics){0};
+    for (int sort = 0; sort < LOCK_SORTS; sort++) {
+        clave__histogram_init(&m->waited[sort], &durations);
+        clave__histogram_init(&m->left[sort], &durations);
+        clave__histogram_init(&m->held[sort], &durations);
+    }
+}
+
+/* The clocks of servers and gate may differ. */
+static int64_t metrics_since(int64_t at, int64_t then)
+{
+    return at > then ? at - then : 0;
+}
+
+/* The owner of a lease has waited since it queued for it. */
+static int64_t metrics_queued(const struct lock_place *p)
+{
+    const struct lock_place *turn =
+        p->queue->leases ? clave__lock_waiter_after(p->queue, "") : NULL;
+    return turn && turn->session == p->session && turn->queued < p->queued ? turn->queued
+                                                                           : p->queued;
+}
+
+void clave__lock_metrics_note(struct lock_metrics *m, enum lock_change what,
+                              const struct lock_place *p, int64_t at)
+{
+    enum lock_sort sort =
+        clave__lock_acquired(p->queue) ? LOCK_SORT_SEMAPHORE : clave__lock_sort(p->queue);
+    if (what == LOCK_GRANTED)
+        clave__histogram_note(&m->waited[sort], metrics_since(at, metrics_queued(p)));
+    if (what == LOCK_ENDED && !p->holds)
+        clave__histogram_note(&m->left[sort], metrics_since(at, p->queued));
+    if (what == LOCK_ENDED && p->holds && !p->held_before)
+        clave__histogram_note(&m->held[sort], metrics_since(at, p->held));
+}
+
+void clave__lock_metrics_note_cause(struct lock_metrics *m, const struct lock_end *end)
+{
+    if (end->held)
+        m->ends[end->sort][end->cause]++;
+}

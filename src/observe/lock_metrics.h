@@ -1,0 +1,24 @@
+/* lock_metrics.h - counters and durations of what happens to locks, of all clients. What is so now
+ * (holders, waiters) is read from the model when a page is made: metrics_page.h. */
+#ifndef CLAVE_OBSERVE_LOCK_METRICS_H
+#define CLAVE_OBSERVE_LOCK_METRICS_H
+
+#include "base/histogram.h"
+#include "observe/lock_ends.h"
+
+struct lock_metrics {
+    struct histogram waited[LOCK_SORTS]; /* until they were granted */
+    struct histogram left[LOCK_SORTS];   /* until they gave up, or their session ended */
+    struct histogram held[LOCK_SORTS];
+    uint64_t ends[LOCK_SORTS][LOCK_CAUSES];
+};
+
+void clave__lock_metrics_init(struct lock_metrics *m);
+
+/* Each change of a place once, at that time by the wall clock. */
+void clave__lock_metrics_note(struct lock_metrics *m, enum lock_change what,
+                              const struct lock_place *p, int64_t at);
+/* Why a hold has ended is known. */
+void clave__lock_metrics_note_cause(struct lock_metrics *m, const struct lock_end *end);
+
+#endif

@@ -1,0 +1,400 @@
+/* lock_model.c - see lock_model.h. Called by observe.c. Invariant: every place is in the queue of
+ * its parent's path and counted in its session; lock_grants.c has decided who holds before a call
+ * returns. */
+#include "observe/lock_model.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/path.h"
+#include "observe/lock_grants.h"
+#include "observe/lock_place.h"
+
+static const char leases_name[] = "/leases", locks_name[] = "/locks", kazoo_name[] = "-__lock__";
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static int queue_compare(const void *key, const struct ordered_node *node)
+{
+    const struct lock_queue_key *k = key;
+    const struct lock_queue *q = ORDERED_ENTRY(node, struct lock_queue, node);
+    size_t n = k->len < q->len ? k->len : q->len;
+    int cmp = memcmp(k->path, q->path, n);
+    if (cmp != 0)
+        return cmp;
+    if (k->len != q->len)
+        return k->len < q->len ? -1 : 1;
+    return (int)k->leases - (int)q->leases;
+}
+
+static int place_compare(const void *key, const struct ordered_node *node)
+{
+    const struct lock_key *k = key;
+    struct lock_key own = clave__lock_key(ORDERED_ENTRY(node, struct lock_place, node));
+    int cmp = strcmp(k->number, own.number);
+    return cmp ? cmp : strcmp(k->name, own.name);
+}
+
+/* ---- what a node is -------------------------------------------------------------------------- */
+
+/* Where a node belongs: its kind, and its queue. */
+struct node_site {
+    enum queue_kind kind;
+    struct lock_queue_key key;
+    const char *name;
+    bool bare; /* a UUID right below the path: a lease, if it is a semaphore's at all */
+};
+
+static bool is_hex(const char *name)
+{
+    enum { UUID_DIGITS = 32 };
+    return strspn(name, "0123456789abcdef") == UUID_DIGITS && name[UUID_DIGITS] == '\0';
+}
+
+static bool ends_with(const char *path, size_t len, const char *end, size_t n)
+{
+    return len >= n && memcmp(path + len - n, end, n) == 0;
+}
+
+/* A lease is below "leases", or has a bare UUID as its name: kazoo's, there or right below the
+ * path. */
+static struct node_site site_of(const char *path)
+{
+    struct node_site s = {.name = clave__path_name(path)};
+    size_t len = (size_t)(s.name - path);
+    size_t nleases = sizeof leases_name - 1;
+    len -= len > 1; /* the slash, unless it is the root */
+    s.key = (struct lock_queue_key){path, len, false};
+    s.kind = clave__queue_kind_of(s.name);
+    bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && is_hex(s.name));
+    if (!counted)
+        return s;
+    bool below = ends_with(path, len, leases_name, nleases);
+    s.bare = s.kind == QUEUE_OTHER && !below;
+    s.kind = below || s.bare ? QUEUE_LEASE : QUEUE_OTHER;
+    s.key.leases = true;
+    if (below)
+        s.key.len = len > nleases ? len - nleases : 1;
+    return s;
+}
+
+bool clave__lock_is_place(const char *path)
+{
+    return site_of(path).kind != QUEUE_OTHER;
+}
+
+/* ---- queues ---------------------------------------------------------------------------------- */
+
+struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
+                                        const struct lock_queue_key *key)
+{
+    struct ordered_node *node = clave__ordered_find(&m->queues, key);
+    return node ? ORDERED_ENTRY(node, struct lock_queue, node) : NULL;
+}
+
+/* Of a semaphore at `path`: the queue of those who acquire a lease, in Curator's layout or kazoo's.
+ */
+static struct lock_queue *queue_of_acquires(const struct lock_model *m, const char *path,
+                                            const char *suffix)
+{
+    size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path), nsuffix = strlen(suffix);
+    char *full = clave__mem_alloc(m->mem, n + nsuffix + 1);
+    if (!full)
+        return NULL;
+    memcpy(full, path, n);
+    memcpy(full + n, suffix, nsuffix + 1);
+    struct lock_queue *q =
+        clave__lock_queue_at(m, &(struct lock_queue_key){full, n + nsuffix, false});
+    clave__mem_free(m->mem, full);
+    return q;
+}
+
+/* The path of the semaphore whose acquires have a queue at this path: its length; 0: it is none.
+ * "/locks" alone is the queue of a semaphore at the root. */
+static size_t semaphore_len(const char *path, size_t len, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    if (!ends_with(path, len, suffix, n))
+        return 0;
+    return len > n ? len - n : suffix == locks_name;
+}
+
+static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
+{
+    struct lock_queue *other = NULL;
+    const char *const suffixes[] = {locks_name, kazoo_name};
+    for (size_t i = 0; i < 2 && !other; i++) {
+        size_t n = q->leases ? 0 : semaphore_len(q->path, q->len, suffixes[i]);
+        if (q->leases)
+            other = queue_of_acquires(m, q->path, suffixes[i]);
+        else if (n > 0)
+            other = clave__lock_queue_at(m, &(struct lock_queue_key){q->path, n, true});
+    }
+    if (other && other->partner)
+        return;
+    q->partner = other;
+    if (other)
+        other->partner = q;
+}
+
+static struct lock_queue *queue_new(struct lock_model *m, const struct lock_queue_key *key)
+{
+    struct lock_queue *q = clave__mem_zalloc(m->mem, sizeof *q + key->len + 1);
+    if (!q)
+        return NULL;
+    memcpy(q->path, key->path, key->len);
+    q->len = key->len;
+    q->leases = key->leases;
+    list_init(&q->in_dirty);
+    clave__ordered_init(&q->places, place_compare, m->seed);
+    struct lock_queue_key own = {q->path, q->len, q->leases};
+    clave__ordered_insert(&m->queues, &q->node, &own, 0);
+    queue_find_partner(m, q);
+    m->bytes += sizeof *q + q->len + 1;
+    return q;
+}
+
+static void queue_free(struct lock_model *m, struct lock_queue *q)
+{
+    struct lock_queue_key key = {q->path, q->len, q->leases};
+    clave__ordered_remove(&m->queues, &key);
+    list_remove(&q->in_dirty);
+    if (q->partner)
+        q->partner->partner = NULL;
+    m->bytes -= sizeof *q + q->len + 1;
+    clave__mem_free(m->mem, q);
+}
+
+void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q)
+{
+    list_remove(&q->in_dirty);
+    list_push_back(&m->dirty, &q->in_dirty);
+}
+
+/* The waiting side of a semaphore is not shown by itself, but changes what is shown. */
+static void queue_changed(struct lock_model *m, struct lock_queue *q)
+{
+    clave__lock_model_set_dirty(m, q);
+    if (q->partner)
+        clave__lock_model_set_dirty(m, q->partner);
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void lock_model_tell(struct lock_model *m, enum lock_change what, const struct lock_place *p,
+                            int64_t at)
+{
+    if (m->changed && !m->loading)
+        m->changed(m->arg, what, p, at);
+}
+
+/* false: no memory. */
+static bool place_enter(struct lock_model *m, int64_t at, const struct node_site *site,
+                        const clave_stat *stat, const void *data, size_t len)
+{
+    struct lock_place *p = clave__lock_place_new(m, site->kind, site->name, stat);
+    if (!p)
+        return false;
+    p->unreadable = stat->czxid == 0;
+    if (p->unreadable)
+        p->queued = at;
+    struct lock_queue *q = clave__lock_queue_at(m, &site->key);
+    if (!q)
+        q = queue_new(m, &site->key);
+    if (!q || !clave__lock_place_set_data(m, p, data, len)) {
+        if (q && q->places.count == 0)
+            queue_changed(m, q); /* it is freed when that is taken */
+        clave__lock_place_free(m, p);
+        return false;
+    }
+    struct lock_key key = clave__lock_key(p);
+    clave__lock_place_note_asked(p);
+    p->queue = q;
+    clave__ordered_insert(&q->places, &p->node, &key, clave__lock_marks(p));
+    clave__lock_queue_mark(m, q);
+    q->of_kind[p->kind]++;
+    p->bare = site->bare;
+    q->nbare += p->bare;
+    clave__lock_place_join(p);
+    lock_model_tell(m, LOCK_QUEUED, p, p->queued);
+    clave__lock_grants_update(m, q, at, p);
+    /* Not before it is known whether it waits at all: linking looks at every place of the session.
+     */
+    clave__lock_link(m, p->session);
+    queue_changed(m, q);
+    return true;
+}
+
+static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
+{
+    struct lock_queue *q = p->queue;
+    struct lock_key key = clave__lock_key(p);
+    lock_model_tell(m, LOCK_ENDED, p, at);
+    clave__lock_place_part(p);
+    clave__ordered_remove(&q->places, &key);
+    clave__lock_link(m, p->session);
+    clave__lock_queue_mark(m, q);
+    q->of_kind[p->kind]--;
+    q->nbare -= p->bare;
+    q->nholders -= p->holds;
+    clave__lock_place_free(m, p);
+    clave__lock_grants_update(m, q, at, NULL);
+    queue_changed(m, q);
+}
+
+/* A lease's limit may have changed with the data. false: no memory. */
+static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p, int32_t version,
+                          const void *data, size_t len)
+{
+    bool asked = p->asked;
+    if (!clave__lock_place_set_data(m, p, data, len))
+        return false;
+    struct lock_key key = clave__lock_key(p);
+    p->version = version;
+    clave__lock_place_note_asked(p);
+    clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
+    clave__lock_queue_mark(m, p->queue);
+    if (p->asked && !asked)
+        lock_model_tell(m, LOCK_ASKED, p, at);
+    clave__lock_grants_update(m, p->queue, at, NULL);
+    queue_changed(m, p->queue);
+    return true;
+}
+
+static struct lock_place *place_at(const struct lock_model *m, const struct node_site *site)
+{
+    const struct lock_queue *q = clave__lock_queue_at(m, &site->key);
+    struct lock_key key = clave__lock_key_of(site->name);
+    struct ordered_node *node = q ? clave__ordered_find(&q->places, &key) : NULL;
+    return node ? ORDERED_ENTRY(node, struct lock_place, node) : NULL;
+}
+
+/* "P-__lock__" is where kazoo's semaphores at P queue: the node tells that P is one. */
+static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool exists)
+{
+    size_t n = semaphore_len(path, strlen(path), kazoo_name);
+    struct lock_queue_key key = {path, n, true};
+    struct lock_queue *q = n > 0 ? clave__lock_queue_at(m, &key) : NULL;
+    if (n > 0 && exists && !q)
+        q = queue_new(m, &key);
+    if (!q || q->kazoo == exists)
+        return;
+    q->kazoo = exists;
+    queue_changed(m, q);
+}
+
+void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
+                            const clave_stat *stat, const void *data, size_t len)
+{
+    struct node_site site = site_of(path);
+    lock_model_see_kazoo(m, path, true);
+    bool stays = stat->czxid != 0 && stat->ephemeral_owner == 0;
+    if (site.kind == QUEUE_OTHER || (site.bare && stays))
+        return;
+    struct lock_place *p = place_at(m, &site);
+    if (p && p->token != stat->czxid) { /* deleted and created again */
+        place_leave(m, at, p);
+        p = NULL;
+    }
+    bool room = p || m->max_bytes == 0 || m->bytes < m->max_bytes;
+    bool done = room && (p ? place_written(m, at, p, stat->version, data, len)
+                           : place_enter(m, at, &site, stat, data, len));
+    m->left_out += !done;
+}
+
+void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
+                               const void *data, size_t len)
+{
+    struct node_site site = site_of(path);
+    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
+    if (p && version > p->version && !place_written(m, at, p, version, data, len))
+        m->left_out++;
+}
+
+void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
+{
+    struct node_site site = site_of(path);
+    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
+    if (p)
+        place_leave(m, at, p);
+    lock_model_see_kazoo(m, path, false);
+}
+
+/* The newest first: of two places in one queue the second is never granted. */
+void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id)
+{
+    for (struct lock_session *s; (s = clave__lock_session_find(m, id));)
+        place_leave(m, at, LIST_ENTRY(s->places.prev, struct lock_place, in_session));
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+clave_err clave__lock_model_init(struct lock_model *m, const struct clave_mem *mem, uint64_t seed,
+                                 size_t max_bytes)
+{
+    *m = (struct lock_model){.mem = mem, .seed = seed, .max_bytes = max_bytes, .loading = true};
+    clave__ordered_init(&m->queues, queue_compare, seed);
+    list_init(&m->dirty);
+    return clave__map_init(&m->sessions, mem, seed);
+}
+
+static void queue_empty(struct lock_model *m, struct lock_queue *q)
+{
+    for (struct ordered_node *n; (n = clave__ordered_first(&q->places, ORDERED_ANY));) {
+        struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
+        struct lock_key key = clave__lock_key(p);
+        clave__lock_place_part(p);
+        clave__ordered_remove(&q->places, &key);
+        clave__lock_place_free(m, p);
+    }
+    memset(q->of_kind, 0, sizeof q->of_kind);
+    q->nholders = q->nbare = 0;
+}
+
+void clave__lock_model_clear(struct lock_model *m)
+{
+    for (struct ordered_node *n; (n = clave__ordered_first(&m->queues, ORDERED_ANY));) {
+        struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
+        queue_empty(m, q);
+        queue_free(m, q);
+    }
+    m->left_out = 0;
+    m->loading = true;
+}
+
+void clave__lock_model_fini(struct lock_model *m)
+{
+    clave__lock_model_clear(m);
+    clave__map_fini(&m->sessions);
+}
+
+/* Nodes of the first load came in any order, so only now is it known who held. */
+void clave__lock_model_loaded(struct lock_model *m)
+{
+    m->loading = false;
+    struct lock_queue_key at = {"", 0, false};
+    for (struct ordered_node *n; (n = clave__ordered_after(&m->queues, &at, ORDERED_ANY));) {
+        struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
+        struct lock_key last = {"", ""};
+        at = (struct lock_queue_key){q->path, q->len, q->leases};
+        while ((n = clave__ordered_after(&q->places, &last, ORDERED_ANY))) {
+            struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
+            last = clave__lock_key(p);
+            p->told = p->held_before = p->holds;
+        }
+    }
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
+{
+    struct list *e = list_pop_front(&m->dirty);
+    return e ? LIST_ENTRY(e, struct lock_queue, in_dirty) : NULL;
+}
+
+void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
+{
+    if (q->places.count == 0 && !q->kazoo)
+        queue_free(m, q);
+}

@@ -1,0 +1,213 @@
+/* lock_model.h - all locks, read-write locks, semaphores and elections of a tree, of clave, Curator
+ * and kazoo alike, from the nodes that come and go. It asks nobody: what it knows is what
+ * clave__lock_model_node and _gone were told, and at any time it is the same as if the tree of that
+ * moment had been read at once, in whatever order the nodes came; but what a node said before a
+ * request of Curator's replaced it is kept.
+ *
+ * A change of one place takes time in the logarithm of its queue. Times are wall clock, in
+ * milliseconds. Map of the folder:
+ *
+ *   lock_model      the locks of a tree            lock_grants      who holds what of it
+ *   lock_place      a node in a queue              lock_find        which locks there are
+ *   lock_metrics    what happens to them, counted
+ *   lock_json       a lock and a place as JSON
+ *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
+ *   history         who held what when             lock_ends        why a hold ended
+ *   lock_replay     the same from before, of a transaction log
+ *
+ * Its customers are src/web, `clave top` and `clave locks`. */
+#ifndef CLAVE_OBSERVE_LOCK_MODEL_H
+#define CLAVE_OBSERVE_LOCK_MODEL_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/ordered.h"
+#include "clave/async/client.h"
+#include "recipe/contender/queue_kind.h"
+
+enum {
+    LOCK_DATA_MAX = 2048, /* longer data of a node is not kept: then its identity is not known */
+};
+#define LOCK_MODEL_BYTES ((size_t)256 << 20) /* of the places of a tree */
+
+/* A session that has places. Only one that waits and has another place can be part of a deadlock:
+ * its places are linked. */
+struct lock_session {
+    struct map_node node;
+    int64_t id;
+    struct list places;
+    size_t nplaces, nwaits;
+    bool linked;
+};
+
+/* A node in a queue. */
+struct lock_place {
+    struct ordered_node node; /* in lock_queue.places */
+    struct lock_queue *queue;
+    struct lock_session *session; /* NULL: the node is not ephemeral */
+    struct list in_session;
+    int64_t token;  /* czxid; 0: unreadable */
+    int64_t queued; /* when its node was created; of one that is unreadable, when it was seen */
+    int64_t held;   /* when it was granted, if it holds */
+    int32_t version;
+    uint32_t limit; /* of the semaphore, which the node says; 0: it does not */
+    enum queue_kind kind;
+    bool holds;
+    bool bare; /* its name is a UUID, right below the path */
+    /* It held already when it was first seen: `held` is when its node was created. */
+    bool held_before;
+    bool told;  /* that it holds */
+    bool asked; /* to release it; of an election, to resign */
+    /* The client may not read the node: its name says its kind and its place in the queue, and
+     * nothing says whose it is. */
+    bool unreadable;
+    bool owned; /* its data names its owner, who may have places of other sessions: it is linked */
+    size_t ndata;
+    char *data;      /* with a NUL after it; NULL: none, or too long */
+    uint16_t number; /* where the number begins in the name; 0: it has none */
+    char name[];
+};
+
+/* What the places of a queue are ordered by: the number, then the name. */
+struct lock_key {
+    const char *number, *name;
+};
+
+/* The marks of a queue in the set of all of them. */
+enum { LOCK_QUEUE_LINKED = 1 }; /* it has places that are linked */
+
+/* The places at one path. A semaphore at P is two queues: the leases below P/leases, a queue of the
+ * path P with `leases`; and, of the path P/locks, those who wait for one. */
+struct lock_queue {
+    struct ordered_node node; /* in lock_model.queues */
+    struct list in_dirty;
+    struct ordered places;
+    struct lock_queue *partner; /* the other queue of a semaphore */
+    size_t of_kind[QUEUE_KINDS];
+    size_t nholders;
+    bool leases;
+    bool kazoo;   /* there is a node of kazoo's, by which the path is a semaphore's */
+    bool told;    /* the last event of it showed it */
+    size_t nbare; /* places that are leases only if it is a semaphore */
+    size_t len;
+    char path[];
+};
+
+/* What they are ordered by: the semaphore of a path comes after the queue right at it. */
+struct lock_queue_key {
+    const char *path;
+    size_t len;
+    bool leases;
+};
+
+enum lock_change {
+    LOCK_QUEUED,  /* a node is there; GRANTED follows if it holds at once */
+    LOCK_GRANTED, /* once a place */
+    LOCK_ASKED,   /* somebody asked for it, for the first time */
+    LOCK_ENDED,   /* its node is gone */
+};
+
+/* Called inside _node and _gone, once the model is loaded. The place is valid during the call. */
+typedef void lock_model_cb(void *arg, enum lock_change what, const struct lock_place *p,
+                           int64_t at);
+
+struct lock_model {
+    const struct clave_mem *mem; /* borrowed */
+    struct ordered queues;       /* by path */
+    struct map sessions;
+    struct list dirty; /* queues that have changed since they were last taken */
+    size_t nplaces;
+    size_t bytes, max_bytes; /* of places and queues */
+    uint64_t left_out;       /* nodes that were beyond max_bytes; until _clear */
+    bool loading;
+    uint64_t seed;
+    lock_model_cb *changed; /* may be NULL */
+    void *arg;
+};
+
+/* max_bytes 0: no bound. ENOMEM. It starts loading: no change is told before _loaded. */
+clave_err clave__lock_model_init(struct lock_model *m, const struct clave_mem *mem, uint64_t seed,
+                                 size_t max_bytes);
+void clave__lock_model_fini(struct lock_model *m);
+/* Forgets all nodes, and starts loading again. */
+void clave__lock_model_clear(struct lock_model *m);
+void clave__lock_model_loaded(struct lock_model *m);
+
+/* A node is there, or was written. Any node may be told; those of no queue are ignored. One that
+ * may not be read has a Stat whose czxid is 0. A node for which there is no memory, or which is
+ * beyond max_bytes, is counted in left_out: from then on the model may be wrong, and says so. */
+void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
+                            const clave_stat *stat, const void *data, size_t len);
+/* A node that is there was written: what a log tells. An older version changes nothing. */
+void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
+                               const void *data, size_t len);
+void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path);
+/* A session has ended: all its nodes are gone. */
+void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id);
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+/* A lock is a queue with places that is not the waiting side of a semaphore. They come in the order
+ * of their paths. */
+struct lock_queue *clave__lock_model_find(const struct lock_model *m, const char *path);
+/* The semaphore of that path, or what is right at it. */
+struct lock_queue *clave__lock_model_get(const struct lock_model *m, const char *path, bool leases);
+/* The first lock after the path; `leases`: after the semaphore of that path too. "": the first. */
+struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
+                                           bool leases);
+/* The next queue that has linked places, of any sort; NULL: the first. */
+struct lock_queue *clave__lock_model_linked_after(const struct lock_model *m,
+                                                  const struct lock_queue *q);
+bool clave__lock_model_has_session(const struct lock_model *m, int64_t id);
+/* What is shown of it has changed: it is taken once more. */
+void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q);
+/* A lock that has changed, or vanished (then it has no places); NULL: no more. What it returned is
+ * given back by _settle, which frees a queue without places. */
+struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m);
+void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
+
+/* The name of the node is that of a place in a queue, or of a lease of kazoo's. */
+bool clave__lock_is_place(const char *path);
+/* It has places, and is neither the waiting side of a semaphore nor something else of kazoo's. */
+bool clave__lock_is_shown(const struct lock_queue *q);
+bool clave__lock_is_semaphore(const struct lock_queue *q);
+/* The leases that those in this queue acquire; NULL: it is no waiting side. */
+const struct lock_queue *clave__lock_acquired(const struct lock_queue *q);
+struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
+                                        const struct lock_queue_key *key);
+
+/* The path of the lock to which this happened. NULL: it is nothing to tell, or a step of something
+ * that is told. */
+const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p);
+
+enum lock_sort {
+    LOCK_SORT_LOCK,
+    LOCK_SORT_RW,
+    LOCK_SORT_SEMAPHORE,
+    LOCK_SORT_ELECTION,
+    LOCK_SORT_MIXED,
+    LOCK_SORTS
+};
+enum lock_sort clave__lock_sort(const struct lock_queue *q);
+/* "lock", "rw", "semaphore", "election", "mixed". */
+const char *clave__lock_sort_name(enum lock_sort sort);
+
+/* Of a semaphore: what the newest of its nodes says that says one; 0: not known, or another kind.
+ */
+uint32_t clave__lock_limit(const struct lock_queue *q);
+size_t clave__lock_nwaiters(const struct lock_queue *q);
+
+/* Holders and waiters of a lock in the order of the queue: the next one after a node's name, whose
+ * place need not be there any more; "": the first. */
+struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const char *name);
+struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const char *name);
+struct lock_key clave__lock_key(const struct lock_place *p);
+
+/* -1: it held already when it was seen, and nobody may know since when. */
+int64_t clave__lock_held_since(const struct lock_place *p);
+
+/* A stock kazoo lock that does not see those before it: its place does not tell whether it holds.
+ */
+bool clave__lock_is_outside(const struct lock_place *p);
+
+#endif

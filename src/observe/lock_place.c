@@ -1,0 +1,172 @@
+/* lock_place.c - a node in a queue, its session and its key; see lock_place.h. Called by
+ * lock_model.c. Invariant: a session counts the places that point to it, and lasts as long as there
+ * is one. */
+#include "observe/lock_place.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "recipe/contender/identity.h"
+
+struct lock_key clave__lock_key(const struct lock_place *p)
+{
+    return (struct lock_key){p->name + p->number, p->name};
+}
+
+/* The server's digits at the end; names of kazoo's leases have none and are ordered as a whole. */
+struct lock_key clave__lock_key_of(const char *name)
+{
+    enum queue_kind kind = clave__queue_kind_of(name);
+    const struct queue_order_rule *rule = clave__queue_kind_rule(1u << kind);
+    return (struct lock_key){rule ? clave__queue_order_key(rule, name).text : name, name};
+}
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+static bool session_eq(const struct map_node *node, const void *key)
+{
+    const char *at = (const char *)node - offsetof(struct lock_session, node);
+    return ((const struct lock_session *)(const void *)at)->id == *(const int64_t *)key;
+}
+
+struct lock_session *clave__lock_session_find(const struct lock_model *m, int64_t id)
+{
+    struct map_node *node =
+        clave__map_find(&m->sessions, clave__map_hash_u64((uint64_t)id), session_eq, &id);
+    return node ? MAP_ENTRY(node, struct lock_session, node) : NULL;
+}
+
+/* NULL: no memory. */
+static struct lock_session *session_get(struct lock_model *m, int64_t id)
+{
+    struct lock_session *s = clave__lock_session_find(m, id);
+    if (s)
+        return s;
+    s = clave__mem_zalloc(m->mem, sizeof *s);
+    if (!s)
+        return NULL;
+    s->id = id;
+    list_init(&s->places);
+    clave__map_insert(&m->sessions, &s->node, clave__map_hash_u64((uint64_t)id));
+    m->bytes += sizeof *s;
+    return s;
+}
+
+static void session_drop(struct lock_model *m, struct lock_session *s)
+{
+    if (s->nplaces > 0)
+        return;
+    clave__map_remove(&m->sessions, &s->node);
+    clave__mem_free(m->mem, s);
+    m->bytes -= sizeof *s;
+}
+
+void clave__lock_place_join(struct lock_place *p)
+{
+    struct lock_session *s = p->session;
+    if (!s)
+        return;
+    list_push_back(&s->places, &p->in_session);
+    s->nplaces++;
+    s->nwaits++;
+}
+
+void clave__lock_place_part(struct lock_place *p)
+{
+    struct lock_session *s = p->session;
+    if (!s)
+        return;
+    list_remove(&p->in_session);
+    s->nplaces--;
+    s->nwaits -= !p->holds;
+}
+
+/* Containers and nodes with a TTL have marks in the place of a session. */
+static bool is_session(int64_t owner)
+{
+    return owner != 0 && owner != INT64_MIN && (uint64_t)owner >> 56 != 0xff;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static size_t place_size(const struct lock_place *p)
+{
+    return sizeof *p + strlen(p->name) + 1 + (p->data ? p->ndata + 1 : 0);
+}
+
+void clave__lock_place_free(struct lock_model *m, struct lock_place *p)
+{
+    m->bytes -= place_size(p);
+    m->nplaces--;
+    if (p->session)
+        session_drop(m, p->session);
+    clave__mem_free(m->mem, p->data);
+    clave__mem_free(m->mem, p);
+}
+
+/* The parser changes what it reads. */
+static void place_read_identity(struct lock_place *p)
+{
+    char text[LOCK_DATA_MAX + 1];
+    clave_identity id = {0};
+    if (p->data) {
+        memcpy(text, p->data, p->ndata + 1);
+        clave__identity_parse(text, p->ndata, &id);
+    }
+    p->limit = id.limit;
+    p->owned = id.owner != NULL;
+    p->asked = p->asked || id.asked;
+}
+
+void clave__lock_place_note_asked(struct lock_place *p)
+{
+    p->asked = p->asked || (p->kind == QUEUE_LATCH && p->version > 0);
+}
+
+bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, const void *data,
+                                size_t len)
+{
+    char *copy = NULL;
+    if (clave__identity_is_request(data, len)) {
+        p->asked = true;
+        return true;
+    }
+    if (len > 0 && len <= LOCK_DATA_MAX) {
+        copy = clave__mem_strndup(m->mem, data, len);
+        if (!copy)
+            return false;
+    }
+    m->bytes -= p->data ? p->ndata + 1 : 0;
+    clave__mem_free(m->mem, p->data);
+    p->data = copy;
+    p->ndata = copy ? len : 0;
+    m->bytes += copy ? len + 1 : 0;
+    place_read_identity(p);
+    return true;
+}
+
+struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind kind,
+                                         const char *name, const clave_stat *stat)
+{
+    size_t n = strlen(name);
+    struct lock_place *p = clave__mem_zalloc(m->mem, sizeof *p + n + 1);
+    if (!p)
+        return NULL;
+    p->kind = kind;
+    list_init(&p->in_session);
+    p->token = stat->czxid;
+    p->queued = stat->ctime;
+    p->version = stat->version;
+    memcpy(p->name, name, n);
+    p->number = (uint16_t)(clave__lock_key_of(name).number - name);
+    m->nplaces++;
+    m->bytes += place_size(p);
+    if (is_session(stat->ephemeral_owner)) {
+        p->session = session_get(m, stat->ephemeral_owner);
+        if (!p->session) {
+            clave__lock_place_free(m, p);
+            return NULL;
+        }
+    }
+    return p;
+}

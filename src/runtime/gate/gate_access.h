@@ -1,0 +1,23 @@
+/* gate_access.h - who may use a gate: the file of tokens, and the gate's names.
+ *
+ * A line of the file is "WHO ROLE[,ROLE] [PREFIX...] [name=NAME]": WHO is a token of at least 16
+ * characters, "uid=NUMBER" of a Unix socket's client, or "x509=SUBJECT" of a client's certificate;
+ * words are in quotes when they have spaces; ROLE is read, lock, write or admin, each of which
+ * includes those before it; without a prefix it holds everywhere. Further lines for the same WHO
+ * add to what it may. A '#' begins a comment. */
+#ifndef CLAVE_RUNTIME_GATE_GATE_ACCESS_H
+#define CLAVE_RUNTIME_GATE_GATE_ACCESS_H
+
+#include "runtime/start_error.h"
+#include "web/http/access.h"
+
+struct gate_access; /* opaque: a struct web_access and its texts */
+
+/* `tokens` NULL: no file. `hosts`: names with commas between them, or NULL. EINVAL: a line is
+ * malformed, or others may read the file; EIO, ENOMEM. */
+clave_err gate_access_load(struct gate_access **out, const char *tokens, const char *hosts,
+                           const struct fault *f);
+void gate_access_free(struct gate_access *a); /* NULL is ignored */
+const struct web_access *gate_access_of(const struct gate_access *a);
+
+#endif

@@ -1,0 +1,41 @@
+/* gate_clients.h - the ZooKeeper clients of a gate's engine, on the gate's loop. The engine must
+ * not be called back inside its own calls: what it asks for is done in the next turn of the loop,
+ * which does not wait before. */
+#ifndef CLAVE_RUNTIME_GATE_GATE_CLIENTS_H
+#define CLAVE_RUNTIME_GATE_GATE_CLIENTS_H
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "clave/async/client.h"
+#include "runtime/wakeup.h"
+
+struct gate_clients {
+    uv_loop_t *loop;
+    const struct clave_mem *mem;
+    struct map by_client;
+    struct list changed; /* those to be started, flushed or freed in the next turn */
+    uv_idle_t turn;      /* runs while there are some */
+    struct wakeup wakeup;
+    size_t running;
+    bool is_ending;
+};
+
+/* `mem` outlives it. ENOMEM. */
+clave_err gate_clients_init(struct gate_clients *g, uv_loop_t *loop, const struct clave_mem *mem);
+/* Only when none runs any more; its handles close later, on the loop. Frees the clients that are
+ * left. */
+void gate_clients_fini(struct gate_clients *g);
+
+/* As struct web_env has them. */
+clave_err gate_clients_open(struct gate_clients *g, const clave_client_options *o,
+                            clave_async_client **out);
+void gate_clients_free(struct gate_clients *g, clave_async_client *c);
+void gate_clients_flush(struct gate_clients *g, clave_async_client *c);
+
+/* Disconnects all of them; `running` becomes 0 on the loop. _free frees at once from now on. */
+void gate_clients_stop(struct gate_clients *g);
+
+#endif

@@ -1,0 +1,557 @@
+/* gate_run.c - see gate_run.h. The engine is called from HTTP, from its clients' callbacks and from
+ * its timer; what it asks for inside such a call is done later (gate_clients.c, http_server.c). */
+#include "runtime/gate/gate_run.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "clave/uv.h"
+#include "runtime/clock.h"
+#include "runtime/gate/gate_audit.h"
+#include "runtime/gate/gate_clients.h"
+#include "runtime/gate/gate_ends.h"
+#include "runtime/gate/gate_jansson.h"
+#include "runtime/gate/gate_key.h"
+#include "runtime/gate/gate_replay.h"
+#include "runtime/http/http_server.h"
+#include "runtime/resources.h"
+#include "web/api/document_api.h"
+
+enum { MAX_METRIC_PATHS = 64 };
+/* The head of a request, and then of its answer; a waiting client costs 9 KiB with it. */
+enum { CONNECTION_MEMORY = 7168 };
+enum {
+    MAX_CONNECTIONS = 20000,
+    MOST_CONNECTIONS = 1000000, /* of --http-max-connections */
+    MAX_SESSIONS = 10000,
+    RESERVED_FILES = 64,
+    LEAST_FILES = 16, /* for sessions and clients: without so many it does not start */
+    MAX_BODY = 2 << 20,
+    MAX_HELD = 256 << 20
+};
+/* For the next request and its head; for a handshake of TLS; for a body; for a client to read. */
+enum { IDLE_MS = 60000, HANDSHAKE_MS = 10000, BODY_MS = 20000, SENDING_MS = 30000 };
+
+/*   SERVING ──_stop──▶ CLOSING ──sessions ended, or grace──▶ DRAINING ──no clients──▶ STOPPED */
+enum gate_phase { GATE_SERVING, GATE_CLOSING, GATE_DRAINING, GATE_STOPPED };
+
+struct gate {
+    uv_loop_t loop;
+    struct clave_mem mem;
+    struct log log;
+    struct gate_clients clients;
+    struct web_env env;
+    struct web *web;
+    struct http *http;
+    clave_tls *http_tls; /* NULL: no address is for it */
+    enum gate_phase phase;
+    uv_timer_t timer; /* the engine's, and the grace */
+    uv_prepare_t prepare;
+    uv_async_t stop;
+    uv_async_t changed; /* there is another access */
+    struct gate_access *access;
+    pthread_mutex_t mutex;
+    struct gate_access *next_access; /* under the mutex; NULL: no other */
+    struct gate_limits next_limits;  /* likewise: those with next_access */
+    size_t file_connections;         /* that the limit of open files allows */
+    char *metric_text;               /* which metric_paths point into */
+    const char *metric_paths[MAX_METRIC_PATHS];
+    size_t nmetric_paths;
+    struct gate_audit *audit; /* NULL: none */
+    struct notifier audit_done;
+    bool reopens;               /* under the mutex: the audit */
+    struct gate_replay *replay; /* NULL: none */
+    uv_async_t replayed;
+    struct gate_ends *ends; /* NULL: not in a server */
+    uv_async_t ended;
+    int64_t grace_ms;
+    int64_t closed_by; /* CLOSING: until when */
+};
+
+/* ---- HTTP ----------------------------------------------------------------------------------- */
+
+static void gate_on_request(void *arg, const struct web_request *q, struct http_exchange *x,
+                            void **user)
+{
+    struct gate *g = arg;
+    struct web_exchange *made;
+    if (clave__web_begin(g->web, clave_now(), q, x, &made) != CLAVE_OK)
+        clave__http_answer(x, NULL);
+    *user = made;
+}
+
+static void gate_on_ended(void *arg, void *user)
+{
+    (void)arg;
+    clave__web_end(user, clave_now());
+}
+
+/* ---- what the engine asks for --------------------------------------------------------------- */
+
+static clave_err gate_client_open(void *arg, const clave_client_options *o,
+                                  clave_async_client **out)
+{
+    struct gate *g = arg;
+    return gate_clients_open(&g->clients, o, out);
+}
+
+static void gate_client_free(void *arg, clave_async_client *c)
+{
+    struct gate *g = arg;
+    gate_clients_free(&g->clients, c);
+}
+
+static void gate_client_flush(void *arg, clave_async_client *c)
+{
+    struct gate *g = arg;
+    gate_clients_flush(&g->clients, c);
+}
+
+static void gate_answered(void *arg, struct web_exchange *x, void *transport)
+{
+    (void)arg;
+    clave__http_answer(transport, clave__web_exchange_answer(x));
+}
+
+static void gate_wake(void *arg, struct web_exchange *x, void *transport)
+{
+    (void)arg;
+    (void)x;
+    clave__http_wake(transport);
+}
+
+static void gate_on_audit(void *arg, const struct web_audit *a)
+{
+    const struct gate *g = arg;
+    gate_audit_put(g->audit, a);
+}
+
+static void gate_on_loaded(void *arg, int64_t zxid)
+{
+    const struct gate *g = arg;
+    gate_replay_start(g->replay, zxid);
+}
+
+static void gate_on_replayed(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    clave__web_take_replay(g->web, clave_now(), gate_replay_take(g->replay));
+}
+
+static void gate_on_ended_nodes(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    gate_ends_pass_on(g->ends, g->web);
+}
+
+void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how)
+{
+    gate_ends_put(g->ends, czxid, how);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+static void gate_enter(struct gate *g, enum gate_phase to)
+{
+    g->phase = to;
+    if (to == GATE_CLOSING) {
+        g->closed_by = clave_now() + g->grace_ms;
+        clave__http_server_quiet(g->http);
+        clave__web_close(g->web, clave_now());
+    } else if (to == GATE_DRAINING) {
+        clave__http_server_stop(g->http);
+        g->http = NULL;
+        gate_clients_stop(&g->clients);
+    } else if (to == GATE_STOPPED) {
+        uv_stop(&g->loop);
+    }
+}
+
+static void gate_go_on(struct gate *g)
+{
+    if (g->phase == GATE_CLOSING &&
+        (clave_now() >= g->closed_by ||
+         (clave__web_is_closed(g->web) && clave__http_server_is_answered(g->http))))
+        gate_enter(g, GATE_DRAINING);
+    if (g->phase == GATE_DRAINING && g->clients.running == 0)
+        gate_enter(g, GATE_STOPPED);
+}
+
+static void gate_on_stop(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    if (g->phase == GATE_SERVING)
+        gate_enter(g, GATE_CLOSING);
+}
+
+/* ---- limits --------------------------------------------------------------------------------- */
+
+static unsigned gate_max_connections(const struct gate *g, const struct gate_limits *limits)
+{
+    size_t most = limits->max_connections > 0 ? limits->max_connections : MAX_CONNECTIONS;
+    return (unsigned)(most < g->file_connections ? most : g->file_connections);
+}
+
+/* Whoever waits is not to take the connection of who renews or releases. */
+static size_t gate_max_waiting(const struct gate *g, const struct gate_limits *limits)
+{
+    size_t connections = gate_max_connections(g, limits);
+    return limits->max_waiting > 0 ? limits->max_waiting : connections - connections / 4;
+}
+
+/* ---- who may ------------------------------------------------------------------------------- */
+
+static void gate_on_changed(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    pthread_mutex_lock(&g->mutex);
+    struct gate_access *next = g->next_access;
+    const struct gate_limits limits = g->next_limits;
+    bool reopens = g->reopens;
+    g->next_access = NULL;
+    g->reopens = false;
+    pthread_mutex_unlock(&g->mutex);
+    if (reopens && g->audit)
+        gate_audit_reopen(g->audit);
+    if (!next)
+        return;
+    clave__web_set_access(g->web, gate_access_of(next));
+    gate_access_free(g->access);
+    g->access = next;
+    clave__web_set_max_waiting(g->web, gate_max_waiting(g, &limits));
+    if (g->http)
+        clave__http_server_set_max_connections(g->http, gate_max_connections(g, &limits));
+}
+
+void gate_change(struct gate *g, struct gate_access *access, const struct gate_limits *limits)
+{
+    pthread_mutex_lock(&g->mutex);
+    struct gate_access *unused = g->next_access;
+    g->next_access = access;
+    g->next_limits = *limits;
+    pthread_mutex_unlock(&g->mutex);
+    gate_access_free(unused);
+    uv_async_send(&g->changed);
+}
+
+bool gate_reopen(struct gate *g)
+{
+    pthread_mutex_lock(&g->mutex);
+    g->reopens = true;
+    pthread_mutex_unlock(&g->mutex);
+    uv_async_send(&g->changed);
+    return g->http_tls && clave__tls_context_renew(g->http_tls, &g->log);
+}
+
+static void gate_on_audited(void *arg)
+{
+    struct gate *g = arg;
+    if (g->audit)
+        gate_audit_pump(g->audit);
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+static void gate_set_wall(struct gate *g)
+{
+    clave__web_set_wall(g->web, clave__clock_wall() - clave_now());
+}
+
+static void gate_on_timer(uv_timer_t *t)
+{
+    struct gate *g = t->data;
+    if (clave__web_deadline(g->web) <= clave_now())
+        clave__web_tick(g->web, clave_now());
+}
+
+/* Every turn may have moved the deadline, and the wall clock may have been set. */
+static void gate_on_prepare(uv_prepare_t *p)
+{
+    struct gate *g = p->data;
+    gate_go_on(g);
+    gate_set_wall(g);
+    int64_t at = clave__web_deadline(g->web), now = clave_now();
+    if (g->phase == GATE_CLOSING && g->closed_by < at)
+        at = g->closed_by;
+    uv_update_time(&g->loop);
+    if (at == CLAVE_NEVER)
+        uv_timer_stop(&g->timer);
+    else
+        uv_timer_start(&g->timer, gate_on_timer, at > now ? (uint64_t)(at - now) : 0, 0);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+/* Of the files that may be open, a part for HTTP; in a server its clients have the others. */
+static size_t gate_files(const struct gate_options *o, size_t part, size_t most)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY)
+        return most;
+    size_t room =
+        files.rlim_cur > 2 * RESERVED_FILES ? files.rlim_cur - RESERVED_FILES : files.rlim_cur / 2;
+    room = (o->in_server ? room / 4 : room) / part;
+    return most < room ? most : room;
+}
+
+static bool gate_has_tls(const struct gate_options *o)
+{
+    for (size_t i = 0; i < o->nhttp; i++)
+        if (strncmp(o->http[i], "tls:", 4) == 0)
+            return true;
+    return false;
+}
+
+/* *out is NULL without an address for it. */
+static clave_err gate_make_tls(clave_tls **out, const struct gate_options *o, const struct fault *f)
+{
+    struct tls_server_options t = o->http_tls;
+    t.alpn = clave__http_alpn;
+    t.to_foreign = clave__http_to_foreign;
+    *out = NULL;
+    return gate_has_tls(o) ? clave__tls_context_serve(out, &t, f) : CLAVE_OK;
+}
+
+static clave_err gate_listen(struct gate *g, const struct gate_options *o, const struct fault *f)
+{
+    clave_err err = gate_make_tls(&g->http_tls, o, f);
+    if (err != CLAVE_OK)
+        return err;
+    const struct http_options http = {
+        .tls = g->http_tls,
+        .loop = &g->loop,
+        .mem = &g->mem,
+        .log = g->log,
+        .begin = gate_on_request,
+        .ended = gate_on_ended,
+        .arg = g,
+        .max_connections = gate_max_connections(g, &o->limits),
+        .ever_connections = (unsigned)g->file_connections,
+        .connection_memory = CONNECTION_MEMORY,
+        .max_body = o->max_body > 0 ? o->max_body : MAX_BODY,
+        .max_held = MAX_HELD,
+        .handshake_ms = HANDSHAKE_MS,
+        .ms = {[HTTP_IDLE] = IDLE_MS, [HTTP_BODY] = BODY_MS, [HTTP_SENDING] = SENDING_MS},
+    };
+    err = clave__http_server_start(&g->http, o->http[0], &http, f);
+    for (size_t i = 1; i < o->nhttp && err == CLAVE_OK; i++)
+        err = clave__http_server_listen(g->http, o->http[i], f);
+    if (err == CLAVE_OK && g->http_tls)
+        clave__tls_context_tell_date(g->http_tls, &g->log);
+    return err;
+}
+
+static clave_err gate_take_metric_paths(struct gate *g, const char *paths, const struct fault *f)
+{
+    char *rest = NULL;
+    g->metric_text = clave__mem_strdup(&g->mem, paths);
+    if (!g->metric_text)
+        return CLAVE_ENOMEM;
+    for (char *p = strtok_r(g->metric_text, ",", &rest); p; p = strtok_r(NULL, ",", &rest)) {
+        if (g->nmetric_paths == MAX_METRIC_PATHS)
+            return clave__start_error(f, CLAVE_EINVAL, "at most %d paths of metrics",
+                                      MAX_METRIC_PATHS);
+        g->metric_paths[g->nmetric_paths++] = p;
+    }
+    return CLAVE_OK;
+}
+
+static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
+                                  const struct fault *f)
+{
+    const char *why;
+    const struct jansson *jansson = gate_jansson(&why);
+    uint8_t key[GATE_KEY_LEN];
+    if (!jansson)
+        return clave__start_error(f, CLAVE_EIO, "%s", why);
+    clave_err err = o->key ? gate_key_read(o->key, key, f) : gate_key_draw(key, f);
+    if (err == CLAVE_OK && !o->key)
+        clave__log(&o->log, CLAVE_LOG_INFO,
+                   "a key is drawn: secrets of sessions end with this process; --http-key keeps "
+                   "them");
+    if (err == CLAVE_OK && o->metric_paths)
+        err = gate_take_metric_paths(g, o->metric_paths, f);
+    if (err == CLAVE_OK && o->audit)
+        err = gate_audit_open(&g->audit, o->audit, &g->mem, &g->log, &g->audit_done, f);
+    if (err == CLAVE_OK && o->data_dir)
+        err = gate_replay_new(&g->replay, o->data_dir, &g->mem, &g->log, &g->replayed);
+    if (err == CLAVE_OK && o->in_server)
+        err = gate_ends_new(&g->ends, &g->mem, &g->ended);
+    if (err != CLAVE_OK)
+        return err;
+    g->env = (struct web_env){.arg = g,
+                              .client_open = gate_client_open,
+                              .client_free = gate_client_free,
+                              .client_flush = gate_client_flush,
+                              .answered = gate_answered,
+                              .wake = gate_wake,
+                              .audit = o->audit ? gate_on_audit : NULL,
+                              .loaded = o->data_dir ? gate_on_loaded : NULL};
+    const struct web_options wo = {.mem = &g->mem,
+                                   .seed = clave_random_seed(),
+                                   .log = g->log,
+                                   .env = &g->env,
+                                   .hosts = o->hosts,
+                                   .connect = o->connect,
+                                   .tls = o->tls,
+                                   .auths = o->auths,
+                                   .nauths = o->nauths,
+                                   .session_timeout_ms = o->session_timeout_ms,
+                                   .session_key = key,
+                                   .jansson = jansson,
+                                   .access = gate_access_of(o->access),
+                                   .assets = clave__page_assets,
+                                   .nassets = clave__page_nassets,
+                                   .max_body = o->max_body,
+                                   .max_waiting = gate_max_waiting(g, &o->limits),
+                                   .max_sessions = gate_files(o, 2, MAX_SESSIONS),
+                                   .observe = true,
+                                   .metric_paths = g->metric_paths,
+                                   .nmetric_paths = g->nmetric_paths};
+    err = clave__web_new(&g->web, &wo);
+    explicit_bzero(key, sizeof key);
+    if (err == CLAVE_OK)
+        gate_set_wall(g);
+    return err;
+}
+
+clave_err gate_check(const struct gate_options *o, const struct fault *f)
+{
+    const char *why;
+    uint8_t key[GATE_KEY_LEN];
+    clave_tls *tls = NULL;
+    struct findings all = clave__findings_in(f);
+    if (!gate_jansson(&why))
+        clave__findings_add(&all, clave__start_error(&all.next, CLAVE_EIO, "%s", why));
+    if (o->key)
+        clave__findings_add(&all, gate_key_read(o->key, key, &all.next));
+    for (size_t i = 0; i < o->nhttp; i++)
+        clave__findings_add(&all, clave__http_server_check(o->http[i], &all.next));
+    if (o->http_tls.cert_file) /* that it is missing is said before */
+        clave__findings_add(&all, gate_make_tls(&tls, o, &all.next));
+    clave_tls_free(tls);
+    if (o->audit)
+        clave__findings_add(&all, gate_audit_check(o->audit, &all.next));
+    return all.err;
+}
+
+static clave_err gate_refused(int number, const struct fault *f)
+{
+    clave_err err = clave__err_of_errno(number);
+    return err == CLAVE_OK
+               ? err
+               : clave__start_error(f, err, "cannot start the gate: %s", strerror(number));
+}
+
+/* The names of servers are looked up in threads; a gate in a server needs none of that. */
+static clave_err gate_check_thread(const struct gate_options *o, const struct fault *f)
+{
+    int fault = o->in_server ? 0 : clave__thread_check();
+    return fault == 0 ? CLAVE_OK
+                      : clave__start_error(f, CLAVE_ETHREAD,
+                                           "cannot start a thread to look up servers: %s",
+                                           strerror(fault));
+}
+
+clave_err gate_new(struct gate **out, const struct gate_options *o, const struct fault *f)
+{
+    struct gate *g = calloc(1, sizeof *g);
+    *out = NULL;
+    if (!g)
+        return CLAVE_ENOMEM;
+    g->mem = clave__mem_or_default(NULL);
+    g->log = o->log;
+    g->grace_ms = o->grace_ms;
+    g->file_connections = gate_files(o, gate_has_tls(o) ? 3 : 1, MOST_CONNECTIONS);
+    clave_err err = gate_refused(clave__loop_init(&g->loop), f);
+    if (err == CLAVE_OK)
+        err = gate_clients_init(&g->clients, &g->loop, &g->mem);
+    if (err != CLAVE_OK) { /* a loop without handles needs no turn */
+        free(g);
+        return err;
+    }
+    uv_timer_init(&g->loop, &g->timer);
+    uv_prepare_init(&g->loop, &g->prepare);
+    uv_async_init(&g->loop, &g->stop, gate_on_stop);
+    uv_async_init(&g->loop, &g->changed, gate_on_changed);
+    uv_async_init(&g->loop, &g->replayed, gate_on_replayed);
+    uv_async_init(&g->loop, &g->ended, gate_on_ended_nodes);
+    g->ended.data = g->replayed.data = g->timer.data = g->prepare.data = g->stop.data =
+        g->changed.data = g;
+    pthread_mutex_init(&g->mutex, NULL);
+    err = gate_refused(clave__notifier_open(&g->audit_done, &g->loop, gate_on_audited, g), f);
+    if (err == CLAVE_OK)
+        err = gate_make_engine(g, o, f);
+    if (err == CLAVE_OK)
+        err = gate_listen(g, o, f);
+    if (err == CLAVE_OK)
+        err = gate_refused(clave__files_check(LEAST_FILES), f);
+    if (err == CLAVE_OK)
+        err = gate_check_thread(o, f);
+    if (err == CLAVE_OK) {
+        g->access = o->access;
+        *out = g;
+    } else {
+        gate_free(g);
+    }
+    return err;
+}
+
+uv_loop_t *gate_loop(struct gate *g)
+{
+    return &g->loop;
+}
+
+const char *gate_address(const struct gate *g, size_t i)
+{
+    return clave__http_server_address(g->http, i);
+}
+
+void gate_run(struct gate *g)
+{
+    uv_prepare_start(&g->prepare, gate_on_prepare);
+    while (g->phase != GATE_STOPPED)
+        uv_run(&g->loop, UV_RUN_DEFAULT);
+}
+
+void gate_stop(struct gate *g)
+{
+    uv_async_send(&g->stop);
+}
+
+/* The clients' drivers are gone, so the engine's frees of them are at once. */
+void gate_free(struct gate *g)
+{
+    if (!g)
+        return;
+    clave__http_server_stop(g->http);
+    uv_prepare_stop(&g->prepare);
+    gate_clients_stop(&g->clients);
+    while (g->clients.running > 0)
+        uv_run(&g->loop, UV_RUN_ONCE);
+    gate_replay_free(g->replay);
+    clave__web_free(g->web);
+    gate_clients_fini(&g->clients);
+    uv_close((uv_handle_t *)&g->timer, NULL);
+    uv_close((uv_handle_t *)&g->prepare, NULL);
+    uv_close((uv_handle_t *)&g->stop, NULL);
+    uv_close((uv_handle_t *)&g->changed, NULL);
+    gate_audit_close(g->audit);
+    clave__notifier_close(&g->audit_done);
+    uv_close((uv_handle_t *)&g->replayed, NULL);
+    uv_close((uv_handle_t *)&g->ended, NULL);
+    gate_ends_free(g->ends);
+    uv_run(&g->loop, UV_RUN_DEFAULT);
+    int left = uv_loop_close(&g->loop);
+    assert(left == 0);
+    (void)left;
+    clave__mem_free(&g->mem, g->metric_text);
+    gate_access_free(g->access);
+    gate_access_free(g->next_access);
+    clave_tls_free(g->http_tls);
+    pthread_mutex_destroy(&g->mutex);
+    free(g);
+}

@@ -1,0 +1,83 @@
+/* gate_run.h - a running gate: the engine of src/web on a loop of its own, with its HTTP addresses
+ * and its ZooKeeper clients. For `clave gate` on the main thread, for `clave serve --http` on a
+ * thread beside the server's, so that HTTP never delays the protocol.
+ *
+ * Map of src/runtime/gate:
+ *   gate_run        the loop, what comes from HTTP, and the end
+ *   gate_clients    the clients that the engine asks for
+ *   gate_access     the file of tokens, and the gate's names
+ *   gate_key        the file of the key that seals the secrets of sessions
+ *   gate_audit      the file of who changed what
+ *   gate_replay     what happened to the locks before, of a server's logs
+ *   gate_ends       why nodes ended, as the server in the same process tells it
+ *   gate_jansson    the library that parses bodies
+ * The verb is src/cmd/verbs/server/gate.c. */
+#ifndef CLAVE_RUNTIME_GATE_GATE_RUN_H
+#define CLAVE_RUNTIME_GATE_GATE_RUN_H
+
+#include <uv.h>
+
+#include "runtime/gate/gate_access.h"
+#include "runtime/start_error.h"
+#include "runtime/tls/tls_context.h"
+#include "server/server.h"
+#include "web/web.h"
+
+struct gate; /* opaque */
+
+enum { GATE_MAX_ADDRESSES = 16 };
+
+/* What may change while it runs. */
+struct gate_limits {
+    size_t max_connections; /* 0: as many as the limit of open files allows, up to 20000 */
+    size_t max_waiting;     /* 0: 3/4 of the connections */
+};
+
+struct gate_options {
+    const char *hosts;       /* of the ZooKeeper servers */
+    const char *connect;     /* what other clients connect to; NULL: hosts */
+    struct clave_tls *tls;   /* for hosts with "tls:"; NULL: that of the environment */
+    const clave_auth *auths; /* of the gate's own session, not of its clients; for _new */
+    size_t nauths;
+    int32_t session_timeout_ms; /* of that session; 0: 10000 */
+    const char *const *http;    /* addresses, as clave__listen takes them */
+    size_t nhttp;
+    struct tls_server_options http_tls; /* for those with "tls:" */
+    struct log log;                     /* called on the gate's thread */
+    struct gate_access *access;         /* the gate's, if _new succeeds */
+    struct gate_limits limits;
+    size_t max_body;          /* 0: 2 MiB */
+    bool in_server;           /* whose files are the same: HTTP takes a quarter of them at most */
+    int64_t grace_ms;         /* for sessions to end in, when it stops */
+    const char *metric_paths; /* "/a,/b": labels of metrics; NULL: none */
+    const char *audit;        /* a file; "-": standard output; NULL: none */
+    const char *data_dir;     /* of the server it is in, for what happened before; NULL: none */
+    const char *key;          /* a file, see gate_key.h; NULL: drawn, for this gate alone */
+};
+
+/* Whether _new could be called with these, beside a running gate. The faults of _new. */
+clave_err gate_check(const struct gate_options *o, const struct fault *f);
+/* Binds the addresses. EINUSE, EINVAL, EIO (libmicrohttpd or jansson is not on this machine),
+ * EHOST, ENOMEM; ETHREAD, EFILES: the system has no thread, or too few files, for it. */
+clave_err gate_new(struct gate **out, const struct gate_options *o, const struct fault *f);
+/* For timers and signals of the owner, who closes them after _run. */
+uv_loop_t *gate_loop(struct gate *g);
+/* Address number i, as bound; NULL after the last. */
+const char *gate_address(const struct gate *g, size_t i);
+/* Serves on the calling thread until it is stopped. */
+void gate_run(struct gate *g);
+/* From any thread. What waits gets its answer, 503; see clave__web_close for sessions. */
+void gate_stop(struct gate *g);
+/* From any thread: both hold from a request soon after it on. `access` is the gate's from now on.
+ */
+void gate_change(struct gate *g, struct gate_access *access, const struct gate_limits *limits);
+/* From any thread, for SIGHUP: the audit's file is opened anew by its name, and the TLS files are
+ * read again. Connections go on. true: there are such files, and they are in use now; if they could
+ * not be read, the log says why. */
+bool gate_reopen(struct gate *g);
+/* From any thread, in_server: an ephemeral node is gone. */
+void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how);
+/* Not while it runs. NULL is ignored. */
+void gate_free(struct gate *g);
+
+#endif

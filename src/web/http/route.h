@@ -1,0 +1,33 @@
+/* route.h - an endpoint: method, pattern, role, arguments, handler; and which one a request is for.
+ */
+#ifndef CLAVE_WEB_HTTP_ROUTE_H
+#define CLAVE_WEB_HTTP_ROUTE_H
+
+#include "web/http/exchange.h"
+
+struct route {
+    const char *method; /* a route of GET answers HEAD too */
+    /* Literal text, {id} for one segment, {path} for all segments up to the end or to the
+     * literal text after it: a znode's path, which begins with '/' as a parameter. */
+    const char *pattern;
+    /* What is needed, on {path} when the pattern has one; when it has none, anywhere: the handler
+     * asks clave__web_may about the paths of the body then. */
+    enum web_role role;
+    web_handler *handle;
+    const char *query; /* the arguments it knows: "limit after"; NULL: none; "*": any */
+    enum { ROUTE_QUIET = 1 } flags; /* no line in the audit: it changes nothing that lasts */
+};
+
+struct route_table {
+    const struct route *at;
+    size_t n;
+};
+
+enum { ROUTE_ALLOW_CAP = 64 };
+
+enum route_found { ROUTE_OK, ROUTE_NONE, ROUTE_OTHER_METHOD, ROUTE_BAD_PATH, ROUTE_NO_MEMORY };
+/* Sets x->route and x->params. OTHER_METHOD: `allow` lists those there are, "GET, HEAD, PUT".
+ * BAD_PATH: a parameter has a malformed escape. */
+enum route_found clave__route_find(struct web_exchange *x, char allow[ROUTE_ALLOW_CAP]);
+
+#endif
