@@ -18,7 +18,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
-#include "base/quantiles.h"
+#include "server/figures/quantiles.h"
 #include "base/rand.h"
 #include "server/request/session.h"
 #include "server/server.h"

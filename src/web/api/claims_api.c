@@ -11,6 +11,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 
 enum { MOST_WAIT_MS = 300000, MOST_PATH = 8192 };
@@ -130,7 +131,8 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
     }
     unsigned status = c->state == CLAIM_HELD ? held : 202;
     if (held == 201)
-        clave__web_set_header(x, "Location", "/v1/claims/%s", c->place.uuid);
+        clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x),
+                              c->place.uuid);
     clave__web_put_claim(x, NULL, c);
     clave__session_call_done(k);
     clave__web_answer_json(x, status);
@@ -182,7 +184,7 @@ bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t, int64_
     t->limit = (uint32_t)limit;
     t->traceparent = clave__web_header(x, "traceparent");
     if (!t->host)
-        t->host = x->q->peer.address;
+        t->host = x->peer.address;
     if (!t->path)
         clave__web_problem(x, &bad, "\"path\" is missing: that of the lock, as \"/jobs/nightly\"");
     else if (!clave__claim_kind(t->kind))

@@ -7,6 +7,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
 #include "web/session/validity.h"
@@ -25,7 +26,8 @@ static void on_session_made(struct session_wait *w, clave_err err)
         return;
     }
     clave__http_session_secret(k->s, secret);
-    clave__web_set_header(x, "Location", "/v1/sessions/%lld", (long long)k->s->id);
+    clave__web_set_header(x, "Location", "%s/v1/sessions/%lld", clave__web_prefix(x),
+                          (long long)k->s->id);
     clave__json_open(&x->json, NULL, '{');
     clave__json_int64(&x->json, "id", k->s->id);
     clave__json_string(&x->json, "secret", secret);

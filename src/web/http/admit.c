@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "web/http/answer.h"
+#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"
 
@@ -124,6 +125,8 @@ static bool admit_target(struct web_exchange *x)
         admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
     else if (fault)
         admit_refuse(x, 400, CLAVE_EINVAL, fault);
+    else
+        x->target.path = clave__web_take_prefix(x, x->target.path);
     return text && !fault;
 }
 
@@ -160,8 +163,8 @@ static bool admit_origin(struct web_exchange *x)
 {
     const char *site = clave__web_header(x, "Sec-Fetch-Site");
     bool foreign = site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
-    if (!clave__access_origin_ok(clave__web_header(x, "Origin"), admit_named_host(x),
-                                 x->q->peer.is_tls))
+    if (!clave__access_origin_ok(x->web->o.access, clave__web_header(x, "Origin"),
+                                 admit_named_host(x), x->peer.is_tls))
         foreign = true;
     if (!foreign || x->route->role == WEB_NONE)
         return true;
@@ -226,12 +229,14 @@ static bool admit_query(struct web_exchange *x)
 
 bool clave__web_admit(struct web_exchange *x)
 {
+    clave__web_find_peer(x);
     return admit_sizes(x) && admit_framing(x) && admit_target(x) && admit_host(x) &&
            admit_route(x) && admit_origin(x) && admit_sender(x) && admit_query(x);
 }
 
 bool clave__web_admit_again(struct web_exchange *x)
 {
+    clave__web_find_peer(x);
     return !x->route || !clave__exchange_identify(x) ||
            clave__web_may(x, x->route->role, admit_path(x));
 }

@@ -80,6 +80,7 @@ struct web_exchange *clave__exchange_new(struct web *w, const struct web_request
         return NULL;
     x->web = w;
     x->q = q;
+    x->peer = q->peer;
     x->transport = transport;
     x->who.name = "";
     x->arrived = w->now;
@@ -149,6 +150,11 @@ static bool header_is(const char *a, const char *b)
         b++;
     }
     return header_lower(*a) == header_lower(*b);
+}
+
+bool clave__web_header_named(const struct web_request *q, size_t i, const char *name)
+{
+    return header_is(q->headers[i].name, name);
 }
 
 const char *clave__web_header(const struct web_exchange *x, const char *name)
@@ -224,7 +230,7 @@ bool clave__exchange_identify(struct web_exchange *x)
     const char *authorization = clave__web_header(x, "Authorization");
     x->who.name = "";
     x->who.ngrants = 0; /* of another access, in which the sender was known */
-    x->who.found = clave__access_find(x->web->o.access, &x->q->peer, authorization, &u);
+    x->who.found = clave__access_find(x->web->o.access, &x->peer, authorization, &u);
     if (x->who.found != ACCESS_KNOWN || exchange_copy_user(x, u))
         return true;
     x->who.name = "";

@@ -26,6 +26,9 @@ struct web_exchange {
     struct web *web;
     void *transport;
     const struct web_request *q;
+    struct web_peer peer;      /* the client, who need not be at the other end of the connection */
+    bool is_passed_on;         /* by a proxy */
+    bool has_prefix;           /* the target had it */
     const struct route *route; /* NULL: none was found */
     struct target target;
     const char *params[WEB_MAX_PARAMS]; /* what the pattern's {} stand for, decoded */
@@ -78,6 +81,7 @@ char *clave__web_child(struct web_exchange *x, const char *dir, const char *name
 /* The value of a header of the request, of an argument of its query; NULL: there is none. */
 const char *clave__web_header(const struct web_exchange *x, const char *name);
 const char *clave__web_query(const struct web_exchange *x, const char *name);
+bool clave__web_header_named(const struct web_request *q, size_t i, const char *name);
 size_t clave__web_header_count(const struct web_exchange *x, const char *name);
 /* It has this value, in whatever case. */
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value);

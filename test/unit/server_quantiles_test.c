@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/quantiles.h"
+#include "server/figures/quantiles.h"
 #include "base/rand.h"
 
 enum { VALUES = 2000 };
