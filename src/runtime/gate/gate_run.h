@@ -11,7 +11,7 @@
  *   gate_replay     what happened to the locks before, of a server's logs
  *   gate_ends       why nodes ended, as the server in the same process tells it
  *   gate_jansson    the library that parses bodies
- * The verb is src/cmd/verbs/server/gate.c. */
+ * The verb is src/cmd/gate/gate.c. */
 #ifndef CLAVE_RUNTIME_GATE_GATE_RUN_H
 #define CLAVE_RUNTIME_GATE_GATE_RUN_H
 
