@@ -5,14 +5,12 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "clave/async/leader.h"
-#include "clave/async/rwlock.h"
-#include "clave/async/semaphore.h"
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/forwarded.h"
 #include "web/http/problem.h"
+#include "web/session/kinds/claim_kinds.h"
 
 enum { MOST_WAIT_MS = 300000, MOST_PATH = 8192 };
 
@@ -98,19 +96,9 @@ static bool claim_ask_holder(struct session_call *k)
 {
     const struct claim *c = k->claim;
     clave_async_client *client = k->s->client;
-    clave_err err = CLAVE_ECLOSED;
     if (!client)
         return false;
-    if (strcmp(c->kind->name, "semaphore") == 0)
-        err = clave_async_semaphore_participants(client, c->path, on_claim_holder, k->x);
-    else if (strcmp(c->kind->name, "election") == 0)
-        err = clave_async_latch_leader(client, c->path, on_claim_holder, k->x);
-    else if (strcmp(c->kind->name, "lock") == 0)
-        err = clave_async_participants(client, c->path, on_claim_holder, k->x);
-    else
-        err = clave_async_rwlock_participants(client, c->path, CLAVE_RWLOCK_BOTH, on_claim_holder,
-                                              k->x);
-    if (err != CLAVE_OK)
+    if (c->kind->holders(client, c->path, on_claim_holder, k->x) != CLAVE_OK)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
     k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
@@ -169,9 +157,10 @@ bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t, int64_
     static const int64_t limits[2] = {1, INT32_MAX}, delays[2] = {0, INT32_MAX};
     int64_t limit = 0;
     json_t *body = clave__web_body(x);
-    *t = (struct claim_terms){.kind = "lock"};
+    const char *kind = "lock", *fault = NULL;
+    *t = (struct claim_terms){0};
     if (!body || !clave__body_only(x, body, keys) || !clave__body_text(x, body, "path", &t->path) ||
-        !clave__body_text(x, body, "kind", &t->kind) ||
+        !clave__body_text(x, body, "kind", &kind) ||
         !clave__body_int(x, body, "limit", limits, &limit) ||
         !clave__body_int(x, body, "lock_delay_ms", delays, &t->lock_delay_ms) ||
         !clave__body_text(x, body, "name", &t->name) ||
@@ -182,16 +171,17 @@ bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t, int64_
         !clave__body_int(x, body, "ttl_ms", limits, ttl_ms))
         return false;
     t->limit = (uint32_t)limit;
+    t->kind = clave__claim_kind(kind);
     t->traceparent = clave__web_header(x, "traceparent");
     if (!t->host)
         t->host = x->peer.address;
     if (!t->path)
         clave__web_problem(x, &bad, "\"path\" is missing: that of the lock, as \"/jobs/nightly\"");
-    else if (!clave__claim_kind(t->kind))
-        clave__web_problem(x, &bad,
-                           "\"kind\" is none of lock, read, write, semaphore, election: \"%.64s\"",
-                           t->kind);
-    return t->path && clave__claim_kind(t->kind) && claim_may(x, t->path);
+    else if (!t->kind)
+        clave__web_problem(x, &bad, "\"kind\" is none of " CLAIM_KIND_NAMES ": \"%.64s\"", kind);
+    else if ((fault = t->kind->misfit(t)) != NULL)
+        clave__web_problem(x, &bad, "%s", fault);
+    return t->path && t->kind && !fault && claim_may(x, t->path);
 }
 
 static void on_claim_news(struct claim_poll *p)
@@ -235,11 +225,6 @@ void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *
         clave__web_problem(
             x, &(struct problem){.status = 503, .err = err, .path = path, .retry_after_s = 1},
             "what an earlier request with this Idempotency-Key had is still being given back");
-    else if (err == CLAVE_EINVAL)
-        clave__web_problem(
-            x, &(struct problem){.status = 400, .err = err, .path = path},
-            "\"limit\" is for a semaphore, and needed there; \"lock_delay_ms\" is for "
-            "lock, write and election");
     else if (err == CLAVE_EQUOTA)
         clave__web_problem(x, &(struct problem){.status = 507, .err = err, .path = path},
                            "a session has at most %d claims: end some, or use another session",
@@ -251,8 +236,7 @@ void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *
 /* The claim of an earlier request with this key must be of the same thing. */
 static bool claim_is_same(const struct claim *c, const struct claim_terms *t)
 {
-    return strcmp(c->path, t->path) == 0 && strcmp(c->kind->name, t->kind) == 0 &&
-           c->limit == t->limit;
+    return strcmp(c->path, t->path) == 0 && c->kind == t->kind && c->limit == t->limit;
 }
 
 /* The session that the body names, if it names one. */
