@@ -2,6 +2,7 @@
  * by claim.c. */
 #include <string.h>
 
+#include "recipe/contender/identity.h"
 #include "web/session/claim.h"
 
 enum { CLAIM_DATA = 8192 };
@@ -20,6 +21,8 @@ clave_err clave__claim_describe(struct claim *c, const struct claim_terms *t)
         c->len = strlen(text);
     } else {
         c->len = clave_identity_format(&id, data, sizeof data);
+        if (t->lock_delay_ms > 0)
+            c->len = clave__identity_put_delays(data, c->len, sizeof data);
         text = data;
     }
     if (c->len >= CLAIM_DATA)
