@@ -9,6 +9,9 @@
 /* "holder", "waiting", "reader", "writer", "lease", "leader", "candidate"; "outside": see
  * clave__lock_is_outside. */
 const char *clave__lock_role(const struct lock_place *p);
+/* The same in the words of `clave locks` and `clave top`, which tell the sides of a read-write lock
+ * that wait: "to-read", "to-write". */
+const char *clave__lock_role_of_side(const struct lock_place *p);
 /* "clave", "curator", "kazoo", "other": who made the node, by its name and data; NULL: it may not
  * be read. */
 const char *clave__lock_client(const struct lock_place *p);

@@ -9,13 +9,14 @@
  *
  *   lock_model      the locks of a tree            lock_grants      who holds what of it
  *   lock_place      a node in a queue              lock_find        which locks there are
- *   lock_metrics    what happens to them, counted
+ *   lock_listing    one lock, of one listing       lock_metrics     what happens to them, counted
  *   lock_json       a lock and a place as JSON
  *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
  *   history         who held what when             lock_ends        why a hold ended
  *   lock_replay     the same from before, of a transaction log
  *
- * Its customers are src/web, `clave top` and `clave locks`. */
+ * Its customers are src/web, `clave top` and `clave locks`. Who holds is decided in lock_grants and
+ * nowhere else: those who look once fill a lock_listing, those who follow a tree a lock_model. */
 #ifndef CLAVE_OBSERVE_LOCK_MODEL_H
 #define CLAVE_OBSERVE_LOCK_MODEL_H
 
@@ -58,6 +59,9 @@ struct lock_place {
     bool held_before;
     bool told;  /* that it holds */
     bool asked; /* to release it; of an election, to resign */
+    /* Its owner begins after a lock delay, if the holder before it was lost. A candidate's node
+     * does not say so. */
+    bool delays;
     /* The client may not read the node: its name says its kind and its place in the queue, and
      * nothing says whose it is. */
     bool unreadable;
@@ -88,6 +92,7 @@ struct lock_queue {
     bool leases;
     bool kazoo;   /* there is a node of kazoo's, by which the path is a semaphore's */
     bool told;    /* the last event of it showed it */
+    int64_t mark; /* the token in the mark of a lock delay (clave/async/lock_delay.h); 0: none */
     size_t nbare; /* places that are leases only if it is a semaphore */
     size_t len;
     char path[];
@@ -209,5 +214,7 @@ int64_t clave__lock_held_since(const struct lock_place *p);
 /* A stock kazoo lock that does not see those before it: its place does not tell whether it holds.
  */
 bool clave__lock_is_outside(const struct lock_place *p);
+/* First in its queue, and within its lock delay: the mark is that of a holder that was lost. */
+bool clave__lock_is_delayed(const struct lock_place *p);
 
 #endif

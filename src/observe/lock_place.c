@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/path.h"
 #include "recipe/contender/identity.h"
 
 struct lock_key clave__lock_key(const struct lock_place *p)
@@ -19,6 +20,17 @@ struct lock_key clave__lock_key_of(const char *name)
     enum queue_kind kind = clave__queue_kind_of(name);
     const struct queue_order_rule *rule = clave__queue_kind_rule(1u << kind);
     return (struct lock_key){rule ? clave__queue_order_key(rule, name).text : name, name};
+}
+
+char *clave__lock_place_path(const struct clave_mem *mem, const struct lock_place *p)
+{
+    const struct lock_queue *q = p->queue;
+    if (!q->leases || p->bare)
+        return clave__path_child(mem, q->path, p->name);
+    char *dir = clave__path_child(mem, q->path, "leases");
+    char *path = dir ? clave__path_child(mem, dir, p->name) : NULL;
+    clave__mem_free(mem, dir);
+    return path;
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
@@ -115,6 +127,7 @@ static void place_read_identity(struct lock_place *p)
     }
     p->limit = id.limit;
     p->owned = id.owner != NULL;
+    p->delays = p->data && clave__identity_delays(p->data, p->ndata);
     p->asked = p->asked || id.asked;
 }
 

@@ -24,6 +24,9 @@ void clave__lock_place_part(struct lock_place *p);
 /* NULL: it has no place. */
 struct lock_session *clave__lock_session_find(const struct lock_model *m, int64_t id);
 
+/* The path of its node, to be freed; NULL: no memory. */
+char *clave__lock_place_path(const struct clave_mem *mem, const struct lock_place *p);
+
 /* The server's digits at the end; the names of kazoo's leases have none, and are ordered as a
  * whole. */
 struct lock_key clave__lock_key_of(const char *name);

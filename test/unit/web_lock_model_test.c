@@ -11,10 +11,12 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
+#include "base/path.h"
 #include "base/rand.h"
 #include "lib/failmem.h"
 #include "observe/lock_grants.h"
 #include "observe/lock_json.h"
+#include "observe/lock_listing.h"
 #include "observe/lock_model.h"
 
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
@@ -215,7 +217,7 @@ static void a_lease_without_room_is_no_holder(void **state)
     (void)state;
     model_open(&m);
     add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000000", 20, "clave/1\nlimit=2\n");
-    add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000001", 21, "");
+    add_of(&m, 2, "/s/leases/_c_" UUID "-lease-0000000001", 21, "clave/1\nlimit=2\n");
     clave__lock_model_loaded(&m);
     add_of(&m, 3, "/s/locks/_c_" UUID "-lock-0000000005", 22, "");
     add_of(&m, 4, "/s/leases/_c_" UUID "-lease-0000000002", 22, "");
@@ -225,6 +227,95 @@ static void a_lease_without_room_is_no_holder(void **state)
     clave__lock_model_gone(&m, 9, "/s/leases/_c_" UUID "-lease-0000000000");
     assert_string_equal(show_at(&m, "/s"), "semaphore 1 2 | 5");
     assert_string_equal(told, "ended 0000000000@9 granted 0000000002@9 ");
+    clave__lock_model_fini(&m);
+}
+
+/* Curator's leases say no limit: what tells that one holds is that its session has left the queue of
+ * those who wait for room. A lease of kazoo's is made when there is room. */
+static void without_a_limit_a_lease_holds_when_its_owner_queues_no_more(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add_of(&m, 1, "/s/leases/_c_" UUID "-lease-0000000000", 20, "");
+    add_of(&m, 2, "/s/locks/_c_" UUID "-lock-0000000005", 21, "");
+    clave__lock_model_loaded(&m);
+    add_of(&m, 3, "/s/leases/_c_" UUID "-lease-0000000001", 21, "");
+    assert_string_equal(show_at(&m, "/s"), "semaphore 0 | 5");
+    clave__lock_model_gone(&m, 4, "/s/locks/_c_" UUID "-lock-0000000005");
+    assert_string_equal(show_at(&m, "/s"), "semaphore 0 1 |");
+    assert_string_equal(told, "queued 0000000001@3 ended 0000000005@4 granted 0000000001@4 ");
+    add_of(&m, 5, "/k-__lock__", 0, "");
+    add_of(&m, 6, "/k-__lock__/" HEX "__lock__0000000001", 30, "");
+    add_of(&m, 7, "/k/" HEX, 30, "");
+    assert_int_equal(clave__lock_model_find(&m, "/k")->nholders, 1);
+    clave__lock_model_fini(&m);
+}
+
+static void add_mark(struct lock_model *m, int64_t at, const char *path, int token)
+{
+    char data[64];
+    snprintf(data, sizeof data, "clave/1\nstate=held\nid=x\ntoken=%d\ntook=0\n", token);
+    add_of(m, at, path, 0, data);
+}
+
+/* The first place does not hold while there is the mark of a holder that was lost, if it says that
+ * it has a lock delay; a candidate's node does not say so. */
+static void within_its_lock_delay_the_first_place_does_not_hold(void **state)
+{
+    static const struct {
+        const char *name, *data, *then;
+        int mark; /* 0: none */
+    } rows[] = {
+        {"-lock-", "clave/1\ndelays=1\n", "lock | 1 2", 9},
+        {"-lock-", "clave/1\nhost=a\ndelays=1\ngranted=ctime\n", "lock | 1 2", 9},
+        {"-lock-", "clave/1\ndelays=1\n", "lock 1 | 2", 20},
+        {"-lock-", "clave/1\ndelays=1\n", "lock 1 | 2", 0},
+        {"-lock-", "clave/1\ndelays=0\n", "lock 1 | 2", 9},
+        {"-lock-", "clave/1\nname=delays%3D1\n", "lock 1 | 2", 9},
+        {"-lock-", "delays=1\n", "lock 1 | 2", 9},
+        {"-lock-", "", "lock 1 | 2", 9},
+        {"-__WRIT__", "clave/1\ndelays=1\n", "rw | 1 2", 9},
+        {"-__READ__", "clave/1\ndelays=1\n", "rw 1 2 |", 9},
+        {"-latch-", "clave/1\ndelays=1\n", "election 1 | 2", 9},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(rows); i++) {
+        const size_t k = i / 2;
+        struct lock_model m;
+        char path[2][96];
+        model_open(&m);
+        for (int n = 0; n < 2; n++)
+            snprintf(path[n], sizeof path[n], "/a/_c_" UUID "%s%010d", rows[k].name, n + 1);
+        if (i % 2 && rows[k].mark)
+            add_mark(&m, 1, "/a-held", rows[k].mark);
+        add_of(&m, 20, path[0], 1, rows[k].data);
+        add_of(&m, 21, path[1], 2, "");
+        if (!(i % 2) && rows[k].mark)
+            add_mark(&m, 1, "/a-held", rows[k].mark);
+        assert_string_equal(show_at(&m, "/a"), rows[k].then);
+        clave__lock_model_fini(&m);
+    }
+}
+
+/* The grant is told, and dated, when the delay is over: the mark is its own then. */
+static void a_grant_is_told_after_the_lock_delay(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    add_mark(&m, 1, "/a-held", 5);
+    clave__lock_model_loaded(&m);
+    assert_null(clave__lock_model_find(&m, "/a"));
+    add_of(&m, 20, "/a/_c_" UUID "-lock-0000000001", 1, "clave/1\ndelays=1\n");
+    clave__lock_model_gone(&m, 25, "/a-held");
+    add_mark(&m, 25, "/a-held", 20);
+    assert_string_equal(told, "queued 0000000001@20 granted 0000000001@25 ");
+    clave__lock_model_gone(&m, 30, "/a-held");
+    clave__lock_model_gone(&m, 30, "/a/_c_" UUID "-lock-0000000001");
+    for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&m));)
+        clave__lock_model_settle(&m, q);
+    assert_int_equal(m.queues.count, 0);
     clave__lock_model_fini(&m);
 }
 
@@ -428,11 +519,12 @@ struct tree_node {
     bool there;
     char path[96];
     clave_stat stat;
-    char data[32];
+    char data[48];
 };
 
 struct tree {
     struct tree_node nodes[MOST_NODES];
+    struct tree_node marks[PATHS]; /* of lock delays */
     struct rand_state rand;
     int64_t zxid;
     unsigned counter;
@@ -449,7 +541,11 @@ static void tree_create(struct tree *t, struct tree_node *n)
     n->there = true;
     n->stat = (clave_stat){.czxid = t->zxid, .ctime = t->zxid};
     n->stat.ephemeral_owner = 1 + (int64_t)clave__rand_below(&t->rand, 5);
-    snprintf(n->data, sizeof n->data, r % 3 ? "x" : "clave/1\nlimit=%u\n", 1 + r % 4);
+    snprintf(n->data, sizeof n->data,
+             r % 3        ? "x"
+             : r % 2 == 0 ? "clave/1\nlimit=%u\n"
+                          : "clave/1\nlimit=%u\ndelays=1\n",
+             1 + r % 4);
     /* Each path has mostly one kind. */
     const char *word = words[r < 85 ? where % COUNT(words) : r % COUNT(words)];
     if (where == 0)
@@ -465,8 +561,31 @@ static void model_set(struct lock_model *m, const struct tree *t, const struct t
     clave__lock_model_node(m, t->zxid, n->path, &n->stat, n->data, strlen(n->data));
 }
 
+/* Of any of the places that are, were or will be soon. */
+static void tree_change_mark(struct tree *t, struct lock_model *m)
+{
+    unsigned where = (unsigned)clave__rand_below(&t->rand, PATHS);
+    struct tree_node *n = &t->marks[where];
+    t->zxid++;
+    snprintf(n->path, sizeof n->path, "/q%u-held", where);
+    if (n->there) {
+        n->there = false;
+        clave__lock_model_gone(m, t->zxid, n->path);
+        return;
+    }
+    n->there = true;
+    n->stat = (clave_stat){.czxid = t->zxid};
+    snprintf(n->data, sizeof n->data, "clave/1\nstate=held\nid=x\ntoken=%d\n",
+             (int)(t->zxid - (int64_t)clave__rand_below(&t->rand, 60)));
+    model_set(m, t, n);
+}
+
 static void tree_change(struct tree *t, struct lock_model *m)
 {
+    if (clave__rand_below(&t->rand, 10) == 0) {
+        tree_change_mark(t, m);
+        return;
+    }
     struct tree_node *n = &t->nodes[clave__rand_below(&t->rand, MOST_NODES)];
     if (!n->there) {
         tree_create(t, n);
@@ -496,6 +615,9 @@ static void read_afresh(struct tree *t, struct lock_model *m)
     for (size_t i = 0; i < MOST_NODES; i++)
         if (t->nodes[order[i]].there)
             model_set(m, t, &t->nodes[order[i]]);
+    for (size_t i = 0; i < PATHS; i++)
+        if (t->marks[i].there)
+            model_set(m, t, &t->marks[i]);
     clave__lock_model_loaded(m);
 }
 
@@ -548,6 +670,66 @@ static void check_links(const struct lock_model *m)
     }
 }
 
+/* ---- listings -------------------------------------------------------------------------------- */
+
+static bool is_below(const char *path, const char *dir)
+{
+    return strncmp(path, dir, (size_t)(clave__path_name(path) - path) - 1) == 0 &&
+           strlen(dir) == (size_t)(clave__path_name(path) - path) - 1;
+}
+
+/* The names of all nodes of the lock first, then what each says. */
+static void listing_of_tree(struct lock_listing *l, const struct tree *t, const char *path)
+{
+    assert_int_equal(clave__lock_listing_init(l, &mem, 1, path), CLAVE_OK);
+    for (enum lock_side side = LOCK_SIDE_PATH; side < LOCK_SIDE_KAZOO; side++) {
+        char *dir = clave__lock_side_path(&mem, path, side);
+        for (size_t i = 0; i < MOST_NODES; i++) {
+            const char *name = clave__path_name(t->nodes[i].path);
+            if (t->nodes[i].there && is_below(t->nodes[i].path, dir))
+                assert_int_equal(clave__lock_listing_names(l, side, &name, 1), CLAVE_OK);
+        }
+        clave__mem_free(&mem, dir);
+    }
+    char *mark = clave__lock_mark_path(&mem, path);
+    for (size_t i = 0; i < PATHS; i++)
+        if (t->marks[i].there && strcmp(t->marks[i].path, mark) == 0)
+            clave__lock_listing_node(l, mark, &t->marks[i].stat, t->marks[i].data,
+                                     strlen(t->marks[i].data));
+    clave__mem_free(&mem, mark);
+    for (size_t i = 0; i < MOST_NODES; i++) {
+        const struct tree_node *n = &t->nodes[i];
+        size_t len = strlen(path);
+        if (n->there && strncmp(n->path, path, len) == 0 && n->path[len] == '/')
+            clave__lock_listing_node(l, n->path, &n->stat, n->data, strlen(n->data));
+    }
+}
+
+/* Each place of the lock once: those that hold by the model hold by the listing. */
+static void compare_listing(const struct lock_model *m, const struct tree *t, const char *path)
+{
+    const struct lock_queue *q = clave__lock_model_find(m, path);
+    struct lock_listing l;
+    size_t held = 0, waiting = 0;
+    listing_of_tree(&l, t, path);
+    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&l, p));) {
+        bool holds = clave__lock_listing_holds(&l, p);
+        struct lock_key at = clave__lock_key(p);
+        const struct ordered_node *n =
+            q && p->queue->leases == q->leases && strcmp(p->queue->path, q->path) == 0
+                ? clave__ordered_find(&q->places, &at)
+                : NULL;
+        assert_int_equal(holds, n && ORDERED_ENTRY(n, struct lock_place, node)->holds);
+        held += holds;
+        waiting += !holds;
+        assert_true(waiting == 0 || !holds);
+    }
+    assert_int_equal(held, q ? q->nholders : 0);
+    if (q)
+        assert_int_equal(waiting, clave__lock_nwaiters(q));
+    clave__lock_listing_fini(&l);
+}
+
 /* By the walk of queue_kind.h from the first place to the last, which its own test holds against
  * the rules of the recipes. */
 static void check_holders(const struct lock_model *m)
@@ -565,7 +747,7 @@ static void check_holders(const struct lock_model *m)
             const struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
             unsigned unseen = clave__queue_kind_unseen(p->kind, p->name);
             bool waits = before & (clave__queue_kind_waits_for(p->kind) | unseen);
-            assert_int_equal(p->holds, !waits);
+            assert_int_equal(p->holds, !waits && !clave__lock_is_delayed(p));
             before |= 1u << p->kind;
         }
     }
@@ -590,6 +772,11 @@ static void after_any_changes_it_equals_a_fresh_reading(void **state)
         struct lock_model fresh;
         read_afresh(&t, &fresh);
         compare_models(&m, &fresh);
+        for (int i = 0; i < PATHS; i++) {
+            char path[8];
+            snprintf(path, sizeof path, i ? "/q%d" : "/q", i);
+            compare_listing(&m, &t, path);
+        }
         check_holders(&m);
         check_links(&m);
         clave__lock_model_fini(&fresh);
@@ -664,6 +851,9 @@ int main(void)
         cmocka_unit_test(a_semaphore_is_its_leases_and_those_who_queue_for_one),
         cmocka_unit_test(a_stock_semaphore_of_kazoo_is_told_from_a_party),
         cmocka_unit_test(a_lease_without_room_is_no_holder),
+        cmocka_unit_test(without_a_limit_a_lease_holds_when_its_owner_queues_no_more),
+        cmocka_unit_test(within_its_lock_delay_the_first_place_does_not_hold),
+        cmocka_unit_test(a_grant_is_told_after_the_lock_delay),
         cmocka_unit_test(a_downgrade_holds_with_both_nodes),
         cmocka_unit_test(a_place_that_may_not_be_read_holds_all_the_same),
         cmocka_unit_test(a_stock_kazoo_lock_after_others_is_outside),

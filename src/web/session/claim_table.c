@@ -144,6 +144,8 @@ static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
         c->len = strlen(text);
     } else {
         c->len = clave_identity_format(&id, data, sizeof data);
+        if (t->lock_delay_ms > 0)
+            c->len = clave__identity_put_delays(data, c->len, sizeof data);
         text = data;
     }
     if (c->len >= CLAIM_DATA)
