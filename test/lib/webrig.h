@@ -18,6 +18,7 @@ struct webrig_call {
     struct web_header headers[16];
     char *text;       /* the copies of what q points at */
     const char *sent; /* the body */
+    size_t nsent;
     struct web_exchange *x;
     bool answered, done; /* done: the whole body is there */
     unsigned status;
@@ -61,6 +62,9 @@ struct webrig *webrig_new(const struct webrig_options *o);
 void webrig_free(struct webrig *r);
 /* Another engine of the same service: requests go to it from now on. */
 void webrig_second(struct webrig *r);
+
+/* Requests go to the other one of the two again. */
+void webrig_other(struct webrig *r);
 
 /* Carries everything until nobody has anything to do; the clock stands. */
 void webrig_settle(struct webrig *r);

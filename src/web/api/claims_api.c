@@ -121,7 +121,7 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
     if (held == 201)
         clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x),
                               c->place.uuid);
-    clave__web_put_claim(x, NULL, c);
+    clave__web_put_claim(x, c, true);
     clave__session_call_done(k);
     clave__web_answer_json(x, status);
 }
@@ -204,6 +204,27 @@ static bool claim_may_wait(struct session_call *k)
     return may;
 }
 
+static void on_claim_proven(struct session_wait *w, clave_err err)
+{
+    struct session_call *k = clave__session_call_of(w);
+    if (err != CLAVE_OK) {
+        clave__session_call_gone(k, err);
+        return;
+    }
+    clave__claim_poll_cancel(&k->poll);
+    k->poll.wants_end = false;
+    clave__claim_await(k->claim, &k->poll, k->x->web->now);
+}
+
+/* Another gate may have given back what was held when the request arrived. If so, that is news. */
+static void claim_prove(struct session_call *k)
+{
+    k->poll.wants_end = true;
+    clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
+    clave__session_call_await(k, on_claim_proven);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
 /* Without "Prefer: wait" the answer comes as soon as the place in the queue is known. */
 static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p))
 {
@@ -214,7 +235,10 @@ static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p
     wait = wait < 0 || wait > MOST_WAIT_MS ? MOST_WAIT_MS : wait;
     if (k->claim->trying)
         wait = MOST_WAIT_MS; /* it does not wait for long by itself */
-    clave__claim_await(k->claim, &k->poll, now + wait);
+    if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))
+        claim_prove(k);
+    else
+        clave__claim_await(k->claim, &k->poll, now + wait);
 }
 
 void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *path)

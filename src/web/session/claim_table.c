@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "base/siphash.h"
+#include "recipe/contender/identity.h"
 #include "web/session/claim.h"
 
 enum { CLAIM_DATA = 8192 };
@@ -24,12 +25,6 @@ static void claim_node_missing(struct session_part *p)
     clave__claim_end(clave__claim_of(p), CLAVE_ENONODE);
 }
 
-/* A claim of the same id may have been made there. */
-static void claim_session_elsewhere(struct session_part *p)
-{
-    clave__claim_of(p)->place.search = true;
-}
-
 /* ---- its memory ------------------------------------------------------------------------------ */
 
 static void claim_free(struct session_part *p)
@@ -37,6 +32,7 @@ static void claim_free(struct session_part *p)
     struct claim *c = clave__claim_of(p);
     const struct clave_mem *mem = &p->s->all->web->mem;
     list_remove(&p->link);
+    clave__session_wait_cancel(&c->proof);
     clave__claim_drop(c);
     c->forgotten = true;
     c->state = CLAIM_ENDED;
@@ -179,9 +175,11 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     c->part = (struct session_part){.s = s,
                                     .ended = claim_session_ended,
                                     .missing = claim_node_missing,
-                                    .elsewhere = claim_session_elsewhere,
+                                    .elsewhere = clave__claim_session_elsewhere,
                                     .free = claim_free};
     c->kind = t->kind;
+    c->proof.done = clave__claim_on_proven;
+    list_init(&c->proof.link);
     list_init(&c->polls);
     list_push_back(&s->parts, &c->part.link);
     c->path = clave__mem_strdup(&w->mem, t->path);

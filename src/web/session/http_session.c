@@ -73,7 +73,6 @@ void clave__http_session_free(struct http_session *s)
 void clave__session_wait_cancel(struct session_wait *w)
 {
     list_remove(&w->link);
-    clave__session_proof_forget(w);
 }
 
 static void http_session_tell(struct http_session *s, clave_err err)
@@ -81,9 +80,10 @@ static void http_session_tell(struct http_session *s, clave_err err)
     struct list round, *l;
     list_init(&round);
     list_splice(&round, &s->waits);
+    list_splice(&round, &s->proving);
+    list_splice(&round, &s->unproven);
     while ((l = list_pop_front(&round))) {
         struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
-        clave__session_proof_forget(w);
         /* Its end as its client asked for it is no proof that it lives. */
         bool over = err == CLAVE_OK && s->state == HTTP_SESSION_ENDED && !w->ends;
         w->done(w, over ? CLAVE_ECLOSED : err);
@@ -218,6 +218,8 @@ static struct http_session *http_session_new(struct http_sessions *ss, const cha
     s->name = name ? clave__mem_strdup(&w->mem, name) : NULL;
     s->heard = s->made = w->now;
     list_init(&s->waits);
+    list_init(&s->proving);
+    list_init(&s->unproven);
     list_init(&s->parts);
     clave__timer_init(&s->timer, clave__http_session_due);
     list_push_back(&ss->all, &s->link);
@@ -337,7 +339,6 @@ clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
 
 void clave__http_session_await(struct http_session *s, struct session_wait *w)
 {
-    w->proof = NULL;
     w->ends = false;
     list_init(&w->link);
     if (s->state == HTTP_SESSION_OPENING)
@@ -351,7 +352,6 @@ void clave__http_session_close(struct http_session *s, struct session_wait *w)
     if (w) {
         list_init(&w->link);
         w->ends = true;
-        w->proof = NULL;
     }
     if (w && s->state == HTTP_SESSION_ENDED)
         w->done(w, s->why);
