@@ -106,8 +106,10 @@ static void claim_enter(struct claim *c, enum claim_state to)
         c->granted_at = c->part.s->all->web->now;
     c->part.token = has ? c->grant.token : 0;
     c->part.node = has ? c->node : NULL;
-    if (to == CLAIM_ENDED)
+    if (to == CLAIM_ENDED) {
+        clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
         claim_drop(c);
+    }
     claim_tell(c);
 }
 
@@ -255,7 +257,7 @@ void clave__claim_asked(struct claim *c)
 void clave__claim_left(struct claim *c, clave_err err)
 {
     claim_take_time(c);
-    claim_end(c, err == CLAVE_ENOAUTH ? err : CLAVE_OK);
+    claim_end(c, err == CLAVE_ENOAUTH ? err : c->forbidden ? CLAVE_EAUTHFAILED : CLAVE_OK);
 }
 
 void clave__claim_release(struct claim *c)
@@ -308,6 +310,7 @@ static void claim_free(struct session_part *p)
     const struct clave_mem *mem = &p->s->all->web->mem;
     list_remove(&p->link);
     clave__session_wait_cancel(&c->proof);
+    clave__web_timer_clear(p->s->all->web, &c->gives_back);
     claim_drop(c);
     c->forgotten = true;
     c->state = CLAIM_ENDED;
@@ -316,6 +319,7 @@ static void claim_free(struct session_part *p)
     clave__mem_free(mem, c->path);
     clave__mem_free(mem, c->node);
     clave__mem_free(mem, c->data);
+    clave__mem_free(mem, c->sender);
     clave__mem_free(mem, c);
 }
 

@@ -67,6 +67,7 @@ static void claim_say_cause(struct claim *c)
                             : c->why == CLAVE_EMAXHOLD           ? LOCK_RELEASED
                             : c->why == CLAVE_EEXPIRED || silent ? LOCK_EXPIRED
                             : c->why == CLAVE_ECLOSED            ? LOCK_CLOSED
+                            : c->why == CLAVE_EAUTHFAILED        ? LOCK_BROKEN
                                                                  : LOCK_UNKNOWN;
     if (cause != LOCK_UNKNOWN)
         clave__observe_cause(c->part.s->all->web->observe, c->told_token, cause);

@@ -108,6 +108,9 @@ bool clave__http_sessions_are_closed(struct http_sessions *ss);
 /* Without a message to the servers. No request is present any more. NULL is ignored. */
 void clave__http_sessions_free(struct web *w);
 
+/* Clocks of clients may be slower than ours by less than 1 in so many. */
+enum { SESSION_CLOCKS = 8 };
+
 struct session_terms {
     const char *name; /* may be NULL */
     int32_t ttl_ms;
