@@ -86,6 +86,12 @@ void clave__web_post_session(struct web_exchange *x)
     }
     t.ttl_ms = (int32_t)ttl;
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
+    if (err == CLAVE_ETOOBIG) {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = err},
+                           "\"auth\" has more than %d bytes, with one more for each identity",
+                           SEAL_AUTHS);
+        return;
+    }
     if (err == CLAVE_EINVAL) {
         clave__web_problem(x, &(struct problem){.status = 400, .err = err},
                            "\"auth\" is a list of texts like \"digest:user:password\"");
