@@ -78,6 +78,10 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         return;
     struct session_call *k = x->pending;
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
+    if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
+        clave__session_call_gone(k, k->s->why ? k->s->why : err);
+        return;
+    }
     if (err == CLAVE_OK && n > 0) {
         p.members = claim_put_holder;
         p.arg = &list[0];
@@ -88,8 +92,11 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
                            "%s was not granted, and nobody holds it: it was released meanwhile, or "
                            "the server was restored from a backup and grants nothing yet",
                            p.path ? p.path : "it");
-    else
+    else if (err == CLAVE_OK)
         clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
+    else
+        clave__web_problem(x, &p, "%s was not granted, and who holds it could not be read: %s",
+                           p.path ? p.path : "it", clave_strerror(err));
 }
 
 /* It was not to wait, and is not free: whose is it? */
@@ -122,7 +129,12 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
 {
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
-    if (c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY && claim_ask_holder(k))
+    bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
+    if (tried && !clave__http_session_is_live(k->s)) {
+        clave__session_call_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
+        return;
+    }
+    if (tried && claim_ask_holder(k))
         return;
     if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
         claim_answer_end(k);
