@@ -298,6 +298,7 @@ static void claim_session_elsewhere(struct session_part *p)
     bool has_place = c->state == CLAIM_WAITING ? c->placed : c->state < CLAIM_HELD;
     c->place.search = true;
     c->waited = true;
+    clave__claim_publish_suspended(c);
     if (has_place && clave__http_session_is_shared(p->s))
         claim_tell_those(c, claim_is_polled);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/client_internal.h"
+#include "web/session/claim_events.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -128,6 +129,7 @@ void clave__http_session_end(struct http_session *s, clave_err why, bool client_
 {
     if (s->state == HTTP_SESSION_ENDED)
         return;
+    bool over = !http_session_may_live(s, why) && !s->all->web->closing;
     s->state = HTTP_SESSION_ENDED;
     s->why = why;
     if (http_session_may_live(s, why))
@@ -136,6 +138,8 @@ void clave__http_session_end(struct http_session *s, clave_err why, bool client_
         snprintf(s->fault, sizeof s->fault, "%s", clave_async_client_errmsg(s->client));
     s->present++; /* what follows may be the end of the last request */
     http_session_end_parts(s, why);
+    if (over)
+        clave__http_session_publish_end(s, why);
     if (client_too)
         clave__http_session_let_go(s);
     http_session_tell(s, why);
