@@ -172,6 +172,29 @@ static void no_answer_says_held_of_what_was_given_back_at_another_gate(void **st
     }
 }
 
+/* ---- a session that is over ------------------------------------------------------------------ */
+
+/* Nobody has it, but the gate cannot know before it has asked. */
+static void a_try_of_a_session_that_is_over_is_gone(void **state)
+{
+    static const int waits[] = {0, -1, 30};
+    (void)state;
+    for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
+        for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+            struct scene s;
+            scene_begin(&s, bodies[b]);
+            scene_deletes_session(&s);
+            webrig_other(s.r);
+            struct webrig_call *c = user_sends(s.r, &s.u, "POST", waits[i], NULL, bodies[b]);
+            webrig_advance(s.r, 2000);
+            if (!c->answered || c->status != 410)
+                fail_msg("%s, wait=%d: %u %s", bodies[b], waits[i], c->status, webrig_body(c));
+            webrig_end(c);
+            webrig_free(s.r);
+        }
+    }
+}
+
 /* ---- a grant after a wait -------------------------------------------------------------------- */
 
 /* Deletes the first node of the queue. */
@@ -332,6 +355,7 @@ static void a_poll_here_and_renewals_there_leave_each_other_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_try_of_a_session_that_is_over_is_gone),
         cmocka_unit_test(a_wait_ends_in_held_only_when_that_is_proved),
         cmocka_unit_test(requests_share_proofs),
         cmocka_unit_test(a_gate_that_is_alone_proves_nothing_for_a_look),

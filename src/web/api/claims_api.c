@@ -77,6 +77,10 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         return;
     struct session_call *k = x->pending;
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
+    if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
+        clave__session_call_gone(k, k->s->why ? k->s->why : err);
+        return;
+    }
     if (err == CLAVE_OK && n > 0) {
         p.members = claim_put_holder;
         p.arg = &list[0];
@@ -87,8 +91,11 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
                            "%s was not granted, and nobody holds it: it was released meanwhile, or "
                            "the server was restored from a backup and grants nothing yet",
                            p.path ? p.path : "it");
-    else
+    else if (err == CLAVE_OK)
         clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
+    else
+        clave__web_problem(x, &p, "%s was not granted, and who holds it could not be read: %s",
+                           p.path ? p.path : "it", clave_strerror(err));
 }
 
 /* It was not to wait, and is not free: whose is it? */
@@ -110,8 +117,13 @@ static bool claim_ask_holder(struct session_call *k)
 void clave__web_answer_claim(struct session_call *k, unsigned held)
 {
     struct web_exchange *x = k->x;
-    const struct claim *c = k->claim;
-    if (c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY && claim_ask_holder(k))
+    struct claim *c = k->claim;
+    bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
+    if (tried && !clave__http_session_is_live(k->s)) {
+        clave__session_call_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
+        return;
+    }
+    if (tried && claim_ask_holder(k))
         return;
     if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
         claim_answer_end(k);
@@ -304,11 +316,17 @@ static void claim_post(struct session_call *k)
     t.trying = clave__web_prefer_wait(x) == 0;
     if (!t.name)
         t.name = k->s->name;
-    clave_err err = k->claim ? CLAVE_OK : clave__claim_new(k->s, &t, &k->claim);
-    if (err != CLAVE_OK)
-        clave__web_refuse_claim(k, err, t.path);
-    else
+    bool repeated = k->claim != NULL;
+    clave_err err = repeated ? CLAVE_OK : clave__claim_new(k->s, &t, &k->claim);
+    if (err == CLAVE_OK)
+        err = clave__web_admit_claim(x, k->claim);
+    if (err == CLAVE_OK) {
         claim_wait(k, on_claim_news);
+        return;
+    }
+    if (k->claim && !repeated)
+        clave__claim_release(k->claim);
+    clave__web_refuse_claim(k, err, t.path);
 }
 
 void clave__web_post_claim(struct web_exchange *x)
@@ -337,12 +355,13 @@ static struct claim *claim_named(struct session_call *k)
 /* Who may not lock there any more does not wait there either. */
 static void claim_get(struct session_call *k)
 {
-    const struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
+    struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
     if (!c)
         return;
     struct web_exchange *x = k->x;
     x->acts_on = c->path;
     if (clave__web_may(x, WEB_LOCK, c->path)) {
+        (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
         claim_wait(k, on_claim_polled);
     } else {
         clave__session_call_done(k);

@@ -7,6 +7,7 @@
 
 #include "web/http/answer.h"
 #include "web/http/problem.h"
+#include "web/session/claim_rights.h"
 
 /* ---- its life -------------------------------------------------------------------------------- */
 
@@ -169,7 +170,12 @@ static const char *claim_state_name(const struct claim *c, bool proven)
     return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
 }
 
-void clave__web_put_claim(struct web_exchange *x, const struct claim *c, bool proven)
+clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
+{
+    return clave__claim_admit(c, &x->peer, clave__web_header(x, "Authorization"));
+}
+
+void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
 {
     struct json *j = &x->json;
     clave__json_open(j, NULL, '{');
@@ -180,8 +186,10 @@ void clave__web_put_claim(struct web_exchange *x, const struct claim *c, bool pr
     if (c->state == CLAIM_HELD) {
         clave__json_int64(j, "token", c->grant.token);
         if (proven)
-            clave__json_int(j, "valid_ms", clave__claim_valid_ms(c, x->arrived));
+            clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
         clave__json_string(j, "node", c->node);
+        if (c->forbidden)
+            clave__json_string(j, "cause", clave__web_cause(CLAVE_EAUTHFAILED));
     } else if (c->state == CLAIM_WAITING && c->placed) {
         clave__json_int(j, "position", (int64_t)c->ahead);
     } else if (c->state == CLAIM_ENDED) {

@@ -88,6 +88,12 @@ void clave__web_post_session(struct web_exchange *x)
     }
     t.ttl_ms = (int32_t)ttl;
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
+    if (err == CLAVE_ETOOBIG) {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = err},
+                           "\"auth\" has more than %d bytes, with one more for each identity",
+                           SEAL_AUTHS);
+        return;
+    }
     if (err == CLAVE_EINVAL) {
         clave__web_problem(x, &(struct problem){.status = 400, .err = err},
                            "\"auth\" is a list of texts like \"digest:user:password\"");
@@ -107,6 +113,16 @@ void clave__web_post_session(struct web_exchange *x)
 }
 
 /* ---- renew ----------------------------------------------------------------------------------- */
+
+/* Whoever renews vouches for what it may lock itself. */
+static void session_admit_claims(const struct web_exchange *x, struct http_session *s)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (clave__web_may(x, WEB_LOCK, c->path))
+            (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
+    }
+}
 
 static void session_put_claims(struct web_exchange *x, struct http_session *s, bool proven)
 {
@@ -146,6 +162,7 @@ static void on_session_proven(struct session_wait *w, clave_err err)
 
 static void session_renew(struct session_call *k)
 {
+    session_admit_claims(k->x, k->s);
     clave__session_call_await(k, on_session_proven);
     clave__http_session_prove(k->s, &k->wait);
 }

@@ -104,8 +104,10 @@ static void claim_enter(struct claim *c, enum claim_state to)
         c->granted_at = c->part.s->all->web->now;
     c->part.token = has ? c->grant.token : 0;
     c->part.node = has ? c->node : NULL;
-    if (to == CLAIM_ENDED)
+    if (to == CLAIM_ENDED) {
+        clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
         clave__claim_drop(c);
+    }
     claim_tell(c);
 }
 
@@ -253,7 +255,7 @@ void clave__claim_asked(struct claim *c)
 void clave__claim_left(struct claim *c, clave_err err)
 {
     claim_take_time(c);
-    clave__claim_end(c, err == CLAVE_ENOAUTH ? err : CLAVE_OK);
+    clave__claim_end(c, err == CLAVE_ENOAUTH ? err : c->forbidden ? CLAVE_EAUTHFAILED : CLAVE_OK);
 }
 
 void clave__claim_release(struct claim *c)
@@ -286,6 +288,7 @@ void clave__claim_session_elsewhere(struct session_part *p)
     bool has_place = c->state == CLAIM_WAITING ? c->placed : c->state < CLAIM_HELD;
     c->place.search = true;
     c->waited = true;
+    clave__claim_publish_suspended(c);
     if (has_place && clave__http_session_is_shared(p->s))
         claim_tell_those(c, claim_is_polled);
 }

@@ -33,6 +33,7 @@ static void claim_free(struct session_part *p)
     const struct clave_mem *mem = &p->s->all->web->mem;
     list_remove(&p->link);
     clave__session_wait_cancel(&c->proof);
+    clave__web_timer_clear(p->s->all->web, &c->gives_back);
     clave__claim_drop(c);
     c->forgotten = true;
     c->state = CLAIM_ENDED;
@@ -41,6 +42,7 @@ static void claim_free(struct session_part *p)
     clave__mem_free(mem, c->path);
     clave__mem_free(mem, c->node);
     clave__mem_free(mem, c->data);
+    clave__mem_free(mem, c->sender);
     clave__mem_free(mem, c);
 }
 

@@ -81,6 +81,8 @@ struct http_session {
     uint8_t passwd[16];
     int32_t ttl_ms; /* asked for; then as the server grants it */
     char *name;
+    char *auths; /* its identities, as in struct sealed_session; NULL: none */
+    size_t nauths;
     clave_async_client *client; /* NULL: gone */
     bool known;       /* its client has the secret: it may rely on it, and go on elsewhere */
     bool resumed;     /* made by another gate, or by this one before it was restarted */
@@ -108,14 +110,18 @@ bool clave__http_sessions_are_closed(struct http_sessions *ss);
 /* Without a message to the servers. No request is present any more. NULL is ignored. */
 void clave__http_sessions_free(struct web *w);
 
+/* Clocks of clients may be slower than ours by less than 1 in so many. */
+enum { SESSION_CLOCKS = 8 };
+
 struct session_terms {
     const char *name; /* may be NULL */
     int32_t ttl_ms;
     const char *const *auths; /* "digest:user:password" */
     size_t nauths;
 };
-/* Makes one; its client is present until _leave. EINVAL: an identity is not of that form. Others as
- * clave_async_client_new. */
+/* Makes one; its client is present until _leave. EINVAL: an identity is not of that form, or there
+ * are more than 16; ETOOBIG: they are longer than SEAL_AUTHS together, each with one byte more.
+ * Others as clave_async_client_new. */
 clave_err clave__http_session_open(struct http_sessions *ss, const struct session_terms *t,
                                    struct http_session **out);
 /* The session that a secret proves, attached to if it is not here; its client is present until
