@@ -181,7 +181,7 @@ void clave__web_put_claim(struct web_exchange *x, const char *key, const struct 
         clave__json_int(j, "valid_ms", clave__claim_valid_ms(c, x->arrived));
         clave__json_string(j, "node", c->node);
     } else if (c->state == CLAIM_WAITING && c->placed) {
-        clave__json_int(j, "position", (int64_t)c->ahead);
+        clave__json_int(j, "position", (int64_t)c->ahead + 1);
     } else if (c->state == CLAIM_ENDED) {
         clave__json_string(j, "cause", clave__web_cause(c->why));
     }

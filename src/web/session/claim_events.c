@@ -39,7 +39,7 @@ static void claim_put_event(const struct claim *c, enum claim_event event)
     clave__json_string(&j, "path", c->path);
     clave__json_string(&j, "kind", c->kind->name);
     if (c->state == CLAIM_WAITING)
-        clave__json_int(&j, "ahead", (int64_t)c->ahead);
+        clave__json_int(&j, "position", (int64_t)c->ahead + 1);
     if (c->part.token)
         clave__json_string(&j, "token", token);
     if (event == CLAIM_EVENT_LOST)
