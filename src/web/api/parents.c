@@ -45,8 +45,8 @@ static void on_parents_stat(clave_async_client *c, const clave_result *res, void
                               res->err, "look at", p->path);
 }
 
-void clave__web_check_parents(struct web_exchange *x, clave_async_client *c, enum web_role role,
-                              const char *path, client_call *go)
+void clave__web_look_at_parents(struct web_exchange *x, clave_async_client *c, enum web_role role,
+                                const char *path, client_call *go)
 {
     struct parents *p = clave__web_alloc(x, sizeof *p);
     char *above = clave__web_strndup(x, path, strlen(path));

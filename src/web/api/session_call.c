@@ -87,6 +87,7 @@ void clave__session_call_gone(struct session_call *k, clave_err why)
 static void session_call_on_live(struct session_wait *w, clave_err err)
 {
     struct session_call *k = clave__session_call_of(w);
+    k->x->deed.session = k->s->id;
     if (err == CLAVE_OK)
         k->live(k);
     else

@@ -43,8 +43,10 @@ static void znode_answer_done(struct web_exchange *x, const struct znode_write *
     }
     if (st)
         clave__web_set_etag(x, w->acl ? st->aversion : st->version);
-    if (w->op.kind == CLAVE_OP_CREATE)
+    if (w->op.kind == CLAVE_OP_CREATE) {
+        x->deed.path = clave__web_sprintf(x, "%s", path); /* perhaps with a number */
         clave__web_set_location(x, path);
+    }
     znode_put_result(x, path, st);
     clave__web_answer_json(x, w->op.kind == CLAVE_OP_CREATE ? 201 : 200);
 }

@@ -119,6 +119,9 @@ struct claim_order *clave__claim_order_read(struct web_exchange *x)
     else if ((misfit = t->kind->misfit(t)) != NULL)
         clave__web_problem(x, &bad_order, "%s", misfit);
     bool fine = t->path && t->kind && !misfit;
+    x->deed.path = t->path;
+    x->deed.what =
+        !fine || t->limit == 0 ? name : clave__web_sprintf(x, "%s limit=%" PRIu32, name, t->limit);
     return fine && order_may(x, t->path) && order_may_mark(x, t) ? o : NULL;
 }
 

@@ -232,8 +232,11 @@ static struct claim *claim_named(struct session_call *k)
     static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
     struct web_exchange *x = k->x;
     k->claim = clave__claim_find(k->s, x->params[0]);
-    if (k->claim)
+    if (k->claim) {
+        x->deed.path = clave__web_sprintf(x, "%s", k->claim->path);
+        x->deed.what = k->claim->kind->name;
         return k->claim;
+    }
     clave__session_call_done(k);
     clave__web_problem(
         x, &unknown,

@@ -183,6 +183,7 @@ static void hold_claim(struct session_call *k)
 static void hold_on_session(struct session_wait *w, clave_err err)
 {
     struct session_call *k = clave__session_call_of(w);
+    k->x->deed.session = k->s->id;
     if (err == CLAVE_OK)
         clave__claim_order_look(k, hold_claim);
     else
