@@ -25,6 +25,7 @@ static void on_session_made(struct session_wait *w, clave_err err)
         clave__session_call_gone(k, err);
         return;
     }
+    x->deed.session = k->s->id;
     clave__http_session_secret(k->s, secret);
     clave__web_set_header(x, "Location", "%s/v1/sessions/%lld", clave__web_prefix(x),
                           (long long)k->s->id);

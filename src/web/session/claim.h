@@ -11,6 +11,7 @@
 #define CLAVE_WEB_SESSION_CLAIM_H
 
 #include "clave/async/lock_delay.h"
+#include "recipe/contender/queue_kind.h"
 #include "recipe/queue_place.h"
 #include "web/session/http_session.h"
 
@@ -44,8 +45,9 @@ struct claim_terms {
  * tells by clave__claim_moved, _granted, _failed, _lost and _asked, never inside `begin`. */
 struct claim_kind {
     const char *name;
-    size_t size; /* of its state, which struct claim begins */
-    bool plain;  /* its node says `text` alone */
+    size_t size;           /* of its state, which struct claim begins */
+    enum queue_kind queue; /* of its nodes */
+    bool plain;            /* its node says `text` alone */
     /* What of the terms does not fit; NULL: they fit. */
     const char *(*misfit)(const struct claim_terms *t);
     clave_err (*begin)(struct claim *c);
@@ -148,6 +150,11 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
 /* NULL: the session has none of this id here, or it was not to wait and not granted: then a
  * repeated request tries again. */
 struct claim *clave__claim_find(const struct http_session *s, const char *id);
+/* The session's claim on this path that has not ended; NULL: there is none. */
+struct claim *clave__claim_on_path(const struct http_session *s, const char *path);
+/* An earlier try of this id was given up, but its node may still be there: it is looked for by the
+ * id, and deleted. */
+bool clave__claim_is_being_left(const struct http_session *s, const char *id);
 /* Writes the id that belongs to an Idempotency-Key of this session. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);

@@ -86,9 +86,17 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id)
     return NULL;
 }
 
-/* An earlier try of this id was given up, but its node may still be there: it is looked for by the
- * id, and deleted. */
-static bool claim_is_being_left(const struct http_session *s, const char *id)
+struct claim *clave__claim_on_path(const struct http_session *s, const char *path)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (c->state != CLAIM_ENDED && strcmp(c->path, path) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+bool clave__claim_is_being_left(const struct http_session *s, const char *id)
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
@@ -204,7 +212,7 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
     assert(!t->kind->misfit(t));
     if (clave__path_fault(t->path, strlen(t->path), false))
         return CLAVE_EPATH;
-    if (t->id && claim_is_being_left(s, t->id))
+    if (t->id && clave__claim_is_being_left(s, t->id))
         return CLAVE_EINUSE;
     if (!claim_make_room(s))
         return CLAVE_EQUOTA;

@@ -60,8 +60,14 @@ static void value_put(struct session_call *k)
         clave__web_problem_err(x, err, "publish the value of", x->params[0]);
 }
 
+/* The value's node is beside the election's. */
 void clave__web_put_value(struct web_exchange *x)
 {
-    if (clave__param_path(x))
+    if (!clave__param_path(x))
+        return;
+    char *node = clave__web_sprintf(x, "%s-value", x->params[0]);
+    if (!node)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "publish the value of", x->params[0]);
+    else if (clave__web_must(x, WEB_LOCK, node))
         clave__session_call(x, NULL, value_put);
 }

@@ -4,15 +4,12 @@
  *
  *   lock_claim.c       a mutex          semaphore_claim.c   leases
  *   rw_claim.c         a side of a read-write lock
- *   election_claim.c   a candidate      claim_kinds.c       which there are */
+ *   election_claim.c   a candidate */
 #ifndef CLAVE_WEB_SESSION_KINDS_CLAIM_KINDS_H
 #define CLAVE_WEB_SESSION_KINDS_CLAIM_KINDS_H
 
 #include "web/session/claim.h"
 
-/* NULL: there is no such kind. */
-const struct claim_kind *clave__claim_kind(const char *name);
-/* "lock, read, ..." */
 #define CLAIM_KIND_NAMES "lock, read, write, semaphore, election"
 
 extern const struct claim_kind clave__lock_claim, clave__read_claim, clave__write_claim,

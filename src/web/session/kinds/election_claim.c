@@ -96,6 +96,7 @@ static clave_err election_claim_publish(struct claim *c, const void *value, size
 const struct claim_kind clave__election_claim = {
     .name = "election",
     .size = sizeof(struct election_claim),
+    .queue = QUEUE_LATCH,
     .plain = true, /* the candidate's id, which Curator reads too */
     .misfit = election_claim_misfit,
     .begin = election_claim_begin,

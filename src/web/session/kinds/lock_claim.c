@@ -94,6 +94,7 @@ static void lock_claim_drop(struct claim *c)
 const struct claim_kind clave__lock_claim = {
     .name = "lock",
     .size = sizeof(struct lock_claim),
+    .queue = QUEUE_LOCK,
     .misfit = clave__lock_claim_misfit,
     .begin = lock_claim_begin,
     .grant = clave__lock_claim_grant,

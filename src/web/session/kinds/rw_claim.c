@@ -59,6 +59,7 @@ static clave_err rw_claim_holders(clave_async_client *client, const char *path,
 
 const struct claim_kind clave__read_claim = {
     .name = "read",
+    .queue = QUEUE_READ,
     .size = sizeof(struct rw_claim),
     .misfit = rw_claim_read_misfit,
     .begin = rw_claim_begin_read,
@@ -70,6 +71,7 @@ const struct claim_kind clave__read_claim = {
 
 const struct claim_kind clave__write_claim = {
     .name = "write",
+    .queue = QUEUE_WRITE,
     .size = sizeof(struct rw_claim),
     .misfit = clave__lock_claim_misfit,
     .begin = rw_claim_begin_write,

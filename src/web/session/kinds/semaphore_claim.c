@@ -100,6 +100,7 @@ static void semaphore_claim_drop(struct claim *c)
 const struct claim_kind clave__semaphore_claim = {
     .name = "semaphore",
     .size = sizeof(struct semaphore_claim),
+    .queue = QUEUE_LEASE,
     .misfit = semaphore_claim_misfit,
     .begin = semaphore_claim_begin,
     .grant = semaphore_claim_grant,
