@@ -8,6 +8,7 @@
 
 #include "web/http/admit.h"
 #include "web/http/answer.h"
+#include "web/http/body.h"
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
 #include "web/http/waiting.h"
@@ -131,9 +132,27 @@ clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request 
         return CLAVE_ENOMEM;
     if (w->closing)
         exchange_refuse_closing(x);
-    else if (clave__web_admit(x))
-        x->route->handle(x);
+    else
+        clave__web_admit(x);
     return CLAVE_OK;
+}
+
+bool clave__web_take_body(struct web_exchange *x, int64_t now, const void *p, size_t n)
+{
+    x->web->now = now > x->web->now ? now : x->web->now;
+    return !x->answered && clave__web_receive(x, p, n);
+}
+
+void clave__web_body_done(struct web_exchange *x, int64_t now)
+{
+    x->web->now = now > x->web->now ? now : x->web->now;
+    if (!x->answered)
+        x->route->handle(x);
+}
+
+bool clave__web_is_known(const struct web_exchange *x)
+{
+    return x->who.is_known;
 }
 
 struct web_answer *clave__web_exchange_answer(struct web_exchange *x)

@@ -78,9 +78,12 @@ static void gate_on_request(void *arg, const struct web_request *q, struct http_
 {
     struct gate *g = arg;
     struct web_exchange *made;
-    if (clave__web_begin(g->web, clave_now(), q, x, &made) != CLAVE_OK)
+    int64_t now = clave_now();
+    if (clave__web_begin(g->web, now, q, x, &made) != CLAVE_OK)
         clave__http_answer(x, NULL);
     *user = made;
+    if (made && (q->len == 0 || clave__web_take_body(made, now, q->body, q->len)))
+        clave__web_body_done(made, now);
 }
 
 static void gate_on_ended(void *arg, void *user)

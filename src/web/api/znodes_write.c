@@ -131,8 +131,8 @@ static struct znode_write *znode_write_new(struct web_exchange *x, const char *v
     *w = (struct znode_write){.verb = verb, .create = CLAVE_CREATE_OPTIONS_INIT};
     w->op = (clave_op){.kind = kind,
                        .path = x->params[0],
-                       .data = x->q->len ? x->q->body : "",
-                       .len = x->q->len,
+                       .data = clave__web_body_bytes(x),
+                       .len = clave__web_body_len(x),
                        .version = -1};
     x->state = w;
     if (!clave__guard_read(x, &w->guard) || !clave__condition_read(x, &w->condition))
@@ -209,7 +209,7 @@ void clave__web_post_znode(struct web_exchange *x)
     if (!w)
         return;
     /* Not one of the types that a page of another site can send without asking. */
-    if (x->q->len > 0 && !clave__web_has_type(x, "application/octet-stream")) {
+    if (clave__web_body_len(x) > 0 && !clave__web_has_type(x, "application/octet-stream")) {
         clave__web_problem(x, &(struct problem){.status = 415, .err = CLAVE_EINVAL},
                            "the body's Content-Type must be application/octet-stream");
         return;

@@ -50,6 +50,9 @@ enum access_found { ACCESS_KNOWN, ACCESS_NOBODY, ACCESS_WRONG_TOKEN };
 enum access_found clave__access_find(const struct web_access *a, const struct web_peer *peer,
                                      const char *authorization, const struct web_user **out);
 
+/* It stands for whoever comes from a loopback address. */
+bool clave__access_is_anybody(const struct web_user *u);
+
 /* Any of the grants gives the role on the path; with NULL, on any path. */
 bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
                           const char *path);

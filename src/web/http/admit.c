@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "web/http/answer.h"
+#include "web/http/body.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"
 
@@ -35,8 +36,7 @@ static bool admit_sizes(struct web_exchange *x)
         headers += strlen(q->headers[i].name) + strlen(q->headers[i].value);
     return admit_size(x, 414, "the path and query are too long", strlen(q->target), TARGET_MAX) &&
            admit_size(x, 431, "the headers are too large", headers, MAX_HEADER_BYTES) &&
-           admit_size(x, 413, "the body is too large (--http-max-body)", q->len,
-                      clave__web_max_body(x->web));
+           clave__web_may_receive(x, q->body_length);
 }
 
 static bool is_header_name(const char *name)

@@ -227,6 +227,8 @@ static void gate_begin(struct gate *g)
     c->begun = true;
     c->begun_at = g->w->now;
     world_must(clave__web_begin(g->web, g->now, &c->q, c, &c->x) == CLAVE_OK);
+    if (!c->q.body_length || clave__web_take_body(c->x, g->now, c->body, (size_t)c->q.body_length))
+        clave__web_body_done(c->x, g->now);
 }
 
 /* What there is of a stream by now. true: that was the last. */

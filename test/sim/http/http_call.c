@@ -112,8 +112,7 @@ void http_call_header(struct http_call *c, const char *name, const char *value)
 void http_call_send(struct http_call *c, int64_t us)
 {
     http_told_sent(c);
-    c->q.body = c->body;
-    c->q.len = strlen(c->body);
+    c->q.body_length = (int64_t)strlen(c->body);
     if (us >= 0)
         world_set(c->w, &c->up, c->w->now + us);
     else

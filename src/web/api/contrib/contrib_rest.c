@@ -119,14 +119,12 @@ static struct rest_call *rest_call_new(struct web_exchange *x, rest_done *done)
     *k = (struct rest_call){.done = done,
                             .path = x->params[0],
                             .uri = uri,
-                            .data = null        ? NULL
-                                    : x->q->len ? x->q->body
-                                                : "",
-                            .len = null ? 0 : x->q->len};
+                            .data = null ? NULL : clave__web_body_bytes(x),
+                            .len = null ? 0 : clave__web_body_len(x)};
     x->state = k;
     if (!clave__rest_format(x, &k->format))
         return NULL;
-    if (x->q->len > 0 && clave__web_header(x, "Content-Type") &&
+    if (clave__web_body_len(x) > 0 && clave__web_header(x, "Content-Type") &&
         !clave__web_has_type(x, "application/octet-stream")) {
         clave__rest_fault(x, 415, "the Content-Type must be application/octet-stream");
         return NULL;
