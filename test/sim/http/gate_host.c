@@ -475,7 +475,7 @@ void gate_start(struct gate *g)
                             .log = {on_gate_log, g},
                             .env = &g->env,
                             .hosts = g->hosts,
-                            .session_key = g->key,
+                            .session_key = g->draws_key ? NULL : g->key,
                             .access = g->may ? http_roles_read(g->roles, g->w->now, g->may) : NULL,
                             .jansson = &linked};
     world_must(clave__web_new(&g->web, &o) == CLAVE_OK);

@@ -44,6 +44,7 @@ struct gate {
     char name[LOG_WHO];
     char hosts[64];
     uint8_t key[32];
+    bool draws_key; /* another one in each life: nobody else knows it */
     unsigned number;
     const bool *may;          /* what the team may lock, as a file says; NULL: there is no file */
     struct http_roles *roles; /* as it has read that */

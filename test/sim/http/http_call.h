@@ -85,6 +85,9 @@ static inline bool http_call_is(const struct http_call *c, const char *method, c
     return strcmp(c->q.method, method) == 0 && strncmp(c->target, prefix, strlen(prefix)) == 0;
 }
 
+/* The session that it is of has ended, or the gate that knew its secret has. */
+bool http_call_has_no_session(const struct http_call *c);
+
 /* The text of a member anywhere in it, a number as its digits; false: there is none. */
 bool http_json(const char *text, const char *key, char *out, size_t cap);
 int64_t http_json_int(const char *text, const char *key);

@@ -265,7 +265,7 @@ static void team_enter(struct http_team *t, const struct http_call *c)
 static void worker_heard(struct team_worker *k, const struct http_call *c)
 {
     struct http_team *t = k->team;
-    bool ended = c->status == 410 && strstr(c->answer, "the session has ended");
+    bool ended = http_call_has_no_session(c);
     if (c->status == 201 && http_call_is(c, "POST", "/v1/sessions"))
         team_enter(t, c);
     else if (ended || (c->status == 204 && http_call_is(c, "DELETE", "/v1/sessions/")))

@@ -334,7 +334,7 @@ static void user_heard_leaving(struct http_user *u, const struct http_call *c)
 
 static void user_heard(struct http_user *u, const struct http_call *c)
 {
-    if (c->status == 410 && strstr(c->answer, "the session has ended")) {
+    if (http_call_has_no_session(c)) {
         char cause[32] = "";
         http_json(c->answer, "cause", cause, sizeof cause);
         user_out(u, cause);

@@ -190,6 +190,7 @@ static void http_draw_gate(struct http_world *h, unsigned i, struct net *n,
     struct gate *g = &h->gates[i];
     size_t at = 0;
     gate_init(g, h->w, n, i);
+    g->draws_key = h->ngates == 1 && world_chance(h->w, 300);
     g->nservers = ensemble ? ensemble->n : 1;
     for (unsigned k = 0; k < g->nservers; k++) {
         g->servers[k] = ensemble ? &ensemble->members[k].listener : &h->server->listener;
