@@ -202,14 +202,16 @@ static void worker_choose(struct team_worker *k)
 
 /* ---- its evening ----------------------------------------------------------------------------- */
 
-/* It renews all the time: what it may hold no longer must have gone all the same. */
+/* It renews all the time: what it may hold no longer must have gone all the same. But for a place
+ * that no gate knows any more: nobody looks for it as long as its session lives. */
 static void team_look_for_barred(struct http_team *t)
 {
     const struct http_places *s = &t->of->places;
     int64_t since = t->stays_to - http_team_stay_us(t->of);
     for (size_t i = 0; i < s->nstanding; i++) {
         const struct http_place *p = s->standing[i];
-        bool all = p->session == t->sender.session && p->session != 0;
+        bool all = p->session == t->sender.session && p->session != 0 &&
+                   p->told_at > (since + t->stays_to) / 2;
         for (size_t k = 0; k < t->of->ngates; k++)
             all &= t->of->roles[k].took_at[p->site] <= since;
         if (all)

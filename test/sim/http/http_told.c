@@ -50,7 +50,7 @@ static void told_is_barred(struct http_call *c, const struct http_place *p, int6
     int64_t took = c->from == &h->team.sender ? c->gate->roles->took_at[p->site] : HTTP_NEVER;
     int64_t slack = 2 * MS + h->timeout_us / 32;
     int64_t until = c->begun_at + valid_ms * MS;
-    if (took < c->begun_at && until > p->told_to + slack)
+    if (valid_ms > 0 && took < c->begun_at && until > p->told_to + slack)
         http_rule_broken(h->w, RULE_ROLE_ENDS,
                          "%s tells %s of %s %lld ms after the role was taken away, for %lld ms "
                          "more than was told before",
@@ -95,6 +95,7 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
     told_is_barred(c, p, valid);
     int64_t until = c->begun_at + valid * MS;
     p->told_to = until > p->told_to ? until : p->told_to;
+    p->told_at = h->w->now;
     return p;
 }
 
