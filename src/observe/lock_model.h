@@ -173,6 +173,8 @@ void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
 
 /* The name of the node is that of a place in a queue, or of a lease of kazoo's. */
 bool clave__lock_is_place(const char *path);
+/* A UUID: the name of a lease of kazoo's, if its path is a semaphore's. */
+bool clave__lock_is_bare(const char *name);
 /* It has places, and is neither the waiting side of a semaphore nor something else of kazoo's. */
 bool clave__lock_is_shown(const struct lock_queue *q);
 bool clave__lock_is_semaphore(const struct lock_queue *q);

@@ -230,8 +230,8 @@ static void a_lease_without_room_is_no_holder(void **state)
     clave__lock_model_fini(&m);
 }
 
-/* Curator's leases say no limit: what tells that one holds is that its session has left the queue of
- * those who wait for room. A lease of kazoo's is made when there is room. */
+/* Curator's leases say no limit: what tells that one holds is that its session has left the queue
+ * of those who wait for room. A lease of kazoo's is made when there is room. */
 static void without_a_limit_a_lease_holds_when_its_owner_queues_no_more(void **state)
 {
     struct lock_model m;

@@ -54,8 +54,8 @@ static const char *admit_twice(const struct web_exchange *x)
 {
     static const char *const once[] = {"Host",           "Content-Length", "Transfer-Encoding",
                                        "Content-Type",   "Authorization",  "Origin",
-                                       "Sec-Fetch-Site", "Clave-Session",  "Clave-Guard",
-                                       "If-Match",       "If-None-Match",  "Idempotency-Key"};
+                                       "Sec-Fetch-Site", "Clave-Session",  "If-Match",
+                                       "If-None-Match",  "Idempotency-Key"};
     for (size_t i = 0; i < sizeof once / sizeof *once; i++)
         if (clave__web_header_count(x, once[i]) > 1)
             return once[i];

@@ -11,7 +11,7 @@
 #include "recipe/contender/identity.h"
 #include "recipe/contender/queue_order.h"
 #include "web/api/client_call.h"
-#include "web/api/guard.h"
+#include "web/api/place_search.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
@@ -81,6 +81,7 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
 static void revoke_change(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
+    x->looking = false;
     clave_err err = r->breaks ? clave_async_delete(c, r->path, -1, on_revoke_done, x)
                               : clave_async_revoke(c, r->path, on_revoke_done, x);
     if (err == CLAVE_OK)
@@ -145,6 +146,7 @@ static void on_revoke_stat(clave_async_client *c, const clave_result *res, void 
 static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
+    x->looking = true;
     clave_err err =
         r->path ? clave_async_exists(c, r->path, NULL, on_revoke_stat, x) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
@@ -163,20 +165,27 @@ static void revoke_look(struct web_exchange *x, clave_async_client *c)
     revoke_ask_stat(x, c);
 }
 
-static void revoke_found(struct web_exchange *x, clave_async_client *c, const char *node)
+static void revoke_found(struct web_exchange *x, clave_async_client *c, void *arg,
+                         enum place_found found, const char *node)
 {
-    struct revoke *r = x->state;
+    struct revoke *r = arg;
     r->path = node;
-    revoke_ask_stat(x, c);
+    if (found == PLACE_GONE)
+        clave__web_problem(x, &(struct problem){410, CLAVE_ELOST, x->params[0], 0, NULL, NULL},
+                           "no place of %s has the token %lld any more", x->params[0],
+                           (long long)r->token);
+    else
+        revoke_ask_stat(x, c);
 }
 
 static void revoke_go(struct web_exchange *x, clave_async_client *c)
 {
-    const struct revoke *r = x->state;
+    struct revoke *r = x->state;
+    const struct place_question q = {x->params[0], r->token, true, revoke_found, r};
     if (r->node)
         revoke_look(x, c);
     else
-        clave__guard_find(x, c, &(struct guard){x->params[0], r->token}, revoke_found);
+        clave__place_search(x, c, &q);
 }
 
 /* ---- the request ---------------------------------------------------------------------------- */
