@@ -6,8 +6,8 @@
 
 #include "base/path.h"
 #include "clave/async/cache.h"
-#include "client/client_internal.h"
-#include "recipe/cache/cache_internal.h"
+#include "client/session_keeper.h"
+#include "recipe/cache/cache_progress.h"
 
 enum {
     RETRY_MS = 2000,
