@@ -188,6 +188,8 @@ static void bad_head(struct scene *s)
                 s->route->role > WEB_READ || has(s, "{path}"))
                 expect(s, cases[i].headers, NULL,
                        &(struct refusal){cases[i].status, cases[i].text});
+    if (!(s->route->flags & ROUTE_GUARDED))
+        expect(s, "Clave-Guard: /l;token=1", NULL, &(struct refusal){400, "Clave-Guard"});
     memset(big + 3, 'y', sizeof big - 4);
     expect(s, big, NULL, &(struct refusal){431, "16384"});
     snprintf(word, sizeof word, "%d", MAX_BODY);

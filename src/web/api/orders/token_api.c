@@ -4,9 +4,11 @@
 #include "web/api/orders/token_api.h"
 
 #include "web/api/client_call.h"
+#include "web/api/locks_api.h"
 #include "web/api/place_search.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
 
 static void token_tell(struct web_exchange *x, const struct place_question *q, bool holds)
 {
@@ -51,7 +53,7 @@ static void token_begin(struct web_exchange *x, clave_async_client *c)
     clave__place_search(x, c, x->state);
 }
 
-void clave__web_get_token(struct web_exchange *x)
+static void token_ask(struct web_exchange *x)
 {
     struct place_question *q = clave__web_alloc(x, sizeof *q);
     int64_t token;
@@ -65,4 +67,12 @@ void clave__web_get_token(struct web_exchange *x)
         x->state = q;
         clave__client_call(x, token_begin);
     }
+}
+
+void clave__web_get_lock_or_token(struct web_exchange *x)
+{
+    if (!clave__web_query(x, "token"))
+        clave__web_get_lock(x);
+    else if (clave__param_path(x))
+        token_ask(x);
 }
