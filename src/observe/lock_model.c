@@ -85,6 +85,11 @@ bool clave__lock_is_place(const char *path)
     return site_of(path).kind != QUEUE_OTHER;
 }
 
+bool clave__lock_may_be_below(const char *path)
+{
+    return clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
+}
+
 /* ---- queues ---------------------------------------------------------------------------------- */
 
 struct lock_queue *clave__lock_queue_at(const struct lock_model *m,

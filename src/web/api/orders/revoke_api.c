@@ -9,7 +9,7 @@
 #include "clave/async/leader.h"
 #include "clave/async/mutex.h"
 #include "recipe/contender/identity.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/contender/queue_kind.h"
 #include "web/api/client_call.h"
 #include "web/api/place_search.h"
 #include "web/http/answer.h"
@@ -92,16 +92,10 @@ static void revoke_change(struct web_exchange *x, clave_async_client *c)
 
 /* ---- the node ------------------------------------------------------------------------------- */
 
+/* Every child of "leases" is a lease. */
 static bool is_place(const struct revoke *r)
 {
-    static const struct queue_order_rule *const rules[] = {
-        &clave__queue_order_mutex, &clave__queue_order_read, &clave__queue_order_write,
-        &clave__queue_order_latch};
-    const char *name = clave__path_name(r->path);
-    bool found = r->place == 1; /* every child of "leases" is a lease */
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        found = found || clave__queue_order_is_kind(rules[i], name);
-    return found || clave__queue_order_is_kind(&clave__queue_order_lease, name);
+    return r->place == 1 || clave__queue_kind_of(clave__path_name(r->path)) != QUEUE_OTHER;
 }
 
 static const char *revoke_fault(const struct revoke *r, const clave_stat *st)
