@@ -78,6 +78,8 @@ clave_err clave__lock_listing_names(struct lock_listing *l, enum lock_side side,
         clave__lock_model_node(&l->model, 0, dir, &unknown, NULL, 0);
     clave_err err = listing_err(l);
     for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
+        if (clave__queue_kind_of(names[i]) == QUEUE_OTHER && !clave__lock_is_bare(names[i]))
+            continue;
         char *path = clave__path_child(mem, dir, names[i]);
         if (path)
             clave__lock_model_node(&l->model, 0, path, &unknown, NULL, 0);

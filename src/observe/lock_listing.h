@@ -1,9 +1,10 @@
 /* lock_listing.h - one lock as of one listing of its nodes, for those who look once: `clave locks`,
- * a guard, a token. It holds whatever was told of the nodes in a lock_model, which decides who holds.
+ * a guard, a token. It holds whatever was told of the nodes in a lock_model, which decides who
+ * holds.
  *
  * The names alone tell it of locks, read-write locks and elections. Of a semaphore it may need what
- * the newest lease says, and whose the first place is that waits for one; of a lock with a mark of a
- * lock delay, what the first place says. The order of the readings counts: the leases are listed
+ * the newest lease says, and whose the first place is that waits for one; of a lock with a mark of
+ * a lock delay, what the first place says. The order of the readings counts: the leases are listed
  * before those that wait for one, the mark is read after the names. Then what holds by the listing
  * held at some time before, and holds as long as its node is there. */
 #ifndef CLAVE_OBSERVE_LOCK_LISTING_H

@@ -47,7 +47,7 @@ struct node_site {
     bool bare; /* a UUID right below the path: a lease, if it is a semaphore's at all */
 };
 
-static bool is_hex(const char *name)
+bool clave__lock_is_bare(const char *name)
 {
     enum { UUID_DIGITS = 32 };
     return strspn(name, "0123456789abcdef") == UUID_DIGITS && name[UUID_DIGITS] == '\0';
@@ -68,7 +68,7 @@ static struct node_site site_of(const char *path)
     len -= len > 1; /* the slash, unless it is the root */
     s.key = (struct lock_queue_key){path, len, false};
     s.kind = clave__queue_kind_of(s.name);
-    bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && is_hex(s.name));
+    bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && clave__lock_is_bare(s.name));
     if (!counted)
         return s;
     bool below = ends_with(path, len, leases_name, nleases);
@@ -83,6 +83,11 @@ static struct node_site site_of(const char *path)
 bool clave__lock_is_place(const char *path)
 {
     return site_of(path).kind != QUEUE_OTHER;
+}
+
+bool clave__lock_may_be_below(const char *path)
+{
+    return clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */

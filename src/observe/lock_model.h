@@ -173,6 +173,11 @@ void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
 
 /* The name of the node is that of a place in a queue, or of a lease of kazoo's. */
 bool clave__lock_is_place(const char *path);
+/* There may be locks below the node at this path: it is no place itself. One that may not be read
+ * is shown as a place, or hides them. */
+bool clave__lock_may_be_below(const char *path);
+/* A UUID: the name of a lease of kazoo's, if its path is a semaphore's. */
+bool clave__lock_is_bare(const char *name);
 /* It has places, and is neither the waiting side of a semaphore nor something else of kazoo's. */
 bool clave__lock_is_shown(const struct lock_queue *q);
 bool clave__lock_is_semaphore(const struct lock_queue *q);

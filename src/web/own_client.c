@@ -1,7 +1,7 @@
 /* own_client.c - see own_client.h. Called by web.c. */
 #include "web/own_client.h"
 
-#include "client/client_internal.h"
+#include "client/session_keeper.h"
 
 /* A server that starts again is back before. */
 enum { AWAY_MS = 5000 };

@@ -15,6 +15,7 @@
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
 #include "web/api/orders/revoke_api.h"
+#include "web/api/orders/token_api.h"
 #include "web/api/orders/value_api.h"
 #include "web/api/sessions_api.h"
 #include "web/api/znodes_api.h"
@@ -46,7 +47,7 @@ static const struct route routes[] = {
     {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after", 0},
     {"POST", "/v1/locks/{path}/revoke", WEB_LOCK, clave__web_post_revoke, NULL, 0},
     {"POST", "/v1/locks/{path}/break", WEB_ADMIN, clave__web_post_break, NULL, 0},
-    {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, "token", 0},
+    {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock_or_token, "token", 0},
     {"GET", "/v1/elections", WEB_READ, clave__web_get_elections, "prefix limit after", 0},
     {"PUT", "/v1/elections/{path}/value", WEB_LOCK, clave__web_put_value, NULL, 0},
     {"POST", "/v1/elections/{path}/transfer", WEB_LOCK, clave__web_post_transfer, NULL, 0},
@@ -58,10 +59,11 @@ static const struct route routes[] = {
     /* znodes_api, multi_api */
     {"GET", "/v1/znodes/{path}", WEB_READ, clave__web_get_znode,
      "stat children acl sync limit after", 0},
-    {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", 0},
-    {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents", 0},
-    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, 0},
-    {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, 0},
+    {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", ROUTE_GUARDED},
+    {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents",
+     ROUTE_GUARDED},
+    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, ROUTE_GUARDED},
+    {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, ROUTE_GUARDED},
     /* contrib_rest */
     {"GET", "/znodes/v1{path}", WEB_READ, clave__web_rest_get, "*", 0},
     {"PUT", "/znodes/v1{path}", WEB_WRITE, clave__web_rest_put, "*", 0},

@@ -111,7 +111,8 @@ static void exchange_refuse_closing(struct web_exchange *x)
 /* It has asked the servers for a change, which may be done whatever is answered. */
 static bool exchange_may_be_done(const struct web_exchange *x)
 {
-    return x->expected > 0 && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
+    return x->expected > 0 && !x->looking && !clave__web_is_method(x, "GET") &&
+           !clave__web_is_method(x, "HEAD");
 }
 
 /* The handler that waits to answer forgets the exchange. */
@@ -123,7 +124,7 @@ static void exchange_cancel(struct web_exchange *x)
         cancel(x);
 }
 
-/* The servers have not answered; they may yet do what was asked for. */
+/* The servers have not answered; they may yet do what was asked for, if it was. */
 static void on_exchange_late(struct timer *t, int64_t now)
 {
     struct web_exchange *x = LIST_ENTRY(t, struct web_exchange, timer);
@@ -131,7 +132,8 @@ static void on_exchange_late(struct timer *t, int64_t now)
     if (x->answered)
         return;
     exchange_cancel(x);
-    clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "finish the request", NULL);
+    clave__web_problem_err(x, x->looking ? CLAVE_EUNREACHABLE : CLAVE_EOPTIMEOUT,
+                           "finish the request", NULL);
 }
 
 clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request *q, void *transport,

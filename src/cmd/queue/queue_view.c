@@ -1,6 +1,7 @@
 /* queue_view.c - reads the nodes of a lock, of whatever kind, and shows what src/observe makes of
  * them (queue_view.h). Two round trips: the names on all sides, behind a sync; then what the nodes
- * say. (A cache of the path takes two more, and does not know a node whose Stat may not be read.) */
+ * say. (A cache of the path takes two more, and does not know a node whose Stat may not be read.)
+ */
 #include "cmd/queue/queue_view.h"
 
 #include <stdlib.h>
@@ -56,11 +57,11 @@ static void queue_view_got_names(size_t i, const clave_result *res, void *arg)
     if (res->err != CLAVE_OK)
         queue_view_fail(r, res->err);
     else if (i == FLIGHT_MARK)
-        queue_view_fail(r, clave__lock_listing_node(&r->out->listing, r->mark, res->stat, res->data,
-                                                    res->len));
+        queue_view_fail(
+            r, clave__lock_listing_node(&r->out->listing, r->mark, res->stat, res->data, res->len));
     else if (i >= FLIGHT_SIDES)
-        queue_view_fail(r, clave__lock_listing_names(&r->out->listing, side, res->names,
-                                                     res->nnames));
+        queue_view_fail(r,
+                        clave__lock_listing_names(&r->out->listing, side, res->names, res->nnames));
 }
 
 static clave_err queue_view_submit_data(clave_async_client *c, size_t i, clave_result_cb *cb,
@@ -172,8 +173,7 @@ clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
 {
     *out = (struct queue_view){.mem = clave__mem_or_default(NULL)};
     struct queue_view_read r = {.out = out, .path = path};
-    clave_err err =
-        clave__lock_listing_init(&out->listing, &out->mem, clave_random_seed(), path);
+    clave_err err = clave__lock_listing_init(&out->listing, &out->mem, clave_random_seed(), path);
     r.mark = clave__lock_mark_path(&out->mem, path);
     if (!r.mark)
         err = CLAVE_ENOMEM;

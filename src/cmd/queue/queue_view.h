@@ -14,8 +14,8 @@ struct queue_view_place {
      * "to-write"; semaphore: "lease", "waiting". For any kind "outside": a stock kazoo lock queued
      * after another kind, which it does not see: participant_text_note explains it. */
     const char *role;
-    const char *path; /* of its node */
-    bool asked; /* to release it; of an election, to resign */
+    const char *path;   /* of its node */
+    bool asked;         /* to release it; of an election, to resign */
     int64_t held_since; /* by held_since.h, if it holds; -1: its node does not tell */
 };
 

@@ -12,6 +12,7 @@
 #include "clave/async/cache.h"
 #include "clave/async/persistent_watcher.h"
 #include "client/client_internal.h"
+#include "recipe/cache/cache_progress.h"
 #include "recipe/cache/cache_tree.h"
 
 enum cache_phase {
@@ -117,9 +118,6 @@ void clave__cache_sync(clave_async_cache *cache);
 void clave__cache_suspend(clave_async_cache *cache);
 /* Asks for what is wanted, and tells when nothing is left to be asked. */
 void clave__cache_pump(clave_async_cache *cache);
-/* The zxid of the newest answer: what was deleted up to it has been told; nodes that were made may
- * still be read. */
-int64_t clave__cache_answered_zxid(const clave_async_cache *cache);
 
 /* Asks nothing for a while. */
 void clave__cache_pause(clave_async_cache *cache);

@@ -6,7 +6,6 @@
 
 #include "observe/lock_json.h"
 #include "web/api/observe_request.h"
-#include "web/api/orders/token_api.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
@@ -140,10 +139,6 @@ void clave__web_get_lock(struct web_exchange *x)
     const char *path = x->params[0];
     if (!clave__param_path(x))
         return;
-    if (clave__web_query(x, "token")) {
-        clave__web_get_token(x);
-        return;
-    }
     struct observe *o = clave__observe_for(x);
     if (!o)
         return;

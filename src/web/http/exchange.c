@@ -154,17 +154,17 @@ static bool header_is(const char *a, const char *b)
     return header_lower(*a) == header_lower(*b);
 }
 
-bool clave__web_header_named(const struct web_request *q, size_t i, const char *name)
+const char *clave__web_header_at(const struct web_exchange *x, const char *name, size_t skip)
 {
-    return header_is(q->headers[i].name, name);
+    for (size_t i = 0; i < x->q->nheaders; i++)
+        if (header_is(x->q->headers[i].name, name) && skip-- == 0)
+            return x->q->headers[i].value;
+    return NULL;
 }
 
 const char *clave__web_header(const struct web_exchange *x, const char *name)
 {
-    for (size_t i = 0; i < x->q->nheaders; i++)
-        if (header_is(x->q->headers[i].name, name))
-            return x->q->headers[i].value;
-    return NULL;
+    return clave__web_header_at(x, name, 0);
 }
 
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value)

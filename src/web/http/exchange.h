@@ -63,6 +63,7 @@ struct web_exchange {
     unsigned refused;                /* why, of http_metrics.h; 0: as its status says */
     unsigned expected;               /* callbacks that have this exchange as their argument */
     bool answered, ended;
+    bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
     struct exchange_chunk *chunks;
 };
 
@@ -98,7 +99,8 @@ static inline size_t clave__web_body_len(const struct web_exchange *x)
 /* The value of a header of the request, of an argument of its query; NULL: there is none. */
 const char *clave__web_header(const struct web_exchange *x, const char *name);
 const char *clave__web_query(const struct web_exchange *x, const char *name);
-bool clave__web_header_named(const struct web_request *q, size_t i, const char *name);
+/* The value of the one after the first `skip` of that name. */
+const char *clave__web_header_at(const struct web_exchange *x, const char *name, size_t skip);
 size_t clave__web_header_count(const struct web_exchange *x, const char *name);
 /* It has this value, in whatever case. */
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value);

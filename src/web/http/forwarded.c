@@ -70,10 +70,9 @@ static size_t forwarded_last(const char *list, size_t *n, const char **entry)
 static const char *forwarded_client(struct web_exchange *x, bool *is_loopback)
 {
     const struct web_access *a = x->web->o.access;
-    const struct web_request *q = x->q;
-    for (size_t i = q->nheaders; i-- > 0;) {
-        const char *list = q->headers[i].value, *entry;
-        size_t left = clave__web_header_named(q, i, "X-Forwarded-For") ? strlen(list) : 0;
+    for (size_t i = clave__web_header_count(x, "X-Forwarded-For"); i-- > 0;) {
+        const char *list = clave__web_header_at(x, "X-Forwarded-For", i), *entry;
+        size_t left = strlen(list);
         while (left > 0) {
             struct ip_range address;
             size_t n = forwarded_last(list, &left, &entry);

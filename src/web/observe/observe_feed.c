@@ -6,8 +6,8 @@
 
 #include "base/path.h"
 #include "clave/async/cache.h"
-#include "client/client_internal.h"
-#include "recipe/cache/cache_internal.h"
+#include "client/session_keeper.h"
+#include "recipe/cache/cache_progress.h"
 
 enum {
     RETRY_MS = 2000,
@@ -60,10 +60,9 @@ static void feed_tell_node(struct observe_feed *f, const clave_cache_node *n)
                                                      .len = n->has_data ? n->len : 0});
 }
 
-/* A place that may not be read is shown as one; below any other node there may be locks. */
 static bool feed_hides_locks(const char *path, const clave_cache_node *n)
 {
-    return n && n->unreadable && clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
+    return n && n->unreadable && clave__lock_may_be_below(path);
 }
 
 /* NULL: all of it is known. */
