@@ -104,6 +104,10 @@ void clave__client_unlisten(struct listener *l);
 void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at);
 void clave__client_timer_clear(clave_async_client *c, struct timer *t);
 
+/* When the newest answered request was sent, a ping included: what the server sent before, events
+ * too, has arrived. INT64_MIN: none was ever answered. */
+int64_t clave__client_contact(const clave_async_client *c);
+
 /* How far ahead the hold deadline can be at best, in ms: right after a proof has arrived. */
 int64_t clave__client_best_hold(const clave_async_client *c);
 

@@ -374,5 +374,7 @@ void clave__election_json(struct json *j, const char *key, const struct election
     clave__json_close(j, ']');
     clave__json_bool(j, "over", e->over && !q);
     election_terms_json(j, e);
+    if (v->members)
+        v->members(j, v->arg);
     clave__json_close(j, '}');
 }

@@ -79,6 +79,8 @@ int64_t clave__election_vacant_ms(const struct election *e, int64_t now);
 struct election_view {
     const struct lock_model *locks;
     size_t most_candidates;
+    void (*members)(struct json *j, const void *arg); /* writes further ones; NULL: none */
+    const void *arg;
 };
 void clave__election_json(struct json *j, const char *key, const struct election *e,
                           const struct election_view *v);

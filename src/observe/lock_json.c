@@ -304,6 +304,8 @@ clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const stru
     if (w->phase == LOCK_WALK_HEAD && q) {
         clave__json_open(j, NULL, '{');
         lock_json_head(j, q, now);
+        if (w->members)
+            w->members(j, w->arg);
         clave__json_open(j, "holders", '[');
         w->phase++;
     }

@@ -146,6 +146,7 @@ clave_err clave_async_cache_new(clave_async_cache **out, clave_async_client *c, 
     cache->arg = arg;
     cache->o = options;
     cache->refs = 1;
+    cache->as_of = cache->since = INT64_MIN;
     list_init(&cache->listener.link);
     clave__timer_init(&cache->pause, cache_on_pause);
     clave__cache_refresh_init(cache);

@@ -23,7 +23,7 @@ enum cache_phase {
 
 struct cache_request {
     clave_async_cache *cache;
-    struct cache_node *node; /* NULL: a sync */
+    struct cache_node *node; /* NULL: it is free */
     int32_t op;
     struct cache_request *next; /* in the same multiRead; of a free one the next that is free */
 };
@@ -58,12 +58,15 @@ struct clave_async_cache {
     size_t ngathered;
     size_t batch;        /* how many nodes are read by one multiRead; 1: there is none */
     size_t under_way;    /* requests as they were sent */
-    size_t owed;         /* how many nodes the load or the resync still has to read */
+    size_t owed;         /* how many nodes the load, the resync or the round still has to read */
     size_t syncs;        /* under way */
     struct timer pause;  /* nothing is asked meanwhile */
     bool must_resync;    /* after the pause: something was missed for want of memory */
     int64_t answer_zxid; /* of the newest answer */
     int64_t zxid;        /* of the newest point at which it was equal to the tree */
+    /* Of the client's clock: what was changed before `as_of` is in the cache; what was changed
+     * before `since` will be as soon as no node is owed. INT64_MIN: not known. */
+    int64_t as_of, since;
 
     struct timer refresh;
     struct buf refresh_at; /* the path of the node that is next; empty: the root */
@@ -120,6 +123,10 @@ void clave__cache_pump(clave_async_cache *cache);
 /* The zxid of the newest answer: what was deleted up to it has been told; nodes that were made may
  * still be read. */
 int64_t clave__cache_answered_zxid(const clave_async_cache *cache);
+/* Every change that the server of this connection had made known before this time, by the client's
+ * clock, is in the cache; it moves on with each answer the client gets, to whomever. A member of an
+ * ensemble may lag behind its leader by more. INT64_MIN: not known. */
+int64_t clave__cache_as_of(const clave_async_cache *cache);
 
 /* Asks nothing for a while. */
 void clave__cache_pause(clave_async_cache *cache);

@@ -52,6 +52,17 @@ bool clave__condition_failed(const struct condition *k, clave_err err)
            (err == CLAVE_ENONODE && k->must_exist);
 }
 
+/* A list of tags is searched for as a whole: no tag has a quote in it. */
+bool clave__condition_knows(const struct web_exchange *x, const char *etag, const char *none)
+{
+    const char *given = clave__web_header(x, "If-None-Match");
+    if (!given)
+        return false;
+    if (strcmp(given, "*") == 0)
+        return strcmp(etag, none) != 0;
+    return strstr(given, etag) != NULL;
+}
+
 void clave__web_set_etag(struct web_exchange *x, int32_t version)
 {
     clave__web_set_header(x, "ETag", "\"%d\"", (int)version);

@@ -16,6 +16,10 @@ bool clave__condition_read(struct web_exchange *x, struct condition *out);
 /* Is this error the condition's, which was not met? Its status is 412. */
 bool clave__condition_failed(const struct condition *k, clave_err err);
 
+/* The request's If-None-Match names this entity tag, which has its quotes: its sender knows it. "*"
+ * names any but `none`. */
+bool clave__condition_knows(const struct web_exchange *x, const char *etag, const char *none);
+
 void clave__web_set_etag(struct web_exchange *x, int32_t version);
 
 #endif

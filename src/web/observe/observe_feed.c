@@ -12,6 +12,7 @@
 enum {
     RETRY_MS = 2000,
     REFRESH_MS = 30000,
+    PROBE_MS = OBSERVE_CURRENT_MS / 4,
     MAX_DATA = 4096, /* of a node: identities and leaders' values are short */
 };
 #define MAX_BYTES ((size_t)512 << 20)
@@ -20,7 +21,9 @@ struct observe_feed {
     struct observe *o;
     clave_async_cache *cache; /* NULL: it ended, and `retry` is set */
     struct timer retry;
-    bool told; /* the model has been told something since it was empty */
+    struct timer probe;
+    int64_t probed; /* when the last probe was sent */
+    bool told;      /* the model has been told something since it was empty */
 };
 
 /* The server's own nodes are no locks. */
@@ -40,6 +43,8 @@ static void feed_retry(struct observe_feed *f)
 static void feed_on_ended(struct observe_feed *f, clave_err err)
 {
     struct web *w = f->o->web;
+    f->o->as_of = clave__cache_as_of(f->cache);
+    f->o->copy = NULL;
     clave_async_cache_free(f->cache);
     f->cache = NULL;
     clave__observe_stale(f->o);
@@ -127,10 +132,27 @@ static void feed_open(struct observe_feed *f)
         clave__observe_clear(f->o);
     f->told = false;
     clave_err err = clave_async_cache_new(&f->cache, w->own, "/", &o, feed_on_event, f);
+    f->o->copy = f->cache;
     if (err == CLAVE_OK)
         clave__web_flush(w, w->own);
     else
         feed_retry(f);
+}
+
+/* A server that is gone without a word is silent, and so is a tree in which nothing happens: an
+ * answer tells them apart. Events come before it, so it also says as of when they are all known.
+ * The next one is sent when this one, or a later request, was answered. */
+static void feed_on_probe(struct timer *t, int64_t now)
+{
+    struct observe_feed *f = LIST_ENTRY(t, struct observe_feed, probe);
+    struct web *w = f->o->web;
+    int64_t heard = clave__client_contact(w->own), next = heard + PROBE_MS;
+    if (next <= now && f->probed <= heard && clave_async_client_is_connected(w->own) &&
+        clave_async_exists(w->own, "/", NULL, NULL, NULL) == CLAVE_OK) {
+        f->probed = now;
+        clave__web_flush(w, w->own);
+    }
+    clave__web_timer_set(w, t, next > now ? next : now + PROBE_MS);
 }
 
 static void feed_on_retry(struct timer *t, int64_t now)
@@ -148,7 +170,10 @@ void clave__observe_feed_start(struct observe *o)
     if (!o->feed)
         return; /* the next request that needs it tries again */
     o->feed->o = o;
+    o->feed->probed = INT64_MIN;
     clave__timer_init(&o->feed->retry, feed_on_retry);
+    clave__timer_init(&o->feed->probe, feed_on_probe);
+    clave__web_timer_set(w, &o->feed->probe, w->now + PROBE_MS);
     feed_open(o->feed);
 }
 
@@ -158,7 +183,9 @@ void clave__observe_feed_stop(struct observe *o)
     if (!f)
         return;
     o->feed = NULL;
+    o->copy = NULL;
     clave_async_cache_free(f->cache);
     clave__web_timer_clear(o->web, &f->retry);
+    clave__web_timer_clear(o->web, &f->probe);
     clave__mem_free(&o->web->mem, f);
 }
