@@ -57,7 +57,7 @@ static const struct route routes[] = {
     {"GET", "/v1/events", WEB_READ, clave__web_get_events, "prefix path claims", 0},
     /* znodes_api, multi_api */
     {"GET", "/v1/znodes/{path}", WEB_READ, clave__web_get_znode,
-     "stat children acl sync limit after", 0},
+     "stat children acl sync fresh limit after", 0},
     {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", 0},
     {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents", 0},
     {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, 0},

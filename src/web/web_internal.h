@@ -12,6 +12,7 @@
 struct http_metrics;
 struct observe;
 struct waiting;
+struct znode_polls;
 struct route_table;
 
 enum { WEB_MAX_BODY = 2 << 20 };
@@ -33,6 +34,7 @@ struct web {
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
     struct waiting *waiting;           /* see http/waiting.h */
+    struct znode_polls *znode_polls;   /* see api/znode_poll.h */
     const struct route_table *routes;  /* of all endpoints */
 };
 

@@ -6,6 +6,7 @@
 #include "web/api/client_call.h"
 #include "web/api/guard.h"
 #include "web/api/node_json.h"
+#include "web/api/znode_poll.h"
 #include "web/api/znodes_api.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
@@ -40,8 +41,10 @@ static void znode_answer_done(struct web_exchange *x, const struct znode_write *
         clave__web_answer_empty(x, 204);
         return;
     }
+    char tag[ZNODE_TAG_CAP];
+    clave__znode_tag(tag, w->acl ? ZNODE_TAG_ACL : ZNODE_TAG_DATA, st);
     if (st)
-        clave__web_set_etag(x, w->acl ? st->aversion : st->version);
+        clave__web_set_header(x, "ETag", "%s", tag);
     if (w->op.kind == CLAVE_OP_CREATE)
         clave__web_set_location(x, path);
     znode_put_result(x, path, st);

@@ -8,13 +8,16 @@
 
 static const struct problem bad_condition = {.status = 400, .err = CLAVE_EINVAL};
 
-/* "3", or 3, which is easier to write in a shell. */
+/* "3-4294967301", or "3"; without the quotes it is easier to write in a shell. A write can be made
+ * to depend on the version only. */
 static bool condition_version(const char *tag, int32_t *out)
 {
     char digits[12];
     int64_t n = 0;
-    size_t quote = tag[0] == '"', len = strcspn(tag + quote, "\"");
-    if (len >= sizeof digits || strcmp(tag + quote + len, quote ? "\"" : "") != 0)
+    size_t quote = tag[0] == '"', len = strcspn(tag + quote, "-\"");
+    const char *rest = tag + quote + len;
+    rest += *rest == '-' ? 1 + strspn(rest + 1, "0123456789") : 0;
+    if (len >= sizeof digits || strcmp(rest, quote ? "\"" : "") != 0)
         return false;
     memcpy(digits, tag + quote, len);
     digits[len] = '\0';
@@ -61,9 +64,4 @@ bool clave__condition_knows(const struct web_exchange *x, const char *etag, cons
     if (strcmp(given, "*") == 0)
         return strcmp(etag, none) != 0;
     return strstr(given, etag) != NULL;
-}
-
-void clave__web_set_etag(struct web_exchange *x, int32_t version)
-{
-    clave__web_set_header(x, "ETag", "\"%d\"", (int)version);
 }
