@@ -103,6 +103,8 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
     clave__lock_time_json(j, "since", p->unreadable ? -1 : p->queued);
     if (p->unreadable)
         clave__json_bool(j, "unreadable", true);
+    if (p->cut)
+        clave__json_bool(j, "truncated", true);
     clave__json_close(j, '}');
 }
 

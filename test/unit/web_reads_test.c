@@ -24,12 +24,18 @@ static size_t open_client(struct webrig *r)
     return n;
 }
 
-static void create(struct webrig *r, size_t client, const char *path, clave_create_mode mode)
+static void create_as(struct webrig *r, size_t client, const char *path, clave_create_mode mode,
+                      const char *data)
 {
     const clave_create_options o = {.size = sizeof o, .mode = mode, .flags = CLAVE_CREATE_PARENTS};
-    assert_int_equal(clave_async_create(r->net->clients[client].c, path, "x", 1, &o, NULL, NULL),
-                     CLAVE_OK);
+    clave_async_client *c = r->net->clients[client].c;
+    assert_int_equal(clave_async_create(c, path, data, strlen(data), &o, NULL, NULL), CLAVE_OK);
     webrig_settle(r);
+}
+
+static void create(struct webrig *r, size_t client, const char *path, clave_create_mode mode)
+{
+    create_as(r, client, path, mode, "x");
 }
 
 #define LOCK(path) path "/_c_01234567-89ab-4def-8123-456789abcdef-lock-"
@@ -360,6 +366,84 @@ static void gates_of_one_tree_have_the_same_tags(void **state)
     webrig_free(r);
 }
 
+/* ---- long data --------------------------------------------------------------------------------
+ */
+/* What is long is shown as far as it is kept, and marked: of a place its name and command and the
+ * limit, of an election its value. */
+static void long_data_is_cut_and_said_to_be(void **state)
+{
+    enum { LONG = 9000 };
+    static char data[LONG + 200], value[LONG + 200];
+    static const struct {
+        size_t len;
+        bool cut;
+    } cases[] = {{3000, false}, {4000, false}, {LONG, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct webrig *r = webrig_new(NULL);
+        size_t one = open_client(r);
+        int n = snprintf(data, sizeof data, "clave/1\nlimit=7\nname=nightly\ncommand=");
+        for (size_t j = 0; j < cases[i].len / 2; j++)
+            memcpy(data + n + 2 * j, "\xc3\xa4", 3);
+        n = snprintf(value, sizeof value, "%s0000000000\n", LATCH("/e") + 3);
+        memset(value + n, 'v', cases[i].len);
+        value[(size_t)n + cases[i].len] = '\0';
+        create_as(r, one, "/s/leases/_c_01234567-89ab-4def-8123-456789abcdef-lease-",
+                  CLAVE_EPHEMERAL_SEQUENTIAL, data);
+        create(r, one, LATCH("/e"), CLAVE_EPHEMERAL_SEQUENTIAL);
+        create_as(r, one, "/e-value", CLAVE_PERSISTENT, value);
+        struct webrig_call *c = get(r, "/v1/locks/s", NULL);
+        assert_string_equal(webrig_member(c, "limit"), "7");
+        assert_string_equal(webrig_member(c, "name"), "nightly");
+        assert_memory_equal(webrig_member(c, "command"), "\xc3\xa4\xc3\xa4", 4);
+        assert_int_equal(webrig_member(c, "truncated") != NULL, cases[i].cut);
+        webrig_end(c);
+        c = get(r, "/v1/elections/e", NULL);
+        assert_memory_equal(webrig_member(c, "value"), "vvvv", 4);
+        assert_int_equal(webrig_member(c, "value_truncated") != NULL, cases[i].cut);
+        webrig_end(c);
+        memnet_close(r->net, one);
+        webrig_free(r);
+    }
+}
+
+/* ---- pages ------------------------------------------------------------------------------------
+ */
+
+/* A list that began anew at what it does not know would have no end. */
+static void a_page_goes_on_after_what_there_is(void **state)
+{
+    static const struct {
+        const char *target;
+        unsigned status;
+    } cases[] = {
+        {"/v1/locks?after=/zzz", 200},
+        {"/v1/locks?prefix=/b&after=/b/c", 200},
+        {"/v1/locks?after=x", 400},
+        {"/v1/locks?prefix=/b&after=/a", 400},
+        {"/v1/elections?after=/zzz", 200},
+        {"/v1/elections?after=x", 400},
+        {"/v1/elections?prefix=/b&after=/a", 400},
+        {"/v1/sessions?after=4711", 410},
+        {"/v1/sessions?after=0", 410},
+        {"/v1/sessions?after=x", 400},
+        {"/v1/znodes/?children&after=zzz", 200},
+        {"/v1/znodes/?children&after=/z", 400},
+        {"/v1/history?since=x", 400},
+    };
+    static const struct web_access owner_only = {.owner_uid = 7};
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.access = &owner_only});
+    r->peer = (struct web_peer){.is_unix = true, .uid = 7, .address = "unix"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct webrig_call *c = get(r, cases[i].target, NULL);
+        if (c->status != cases[i].status)
+            fail_msg("%s: %u %s", cases[i].target, c->status, webrig_body(c));
+        webrig_end(c);
+    }
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +455,8 @@ int main(void)
         cmocka_unit_test(without_the_servers_nothing_is_said_to_be_unchanged),
         cmocka_unit_test(those_who_wait_are_counted),
         cmocka_unit_test(gates_of_one_tree_have_the_same_tags),
+        cmocka_unit_test(long_data_is_cut_and_said_to_be),
+        cmocka_unit_test(a_page_goes_on_after_what_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,6 +243,11 @@ size_t clave_async_cache_bytes(const clave_async_cache *cache)
     return cache->tree.bytes;
 }
 
+void clave__cache_cut(clave_async_cache *cache, clave_cache_cuts_cb *cuts)
+{
+    cache->cuts = cuts;
+}
+
 int64_t clave__cache_answered_zxid(const clave_async_cache *cache)
 {
     return cache->answer_zxid;

@@ -21,6 +21,9 @@ enum cache_phase {
     CACHE_ENDED,
 };
 
+/* Of a node whose data is longer than max_data so much is kept. */
+typedef bool clave_cache_cuts_cb(const char *path);
+
 struct cache_request {
     clave_async_cache *cache;
     struct cache_node *node; /* NULL: it is free */
@@ -71,10 +74,11 @@ struct clave_async_cache {
     struct timer refresh;
     struct buf refresh_at; /* the path of the node that is next; empty: the root */
 
-    bool full;          /* FULL was told */
-    size_t left_out;    /* how many nodes lack a child or their data for want of room */
-    size_t room_made;   /* bytes freed since that was last tried again */
-    size_t places_made; /* likewise nodes */
+    clave_cache_cuts_cb *cuts; /* NULL: data that is longer than max_data is not kept */
+    bool full;                 /* FULL was told */
+    size_t left_out;           /* how many nodes lack a child or their data for want of room */
+    size_t room_made;          /* bytes freed since that was last tried again */
+    size_t places_made;        /* likewise nodes */
 };
 
 /* ---- cache.c: telling ------------------------------------------------------------------------ */
@@ -133,6 +137,10 @@ void clave__cache_pause(clave_async_cache *cache);
 /* Something about a child of `up` could not be noted for want of memory: later everything is
  * compared once more. NULL: about the root. */
 void clave__cache_missed(clave_async_cache *cache, struct cache_node *up);
+
+/* To be called at once after _new: data of these nodes that is too long is cut, not left out. Its
+ * length is in the Stat. */
+void clave__cache_cut(clave_async_cache *cache, clave_cache_cuts_cb *cuts);
 
 /* ---- cache_refresh.c ------------------------------------------------------------------------- */
 

@@ -13,7 +13,6 @@ enum {
     RETRY_MS = 2000,
     REFRESH_MS = 30000,
     PROBE_MS = OBSERVE_CURRENT_MS / 4,
-    MAX_DATA = 4096, /* of a node: identities and leaders' values are short */
 };
 #define MAX_BYTES ((size_t)512 << 20)
 
@@ -119,11 +118,17 @@ static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev,
     }
 }
 
+/* Of other nodes the data is of no use, and left out when it is long. */
+static bool feed_cuts(const char *path)
+{
+    return clave__lock_is_place(path) || clave__election_value_of(path) > 0;
+}
+
 static void feed_open(struct observe_feed *f)
 {
     struct web *w = f->o->web;
     clave_cache_options o = CLAVE_CACHE_OPTIONS_INIT;
-    o.max_data = MAX_DATA;
+    o.max_data = LOCK_DATA_MAX + 1;
     o.max_bytes = MAX_BYTES;
     o.refresh_ms = REFRESH_MS;
     o.filter = feed_takes;
@@ -133,9 +138,10 @@ static void feed_open(struct observe_feed *f)
     f->told = false;
     clave_err err = clave_async_cache_new(&f->cache, w->own, "/", &o, feed_on_event, f);
     f->o->copy = f->cache;
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK) {
+        clave__cache_cut(f->cache, feed_cuts);
         clave__web_flush(w, w->own);
-    else
+    } else
         feed_retry(f);
 }
 
