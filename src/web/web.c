@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "web/api/znode_poll.h"
 #include "web/http/admit.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
@@ -45,6 +46,8 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
         err = clave__http_metrics_new(w);
     if (err == CLAVE_OK)
         err = clave__waiting_new(w);
+    if (err == CLAVE_OK)
+        err = clave__znode_polls_new(w);
     if (err == CLAVE_OK)
         err = clave__own_client_open(w);
     if (err == CLAVE_OK)
@@ -91,6 +94,7 @@ void clave__web_free(struct web *w)
     assert(list_empty(&w->exchanges));
     clave__observe_free(w);
     clave__http_metrics_free(w);
+    clave__znode_polls_free(w);
     clave__waiting_free(w);
     clave__server_figures_free(w);
     struct clave_mem mem = w->mem;

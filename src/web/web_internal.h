@@ -12,6 +12,7 @@
 struct http_metrics;
 struct observe;
 struct waiting;
+struct znode_polls;
 struct route_table;
 struct server_figures;
 
@@ -37,6 +38,7 @@ struct web {
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
     struct waiting *waiting;           /* see http/waiting.h */
     struct server_figures *figures;    /* see server_figures.h */
+    struct znode_polls *znode_polls;   /* see api/znode_poll.h */
     const struct route_table *routes;  /* of all endpoints */
 };
 

@@ -250,9 +250,15 @@ void clave__web_list_sessions(struct web_exchange *x)
     if (!clave__web_must(x, WEB_ADMIN, "/") || !clave__query_int(x, "limit", limits, &limit) ||
         !clave__query_int(x, "after", ids, &last))
         return;
-    if (last != 0) {
+    if (clave__web_query(x, "after")) {
         struct http_session *s = clave__http_session_by_id(ss, last);
-        l = s ? s->link.next : l;
+        if (!s) {
+            clave__web_problem(x, &(struct problem){.status = 410, .err = CLAVE_ELOST},
+                               "the session that `after` names is not there any more: begin with "
+                               "the first page again");
+            return;
+        }
+        l = s->link.next;
     }
     last = 0;
     clave__json_open(&x->json, NULL, '{');

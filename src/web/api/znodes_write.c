@@ -7,6 +7,7 @@
 #include "web/api/guard.h"
 #include "web/api/node_json.h"
 #include "web/api/parents.h"
+#include "web/api/znode_poll.h"
 #include "web/api/znodes_api.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
@@ -50,8 +51,10 @@ static void znode_answer_done(struct web_exchange *x, const struct znode_write *
         clave__web_answer_empty(x, 204);
         return;
     }
+    char tag[ZNODE_TAG_CAP];
+    clave__znode_tag(tag, w->acl ? ZNODE_TAG_ACL : ZNODE_TAG_DATA, st);
     if (st)
-        clave__web_set_etag(x, w->acl ? st->aversion : st->version);
+        clave__web_set_header(x, "ETag", "%s", tag);
     if (w->op.kind == CLAVE_OP_CREATE) {
         x->deed.path = clave__web_sprintf(x, "%s", path); /* perhaps with a number */
         clave__web_set_location(x, path);
