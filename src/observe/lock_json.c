@@ -115,6 +115,8 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
     clave__lock_time_json(j, "since", p->unreadable ? -1 : p->queued);
     if (p->unreadable)
         clave__json_bool(j, "unreadable", true);
+    if (p->cut)
+        clave__json_bool(j, "truncated", true);
     clave__json_close(j, '}');
 }
 
@@ -316,6 +318,8 @@ clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const stru
     if (w->phase == LOCK_WALK_HEAD && q) {
         clave__json_open(j, NULL, '{');
         lock_json_head(j, q, now);
+        if (w->members)
+            w->members(j, w->arg);
         clave__json_open(j, "holders", '[');
         w->phase++;
     }

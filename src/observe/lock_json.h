@@ -50,6 +50,8 @@ void clave__lock_json_vanished(struct json *j, const char *path, enum lock_sort 
 /* The same of a lock of any size, piece by piece, while it may change. */
 struct lock_walk {
     const struct clave_mem *mem;
+    void (*members)(struct json *j, const void *arg); /* writes further ones; NULL: none */
+    const void *arg;
     char *path; /* owned */
     bool leases;
     enum { LOCK_WALK_HEAD, LOCK_WALK_HOLDERS, LOCK_WALK_WAITERS, LOCK_WALK_DONE } phase;

@@ -27,7 +27,7 @@
 #include "recipe/contender/queue_kind.h"
 
 enum {
-    LOCK_DATA_MAX = 2048, /* longer data of a node is not kept: then its identity is not known */
+    LOCK_DATA_MAX = 4096, /* longer data of a node is cut; one byte more tells that there is more */
 };
 #define LOCK_MODEL_BYTES ((size_t)256 << 20) /* of the places of a tree */
 
@@ -67,7 +67,8 @@ struct lock_place {
     bool unreadable;
     bool owned; /* its data names its owner, who may have places of other sessions: it is linked */
     size_t ndata;
-    char *data;      /* with a NUL after it; NULL: none, or too long */
+    bool cut;        /* there is more than is kept */
+    char *data;      /* with a NUL after it; NULL: none */
     uint16_t number; /* where the number begins in the name; 0: it has none */
     char name[];
 };

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/path.h"
+#include "base/utf8.h"
 #include "recipe/contender/identity.h"
 
 struct lock_key clave__lock_key(const struct lock_place *p)
@@ -144,7 +145,10 @@ bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, cons
         p->asked = true;
         return true;
     }
-    if (len > 0 && len <= LOCK_DATA_MAX) {
+    bool cut = len > LOCK_DATA_MAX;
+    if (cut)
+        len = clave__utf8_whole(data, LOCK_DATA_MAX);
+    if (len > 0) {
         copy = clave__mem_strndup(m->mem, data, len);
         if (!copy)
             return false;
@@ -153,6 +157,7 @@ bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, cons
     clave__mem_free(m->mem, p->data);
     p->data = copy;
     p->ndata = copy ? len : 0;
+    p->cut = cut;
     m->bytes += copy ? len + 1 : 0;
     place_read_identity(p);
     return true;

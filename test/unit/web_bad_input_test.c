@@ -76,8 +76,8 @@ static unsigned complaints; /* all of them are told before the test fails */
 
 static void complain(const struct webrig_call *c, const char *what)
 {
-    print_error("%s: %s %.100s %.200s -> %u %.300s\n", what, c->q.method, c->q.target,
-                (const char *)c->q.body, c->status, webrig_body(c));
+    print_error("%s: %s %.100s %.200s -> %u %.300s\n", what, c->q.method, c->q.target, c->sent,
+                c->status, webrig_body(c));
     complaints++;
 }
 

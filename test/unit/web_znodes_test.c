@@ -66,16 +66,16 @@ static void data_are_the_body_as_they_are(void **state)
     assert_int_equal(c->status, 201);
     assert_string_equal(webrig_member(c, "path"), "/a");
     assert_string_equal(webrig_header(c, "Location"), "/v1/znodes/a");
-    assert_string_equal(webrig_header(c, "ETag"), "\"0\"");
+    assert_memory_equal(webrig_header(c, "ETag"), "\"0-", 3);
     webrig_end(c);
     c = send(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
     assert_string_equal(webrig_header(c, "Content-Type"), "application/octet-stream");
-    assert_string_equal(webrig_header(c, "ETag"), "\"0\"");
+    assert_memory_equal(webrig_header(c, "ETag"), "\"0-", 3);
     assert_int_equal(clave__buf_len(&c->body), 4);
     assert_memory_equal(clave__buf_bytes(&c->body), bytes, 4);
     webrig_end(c);
     c = send(r, "HEAD", "/v1/znodes/a", NULL, NULL, 200);
-    assert_string_equal(webrig_header(c, "ETag"), "\"0\"");
+    assert_memory_equal(webrig_header(c, "ETag"), "\"0-", 3);
     webrig_end(c);
     c = send(r, "GET", "/v1/znodes/b", NULL, NULL, 404);
     assert_string_equal(webrig_member(c, "code"), "ENONODE");
@@ -125,7 +125,7 @@ static void conditions_are_checked(void **state)
     assert_string_equal(webrig_member(c, "code"), "ENODEEXISTS");
     webrig_end(c);
     c = send(r, "PUT", "/v1/znodes/a", "If-Match: \"0\"", "y", 200);
-    assert_string_equal(webrig_header(c, "ETag"), "\"1\"");
+    assert_memory_equal(webrig_header(c, "ETag"), "\"1-", 3);
     webrig_end(c);
     done(r, "PUT", "/v1/znodes/a", "If-Match: \"0\"", "z", 412);
     done(r, "PUT", "/v1/znodes/a", "If-Match: 1", "z", 200);
@@ -466,7 +466,7 @@ static void a_leader_is_asked_to_hand_over(void **state)
     done(r, "POST", "/v1/elections/e/transfer", NULL,
          "{\"to\": \"_c_2-latch-0000000001\", \"reason\": \"drain\"}", 200);
     struct webrig_call *c = send(r, "GET", "/v1/znodes/e/_c_1-latch-0000000000", NULL, NULL, 200);
-    assert_string_equal(webrig_header(c, "ETag"), "\"1\""); /* that is how it is asked */
+    assert_memory_equal(webrig_header(c, "ETag"), "\"1-", 3); /* that is how it is asked */
     assert_int_equal(r->naudits, 1);
     webrig_free(r);
 }

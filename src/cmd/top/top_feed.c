@@ -14,6 +14,7 @@
 #include "observe/lock_json.h"
 #include "observe/lock_place.h"
 #include "observe/lock_waits.h"
+#include "recipe/cache/cache_progress.h"
 #include "runtime/clock.h"
 
 enum {
@@ -82,11 +83,13 @@ static void top_feed_begin(clave_async_client *c, void *arg)
 {
     struct top_feed *f = arg;
     clave_cache_options o = CLAVE_CACHE_OPTIONS_INIT;
-    o.max_data = LOCK_DATA_MAX;
+    o.max_data = LOCK_DATA_MAX + 1;
     o.max_bytes = CACHE_BYTES;
     o.refresh_ms = REFRESH_MS;
     o.filter = top_feed_takes;
     f->err = clave_async_cache_new(&f->cache, c, f->path, &o, top_feed_on_event, f);
+    if (f->err == CLAVE_OK)
+        clave__cache_cut(f->cache, clave__lock_is_place);
 }
 
 static void top_feed_end(clave_async_client *c, void *arg)

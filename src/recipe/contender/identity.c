@@ -75,24 +75,25 @@ static void put_field(struct sink *s, const char *key, const char *value)
     identity_put(s, '\n');
 }
 
+/* What may be long comes last: readers may cut it. */
 static void identity_put_fields(struct sink *s, const clave_identity *id)
 {
     char pid[24], limit[24];
     snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
     snprintf(limit, sizeof limit, "%lu", (unsigned long)id->limit);
-    put_field(s, "host", id->host);
-    put_field(s, "pid", id->pid ? pid : NULL);
-    put_field(s, "name", id->name);
-    put_field(s, "command", id->command);
-    put_field(s, "text", id->text);
-    if (id->traceparent && clave__identity_is_traceparent(id->traceparent))
-        put_field(s, "traceparent", id->traceparent);
     put_field(s, "owner", id->owner);
     put_field(s, "task", id->task);
     put_field(s, "limit", id->limit ? limit : NULL);
     put_field(s, "yields", id->yields ? "1" : NULL);
     put_field(s, "revocable", id->revocable ? (id->revocable > 0 ? "1" : "0") : NULL);
     put_field(s, "asked", id->asked ? "1" : NULL);
+    put_field(s, "host", id->host);
+    put_field(s, "pid", id->pid ? pid : NULL);
+    if (id->traceparent && clave__identity_is_traceparent(id->traceparent))
+        put_field(s, "traceparent", id->traceparent);
+    put_field(s, "name", id->name);
+    put_field(s, "command", id->command);
+    put_field(s, "text", id->text);
 }
 
 static void identity_finish(struct sink *s)

@@ -6,6 +6,8 @@
 #include "web/api/client_call.h"
 #include "web/api/guard.h"
 #include "web/api/node_json.h"
+#include "web/api/parents.h"
+#include "web/api/znode_poll.h"
 #include "web/api/znodes_api.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
@@ -49,10 +51,14 @@ static void znode_answer_done(struct web_exchange *x, const struct znode_write *
         clave__web_answer_empty(x, 204);
         return;
     }
+    char tag[ZNODE_TAG_CAP];
+    clave__znode_tag(tag, w->acl ? ZNODE_TAG_ACL : ZNODE_TAG_DATA, st);
     if (st)
-        clave__web_set_etag(x, w->acl ? st->aversion : st->version);
-    if (w->op.kind == CLAVE_OP_CREATE)
+        clave__web_set_header(x, "ETag", "%s", tag);
+    if (w->op.kind == CLAVE_OP_CREATE) {
+        x->deed.path = clave__web_sprintf(x, "%s", path); /* perhaps with a number */
         clave__web_set_location(x, path);
+    }
     znode_put_result(x, path, st);
     clave__web_answer_json(x, w->op.kind == CLAVE_OP_CREATE ? 201 : 200);
 }
@@ -215,7 +221,7 @@ static clave_err znode_write_one(struct web_exchange *x, clave_async_client *c)
     return clave_async_set(c, op->path, op->data, op->len, op->version, on_znode_written, x);
 }
 
-static void znode_write_go(struct web_exchange *x, clave_async_client *c)
+static void znode_write_begin(struct web_exchange *x, clave_async_client *c)
 {
     struct znode_write *w = x->state;
     if (w->guards.n > 0) {
@@ -227,6 +233,15 @@ static void znode_write_go(struct web_exchange *x, clave_async_client *c)
         clave__web_expect(x);
     else
         clave__client_call_refused(x, c, err, w->verb, w->op.path);
+}
+
+static void znode_write_go(struct web_exchange *x, clave_async_client *c)
+{
+    const struct znode_write *w = x->state;
+    if (w->create.flags & CLAVE_CREATE_PARENTS)
+        clave__web_check_parents(x, c, WEB_WRITE, w->op.path, znode_write_begin);
+    else
+        znode_write_begin(x, c);
 }
 
 /* With what all of them have; NULL: it has answered. */
@@ -241,8 +256,8 @@ static struct znode_write *znode_write_new(struct web_exchange *x, const char *v
     *w = (struct znode_write){.verb = verb, .create = CLAVE_CREATE_OPTIONS_INIT};
     w->op = (clave_op){.kind = kind,
                        .path = x->params[0],
-                       .data = x->q->len ? x->q->body : "",
-                       .len = x->q->len,
+                       .data = clave__web_body_bytes(x),
+                       .len = clave__web_body_len(x),
                        .version = -1};
     x->state = w;
     if (!clave__guards_read(x, &w->guards) || !clave__condition_read(x, &w->condition))
@@ -313,7 +328,7 @@ void clave__web_post_znode(struct web_exchange *x)
     if (!w)
         return;
     /* Not one of the types that a page of another site can send without asking. */
-    if (x->q->len > 0 && !clave__web_has_type(x, "application/octet-stream")) {
+    if (clave__web_body_len(x) > 0 && !clave__web_has_type(x, "application/octet-stream")) {
         clave__web_problem(x, &(struct problem){.status = 415, .err = CLAVE_EINVAL},
                            "the body's Content-Type must be application/octet-stream");
         return;

@@ -138,11 +138,14 @@ static void answer_audit(struct web_exchange *x, unsigned status)
     if (!env->audit || (!changes && status != 401 && status != 403 && status != 421))
         return;
     env->audit(env->arg, &(struct web_audit){.user = x->who.name,
-                                             .address = x->q->peer.address,
+                                             .address = x->peer.address,
                                              .method = x->q->method,
                                              .target = answer_audit_target(x),
+                                             .session = x->deed.session,
+                                             .path = x->deed.path,
+                                             .what = x->deed.what,
                                              .status = status,
-                                             .reason = x->reason});
+                                             .reason = x->deed.reason});
 }
 
 static void answer_send(struct web_exchange *x, unsigned status, const char *type)
@@ -213,6 +216,8 @@ void clave__web_answer_bytes(struct web_exchange *x, unsigned status, const char
 
 void clave__web_answer_stream(struct web_exchange *x, unsigned status, const char *type)
 {
+    /* nginx would keep its lines until there are some kilobytes of them */
+    clave__web_set_header(x, "X-Accel-Buffering", "no");
     answer_send(x, status, type);
 }
 
