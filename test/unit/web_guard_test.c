@@ -515,6 +515,61 @@ static void a_guarded_write_takes_four_requests(void **state)
     webrig_free(r);
 }
 
+/* A member may lag behind: by its listing the place still waits. */
+static void an_old_listing_refuses_nothing(void **state)
+{
+    char headers[100], target[100];
+    (void)state;
+    for (int asks = 0; asks < 2; asks++) {
+        struct webrig *r = rig_new();
+        create(r, "/v1/znodes/a", "old");
+        queue(r, "/l/x-lock-");
+        int64_t next = queue_of(r, 1, "/l/x-lock-", "");
+        memnet_rule(r->net, (struct memnet_rule){.client = OWN,
+                                                 .way = MEMNET_REPLY,
+                                                 .op = OP_GET_CHILDREN2,
+                                                 .fate = MEMNET_HOLD});
+        snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, next);
+        snprintf(target, sizeof target, "/v1/locks/l?token=%" PRId64, next);
+        struct webrig_call *c = asks ? webrig_request(r, "GET", target, NULL, NULL)
+                                     : webrig_request(r, "PUT", "/v1/znodes/a", headers, "x");
+        assert_false(c->answered);
+        memnet_kill_session(r->net, 0);
+        memnet_clear(r->net);
+        webrig_settle(r);
+        assert_true(c->answered);
+        assert_int_equal(c->status, 200);
+        assert_true(!asks || strstr(webrig_body(c), "\"holds\": true"));
+        webrig_end(c);
+        webrig_free(r);
+    }
+}
+
+/* What a listing says of a holder is proved by a transaction. */
+static void a_token_is_checked_by_a_transaction(void **state)
+{
+    char target[100];
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct webrig *r = rig_new();
+        snprintf(target, sizeof target, "/v1/locks/l?token=%" PRId64, queue(r, "/l/x-lock-"));
+        memnet_rule(r->net,
+                    (struct memnet_rule){
+                        .client = OWN, .way = MEMNET_REQUEST, .op = OP_MULTI, .fate = MEMNET_HOLD});
+        struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
+        assert_false(c->answered);
+        if (lost)
+            memnet_kill_session(r->net, 0);
+        memnet_clear(r->net);
+        webrig_settle(r);
+        assert_true(c->answered);
+        assert_int_equal(c->status, 200);
+        assert_non_null(strstr(webrig_body(c), lost ? "\"holds\": false" : "\"holds\": true"));
+        webrig_end(c);
+        webrig_free(r);
+    }
+}
+
 /* The sender hangs up at each step; nothing is leaked or touched afterwards. */
 static void a_sender_may_hang_up_at_each_step(void **state)
 {
@@ -581,6 +636,8 @@ int main(void)
         cmocka_unit_test(the_transaction_decides),
         cmocka_unit_test(a_guarded_write_keeps_its_session_until_the_answer),
         cmocka_unit_test(a_refusal_follows_a_commit),
+        cmocka_unit_test(an_old_listing_refuses_nothing),
+        cmocka_unit_test(a_token_is_checked_by_a_transaction),
         cmocka_unit_test(a_sender_may_hang_up_at_each_step),
         cmocka_unit_test(without_memory_a_guarded_write_is_done_or_refused),
         cmocka_unit_test(a_guarded_write_takes_four_requests),

@@ -537,6 +537,27 @@ static void a_session_without_a_connection_is_waited_for(void **state)
     webrig_free(r);
 }
 
+/* Nothing was sent: it may be repeated. */
+static void a_write_that_found_no_connection_was_not_done(void **state)
+{
+    char secret[128];
+    (void)state;
+    struct webrig *r = rig_new();
+    struct webrig_call *c = send(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 40000}", 201);
+    snprintf(secret, sizeof secret, "Clave-Session: %s", webrig_member(c, "secret"));
+    webrig_end(c);
+    memnet_refuse(r->net, 2, true);
+    memnet_cut(r->net, 2);
+    c = webrig_request(r, "PUT", "/v1/znodes/a", secret, "y");
+    assert_false(c->answered);
+    webrig_advance(r, 16000);
+    assert_true(c->answered);
+    assert_int_equal(c->status, 503);
+    assert_string_equal(webrig_member(c, "class"), "retry");
+    webrig_end(c);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -558,6 +579,7 @@ int main(void)
         cmocka_unit_test(ephemeral_nodes_live_as_long_as_their_session),
         cmocka_unit_test(a_session_that_writes_is_alive_and_ends_when_it_is_silent),
         cmocka_unit_test(a_session_without_a_connection_is_waited_for),
+        cmocka_unit_test(a_write_that_found_no_connection_was_not_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,41 +25,51 @@ static const char *guard_end(const char *mark)
     return *next == ',' && next[1 + strspn(next + 1, " \t")] == '/' ? end : NULL;
 }
 
-/* Reads the guard at *text and moves on to the next; false: it is none. */
-static bool guard_parse(struct web_exchange *x, const char **text, struct guard *out)
+/* Reads the guard at *text, whose path has *len bytes, and moves on to the next; false: it is none.
+ */
+static bool guard_parse(const char **text, size_t *len, int64_t *token)
 {
+    char digits[24] = "";
     const char *begin = *text, *mark = strstr(begin, guard_mark), *end = NULL;
     while (mark && !(end = guard_end(mark)))
         mark = strstr(mark + 1, guard_mark);
     if (!mark)
         return false;
     const char *number = mark + sizeof guard_mark - 1;
-    char *path = clave__web_strndup(x, begin, (size_t)(mark - begin));
-    char *token = clave__web_strndup(x, number, (size_t)(end - number));
+    *len = (size_t)(mark - begin);
     *text = end + strspn(end, ", \t");
-    *out = (struct guard){.path = path};
-    return path && token && !clave__path_fault(path, strlen(path), false) &&
-           clave__web_parse_int(token, &out->token);
+    if ((size_t)(end - number) < sizeof digits)
+        memcpy(digits, number, (size_t)(end - number));
+    return clave__web_parse_int(digits, token);
 }
 
 static bool guards_read_header(struct web_exchange *x, const char *text, struct guards *out)
 {
     static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
     do {
-        struct guard g;
-        if (!guard_parse(x, &text, &g)) {
-            clave__web_problem(x, &bad,
-                               "Clave-Guard must be PATH;token=NUMBER, or several of them, "
-                               "separated by commas");
-            return false;
-        }
+        const char *begin = text, *fault = "";
+        struct guard *g = &out->list[out->n];
+        size_t len = 0;
         if (out->n == MOST_GUARDS) {
             clave__web_problem(x, &bad, "at most %d locks can guard a write", (int)MOST_GUARDS);
             return false;
         }
-        if (!clave__web_must(x, WEB_READ, g.path))
+        if (!guard_parse(&text, &len, &g->token) ||
+            (fault = clave__path_fault(begin, len, false)) != NULL) {
+            clave__web_problem(x, &bad,
+                               "Clave-Guard must be PATH;token=NUMBER, or several of them, "
+                               "separated by commas%s%s",
+                               *fault ? "; the path " : "", fault);
             return false;
-        out->list[out->n++] = g;
+        }
+        g->path = clave__web_strndup(x, begin, len);
+        if (!g->path) {
+            clave__web_problem_err(x, CLAVE_ENOMEM, "read", "Clave-Guard");
+            return false;
+        }
+        if (!clave__web_must(x, WEB_READ, g->path))
+            return false;
+        out->n++;
     } while (*text);
     return true;
 }

@@ -1,7 +1,7 @@
 /* leader_follow.h - an election as a verb sees it: every change of its leader, and the result of a
  * transfer, brought from the loop's thread to the verb's own. */
-#ifndef CLAVE_CMD_QUEUE_LEADER_FOLLOW_H
-#define CLAVE_CMD_QUEUE_LEADER_FOLLOW_H
+#ifndef CLAVE_CMD_QUEUES_LEADER_FOLLOW_H
+#define CLAVE_CMD_QUEUES_LEADER_FOLLOW_H
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* deadlocks.h - `clave locks --deadlocks`: which owners wait for each other. */
-#ifndef CLAVE_CMD_QUEUE_DEADLOCKS_H
-#define CLAVE_CMD_QUEUE_DEADLOCKS_H
+#ifndef CLAVE_CMD_QUEUES_DEADLOCKS_H
+#define CLAVE_CMD_QUEUES_DEADLOCKS_H
 
 #include "cmd/cli/cmd_options.h"
 

@@ -1,7 +1,7 @@
 /* tree_watch.h - prints what happens to a node and to everything below it: `clave watch
  * --recursive`. */
-#ifndef CLAVE_CMD_QUEUE_TREE_WATCH_H
-#define CLAVE_CMD_QUEUE_TREE_WATCH_H
+#ifndef CLAVE_CMD_ZNODES_TREE_WATCH_H
+#define CLAVE_CMD_ZNODES_TREE_WATCH_H
 
 #include <stdbool.h>
 

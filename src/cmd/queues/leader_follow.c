@@ -1,7 +1,7 @@
 /* leader_follow.c - brings leader changes from the loop's thread to a verb (leader_follow.h).
  * leader.c and handover.c call it. The list of states is only touched under the mutex, the watch
  * only on the loop's thread. */
-#include "cmd/queue/leader_follow.h"
+#include "cmd/queues/leader_follow.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,12 +1,12 @@
 /* tree_walk.c - reads a tree one level after another (tree_walk.h), for tree, rm and the search of
  * `clave locks`. Parents precede their children in the list. */
-#include "cmd/queue/tree_walk.h"
+#include "cmd/znodes/tree_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
-#include "cmd/queue/request_window.h"
+#include "cmd/znodes/request_window.h"
 
 /* ---- names ---------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * them (queue_view.h). Two round trips: the names on all sides, behind a sync; then what the nodes
  * say. (A cache of the path takes two more, and does not know a node whose Stat may not be read.)
  */
-#include "cmd/queue/queue_view.h"
+#include "cmd/queues/queue_view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "clave/uv.h"
-#include "cmd/queue/participant_text.h"
-#include "cmd/queue/request_window.h"
+#include "cmd/cli/participant_text.h"
 #include "cmd/run/held_since.h"
+#include "cmd/znodes/request_window.h"
 #include "observe/lock_place.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * the main thread prints. Called by verbs/tree/watch.c. Invariant: the loop's thread never waits
  * for whoever reads the output; what is not printed yet is in `first`, at most EVENTS_MAX of them.
  */
-#include "cmd/queue/tree_watch.h"
+#include "cmd/znodes/tree_watch.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* herd.c - many candidates of one election, each with its own session, all on one loop; bench.c
  * calls it. The leader leaves, and everything that all of them then ask the server and receive from
  * it is counted until nothing is in flight any more. */
-#include "cmd/queue/herd.h"
+#include "cmd/queues/herd.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* node_reader.c - from the arguments to the answer, for the verbs that show one node
  * (node_reader.h). */
-#include "cmd/queue/node_reader.h"
+#include "cmd/znodes/node_reader.h"
 
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"

@@ -1,7 +1,7 @@
 /* handover.h - what `clave resign` and `clave transfer` share: asks the leader of an election to
  * resign, and follows the election until another candidate, or the named one, leads. */
-#ifndef CLAVE_CMD_QUEUE_HANDOVER_H
-#define CLAVE_CMD_QUEUE_HANDOVER_H
+#ifndef CLAVE_CMD_QUEUES_HANDOVER_H
+#define CLAVE_CMD_QUEUES_HANDOVER_H
 
 #include "clave/client.h"
 #include "cmd/cli/cmd_options.h"

@@ -1,19 +1,6 @@
-/* participant_text.h - a participant of a queue, as text.
- *
- * Map of src/cmd/queue, what verbs know of locks and elections:
- *   participant_text   one participant as text
- *   queue_view         all participants of a lock, with their roles
- *   no_queue           a path that is no lock, or no election
- *   revoke             asks a holder to release, or deletes its node
- *   deadlocks          owners that wait for each other
- *   leader_follow      every change of an election's leader
- *   handover           resign and transfer: asks the leader and waits
- *   node_reader        one node: get, getacl, stat
- *   tree_walk          a tree of nodes, level by level; tree_watch: what happens there
- *   request_window     many requests of one session in flight
- *   herd               what a change of leaders costs, for bench */
-#ifndef CLAVE_CMD_QUEUE_PARTICIPANT_TEXT_H
-#define CLAVE_CMD_QUEUE_PARTICIPANT_TEXT_H
+/* participant_text.h - a participant of a queue, as text. */
+#ifndef CLAVE_CMD_CLI_PARTICIPANT_TEXT_H
+#define CLAVE_CMD_CLI_PARTICIPANT_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* request_window.c - keeps a window of requests in flight (request_window.h); tree_walk.c and ls
  * call it. The state is counted by the requests in flight, the waiting caller and the task on the
  * loop. */
-#include "cmd/queue/request_window.h"
+#include "cmd/znodes/request_window.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* participant_text.c - formats participants (participant_text.h) for every verb and message that
  * shows one. Nothing it returns contains a control character. */
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* node_reader.h - a verb that shows one node: clave get, getacl, stat. */
-#ifndef CLAVE_CMD_QUEUE_NODE_READER_H
-#define CLAVE_CMD_QUEUE_NODE_READER_H
+#ifndef CLAVE_CMD_ZNODES_NODE_READER_H
+#define CLAVE_CMD_ZNODES_NODE_READER_H
 
 #include "clave/client.h"
 #include "cmd/cli/cmd_options.h"

@@ -1,6 +1,6 @@
 /* herd.h - the cost of a change of leaders, measured with candidates of our own. */
-#ifndef CLAVE_CMD_QUEUE_HERD_H
-#define CLAVE_CMD_QUEUE_HERD_H
+#ifndef CLAVE_CMD_QUEUES_HERD_H
+#define CLAVE_CMD_QUEUES_HERD_H
 
 #include "cmd/cli/cmd_options.h"
 

@@ -1,6 +1,6 @@
 /* no_queue.c - see no_queue.h. The verbs of locks and elections call it when a queue is empty.
  * Which nodes are places in queues is the model's (observe/lock_model.h). */
-#include "cmd/queue/no_queue.h"
+#include "cmd/queues/no_queue.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* revoke.h - one node of a lock: asks its owner to release it, or deletes it without asking. */
-#ifndef CLAVE_CMD_QUEUE_REVOKE_H
-#define CLAVE_CMD_QUEUE_REVOKE_H
+#ifndef CLAVE_CMD_QUEUES_REVOKE_H
+#define CLAVE_CMD_QUEUES_REVOKE_H
 
 #include "cmd/cli/cmd_options.h"
 

@@ -1,7 +1,16 @@
 /* queue_view.h - every participant at the path of a lock, whatever its kind by the names of the
- * nodes: a mutex, a read-write lock, a semaphore, or an election. */
-#ifndef CLAVE_CMD_QUEUE_QUEUE_VIEW_H
-#define CLAVE_CMD_QUEUE_QUEUE_VIEW_H
+ * nodes: a mutex, a read-write lock, a semaphore, or an election.
+ *
+ * Map of src/cmd/queues, what the verbs of locks and elections share:
+ *   queue_view      all participants of a lock, with their roles; src/observe says who holds
+ *   no_queue        a path that is no lock, or no election
+ *   revoke          asks a holder to release, or deletes its node
+ *   deadlocks       owners that wait for each other
+ *   leader_follow   every change of an election's leader
+ *   handover        resign and transfer: asks the leader and waits
+ *   herd            what a change of leaders costs, for bench */
+#ifndef CLAVE_CMD_QUEUES_QUEUE_VIEW_H
+#define CLAVE_CMD_QUEUES_QUEUE_VIEW_H
 
 #include "clave/client.h"
 #include "observe/lock_listing.h"

@@ -1,6 +1,6 @@
 /* deadlocks.c - prints the cycles that clave_deadlocks_find returns; locks.c calls it. The search
  * itself is recipe/deadlock's: this file only opens the session and formats. */
-#include "cmd/queue/deadlocks.h"
+#include "cmd/queues/deadlocks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 
 enum { PATH_CAP = 1024, TASK_CAP = 64 };
 

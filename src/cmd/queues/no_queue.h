@@ -1,7 +1,7 @@
 /* no_queue.h - what to say of a path at which nobody holds, leads or waits: it may be no lock and
  * no election at all. */
-#ifndef CLAVE_CMD_QUEUE_NO_QUEUE_H
-#define CLAVE_CMD_QUEUE_NO_QUEUE_H
+#ifndef CLAVE_CMD_QUEUES_NO_QUEUE_H
+#define CLAVE_CMD_QUEUES_NO_QUEUE_H
 
 #include "clave/client.h"
 #include "cmd/cli/cmd_options.h"

@@ -1,7 +1,7 @@
 /* request_window.h - many requests on one session at once: a window of them in flight instead of
  * one per round trip. */
-#ifndef CLAVE_CMD_QUEUE_REQUEST_WINDOW_H
-#define CLAVE_CMD_QUEUE_REQUEST_WINDOW_H
+#ifndef CLAVE_CMD_ZNODES_REQUEST_WINDOW_H
+#define CLAVE_CMD_ZNODES_REQUEST_WINDOW_H
 
 #include "clave/client.h"
 

@@ -1,6 +1,12 @@
-/* tree_walk.h - a tree of nodes, read level by level with many requests in flight. */
-#ifndef CLAVE_CMD_QUEUE_TREE_WALK_H
-#define CLAVE_CMD_QUEUE_TREE_WALK_H
+/* tree_walk.h - a tree of nodes, read level by level with many requests in flight.
+ *
+ * Map of src/cmd/znodes, what the verbs of znodes share:
+ *   node_reader      one node: get, getacl, stat
+ *   tree_walk        a tree of nodes
+ *   tree_watch       what happens there
+ *   request_window   many requests of one session in flight */
+#ifndef CLAVE_CMD_ZNODES_TREE_WALK_H
+#define CLAVE_CMD_ZNODES_TREE_WALK_H
 
 #include "clave/client.h"
 

@@ -1,7 +1,7 @@
 /* revoke.c - `clave locks revoke` and `clave locks break` (revoke.h); locks.c calls it. A node
  * whose owner may be alive is deleted only with --force, and on a terminal only after a
  * question. */
-#include "cmd/queue/revoke.h"
+#include "cmd/queues/revoke.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,10 +17,10 @@
 #include "cmd/cli/format.h"
 #include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
-#include "cmd/queue/no_queue.h"
-#include "cmd/queue/participant_text.h"
-#include "cmd/queue/queue_view.h"
-#include "cmd/queue/request_window.h"
+#include "cmd/cli/participant_text.h"
+#include "cmd/queues/no_queue.h"
+#include "cmd/queues/queue_view.h"
+#include "cmd/znodes/request_window.h"
 
 enum { AGAIN_MS = 100 };
 

@@ -1,15 +1,15 @@
 /* handover.c - see handover.h; resign.c and transfer.c call it. The leader is asked once, after it
  * has been seen: a later leader is never asked by mistake. */
-#include "cmd/queue/handover.h"
+#include "cmd/queues/handover.h"
 
 #include <string.h>
 
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/queue/leader_follow.h"
-#include "cmd/queue/no_queue.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
+#include "cmd/queues/leader_follow.h"
+#include "cmd/queues/no_queue.h"
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
