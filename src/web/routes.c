@@ -2,7 +2,8 @@
  * literal text stands before one with less. */
 #include "web/routes.h"
 
-#include "web/api/claims_api.h"
+#include "web/api/claims/claims_api.h"
+#include "web/api/claims/hold_api.h"
 #include "web/api/contrib/contrib_rest.h"
 #include "web/api/deadlocks_api.h"
 #include "web/api/document_api.h"
@@ -10,7 +11,6 @@
 #include "web/api/events_api.h"
 #include "web/api/health_api.h"
 #include "web/api/history_api.h"
-#include "web/api/hold_api.h"
 #include "web/api/locks_api.h"
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"

@@ -78,6 +78,9 @@ struct web_answer {
 struct web_audit {
     const char *user; /* "" when nobody is known */
     const char *address, *method, *target;
+    int64_t session;  /* that it is of; 0: none */
+    const char *path; /* of the node, as the target does not say it; NULL: none */
+    const char *what; /* the kind of a claim, the operations of a transaction; NULL: nothing */
     unsigned status;
     const char *reason; /* that the sender gave; NULL: none */
 };

@@ -94,8 +94,10 @@ static void rig_audit(void *arg, const struct web_audit *a)
 {
     struct webrig *r = arg;
     if (r->naudits < WEBRIG_AUDITS)
-        snprintf(r->audits[r->naudits++], sizeof r->audits[0], "%s %s %s %u", a->user, a->method,
-                 a->target, a->status);
+        snprintf(r->audits[r->naudits++], sizeof r->audits[0], "%s %s %s %u%s%s%s%s%s%s", a->user,
+                 a->method, a->target, a->status, a->session ? " session" : "", a->path ? " " : "",
+                 a->path ? a->path : "", a->what ? " (" : "", a->what ? a->what : "",
+                 a->what ? ")" : "");
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */

@@ -36,7 +36,8 @@ struct webrig {
     clave_async_client *doomed[MEMNET_CLIENTS]; /* freed inside a callback */
     size_t ndoomed;
     struct webrig_call *calls[WEBRIG_CALLS];
-    char audits[WEBRIG_AUDITS][160]; /* "USER METHOD TARGET STATUS" */
+    char audits[WEBRIG_AUDITS][160]; /* "USER METHOD TARGET STATUS session PATH (WHAT)"; the
+                                        last three if there are any */
     size_t naudits;
     struct web_peer peer; /* of the requests to come; at first a loopback address */
 };

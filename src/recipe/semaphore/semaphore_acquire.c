@@ -223,7 +223,7 @@ static clave_err take_mutex(struct semaphore_acquire *k)
  */
 static clave_err semaphore_acquire_look(struct semaphore_acquire *k)
 {
-    const struct contender_place *place = k->s->mutex_config.spec.place;
+    const struct queue_place *place = k->s->mutex_config.spec.place;
     k->s->mutex_config.spec.only_found = place && place->search;
     k->s->lease_config.spec.only_found = false;
     return take_mutex(k);

@@ -3,6 +3,7 @@
  * result is not among the results. */
 #include "web/api/multi_api.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base64.h"
@@ -216,6 +217,28 @@ static bool op_read(struct web_exchange *x, json_t *o, clave_op *op)
     return clave__web_must(x, op->kind == CLAVE_OP_CHECK ? WEB_READ : WEB_WRITE, op->path);
 }
 
+/* For the audit: "create /a, set /b", of a long transaction the beginning. */
+static void multi_tell(struct web_exchange *x, const struct multi *m)
+{
+    enum { MOST_TOLD = 4000, REST = 40 };
+    size_t size = 1, n = 0;
+    for (size_t i = 1; i <= m->nops && size < MOST_TOLD; i++)
+        size += strlen(op_names[m->ops[i].kind]) + strlen(m->ops[i].path) + 3;
+    size = size < MOST_TOLD ? size : MOST_TOLD;
+    char *text = clave__web_alloc(x, size + REST);
+    x->deed.what = text;
+    for (size_t i = 1; text && i <= m->nops; i++) {
+        const clave_op *op = &m->ops[i];
+        size_t more = strlen(op_names[op->kind]) + strlen(op->path) + 3;
+        if (n + more > size) {
+            snprintf(text + n, REST, "%s... of %zu operations", n ? " " : "", m->nops);
+            return;
+        }
+        n += (size_t)snprintf(text + n, more + 1, "%s%s %s", i > 1 ? ", " : "", op_names[op->kind],
+                              op->path);
+    }
+}
+
 /* NULL: it has answered. */
 static struct multi *multi_read(struct web_exchange *x, const json_t *list)
 {
@@ -246,7 +269,10 @@ void clave__web_post_multi(struct web_exchange *x)
     json_t *body = clave__web_body(x);
     if (!body || !clave__body_only(x, body, keys) || !clave__body_array(x, body, "ops", &list))
         return;
-    x->state = multi_read(x, list);
-    if (x->state)
-        clave__client_call(x, multi_go);
+    struct multi *m = multi_read(x, list);
+    if (!m)
+        return;
+    x->state = m;
+    multi_tell(x, m);
+    clave__client_call(x, multi_go);
 }

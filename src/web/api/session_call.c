@@ -88,6 +88,7 @@ void clave__session_call_gone(struct session_call *k, clave_err why)
 static void session_call_on_live(struct session_wait *w, clave_err err)
 {
     struct session_call *k = clave__session_call_of(w);
+    k->x->deed.session = k->s->id;
     if (err == CLAVE_OK)
         k->live(k);
     else
@@ -191,7 +192,7 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
         if (c->forbidden)
             clave__json_string(j, "cause", clave__web_cause(CLAVE_EAUTHFAILED));
     } else if (c->state == CLAIM_WAITING && c->placed) {
-        clave__json_int(j, "position", (int64_t)c->ahead);
+        clave__json_int(j, "position", (int64_t)c->ahead + 1);
     } else if (c->state == CLAIM_ENDED) {
         clave__json_string(j, "cause", clave__web_cause(c->why));
     }

@@ -24,6 +24,7 @@ static void on_session_made(struct session_wait *w, clave_err err)
         clave__session_call_gone(k, err);
         return;
     }
+    x->deed.session = k->s->id;
     clave__http_session_secret(k->s, secret);
     clave__web_set_header(x, "Location", "/v1/sessions/%lld", (long long)k->s->id);
     clave__json_open(&x->json, NULL, '{');

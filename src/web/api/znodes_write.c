@@ -6,6 +6,7 @@
 #include "web/api/client_call.h"
 #include "web/api/guard.h"
 #include "web/api/node_json.h"
+#include "web/api/parents.h"
 #include "web/api/znodes_api.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
@@ -42,8 +43,10 @@ static void znode_answer_done(struct web_exchange *x, const struct znode_write *
     }
     if (st)
         clave__web_set_etag(x, w->acl ? st->aversion : st->version);
-    if (w->op.kind == CLAVE_OP_CREATE)
+    if (w->op.kind == CLAVE_OP_CREATE) {
+        x->deed.path = clave__web_sprintf(x, "%s", path); /* perhaps with a number */
         clave__web_set_location(x, path);
+    }
     znode_put_result(x, path, st);
     clave__web_answer_json(x, w->op.kind == CLAVE_OP_CREATE ? 201 : 200);
 }
@@ -110,13 +113,22 @@ static clave_err znode_write_one(struct web_exchange *x, clave_async_client *c)
     return clave_async_set(c, op->path, op->data, op->len, op->version, on_znode_written, x);
 }
 
-static void znode_write_go(struct web_exchange *x, clave_async_client *c)
+static void znode_write_begin(struct web_exchange *x, clave_async_client *c)
 {
     const struct znode_write *w = x->state;
     if (w->guard.path)
         clave__guard_find(x, c, &w->guard, znode_write_guarded);
     else
         znode_submitted(x, c, znode_write_one(x, c));
+}
+
+static void znode_write_go(struct web_exchange *x, clave_async_client *c)
+{
+    const struct znode_write *w = x->state;
+    if (w->create.flags & CLAVE_CREATE_PARENTS)
+        clave__web_check_parents(x, c, WEB_WRITE, w->op.path, znode_write_begin);
+    else
+        znode_write_begin(x, c);
 }
 
 /* With what all of them have; NULL: it has answered. */

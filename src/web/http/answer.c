@@ -141,8 +141,11 @@ static void answer_audit(struct web_exchange *x, unsigned status)
                                              .address = x->q->peer.address,
                                              .method = x->q->method,
                                              .target = answer_audit_target(x),
+                                             .session = x->deed.session,
+                                             .path = x->deed.path,
+                                             .what = x->deed.what,
                                              .status = status,
-                                             .reason = x->reason});
+                                             .reason = x->deed.reason});
 }
 
 static void answer_send(struct web_exchange *x, unsigned status, const char *type)

@@ -38,7 +38,11 @@ struct web_exchange {
     const char *acts_on; /* not in the pattern, but in the body, or a claim's: the path that the
                           * route's role is needed on; NULL: none. Valid until it is answered, or
                           * until a stream has ended */
-    const char *reason;  /* that the sender gives, for the audit; NULL: none */
+    struct {
+        int64_t session;
+        const char *path, *what; /* valid as long as the exchange */
+        const char *reason;
+    } deed; /* for the audit, as of struct web_audit */
     int64_t arrived;
     json_t *body; /* NULL: none was read */
     struct web_answer answer;

@@ -47,7 +47,7 @@ static void claim_put_event(const struct claim *c, const char *name)
     clave__json_string(&j, "path", c->path);
     clave__json_string(&j, "kind", c->kind->name);
     if (c->state == CLAIM_WAITING)
-        clave__json_int(&j, "ahead", (int64_t)c->ahead);
+        clave__json_int(&j, "position", (int64_t)c->ahead + 1);
     if (c->part.token)
         clave__json_string(&j, "token", token);
     if (c->state == CLAIM_ENDED)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/client_internal.h"
+#include "client/session_keeper.h"
 #include "web/session/claim_events.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */

@@ -4,8 +4,8 @@
  *   http_session.c           made, attached to, ended       seal.c      the secret that proves it
  *   http_session_presence.c  is its client still there?     validity.h  what its client may rely on
  *   http_session_proof.c     a heartbeat that was confirmed, for all that ask
- *   claim.c                  what it holds or waits for     claim_kinds.c   on which recipe
- *   claim_data.c             what its node says             guard.c     the node of a token
+ *   claim.c                  what it holds or waits for     kinds/      on which recipe
+ *   claim_table.c            all of a session's claims      claim_events.c  told to its streams
  *
  * Three times, in this order: the client's deadline (it counts from when it sent its newest
  * request; see validity.h); the gate's end of a session that it hears nothing of, SILENCE later at

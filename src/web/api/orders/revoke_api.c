@@ -145,6 +145,7 @@ static void on_revoke_stat(clave_async_client *c, const clave_result *res, void 
 static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
+    x->deed.path = r->path;
     clave_err err =
         r->path ? clave_async_exists(c, r->path, NULL, on_revoke_stat, x) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
@@ -196,7 +197,7 @@ static void revoke_begin(struct web_exchange *x, bool breaks)
     }
     *r = (struct revoke){.breaks = breaks};
     if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "node", &r->node) ||
-        !clave__body_text(x, body, "reason", &x->reason) ||
+        !clave__body_text(x, body, "reason", &x->deed.reason) ||
         !clave__body_flag(x, body, "force", &r->force) ||
         !clave__body_int(x, body, "token", tokens, &r->token))
         return;
@@ -262,12 +263,13 @@ void clave__web_post_transfer(struct web_exchange *x)
     }
     *r = (struct revoke){0};
     if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "to", &r->node) ||
-        !clave__body_text(x, body, "reason", &x->reason))
+        !clave__body_text(x, body, "reason", &x->deed.reason))
         return;
     if (!r->node || strchr(r->node, '/')) {
         clave__web_problem(x, &bad, "\"to\" must be the node of a candidate");
         return;
     }
     x->state = r;
+    x->deed.path = clave__web_child(x, x->params[0], r->node);
     clave__client_call(x, transfer_go);
 }

@@ -1,7 +1,7 @@
 /* hold_api.h - /v1/hold: a claim that lives as long as the connection it was asked for on, for
  * shell scripts: `curl -N` holds a lock as long as it runs. Called by routes.c. */
-#ifndef CLAVE_WEB_API_HOLD_API_H
-#define CLAVE_WEB_API_HOLD_API_H
+#ifndef CLAVE_WEB_API_CLAIMS_HOLD_API_H
+#define CLAVE_WEB_API_CLAIMS_HOLD_API_H
 
 #include "web/http/exchange.h"
 

@@ -3,14 +3,14 @@
  * events, one JSON object a line: queued, held, asked, lost, and heartbeats in between, by which a
  * connection that is gone is noticed. Invariant: an event is written when its reader asks for more,
  * from what is true then; only `held` has a valid_ms, counted from the request. */
-#include "web/api/hold_api.h"
+#include "web/api/claims/hold_api.h"
 
 #include <string.h>
 
-#include "web/api/claims_api.h"
+#include "web/api/claims/claim_order.h"
+#include "web/api/claims/claims_api.h"
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
-#include "web/http/body.h"
 #include "web/http/problem.h"
 
 enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
@@ -18,7 +18,6 @@ enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
 struct hold_stream {
     struct web_exchange *x;
     struct http_session *s;
-    struct claim_terms terms;
     struct claim *claim;
     struct claim_poll news;
     struct timer beat;
@@ -58,7 +57,7 @@ static clave_err hold_put_queued(struct hold_stream *h, struct buf *out)
     struct json j = hold_line(out, "queued");
     h->told_position = true;
     h->ahead = h->claim->ahead;
-    clave__json_int(&j, "position", (int64_t)h->ahead);
+    clave__json_int(&j, "position", (int64_t)h->ahead + 1);
     return hold_end_line(&j, out);
 }
 
@@ -160,18 +159,18 @@ static void hold_on_first_news(struct claim_poll *p)
         clave__session_call_done(k);
         clave__web_problem(x, &busy, "it was not acquired in time");
     } else {
-        hold_begin_stream(k, k->arg);
+        hold_begin_stream(k, ((struct claim_order *)k->arg)->arg);
     }
 }
 
 static void hold_claim(struct session_call *k)
 {
-    struct hold_stream *h = k->arg;
+    const struct claim_order *o = k->arg;
+    struct hold_stream *h = o->arg;
     int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
-    h->terms.trying = wait == 0;
-    clave_err err = clave__claim_new(k->s, &h->terms, &k->claim);
+    clave_err err = clave__claim_new(k->s, &o->terms, &k->claim);
     if (err != CLAVE_OK) {
-        clave__web_refuse_claim(k, err, h->terms.path);
+        clave__web_refuse_claim(k, err, o->terms.path);
         return;
     }
     h->claim = k->claim;
@@ -184,8 +183,9 @@ static void hold_claim(struct session_call *k)
 static void hold_on_session(struct session_wait *w, clave_err err)
 {
     struct session_call *k = clave__session_call_of(w);
+    k->x->deed.session = k->s->id;
     if (err == CLAVE_OK)
-        hold_claim(k);
+        clave__claim_order_look(k, hold_claim);
     else
         clave__session_call_gone(k, err);
 }
@@ -193,16 +193,19 @@ static void hold_on_session(struct session_wait *w, clave_err err)
 void clave__web_post_hold(struct web_exchange *x)
 {
     struct hold_stream *h = clave__web_alloc(x, sizeof *h);
-    int64_t ttl = HOLD_TTL_MS;
     struct http_session *s;
     if (!h) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "hold", NULL);
         return;
     }
     *h = (struct hold_stream){.x = x};
-    if (!clave__web_read_claim(x, &h->terms, &ttl) || !clave__web_may_wait(x))
+    struct claim_order *o = clave__claim_order_read(x);
+    if (!o || !clave__web_may_wait(x))
         return;
-    const struct session_terms t = {.name = h->terms.name, .ttl_ms = (int32_t)ttl};
+    o->terms.trying = clave__web_prefer_wait(x) == 0;
+    o->arg = h;
+    const struct session_terms t = {.name = o->terms.name,
+                                    .ttl_ms = o->ttl_ms ? (int32_t)o->ttl_ms : HOLD_TTL_MS};
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
     if (err != CLAVE_OK) {
         clave__web_problem_err(x, err, "make a session", NULL);
@@ -212,7 +215,7 @@ void clave__web_post_hold(struct web_exchange *x)
     if (!k)
         return;
     h->s = s;
-    k->arg = h;
+    k->arg = o;
     k->closes = true;
     clave__session_call_await(k, hold_on_session);
     clave__http_session_flush(s);

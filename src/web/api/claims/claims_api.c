@@ -1,19 +1,15 @@
 /* claims_api.c - see claims_api.h. Invariant: a claim's place is kept whatever happens to the
  * request that waits for it; only DELETE and the session's end give it back. */
-#include "web/api/claims_api.h"
+#include "web/api/claims/claims_api.h"
 
 #include <string.h>
 
-#include "base/path.h"
-#include "clave/async/leader.h"
-#include "clave/async/rwlock.h"
-#include "clave/async/semaphore.h"
+#include "web/api/claims/claim_order.h"
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
-#include "web/http/body.h"
 #include "web/http/problem.h"
 
-enum { MOST_WAIT_MS = 300000, MOST_PATH = 8192 };
+enum { MOST_WAIT_MS = 300000 };
 
 /* ---- what is answered ------------------------------------------------------------------------ */
 
@@ -104,19 +100,9 @@ static bool claim_ask_holder(struct session_call *k)
 {
     const struct claim *c = k->claim;
     clave_async_client *client = k->s->client;
-    clave_err err = CLAVE_ECLOSED;
     if (!client)
         return false;
-    if (strcmp(c->kind->name, "semaphore") == 0)
-        err = clave_async_semaphore_participants(client, c->path, on_claim_holder, k->x);
-    else if (strcmp(c->kind->name, "election") == 0)
-        err = clave_async_latch_leader(client, c->path, on_claim_holder, k->x);
-    else if (strcmp(c->kind->name, "lock") == 0)
-        err = clave_async_participants(client, c->path, on_claim_holder, k->x);
-    else
-        err = clave_async_rwlock_participants(client, c->path, CLAVE_RWLOCK_BOTH, on_claim_holder,
-                                              k->x);
-    if (err != CLAVE_OK)
+    if (c->kind->holders(client, c->path, on_claim_holder, k->x) != CLAVE_OK)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
     k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
@@ -149,60 +135,6 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
 }
 
 /* ---- POST /v1/claims ------------------------------------------------------------------------- */
-
-static bool claim_may(struct web_exchange *x, const char *path)
-{
-    static const struct problem refused = {.status = 403, .err = CLAVE_ENOAUTH};
-    size_t n = strlen(path);
-    const char *fault =
-        n > MOST_PATH ? "it is longer than 8192 bytes" : clave__path_fault(path, n, false);
-    if (!fault && clave__web_may(x, WEB_LOCK, path)) {
-        x->acts_on = path;
-        return true;
-    }
-    if (fault && n > MOST_PATH)
-        path = NULL;
-    if (fault)
-        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EPATH, .path = path},
-                           "\"path\" is not valid: %s", fault);
-    else
-        clave__web_problem(x, &refused, "the role \"lock\" is needed on %s: see /v1/whoami", path);
-    return false;
-}
-
-bool clave__web_read_claim(struct web_exchange *x, struct claim_terms *t, int64_t *ttl_ms)
-{
-    static const char *const keys[] = {"session",       "path",   "kind",    "limit",
-                                       "lock_delay_ms", "name",   "command", "host",
-                                       "revocable",     "ttl_ms", NULL};
-    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
-    static const int64_t limits[2] = {1, INT32_MAX}, delays[2] = {0, INT32_MAX};
-    int64_t limit = 0;
-    json_t *body = clave__web_body(x);
-    *t = (struct claim_terms){.kind = "lock"};
-    if (!body || !clave__body_only(x, body, keys) || !clave__body_text(x, body, "path", &t->path) ||
-        !clave__body_text(x, body, "kind", &t->kind) ||
-        !clave__body_int(x, body, "limit", limits, &limit) ||
-        !clave__body_int(x, body, "lock_delay_ms", delays, &t->lock_delay_ms) ||
-        !clave__body_text(x, body, "name", &t->name) ||
-        !clave__body_text(x, body, "command", &t->command) ||
-        !clave__body_text(x, body, "host", &t->host) ||
-        !clave__body_flag(x, body, "revocable", &t->revocable) ||
-        !clave__body_text(x, body, "session", &t->session) ||
-        !clave__body_int(x, body, "ttl_ms", limits, ttl_ms))
-        return false;
-    t->limit = (uint32_t)limit;
-    t->traceparent = clave__web_header(x, "traceparent");
-    if (!t->host)
-        t->host = x->q->peer.address;
-    if (!t->path)
-        clave__web_problem(x, &bad, "\"path\" is missing: that of the lock, as \"/jobs/nightly\"");
-    else if (!clave__claim_kind(t->kind))
-        clave__web_problem(x, &bad,
-                           "\"kind\" is none of lock, read, write, semaphore, election: \"%.64s\"",
-                           t->kind);
-    return t->path && clave__claim_kind(t->kind) && claim_may(x, t->path);
-}
 
 static void on_claim_news(struct claim_poll *p)
 {
@@ -268,25 +200,13 @@ void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *
     if (err == CLAVE_EINUSE)
         clave__web_problem(
             x, &(struct problem){.status = 503, .err = err, .path = path, .retry_after_s = 1},
-            "what an earlier request with this Idempotency-Key had is still being given back");
-    else if (err == CLAVE_EINVAL)
-        clave__web_problem(
-            x, &(struct problem){.status = 400, .err = err, .path = path},
-            "\"limit\" is for a semaphore, and needed there; \"lock_delay_ms\" is for "
-            "lock, write and election");
+            "what this session had there before is still being given back");
     else if (err == CLAVE_EQUOTA)
         clave__web_problem(x, &(struct problem){.status = 507, .err = err, .path = path},
                            "a session has at most %d claims: end some, or use another session",
                            SESSION_CLAIMS);
     else
         clave__web_problem_err(x, err, "claim", path);
-}
-
-/* The claim of an earlier request with this key must be of the same thing. */
-static bool claim_is_same(const struct claim *c, const struct claim_terms *t)
-{
-    return strcmp(c->path, t->path) == 0 && strcmp(c->kind->name, t->kind) == 0 &&
-           c->limit == t->limit;
 }
 
 /* The session that the body names, if it names one. */
@@ -296,21 +216,33 @@ static bool claim_is_of(const struct http_session *s, const struct claim_terms *
     return !t->session || (clave__web_parse_int(t->session, &id) && id == s->id);
 }
 
+/* Nothing is in its way. */
+static void claim_begin(struct session_call *k)
+{
+    const struct claim_order *o = k->arg;
+    bool repeated = k->claim != NULL;
+    clave_err err = repeated ? CLAVE_OK : clave__claim_new(k->s, &o->terms, &k->claim);
+    if (err == CLAVE_OK)
+        err = clave__web_admit_claim(k->x, k->claim);
+    if (err == CLAVE_OK) {
+        claim_wait(k, on_claim_news);
+        return;
+    }
+    if (k->claim && !repeated)
+        clave__claim_release(k->claim);
+    clave__web_refuse_claim(k, err, o->terms.path);
+}
+
 static void claim_post(struct session_call *k)
 {
-    static const struct problem reused = {.status = 409, .err = CLAVE_ENODEEXISTS};
     struct web_exchange *x = k->x;
     const char *key = clave__web_header(x, "Idempotency-Key");
-    struct claim_terms t;
-    char id[CLAVE_UUID_TEXT + 1];
-    int64_t ttl = 0;
-    if (!claim_may_wait(k))
-        return;
-    if (!clave__web_read_claim(x, &t, &ttl)) {
+    struct claim_order *o = claim_may_wait(k) ? clave__claim_order_read(x) : NULL;
+    if (!o) {
         clave__session_call_done(k);
         return;
     }
-    if (ttl != 0 || !claim_is_of(k->s, &t)) {
+    if (o->ttl_ms != 0 || !claim_is_of(k->s, &o->terms)) {
         clave__session_call_done(k);
         clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
                            "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
@@ -318,29 +250,15 @@ static void claim_post(struct session_call *k)
         return;
     }
     if (key) {
-        clave__claim_id_of_key(k->s, key, id);
-        t.id = id;
-        k->claim = clave__claim_find(k->s, id);
+        clave__claim_id_of_key(k->s, key, o->own);
+        o->keyed = true;
+        o->terms.id = o->own;
     }
-    if (k->claim && !claim_is_same(k->claim, &t)) {
-        clave__session_call_done(k);
-        clave__web_problem(x, &reused, "this Idempotency-Key was used for another claim");
-        return;
-    }
-    t.trying = clave__web_prefer_wait(x) == 0;
-    if (!t.name)
-        t.name = k->s->name;
-    bool repeated = k->claim != NULL;
-    clave_err err = repeated ? CLAVE_OK : clave__claim_new(k->s, &t, &k->claim);
-    if (err == CLAVE_OK)
-        err = clave__web_admit_claim(x, k->claim);
-    if (err == CLAVE_OK) {
-        claim_wait(k, on_claim_news);
-        return;
-    }
-    if (k->claim && !repeated)
-        clave__claim_release(k->claim);
-    clave__web_refuse_claim(k, err, t.path);
+    o->terms.trying = clave__web_prefer_wait(x) == 0;
+    if (!o->terms.name)
+        o->terms.name = k->s->name;
+    k->arg = o;
+    clave__claim_order_look(k, claim_begin);
 }
 
 void clave__web_post_claim(struct web_exchange *x)
@@ -356,8 +274,11 @@ static struct claim *claim_named(struct session_call *k)
     static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
     struct web_exchange *x = k->x;
     k->claim = clave__claim_find(k->s, x->params[0]);
-    if (k->claim)
+    if (k->claim) {
+        x->deed.path = clave__web_sprintf(x, "%s", k->claim->path);
+        x->deed.what = k->claim->kind->name;
         return k->claim;
+    }
     clave__session_call_done(k);
     clave__web_problem(
         x, &unknown,
