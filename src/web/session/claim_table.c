@@ -29,6 +29,14 @@ static void claim_session_elsewhere(struct session_part *p)
     clave__claim_went_elsewhere(clave__claim_of(p));
 }
 
+static bool claim_is_open(struct session_part *p)
+{
+    const struct claim *c = clave__claim_of(p);
+    bool waits = c->state == CLAIM_WAITING && !c->placed;
+    bool leaves = c->state >= CLAIM_LEAVING && c->place.ncontenders > 0;
+    return waits || leaves;
+}
+
 /* ---- its memory ------------------------------------------------------------------------------ */
 
 static void claim_free(struct session_part *p)
@@ -188,6 +196,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
                                     .ended = claim_session_ended,
                                     .missing = claim_node_missing,
                                     .elsewhere = claim_session_elsewhere,
+                                    .is_open = claim_is_open,
                                     .free = claim_free};
     c->kind = t->kind;
     clave__claim_init_proof(c);
