@@ -19,7 +19,7 @@ struct queue_place {
 
 /* The place that its owner has or will have; borrowed. Before the only acquire. */
 void clave__mutex_set_place(clave_async_mutex *m, struct queue_place *p);
-/* Likewise. */
+/* Likewise. The leases of one acquire have names that are made of the UUID, the first the UUID's. */
 void clave__semaphore_set_place(clave_async_semaphore *s, struct queue_place *p);
 /* Before _start, of a candidate without a priority. */
 void clave__latch_set_place(clave_async_latch *l, struct queue_place *p);

@@ -8,7 +8,7 @@
 #define LOCK "{\"path\": \"/l\"}" /* the body of most claims */
 
 struct user {
-    char secret[96];
+    char id[32], secret[96]; /* of its session */
     char claim[64]; /* its id */
 };
 

@@ -87,6 +87,7 @@ enum contender_state {
 struct contender {
     const struct contender_spec *spec; /* NULL when the owner is */
     struct queue_place *place;         /* of the spec; NULL: its own */
+    size_t nth; /* of those that the place has in one queue, counted from 0 */
     const struct contender_events *events;
     void *owner; /* NULL: given up */
     clave_async_client *client;

@@ -29,8 +29,9 @@ struct claim_terms {
     const char *session; /* its id, as the request has it; NULL: not said */
     const char *path;
     const struct claim_kind *kind;
-    uint32_t limit; /* of a semaphore */
+    uint32_t limit, permits; /* of a semaphore; 0: not said */
     int64_t lock_delay_ms;
+    int64_t max_hold_ms; /* 0: no limit */
     bool revocable;
     bool trying; /* not to wait: ENDED with EBUSY if it is not free */
     /* What its node says; each may be NULL. Of an election `text` alone. */
@@ -92,8 +93,8 @@ struct claim {
     const struct claim_kind *kind;
     struct queue_place place; /* its UUID is the claim's id */
     char *path;
-    uint32_t limit;
-    int64_t lock_delay_ms;
+    uint32_t limit, permits;
+    int64_t lock_delay_ms, max_hold_ms;
     bool revocable, trying;
     char *data; /* of its node */
     size_t len;

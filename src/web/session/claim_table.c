@@ -192,6 +192,8 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     list_push_back(&s->parts, &c->part.link);
     c->path = clave__mem_strdup(&w->mem, t->path);
     c->limit = t->limit;
+    c->permits = t->permits;
+    c->max_hold_ms = t->max_hold_ms;
     c->lock_delay_ms = t->lock_delay_ms;
     c->revocable = t->revocable;
     c->trying = t->trying;

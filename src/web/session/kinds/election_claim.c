@@ -14,7 +14,7 @@ static struct election_claim *election_claim_of(struct claim *c)
 
 static const char *election_claim_misfit(const struct claim_terms *t)
 {
-    return t->limit ? "\"limit\" is for a semaphore" : NULL;
+    return clave__claim_no_semaphore(t);
 }
 
 static void election_claim_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
@@ -51,6 +51,7 @@ static clave_err election_claim_begin(struct claim *c)
     o.id = c->data;
     o.policy = CLAVE_POLICY_SESSION;
     o.revocable = c->revocable;
+    o.max_term_ms = c->max_hold_ms;
     o.event_cb = election_claim_on_event;
     o.event_arg = c;
     clave_err err = clave_async_latch_new(&own->latch, c->part.s->client, c->path, &o);

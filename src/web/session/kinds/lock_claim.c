@@ -10,7 +10,7 @@ static struct lock_claim *lock_claim_of(struct claim *c)
 
 const char *clave__lock_claim_misfit(const struct claim_terms *t)
 {
-    return t->limit ? "\"limit\" is for a semaphore" : NULL;
+    return clave__claim_no_semaphore(t);
 }
 
 static void lock_claim_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
@@ -43,6 +43,7 @@ clave_mutex_options clave__lock_claim_options(struct claim *c)
                                  .data = c->data,
                                  .len = c->len,
                                  .revocable = c->revocable,
+                                 .max_hold_ms = c->max_hold_ms,
                                  .event_cb = lock_claim_on_event,
                                  .event_arg = c};
 }
