@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "clave/async/semaphore.h"
 #include "recipe/contender/identity.h"
 #include "recipe/contender/queue_kind.h"
 #include "web/api/parents.h"
@@ -225,8 +226,8 @@ static void order_submitted(struct session_call *k, clave_err err)
 
 /* ---- a place of the session that another gate has made ---- */
 
-/* Where a node of a queue is; of a semaphore in the latter two. */
-static const char *const order_places[] = {NULL, "locks", "leases"};
+/* Where a node of a queue is: below the path, and of a semaphore in "locks" and "leases". */
+enum { ORDER_QUEUE, ORDER_LOCKS, ORDER_LEASES, ORDER_PLACES };
 
 static void order_look_for_own(struct session_call *k);
 
@@ -254,7 +255,7 @@ static void on_order_listed(clave_async_client *c, clave_err err, const clave_pa
         if (list[i].stat.ephemeral_owner != k->s->id)
             continue;
         id = order_uuid(x, list[i].node);
-        kind = o->looked > 0 ? QUEUE_LEASE : clave__queue_kind_of(list[i].node);
+        kind = o->looked != ORDER_QUEUE ? QUEUE_LEASE : clave__queue_kind_of(list[i].node);
     }
     bool fits = id && kind == o->terms.kind->queue;
     if (id && (!fits || (o->keyed && strcmp(id, o->own) != 0))) {
@@ -266,19 +267,23 @@ static void on_order_listed(clave_async_client *c, clave_err err, const clave_pa
         o->terms.id = o->own;
     }
     o->looked++;
-    if (id || o->looked == sizeof order_places / sizeof *order_places)
+    if (id || o->looked == ORDER_PLACES)
         order_begin(k);
     else
         order_look_for_own(k);
 }
 
+/* The first lease that it has is named by the claim's id. */
 static void order_look_for_own(struct session_call *k)
 {
     struct claim_order *o = k->arg;
-    const char *below = order_places[o->looked];
-    o->at = below ? clave__web_child(k->x, o->terms.path, below) : o->terms.path;
-    order_submitted(k, o->at ? clave_async_participants(k->s->client, o->at, on_order_listed, k->x)
-                             : CLAVE_ENOMEM);
+    clave_async_client *c = k->s->client;
+    const char *path = o->terms.path;
+    o->at = o->looked == ORDER_LOCKS ? clave__web_child(k->x, path, "locks") : path;
+    order_submitted(k, !o->at ? CLAVE_ENOMEM
+                       : o->looked == ORDER_LEASES
+                           ? clave_async_semaphore_participants(c, o->at, on_order_listed, k->x)
+                           : clave_async_participants(c, o->at, on_order_listed, k->x));
 }
 
 static void on_order_synced(clave_async_client *c, const clave_result *res, void *arg)
