@@ -14,6 +14,7 @@
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/routes.h"
+#include "web/session/claim_rights.h"
 #include "web/session/http_session.h"
 #include "web/session/rest_session.h"
 
@@ -184,6 +185,7 @@ void clave__web_set_access(struct web *w, const struct web_access *access)
         next = e->next;
         exchange_check_again(LIST_ENTRY(e, struct web_exchange, link));
     }
+    clave__claims_judge(w->sessions);
 }
 
 void clave__web_set_max_waiting(struct web *w, size_t most)

@@ -127,6 +127,8 @@ struct web_options {
     const uint8_t *session_key;      /* of 32 bytes: gates that share it know each other's
                                         sessions; NULL: made of the seed, which is for tests:
                                         what the engine draws later tells it */
+    bool key_is_shared;              /* other gates may have it, so what this one remembers of a
+                                        session is proved before it is told */
     const struct jansson *jansson;   /* borrowed */
     const struct web_access *access; /* borrowed until another is set; NULL: see http/access.h */
     const struct web_asset *assets;  /* borrowed */

@@ -61,6 +61,9 @@ void webrig_free(struct webrig *r);
 /* Another engine of the same service: requests go to it from now on. */
 void webrig_second(struct webrig *r);
 
+/* Requests go to the other one of the two again. */
+void webrig_other(struct webrig *r);
+
 /* Carries everything until nobody has anything to do; the clock stands. */
 void webrig_settle(struct webrig *r);
 void webrig_advance(struct webrig *r, int64_t ms);

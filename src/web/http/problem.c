@@ -88,6 +88,7 @@ static const char *problem_cause(clave_err why)
                  {CLAVE_ETIMEDOUT, "unconfirmed"},
                  {CLAVE_EREQUESTTIMEOUT, "silent"},
                  {CLAVE_ENONODE, "deleted"},
+                 {CLAVE_EAUTHFAILED, "forbidden"},
                  {CLAVE_EMAXHOLD, "max_hold"},
                  {CLAVE_EREPLACED, "replaced"},
                  {CLAVE_ECANCELED, "canceled"},

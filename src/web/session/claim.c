@@ -30,6 +30,12 @@ static void claim_poll_due(struct timer *t, int64_t now)
     claim_poll_tell(LIST_ENTRY(t, struct claim_poll, limit));
 }
 
+/* It would wait for a grant, or for the place of one. */
+static bool claim_is_polled(const struct claim *c, const struct claim_poll *p)
+{
+    return !p->wants_end && !c->trying;
+}
+
 static bool claim_is_news(const struct claim *c, const struct claim_poll *p)
 {
     if (c->state == CLAIM_ENDED)
@@ -39,23 +45,29 @@ static bool claim_is_news(const struct claim *c, const struct claim_poll *p)
 
 /* A `done` may free the claim when it was the last to wait for its end, so the list is taken first.
  */
-static void claim_tell(struct claim *c)
+static void claim_tell_those(struct claim *c,
+                             bool (*are)(const struct claim *, const struct claim_poll *))
 {
     struct list round, *l;
-    clave__claim_publish(c);
     list_init(&round);
     for (l = c->polls.next; l != &c->polls;) {
         struct claim_poll *p = LIST_ENTRY(l, struct claim_poll, link);
         l = l->next;
         if (p->watches)
             p->done(p);
-        if (p->watches || !claim_is_news(c, p))
+        if (p->watches || !are(c, p))
             continue;
         list_remove(&p->link);
         list_push_back(&round, &p->link);
     }
     while ((l = list_pop_front(&round)))
         claim_poll_tell(LIST_ENTRY(l, struct claim_poll, link));
+}
+
+static void claim_tell(struct claim *c)
+{
+    clave__claim_publish(c);
+    claim_tell_those(c, claim_is_news);
 }
 
 void clave__claim_await(struct claim *c, struct claim_poll *p, int64_t until)
@@ -84,17 +96,18 @@ void clave__claim_drop(struct claim *c)
 
 static void claim_enter(struct claim *c, enum claim_state to)
 {
-    struct web *w = c->part.s->all->web;
+    bool has = to == CLAIM_PROVING || to == CLAIM_HELD;
+    if (c->state == CLAIM_PROVING)
+        clave__session_wait_cancel(&c->proof);
     c->state = to;
-    if (to == CLAIM_HELD) {
-        c->granted_at = w->now;
-        c->part.token = c->grant.token;
-        c->part.node = c->node;
-    } else {
-        c->part.token = 0;
-    }
-    if (to == CLAIM_ENDED)
+    if (to == CLAIM_HELD)
+        c->granted_at = c->part.s->all->web->now;
+    c->part.token = has ? c->grant.token : 0;
+    c->part.node = has ? c->node : NULL;
+    if (to == CLAIM_ENDED) {
+        clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
         clave__claim_drop(c);
+    }
     claim_tell(c);
 }
 
@@ -135,8 +148,37 @@ void clave__claim_moved(struct claim *c, size_t ahead)
     claim_take_time(c);
     c->placed = true;
     c->ahead = ahead;
+    c->waited |= ahead > 0;
     if (c->state == CLAIM_WAITING)
         claim_tell(c);
+}
+
+static void claim_on_proven(struct session_wait *w, clave_err err)
+{
+    struct claim *c = LIST_ENTRY(w, struct claim, proof);
+    claim_take_time(c);
+    if (err == CLAVE_OK)
+        claim_enter(c, CLAIM_HELD);
+    else if (err == CLAVE_EOPTIMEOUT)
+        clave__http_session_prove(c->part.s, w);
+    else
+        clave__claim_end(c, err);
+}
+
+void clave__claim_init_proof(struct claim *c)
+{
+    c->proof.done = claim_on_proven;
+    list_init(&c->proof.link);
+}
+
+/* The listing after its create shows that it was granted. What is granted later, by the end of
+ * others, may have been given back at another gate meanwhile. */
+static void claim_hold(struct claim *c)
+{
+    bool proves = c->waited && clave__http_session_is_shared(c->part.s);
+    claim_enter(c, proves ? CLAIM_PROVING : CLAIM_HELD);
+    if (proves)
+        clave__http_session_prove(c->part.s, &c->proof);
 }
 
 static void claim_on_delayed(clave_async_delay *d, clave_err err, void *arg)
@@ -146,8 +188,9 @@ static void claim_on_delayed(clave_async_delay *d, clave_err err, void *arg)
     if (c->state != CLAIM_DELAYED)
         return;
     claim_take_time(c);
+    c->waited = true;
     if (err == CLAVE_OK)
-        claim_enter(c, CLAIM_HELD);
+        claim_hold(c);
     else
         clave__claim_end(c, err);
 }
@@ -183,8 +226,10 @@ void clave__claim_granted(struct claim *c)
         err = claim_begin_delay(c);
     if (err != CLAVE_OK)
         clave__claim_end(c, err);
+    else if (c->delay)
+        claim_enter(c, CLAIM_DELAYED);
     else
-        claim_enter(c, c->delay ? CLAIM_DELAYED : CLAIM_HELD);
+        claim_hold(c);
 }
 
 /* A try whose connection went ends as one that was not first: before it is answered, the holder is
@@ -216,7 +261,7 @@ void clave__claim_asked(struct claim *c)
 void clave__claim_left(struct claim *c, clave_err err)
 {
     claim_take_time(c);
-    clave__claim_end(c, err == CLAVE_ENOAUTH ? err : CLAVE_OK);
+    clave__claim_end(c, err == CLAVE_ENOAUTH ? err : c->forbidden ? CLAVE_EAUTHFAILED : CLAVE_OK);
 }
 
 void clave__claim_release(struct claim *c)
@@ -237,4 +282,14 @@ void clave__claim_release(struct claim *c)
     else
         claim_enter(c, CLAIM_LEAVING);
     clave__http_session_flush(c->part.s);
+}
+
+void clave__claim_went_elsewhere(struct claim *c)
+{
+    bool has_place = c->state == CLAIM_WAITING ? c->placed : c->state < CLAIM_HELD;
+    c->place.search = true;
+    c->waited = true;
+    clave__claim_publish_suspended(c);
+    if (has_place && clave__http_session_is_shared(c->part.s))
+        claim_tell_those(c, claim_is_polled);
 }

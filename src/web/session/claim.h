@@ -2,8 +2,8 @@
  * clave/async. It lives from the request that makes it to the one that gives it back, whether a
  * request waits for it or not: its place is kept.
  *
- *     WAITING ──> DELAYED ──> HELD ──> LEAVING ──> ENDED      from every state: ENDED
- *        └─────────────────────^
+ *     WAITING ──> DELAYED ──> PROVING ──> HELD ──> LEAVING ──> ENDED      from every state: ENDED
+ *        └───────────┴───────────┴─────────^
  *
  * Invariant: an event only ends a hold. For how long it is held is said in answers alone, counted
  * from the request that is answered (validity.h). */
@@ -18,6 +18,7 @@
 enum claim_state {
     CLAIM_WAITING,
     CLAIM_DELAYED, /* granted, after a holder that was lost: see clave/async/lock_delay.h */
+    CLAIM_PROVING, /* granted after a wait, in which another gate may have given it back */
     CLAIM_HELD,
     CLAIM_LEAVING, /* given back, and its node is being deleted */
     CLAIM_ENDED,
@@ -88,7 +89,7 @@ enum claim_event {
 };
 
 struct claim {
-    struct session_part part; /* its session; token and node while HELD */
+    struct session_part part; /* its session; token and node while PROVING or HELD */
     enum claim_state state;
     const struct claim_kind *kind;
     struct queue_place place; /* its UUID is the claim's id */
@@ -102,10 +103,17 @@ struct claim {
     clave_grant grant;        /* while HELD; its node is in `node` */
     char *node;
     int64_t granted_at;
-    bool placed;   /* `ahead` is known */
-    size_t ahead;  /* how many are before it */
-    bool asked;    /* somebody asks for it back */
-    clave_err why; /* ENDED. OK: given back */
+    bool waited; /* for others or for the delay, or the connection was lost: not granted at once */
+    struct session_wait proof;   /* while PROVING */
+    bool placed;                 /* `ahead` is known */
+    size_t ahead;                /* how many are before it */
+    bool asked;                  /* somebody asks for it back */
+    clave_err why;               /* ENDED. OK: given back */
+    struct claim_sender *sender; /* of claim_rights.c, as all up to `forbidden`; NULL: the request
+                                  * that waits is judged in its place */
+    int64_t told_until;          /* the end of the longest valid_ms that was told */
+    struct timer gives_back;     /* while `forbidden` */
+    bool forbidden;              /* its sender may not hold it any more */
     enum claim_event told;
     int64_t told_token; /* of the hold whose end will be told */
     struct list polls;
@@ -177,5 +185,11 @@ bool clave__claim_repaid(struct claim *c);
 void clave__claim_end(struct claim *c, clave_err why);
 /* Frees the recipe's objects. */
 void clave__claim_drop(struct claim *c);
+/* For a new claim. */
+void clave__claim_init_proof(struct claim *c);
+/* The connection is lost. A claim of the same id may be made at another gate, and whoever waits
+ * here for its turn would take the session back from there: such a request is answered, and its
+ * client asks again. */
+void clave__claim_went_elsewhere(struct claim *c);
 
 #endif

@@ -24,10 +24,9 @@ static void claim_node_missing(struct session_part *p)
     clave__claim_end(clave__claim_of(p), CLAVE_ENONODE);
 }
 
-/* A claim of the same id may have been made there. */
 static void claim_session_elsewhere(struct session_part *p)
 {
-    clave__claim_of(p)->place.search = true;
+    clave__claim_went_elsewhere(clave__claim_of(p));
 }
 
 /* ---- its memory ------------------------------------------------------------------------------ */
@@ -37,6 +36,8 @@ static void claim_free(struct session_part *p)
     struct claim *c = clave__claim_of(p);
     const struct clave_mem *mem = &p->s->all->web->mem;
     list_remove(&p->link);
+    clave__session_wait_cancel(&c->proof);
+    clave__web_timer_clear(p->s->all->web, &c->gives_back);
     clave__claim_drop(c);
     c->forgotten = true;
     c->state = CLAIM_ENDED;
@@ -45,6 +46,7 @@ static void claim_free(struct session_part *p)
     clave__mem_free(mem, c->path);
     clave__mem_free(mem, c->node);
     clave__mem_free(mem, c->data);
+    clave__mem_free(mem, c->sender);
     clave__mem_free(mem, c);
 }
 
@@ -188,6 +190,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
                                     .elsewhere = claim_session_elsewhere,
                                     .free = claim_free};
     c->kind = t->kind;
+    clave__claim_init_proof(c);
     list_init(&c->polls);
     list_push_back(&s->parts, &c->part.link);
     c->path = clave__mem_strdup(&w->mem, t->path);

@@ -10,7 +10,7 @@ enum { OPENING_MS = 10000 };
  * promised at most, and a part of it more for a clock that is slower than ours. */
 static int64_t silence_ms(const struct http_session *s)
 {
-    return (int64_t)s->ttl_ms + s->ttl_ms / 8;
+    return (int64_t)s->ttl_ms + s->ttl_ms / SESSION_CLOCKS;
 }
 
 void clave__http_session_settle(struct http_session *s)

@@ -456,6 +456,7 @@ void gate_start(struct gate *g)
                             .env = &g->env,
                             .hosts = g->hosts,
                             .session_key = g->key,
+                            .key_is_shared = true,
                             .jansson = &linked};
     world_must(clave__web_new(&g->web, &o) == CLAVE_OK);
     gate_wake(g);

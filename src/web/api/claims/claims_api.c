@@ -74,6 +74,10 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         return;
     struct session_call *k = x->pending;
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
+    if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
+        clave__session_call_gone(k, k->s->why ? k->s->why : err);
+        return;
+    }
     if (err == CLAVE_OK && n > 0) {
         p.members = claim_put_holder;
         p.arg = &list[0];
@@ -84,8 +88,11 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
                            "%s was not granted, and nobody holds it: it was released meanwhile, or "
                            "the server was restored from a backup and grants nothing yet",
                            p.path ? p.path : "it");
-    else
+    else if (err == CLAVE_OK)
         clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
+    else
+        clave__web_problem(x, &p, "%s was not granted, and who holds it could not be read: %s",
+                           p.path ? p.path : "it", clave_strerror(err));
 }
 
 /* It was not to wait, and is not free: whose is it? */
@@ -107,8 +114,13 @@ static bool claim_ask_holder(struct session_call *k)
 void clave__web_answer_claim(struct session_call *k, unsigned held)
 {
     struct web_exchange *x = k->x;
-    const struct claim *c = k->claim;
-    if (c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY && claim_ask_holder(k))
+    struct claim *c = k->claim;
+    bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
+    if (tried && !clave__http_session_is_live(k->s)) {
+        clave__session_call_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
+        return;
+    }
+    if (tried && claim_ask_holder(k))
         return;
     if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
         claim_answer_end(k);
@@ -117,7 +129,7 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
     unsigned status = c->state == CLAIM_HELD ? held : 202;
     if (held == 201)
         clave__web_set_header(x, "Location", "/v1/claims/%s", c->place.uuid);
-    clave__web_put_claim(x, NULL, c);
+    clave__web_put_claim(x, c, true);
     clave__session_call_done(k);
     clave__web_answer_json(x, status);
 }
@@ -144,6 +156,27 @@ static bool claim_may_wait(struct session_call *k)
     return may;
 }
 
+static void on_claim_proven(struct session_wait *w, clave_err err)
+{
+    struct session_call *k = clave__session_call_of(w);
+    if (err != CLAVE_OK) {
+        clave__session_call_gone(k, err);
+        return;
+    }
+    clave__claim_poll_cancel(&k->poll);
+    k->poll.wants_end = false;
+    clave__claim_await(k->claim, &k->poll, k->x->web->now);
+}
+
+/* Another gate may have given back what was held when the request arrived. If so, that is news. */
+static void claim_prove(struct session_call *k)
+{
+    k->poll.wants_end = true;
+    clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
+    clave__session_call_await(k, on_claim_proven);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
 /* Without "Prefer: wait" the answer comes as soon as the place in the queue is known. */
 static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p))
 {
@@ -154,7 +187,10 @@ static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p
     wait = wait < 0 || wait > MOST_WAIT_MS ? MOST_WAIT_MS : wait;
     if (k->claim->trying)
         wait = MOST_WAIT_MS; /* it does not wait for long by itself */
-    clave__claim_await(k->claim, &k->poll, now + wait);
+    if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))
+        claim_prove(k);
+    else
+        clave__claim_await(k->claim, &k->poll, now + wait);
 }
 
 void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *path)
@@ -184,11 +220,17 @@ static bool claim_is_of(const struct http_session *s, const struct claim_terms *
 static void claim_begin(struct session_call *k)
 {
     const struct claim_order *o = k->arg;
-    clave_err err = k->claim ? CLAVE_OK : clave__claim_new(k->s, &o->terms, &k->claim);
-    if (err != CLAVE_OK)
-        clave__web_refuse_claim(k, err, o->terms.path);
-    else
+    bool repeated = k->claim != NULL;
+    clave_err err = repeated ? CLAVE_OK : clave__claim_new(k->s, &o->terms, &k->claim);
+    if (err == CLAVE_OK)
+        err = clave__web_admit_claim(k->x, k->claim);
+    if (err == CLAVE_OK) {
         claim_wait(k, on_claim_news);
+        return;
+    }
+    if (k->claim && !repeated)
+        clave__claim_release(k->claim);
+    clave__web_refuse_claim(k, err, o->terms.path);
 }
 
 static void claim_post(struct session_call *k)
@@ -248,12 +290,13 @@ static struct claim *claim_named(struct session_call *k)
 /* Who may not lock there any more does not wait there either. */
 static void claim_get(struct session_call *k)
 {
-    const struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
+    struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
     if (!c)
         return;
     struct web_exchange *x = k->x;
     x->acts_on = c->path;
     if (clave__web_may(x, WEB_LOCK, c->path)) {
+        (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
         claim_wait(k, on_claim_polled);
     } else {
         clave__session_call_done(k);
