@@ -54,6 +54,8 @@ struct claim_kind {
     clave_err (*begin)(struct claim *c);
     /* From memory; false: not held. */
     bool (*grant)(const struct claim *c, clave_grant *out);
+    /* Of a session_part; NULL: it holds one node. */
+    const char *(*more)(const struct session_part *p, size_t i);
     /* Gives back what is held; clave__claim_left when its node is gone. An error: at once. */
     clave_err (*release)(struct claim *c);
     /* Frees the recipe's objects, with what they have; harmless when there are none. */

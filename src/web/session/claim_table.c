@@ -190,6 +190,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
                                     .elsewhere = claim_session_elsewhere,
                                     .free = claim_free};
     c->kind = t->kind;
+    c->part.more = t->kind->more;
     clave__claim_init_proof(c);
     list_init(&c->polls);
     list_push_back(&s->parts, &c->part.link);

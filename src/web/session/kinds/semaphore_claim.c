@@ -91,6 +91,14 @@ static bool semaphore_claim_grant(const struct claim *c, clave_grant *out)
     return own->n > 0;
 }
 
+/* The newest is the claim's own. */
+static const char *semaphore_claim_more(const struct session_part *p, size_t i)
+{
+    const struct semaphore_claim *own = (const struct semaphore_claim *)(const void *)p;
+    clave_grant g;
+    return i + 1 < own->n && clave_async_lease_grant(own->leases[i], &g) ? g.node : NULL;
+}
+
 static void semaphore_claim_on_left(clave_async_semaphore *s, clave_err err, void *arg)
 {
     struct claim *c = arg;
@@ -135,6 +143,7 @@ const struct claim_kind clave__semaphore_claim = {
     .misfit = semaphore_claim_misfit,
     .begin = semaphore_claim_begin,
     .grant = semaphore_claim_grant,
+    .more = semaphore_claim_more,
     .release = semaphore_claim_release,
     .drop = semaphore_claim_drop,
     .holders = clave_async_semaphore_participants,
