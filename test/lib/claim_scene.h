@@ -9,7 +9,7 @@
 
 struct user {
     char id[32], secret[96]; /* of its session */
-    char claim[64]; /* its id */
+    char claim[64];          /* its id */
 };
 
 /* The call is answered, and with this status. */

@@ -12,6 +12,7 @@
 
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "web/session/claim.h"
 
 #define OF_THREE "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 3, \"permits\": "
 
@@ -170,6 +171,149 @@ static void a_hold_has_a_maximum(void **state)
     webrig_free(r);
 }
 
+/* ---- what its node says ---------------------------------------------------------------------- */
+
+static const struct claim *claim_of(struct webrig *r, const struct user *u)
+{
+    struct http_session *s = clave__http_session_by_id(r->web->sessions, atoll(u->id));
+    assert_non_null(s);
+    const struct claim *c = clave__claim_find(s, u->claim);
+    assert_non_null(c);
+    return c;
+}
+
+/* The node has this in its data. */
+static void node_says(struct webrig *r, const char *node, const char *text)
+{
+    char target[160];
+    snprintf(target, sizeof target, "/v1/znodes%s", node);
+    struct webrig_call *c = webrig_request(r, "GET", target, NULL, NULL);
+    user_expects(c, 200);
+    if (!strstr(webrig_body(c), text))
+        fail_msg("%s says %s, not %s", node, webrig_body(c), text);
+    webrig_end(c);
+}
+
+static void revoke(struct webrig *r, const char *path, const char *node)
+{
+    char target[80], body[160];
+    snprintf(target, sizeof target, "/v1/locks%s/revoke", path);
+    snprintf(body, sizeof body, "{\"node\": \"%s\"}", strrchr(node, '/') + 1);
+    user_expects(webrig_request(r, "POST", target, NULL, body), 200);
+}
+
+static const struct row {
+    const char *path, *rest, *says;
+} said_rows[] = {
+    {"/l", "", "\nname=new%0Aline\n"},
+    {"/l", ", \"kind\": \"read\"", "\nname=new%0Aline\n"},
+    {"/l", ", \"kind\": \"write\"", "\nname=new%0Aline\n"},
+    {"/s", ", \"kind\": \"semaphore\", \"limit\": 2", "\nname=new%0Aline\n"},
+    {"/e", ", \"kind\": \"election\"", "new\nline"},
+};
+enum { SAID_ROWS = sizeof said_rows / sizeof *said_rows };
+
+/* Its own write is no request to release, and a request is not written over. */
+static void a_node_says_something_else(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAID_ROWS; i++) {
+        const struct row *row = &said_rows[i];
+        struct webrig *r = webrig_new(NULL);
+        struct user u;
+        char body[160], node[128];
+        bool form = strcmp(row->path, "/e") != 0;
+        user_enter(r, &u);
+        snprintf(body, sizeof body,
+                 "{\"path\": \"%s\", \"name\": \"old\", \"command\": \"make\", "
+                 "\"revocable\": true%s}",
+                 row->path, row->rest);
+        struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, body);
+        user_expects(c, 201);
+        snprintf(node, sizeof node, "%s", webrig_member(c, "node"));
+        user_takes_claim(&u, c);
+        for (int round = 0; round < 2; round++) {
+            expect_member(user_sends(r, &u, "PATCH", -1, NULL, "{\"name\": \"new\\nline\"}"), 200,
+                          "node", node);
+            node_says(r, node, row->says);
+            if (form)
+                node_says(r, node, "\ncommand=make\n");
+            if (form && i == 3)
+                node_says(r, node, "\nlimit=2\n");
+            assert_int_equal(claim_of(r, &u)->asked, round == 1);
+            if (round == 1)
+                break;
+            revoke(r, row->path, node);
+            assert_true(claim_of(r, &u)->asked);
+            node_says(r, node, row->says);
+        }
+        if (form)
+            node_says(r, node, "\nasked=1\n");
+        user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
+        user_expects(user_sends(r, &u, "PATCH", -1, NULL, "{\"name\": \"x\"}"), 410);
+        webrig_free(r);
+    }
+}
+
+/* A request that came while it waited is told when it holds, though its node was written since. */
+static void what_waits_says_something_else(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SAID_ROWS; i++) {
+        const struct row *row = &said_rows[i];
+        bool leases = strcmp(row->path, "/s") == 0;
+        struct webrig *r = webrig_new(NULL);
+        struct user u, v;
+        char body[160], names[8][96], node[160];
+        user_enter(r, &u);
+        user_enter(r, &v);
+        snprintf(body, sizeof body, "{\"path\": \"%s\"%s}", row->path,
+                 leases   ? ", \"kind\": \"semaphore\", \"limit\": 2, \"permits\": 2"
+                 : i == 1 ? ", \"kind\": \"write\""
+                          : row->rest);
+        user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, body));
+        snprintf(body, sizeof body, "{\"path\": \"%s\", \"name\": \"old\", \"revocable\": true%s}",
+                 row->path, row->rest);
+        struct webrig_call *c = user_sends(r, &v, "POST", -1, NULL, body);
+        user_expects(c, 202);
+        user_takes_claim(&v, c);
+        c = user_sends(r, &v, "PATCH", -1, NULL, "{\"name\": \"new\\nline\"}");
+        if (leases) {
+            expect_member(c, 409, "code", "ENOTHELD");
+            webrig_free(r);
+            continue;
+        }
+        expect_member(c, 202, "position", "2");
+        assert_int_equal(memnet_list(r->net, 0, row->path, names, 8), 2);
+        size_t own = strstr(names[0], v.claim) ? 0 : 1;
+        snprintf(node, sizeof node, "%s/%s", row->path, names[own]);
+        node_says(r, node, row->says);
+        revoke(r, row->path, node);
+        user_expects(user_sends(r, &v, "PATCH", -1, NULL, "{\"name\": \"new\\nline\"}"), 202);
+        assert_false(claim_of(r, &v)->asked);
+        user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
+        webrig_settle(r);
+        user_expects(user_sends(r, &v, "GET", 5, NULL, NULL), 200);
+        assert_true(claim_of(r, &v)->asked);
+        webrig_free(r);
+    }
+}
+
+static void what_is_said_is_checked(void **state)
+{
+    static const char *const bodies[] = {"{}", "{\"name\": 1}", "{\"path\": \"/m\"}", "[]"};
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        user_expects(user_sends(r, &u, "PATCH", -1, NULL, bodies[i]), 400);
+    snprintf(u.claim, sizeof u.claim, "unknown");
+    user_expects(user_sends(r, &u, "PATCH", -1, NULL, "{\"name\": \"x\"}"), 404);
+    webrig_free(r);
+}
+
 static void terms_that_do_not_fit_are_named(void **state)
 {
     static const struct {
@@ -210,6 +354,9 @@ int main(void)
         cmocka_unit_test(another_gate_finds_all_permits),
         cmocka_unit_test(a_part_of_the_permits_is_given_back),
         cmocka_unit_test(a_hold_has_a_maximum),
+        cmocka_unit_test(a_node_says_something_else),
+        cmocka_unit_test(what_waits_says_something_else),
+        cmocka_unit_test(what_is_said_is_checked),
         cmocka_unit_test(terms_that_do_not_fit_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,7 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
         c->own_seen = c->plain = c->again = false;
         c->token = 0;
         c->restored = 0;
+        c->asked_before = false;
         c->ahead = SIZE_MAX;
         break;
     case CONTENDER_HELD:

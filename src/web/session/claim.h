@@ -63,6 +63,9 @@ struct claim_kind {
     /* Who has what is claimed there: the first of the list holds it. */
     clave_err (*holders)(clave_async_client *client, const char *path,
                          clave_async_participants_cb *cb, void *arg);
+    /* Its nodes say this from now on: as clave__mutex_describe. */
+    clave_err (*describe)(struct claim *c, const clave_identity *said, queue_described *done,
+                          void *arg, size_t *n);
     /* Writes the value of what is held, as clave_async_latch_publish; NULL: it has none. */
     clave_err (*publish)(struct claim *c, const void *value, size_t len, clave_result_cb *cb,
                          void *arg);

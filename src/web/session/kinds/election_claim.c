@@ -80,6 +80,12 @@ static clave_err election_claim_release(struct claim *c)
         c, clave_async_latch_close(l, CLAVE_CLOSE_SILENT, election_claim_on_closed, c));
 }
 
+static clave_err election_claim_describe(struct claim *c, const clave_identity *said,
+                                         queue_described *done, void *arg, size_t *n)
+{
+    return clave__latch_describe(election_claim_of(c)->latch, said, done, arg, n);
+}
+
 static void election_claim_drop(struct claim *c)
 {
     struct election_claim *own = election_claim_of(c);
@@ -104,6 +110,7 @@ const struct claim_kind clave__election_claim = {
     .grant = election_claim_grant,
     .release = election_claim_release,
     .drop = election_claim_drop,
+    .describe = election_claim_describe,
     .holders = clave_async_latch_leader,
     .publish = election_claim_publish,
 };

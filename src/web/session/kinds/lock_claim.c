@@ -84,6 +84,12 @@ clave_err clave__lock_claim_release(struct claim *c)
     return clave__claim_owe(c, clave_async_mutex_release(m, 0, lock_claim_on_released, c));
 }
 
+clave_err clave__lock_claim_describe(struct claim *c, const clave_identity *said,
+                                     queue_described *done, void *arg, size_t *n)
+{
+    return clave__mutex_describe(lock_claim_of(c)->mutex, 0, said, done, arg, n);
+}
+
 static void lock_claim_drop(struct claim *c)
 {
     struct lock_claim *l = lock_claim_of(c);
@@ -101,5 +107,6 @@ const struct claim_kind clave__lock_claim = {
     .grant = clave__lock_claim_grant,
     .release = clave__lock_claim_release,
     .drop = lock_claim_drop,
+    .describe = clave__lock_claim_describe,
     .holders = clave_async_participants,
 };

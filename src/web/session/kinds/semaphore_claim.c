@@ -125,6 +125,12 @@ static clave_err semaphore_claim_release(struct claim *c)
     return own->leaving > 0 ? CLAVE_OK : err;
 }
 
+static clave_err semaphore_claim_describe(struct claim *c, const clave_identity *said,
+                                          queue_described *done, void *arg, size_t *n)
+{
+    return clave__semaphore_describe(semaphore_claim_of(c)->semaphore, said, done, arg, n);
+}
+
 static void semaphore_claim_drop(struct claim *c)
 {
     struct semaphore_claim *own = semaphore_claim_of(c);
@@ -146,5 +152,6 @@ const struct claim_kind clave__semaphore_claim = {
     .more = semaphore_claim_more,
     .release = semaphore_claim_release,
     .drop = semaphore_claim_drop,
+    .describe = semaphore_claim_describe,
     .holders = clave_async_semaphore_participants,
 };
