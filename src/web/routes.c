@@ -40,6 +40,7 @@ static const struct route routes[] = {
     /* claims_api */
     {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, 0},
     {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, 0},
+    {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_claim, NULL, 0},
     {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, NULL, 0},
     /* hold_api */
     {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
