@@ -95,7 +95,8 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
     told_is_barred(c, p, valid);
     int64_t until = c->begun_at + valid * MS;
     p->told_to = until > p->told_to ? until : p->told_to;
-    p->told_at = h->w->now;
+    p->told_at = p->told_at > 0 ? p->told_at : h->w->now;
+    p->named_at = h->w->now;
     return p;
 }
 
@@ -221,7 +222,8 @@ static void told_token(struct http_call *c)
     http_json(c->answer, "holds", holds, sizeof holds);
     bool yes = strcmp(holds, "true") == 0;
     bool ever = p && http_place_held_since(p, c->sent_at);
-    bool always = p && p->turn <= c->sent_at && p->gone == HTTP_NEVER;
+    /* Somebody was told before: so it is on the disk as well. */
+    bool always = p && p->told_at > 0 && p->told_at <= c->sent_at && p->gone == HTTP_NEVER;
     h->told.tokens++;
     if (yes ? !ever : always)
         http_rule_broken(h->w, RULE_TOKEN_IS_TRUE, "%s says that %lld %s, %s", c->gate->name,
