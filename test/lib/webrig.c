@@ -94,8 +94,10 @@ static void rig_audit(void *arg, const struct web_audit *a)
 {
     struct webrig *r = arg;
     if (r->naudits < WEBRIG_AUDITS)
-        snprintf(r->audits[r->naudits++], sizeof r->audits[0], "%s %s %s %u", a->user, a->method,
-                 a->target, a->status);
+        snprintf(r->audits[r->naudits++], sizeof r->audits[0], "%s %s %s %u%s%s%s%s%s%s", a->user,
+                 a->method, a->target, a->status, a->session ? " session" : "", a->path ? " " : "",
+                 a->path ? a->path : "", a->what ? " (" : "", a->what ? a->what : "",
+                 a->what ? ")" : "");
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -122,6 +124,7 @@ struct webrig *webrig_new(const struct webrig_options *o)
                                       .env = &r->env,
                                       .hosts = "pair:1",
                                       .session_key = o->session_key,
+                                      .key_is_shared = o->session_key != NULL,
                                       .jansson = &linked,
                                       .access = o->access,
                                       .assets = o->assets,
@@ -143,6 +146,14 @@ void webrig_second(struct webrig *r)
     r->options.seed++;
     webrig_must(clave__web_new(&r->web, &r->options) == CLAVE_OK);
     webrig_settle(r);
+}
+
+void webrig_other(struct webrig *r)
+{
+    struct web *other = r->first;
+    webrig_must(other != NULL);
+    r->first = r->web;
+    r->web = other;
 }
 
 static void rig_close(struct webrig *r, struct web *w)
@@ -232,7 +243,7 @@ static void rig_record(const struct webrig_call *c)
     clave__json_open(&j, NULL, '{');
     clave__json_string(&j, "method", c->q.method);
     clave__json_string(&j, "target", c->q.target);
-    clave__json_bytes(&j, "request", c->q.body, c->q.len);
+    clave__json_bytes(&j, "request", c->sent, c->nsent);
     clave__json_int(&j, "status", c->status);
     rig_put_headers(&j, c);
     clave__json_bytes(&j, "body", clave__buf_bytes(&c->body), clave__buf_len(&c->body));
@@ -309,6 +320,7 @@ static struct webrig_call *rig_begin(struct webrig *r, const char *method, const
                                 .peer = r->peer};
     rig_add_headers(c, rig_copy(&at, headers, strlen(headers)));
     c->sent = rig_copy(&at, n ? body : "", n);
+    c->nsent = n;
     if (!rig_has(c, "Host"))
         rig_add_header(c, "Host", "localhost:8080");
     if (n > 0 && !rig_has(c, "Content-Type"))

@@ -204,7 +204,7 @@ static clave_err submit_create(struct contender *c)
     };
     size_t len;
     const void *data = clave__contender_data(c, &len);
-    const struct contender_place *place = spec->rule->unprotected ? NULL : spec->place;
+    const struct queue_place *place = spec->rule->unprotected ? NULL : spec->place;
     struct client_named_create n = {.path = spec->stem,
                                     .data = data,
                                     .len = len,
@@ -252,7 +252,7 @@ static void retry_later(struct contender *c)
 
 static void free_contender(struct contender *c)
 {
-    struct contender_place *place = c->place;
+    struct queue_place *place = c->place;
     clave__client_timer_clear(c->client, &c->limit);
     clave__client_timer_clear(c->client, &c->pause);
     clave__client_unlisten(&c->listener);

@@ -38,17 +38,7 @@
 #include "recipe/contender/node_watch.h"
 #include "recipe/contender/queue_order.h"
 #include "recipe/deadlock/detector.h"
-
-/* Where a recipe's user stands in the queue, by a UUID that it chose: so another process with the
- * same session finds its node again. One acquire has one place; that of a semaphore has two
- * contenders, in <path>/locks and in <path>/leases. The place outlives them: one that was given up
- * may still look for its node by the UUID, and deletes it, whosever it is by then. */
-struct contender_place {
-    char uuid[CLAVE_UUID_TEXT + 1];
-    bool search;                               /* such a node of this session may exist already */
-    unsigned ncontenders;                      /* that have not ended */
-    void (*unused)(struct contender_place *p); /* there is none any more; NULL: nobody asks */
-};
+#include "recipe/queue_place.h"
 
 /* What all attempts of one recipe have in common; borrowed while there is an owner. */
 struct contender_spec {
@@ -67,7 +57,7 @@ struct contender_spec {
     /* Not a queue: this many nodes may exist at once (Curator's semaphore). */
     bool counted;
     size_t limit;
-    struct contender_place *place; /* see above; NULL: each contender has its own */
+    struct queue_place *place; /* see queue_place.h; NULL: each contender has its own */
     bool only_found; /* of a place that is searched: `ended` with ENONODE when there is none */
     bool *warned_of_kazoo;                 /* see kazoo.h; NULL: nobody is */
     const struct detector_terms *detector; /* looks for deadlocks; NULL: nothing does */
@@ -96,7 +86,7 @@ enum contender_state {
 
 struct contender {
     const struct contender_spec *spec; /* NULL when the owner is */
-    struct contender_place *place;     /* of the spec; NULL: its own */
+    struct queue_place *place;         /* of the spec; NULL: its own */
     const struct contender_events *events;
     void *owner; /* NULL: given up */
     clave_async_client *client;

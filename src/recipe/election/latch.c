@@ -107,7 +107,7 @@ static void latch_fail(clave_async_latch *l, clave_err err)
         clave__latch_post_awaits(l, err);
 }
 
-void clave__latch_set_place(clave_async_latch *l, struct contender_place *place)
+void clave__latch_set_place(clave_async_latch *l, struct queue_place *place)
 {
     l->config.spec.place = place;
 }

@@ -291,7 +291,7 @@ void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *a
     m->event_arg = arg;
 }
 
-void clave__mutex_set_place(clave_async_mutex *m, struct contender_place *place)
+void clave__mutex_set_place(clave_async_mutex *m, struct queue_place *place)
 {
     m->config.spec.place = place;
 }

@@ -178,7 +178,7 @@ void clave_async_semaphore_free(clave_async_semaphore *s)
     clave__client_unref(c);
 }
 
-void clave__semaphore_set_place(clave_async_semaphore *s, struct contender_place *place)
+void clave__semaphore_set_place(clave_async_semaphore *s, struct queue_place *place)
 {
     s->mutex_config.spec.place = s->lease_config.spec.place = place;
 }
