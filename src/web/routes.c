@@ -60,7 +60,7 @@ static const struct route routes[] = {
      "stat children acl sync fresh limit after", 0},
     {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", 0},
     {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents", 0},
-    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, 0},
+    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, "recursive max", 0},
     {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, 0},
     /* contrib_rest */
     {"GET", "/znodes/v1{path}", WEB_READ, clave__web_rest_get, "*", 0},
