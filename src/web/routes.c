@@ -63,7 +63,8 @@ static const struct route routes[] = {
     {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", ROUTE_GUARDED},
     {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents",
      ROUTE_GUARDED},
-    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, ROUTE_GUARDED},
+    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, "recursive max",
+     ROUTE_GUARDED},
     {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, ROUTE_GUARDED},
     /* contrib_rest */
     {"GET", "/znodes/v1{path}", WEB_READ, clave__web_rest_get, "*", 0},
