@@ -23,7 +23,7 @@ static const struct route routes[] = {
     /* health_api */
     {"GET", "/healthz", WEB_NONE, clave__web_get_healthz, NULL, 0},
     {"GET", "/readyz", WEB_NONE, clave__web_get_readyz, NULL, 0},
-    {"GET", "/v1/server", WEB_READ, clave__web_get_server, NULL, 0},
+    {"GET", "/v1/server", WEB_READ, clave__web_get_server, "samples", 0},
     {"GET", "/v1/whoami", WEB_NONE, clave__web_get_whoami, NULL, 0},
     /* document_api */
     {"GET", "/v1/openapi.json", WEB_NONE, clave__web_get_openapi, NULL, 0},

@@ -159,6 +159,30 @@ void clave__web_set_wall(struct web *w, int64_t wall);
 /* What happened to locks up to the zxid of env.loaded (observe/lock_replay.h), with the memory of
  * the engine, which owns it from now on; NULL: it is not known. Once, after env.loaded or in it. */
 void clave__web_take_replay(struct web *w, int64_t now, struct lock_replay *r);
+/* What an operator asks first of the server in the driver's process; below 0: not known. */
+enum web_figure {
+    WEB_UPTIME_MS,
+    WEB_SESSIONS,
+    WEB_CONNECTIONS,
+    WEB_REQUESTS, /* since its start */
+    WEB_OUTSTANDING,
+    WEB_ZNODES,
+    WEB_WATCHES,
+    WEB_DATA_BYTES,
+    WEB_READ_MS, /* the 99th of 100, of the last minute or two; as the next two */
+    WEB_WRITE_MS,
+    WEB_FSYNC_US,
+    WEB_FILES_BYTES, /* snapshots and logs */
+    WEB_FREE_BYTES,
+    WEB_DISK_BYTES,
+    WEB_MEMORY_BYTES,
+    WEB_SNAPSHOT_SECONDS, /* the newest: since 1970 */
+    WEB_SNAPSHOT_BEHIND,  /* transactions since then */
+    WEB_QUIET_MS,         /* it was restored, and grants no lock for so long */
+    WEB_FIGURES
+};
+/* Now and then; nothing is known of the server without. */
+void clave__web_take_figures(struct web *w, int64_t now, const int64_t figures[WEB_FIGURES]);
 /* The node of this czxid is gone, or will be soon, for this reason (enum lock_cause of
  * observe/lock_ends.h): a driver may know it of the server. What the engine knows by itself counts
  * more. */

@@ -351,6 +351,12 @@ static void serve_on_gone(void *arg, int64_t czxid, enum server_gone how)
     serve_gate_node_gone(v->gate, czxid, how);
 }
 
+static void serve_on_measured(void *arg, const struct server_health *health)
+{
+    const struct serve *v = arg;
+    serve_gate_server_health(v->gate, health);
+}
+
 static int serve(struct serve *v)
 {
     struct server_run_options *run = &v->c.settings.run;
@@ -367,6 +373,8 @@ static int serve(struct serve *v)
     if (has_gate) {
         run->engine.node_gone = serve_on_gone;
         run->engine.node_gone_arg = v;
+        run->measured = serve_on_measured;
+        run->measured_arg = v;
     }
     if (err == CLAVE_OK)
         err = clave__server_run_new(&v->run, run, fault, sizeof fault);

@@ -102,6 +102,11 @@ void serve_gate_node_gone(struct serve_gate *g, int64_t czxid, enum server_gone 
     gate_node_gone(g->gate, czxid, how);
 }
 
+void serve_gate_server_health(struct serve_gate *g, const struct server_health *health)
+{
+    gate_server_health(g->gate, health);
+}
+
 static void *serve_gate_thread(void *arg)
 {
     const struct serve_gate *g = arg;

@@ -120,3 +120,8 @@ void clave__waiting_leave(struct web_exchange *x)
     s->n--;
     waiting_forget(x->web, s);
 }
+
+size_t clave__waiting_count(const struct web *w)
+{
+    return w->waiting->n;
+}
