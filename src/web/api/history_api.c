@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rfc3339.h"
+#include "observe/lock_json.h"
 #include "web/api/observe_request.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
@@ -68,6 +69,7 @@ static clave_err history_list_piece(void *arg, struct json *j, bool *done)
         }
         if (l->phase == HISTORY_BEGINNING) {
             clave__json_open(j, NULL, '{');
+            clave__lock_time_json(j, "from", l->o->history.from);
             clave__json_open(j, "entries", '[');
             l->phase = HISTORY_WRITING;
         }
