@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every screen as a picture, to be looked at: screenshots.py FOLDER [NAME...]. At 1440 and 390 pixels, light and
+"""Every screen as a picture, to be looked at: screenshots.py FOLDER [NAME...]. At 1280 and 390 pixels, light and
 dark, with 0, 5 and 5 000 locks, with deadlocks, with the gate gone."""
 import os
 import sys
@@ -13,7 +13,7 @@ WORK = {"lock": ("locks/accounts/alice", "Queue"), "deadlocks": ("deadlocks", "D
         "node": ("tree/config", "JSON"), "events": ("events", "granted"), "event": ("events/17", "Event 17"), "server": ("server", "read-write")}
 EMPTY = {"deadlocks": ("deadlocks", "No deadlock"), "elections": ("elections", "No election"), "sessions": ("sessions", "No session"), "events": ("events", "Nothing yet"),
          "lock": ("locks/demo/first", "Nobody holds")}
-SIZES = {"1440": (1440, 900), "390": (390, 844)}
+SIZES = {"1280": (1280, 900), "390": (390, 844)}
 
 
 class Camera:
