@@ -37,6 +37,7 @@ class FixtureGate:
         self.server_figures = None  # as at clave gate
         self.samples = {"every_ms": 10000, "at": rfc3339(self.began), "gate": {}, "server": {}}
         self.epoch, self.sent, self.ring = "f1", 0, []
+        self.got = []  # the target of every GET below /v1/
         self.asked = []  # (method, path, body) of every change somebody asked for
         self.refuse = {}  # path -> (status, body): what is refused
         self.hold_back = threading.Event()  # cleared: answers are held back
@@ -162,6 +163,7 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
             return self.asset(path)
         if not path.startswith("/v1/"):
             return self.problem(404, "There is no such path.")
+        self.gate.got.append(self.path)
         sent = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if (self.gate.token and sent != self.gate.token) or (self.gate.knows is not None and sent and sent not in self.gate.knows):
             return self.problem(401, "A token is needed.")

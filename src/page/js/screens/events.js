@@ -2,7 +2,7 @@
  * an address of its own, #/events/N, which shows all that is known of it. */
 import { h } from "../lib/dom.js";
 import { asked, addressOf, show } from "../lib/address.js";
-import { count, dateTime, hexSession, instant, urlPath } from "../lib/format.js";
+import { count, dateTime, duration, hexSession, instant, urlPath } from "../lib/format.js";
 import { onEvent } from "../model/store.js";
 import { Kept } from "../parts/kept.js";
 import { choice } from "../parts/choice.js";
@@ -45,8 +45,18 @@ async function copyLink() {
     toast("The link is copied.");
 }
 
+/* Where the row has both: how long it waited, and where the other entry is. */
+function queuedBefore(e) {
+    if (e.what !== "granted") return null;
+    const all = log.value.entries;
+    const queued = all.find((q) => q.what === "queued" && q.path === e.path && q.place?.node === e.place?.node && instant(q.time) <= instant(e.time));
+    if (!queued) return null;
+    const ms = instant(e.time) - instant(queued.time);
+    return [`queued ${ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms)} before, `, h("a.plain", { href: `#/events/${encodeURIComponent(queued.n)}` }, `event ${queued.n}`)];
+}
+
 function entryFacts(e) {
-    const rows = [["What", `${whatText(e)}${e.cause ? `, ${causeText(e.cause)}` : ""}`], ["When", `${dateTime(instant(e.time))} (${e.time})`],
+    const rows = [["What", `${whatText(e)}${e.cause ? `, ${causeText(e.cause)}` : ""}`], ["When", `${dateTime(instant(e.time))} (${e.time})`], ["Waited", queuedBefore(e)],
         ["Where", h("a.plain", { href: `#/${e.kind === "election" ? "elections" : "locks"}${urlPath(e.path)}` }, pathText(e.path))], ["Who", whoText(e.place)],
         ["Command", e.place?.command || e.place?.text], ["Client", e.place ? clientName(e.place.client) : null], ["Token", e.place?.token],
         ["Session", hexSession(e.place?.session)], ["Node", e.place?.node], ["zxid", e.zxid], ["Number", e.n]];
