@@ -193,7 +193,7 @@ class Events(PageCase):
         b.go("events?what=queued")
         b.wait(lambda: b.texts("#log td:nth-child(2)") == ["queued", "queued"])
         b.go("events/3")
-        b.see("queued 0.7 s before, event 1", ".facts")
+        b.see("0.7 s, since event 1", ".facts")
         b.go("events/1")
         b.see("queued", ".facts")
 
@@ -231,7 +231,7 @@ class Server(PageCase):
     def test_numbers_and_an_hour_of_lines(self):
         self.gate(scenes.busy_server, route="server")
         b = self.browser
-        b.see("Well", ".health")
+        b.see("Healthy", ".health")
         shown = {t.split("\n")[0]: [line for line in t.split("\n")[1:] if line] for t in b.texts(".figure")}
         self.assertEqual(shown["Sessions"][0], "214")
         self.assertEqual(shown["fsync, 99 of 100 within"][0], "2.1 ms")
@@ -257,7 +257,7 @@ class Server(PageCase):
         for change, text in cases:
             with self.subTest(text=text):
                 self.gate(lambda g, c=change: (scenes.busy_server(g), g.server_figures.update(c)), route="server")
-                self.browser.see("Look at this", ".health")
+                self.browser.see("Needs attention", ".health")
                 self.browser.see(text, ".health")
 
     def test_a_copy_that_is_not_current_is_said_on_every_screen(self):

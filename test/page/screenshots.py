@@ -10,8 +10,8 @@ from fixture_gate import FixtureGate
 
 WORK = {"lock": ("locks/accounts/alice", "Queue"), "deadlocks": ("deadlocks", "Deadlock of 3"), "elections": ("elections", "nobody leads"),
         "election": ("elections/services/scheduler", "Candidates"), "sessions": ("sessions", "nightly backup"), "tree": ("tree", "Access list"),
-        "node": ("tree/config", "JSON"), "events": ("events", "granted"), "event": ("events/17", "Event 17"), "server": ("server", "read-write")}
-EMPTY = {"deadlocks": ("deadlocks", "No deadlock"), "elections": ("elections", "No election"), "sessions": ("sessions", "No session"), "events": ("events", "Nothing yet"),
+        "node": ("tree/config", "JSON"), "events": ("events", "granted"), "event": ("events/17", "Event 17"), "server": ("server", "fsync"), "lock-table": ("locks/accounts/alice?as=table", "Ended by")}
+EMPTY = {"deadlocks": ("deadlocks", "No deadlock"), "elections": ("elections", "No election"), "sessions": ("sessions", "No session"), "events": ("events", "Nothing yet"), "server": ("server", "Ask the servers"),
          "lock": ("locks/demo/first", "Nobody holds")}
 SIZES = {"1280": (1280, 900), "390": (390, 844)}
 

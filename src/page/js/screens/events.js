@@ -45,14 +45,14 @@ async function copyLink() {
     toast("The link is copied.");
 }
 
-/* Where the row has both: how long it waited, and where the other entry is. */
+/* How long it waited, and the entry of when it queued, which may have no row of its own. */
 function queuedBefore(e) {
     if (e.what !== "granted") return null;
     const all = log.value.entries;
     const queued = all.find((q) => q.what === "queued" && q.path === e.path && q.place?.node === e.place?.node && instant(q.time) <= instant(e.time));
     if (!queued) return null;
     const ms = instant(e.time) - instant(queued.time);
-    return [`queued ${ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms)} before, `, h("a.plain", { href: `#/events/${encodeURIComponent(queued.n)}` }, `event ${queued.n}`)];
+    return [`${ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms)}, since `, h("a.plain", { href: `#/events/${encodeURIComponent(queued.n)}` }, `event ${queued.n}`)];
 }
 
 function entryFacts(e) {

@@ -97,10 +97,12 @@ function queue(lock) {
         left > 0 ? h("p.body.note", {}, `${count(left)} more wait further back.`) : null);
 }
 
+const NOBODY = { holders: [], waiters: [], nholders: 0, nwaiters: 0, held_since: null };
+
 function tiles(lock) {
     const tile = (name, value, tone = "") => h("div.tile", {}, h("dt", {}, name), h("dd", { class: tone }, value));
     const holder = lock?.holders[0];
-    const waiting = lock ? store.locks.get(lock.path)?.waitingSince ?? null : null;
+    const waiting = lock?.path ? store.locks.get(lock.path)?.waitingSince ?? null : null;
     return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Held for", lock ? age(instant(lock.held_since)) : "\u00a0"),
         tile("Waiting", lock ? count(lock.nwaiters) : "\u00a0"), tile("Oldest wait", lock ? age(waiting) : "\u00a0", isLate(waiting) ? "amber" : ""),
         tile("Token", holder?.token ?? (lock ? "–" : "\u00a0"), "long mono"));
@@ -129,7 +131,7 @@ export function view({ path }) {
         h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), lock && lock.kind !== "lock" ? kindBadge(lock) : null,
             deadlockBadge(path),
             h("div.aside", {}, h("a.button", { href: `#/tree${urlPath(path)}` }, "Show in the tree"))),
-        tiles(lock), body(lock), past.problem ? null : timeline(path, past, lock),
+        tiles(lock || (one.problem?.status === 404 ? NOBODY : null)), body(lock), past.problem ? null : timeline(path, past, lock),
         h("section.panel.data", { "aria-labelledby": "past-title" }, h("header", {}, h("h2", { id: "past-title" }, "What happened here"),
             h("span.aside", {}, h("a.button", { href: `#/events?filter=${encodeURIComponent(path)}` }, "All events"))),
             entryTable({ id: "past", label: "What happened here", kept: past, path })));

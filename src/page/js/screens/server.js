@@ -70,7 +70,7 @@ function serverFigures(told) {
 }
 
 const gateFigures = (told) => figuresOf(told, "gate", [
-    { id: "latency_ms", name: "The servers answered within", format: milliseconds }, { id: "requests", name: "Requests", format: perSecond, rate: true },
+    { id: "latency_ms", name: "Latency to the servers", format: milliseconds }, { id: "requests", name: "Requests", format: perSecond, rate: true },
     { id: "sessions", name: "HTTP sessions", format: count }, { id: "waiting", name: "Waits and streams", format: count }]);
 
 function facts(rows) {
@@ -109,7 +109,7 @@ function body() {
     if (all.problem) return h("section.panel", {}, refused(all.problem, "server"));
     if (!told) return panel("server-title", "Server", h("div.waiting", {}));
     const well = health(told);
-    return [h(`p.health.${well.tone}`, { role: "status" }, h("b", {}, { green: "Well", amber: "Look at this", red: "Not well" }[well.tone]), " ", well.text),
+    return [h(`p.health.${well.tone}`, { role: "status" }, h("b", {}, { green: "Healthy", amber: "Needs attention", red: "Down" }[well.tone]), " ", well.text),
         told.server ? panel("figures-title", "The server in the last hour", serverFigures(told)) : null,
         panel("gate-title", "The gate in the last hour", gateFigures(told)),
         h("div.columns", {}, panel("server-title", "Server", [serverFacts(told), told.server ? null : h("p.note.below", {}, ELSEWHERE)]), panel("gate-facts-title", "Gate", gateFacts(told)), panel("you-title", "You", youFacts()))];
