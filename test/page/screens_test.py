@@ -240,7 +240,8 @@ class Server(PageCase):
         self.assertRegex(shown["Requests"][0], r"^[\d.]+/s$", "not how many since the start")
         labels = [e.get_attribute("aria-label") for e in b.all(".plot")]
         self.assertEqual(len(labels), 15)
-        self.assertIn("Sessions in the last hour: 196 to 213", labels)
+        self.assertIn("Sessions: 196 to 213", labels)
+        self.assertIn("The server in the last hour", b.text("main"))
         self.assertIn("48\u202f211 transactions ago", b.text(".facts"))
 
     def test_a_counter_that_begins_anew_is_a_gap(self):

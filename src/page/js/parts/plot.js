@@ -1,4 +1,4 @@
-/* plot.js - a figure and its last hour: the number, a line below it, and the largest value of the hour in words.
+/* plot.js - a figure and its last hour: the number, a line below it, and the largest value of that time in words.
  * No axis but the frame: the number tells how much, the line tells when. */
 import { h, svg } from "../lib/dom.js";
 import { clockTime } from "../lib/format.js";
@@ -36,10 +36,10 @@ function picture(series, { samples, everyMs, at, format, name, least }) {
     const bottom = Math.min(...known);
     const told = least ? bottom : top;
     const when = clockTime(at - (series.length - 1 - series.lastIndexOf(told)) * everyMs).replace(/:\d\d$/, "");
-    const label = `${name} in the last hour: ${format(bottom)} to ${format(top)}`;
+    const label = `${name}: ${format(bottom)} to ${format(top)}`;
     return [svg("svg.plot", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
         svg("path.base", { d: `M0 ${HEIGHT - 1}L${WIDTH} ${HEIGHT - 1}` }), paths(series, samples, Math.max(top, 1e-9)).map((d) => svg("path.line", { d }))),
-        h("p.note.plot-note", {}, bottom === top ? "all the time" : `${least ? "least" : "most"} ${format(told)}, at ${when}`)];
+        h("p.note.plot-note", {}, bottom === top ? "unchanged" : `${least ? "least" : "most"} ${format(told)}, at ${when}`)];
 }
 
 /* f: {name, value (text), tone, least (is told, not the most), series, samples, everyMs, at, format} */

@@ -7,7 +7,7 @@ import { asked, show } from "../lib/address.js";
 import * as clock from "../lib/clock.js";
 import { knownSince, spansOf, staysOf } from "../model/past.js";
 import { choice } from "./choice.js";
-import { causeText, sideText, who, whoText, command } from "./place.js";
+import { causeText, commandOf, sideText, who, whoText, command } from "./place.js";
 import { axis, SPANS_MS } from "./terms.js";
 import { table } from "./table.js";
 
@@ -21,7 +21,7 @@ const MARKS = { released: "✓", expired: "✕", closed: "○", broken: "!", unk
 
 function fitted(stays, begin, now) {
     const first = stays.slice(-FITTED).reduce((least, s) => Math.min(least, s.queued ?? s.granted ?? begin), now);
-    return SPANS_MS.find((s) => s >= now - first) || SPANS_MS.at(-1);
+    return [30e3, 60e3, ...SPANS_MS].find((s) => s >= now - first) || SPANS_MS.at(-1);
 }
 
 /* One clock for all of a picture. */
@@ -31,19 +31,34 @@ function scaleOf(stays, begin) {
     return { now, span, start: now - span, begin };
 }
 
-/* Those who are there now first, as they stand in the queue; then by when they left. */
+/* A job that runs again and again is a new process each time: who it is but for its pid. */
+function jobOf(place) {
+    return place.host ? [place.host, place.name, commandOf(place)].join(" ") : whoText(place);
+}
+
+/* A row has stays that do not overlap, as far as that can be seen: of one job, one after the other. Those who are there now come first, as
+ * they stand in the queue; then by when they left. */
 function rowsOf(stays, scale) {
-    const rows = new Map();
+    const rows = [];
     for (const stay of stays) {
         if ((stay.ended ?? scale.now) < scale.start) continue;
-        const name = whoText(stay.place);
-        if (!rows.has(name)) rows.set(name, { name, place: stay.place, stays: [], left: 0 });
-        const row = rows.get(name);
+        const job = jobOf(stay.place);
+        const { wait, hold } = spansOf(stay, scale.begin, scale.now);
+        let row = rows.find((r) => r.job === job && r.left <= (wait || hold)[0] + scale.span / 200);
+        if (!row) rows.push(row = { job, stays: [], left: 0 });
         row.stays.push(stay);
-        row.left = Math.max(row.left, stay.ended ?? Infinity);
+        row.left = stay.ended ?? Infinity;
     }
-    const rank = (r) => (r.left < Infinity ? 2 : r.stays.some((s) => s.held && !s.ended) ? 0 : 1);
-    return [...rows.values()].sort((a, b) => rank(a) - rank(b) || (rank(a) === 2 ? b.left - a.left : a.stays.at(-1).queued - b.stays.at(-1).queued));
+    const rank = (r) => (r.left < Infinity ? 2 : r.stays.at(-1).held ? 0 : 1);
+    return rows.sort((a, b) => rank(a) - rank(b) || (rank(a) === 2 ? b.left - a.left : a.stays.at(-1).queued - b.stays.at(-1).queued));
+}
+
+function nameOf(row) {
+    const { place } = row.stays.at(-1);
+    if (!place.host) return h("span.who.cut", { title: whoText(place) }, h("b", {}, whoText(place)));
+    const what = place.name || commandOf(place);
+    const pid = row.stays.every((s) => s.place.pid === place.pid) ? ` · ${place.pid}` : "";
+    return h("span.who.cut", { title: [whoText(place), what].join(" ") }, h("b", {}, place.host), pid, what ? ` · ${what}` : "");
 }
 
 function bar(kind, [from, to], scale, title) {
@@ -94,7 +109,7 @@ function marksOf(stays, scale) {
 }
 
 function row(r, scale) {
-    return [h("div.name", {}, who(r.place)), h("div.track", {},
+    return [h("div.name", {}, nameOf(r)), h("div.track", {},
         scale.begin > scale.start ? bar("dark", [scale.start, Math.min(scale.begin, scale.now)], scale, "before the history began") : null,
         r.stays.map((s) => barsOf(s, scale)), marksOf(r.stays, scale))];
 }
@@ -131,7 +146,7 @@ function picture(path, stays, scale) {
     const rows = rowsOf(stays, scale);
     const seen = rows.slice(0, MOST_ROWS);
     const words = summary(stays, scale);
-    return h("div.body", {}, h("p.note", {}, `${words}.`, rows.length > MOST_ROWS ? ` ${plural(rows.length - MOST_ROWS, "client is", "clients are")} in the table only.` : ""),
+    return h("div.body", {}, h("p.note", {}, `${words}.`, rows.length > MOST_ROWS ? ` ${plural(rows.length - MOST_ROWS, "more row is", "more rows are")} in the table only.` : ""),
         h("div.timeline", { role: "img", "aria-label": `Who held ${path} in the last ${duration(scale.span)}. ${words}. The button Table shows it in words.` },
             seen.map((r) => row(r, scale)), h("div"), axis(scale.span)), legend(stays, scale, seen));
 }

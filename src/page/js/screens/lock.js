@@ -112,7 +112,7 @@ const gone = () => empty("locks", "Nobody holds this lock or waits for it", "Its
 
 function body(lock) {
     if (one.problem && one.problem.status !== 404) return h("section.panel", {}, refused(one.problem));
-    if (one.problem || (lock && lock.nholders + lock.nwaiters === 0)) return h("section.panel.data", {}, gone());
+    if (one.problem || (lock && lock.nholders + lock.nwaiters === 0)) return h("section.panel.data.short", {}, gone());
     if (lock) return queue(lock);
     return h("section.panel", {}, h("header", {}, h("h2", {}, "Queue")),
         table({ id: "queue", label: "Queue", columns: columns(null), items: [], key: (p) => p.node, height: 54, phoneHeight: 68, loading: true }));

@@ -9,7 +9,7 @@ import { Kept } from "../parts/kept.js";
 import { plot, rates } from "../parts/plot.js";
 
 const EVERY_MS = 5000;
-const HOUR_MS = 3600e3;
+const LEAST_SAMPLES = 12; /* of a gate that has just started: two minutes */
 const LITTLE = 0.1; /* of a disk */
 const SLOW_US = 100000; /* an fsync that everybody feels */
 
@@ -45,10 +45,18 @@ function health(told) {
     return { tone: "green", text: "The servers answer, and locks are granted." };
 }
 
+const samplesOf = ({ samples }) => Math.max(LEAST_SAMPLES, ...Object.values(samples?.gate || {}).map((series) => series.length));
+
+/* They begin with the gate. */
+function spanText(told) {
+    const ms = samplesOf(told) * told.samples.every_ms;
+    return ms >= 3600e3 ? "in the last hour" : `in the last ${duration(ms)}`;
+}
+
 function figuresOf(told, owner, list) {
     const samples = told.samples;
     const series = samples?.[owner] || {};
-    const common = samples && { samples: HOUR_MS / samples.every_ms, everyMs: samples.every_ms, at: instant(samples.at) ?? clock.now() };
+    const common = samples && { samples: samplesOf(told), everyMs: samples.every_ms, at: instant(samples.at) ?? clock.now() };
     return h("dl.figures", {}, list.map(({ id, name, format, rate, tone, least }) => {
         const values = rate && series[id] ? rates(series[id], samples.every_ms) : series[id];
         const value = rate ? values?.at(-1) : told[owner]?.[id];
@@ -110,8 +118,8 @@ function body() {
     if (!told) return panel("server-title", "Server", h("div.waiting", {}));
     const well = health(told);
     return [h(`p.health.${well.tone}`, { role: "status" }, h("b", {}, { green: "Healthy", amber: "Needs attention", red: "Down" }[well.tone]), " ", well.text),
-        told.server ? panel("figures-title", "The server in the last hour", serverFigures(told)) : null,
-        panel("gate-title", "The gate in the last hour", gateFigures(told)),
+        told.server ? panel("figures-title", `The server ${spanText(told)}`, serverFigures(told)) : null,
+        panel("gate-title", `The gate ${spanText(told)}`, gateFigures(told)),
         h("div.columns", {}, panel("server-title", "Server", [serverFacts(told), told.server ? null : h("p.note.below", {}, ELSEWHERE)]), panel("gate-facts-title", "Gate", gateFacts(told)), panel("you-title", "You", youFacts()))];
 }
 
