@@ -100,6 +100,21 @@ class OfALock(PageCase):
         b.go("locks/jobs/a?as=table")
         b.see("not known", "#stays")
 
+    def test_whether_a_reader_of_before_held_is_not_known(self):
+        def fill(gate):
+            gate.began = time.time() - 100
+            remember(gate, stay(PATH, place(1, "reader"), None, None, 40))
+            gate.began = time.time() - 100
+        self.gate(fill, route="locks/jobs/a?span=10m")
+        b = self.browser
+        b.see("0 holds by 0 clients", "main")
+        (title, _, width), = self.bars("maybe")
+        self.assertTrue(title.startswith("held, or waited to read since before the history began"), title)
+        self.assertAlmostEqual(width, 10, delta=1)
+        self.assertEqual(self.bars("hold") + self.bars("wait"), [])
+        self.browser.go("locks")
+        self.browser.see("No lock is held")
+
     def test_it_is_live_and_asks_for_no_more_than_is_new(self):
         gate = self.gate(two_in_turns, route="locks/jobs/a?span=1h")
         b = self.browser

@@ -70,16 +70,17 @@ export function hourBar(past, lock) {
     const begin = Math.min(knownSince(past) ?? now, now);
     const recent = entriesOf(past, lock.path);
     const spans = staysOf(recent, lock).map((s) => spansOf(s, begin, now));
-    const inHour = (x) => x && x[1] > start;
     /* What is drawn of the time before the history is what is certain: nothing. */
-    const certain = ([from, to]) => [Math.max(from, begin, start), to];
-    const holds = spans.map((s) => s.hold).filter(inHour).map(certain).sort((a, b) => a[0] - b[0]);
-    const crowd = crowds(spans.map((s) => s.wait).filter(inHour).map(certain));
+    const inHour = (all) => all.filter((x) => x && x[1] > Math.max(begin, start)).map(([from, to]) => [Math.max(from, begin, start), to]).sort((a, b) => a[0] - b[0]);
+    const holds = inHour(spans.map((s) => s.hold));
+    const maybe = inHour(spans.map((s) => s.maybe));
+    const crowd = crowds(inHour(spans.map((s) => s.wait)));
+    const notFree = covered([...holds, ...maybe].sort((a, b) => a[0] - b[0]));
     const held = covered(holds);
     const most = crowd.reduce((n, c) => Math.max(n, c[2]), 0);
     const known = Math.min(HOUR_MS, now - Math.max(begin, start));
-    const words = `In the last ${known < HOUR_MS ? duration(known) : "hour"}: held for ${duration(held)}, free for ${duration(Math.max(0, known - held))}, ${most ? `at most ${plural(most, "client", "clients")} waited` : "nobody waited"}`;
+    const words = `In the last ${known < HOUR_MS ? duration(known) : "hour"}: held for ${duration(held)}, free for ${duration(Math.max(0, known - notFree))}, ${most ? `at most ${plural(most, "client", "clients")} waited` : "nobody waited"}`;
     return h("div.hour", { role: "img", "aria-label": words, title: words }, begin > start ? piece("dark", start, begin, start) : null,
-        joined(holds).map(([from, to]) => piece("hold", from, to, start)),
+        joined(maybe).map(([from, to]) => piece("maybe", from, to, start)), joined(holds).map(([from, to]) => piece("hold", from, to, start)),
         crowd.filter(([from, to]) => to - from > HOUR_MS / 2000).slice(-200).map(([from, to, n]) => piece(`wait.n${Math.min(n, HIGHEST)}`, from, to, start)));
 }

@@ -43,8 +43,8 @@ function rowsOf(stays, scale) {
     for (const stay of stays) {
         if ((stay.ended ?? scale.now) < scale.start) continue;
         const job = jobOf(stay.place);
-        const { wait, hold } = spansOf(stay, scale.begin, scale.now);
-        let row = rows.find((r) => r.job === job && r.left <= (wait || hold)[0] + scale.span / 200);
+        const { wait, hold, maybe } = spansOf(stay, scale.begin, scale.now);
+        let row = rows.find((r) => r.job === job && r.left <= (wait || maybe || hold)[0] + scale.span / 200);
         if (!row) rows.push(row = { job, stays: [], left: 0 });
         row.stays.push(stay);
         row.left = stay.ended ?? Infinity;
@@ -81,14 +81,10 @@ function stayTexts(stay) {
 }
 
 function barsOf(stay, scale) {
-    const { wait, hold } = spansOf(stay, scale.begin, scale.now);
+    const { wait, hold, maybe } = spansOf(stay, scale.begin, scale.now);
     const text = stayTexts(stay);
-    const bars = wait ? [bar("wait", wait, scale, text.wait)] : [];
-    if (!hold) return bars;
-    const certain = stay.granted ?? Math.max(hold[0], scale.begin);
-    if (hold[0] < certain) bars.push(bar("maybe", [hold[0], Math.min(certain, hold[1])], scale, text.hold));
-    if (certain < hold[1] || certain === hold[0]) bars.push(bar(`hold${stay.ended ? "" : ".now"}`, [certain, hold[1]], scale, text.hold));
-    return bars;
+    return [wait ? bar("wait", wait, scale, text.wait) : null, maybe ? bar("maybe", maybe, scale, stay.held ? text.hold : `held, or ${text.wait}`) : null,
+        hold ? bar("hold", hold, scale, text.hold) : null];
 }
 
 /* Of marks that would lie on each other the worst is seen. */
@@ -137,7 +133,7 @@ function legend(stays, scale, rows) {
     const causes = new Set(stays.filter((s) => s.ended && s.ended >= scale.start).map((s) => s.cause));
     const item = (sample, text) => h("span", {}, sample, text);
     return h("p.legend", { "aria-hidden": "true" }, item(h("i.wait"), "waits"), item(h("i.hold"), "holds"),
-        rows.some((r) => r.stays.some((s) => s.held && s.granted === null)) ? item(h("i.maybe"), "held already, or waited") : null,
+        rows.some((r) => r.stays.some((s) => s.held !== false && s.granted === null)) ? item(h("i.maybe"), "held already, or waited") : null,
         scale.begin > scale.start ? item(h("i.dark"), `not known: before ${clockTime(scale.begin)}`) : null,
         Object.keys(MARKS).filter((c) => causes.has(c)).map((c) => item(h(`b.mark.${c}`, {}, MARKS[c]), causeText(c))));
 }
@@ -156,7 +152,7 @@ const whenText = (ms) => h("td.off", {}, ms === null ? h("span.none", {}, "not k
 function words(stays, scale) {
     const items = stays.filter((s) => (s.ended ?? scale.now) >= scale.start).reverse();
     const waited = (s) => {
-        if (s.queued === null || (s.held && s.granted === null)) return h("span.none", {}, "not known");
+        if (s.queued === null || (s.held !== false && s.granted === null)) return h("span.none", {}, "not known");
         const to = s.granted ?? s.ended;
         return to === null ? age(s.queued) : duration(to - s.queued);
     };
@@ -164,8 +160,8 @@ function words(stays, scale) {
         { id: "who", title: "Who", cell: (s) => h("td.wide.top", {}, h("div.lines", {}, who(s.place), command({ ...s.place, asked: false }))) },
         { id: "queued", title: "Queued", width: "100px", cell: (s) => whenText(s.queued) },
         { id: "waited", title: "Waited", width: "100px", num: true, cell: (s) => h("td.under", {}, h("span.label", {}, "waited "), waited(s)) },
-        { id: "granted", title: "Held from", width: "100px", cell: (s) => (s.held || s.granted !== null ? whenText(s.granted) : h("td.off", {}, h("span.none", {}, "–"))) },
-        { id: "for", title: "Held for", width: "110px", num: true, cell: (s) => h("td.under.right", {}, h("span.label", {}, "held "), s.granted === null ? h("span.none", {}, s.held ? "not known" : "–")
+        { id: "granted", title: "Held from", width: "100px", cell: (s) => (s.held !== false ? whenText(s.granted) : h("td.off", {}, h("span.none", {}, "–"))) },
+        { id: "for", title: "Held for", width: "110px", num: true, cell: (s) => h("td.under.right", {}, h("span.label", {}, "held "), s.granted === null ? h("span.none", {}, s.held === false ? "–" : "not known")
             : s.ended === null ? age(s.granted) : duration(s.ended - s.granted)) },
         { id: "cause", title: "Ended by", width: "212px", cell: (s) => h("td.wide.last", {}, s.ended ? h("span.label", {}, "ended: ") : null, s.ended ? causeText(s.cause) : h("span.badge.accent", {}, s.held ? "holds" : "waits")) },
     ] });
