@@ -112,8 +112,6 @@ class OfALock(PageCase):
         self.assertTrue(title.startswith("held, or waited to read since before the history began"), title)
         self.assertAlmostEqual(width, 10, delta=1)
         self.assertEqual(self.bars("hold") + self.bars("wait"), [])
-        self.browser.go("locks")
-        self.browser.see("No lock is held")
 
     def test_it_is_live_and_asks_for_no_more_than_is_new(self):
         gate = self.gate(two_in_turns, route="locks/jobs/a?span=1h")
