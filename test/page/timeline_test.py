@@ -78,6 +78,8 @@ class OfALock(PageCase):
         self.assertIn("waits", rows[0])
         self.assertRegex(rows[1], r"1 m 40 s[\s\S]+10 m \d\d s[\s\S]+holds")
         self.assertRegex(rows[2], r"0 s[\s\S]+5 m 00 s[\s\S]+session expired")
+        b.go("locks/jobs/a?as=table&span=1d")
+        b.see(time.strftime("%Y-%m-%d", time.gmtime()), "#stays")
         b.size(390, 844)
         b.see("ended: session expired", "#stays")
 

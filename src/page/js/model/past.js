@@ -91,3 +91,13 @@ export function spansOf(stay, begin, now) {
     const certain = Math.min(Math.max(from, begin), to);
     return { wait: null, hold: [certain, to], maybe: certain > from ? [from, certain] : null };
 }
+
+/* How long some of these spans lasted: several hold a semaphore at a time. */
+export function covered(spans) {
+    let until = 0;
+    return [...spans].sort((a, b) => a[0] - b[0]).reduce((sum, [from, to]) => {
+        const more = Math.max(0, to - Math.max(from, until));
+        until = Math.max(until, to);
+        return sum + more;
+    }, 0);
+}

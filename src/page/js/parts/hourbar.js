@@ -3,7 +3,7 @@
 import { h } from "../lib/dom.js";
 import { duration, plural } from "../lib/format.js";
 import * as clock from "../lib/clock.js";
-import { knownSince, spansOf, staysOf } from "../model/past.js";
+import { covered, knownSince, spansOf, staysOf } from "../model/past.js";
 
 const HOUR_MS = 3600e3;
 const LEAST_PERCENT = 0.8;
@@ -40,16 +40,6 @@ function joined(spans) {
     return all;
 }
 
-/* Several hold a semaphore at a time. */
-function covered(spans) {
-    let until = 0;
-    return spans.reduce((sum, [from, to]) => {
-        const more = Math.max(0, to - Math.max(from, until));
-        until = Math.max(until, to);
-        return sum + more;
-    }, 0);
-}
-
 /* [from, to, how many] of times when some waited. */
 function crowds(waits) {
     const steps = waits.flatMap(([from, to]) => [[from, 1], [to, -1]]).sort((a, b) => a[0] - b[0]);
@@ -75,7 +65,7 @@ export function hourBar(past, lock) {
     const holds = inHour(spans.map((s) => s.hold));
     const maybe = inHour(spans.map((s) => s.maybe));
     const crowd = crowds(inHour(spans.map((s) => s.wait)));
-    const notFree = covered([...holds, ...maybe].sort((a, b) => a[0] - b[0]));
+    const notFree = covered([...holds, ...maybe]);
     const held = covered(holds);
     const most = crowd.reduce((n, c) => Math.max(n, c[2]), 0);
     const known = Math.min(HOUR_MS, now - Math.max(begin, start));
