@@ -144,7 +144,7 @@ const whenText = (ms, far) => h("td.off", {}, ms === null ? h("span.none", {}, "
 function words(stays, scale) {
     const items = stays.filter((s) => (s.ended ?? scale.now) >= scale.start).reverse();
     const far = scale.span > FAR_MS;
-    const width = far ? "164px" : "100px";
+    const width = far ? "116px" : "100px";
     const waited = (s) => {
         if (s.queued === null || (s.held !== false && s.granted === null)) return h("span.none", {}, "not known");
         const to = s.granted ?? s.ended;
