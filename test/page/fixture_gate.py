@@ -33,6 +33,7 @@ class FixtureGate:
     def __init__(self, role="admin", cluster="zk1:2181,zk2:2181,zk3:2181", token=None, knows=None):
         self.role, self.cluster = role, cluster
         self.token = token  # without it nothing is answered; None: nobody needs one
+        self.grants = None  # instead of the role on /
         self.knows = knows  # then: other tokens are refused; None: any will do
         self.locks, self.elections, self.sessions, self.nodes = {}, {}, [], {}
         self.deadlocks, self.history = [], []
@@ -181,7 +182,7 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
     def answer(self, path, query):
         g = self.gate
         if path == "/v1/whoami":
-            return self.json({"name": "ops", "grants": [{"role": g.role, "prefix": "/"}]})
+            return self.json({"name": "ops", "grants": g.grants or [{"role": g.role, "prefix": "/"}]})
         if path == "/v1/server":
             return self.json(server_facts(g, "samples" in query))
         if path == "/v1/deadlocks":
@@ -288,7 +289,7 @@ def history(g, query):
 def server_facts(g, samples):
     facts = {"version": "0.1.0", "role": "read-write", "connected": True, "servers": g.cluster, "connect": g.cluster, "state": "CONNECTED",
              "session_id": "72057594037927937", "max_body": 2097152, "gate": g.figures, "server": g.server_figures}
-    return {**facts, "samples": g.samples} if samples else facts
+    return {**facts, "samples": g.samples} if samples and g.samples else facts
 
 
 def place(i, role="holder", since=0.0, **more):
