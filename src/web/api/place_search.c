@@ -255,7 +255,7 @@ static clave_err search_collect(struct place_search *s, bool all)
             return CLAVE_ENOMEM;
         node->queue = p->queue;
         node->number = clave__path_name(node->path) + p->number;
-        node->bare = clave__queue_kind_of(p->name) == QUEUE_OTHER;
+        node->bare = p->kind == QUEUE_LEASE && clave__lock_is_bare(p->name);
         s->n++;
     }
     qsort(s->nodes, s->n, sizeof *s->nodes, search_compare);
@@ -420,6 +420,7 @@ void clave__place_search(struct web_exchange *x, clave_async_client *c,
     *s = (struct place_search){.x = x, .mem = w->mem, .q = *q};
     clave_err err =
         clave__lock_listing_init(&s->listing, &s->mem, clave__rand_u64(&w->rand), q->path);
+    s->listing.certain = true;
     s->mark = clave__lock_mark_path(&s->mem, q->path);
     bool made = err == CLAVE_OK && s->mark;
     for (int i = 0; i < LOCK_SIDES; i++) {
