@@ -99,11 +99,12 @@ static void search_finish(struct place_search *s, clave_async_client *c, enum pl
 /* An answer came. false: nobody waits any more, and with the last answer the search is freed. */
 static bool search_expected(struct place_search *s)
 {
-    s->abandoned = !clave__web_expected(s->x) || s->abandoned;
+    bool abandoned = !clave__web_expected(s->x) || s->abandoned;
+    s->abandoned = abandoned;
     s->pending--;
-    if (s->abandoned && s->pending == 0)
+    if (abandoned && s->pending == 0)
         search_free(s);
-    return !s->abandoned;
+    return !abandoned;
 }
 
 static void search_expect(struct place_search *s, clave_err err)
