@@ -23,6 +23,10 @@ def rfc3339(seconds):
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
 
 
+# Of an answer from the copy of the tree.
+COPY = {"source": "copy", "current": True, "age_ms": 40}
+
+
 class FixtureGate:
     """Its state is plain dicts in the shapes of the API; change them, then publish()."""
 
@@ -181,18 +185,18 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
         if path == "/v1/server":
             return self.json(server_facts(g, "samples" in query))
         if path == "/v1/deadlocks":
-            return self.json({"deadlocks": g.deadlocks})
+            return self.json({"deadlocks": g.deadlocks, **COPY})
         if path == "/v1/sessions":
             return self.json({"sessions": g.sessions, "next": None})
         if path == "/v1/history":
-            return self.json({"from": rfc3339(g.began), "entries": history(g, query)})
+            return self.json({"from": rfc3339(g.began), "entries": history(g, query), **COPY})
         for family in ("locks", "elections"):
             have = getattr(g, family)
             if path == f"/v1/{family}":
-                return self.json(page_of(have, family, query))
+                return self.json({**COPY, **page_of(have, family, query)})
             if path.startswith(f"/v1/{family}/"):
                 one = have.get(path[len(f"/v1/{family}"):])
-                return self.json(one) if one else self.problem(404, "Nobody is in a queue at this path.")
+                return self.json({**one, **COPY}) if one else self.problem(404, "Nobody is in a queue at this path.")
         if path.startswith("/v1/znodes"):
             return self.znode(path[len("/v1/znodes"):] or "/", query)
         return self.problem(404, "There is no such path.")
@@ -212,7 +216,7 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
             return self.json({"path": path, "children": names[at:at + limit], "next": more, "stat": stat})
         if "acl" in query:
             return self.json({"path": path, "acl": [{"perms": "cdrwa", "scheme": "world", "id": "anyone"}], "stat": stat})
-        return self.send(200, nodes[path], [("Content-Type", "application/octet-stream"), ("ETag", '"3"')])
+        return self.send(200, nodes[path], [("Content-Type", "application/octet-stream"), ("ETag", '"3-4294967301"')])
 
     def events(self):
         g, last, mine = self.gate, self.headers.get("Last-Event-ID"), queue.Queue()

@@ -1,5 +1,5 @@
-/* cache_progress.h - what keepers of a model beside a clave_async_cache need beyond the public calls:
- * how far it has come, and the beginnings of long data. */
+/* cache_progress.h - what keepers of a model beside a clave_async_cache need beyond the public
+ * calls: how far it has come, and the beginnings of long data. */
 #ifndef CLAVE_RECIPE_CACHE_CACHE_PROGRESS_H
 #define CLAVE_RECIPE_CACHE_CACHE_PROGRESS_H
 

@@ -6,6 +6,7 @@
 #include "web/api/client_call.h"
 #include "web/api/guard.h"
 #include "web/api/node_json.h"
+#include "web/api/orders/subtree_api.h"
 #include "web/api/parents.h"
 #include "web/api/znode_poll.h"
 #include "web/api/znodes_api.h"
@@ -349,6 +350,14 @@ void clave__web_post_znode(struct web_exchange *x)
 
 void clave__web_delete_znode(struct web_exchange *x)
 {
+    if (clave__web_query(x, "recursive")) {
+        clave__web_delete_subtree(x);
+        return;
+    }
+    if (clave__web_query(x, "max")) {
+        clave__web_problem(x, &bad_write, "max is for ?recursive");
+        return;
+    }
     struct znode_write *w = znode_write_new(x, "delete", CLAVE_OP_DELETE);
     if (!w)
         return;

@@ -25,6 +25,19 @@ static void claim_node_missing(struct session_part *p)
     clave__claim_end(clave__claim_of(p), CLAVE_ENONODE);
 }
 
+static void claim_session_elsewhere(struct session_part *p)
+{
+    clave__claim_went_elsewhere(clave__claim_of(p));
+}
+
+static bool claim_is_open(struct session_part *p)
+{
+    const struct claim *c = clave__claim_of(p);
+    bool waits = c->state == CLAIM_WAITING && !c->placed;
+    bool leaves = c->state >= CLAIM_LEAVING && c->place.ncontenders > 0;
+    return waits || leaves;
+}
+
 /* ---- its memory ------------------------------------------------------------------------------ */
 
 static void claim_free(struct session_part *p)
@@ -185,15 +198,18 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     c->part = (struct session_part){.s = s,
                                     .ended = claim_session_ended,
                                     .missing = claim_node_missing,
-                                    .elsewhere = clave__claim_session_elsewhere,
+                                    .elsewhere = claim_session_elsewhere,
+                                    .is_open = claim_is_open,
                                     .free = claim_free};
     c->kind = t->kind;
-    c->proof.done = clave__claim_on_proven;
-    list_init(&c->proof.link);
+    c->part.more = t->kind->more;
+    clave__claim_init_proof(c);
     list_init(&c->polls);
     list_push_back(&s->parts, &c->part.link);
     c->path = clave__mem_strdup(&w->mem, t->path);
     c->limit = t->limit;
+    c->permits = t->permits;
+    c->max_hold_ms = t->max_hold_ms;
     c->lock_delay_ms = t->lock_delay_ms;
     c->revocable = t->revocable;
     c->trying = t->trying;

@@ -19,8 +19,11 @@
  * more timeout, so that its client hears the cause.
  *
  * Another gate may have attached to it meanwhile. So a connection that was lost is made again only
- * while a request of its client is here; what ends a silent session is refused by the servers if
- * the session has moved (deletes of its nodes), and never closeSession.
+ * while a request of its client is here. If none was, and something was under way on that
+ * connection, it is not tried again: what this gate would make or delete may be held by its client
+ * at the other one. It forgets the session then, as a gate that was killed. What ends a silent
+ * session is refused by the servers if the session has moved (deletes of its nodes), and never
+ * closeSession.
  *
  * Calls are those of struct web: one thread, `web->now` is the time. What must not be freed yet is
  * never freed inside a callback, only by the timer. */
@@ -54,12 +57,17 @@ struct session_part {
     struct http_session *s;
     int64_t token;    /* 0: it holds nothing */
     const char *node; /* that it holds; valid while token is not 0 */
+    /* Further nodes, without which it does not hold; NULL after the last of them. `more` NULL:
+     * there are none. */
+    const char *(*more)(const struct session_part *p, size_t i);
     /* The session has ended, or its client is silent: gives back what can be given back. */
     void (*ended)(struct session_part *p, clave_err why);
     /* A proof found the node gone. */
     void (*missing)(struct session_part *p);
     /* The session may have been attached to elsewhere. */
     void (*elsewhere)(struct session_part *p);
+    /* Its node is being made or deleted, and nobody knows whether that was done. */
+    bool (*is_open)(struct session_part *p);
     void (*free)(struct session_part *p);
 };
 

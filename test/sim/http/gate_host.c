@@ -478,6 +478,7 @@ void gate_start(struct gate *g)
                             .session_key = g->draws_key ? NULL : g->key,
                             .key_is_shared = !g->draws_key,
                             .access = g->may ? http_roles_read(g->roles, g->w->now, g->may) : NULL,
+                            .max_waiting = g->most_waiting,
                             .jansson = &linked};
     world_must(clave__web_new(&g->web, &o) == CLAVE_OK);
     gate_wake(g);

@@ -46,6 +46,7 @@ struct gate {
     uint8_t key[32];
     bool draws_key; /* another one in each life: nobody else knows it */
     unsigned number;
+    size_t most_waiting;      /* 0: as many as like */
     const bool *may;          /* what the team may lock, as a file says; NULL: there is no file */
     struct http_roles *roles; /* as it has read that */
     bool rereads;             /* it is told to read it again */

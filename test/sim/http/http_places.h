@@ -16,11 +16,11 @@ struct http_place {
     char node[PATH_SIZE];
     unsigned site;
     int64_t session, token;
-    int64_t turn, gone; /* true times; HTTP_NEVER: not yet */
-    uint64_t request;   /* that it was made for, as its data say; 0: they do not */
-    int64_t relied_to;  /* true time: until then somebody was told that it is held */
-    int64_t told_at;    /* when, the last time */
-    int64_t told_to;    /* the same, counted from when the gate had read the request */
+    int64_t turn, gone;        /* true times; HTTP_NEVER: not yet */
+    uint64_t request;          /* that it was made for, as its data say; 0: they do not */
+    int64_t relied_to;         /* true time: until then somebody was told that it is held */
+    int64_t told_at, named_at; /* that it is held: the first time, the last one; 0: never */
+    int64_t told_to;           /* the same, counted from when the gate had read the request */
     bool seen;
 };
 

@@ -15,7 +15,9 @@ static const struct rule rules[HTTP_RULES] = {
                                "a try with the key of a held claim deletes its node at another "
                                "gate: branch claims"},
     [RULE_REFUSED_IS_NOT_BEGUN] = {"what is refused with class retry is not begun",
-                                   "503 after it was done, and when a gate stops: branch senders"},
+                                   "503 after it was done: branch senders"},
+    [RULE_STOPPED_IS_NOT_BEGUN] = {"what a gate that stops refuses with class retry is not begun",
+                                   "it answers 503 to what waits, whose place is kept"},
     [RULE_ONE_PLACE] = {"a session has one place a path", "a second one queues: branch claims"},
     [RULE_GUARD_HOLDS] = {"a guarded write is done while its token holds",
                           "a waiter's token will do: branch observe"},

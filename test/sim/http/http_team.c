@@ -211,7 +211,7 @@ static void team_look_for_barred(struct http_team *t)
     for (size_t i = 0; i < s->nstanding; i++) {
         const struct http_place *p = s->standing[i];
         bool all = p->session == t->sender.session && p->session != 0 &&
-                   p->told_at > (since + t->stays_to) / 2;
+                   p->named_at > (since + t->stays_to) / 2;
         for (size_t k = 0; k < t->of->ngates; k++)
             all &= t->of->roles[k].took_at[p->site] <= since;
         if (all)

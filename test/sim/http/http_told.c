@@ -95,7 +95,8 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
     told_is_barred(c, p, valid);
     int64_t until = c->begun_at + valid * MS;
     p->told_to = until > p->told_to ? until : p->told_to;
-    p->told_at = h->w->now;
+    p->told_at = p->told_at > 0 ? p->told_at : h->w->now;
+    p->named_at = h->w->now;
     return p;
 }
 
@@ -137,17 +138,18 @@ void http_told_gone(struct http_world *h, const struct http_place *p)
 
 /* ---- refused --------------------------------------------------------------------------------- */
 
-static void told_place_of_refused(struct http_world *h, uint64_t number, const char *node)
+static void told_place_of_refused(struct http_world *h, uint64_t number, bool stopped,
+                                  const char *node)
 {
-    http_rule_broken(h->w, RULE_REFUSED_IS_NOT_BEGUN, "%s was made by request %llu", node,
-                     (unsigned long long)number);
+    http_rule_broken(h->w, stopped ? RULE_STOPPED_IS_NOT_BEGUN : RULE_REFUSED_IS_NOT_BEGUN,
+                     "%s was made by request %llu", node, (unsigned long long)number);
 }
 
 void http_told_place(struct http_world *h, const struct http_place *p)
 {
     for (size_t i = 0; i < HTTP_REFUSED && p->request != 0; i++)
         if (h->told.refused[i] == p->request)
-            told_place_of_refused(h, p->request, p->node);
+            told_place_of_refused(h, p->request, h->told.stopped[i], p->node);
 }
 
 static void told_refused(struct http_call *c)
@@ -159,16 +161,18 @@ static void told_refused(struct http_call *c)
     for (size_t i = 0; i < HTTP_WRITES; i++)
         if (t->writes[i].number == c->number) {
             t->writes[i].refused = true;
+            t->writes[i].stopped = c->gate->closing;
             if (t->writes[i].made)
-                told_place_of_refused(h, c->number, "a node");
+                told_place_of_refused(h, c->number, c->gate->closing, "a node");
             return;
         }
     if (c->status == 409)
         return; /* its node may be on its way out */
+    t->stopped[t->nrefused % HTTP_REFUSED] = c->gate->closing;
     t->refused[t->nrefused++ % HTTP_REFUSED] = c->number;
     for (size_t i = 0; i < HTTP_PLACES; i++)
         if (h->places.list[i].request == c->number)
-            told_place_of_refused(h, c->number, h->places.list[i].node);
+            told_place_of_refused(h, c->number, c->gate->closing, h->places.list[i].node);
 }
 
 /* ---- guards and tokens ----------------------------------------------------------------------- */
@@ -180,7 +184,7 @@ static void told_judge_write(struct http_world *h, struct http_write *w)
     w->made = true;
     h->told.guarded++;
     if (w->refused)
-        told_place_of_refused(h, w->number, "a node");
+        told_place_of_refused(h, w->number, w->stopped, "a node");
     if (!p || !http_place_held_since(p, w->sent_at))
         http_rule_broken(h->w, RULE_GUARD_HOLDS, "write %llu is done with token %lld, %s",
                          (unsigned long long)w->number, (long long)w->guard,
@@ -221,7 +225,8 @@ static void told_token(struct http_call *c)
     http_json(c->answer, "holds", holds, sizeof holds);
     bool yes = strcmp(holds, "true") == 0;
     bool ever = p && http_place_held_since(p, c->sent_at);
-    bool always = p && p->turn <= c->sent_at && p->gone == HTTP_NEVER;
+    /* Somebody was told before: so it is on the disk as well. */
+    bool always = p && p->told_at > 0 && p->told_at <= c->sent_at && p->gone == HTTP_NEVER;
     h->told.tokens++;
     if (yes ? !ever : always)
         http_rule_broken(h->w, RULE_TOKEN_IS_TRUE, "%s says that %lld %s, %s", c->gate->name,

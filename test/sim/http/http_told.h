@@ -20,13 +20,14 @@ struct http_write {
     uint64_t number;
     unsigned site;
     int64_t guard, sent_at;
-    bool refused, made;
+    bool refused, stopped, made;
 };
 
 struct http_told {
     struct http_deed deeds[HTTP_DEEDS]; /* the newest, as of the others */
     size_t ndeeds;
     uint64_t refused[HTTP_REFUSED]; /* numbers of requests for a place */
+    bool stopped[HTTP_REFUSED];     /* by a gate that stops */
     size_t nrefused;
     struct http_write writes[HTTP_WRITES];
     size_t nwrites;

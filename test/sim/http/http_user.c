@@ -338,7 +338,7 @@ static void user_heard(struct http_user *u, const struct http_call *c)
         char cause[32] = "";
         http_json(c->answer, "cause", cause, sizeof cause);
         user_out(u, cause);
-    } else if (c->status == 503 || c->status == 504 || c->status == 0) {
+    } else if (c->status == 429 || c->status >= 503 || c->status == 0) {
         u->unsure = true;
     } else if (u->renews) {
         if (c->status == 200)
@@ -431,7 +431,7 @@ static void user_run(struct http_user *u)
     if (c && u->has_answer) {
         u->call = NULL;
         u->has_answer = false;
-        bool failed = c->status == 0 || c->status >= 500;
+        bool failed = c->status == 0 || c->status == 429 || c->status >= 500;
         u->token = u->state == USER_STREAMING ? 0 : u->token; /* the connection has gone */
         if (failed)
             user_turns(u);

@@ -228,6 +228,7 @@ static void http_draw_team(struct http_world *h)
         h->users[i].sender.token = "Bearer of-the-users-0001";
     for (size_t i = 0; i < h->ngates; i++) {
         h->gates[i].may = h->may;
+        h->gates[i].most_waiting = world_chance(h->w, 400) ? (size_t)world_between(h->w, 1, 5) : 0;
         h->gates[i].roles = &h->roles[i];
         h->roles[i].took_at[0] = h->roles[i].took_at[1] = HTTP_NEVER;
     }
