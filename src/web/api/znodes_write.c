@@ -157,10 +157,13 @@ static void on_parent_looked(clave_async_client *c, const clave_result *res, voi
     if (!clave__web_expected(x))
         return;
     struct znode_write *w = x->state;
-    if (res->err == CLAVE_ENONODE)
+    clave_err err = res->err;
+    if (err == CLAVE_ENONODE && !clave__web_may(x, WEB_WRITE, res->path))
+        err = CLAVE_ENOAUTH; /* it went after clave__web_check_parents */
+    if (err == CLAVE_ENONODE)
         w->missing[w->nmissing++] = strlen(res->path);
-    else if (res->err != CLAVE_OK && w->looked == CLAVE_OK)
-        w->looked = res->err;
+    else if (err != CLAVE_OK && w->looked == CLAVE_OK)
+        w->looked = err;
     if (--w->looks > 0)
         return;
     if (clave_err_classify(w->looked) == CLAVE_CLASS_UNKNOWN)
