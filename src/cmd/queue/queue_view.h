@@ -4,6 +4,7 @@
 #define CLAVE_CMD_QUEUE_QUEUE_VIEW_H
 
 #include "clave/client.h"
+#include "observe/lock_listing.h"
 #include "recipe/contender/queue_nodes.h"
 
 struct queue_view_place {
@@ -13,19 +14,24 @@ struct queue_view_place {
      * "to-write"; semaphore: "lease", "waiting". For any kind "outside": a stock kazoo lock queued
      * after another kind, which it does not see: participant_text_note explains it. */
     const char *role;
-    const char
-        *below; /* where its node is below the path: "leases" or "locks"; NULL: right below */
-    bool asked; /* to release it; of an election, to resign */
+    const char *path;   /* of its node */
+    bool asked;         /* to release it; of an election, to resign */
     int64_t held_since; /* by held_since.h, if it holds; -1: its node does not tell */
+};
+
+struct queue_view_node {
+    struct queue_node of;
+    const struct lock_queue *queue;
+    int64_t held_since;
 };
 
 struct queue_view {
     struct queue_view_place *list; /* holders first, then in the order of the queue */
     size_t n;
     struct clave_mem mem;
-    struct queue_nodes
-        nodes[2]; /* right at the path; or of a semaphore, the leases and the locks */
-    size_t nleases;
+    struct lock_listing listing;   /* decides who holds */
+    struct queue_view_node *nodes; /* as named by the listing */
+    size_t nnodes;
     clave_participant *participants; /* what `list` points into, which point into the nodes */
 };
 
@@ -34,8 +40,5 @@ struct queue_view {
 clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
                           struct queue_view *out);
 void queue_view_fini(struct queue_view *l);
-
-/* The path of its node in the queue at `path`, to be freed; NULL: out of memory. */
-char *queue_view_node_path(const char *path, const struct queue_view_place *at);
 
 #endif

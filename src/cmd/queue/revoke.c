@@ -29,11 +29,8 @@ enum { AGAIN_MS = 100 };
 static bool revoke_is_meant(const struct revoke_request *w, const struct queue_view_place *at)
 {
     char token[TOKEN_CAP];
-    char *path = queue_view_node_path(w->path, at);
-    bool meant = strcmp(w->node, at->p->node) == 0 || (path && strcmp(w->node, path) == 0) ||
-                 strcmp(w->node, participant_text_token(&at->p->stat, token)) == 0;
-    free(path);
-    return meant;
+    return strcmp(w->node, at->p->node) == 0 || strcmp(w->node, at->path) == 0 ||
+           strcmp(w->node, participant_text_token(&at->p->stat, token)) == 0;
 }
 
 static const struct queue_view_place *revoke_find(const struct revoke_request *w,
@@ -211,9 +208,6 @@ int revoke_node(struct options *o, const struct revoke_request *w)
         return code;
     clave_err err = queue_view_read(s, w->path, o->timeout_ms, &l);
     const struct queue_view_place *at = err == CLAVE_OK ? revoke_find(w, &l) : NULL;
-    char *path = at ? queue_view_node_path(w->path, at) : NULL;
-    if (at && !path)
-        err = CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
         code = diag_err(o, w->path, err, s);
     } else if (!at && l.n == 0 && no_queue_report(o, s, w->path)) {
@@ -222,11 +216,10 @@ int revoke_node(struct options *o, const struct revoke_request *w)
         diag(o, "%s: no participant has the node or the token '%s'", w->path, w->node);
         code = EXIT_PATH;
     } else {
-        struct revoke_target t = {.request = w, .at = at, .path = path};
+        struct revoke_target t = {.request = w, .at = at, .path = at->path};
         participant_text_format(&at->p->identity, t.who, sizeof t.who);
         code = w->breaks ? revoke_break(o, s, &t) : revoke_ask(o, s, &t);
     }
-    free(path);
     queue_view_fini(&l);
     connect_close(s);
     return code;

@@ -153,7 +153,7 @@ void clave__claim_moved(struct claim *c, size_t ahead)
         claim_tell(c);
 }
 
-static void claim_on_proven(struct session_wait *w, clave_err err)
+void clave__claim_on_proven(struct session_wait *w, clave_err err)
 {
     struct claim *c = LIST_ENTRY(w, struct claim, proof);
     claim_take_time(c);
@@ -163,12 +163,6 @@ static void claim_on_proven(struct session_wait *w, clave_err err)
         clave__http_session_prove(c->part.s, w);
     else
         clave__claim_end(c, err);
-}
-
-void clave__claim_init_proof(struct claim *c)
-{
-    c->proof.done = claim_on_proven;
-    list_init(&c->proof.link);
 }
 
 /* The listing after its create shows that it was granted. What is granted later, by the end of
@@ -284,13 +278,18 @@ void clave__claim_release(struct claim *c)
     clave__http_session_flush(c->part.s);
 }
 
-void clave__claim_went_elsewhere(struct claim *c)
+/* ---- another gate ---------------------------------------------------------------------------- */
+
+/* A claim of the same id may have been made there. Whoever waits here for its turn would take the
+ * session back from the other gate: such a request is answered, and its client asks again. */
+void clave__claim_session_elsewhere(struct session_part *p)
 {
+    struct claim *c = clave__claim_of(p);
     bool has_place = c->state == CLAIM_WAITING ? c->placed : c->state < CLAIM_HELD;
     c->place.search = true;
     c->waited = true;
     clave__claim_publish_suspended(c);
-    if (!has_place || !clave__http_session_is_shared(c->part.s))
+    if (!has_place || !clave__http_session_is_shared(p->s))
         return;
     c->place.final = true;
     claim_tell_those(c, claim_is_polled);

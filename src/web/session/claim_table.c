@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "base/siphash.h"
+#include "recipe/contender/identity.h"
 #include "web/session/claim.h"
 
 enum { CLAIM_DATA = 8192 };
@@ -22,11 +23,6 @@ static void claim_session_ended(struct session_part *p, clave_err why)
 static void claim_node_missing(struct session_part *p)
 {
     clave__claim_end(clave__claim_of(p), CLAVE_ENONODE);
-}
-
-static void claim_session_elsewhere(struct session_part *p)
-{
-    clave__claim_went_elsewhere(clave__claim_of(p));
 }
 
 static bool claim_is_open(struct session_part *p)
@@ -162,6 +158,8 @@ static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
         c->len = strlen(text);
     } else {
         c->len = clave_identity_format(&id, data, sizeof data);
+        if (t->lock_delay_ms > 0)
+            c->len = clave__identity_put_delays(data, c->len, sizeof data);
         text = data;
     }
     if (c->len >= CLAIM_DATA)
@@ -195,11 +193,12 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
     c->part = (struct session_part){.s = s,
                                     .ended = claim_session_ended,
                                     .missing = claim_node_missing,
-                                    .elsewhere = claim_session_elsewhere,
+                                    .elsewhere = clave__claim_session_elsewhere,
                                     .is_open = claim_is_open,
                                     .free = claim_free};
     c->kind = t->kind;
-    clave__claim_init_proof(c);
+    c->proof.done = clave__claim_on_proven;
+    list_init(&c->proof.link);
     list_init(&c->polls);
     list_push_back(&s->parts, &c->part.link);
     c->path = clave__mem_strdup(&w->mem, t->path);

@@ -20,6 +20,9 @@ enum {
     GATE_HTTP,
     GATE_TOKENS,
     GATE_HOST,
+    GATE_PUBLIC,
+    GATE_PREFIX,
+    GATE_PROXY,
     GATE_KEY,
     GATE_AUDIT,
     GATE_METRIC_PATHS,
@@ -42,6 +45,9 @@ static const struct flag flags[] = {
     {GATE_HTTP, "http", "ADDR", "[tls:]host:port or unix:/path; more with commas; repeatable"},
     {GATE_TOKENS, "http-tokens", "FILE", "who may do what: lines 'TOKEN ROLE [PREFIX...]'"},
     {GATE_HOST, "http-host", "NAMES", "further names of this gate, with commas between them"},
+    {GATE_PUBLIC, "http-public", "URL", "how clients behind a proxy see it: https://host/clave"},
+    {GATE_PREFIX, "http-prefix", "PATH", "what may stand before every path [that of http-public]"},
+    {GATE_PROXY, "http-proxy", "ADDRS", "proxies whose X-Forwarded-For counts: 10.0.0.0/8,unix"},
     {GATE_KEY, "http-key", "FILE", "the key that seals secrets of sessions [drawn at the start]"},
     {GATE_AUDIT, "http-audit", "FILE", "an audit log of what is changed; -: standard output"},
     {GATE_METRIC_PATHS, "http-metric-paths", "PATHS", "locks below these are labels of metrics"},
@@ -128,11 +134,11 @@ static clave_err gating_apply(void *arg, const struct serve_settings *wanted, co
     struct gating *v = arg;
     const struct log log = configured_log(&v->c);
     struct gate_access *access;
-    clave_err err = gate_access_load(&access, wanted->gate.tokens, wanted->gate.hosts, f);
+    clave_err err = gate_access_load(&access, &wanted->gate.access, f);
     if (err != CLAVE_OK)
         return err;
-    if (wanted->gate.tokens)
-        clave__log(&log, CLAVE_LOG_INFO, "%s read: %zu user%s", wanted->gate.tokens,
+    if (wanted->gate.access.tokens)
+        clave__log(&log, CLAVE_LOG_INFO, "%s read: %zu user%s", wanted->gate.access.tokens,
                    gate_access_of(access)->nusers, clave__plural(gate_access_of(access)->nusers));
     const struct gate_limits limits = {wanted->gate.max_connections, wanted->gate.max_waiting};
     gate_change(v->gate, access, &limits);
@@ -206,7 +212,7 @@ static int gating_check(const struct gating *v, const struct gate_options *g, in
     const struct fault f = {why, sizeof why};
     struct findings all = clave__findings_in(&f);
     struct gate_access *access;
-    clave__findings_add(&all, gate_access_load(&access, s->tokens, s->hosts, &all.next));
+    clave__findings_add(&all, gate_access_load(&access, &s->access, &all.next));
     gate_access_free(access);
     clave__findings_add(&all, gate_check(g, &all.next));
     if (all.err != CLAVE_OK)
@@ -238,7 +244,7 @@ static int gating_start(struct gating *v, int code)
                              .grace_ms = GRACE_MS};
     if (v->c.check)
         return gating_check(v, &g, code);
-    clave_err err = gate_access_load(&g.access, s->tokens, s->hosts, &f);
+    clave_err err = gate_access_load(&g.access, &s->access, &f);
     if (err == CLAVE_OK)
         err = gate_new(&v->gate, &g, &f);
     if (err == CLAVE_OK) {

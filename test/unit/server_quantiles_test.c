@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "base/quantiles.h"
 #include "base/rand.h"
+#include "server/figures/quantiles.h"
 
 enum { VALUES = 2000 };
 

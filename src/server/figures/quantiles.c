@@ -1,6 +1,6 @@
 /* quantiles.c - quantiles of recent values; see quantiles.h. The server notes each request's time
  * in one, so noting must stay cheap. */
-#include "base/quantiles.h"
+#include "server/figures/quantiles.h"
 
 #include <stddef.h>
 #include <string.h>
