@@ -358,7 +358,8 @@ static void requests_share_proofs(void **state)
     memnet_clear(s.r->net);
     webrig_settle(s.r);
     for (size_t i = 0; i < AT_ONCE; i++) {
-        user_expects(calls[i], calls[i]->q.method[0] == 'P' && calls[i]->q.body_length > 0 ? 201 : 200);
+        user_expects(calls[i],
+                     calls[i]->q.method[0] == 'P' && calls[i]->q.body_length > 0 ? 201 : 200);
         webrig_end(calls[i]);
     }
     assert_int_equal(s.r->net->clients[CLIENT].requests[OP_MULTI], 2);
