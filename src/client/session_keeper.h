@@ -1,5 +1,5 @@
-/* session_keeper.h - what a keeper of other people's sessions uses of a clave_async_client beyond
- * the public calls. */
+/* session_keeper.h - what a keeper of other people's sessions, and a cache, use of a
+ * clave_async_client beyond the public calls. */
 #ifndef CLAVE_CLIENT_SESSION_KEEPER_H
 #define CLAVE_CLIENT_SESSION_KEEPER_H
 
@@ -11,5 +11,8 @@ int64_t clave__client_now(const clave_async_client *c);
  * attached to the session, and gets it moved away otherwise. A connection that is open stays. Takes
  * effect in the next _tick. */
 void clave__client_rest(clave_async_client *c, bool rest);
+/* When the newest answered request was sent, a ping included: what the server sent before, events
+ * too, has arrived. INT64_MIN: none was ever answered. */
+int64_t clave__client_contact(const clave_async_client *c);
 
 #endif

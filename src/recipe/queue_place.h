@@ -12,7 +12,9 @@
 
 struct queue_place {
     char uuid[CLAVE_UUID_TEXT + 1];
-    bool search;                           /* such a node of this session may exist already */
+    bool search; /* such a node of this session may exist already */
+    bool final; /* while it waits, its node's end is its own, with ENONODE: another process with the
+                 * session may have given it up. Otherwise it is taken anew */
     unsigned ncontenders;                  /* that have not ended */
     void (*unused)(struct queue_place *p); /* there is none any more; NULL: nobody asks */
 };

@@ -12,6 +12,7 @@
  *   observe/      src/observe fed from a cache of the tree; its events and metrics
  *   api/          the endpoints, one file a family: thin
  *
+ * A request comes as its head (_begin), its body (_take_body) and the end of that (_body_done).
  * Invariant: each exchange that _begin made is answered exactly once, and lives until _end.
  * One thread at a time; two engines share nothing. */
 #ifndef CLAVE_WEB_WEB_H
@@ -43,14 +44,14 @@ struct web_peer {
     const char *tls_subject; /* NULL: no client certificate */
 };
 
-/* All of it stays valid until the exchange is ended. A body of more than max_body bytes may be cut
- * after one more than that: it is refused by its length. */
+/* The head of a request, which stays valid until the exchange is ended. */
 struct web_request {
     const char *method;
     const char *target; /* path and query as received, not decoded */
     const struct web_header *headers;
     size_t nheaders;
-    const void *body;
+    int64_t body_length; /* as Content-Length announces it; -1: in chunks; 0: there is none */
+    const void *body;    /* of a driver that has it by now; the engine takes it by _take_body */
     size_t len;
     bool must_have_host; /* HTTP/1.1 */
     struct web_peer peer;
@@ -164,15 +165,48 @@ void clave__web_set_wall(struct web *w, int64_t wall);
 /* What happened to locks up to the zxid of env.loaded (observe/lock_replay.h), with the memory of
  * the engine, which owns it from now on; NULL: it is not known. Once, after env.loaded or in it. */
 void clave__web_take_replay(struct web *w, int64_t now, struct lock_replay *r);
+/* What an operator asks first of the server in the driver's process; below 0: not known. */
+enum web_figure {
+    WEB_UPTIME_MS,
+    WEB_SESSIONS,
+    WEB_CONNECTIONS,
+    WEB_REQUESTS, /* since its start */
+    WEB_OUTSTANDING,
+    WEB_ZNODES,
+    WEB_WATCHES,
+    WEB_DATA_BYTES,
+    WEB_READ_MS, /* the 99th of 100, of the last minute or two; as the next two */
+    WEB_WRITE_MS,
+    WEB_FSYNC_US,
+    WEB_FILES_BYTES, /* snapshots and logs */
+    WEB_FREE_BYTES,
+    WEB_DISK_BYTES,
+    WEB_MEMORY_BYTES,
+    WEB_SNAPSHOT_SECONDS, /* the newest: since 1970 */
+    WEB_SNAPSHOT_BEHIND,  /* transactions since then */
+    WEB_QUIET_MS,         /* it was restored, and grants no lock for so long */
+    WEB_FIGURES
+};
+/* Now and then; nothing is known of the server without. */
+void clave__web_take_figures(struct web *w, int64_t now, const int64_t figures[WEB_FIGURES]);
 /* The node of this czxid is gone, or will be soon, for this reason (enum lock_cause of
  * observe/lock_ends.h): a driver may know it of the server. What the engine knows by itself counts
  * more. */
 void clave__web_tell_cause(struct web *w, int64_t czxid, int cause);
 
-/* A request has arrived. Completes later or at once by env.answered; *out is set before. ENOMEM:
- * there is no exchange. */
+/* The head of a request has arrived: here it is decided whether it is admitted. env.answered may
+ * come inside, or any time later; *out is set before. An answer before the end of the body means
+ * that no more of it is wanted. ENOMEM: there is no exchange. */
 clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request *q, void *transport,
                            struct web_exchange **out);
+/* A piece of its body, which the engine keeps. false: it has answered, and wants no more. */
+bool clave__web_take_body(struct web_exchange *x, int64_t now, const void *p, size_t n);
+/* The body is complete, or there is none: the request is executed. Does nothing when it is answered
+ * already. */
+void clave__web_body_done(struct web_exchange *x, int64_t now);
+/* The sender has an identity: by a token, a certificate, or as a user of the machine. Whoever is
+ * admitted only because of the address is not known. */
+bool clave__web_is_known(const struct web_exchange *x);
 /* Valid from env.answered until _end. The driver may consume `body`, and calls `more`; it calls
  * neither `end` nor frees the body. */
 struct web_answer *clave__web_exchange_answer(struct web_exchange *x);

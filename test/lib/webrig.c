@@ -243,7 +243,7 @@ static void rig_record(const struct webrig_call *c)
     clave__json_open(&j, NULL, '{');
     clave__json_string(&j, "method", c->q.method);
     clave__json_string(&j, "target", c->q.target);
-    clave__json_bytes(&j, "request", c->q.body, c->q.len);
+    clave__json_bytes(&j, "request", c->sent, c->nsent);
     clave__json_int(&j, "status", c->status);
     rig_put_headers(&j, c);
     clave__json_bytes(&j, "body", clave__buf_bytes(&c->body), clave__buf_len(&c->body));
@@ -292,8 +292,19 @@ static char *rig_copy(char **at, const void *p, size_t n)
     return to;
 }
 
-struct webrig_call *webrig_request_bytes(struct webrig *r, const char *method, const char *target,
-                                         const char *headers, const void *body, size_t n)
+/* In two pieces, as it may come. */
+static void rig_send_body(struct webrig_call *c, size_t n)
+{
+    int64_t now = c->rig->net->now;
+    size_t first = n / 2;
+    if ((first == 0 || clave__web_take_body(c->x, now, c->sent, first)) &&
+        (n == 0 || clave__web_take_body(c->x, now, c->sent + first, n - first)))
+        clave__web_body_done(c->x, now);
+}
+
+/* As webrig_request_bytes, but only the head has come. */
+static struct webrig_call *rig_begin(struct webrig *r, const char *method, const char *target,
+                                     const char *headers, const void *body, size_t n)
 {
     struct webrig_call *c = calloc(1, sizeof *c);
     size_t i = 0;
@@ -306,14 +317,17 @@ struct webrig_call *webrig_request_bytes(struct webrig *r, const char *method, c
     c->q = (struct web_request){.method = rig_copy(&at, method, strlen(method)),
                                 .target = rig_copy(&at, target, strlen(target)),
                                 .headers = c->headers,
-                                .len = n,
                                 .peer = r->peer};
     rig_add_headers(c, rig_copy(&at, headers, strlen(headers)));
-    c->q.body = rig_copy(&at, n ? body : "", n);
+    c->sent = rig_copy(&at, n ? body : "", n);
+    c->nsent = n;
     if (!rig_has(c, "Host"))
         rig_add_header(c, "Host", "localhost:8080");
     if (n > 0 && !rig_has(c, "Content-Type"))
         rig_add_header(c, "Content-Type", "application/json");
+    c->q.body_length = rig_has(c, "Transfer-Encoding") ? -1 : (int64_t)n;
+    if (r->announced > 0)
+        c->q.body_length = r->announced;
     clave__buf_init(&c->body, &r->mem, SIZE_MAX / 4);
     while (i < WEBRIG_CALLS && r->calls[i])
         i++;
@@ -323,8 +337,43 @@ struct webrig_call *webrig_request_bytes(struct webrig *r, const char *method, c
         c->answered = c->done = true;
         c->status = 503;
     }
+    return c;
+}
+
+struct webrig_call *webrig_request_bytes(struct webrig *r, const char *method, const char *target,
+                                         const char *headers, const void *body, size_t n)
+{
+    struct webrig_call *c = rig_begin(r, method, target, headers, body, n);
+    if (c->x)
+        rig_send_body(c, n);
     webrig_settle(r);
     return c;
+}
+
+struct webrig_call *webrig_head(struct webrig *r, const char *method, const char *target,
+                                const char *headers, int64_t body_length)
+{
+    char with[512];
+    snprintf(with, sizeof with, "%s%s%s", headers ? headers : "", headers ? "\n" : "",
+             body_length < 0 ? "Transfer-Encoding: chunked" : "X-No: chunks");
+    r->announced = body_length;
+    struct webrig_call *c = rig_begin(r, method, target, with, NULL, 0);
+    r->announced = 0;
+    webrig_settle(r);
+    return c;
+}
+
+bool webrig_piece(struct webrig_call *c, const void *p, size_t n)
+{
+    bool more = clave__web_take_body(c->x, c->rig->net->now, p, n);
+    webrig_settle(c->rig);
+    return more;
+}
+
+void webrig_last_piece(struct webrig_call *c)
+{
+    clave__web_body_done(c->x, c->rig->net->now);
+    webrig_settle(c->rig);
 }
 
 struct webrig_call *webrig_request(struct webrig *r, const char *method, const char *target,

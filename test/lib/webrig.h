@@ -16,7 +16,9 @@ struct webrig_call {
     struct webrig *rig;
     struct web_request q;
     struct web_header headers[16];
-    char *text; /* the copies of what q points at */
+    char *text;       /* the copies of what q points at */
+    const char *sent; /* the body */
+    size_t nsent;
     struct web_exchange *x;
     bool answered, done; /* done: the whole body is there */
     unsigned status;
@@ -39,6 +41,7 @@ struct webrig {
     char audits[WEBRIG_AUDITS][160]; /* "USER METHOD TARGET STATUS session PATH (WHAT)"; the
                                         last three if there are any */
     size_t naudits;
+    int64_t announced;    /* of the body that webrig_head has not sent; 0: none */
     struct web_peer peer; /* of the requests to come; at first a loopback address */
 };
 
@@ -75,6 +78,12 @@ struct webrig_call *webrig_request(struct webrig *r, const char *method, const c
                                    const char *headers, const char *body);
 struct webrig_call *webrig_request_bytes(struct webrig *r, const char *method, const char *target,
                                          const char *headers, const void *body, size_t n);
+/* Only the head, which announces a body of so many bytes, or one in chunks (-1); then pieces of it
+ * (false: no more is wanted), and its end. */
+struct webrig_call *webrig_head(struct webrig *r, const char *method, const char *target,
+                                const char *headers, int64_t body_length);
+bool webrig_piece(struct webrig_call *c, const void *p, size_t n);
+void webrig_last_piece(struct webrig_call *c);
 /* The client hangs up, or has read its answer. NULL is ignored. */
 void webrig_end(struct webrig_call *c);
 

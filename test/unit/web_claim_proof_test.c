@@ -195,6 +195,100 @@ static void a_try_of_a_session_that_is_over_is_gone(void **state)
     }
 }
 
+/* ---- a place that is given back elsewhere ---------------------------------------------------- */
+
+static size_t places(const struct webrig *r, size_t kind)
+{
+    static const char *const dirs[] = {"/l", "/l", "/l", "/e", "/s/leases"};
+    return (size_t)memnet_list(r->net, 0, dirs[kind], NULL, 0);
+}
+
+/* The first gate is used for something else after that, and does not take the place anew. */
+static void a_place_that_was_given_up_elsewhere_stays_given_up(void **state)
+{
+    (void)state;
+    for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
+        const char *body = b == 1 ? bodies[2] : bodies[b]; /* a reader does not wait for a reader */
+        struct scene s;
+        struct user waiter;
+        scene_begin(&s, bodies[b]);
+        webrig_other(s.r);
+        user_enter(s.r, &waiter);
+        struct webrig_call *c = user_sends(s.r, &waiter, "POST", -1, NULL, body);
+        user_expects(c, 202);
+        user_takes_claim(&waiter, c);
+        snprintf(s.again, sizeof s.again, "Idempotency-Key: %s", waiter.claim);
+        assert_int_equal(places(s.r, b), 2);
+        webrig_other(s.r);
+        c = user_sends(s.r, &waiter, "POST", -1, s.again, body);
+        webrig_advance(s.r, 1000);
+        user_expects(c, 202);
+        webrig_end(c);
+        c = user_sends(s.r, &waiter, "DELETE", -1, NULL, NULL);
+        webrig_advance(s.r, 1000);
+        user_expects(c, 204);
+        webrig_end(c);
+        assert_int_equal(places(s.r, b), 1);
+        webrig_other(s.r);
+        c = user_sends(s.r, &waiter, "POST", -1, NULL, "{\"path\": \"/else\"}");
+        webrig_advance(s.r, 3000);
+        user_expects(c, 201);
+        webrig_end(c);
+        if (places(s.r, b) != 1)
+            fail_msg("%s: %zu places", body, places(s.r, b));
+        c = user_sends(s.r, &waiter, "GET", -1, NULL, NULL);
+        webrig_advance(s.r, 1000);
+        user_expects(c, 410);
+        assert_string_equal(webrig_member(c, "cause"), "deleted");
+        webrig_end(c);
+        webrig_free(s.r);
+    }
+}
+
+/* The answer to its create is lost, and its client goes to the other gate with the same key. What
+ * the first gate still has to clean up is held there by now. */
+static void a_try_that_goes_on_elsewhere_is_not_cleaned_up(void **state)
+{
+    static const int waits[] = {0, -1, 30};
+    enum { CLIENT = 1 };
+    (void)state;
+    for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
+        for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+            struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+            struct user u;
+            user_enter(r, &u);
+            webrig_second(r);
+            webrig_other(r);
+            memnet_rule(r->net,
+                        (struct memnet_rule){CLIENT, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+            struct webrig_call *c =
+                user_sends(r, &u, "POST", waits[i], "Idempotency-Key: one", bodies[b]);
+            memnet_refuse(r->net, CLIENT, true);
+            memnet_clear(r->net);
+            webrig_advance(r, 50);
+            webrig_end(c); /* it hangs up */
+            webrig_other(r);
+            c = user_sends(r, &u, "POST", waits[i], "Idempotency-Key: one", bodies[b]);
+            webrig_advance(r, 2000);
+            user_expects(c, 201);
+            user_takes_claim(&u, c);
+            memnet_refuse(r->net, CLIENT, false);
+            webrig_other(r);
+            c = user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/else\"}");
+            webrig_advance(r, 1000);
+            user_expects(c, 201);
+            webrig_end(c);
+            webrig_other(r);
+            c = user_sends(r, &u, "GET", -1, NULL, NULL);
+            webrig_advance(r, 1000);
+            if (!c->answered || c->status != 200)
+                fail_msg("%s, wait=%d: %u %s", bodies[b], waits[i], c->status, webrig_body(c));
+            webrig_end(c);
+            webrig_free(r);
+        }
+    }
+}
+
 /* ---- a grant after a wait -------------------------------------------------------------------- */
 
 /* Deletes the first node of the queue. */
@@ -264,7 +358,8 @@ static void requests_share_proofs(void **state)
     memnet_clear(s.r->net);
     webrig_settle(s.r);
     for (size_t i = 0; i < AT_ONCE; i++) {
-        user_expects(calls[i], calls[i]->q.method[0] == 'P' && calls[i]->q.len > 0 ? 201 : 200);
+        user_expects(calls[i],
+                     calls[i]->q.method[0] == 'P' && calls[i]->q.body_length > 0 ? 201 : 200);
         webrig_end(calls[i]);
     }
     assert_int_equal(s.r->net->clients[CLIENT].requests[OP_MULTI], 2);
@@ -356,6 +451,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_of_a_session_that_is_over_is_gone),
+        cmocka_unit_test(a_place_that_was_given_up_elsewhere_stays_given_up),
+        cmocka_unit_test(a_try_that_goes_on_elsewhere_is_not_cleaned_up),
         cmocka_unit_test(a_wait_ends_in_held_only_when_that_is_proved),
         cmocka_unit_test(requests_share_proofs),
         cmocka_unit_test(a_gate_that_is_alone_proves_nothing_for_a_look),

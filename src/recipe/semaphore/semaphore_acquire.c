@@ -183,12 +183,20 @@ static bool semaphore_acquire_found_none(const struct contender_config *config, 
     return config->spec.only_found && err == CLAVE_ENONODE;
 }
 
+/* It has gone on elsewhere to its lease, or was given up there. */
+static bool semaphore_acquire_is_final(const struct semaphore_acquire *k, clave_err err)
+{
+    const struct queue_place *place = k->s->mutex_config.spec.place;
+    return place && place->final && err == CLAVE_ENONODE;
+}
+
 static void on_mutex_ended(void *owner, clave_err err)
 {
     struct semaphore_acquire *k = owner;
     clave__semaphore_keep_text(k->s, err, k->mutex);
     k->mutex = NULL;
-    if (!semaphore_acquire_found_none(&k->s->mutex_config, err)) {
+    if (!semaphore_acquire_found_none(&k->s->mutex_config, err) &&
+        !semaphore_acquire_is_final(k, err)) {
         clave__semaphore_acquire_fail(k, err);
         return;
     }
@@ -234,7 +242,8 @@ static clave_err semaphore_acquire_look(struct semaphore_acquire *k)
 
 void clave__semaphore_acquire_lease_ended(struct semaphore_acquire *k, clave_err err)
 {
-    if (semaphore_acquire_found_none(&k->s->lease_config, err)) {
+    if (semaphore_acquire_found_none(&k->s->lease_config, err) &&
+        !semaphore_acquire_is_final(k, err)) {
         leave_all(k); /* a part of them is as good as none, and others may wait for it */
         k->s->mutex_config.spec.only_found = k->s->lease_config.spec.only_found = false;
         err = take_mutex(k);

@@ -360,6 +360,9 @@ static void http_exchange_begin(struct http_exchange *x, const char *method, con
                                   .tls_subject = x->of->tls_subject[0] ? x->of->tls_subject : NULL};
     x->q.body = clave__buf_bytes(&x->body);
     x->q.len = clave__buf_len(&x->body);
+    x->q.body_length = clave__http_header(x, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? -1
+                       : declared < INT64_MAX                                   ? (int64_t)declared
+                                                                                : INT64_MAX;
     if (h->o.max_body > 0 && declared > h->o.max_body) {
         x->q.body = NULL;
         x->q.len = declared;

@@ -173,7 +173,7 @@ static const char *claim_state_name(const struct claim *c, bool proven)
 
 clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
 {
-    return clave__claim_admit(c, &x->q->peer, clave__web_header(x, "Authorization"));
+    return clave__claim_admit(c, &x->peer, clave__web_header(x, "Authorization"));
 }
 
 void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)

@@ -7,6 +7,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
 #include "web/session/validity.h"
@@ -26,7 +27,8 @@ static void on_session_made(struct session_wait *w, clave_err err)
     }
     x->deed.session = k->s->id;
     clave__http_session_secret(k->s, secret);
-    clave__web_set_header(x, "Location", "/v1/sessions/%lld", (long long)k->s->id);
+    clave__web_set_header(x, "Location", "%s/v1/sessions/%lld", clave__web_prefix(x),
+                          (long long)k->s->id);
     clave__json_open(&x->json, NULL, '{');
     clave__json_int64(&x->json, "id", k->s->id);
     clave__json_string(&x->json, "secret", secret);
@@ -248,9 +250,15 @@ void clave__web_list_sessions(struct web_exchange *x)
     if (!clave__web_must(x, WEB_ADMIN, "/") || !clave__query_int(x, "limit", limits, &limit) ||
         !clave__query_int(x, "after", ids, &last))
         return;
-    if (last != 0) {
+    if (clave__web_query(x, "after")) {
         struct http_session *s = clave__http_session_by_id(ss, last);
-        l = s ? s->link.next : l;
+        if (!s) {
+            clave__web_problem(x, &(struct problem){.status = 410, .err = CLAVE_ELOST},
+                               "the session that `after` names is not there any more: begin with "
+                               "the first page again");
+            return;
+        }
+        l = s->link.next;
     }
     last = 0;
     clave__json_open(&x->json, NULL, '{');

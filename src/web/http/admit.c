@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "web/http/answer.h"
+#include "web/http/body.h"
+#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"
 
@@ -35,8 +37,7 @@ static bool admit_sizes(struct web_exchange *x)
         headers += strlen(q->headers[i].name) + strlen(q->headers[i].value);
     return admit_size(x, 414, "the path and query are too long", strlen(q->target), TARGET_MAX) &&
            admit_size(x, 431, "the headers are too large", headers, MAX_HEADER_BYTES) &&
-           admit_size(x, 413, "the body is too large (--http-max-body)", q->len,
-                      clave__web_max_body(x->web));
+           clave__web_may_receive(x, q->body_length);
 }
 
 static bool is_header_name(const char *name)
@@ -54,8 +55,8 @@ static const char *admit_twice(const struct web_exchange *x)
 {
     static const char *const once[] = {"Host",           "Content-Length", "Transfer-Encoding",
                                        "Content-Type",   "Authorization",  "Origin",
-                                       "Sec-Fetch-Site", "Clave-Session",  "Clave-Guard",
-                                       "If-Match",       "If-None-Match",  "Idempotency-Key"};
+                                       "Sec-Fetch-Site", "Clave-Session",  "If-Match",
+                                       "If-None-Match",  "Idempotency-Key"};
     for (size_t i = 0; i < sizeof once / sizeof *once; i++)
         if (clave__web_header_count(x, once[i]) > 1)
             return once[i];
@@ -124,6 +125,8 @@ static bool admit_target(struct web_exchange *x)
         admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
     else if (fault)
         admit_refuse(x, 400, CLAVE_EINVAL, fault);
+    else
+        x->target.path = clave__web_take_prefix(x, x->target.path);
     return text && !fault;
 }
 
@@ -160,8 +163,8 @@ static bool admit_origin(struct web_exchange *x)
 {
     const char *site = clave__web_header(x, "Sec-Fetch-Site");
     bool foreign = site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
-    if (!clave__access_origin_ok(clave__web_header(x, "Origin"), admit_named_host(x),
-                                 x->q->peer.is_tls))
+    if (!clave__access_origin_ok(x->web->o.access, clave__web_header(x, "Origin"),
+                                 admit_named_host(x), x->peer.is_tls))
         foreign = true;
     if (!foreign || x->route->role == WEB_NONE)
         return true;
@@ -202,6 +205,16 @@ static bool is_word_of(const char *names, const char *name)
     return false;
 }
 
+/* What would narrow a request is never ignored. */
+static bool admit_guard(struct web_exchange *x)
+{
+    if (x->route->flags & ROUTE_GUARDED || !clave__web_header(x, "Clave-Guard"))
+        return true;
+    admit_refuse(x, 400, CLAVE_EINVAL,
+                 "Clave-Guard is for PUT, POST and DELETE of /v1/znodes and POST of /v1/multi");
+    return false;
+}
+
 static bool admit_query(struct web_exchange *x)
 {
     const char *known = x->route->query ? x->route->query : "";
@@ -226,12 +239,14 @@ static bool admit_query(struct web_exchange *x)
 
 bool clave__web_admit(struct web_exchange *x)
 {
+    clave__web_find_peer(x);
     return admit_sizes(x) && admit_framing(x) && admit_target(x) && admit_host(x) &&
-           admit_route(x) && admit_origin(x) && admit_sender(x) && admit_query(x);
+           admit_route(x) && admit_origin(x) && admit_sender(x) && admit_guard(x) && admit_query(x);
 }
 
 bool clave__web_admit_again(struct web_exchange *x)
 {
+    clave__web_find_peer(x);
     return !x->route || !clave__exchange_identify(x) ||
            clave__web_may(x, x->route->role, admit_path(x));
 }

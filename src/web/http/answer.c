@@ -138,7 +138,7 @@ static void answer_audit(struct web_exchange *x, unsigned status)
     if (!env->audit || (!changes && status != 401 && status != 403 && status != 421))
         return;
     env->audit(env->arg, &(struct web_audit){.user = x->who.name,
-                                             .address = x->q->peer.address,
+                                             .address = x->peer.address,
                                              .method = x->q->method,
                                              .target = answer_audit_target(x),
                                              .session = x->deed.session,
@@ -173,6 +173,12 @@ void clave__web_answer_text(struct web_exchange *x, unsigned status, const char 
     static const char memory[] = "{\"title\": \"Service Unavailable\", \"status\": 503, "
                                  "\"detail\": \"out of memory\", \"code\": \"ENOMEM\", "
                                  "\"class\": \"retry\"}";
+    static const char done[] = "{\"title\": \"Gateway Timeout\", \"status\": 504, "
+                               "\"detail\": \"it was done, but there is no memory for the answer, "
+                               "or it is too long\", \"code\": \"EOPTIMEOUT\", "
+                               "\"class\": \"unknown\"}";
+    bool changed =
+        status < 300 && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
     if (x->json.err == CLAVE_OK) {
         answer_send(x, status, type);
         return;
@@ -181,8 +187,9 @@ void clave__web_answer_text(struct web_exchange *x, unsigned status, const char 
                x->target.path, clave_strerror(x->json.err));
     clave__buf_clear(&x->answer.body);
     /* A buffer that could not grow has room for this, unless it has none at all. */
-    (void)clave__buf_append(&x->answer.body, memory, sizeof memory - 1);
-    answer_send(x, 503, "application/problem+json");
+    (void)clave__buf_append(&x->answer.body, changed ? done : memory,
+                            changed ? sizeof done - 1 : sizeof memory - 1);
+    answer_send(x, changed ? 504 : 503, "application/problem+json");
 }
 
 void clave__web_answer_json(struct web_exchange *x, unsigned status)
@@ -209,6 +216,8 @@ void clave__web_answer_bytes(struct web_exchange *x, unsigned status, const char
 
 void clave__web_answer_stream(struct web_exchange *x, unsigned status, const char *type)
 {
+    /* nginx would keep its lines until there are some kilobytes of them */
+    clave__web_set_header(x, "X-Accel-Buffering", "no");
     answer_send(x, status, type);
 }
 

@@ -1,5 +1,5 @@
-/* body.c - see body.h. Called by handlers. Invariant: of jansson only the functions of the driver's
- * table are used. */
+/* body.c - see body.h. Called by web.c, admit.c and handlers. Invariant: of jansson only the
+ * functions of the driver's table are used. */
 #include "web/http/body.h"
 
 #include <inttypes.h>
@@ -8,6 +8,31 @@
 #include "web/http/problem.h"
 
 static const struct problem bad_body = {.status = 400, .err = CLAVE_EINVAL};
+
+/* ---- as it arrives -------------------------------------------------------------------------- */
+
+bool clave__web_may_receive(struct web_exchange *x, int64_t n)
+{
+    size_t most = clave__web_max_body(x->web);
+    if (n <= 0 || (uint64_t)n <= most)
+        return true;
+    clave__web_problem(x, &(struct problem){.status = 413, .err = CLAVE_ETOOBIG},
+                       "the body is too large (--http-max-body): more than %zu bytes", most);
+    return false;
+}
+
+bool clave__web_receive(struct web_exchange *x, const void *p, size_t n)
+{
+    size_t all = clave__web_body_len(x) + n;
+    if (!clave__web_may_receive(x, all < INT64_MAX ? (int64_t)all : INT64_MAX))
+        return false;
+    if (clave__buf_append(&x->received, p, n) == CLAVE_OK)
+        return true;
+    clave__web_problem_err(x, CLAVE_ENOMEM, "read the body", NULL);
+    return false;
+}
+
+/* ---- as JSON -------------------------------------------------------------------------------- */
 
 static const struct jansson *body_lib(const struct web_exchange *x)
 {
@@ -41,17 +66,16 @@ static json_t *body_parse(struct web_exchange *x, const char *text, size_t n)
 
 json_t *clave__web_body(struct web_exchange *x)
 {
-    const struct web_request *q = x->q;
     if (x->body)
         return x->body;
-    if (q->len == 0)
+    if (clave__web_body_len(x) == 0)
         return body_parse(x, "{}", 2);
     if (!clave__web_has_type(x, "application/json")) {
         clave__web_problem(x, &(struct problem){.status = 415, .err = CLAVE_EINVAL},
                            "the body's Content-Type must be application/json");
         return NULL;
     }
-    return body_parse(x, q->body, q->len);
+    return body_parse(x, clave__web_body_bytes(x), clave__web_body_len(x));
 }
 
 /* NULL: missing. */

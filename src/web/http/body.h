@@ -1,9 +1,14 @@
-/* body.h - the JSON object that a request has as its body, and its members, checked as they are
- * read. Each function that finds a fault answers with 400 and what is wrong. */
+/* body.h - the body of a request: taken as it arrives, and the JSON object in it with its members,
+ * checked as they are read. Each function that finds a fault answers with what is wrong. */
 #ifndef CLAVE_WEB_HTTP_BODY_H
 #define CLAVE_WEB_HTTP_BODY_H
 
 #include "web/http/exchange.h"
+
+/* A body of `n` bytes is not too long. false: it has answered 413. */
+bool clave__web_may_receive(struct web_exchange *x, int64_t n);
+/* Keeps a piece of it. false: it has answered 413 or 503. */
+bool clave__web_receive(struct web_exchange *x, const void *p, size_t n);
 
 /* The Content-Type is this one, whatever its parameters. */
 bool clave__web_has_type(const struct web_exchange *x, const char *type);

@@ -26,6 +26,9 @@ struct web_exchange {
     struct web *web;
     void *transport;
     const struct web_request *q;
+    struct web_peer peer;      /* the client, who need not be at the other end of the connection */
+    bool is_passed_on;         /* by a proxy */
+    bool has_prefix;           /* the target had it */
     const struct route *route; /* NULL: none was found */
     struct target target;
     const char *params[WEB_MAX_PARAMS]; /* what the pattern's {} stand for, decoded */
@@ -34,6 +37,7 @@ struct web_exchange {
         struct web_grant *grants;
         size_t ngrants;
         enum access_found found;
+        bool is_known;   /* by a proof of its own, not by its address alone */
     } who;               /* copied: the configuration may change while the exchange waits */
     const char *acts_on; /* not in the pattern, but in the body, or a claim's: the path that the
                           * route's role is needed on; NULL: none. Valid until it is answered, or
@@ -44,7 +48,8 @@ struct web_exchange {
         const char *reason;
     } deed; /* for the audit, as of struct web_audit */
     int64_t arrived;
-    json_t *body; /* NULL: none was read */
+    struct buf received; /* of the body */
+    json_t *body;        /* parsed; NULL: it is not */
     struct web_answer answer;
     struct json json; /* writes answer.body */
     void (*cancel)(struct web_exchange *x);
@@ -58,6 +63,7 @@ struct web_exchange {
     unsigned refused;                /* why, of http_metrics.h; 0: as its status says */
     unsigned expected;               /* callbacks that have this exchange as their argument */
     bool answered, ended;
+    bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
     struct exchange_chunk *chunks;
 };
 
@@ -79,9 +85,22 @@ __attribute__((format(printf, 2, 3))) char *clave__web_sprintf(struct web_exchan
 /* The path of a znode's child. */
 char *clave__web_child(struct web_exchange *x, const char *dir, const char *name);
 
+/* The body, all of it; never NULL. */
+static inline const void *clave__web_body_bytes(const struct web_exchange *x)
+{
+    return clave__buf_len(&x->received) > 0 ? (const void *)clave__buf_bytes(&x->received) : "";
+}
+
+static inline size_t clave__web_body_len(const struct web_exchange *x)
+{
+    return clave__buf_len(&x->received);
+}
+
 /* The value of a header of the request, of an argument of its query; NULL: there is none. */
 const char *clave__web_header(const struct web_exchange *x, const char *name);
 const char *clave__web_query(const struct web_exchange *x, const char *name);
+/* The value of the one after the first `skip` of that name. */
+const char *clave__web_header_at(const struct web_exchange *x, const char *name, size_t skip);
 size_t clave__web_header_count(const struct web_exchange *x, const char *name);
 /* It has this value, in whatever case. */
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value);

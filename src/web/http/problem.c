@@ -50,7 +50,8 @@ void clave__web_problem(struct web_exchange *x, const struct problem *p, const c
 static unsigned problem_status_of_class(const struct web_exchange *x, clave_err err)
 {
     clave_err_class class_ = clave_err_classify(err);
-    bool changes = !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
+    bool changes =
+        !x->looking && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
     if (class_ == CLAVE_CLASS_FINAL)
         return 400;
     return class_ == CLAVE_CLASS_UNKNOWN && changes ? 504 : 503;

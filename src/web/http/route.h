@@ -15,7 +15,10 @@ struct route {
     enum web_role role;
     web_handler *handle;
     const char *query; /* the arguments it knows: "limit after"; NULL: none; "*": any */
-    enum { ROUTE_QUIET = 1 } flags; /* no line in the audit: it changes nothing that lasts */
+    enum {
+        ROUTE_QUIET = 1,  /* no line in the audit: it changes nothing that lasts */
+        ROUTE_GUARDED = 2 /* it takes Clave-Guard, which others refuse */
+    } flags;
 };
 
 struct route_table {

@@ -47,7 +47,7 @@ struct sender_name {
 
 static struct sender_name waiting_name(const struct web_exchange *x)
 {
-    const char *address = x->q->peer.address ? x->q->peer.address : "";
+    const char *address = x->peer.address ? x->peer.address : "";
     const char *port = strrchr(address, ':');
     if (x->who.name[0])
         return (struct sender_name){x->who.name, strlen(x->who.name)};
@@ -119,4 +119,9 @@ void clave__waiting_leave(struct web_exchange *x)
     x->web->waiting->n--;
     s->n--;
     waiting_forget(x->web, s);
+}
+
+size_t clave__waiting_count(const struct web *w)
+{
+    return w->waiting->n;
 }

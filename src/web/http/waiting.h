@@ -23,5 +23,7 @@ enum waiting_found {
 enum waiting_found clave__waiting_enter(struct web_exchange *x, size_t *most);
 /* It is over. Harmless when it does not count. */
 void clave__waiting_leave(struct web_exchange *x);
+/* How many there are. */
+size_t clave__waiting_count(const struct web *w);
 
 #endif

@@ -284,6 +284,8 @@ void clave__claim_went_elsewhere(struct claim *c)
     c->place.search = true;
     c->waited = true;
     clave__claim_publish_suspended(c);
-    if (has_place && clave__http_session_is_shared(c->part.s))
-        claim_tell_those(c, claim_is_polled);
+    if (!has_place || !clave__http_session_is_shared(c->part.s))
+        return;
+    c->place.final = true;
+    claim_tell_those(c, claim_is_polled);
 }

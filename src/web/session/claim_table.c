@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "base/siphash.h"
+#include "recipe/contender/identity.h"
 #include "web/session/claim.h"
 
 enum { CLAIM_DATA = 8192 };
@@ -27,6 +28,14 @@ static void claim_node_missing(struct session_part *p)
 static void claim_session_elsewhere(struct session_part *p)
 {
     clave__claim_went_elsewhere(clave__claim_of(p));
+}
+
+static bool claim_is_open(struct session_part *p)
+{
+    const struct claim *c = clave__claim_of(p);
+    bool waits = c->state == CLAIM_WAITING && !c->placed;
+    bool leaves = c->state >= CLAIM_LEAVING && c->place.ncontenders > 0;
+    return waits || leaves;
 }
 
 /* ---- its memory ------------------------------------------------------------------------------ */
@@ -154,6 +163,8 @@ static clave_err claim_describe(struct claim *c, const struct claim_terms *t)
         c->len = strlen(text);
     } else {
         c->len = clave_identity_format(&id, data, sizeof data);
+        if (t->lock_delay_ms > 0)
+            c->len = clave__identity_put_delays(data, c->len, sizeof data);
         text = data;
     }
     if (c->len >= CLAIM_DATA)
@@ -188,6 +199,7 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
                                     .ended = claim_session_ended,
                                     .missing = claim_node_missing,
                                     .elsewhere = claim_session_elsewhere,
+                                    .is_open = claim_is_open,
                                     .free = claim_free};
     c->kind = t->kind;
     c->part.more = t->kind->more;

@@ -109,7 +109,7 @@ void clave__http_session_let_go(struct http_session *s)
 static bool http_session_may_live(const struct http_session *s, clave_err why)
 {
     return why == CLAVE_EUNREACHABLE || why == CLAVE_ETIMEDOUT || why == CLAVE_ENOMEM ||
-           (why == CLAVE_EREQUESTTIMEOUT && !s->attached);
+           why == CLAVE_ECONNLOSS || (why == CLAVE_EREQUESTTIMEOUT && !s->attached);
 }
 
 /* A part may be freed as soon as it has ended. */
@@ -345,6 +345,18 @@ static clave_err http_session_resume(struct http_sessions *ss, const struct seal
     return err;
 }
 
+/* Its client has been away since the connection was lost, and may have gone on at another gate. */
+static bool http_session_is_doubtful(const struct http_session *s)
+{
+    bool open = false;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
+        open |= p->is_open(p);
+    }
+    return open && s->state == HTTP_SESSION_LIVE && !s->attached && s->present == 0 &&
+           clave__http_session_is_shared(s);
+}
+
 clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
                                    struct http_session **out)
 {
@@ -353,6 +365,10 @@ clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
     if (!clave__unseal(ss->key, secret, &sealed))
         return CLAVE_EAUTHFAILED;
     struct http_session *s = clave__http_session_by_id(ss, sealed.id);
+    if (s && http_session_is_doubtful(s)) {
+        clave__http_session_end(s, CLAVE_ECONNLOSS, true);
+        s = NULL;
+    }
     clave_err err = s ? CLAVE_OK : http_session_resume(ss, &sealed, &s);
     if (err != CLAVE_OK)
         return err;

@@ -19,8 +19,11 @@
  * more timeout, so that its client hears the cause.
  *
  * Another gate may have attached to it meanwhile. So a connection that was lost is made again only
- * while a request of its client is here; what ends a silent session is refused by the servers if
- * the session has moved (deletes of its nodes), and never closeSession.
+ * while a request of its client is here. If none was, and something was under way on that
+ * connection, it is not tried again: what this gate would make or delete may be held by its client
+ * at the other one. It forgets the session then, as a gate that was killed. What ends a silent
+ * session is refused by the servers if the session has moved (deletes of its nodes), and never
+ * closeSession.
  *
  * Calls are those of struct web: one thread, `web->now` is the time. What must not be freed yet is
  * never freed inside a callback, only by the timer. */
@@ -63,6 +66,8 @@ struct session_part {
     void (*missing)(struct session_part *p);
     /* The session may have been attached to elsewhere. */
     void (*elsewhere)(struct session_part *p);
+    /* Its node is being made or deleted, and nobody knows whether that was done. */
+    bool (*is_open)(struct session_part *p);
     void (*free)(struct session_part *p);
 };
 

@@ -114,7 +114,7 @@ struct claim_order *clave__claim_order_read(struct web_exchange *x)
     t->kind = order_kind(name);
     t->traceparent = clave__web_header(x, "traceparent");
     if (!t->host)
-        t->host = x->q->peer.address;
+        t->host = x->peer.address;
     if (!t->path)
         clave__web_problem(x, &bad_order,
                            "\"path\" is missing: that of the lock, as \"/jobs/nightly\"");

@@ -8,6 +8,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 
 enum { MOST_WAIT_MS = 300000 };
@@ -129,7 +130,8 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
     }
     unsigned status = c->state == CLAIM_HELD ? held : 202;
     if (held == 201)
-        clave__web_set_header(x, "Location", "/v1/claims/%s", c->place.uuid);
+        clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x),
+                              c->place.uuid);
     clave__web_put_claim(x, c, true);
     clave__session_call_done(k);
     clave__web_answer_json(x, status);

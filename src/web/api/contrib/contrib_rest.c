@@ -8,6 +8,7 @@
 #include "web/api/contrib/contrib_rest_format.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
 #include "web/session/rest_session.h"
 
 struct rest_call;
@@ -119,14 +120,12 @@ static struct rest_call *rest_call_new(struct web_exchange *x, rest_done *done)
     *k = (struct rest_call){.done = done,
                             .path = x->params[0],
                             .uri = uri,
-                            .data = null        ? NULL
-                                    : x->q->len ? x->q->body
-                                                : "",
-                            .len = null ? 0 : x->q->len};
+                            .data = null ? NULL : clave__web_body_bytes(x),
+                            .len = null ? 0 : clave__web_body_len(x)};
     x->state = k;
     if (!clave__rest_format(x, &k->format))
         return NULL;
-    if (x->q->len > 0 && clave__web_header(x, "Content-Type") &&
+    if (clave__web_body_len(x) > 0 && clave__web_header(x, "Content-Type") &&
         !clave__web_has_type(x, "application/octet-stream")) {
         clave__rest_fault(x, 415, "the Content-Type must be application/octet-stream");
         return NULL;
@@ -235,7 +234,7 @@ static void rest_created(struct web_exchange *x, const struct rest_call *k, cons
     char *encoded = clave__web_alloc(x, 3 * strlen(res->path) + 1);
     if (encoded) {
         clave__percent_encode(encoded, res->path);
-        clave__web_set_header(x, "Location", "/znodes/v1%s", encoded);
+        clave__web_set_header(x, "Location", "%s/znodes/v1%s", clave__web_prefix(x), encoded);
     }
     if (k->format == REST_OCTETS) {
         clave__web_answer_bytes(x, 201, "application/octet-stream", res->path, strlen(res->path));

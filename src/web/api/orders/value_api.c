@@ -45,8 +45,9 @@ static void value_put(struct session_call *k)
 {
     struct web_exchange *x = k->x;
     struct claim *c = value_claim(k->s, x->params[0]);
-    clave_err err =
-        c ? c->kind->publish(c, x->q->body, x->q->len, on_value_published, x) : CLAVE_ENOTHELD;
+    clave_err err = c ? c->kind->publish(c, clave__web_body_bytes(x), clave__web_body_len(x),
+                                         on_value_published, x)
+                      : CLAVE_ENOTHELD;
     if (err == CLAVE_OK) {
         clave__web_expect(x);
         clave__http_session_flush(k->s);

@@ -1,0 +1,130 @@
+/* web_head_test.c - what is decided on the head of a request, over every route: before any of its
+ * body is read it is known whether it is admitted, and nothing is done before the body is complete.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/webrig.h"
+#include "web/routes.h"
+
+static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
+static const struct web_user users[] = {
+    {.name = "ann", .token = "ann", .uid = -1, .grants = all, .ngrants = 1}};
+static const struct web_access access_of_test = {.users = users, .nusers = 1, .owner_uid = -1};
+
+enum { MAX_BODY = 1024 };
+
+static struct webrig *rig(void)
+{
+    struct webrig_options o = {.access = &access_of_test, .max_body = MAX_BODY};
+    return webrig_new(&o);
+}
+
+/* The target of a route, with 1 in place of its parameter. */
+static const char *target_of(const struct route *r)
+{
+    static char out[200];
+    const char *open = strchr(r->pattern, '{'), *close = open ? strchr(open, '}') + 1 : NULL;
+    if (!open)
+        return r->pattern;
+    snprintf(out, sizeof out, "%.*s%s1%s", (int)(open - r->pattern), r->pattern,
+             open[-1] == '/' ? "" : "/", close);
+    return out;
+}
+
+static void refused(struct webrig_call *c, unsigned status)
+{
+    if (!c->answered || c->status != status)
+        print_error("%s %s: %u instead of %u\n", c->q.method, c->q.target, c->status, status);
+    assert_true(c->answered);
+    assert_int_equal(c->status, status);
+    assert_false(webrig_piece(c, "x", 1)); /* nothing more is wanted, and nothing happens by it */
+    webrig_last_piece(c);
+    assert_int_equal(c->status, status);
+    webrig_end(c);
+}
+
+static void a_stranger_is_refused_before_the_body(void **state)
+{
+    (void)state;
+    struct webrig *r = rig();
+    for (size_t i = 0; i < clave__routes.n; i++) {
+        const struct route *route = &clave__routes.at[i];
+        if (route->role == WEB_NONE)
+            continue;
+        refused(webrig_head(r, route->method, target_of(route), NULL, 100), 401);
+        refused(webrig_head(r, route->method, target_of(route), NULL, -1), 401);
+    }
+    webrig_free(r);
+}
+
+static void a_body_that_is_too_long_is_refused_before_it_comes(void **state)
+{
+    static const char ann[] = "Authorization: Bearer ann";
+    char piece[MAX_BODY] = "";
+    (void)state;
+    struct webrig *r = rig();
+    for (size_t i = 0; i < clave__routes.n; i++) {
+        const struct route *route = &clave__routes.at[i];
+        refused(webrig_head(r, route->method, target_of(route), ann, MAX_BODY + 1), 413);
+        struct webrig_call *c = webrig_head(r, route->method, target_of(route), ann, -1);
+        assert_false(c->answered);
+        bool more = webrig_piece(c, piece, sizeof piece) && webrig_piece(c, piece, 1);
+        assert_false(more);
+        refused(c, 413);
+    }
+    webrig_free(r);
+}
+
+static void nothing_is_done_before_the_body_is_complete(void **state)
+{
+    static const char ann[] = "Authorization: Bearer ann";
+    (void)state;
+    struct webrig *r = rig();
+    struct webrig_call *c = webrig_head(r, "POST", "/v1/znodes/a?parents", ann, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_true(webrig_piece(c, "body" + i, 1));
+        struct webrig_call *look = webrig_request(r, "GET", "/v1/znodes/a", ann, NULL);
+        assert_int_equal(look->status, 404);
+        webrig_end(look);
+    }
+    webrig_end(c); /* it never came to its end */
+    struct webrig_call *look = webrig_request(r, "GET", "/v1/znodes/a", ann, NULL);
+    assert_int_equal(look->status, 404);
+    webrig_end(look);
+    webrig_free(r);
+}
+
+/* Its body was on its way when the token was taken away, or the gate was closed. */
+static void a_head_that_was_admitted_is_judged_again(void **state)
+{
+    static const char ann[] = "Authorization: Bearer ann";
+    (void)state;
+    struct webrig *r = rig();
+    struct webrig_call *c = webrig_head(r, "POST", "/v1/sessions", ann, 2);
+    static const struct web_access nobody = {.owner_uid = -1};
+    clave__web_set_access(r->web, &nobody);
+    refused(c, 401);
+    clave__web_set_access(r->web, &access_of_test);
+    c = webrig_head(r, "POST", "/v1/sessions", ann, 2);
+    clave__web_close(r->web, r->net->now);
+    refused(c, 503);
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stranger_is_refused_before_the_body),
+        cmocka_unit_test(a_body_that_is_too_long_is_refused_before_it_comes),
+        cmocka_unit_test(nothing_is_done_before_the_body_is_complete),
+        cmocka_unit_test(a_head_that_was_admitted_is_judged_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
