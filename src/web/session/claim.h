@@ -190,8 +190,8 @@ bool clave__claim_repaid(struct claim *c);
 void clave__claim_end(struct claim *c, clave_err why);
 /* Frees the recipe's objects. */
 void clave__claim_drop(struct claim *c);
-/* For a new claim. */
-void clave__claim_init_proof(struct claim *c);
+/* The end of c->proof. */
+void clave__claim_on_proven(struct session_wait *w, clave_err err);
 /* The connection is lost. A claim of the same id may be made at another gate, and whoever waits
  * here for its turn would take the session back from there: such a request is answered, and its
  * client asks again. */

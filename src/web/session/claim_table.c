@@ -203,7 +203,8 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
                                     .free = claim_free};
     c->kind = t->kind;
     c->part.more = t->kind->more;
-    clave__claim_init_proof(c);
+    c->proof.done = clave__claim_on_proven;
+    list_init(&c->proof.link);
     list_init(&c->polls);
     list_push_back(&s->parts, &c->part.link);
     c->path = clave__mem_strdup(&w->mem, t->path);

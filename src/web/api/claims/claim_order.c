@@ -303,8 +303,10 @@ static void on_order_synced(clave_async_client *c, const clave_result *res, void
 static void order_look_elsewhere(struct session_call *k)
 {
     struct claim_order *o = k->arg;
+    const struct http_session *s = k->s;
+    bool elsewhere = s->resumed || (s->elsewhere && clave__http_session_is_shared(s));
     o->at = o->terms.path;
-    if (k->s->elsewhere && !o->keyed)
+    if (elsewhere && !o->keyed)
         order_submitted(k, clave_async_sync(k->s->client, "/", on_order_synced, k->x));
     else
         order_begin(k);
