@@ -225,6 +225,7 @@ static void gate_on_changed(uv_async_t *a)
     gate_access_free(g->access);
     g->access = next;
     clave__web_set_max_waiting(g->web, gate_max_waiting(g, &limits));
+    clave__web_set_max_sender_sessions(g->web, limits.max_sender_sessions);
     if (g->http)
         clave__http_server_set_max_connections(g->http, gate_max_connections(g, &limits));
 }
@@ -335,7 +336,7 @@ static clave_err gate_listen(struct gate *g, const struct gate_options *o, const
         .ever_connections = (unsigned)g->file_connections,
         .connection_memory = CONNECTION_MEMORY,
         .max_body = o->max_body > 0 ? o->max_body : MAX_BODY,
-        .max_held = MAX_HELD,
+        .max_held = 2 * (size_t)MAX_HELD, /* the engine's own limit comes first */
         .handshake_ms = HANDSHAKE_MS,
         .ms = {[HTTP_IDLE] = IDLE_MS, [HTTP_BODY] = BODY_MS, [HTTP_SENDING] = SENDING_MS},
     };
@@ -411,6 +412,8 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .max_body = o->max_body,
                                    .max_waiting = gate_max_waiting(g, &o->limits),
                                    .max_sessions = gate_files(o, 2, MAX_SESSIONS),
+                                   .max_sender_sessions = o->limits.max_sender_sessions,
+                                   .max_held = MAX_HELD,
                                    .observe = true,
                                    .metric_paths = g->metric_paths,
                                    .nmetric_paths = g->nmetric_paths};

@@ -126,7 +126,9 @@ void clave__http_answer(struct http_exchange *x, struct web_answer *a)
 {
     x->answer = a;
     x->http->held += a ? a->body.cap : 0;
-    x->is_refused = !a || x->http->held > x->http->o.max_held;
+    /* Of another method something may have been done: that is told in any case. */
+    bool reads = strcmp(x->q.method, MHD_HTTP_METHOD_GET) == 0;
+    x->is_refused = !a || (reads && x->http->held > x->http->o.max_held);
     http_exchange_go_on(x);
 }
 
