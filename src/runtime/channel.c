@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ static const unsigned channel_moves[] = {
     [CHANNEL_CLOSED] = TO(CONNECTING),
     [CHANNEL_CONNECTING] = TO(SECURING) | TO(CLOSING),
     [CHANNEL_SECURING] = TO(OPEN) | TO(LINGERING) | TO(CLOSING),
-    [CHANNEL_OPEN] = TO(CLOSING),
+    [CHANNEL_OPEN] = TO(LINGERING) | TO(CLOSING),
     [CHANNEL_LINGERING] = TO(CLOSING),
     [CHANNEL_CLOSING] = TO(CLOSED),
 };
@@ -83,6 +84,23 @@ static void channel_say_farewell(struct channel *ch)
         return;
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
     uv_try_write(&ch->socket.stream, &buf, 1);
+}
+
+void clave__channel_finish(struct channel *ch)
+{
+    uv_os_fd_t fd;
+    channel_say_farewell(ch);
+    if (ch->state != CHANNEL_LINGERING)
+        channel_enter(ch, CHANNEL_LINGERING);
+    if (uv_fileno(&ch->socket.handle, &fd) == 0)
+        shutdown(fd, SHUT_WR);
+}
+
+void clave__channel_set_send_buffer(struct channel *ch, int bytes)
+{
+    uv_os_fd_t fd;
+    if (uv_fileno(&ch->socket.handle, &fd) == 0)
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
 void clave__channel_close(struct channel *ch, int why)

@@ -1,4 +1,4 @@
-/* load_library.h - loads a shared library on first use: OpenSSL, libmicrohttpd, jansson and
+/* load_library.h - loads a shared library on first use: OpenSSL, http_parser, jansson and
  * ncurses. A file that loads one says so in a LOADS_LIBRARY, for those who make packages. */
 #ifndef CLAVE_RUNTIME_LOAD_LIBRARY_H
 #define CLAVE_RUNTIME_LOAD_LIBRARY_H

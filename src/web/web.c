@@ -156,7 +156,10 @@ void clave__web_body_done(struct web_exchange *x, int64_t now)
 
 bool clave__web_is_known(const struct web_exchange *x)
 {
-    return x->who.is_known;
+    const char *secret = clave__web_header(x, "Clave-Session");
+    struct sealed_session sealed;
+    return x->who.is_known || (x->who.found == ACCESS_KNOWN && secret &&
+                               clave__unseal(x->web->sessions->key, secret, &sealed));
 }
 
 struct web_answer *clave__web_exchange_answer(struct web_exchange *x)

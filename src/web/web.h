@@ -51,8 +51,6 @@ struct web_request {
     const struct web_header *headers;
     size_t nheaders;
     int64_t body_length; /* as Content-Length announces it; -1: in chunks; 0: there is none */
-    const void *body;    /* of a driver that has it by now; the engine takes it by _take_body */
-    size_t len;
     bool must_have_host; /* HTTP/1.1 */
     struct web_peer peer;
 };
@@ -73,6 +71,8 @@ struct web_answer {
     clave_err (*more)(void *arg, struct buf *out, bool *done);
     void (*end)(void *arg); /* the answer was sent, or is given up; NULL: nothing to do */
     void *arg;
+    int32_t sending_ms; /* how long its reader may take nothing, which then hears of it soon; 0: as
+                           long as others may */
 };
 
 /* A change that was asked for, and what came of it. Texts are valid during the call. */
@@ -180,8 +180,8 @@ bool clave__web_take_body(struct web_exchange *x, int64_t now, const void *p, si
 /* The body is complete, or there is none: the request is executed. Does nothing when it is answered
  * already. */
 void clave__web_body_done(struct web_exchange *x, int64_t now);
-/* The sender has an identity: by a token, a certificate, or as a user of the machine. Whoever is
- * admitted only because of the address is not known. */
+/* The sender has an identity: by a token, a certificate, as a user of the machine, or by the secret
+ * of a session. Whoever is admitted only because of the address is not known. */
 bool clave__web_is_known(const struct web_exchange *x);
 /* Valid from env.answered until _end. The driver may consume `body`, and calls `more`; it calls
  * neither `end` nor frees the body. */

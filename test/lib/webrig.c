@@ -233,7 +233,7 @@ static void rig_record(const struct webrig_call *c)
     clave__json_open(&j, NULL, '{');
     clave__json_string(&j, "method", c->q.method);
     clave__json_string(&j, "target", c->q.target);
-    clave__json_bytes(&j, "request", c->q.body, c->q.len);
+    clave__json_bytes(&j, "request", c->sent, c->nsent);
     clave__json_int(&j, "status", c->status);
     rig_put_headers(&j, c);
     clave__json_bytes(&j, "body", clave__buf_bytes(&c->body), clave__buf_len(&c->body));
@@ -310,6 +310,7 @@ static struct webrig_call *rig_begin(struct webrig *r, const char *method, const
                                 .peer = r->peer};
     rig_add_headers(c, rig_copy(&at, headers, strlen(headers)));
     c->sent = rig_copy(&at, n ? body : "", n);
+    c->nsent = n;
     if (!rig_has(c, "Host"))
         rig_add_header(c, "Host", "localhost:8080");
     if (n > 0 && !rig_has(c, "Content-Type"))

@@ -18,6 +18,7 @@ struct webrig_call {
     struct web_header headers[16];
     char *text;       /* the copies of what q points at */
     const char *sent; /* the body */
+    size_t nsent;
     struct web_exchange *x;
     bool answered, done; /* done: the whole body is there */
     unsigned status;

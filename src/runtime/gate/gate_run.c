@@ -21,16 +21,14 @@
 #include "web/api/document_api.h"
 
 enum { MAX_METRIC_PATHS = 64 };
-/* The head of a request, and then of its answer; a waiting client costs 9 KiB with it. */
-enum { CONNECTION_MEMORY = 7168 };
+/* The line and the fields of a request. */
+enum { MAX_HEAD = 8192 };
 enum {
     MAX_CONNECTIONS = 20000,
     MOST_CONNECTIONS = 1000000, /* of --http-max-connections */
     MAX_SESSIONS = 10000,
     RESERVED_FILES = 64,
-    LEAST_FILES = 16, /* for sessions and clients: without so many it does not start */
-    MAX_BODY = 2 << 20,
-    MAX_HELD = 256 << 20
+    LEAST_FILES = 16 /* for sessions and clients: without so many it does not start */
 };
 /* For the next request and its head; for a handshake of TLS; for a body; for a client to read. */
 enum { IDLE_MS = 60000, HANDSHAKE_MS = 10000, BODY_MS = 20000, SENDING_MS = 30000 };
@@ -78,12 +76,27 @@ static void gate_on_request(void *arg, const struct web_request *q, struct http_
 {
     struct gate *g = arg;
     struct web_exchange *made;
-    int64_t now = clave_now();
-    if (clave__web_begin(g->web, now, q, x, &made) != CLAVE_OK)
+    if (clave__web_begin(g->web, clave_now(), q, x, &made) != CLAVE_OK)
         clave__http_answer(x, NULL);
     *user = made;
-    if (made && (q->len == 0 || clave__web_take_body(made, now, q->body, q->len)))
-        clave__web_body_done(made, now);
+}
+
+static bool gate_on_body(void *arg, void *user, const void *p, size_t n)
+{
+    (void)arg;
+    return clave__web_take_body(user, clave_now(), p, n);
+}
+
+static void gate_on_body_done(void *arg, void *user)
+{
+    (void)arg;
+    clave__web_body_done(user, clave_now());
+}
+
+static bool gate_is_known(void *arg, void *user)
+{
+    (void)arg;
+    return clave__web_is_known(user);
 }
 
 static void gate_on_ended(void *arg, void *user)
@@ -330,15 +343,18 @@ static clave_err gate_listen(struct gate *g, const struct gate_options *o, const
         .mem = &g->mem,
         .log = g->log,
         .begin = gate_on_request,
+        .take_body = gate_on_body,
+        .body_done = gate_on_body_done,
         .ended = gate_on_ended,
+        .is_known = gate_is_known,
         .arg = g,
         .max_connections = gate_max_connections(g, &o->limits),
         .ever_connections = (unsigned)g->file_connections,
-        .connection_memory = CONNECTION_MEMORY,
-        .max_body = o->max_body > 0 ? o->max_body : MAX_BODY,
-        .max_held = 2 * (size_t)MAX_HELD, /* the engine's own limit comes first */
-        .handshake_ms = HANDSHAKE_MS,
-        .ms = {[HTTP_IDLE] = IDLE_MS, [HTTP_BODY] = BODY_MS, [HTTP_SENDING] = SENDING_MS},
+        .max_head = MAX_HEAD,
+        .ms = {[HTTP_IDLE] = IDLE_MS,
+               [HTTP_BODY] = BODY_MS,
+               [HTTP_SENDING] = SENDING_MS,
+               [HTTP_SHAKING] = HANDSHAKE_MS},
     };
     err = clave__http_server_start(&g->http, o->http[0], &http, f);
     for (size_t i = 1; i < o->nhttp && err == CLAVE_OK; i++)
@@ -413,7 +429,6 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .max_waiting = gate_max_waiting(g, &o->limits),
                                    .max_sessions = gate_files(o, 2, MAX_SESSIONS),
                                    .max_sender_sessions = o->limits.max_sender_sessions,
-                                   .max_held = MAX_HELD,
                                    .observe = true,
                                    .metric_paths = g->metric_paths,
                                    .nmetric_paths = g->nmetric_paths};
@@ -471,7 +486,7 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     g->mem = clave__mem_or_default(NULL);
     g->log = o->log;
     g->grace_ms = o->grace_ms;
-    g->file_connections = gate_files(o, gate_has_tls(o) ? 3 : 1, MOST_CONNECTIONS);
+    g->file_connections = gate_files(o, 1, MOST_CONNECTIONS);
     clave_err err = gate_refused(clave__loop_init(&g->loop), f);
     if (err == CLAVE_OK)
         err = gate_clients_init(&g->clients, &g->loop, &g->mem);
