@@ -104,7 +104,10 @@ class Served(Rig):
             self.assertLess(self.gate.resident(), 64 << 20)
 
     def test_what_is_no_http(self):
-        for raw in (b"\0" * 1000, b"ruok\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\0\x01\0\r\n\r\n",
+        nul = b" HTTP/1.1\r\nHost: localhost"
+        for raw in (b"\0" * 1000, b"GET /healthz\0x" + nul + b"\r\n\r\n", b"GET /healthz" + nul + b"\0.evil\r\n\r\n",
+                    b"GET /healthz" + nul + b"\r\nX\0Y: z\r\n\r\n", b"\0GET /healthz" + nul + b"\r\n\r\n",
+                    b"GET /healthz" + nul + b":80@evil\r\n\r\n", b"ruok\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x02\0\x01\0\r\n\r\n",
                     b"GET /" + b"x" * 100000 + b" HTTP/1.1\r\n\r\n",
                     b"GET /healthz HTTP/1.1\r\n\r\n",  # without a Host
                     b"GET /healthz HTTP/1.1\r\n" + b"x: y\r\n" * 20000 + b"\r\n",
@@ -116,6 +119,8 @@ class Served(Rig):
             with self.subTest(raw[:30]):
                 got = self.exchange(raw, half_close=True)
                 self.assertNotIn(b" 20", got.split(b"\r\n")[0])
+                answers = re.findall(rb"(?:^|\r\n|})HTTP/1\.1 \d+ ", got)
+                self.assertEqual(len(answers), 1, f"refused once: {got}")
         self.assertEqual(self.gate.call("GET", "/healthz")[0], 200)
 
     def test_where_a_request_ends_is_beyond_doubt(self):
