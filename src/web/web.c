@@ -11,7 +11,8 @@
 #include "web/http/body.h"
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
-#include "web/http/waiting.h"
+#include "web/http/sender.h"
+#include "web/http/shares.h"
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/routes.h"
@@ -42,7 +43,7 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     if (err == CLAVE_OK)
         err = clave__http_metrics_new(w);
     if (err == CLAVE_OK)
-        err = clave__waiting_new(w);
+        err = clave__senders_new(w);
     if (err == CLAVE_OK)
         err = clave__own_client_open(w);
     if (err == CLAVE_OK && o->observe)
@@ -81,7 +82,7 @@ void clave__web_free(struct web *w)
     assert(list_empty(&w->exchanges));
     clave__observe_free(w);
     clave__http_metrics_free(w);
-    clave__waiting_free(w);
+    clave__senders_free(w);
     struct clave_mem mem = w->mem;
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.hosts);
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.connect);
@@ -146,8 +147,11 @@ bool clave__web_take_body(struct web_exchange *x, int64_t now, const void *p, si
 void clave__web_body_done(struct web_exchange *x, int64_t now)
 {
     x->web->now = now > x->web->now ? now : x->web->now;
+    if (x->answered)
+        return;
+    x->route->handle(x);
     if (!x->answered)
-        x->route->handle(x);
+        clave__shares_count_waiting(x);
 }
 
 bool clave__web_is_known(const struct web_exchange *x)
@@ -167,7 +171,7 @@ void clave__web_end(struct web_exchange *x, int64_t now)
     x->web->now = now > x->web->now ? now : x->web->now;
     exchange_cancel(x);
     if (x->answer.end)
-        x->answer.end(x->answer.arg);
+        x->answer.end(x->more_arg ? x->more_arg : x->answer.arg);
     clave__exchange_drop(x);
 }
 
@@ -208,6 +212,11 @@ void clave__web_set_access(struct web *w, const struct web_access *access)
 void clave__web_set_max_waiting(struct web *w, size_t most)
 {
     w->o.max_waiting = most;
+}
+
+void clave__web_set_max_sender_sessions(struct web *w, size_t most)
+{
+    w->o.max_sender_sessions = most;
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */

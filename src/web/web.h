@@ -6,8 +6,8 @@
  *   web_internal  what every part of it shares: struct web
  *   routes        the one table of all endpoints
  *   own_client    the ZooKeeper session of requests that have none of their own
- *   http/         a request and its answer: exchange, target, route, access, query, waiting, body,
- *                 answer, problem
+ *   http/         a request and its answer: exchange, target, route, access, query, body, answer,
+ *                 problem; sender, shares, limits: what each may have
  *   session/      HTTP sessions and what they hold
  *   observe/      src/observe fed from a cache of the tree; its events and metrics
  *   api/          the endpoints, one file a family: thin
@@ -73,8 +73,7 @@ struct web_answer {
     clave_err (*more)(void *arg, struct buf *out, bool *done);
     void (*end)(void *arg); /* the answer was sent, or is given up; NULL: nothing to do */
     void *arg;
-    int32_t sending_ms; /* how long its reader may take nothing, which then hears of it soon; 0: as
-                           long as others may */
+    int32_t sending_ms; /* how long its reader may take nothing; 0: as long as others may */
 };
 
 /* A change that was asked for, and what came of it. Texts are valid during the call. */
@@ -134,9 +133,13 @@ struct web_options {
     int32_t session_timeout_ms; /* of the engine's own session; 0: 10000 */
     const clave_auth *auths;    /* its identities; borrowed for the time of _new */
     size_t nauths;
-    size_t max_body;     /* 0: 2 MiB */
-    size_t max_answer;   /* 0: 64 MiB */
-    size_t max_sessions; /* at a time; further ones are refused with 429. 0: 10000 */
+    size_t max_body;            /* 0: 2 MiB */
+    size_t max_answer;          /* 0: 64 MiB */
+    size_t max_sessions;        /* alive at a time; further ones are refused with 429. 0: 10000 */
+    size_t max_sender_sessions; /* of one sender; 0: 4 of 5 of those */
+    size_t max_held; /* bytes of bodies and answers together, without small ones: an eighth is for
+                        senders who may do nothing, half of the rest for one; further ones are
+                        refused with 503, and with 429 those of one sender. 0: 256 MiB */
     size_t max_waiting; /* long polls and streams at a time, further ones are refused with 503; with
                            429, 4 of 5 of them of one sender. 0: 15000 */
     bool observe; /* follows the locks of the tree from the start; false: from the first request
@@ -152,8 +155,9 @@ clave_err clave__web_new(struct web **out, const struct web_options *o);
 /* Other tokens, hosts and roles hold from now on, for what waits too: it is answered 401 or 403, or
  * its stream ends, when it may no longer. The access before may be freed. */
 void clave__web_set_access(struct web *w, const struct web_access *access);
-/* As max_waiting of the options; what waits goes on. */
+/* As those of the options; what there is goes on. */
 void clave__web_set_max_waiting(struct web *w, size_t most);
+void clave__web_set_max_sender_sessions(struct web *w, size_t most);
 
 /* The wall clock is the engine's clock plus this, in milliseconds. From _new on, and again whenever
  * it has changed; the ages and times that people see are counted by it. */

@@ -11,7 +11,7 @@
 
 struct http_metrics;
 struct observe;
-struct waiting;
+struct senders;
 struct route_table;
 
 enum { WEB_MAX_BODY = 2 << 20 };
@@ -32,7 +32,7 @@ struct web {
     struct http_sessions *sessions;    /* see session/http_session.h */
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
-    struct waiting *waiting;           /* see http/waiting.h */
+    struct senders *senders;           /* see http/sender.h */
     const struct route_table *routes;  /* of all endpoints */
 };
 

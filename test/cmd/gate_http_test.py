@@ -80,7 +80,7 @@ class Served(Rig):
         self.assertProblem(call("POST", "/v1/sessions", b"{}", Content_Type="text/plain"), 415)
         self.assertProblem(call("POST", "/v1/sessions", b"{}"), 415)
         for body in (b"{", b"[]", b"nonsense", b'{"ttl_ms": 1} x', b'{"a":1,"a":2}', b"\xff\xfe",
-                     b'{"ttl_ms": "\xff"}', b"[" * 100000):
+                     b'{"ttl_ms": "\xff"}', b"[" * 60000):
             with self.subTest(body=body[:20]):
                 self.assertProblem(call("POST", "/v1/sessions", body, **json_type), 400)
         self.assertProblem(call("GET", "/v1/sessions/%zz"), 400)

@@ -28,7 +28,8 @@ enum {
     MOST_CONNECTIONS = 1000000, /* of --http-max-connections */
     MAX_SESSIONS = 10000,
     RESERVED_FILES = 64,
-    LEAST_FILES = 16 /* for sessions and clients: without so many it does not start */
+    LEAST_FILES = 16, /* for sessions and clients: without so many it does not start */
+    MAX_HELD = 256 << 20
 };
 /* For the next request and its head; for a handshake of TLS; for a body; for a client to read. */
 enum { IDLE_MS = 60000, HANDSHAKE_MS = 10000, BODY_MS = 20000, SENDING_MS = 30000 };
@@ -238,6 +239,7 @@ static void gate_on_changed(uv_async_t *a)
     gate_access_free(g->access);
     g->access = next;
     clave__web_set_max_waiting(g->web, gate_max_waiting(g, &limits));
+    clave__web_set_max_sender_sessions(g->web, limits.max_sender_sessions);
     if (g->http)
         clave__http_server_set_max_connections(g->http, gate_max_connections(g, &limits));
 }
@@ -427,6 +429,8 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .max_body = o->max_body,
                                    .max_waiting = gate_max_waiting(g, &o->limits),
                                    .max_sessions = gate_files(o, 2, MAX_SESSIONS),
+                                   .max_sender_sessions = o->limits.max_sender_sessions,
+                                   .max_held = MAX_HELD,
                                    .observe = true,
                                    .metric_paths = g->metric_paths,
                                    .nmetric_paths = g->nmetric_paths};

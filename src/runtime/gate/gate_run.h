@@ -29,8 +29,9 @@ enum { GATE_MAX_ADDRESSES = 16 };
 
 /* What may change while it runs. */
 struct gate_limits {
-    size_t max_connections; /* 0: as many as the limit of open files allows, up to 20000 */
-    size_t max_waiting;     /* 0: 3/4 of the connections */
+    size_t max_connections;     /* 0: as many as the limit of open files allows, up to 20000 */
+    size_t max_waiting;         /* 0: 3/4 of the connections */
+    size_t max_sender_sessions; /* 0: 4/5 of all */
 };
 
 struct gate_options {

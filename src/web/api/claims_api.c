@@ -11,6 +11,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 
 enum { MOST_WAIT_MS = 300000, MOST_PATH = 8192 };

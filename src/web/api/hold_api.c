@@ -11,6 +11,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 
 enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
@@ -142,6 +143,7 @@ static void hold_begin_stream(struct session_call *k, struct hold_stream *h)
     x->answer.more = hold_more;
     x->answer.end = hold_on_end;
     x->answer.arg = h;
+    x->answer.sending_ms = h->s->ttl_ms; /* a holder that takes nothing for its ttl is none */
     clave__web_answer_stream(x, 200, "application/x-ndjson");
 }
 
@@ -200,9 +202,11 @@ void clave__web_post_hold(struct web_exchange *x)
         return;
     }
     *h = (struct hold_stream){.x = x};
-    if (!clave__web_read_claim(x, &h->terms, &ttl) || !clave__web_may_wait(x))
+    if (!clave__web_read_claim(x, &h->terms, &ttl) || !clave__web_may_wait(x) ||
+        !clave__web_may_make_session(x))
         return;
-    const struct session_terms t = {.name = h->terms.name, .ttl_ms = (int32_t)ttl};
+    const struct session_terms t = {
+        .name = h->terms.name, .ttl_ms = (int32_t)ttl, .sender = clave__web_sender(x)};
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
     if (err != CLAVE_OK) {
         clave__web_problem_err(x, err, "make a session", NULL);

@@ -22,10 +22,6 @@ clave__web_problem(struct web_exchange *x, const struct problem *p, const char *
 /* The sender has the role on the path. false: it has answered 401 or 403. `path` NULL: on any. */
 bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
 
-/* The request is about to wait, or to be answered by a stream. false: too many do, and it has
- * answered 429 or 503. */
-bool clave__web_may_wait(struct web_exchange *x);
-
 /* The answer to a request of a client on `path` that failed with `err`: the one table from errors
  * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`
  * is a verb: "cannot create /a: no such node"; `path` may be NULL. */

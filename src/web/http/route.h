@@ -15,7 +15,11 @@ struct route {
     enum web_role role;
     web_handler *handle;
     const char *query; /* the arguments it knows: "limit after"; NULL: none; "*": any */
-    enum { ROUTE_QUIET = 1 } flags; /* no line in the audit: it changes nothing that lasts */
+    enum {
+        ROUTE_QUIET = 1, /* no line in the audit: it changes nothing that lasts */
+        ROUTE_OWN = 2, /* a renewal, a release, a look at one's own session or claim: needs nothing
+                          of what all senders share (shares.h), and its body is small */
+    } flags;
 };
 
 struct route_table {
