@@ -17,11 +17,11 @@
  *
  * Each state but HTTP_WAITING has a time that it may last. A connection is one file. Measured at an
  * idle connection, private memory: 0.6 KiB, with TLS 14.6 KiB (OpenSSL's, but for 1); libmicrohttpd
- * with its own TLS, which is GnuTLS and has neither our settings nor names of x509, 17.9 KiB, and with
- * OpenSSL in front of it 15.6 KiB, the kernel's for two more sockets, and three files. llhttp or
- * http_parser does the part of HTTP that is easily done wrong, and nothing else: no socket, no
- * memory. It is loaded at run time, like OpenSSL: most programs never serve HTTP. Everything belongs
- * to the loop's thread. */
+ * with its own TLS, which is GnuTLS and has neither our settings nor names of x509, 17.9 KiB, and
+ * with OpenSSL in front of it 15.6 KiB, the kernel's for two more sockets, and three files. llhttp
+ * or http_parser does the part of HTTP that is easily done wrong, and nothing else: no socket, no
+ * memory. It is loaded at run time, like OpenSSL: most programs never serve HTTP. Everything
+ * belongs to the loop's thread. */
 #ifndef CLAVE_RUNTIME_HTTP_HTTP_SERVER_H
 #define CLAVE_RUNTIME_HTTP_HTTP_SERVER_H
 
