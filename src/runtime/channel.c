@@ -3,7 +3,9 @@
 #include "runtime/channel.h"
 
 #include <assert.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -96,11 +98,12 @@ void clave__channel_finish(struct channel *ch)
         shutdown(fd, SHUT_WR);
 }
 
-void clave__channel_set_send_buffer(struct channel *ch, int bytes)
+size_t clave__channel_unsent(const struct channel *ch)
 {
     uv_os_fd_t fd;
-    if (uv_fileno(&ch->socket.handle, &fd) == 0)
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    int bytes;
+    bool is_known = uv_fileno(&ch->socket.handle, &fd) == 0 && ioctl(fd, SIOCOUTQ, &bytes) == 0;
+    return is_known && bytes > 0 ? (size_t)bytes : 0;
 }
 
 void clave__channel_close(struct channel *ch, int why)

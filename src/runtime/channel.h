@@ -130,8 +130,9 @@ static inline bool clave__channel_is_live(const struct channel *ch)
  * dropped. The other side can read what it was told; a socket that is closed with unread bytes
  * would not let it. */
 void clave__channel_finish(struct channel *ch);
-/* How much the kernel takes for a reader that is slow, about. Only while it is live. */
-void clave__channel_set_send_buffer(struct channel *ch, int bytes);
+/* How many bytes the kernel has that the other side's has not taken, or of a Unix socket the other
+ * side. Only while it is live. */
+size_t clave__channel_unsent(const struct channel *ch);
 
 /* Only while it is live. */
 void clave__channel_set_reading(struct channel *ch, bool wanted);

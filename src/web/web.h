@@ -71,8 +71,7 @@ struct web_answer {
     clave_err (*more)(void *arg, struct buf *out, bool *done);
     void (*end)(void *arg); /* the answer was sent, or is given up; NULL: nothing to do */
     void *arg;
-    int32_t sending_ms; /* how long its reader may take nothing, which then hears of it soon; 0: as
-                           long as others may */
+    int32_t sending_ms; /* how long its reader may take nothing; 0: as long as others may */
 };
 
 /* A change that was asked for, and what came of it. Texts are valid during the call. */

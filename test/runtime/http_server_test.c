@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "runtime/clock.h"
-#include "runtime/http/http_internal.h"
+#include "runtime/http/http_server.h"
 
 enum { MAX_BODY = 1000, MANY = 1000, PATIENCE_MS = 20000, SHORT_MS = 300 };
 enum { LONG_PIECE = 40000 };

@@ -28,7 +28,8 @@ enum {
     MOST_CONNECTIONS = 1000000, /* of --http-max-connections */
     MAX_SESSIONS = 10000,
     RESERVED_FILES = 64,
-    LEAST_FILES = 16 /* for sessions and clients: without so many it does not start */
+    LEAST_FILES = 16, /* for sessions and clients: without so many it does not start */
+    MAX_HELD = 256 << 20
 };
 /* For the next request and its head; for a handshake of TLS; for a body; for a client to read. */
 enum { IDLE_MS = 60000, HANDSHAKE_MS = 10000, BODY_MS = 20000, SENDING_MS = 30000 };

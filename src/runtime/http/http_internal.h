@@ -67,6 +67,7 @@ struct http_exchange {
     struct web_answer *answer; /* NULL: there is none yet */
     struct web_answer *own;    /* NULL: the answer, if any, is the owner's */
     void *user;
+    uint64_t taken_at;        /* by the loop's clock: all that was sent before */
     struct buf out;           /* what is to be sent next */
     bool is_due;              /* to begin, in a turn that has time for it */
     bool is_begun, is_over;   /* as the owner knows it */

@@ -4,15 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
 #include "base/memory.h"
 #include "runtime/http/http_internal.h"
 
 /* A body of at most so many bytes goes out with its head. The size of a chunk has eight digits. */
 enum { COPIED_BODY = 16 * 1024, CHUNK_HEAD = 10 };
-/* The kernel doubles it: some lines of a stream. */
-enum { STREAM_BUFFER = 4 * 1024 };
 
 static bool http_output_is(const struct http_exchange *x, const char *method)
 {
@@ -121,6 +118,7 @@ static void http_output_begin(struct http_exchange *x)
     const char *reason = clave__http_reason(a->status);
     char line[100];
     x->has_head = true;
+    x->taken_at = uv_now(x->of->http->o.loop);
     x->is_chunked = a->more && x->parse.is_1_1;
     x->closes = http_output_closes(x);
     snprintf(line, sizeof line, "HTTP/1.1 %u %s\r\n", a->status, reason);
@@ -129,8 +127,6 @@ static void http_output_begin(struct http_exchange *x)
     http_output_fields(x);
     http_output_length(x);
     http_output_put(x, "\r\n", 2);
-    if (a->sending_ms > 0)
-        clave__channel_set_send_buffer(&x->of->channel, STREAM_BUFFER);
     http_output_begin_body(x);
 }
 
@@ -168,6 +164,17 @@ static void http_output_put_chunk(struct http_exchange *x, struct buf *from)
     http_output_close_chunk(x, at);
 }
 
+/* The kernel takes a lot of short pieces, for a reader that takes none: what the other side's has
+ * not taken for as long as the answer may be stuck is not waited for. */
+static bool http_output_is_stuck(struct http_exchange *x)
+{
+    uint64_t now = uv_now(x->of->http->o.loop);
+    int32_t most = x->answer->sending_ms;
+    if (most <= 0 || clave__channel_unsent(&x->of->channel) == 0)
+        x->taken_at = now;
+    return now - x->taken_at >= (uint64_t)most && most > 0;
+}
+
 static void http_output_piece(struct http_exchange *x)
 {
     struct http *h = x->of->http;
@@ -178,7 +185,8 @@ static void http_output_piece(struct http_exchange *x)
         return;
     x->has_made_piece = h->has_made_piece = true;
     http_output_open_chunk(x);
-    if (x->is_broken || x->answer->more(x->answer->arg, &x->out, &x->is_done) != CLAVE_OK) {
+    if (http_output_is_stuck(x) || x->is_broken ||
+        x->answer->more(x->answer->arg, &x->out, &x->is_done) != CLAVE_OK) {
         x->is_broken = true;
         return;
     }

@@ -143,7 +143,7 @@ static void hold_begin_stream(struct session_call *k, struct hold_stream *h)
     x->answer.more = hold_more;
     x->answer.end = hold_on_end;
     x->answer.arg = h;
-    x->answer.sending_ms = h->s->ttl_ms; /* who takes nothing for so long is no holder */
+    x->answer.sending_ms = h->s->ttl_ms; /* a holder that takes nothing for its ttl is none */
     clave__web_answer_stream(x, 200, "application/x-ndjson");
 }
 
