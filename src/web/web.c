@@ -162,6 +162,21 @@ bool clave__web_is_known(const struct web_exchange *x)
                                clave__unseal(x->web->sessions->key, secret, &sealed));
 }
 
+struct sender *clave__web_keep(struct web_exchange *x)
+{
+    size_t most;
+    if (!clave__web_is_known(x) || clave__shares_may(x, SENDER_CONNECTIONS, 1, &most) != SENDER_MAY)
+        return NULL;
+    clave__sender_add(x->web, x->sender, SENDER_CONNECTIONS, 1);
+    return clave__sender_ref(x->sender);
+}
+
+void clave__web_keep_no_more(struct web *w, struct sender *s)
+{
+    clave__sender_give(w, s, SENDER_CONNECTIONS, 1);
+    clave__sender_unref(w, s);
+}
+
 struct web_answer *clave__web_exchange_answer(struct web_exchange *x)
 {
     return &x->answer;
@@ -215,6 +230,11 @@ void clave__web_set_access(struct web *w, const struct web_access *access)
 void clave__web_set_max_waiting(struct web *w, size_t most)
 {
     w->o.max_waiting = most;
+}
+
+void clave__web_set_max_connections(struct web *w, size_t most)
+{
+    w->o.max_connections = most;
 }
 
 void clave__web_set_max_sender_sessions(struct web *w, size_t most)

@@ -28,6 +28,7 @@
 
 struct jansson;
 struct lock_replay;
+struct sender;
 struct web;
 struct web_access;
 struct web_exchange; /* one request and its answer */
@@ -135,6 +136,7 @@ struct web_options {
     size_t max_answer;          /* 0: 64 MiB */
     size_t max_sessions;        /* alive at a time; further ones are refused with 429. 0: 10000 */
     size_t max_sender_sessions; /* of one sender; 0: 4 of 5 of those */
+    size_t max_connections;     /* that the driver has room for; 0: any number */
     size_t max_held; /* bytes of bodies and answers together, without small ones: an eighth is for
                         senders who may do nothing, half of the rest for one; further ones are
                         refused with 503, and with 429 those of one sender. 0: 256 MiB */
@@ -156,6 +158,7 @@ void clave__web_set_access(struct web *w, const struct web_access *access);
 /* As those of the options; what there is goes on. */
 void clave__web_set_max_waiting(struct web *w, size_t most);
 void clave__web_set_max_sender_sessions(struct web *w, size_t most);
+void clave__web_set_max_connections(struct web *w, size_t most);
 
 /* The wall clock is the engine's clock plus this, in milliseconds. From _new on, and again whenever
  * it has changed; the ages and times that people see are counted by it. */
@@ -182,6 +185,11 @@ void clave__web_body_done(struct web_exchange *x, int64_t now);
 /* The sender has an identity: by a token, a certificate, as a user of the machine, or by the secret
  * of a session. Whoever is admitted only because of the address is not known. */
 bool clave__web_is_known(const struct web_exchange *x);
+/* Its connection is to stay when others need room: the sender is known, and has less than 4 in 5 of
+ * max_connections kept so. NULL: it is not. Given back by _keep_no_more when the connection is
+ * closed. */
+struct sender *clave__web_keep(struct web_exchange *x);
+void clave__web_keep_no_more(struct web *w, struct sender *s);
 /* Valid from env.answered until _end. The driver may consume `body`, and calls `more`; it calls
  * neither `end` nor frees the body. */
 struct web_answer *clave__web_exchange_answer(struct web_exchange *x);

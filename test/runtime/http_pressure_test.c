@@ -77,8 +77,9 @@ static void world_ended(void *arg, void *user)
     w->ended++;
 }
 
-static bool world_is_known(void *arg, void *user)
+static bool world_is_known(void *arg, void *user, void **kept)
 {
+    (void)kept;
     const struct asked *a = user;
     (void)arg;
     return a->is_known;

@@ -307,6 +307,9 @@ static void a_stranger_sends_little(void **state)
     snprintf(proof, sizeof proof, "Clave-Session: %s", webrig_member(c, "secret"));
     assert_false(clave__web_is_known(c->x));
     webrig_end(c);
+    c = webrig_request(r, "POST", target, proof, NULL);
+    assert_true(clave__web_is_known(c->x));
+    webrig_end(c);
     refused(webrig_head(r, "POST", "/v1/claims", NULL, 2 << 20), 413, "65536 bytes");
     for (size_t i = 0; i < 40; i++)
         floods[i] = webrig_head(r, "POST", "/v1/claims", NULL, 65536);
@@ -373,6 +376,40 @@ static void only_sessions_that_are_alive_count(void **state)
         webrig_end(c);
     }
     assert_int_equal(clave__senders_have(s.r->web, SENDER_SESSIONS), 0);
+    webrig_free(s.r);
+}
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+/* A holder's connection stays, by its session's secret where it needs no token; those of one sender
+ * are not all. */
+static void the_connections_of_one_sender_do_not_all_stay(void **state)
+{
+    struct webrig_options o = {.max_sessions = 0};
+    struct sender *kept[9];
+    size_t n = 0;
+    struct scene s;
+    (void)state;
+    scene_open(&s, &o);
+    clave__web_set_max_connections(s.r->web, 10);
+    struct webrig_call *c = webrig_request(s.r, "GET", "/v1/whoami", ann, NULL);
+    while (n < 9 && (kept[n] = clave__web_keep(c->x)))
+        n++;
+    assert_int_equal(n, 8);
+    struct webrig_call *other = webrig_request(s.r, "GET", "/v1/whoami", bob, NULL);
+    kept[n] = clave__web_keep(other->x);
+    assert_non_null(kept[n]);
+    clave__web_keep_no_more(s.r->web, kept[n]);
+    clave__web_keep_no_more(s.r->web, kept[--n]);
+    kept[n] = clave__web_keep(c->x);
+    assert_non_null(kept[n++]);
+    webrig_end(c);
+    webrig_end(other);
+    c = webrig_request(s.r, "GET", "/healthz", NULL, NULL);
+    assert_null(clave__web_keep(c->x));
+    webrig_end(c);
+    while (n > 0)
+        clave__web_keep_no_more(s.r->web, kept[--n]);
     webrig_free(s.r);
 }
 
@@ -467,6 +504,7 @@ int main(void)
         cmocka_unit_test(a_stranger_sends_little),
         cmocka_unit_test(one_sender_does_not_take_all_sessions),
         cmocka_unit_test(only_sessions_that_are_alive_count),
+        cmocka_unit_test(the_connections_of_one_sender_do_not_all_stay),
         cmocka_unit_test(what_stays_unanswered_counts),
         cmocka_unit_test(a_network_of_ipv6_is_one_sender),
     };

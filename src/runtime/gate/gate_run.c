@@ -94,10 +94,17 @@ static void gate_on_body_done(void *arg, void *user)
     clave__web_body_done(user, clave_now());
 }
 
-static bool gate_is_known(void *arg, void *user)
+static bool gate_is_known(void *arg, void *user, void **kept)
 {
     (void)arg;
-    return clave__web_is_known(user);
+    *kept = clave__web_keep(user);
+    return *kept != NULL;
+}
+
+static void gate_kept_gone(void *arg, void *kept)
+{
+    const struct gate *g = arg;
+    clave__web_keep_no_more(g->web, kept);
 }
 
 static void gate_on_ended(void *arg, void *user)
@@ -240,6 +247,7 @@ static void gate_on_changed(uv_async_t *a)
     g->access = next;
     clave__web_set_max_waiting(g->web, gate_max_waiting(g, &limits));
     clave__web_set_max_sender_sessions(g->web, limits.max_sender_sessions);
+    clave__web_set_max_connections(g->web, gate_max_connections(g, &limits));
     if (g->http)
         clave__http_server_set_max_connections(g->http, gate_max_connections(g, &limits));
 }
@@ -348,6 +356,7 @@ static clave_err gate_listen(struct gate *g, const struct gate_options *o, const
         .body_done = gate_on_body_done,
         .ended = gate_on_ended,
         .is_known = gate_is_known,
+        .kept_gone = gate_kept_gone,
         .arg = g,
         .max_connections = gate_max_connections(g, &o->limits),
         .ever_connections = (unsigned)g->file_connections,
@@ -429,6 +438,7 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .max_body = o->max_body,
                                    .max_waiting = gate_max_waiting(g, &o->limits),
                                    .max_sessions = gate_files(o, 2, MAX_SESSIONS),
+                                   .max_connections = gate_max_connections(g, &o->limits),
                                    .max_sender_sessions = o->limits.max_sender_sessions,
                                    .observe = true,
                                    .metric_paths = g->metric_paths,

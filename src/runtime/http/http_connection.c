@@ -224,6 +224,8 @@ static void http_connection_closing(struct channel *ch, enum channel_state was, 
     if (c->exchange)
         clave__http_exchange_free(c->exchange);
     c->exchange = NULL;
+    if (c->kept && h->o.kept_gone)
+        h->o.kept_gone(h->o.arg, c->kept);
     clave__http_gone(h);
 }
 

@@ -48,6 +48,7 @@ struct http_connection {
     struct list link, by_age, in_ready;
     struct http *http;
     struct http_share share;
+    void *kept; /* the owner's, of a sender who is known */
     enum http_state state;
     bool is_tls;
     bool hung_up;                   /* the client sends no more */

@@ -66,9 +66,12 @@ struct http_options {
     /* Once for each _begin: the answer was sent or is given up, or the client has hung up before
      * it. The exchange must not be used any more. */
     void (*ended)(void *arg, void *user);
-    /* After _begin: the sender has an identity, see http_share.h. NULL: nobody has, and nobody has
-     * to go: further connections wait in the kernel's queue. */
-    bool (*is_known)(void *arg, void *user);
+    /* After _begin: the sender has an identity, and so few connections that this one may stay, see
+     * http_share.h. *kept is the owner's, until the connection is closed. NULL: nobody has, and
+     * nobody has to go: further connections wait in the kernel's queue. */
+    bool (*is_known)(void *arg, void *user, void **kept);
+    /* The connection of this one is closed. NULL: that is not told. */
+    void (*kept_gone)(void *arg, void *kept);
     /* A proxy, which speaks for many. NULL: there is none. */
     bool (*is_exempt)(void *arg, const struct peer_addr *peer);
     void *arg;

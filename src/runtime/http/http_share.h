@@ -1,7 +1,8 @@
 /* http_share.h - which connection goes when there is no room for another.
  *
  * A sender is known once a request of the connection was admitted with an identity (a token, a
- * session's secret, a user, a certificate). A connection of a known sender never has to go. When
+ * session's secret, a user, a certificate), while it has no more than four fifths of all places by
+ * that. A connection of a known sender never has to go. When
  * all places are taken, a new connection takes the place of one of the address (IPv4 address, or
  * IPv6 network of 64 bits; all users of a Unix socket are one each) with the most connections of
  * unknown senders, to within a factor of two: one that was answered 401 if there is one, else the

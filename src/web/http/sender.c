@@ -23,7 +23,14 @@ enum {
     HALF = 2
 };
 
-enum sender_pool { POOL_WAITS, POOL_BYTES, POOL_STRANGE_BYTES, POOL_SESSIONS, POOLS };
+enum sender_pool {
+    POOL_WAITS,
+    POOL_BYTES,
+    POOL_STRANGE_BYTES,
+    POOL_CONNECTIONS,
+    POOL_SESSIONS,
+    POOLS
+};
 
 struct senders {
     struct map map;
@@ -174,6 +181,8 @@ static enum sender_pool sender_pool(const struct sender *s, enum sender_share sh
         return POOL_WAITS;
     case SENDER_BYTES:
         return s->kind == SENDER_STRANGER ? POOL_STRANGE_BYTES : POOL_BYTES;
+    case SENDER_CONNECTIONS:
+        return POOL_CONNECTIONS;
     case SENDER_SESSIONS:
         break;
     }
@@ -195,6 +204,10 @@ static struct sender_most sender_most(const struct web *w, const struct sender *
     case SENDER_BYTES:
         bytes = s->kind == SENDER_STRANGER ? bytes / STRANGERS : bytes - bytes / STRANGERS;
         return (struct sender_most){bytes, bytes / HALF};
+    case SENDER_CONNECTIONS:
+        most = sender_part(o->max_connections ? o->max_connections : SIZE_MAX);
+        most.all = SIZE_MAX; /* the driver's business */
+        return most;
     case SENDER_SESSIONS:
         break;
     }
@@ -239,6 +252,8 @@ size_t clave__senders_have(const struct web *w, enum sender_share share)
         return used[POOL_WAITS];
     case SENDER_BYTES:
         return used[POOL_BYTES] + used[POOL_STRANGE_BYTES];
+    case SENDER_CONNECTIONS:
+        return used[POOL_CONNECTIONS];
     case SENDER_SESSIONS:
         break;
     }

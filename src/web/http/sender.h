@@ -10,11 +10,12 @@
 struct sender; /* opaque; counted references */
 
 enum sender_share {
-    SENDER_WAITS,    /* long polls, and streams until they end */
-    SENDER_CALLS,    /* other requests that have no answer yet: they count as those, with room for a
-                        few more */
-    SENDER_BYTES,    /* of bodies, answers and pieces of streams */
-    SENDER_SESSIONS, /* with a connection to the servers */
+    SENDER_WAITS, /* long polls, and streams until they end */
+    SENDER_CALLS, /* other requests that have no answer yet: they count as those, with room for a
+                     few more */
+    SENDER_BYTES, /* of bodies, answers and pieces of streams */
+    SENDER_CONNECTIONS, /* that stay when others need room */
+    SENDER_SESSIONS,    /* with a connection to the servers */
 };
 
 enum sender_found { SENDER_MAY, SENDER_ALL_TAKEN, SENDER_HAS_MOST, SENDER_NO_MEMORY };
