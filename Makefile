@@ -119,7 +119,7 @@ reference: ## the public headers as HTML, in build/reference
 	@mkdir -p $(BUILD)/reference
 	@doxygen docs/Doxyfile
 
-screenshots: ## every screen of the page, in build/screenshots [ONLY="locks deadlocks"]
+screenshots: ## every screen of the page, in build/screenshots [ONLY="locks deadlocks", ONLY=docs for docs/images]
 	@tools/setup screenshots
 	@/usr/bin/python3 -B test/page/screenshots.py $(BUILD)/screenshots $(ONLY)
 

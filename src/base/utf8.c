@@ -44,3 +44,16 @@ size_t clave__utf8_printable(const void *p, size_t n)
     size_t len = utf8_character(p, n, &c);
     return len > 0 && c >= 0x20 && (c < 0x7f || c > 0x9f) ? len : 0;
 }
+
+size_t clave__utf8_whole(const void *p, size_t n)
+{
+    const uint8_t *at = p;
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        uint8_t byte = at[n - back];
+        if (byte >= 0xc0)
+            return clave__utf8_len(at + n - back, back) ? n : n - back;
+        if (byte < 0x80)
+            break;
+    }
+    return n;
+}

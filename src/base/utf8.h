@@ -10,6 +10,8 @@
 size_t clave__utf8_decode(const void *p, size_t n, uint32_t *out);
 /* 0 for surrogates too, and beyond U+10FFFF: readers of JSON refuse them. */
 size_t clave__utf8_len(const void *p, size_t n);
+/* How many of the n bytes at p are left without a character that is cut short at their end. */
+size_t clave__utf8_whole(const void *p, size_t n);
 /* 0 also for what a terminal would obey: the controls U+0000-001F and U+007F-009F. */
 size_t clave__utf8_printable(const void *p, size_t n);
 

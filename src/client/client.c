@@ -392,6 +392,11 @@ int64_t clave__client_now(const clave_async_client *c)
     return c->now;
 }
 
+int64_t clave__client_contact(const clave_async_client *c)
+{
+    return c->hold_deadline.contact;
+}
+
 int64_t clave__client_best_hold(const clave_async_client *c)
 {
     return clave__hold_deadline_best(&c->hold_deadline);

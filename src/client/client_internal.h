@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/rand.h"
 #include "clave/async/client.h"
+#include "client/session_keeper.h"
 #include "client/timer.h"
 
 /* Each object of the API made on a client holds a reference from the end of its _new to the end of
@@ -17,8 +18,6 @@
 void clave__client_ref(clave_async_client *c);
 void clave__client_unref(clave_async_client *c);
 
-/* The time passed in by the newest call into the client. */
-int64_t clave__client_now(const clave_async_client *c);
 /* What an acquire that has not succeeded in time reports: EBUSY; EUNREACHABLE where nobody can know
  * whether another holds it: there never was a connection, or, for a try, there is none. */
 clave_err clave__client_not_in_time(const clave_async_client *c, bool trying);
@@ -64,11 +63,6 @@ struct client_named_create {
 };
 clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
                                      clave_result_cb *cb, void *arg);
-
-/* While it rests it does not connect again after the connection was lost: somebody else may have
- * attached to the session, and gets it moved away otherwise. A connection that is open stays. Takes
- * effect in the next _tick. */
-void clave__client_rest(clave_async_client *c, bool rest);
 
 /* exists, getData or getChildren2 (`op`), for a reader that begins anew after every reconnect: a
  * lost answer is ECONNLOSS at once, and no error is put into clave_async_client_errmsg. `watch` may

@@ -310,6 +310,21 @@ clave_err clave_async_sync(clave_async_client *c, const char *path, clave_result
 
 /* ---- multi ----------------------------------------------------------------------------------- */
 
+static bool op_is_possible(const clave_op *op)
+{
+    bool ttl = op->mode == CLAVE_PERSISTENT_TTL || op->mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
+    return op->kind != CLAVE_OP_CREATE ||
+           (op->mode <= CLAVE_PERSISTENT_SEQUENTIAL_TTL && (ttl ? op->ttl_ms > 0 : !op->ttl_ms));
+}
+
+/* Every server accepts the first in a multi; Curator sends it too. */
+static int32_t submit_create_part(clave_create_mode mode)
+{
+    if (mode == CLAVE_CONTAINER)
+        return OP_CREATE_CONTAINER;
+    return mode > CLAVE_CONTAINER ? OP_CREATE_TTL : OP_CREATE;
+}
+
 static clave_err put_op(clave_async_client *c, struct jwriter *w, const clave_op *op)
 {
     struct jbytes path, data = JBYTES_NULL;
@@ -320,9 +335,9 @@ static clave_err put_op(clave_async_client *c, struct jwriter *w, const clave_op
         err = clave__submit_data(c, op->path, op->data, op->len, &data);
     switch (op->kind) {
     case CLAVE_OP_CREATE:
-        out.op = OP_CREATE; /* every server accepts it in a multi; Curator sends it too */
-        out.body.create =
-            (struct wire_create){.path = path, .data = data, .flags = (int32_t)op->mode};
+        out.op = submit_create_part(op->mode);
+        out.body.create = (struct wire_create){
+            .path = path, .data = data, .flags = (int32_t)op->mode, .ttl_ms = op->ttl_ms};
         if (err == CLAVE_OK)
             err = clave__submit_acls(c, op->acls, op->nacls, &out.body.create.acl);
         break;
@@ -351,9 +366,8 @@ static clave_err submit_put_ops(clave_async_client *c, const clave_op *ops, size
     struct jwriter w = clave__jwriter(&c->multi);
     for (size_t i = 0; i < nops; i++) {
         bool sequential = ops[i].kind == CLAVE_OP_CREATE && clave__mode_is_sequential(ops[i].mode);
-        clave_err err = ops[i].kind == CLAVE_OP_CREATE && ops[i].mode > CLAVE_EPHEMERAL_SEQUENTIAL
-                            ? CLAVE_EINVAL
-                            : clave__submit_check(c, ops[i].path, sequential);
+        clave_err err = op_is_possible(&ops[i]) ? clave__submit_check(c, ops[i].path, sequential)
+                                                : CLAVE_EINVAL;
         if (err == CLAVE_OK)
             err = put_op(c, &w, &ops[i]);
         if (err)

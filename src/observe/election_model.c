@@ -255,13 +255,19 @@ static bool is_value_of_candidate(const struct clave_mem *mem, const void *data,
     return is;
 }
 
+size_t clave__election_value_of(const char *path)
+{
+    size_t n = strlen(path), nsuffix = sizeof value_suffix - 1;
+    return n > nsuffix && strcmp(path + n - nsuffix, value_suffix) == 0 ? n - nsuffix : 0;
+}
+
 static void election_set_value(struct election_model *m, const char *path, const void *data,
                                size_t len)
 {
-    size_t n = strlen(path), nsuffix = sizeof value_suffix - 1;
-    if (n <= nsuffix || strcmp(path + n - nsuffix, value_suffix) != 0)
+    size_t n = clave__election_value_of(path);
+    if (n == 0)
         return;
-    char *of = clave__mem_strndup(m->mem, path, n - nsuffix);
+    char *of = clave__mem_strndup(m->mem, path, n);
     bool is = data && is_value_of_candidate(m->mem, data, len);
     struct election *e = of ? clave__election_find(m, of) : NULL;
     if (of && !e && is)
@@ -270,6 +276,8 @@ static void election_set_value(struct election_model *m, const char *path, const
     if (!e || (!is && !e->value))
         return;
     clave__mem_free(m->mem, e->value);
+    e->cut = len > LOCK_DATA_MAX;
+    len = e->cut ? clave__utf8_whole(data, LOCK_DATA_MAX) : len;
     e->value = is ? clave__mem_strndup(m->mem, data, len) : NULL;
     e->nvalue = e->value ? len : 0;
     e->value_changed = true;
@@ -320,16 +328,16 @@ static void election_value_json(struct json *j, const struct election *e,
     }
     const char *value = e->value + n + 1;
     size_t len = e->nvalue - n - 1;
+    if (e->cut)
+        clave__json_bool(j, "value_truncated", true);
     if (value_is_text(value, len)) {
         clave__json_bytes(j, "value", value, len);
         return;
     }
     char text[BASE64_LEN(LOCK_DATA_MAX) + 1];
+    clave__base64(value, len, text);
     clave__json_string(j, "value", NULL);
-    if (len <= LOCK_DATA_MAX) {
-        clave__base64(value, len, text);
-        clave__json_string(j, "value_base64", text);
-    }
+    clave__json_string(j, "value_base64", text);
 }
 
 static void election_terms_json(struct json *j, const struct election *e)
@@ -374,5 +382,7 @@ void clave__election_json(struct json *j, const char *key, const struct election
     clave__json_close(j, ']');
     clave__json_bool(j, "over", e->over && !q);
     election_terms_json(j, e);
+    if (v->members)
+        v->members(j, v->arg);
     clave__json_close(j, '}');
 }

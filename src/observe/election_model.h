@@ -30,6 +30,7 @@ struct election {
     bool over;            /* the node of its path is gone: nobody is to lead */
     char *value;          /* data of the value's node: a node's name, a newline, the value */
     size_t nvalue;
+    bool cut; /* there is more of it */
     char path[];
 };
 
@@ -58,6 +59,8 @@ void clave__election_take_before(struct election_model *m, struct election_model
  * name, and say which leader's they are. */
 void clave__election_node(struct election_model *m, const char *path, const void *data, size_t len);
 void clave__election_node_gone(struct election_model *m, const char *path);
+/* The length of the path of the election whose value the node of this name may have; 0: none. */
+size_t clave__election_value_of(const char *path);
 /* The node of this path, if it is that of an election, is gone, or there again. */
 void clave__election_set_over(struct election_model *m, const char *path, bool over);
 
@@ -79,6 +82,8 @@ int64_t clave__election_vacant_ms(const struct election *e, int64_t now);
 struct election_view {
     const struct lock_model *locks;
     size_t most_candidates;
+    void (*members)(struct json *j, const void *arg); /* writes further ones; NULL: none */
+    const void *arg;
 };
 void clave__election_json(struct json *j, const char *key, const struct election *e,
                           const struct election_view *v);

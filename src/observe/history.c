@@ -45,14 +45,17 @@ void clave__history_fini(struct history *h)
 
 static void history_trim(struct history *h, int64_t at)
 {
-    for (struct history_entry *e; (e = history_first(h)) && e->n != h->last; history_drop(h, e))
+    for (struct history_entry *e; (e = history_first(h)) && e->n != h->last; history_drop(h, e)) {
         if (h->entries.count <= MOST_ENTRIES && h->bytes <= KEPT_BYTES && at - e->at <= KEPT_MS)
             return;
+        h->from = e->at;
+    }
 }
 
 void clave__history_begin(struct history *h, int64_t at)
 {
     h->last = (uint64_t)(at > 0 ? at : 0) * NUMBERS_PER_MS + MOST_ENTRIES;
+    h->from = at;
 }
 
 uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lock_change what,
@@ -92,6 +95,7 @@ void clave__history_take_before(struct history *h, struct history *from)
         clave__ordered_remove(&from->entries, &e->n);
         from->bytes -= e->size;
         e->n = --n;
+        h->from = e->at;
         clave__ordered_insert(&h->entries, &e->node, &e->n, 0);
         h->bytes += e->size;
     }

@@ -24,6 +24,7 @@ struct history {
     const struct clave_mem *mem; /* borrowed */
     struct ordered entries;
     uint64_t last; /* the number of the newest; 0: there was none */
+    int64_t from;  /* nothing is missing since then; wall clock */
     size_t bytes;
 };
 

@@ -77,11 +77,18 @@ bool clave__lock_is_outside(const struct lock_place *p)
     return grants_has_before(p, clave__queue_kind_unseen(p->kind, p->name));
 }
 
+/* The read side of a downgrade says what its write side said, and is past the delay. */
+bool clave__lock_is_delayed(const struct lock_place *p)
+{
+    bool begins = p->delays && (p->kind == QUEUE_LOCK || p->kind == QUEUE_WRITE);
+    return begins && p->queue->mark != 0 && p->queue->mark != p->token;
+}
+
 static bool grants_must_wait(const struct lock_place *p)
 {
     unsigned kinds =
         clave__queue_kind_waits_for(p->kind) | clave__queue_kind_unseen(p->kind, p->name);
-    return grants_has_before(p, kinds);
+    return grants_has_before(p, kinds) || clave__lock_is_delayed(p);
 }
 
 static void grants_set(struct lock_model *m, struct lock_place *p, bool holds, int64_t at)
@@ -127,13 +134,17 @@ uint32_t clave__lock_limit(const struct lock_queue *q)
     return p ? p->limit : 0;
 }
 
-/* The newest lease waits for room if its session is the first of those who acquire one. */
+/* The newest lease may still wait for room if its session is the first of those who acquire one:
+ * Curator and clave leave that queue as soon as there is room. It does not when the leases are no
+ * more than the limit; kazoo makes a lease when there is room for it. */
 static const struct lock_place *grants_lease_without_room(const struct lock_queue *q)
 {
     uint32_t limit = clave__lock_limit(q);
-    if (limit == 0 || q->places.count <= limit || !q->partner)
+    if ((limit != 0 && q->places.count <= limit) || !q->partner)
         return NULL;
     const struct lock_place *newest = grants_place(clave__ordered_last(&q->places, ORDERED_ANY));
+    if (!newest || (limit == 0 && clave__queue_kind_of(newest->name) != QUEUE_LEASE))
+        return NULL;
     const struct lock_place *first =
         grants_place(clave__ordered_first(&q->partner->places, ORDERED_ANY));
     return first && first->session && first->session == newest->session ? newest : NULL;

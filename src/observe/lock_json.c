@@ -44,6 +44,18 @@ const char *clave__lock_role(const struct lock_place *p)
     return clave__lock_is_outside(p) ? "outside" : roles[p->kind][p->holds];
 }
 
+const char *clave__lock_role_of_side(const struct lock_place *p)
+{
+    const struct lock_queue *q = p->queue;
+    bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
+    bool reads = p->kind == QUEUE_READ || p->kind == QUEUE_KAZOO_READ;
+    if (!sides || p->kind == QUEUE_LATCH || clave__lock_is_outside(p))
+        return clave__lock_role(p);
+    if (p->holds)
+        return reads ? "reader" : "writer";
+    return reads ? "to-read" : "to-write";
+}
+
 /* Curator and clave protect their names with "_c_<uuid>-", and differ in the version of the UUID
  * (base/rand.h). */
 const char *clave__lock_client(const struct lock_place *p)
@@ -103,6 +115,8 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
     clave__lock_time_json(j, "since", p->unreadable ? -1 : p->queued);
     if (p->unreadable)
         clave__json_bool(j, "unreadable", true);
+    if (p->cut)
+        clave__json_bool(j, "truncated", true);
     clave__json_close(j, '}');
 }
 
@@ -304,6 +318,8 @@ clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const stru
     if (w->phase == LOCK_WALK_HEAD && q) {
         clave__json_open(j, NULL, '{');
         lock_json_head(j, q, now);
+        if (w->members)
+            w->members(j, w->arg);
         clave__json_open(j, "holders", '[');
         w->phase++;
     }

@@ -9,6 +9,9 @@
 /* "holder", "waiting", "reader", "writer", "lease", "leader", "candidate"; "outside": see
  * clave__lock_is_outside. */
 const char *clave__lock_role(const struct lock_place *p);
+/* The same in the words of `clave locks` and `clave top`, which tell the sides of a read-write lock
+ * that wait: "to-read", "to-write". */
+const char *clave__lock_role_of_side(const struct lock_place *p);
 /* "clave", "curator", "kazoo", "other": who made the node, by its name and data; NULL: it may not
  * be read. */
 const char *clave__lock_client(const struct lock_place *p);
@@ -47,6 +50,8 @@ void clave__lock_json_vanished(struct json *j, const char *path, enum lock_sort 
 /* The same of a lock of any size, piece by piece, while it may change. */
 struct lock_walk {
     const struct clave_mem *mem;
+    void (*members)(struct json *j, const void *arg); /* writes further ones; NULL: none */
+    const void *arg;
     char *path; /* owned */
     bool leases;
     enum { LOCK_WALK_HEAD, LOCK_WALK_HOLDERS, LOCK_WALK_WAITERS, LOCK_WALK_DONE } phase;

@@ -9,8 +9,10 @@
 #include "base/path.h"
 #include "observe/lock_grants.h"
 #include "observe/lock_place.h"
+#include "recipe/contender/identity.h"
 
 static const char leases_name[] = "/leases", locks_name[] = "/locks", kazoo_name[] = "-__lock__";
+static const char mark_name[] = "-held";
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
@@ -45,7 +47,7 @@ struct node_site {
     bool bare; /* a UUID right below the path: a lease, if it is a semaphore's at all */
 };
 
-static bool is_hex(const char *name)
+bool clave__lock_is_bare(const char *name)
 {
     enum { UUID_DIGITS = 32 };
     return strspn(name, "0123456789abcdef") == UUID_DIGITS && name[UUID_DIGITS] == '\0';
@@ -66,7 +68,7 @@ static struct node_site site_of(const char *path)
     len -= len > 1; /* the slash, unless it is the root */
     s.key = (struct lock_queue_key){path, len, false};
     s.kind = clave__queue_kind_of(s.name);
-    bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && is_hex(s.name));
+    bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && clave__lock_is_bare(s.name));
     if (!counted)
         return s;
     bool below = ends_with(path, len, leases_name, nleases);
@@ -81,6 +83,11 @@ static struct node_site site_of(const char *path)
 bool clave__lock_is_place(const char *path)
 {
     return site_of(path).kind != QUEUE_OTHER;
+}
+
+bool clave__lock_may_be_below(const char *path)
+{
+    return clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -283,11 +290,31 @@ static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool ex
     queue_changed(m, q);
 }
 
+/* "P-held" is the mark of a lock delay at P: it may decide whether the first place there holds. */
+static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *path, int64_t token)
+{
+    size_t len = strlen(path), n = sizeof mark_name - 1;
+    if (!ends_with(path, len, mark_name, n))
+        return;
+    struct lock_queue_key key = {path, len - n, false};
+    struct lock_queue *q = clave__lock_queue_at(m, &key);
+    if (!q && token) {
+        q = queue_new(m, &key);
+        m->left_out += !q;
+    }
+    if (!q || q->mark == token)
+        return;
+    q->mark = token;
+    clave__lock_grants_update(m, q, at, NULL);
+    queue_changed(m, q);
+}
+
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len)
 {
     struct node_site site = site_of(path);
     lock_model_see_kazoo(m, path, true);
+    lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
     bool stays = stat->czxid != 0 && stat->ephemeral_owner == 0;
     if (site.kind == QUEUE_OTHER || (site.bare && stays))
         return;
@@ -307,6 +334,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
 {
     struct node_site site = site_of(path);
     struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
+    lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
     if (p && version > p->version && !place_written(m, at, p, version, data, len))
         m->left_out++;
 }
@@ -318,6 +346,7 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
     if (p)
         place_leave(m, at, p);
     lock_model_see_kazoo(m, path, false);
+    lock_model_see_mark(m, at, path, 0);
 }
 
 /* The newest first: of two places in one queue the second is never granted. */
@@ -395,6 +424,6 @@ struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
-    if (q->places.count == 0 && !q->kazoo)
+    if (q->places.count == 0 && !q->kazoo && !q->mark)
         queue_free(m, q);
 }

@@ -9,13 +9,14 @@
  *
  *   lock_model      the locks of a tree            lock_grants      who holds what of it
  *   lock_place      a node in a queue              lock_find        which locks there are
- *   lock_metrics    what happens to them, counted
+ *   lock_listing    one lock, of one listing       lock_metrics     what happens to them, counted
  *   lock_json       a lock and a place as JSON
  *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
  *   history         who held what when             lock_ends        why a hold ended
  *   lock_replay     the same from before, of a transaction log
  *
- * Its customers are src/web, `clave top` and `clave locks`. */
+ * Its customers are src/web, `clave top` and `clave locks`. Who holds is decided in lock_grants and
+ * nowhere else: those who look once fill a lock_listing, those who follow a tree a lock_model. */
 #ifndef CLAVE_OBSERVE_LOCK_MODEL_H
 #define CLAVE_OBSERVE_LOCK_MODEL_H
 
@@ -26,7 +27,7 @@
 #include "recipe/contender/queue_kind.h"
 
 enum {
-    LOCK_DATA_MAX = 2048, /* longer data of a node is not kept: then its identity is not known */
+    LOCK_DATA_MAX = 4096, /* longer data of a node is cut; one byte more tells that there is more */
 };
 #define LOCK_MODEL_BYTES ((size_t)256 << 20) /* of the places of a tree */
 
@@ -58,12 +59,16 @@ struct lock_place {
     bool held_before;
     bool told;  /* that it holds */
     bool asked; /* to release it; of an election, to resign */
+    /* Its owner begins after a lock delay, if the holder before it was lost. A candidate's node
+     * does not say so. */
+    bool delays;
     /* The client may not read the node: its name says its kind and its place in the queue, and
      * nothing says whose it is. */
     bool unreadable;
     bool owned; /* its data names its owner, who may have places of other sessions: it is linked */
     size_t ndata;
-    char *data;      /* with a NUL after it; NULL: none, or too long */
+    bool cut;        /* there is more than is kept */
+    char *data;      /* with a NUL after it; NULL: none */
     uint16_t number; /* where the number begins in the name; 0: it has none */
     char name[];
 };
@@ -88,6 +93,7 @@ struct lock_queue {
     bool leases;
     bool kazoo;   /* there is a node of kazoo's, by which the path is a semaphore's */
     bool told;    /* the last event of it showed it */
+    int64_t mark; /* the token in the mark of a lock delay (clave/async/lock_delay.h); 0: none */
     size_t nbare; /* places that are leases only if it is a semaphore */
     size_t len;
     char path[];
@@ -168,6 +174,11 @@ void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
 
 /* The name of the node is that of a place in a queue, or of a lease of kazoo's. */
 bool clave__lock_is_place(const char *path);
+/* There may be locks below the node at this path: it is no place itself. One that may not be read
+ * is shown as a place, or hides them. */
+bool clave__lock_may_be_below(const char *path);
+/* A UUID: the name of a lease of kazoo's, if its path is a semaphore's. */
+bool clave__lock_is_bare(const char *name);
 /* It has places, and is neither the waiting side of a semaphore nor something else of kazoo's. */
 bool clave__lock_is_shown(const struct lock_queue *q);
 bool clave__lock_is_semaphore(const struct lock_queue *q);
@@ -209,5 +220,7 @@ int64_t clave__lock_held_since(const struct lock_place *p);
 /* A stock kazoo lock that does not see those before it: its place does not tell whether it holds.
  */
 bool clave__lock_is_outside(const struct lock_place *p);
+/* First in its queue, and within its lock delay: the mark is that of a holder that was lost. */
+bool clave__lock_is_delayed(const struct lock_place *p);
 
 #endif

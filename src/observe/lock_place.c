@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/path.h"
+#include "base/utf8.h"
 #include "recipe/contender/identity.h"
 
 struct lock_key clave__lock_key(const struct lock_place *p)
@@ -19,6 +21,17 @@ struct lock_key clave__lock_key_of(const char *name)
     enum queue_kind kind = clave__queue_kind_of(name);
     const struct queue_order_rule *rule = clave__queue_kind_rule(1u << kind);
     return (struct lock_key){rule ? clave__queue_order_key(rule, name).text : name, name};
+}
+
+char *clave__lock_place_path(const struct clave_mem *mem, const struct lock_place *p)
+{
+    const struct lock_queue *q = p->queue;
+    if (!q->leases || p->bare)
+        return clave__path_child(mem, q->path, p->name);
+    char *dir = clave__path_child(mem, q->path, "leases");
+    char *path = dir ? clave__path_child(mem, dir, p->name) : NULL;
+    clave__mem_free(mem, dir);
+    return path;
 }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
@@ -115,6 +128,7 @@ static void place_read_identity(struct lock_place *p)
     }
     p->limit = id.limit;
     p->owned = id.owner != NULL;
+    p->delays = p->data && clave__identity_delays(p->data, p->ndata);
     p->asked = p->asked || id.asked;
 }
 
@@ -131,7 +145,10 @@ bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, cons
         p->asked = true;
         return true;
     }
-    if (len > 0 && len <= LOCK_DATA_MAX) {
+    bool cut = len > LOCK_DATA_MAX;
+    if (cut)
+        len = clave__utf8_whole(data, LOCK_DATA_MAX);
+    if (len > 0) {
         copy = clave__mem_strndup(m->mem, data, len);
         if (!copy)
             return false;
@@ -140,6 +157,7 @@ bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, cons
     clave__mem_free(m->mem, p->data);
     p->data = copy;
     p->ndata = copy ? len : 0;
+    p->cut = cut;
     m->bytes += copy ? len + 1 : 0;
     place_read_identity(p);
     return true;

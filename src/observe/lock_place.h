@@ -8,8 +8,8 @@
 struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind kind,
                                          const char *name, const clave_stat *stat);
 void clave__lock_place_free(struct lock_model *m, struct lock_place *p);
-/* What the node says now. Data that is too long counts as none; that of Curator's request leaves
- * what the node said before. false: no memory, and nothing is
+/* What the node says now. Data that is too long is cut; that of Curator's request leaves what the
+ * node said before. false: no memory, and nothing is
  * changed. */
 bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, const void *data,
                                 size_t len);
@@ -23,6 +23,9 @@ void clave__lock_place_part(struct lock_place *p);
 
 /* NULL: it has no place. */
 struct lock_session *clave__lock_session_find(const struct lock_model *m, int64_t id);
+
+/* The path of its node, to be freed; NULL: no memory. */
+char *clave__lock_place_path(const struct clave_mem *mem, const struct lock_place *p);
 
 /* The server's digits at the end; the names of kazoo's leases have none, and are ordered as a
  * whole. */

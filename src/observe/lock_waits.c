@@ -246,3 +246,24 @@ void clave__lock_waits_look(struct lock_waits *w, const struct lock_model *m)
         clave__queue_snapshot_fini(&p);
     waits_scan_fini(&s);
 }
+
+/* The path that is waited for is the lock's; of a semaphore's sides, below it. */
+static bool waits_is_at(const struct lock_queue *q, const char *path)
+{
+    size_t n = strlen(q->path);
+    if (strncmp(path, q->path, n) != 0)
+        return false;
+    return path[n] == '\0' ||
+           (q->leases && (strcmp(path + n, "/leases") == 0 || strcmp(path + n, "/locks") == 0));
+}
+
+bool clave__lock_waits_has(const struct lock_waits *w, const struct lock_queue *q)
+{
+    for (struct list *at = w->found.next; at != &w->found; at = at->next) {
+        const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
+        for (size_t i = 0; d->certain && i < d->npaths; i++)
+            if (waits_is_at(q, d->paths[i]))
+                return true;
+    }
+    return false;
+}

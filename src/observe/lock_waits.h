@@ -35,4 +35,7 @@ void clave__lock_waits_fini(struct lock_waits *w);
 /* Looks again. Without memory, and beyond MOST_PLACES, nothing is found. */
 void clave__lock_waits_look(struct lock_waits *w, const struct lock_model *m);
 
+/* A certain one waits at this lock; of a semaphore, at one of its sides. */
+bool clave__lock_waits_has(const struct lock_waits *w, const struct lock_queue *q);
+
 #endif

@@ -430,6 +430,44 @@ void clave__server_note_snapshot(struct server *s, int64_t ms)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
+/* The session of a restored directory ends with the time for which nothing is granted, and a tick
+ * later at most. */
+static int64_t server_quiet_ms(const struct server *s)
+{
+    const struct session *quiet = s->sessions.of_restore;
+    if (!quiet)
+        return 0;
+    int64_t left = s->started_at + quiet->timeout_ms - s->now;
+    return left > 0 ? left : 1;
+}
+
+/* Of another epoch: only the files can tell. */
+static int64_t server_snapshot_behind(const struct server *s)
+{
+    int64_t from = s->driver_stats.snapshot_zxid, to = s->last_zxid;
+    return from >= 0 && to >= from && to >> 32 == from >> 32 ? to - from : -1;
+}
+
+void clave__server_health(const struct server *s, struct server_health *out)
+{
+    *out = (struct server_health){
+        .uptime_ms = s->now - s->started_at,
+        .sessions = (int64_t)s->sessions.table.count,
+        .connections = (int64_t)s->nconns,
+        .requests = (int64_t)s->packets_received,
+        .outstanding = (int64_t)s->outstanding,
+        .nodes = (int64_t)s->tree.nodes.count + 1,
+        .watches = (int64_t)s->watches.count,
+        .data_bytes = (int64_t)s->tree.data_bytes,
+        .read_ms = clave__quantiles_at(&s->read_ms, s->now, 990),
+        .write_ms = clave__quantiles_at(&s->write_ms, s->now, 990),
+        .append_us = clave__quantiles_at(&s->append_us, s->now, 990),
+        .snapshot_behind = server_snapshot_behind(s),
+        .quiet_ms = server_quiet_ms(s),
+        .driver = s->driver_stats,
+    };
+}
+
 void clave__server_stats(const struct server *s, struct server_stats *out)
 {
     *out = (struct server_stats){

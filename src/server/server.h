@@ -319,4 +319,24 @@ struct server_stats {
 };
 void clave__server_stats(const struct server *s, struct server_stats *out);
 
+/* What an operator asks first; below 0: not known. Times are the 99th of 100, of the last minute or
+ * two. */
+struct server_health {
+    int64_t uptime_ms;
+    int64_t sessions;
+    int64_t connections;
+    int64_t requests; /* since the start */
+    int64_t outstanding;
+    int64_t nodes;
+    int64_t watches;
+    int64_t data_bytes;
+    int64_t read_ms;
+    int64_t write_ms;
+    int64_t append_us;
+    int64_t snapshot_behind; /* transactions since the newest snapshot */
+    int64_t quiet_ms;        /* it was restored, and for so long no ephemeral node is created */
+    struct driver_stats driver;
+};
+void clave__server_health(const struct server *s, struct server_health *out);
+
 #endif

@@ -18,8 +18,8 @@
 
 #include "base/list.h"
 #include "base/log.h"
-#include "base/quantiles.h"
 #include "base/rand.h"
+#include "server/figures/quantiles.h"
 #include "server/request/session.h"
 #include "server/server.h"
 #include "server/store/snapshot_save.h"

@@ -1,10 +1,34 @@
 /* own_client.c - see own_client.h. Called by web.c. */
 #include "web/own_client.h"
 
-#include "client/client_internal.h"
+#include "client/session_keeper.h"
 
 /* A server that starts again is back before. */
 enum { AWAY_MS = 5000 };
+
+/* ---- how fast it answers -------------------------------------------------------------------- */
+
+static void own_client_on_answer(clave_async_client *c, const clave_result *r, void *arg)
+{
+    struct web *w = arg;
+    w->latency_ms = r->err == CLAVE_OK ? clave__client_now(c) - w->asked_at : -1;
+    w->asked_at = 0;
+}
+
+static void own_client_ask(struct web *w, int64_t now)
+{
+    if (!w->asked_at && clave_async_exists(w->own, "/", NULL, own_client_on_answer, w) == CLAVE_OK)
+        w->asked_at = now;
+}
+
+void clave__own_client_measure(struct web *w)
+{
+    if (w->asked_at || !clave_async_client_is_connected(w->own))
+        w->latency_ms = -1;
+    else
+        own_client_ask(w, w->now);
+    clave__web_flush(w, w->own);
+}
 
 /* ---- whether there is a server -------------------------------------------------------------- */
 
@@ -38,6 +62,7 @@ static void own_client_on_state(clave_async_client *c, clave_state state, clave_
                        clave_async_client_errmsg(c));
     } else if (clave_async_client_is_connected(c)) {
         clave__web_timer_clear(w, &w->away);
+        own_client_ask(w, clave__client_now(c));
         if (w->is_away) /* as severe, to be seen by whoever saw the other */
             clave__log(&w->o.log, CLAVE_LOG_WARN, "a server of %s answers again", w->o.hosts);
         w->is_away = false;

@@ -9,6 +9,9 @@
 clave_err clave__own_client_open(struct web *w);
 /* Ends the session; see _is_closed. */
 void clave__own_client_close(struct web *w, int64_t now);
+/* Asks the servers for something small: latency_ms is how long they took. It is -1 while they do
+ * not answer. */
+void clave__own_client_measure(struct web *w);
 bool clave__own_client_is_closed(const struct web *w);
 void clave__own_client_free(struct web *w);
 

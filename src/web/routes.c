@@ -2,7 +2,8 @@
  * literal text stands before one with less. */
 #include "web/routes.h"
 
-#include "web/api/claims_api.h"
+#include "web/api/claims/claims_api.h"
+#include "web/api/claims/hold_api.h"
 #include "web/api/contrib/contrib_rest.h"
 #include "web/api/deadlocks_api.h"
 #include "web/api/document_api.h"
@@ -10,11 +11,11 @@
 #include "web/api/events_api.h"
 #include "web/api/health_api.h"
 #include "web/api/history_api.h"
-#include "web/api/hold_api.h"
 #include "web/api/locks_api.h"
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
 #include "web/api/orders/revoke_api.h"
+#include "web/api/orders/token_api.h"
 #include "web/api/orders/value_api.h"
 #include "web/api/sessions_api.h"
 #include "web/api/znodes_api.h"
@@ -23,7 +24,7 @@ static const struct route routes[] = {
     /* health_api */
     {"GET", "/healthz", WEB_NONE, clave__web_get_healthz, NULL, 0},
     {"GET", "/readyz", WEB_NONE, clave__web_get_readyz, NULL, 0},
-    {"GET", "/v1/server", WEB_READ, clave__web_get_server, NULL, 0},
+    {"GET", "/v1/server", WEB_READ, clave__web_get_server, "samples", 0},
     {"GET", "/v1/whoami", WEB_NONE, clave__web_get_whoami, NULL, 0},
     /* document_api */
     {"GET", "/v1/openapi.json", WEB_NONE, clave__web_get_openapi, NULL, 0},
@@ -40,29 +41,31 @@ static const struct route routes[] = {
     /* claims_api */
     {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, 0},
     {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, ROUTE_OWN},
+    {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_claim, NULL, 0},
     {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, NULL, ROUTE_OWN},
     /* hold_api */
     {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
     /* locks_api, elections_api, deadlocks_api, metrics_api, history_api, events_api */
-    {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after", 0},
+    {"GET", "/v1/locks", WEB_READ, clave__web_get_locks, "prefix limit after fresh", 0},
     {"POST", "/v1/locks/{path}/revoke", WEB_LOCK, clave__web_post_revoke, NULL, 0},
     {"POST", "/v1/locks/{path}/break", WEB_ADMIN, clave__web_post_break, NULL, 0},
-    {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock, "token", 0},
-    {"GET", "/v1/elections", WEB_READ, clave__web_get_elections, "prefix limit after", 0},
+    {"GET", "/v1/locks/{path}", WEB_READ, clave__web_get_lock_or_token, "token fresh", 0},
+    {"GET", "/v1/elections", WEB_READ, clave__web_get_elections, "prefix limit after fresh", 0},
     {"PUT", "/v1/elections/{path}/value", WEB_LOCK, clave__web_put_value, NULL, 0},
     {"POST", "/v1/elections/{path}/transfer", WEB_LOCK, clave__web_post_transfer, NULL, 0},
-    {"GET", "/v1/elections/{path}", WEB_READ, clave__web_get_election, NULL, 0},
-    {"GET", "/v1/deadlocks", WEB_READ, clave__web_get_deadlocks, "prefix", 0},
+    {"GET", "/v1/elections/{path}", WEB_READ, clave__web_get_election, "fresh", 0},
+    {"GET", "/v1/deadlocks", WEB_READ, clave__web_get_deadlocks, "prefix fresh", 0},
     {"GET", "/metrics", WEB_READ, clave__web_get_metrics, NULL, 0},
     {"GET", "/v1/history", WEB_READ, clave__web_get_history, "path since limit", 0},
     {"GET", "/v1/events", WEB_READ, clave__web_get_events, "prefix path claims", 0},
     /* znodes_api, multi_api */
     {"GET", "/v1/znodes/{path}", WEB_READ, clave__web_get_znode,
-     "stat children acl sync limit after", 0},
-    {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", 0},
-    {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents", 0},
-    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, 0},
-    {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, 0},
+     "stat children acl sync fresh limit after", 0},
+    {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", ROUTE_GUARDED},
+    {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents",
+     ROUTE_GUARDED},
+    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, ROUTE_GUARDED},
+    {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, ROUTE_GUARDED},
     /* contrib_rest */
     {"GET", "/znodes/v1{path}", WEB_READ, clave__web_rest_get, "*", 0},
     {"PUT", "/znodes/v1{path}", WEB_WRITE, clave__web_rest_put, "*", 0},

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "web/api/znode_poll.h"
 #include "web/http/admit.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
@@ -16,6 +17,8 @@
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/routes.h"
+#include "web/server_figures.h"
+#include "web/session/claim_rights.h"
 #include "web/session/http_session.h"
 #include "web/session/rest_session.h"
 
@@ -45,7 +48,11 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     if (err == CLAVE_OK)
         err = clave__senders_new(w);
     if (err == CLAVE_OK)
+        err = clave__znode_polls_new(w);
+    if (err == CLAVE_OK)
         err = clave__own_client_open(w);
+    if (err == CLAVE_OK)
+        err = clave__server_figures_new(w);
     if (err == CLAVE_OK && o->observe)
         clave__observe_feed_start(w->observe);
     if (err == CLAVE_OK)
@@ -71,6 +78,12 @@ void clave__web_tell_cause(struct web *w, int64_t czxid, int cause)
     clave__observe_suppose_cause(w->observe, czxid, (enum lock_cause)cause);
 }
 
+void clave__web_take_figures(struct web *w, int64_t now, const int64_t figures[WEB_FIGURES])
+{
+    w->now = now > w->now ? now : w->now;
+    clave__server_figures_take(w->figures, figures);
+}
+
 void clave__web_free(struct web *w)
 {
     if (!w)
@@ -82,7 +95,9 @@ void clave__web_free(struct web *w)
     assert(list_empty(&w->exchanges));
     clave__observe_free(w);
     clave__http_metrics_free(w);
+    clave__znode_polls_free(w);
     clave__senders_free(w);
+    clave__server_figures_free(w);
     struct clave_mem mem = w->mem;
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.hosts);
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.connect);
@@ -101,7 +116,8 @@ static void exchange_refuse_closing(struct web_exchange *x)
 /* It has asked the servers for a change, which may be done whatever is answered. */
 static bool exchange_may_be_done(const struct web_exchange *x)
 {
-    return x->expected > 0 && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
+    return x->expected > 0 && !x->looking && !clave__web_is_method(x, "GET") &&
+           !clave__web_is_method(x, "HEAD");
 }
 
 /* The handler that waits to answer forgets the exchange. */
@@ -113,7 +129,7 @@ static void exchange_cancel(struct web_exchange *x)
         cancel(x);
 }
 
-/* The servers have not answered; they may yet do what was asked for. */
+/* The servers have not answered; they may yet do what was asked for, if it was. */
 static void on_exchange_late(struct timer *t, int64_t now)
 {
     struct web_exchange *x = LIST_ENTRY(t, struct web_exchange, timer);
@@ -121,7 +137,8 @@ static void on_exchange_late(struct timer *t, int64_t now)
     if (x->answered)
         return;
     exchange_cancel(x);
-    clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "finish the request", NULL);
+    clave__web_problem_err(x, x->looking ? CLAVE_EUNREACHABLE : CLAVE_EOPTIMEOUT,
+                           "finish the request", NULL);
 }
 
 clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request *q, void *transport,
@@ -225,6 +242,7 @@ void clave__web_set_access(struct web *w, const struct web_access *access)
         next = e->next;
         exchange_check_again(LIST_ENTRY(e, struct web_exchange, link));
     }
+    clave__claims_judge(w->sessions);
 }
 
 void clave__web_set_max_waiting(struct web *w, size_t most)

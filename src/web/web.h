@@ -79,6 +79,9 @@ struct web_answer {
 struct web_audit {
     const char *user; /* "" when nobody is known */
     const char *address, *method, *target;
+    int64_t session;  /* that it is of; 0: none */
+    const char *path; /* of the node, as the target does not say it; NULL: none */
+    const char *what; /* the kind of a claim, the operations of a transaction; NULL: nothing */
     unsigned status;
     const char *reason; /* that the sender gave; NULL: none */
 };
@@ -125,6 +128,8 @@ struct web_options {
     const uint8_t *session_key;      /* of 32 bytes: gates that share it know each other's
                                         sessions; NULL: made of the seed, which is for tests:
                                         what the engine draws later tells it */
+    bool key_is_shared;              /* other gates may have it, so what this one remembers of a
+                                        session is proved before it is told */
     const struct jansson *jansson;   /* borrowed */
     const struct web_access *access; /* borrowed until another is set; NULL: see http/access.h */
     const struct web_asset *assets;  /* borrowed */
@@ -167,6 +172,30 @@ void clave__web_set_wall(struct web *w, int64_t wall);
 /* What happened to locks up to the zxid of env.loaded (observe/lock_replay.h), with the memory of
  * the engine, which owns it from now on; NULL: it is not known. Once, after env.loaded or in it. */
 void clave__web_take_replay(struct web *w, int64_t now, struct lock_replay *r);
+/* What an operator asks first of the server in the driver's process; below 0: not known. */
+enum web_figure {
+    WEB_UPTIME_MS,
+    WEB_SESSIONS,
+    WEB_CONNECTIONS,
+    WEB_REQUESTS, /* since its start */
+    WEB_OUTSTANDING,
+    WEB_ZNODES,
+    WEB_WATCHES,
+    WEB_DATA_BYTES,
+    WEB_READ_MS, /* the 99th of 100, of the last minute or two; as the next two */
+    WEB_WRITE_MS,
+    WEB_FSYNC_US,
+    WEB_FILES_BYTES, /* snapshots and logs */
+    WEB_FREE_BYTES,
+    WEB_DISK_BYTES,
+    WEB_MEMORY_BYTES,
+    WEB_SNAPSHOT_SECONDS, /* the newest: since 1970 */
+    WEB_SNAPSHOT_BEHIND,  /* transactions since then */
+    WEB_QUIET_MS,         /* it was restored, and grants no lock for so long */
+    WEB_FIGURES
+};
+/* Now and then; nothing is known of the server without. */
+void clave__web_take_figures(struct web *w, int64_t now, const int64_t figures[WEB_FIGURES]);
 /* The node of this czxid is gone, or will be soon, for this reason (enum lock_cause of
  * observe/lock_ends.h): a driver may know it of the server. What the engine knows by itself counts
  * more. */

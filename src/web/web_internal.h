@@ -12,7 +12,9 @@
 struct http_metrics;
 struct observe;
 struct senders;
+struct znode_polls;
 struct route_table;
+struct server_figures;
 
 enum { WEB_MAX_BODY = 2 << 20 };
 
@@ -28,11 +30,15 @@ struct web {
     clave_async_client *own;           /* see own_client.h */
     struct timer away;                 /* of own_client.c: no server answers */
     bool is_away;                      /* which was said */
+    int64_t asked_at;                  /* of own_client.c: the time is being measured; 0: not */
+    int64_t latency_ms;                /* of own_client.c: as it was measured last; -1: not */
     struct list rest_sessions;         /* see session/rest_session.h */
     struct http_sessions *sessions;    /* see session/http_session.h */
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
     struct senders *senders;           /* see http/sender.h */
+    struct server_figures *figures;    /* see server_figures.h */
+    struct znode_polls *znode_polls;   /* see api/znode_poll.h */
     const struct route_table *routes;  /* of all endpoints */
 };
 

@@ -62,12 +62,6 @@ class Served(Rig):
     def children(self, path):
         return clave("ls", path, connect=self.server.connect).out.split()
 
-    def await_true(self, what, text):
-        until = time.monotonic() + PATIENCE
-        while not what():
-            self.assertLess(time.monotonic(), until, text)
-            time.sleep(0.02)
-
     # ---- requests that are no good -----------------------------------------------------------
 
     def test_what_is_no_good_request(self):
@@ -188,6 +182,12 @@ class Served(Rig):
                             + raw_head("GET", "/healthz", "Connection: close"))
         self.assertEqual(got.count(b"HTTP/1.1 200 OK"), 21)
 
+    def test_of_a_server_elsewhere_only_the_latency_is_known(self):
+        def told():
+            return self.gate.call("GET", "/v1/server")[2]
+        self.await_true(lambda: told()["gate"]["latency_ms"] is not None, "how fast they answer")
+        self.assertIsNone(told()["server"])
+
     def test_the_page(self):
         status, headers, body = self.gate.call("GET", "/ui/")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
@@ -298,6 +298,17 @@ class Served(Rig):
 
 class InServer(Rig):
     own = True
+
+    def test_it_tells_how_the_server_is(self):
+        def told():
+            return self.gate.call("GET", "/v1/server?samples")[2]
+        self.await_true(lambda: told()["server"] and told()["gate"]["latency_ms"] is not None, "figures")
+        before = told()
+        self.assertGreater(before["server"]["free_bytes"], 0)
+        self.assertEqual(before["samples"]["every_ms"], 10000)
+        self.assertEqual(self.gate.call("POST", "/v1/sessions", {"ttl_ms": 10000})[0], 201)
+        self.await_true(lambda: told()["server"]["sessions"] > before["server"]["sessions"], "the new session")
+        self.assertGreaterEqual(told()["server"]["fsync_us"], 1)
 
     def test_it_serves(self):
         status, _, made = self.gate.call("POST", "/v1/sessions", {"ttl_ms": 10000})

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 import unittest
 
 from harness import CLAVE, PATIENCE, UNSAFE, ClaveServer, environment, free_port, scratch, spawn
@@ -137,6 +138,12 @@ class Rig(unittest.TestCase):
             cls.gate.stop()
         if cls.server:
             cls.server.stop()
+
+    def await_true(self, what, text):
+        until = time.monotonic() + PATIENCE
+        while not what():
+            self.assertLess(time.monotonic(), until, text)
+            time.sleep(0.02)
 
     def assertProblem(self, answer, status, text=""):
         self.assertEqual(answer[0], status, answer)

@@ -35,14 +35,22 @@ void scene_add(struct scene *s, const char *path, const char *data)
     clave__observe_node(s->o, &(struct observe_node){path, &stat, data, strlen(data)});
 }
 
+/* As the feed's next question would. */
+static void scene_hear(struct scene *s)
+{
+    s->o->as_of = s->rig->net->now;
+}
+
 void scene_loaded(struct scene *s)
 {
+    scene_hear(s);
     clave__observe_loaded(s->o, s->zxid);
     webrig_settle(s->rig);
 }
 
 struct webrig_call *scene_get(struct scene *s, const char *target, unsigned status)
 {
+    scene_hear(s);
     struct webrig_call *c = webrig_request(s->rig, "GET", target, NULL, NULL);
     assert_true(c->answered);
     if (c->status != status)

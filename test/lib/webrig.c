@@ -94,8 +94,10 @@ static void rig_audit(void *arg, const struct web_audit *a)
 {
     struct webrig *r = arg;
     if (r->naudits < WEBRIG_AUDITS)
-        snprintf(r->audits[r->naudits++], sizeof r->audits[0], "%s %s %s %u", a->user, a->method,
-                 a->target, a->status);
+        snprintf(r->audits[r->naudits++], sizeof r->audits[0], "%s %s %s %u%s%s%s%s%s%s", a->user,
+                 a->method, a->target, a->status, a->session ? " session" : "", a->path ? " " : "",
+                 a->path ? a->path : "", a->what ? " (" : "", a->what ? a->what : "",
+                 a->what ? ")" : "");
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -122,6 +124,7 @@ struct webrig *webrig_new(const struct webrig_options *o)
                                       .env = &r->env,
                                       .hosts = "pair:1",
                                       .session_key = o->session_key,
+                                      .key_is_shared = o->session_key != NULL,
                                       .jansson = &linked,
                                       .access = o->access,
                                       .assets = o->assets,
@@ -144,6 +147,14 @@ void webrig_second(struct webrig *r)
     r->options.seed++;
     webrig_must(clave__web_new(&r->web, &r->options) == CLAVE_OK);
     webrig_settle(r);
+}
+
+void webrig_other(struct webrig *r)
+{
+    struct web *other = r->first;
+    webrig_must(other != NULL);
+    r->first = r->web;
+    r->web = other;
 }
 
 static void rig_close(struct webrig *r, struct web *w)

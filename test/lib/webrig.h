@@ -38,7 +38,8 @@ struct webrig {
     clave_async_client *doomed[MEMNET_CLIENTS]; /* freed inside a callback */
     size_t ndoomed;
     struct webrig_call *calls[WEBRIG_CALLS];
-    char audits[WEBRIG_AUDITS][160]; /* "USER METHOD TARGET STATUS" */
+    char audits[WEBRIG_AUDITS][160]; /* "USER METHOD TARGET STATUS session PATH (WHAT)"; the
+                                        last three if there are any */
     size_t naudits;
     int64_t announced;    /* of the body that webrig_head has not sent; 0: none */
     struct web_peer peer; /* of the requests to come; at first a loopback address */
@@ -62,6 +63,9 @@ struct webrig *webrig_new(const struct webrig_options *o);
 void webrig_free(struct webrig *r);
 /* Another engine of the same service: requests go to it from now on. */
 void webrig_second(struct webrig *r);
+
+/* Requests go to the other one of the two again. */
+void webrig_other(struct webrig *r);
 
 /* Carries everything until nobody has anything to do; the clock stands. */
 void webrig_settle(struct webrig *r);

@@ -6,9 +6,9 @@ import scenes
 from browser import Browser
 from fixture_gate import FixtureGate
 
-SCREENS = {"locks": "/accounts/alice", "locks/accounts/alice": "holding", "locks/nobody": "Nobody holds", "deadlocks": "Deadlock of 3",
+SCREENS = {"locks": "/accounts/alice", "locks/accounts/alice": "Held ", "locks/accounts/alice?as=table&span=1h": "Ended by", "locks/nobody": "Nobody holds", "deadlocks": "Deadlock of 3",
            "elections": "indexer", "elections/services/scheduler": "Candidates", "sessions": "nightly backup", "tree": "Access list",
-           "tree/config": "JSON", "events": "granted", "events/17": "Event 17", "server": "read-write"}
+           "tree/config": "JSON", "events": "granted", "events/17": "Event 17", "server": "fsync"}
 COLOURS = ["color-contrast", "link-in-text-block"]  # in the dark, nothing else is different
 
 
@@ -43,7 +43,7 @@ class Axe(unittest.TestCase):
 
     def test_nothing_there_yet(self):
         self.nothing_on(self.empty, {"locks": "No lock is held", "deadlocks": "No deadlock", "elections": "No election",
-                                     "sessions": "No session", "events": "Nothing yet"})
+                                     "sessions": "No session", "events": "Nothing yet", "server": "Ask the servers"})
 
     def test_dialogs(self):
         b = self.browser

@@ -10,7 +10,7 @@ import scenes
 from fixture_gate import FixtureGate
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-GETS = ("/v1/whoami", "/v1/server", "/v1/locks?limit=5", "/v1/locks/accounts/alice", "/v1/locks/nobody", "/v1/elections", "/v1/elections/services/indexer",
+GETS = ("/v1/whoami", "/v1/server", "/v1/server?samples", "/v1/locks?limit=5", "/v1/locks/accounts/alice", "/v1/locks/nobody", "/v1/elections", "/v1/elections/services/indexer",
         "/v1/deadlocks", "/v1/history?limit=50", "/v1/sessions", "/v1/znodes/config?children", "/v1/znodes/config?acl", "/v1/znodes/config", "/v1/znodes/nothing")
 
 

@@ -32,7 +32,12 @@ class FixtureGate:
         self.knows = knows  # then: other tokens are refused; None: any will do
         self.locks, self.elections, self.sessions, self.nodes = {}, {}, [], {}
         self.deadlocks, self.history = [], []
+        self.began = time.time()  # nothing is missing in the history since then
+        self.figures = {"uptime_ms": 3000, "current": True, "latency_ms": 1, "sessions": 0, "waiting": 1, "requests": 9}
+        self.server_figures = None  # as at clave gate
+        self.samples = {"every_ms": 10000, "at": rfc3339(self.began), "gate": {}, "server": {}}
         self.epoch, self.sent, self.ring = "f1", 0, []
+        self.got = []  # the target of every GET below /v1/
         self.asked = []  # (method, path, body) of every change somebody asked for
         self.refuse = {}  # path -> (status, body): what is refused
         self.hold_back = threading.Event()  # cleared: answers are held back
@@ -158,6 +163,7 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
             return self.asset(path)
         if not path.startswith("/v1/"):
             return self.problem(404, "There is no such path.")
+        self.gate.got.append(self.path)
         sent = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if (self.gate.token and sent != self.gate.token) or (self.gate.knows is not None and sent and sent not in self.gate.knows):
             return self.problem(401, "A token is needed.")
@@ -173,13 +179,13 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
         if path == "/v1/whoami":
             return self.json({"name": "ops", "grants": [{"role": g.role, "prefix": "/"}]})
         if path == "/v1/server":
-            return self.json(server_facts(g))
+            return self.json(server_facts(g, "samples" in query))
         if path == "/v1/deadlocks":
             return self.json({"deadlocks": g.deadlocks})
         if path == "/v1/sessions":
             return self.json({"sessions": g.sessions, "next": None})
         if path == "/v1/history":
-            return self.json({"entries": history(g, query)})
+            return self.json({"from": rfc3339(g.began), "entries": history(g, query)})
         for family in ("locks", "elections"):
             have = getattr(g, family)
             if path == f"/v1/{family}":
@@ -270,12 +276,15 @@ def page_of(have, family, query):
 
 def history(g, query):
     entries = [e for e in g.history if query.get("path") in (None, e["path"])]
+    if "since" in query:
+        return [e for e in entries if int(e["n"]) > int(query["since"])][:int(query.get("limit", 100))]
     return entries[-int(query.get("limit", 100)):]
 
 
-def server_facts(g):
-    return {"version": "0.1.0", "role": "read-write", "connected": True, "servers": g.cluster, "connect": g.cluster, "state": "CONNECTED",
-            "session_id": "72057594037927937", "max_body": 2097152}
+def server_facts(g, samples):
+    facts = {"version": "0.1.0", "role": "read-write", "connected": True, "servers": g.cluster, "connect": g.cluster, "state": "CONNECTED",
+             "session_id": "72057594037927937", "max_body": 2097152, "gate": g.figures, "server": g.server_figures}
+    return {**facts, "samples": g.samples} if samples else facts
 
 
 def place(i, role="holder", since=0.0, **more):

@@ -1,4 +1,6 @@
 """What screenshots and tests show: a cluster at work, made of the same numbers each time."""
+import calendar
+import math
 import random
 import time
 
@@ -66,16 +68,47 @@ def some_elections(gate):
         gate.elections[e["path"]] = e
 
 
-def some_history(gate, n=120):
+def stay(path, who, queued, granted, ended=None, cause="released"):
+    """Entries of one place; times are seconds ago, None for what did not happen. `who`: a place, or a number that makes one."""
+    p = who if isinstance(who, dict) else place(who, "holder" if granted is not None else "waiting", node=f"_c_{who:08x}-lock-{int(queued * 1000):010d}")
+    steps = [("queued", queued, None), ("granted", granted, None), ("ended", ended, cause)]
+    return [{"zxid": None, "at": time.time() - ago, "path": path, "kind": "lock", "what": what, "cause": why, "place": p} for what, ago, why in steps if ago is not None]
+
+
+def remember(gate, entries):
+    """In the order of their times; the history has all since an hour and a half ago, or since the first."""
+    for i, e in enumerate(sorted(entries, key=lambda e: e["at"])):
+        at = e.pop("at")
+        gate.began = min(gate.began, at)
+        gate.log({**e, "zxid": str(4294967400 + i) if e["what"] == "queued" else None, "time": rfc3339(at)})
+
+
+def age_of(p):
+    return time.time() - calendar.timegm(time.strptime(p["since"][:19], "%Y-%m-%dT%H:%M:%S"))
+
+
+def some_history(gate):
+    """Of some locks: three clients in turns until the present holder came, who queued as long as its waiters do."""
     dice = random.Random(3)
-    now = time.time()
-    paths = sorted(gate.locks)[:40] or ["/jobs/nightly"]
-    for i in range(n):
-        what = "asked" if i % 30 == 7 else ["queued", "granted", "ended"][i % 3]
-        cause = dice.choice(["released", "released", "released", "closed", "expired"]) if what == "ended" else None
-        path = paths[(i // 3) % len(paths)]
-        gate.log({"zxid": str(4294967400 + i), "time": rfc3339(now - (n - i) * 7.3), "path": path, "kind": "lock", "what": what, "cause": cause,
-                  "place": place(i // 3, "holder", (n - i) * 7)})
+    entries = []
+    for k, path in enumerate(sorted(gate.locks)[:40]):
+        lock_of = gate.locks[path]
+        for p in lock_of["holders"] + lock_of["waiters"]:
+            ago = age_of(p)
+            entries += stay(path, p, ago + dice.choice([0, 0, 20]) if p in lock_of["holders"] else ago, ago if p in lock_of["holders"] else None)
+        at = max([age_of(p) for p in lock_of["holders"]] + [0]) + dice.uniform(1, 200)
+        for i in range(12):
+            long, waited = dice.expovariate(1 / 120) + 2, dice.choice([0, 0.2, dice.expovariate(1 / 60)])
+            cause = dice.choice(["released"] * 8 + ["closed", "expired", "broken", "unknown"])
+            if at + long + waited > 5400:
+                break
+            entries += stay(path, 900 + 10 * k + i % 3 * 5, at + long + waited, at + long, at, cause)
+            if i % 4 == 1:
+                entries += stay(path, 905 + 10 * k, at + long / 2 + 30, None, at + long / 2, "closed")
+            at += long + dice.choice([0.1, 0.1, 60])
+    asked = sorted(gate.locks)[0]
+    entries += [{"zxid": None, "at": time.time() - 40, "path": asked, "kind": "lock", "what": "asked", "cause": None, "place": gate.locks[asked]["holders"][0]}]
+    remember(gate, entries)
 
 
 def some_sessions(gate, n=24):
@@ -100,6 +133,29 @@ def some_nodes(gate, n=30):
         gate.nodes[f"{path}/{gate.locks[path]['holders'][0]['node']}"] = b"build-00 1000 ./deploy.sh"
 
 
+def busy_server(gate):
+    """An hour of figures, with a slow disk in the middle of it."""
+    dice = random.Random(11)
+    n = 360
+    wave = [math.sin(i / 40) for i in range(n)]
+    slow = [20 if 150 < i < 170 else 1 for i in range(n)]
+    count, answered, requests, http = 81000, 4000, [], []
+    for i in range(n):
+        count += int(1000 + 700 * wave[i] + dice.uniform(0, 100))
+        answered += int(60 + 30 * wave[i])
+        requests.append(count)
+        http.append(answered)
+    gate.figures = {"uptime_ms": 190000000, "current": True, "latency_ms": 1, "sessions": len(gate.sessions), "waiting": 7, "requests": answered}
+    gate.server_figures = {"uptime_ms": 190000000, "sessions": 214, "connections": 209, "requests": count, "outstanding": 2, "znodes": 48231, "watches": 512,
+                           "data_bytes": 13100000, "read_ms": 1, "write_ms": 4, "fsync_us": 2100, "files_bytes": 912000000, "free_bytes": 61200000000, "disk_bytes": 107000000000,
+                           "memory_bytes": 48200000, "snapshot_seconds": int(time.time()) - 4100, "snapshot_behind": 48211, "quiet_ms": 0}
+    gate.samples = {"every_ms": 10000, "at": rfc3339(time.time() - 3), "gate": {
+        "latency_ms": [int(s / 4) + dice.choice([0, 1]) for s in slow], "sessions": [int(24 + 6 * w) for w in wave], "waiting": [int(7 + 4 * w) for w in wave], "requests": http},
+        "server": {"sessions": [int(205 + 9 * w) for w in wave], "connections": [int(200 + 9 * w) for w in wave], "requests": requests, "outstanding": [s * dice.choice([0, 1, 2]) for s in slow],
+                   "znodes": [48000 + i for i in range(n)], "data_bytes": [13000000 + 300 * i for i in range(n)], "read_ms": [dice.choice([0, 1]) for _ in slow], "write_ms": [s * 2 + dice.choice([1, 2]) for s in slow],
+                   "fsync_us": [int(s * dice.uniform(1500, 2600)) for s in slow], "free_bytes": [62000000000 - 2200000 * i for i in range(n)], "memory_bytes": [48000000 + 600 * i for i in range(n)]}}
+
+
 def cluster(gate, locks=5, deadlock=False):
     some_locks(gate, locks)
     if deadlock:
@@ -110,8 +166,9 @@ def cluster(gate, locks=5, deadlock=False):
         some_elections(gate)
         some_sessions(gate)
         some_history(gate)
+        busy_server(gate)
     some_nodes(gate)
     return gate
 
 
-__all__ = ["cluster", "deadlock_of", "election", "some_elections", "some_history", "some_locks", "some_sessions"]
+__all__ = ["busy_server", "cluster", "deadlock_of", "election", "remember", "some_elections", "some_history", "some_locks", "some_sessions", "stay"]

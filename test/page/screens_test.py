@@ -161,11 +161,11 @@ class Tree(PageCase):
 
 
 class Events(PageCase):
-    def entry(self, gate, what, path="/jobs/a", cause=None):
-        gate.log({"zxid": "4294967400", "time": rfc3339(time.time()), "path": path, "kind": "lock", "what": what, "cause": cause, "place": place(1)})
+    def entry(self, gate, what, path="/jobs/a", cause=None, ago=0):
+        gate.log({"zxid": "4294967400", "time": rfc3339(time.time() - ago), "path": path, "kind": "lock", "what": what, "cause": cause, "place": place(1)})
 
     def test_the_log_is_live_and_each_entry_has_an_address(self):
-        gate = self.gate(lambda g: self.entry(g, "queued"), route="events")
+        gate = self.gate(lambda g: self.entry(g, "queued", ago=5), route="events")
         b = self.browser
         b.wait(lambda: b.texts("#log td:nth-child(2)") == ["queued"])
         self.entry(gate, "granted")
@@ -178,6 +178,24 @@ class Events(PageCase):
         self.assertTrue(address.endswith("#/events/1"))
         b.open(address)
         b.see("4294967297", ".facts")
+
+    def test_a_queue_and_its_grant_in_one_second_are_one_row(self):
+        """Each keeps its address, and its row where only that is asked for."""
+        now = int(time.time())
+
+        def fill(gate):
+            for what, at, who in ("queued", 10.1, 1), ("queued", 10.2, 2), ("granted", 10.8, 1), ("granted", 11.2, 2), ("ended", 11.3, 1):
+                gate.log({"zxid": None, "time": rfc3339(now - 60 + at), "path": "/jobs/a", "kind": "lock", "what": what, "cause": "released" if what == "ended" else None, "place": place(who)})
+        self.gate(fill, route="events")
+        b = self.browser
+        b.wait(lambda: len(b.all("#log tbody tr")) == 4)
+        self.assertEqual([t.split("\n")[0] for t in b.texts("#log td:nth-child(2)")], ["ended", "granted", "queued, granted", "queued"])
+        b.go("events?what=queued")
+        b.wait(lambda: b.texts("#log td:nth-child(2)") == ["queued", "queued"])
+        b.go("events/3")
+        b.see("0.7 s, since event 1", ".facts")
+        b.go("events/1")
+        b.see("queued", ".facts")
 
     def test_filters(self):
         def fill(gate):
@@ -204,9 +222,52 @@ class Events(PageCase):
 
 class Server(PageCase):
     def test_the_gate_and_who_one_is(self):
+        """Of a server elsewhere the page says what the gate knows, and that it knows no more."""
         self.gate(role="lock", route="server")
-        for text in "read-write", "zk1:2181", "0.1.0", "lock below /", "ops":
+        for text in "read-write", "zk1:2181", "0.1.0", "lock below /", "ops", "not known", "Ask the servers":
             self.browser.see(text, "main")
+        self.assertNotIn("fsync", self.browser.text("main"))
+
+    def test_numbers_and_an_hour_of_lines(self):
+        self.gate(scenes.busy_server, route="server")
+        b = self.browser
+        b.see("Healthy", ".health")
+        shown = {t.split("\n")[0]: [line for line in t.split("\n")[1:] if line] for t in b.texts(".figure")}
+        self.assertEqual(shown["Sessions"][0], "214")
+        self.assertEqual(shown["fsync, 99 of 100 within"][0], "2.1 ms")
+        self.assertRegex(shown["fsync, 99 of 100 within"][1], r"^most [45]\d ms, at \d\d:\d\d$")
+        self.assertRegex(shown["Disk free, of 99.7 GiB"][1], "^least 57.0 GiB")
+        self.assertRegex(shown["Requests"][0], r"^[\d.]+/s$", "not how many since the start")
+        labels = [e.get_attribute("aria-label") for e in b.all(".plot")]
+        self.assertEqual(len(labels), 15)
+        self.assertIn("Sessions: 196 to 213", labels)
+        self.assertIn("The server in the last hour", b.text("main"))
+        self.assertIn("48\u202f211 transactions ago", b.text(".facts"))
+
+    def test_a_counter_that_begins_anew_is_a_gap(self):
+        def fill(gate):
+            gate.samples["gate"] = {"requests": [100, 200, 5, 105, None, 300, 450]}
+        self.gate(fill, route="server")
+        b = self.browser
+        b.see("most 15/s", "main")
+        self.assertEqual(len(b.all("[aria-label^='Requests'] .line")), 3)
+
+    def test_what_is_wrong_is_said_first(self):
+        cases = (({"quiet_ms": 41000}, "Restored from a backup: no lock is granted for 41 s"), ({"free_bytes": 5 << 30}, "The disk is nearly full: 5.0 GiB are free"),
+                 ({"fsync_us": 300000}, "The disk is slow: it takes 300 ms"))
+        for change, text in cases:
+            with self.subTest(text=text):
+                self.gate(lambda g, c=change: (scenes.busy_server(g), g.server_figures.update(c)), route="server")
+                self.browser.see("Needs attention", ".health")
+                self.browser.see(text, ".health")
+
+    def test_a_copy_that_is_not_current_is_said_on_every_screen(self):
+        self.gate(lambda g: g.figures.update(current=False), route="server")
+        b = self.browser
+        b.see("The gate has lost its servers.", "#banner")
+        b.see("not up to date", "main")
+        b.go("locks")
+        b.see("may be out of date", "#banner")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "base/rand.h"
 #include "lib/cache_play.h"
+#include "recipe/cache/cache_internal.h"
 #include "wire/proto.h"
 
 /* A client that takes replies of four times as many bytes. */
@@ -228,6 +230,67 @@ static void a_node_made_again_while_it_is_listed_is_read(bool each)
 }
 BOTH(a_node_made_again_while_it_is_listed_is_read)
 
+/* So many messages of the user, and no more. */
+static void play_let_pass(struct play *y, unsigned requests, unsigned replies)
+{
+    memnet_clear(y->p);
+    memnet_rule(y->p, (struct memnet_rule){USER, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, replies});
+    memnet_rule(y->p,
+                (struct memnet_rule){USER, MEMNET_REQUEST, MEMNET_ANY, MEMNET_HOLD, requests});
+    memnet_settle(y->p);
+    memnet_clear(y->p);
+    memnet_rule(y->p, (struct memnet_rule){USER, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    memnet_rule(y->p, (struct memnet_rule){USER, MEMNET_REQUEST, MEMNET_ANY, MEMNET_HOLD, 0});
+}
+
+/* What was changed before the time that the cache names is in it, wherever its questions are, and
+ * that time goes on while there is always something to be read. */
+static void a_cache_knows_as_of_when_it_is(bool each)
+{
+    enum { STEPS = 3000 };
+    static int64_t made[STEPS];
+    struct rand_state rand;
+    struct play y;
+    clave_cache_options o = play_options();
+    int64_t last = 0;
+    unsigned moved = 0;
+    char path[32];
+    o.window = 8;
+    clave__rand_seed(&rand, each ? 11 : 12);
+    play_init(&y, each);
+    play_create(&y, "/t");
+    play_create(&y, "/t/hot");
+    play_open(&y, "/t", &o);
+    play_let_pass(&y, 0, 0);
+    for (int i = 0; i < STEPS; i++) {
+        snprintf(path, sizeof path, "/t/%d", i);
+        play_set(&y, "/t/hot", path);
+        play_create(&y, path);
+        made[i] = y.p->now;
+        if (clave__rand_below(&rand, 4) == 0)
+            assert_int_equal(clave_async_exists(y.p->clients[USER].c, "/t", NULL, NULL, NULL),
+                             CLAVE_OK);
+        play_let_pass(&y, (unsigned)clave__rand_below(&rand, 11),
+                      (unsigned)clave__rand_below(&rand, 11));
+        memnet_advance(y.p, (int64_t)clave__rand_below(&rand, 2));
+        int64_t as_of = clave__cache_as_of(y.cache);
+        moved += as_of > last;
+        last = as_of;
+        for (int j = i; j >= 0 && j > i - 300; j--) {
+            clave_cache_node n;
+            snprintf(path, sizeof path, "/t/%d", j);
+            if (made[j] < as_of)
+                assert_int_equal(clave_async_cache_get(y.cache, path, &n), CLAVE_OK);
+        }
+    }
+    assert_true(moved > 50);
+    memnet_clear(y.p);
+    memnet_settle(y.p);
+    play_assert_equals_the_tree(&y);
+    play_end(&y);
+}
+BOTH(a_cache_knows_as_of_when_it_is)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +301,7 @@ int main(void)
         cmocka_unit_test(a_listing_that_is_too_long_is_left_out_both),
         cmocka_unit_test(a_node_made_again_while_it_is_read_is_watched_both),
         cmocka_unit_test(a_node_made_again_while_it_is_listed_is_read_both),
+        cmocka_unit_test(a_cache_knows_as_of_when_it_is_both),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

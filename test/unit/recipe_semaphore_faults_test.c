@@ -164,7 +164,7 @@ static void a_lease_by_a_name_of_the_users_is_kept_without_the_gate(void **state
 {
     (void)state;
     struct memnet *p = world(2);
-    struct contender_place place = {.uuid = "01234567-89ab-4def-8123-456789abcdef"};
+    struct queue_place place = {.uuid = "01234567-89ab-4def-8123-456789abcdef"};
     struct semaphore_user a;
     char names[2][96], path[128];
     assert_int_equal(memnet_create(p, 1, "/s"), CLAVE_OK);

@@ -137,6 +137,13 @@ static void sessions_and_their_nodes_are_gone(void **state)
 
 /* ---- what it does not grant ------------------------------------------------------------------ */
 
+static int64_t quiet_ms(const struct memserver *d)
+{
+    struct server_health health;
+    clave__server_health(d->s, &health);
+    return health.quiet_ms;
+}
+
 static void no_ephemeral_node_is_created_for_a_while(void **state)
 {
     (void)state;
@@ -153,12 +160,14 @@ static void no_ephemeral_node_is_created_for_a_while(void **state)
     assert_non_null(strstr(d.lines, "this directory was restored"));
     memserver_connect(&c, &d, QUIET_MS);
     memserver_advance(&d, QUIET_MS / 2);
+    assert_int_equal(quiet_ms(&d), QUIET_MS / 2);
     assert_int_equal(take_place(&c, NULL), CLAVE_EOPTIMEOUT);
     assert_int_equal(memserver_create(&c, "/plain", "x", MODE_PERSISTENT), CLAVE_OK);
     assert_int_equal(memserver_create(&c, "/plain", "x", MODE_EPHEMERAL), CLAVE_ENODEEXISTS);
     memserver_advance(&d, QUIET_MS / 2 - 1000);
     assert_int_equal(take_place(&c, NULL), CLAVE_EOPTIMEOUT);
     memserver_advance(&d, 3000); /* the end of the tick */
+    assert_int_equal(quiet_ms(&d), 0);
     assert_int_equal(take_place(&c, &reply), CLAVE_OK);
     assert_true(reply.stat.czxid > last && reply.stat.czxid >> 32 > 0);
     assert_true(strncmp(reply.path.p, "/queue/lock-0000000003", (size_t)reply.path.n) == 0);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "lib/mutex_owner.h"
 #include "lib/webrig.h"
 
 #define ANN "Authorization: Bearer ann\nClave-Session: "
@@ -100,6 +101,186 @@ static void a_stream_of_a_hold_ends_likewise(void **state)
     webrig_free(r);
 }
 
+/* ---- whatever was admitted once is judged again -----------------------------------------------
+ */
+
+/* What ann has at /a and at /b, when from then on she may lock at /b alone. */
+struct admitted {
+    struct webrig *r;
+    char id[32], session[200], other[200]; /* two sessions: public id of the first, headers */
+    char waits[80];                        /* the claim that waits at /a: its target */
+    int64_t told;                          /* until when the hold at /a is valid */
+};
+
+static struct webrig_call *renew(const struct admitted *a)
+{
+    char target[80];
+    snprintf(target, sizeof target, "/v1/sessions/%s/renew", a->id);
+    struct webrig_call *c = webrig_request(a->r, "POST", target, a->session, NULL);
+    webrig_settle(a->r);
+    expect(c, 200);
+    return c;
+}
+
+/* A member of the claim at this path in an answer that lists claims; NULL: it has none. */
+static const char *of_claim(const struct webrig_call *c, const char *path, const char *key)
+{
+    static char out[64];
+    char wanted[80];
+    snprintf(wanted, sizeof wanted, "\"path\": \"%s\"", path);
+    const char *at = strstr(webrig_body(c), wanted), *end = at ? strchr(at, '}') : NULL;
+    snprintf(wanted, sizeof wanted, "\"%s\": ", key);
+    at = at ? strstr(at, wanted) : NULL;
+    if (!at || at > end)
+        return NULL;
+    at += strlen(wanted);
+    at += *at == '"';
+    snprintf(out, sizeof out, "%.*s", (int)strcspn(at, "\",}"), at);
+    return out;
+}
+
+static void admitted_begin(struct admitted *a, const uint8_t *key)
+{
+    const struct webrig_options o = {.access = &at_first, .session_key = key};
+    a->r = webrig_new(&o);
+    struct webrig_call *c = webrig_request(a->r, "POST", "/v1/sessions",
+                                           "Authorization: Bearer ann", "{\"ttl_ms\": 8000}");
+    expect(c, 201);
+    snprintf(a->id, sizeof a->id, "%s", webrig_member(c, "id"));
+    snprintf(a->session, sizeof a->session, ANN "%s", webrig_member(c, "secret"));
+    webrig_end(c);
+    enter(a->r, a->other);
+    webrig_end(claim(a->r, a->session, "/a", 0));
+    webrig_end(claim(a->r, a->session, "/b", 0));
+    c = webrig_request(a->r, "POST", "/v1/claims", a->other, "{\"path\": \"/a\"}");
+    expect(c, 202);
+    snprintf(a->waits, sizeof a->waits, "/v1/claims/%s", webrig_member(c, "id"));
+    webrig_end(c);
+    webrig_advance(a->r, 2000);
+    int64_t asked = a->r->net->now;
+    c = renew(a);
+    a->told = asked + atoi(of_claim(c, "/a", "valid_ms"));
+    webrig_end(c);
+    webrig_advance(a->r, 500);
+}
+
+static size_t places(const struct admitted *a, const char *path)
+{
+    return (size_t)memnet_list(a->r->net, 0, path, NULL, 0);
+}
+
+static void a_hold_is_extended_no_more(struct admitted *a)
+{
+    while (a->r->net->now < a->told) {
+        int64_t asked = a->r->net->now;
+        struct webrig_call *c = renew(a);
+        assert_true(asked + atoi(of_claim(c, "/a", "valid_ms")) <= a->told);
+        assert_string_equal(of_claim(c, "/a", "state"), "held");
+        assert_string_equal(of_claim(c, "/a", "cause"), "forbidden");
+        assert_true(asked + atoi(of_claim(c, "/b", "valid_ms")) > a->told);
+        assert_null(of_claim(c, "/b", "cause"));
+        webrig_end(c);
+        assert_int_equal(places(a, "/a"), 1); /* nobody else has it before */
+        webrig_advance(a->r, a->told - a->r->net->now < 500 ? a->told - a->r->net->now : 500);
+    }
+    webrig_advance(a->r, 1500);
+    assert_int_equal(places(a, "/a"), 0);
+    struct webrig_call *c = renew(a);
+    assert_string_equal(of_claim(c, "/a", "state"), "lost");
+    assert_string_equal(of_claim(c, "/a", "cause"), "forbidden");
+    assert_string_equal(of_claim(c, "/b", "state"), "held");
+    webrig_end(c);
+}
+
+static void a_hold_is_extended_again_when_the_role_is_back(struct admitted *a)
+{
+    clave__web_set_access(a->r->web, &at_first);
+    for (int i = 0; i < 10; i++) {
+        struct webrig_call *c = renew(a);
+        assert_null(of_claim(c, "/a", "cause"));
+        assert_true(atoi(of_claim(c, "/a", "valid_ms")) > 5000);
+        webrig_end(c);
+        webrig_advance(a->r, 2000);
+    }
+}
+
+/* Somebody else who may lock there, and has the secret, vouches for it. */
+static void a_hold_goes_on_for_another_who_may(struct admitted *a)
+{
+    static const struct web_user both[] = {
+        {.name = "ann", .token = "ann", .uid = -1, .grants = elsewhere, .ngrants = 1},
+        {.name = "bob", .token = "bob", .uid = -1, .grants = everywhere, .ngrants = 1}};
+    static const struct web_access access = {.users = both, .nusers = 2, .owner_uid = -1};
+    clave__web_set_access(a->r->web, &access);
+    memcpy(strstr(a->session, "ann"), "bob", 3);
+    for (int i = 0; i < 10; i++) {
+        struct webrig_call *c = renew(a);
+        assert_null(of_claim(c, "/a", "cause"));
+        webrig_end(c);
+        webrig_advance(a->r, 2000);
+    }
+}
+
+static void a_claim_that_waits_ends(struct admitted *a)
+{
+    assert_int_equal(places(a, "/a"), 1); /* the holder's */
+    struct webrig_call *c = webrig_request(a->r, "GET", a->waits, a->other, NULL);
+    expect(c, 403);
+    webrig_end(c);
+}
+
+static void the_session_of_somebody_unknown_ends_by_its_time(struct admitted *a)
+{
+    static const struct web_user nobody[] = {{.name = "eve", .token = "eve", .uid = -1}};
+    static const struct web_access none = {.users = nobody, .nusers = 1, .owner_uid = -1};
+    clave__web_set_access(a->r->web, &none);
+    webrig_advance(a->r, 5000); /* the session is silent, and stands for its time */
+    assert_int_equal(places(a, "/a"), 1);
+    webrig_advance(a->r, 10000);
+    assert_int_equal(places(a, "/a"), 0);
+    assert_int_equal(places(a, "/b"), 0);
+}
+
+static void what_was_admitted_is_judged_again(void **state)
+{
+    static void (*const rows[])(struct admitted *) = {
+        a_hold_is_extended_no_more,
+        a_hold_is_extended_again_when_the_role_is_back,
+        a_hold_goes_on_for_another_who_may,
+        a_claim_that_waits_ends,
+        the_session_of_somebody_unknown_ends_by_its_time,
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct admitted a;
+        admitted_begin(&a, NULL);
+        clave__web_set_access(a.r->web, &then);
+        webrig_settle(a.r);
+        rows[i](&a);
+        webrig_free(a.r);
+    }
+}
+
+/* Another gate may have told it more. */
+static void a_hold_of_two_gates_stays_for_its_ttl(void **state)
+{
+    static const uint8_t key[32] = {42};
+    struct admitted a;
+    (void)state;
+    admitted_begin(&a, key);
+    clave__web_set_access(a.r->web, &then);
+    int64_t since = a.r->net->now;
+    while (a.r->net->now < since + 8000) {
+        struct webrig_call *c = renew(&a);
+        webrig_end(c);
+        assert_int_equal(places(&a, "/a"), 1);
+        webrig_advance(a.r, 1000);
+    }
+    webrig_advance(a.r, 1100);
+    assert_int_equal(places(&a, "/a"), 0);
+    webrig_free(a.r);
+}
+
 /* A session of a millisecond would have it write a thousand lines a second. */
 static void heartbeats_are_a_second_apart(void **state)
 {
@@ -142,6 +323,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_waits_is_refused_where_it_may_not_lock_any_more),
         cmocka_unit_test(a_stream_of_a_hold_ends_likewise),
+        cmocka_unit_test(what_was_admitted_is_judged_again),
+        cmocka_unit_test(a_hold_of_two_gates_stays_for_its_ttl),
         cmocka_unit_test(heartbeats_are_a_second_apart),
         cmocka_unit_test(a_path_has_a_longest),
     };

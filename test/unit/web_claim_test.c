@@ -70,7 +70,7 @@ static void a_poll_keeps_its_place(void **state)
     user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
     struct webrig_call *c = user_sends(r, &v, "POST", -1, NULL, LOCK);
     user_expects(c, 202);
-    assert_string_equal(webrig_member(c, "position"), "1");
+    assert_string_equal(webrig_member(c, "position"), "2");
     user_takes_claim(&v, c);
     char before[8][96], after[8][96];
     assert_int_equal(memnet_list(r->net, 0, "/l", before, 8), 2);
@@ -188,7 +188,7 @@ static void a_refusal_of_the_servers_is_told(void **state)
     struct webrig *r = webrig_new(&(struct webrig_options){.access = &access});
     r->peer.is_unix = true;
     r->peer.uid = 7;
-    struct user u;
+    struct user u, v;
     user_enter(r, &u);
     user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
     snprintf(text, sizeof text, acl, "ra");
@@ -202,7 +202,9 @@ static void a_refusal_of_the_servers_is_told(void **state)
     c = user_sends(r, &u, "POST", -1, "Idempotency-Key: 2", LOCK);
     user_expects(c, 403);
     webrig_end(c);
-    c = user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/full\"}");
+    v = u;
+    user_takes_claim(&v, user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/full\"}"));
+    user_expects(c = user_sends(r, &v, "DELETE", -1, NULL, NULL), 204);
     webrig_end(c);
     clave__tree_find(&r->net->server->tree, clave__jbytes("/full"))->stat.cversion = INT32_MAX;
     c = user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/full\"}");
@@ -301,9 +303,10 @@ static void a_session_has_so_many_claims(void **state)
     user_enter(r, &u);
     struct webrig_call *c = user_sends(r, &u, "POST", -1, NULL, LOCK);
     while (n < SESSION_CLAIMS + SESSION_ENDED_CLAIMS && strcmp(webrig_member(c, "id"), "") != 0) {
+        char body[40];
         webrig_end(c);
-        n++;
-        c = user_sends(r, &u, "POST", -1, NULL, LOCK);
+        snprintf(body, sizeof body, "{\"path\": \"/l%u\"}", ++n);
+        c = user_sends(r, &u, "POST", -1, NULL, body);
     }
     assert_true(n >= SESSION_CLAIMS);
     user_expects(c, 507);

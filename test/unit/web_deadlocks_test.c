@@ -42,12 +42,12 @@ static void a_deadlock_is_found_while_it_lasts(void **state)
     clave__observe_gone(s.o, "/b/_c_" UUID "-lock-0000000002");
     webrig_advance(s.rig, 20);
     c = scene_get(&s, "/v1/deadlocks", 200);
-    assert_string_equal(webrig_body(c),
-                        "{\"deadlocks\": [], \"complete\": true, \"current\": true}");
+    assert_string_equal(webrig_body(c), "{\"deadlocks\": [], \"complete\": true, \"source\": "
+                                        "\"copy\", \"current\": true, \"age_ms\": 0}");
     webrig_end(c);
     c = scene_get(&s, "/v1/deadlocks?prefix=/x", 200);
-    assert_string_equal(webrig_body(c),
-                        "{\"deadlocks\": [], \"complete\": true, \"current\": true}");
+    assert_string_equal(webrig_body(c), "{\"deadlocks\": [], \"complete\": true, \"source\": "
+                                        "\"copy\", \"current\": true, \"age_ms\": 0}");
     webrig_end(c);
     scene_close(&s);
 }

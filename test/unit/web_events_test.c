@@ -153,6 +153,129 @@ static void a_session_gets_its_own_events(void **state)
     scene_close(&s);
 }
 
+/* ---- how a session and its connection end -----------------------------------------------------
+ */
+
+/* The data of the only event of this name; NULL: there is none. */
+static const char *data_of(const struct webrig_call *c, const char *name)
+{
+    static char out[512];
+    char wanted[40];
+    snprintf(wanted, sizeof wanted, "event: %s\ndata: ", name);
+    const char *at = strstr(webrig_body(c), wanted);
+    if (!at)
+        return NULL;
+    at += strlen(wanted);
+    assert_null(strstr(at, wanted));
+    snprintf(out, sizeof out, "%.*s", (int)strcspn(at, "\n"), at);
+    return out;
+}
+
+static void is_closed(struct webrig *r, const char *session, const char *id)
+{
+    char target[80];
+    snprintf(target, sizeof target, "/v1/sessions/%s", id);
+    webrig_end(webrig_request(r, "DELETE", target, session, NULL));
+}
+
+/* The gate hears of it with the next request. */
+static void is_killed(struct webrig *r, const char *session, const char *id)
+{
+    char target[80];
+    snprintf(target, sizeof target, "/v1/sessions/%s/renew", id);
+    memnet_kill_session(r->net, 1);
+    webrig_end(webrig_request(r, "POST", target, session, NULL));
+}
+
+static void is_silent(struct webrig *r, const char *session, const char *id)
+{
+    (void)session;
+    (void)id;
+    webrig_advance(r, 9100);
+}
+
+/* It may live on elsewhere, or be attached to again. */
+static void is_out_of_sight(struct webrig *r, const char *session, const char *id)
+{
+    (void)session;
+    (void)id;
+    memnet_refuse(r->net, 1, true);
+    webrig_advance(r, 9100);
+    memnet_refuse(r->net, 1, false);
+}
+
+static void the_end_of_a_session_is_told_to_all(void **state)
+{
+    static const struct {
+        void (*ends)(struct webrig *r, const char *session, const char *id);
+        const char *cause; /* NULL: that is no end */
+    } rows[] = {{is_closed, "closed"},
+                {is_killed, "expired"},
+                {is_silent, "silent"},
+                {is_out_of_sight, NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct webrig *r = webrig_new(NULL);
+        char session[512], id[64], told[200];
+        struct webrig_call *events = webrig_request(r, "GET", "/v1/events", NULL, NULL);
+        struct webrig_call *c =
+            webrig_request(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}");
+        snprintf(session, sizeof session, "Clave-Session: %s", webrig_member(c, "secret"));
+        snprintf(id, sizeof id, "%s", webrig_member(c, "id"));
+        webrig_end(c);
+        assert_null(data_of(events, "session"));
+        rows[i].ends(r, session, id);
+        webrig_advance(r, 50);
+        snprintf(told, sizeof told,
+                 "{\"session\": \"%s\", \"state\": \"ended\", \"cause\": \"%s\"}", id,
+                 rows[i].cause ? rows[i].cause : "");
+        if (rows[i].cause)
+            assert_string_equal(data_of(events, "session"), told);
+        else
+            assert_null(data_of(events, "session"));
+        webrig_end(events);
+        webrig_free(r);
+    }
+}
+
+/* Of what holds and of what waits; a claim that is over has no connection to lose. */
+static void a_lost_connection_is_told_to_the_session(void **state)
+{
+    struct webrig *r = webrig_new(NULL);
+    char session[2][512], ids[3][64];
+    struct webrig_call *c;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        c = webrig_request(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}");
+        snprintf(session[i], sizeof session[i], "Clave-Session: %s", webrig_member(c, "secret"));
+        webrig_end(c);
+    }
+    const char *const bodies[] = {"{\"path\": \"/held\"}", "{\"path\": \"/waits\"}",
+                                  "{\"path\": \"/over\"}"};
+    webrig_end(webrig_request(r, "POST", "/v1/claims", session[1], bodies[1]));
+    for (size_t i = 0; i < 3; i++) {
+        c = webrig_request(r, "POST", "/v1/claims", session[0], bodies[i]);
+        snprintf(ids[i], sizeof ids[i], "%s", webrig_member(c, "id"));
+        webrig_end(c);
+    }
+    char target[96];
+    snprintf(target, sizeof target, "/v1/claims/%s", ids[2]);
+    webrig_end(webrig_request(r, "DELETE", target, session[0], NULL));
+    struct webrig_call *own = webrig_request(r, "GET", "/v1/events?claims=1", session[0], NULL);
+    struct webrig_call *others = webrig_request(r, "GET", "/v1/events?claims=1", session[1], NULL);
+    memnet_cut(r->net, 1);
+    webrig_advance(r, 50);
+    size_t n = 0;
+    for (const char *at = webrig_body(own); (at = strstr(at, "event: suspended")); at++)
+        n++;
+    assert_int_equal(n, 2);
+    assert_null(strstr(webrig_body(others), "suspended"));
+    assert_null(strstr(strstr(webrig_body(own), "event: suspended"), ids[2]));
+    webrig_end(own);
+    webrig_end(others);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +285,8 @@ int main(void)
         cmocka_unit_test(silence_has_comments),
         cmocka_unit_test(events_of_a_session_are_not_for_others),
         cmocka_unit_test(a_session_gets_its_own_events),
+        cmocka_unit_test(the_end_of_a_session_is_told_to_all),
+        cmocka_unit_test(a_lost_connection_is_told_to_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,6 +122,88 @@ static void after_its_end_the_engine_answers_nobody(void **state)
     webrig_free(r);
 }
 
+/* ---- figures: what the page shows of the last hour ------------------------------------------- */
+
+enum { SAMPLE_MS = 10000, SAMPLES = 360 };
+
+static const char *server_of(struct webrig *r, struct webrig_call **c)
+{
+    *c = webrig_request(r, "GET", "/v1/server?samples", NULL, NULL);
+    assert_int_equal((*c)->status, 200);
+    return webrig_body(*c);
+}
+
+static size_t commas_from(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    size_t n = 0;
+    assert_non_null(at);
+    for (; *at != ']'; at++)
+        n += *at == ',';
+    return n;
+}
+
+static void nothing_is_known_of_a_server_that_does_not_tell(void **state)
+{
+    struct webrig_call *c;
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    webrig_advance(r, 2 * SAMPLE_MS);
+    const char *text = server_of(r, &c);
+    assert_non_null(strstr(text, "\"server\": null"));
+    assert_string_equal(webrig_member(c, "latency_ms"), "0");
+    assert_non_null(strstr(text, "\"znodes\": [null, null")); /* and of the gate it is */
+    assert_non_null(strstr(text, "\"waiting\": [0, 0"));
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void what_a_server_tells_is_kept_for_an_hour(void **state)
+{
+    int64_t figures[WEB_FIGURES] = {[WEB_ZNODES] = 4711, [WEB_FSYNC_US] = -1};
+    struct webrig_call *c;
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    for (int i = 0; i < SAMPLES + 5; i++) {
+        figures[WEB_SESSIONS] = i;
+        clave__web_take_figures(r->web, r->net->now, figures);
+        webrig_advance(r, SAMPLE_MS);
+    }
+    const char *text = server_of(r, &c);
+    const char *series = strstr(text, "\"samples\"");
+    assert_string_equal(webrig_member(c, "znodes"), "4711");
+    assert_non_null(strstr(text, "\"fsync_us\": null"));
+    series = strstr(strstr(series, "\"server\""), "\"sessions\": [");
+    assert_int_equal(commas_from(series, "[") + 1, SAMPLES);
+    assert_non_null(strstr(text, ", 362, 363, 364]"));
+    webrig_end(c);
+    webrig_advance(r, 40000); /* and then it is silent */
+    assert_non_null(strstr(server_of(r, &c), "\"server\": null"));
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void a_server_that_does_not_answer_has_no_latency(void **state)
+{
+    struct webrig_call *c;
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    webrig_advance(r, 2 * SAMPLE_MS);
+    memnet_refuse(r->net, 0, true);
+    webrig_advance(r, 2 * SAMPLE_MS);
+    assert_non_null(strstr(server_of(r, &c), "\"latency_ms\": null"));
+    webrig_end(c);
+    memnet_refuse(r->net, 0, false);
+    webrig_advance(r, 3 * SAMPLE_MS);
+    server_of(r, &c);
+    assert_string_equal(webrig_member(c, "latency_ms"), "0");
+    webrig_end(c);
+    c = webrig_request(r, "GET", "/v1/server", NULL, NULL);
+    assert_null(strstr(webrig_body(c), "samples"));
+    webrig_end(c);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +212,9 @@ int main(void)
         cmocka_unit_test(servers_that_are_away_are_told_of_once),
         cmocka_unit_test(every_answer_has_the_headers_that_protect_browsers),
         cmocka_unit_test(a_path_or_method_that_is_not_there_is_told),
+        cmocka_unit_test(nothing_is_known_of_a_server_that_does_not_tell),
+        cmocka_unit_test(what_a_server_tells_is_kept_for_an_hour),
+        cmocka_unit_test(a_server_that_does_not_answer_has_no_latency),
         cmocka_unit_test(after_its_end_the_engine_answers_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

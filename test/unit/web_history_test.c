@@ -181,12 +181,41 @@ static void a_long_history_is_read_in_pieces(void **state)
     assert_true(c->wakes >= 2); /* by pieces that show nothing */
     webrig_end(c);
     c = scene_get(&s, "/v1/history?path=/nosuch", 200);
-    assert_string_equal(webrig_body(c), "{\"entries\": []}");
+    assert_non_null(strstr(webrig_body(c), "\"entries\": []"));
     assert_true(c->wakes >= 2);
     webrig_end(c);
     c = scene_get(&s, "/v1/history?limit=1", 200);
     snprintf(path, sizeof path, "\"path\": \"/l%d\"", LOCKS - 1);
     assert_non_null(strstr(webrig_body(c), path));
+    webrig_end(c);
+    scene_close(&s);
+}
+
+/* The oldest entries go first, and the answer says so. */
+static void nothing_is_missing_since_from(void **state)
+{
+    enum { LOCKS = 10100, HOUR_MS = 3600000 }; /* two entries each, of 20000 */
+    struct scene s;
+    char path[80], begun[40];
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    struct webrig_call *c = scene_get(&s, "/v1/history", 200);
+    snprintf(begun, sizeof begun, "%s", webrig_member(c, "from"));
+    webrig_end(c);
+    for (int i = 0; i < LOCKS; i++) {
+        if (i == 99)
+            webrig_advance(s.rig, HOUR_MS);
+        snprintf(path, sizeof path, "/l%d/_c_" UUID "-lock-0000000000", i);
+        scene_add(&s, path, "");
+        if (i == 99 || i == LOCKS - 102) {
+            c = scene_get(&s, "/v1/history?limit=1", 200);
+            assert_string_equal(webrig_member(c, "from"), begun);
+            webrig_end(c);
+        }
+    }
+    c = scene_get(&s, "/v1/history?limit=1", 200);
+    assert_true(strcmp(webrig_member(c, "from"), begun) > 0);
     webrig_end(c);
     scene_close(&s);
 }
@@ -200,6 +229,7 @@ int main(void)
         cmocka_unit_test(a_driver_may_know_why_it_ended),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
         cmocka_unit_test(a_long_history_is_read_in_pieces),
+        cmocka_unit_test(nothing_is_missing_since_from),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void a_hold_lives_as_long_as_its_connection(void **state)
     user_enter(r, &u);
     struct webrig_call *d = webrig_request(r, "POST", "/v1/hold", NULL, LOCK);
     user_expects(d, 200);
-    assert_string_equal(webrig_body(d), "{\"event\": \"queued\", \"position\": 1}\n");
+    assert_string_equal(webrig_body(d), "{\"event\": \"queued\", \"position\": 2}\n");
     struct webrig_call *e = webrig_request(r, "POST", "/v1/hold", "Prefer: wait=0", LOCK);
     user_expects(e, 409);
     webrig_end(e);

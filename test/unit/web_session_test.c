@@ -45,29 +45,46 @@ static void expect(struct webrig_call *c, unsigned status)
     assert_int_equal(c->status, status);
 }
 
+/* That of a session without identities, as every version has made it. */
+#define OLD_SECRET "xOk4dgQ1Jhoc1obi9BbQQ7Its-AJaUqAKy3lt2uQ-L5PozZT2p1DxjWXPYE"
+
 static void a_secret_is_made_and_read_with_its_key_only(void **state)
 {
+    static const size_t lengths[] = {0, 1, 2, 3, 20, SEAL_AUTHS};
     (void)state;
-    uint8_t key[SEAL_KEY] = {1, 2, 3}, other[SEAL_KEY] = {1, 2, 4};
-    struct sealed_session in = {.id = -77, .ttl_ms = 15000}, out;
-    char text[SEAL_TEXT + 1];
-    for (size_t i = 0; i < sizeof in.passwd; i++)
-        in.passwd[i] = (uint8_t)(i * 17);
-    clave__seal(key, &in, text);
-    assert_int_equal(strlen(text), SEAL_TEXT);
-    assert_true(clave__unseal(key, text, &out));
-    assert_true(out.id == in.id && out.ttl_ms == in.ttl_ms);
-    assert_memory_equal(out.passwd, in.passwd, sizeof in.passwd);
-    assert_false(clave__unseal(other, text, &out));
-    for (size_t i = 0; i < SEAL_TEXT; i++) {
-        char was = text[i];
-        text[i] = was == 'A' ? 'B' : 'A';
+    for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        uint8_t key[SEAL_KEY] = {1, 2, 3}, other[SEAL_KEY] = {1, 2, 4};
+        struct sealed_session in = {.id = -77, .ttl_ms = 15000, .nauths = lengths[l]}, out;
+        char text[SEAL_TEXT + 2];
+        for (size_t i = 0; i < sizeof in.passwd; i++)
+            in.passwd[i] = (uint8_t)(i * 17);
+        for (size_t i = 0; i < in.nauths; i++)
+            in.auths[i] = (char)(i * 31);
+        clave__seal(key, &in, text);
+        assert_int_equal(strlen(text), ((SEAL_TAG + SEAL_PLAIN + in.nauths) * 8 + 5) / 6);
+        if (in.nauths == 0)
+            assert_string_equal(text, OLD_SECRET);
+        assert_true(clave__unseal(key, text, &out));
+        assert_true(out.id == in.id && out.ttl_ms == in.ttl_ms && out.nauths == in.nauths);
+        assert_memory_equal(out.passwd, in.passwd, sizeof in.passwd);
+        assert_memory_equal(out.auths, in.auths, in.nauths);
+        assert_false(clave__unseal(other, text, &out));
+        for (size_t i = 0; text[i]; i++) {
+            char was = text[i];
+            text[i] = was == 'A' ? 'B' : 'A';
+            assert_false(clave__unseal(key, text, &out));
+            text[i] = was;
+        }
+        assert_false(clave__unseal(key, "", &out));
+        size_t n = strlen(text);
+        text[n] = 'A';
+        text[n + 1] = '\0';
         assert_false(clave__unseal(key, text, &out));
-        text[i] = was;
+        for (; n > 0; n--) { /* every beginning of it */
+            text[n - 1] = '\0';
+            assert_false(clave__unseal(key, text, &out));
+        }
     }
-    assert_false(clave__unseal(key, "", &out));
-    text[SEAL_TEXT - 1] = '\0';
-    assert_false(clave__unseal(key, text, &out));
 }
 
 static void validity_is_counted_from_the_request(void **state)
@@ -204,6 +221,62 @@ static void another_gate_attaches_to_the_session(void **state)
     webrig_end(c);
     assert_int_equal(memnet_stats(r->net).sessions, handshakes);
     webrig_free(r);
+}
+
+/* A node that only its identity may read is its own at the other gate, too. */
+static void another_gate_knows_its_identities(void **state)
+{
+    static const uint8_t key[32] = {42};
+    static const char acl[] =
+        "{\"acl\": [{\"perms\": \"cdrwa\", \"scheme\": \"auth\", \"id\": \"\"}]}";
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct webrig_call *c;
+    char secret[256];
+    (void)state;
+    assert_int_equal(memnet_create(r->net, 0, "/n"), CLAVE_OK);
+    c = webrig_request(r, "POST", "/v1/sessions", NULL,
+                       "{\"ttl_ms\": 8000, \"auth\": [\"digest:ann:secret\", \"digest:b:c\"]}");
+    expect(c, 201);
+    snprintf(secret, sizeof secret, "Clave-Session: %s", webrig_member(c, "secret"));
+    webrig_end(c);
+    r->peer = (struct web_peer){.is_unix = true, .address = "unix"}; /* who may write */
+    c = webrig_request(r, "PUT", "/v1/znodes/n?acl", secret, acl);
+    expect(c, 200);
+    webrig_end(c);
+    webrig_second(r);
+    c = webrig_request(r, "GET", "/v1/znodes/n", NULL, NULL);
+    expect(c, 403);
+    webrig_end(c);
+    c = webrig_request(r, "GET", "/v1/znodes/n", secret, NULL);
+    expect(c, 200);
+    webrig_end(c);
+    webrig_free(r);
+}
+
+static void identities_are_bounded(void **state)
+{
+    static const struct {
+        size_t each, n;
+        unsigned status;
+    } rows[] = {{1023, 1, 201}, {1024, 1, 400}, {63, 16, 201}, {64, 16, 400}, {9, 17, 400}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct webrig *r = webrig_new(NULL);
+        char body[2048], text[1100];
+        size_t at = (size_t)sprintf(body, "{\"auth\": [");
+        memset(text, 'x', sizeof text);
+        memcpy(text, "digest:a:", 9);
+        text[rows[i].each] = '\0';
+        for (size_t k = 0; k < rows[i].n; k++)
+            at += (size_t)sprintf(body + at, "%s\"%s\"", k ? ", " : "", text);
+        sprintf(body + at, "]}");
+        struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, body);
+        expect(c, rows[i].status);
+        if (rows[i].n < 17 && rows[i].status == 400)
+            assert_non_null(strstr(webrig_body(c), "more than 1024 bytes"));
+        webrig_end(c);
+        webrig_free(r);
+    }
 }
 
 static void an_expired_session_is_never_another(void **state)
@@ -344,6 +417,8 @@ int main(void)
         cmocka_unit_test(sessions_are_bounded),
         cmocka_unit_test(a_silent_clients_session_ends),
         cmocka_unit_test(another_gate_attaches_to_the_session),
+        cmocka_unit_test(another_gate_knows_its_identities),
+        cmocka_unit_test(identities_are_bounded),
         cmocka_unit_test(an_expired_session_is_never_another),
         cmocka_unit_test(a_renewal_under_an_end_is_not_proven),
         cmocka_unit_test(a_renewal_that_is_too_big_is_no_end),

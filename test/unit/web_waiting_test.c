@@ -44,9 +44,18 @@ static void scene_open(struct scene *s)
     scene_session(s, "ann", s->ann);
 }
 
+/* Bob holds /l, and ann /m. */
+static void hold(struct scene *s, const char *headers, const char *body)
+{
+    struct webrig_call *c = webrig_request(s->r, "POST", "/v1/claims", headers, body);
+    assert_int_equal(c->status, 201);
+    webrig_end(c);
+}
+
 static struct webrig_call *claim(struct scene *s, const char *headers)
 {
-    return webrig_request(s->r, "POST", "/v1/claims", headers, "{\"path\": \"/l\"}");
+    return webrig_request(s->r, "POST", "/v1/claims", headers,
+                          headers == s->bob ? "{\"path\": \"/m\"}" : "{\"path\": \"/l\"}");
 }
 
 static void check_refused(struct webrig_call *c, unsigned status, const char *text)
@@ -73,9 +82,8 @@ static void long_polls_and_streams_have_a_limit(void **state)
     char target[80];
     (void)state;
     scene_open(&s);
-    struct webrig_call *held = claim(&s, s.bob);
-    assert_int_equal(held->status, 201);
-    webrig_end(held);
+    hold(&s, s.bob, "{\"path\": \"/l\"}");
+    hold(&s, s.ann, "{\"path\": \"/m\"}");
     waits[0] = webrig_request(s.r, "GET", "/v1/events", "Authorization: Bearer ann", NULL);
     assert_int_equal(waits[0]->status, 200);
     waits[1] =

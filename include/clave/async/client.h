@@ -376,9 +376,10 @@ typedef struct clave_op {
     const void *data; /* create, set */
     size_t len;
     int32_t version;        /* delete, set, check; -1: any */
-    clave_create_mode mode; /* create: PERSISTENT .. EPHEMERAL_SEQUENTIAL */
+    clave_create_mode mode; /* create; containers need a server from 3.5 on, a TTL extended types */
     const clave_acl *acls;  /* create; NULL: open */
     size_t nacls;
+    int64_t ttl_ms; /* create: of the modes with a TTL, which need it */
 } clave_op;
 /* Does all operations in one transaction, or none. res.err is the error of the first operation that
  * failed; res.ops has each. */

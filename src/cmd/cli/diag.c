@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "client/client_internal.h"
 #include "cmd/cli/hint.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 #include "runtime/client/local_paths.h"
 
 int exit_code_of(clave_err err)

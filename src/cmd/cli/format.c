@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 #include "runtime/clock.h"
 
 void format_stat(FILE *out, const clave_stat *st)

@@ -9,7 +9,7 @@
 
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 
 void unreachable_begin(struct unreachable *r, const struct options *o, const char *connect,
                        int64_t until)

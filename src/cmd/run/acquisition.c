@@ -11,6 +11,7 @@
 #include "clave/uv.h"
 #include "cmd/run/held_since.h"
 #include "cmd/run/process_identity.h"
+#include "recipe/contender/identity.h"
 
 enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 
@@ -45,7 +46,11 @@ static size_t format_identity(const struct lock_plan *plan, char *out, size_t ca
     self.identity.owner = *plan->owner ? plan->owner : NULL;
     self.identity.revocable = plan->revocable ? 1 : -1;
     size_t n = clave_identity_format(&self.identity, out, cap);
-    return n < cap ? held_since_promise(plan, out, n, cap) : cap - 1;
+    if (n >= cap)
+        return cap - 1;
+    if (plan->run_policy.lock_delay_ms > 0)
+        n = clave__identity_put_delays(out, n, cap);
+    return held_since_promise(plan, out, n, cap);
 }
 
 static clave_err begin_lock(struct acquisition *c, clave_async_client *client,

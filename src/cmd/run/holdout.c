@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 #include "cmd/run/proctree.h"
 
 enum { LINE_CAP = 256 };

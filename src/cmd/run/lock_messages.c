@@ -13,8 +13,8 @@
 #include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/local_warning.h"
+#include "cmd/cli/participant_text.h"
 #include "cmd/cli/time_text.h"
-#include "cmd/queue/participant_text.h"
 #include "runtime/clock.h"
 
 enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };

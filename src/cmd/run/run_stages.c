@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/process_identity.h"
 #include "cmd/run/runner.h"

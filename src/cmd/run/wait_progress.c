@@ -10,7 +10,7 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 #include "cmd/run/lock_messages.h"
 #include "recipe/contender/identity.h"
 #include "recipe/contender/queue_order.h"

@@ -217,7 +217,7 @@ static void configured_take(struct configured *c, struct serve_settings *wanted)
     settings_tell_fixed(&c->settings, wanted, &log);
     settings_tell_useless(wanted, &log);
     settings_list_changes(configured_now(c), wanted, changes, sizeof changes);
-    if (wanted->gate.tokens)
+    if (wanted->gate.access.tokens)
         configured_read_again(c, "tokens of HTTP");
     configured_tell(c, changes);
     configured_keep(c, wanted);

@@ -25,6 +25,9 @@ enum {
     SERVE_HTTP,
     SERVE_HTTP_TOKENS,
     SERVE_HTTP_HOST,
+    SERVE_HTTP_PUBLIC,
+    SERVE_HTTP_PREFIX,
+    SERVE_HTTP_PROXY,
     SERVE_HTTP_KEY,
     SERVE_HTTP_AUDIT,
     SERVE_HTTP_METRIC_PATHS,
@@ -96,6 +99,9 @@ static const struct flag flags[] = {
     {SERVE_HTTP_TOKENS, "http-tokens", "FILE",
      "who may do what there: lines 'TOKEN ROLE [PREFIX...]'"},
     {SERVE_HTTP_HOST, "http-host", "NAMES", "its further names, with commas between them"},
+    {SERVE_HTTP_PUBLIC, "http-public", "URL", "how clients behind a proxy see it: https://host/x"},
+    {SERVE_HTTP_PREFIX, "http-prefix", "PATH", "what may stand before its paths [of http-public]"},
+    {SERVE_HTTP_PROXY, "http-proxy", "ADDRS", "proxies whose X-Forwarded-For counts there"},
     {SERVE_HTTP_KEY, "http-key", "FILE",
      "the key that seals secrets of sessions [drawn at the start]"},
     {SERVE_HTTP_AUDIT, "http-audit", "FILE", "an audit log of what is changed there"},
@@ -354,6 +360,12 @@ static void serve_on_gone(void *arg, int64_t czxid, enum server_gone how)
     serve_gate_node_gone(v->gate, czxid, how);
 }
 
+static void serve_on_measured(void *arg, const struct server_health *health)
+{
+    const struct serve *v = arg;
+    serve_gate_server_health(v->gate, health);
+}
+
 static int serve(struct serve *v)
 {
     struct server_run_options *run = &v->c.settings.run;
@@ -370,6 +382,8 @@ static int serve(struct serve *v)
     if (has_gate) {
         run->engine.node_gone = serve_on_gone;
         run->engine.node_gone_arg = v;
+        run->measured = serve_on_measured;
+        run->measured_arg = v;
     }
     if (err == CLAVE_OK)
         err = clave__server_run_new(&v->run, run, fault, sizeof fault);

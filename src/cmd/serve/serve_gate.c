@@ -49,7 +49,7 @@ clave_err serve_gate_check(const struct serve_settings *v, const struct fault *f
                                    .key = v->gate.key};
     struct gate_access *access;
     struct findings all = clave__findings_in(f);
-    clave__findings_add(&all, gate_access_load(&access, v->gate.tokens, v->gate.hosts, &all.next));
+    clave__findings_add(&all, gate_access_load(&access, &v->gate.access, &all.next));
     gate_access_free(access);
     clave__findings_add(&all, gate_check(&o, &all.next));
     return all.err;
@@ -85,7 +85,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
     if (!g)
         return CLAVE_ENOMEM;
     g->log = *log;
-    clave_err err = gate_access_load(&o.access, s->tokens, s->hosts, f);
+    clave_err err = gate_access_load(&o.access, &s->access, f);
     if (err == CLAVE_OK)
         err = gate_new(&g->gate, &o, f);
     if (err == CLAVE_OK) {
@@ -100,6 +100,11 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
 void serve_gate_node_gone(struct serve_gate *g, int64_t czxid, enum server_gone how)
 {
     gate_node_gone(g->gate, czxid, how);
+}
+
+void serve_gate_server_health(struct serve_gate *g, const struct server_health *health)
+{
+    gate_server_health(g->gate, health);
 }
 
 static void *serve_gate_thread(void *arg)
@@ -119,7 +124,7 @@ clave_err serve_gate_run(struct serve_gate *g)
 clave_err serve_gate_load(struct gate_access **out, const struct serve_settings *wanted,
                           const struct fault *f)
 {
-    return gate_access_load(out, wanted->gate.tokens, wanted->gate.hosts, f);
+    return gate_access_load(out, &wanted->gate.access, f);
 }
 
 void serve_gate_change(struct serve_gate *g, struct gate_access *access,

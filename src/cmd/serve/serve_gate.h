@@ -20,6 +20,8 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
                          const char *connect, const struct log *log, const struct fault *f);
 /* From the server's threads: an ephemeral node is gone. */
 void serve_gate_node_gone(struct serve_gate *g, int64_t czxid, enum server_gone how);
+/* Likewise: how the server is now. */
+void serve_gate_server_health(struct serve_gate *g, const struct server_health *health);
 /* Starts the thread. ETHREAD. */
 clave_err serve_gate_run(struct serve_gate *g);
 /* SIGHUP: reads who may do what, and then changes it. The access is the gate's after _change.

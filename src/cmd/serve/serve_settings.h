@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "cmd/serve/serve_log.h"
+#include "runtime/gate/gate_access.h"
 #include "runtime/server/uv_server.h"
 #include "runtime/start_error.h"
 
@@ -28,7 +29,8 @@ struct gate_settings {
     const char *connect; /* the servers of `clave gate`; NULL: not given */
     const char *http[SETTINGS_MAX_LISTEN];
     size_t nhttp;
-    const char *tokens, *hosts, *audit, *key;
+    struct gate_access_options access;
+    const char *audit, *key;
     const char *metric_paths; /* with commas between them */
     size_t max_connections, max_waiting, max_sender_sessions, max_body;
     struct tls_server_options tls; /* of the addresses with "tls:" */

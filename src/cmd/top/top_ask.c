@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cmd/cli/diag.h"
-#include "cmd/queue/revoke.h"
+#include "cmd/queues/revoke.h"
 
 void top_ask_clear(struct top_ask *a)
 {

@@ -7,20 +7,20 @@
 #include <sys/eventfd.h>
 
 #include "base/memory.h"
-#include "base/path.h"
 #include "clave/async/cache.h"
 #include "clave/uv.h"
 #include "cmd/cli/json.h"
 #include "cmd/run/held_since.h"
 #include "observe/lock_json.h"
+#include "observe/lock_place.h"
 #include "observe/lock_waits.h"
+#include "recipe/cache/cache_progress.h"
 #include "runtime/clock.h"
 
 enum {
     MODEL_BYTES = 256 << 20,
     CACHE_BYTES = 512 << 20,
     JSON_PLACES = 1000,
-    NODE_CAP = 4096,
     REFRESH_MS = 30000,
 };
 
@@ -48,10 +48,9 @@ static clave_cache_take top_feed_takes(const char *path, void *arg)
     return strcmp(path, "/zookeeper") == 0 ? CLAVE_CACHE_TAKE_NOTHING : CLAVE_CACHE_TAKE_TREE;
 }
 
-/* A place is shown even so. */
 static bool top_feed_hides_locks(const char *path, const clave_cache_node *n)
 {
-    return n && n->unreadable && clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
+    return n && n->unreadable && clave__lock_may_be_below(path);
 }
 
 static void top_feed_on_event(clave_async_cache *cache, const clave_cache_event *ev, void *arg)
@@ -84,11 +83,13 @@ static void top_feed_begin(clave_async_client *c, void *arg)
 {
     struct top_feed *f = arg;
     clave_cache_options o = CLAVE_CACHE_OPTIONS_INIT;
-    o.max_data = LOCK_DATA_MAX;
+    o.max_data = LOCK_DATA_MAX + 1;
     o.max_bytes = CACHE_BYTES;
     o.refresh_ms = REFRESH_MS;
     o.filter = top_feed_takes;
     f->err = clave_async_cache_new(&f->cache, c, f->path, &o, top_feed_on_event, f);
+    if (f->err == CLAVE_OK)
+        clave__cache_cut(f->cache, clave__lock_is_place);
 }
 
 static void top_feed_end(clave_async_client *c, void *arg)
@@ -142,29 +143,16 @@ struct top_read {
 static void top_read_since(const struct top_feed *f, const struct lock_place *p,
                            struct top_place *out)
 {
-    const struct lock_queue *q = p->queue;
     clave_cache_node n;
-    char path[NODE_CAP];
     out->since = p->holds ? clave__lock_held_since(p) : p->unreadable ? -1 : p->queued;
     if (!p->holds || !p->held_before || p->unreadable)
         return;
-    snprintf(path, sizeof path, "%s%s/%s", q->path[1] ? q->path : "", q->leases ? "/leases" : "",
-             p->name);
-    bool found = clave_async_cache_get(f->cache, path, &n) == CLAVE_OK;
+    char *path = clave__lock_place_path(&f->mem, p);
+    bool found = path && clave_async_cache_get(f->cache, path, &n) == CLAVE_OK;
+    clave__mem_free(&f->mem, path);
     int64_t since = found ? held_since(n.data, n.len, &n.stat) : -1;
     out->at_most = since < 0;
     out->since = since < 0 ? out->since : since;
-}
-
-/* In the words of `clave locks`, which tell those who read from those who wait to. */
-static const char *top_role(const struct lock_place *p)
-{
-    if (!p->holds && p->kind == QUEUE_WRITE)
-        return "to-write";
-    if (!p->holds && !clave__lock_is_outside(p) &&
-        (p->kind == QUEUE_READ || p->kind == QUEUE_KAZOO_READ))
-        return "to-read";
-    return clave__lock_role(p);
 }
 
 static void top_read_place(struct top_read *r, const struct lock_place *p, struct top_place *out)
@@ -172,7 +160,7 @@ static void top_read_place(struct top_read *r, const struct lock_place *p, struc
     struct lock_label label;
     const char *client = clave__lock_client(p);
     clave__lock_label(p, &label);
-    *out = (struct top_place){.role = top_role(p),
+    *out = (struct top_place){.role = clave__lock_role_of_side(p),
                               .client = client ? client : "-",
                               .node = strdup(p->name),
                               .whose = strdup(label.whose),
@@ -188,27 +176,6 @@ static void top_read_place(struct top_read *r, const struct lock_place *p, struc
     top_read_since(r->f, p, out);
 }
 
-/* The path that is waited for is the lock's; of a semaphore's sides, below it. */
-static bool top_is_at(const struct lock_queue *q, const char *path)
-{
-    size_t n = strlen(q->path);
-    if (strncmp(path, q->path, n) != 0)
-        return false;
-    return path[n] == '\0' ||
-           (q->leases && (strcmp(path + n, "/leases") == 0 || strcmp(path + n, "/locks") == 0));
-}
-
-static bool top_is_deadlocked(const struct top_feed *f, const struct lock_queue *q)
-{
-    for (struct list *at = f->waits.found.next; at != &f->waits.found; at = at->next) {
-        const struct lock_deadlock *d = LIST_ENTRY(at, struct lock_deadlock, link);
-        for (size_t i = 0; d->certain && i < d->npaths; i++)
-            if (top_is_at(q, d->paths[i]))
-                return true;
-    }
-    return false;
-}
-
 static void top_read_lock(struct top_read *r, const struct lock_queue *q)
 {
     struct top_lock *l = &r->out->locks[r->out->nlocks];
@@ -219,7 +186,7 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
     *l = (struct top_lock){.path = strdup(q->path),
                            .leases = q->leases,
                            .sort = sort,
-                           .deadlocked = top_is_deadlocked(r->f, q),
+                           .deadlocked = clave__lock_waits_has(&r->f->waits, q),
                            .holder.since = -1,
                            .nholders = q->nholders,
                            .nwaiters = clave__lock_nwaiters(q),

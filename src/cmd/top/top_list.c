@@ -12,7 +12,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 #include "cmd/top/top_feed.h"
 #include "runtime/clock.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/plural.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
 
 enum {
     LATE_MS = 60000, /* a wait is, from then on: as on the page at /ui/ */

@@ -146,6 +146,7 @@ clave_err clave_async_cache_new(clave_async_cache **out, clave_async_client *c, 
     cache->arg = arg;
     cache->o = options;
     cache->refs = 1;
+    cache->as_of = cache->since = INT64_MIN;
     list_init(&cache->listener.link);
     clave__timer_init(&cache->pause, cache_on_pause);
     clave__cache_refresh_init(cache);
@@ -240,6 +241,11 @@ size_t clave_async_cache_count(const clave_async_cache *cache)
 size_t clave_async_cache_bytes(const clave_async_cache *cache)
 {
     return cache->tree.bytes;
+}
+
+void clave__cache_cut(clave_async_cache *cache, clave_cache_cuts_cb *cuts)
+{
+    cache->cuts = cuts;
 }
 
 int64_t clave__cache_answered_zxid(const clave_async_cache *cache)

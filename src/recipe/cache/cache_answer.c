@@ -93,15 +93,27 @@ static void cache_add_child(clave_async_cache *cache, struct cache_node *parent,
 
 /* ---- a node's Stat and data ------------------------------------------------------------------ */
 
-static struct cache_value cache_value_of(const clave_async_cache *cache, const clave_result *res,
-                                         int32_t op)
+/* How much of the data is to be kept. */
+static size_t cache_kept(const clave_async_cache *cache, const struct cache_node *n, size_t len)
 {
-    bool is_short = !cache->o.max_data || res->len <= cache->o.max_data;
+    size_t most = cache->o.max_data;
+    if (most == 0 || len <= most)
+        return len;
+    return cache->cuts && cache->cuts(clave__cache_tree_path(n, cache->tree.path.data)) ? most : 0;
+}
+
+/* *lacks: there is no room for its data. */
+static struct cache_value cache_value_of(const clave_async_cache *cache, const struct cache_node *n,
+                                         const clave_result *res, int32_t op, bool *lacks)
+{
     struct cache_value v = {.stat = *res->stat};
-    v.has_data = op == OP_GET_DATA && is_short && cache_has_room(cache, res->len);
+    size_t kept = op == OP_GET_DATA ? cache_kept(cache, n, res->len) : 0;
+    bool wanted = op == OP_GET_DATA && (kept > 0 || res->len == 0);
+    v.has_data = wanted && cache_has_room(cache, kept);
+    *lacks = wanted && !v.has_data;
     if (v.has_data) {
         v.data = res->data;
-        v.len = res->len;
+        v.len = kept;
     }
     return v;
 }
@@ -120,9 +132,8 @@ static bool cache_store(clave_async_cache *cache, struct cache_node **n, const c
 {
     struct cache_node *old;
     bool is_new = !(*n)->present;
-    struct cache_value v = cache_value_of(cache, res, op);
-    bool is_short = !cache->o.max_data || res->len <= cache->o.max_data;
-    bool lacks = op == OP_GET_DATA && is_short && !v.has_data;
+    bool lacks;
+    struct cache_value v = cache_value_of(cache, *n, res, op, &lacks);
     bool moved = !is_new && has_moved(*n, res->stat);
     v.unreadable = (*n)->denied;
     if (clave__cache_tree_store(&cache->tree, n, &v, &old) != CLAVE_OK) {

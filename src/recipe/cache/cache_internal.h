@@ -12,6 +12,7 @@
 #include "clave/async/cache.h"
 #include "clave/async/persistent_watcher.h"
 #include "client/client_internal.h"
+#include "recipe/cache/cache_progress.h"
 #include "recipe/cache/cache_tree.h"
 
 enum cache_phase {
@@ -23,7 +24,7 @@ enum cache_phase {
 
 struct cache_request {
     clave_async_cache *cache;
-    struct cache_node *node; /* NULL: a sync */
+    struct cache_node *node; /* NULL: it is free */
     int32_t op;
     struct cache_request *next; /* in the same multiRead; of a free one the next that is free */
 };
@@ -58,20 +59,24 @@ struct clave_async_cache {
     size_t ngathered;
     size_t batch;        /* how many nodes are read by one multiRead; 1: there is none */
     size_t under_way;    /* requests as they were sent */
-    size_t owed;         /* how many nodes the load or the resync still has to read */
+    size_t owed;         /* how many nodes the load, the resync or the round still has to read */
     size_t syncs;        /* under way */
     struct timer pause;  /* nothing is asked meanwhile */
     bool must_resync;    /* after the pause: something was missed for want of memory */
     int64_t answer_zxid; /* of the newest answer */
     int64_t zxid;        /* of the newest point at which it was equal to the tree */
+    /* Of the client's clock: what was changed before `as_of` is in the cache; what was changed
+     * before `since` will be as soon as no node is owed. INT64_MIN: not known. */
+    int64_t as_of, since;
 
     struct timer refresh;
     struct buf refresh_at; /* the path of the node that is next; empty: the root */
 
-    bool full;          /* FULL was told */
-    size_t left_out;    /* how many nodes lack a child or their data for want of room */
-    size_t room_made;   /* bytes freed since that was last tried again */
-    size_t places_made; /* likewise nodes */
+    clave_cache_cuts_cb *cuts; /* NULL: data that is longer than max_data is not kept */
+    bool full;                 /* FULL was told */
+    size_t left_out;           /* how many nodes lack a child or their data for want of room */
+    size_t room_made;          /* bytes freed since that was last tried again */
+    size_t places_made;        /* likewise nodes */
 };
 
 /* ---- cache.c: telling ------------------------------------------------------------------------ */
@@ -117,9 +122,6 @@ void clave__cache_sync(clave_async_cache *cache);
 void clave__cache_suspend(clave_async_cache *cache);
 /* Asks for what is wanted, and tells when nothing is left to be asked. */
 void clave__cache_pump(clave_async_cache *cache);
-/* The zxid of the newest answer: what was deleted up to it has been told; nodes that were made may
- * still be read. */
-int64_t clave__cache_answered_zxid(const clave_async_cache *cache);
 
 /* Asks nothing for a while. */
 void clave__cache_pause(clave_async_cache *cache);

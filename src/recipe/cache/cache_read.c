@@ -2,7 +2,8 @@
  * asked. cache_answer.c says what is wanted, cache_watch.c when there is a connection. Invariant: a
  * node that may differ from the tree is QUEUED or ASKED, or its parent is; so when no node is, the
  * cache equals the tree as of the newest answer. Under a steady stream of changes that may never
- * be: so the cache is current as soon as no node is owed: all was read that had no event. */
+ * be: so the cache is current as soon as no node is owed: all was read that had no event. From then
+ * on rounds say how old it is at most: each owes what waits when it begins. */
 #include <string.h>
 
 #include "base/err_class.h"
@@ -49,12 +50,44 @@ static void cache_node_enter(struct cache_node *n, enum cache_node_phase phase)
     n->phase = phase & 3u;
 }
 
+/* ---- how old it is at most ------------------------------------------------------------------- */
+
+/* Events come before every answer to what was sent after the change. So without anything to be
+ * read the cache has all that was changed before the newest answered request was sent. */
+static bool cache_is_idle(const clave_async_cache *cache)
+{
+    return cache->queue.count == 0 && cache->under_way == 0 && !cache->pause.armed;
+}
+
+int64_t clave__cache_as_of(const clave_async_cache *cache)
+{
+    bool equals = cache->phase == CACHE_CURRENT && cache->up && cache_is_idle(cache);
+    return equals ? clave__client_contact(cache->client) : cache->as_of;
+}
+
+static void cache_note_as_of(clave_async_cache *cache)
+{
+    cache->as_of = clave__cache_as_of(cache);
+}
+
+/* A round: what is owed now shows, once it is read, all that was changed before. */
+static void cache_begin_round(clave_async_cache *cache)
+{
+    cache->since = clave__client_contact(cache->client);
+    for (size_t i = 0; i < cache->queue.count; i++)
+        clave__cache_owe(cache, cache->queue.at[(cache->queue.first + i) % cache->queue.cap]);
+    for (size_t i = 0; i < cache->o.window; i++)
+        if (cache->requests[i].node)
+            clave__cache_owe(cache, cache->requests[i].node);
+}
+
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
 static void cache_become_stale(clave_async_cache *cache)
 {
     if (cache->phase != CACHE_CURRENT)
         return;
+    cache_note_as_of(cache);
     cache->phase = CACHE_STALE;
     clave__cache_tell(cache, CLAVE_CACHE_STALE, CLAVE_OK);
 }
@@ -101,6 +134,7 @@ static void cache_settle(clave_async_cache *cache, struct cache_node *n)
 {
     if (n->phase != CACHE_NODE_IDLE)
         return;
+    cache_note_as_of(cache);
     if (wants_anything(n) && queue_push(cache, n)) {
         cache_node_enter(n, CACHE_NODE_QUEUED);
         return;
@@ -166,6 +200,7 @@ static void cache_request_end(struct cache_request *q)
     clave_async_cache *cache = q->cache;
     cache_node_enter(q->node, CACHE_NODE_IDLE);
     cache_settle(cache, q->node);
+    q->node = NULL;
     q->next = cache->free_requests;
     cache->free_requests = q;
     cache->nfree++;
@@ -342,8 +377,13 @@ void clave__cache_pump(clave_async_cache *cache)
     }
     bool is_idle = cache->queue.count == 0 && cache->under_way == 0;
     bool is_read = cache->owed == 0 && cache->syncs == 0 && !cache->pause.armed;
-    if (is_read && cache->phase != CACHE_ENDED)
-        cache_become_current(cache, is_idle);
+    if (!is_read || cache->phase == CACHE_ENDED)
+        return;
+    if (cache->since > cache->as_of)
+        cache->as_of = cache->since;
+    if (!is_idle)
+        cache_begin_round(cache);
+    cache_become_current(cache, is_idle);
 }
 
 static void cache_on_synced(clave_async_client *c, const clave_result *res, void *arg)
@@ -364,6 +404,7 @@ void clave__cache_sync(clave_async_cache *cache)
         return;
     }
     clave__cache_enter(cache);
+    cache->since = clave__client_contact(cache->client);
     cache->under_way++;
     cache->syncs++;
 }
@@ -382,6 +423,7 @@ void clave__cache_resync(clave_async_cache *cache)
     struct cache_node *top = cache->tree.root;
     cache->must_resync = false;
     cache->up = true;
+    cache->since = clave__client_contact(cache->client);
     if (cache->phase != CACHE_LOADING)
         clave__cache_sync(cache);
     clave__cache_owe(cache, top);
@@ -399,8 +441,8 @@ void clave__cache_suspend(clave_async_cache *cache)
     const struct cache_queue *q = &cache->queue;
     for (size_t i = 0; i < q->count; i++)
         clave__cache_owe(cache, q->at[(q->first + i) % q->cap]);
-    cache->up = false;
     cache_become_stale(cache);
+    cache->up = false;
 }
 
 /* The node stays ASKED, and so in its place, until the answer is taken. */
@@ -417,8 +459,8 @@ static void cache_on_answer(clave_async_client *c, const clave_result *res, void
     struct cache_request *q = arg;
     clave_async_cache *cache = q->cache;
     (void)c;
-    cache->under_way--;
     cache_take_answer(q, res);
+    cache->under_way--;
     clave__cache_leave(cache); /* what cache_send entered */
 }
 
@@ -430,7 +472,6 @@ static void cache_on_answers(clave_async_client *c, const clave_result *res, voi
     bool refused =
         res->err != CLAVE_OK && res->err != CLAVE_ECLOSED && !clave__err_passes(res->err);
     (void)c;
-    cache->under_way--;
     for (; q && !refused; q = next) {
         clave_result part = *res;
         clave_stat stat;
@@ -441,5 +482,6 @@ static void cache_on_answers(clave_async_client *c, const clave_result *res, voi
     }
     if (refused && !cache->freed)
         cache_read_alone(cache, q);
+    cache->under_way--;
     clave__cache_leave(cache); /* what cache_send entered */
 }

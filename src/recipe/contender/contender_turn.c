@@ -208,13 +208,22 @@ static struct queue_order_place find_place(const struct contender *c, const char
     return at;
 }
 
+/* Our node is gone while we wait. */
+static void contender_turn_anew(struct contender *c)
+{
+    if (c->place && c->place->final)
+        clave__contender_fail(c, CLAVE_ENONODE);
+    else
+        clave__contender_start_over(c, false);
+}
+
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
     struct queue_order_place at = find_place(c, names, n);
     clave__kazoo_warn(c, names, n);
     if (!at.found) {
         c->failures++;
-        clave__contender_start_over(c, false);
+        contender_turn_anew(c);
         return;
     }
     if (at.exhausted) {
@@ -253,7 +262,7 @@ static void node_gone(struct contender *c)
     if (c->state == CONTENDER_HELD)
         clave__contender_lose(c, CLAVE_ENONODE, false);
     else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
-        clave__contender_start_over(c, false);
+        contender_turn_anew(c);
 }
 
 static void own_found(struct contender *c, const clave_stat *stat)
@@ -293,8 +302,10 @@ static void contender_turn_held_seen(struct contender *c, const clave_result *re
 {
     int32_t version = res->stat ? res->stat->version : 0;
     bool request = clave__identity_is_request(res->data, res->len);
+    bool asked = c->asked_before;
     c->failures = 0;
-    if (version == 0 || (version == c->restored && !request))
+    c->asked_before = false;
+    if (!asked && (version == 0 || (version == c->restored && !request)))
         return;
     if (request)
         contender_turn_restore(c, version);

@@ -1,6 +1,6 @@
 /* identity.c - writes and reads what lock nodes say about their owner. Called by the contender,
- * participants, the deadlock folder and lock_record. Invariant: only data in clave's form is read
- * as fields; anything else printable is text. */
+ * participants, the deadlock folder, lock_record and src/observe. Invariant: only data in clave's
+ * form is read as fields; anything else printable is text. */
 #include "recipe/contender/identity.h"
 
 #include <limits.h>
@@ -75,24 +75,25 @@ static void put_field(struct sink *s, const char *key, const char *value)
     identity_put(s, '\n');
 }
 
+/* What may be long comes last: readers may cut it. */
 static void identity_put_fields(struct sink *s, const clave_identity *id)
 {
     char pid[24], limit[24];
     snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
     snprintf(limit, sizeof limit, "%lu", (unsigned long)id->limit);
-    put_field(s, "host", id->host);
-    put_field(s, "pid", id->pid ? pid : NULL);
-    put_field(s, "name", id->name);
-    put_field(s, "command", id->command);
-    put_field(s, "text", id->text);
-    if (id->traceparent && clave__identity_is_traceparent(id->traceparent))
-        put_field(s, "traceparent", id->traceparent);
     put_field(s, "owner", id->owner);
     put_field(s, "task", id->task);
     put_field(s, "limit", id->limit ? limit : NULL);
     put_field(s, "yields", id->yields ? "1" : NULL);
     put_field(s, "revocable", id->revocable ? (id->revocable > 0 ? "1" : "0") : NULL);
     put_field(s, "asked", id->asked ? "1" : NULL);
+    put_field(s, "host", id->host);
+    put_field(s, "pid", id->pid ? pid : NULL);
+    if (id->traceparent && clave__identity_is_traceparent(id->traceparent))
+        put_field(s, "traceparent", id->traceparent);
+    put_field(s, "name", id->name);
+    put_field(s, "command", id->command);
+    put_field(s, "text", id->text);
 }
 
 static void identity_finish(struct sink *s)
@@ -245,4 +246,56 @@ void clave__identity_parse(char *data, size_t n, clave_identity *out)
         take_line(out, line);
         line = next;
     }
+}
+
+/* ---- lock delay ------------------------------------------------------------------------- */
+
+static const char delays[] = "delays=1\n";
+
+/* Where the value of the first line "key=value" begins, up to `end`; NULL: there is none. */
+static const char *identity_find_value(const char *data, const char *end, const char *key)
+{
+    size_t n = strlen(key);
+    for (const char *line = data; line && line < end;) {
+        if ((size_t)(end - line) > n && memcmp(line, key, n) == 0 && line[n] == '=')
+            return line + n + 1;
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        line = newline ? newline + 1 : NULL;
+    }
+    return NULL;
+}
+
+static bool identity_has_value(const void *data, size_t n, const char *key, const char *value)
+{
+    const char *end = (const char *)data + n;
+    const char *at = clave__identity_is_form(data, n) ? identity_find_value(data, end, key) : NULL;
+    size_t len = strlen(value);
+    return at && (size_t)(end - at) >= len && memcmp(at, value, len) == 0;
+}
+
+size_t clave__identity_put_delays(char *data, size_t n, size_t cap)
+{
+    if (n + sizeof delays > cap)
+        return n;
+    memcpy(data + n, delays, sizeof delays);
+    return n + sizeof delays - 1;
+}
+
+bool clave__identity_delays(const void *data, size_t n)
+{
+    return identity_has_value(data, n, "delays", "1\n");
+}
+
+int64_t clave__identity_mark_token(const void *data, size_t n)
+{
+    enum { DIGITS = 20 };
+    char text[DIGITS] = "";
+    if (!identity_has_value(data, n, "state", "held\n"))
+        return 0;
+    const char *end = (const char *)data + n;
+    const char *at = identity_find_value(data, end, "token");
+    size_t i = 0;
+    for (; at && at + i < end && at[i] != '\n' && i + 1 < sizeof text; i++)
+        text[i] = at[i];
+    return number(text);
 }

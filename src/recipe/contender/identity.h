@@ -20,4 +20,12 @@ bool clave__identity_is_request(const void *data, size_t n);
 char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
                              const clave_identity *more, size_t *out);
 
+/* A field of a lock node for others to read: its owner uses a lock delay
+ * (clave/async/lock_delay.h), so that a grant alone does not begin its work. Appends it to data of
+ * that form, n of cap bytes, if it fits; returns the new length. */
+size_t clave__identity_put_delays(char *data, size_t n, size_t cap);
+bool clave__identity_delays(const void *data, size_t n);
+/* The token of the holder whose mark of a lock delay this is; 0: it is no mark. */
+int64_t clave__identity_mark_token(const void *data, size_t n);
+
 #endif

@@ -83,9 +83,6 @@ static inline bool clave__latch_leads(const clave_async_latch *l)
 /* clave_async_latch_new with the names of another rule. */
 clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
                            const clave_latch_options *o, const struct queue_order_rule *rule);
-/* Before _start, of a candidate without a priority: the place that it has or will have; borrowed.
- */
-void clave__latch_set_place(clave_async_latch *l, struct contender_place *place);
 /* It lives until whatever is under way for it has ended. */
 void clave__latch_hold(clave_async_latch *l);
 void clave__latch_drop(clave_async_latch *l);

@@ -34,8 +34,6 @@ void clave__semaphore_hold(clave_async_semaphore *s);
 void clave__semaphore_drop(clave_async_semaphore *s);
 /* The requests from now on are this owner's, a number as of clave_async_mutex_acquire. */
 void clave__semaphore_set_task(clave_async_semaphore *s, uint64_t task);
-/* Before the only acquire, of one lease: the place that it has or will have; borrowed. */
-void clave__semaphore_set_place(clave_async_semaphore *s, struct contender_place *place);
 /* Keeps the text of a deadlock that ended a request, which had this place. */
 void clave__semaphore_keep_text(clave_async_semaphore *s, clave_err err,
                                 const struct contender *place);

@@ -8,16 +8,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ip_range.h"
 #include "runtime/gate/gate_key.h"
 #include "runtime/key_value_file.h"
 
-enum { MAX_USERS = 10000, MAX_GRANTS = 64, MAX_HOSTS = 64, MAX_WORDS = 64, LEAST_TOKEN = 16 };
+enum {
+    MAX_USERS = 10000,
+    MAX_GRANTS = 64,
+    MAX_HOSTS = 64,
+    MAX_PROXIES = 64,
+    MAX_WORDS = 64,
+    LEAST_TOKEN = 16
+};
 
 struct gate_access {
     struct web_access access;
     struct web_user *users; /* each with `grants` of its own */
-    const char *hosts[MAX_HOSTS];
-    char *file_text, *hosts_text; /* which the rest points into */
+    const char *hosts[MAX_HOSTS], *origins[MAX_HOSTS];
+    struct ip_range proxies[MAX_PROXIES];
+    char *file_text, *hosts_text, *publics_text, *prefix; /* which the rest points into */
 };
 
 /* A line of the file, in words. */
@@ -223,7 +232,90 @@ static clave_err access_read_hosts(struct gate_access *a, const char *hosts, con
     return CLAVE_OK;
 }
 
-clave_err gate_access_load(struct gate_access **out, const char *tokens, const char *hosts,
+/* ---- behind a proxy -------------------------------------------------------------------------- */
+
+static clave_err access_set_prefix(struct gate_access *a, const char *prefix, const struct fault *f)
+{
+    size_t n = strlen(prefix);
+    while (n > 0 && prefix[n - 1] == '/')
+        n--;
+    if (n == 0 && prefix[0] == '/')
+        return CLAVE_OK;
+    if (prefix[0] != '/' || strpbrk(prefix, "?#% "))
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "'%s': what a proxy puts before every path: /clave", prefix);
+    if (a->prefix && (strncmp(a->prefix, prefix, n) != 0 || a->prefix[n] != '\0'))
+        return clave__start_error(
+            f, CLAVE_EINVAL, "two prefixes, %s and %s: a gate has at most one", a->prefix, prefix);
+    if (!a->prefix)
+        a->prefix = strndup(prefix, n);
+    a->access.prefix = a->prefix;
+    return a->prefix ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* Cuts "https://gate.example:8443/clave": what is before the path is an origin of pages, and the
+ * path the prefix. */
+static clave_err access_take_public(struct gate_access *a, char *url, const struct fault *f)
+{
+    char *host = strstr(url, "://"), *path = host ? strchr(host + 3, '/') : NULL;
+    bool http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+    if (!http || host[3] == '\0' || host + 3 == path || strpbrk(url, "?#@ "))
+        return clave__start_error(
+            f, CLAVE_EINVAL, "'%s': the URL by which clients reach it: https://gate.example/clave",
+            url);
+    clave_err err = path ? access_set_prefix(a, path, f) : CLAVE_OK;
+    if (err == CLAVE_OK && a->access.norigins == MAX_HOSTS)
+        err = clave__start_error(f, CLAVE_EINVAL, "at most %d public URLs", MAX_HOSTS);
+    if (err != CLAVE_OK)
+        return err;
+    if (path)
+        *path = '\0';
+    a->origins[a->access.norigins++] = url;
+    a->access.origins = a->origins;
+    return CLAVE_OK;
+}
+
+static clave_err access_read_publics(struct gate_access *a, const char *publics,
+                                     const struct fault *f)
+{
+    clave_err err = CLAVE_OK;
+    char *rest = NULL;
+    a->publics_text = strdup(publics);
+    if (!a->publics_text)
+        return CLAVE_ENOMEM;
+    for (char *u = strtok_r(a->publics_text, ", ", &rest); u && err == CLAVE_OK;
+         u = strtok_r(NULL, ", ", &rest))
+        err = access_take_public(a, u, f);
+    return err;
+}
+
+static clave_err access_read_proxies(struct gate_access *a, const char *proxies,
+                                     const struct fault *f)
+{
+    for (size_t n; *proxies; proxies += n) {
+        struct ip_range *r = &a->proxies[a->access.nproxies];
+        proxies += strspn(proxies, ", ");
+        n = strcspn(proxies, ", ");
+        if (n == 0)
+            break;
+        if (n == strlen("unix") && strncmp(proxies, "unix", n) == 0) {
+            a->access.unix_proxies = true;
+            continue;
+        }
+        if (a->access.nproxies == MAX_PROXIES)
+            return clave__start_error(f, CLAVE_EINVAL, "at most %d proxies", MAX_PROXIES);
+        if (!clave__ip_range_parse(r, proxies, n))
+            return clave__start_error(f, CLAVE_EINVAL,
+                                      "'%.*s': the address of a proxy: 10.0.0.7, 10.0.0.0/8, "
+                                      "fd00::/8 or unix",
+                                      (int)n, proxies);
+        a->access.nproxies++;
+    }
+    a->access.proxies = a->proxies;
+    return CLAVE_OK;
+}
+
+clave_err gate_access_load(struct gate_access **out, const struct gate_access_options *o,
                            const struct fault *f)
 {
     struct gate_access *a = calloc(1, sizeof *a);
@@ -231,9 +323,15 @@ clave_err gate_access_load(struct gate_access **out, const char *tokens, const c
     if (!a)
         return CLAVE_ENOMEM;
     a->access.owner_uid = (int64_t)geteuid();
-    clave_err err = tokens ? access_read_file(a, tokens, f) : CLAVE_OK;
-    if (err == CLAVE_OK && hosts)
-        err = access_read_hosts(a, hosts, f);
+    clave_err err = o->tokens ? access_read_file(a, o->tokens, f) : CLAVE_OK;
+    if (err == CLAVE_OK && o->hosts)
+        err = access_read_hosts(a, o->hosts, f);
+    if (err == CLAVE_OK && o->prefix)
+        err = access_set_prefix(a, o->prefix, f);
+    if (err == CLAVE_OK && o->publics)
+        err = access_read_publics(a, o->publics, f);
+    if (err == CLAVE_OK && o->proxies)
+        err = access_read_proxies(a, o->proxies, f);
     if (err == CLAVE_OK)
         *out = a;
     else
@@ -250,6 +348,8 @@ void gate_access_free(struct gate_access *a)
     free(a->users);
     free(a->file_text);
     free(a->hosts_text);
+    free(a->publics_text);
+    free(a->prefix);
     free(a);
 }
 

@@ -1,13 +1,20 @@
 /* gate_audit.c - see gate_audit.h; gate_run.c calls it. */
 #include "runtime/gate/gate_audit.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
 #include "runtime/server/audit_log.h"
+
+/* A longer value is cut. */
+enum { MOST_VALUE = 8192, MOST_LINE = 64 << 10 };
 
 struct gate_audit {
     struct audit_log file;
+    const struct clave_mem *mem;
 };
 
 clave_err gate_audit_check(const char *path, const struct fault *f)
@@ -22,6 +29,7 @@ clave_err gate_audit_open(struct gate_audit **out, const char *path, const struc
     *out = NULL;
     if (!a)
         return CLAVE_ENOMEM;
+    a->mem = mem;
     clave_err err = clave__audit_log_open(&a->file, path, mem, log, done, f);
     if (err == CLAVE_OK)
         *out = a;
@@ -31,28 +39,47 @@ clave_err gate_audit_open(struct gate_audit **out, const char *path, const struc
 }
 
 /* A value cannot end its field, or the line. */
-static void gate_audit_clean(char *text)
+static void gate_audit_clean(char *text, size_t n)
 {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            *text = '?';
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            text[i] = '?';
 }
 
-void gate_audit_put(struct gate_audit *a, const struct web_audit *line)
+/* NULL: there is no such field. */
+static void gate_audit_add(struct buf *line, const char *key, const char *value)
 {
-    char user[200], target[600], reason[200], text[1300];
-    snprintf(user, sizeof user, "%s", line->user);
-    snprintf(target, sizeof target, "%s", line->target);
-    snprintf(reason, sizeof reason, "%s", line->reason ? line->reason : "");
-    gate_audit_clean(user);
-    gate_audit_clean(target);
-    gate_audit_clean(reason);
-    bool failed = line->status >= 400;
-    int n = snprintf(text, sizeof text,
-                     "user=%s\tip=%s\toperation=%.16s\ttarget=%s\tstatus=%u\tresult=%s%s%s", user,
-                     line->address, line->method, target, line->status,
-                     failed ? "failure" : "success", line->reason ? "\treason=" : "", reason);
-    clave__audit_log_line(&a->file, failed, text, (size_t)n);
+    size_t n = value ? strnlen(value, MOST_VALUE) : 0;
+    if (!value || clave__buf_reserve(line, n + strlen(key) + 2) != CLAVE_OK)
+        return;
+    if (clave__buf_len(line) > 0)
+        (void)clave__buf_append(line, "\t", 1);
+    (void)clave__buf_append(line, key, strlen(key));
+    (void)clave__buf_append(line, "=", 1);
+    (void)clave__buf_append(line, value, n);
+    gate_audit_clean((char *)line->data + line->tail - n, n);
+}
+
+void gate_audit_put(struct gate_audit *a, const struct web_audit *told)
+{
+    char session[24], status[12];
+    bool failed = told->status >= 400;
+    struct buf line;
+    clave__buf_init(&line, a->mem, MOST_LINE);
+    snprintf(session, sizeof session, "%" PRId64, told->session);
+    snprintf(status, sizeof status, "%u", told->status);
+    gate_audit_add(&line, "user", told->user);
+    gate_audit_add(&line, "ip", told->address);
+    gate_audit_add(&line, "operation", told->method);
+    gate_audit_add(&line, "target", told->target);
+    gate_audit_add(&line, "session", told->session ? session : NULL);
+    gate_audit_add(&line, "znode", told->path);
+    gate_audit_add(&line, "what", told->what);
+    gate_audit_add(&line, "status", status);
+    gate_audit_add(&line, "result", failed ? "failure" : "success");
+    gate_audit_add(&line, "reason", told->reason);
+    clave__audit_log_line(&a->file, failed, (char *)clave__buf_bytes(&line), clave__buf_len(&line));
+    clave__buf_fini(&line);
     gate_audit_pump(a);
 }
 

@@ -1,5 +1,6 @@
 /* gate_audit.h - who changed what over HTTP, in a file of its own: the server's audit log, in the
- * same form, with the user of the gate, the method, the target and the status. */
+ * same form, with the user of the gate, the method, the target, what was done (the session, the
+ * node, the kind of a claim or the operations of a transaction) and the status. */
 #ifndef CLAVE_RUNTIME_GATE_GATE_AUDIT_H
 #define CLAVE_RUNTIME_GATE_GATE_AUDIT_H
 

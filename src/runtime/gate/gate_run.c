@@ -13,6 +13,7 @@
 #include "runtime/gate/gate_audit.h"
 #include "runtime/gate/gate_clients.h"
 #include "runtime/gate/gate_ends.h"
+#include "runtime/gate/gate_figures.h"
 #include "runtime/gate/gate_jansson.h"
 #include "runtime/gate/gate_key.h"
 #include "runtime/gate/gate_replay.h"
@@ -66,6 +67,8 @@ struct gate {
     uv_async_t replayed;
     struct gate_ends *ends; /* NULL: not in a server */
     uv_async_t ended;
+    struct gate_figures *figures; /* NULL: not in a server */
+    uv_async_t measured;
     int64_t grace_ms;
     int64_t closed_by; /* CLOSING: until when */
 };
@@ -169,6 +172,17 @@ static void gate_on_ended_nodes(uv_async_t *a)
 {
     struct gate *g = a->data;
     gate_ends_pass_on(g->ends, g->web);
+}
+
+static void gate_on_measured(uv_async_t *a)
+{
+    struct gate *g = a->data;
+    gate_figures_pass_on(g->figures, g->web);
+}
+
+void gate_server_health(struct gate *g, const struct server_health *health)
+{
+    gate_figures_put(g->figures, health);
 }
 
 void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how)
@@ -410,6 +424,8 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
         err = gate_replay_new(&g->replay, o->data_dir, &g->mem, &g->log, &g->replayed);
     if (err == CLAVE_OK && o->in_server)
         err = gate_ends_new(&g->ends, &g->mem, &g->ended);
+    if (err == CLAVE_OK && o->in_server)
+        err = gate_figures_new(&g->figures, &g->mem, &g->measured);
     if (err != CLAVE_OK)
         return err;
     g->env = (struct web_env){.arg = g,
@@ -431,6 +447,7 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .nauths = o->nauths,
                                    .session_timeout_ms = o->session_timeout_ms,
                                    .session_key = key,
+                                   .key_is_shared = o->key != NULL,
                                    .jansson = jansson,
                                    .access = gate_access_of(o->access),
                                    .assets = clave__page_assets,
@@ -511,8 +528,9 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     uv_async_init(&g->loop, &g->changed, gate_on_changed);
     uv_async_init(&g->loop, &g->replayed, gate_on_replayed);
     uv_async_init(&g->loop, &g->ended, gate_on_ended_nodes);
-    g->ended.data = g->replayed.data = g->timer.data = g->prepare.data = g->stop.data =
-        g->changed.data = g;
+    uv_async_init(&g->loop, &g->measured, gate_on_measured);
+    g->measured.data = g->ended.data = g->replayed.data = g->timer.data = g->prepare.data =
+        g->stop.data = g->changed.data = g;
     pthread_mutex_init(&g->mutex, NULL);
     err = gate_refused(clave__notifier_open(&g->audit_done, &g->loop, gate_on_audited, g), f);
     if (err == CLAVE_OK)
@@ -575,7 +593,9 @@ void gate_free(struct gate *g)
     clave__notifier_close(&g->audit_done);
     uv_close((uv_handle_t *)&g->replayed, NULL);
     uv_close((uv_handle_t *)&g->ended, NULL);
+    uv_close((uv_handle_t *)&g->measured, NULL);
     gate_ends_free(g->ends);
+    gate_figures_free(g->figures);
     uv_run(&g->loop, UV_RUN_DEFAULT);
     int left = uv_loop_close(&g->loop);
     assert(left == 0);

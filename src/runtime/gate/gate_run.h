@@ -10,8 +10,9 @@
  *   gate_audit      the file of who changed what
  *   gate_replay     what happened to the locks before, of a server's logs
  *   gate_ends       why nodes ended, as the server in the same process tells it
+ *   gate_figures    how the server in the same process is
  *   gate_jansson    the library that parses bodies
- * The verb is src/cmd/verbs/server/gate.c. */
+ * The verb is src/cmd/gate/gate.c. */
 #ifndef CLAVE_RUNTIME_GATE_GATE_RUN_H
 #define CLAVE_RUNTIME_GATE_GATE_RUN_H
 
@@ -76,6 +77,8 @@ void gate_change(struct gate *g, struct gate_access *access, const struct gate_l
  * read again. Connections go on. true: there are such files, and they are in use now; if they could
  * not be read, the log says why. */
 bool gate_reopen(struct gate *g);
+/* From any thread, in_server: how the server is now. */
+void gate_server_health(struct gate *g, const struct server_health *health);
 /* From any thread, in_server: an ephemeral node is gone. */
 void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how);
 /* Not while it runs. NULL is ignored. */

@@ -152,9 +152,19 @@ void clave__run_take_process(struct server_run *r, const struct process_files *f
     r->stats.resident_bytes = files->resident_bytes;
 }
 
+static void run_tell_health(struct server_run *r)
+{
+    struct server_health health;
+    if (!r->measured)
+        return;
+    clave__server_health(r->server, &health);
+    r->measured(r->measured_arg, &health);
+}
+
 static void on_measure_timer(uv_timer_t *t)
 {
     struct server_run *r = t->data;
+    run_tell_health(r);
     if (r->is_saving || clave__disk_thread_state(&r->snapshot_thread.thread) != JOB_FREE)
         return; /* it is measured after that job */
     r->snapshot_thread.job = SNAPSHOT_MEASURE;
@@ -163,10 +173,11 @@ static void on_measure_timer(uv_timer_t *t)
 
 void clave__run_measure(struct server_run *r)
 {
-    uint64_t every = r->admin || r->metrics ? MEASURE_FOR_HTTP_MS : MEASURE_MS;
+    uint64_t every = r->admin || r->metrics || r->measured ? MEASURE_FOR_HTTP_MS : MEASURE_MS;
     uv_timer_init(&r->loop, &r->measure_timer);
     r->measure_timer.data = r;
     uv_timer_start(&r->measure_timer, on_measure_timer, every, every);
+    run_tell_health(r);
 }
 
 static void collect_snapshot_job(struct server_run *r)

@@ -532,6 +532,8 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     r->new_log = true;
     r->stats = DRIVER_STATS_UNKNOWN;
     r->armed_at = INT64_MAX;
+    r->measured = o->measured;
+    r->measured_arg = o->measured_arg;
     r->on_hangup = o->hangup;
     r->hangup_arg = o->hangup_arg;
     uv_server_take_limits(r, o);

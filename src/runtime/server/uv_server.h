@@ -50,6 +50,9 @@ struct server_run_options {
     int64_t notify_ms;
     void (*notify)(void *arg, bool stopping);
     void *notify_arg;
+    /* On the loop's thread: how the server is, every 2 s. NULL: nobody wants to know */
+    void (*measured)(void *arg, const struct server_health *health);
+    void *measured_arg;
     /* On the loop's thread, with `signals`: SIGHUP has come. The audit log is opened again by its
      * name, and the TLS files have been read again; if they could not be, the log says why, and
      * `tls_renewed` is false, as without TLS. May be NULL. */

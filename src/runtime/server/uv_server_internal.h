@@ -84,6 +84,8 @@ struct server_run {
     uv_timer_t notify_timer;
     void (*notify)(void *arg, bool stopping); /* may be NULL */
     void *notify_arg;
+    void (*measured)(void *arg, const struct server_health *health); /* may be NULL */
+    void *measured_arg;
     void (*on_hangup)(void *arg, bool tls_renewed); /* may be NULL */
     void *hangup_arg;
     uv_check_t check;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/ip_range.h"
 #include "base/sha1.h"
 #include "server/request/x509_name.h"
 
@@ -129,116 +130,18 @@ void clave__identities_note_x509_super(struct identities *who, struct jbytes sub
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* Addresses with equal first bits. */
-struct range {
-    uint8_t family;
-    uint8_t ip[16];
-    unsigned bits;
-};
-
-/* Reads a decimal number up to `max` at *p, before `end`. */
-static bool read_number(const char **p, const char *end, unsigned max, unsigned *out)
-{
-    const char *from = *p;
-    unsigned v = 0;
-    while (*p < end && **p >= '0' && **p <= '9' && *p - from < 4)
-        v = v * 10 + (unsigned)(*(*p)++ - '0');
-    *out = v;
-    return *p > from && v <= max;
-}
-
-static bool read_v4(const char **p, const char *end, uint8_t ip[16])
-{
-    unsigned v;
-    for (int i = 0; i < 4; i++) {
-        if (i > 0 && (*p == end || *(*p)++ != '.'))
-            return false;
-        if (!read_number(p, end, 255, &v))
-            return false;
-        ip[i] = (uint8_t)v;
-    }
-    return true;
-}
-
-/* Up to four hexadecimal digits. */
-static bool read_group(const char **p, const char *end, uint8_t out[2])
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *from = *p;
-    unsigned v = 0;
-    for (; *p < end && *p - from < 4; ++*p) {
-        char lower = **p >= 'A' && **p <= 'F' ? (char)(**p + 'a' - 'A') : **p;
-        const char *at = lower ? strchr(digits, lower) : NULL;
-        if (!at)
-            break;
-        v = v << 4 | (unsigned)(at - digits);
-    }
-    out[0] = (uint8_t)(v >> 8);
-    out[1] = (uint8_t)v;
-    return *p > from;
-}
-
-static bool skip(const char **p, const char *end, const char *text)
-{
-    size_t n = strlen(text);
-    if ((size_t)(end - *p) < n || memcmp(*p, text, n) != 0)
-        return false;
-    *p += n;
-    return true;
-}
-
-/* Eight groups, or fewer around one "::". */
-static bool read_v6(const char **p, const char *end, uint8_t ip[16])
-{
-    enum { GROUPS = 8, NO_GAP = -1 };
-    uint8_t groups[2 * GROUPS];
-    int n = 0, gap = skip(p, end, "::") ? 0 : NO_GAP;
-    bool more = gap == NO_GAP || (*p < end && **p != '/');
-    while (more) {
-        if (n == GROUPS || !read_group(p, end, groups + 2 * n++))
-            return false;
-        bool again = skip(p, end, "::");
-        if (again && gap != NO_GAP)
-            return false;
-        gap = again ? n : gap;
-        more = again ? *p < end && **p != '/' : skip(p, end, ":");
-    }
-    if (gap == NO_GAP ? n != GROUPS : n == GROUPS)
-        return false;
-    gap = gap == NO_GAP ? n : gap;
-    memcpy(ip, groups, (size_t)gap * 2);
-    memcpy(ip + 2 * (GROUPS - n + gap), groups + 2 * gap, (size_t)(n - gap) * 2);
-    return true;
-}
-
-static bool parse_range(struct jbytes id, struct range *r)
-{
-    if (id.n <= 0)
-        return false;
-    const char *p = id.p, *end = id.p + id.n;
-    bool is_v6 = memchr(id.p, ':', (size_t)id.n) != NULL;
-    unsigned most = is_v6 ? 128 : 32;
-    *r = (struct range){.family = is_v6 ? 6 : 4, .bits = most};
-    if (is_v6 ? !read_v6(&p, end, r->ip) : !read_v4(&p, end, r->ip))
-        return false;
-    return p == end || (*p++ == '/' && read_number(&p, end, most, &r->bits) && p == end);
-}
-
 bool clave__ip_valid(struct jbytes id)
 {
-    struct range r;
-    return parse_range(id, &r);
+    struct ip_range r;
+    return id.n > 0 && clave__ip_range_parse(&r, id.p, (size_t)id.n);
 }
 
 bool clave__ip_matches(struct jbytes id, const struct identities *who)
 {
-    struct range r;
-    if (!parse_range(id, &r) || who->family != r.family)
-        return false;
-    unsigned whole = r.bits / 8, rest = r.bits % 8;
-    if (memcmp(r.ip, who->ip, whole) != 0)
-        return false;
-    return rest == 0 || (r.ip[whole] ^ who->ip[whole]) >> (8 - rest) == 0;
+    struct ip_range r, own = {.family = who->family, .bits = who->family == 6 ? 128 : 32};
+    memcpy(own.ip, who->ip, sizeof own.ip);
+    return id.n > 0 && clave__ip_range_parse(&r, id.p, (size_t)id.n) &&
+           clave__ip_range_has(&r, &own);
 }
 
 /* ---- users of this machine ------------------------------------------------------------------- */

@@ -27,11 +27,13 @@ static void on_call_connected(clave_async_client *c, const clave_result *res, vo
     struct web_exchange *x = arg;
     if (!clave__web_expected(x))
         return;
-    if (res->err == CLAVE_OK) {
-        x->go(x, c);
+    bool lost = clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
+    if (res->err != CLAVE_OK) {
+        clave__web_problem_as(x, 503, lost ? CLAVE_EUNREACHABLE : res->err, "reach a server", NULL);
         return;
     }
-    clave__web_problem_as(x, 503, res->err, "reach a server", NULL);
+    x->looking = false;
+    x->go(x, c);
 }
 
 static void on_session_live(struct session_call *k)
@@ -43,6 +45,7 @@ static void on_session_live(struct session_call *k)
     if (call_reads(x) || clave_async_client_is_connected(c)) {
         x->go(x, c);
     } else if (clave_async_exists(c, "/", NULL, on_call_connected, x) == CLAVE_OK) {
+        x->looking = true;
         clave__web_expect(x);
     } else {
         clave__web_problem_as(x, 503, CLAVE_ENOMEM, "reach a server", NULL);

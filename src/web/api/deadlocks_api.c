@@ -33,7 +33,7 @@ void clave__web_get_deadlocks(struct web_exchange *x)
     }
     clave__json_close(&x->json, ']');
     clave__json_bool(&x->json, "complete", o->waits.complete);
-    clave__json_bool(&x->json, "current", o->current);
+    clave__copy_json(&x->json, x);
     clave__json_close(&x->json, '}');
     clave__web_answer_json(x, 200);
 }

@@ -16,9 +16,11 @@ void clave__web_get_openapi(struct web_exchange *x)
                             clave__openapi_json_len);
 }
 
+/* Of "/" and of "/ui": relative, so that it is right behind a proxy that serves the gate below a
+ * path of its own. */
 void clave__web_get_to_page(struct web_exchange *x)
 {
-    clave__web_set_header(x, "Location", "/ui/");
+    clave__web_set_header(x, "Location", "ui/");
     clave__web_answer_empty(x, 308);
 }
 

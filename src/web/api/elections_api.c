@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "observe/lock_digest.h"
 #include "observe/lock_json.h"
 #include "web/api/observe_request.h"
 #include "web/http/answer.h"
@@ -41,7 +42,7 @@ static bool election_list_takes(const struct election_list *l, const struct elec
 static clave_err election_list_piece(void *arg, struct json *j, bool *done)
 {
     struct election_list *l = arg;
-    struct election_view view = {&l->o->model, MOST_CANDIDATES};
+    struct election_view view = {.locks = &l->o->model, .most_candidates = MOST_CANDIDATES};
     clave_err err = CLAVE_OK;
     size_t written = 0;
     if (!l->begun) {
@@ -54,7 +55,7 @@ static clave_err election_list_piece(void *arg, struct json *j, bool *done)
         const struct election *e = clave__election_after(&l->o->elections, at);
         *done = !e || l->left == 0;
         if (*done) {
-            clave__list_request_close(l->o, j, e ? at : NULL);
+            clave__list_request_close(l->x, &l->request, j, e ? at : NULL);
             return CLAVE_OK;
         }
         err = clave__buf_set_text(&l->at, e->path);
@@ -94,13 +95,15 @@ void clave__web_get_election(struct web_exchange *x)
         return;
     const struct election *e = clave__election_find(&o->elections, path);
     if (!e || !clave__election_is_shown(e)) {
-        if (clave__observe_knows(x, path))
-            clave__web_problem(x,
-                               &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
-                               "there is no election at %s", path);
+        clave__copy_answer_none(x, path, "there is no election at");
         return;
     }
-    struct election_view view = {&o->model, ALL_CANDIDATES};
+    char etag[COPY_ETAG_CAP];
+    clave__copy_etag(etag,
+                     clave__election_digest(e, clave__lock_model_get(&o->model, path, false)));
+    if (!clave__copy_is_news(x, path, etag))
+        return;
+    struct election_view view = {&o->model, ALL_CANDIDATES, clave__copy_json, x};
     clave__election_json(&x->json, NULL, e, &view);
     clave__web_answer_json(x, 200);
 }

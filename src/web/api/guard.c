@@ -1,204 +1,160 @@
-/* guard.c - see guard.h. Called by the endpoints that write.
- *
- * A token is the czxid of a node, which only the node itself tells. The nodes of one queue have
- * numbers that grow with their czxid, so the search halves: a read for each doubling of the queue;
- * the first read is of the first in the queue, who holds in most cases. Invariant: [low, high) of
- * `names` are the nodes that may still be it. */
+/* guard.c - see guard.h. Called by the endpoints that write. Invariant: a node that is checked held
+ * its lock by a listing (place_search.h), so while it is there, it holds. */
 #include "web/api/guard.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
 #include "web/api/client_call.h"
+#include "web/api/place_search.h"
 #include "web/http/problem.h"
-
-enum { NUMBER = 10 };
-
-struct guard_search {
-    struct web_exchange *x;
-    struct guard guard;
-    guard_found *found;
-    const char *dir; /* that is looked at: the path, then its leases */
-    bool in_leases;
-    clave_err unsynced;
-    const char **names; /* with a number at their end, the lowest first */
-    size_t low, high, at;
-};
 
 /* ---- the header ----------------------------------------------------------------------------- */
 
-bool clave__guard_read(struct web_exchange *x, struct guard *out)
+static const char guard_mark[] = ";token=";
+
+/* The end of a guard that has its mark here: after its number, where the text ends or another
+ * guard follows. NULL: it is no mark, but in the path. */
+static const char *guard_end(const char *mark)
+{
+    const char *end = mark + sizeof guard_mark - 1;
+    end += strspn(end, "-0123456789");
+    const char *next = end + strspn(end, " \t");
+    if (*next == '\0')
+        return end;
+    return *next == ',' && next[1 + strspn(next + 1, " \t")] == '/' ? end : NULL;
+}
+
+/* Reads the guard at *text, whose path has *len bytes, and moves on to the next; false: it is none.
+ */
+static bool guard_parse(const char **text, size_t *len, int64_t *token)
+{
+    char digits[24] = "";
+    const char *begin = *text, *mark = strstr(begin, guard_mark), *end = NULL;
+    while (mark && !(end = guard_end(mark)))
+        mark = strstr(mark + 1, guard_mark);
+    if (!mark)
+        return false;
+    const char *number = mark + sizeof guard_mark - 1;
+    *len = (size_t)(mark - begin);
+    *text = end + strspn(end, ", \t");
+    if ((size_t)(end - number) < sizeof digits)
+        memcpy(digits, number, (size_t)(end - number));
+    return clave__web_parse_int(digits, token);
+}
+
+static bool guards_read_header(struct web_exchange *x, const char *text, struct guards *out)
 {
     static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
-    static const char mark[] = ";token=";
-    const char *text = clave__web_header(x, "Clave-Guard");
-    const char *at = text ? strstr(text, mark) : NULL;
-    *out = (struct guard){0};
-    if (!text)
-        return true;
-    for (const char *next = at; next && (next = strstr(next + 1, mark));)
-        at = next; /* a path may have the mark in it */
-    char *path = at ? clave__web_strndup(x, text, (size_t)(at - text)) : NULL;
-    const char *fault = path ? clave__path_fault(path, strlen(path), false) : NULL;
-    if (!path || fault || !clave__web_parse_int(at + strlen(mark), &out->token)) {
-        clave__web_problem(x, &bad, "Clave-Guard must be PATH;token=NUMBER%s%s",
-                           fault ? ", and the path " : "", fault ? fault : "");
-        return false;
-    }
-    out->path = path;
-    return clave__web_must(x, WEB_READ, path);
-}
-
-void clave__guard_answer_lost(struct web_exchange *x, const struct guard *g)
-{
-    struct problem p = {.status = 410, .err = CLAVE_ELOST, .path = g->path};
-    clave__web_problem(x, &p, "not done: the lock is not held with token %lld any more",
-                       (long long)g->token);
-}
-
-/* ---- the search ----------------------------------------------------------------------------- */
-
-static void guard_list(struct guard_search *s, clave_async_client *c);
-
-/* The number at the end of a contender's name; NULL: it has none. */
-static const char *guard_number(const char *name)
-{
-    size_t n = strlen(name);
-    return n >= NUMBER && strspn(name + n - NUMBER, "0123456789") == NUMBER ? name + n - NUMBER
-                                                                            : NULL;
-}
-
-static int guard_compare(const void *a, const void *b)
-{
-    return strcmp(guard_number(*(const char *const *)a), guard_number(*(const char *const *)b));
-}
-
-static void guard_give_up(struct guard_search *s, clave_async_client *c)
-{
-    char *leases = s->in_leases ? NULL : clave__web_child(s->x, s->guard.path, "leases");
-    if (!leases) {
-        clave__guard_answer_lost(s->x, &s->guard);
-        return;
-    }
-    s->dir = leases;
-    s->in_leases = true;
-    guard_list(s, c);
-}
-
-static void on_guard_stat(clave_async_client *c, const clave_result *res, void *arg);
-
-static void guard_probe(struct guard_search *s, clave_async_client *c)
-{
-    if (s->low >= s->high) {
-        guard_give_up(s, c);
-        return;
-    }
-    char *path = clave__web_child(s->x, s->dir, s->names[s->at]);
-    clave_err err = path ? clave_async_exists(c, path, NULL, on_guard_stat, s) : CLAVE_ENOMEM;
-    if (err == CLAVE_OK)
-        clave__web_expect(s->x);
-    else
-        clave__client_call_refused(s->x, c, err, "look for the guard below", s->dir);
-}
-
-/* The middle one of those that are left. */
-static void guard_go_on(struct guard_search *s, clave_async_client *c)
-{
-    s->at = s->low + (s->high - s->low) / 2;
-    guard_probe(s, c);
-}
-
-static void on_guard_stat(clave_async_client *c, const clave_result *res, void *arg)
-{
-    struct guard_search *s = arg;
-    struct web_exchange *x = s->x;
-    if (!clave__web_expected(x))
-        return;
-    if (res->err == CLAVE_ENONODE) { /* gone meanwhile */
-        memmove(s->names + s->at, s->names + s->at + 1, (s->high - s->at - 1) * sizeof *s->names);
-        s->high--;
-    } else if (res->err != CLAVE_OK) {
-        clave__web_problem_err(x, res->err, "look for the guard below", s->dir);
-        return;
-    } else if (res->stat->czxid == s->guard.token) {
-        char *node = clave__web_strndup(x, res->path, strlen(res->path));
-        if (node)
-            s->found(x, c, node);
-        else
-            clave__web_problem_err(x, CLAVE_ENOMEM, "look for the guard below", s->dir);
-        return;
-    } else if (res->stat->czxid < s->guard.token) {
-        s->low = s->at + 1;
-    } else {
-        s->high = s->at;
-    }
-    guard_go_on(s, c);
-}
-
-static bool guard_copy_names(struct guard_search *s, const clave_result *res)
-{
-    s->low = s->high = s->at = 0;
-    s->names = clave__web_alloc(s->x, (res->nnames + 1) * sizeof *s->names);
-    if (!s->names)
-        return false;
-    for (size_t i = 0; i < res->nnames; i++) {
-        if (!guard_number(res->names[i]))
-            continue;
-        s->names[s->high] = clave__web_strndup(s->x, res->names[i], strlen(res->names[i]));
-        if (!s->names[s->high++])
+    do {
+        const char *begin = text, *fault = "";
+        struct guard *g = &out->list[out->n];
+        size_t len = 0;
+        if (out->n == MOST_GUARDS) {
+            clave__web_problem(x, &bad, "at most %d locks can guard a write", (int)MOST_GUARDS);
             return false;
-    }
-    qsort(s->names, s->high, sizeof *s->names, guard_compare);
+        }
+        if (!guard_parse(&text, &len, &g->token) ||
+            (fault = clave__path_fault(begin, len, false)) != NULL) {
+            clave__web_problem(x, &bad,
+                               "Clave-Guard must be PATH;token=NUMBER, or several of them, "
+                               "separated by commas%s%s",
+                               *fault ? "; the path " : "", fault);
+            return false;
+        }
+        g->path = clave__web_strndup(x, begin, len);
+        if (!g->path) {
+            clave__web_problem_err(x, CLAVE_ENOMEM, "read", "Clave-Guard");
+            return false;
+        }
+        if (!clave__web_must(x, WEB_READ, g->path))
+            return false;
+        out->n++;
+    } while (*text);
     return true;
 }
 
-static void on_guard_names(clave_async_client *c, const clave_result *res, void *arg)
+bool clave__guards_read(struct web_exchange *x, struct guards *out)
 {
-    struct guard_search *s = arg;
-    if (!clave__web_expected(s->x))
-        return;
-    if (s->unsynced != CLAVE_OK) /* the names may be old ones, and say 410 of a lock that is held */
-        clave__web_problem_err(s->x, s->unsynced, "look for the guard below", s->dir);
-    else if (res->err == CLAVE_ENONODE)
-        guard_give_up(s, c);
-    else if (res->err != CLAVE_OK)
-        clave__web_problem_err(s->x, res->err, "look for the guard below", s->dir);
-    else if (!guard_copy_names(s, res))
-        clave__web_problem_err(s->x, CLAVE_ENOMEM, "look for the guard below", s->dir);
-    else
-        guard_probe(s, c);
+    const char *value;
+    *out = (struct guards){.n = 0};
+    for (size_t i = 0; (value = clave__web_header_at(x, "Clave-Guard", i)); i++)
+        if (!guards_read_header(x, value, out))
+            return false;
+    return true;
 }
 
-static void on_guard_synced(clave_async_client *c, const clave_result *res, void *arg)
+/* ---- the nodes ------------------------------------------------------------------------------ */
+
+static void guard_answer_lost(struct web_exchange *x, const struct guard *g)
 {
-    struct guard_search *s = arg;
-    (void)c;
-    if (clave__web_expected(s->x))
-        s->unsynced = res->err;
+    struct problem p = {.status = 410, .err = CLAVE_ELOST, .path = g->path};
+    clave__web_problem(x, &p, "not done: the lock %s is not held with token %lld any more", g->path,
+                       (long long)g->token);
 }
 
-static void guard_list(struct guard_search *s, clave_async_client *c)
+static void guards_go_on(struct web_exchange *x, clave_async_client *c, struct guards *g);
+
+static void on_guard_found(struct web_exchange *x, clave_async_client *c, void *arg,
+                           enum place_found found, const char *node)
 {
-    clave_err err = clave_async_sync(c, s->dir, on_guard_synced, s);
-    if (err == CLAVE_OK) {
-        clave__web_expect(s->x);
-        err = clave_async_children(c, s->dir, NULL, on_guard_names, s);
+    struct guards *all = arg;
+    struct guard *g = &all->list[all->at];
+    struct problem waits = {.status = 409, .err = CLAVE_EBUSY, .path = g->path};
+    g->node = node;
+    switch (found) {
+    case PLACE_HOLDS:
+        all->at++;
+        guards_go_on(x, c, all);
+        break;
+    case PLACE_WAITS:
+        clave__web_problem(x, &waits,
+                           "not done: the place with token %lld does not hold the lock %s yet",
+                           (long long)g->token, g->path);
+        break;
+    case PLACE_GONE:
+        guard_answer_lost(x, g);
+        break;
     }
-    if (err == CLAVE_OK)
-        clave__web_expect(s->x);
-    else
-        clave__client_call_refused(s->x, c, err, "look for the guard below", s->dir);
 }
 
-void clave__guard_find(struct web_exchange *x, clave_async_client *c, const struct guard *g,
-                       guard_found *found)
+static void guards_go_on(struct web_exchange *x, clave_async_client *c, struct guards *g)
 {
-    struct guard_search *s = clave__web_alloc(x, sizeof *s);
-    if (!s) {
-        clave__client_call_refused(x, c, CLAVE_ENOMEM, "look for the guard below", g->path);
-        return;
-    }
-    *s = (struct guard_search){.x = x, .guard = *g, .found = found, .dir = g->path};
-    guard_list(s, c);
+    const struct guard *next = &g->list[g->at];
+    const struct place_question q = {next->path, next->token, false, on_guard_found, g};
+    if (g->at == g->n)
+        g->found(x, c);
+    else
+        clave__place_search(x, c, &q);
+}
+
+void clave__guards_find(struct web_exchange *x, clave_async_client *c, struct guards *g,
+                        void (*found)(struct web_exchange *x, clave_async_client *c))
+{
+    g->found = found;
+    g->at = 0;
+    guards_go_on(x, c, g);
+}
+
+/* ---- the transaction ------------------------------------------------------------------------ */
+
+void clave__guards_put_checks(const struct guards *g, clave_op *ops)
+{
+    for (size_t i = 0; i < g->n; i++)
+        ops[i] = (clave_op){.kind = CLAVE_OP_CHECK, .path = g->list[i].node, .version = -1};
+}
+
+/* The operations before the one that failed would have succeeded. */
+bool clave__guards_failed(struct web_exchange *x, const struct guards *g, const clave_result *res)
+{
+    size_t i = 0;
+    while (i < g->n && i < res->nops && res->ops[i].err == CLAVE_OK)
+        i++;
+    if (res->err == CLAVE_OK || i >= g->n || i >= res->nops)
+        return false;
+    if (res->ops[i].err == CLAVE_ENONODE)
+        guard_answer_lost(x, &g->list[i]);
+    else
+        clave__web_problem_err(x, res->ops[i].err, "check the lock", g->list[i].path);
+    return true;
 }

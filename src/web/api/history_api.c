@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rfc3339.h"
+#include "observe/lock_json.h"
 #include "web/api/observe_request.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
@@ -20,6 +21,7 @@ struct history_list {
     uint64_t n;       /* was looked at; SEEKING: is looked at next */
     size_t left;      /* to write */
     size_t before;    /* SEEKING: to go back by */
+    int64_t as_of;    /* of list_request */
     enum { HISTORY_SEEKING, HISTORY_BEGINNING, HISTORY_WRITING } phase;
 };
 
@@ -68,6 +70,7 @@ static clave_err history_list_piece(void *arg, struct json *j, bool *done)
         }
         if (l->phase == HISTORY_BEGINNING) {
             clave__json_open(j, NULL, '{');
+            clave__lock_time_json(j, "from", l->o->history.from);
             clave__json_open(j, "entries", '[');
             l->phase = HISTORY_WRITING;
         }
@@ -75,6 +78,7 @@ static clave_err history_list_piece(void *arg, struct json *j, bool *done)
     }
     if (*done) {
         clave__json_close(j, ']');
+        clave__copy_json_since(l->x, j, l->as_of);
         clave__json_close(j, '}');
     }
     return CLAVE_OK;
@@ -110,7 +114,8 @@ void clave__web_get_history(struct web_exchange *x)
                                .path = clave__web_query(x, "path"),
                                .from = INT64_MIN,
                                .left = request.limit,
-                               .before = request.limit};
+                               .before = request.limit,
+                               .as_of = request.as_of};
     if (history_list_since(l, clave__web_query(x, "since")))
         clave__web_answer_pieces(x, history_list_piece, NULL, l);
     else

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "observe/lock_digest.h"
 #include "observe/lock_json.h"
 #include "web/api/observe_request.h"
-#include "web/api/orders/token_api.h"
 #include "web/http/pieces.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
@@ -79,7 +79,7 @@ static clave_err lock_list_next_piece(void *arg, struct json *j, bool *done)
         const struct lock_queue *q = lock_list_next(l);
         *done = !q || lock_list_is_full(l, q);
         if (*done) {
-            clave__list_request_close(l->o, j, q ? clave__buf_text(&l->at) : NULL);
+            clave__list_request_close(l->x, &l->request, j, q ? clave__buf_text(&l->at) : NULL);
             return CLAVE_OK;
         }
         err = lock_list_remember(l, q->path, q->leases);
@@ -140,26 +140,25 @@ void clave__web_get_lock(struct web_exchange *x)
     const char *path = x->params[0];
     if (!clave__param_path(x))
         return;
-    if (clave__web_query(x, "token")) {
-        clave__web_get_token(x);
-        return;
-    }
     struct observe *o = clave__observe_for(x);
     if (!o)
         return;
     const struct lock_queue *q = clave__lock_model_find(&o->model, path);
     if (!q) {
-        if (clave__observe_knows(x, path))
-            clave__web_problem(x,
-                               &(struct problem){.status = 404, .err = CLAVE_ENONODE, .path = path},
-                               "nobody holds %s, and nobody waits for it", path);
+        clave__copy_answer_none(x, path, "nobody holds, and nobody waits for");
         return;
     }
+    char etag[COPY_ETAG_CAP];
+    clave__copy_etag(etag, clave__lock_digest(q));
+    if (!clave__copy_is_news(x, path, etag))
+        return;
     struct lock_one *l = clave__web_alloc(x, sizeof *l);
     clave_err err = l ? CLAVE_OK : CLAVE_ENOMEM;
     if (l) {
         l->o = o;
         err = clave__lock_walk_init(&l->walk, &x->web->mem, q);
+        l->walk.members = clave__copy_json;
+        l->walk.arg = x;
     }
     if (err == CLAVE_OK)
         clave__web_answer_pieces(x, lock_one_next_piece, lock_one_end, l);

@@ -1,8 +1,9 @@
 /* multi_api.c - see multi_api.h. Called by the table of routes. Invariant: the roles on all paths
- * are checked before anything is sent; with a guard its check is the first operation, and its
- * result is not among the results. */
+ * are checked before anything is sent; the checks of guards are the first operations, and
+ * their results are not among the results. */
 #include "web/api/multi_api.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base64.h"
@@ -17,9 +18,9 @@
 enum { MOST_OPS = 10000 };
 
 struct multi {
-    struct guard guard;
-    clave_op *ops; /* the first one is the guard's, or left out */
-    size_t nops;   /* without that */
+    struct guards guards;
+    clave_op *ops; /* after room for MOST_GUARDS, whose checks go right before them */
+    size_t nops;
 };
 
 static const struct problem bad_op = {.status = 400, .err = CLAVE_EINVAL};
@@ -38,7 +39,7 @@ static void multi_answer_done(struct web_exchange *x, const struct multi *m,
     clave__json_open(j, NULL, '{');
     clave__json_open(j, "results", '[');
     for (size_t i = 0; i < m->nops; i++) {
-        clave_op_kind kind = m->ops[i + 1].kind;
+        clave_op_kind kind = m->ops[i].kind;
         clave__json_open(j, NULL, '{');
         clave__json_string(j, "op", op_names[kind]);
         if (kind == CLAVE_OP_CREATE)
@@ -65,7 +66,7 @@ static void multi_answer_failed(struct web_exchange *x, const struct multi *m,
     size_t failed = 0;
     while (failed + 1 < m->nops && results[failed].err != err)
         failed++;
-    const clave_op *op = &m->ops[failed + 1];
+    const clave_op *op = &m->ops[failed];
     unsigned status = err == CLAVE_EBADVERSION ? 412 : clave__web_status(x, err);
     struct problem p = {
         .status = status, .err = err, .path = op->path, .members = multi_put_index, .arg = &failed};
@@ -80,11 +81,11 @@ static void on_multi_done(clave_async_client *c, const clave_result *res, void *
     if (!clave__web_expected(x))
         return;
     const struct multi *m = x->state;
-    size_t first = m->guard.path ? 1 : 0;
+    size_t first = m->guards.n;
+    if (clave__guards_failed(x, &m->guards, res))
+        return;
     if (res->err == CLAVE_OK)
         multi_answer_done(x, m, res->ops + first);
-    else if (first && res->nops > 0 && res->ops[0].err == CLAVE_ENONODE)
-        clave__guard_answer_lost(x, &m->guard);
     else if (res->nops == m->nops + first)
         multi_answer_failed(x, m, res->ops + first, res->err);
     else
@@ -93,30 +94,22 @@ static void on_multi_done(clave_async_client *c, const clave_result *res, void *
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
-static void multi_submit(struct web_exchange *x, clave_async_client *c, const clave_op *ops,
-                         size_t n)
+static void multi_go_guarded(struct web_exchange *x, clave_async_client *c)
 {
-    clave_err err = clave_async_multi(c, ops, n, on_multi_done, x);
+    const struct multi *m = x->state;
+    clave_op *ops = m->ops - m->guards.n;
+    clave__guards_put_checks(&m->guards, ops);
+    clave_err err = clave_async_multi(c, ops, m->nops + m->guards.n, on_multi_done, x);
     if (err == CLAVE_OK)
         clave__web_expect(x);
     else
         clave__client_call_refused(x, c, err, "do", "the transaction");
 }
 
-static void multi_go_guarded(struct web_exchange *x, clave_async_client *c, const char *node)
-{
-    const struct multi *m = x->state;
-    m->ops[0] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
-    multi_submit(x, c, m->ops, m->nops + 1);
-}
-
 static void multi_go(struct web_exchange *x, clave_async_client *c)
 {
-    const struct multi *m = x->state;
-    if (m->guard.path)
-        clave__guard_find(x, c, &m->guard, multi_go_guarded);
-    else
-        multi_submit(x, c, m->ops + 1, m->nops);
+    struct multi *m = x->state;
+    clave__guards_find(x, c, &m->guards, multi_go_guarded);
 }
 
 /* ---- the body ------------------------------------------------------------------------------- */
@@ -158,13 +151,22 @@ static bool op_read_data(struct web_exchange *x, const json_t *o, clave_op *op)
 
 static bool op_read_create(struct web_exchange *x, const json_t *o, clave_op *op)
 {
+    static const int64_t ttls[2] = {1, INT64_MAX};
     const char *mode = "persistent";
     const json_t *acl = NULL;
-    if (!clave__body_text(x, o, "mode", &mode) || !clave__body_array(x, o, "acl", &acl) ||
+    if (!clave__body_text(x, o, "mode", &mode) ||
+        !clave__body_int(x, o, "ttl_ms", ttls, &op->ttl_ms) ||
+        !clave__body_array(x, o, "acl", &acl) ||
         !clave__web_read_acls(x, acl, &op->acls, &op->nacls))
         return false;
-    if (!clave__web_parse_mode(mode, &op->mode) || op->mode > CLAVE_EPHEMERAL_SEQUENTIAL) {
+    if (!clave__web_parse_mode(mode, &op->mode)) {
         clave__web_problem(x, &bad_op, "a transaction knows no mode \"%.40s\"", mode);
+        return false;
+    }
+    if (clave__web_mode_has_ttl(op->mode) != (op->ttl_ms > 0)) {
+        clave__web_problem(x, &bad_op,
+                           "\"ttl_ms\" is for the modes persistent_ttl and "
+                           "persistent_sequential_ttl, which need it");
         return false;
     }
     if (clave__web_mode_is_ephemeral(op->mode) && !clave__web_header(x, "Clave-Session")) {
@@ -177,7 +179,8 @@ static bool op_read_create(struct web_exchange *x, const json_t *o, clave_op *op
 /* The members that an operation of each kind may have. */
 static const char *const *op_keys(clave_op_kind kind)
 {
-    static const char *const create[] = {"op", "path", "data", "data_base64", "mode", "acl", NULL};
+    static const char *const create[] = {"op",   "path",   "data", "data_base64",
+                                         "mode", "ttl_ms", "acl",  NULL};
     static const char *const set[] = {"op", "path", "data", "data_base64", "version", NULL};
     static const char *const other[] = {"op", "path", "version", NULL};
     return kind == CLAVE_OP_CREATE ? create : kind == CLAVE_OP_SET ? set : other;
@@ -216,6 +219,28 @@ static bool op_read(struct web_exchange *x, json_t *o, clave_op *op)
     return clave__web_must(x, op->kind == CLAVE_OP_CHECK ? WEB_READ : WEB_WRITE, op->path);
 }
 
+/* For the audit: "create /a, set /b", of a long transaction the beginning. */
+static void multi_tell(struct web_exchange *x, const struct multi *m)
+{
+    enum { MOST_TOLD = 4000, REST = 40 };
+    size_t size = 1, n = 0;
+    for (size_t i = 0; i < m->nops && size < MOST_TOLD; i++)
+        size += strlen(op_names[m->ops[i].kind]) + strlen(m->ops[i].path) + 3;
+    size = size < MOST_TOLD ? size : MOST_TOLD;
+    char *text = clave__web_alloc(x, size + REST);
+    x->deed.what = text;
+    for (size_t i = 0; text && i < m->nops; i++) {
+        const clave_op *op = &m->ops[i];
+        size_t more = strlen(op_names[op->kind]) + strlen(op->path) + 3;
+        if (n + more > size) {
+            snprintf(text + n, REST, "%s... of %zu operations", n ? " " : "", m->nops);
+            return;
+        }
+        n += (size_t)snprintf(text + n, more + 1, "%s%s %s", i > 0 ? ", " : "", op_names[op->kind],
+                              op->path);
+    }
+}
+
 /* NULL: it has answered. */
 static struct multi *multi_read(struct web_exchange *x, const json_t *list)
 {
@@ -227,16 +252,16 @@ static struct multi *multi_read(struct web_exchange *x, const json_t *list)
                            (int)MOST_OPS);
         return NULL;
     }
-    m = clave__web_alloc(x, sizeof *m + (n + 1) * sizeof *m->ops);
+    m = clave__web_alloc(x, sizeof *m + (n + MOST_GUARDS) * sizeof *m->ops);
     if (!m) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "read", "the transaction");
         return NULL;
     }
-    *m = (struct multi){.ops = (clave_op *)(void *)(m + 1), .nops = n};
+    *m = (struct multi){.ops = (clave_op *)(void *)(m + 1) + MOST_GUARDS, .nops = n};
     for (size_t i = 0; i < n; i++)
-        if (!op_read(x, json->json_array_get(list, i), &m->ops[i + 1]))
+        if (!op_read(x, json->json_array_get(list, i), &m->ops[i]))
             return NULL;
-    return clave__guard_read(x, &m->guard) ? m : NULL;
+    return clave__guards_read(x, &m->guards) ? m : NULL;
 }
 
 void clave__web_post_multi(struct web_exchange *x)
@@ -246,7 +271,10 @@ void clave__web_post_multi(struct web_exchange *x)
     json_t *body = clave__web_body(x);
     if (!body || !clave__body_only(x, body, keys) || !clave__body_array(x, body, "ops", &list))
         return;
-    x->state = multi_read(x, list);
-    if (x->state)
-        clave__client_call(x, multi_go);
+    struct multi *m = multi_read(x, list);
+    if (!m)
+        return;
+    x->state = m;
+    multi_tell(x, m);
+    clave__client_call(x, multi_go);
 }

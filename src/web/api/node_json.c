@@ -5,6 +5,7 @@
 
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 
 /* ---- stat ----------------------------------------------------------------------------------- */
@@ -139,5 +140,5 @@ void clave__web_set_location(struct web_exchange *x, const char *path)
     if (!encoded)
         return;
     clave__percent_encode(encoded, path);
-    clave__web_set_header(x, "Location", "/v1/znodes%s", encoded);
+    clave__web_set_header(x, "Location", "%s/v1/znodes%s", clave__web_prefix(x), encoded);
 }

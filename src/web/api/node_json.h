@@ -25,6 +25,10 @@ static inline bool clave__web_mode_is_sequential(clave_create_mode mode)
     return mode == CLAVE_PERSISTENT_SEQUENTIAL || mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
            mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
 }
+static inline bool clave__web_mode_has_ttl(clave_create_mode mode)
+{
+    return mode == CLAVE_PERSISTENT_TTL || mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
+}
 /* The sender may create it: a sequential node is beside its path, which its number follows. false:
  * it has answered. */
 bool clave__web_must_create(struct web_exchange *x, clave_create_mode mode, const char *path);

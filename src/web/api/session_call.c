@@ -8,6 +8,7 @@
 #include "web/http/answer.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
+#include "web/session/claim_rights.h"
 
 /* ---- its life -------------------------------------------------------------------------------- */
 
@@ -88,6 +89,7 @@ void clave__session_call_gone(struct session_call *k, clave_err why)
 static void session_call_on_live(struct session_wait *w, clave_err err)
 {
     struct session_call *k = clave__session_call_of(w);
+    k->x->deed.session = k->s->id;
     if (err == CLAVE_OK)
         k->live(k);
     else
@@ -157,14 +159,15 @@ int64_t clave__web_prefer_wait(const struct web_exchange *x)
     return s * 1000;
 }
 
-static const char *claim_state_name(const struct claim *c)
+static const char *claim_state_name(const struct claim *c, bool proven)
 {
     switch (c->state) {
     case CLAIM_WAITING:
     case CLAIM_DELAYED:
+    case CLAIM_PROVING:
         return "waiting";
     case CLAIM_HELD:
-        return "held";
+        return proven ? "held" : "suspended";
     case CLAIM_LEAVING:
         return "released";
     case CLAIM_ENDED:
@@ -173,20 +176,28 @@ static const char *claim_state_name(const struct claim *c)
     return c->why == CLAVE_OK || c->why == CLAVE_ECANCELED ? "released" : "lost";
 }
 
-void clave__web_put_claim(struct web_exchange *x, const char *key, const struct claim *c)
+clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c)
+{
+    return clave__claim_admit(c, &x->peer, clave__web_header(x, "Authorization"));
+}
+
+void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
 {
     struct json *j = &x->json;
-    clave__json_open(j, key, '{');
+    clave__json_open(j, NULL, '{');
     clave__json_string(j, "id", c->place.uuid);
     clave__json_string(j, "path", c->path);
     clave__json_string(j, "kind", c->kind->name);
-    clave__json_string(j, "state", claim_state_name(c));
+    clave__json_string(j, "state", claim_state_name(c, proven));
     if (c->state == CLAIM_HELD) {
         clave__json_int64(j, "token", c->grant.token);
-        clave__json_int(j, "valid_ms", clave__claim_valid_ms(c, x->arrived));
+        if (proven)
+            clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
         clave__json_string(j, "node", c->node);
+        if (c->forbidden)
+            clave__json_string(j, "cause", clave__web_cause(CLAVE_EAUTHFAILED));
     } else if (c->state == CLAIM_WAITING && c->placed) {
-        clave__json_int(j, "position", (int64_t)c->ahead);
+        clave__json_int(j, "position", (int64_t)c->ahead + 1);
     } else if (c->state == CLAIM_ENDED) {
         clave__json_string(j, "cause", clave__web_cause(c->why));
     }

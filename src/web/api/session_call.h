@@ -44,7 +44,10 @@ static inline struct session_call *clave__session_call_of(struct session_wait *w
 /* "Prefer: wait=30", in ms; -1: there is none. */
 int64_t clave__web_prefer_wait(const struct web_exchange *x);
 
-/* A claim as JSON, told to this request. */
-void clave__web_put_claim(struct web_exchange *x, const char *key, const struct claim *c);
+/* A claim as JSON, told to this request. `proven`: that it is held was proved since the request
+ * arrived, or no other gate can have given it back; otherwise it is not said. */
+void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven);
+/* The sender of this request may lock there: clave__claim_admit. */
+clave_err clave__web_admit_claim(const struct web_exchange *x, struct claim *c);
 
 #endif

@@ -7,6 +7,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
@@ -25,8 +26,10 @@ static void on_session_made(struct session_wait *w, clave_err err)
         clave__session_call_gone(k, err);
         return;
     }
+    x->deed.session = k->s->id;
     clave__http_session_secret(k->s, secret);
-    clave__web_set_header(x, "Location", "/v1/sessions/%lld", (long long)k->s->id);
+    clave__web_set_header(x, "Location", "%s/v1/sessions/%lld", clave__web_prefix(x),
+                          (long long)k->s->id);
     clave__json_open(&x->json, NULL, '{');
     clave__json_int64(&x->json, "id", k->s->id);
     clave__json_string(&x->json, "secret", secret);
@@ -90,6 +93,12 @@ void clave__web_post_session(struct web_exchange *x)
     t.ttl_ms = (int32_t)ttl;
     t.sender = clave__web_sender(x);
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
+    if (err == CLAVE_ETOOBIG) {
+        clave__web_problem(x, &(struct problem){.status = 400, .err = err},
+                           "\"auth\" has more than %d bytes, with one more for each identity",
+                           SEAL_AUTHS);
+        return;
+    }
     if (err == CLAVE_EINVAL) {
         clave__web_problem(x, &(struct problem){.status = 400, .err = err},
                            "\"auth\" is a list of texts like \"digest:user:password\"");
@@ -110,11 +119,21 @@ void clave__web_post_session(struct web_exchange *x)
 
 /* ---- renew ----------------------------------------------------------------------------------- */
 
-static void session_put_claims(struct web_exchange *x, struct http_session *s)
+/* Whoever renews vouches for what it may lock itself. */
+static void session_admit_claims(const struct web_exchange *x, struct http_session *s)
+{
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
+        if (clave__web_may(x, WEB_LOCK, c->path))
+            (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
+    }
+}
+
+static void session_put_claims(struct web_exchange *x, struct http_session *s, bool proven)
 {
     clave__json_open(&x->json, "claims", '[');
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
-        clave__web_put_claim(x, NULL, clave__claim_of(LIST_ENTRY(l, struct session_part, link)));
+        clave__web_put_claim(x, clave__claim_of(LIST_ENTRY(l, struct session_part, link)), proven);
     clave__json_close(&x->json, ']');
 }
 
@@ -140,7 +159,7 @@ static void on_session_proven(struct session_wait *w, clave_err err)
     clave__json_int64(&x->json, "id", k->s->id);
     clave__json_int(&x->json, "ttl_ms", k->s->ttl_ms);
     clave__json_int(&x->json, "valid_ms", session_valid_ms(x, k->s));
-    session_put_claims(x, k->s);
+    session_put_claims(x, k->s, true);
     clave__json_close(&x->json, '}');
     clave__session_call_done(k);
     clave__web_answer_json(x, 200);
@@ -148,6 +167,7 @@ static void on_session_proven(struct session_wait *w, clave_err err)
 
 static void session_renew(struct session_call *k)
 {
+    session_admit_claims(k->x, k->s);
     clave__session_call_await(k, on_session_proven);
     clave__http_session_prove(k->s, &k->wait);
 }
@@ -174,7 +194,7 @@ static const char *session_state_name(const struct http_session *s)
     return "ended";
 }
 
-static void session_put(struct web_exchange *x, struct http_session *s)
+static void session_put(struct web_exchange *x, struct http_session *s, bool proven)
 {
     int64_t now = x->web->now;
     clave__json_open(&x->json, NULL, '{');
@@ -184,16 +204,35 @@ static void session_put(struct web_exchange *x, struct http_session *s)
     clave__json_int(&x->json, "idle_ms", s->present > 0 || s->heard > now ? 0 : now - s->heard);
     clave__json_int(&x->json, "age_ms", now > s->made ? now - s->made : 0);
     clave__json_string(&x->json, "state", session_state_name(s));
-    session_put_claims(x, s);
+    session_put_claims(x, s, proven);
     clave__json_close(&x->json, '}');
+}
+
+static void session_show(struct session_call *k)
+{
+    struct web_exchange *x = k->x;
+    session_put(x, k->s, true);
+    clave__session_call_done(k);
+    clave__web_answer_json(x, 200);
+}
+
+static void on_looked(struct session_wait *w, clave_err err)
+{
+    struct session_call *k = clave__session_call_of(w);
+    if (err == CLAVE_OK)
+        session_show(k);
+    else
+        clave__session_call_gone(k, err);
 }
 
 static void session_look(struct session_call *k)
 {
-    struct web_exchange *x = k->x;
-    session_put(x, k->s);
-    clave__session_call_done(k);
-    clave__web_answer_json(x, 200);
+    if (!clave__http_session_is_shared(k->s)) {
+        session_show(k);
+        return;
+    }
+    clave__session_call_await(k, on_looked);
+    clave__http_session_prove(k->s, &k->wait);
 }
 
 void clave__web_get_session(struct web_exchange *x)
@@ -201,8 +240,9 @@ void clave__web_get_session(struct web_exchange *x)
     clave__session_call(x, x->params[0], session_look);
 }
 
-/* For who may do everything, since it has what is held on any path. In the order in which they came
- * to this gate; `after` is the id of the last of the page before.
+/* For who may do everything, since it has what is held on any path. It takes no session from
+ * another gate, so what may be used there is not called held. In the order in which they came to
+ * this gate; `after` is the id of the last of the page before.
  */
 void clave__web_list_sessions(struct web_exchange *x)
 {
@@ -214,9 +254,15 @@ void clave__web_list_sessions(struct web_exchange *x)
     if (!clave__web_must(x, WEB_ADMIN, "/") || !clave__query_int(x, "limit", limits, &limit) ||
         !clave__query_int(x, "after", ids, &last))
         return;
-    if (last != 0) {
+    if (clave__web_query(x, "after")) {
         struct http_session *s = clave__http_session_by_id(ss, last);
-        l = s ? s->link.next : l;
+        if (!s) {
+            clave__web_problem(x, &(struct problem){.status = 410, .err = CLAVE_ELOST},
+                               "the session that `after` names is not there any more: begin with "
+                               "the first page again");
+            return;
+        }
+        l = s->link.next;
     }
     last = 0;
     clave__json_open(&x->json, NULL, '{');
@@ -225,7 +271,7 @@ void clave__web_list_sessions(struct web_exchange *x)
         struct http_session *s = LIST_ENTRY(l, struct http_session, link);
         if (s->id == 0)
             continue;
-        session_put(x, s);
+        session_put(x, s, !clave__http_session_is_shared(s));
         last = s->id;
         n++;
     }

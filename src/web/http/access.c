@@ -131,15 +131,32 @@ static bool is_digits_and_dots(const char *s, size_t n)
     return n > 0 && strspn(s, "0123456789.") >= n;
 }
 
-static bool name_is(const char *name, const char *s, size_t n)
+/* Whatever the case of letters; `text` has its NUL. */
+static bool text_is(const char *text, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         char c = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] | 0x20) : s[i];
-        char d = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] | 0x20) : name[i];
+        char d = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 0x20) : text[i];
         if (c != d)
             return false;
     }
-    return name[n] == '\0';
+    return true;
+}
+
+static bool name_is(const char *name, const char *s, size_t n)
+{
+    return text_is(name, s, n) && name[n] == '\0';
+}
+
+/* It is the name in one of the origins: "https://gate.example:8443". */
+static bool access_is_public(const struct web_access *a, const char *host, size_t n)
+{
+    for (size_t i = 0; a && i < a->norigins; i++) {
+        const char *name = strstr(a->origins[i], "://") + 3;
+        if (strcspn(name, ":") == n && text_is(name, host, n))
+            return true;
+    }
+    return false;
 }
 
 /* ":80", or nothing. What else stands after a name could be taken for another name by somebody who
@@ -167,13 +184,17 @@ bool clave__access_host_ok(const struct web_access *a, const char *host)
     for (size_t i = 0; a && i < a->nhosts; i++)
         if (name_is(a->hosts[i], host, n))
             return true;
-    return false;
+    return access_is_public(a, host, n);
 }
 
-bool clave__access_origin_ok(const char *origin, const char *host, bool is_tls)
+bool clave__access_origin_ok(const struct web_access *a, const char *origin, const char *host,
+                             bool is_tls)
 {
     if (!origin)
         return true;
+    for (size_t i = 0; a && i < a->norigins; i++)
+        if (name_is(a->origins[i], origin, strlen(origin)))
+            return true;
     const char *at = strstr(origin, "://");
     if (is_tls && strncmp(origin, "https://", 8) != 0)
         return false;

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct ip_range;
 struct web_peer;
 
 /* Each includes those before it. NONE: anybody, without proof. */
@@ -42,6 +43,12 @@ struct web_access {
     int64_t owner_uid;        /* -1: not known */
     const char *const *hosts; /* further names of this gate, without ports: "gate.example.com" */
     size_t nhosts;
+    const char *const *origins; /* of pages behind a proxy: "https://gate.example.com:8443" */
+    size_t norigins;
+    const char *prefix;             /* may stand before every path: "/clave"; NULL: none */
+    const struct ip_range *proxies; /* that are believed: see forwarded.h */
+    size_t nproxies;
+    bool unix_proxies; /* whoever comes by a Unix socket is one */
 };
 
 enum access_found { ACCESS_KNOWN, ACCESS_NOBODY, ACCESS_WRONG_TOKEN };
@@ -61,8 +68,11 @@ bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_rol
  * loaded under another name, which now leads here (DNS rebinding), is told apart by it. NULL: the
  * request has none, as those of no browser have. */
 bool clave__access_host_ok(const struct web_access *a, const char *host);
-/* The Origin header, or NULL, is this host's. A page that came without TLS is not, if the request
- * has come with it: anybody on the way could have written it. */
-bool clave__access_origin_ok(const char *origin, const char *host, bool is_tls);
+/* The Origin header, or NULL, is this host's, or one of a->origins. A page that came without TLS is
+ * not this host's, if the request has come with it: anybody on the way could have written it. */
+bool clave__access_origin_ok(const struct web_access *a, const char *origin, const char *host,
+                             bool is_tls);
+/* The connection is one of a proxy that is named. */
+bool clave__access_is_proxy(const struct web_access *a, const struct web_peer *peer);
 
 #endif

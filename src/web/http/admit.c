@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "web/http/answer.h"
+#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"
@@ -55,8 +56,8 @@ static const char *admit_twice(const struct web_exchange *x)
 {
     static const char *const once[] = {"Host",           "Content-Length", "Transfer-Encoding",
                                        "Content-Type",   "Authorization",  "Origin",
-                                       "Sec-Fetch-Site", "Clave-Session",  "Clave-Guard",
-                                       "If-Match",       "If-None-Match",  "Idempotency-Key"};
+                                       "Sec-Fetch-Site", "Clave-Session",  "If-Match",
+                                       "If-None-Match",  "Idempotency-Key"};
     for (size_t i = 0; i < sizeof once / sizeof *once; i++)
         if (clave__web_header_count(x, once[i]) > 1)
             return once[i];
@@ -125,6 +126,8 @@ static bool admit_target(struct web_exchange *x)
         admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
     else if (fault)
         admit_refuse(x, 400, CLAVE_EINVAL, fault);
+    else
+        x->target.path = clave__web_take_prefix(x, x->target.path);
     return text && !fault;
 }
 
@@ -161,8 +164,8 @@ static bool admit_origin(struct web_exchange *x)
 {
     const char *site = clave__web_header(x, "Sec-Fetch-Site");
     bool foreign = site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
-    if (!clave__access_origin_ok(clave__web_header(x, "Origin"), admit_named_host(x),
-                                 x->q->peer.is_tls))
+    if (!clave__access_origin_ok(x->web->o.access, clave__web_header(x, "Origin"),
+                                 admit_named_host(x), x->peer.is_tls))
         foreign = true;
     if (!foreign || x->route->role == WEB_NONE)
         return true;
@@ -203,6 +206,16 @@ static bool is_word_of(const char *names, const char *name)
     return false;
 }
 
+/* What would narrow a request is never ignored. */
+static bool admit_guard(struct web_exchange *x)
+{
+    if (x->route->flags & ROUTE_GUARDED || !clave__web_header(x, "Clave-Guard"))
+        return true;
+    admit_refuse(x, 400, CLAVE_EINVAL,
+                 "Clave-Guard is for PUT, POST and DELETE of /v1/znodes and POST of /v1/multi");
+    return false;
+}
+
 static bool admit_query(struct web_exchange *x)
 {
     const char *known = x->route->query ? x->route->query : "";
@@ -227,13 +240,15 @@ static bool admit_query(struct web_exchange *x)
 
 bool clave__web_admit(struct web_exchange *x)
 {
+    clave__web_find_peer(x);
     return admit_sizes(x) && admit_framing(x) && admit_target(x) && admit_host(x) &&
-           admit_route(x) && admit_origin(x) && admit_sender(x) && admit_query(x) &&
-           clave__web_may_receive(x, x->q->body_length);
+           admit_route(x) && admit_origin(x) && admit_sender(x) && admit_guard(x) &&
+           admit_query(x) && clave__web_may_receive(x, x->q->body_length);
 }
 
 bool clave__web_admit_again(struct web_exchange *x)
 {
+    clave__web_find_peer(x);
     return !x->route || !clave__exchange_identify(x) ||
            clave__web_may(x, x->route->role, admit_path(x));
 }

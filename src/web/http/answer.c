@@ -137,11 +137,14 @@ static void answer_audit(struct web_exchange *x, unsigned status)
     if (!env->audit || (!changes && status != 401 && status != 403 && status != 421))
         return;
     env->audit(env->arg, &(struct web_audit){.user = x->who.name,
-                                             .address = x->q->peer.address,
+                                             .address = x->peer.address,
                                              .method = x->q->method,
                                              .target = answer_audit_target(x),
+                                             .session = x->deed.session,
+                                             .path = x->deed.path,
+                                             .what = x->deed.what,
                                              .status = status,
-                                             .reason = x->reason});
+                                             .reason = x->deed.reason});
 }
 
 /* A client that does not read its stream has a piece of it here. */
@@ -214,11 +217,13 @@ void clave__web_answer_text(struct web_exchange *x, unsigned status, const char 
 {
     static const char memory[] = "{\"title\": \"Service Unavailable\", \"status\": 503, "
                                  "\"detail\": \"out of memory\", \"code\": \"ENOMEM\", "
-                                 "\"class\": \"retry\"}",
-                      unknown[] = "{\"title\": \"Gateway Timeout\", \"status\": 504, \"detail\": "
-                                  "\"out of memory; it may or may not have been done\", \"code\": "
-                                  "\"EOPTIMEOUT\", \"class\": \"unknown\"}";
-    bool reads = clave__shares_reads(x);
+                                 "\"class\": \"retry\"}";
+    static const char done[] = "{\"title\": \"Gateway Timeout\", \"status\": 504, "
+                               "\"detail\": \"it was done, but there is no memory for the answer, "
+                               "or it is too long\", \"code\": \"EOPTIMEOUT\", "
+                               "\"class\": \"unknown\"}";
+    bool changed =
+        status < 300 && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
     if (x->json.err == CLAVE_OK) {
         answer_send(x, status, type);
         return;
@@ -227,9 +232,9 @@ void clave__web_answer_text(struct web_exchange *x, unsigned status, const char 
                x->target.path, clave_strerror(x->json.err));
     clave__buf_clear(&x->answer.body);
     /* A buffer that could not grow has room for this, unless it has none at all. */
-    (void)clave__buf_append(&x->answer.body, reads ? memory : unknown,
-                            reads ? sizeof memory - 1 : sizeof unknown - 1);
-    answer_send(x, reads ? 503 : 504, "application/problem+json");
+    (void)clave__buf_append(&x->answer.body, changed ? done : memory,
+                            changed ? sizeof done - 1 : sizeof memory - 1);
+    answer_send(x, changed ? 504 : 503, "application/problem+json");
 }
 
 void clave__web_answer_json(struct web_exchange *x, unsigned status)
@@ -256,6 +261,8 @@ void clave__web_answer_bytes(struct web_exchange *x, unsigned status, const char
 
 void clave__web_answer_stream(struct web_exchange *x, unsigned status, const char *type)
 {
+    /* nginx would keep its lines until there are some kilobytes of them */
+    clave__web_set_header(x, "X-Accel-Buffering", "no");
     answer_send(x, status, type);
 }
 

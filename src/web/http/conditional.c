@@ -8,13 +8,16 @@
 
 static const struct problem bad_condition = {.status = 400, .err = CLAVE_EINVAL};
 
-/* "3", or 3, which is easier to write in a shell. */
+/* "3-4294967301", or "3"; without the quotes it is easier to write in a shell. A write can be made
+ * to depend on the version only. */
 static bool condition_version(const char *tag, int32_t *out)
 {
     char digits[12];
     int64_t n = 0;
-    size_t quote = tag[0] == '"', len = strcspn(tag + quote, "\"");
-    if (len >= sizeof digits || strcmp(tag + quote + len, quote ? "\"" : "") != 0)
+    size_t quote = tag[0] == '"', len = strcspn(tag + quote, "-\"");
+    const char *rest = tag + quote + len;
+    rest += *rest == '-' ? 1 + strspn(rest + 1, "0123456789") : 0;
+    if (len >= sizeof digits || strcmp(rest, quote ? "\"" : "") != 0)
         return false;
     memcpy(digits, tag + quote, len);
     digits[len] = '\0';
@@ -52,7 +55,13 @@ bool clave__condition_failed(const struct condition *k, clave_err err)
            (err == CLAVE_ENONODE && k->must_exist);
 }
 
-void clave__web_set_etag(struct web_exchange *x, int32_t version)
+/* A list of tags is searched for as a whole: no tag has a quote in it. */
+bool clave__condition_knows(const struct web_exchange *x, const char *etag, const char *none)
 {
-    clave__web_set_header(x, "ETag", "\"%d\"", (int)version);
+    const char *given = clave__web_header(x, "If-None-Match");
+    if (!given)
+        return false;
+    if (strcmp(given, "*") == 0)
+        return strcmp(etag, none) != 0;
+    return strstr(given, etag) != NULL;
 }

@@ -80,6 +80,7 @@ struct web_exchange *clave__exchange_new(struct web *w, const struct web_request
         return NULL;
     x->web = w;
     x->q = q;
+    x->peer = q->peer;
     x->transport = transport;
     x->who.name = "";
     x->arrived = w->now;
@@ -155,12 +156,17 @@ static bool header_is(const char *a, const char *b)
     return header_lower(*a) == header_lower(*b);
 }
 
-const char *clave__web_header(const struct web_exchange *x, const char *name)
+const char *clave__web_header_at(const struct web_exchange *x, const char *name, size_t skip)
 {
     for (size_t i = 0; i < x->q->nheaders; i++)
-        if (header_is(x->q->headers[i].name, name))
+        if (header_is(x->q->headers[i].name, name) && skip-- == 0)
             return x->q->headers[i].value;
     return NULL;
+}
+
+const char *clave__web_header(const struct web_exchange *x, const char *name)
+{
+    return clave__web_header_at(x, name, 0);
 }
 
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value)
@@ -228,7 +234,7 @@ bool clave__exchange_identify(struct web_exchange *x)
     const char *authorization = clave__web_header(x, "Authorization");
     x->who.name = "";
     x->who.ngrants = 0; /* of another access, in which the sender was known */
-    x->who.found = clave__access_find(x->web->o.access, &x->q->peer, authorization, &u);
+    x->who.found = clave__access_find(x->web->o.access, &x->peer, authorization, &u);
     x->who.is_known = u && !clave__access_is_anybody(u);
     if (x->who.found != ACCESS_KNOWN || exchange_copy_user(x, u))
         return true;

@@ -26,6 +26,9 @@ struct web_exchange {
     struct web *web;
     void *transport;
     const struct web_request *q;
+    struct web_peer peer;      /* the client, who need not be at the other end of the connection */
+    bool is_passed_on;         /* by a proxy */
+    bool has_prefix;           /* the target had it */
     const struct route *route; /* NULL: none was found */
     struct target target;
     const char *params[WEB_MAX_PARAMS]; /* what the pattern's {} stand for, decoded */
@@ -39,7 +42,11 @@ struct web_exchange {
     const char *acts_on; /* not in the pattern, but in the body, or a claim's: the path that the
                           * route's role is needed on; NULL: none. Valid until it is answered, or
                           * until a stream has ended */
-    const char *reason;  /* that the sender gives, for the audit; NULL: none */
+    struct {
+        int64_t session;
+        const char *path, *what; /* valid as long as the exchange */
+        const char *reason;
+    } deed; /* for the audit, as of struct web_audit */
     int64_t arrived;
     struct buf received; /* of the body */
     json_t *body;        /* parsed; NULL: it is not */
@@ -62,6 +69,7 @@ struct web_exchange {
     unsigned refused;  /* why, of http_metrics.h; 0: as its status says */
     unsigned expected; /* callbacks that have this exchange as their argument */
     bool answered, ended;
+    bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
     struct exchange_chunk *chunks;
 };
 
@@ -97,6 +105,8 @@ static inline size_t clave__web_body_len(const struct web_exchange *x)
 /* The value of a header of the request, of an argument of its query; NULL: there is none. */
 const char *clave__web_header(const struct web_exchange *x, const char *name);
 const char *clave__web_query(const struct web_exchange *x, const char *name);
+/* The value of the one after the first `skip` of that name. */
+const char *clave__web_header_at(const struct web_exchange *x, const char *name, size_t skip);
 size_t clave__web_header_count(const struct web_exchange *x, const char *name);
 /* It has this value, in whatever case. */
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value);

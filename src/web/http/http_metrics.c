@@ -97,6 +97,11 @@ void clave__http_metrics_note(const struct web_exchange *x, unsigned status)
         m->refused[i] += refusals[i].status == (x->refused ? x->refused : status);
 }
 
+uint64_t clave__http_metrics_answered(const struct web *w)
+{
+    return clave__histogram_count(&w->http_metrics->seconds);
+}
+
 /* ---- the page -------------------------------------------------------------------------------- */
 
 /* How many have no answer yet, and how many read a stream. */

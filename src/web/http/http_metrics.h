@@ -19,5 +19,7 @@ void clave__http_metrics_note(const struct web_exchange *x, unsigned status);
 /* clave_http_requests_total{route,code}, _request_seconds, _waiting{how}, _refused_total{reason}.
  */
 void clave__http_metrics_put(const struct web *w, struct prometheus *p);
+/* Requests that were answered, of all routes. */
+uint64_t clave__http_metrics_answered(const struct web *w);
 
 #endif

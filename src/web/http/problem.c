@@ -48,7 +48,8 @@ void clave__web_problem(struct web_exchange *x, const struct problem *p, const c
 static unsigned problem_status_of_class(const struct web_exchange *x, clave_err err)
 {
     clave_err_class class_ = clave_err_classify(err);
-    bool changes = !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
+    bool changes =
+        !x->looking && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
     if (class_ == CLAVE_CLASS_FINAL)
         return 400;
     return class_ == CLAVE_CLASS_UNKNOWN && changes ? 504 : 503;
@@ -86,6 +87,7 @@ static const char *problem_cause(clave_err why)
                  {CLAVE_ETIMEDOUT, "unconfirmed"},
                  {CLAVE_EREQUESTTIMEOUT, "silent"},
                  {CLAVE_ENONODE, "deleted"},
+                 {CLAVE_EAUTHFAILED, "forbidden"},
                  {CLAVE_EMAXHOLD, "max_hold"},
                  {CLAVE_EREPLACED, "replaced"},
                  {CLAVE_ECANCELED, "canceled"},
@@ -126,23 +128,20 @@ void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *w
     clave__web_problem_as(x, clave__web_status(x, err), err, what, path);
 }
 
-bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)
+void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path)
 {
     static const struct problem no_proof = {.status = 401, .err = CLAVE_EAUTHFAILED};
-    if (clave__web_may(x, role, path))
-        return true;
     if (x->who.found == ACCESS_KNOWN) {
         clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
                            "%s needs the role \"%s\"%s%s: see /v1/whoami, and --http-tokens of "
                            "the gate",
                            x->who.name[0] ? x->who.name : "the sender", clave__web_role_name(role),
                            path ? " on " : "", path ? path : "");
-        return false;
+        return;
     }
     clave__web_set_header(x, "WWW-Authenticate", "Bearer");
     clave__web_problem(x, &no_proof, "%s",
                        x->who.found == ACCESS_WRONG_TOKEN
                            ? "unknown token: it is not in the gate's file of tokens"
                            : "a token is needed: Authorization: Bearer TOKEN");
-    return false;
 }

@@ -19,8 +19,16 @@ struct problem {
 __attribute__((format(printf, 3, 4))) void
 clave__web_problem(struct web_exchange *x, const struct problem *p, const char *fmt, ...);
 
-/* The sender has the role on the path. false: it has answered 401 or 403. `path` NULL: on any. */
-bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
+/* The sender lacks the role on the path (NULL: on any): answers 401 or 403. */
+void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path);
+/* The sender has the role on the path. false: it has answered 401 or 403. */
+static inline bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)
+{
+    bool may = clave__web_may(x, role, path);
+    if (!may)
+        clave__web_refuse_role(x, role, path);
+    return may;
+}
 
 /* The answer to a request of a client on `path` that failed with `err`: the one table from errors
  * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`

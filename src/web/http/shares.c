@@ -7,10 +7,10 @@
 
 /* ---- whose it is ----------------------------------------------------------------------------- */
 
-/* The address that counts as the sender's. */
+/* The address as the rules about proxies give it. */
 static const char *shares_address(const struct web_exchange *x)
 {
-    return x->q->peer.address ? x->q->peer.address : "";
+    return x->peer.address ? x->peer.address : "";
 }
 
 struct sender *clave__web_sender(struct web_exchange *x)

@@ -314,7 +314,7 @@ static bool page_step_model(struct metrics_page *g, int which)
          (int64_t)(o->waits.nfound - o->waits.ncertain)},
         {{"clave_observe_current", PROMETHEUS_GAUGE, 0,
           "1 while changes of the tree are seen as they happen; otherwise all locks here are old."},
-         o->current},
+         clave__observe_is_current(o)},
         {{"clave_observe_complete", PROMETHEUS_GAUGE, 0,
           "1 while there is memory for all of the tree; otherwise locks are missing here."},
          clave__observe_is_complete(o)},

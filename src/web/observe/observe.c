@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "observe/lock_replay.h"
+#include "recipe/cache/cache_progress.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"
+#include "web/observe/observe_poll.h"
 
 enum {
     FLUSH_MS = 20,
@@ -51,7 +53,9 @@ static void observe_tell_election(struct observe *o, struct election *e)
     struct buf text;
     clave__buf_init(&text, &o->web->mem, EVENT_MAX);
     struct json j = clave__json_to(&text);
-    clave__election_json(&j, NULL, e, &(struct election_view){&o->model, MOST_CANDIDATES});
+    clave__election_json(
+        &j, NULL, e,
+        &(struct election_view){.locks = &o->model, .most_candidates = MOST_CANDIDATES});
     if (j.err == CLAVE_OK && clave__buf_append(&text, "", 1) == CLAVE_OK)
         clave__event_ring_put(&o->ring,
                               &(struct event_text){.name = leader ? "leader" : "vacant",
@@ -116,15 +120,19 @@ static bool observe_flush_some(struct observe *o)
     int left = DONE_A_TURN;
     for (struct lock_queue *q; left > 0 && (q = clave__lock_model_take_dirty(&o->model)); left--) {
         bool shown = clave__lock_is_shown(q);
-        if (o->loaded && (shown || q->told))
+        if (o->loaded && (shown || q->told)) {
             clave__event_ring_lock(&o->ring, q);
+            clave__observe_poll_changed(o, q->path);
+        }
         q->told = shown;
         clave__lock_model_settle(&o->model, q);
     }
     for (struct election *e; left > 0 && (e = clave__election_take_changed(&o->elections));
          left--) {
-        if (o->loaded)
+        if (o->loaded) {
             observe_tell_election(o, e);
+            clave__observe_poll_changed(o, e->path);
+        }
         clave__election_settle(&o->elections, e,
                                clave__lock_model_get(&o->model, e->path, false) != NULL);
     }
@@ -276,6 +284,7 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
     if (!o->begun)
         observe_begin(o, zxid);
     observe_answer_waiting(o);
+    clave__observe_poll_all_changed(o);
 }
 
 void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
@@ -316,6 +325,20 @@ void clave__observe_stale(struct observe *o)
     o->current = false;
 }
 
+int64_t clave__observe_age(const struct observe *o)
+{
+    int64_t as_of = o->copy ? clave__cache_as_of(o->copy) : o->as_of, now = o->web->now;
+    if (as_of == INT64_MIN)
+        return -1;
+    return now > as_of ? now - as_of : 0;
+}
+
+bool clave__observe_is_current(const struct observe *o)
+{
+    int64_t age = clave__observe_age(o);
+    return o->current && age >= 0 && age <= OBSERVE_CURRENT_MS;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 clave_err clave__observe_new(struct web *w)
@@ -325,8 +348,11 @@ clave_err clave__observe_new(struct web *w)
     if (!o)
         return CLAVE_ENOMEM;
     o->web = w;
+    o->as_of = INT64_MIN;
     list_init(&o->streams);
     list_init(&o->waiting);
+    list_init(&o->woken);
+    clave__timer_init(&o->poll_turn, clave__observe_poll_turn);
     clave__timer_init(&o->flush, observe_flush);
     clave__timer_init(&o->settle, observe_settle);
     clave__timer_init(&o->look, observe_on_look);
@@ -338,9 +364,11 @@ clave_err clave__observe_new(struct web *w)
         clave__lock_model_init(&o->model, &w->mem, clave__rand_u64(&w->rand), LOCK_MODEL_BYTES);
     clave_err ring = clave__event_ring_init(&o->ring, &w->mem, clave__rand_u64(&w->rand));
     clave_err ends = clave__lock_ends_init(&o->ends, &w->mem, clave__rand_u64(&w->rand));
+    clave_err polls = clave__map_init(&o->polls, &w->mem, clave__rand_u64(&w->rand));
     o->model.changed = observe_on_change;
     o->model.arg = o;
-    return err != CLAVE_OK ? err : ring != CLAVE_OK ? ring : ends;
+    err = err != CLAVE_OK ? err : ring;
+    return err != CLAVE_OK ? err : ends != CLAVE_OK ? ends : polls;
 }
 
 void clave__observe_free(struct web *w)
@@ -350,6 +378,8 @@ void clave__observe_free(struct web *w)
     if (!o)
         return;
     clave__web_timer_clear(w, &o->flush);
+    clave__web_timer_clear(w, &o->poll_turn);
+    clave__map_fini(&o->polls);
     clave__web_timer_clear(w, &o->settle);
     clave__web_timer_clear(w, &o->look);
     clave__lock_waits_fini(&o->waits);

@@ -3,6 +3,7 @@
  *
  *   observe         the locks, elections and history of src/observe, behind one face for the engine
  *   observe_feed    feeds it from a cache of the tree
+ *   observe_poll    requests that wait for a change
  *   event_ring      events with numbers
  *   event_stream    server-sent events of one reader
  *   metrics_page    all locks and elections as a page for Prometheus
@@ -20,8 +21,13 @@
 #include "web/observe/event_ring.h"
 #include "web/web_internal.h"
 
+struct clave_async_cache;
 struct web_exchange;
 struct observe_feed;
+
+/* A copy that has heard nothing for longer is not current: a tick of ZooKeeper's servers, as they
+ * come. The feed sees to it that there is something to hear four times as often. */
+enum { OBSERVE_CURRENT_MS = 2000 };
 
 /* Somebody who is told: a stream, when there may be more for it; a request, when the first load is
  * over, or what was before it is known. Embedded in its owner, which takes it out of its list when
@@ -43,17 +49,22 @@ struct observe {
     struct list streams; /* of observe_reader */
     struct list waiting; /* the same: requests that wait for the first load */
     size_t nwaiting;
+    struct map polls;  /* of observe_poll.c: those that wait for a change, by path */
+    struct list woken; /* those of them for which there is one */
+    struct timer poll_turn;
     struct timer flush;
     struct timer look;   /* for deadlocks */
     struct timer settle; /* of the ends whose cause is not known yet */
     struct observe_feed *feed;
+    const struct clave_async_cache *copy; /* what the feed reads; NULL: none, or it has ended */
+    int64_t as_of;      /* of the copy that has ended, by the engine's clock; INT64_MIN: of none */
     int64_t wall;       /* wall clock less the engine's clock */
     int64_t zxid;       /* the newest that is known */
     size_t unreadable;  /* nodes that may not be read and are no places: below them may be locks */
     int64_t replayed;   /* up to this zxid the driver will say, or has said, what was */
     bool waits_changed; /* since the last look */
     bool loaded;        /* what is told is all there was */
-    bool current;       /* and changes are seen as they happen */
+    bool current;       /* and changes are seen as they happen, while the servers answer */
     bool partial;       /* there are nodes that there was no room for */
     bool begun;         /* the history has: there was a first load */
     bool replays;       /* the driver will say what was before it */
@@ -69,6 +80,12 @@ int64_t clave__observe_now(const struct observe *o);
 
 /* Nothing is left out, as far as is known. */
 bool clave__observe_is_complete(const struct observe *o);
+
+/* How old what is known may be at most, in ms: what had happened that long ago, as the server that
+ * the gate is connected to knew it, is in it. -1: that is not known. */
+int64_t clave__observe_age(const struct observe *o);
+/* It is no older than OBSERVE_CURRENT_MS, nor known to be out of date. */
+bool clave__observe_is_current(const struct observe *o);
 
 /* Is it this path, or below it? */
 bool clave__observe_is_below(const char *path, const char *prefix);

@@ -6,13 +6,13 @@
 
 #include "base/path.h"
 #include "clave/async/cache.h"
-#include "client/client_internal.h"
-#include "recipe/cache/cache_internal.h"
+#include "client/session_keeper.h"
+#include "recipe/cache/cache_progress.h"
 
 enum {
     RETRY_MS = 2000,
     REFRESH_MS = 30000,
-    MAX_DATA = 4096, /* of a node: identities and leaders' values are short */
+    PROBE_MS = OBSERVE_CURRENT_MS / 4,
 };
 #define MAX_BYTES ((size_t)512 << 20)
 
@@ -20,7 +20,9 @@ struct observe_feed {
     struct observe *o;
     clave_async_cache *cache; /* NULL: it ended, and `retry` is set */
     struct timer retry;
-    bool told; /* the model has been told something since it was empty */
+    struct timer probe;
+    int64_t probed; /* when the last probe was sent */
+    bool told;      /* the model has been told something since it was empty */
 };
 
 /* The server's own nodes are no locks. */
@@ -40,6 +42,8 @@ static void feed_retry(struct observe_feed *f)
 static void feed_on_ended(struct observe_feed *f, clave_err err)
 {
     struct web *w = f->o->web;
+    f->o->as_of = clave__cache_as_of(f->cache);
+    f->o->copy = NULL;
     clave_async_cache_free(f->cache);
     f->cache = NULL;
     clave__observe_stale(f->o);
@@ -60,10 +64,9 @@ static void feed_tell_node(struct observe_feed *f, const clave_cache_node *n)
                                                      .len = n->has_data ? n->len : 0});
 }
 
-/* A place that may not be read is shown as one; below any other node there may be locks. */
 static bool feed_hides_locks(const char *path, const clave_cache_node *n)
 {
-    return n && n->unreadable && clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
+    return n && n->unreadable && clave__lock_may_be_below(path);
 }
 
 /* NULL: all of it is known. */
@@ -114,11 +117,17 @@ static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev,
     }
 }
 
+/* Of other nodes the data is of no use, and left out when it is long. */
+static bool feed_cuts(const char *path)
+{
+    return clave__lock_is_place(path) || clave__election_value_of(path) > 0;
+}
+
 static void feed_open(struct observe_feed *f)
 {
     struct web *w = f->o->web;
     clave_cache_options o = CLAVE_CACHE_OPTIONS_INIT;
-    o.max_data = MAX_DATA;
+    o.max_data = LOCK_DATA_MAX + 1;
     o.max_bytes = MAX_BYTES;
     o.refresh_ms = REFRESH_MS;
     o.filter = feed_takes;
@@ -127,10 +136,28 @@ static void feed_open(struct observe_feed *f)
         clave__observe_clear(f->o);
     f->told = false;
     clave_err err = clave_async_cache_new(&f->cache, w->own, "/", &o, feed_on_event, f);
-    if (err == CLAVE_OK)
+    f->o->copy = f->cache;
+    if (err == CLAVE_OK) {
+        clave__cache_cut(f->cache, feed_cuts);
         clave__web_flush(w, w->own);
-    else
+    } else
         feed_retry(f);
+}
+
+/* A server that is gone without a word is silent, and so is a tree in which nothing happens: an
+ * answer tells them apart. Events come before it, so it also says as of when they are all known.
+ * The next one is sent when this one, or a later request, was answered. */
+static void feed_on_probe(struct timer *t, int64_t now)
+{
+    struct observe_feed *f = LIST_ENTRY(t, struct observe_feed, probe);
+    struct web *w = f->o->web;
+    int64_t heard = clave__client_contact(w->own), next = heard + PROBE_MS;
+    if (next <= now && f->probed <= heard && clave_async_client_is_connected(w->own) &&
+        clave_async_exists(w->own, "/", NULL, NULL, NULL) == CLAVE_OK) {
+        f->probed = now;
+        clave__web_flush(w, w->own);
+    }
+    clave__web_timer_set(w, t, next > now ? next : now + PROBE_MS);
 }
 
 static void feed_on_retry(struct timer *t, int64_t now)
@@ -148,7 +175,10 @@ void clave__observe_feed_start(struct observe *o)
     if (!o->feed)
         return; /* the next request that needs it tries again */
     o->feed->o = o;
+    o->feed->probed = INT64_MIN;
     clave__timer_init(&o->feed->retry, feed_on_retry);
+    clave__timer_init(&o->feed->probe, feed_on_probe);
+    clave__web_timer_set(w, &o->feed->probe, w->now + PROBE_MS);
     feed_open(o->feed);
 }
 
@@ -158,7 +188,9 @@ void clave__observe_feed_stop(struct observe *o)
     if (!f)
         return;
     o->feed = NULL;
+    o->copy = NULL;
     clave_async_cache_free(f->cache);
     clave__web_timer_clear(o->web, &f->retry);
+    clave__web_timer_clear(o->web, &f->probe);
     clave__mem_free(&o->web->mem, f);
 }

@@ -2,8 +2,8 @@
  * clave/async. It lives from the request that makes it to the one that gives it back, whether a
  * request waits for it or not: its place is kept.
  *
- *     WAITING ──> DELAYED ──> HELD ──> LEAVING ──> ENDED      from every state: ENDED
- *        └─────────────────────^
+ *     WAITING ──> DELAYED ──> PROVING ──> HELD ──> LEAVING ──> ENDED      from every state: ENDED
+ *        └───────────┴───────────┴─────────^
  *
  * Invariant: an event only ends a hold. For how long it is held is said in answers alone, counted
  * from the request that is answered (validity.h). */
@@ -11,25 +11,28 @@
 #define CLAVE_WEB_SESSION_CLAIM_H
 
 #include "clave/async/lock_delay.h"
-#include "clave/async/mutex.h"
-#include "recipe/contender/contender.h"
+#include "recipe/contender/queue_kind.h"
+#include "recipe/queue_place.h"
 #include "web/session/http_session.h"
 
 enum claim_state {
     CLAIM_WAITING,
     CLAIM_DELAYED, /* granted, after a holder that was lost: see clave/async/lock_delay.h */
+    CLAIM_PROVING, /* granted after a wait, in which another gate may have given it back */
     CLAIM_HELD,
     CLAIM_LEAVING, /* given back, and its node is being deleted */
     CLAIM_ENDED,
 };
 
 struct claim;
+struct claim_kind;
 struct claim_terms {
     const char *session; /* its id, as the request has it; NULL: not said */
     const char *path;
-    const char *kind; /* "lock", "read", "write", "semaphore", "election" */
-    uint32_t limit;   /* of a semaphore */
+    const struct claim_kind *kind;
+    uint32_t limit, permits; /* of a semaphore; 0: not said */
     int64_t lock_delay_ms;
+    int64_t max_hold_ms; /* 0: no limit */
     bool revocable;
     bool trying; /* not to wait: ENDED with EBUSY if it is not free */
     /* What its node says; each may be NULL. Of an election `text` alone. */
@@ -39,21 +42,34 @@ struct claim_terms {
     const char *id;
 };
 
-/* A recipe as claims use it. Each tells by clave__claim_moved, _granted, _failed, _lost and _asked,
- * never inside `begin`. */
+/* A recipe as claims use it: a file each in kinds/, with a state of its own around struct claim. It
+ * tells by clave__claim_moved, _granted, _failed, _lost and _asked, never inside `begin`. */
 struct claim_kind {
     const char *name;
-    bool marks; /* it can have a lock delay */
+    size_t size;           /* of its state, which struct claim begins */
+    enum queue_kind queue; /* of its nodes */
+    bool plain;            /* its node says `text` alone */
+    /* What of the terms does not fit; NULL: they fit. */
+    const char *(*misfit)(const struct claim_terms *t);
     clave_err (*begin)(struct claim *c);
     /* From memory; false: not held. */
     bool (*grant)(const struct claim *c, clave_grant *out);
+    /* Of a session_part; NULL: it holds one node. */
+    const char *(*more)(const struct session_part *p, size_t i);
     /* Gives back what is held; clave__claim_left when its node is gone. An error: at once. */
     clave_err (*release)(struct claim *c);
     /* Frees the recipe's objects, with what they have; harmless when there are none. */
     void (*drop)(struct claim *c);
+    /* Who has what is claimed there: the first of the list holds it. */
+    clave_err (*holders)(clave_async_client *client, const char *path,
+                         clave_async_participants_cb *cb, void *arg);
+    /* Its nodes say this from now on: as clave__mutex_describe. */
+    clave_err (*describe)(struct claim *c, const clave_identity *said, queue_described *done,
+                          void *arg, size_t *n);
+    /* Writes the value of what is held, as clave_async_latch_publish; NULL: it has none. */
+    clave_err (*publish)(struct claim *c, const void *value, size_t len, clave_result_cb *cb,
+                         void *arg);
 };
-/* NULL: there is no such kind. */
-const struct claim_kind *clave__claim_kind(const char *name);
 
 /* Somebody who waits for news of a claim, at most until `until`. */
 struct claim_poll {
@@ -78,30 +94,31 @@ enum claim_event {
 };
 
 struct claim {
-    struct session_part part; /* its session; token and node while HELD */
+    struct session_part part; /* its session; token and node while PROVING or HELD */
     enum claim_state state;
     const struct claim_kind *kind;
-    struct contender_place place; /* its UUID is the claim's id */
+    struct queue_place place; /* its UUID is the claim's id */
     char *path;
-    uint32_t limit;
-    int64_t lock_delay_ms;
+    uint32_t limit, permits;
+    int64_t lock_delay_ms, max_hold_ms;
     bool revocable, trying;
     char *data; /* of its node */
     size_t len;
-    /* Of the kind: the others are NULL. */
-    clave_async_mutex *mutex; /* a side of `rwlock`, or one of its own */
-    struct clave_async_rwlock *rwlock;
-    struct clave_async_semaphore *semaphore;
-    struct clave_async_lease *lease;
-    struct clave_async_latch *latch;
-    clave_async_delay *delay;
-    clave_grant grant; /* while HELD; its node is in `node` */
+    clave_async_delay *delay; /* NULL: there is none */
+    clave_grant grant;        /* while HELD; its node is in `node` */
     char *node;
     int64_t granted_at;
-    bool placed;   /* `ahead` is known */
-    size_t ahead;  /* how many are before it */
-    bool asked;    /* somebody asks for it back */
-    clave_err why; /* ENDED. OK: given back */
+    bool waited; /* for others or for the delay, or the connection was lost: not granted at once */
+    struct session_wait proof;   /* while PROVING */
+    bool placed;                 /* `ahead` is known */
+    size_t ahead;                /* how many are before it */
+    bool asked;                  /* somebody asks for it back */
+    clave_err why;               /* ENDED. OK: given back */
+    struct claim_sender *sender; /* of claim_rights.c, as all up to `forbidden`; NULL: the request
+                                  * that waits is judged in its place */
+    int64_t told_until;          /* the end of the longest valid_ms that was told */
+    struct timer gives_back;     /* while `forbidden` */
+    bool forbidden;              /* its sender may not hold it any more */
     enum claim_event told;
     int64_t told_token; /* of the hold whose end will be told */
     struct list polls;
@@ -112,17 +129,6 @@ struct claim {
 /* Most claims of a session; and of those that have ended, of which the newest are kept, so that a
  * request that was late or is repeated finds how its claim ended and makes no other. */
 enum { SESSION_CLAIMS = 1000, SESSION_ENDED_CLAIMS = 16 };
-
-/* Takes a place; the session is LIVE. EINVAL: the kind, or the terms do not fit it. EQUOTA: the
- * session has too many. EINUSE: an earlier claim of this id is being given back. EPATH, ENOMEM,
- * ECLOSED: as of the recipe. */
-clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, struct claim **out);
-/* NULL: the session has none of this id here, or it was not to wait and not granted: then a
- * repeated request tries again. */
-struct claim *clave__claim_find(const struct http_session *s, const char *id);
-/* Writes the id that belongs to an Idempotency-Key of this session. */
-void clave__claim_id_of_key(const struct http_session *s, const char *key,
-                            char out[CLAVE_UUID_TEXT + 1]);
 
 static inline struct claim *clave__claim_of(struct session_part *p)
 {
@@ -140,13 +146,26 @@ void clave__claim_poll_cancel(struct claim_poll *p);
 
 /* Gives it back, or gives up waiting. It ENDs, now or later. */
 void clave__claim_release(struct claim *c);
+
+/* ---- claim_table.c: those of a session ------------------------------------------------------ */
+
+/* Takes a place; the session is LIVE, and the terms fit their kind. EQUOTA: the session has too
+ * many. EINUSE: an earlier claim of this id is being given back. EPATH, ENOMEM,
+ * ECLOSED: as of the recipe. */
+clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, struct claim **out);
+/* NULL: the session has none of this id here, or it was not to wait and not granted: then a
+ * repeated request tries again. */
+struct claim *clave__claim_find(const struct http_session *s, const char *id);
+/* The session's claim on this path that has not ended; NULL: there is none. */
+struct claim *clave__claim_on_path(const struct http_session *s, const char *path);
+/* An earlier try of this id was given up, but its node may still be there: it is looked for by the
+ * id, and deleted. */
+bool clave__claim_is_being_left(const struct http_session *s, const char *id);
+/* Writes the id that belongs to an Idempotency-Key of this session. */
+void clave__claim_id_of_key(const struct http_session *s, const char *key,
+                            char out[CLAVE_UUID_TEXT + 1]);
 /* An ENDED claim is forgotten, as if there had been no request. */
 void clave__claim_forget(struct claim *c);
-
-/* ---- claim_data.c: what its node says -------------------------------------------------------- */
-
-/* ENOMEM; ETOOBIG: more than a node should say. */
-clave_err clave__claim_describe(struct claim *c, const struct claim_terms *t);
 
 /* ---- from the kinds -------------------------------------------------------------------------- */
 
@@ -156,9 +175,26 @@ void clave__claim_failed(struct claim *c, clave_err err);
 void clave__claim_lost(struct claim *c, clave_err why);
 void clave__claim_asked(struct claim *c);
 void clave__claim_left(struct claim *c, clave_err err);
+static inline int64_t clave__claim_deadline(const struct claim *c)
+{
+    return c->trying ? CLAVE_TRY : CLAVE_NEVER;
+}
 /* A call returned `err`: when that is OK its callback is owed. */
 clave_err clave__claim_owe(struct claim *c, clave_err err);
 /* It came. false: the claim is gone, and whoever calls forgets it. */
 bool clave__claim_repaid(struct claim *c);
+
+/* ---- from claim_table.c ---------------------------------------------------------------------- */
+
+/* The only way to ENDED. */
+void clave__claim_end(struct claim *c, clave_err why);
+/* Frees the recipe's objects. */
+void clave__claim_drop(struct claim *c);
+/* For a new claim. */
+void clave__claim_init_proof(struct claim *c);
+/* The connection is lost. A claim of the same id may be made at another gate, and whoever waits
+ * here for its turn would take the session back from there: such a request is answered, and its
+ * client asks again. */
+void clave__claim_went_elsewhere(struct claim *c);
 
 #endif

@@ -1,5 +1,6 @@
-/* claim_events.c - see claim_events.h. Called by claim.c. Invariant: each event of a claim is told
- * once, and a hold that the gate ends itself has its cause said before the tree shows the end. */
+/* claim_events.c - see claim_events.h. Called by claim.c and http_session.c. Invariant: each event
+ * of a claim is told once, and a hold that the gate ends itself has its cause said before the tree
+ * shows the end. */
 #include "web/session/claim_events.h"
 
 #include <inttypes.h>
@@ -20,12 +21,19 @@ static enum claim_event claim_event_of(const struct claim *c)
     return c->state == CLAIM_ENDED && c->why != CLAVE_OK ? CLAIM_EVENT_LOST : CLAIM_EVENT_NONE;
 }
 
-static void claim_put_event(const struct claim *c, enum claim_event event)
+/* `text` is its data, which is complete. */
+static void claim_send_event(struct web *w, struct event_text *e, struct json *j, struct buf *text)
 {
-    static const char *const names[] = {
-        [CLAIM_EVENT_QUEUED] = "queued", [CLAIM_EVENT_NEXT] = "next", [CLAIM_EVENT_HELD] = "held",
-        [CLAIM_EVENT_ASKED] = "asked",   [CLAIM_EVENT_LOST] = "lost",
-    };
+    clave__json_close(j, '}');
+    if (j->err == CLAVE_OK && clave__buf_append(text, "", 1) == CLAVE_OK) {
+        e->data = (char *)text->data + text->head;
+        clave__observe_event(w->observe, e);
+    }
+    clave__buf_fini(text);
+}
+
+static void claim_put_event(const struct claim *c, const char *name)
+{
     struct web *w = c->part.s->all->web;
     char session[24], token[24];
     struct buf text;
@@ -39,19 +47,13 @@ static void claim_put_event(const struct claim *c, enum claim_event event)
     clave__json_string(&j, "path", c->path);
     clave__json_string(&j, "kind", c->kind->name);
     if (c->state == CLAIM_WAITING)
-        clave__json_int(&j, "ahead", (int64_t)c->ahead);
+        clave__json_int(&j, "position", (int64_t)c->ahead + 1);
     if (c->part.token)
         clave__json_string(&j, "token", token);
-    if (event == CLAIM_EVENT_LOST)
+    if (c->state == CLAIM_ENDED)
         clave__json_string(&j, "cause", clave__web_cause(c->why));
-    clave__json_close(&j, '}');
-    if (j.err == CLAVE_OK && clave__buf_append(&text, "", 1) == CLAVE_OK)
-        clave__observe_event(w->observe,
-                             &(struct event_text){.name = names[event],
-                                                  .path = c->path,
-                                                  .session = session,
-                                                  .data = (char *)text.data + text.head});
-    clave__buf_fini(&text);
+    claim_send_event(w, &(struct event_text){.name = name, .path = c->path, .session = session}, &j,
+                     &text);
 }
 
 /* Why the node of a hold goes, for the history. */
@@ -67,6 +69,7 @@ static void claim_say_cause(struct claim *c)
                             : c->why == CLAVE_EMAXHOLD           ? LOCK_RELEASED
                             : c->why == CLAVE_EEXPIRED || silent ? LOCK_EXPIRED
                             : c->why == CLAVE_ECLOSED            ? LOCK_CLOSED
+                            : c->why == CLAVE_EAUTHFAILED        ? LOCK_BROKEN
                                                                  : LOCK_UNKNOWN;
     if (cause != LOCK_UNKNOWN)
         clave__observe_cause(c->part.s->all->web->observe, c->told_token, cause);
@@ -75,10 +78,37 @@ static void claim_say_cause(struct claim *c)
 
 void clave__claim_publish(struct claim *c)
 {
+    static const char *const names[] = {
+        [CLAIM_EVENT_QUEUED] = "queued", [CLAIM_EVENT_NEXT] = "next", [CLAIM_EVENT_HELD] = "held",
+        [CLAIM_EVENT_ASKED] = "asked",   [CLAIM_EVENT_LOST] = "lost",
+    };
     enum claim_event event = claim_event_of(c);
     claim_say_cause(c);
     if (!c->part.s->all->web->observe || event == CLAIM_EVENT_NONE || event <= c->told)
         return;
     c->told = event;
-    claim_put_event(c, event);
+    claim_put_event(c, names[event]);
+}
+
+void clave__claim_publish_suspended(struct claim *c)
+{
+    if (c->part.s->all->web->observe && c->state < CLAIM_LEAVING)
+        claim_put_event(c, "suspended");
+}
+
+void clave__http_session_publish_end(struct http_session *s, clave_err why)
+{
+    struct web *w = s->all->web;
+    char id[24];
+    struct buf text;
+    if (!w->observe || s->id == 0)
+        return;
+    clave__buf_init(&text, &w->mem, EVENT_MAX);
+    struct json j = clave__json_to(&text);
+    snprintf(id, sizeof id, "%" PRId64, s->id);
+    clave__json_open(&j, NULL, '{');
+    clave__json_string(&j, "session", id);
+    clave__json_string(&j, "state", "ended");
+    clave__json_string(&j, "cause", clave__web_cause(why ? why : CLAVE_ECLOSED));
+    claim_send_event(w, &(struct event_text){.name = "session"}, &j, &text);
 }

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/client_internal.h"
+#include "client/session_keeper.h"
 #include "web/http/sender.h"
+#include "web/session/claim_events.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -69,6 +70,7 @@ void clave__http_session_free(struct http_session *s)
     clave__web_timer_clear(w, &s->timer);
     clave__sender_unref(w, s->sender);
     clave__mem_free(&w->mem, s->name);
+    clave__mem_free(&w->mem, s->auths);
     clave__mem_free(&w->mem, s);
 }
 
@@ -77,7 +79,6 @@ void clave__http_session_free(struct http_session *s)
 void clave__session_wait_cancel(struct session_wait *w)
 {
     list_remove(&w->link);
-    clave__session_proof_forget(w);
 }
 
 static void http_session_tell(struct http_session *s, clave_err err)
@@ -85,9 +86,10 @@ static void http_session_tell(struct http_session *s, clave_err err)
     struct list round, *l;
     list_init(&round);
     list_splice(&round, &s->waits);
+    list_splice(&round, &s->proving);
+    list_splice(&round, &s->unproven);
     while ((l = list_pop_front(&round))) {
         struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
-        clave__session_proof_forget(w);
         /* Its end as its client asked for it is no proof that it lives. */
         bool over = err == CLAVE_OK && s->state == HTTP_SESSION_ENDED && !w->ends;
         w->done(w, over ? CLAVE_ECLOSED : err);
@@ -112,7 +114,7 @@ void clave__http_session_let_go(struct http_session *s)
 static bool http_session_may_live(const struct http_session *s, clave_err why)
 {
     return why == CLAVE_EUNREACHABLE || why == CLAVE_ETIMEDOUT || why == CLAVE_ENOMEM ||
-           (why == CLAVE_EREQUESTTIMEOUT && !s->attached);
+           why == CLAVE_ECONNLOSS || (why == CLAVE_EREQUESTTIMEOUT && !s->attached);
 }
 
 /* A part may be freed as soon as it has ended. */
@@ -132,6 +134,7 @@ void clave__http_session_end(struct http_session *s, clave_err why, bool client_
 {
     if (s->state == HTTP_SESSION_ENDED)
         return;
+    bool over = !http_session_may_live(s, why) && !s->all->web->closing;
     s->state = HTTP_SESSION_ENDED;
     s->why = why;
     if (http_session_may_live(s, why))
@@ -140,6 +143,8 @@ void clave__http_session_end(struct http_session *s, clave_err why, bool client_
         snprintf(s->fault, sizeof s->fault, "%s", clave_async_client_errmsg(s->client));
     s->present++; /* what follows may be the end of the last request */
     http_session_end_parts(s, why);
+    if (over)
+        clave__http_session_publish_end(s, why);
     if (client_too)
         clave__http_session_let_go(s);
     http_session_tell(s, why);
@@ -227,6 +232,8 @@ static struct http_session *http_session_new(struct http_sessions *ss, struct se
     s->name = name ? clave__mem_strdup(&w->mem, name) : NULL;
     s->heard = s->made = w->now;
     list_init(&s->waits);
+    list_init(&s->proving);
+    list_init(&s->unproven);
     list_init(&s->parts);
     clave__timer_init(&s->timer, clave__http_session_due);
     list_init(&s->in_ended);
@@ -238,11 +245,29 @@ static struct http_session *http_session_new(struct http_sessions *ss, struct se
     return s;
 }
 
-static clave_err http_session_connect(struct http_session *s, const clave_auth *auths,
-                                      size_t nauths)
+enum { MOST_SESSION_AUTHS = 16 };
+
+/* "digest:user:password" in a list of them: the scheme, and what is its own. `text` is changed. */
+static size_t http_session_split_auths(char *text, size_t len, clave_auth out[MOST_SESSION_AUTHS])
+{
+    size_t n = 0;
+    for (char *end = text + len; text < end && n < MOST_SESSION_AUTHS; n++) {
+        size_t scheme = strcspn(text, ":"), all = strlen(text);
+        text[scheme] = '\0';
+        out[n] = (clave_auth){
+            .scheme = text, .auth = text + scheme + 1, .len = all > scheme ? all - scheme - 1 : 0};
+        text += all + 1;
+    }
+    return n;
+}
+
+static clave_err http_session_connect(struct http_session *s)
 {
     struct web *w = s->all->web;
+    char text[SEAL_AUTHS];
+    clave_auth auths[MOST_SESSION_AUTHS];
     clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
+    memcpy(text, s->auths ? s->auths : "", s->nauths);
     o.hosts = w->o.hosts;
     o.session_timeout_ms = s->ttl_ms;
     o.seed = clave__rand_u64(&w->rand) | 1;
@@ -254,52 +279,52 @@ static clave_err http_session_connect(struct http_session *s, const clave_auth *
     o.log = w->o.log.cb;
     o.log_arg = w->o.log.arg;
     o.tls = w->o.tls;
-    o.auths = nauths > 0 ? auths : NULL;
-    o.nauths = nauths;
+    o.nauths = http_session_split_auths(text, s->nauths, auths);
+    o.auths = o.nauths > 0 ? auths : NULL;
     clave_err err = w->o.env->client_open(w->o.env->arg, &o, &s->client);
     if (s->client)
         clave__sender_add(w, s->sender, SENDER_SESSIONS, 1);
     return err;
 }
 
-enum { MOST_SESSION_AUTHS = 16 };
-
-/* "digest:user:password": the scheme, and what is its own. `text` is changed. */
-static clave_err http_session_split_auth(char *text, clave_auth *out)
+static clave_err http_session_set_auths(struct http_session *s, const char *auths, size_t len)
 {
-    char *rest = strchr(text, ':');
-    if (!rest || rest == text)
-        return CLAVE_EINVAL;
-    *rest++ = '\0';
-    *out = (clave_auth){.scheme = text, .auth = rest, .len = strlen(rest)};
-    return CLAVE_OK;
+    s->auths = len > 0 ? clave__mem_strndup(&s->all->web->mem, auths, len) : NULL;
+    s->nauths = s->auths ? len : 0;
+    return len > 0 && !s->auths ? CLAVE_ENOMEM : CLAVE_OK;
 }
 
-static clave_err http_session_connect_as(struct http_session *s, const struct session_terms *t)
+/* Writes them one after the other, each with its NUL. */
+static clave_err http_session_join_auths(const struct session_terms *t, char out[SEAL_AUTHS],
+                                         size_t *len)
 {
-    const struct clave_mem *mem = &s->all->web->mem;
-    clave_auth auths[MOST_SESSION_AUTHS];
-    char *texts[MOST_SESSION_AUTHS];
-    size_t n = 0;
-    clave_err err = t->nauths > MOST_SESSION_AUTHS ? CLAVE_EINVAL : CLAVE_OK;
-    while (err == CLAVE_OK && n < t->nauths) {
-        texts[n] = clave__mem_strdup(mem, t->auths[n]);
-        err = texts[n] ? http_session_split_auth(texts[n], &auths[n]) : CLAVE_ENOMEM;
-        n++;
+    *len = 0;
+    for (size_t i = 0; i < t->nauths; i++) {
+        const char *colon = strchr(t->auths[i], ':');
+        size_t n = strlen(t->auths[i]) + 1;
+        if (!colon || colon == t->auths[i] || t->nauths > MOST_SESSION_AUTHS)
+            return CLAVE_EINVAL;
+        if (n > SEAL_AUTHS - *len)
+            return CLAVE_ETOOBIG;
+        memcpy(out + *len, t->auths[i], n);
+        *len += n;
     }
-    if (err == CLAVE_OK)
-        err = http_session_connect(s, auths, n);
-    while (n > 0)
-        clave__mem_free(mem, texts[--n]);
-    return err;
+    return CLAVE_OK;
 }
 
 clave_err clave__http_session_open(struct http_sessions *ss, const struct session_terms *t,
                                    struct http_session **out)
 {
+    size_t len;
+    char auths[SEAL_AUTHS];
+    clave_err err = http_session_join_auths(t, auths, &len);
     *out = NULL;
+    if (err != CLAVE_OK)
+        return err;
     struct http_session *s = http_session_new(ss, t->sender, t->name, t->ttl_ms);
-    clave_err err = s ? http_session_connect_as(s, t) : CLAVE_ENOMEM;
+    err = s ? http_session_set_auths(s, auths, len) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        err = http_session_connect(s);
     if (err != CLAVE_OK && s)
         clave__http_session_end(s, err, true);
     if (err != CLAVE_OK)
@@ -320,12 +345,26 @@ static clave_err http_session_resume(struct http_sessions *ss, struct sender *of
     s->known = s->resumed = s->elsewhere = true;
     memcpy(s->passwd, sealed->passwd, sizeof s->passwd);
     http_session_put_in_map(s);
-    clave_err err = http_session_connect(s, NULL, 0);
+    clave_err err = http_session_set_auths(s, sealed->auths, sealed->nauths);
+    if (err == CLAVE_OK)
+        err = http_session_connect(s);
     if (err != CLAVE_OK)
         clave__http_session_end(s, err, true);
     else
         *out = s;
     return err;
+}
+
+/* Its client has been away since the connection was lost, and may have gone on at another gate. */
+static bool http_session_is_doubtful(const struct http_session *s)
+{
+    bool open = false;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
+        open |= p->is_open(p);
+    }
+    return open && s->state == HTTP_SESSION_LIVE && !s->attached && s->present == 0 &&
+           clave__http_session_is_shared(s);
 }
 
 clave_err clave__http_session_find(struct http_sessions *ss, const char *secret, struct sender *of,
@@ -336,6 +375,10 @@ clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
     if (!clave__unseal(ss->key, secret, &sealed))
         return CLAVE_EAUTHFAILED;
     struct http_session *s = clave__http_session_by_id(ss, sealed.id);
+    if (s && http_session_is_doubtful(s)) {
+        clave__http_session_end(s, CLAVE_ECONNLOSS, true);
+        s = NULL;
+    }
     clave_err err = s ? CLAVE_OK : http_session_resume(ss, of, &sealed, &s);
     if (err != CLAVE_OK)
         return err;
@@ -346,7 +389,6 @@ clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
 
 void clave__http_session_await(struct http_session *s, struct session_wait *w)
 {
-    w->proof = NULL;
     w->ends = false;
     list_init(&w->link);
     if (s->state == HTTP_SESSION_OPENING)
@@ -360,7 +402,6 @@ void clave__http_session_close(struct http_session *s, struct session_wait *w)
     if (w) {
         list_init(&w->link);
         w->ends = true;
-        w->proof = NULL;
     }
     if (w && s->state == HTTP_SESSION_ENDED)
         w->done(w, s->why);
@@ -428,7 +469,8 @@ void clave__http_sessions_free(struct web *w)
 void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1])
 {
     s->known = true;
-    struct sealed_session sealed = {.id = s->id, .ttl_ms = s->ttl_ms};
+    struct sealed_session sealed = {.id = s->id, .ttl_ms = s->ttl_ms, .nauths = s->nauths};
+    memcpy(sealed.auths, s->auths ? s->auths : "", s->nauths);
     memcpy(sealed.passwd, s->passwd, sizeof sealed.passwd);
     clave__seal(s->all->key, &sealed, out);
 }

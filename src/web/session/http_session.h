@@ -3,9 +3,9 @@
  *
  *   http_session.c           made, attached to, ended       seal.c      the secret that proves it
  *   http_session_presence.c  is its client still there?     validity.h  what its client may rely on
- *   http_session_proof.c     a heartbeat that was confirmed
- *   claim.c                  what it holds or waits for     claim_kinds.c   on which recipe
- *   claim_data.c             what its node says             guard.c     the node of a token
+ *   http_session_proof.c     a heartbeat that was confirmed, for all that ask
+ *   claim.c                  what it holds or waits for     kinds/      on which recipe
+ *   claim_table.c            all of a session's claims      claim_events.c  told to its streams
  *
  * Three times, in this order: the client's deadline (it counts from when it sent its newest
  * request; see validity.h); the gate's end of a session that it hears nothing of, SILENCE later at
@@ -20,8 +20,11 @@
  * alive. It counts for its sender while it has a connection to the servers.
  *
  * Another gate may have attached to it meanwhile. So a connection that was lost is made again only
- * while a request of its client is here; what ends a silent session is refused by the servers if
- * the session has moved (deletes of its nodes), and never closeSession.
+ * while a request of its client is here. If none was, and something was under way on that
+ * connection, it is not tried again: what this gate would make or delete may be held by its client
+ * at the other one. It forgets the session then, as a gate that was killed. What ends a silent
+ * session is refused by the servers if the session has moved (deletes of its nodes), and never
+ * closeSession.
  *
  * Calls are those of struct web: one thread, `web->now` is the time. What must not be freed yet is
  * never freed inside a callback, only by the timer. */
@@ -58,20 +61,25 @@ struct session_part {
     struct http_session *s;
     int64_t token;    /* 0: it holds nothing */
     const char *node; /* that it holds; valid while token is not 0 */
+    /* Further nodes, without which it does not hold; NULL after the last of them. `more` NULL:
+     * there are none. */
+    const char *(*more)(const struct session_part *p, size_t i);
     /* The session has ended, or its client is silent: gives back what can be given back. */
     void (*ended)(struct session_part *p, clave_err why);
     /* A proof found the node gone. */
     void (*missing)(struct session_part *p);
     /* The session may have been attached to elsewhere. */
     void (*elsewhere)(struct session_part *p);
+    /* Its node is being made or deleted, and nobody knows whether that was done. */
+    bool (*is_open)(struct session_part *p);
     void (*free)(struct session_part *p);
 };
 
 /* Somebody who waits for the session: `done` runs at most once, perhaps at once. */
 struct session_wait {
     struct list link;
-    bool ends;                   /* it waits for the end */
-    struct session_proof *proof; /* http_session_proof.c; NULL: none is under way for it */
+    bool ends;         /* it waits for the end */
+    unsigned attempts; /* proofs of http_session_proof.c that it has seen fail */
     void (*done)(struct session_wait *w, clave_err err);
 };
 
@@ -86,6 +94,8 @@ struct http_session {
     uint8_t passwd[16];
     int32_t ttl_ms; /* asked for; then as the server grants it */
     char *name;
+    char *auths; /* its identities, as in struct sealed_session; NULL: none */
+    size_t nauths;
     clave_async_client *client; /* NULL: gone */
     bool known;       /* its client has the secret: it may rely on it, and go on elsewhere */
     bool resumed;     /* made by another gate, or by this one before it was restarted */
@@ -96,6 +106,8 @@ struct http_session {
     int64_t made;
     struct timer timer; /* OPENING: gives up. LIVE: silence. ENDED: forgets it */
     struct list waits;
+    struct session_proof *proof;   /* under way, for those of `proving`; NULL: none is */
+    struct list proving, unproven; /* session_wait; unproven: those who wait for the next one */
     struct list parts;
     clave_err why;   /* ENDED. OK: closed by its client */
     char fault[256]; /* and what the ZooKeeper client said of it */
@@ -111,6 +123,9 @@ bool clave__http_sessions_are_closed(struct http_sessions *ss);
 /* Without a message to the servers. No request is present any more. NULL is ignored. */
 void clave__http_sessions_free(struct web *w);
 
+/* Clocks of clients may be slower than ours by less than 1 in so many. */
+enum { SESSION_CLOCKS = 8 };
+
 struct session_terms {
     const char *name; /* may be NULL */
     int32_t ttl_ms;
@@ -118,8 +133,9 @@ struct session_terms {
     size_t nauths;
     struct sender *sender; /* who makes it, and has room for it */
 };
-/* Makes one; its client is present until _leave. EINVAL: an identity is not of that form. Others as
- * clave_async_client_new. */
+/* Makes one; its client is present until _leave. EINVAL: an identity is not of that form, or there
+ * are more than 16; ETOOBIG: they are longer than SEAL_AUTHS together, each with one byte more.
+ * Others as clave_async_client_new. */
 clave_err clave__http_session_open(struct http_sessions *ss, const struct session_terms *t,
                                    struct http_session **out);
 /* The session that a secret proves, attached to if it is not here, for `of` (NULL: no memory for
@@ -133,8 +149,9 @@ struct http_session *clave__http_session_by_id(const struct http_sessions *ss, i
 /* `done` when it is no longer OPENING: OK: LIVE. Otherwise why it has ended. */
 void clave__http_session_await(struct http_session *s, struct session_wait *w);
 /* Proves that the session lived, and that all that it holds existed, after this call: a transaction
- * that changes nothing passes the leader. OK: proven; the hold deadline has moved on. Else why the
- * session has ended; EOPTIMEOUT: it cannot be proven at present. */
+ * that changes nothing passes the leader. What is found gone ends. OK: proven; the hold deadline
+ * has moved on. Else why the session has ended; EOPTIMEOUT: it cannot be proven at present;
+ * ETOOBIG: not in one transaction; ENOMEM. */
 void clave__http_session_prove(struct http_session *s, struct session_wait *w);
 /* Ends it, with all it has in one transaction. `done` (`w` may be NULL) gets OK when the server has
  * done so, or must have expired it. */
@@ -148,6 +165,13 @@ void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1])
 static inline bool clave__http_session_is_live(const struct http_session *s)
 {
     return s->state == HTTP_SESSION_LIVE;
+}
+
+/* Another gate may attach to it, and give back what it holds: what is remembered here is no proof
+ * then. */
+static inline bool clave__http_session_is_shared(const struct http_session *s)
+{
+    return s->known && s->all->web->o.key_is_shared;
 }
 
 /* Requests were made on its client outside of the client's callbacks. */
@@ -168,11 +192,6 @@ void clave__http_session_settle(struct http_session *s);
 void clave__http_sessions_forget(struct http_sessions *ss);
 /* It is due. */
 void clave__http_session_due(struct timer *t, int64_t now);
-
-/* ---- http_session_proof.c -------------------------------------------------------------------- */
-
-/* The wait is over: a proof under way for it has nobody to tell. */
-void clave__session_proof_forget(struct session_wait *w);
 
 /* ---- between the files ----------------------------------------------------------------------- */
 

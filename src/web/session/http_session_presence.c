@@ -1,7 +1,7 @@
 /* http_session_presence.c - is the client of a session still there? Called when its requests come
  * and go, and by the timer. Invariant: a LIVE session without a request has its timer set, by which
  * it ends; so no session outlives a silent client for long. */
-#include "client/client_internal.h"
+#include "client/session_keeper.h"
 #include "web/session/http_session.h"
 
 enum { OPENING_MS = 10000, MOST_ENDED = 10000 };
@@ -10,7 +10,7 @@ enum { OPENING_MS = 10000, MOST_ENDED = 10000 };
  * promised at most, and a part of it more for a clock that is slower than ours. */
 static int64_t silence_ms(const struct http_session *s)
 {
-    return (int64_t)s->ttl_ms + s->ttl_ms / 8;
+    return (int64_t)s->ttl_ms + s->ttl_ms / SESSION_CLOCKS;
 }
 
 void clave__http_session_settle(struct http_session *s)

@@ -1,5 +1,8 @@
-/* http_session_proof.c - proves that a session lives: "renew". Called by the endpoints of sessions
- * and claims. Invariant: what is proven was committed after the proof was asked for. */
+/* http_session_proof.c - proves that a session lives: a transaction that changes nothing passes the
+ * leader. Called by the endpoints of sessions and claims, and for what was granted after a wait.
+ * Requests share proofs: one is under way, and all that ask meanwhile wait for the next one. So a
+ * session costs the servers one commit a round trip, whatever the rate of requests. Invariant: what
+ * is proven was committed after the proof was asked for. */
 #include <string.h>
 
 #include "web/session/http_session.h"
@@ -8,34 +11,14 @@ enum { PROOF_ATTEMPTS = 8 };
 
 struct session_proof {
     struct http_session *s;
-    struct session_wait *w; /* NULL: nobody waits any more */
-    unsigned attempts;
-    size_t room;      /* for the checks of the transaction under way */
-    int64_t tokens[]; /* and what they are for */
+    size_t n;
+    int64_t tokens[]; /* of what is checked, in the order of the checks; 0: of the root */
 };
-
-static void proof_end(struct session_proof *p, clave_err err)
-{
-    struct session_wait *w = p->w;
-    clave__mem_free(&p->s->all->web->mem, p);
-    if (!w)
-        return;
-    w->proof = NULL;
-    list_remove(&w->link);
-    w->done(w, err);
-}
-
-void clave__session_proof_forget(struct session_wait *w)
-{
-    if (w->proof)
-        w->proof->w = NULL;
-    w->proof = NULL;
-}
 
 static struct session_part *proof_find(const struct session_proof *p, int64_t token)
 {
     struct list *parts = &p->s->parts;
-    for (struct list *l = parts->next; l != parts; l = l->next) {
+    for (struct list *l = parts->next; token != 0 && l != parts; l = l->next) {
         struct session_part *part = LIST_ENTRY(l, struct session_part, link);
         if (part->token == token)
             return part;
@@ -43,7 +26,13 @@ static struct session_part *proof_find(const struct session_proof *p, int64_t to
     return NULL;
 }
 
-static clave_err proof_submit(struct session_proof *p);
+static void proof_tell(struct list *round, clave_err err)
+{
+    for (struct list *l; (l = list_pop_front(round));) {
+        struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
+        w->done(w, err);
+    }
+}
 
 /* Whether the servers have answered for good: one that refuses the check for want of permission
  * knows the session as well, and the hold deadline says how much that proves. */
@@ -52,76 +41,117 @@ static bool proof_is_answer(clave_err err)
     return err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
 }
 
-static void on_proven(clave_async_client *c, const clave_result *res, void *arg)
+/* Each part that was found gone ends. false: there was none. */
+static bool proof_end_missing(const struct session_proof *p, const clave_result *res)
 {
-    struct session_proof *p = arg;
     bool missing = false;
-    (void)c;
-    for (size_t i = 0; p->w && i < res->nops && i < p->room; i++) {
-        struct session_part *part = res->ops[i].err == CLAVE_ENONODE && p->tokens[i] != 0
-                                        ? proof_find(p, p->tokens[i])
-                                        : NULL;
+    for (size_t i = 0; i < res->nops && i < p->n; i++) {
+        struct session_part *part =
+            res->ops[i].err == CLAVE_ENONODE ? proof_find(p, p->tokens[i]) : NULL;
         if (part)
             part->missing(part);
         missing |= part != NULL;
     }
-    if (!p->w)
-        proof_end(p, CLAVE_OK);
-    else if (proof_is_answer(res->err) && !missing)
-        proof_end(p, CLAVE_OK);
-    else if (!p->s->client)
-        proof_end(p, CLAVE_ECLOSED);
-    else if (++p->attempts >= PROOF_ATTEMPTS || proof_submit(p) != CLAVE_OK)
-        proof_end(p, CLAVE_EOPTIMEOUT);
+    return missing;
 }
 
-/* What it holds by now; of what came since the proof was asked for, as much as there is room. */
-static clave_err proof_submit(struct session_proof *p)
+/* Those for whom it was not answered wait for the next one, but for those who have waited for too
+ * many. */
+static void proof_again(struct http_session *s, struct list *tired)
 {
-    const struct clave_mem *mem = &p->s->all->web->mem;
-    struct list *parts = &p->s->parts;
-    size_t n = 0;
-    clave_op *ops = clave__mem_zalloc(mem, p->room * sizeof *ops);
-    if (!ops)
-        return CLAVE_ENOMEM;
-    ops[0] = (clave_op){.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
-    for (struct list *l = parts->next; l != parts && n < p->room; l = l->next) {
-        const struct session_part *part = LIST_ENTRY(l, struct session_part, link);
-        if (part->token == 0)
-            continue;
-        p->tokens[n] = part->token;
-        ops[n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = part->node, .version = -1};
+    struct list again, *l;
+    list_init(&again);
+    list_splice(&again, &s->proving);
+    while ((l = list_pop_front(&again))) {
+        struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
+        list_push_back(++w->attempts < PROOF_ATTEMPTS ? &s->unproven : tired, l);
     }
-    if (n == 0)
-        p->tokens[n++] = 0;
-    clave_err err = clave_async_multi(p->s->client, ops, n, on_proven, p);
+}
+
+static void proof_next(struct http_session *s);
+
+static void on_proven(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct session_proof *p = arg;
+    struct http_session *s = p->s;
+    struct list told;
+    (void)c;
+    list_init(&told);
+    s->proof = NULL;
+    bool proven = !proof_end_missing(p, res) && proof_is_answer(res->err);
+    clave__mem_free(&s->all->web->mem, p);
+    if (proven)
+        list_splice(&told, &s->proving);
+    else
+        proof_again(s, &told);
+    proof_next(s);
+    proof_tell(&told, proven ? CLAVE_OK : CLAVE_EOPTIMEOUT);
+}
+
+static size_t proof_nodes(const struct session_part *part)
+{
+    size_t n = part->token != 0;
+    while (n > 0 && part->more && part->more(part, n - 1))
+        n++;
+    return n;
+}
+
+/* All that it holds by now. */
+static clave_err proof_submit(struct http_session *s)
+{
+    const struct clave_mem *mem = &s->all->web->mem;
+    struct list *parts = &s->parts;
+    size_t room = 1;
+    for (struct list *l = parts->next; l != parts; l = l->next)
+        room += proof_nodes(LIST_ENTRY(l, struct session_part, link));
+    struct session_proof *p = clave__mem_zalloc(mem, sizeof *p + room * sizeof *p->tokens);
+    clave_op *ops = clave__mem_zalloc(mem, room * sizeof *ops);
+    clave_err err = p && ops ? CLAVE_OK : CLAVE_ENOMEM;
+    if (err == CLAVE_OK) {
+        p->s = s;
+        for (struct list *l = parts->next; l != parts; l = l->next) {
+            const struct session_part *part = LIST_ENTRY(l, struct session_part, link);
+            size_t n = proof_nodes(part);
+            for (size_t i = 0; i < n; i++) {
+                const char *node = i == 0 ? part->node : part->more(part, i - 1);
+                p->tokens[p->n] = part->token;
+                ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
+            }
+        }
+        if (p->n == 0)
+            ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
+        err = clave_async_multi(s->client, ops, p->n, on_proven, p);
+    }
     clave__mem_free(mem, ops);
+    if (err == CLAVE_OK)
+        s->proof = p;
+    else
+        clave__mem_free(mem, p);
     return err;
+}
+
+/* The end of a session that is no longer LIVE is told to those who wait. */
+static void proof_next(struct http_session *s)
+{
+    struct list round;
+    if (s->proof || s->state != HTTP_SESSION_LIVE || list_empty(&s->unproven))
+        return;
+    clave_err err = proof_submit(s);
+    list_init(&round);
+    list_splice(err == CLAVE_OK ? &s->proving : &round, &s->unproven);
+    proof_tell(&round, err);
 }
 
 void clave__http_session_prove(struct http_session *s, struct session_wait *w)
 {
-    const struct clave_mem *mem = &s->all->web->mem;
-    size_t room = 1;
     list_init(&w->link);
     w->ends = false;
-    w->proof = NULL;
+    w->attempts = 0;
     if (s->state != HTTP_SESSION_LIVE) {
         w->done(w, s->why ? s->why : CLAVE_ECLOSED);
         return;
     }
-    for (struct list *l = s->parts.next; l != &s->parts; l = l->next)
-        room += LIST_ENTRY(l, struct session_part, link)->token != 0;
-    struct session_proof *p = clave__mem_zalloc(mem, sizeof *p + room * sizeof *p->tokens);
-    if (p)
-        *p = (struct session_proof){.s = s, .w = w, .room = room};
-    clave_err err = p ? proof_submit(p) : CLAVE_ENOMEM;
-    if (err != CLAVE_OK) {
-        clave__mem_free(mem, p);
-        w->done(w, err);
-        return;
-    }
-    w->proof = p;
-    list_push_back(&s->waits, &w->link);
+    list_push_back(&s->unproven, &w->link);
+    proof_next(s);
     clave__http_session_flush(s);
 }

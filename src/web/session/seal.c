@@ -7,7 +7,7 @@
 
 #include "base/sha1.h"
 
-enum { SHA1_BLOCK = 64, SEAL_BYTES = SEAL_TAG + SEAL_PLAIN, MOST_INPUT = 64 };
+enum { SHA1_BLOCK = 64, MOST_INPUT = 1 + SEAL_PLAIN + SEAL_AUTHS };
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -28,21 +28,21 @@ static void seal_hmac(const uint8_t key[SEAL_KEY], const uint8_t *p, size_t n,
 }
 
 /* The uses of the key never share an input: the first byte tells them apart. */
-static void seal_tag(const uint8_t key[SEAL_KEY], const uint8_t plain[SEAL_PLAIN],
+static void seal_tag(const uint8_t key[SEAL_KEY], const uint8_t *plain, size_t n,
                      uint8_t tag[SEAL_TAG])
 {
-    uint8_t in[1 + SEAL_PLAIN] = {'t'}, mac[SHA1_LEN];
-    memcpy(in + 1, plain, SEAL_PLAIN);
-    seal_hmac(key, in, sizeof in, mac);
+    uint8_t in[MOST_INPUT] = {'t'}, mac[SHA1_LEN];
+    memcpy(in + 1, plain, n);
+    seal_hmac(key, in, 1 + n, mac);
     memcpy(tag, mac, SEAL_TAG);
 }
 
-static void seal_mix(const uint8_t key[SEAL_KEY], const uint8_t tag[SEAL_TAG],
-                     uint8_t text[SEAL_PLAIN])
+static void seal_mix(const uint8_t key[SEAL_KEY], const uint8_t tag[SEAL_TAG], uint8_t *text,
+                     size_t n)
 {
     uint8_t in[2 + SEAL_TAG] = {'s'}, mac[SHA1_LEN];
     memcpy(in + 2, tag, SEAL_TAG);
-    for (size_t i = 0; i < SEAL_PLAIN; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (i % SHA1_LEN == 0) {
             in[1] = (uint8_t)(i / SHA1_LEN);
             seal_hmac(key, in, sizeof in, mac);
@@ -65,42 +65,40 @@ static uint64_t seal_get(const uint8_t *at, size_t n)
     return v;
 }
 
-void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
-                 char out[SEAL_TEXT + 1])
+static size_t seal_text_len(size_t bytes)
 {
-    uint8_t bytes[SEAL_BYTES], *plain = bytes + SEAL_TAG;
+    return (bytes * 8 + 5) / 6;
+}
+
+static void seal_encode(const uint8_t *bytes, size_t len, char *out)
+{
     unsigned bits = 0, n = 0;
-    seal_put(plain, (uint64_t)s->id, 8);
-    memcpy(plain + 8, s->passwd, sizeof s->passwd);
-    seal_put(plain + 24, (uint32_t)s->ttl_ms, 4);
-    seal_tag(key, plain, bytes);
-    seal_mix(key, bytes, plain);
-    for (size_t i = 0, at = 0; at < SEAL_TEXT; at++) {
-        if (n < 6 && i < SEAL_BYTES) {
+    for (size_t i = 0, left = seal_text_len(len); left > 0; left--) {
+        if (n < 6 && i < len) {
             bits = bits << 8 | bytes[i++];
             n += 8;
         } else if (n < 6) {
             bits <<= 6 - n; /* the last digit is filled with zeros */
             n = 6;
         }
-        out[at] = digits[bits >> (n - 6) & 63];
+        *out++ = digits[bits >> (n - 6) & 63];
         n -= 6;
         bits &= (1u << n) - 1;
     }
-    out[SEAL_TEXT] = '\0';
+    *out = '\0';
 }
 
-bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out)
+/* How many bytes; 0: it is no such text. */
+static size_t seal_decode(const char *text, uint8_t bytes[SEAL_MOST])
 {
-    uint8_t bytes[SEAL_BYTES + 1], tag[SEAL_TAG], *plain = bytes + SEAL_TAG, differs = 0;
     unsigned bits = 0, n = 0;
-    size_t len = 0;
-    if (strlen(text) != SEAL_TEXT)
-        return false;
+    size_t len = 0, chars = strlen(text);
+    if (chars > SEAL_TEXT)
+        return 0;
     for (; *text; text++) {
         const char *at = strchr(digits, *text);
         if (!at)
-            return false;
+            return 0;
         bits = bits << 6 | (unsigned)(at - digits);
         n += 6;
         if (n < 8)
@@ -109,10 +107,34 @@ bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_
         n -= 8;
         bits &= (1u << n) - 1;
     }
-    if (bits != 0)
-        return false; /* another text of the same bytes */
-    seal_mix(key, bytes, plain);
-    seal_tag(key, plain, tag);
+    /* Otherwise it is another text of the same bytes. */
+    return bits == 0 && seal_text_len(len) == chars ? len : 0;
+}
+
+void clave__seal(const uint8_t key[SEAL_KEY], const struct sealed_session *s,
+                 char out[SEAL_TEXT + 1])
+{
+    uint8_t bytes[SEAL_MOST], *plain = bytes + SEAL_TAG;
+    size_t n = SEAL_PLAIN + s->nauths;
+    assert(s->nauths <= SEAL_AUTHS);
+    seal_put(plain, (uint64_t)s->id, 8);
+    memcpy(plain + 8, s->passwd, sizeof s->passwd);
+    seal_put(plain + 24, (uint32_t)s->ttl_ms, 4);
+    memcpy(plain + SEAL_PLAIN, s->auths, s->nauths);
+    seal_tag(key, plain, n, bytes);
+    seal_mix(key, bytes, plain, n);
+    seal_encode(bytes, SEAL_TAG + n, out);
+}
+
+bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_session *out)
+{
+    uint8_t bytes[SEAL_MOST], tag[SEAL_TAG], *plain = bytes + SEAL_TAG, differs = 0;
+    size_t len = seal_decode(text, bytes);
+    if (len < SEAL_TAG + SEAL_PLAIN)
+        return false;
+    len -= SEAL_TAG;
+    seal_mix(key, bytes, plain, len);
+    seal_tag(key, plain, len, tag);
     for (size_t i = 0; i < SEAL_TAG; i++)
         differs |= tag[i] ^ bytes[i];
     if (differs)
@@ -120,6 +142,8 @@ bool clave__unseal(const uint8_t key[SEAL_KEY], const char *text, struct sealed_
     out->id = (int64_t)seal_get(plain, 8);
     memcpy(out->passwd, plain + 8, sizeof out->passwd);
     out->ttl_ms = (int32_t)seal_get(plain + 24, 4);
+    out->nauths = len - SEAL_PLAIN;
+    memcpy(out->auths, plain + SEAL_PLAIN, out->nauths);
     return true;
 }
 

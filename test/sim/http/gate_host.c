@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/http_told.h"
 #include "web/http/jansson.h"
 
 static const struct jansson linked = {JANSSON_LINKED};
@@ -224,6 +225,7 @@ static void gate_begin(struct gate *g)
     struct http_call *c = g->taken;
     g->taken = NULL;
     c->begun = true;
+    c->begun_at = g->w->now;
     world_must(clave__web_begin(g->web, g->now, &c->q, c, &c->x) == CLAVE_OK);
     if (!c->q.body_length || clave__web_take_body(c->x, g->now, c->body, (size_t)c->q.body_length))
         clave__web_body_done(c->x, g->now);
@@ -240,10 +242,22 @@ static bool gate_stream(struct gate *g, struct http_call *c)
             return true;
         if (clave__buf_len(&a->body) == 0)
             break;
+        http_told_piece(c, clave__buf_bytes(&a->body), clave__buf_len(&a->body));
         http_call_piece(c, clave__buf_bytes(&a->body), clave__buf_len(&a->body), gate_delay(g));
         clave__buf_consume(&a->body, clave__buf_len(&a->body));
     }
     return done;
+}
+
+/* An answer that a balancer loses is the end of the connection, or silence. */
+static void gate_return(struct gate *g, struct http_call *c)
+{
+    bool lost = world_chance(g->w, g->w->now < g->late_to ? 100 : 0);
+    if (c->loss > 0 && world_chance(g->w, c->loss)) {
+        lost = world_chance(g->w, 500);
+        c->status = 0;
+    }
+    http_call_end(c, lost ? -1 : gate_delay(g));
 }
 
 /* Sends what is ready; whoever has hung up is forgotten. */
@@ -261,10 +275,11 @@ static void gate_answer(struct gate *g)
             c->status = a->status;
             snprintf(c->answer, sizeof c->answer, "%.*s", (int)clave__buf_len(&a->body),
                      clave__buf_len(&a->body) ? (const char *)clave__buf_bytes(&a->body) : "");
+            http_told_answer(c);
         }
         clave__web_end(c->x, g->now);
         c->x = NULL;
-        http_call_end(c, world_chance(g->w, g->w->now < g->late_to ? 100 : 0) ? -1 : gate_delay(g));
+        gate_return(g, c);
         g->restless = true;
     }
 }
@@ -283,6 +298,9 @@ static void gate_take_step(struct gate *g)
         clave__web_tick(g->web, g->now);
         if (g->closing)
             clave__web_close(g->web, g->now); /* once: the second time it does nothing */
+        if (g->rereads)
+            clave__web_set_access(g->web, http_roles_read(g->roles, g->w->now, g->may));
+        g->rereads = false;
         gate_reap(g);
         g->at = (size_t)-1;
         gate_next_client(g);
@@ -457,7 +475,10 @@ void gate_start(struct gate *g)
                             .log = {on_gate_log, g},
                             .env = &g->env,
                             .hosts = g->hosts,
-                            .session_key = g->key,
+                            .session_key = g->draws_key ? NULL : g->key,
+                            .key_is_shared = !g->draws_key,
+                            .access = g->may ? http_roles_read(g->roles, g->w->now, g->may) : NULL,
+                            .max_waiting = g->most_waiting,
                             .jansson = &linked};
     world_must(clave__web_new(&g->web, &o) == CLAVE_OK);
     gate_wake(g);
@@ -506,11 +527,21 @@ void gate_cut(struct gate *g, bool silently)
     }
 }
 
+void gate_cut_off(struct gate *g, int64_t us)
+{
+    world_log(g->w, g->name, "is cut off for %lld ms", (long long)(us / MS));
+    g->route.refuse_to = g->w->now + us;
+    for (size_t i = 0; i < GATE_CLIENTS; i++)
+        if (g->clients[i].socket && g->clients[i].socket->state == NET_OPEN)
+            net_reset(g->clients[i].socket);
+}
+
 void gate_init(struct gate *g, struct world *w, struct net *n, unsigned number)
 {
     memset(g, 0, sizeof *g);
     g->w = w;
     g->net = n;
+    g->number = number;
     snprintf(g->name, sizeof g->name, "gate%u", number);
     allocator_init(&g->allocator);
     clave__rand_seed(&g->rng, world_u64(w));

@@ -8,6 +8,7 @@
 #include "allocator.h"
 #include "clave/async/client.h"
 #include "http/http_call.h"
+#include "http/http_roles.h"
 #include "net.h"
 #include "web/web.h"
 
@@ -43,6 +44,12 @@ struct gate {
     char name[LOG_WHO];
     char hosts[64];
     uint8_t key[32];
+    bool draws_key; /* another one in each life: nobody else knows it */
+    unsigned number;
+    size_t most_waiting;      /* 0: as many as like */
+    const bool *may;          /* what the team may lock, as a file says; NULL: there is no file */
+    struct http_roles *roles; /* as it has read that */
+    bool rereads;             /* it is told to read it again */
     struct allocator allocator;
     struct rand_state rng;
     struct clock clock;
@@ -84,6 +91,8 @@ void gate_wake(struct gate *g);
 void gate_take(struct gate *g, struct http_call *c);
 /* One of its connections to the servers is cut; `silently`: nobody is told. */
 void gate_cut(struct gate *g, bool silently);
+/* It reaches no server for so long. */
+void gate_cut_off(struct gate *g, int64_t us);
 int64_t gate_delay(struct gate *g);
 
 #endif

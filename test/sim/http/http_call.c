@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "http/gate_host.h"
+#include "http/http_told.h"
 #include "http/http_world.h"
 
 struct http_piece {
@@ -43,8 +44,8 @@ static void on_up(struct alarm *a)
 static void on_down(struct alarm *a)
 {
     struct http_call *c = LIST_ENTRY(a, struct http_call, down);
-    if (c->user)
-        http_user_hears(c->user, c);
+    if (!c->given_up)
+        c->from->hears(c->from, c);
     call_free_if_unused(c);
 }
 
@@ -61,22 +62,43 @@ static void on_fin(struct alarm *a)
     call_free_if_unused(c);
 }
 
-struct http_call *http_call_new(struct http_user *u, struct gate *g, const char *method)
+struct http_call *http_call_new(struct http_sender *from, struct gate *g, const char *method)
 {
     struct http_call *c = world_alloc(sizeof *c);
-    *c = (struct http_call){.w = u->w, .gate = g, .user = u};
+    *c = (struct http_call){.w = g->w, .gate = g, .from = from, .session = from->session};
     c->up.fire = on_up;
     c->down.fire = on_down;
     c->fin.fire = on_fin;
     list_init(&c->in_gate);
     list_init(&c->pieces);
-    list_push_back(&u->of->calls, &c->in_world);
+    list_push_back(&from->of->calls, &c->in_world);
     c->q.method = method;
     c->q.target = c->target;
     c->q.headers = c->list;
     c->q.peer = (struct web_peer){.is_loopback = true, .uid = -1, .address = "127.0.0.1:1"};
     http_call_header(c, "Host", "localhost");
+    if (from->token)
+        http_call_header(c, "Authorization", from->token);
     return c;
+}
+
+void http_call_repeat(struct http_call *c, struct gate *g, int64_t us)
+{
+    struct http_call *twin = world_alloc(sizeof *twin);
+    *twin = *c;
+    twin->gate = g;
+    twin->up.slot = twin->down.slot = twin->fin.slot = 0;
+    list_init(&twin->in_gate);
+    list_init(&twin->pieces);
+    list_push_back(&c->from->of->calls, &twin->in_world);
+    twin->q.target = twin->target;
+    twin->q.headers = twin->list;
+    for (size_t i = 0; i < twin->q.nheaders; i++)
+        twin->list[i].value = twin->headers[i];
+    twin->given_up = twin->user_done = true;
+    twin->gate_done = false;
+    c->twice = twin->twice = true;
+    http_call_send(twin, us);
 }
 
 void http_call_header(struct http_call *c, const char *name, const char *value)
@@ -89,6 +111,7 @@ void http_call_header(struct http_call *c, const char *name, const char *value)
 
 void http_call_send(struct http_call *c, int64_t us)
 {
+    http_told_sent(c);
     c->q.body_length = (int64_t)strlen(c->body);
     if (us >= 0)
         world_set(c->w, &c->up, c->w->now + us);
@@ -101,15 +124,14 @@ void http_call_end(struct http_call *c, int64_t us)
     list_remove(&c->in_gate);
     c->gate_done = true;
     int64_t at = c->w->now + us;
-    if (us >= 0 && c->user)
+    if (us >= 0 && !c->given_up)
         world_set(c->w, &c->down, at > c->newest ? at : c->newest);
     call_free_if_unused(c);
 }
 
 void http_call_give_up(struct http_call *c, int64_t us)
 {
-    c->user = NULL;
-    c->user_done = true;
+    c->given_up = c->user_done = true;
     world_clear(c->w, &c->down);
     if (us >= 0 && !c->gate_done)
         world_set(c->w, &c->fin, c->w->now + us);
@@ -118,8 +140,7 @@ void http_call_give_up(struct http_call *c, int64_t us)
 
 void http_call_drop(struct http_call *c)
 {
-    c->user = NULL;
-    c->user_done = true;
+    c->given_up = c->user_done = true;
     call_free_if_unused(c);
 }
 
@@ -127,8 +148,8 @@ static void on_piece(struct alarm *a)
 {
     struct http_piece *p = LIST_ENTRY(a, struct http_piece, alarm);
     struct http_call *c = p->c;
-    if (c->user)
-        http_user_reads(c->user, c, p->text);
+    if (!c->given_up)
+        c->from->reads(c->from, c, p->text);
     piece_free(p);
     call_free_if_unused(c);
 }
@@ -159,6 +180,12 @@ void http_calls_free(struct list *calls)
         }
         call_free(c);
     }
+}
+
+bool http_call_has_no_session(const struct http_call *c)
+{
+    return (c->status == 410 && strstr(c->answer, "the session has ended")) ||
+           (c->status == 403 && strstr(c->answer, "is not a secret of this gate"));
 }
 
 bool http_json(const char *text, const char *key, char *out, size_t cap)

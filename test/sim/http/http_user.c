@@ -44,22 +44,11 @@ void http_user_pause(struct http_user *u, int64_t us)
 
 static struct http_call *user_begin(struct http_user *u, const char *method, const char *what)
 {
-    struct http_call *c = http_call_new(u, u->gates[u->gate], method);
+    struct http_call *c = http_call_new(&u->sender, u->gates[u->gate], method);
     snprintf(c->target, sizeof c->target, "%s", what);
     if (u->secret[0])
         http_call_header(c, "Clave-Session", u->secret);
     return c;
-}
-
-static void user_tell(const struct http_user *u, const struct http_call *c, const char *what,
-                      const char *more)
-{
-    char text[LOG_TEXT];
-    if (!u->w->aloud)
-        return;
-    snprintf(text, sizeof text, "%s %s: %s %s %u%.60s", what, c->gate->name, c->q.method, c->target,
-             c->status, more);
-    world_log_unhashed(u->w, u->name, text);
 }
 
 /* The clock is read before it is sent; much may happen in between. */
@@ -71,7 +60,7 @@ static void user_send(struct http_user *u, struct http_call *c, int64_t limit_ms
         http_call_header(c, "Content-Type", "application/json");
     bool late = w->now < c->gate->late_to;
     http_call_send(c, late && world_chance(w, 100) ? -1 : gate_delay(c->gate));
-    user_tell(u, c, "asks", "");
+    http_tell(u->w, u->name, c, "asks", "");
     u->call = c;
     u->asked_in = u->state;
     u->renews = false;
@@ -82,6 +71,7 @@ static void user_send(struct http_user *u, struct http_call *c, int64_t limit_ms
 static void user_enter(struct http_user *u)
 {
     u->secret[0] = '\0';
+    u->sender.session = 0;
     u->token = 0;
     struct http_call *c = user_begin(u, "POST", "/v1/sessions");
     snprintf(c->body, sizeof c->body, "{\"ttl_ms\": %lld, \"name\": \"%s\"}",
@@ -157,8 +147,9 @@ static void user_out(struct http_user *u, const char *why)
 /* Instead of a claim of its session. */
 static void user_stream(struct http_user *u)
 {
-    struct http_call *c = http_call_new(u, u->gates[u->gate], "POST");
+    struct http_call *c = http_call_new(&u->sender, u->gates[u->gate], "POST");
     snprintf(c->target, sizeof c->target, "/v1/hold");
+    c->session = 0;
     const char *body = http_site(u->of, u->site)->body;
     snprintf(c->body, sizeof c->body, "{\"ttl_ms\": %lld, %s", (long long)u->timeout_ms, body + 1);
     u->state = USER_STREAMING;
@@ -307,9 +298,9 @@ static void user_heard_session(struct http_user *u, const struct http_call *c)
         return;
     http_json(c->answer, "id", u->session, sizeof u->session);
     http_json(c->answer, "secret", u->secret, sizeof u->secret);
-    u->session_id = atoll(u->session);
+    u->sender.session = atoll(u->session);
     u->renew_at = c->sent_ms + u->timeout_ms / 3;
-    world_log(u->w, u->name, "has session 0x%llx", (unsigned long long)u->session_id);
+    world_log(u->w, u->name, "has session 0x%llx", (unsigned long long)u->sender.session);
     user_rest(u);
 }
 
@@ -343,11 +334,11 @@ static void user_heard_leaving(struct http_user *u, const struct http_call *c)
 
 static void user_heard(struct http_user *u, const struct http_call *c)
 {
-    if (c->status == 410 && strstr(c->answer, "the session has ended")) {
+    if (http_call_has_no_session(c)) {
         char cause[32] = "";
         http_json(c->answer, "cause", cause, sizeof cause);
         user_out(u, cause);
-    } else if (c->status == 503 || c->status == 504 || c->status == 0) {
+    } else if (c->status == 429 || c->status >= 503 || c->status == 0) {
         u->unsure = true;
     } else if (u->renews) {
         if (c->status == 200)
@@ -401,8 +392,9 @@ static bool user_read(struct http_user *u)
     return true;
 }
 
-void http_user_reads(struct http_user *u, struct http_call *c, const char *text)
+static void on_user_reads(struct http_sender *s, struct http_call *c, const char *text)
 {
+    struct http_user *u = LIST_ENTRY(s, struct http_user, sender);
     size_t n = strlen(u->unread);
     if (c != u->call || u->state != USER_STREAMING)
         return;
@@ -439,12 +431,12 @@ static void user_run(struct http_user *u)
     if (c && u->has_answer) {
         u->call = NULL;
         u->has_answer = false;
-        bool failed = c->status == 0 || c->status >= 500;
+        bool failed = c->status == 0 || c->status == 429 || c->status >= 500;
         u->token = u->state == USER_STREAMING ? 0 : u->token; /* the connection has gone */
         if (failed)
             user_turns(u);
         pause = failed ? world_between(u->w, 1, u->timeout_ms / 8) * MS : 0;
-        user_tell(u, c, "is answered by", c->answer);
+        http_tell(u->w, u->name, c, "is answered by", c->answer);
         user_heard(u, c);
         http_call_drop(c);
     } else if (c &&
@@ -471,8 +463,9 @@ static void on_user(struct alarm *a)
 }
 
 /* Read when the process runs: at once, or late. */
-void http_user_hears(struct http_user *u, struct http_call *c)
+static void on_user_hears(struct http_sender *s, struct http_call *c)
 {
+    struct http_user *u = LIST_ENTRY(s, struct http_user, sender);
     if (c != u->call)
         return;
     u->has_answer = true;
@@ -507,6 +500,11 @@ void http_user_init(struct http_user *u, struct http_world *of, unsigned number)
     *u = (struct http_user){.w = of->w, .of = of};
     snprintf(u->name, sizeof u->name, "user%u", number);
     clave__rand_seed(&u->rng, world_u64(of->w));
+    u->sender = (struct http_sender){.of = of,
+                                     .name = u->name,
+                                     .clock = &u->clock,
+                                     .hears = on_user_hears,
+                                     .reads = on_user_reads};
     u->alarm.fire = on_user;
 }
 

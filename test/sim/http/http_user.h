@@ -23,6 +23,7 @@ enum http_user_state {
 struct http_user {
     struct world *w;
     struct http_world *of;
+    struct http_sender sender;
     char name[LOG_WHO];
     struct rand_state rng;
     struct clock clock;
@@ -41,7 +42,6 @@ struct http_user {
     int64_t call_limit_ms; /* by its clock */
 
     char session[32], secret[96];
-    int64_t session_id;
     unsigned site;
     char key[48];  /* of the claim: its id, too */
     bool unsure;   /* whether this gate knows of the claim */
@@ -61,9 +61,6 @@ void http_user_pause(struct http_user *u, int64_t us);
 /* Its day is over: it finishes, or vanishes where it stands. */
 void http_user_finish(struct http_user *u, bool vanish);
 void http_user_fini(struct http_user *u);
-void http_user_hears(struct http_user *u, struct http_call *c);
-/* A piece of a stream. */
-void http_user_reads(struct http_user *u, struct http_call *c, const char *text);
 /* By its clock it holds rightly. */
 bool http_user_believes(const struct http_user *u);
 

@@ -7,7 +7,7 @@
 
 /* Clocks of gates and users differ by less than what the gates allow for (validity.h); from the
  * servers' by as much as those of native clients do. */
-enum { HTTP_PPM = 7000, HTTP_SHARE = 250 };
+enum { HTTP_PPM = 7000, HTTP_SHARE = 250, HTTP_TEAM = 350 };
 
 const struct http_site *http_site(const struct http_world *h, unsigned site)
 {
@@ -24,7 +24,7 @@ static void http_look_at(struct http_world *h, struct http_user *u)
         return;
     u->seen_zxid = zxid;
     u->seen_start = h->server->stats.starts;
-    int64_t session = u->state == USER_STREAMING ? 0 : u->session_id; /* that one is not told */
+    int64_t session = u->state == USER_STREAMING ? 0 : u->sender.session; /* that one is not told */
     bool stands = inspector_has_node(h->server, u->node, session);
     bool rightly = stands && layout_has_turn(h->server, at, u->node);
     if (!rightly && !checker_is_beyond(h->checker))
@@ -34,34 +34,13 @@ static void http_look_at(struct http_world *h, struct http_user *u)
                     (long long)(u->deadline - clock_ms(&u->clock, h->w->now)));
 }
 
-/* Whichever gates it was asked of, and after a restart too. */
-static void http_look_at_queue(struct http_world *h, const struct http_site *s)
-{
-    char path[PATH_SIZE], other[PATH_SIZE];
-    size_t named = strlen(s->layout.queue) + 1 + strlen("_c_") + CLAVE_UUID_TEXT;
-    int64_t session;
-    for (size_t i = 0;
-         (session = layout_child(h->server, s->layout.queue, i, path, sizeof path)) != -1; i++)
-        for (size_t k = 0; k < i; k++)
-            if (layout_child(h->server, s->layout.queue, k, other, sizeof other) == session &&
-                strncmp(path, other, named) == 0)
-                world_break(h->w, "a claim has one place", "session 0x%llx has %s and %s",
-                            (unsigned long long)session, path, other);
-}
-
-static void http_look_at_sites(struct http_world *h)
-{
-    int64_t zxid = inspector_zxid(h->server);
-    if (h->seen_zxid == zxid)
-        return;
-    h->seen_zxid = zxid;
-    for (unsigned i = 0; i < HTTP_SITES; i++)
-        http_look_at_queue(h, &h->sites[i]);
-}
-
 void http_world_look(struct http_world *h)
 {
     unsigned held[HTTP_SITES] = {0};
+    if (h->nusers > 0 && h->server->server) {
+        http_places_look(h);
+        http_told_look(h);
+    }
     for (size_t i = 0; i < h->nusers; i++) {
         struct http_user *u = &h->users[i];
         if (!http_user_believes(u))
@@ -75,8 +54,6 @@ void http_world_look(struct http_world *h)
         if (h->server->server)
             http_look_at(h, u);
     }
-    if (h->nusers > 0 && h->server->server)
-        http_look_at_sites(h);
 }
 
 void http_world_granted(struct http_world *h, struct http_user *u)
@@ -99,7 +76,7 @@ static void http_fault(struct http_world *h)
     struct gate *g = &h->gates[world_between(w, 0, (int64_t)h->ngates - 1)];
     struct http_user *u = &h->users[world_between(w, 0, (int64_t)h->nusers - 1)];
     h->count++;
-    switch (world_between(w, 0, 6)) {
+    switch (world_between(w, 0, 7)) {
     case 0:
         gate_pause_at(g, (unsigned)world_between(w, 1, 60), us);
         break;
@@ -120,6 +97,9 @@ static void http_fault(struct http_world *h)
         g->late_to = w->now + us;
         g->late_us = world_chance(w, 500) ? h->timeout_us : h->timeout_us / 20;
         break;
+    case 5:
+        gate_cut_off(g, us);
+        break;
     default:
         http_user_pause(u, us);
         break;
@@ -133,6 +113,42 @@ static void on_http_fault(struct alarm *a)
     http_fault(h);
     world_set(h->w, a, h->w->now + world_wait(h->w, h->fault_us));
     world_use_rng(h->w, before);
+}
+
+/* A role of the team is taken away, or given back; each gate hears of it in its time. */
+static void on_http_role(struct alarm *a)
+{
+    struct http_world *h = LIST_ENTRY(a, struct http_world, role);
+    struct rand_state *before = world_use_rng(h->w, &h->rng);
+    unsigned site = (unsigned)world_between(h->w, 0, HTTP_SITES - 1);
+    bool all = h->may[0] && h->may[1];
+    h->may[0] = h->may[1] = true;
+    if (all)
+        h->may[site] = false;
+    world_log(h->w, "roles", all ? "the team may not lock %s" : "the team may lock all again",
+              h->sites[site].layout.path);
+    for (size_t i = 0; i < h->ngates; i++) {
+        h->gates[i].rereads = true;
+        gate_wake(&h->gates[i]);
+    }
+    world_set(h->w, a, h->w->now + world_wait(h->w, 3 * h->timeout_us));
+    world_use_rng(h->w, before);
+}
+
+void http_tell(const struct world *w, const char *name, const struct http_call *c, const char *what,
+               const char *more)
+{
+    char text[LOG_TEXT];
+    if (!w->aloud)
+        return;
+    snprintf(text, sizeof text, "%s %s: %s %s %u%.60s", what, c->gate->name, c->q.method, c->target,
+             c->status, more);
+    world_log_unhashed(w, name, text);
+}
+
+int64_t http_team_stay_us(const struct http_world *h)
+{
+    return 8 * h->timeout_us;
 }
 
 /* ---- drawing --------------------------------------------------------------------------------- */
@@ -174,6 +190,7 @@ static void http_draw_gate(struct http_world *h, unsigned i, struct net *n,
     struct gate *g = &h->gates[i];
     size_t at = 0;
     gate_init(g, h->w, n, i);
+    g->draws_key = h->ngates == 1 && world_chance(h->w, 300);
     g->nservers = ensemble ? ensemble->n : 1;
     for (unsigned k = 0; k < g->nservers; k++) {
         g->servers[k] = ensemble ? &ensemble->members[k].listener : &h->server->listener;
@@ -202,6 +219,21 @@ static void http_draw_user(struct http_world *h, unsigned i)
     u->gate = (size_t)world_between(w, 0, (int64_t)h->ngates - 1);
 }
 
+/* With it there are tokens, and roles that change. */
+static void http_draw_team(struct http_world *h)
+{
+    http_team_init(&h->team, h);
+    h->team.clock = http_clock(h->w);
+    for (size_t i = 0; i < h->nusers; i++)
+        h->users[i].sender.token = "Bearer of-the-users-0001";
+    for (size_t i = 0; i < h->ngates; i++) {
+        h->gates[i].may = h->may;
+        h->gates[i].most_waiting = world_chance(h->w, 400) ? (size_t)world_between(h->w, 1, 5) : 0;
+        h->gates[i].roles = &h->roles[i];
+        h->roles[i].took_at[0] = h->roles[i].took_at[1] = HTTP_NEVER;
+    }
+}
+
 void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
                      struct ensemble *ensemble, int64_t timeout_us)
 {
@@ -210,6 +242,8 @@ void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
     list_init(&h->calls);
     clave__rand_seed(&h->rng, w->seed ^ 0x68747470);
     h->fault.fire = on_http_fault;
+    h->role.fire = on_http_role;
+    h->may[0] = h->may[1] = true;
     struct rand_state *before = world_use_rng(w, &h->rng);
     if (world_chance(w, HTTP_SHARE)) {
         h->ngates = (size_t)world_between(w, 1, HTTP_GATES);
@@ -223,6 +257,9 @@ void http_world_draw(struct http_world *h, struct checker *c, struct net *n,
         http_draw_gate(h, i, n, ensemble);
     for (unsigned i = 0; i < h->nusers; i++)
         http_draw_user(h, i);
+    h->has_team = h->nusers > 0 && world_chance(w, HTTP_TEAM);
+    if (h->has_team)
+        http_draw_team(h);
     world_use_rng(w, before);
 }
 
@@ -235,6 +272,10 @@ void http_world_start(struct http_world *h)
         gate_start(&h->gates[i]);
     for (size_t i = 0; i < h->nusers; i++)
         http_user_start(&h->users[i]);
+    if (h->has_team)
+        http_team_start(&h->team);
+    if (h->has_team && world_chance(h->w, 500))
+        world_set(h->w, &h->role, h->w->now + world_wait(h->w, 3 * h->timeout_us));
     if (h->nusers > 0 && h->faults)
         world_set(h->w, &h->fault, h->w->now + world_wait(h->w, h->fault_us));
     world_use_rng(h->w, before);
@@ -244,8 +285,11 @@ void http_world_evening(struct http_world *h)
 {
     struct rand_state *before = world_use_rng(h->w, &h->rng);
     world_clear(h->w, &h->fault);
+    world_clear(h->w, &h->role);
     for (size_t i = 0; i < h->ngates; i++)
-        h->gates[i].late_to = 0;
+        h->gates[i].late_to = h->gates[i].route.refuse_to = 0;
+    if (h->has_team)
+        http_team_finish(&h->team, world_chance(h->w, 300));
     for (size_t i = 0; i < h->nusers; i++)
         http_user_finish(&h->users[i], world_chance(h->w, 400));
     world_use_rng(h->w, before);
@@ -268,6 +312,8 @@ bool http_world_is_quiet(const struct http_world *h)
     for (size_t i = 0; i < h->nusers; i++)
         if (h->users[i].state != USER_GONE)
             return false;
+    if (h->has_team && !h->team.gone)
+        return false;
     for (size_t i = 0; i < HTTP_SITES && h->nusers > 0; i++)
         if (!h->server->server || !http_site_is_empty(h, &h->sites[i]))
             return false;
@@ -292,6 +338,8 @@ void http_world_fini(struct http_world *h)
 {
     for (size_t i = 0; i < h->nusers; i++)
         http_user_fini(&h->users[i]);
+    if (h->has_team)
+        http_team_fini(&h->team);
     for (size_t i = 0; i < h->ngates; i++)
         gate_fini(&h->gates[i]);
     http_calls_free(&h->calls);

@@ -11,9 +11,12 @@
 
 #include "checker.h"
 #include "ensemble.h"
+#include "http/http_rules.h"
+#include "http/http_team.h"
+#include "http/http_told.h"
 #include "http/http_user.h"
 
-enum { HTTP_USERS = 4, HTTP_SITES = 2 };
+enum { HTTP_USERS = 4 };
 
 struct http_site {
     struct lock_layout layout;
@@ -30,12 +33,18 @@ struct http_world {
     struct rand_state rng;
     struct gate gates[HTTP_GATES];
     struct http_user users[HTTP_USERS];
+    struct http_team team;
+    bool has_team;
+    bool may[HTTP_SITES]; /* what it may lock */
+    struct http_roles roles[HTTP_GATES];
+    struct alarm role; /* changes */
+    struct http_places places;
+    struct http_told told;
     struct list calls;     /* that are under way */
     size_t ngates, nusers; /* 0: this seed has none */
     struct http_site sites[HTTP_SITES];
-    int64_t seen_zxid; /* of the tree whose places were looked at */
-    int64_t fault_us;  /* mean time between two faults */
-    bool faults;       /* it is day */
+    int64_t fault_us; /* mean time between two faults */
+    bool faults;      /* it is day */
     struct alarm fault;
     uint64_t count;
 };
@@ -55,6 +64,10 @@ bool http_world_is_closed(const struct http_world *h);
 void http_world_fini(struct http_world *h);
 
 const struct http_site *http_site(const struct http_world *h, unsigned site);
+/* So long a team goes on in the evening. */
+int64_t http_team_stay_us(const struct http_world *h);
+void http_tell(const struct world *w, const char *name, const struct http_call *c, const char *what,
+               const char *more);
 /* A user has a new hold. */
 void http_world_granted(struct http_world *h, struct http_user *u);
 

@@ -9,8 +9,8 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/queue/no_queue.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
+#include "cmd/queues/no_queue.h"
 
 static void candidates_show_json(size_t position, const clave_participant *p)
 {

@@ -13,8 +13,8 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/queue/participant_text.h"
-#include "cmd/queue/queue_view.h"
+#include "cmd/cli/participant_text.h"
+#include "cmd/queues/queue_view.h"
 #include "cmd/run/deadline_page.h"
 
 enum { CHECK_FOR = FLAG_LONG };

@@ -13,9 +13,9 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/queue/leader_follow.h"
-#include "cmd/queue/no_queue.h"
-#include "cmd/queue/participant_text.h"
+#include "cmd/cli/participant_text.h"
+#include "cmd/queues/leader_follow.h"
+#include "cmd/queues/no_queue.h"
 
 enum { LEADER_WATCH = FLAG_LONG };
 

@@ -1,5 +1,5 @@
 /* transfer.c - `clave transfer`: finds the candidate that is to lead next, then hands over to it
- * (cmd/queue/handover.h). A candidate that would be asked to resign at once is refused. */
+ * (cmd/queues/handover.h). A candidate that would be asked to resign at once is refused. */
 #include <string.h>
 
 #include "clave/async/leader.h"
@@ -8,8 +8,8 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/hint.h"
-#include "cmd/queue/handover.h"
-#include "cmd/queue/no_queue.h"
+#include "cmd/queues/handover.h"
+#include "cmd/queues/no_queue.h"
 
 /* Finds the candidate with this id, or whose node has this name. EXIT_OK, or the exit code after a
  * message. */

@@ -8,7 +8,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/queue/herd.h"
+#include "cmd/queues/herd.h"
 
 enum { MAX_CANDIDATES = 10000, MAX_ROUNDS = 1000 };
 enum { BENCH_CANDIDATES = 'n', BENCH_ROUNDS = 'r' };

@@ -10,8 +10,8 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/queue/request_window.h"
-#include "cmd/queue/tree_walk.h"
+#include "cmd/znodes/request_window.h"
+#include "cmd/znodes/tree_walk.h"
 
 struct child {
     clave_err err;

@@ -7,8 +7,8 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/queue/request_window.h"
-#include "cmd/queue/tree_walk.h"
+#include "cmd/znodes/request_window.h"
+#include "cmd/znodes/tree_walk.h"
 
 enum { RM_VERSION = FLAG_LONG };
 

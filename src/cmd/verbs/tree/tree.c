@@ -14,7 +14,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/queue/tree_walk.h"
+#include "cmd/znodes/tree_walk.h"
 
 enum { TREE_DEPTH = FLAG_LONG, TREE_DATA };
 

@@ -19,8 +19,8 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/queue/tree_walk.h"
-#include "cmd/queue/tree_watch.h"
+#include "cmd/znodes/tree_walk.h"
+#include "cmd/znodes/tree_watch.h"
 
 enum { WATCH_CHILDREN = FLAG_LONG, WATCH_ONCE, WATCH_RECURSIVE };
 

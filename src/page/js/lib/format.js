@@ -41,7 +41,14 @@ export function plural(n, one, many = `${one}s`) {
 export function bytes(n) {
     if (n < 1024) return `${n} B`;
     if (n < 1024 * 1024) return `${(n / 1024).toFixed(1)} KiB`;
-    return `${(n / 1024 / 1024).toFixed(1)} MiB`;
+    if (n < 1024 ** 3) return `${(n / 1024 ** 2).toFixed(1)} MiB`;
+    return n < 1024 ** 4 ? `${(n / 1024 ** 3).toFixed(1)} GiB` : `${(n / 1024 ** 4).toFixed(1)} TiB`;
+}
+
+/* Of what is measured: 0 ms is less than one. */
+export function milliseconds(ms) {
+    if (ms <= 0) return "under 1 ms";
+    return ms < 10 ? `${ms.toFixed(1).replace(/\.0$/, "")} ms` : ms < 10000 ? `${Math.round(ms)} ms` : duration(ms);
 }
 
 /* "/jobs/nightly" -> ["/jobs/", "nightly"] */

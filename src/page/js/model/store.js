@@ -129,6 +129,11 @@ export function load() {
     return loading;
 }
 
+/* No event says that the gate has lost its servers: its own word is asked for now and then. */
+const ASK_MS = 10000;
+setInterval(() => store.link.state === "live" && document.visibilityState === "visible" &&
+    part("server", async () => { store.server = await get("/v1/server"); }), ASK_MS);
+
 let deadlocksDue = false;
 
 function reloadDeadlocks() {
@@ -193,6 +198,9 @@ export function connect() {
     listen(token() || "", hear);
     changed();
 }
+
+/* The gate answers, from a copy that is not kept up to date: its servers do not answer. */
+export const isOld = () => store.link.state === "live" && store.server !== null && !store.server.gate.current;
 
 const RANKS = ["none", "read", "lock", "write", "admin"];
 const rank = (role) => RANKS.indexOf(role);

@@ -1,8 +1,9 @@
 /* api.js - requests to the gate. A refusal is thrown as a Problem: what RFC 9457's body says. The token is
  * kept in sessionStorage: for this tab, as long as it is open. */
 import { heardDate } from "../lib/clock.js";
+import { gateUrl, keptAs } from "../lib/gate.js";
 
-const KEY = "clave-token";
+const KEY = keptAs("clave-token");
 const TIMEOUT_MS = 15000;
 
 export class Problem extends Error {
@@ -47,7 +48,7 @@ export async function call(method, path, { body, headers = {}, raw = false, sign
     const limit = AbortSignal.timeout(TIMEOUT_MS);
     let answer;
     try {
-        answer = await fetch(path, { method, headers: all, cache: "no-store",
+        answer = await fetch(gateUrl(path), { method, headers: all, cache: "no-store",
             body: body === undefined || body instanceof Uint8Array ? body : JSON.stringify(body),
             signal: signal ? AbortSignal.any([signal, limit]) : limit });
     } catch (e) {
@@ -78,10 +79,8 @@ export async function getPages(path, name, options, most = Infinity) {
     let after = null;
     let page = null;
     for (let n = 0; n < most && (n === 0 || after); n++) {
-        const url = new URL(path, location.href);
-        url.searchParams.set("limit", "1000");
-        if (after) url.searchParams.set("after", after);
-        page = await get(url.pathname + url.search, options);
+        const rest = after ? `&after=${encodeURIComponent(after)}` : "";
+        page = await get(`${path}${path.includes("?") ? "&" : "?"}limit=1000${rest}`, options);
         all.push(...page[name]);
         after = page.next;
     }

@@ -1,8 +1,9 @@
 /* stream.js - the events of the gate for this tab: of the shared worker, or, where the browser has none
  * (Chrome on Android), of a feed of its own. */
+import { gateUrl } from "../lib/gate.js";
 import { Feed } from "./feed.js";
 
-const URL_OF_EVENTS = new URL("/v1/events", location.href).href;
+const URL_OF_EVENTS = gateUrl("/v1/events");
 
 let port = null;
 let feed = null;

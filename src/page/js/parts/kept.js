@@ -1,5 +1,5 @@
 /* kept.js - an answer of the gate that one screen shows: kept while it is loaded again, so nothing flashes.
- * ask(path) loads; another path forgets the old answer. */
+ * ask(path) loads; another path forgets the old answer. load(path, options, value) is given what is kept. */
 import { get, Problem } from "../net/api.js";
 import { soon } from "../lib/schedule.js";
 
@@ -12,7 +12,7 @@ export class Kept {
     forget() {
         this.abort?.abort();
         this.abort = null;
-        Object.assign(this, { path: null, value: null, problem: null, due: null });
+        Object.assign(this, { path: null, value: null, problem: null, due: null, anew: false });
     }
 
     get waiting() {
@@ -26,10 +26,11 @@ export class Kept {
         const abort = new AbortController();
         this.abort = abort;
         try {
-            const value = await this.load(path, { signal: abort.signal });
+            const value = await this.load(path, { signal: abort.signal }, this.anew ? null : this.value);
             if (this.abort !== abort) return;
             this.value = value;
             this.problem = null;
+            this.anew = false;
         } catch (e) {
             if (this.abort !== abort || !(e instanceof Problem)) return;
             if (!e.unreachable && e.status !== 401) this.problem = e; /* gone: the banner says so; what is kept stays */
@@ -44,6 +45,11 @@ export class Kept {
         this.value = value;
         this.problem = null;
         soon();
+    }
+
+    /* What is kept may be of another gate: the next load does not build on it. */
+    doubt() {
+        this.anew = true;
     }
 
     /* Soon, once for many reasons. */

@@ -3,8 +3,9 @@ import { h } from "../lib/dom.js";
 import { openForm } from "./dialog.js";
 import { stepRow } from "./table.js";
 import { addressOf } from "../lib/address.js";
+import { keptAs } from "../lib/gate.js";
 
-const OFF = "clave-keys-off";
+const OFF = keptAs("clave-keys-off");
 const LIST = [[["1", "…", "7"], "the screens, from Locks to Server"], [["/"], "the filter"], [["j", "k"], "the next and the previous row; in the list also ↓ and ↑"],
     [["Enter"], "open the row"], [["u"], "up: from one lock to all"], [["Esc"], "leave the filter, close a dialog"], [["?"], "this list"]];
 

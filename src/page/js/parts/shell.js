@@ -4,7 +4,7 @@ import { icon } from "../lib/icons.js";
 import { soon } from "../lib/schedule.js";
 import { clockTime, count } from "../lib/format.js";
 import { addressOf } from "../lib/address.js";
-import { store, connect, bestGrant, certainDeadlocks, clusterName } from "../model/store.js";
+import { store, connect, bestGrant, certainDeadlocks, clusterName, isOld } from "../model/store.js";
 import { setToken, token } from "../net/api.js";
 import { askToken } from "./dialog.js";
 import { help } from "./keys.js";
@@ -77,6 +77,7 @@ export function topbar() {
 
 /* Since when: by this machine's clock, which is the one on its user's wall. */
 export function banner() {
+    if (isOld()) return h("div.old", {}, h("strong", {}, "The gate has lost its servers."), h("span", {}, "What you see may be out of date."));
     if (store.link.state !== "gone") return h("div", { hidden: true });
     const since = clockTime(store.link.since);
     return h("div", {}, h("strong", {}, "The gate does not answer."),

@@ -5,7 +5,7 @@ import { clockTime, dateTime, duration, instant } from "../lib/format.js";
 import * as clock from "../lib/clock.js";
 import { causeText } from "./place.js";
 
-const SPANS_MS = [2 * 60e3, 10 * 60e3, 30 * 60e3, 3600e3, 3 * 3600e3, 6 * 3600e3, 12 * 3600e3, 24 * 3600e3, 3 * 24 * 3600e3, 7 * 24 * 3600e3, 30 * 24 * 3600e3];
+export const SPANS_MS = [2 * 60e3, 10 * 60e3, 30 * 60e3, 3600e3, 3 * 3600e3, 6 * 3600e3, 12 * 3600e3, 24 * 3600e3, 3 * 24 * 3600e3, 7 * 24 * 3600e3, 30 * 24 * 3600e3];
 const LEAST_PERCENT = 0.8; /* a term of a second is seen all the same */
 
 /* The span that shows the last ten terms of the liveliest. */

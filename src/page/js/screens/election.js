@@ -62,7 +62,7 @@ function termTable(e) {
         { id: "from", title: "From", width: "176px", cell: (t) => h("td.off", {}, dateTime(instant(t.from))) },
         { id: "for", title: "Led for", width: "110px", num: true, cell: (t) => h("td.right", {}, t.to ? duration(instant(t.to) - instant(t.from)) : age(instant(t.from))) },
         { id: "cause", title: "Ended by", width: "196px", cell: (t) => h("td", {}, t.to ? causeText(t.cause || "unknown") : h("span.badge.green", {}, "leads")) },
-        { id: "gap", title: "Then nobody for", width: "140px", num: true, cell: (t) => h("td.right", {}, gap(t) === null ? h("span.none", {}, "–") : duration(gap(t) - instant(t.to))) },
+        { id: "gap", title: "Then nobody for", width: "140px", num: true, cell: (t) => h("td.right", {}, gap(t) === null ? h("span.none.blank", {}, "–") : [h("span.label", {}, "then nobody for "), duration(gap(t) - instant(t.to))]) },
     ] });
 }
 

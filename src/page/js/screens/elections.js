@@ -26,7 +26,7 @@ function columns(span) {
             h("a.main.cut", { href: `#/elections${urlPath(e.path)}` }, pathText(e.path)),
             h("span.sub.cut", {}, `${plural(e.terms?.length || 0, "term")} · ${plural(e.candidates?.length || 0, "candidate")}`))) },
         { id: "leader", title: "Leader", width: "26%", sort: (e) => (e.leader ? whoText(e.leader) : null), cell: leaderCell },
-        { id: "since", title: "Leads for", num: true, width: "110px", sort: (e) => (e.leader ? -instant(e.since) : null), down: true, cell: (e) => h("td.right", {}, age(e.leader ? instant(e.since) : null)) },
+        { id: "since", title: "Leads for", num: true, width: "110px", sort: (e) => (e.leader ? -instant(e.since) : null), down: true, cell: (e) => h("td.right", {}, e.leader ? age(instant(e.since)) : h("span.none.blank", {}, "–")) },
         { id: "terms", title: h("span", {}, h("span.hidden-text", {}, "Terms"), axis(span)), cell: (e) => h("td.wide", {}, termBars(e, span)) },
     ];
 }

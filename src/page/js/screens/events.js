@@ -2,17 +2,17 @@
  * an address of its own, #/events/N, which shows all that is known of it. */
 import { h } from "../lib/dom.js";
 import { asked, addressOf, show } from "../lib/address.js";
-import { count, dateTime, hexSession, instant, urlPath } from "../lib/format.js";
+import { count, dateTime, duration, hexSession, instant, urlPath } from "../lib/format.js";
 import { onEvent } from "../model/store.js";
 import { Kept } from "../parts/kept.js";
 import { choice } from "../parts/choice.js";
-import { entryTable, newestFirst, whatText, SETTLED_MS } from "../parts/entries.js";
+import { entryTable, folded, whatText, SETTLED_MS } from "../parts/entries.js";
+import { newest } from "../model/past.js";
 import { icon } from "../lib/icons.js";
 import { causeText, pathText, whoText, clientName } from "../parts/place.js";
 import { toast } from "../parts/dialog.js";
 
-const PAGE = "/v1/history?limit=1000";
-const log = new Kept(newestFirst);
+const log = new Kept(newest(1000));
 let stopListening = null;
 
 const WHATS = [["", "All"], ["queued", "Queued"], ["granted", "Granted"], ["asked", "Asked"], ["ended", "Ended"]];
@@ -20,8 +20,11 @@ const WHATS = [["", "All"], ["queued", "Queued"], ["granted", "Granted"], ["aske
 export const title = ({ path }) => (path ? `Event ${path.slice(1)}` : "Events");
 
 export function enter() {
-    log.ask(PAGE);
-    stopListening = onEvent(() => log.askSoon(SETTLED_MS));
+    log.ask("/v1/history");
+    stopListening = onEvent(({ name }) => {
+        if (name === "reset") log.doubt();
+        log.askSoon(SETTLED_MS);
+    });
 }
 
 export function leave() {
@@ -33,7 +36,8 @@ function shown() {
     const words = asked("filter").toLowerCase().split(/\s+/).filter(Boolean);
     const what = asked("what");
     const text = (e) => [e.path, e.cause && causeText(e.cause), e.place?.host, e.place?.pid, e.place?.name, e.place?.command, e.place?.token].join(" ").toLowerCase();
-    return (log.value?.entries || []).filter((e) => (!what || e.what === what) && words.every((w) => text(e).includes(w)));
+    const entries = log.value?.entries || [];
+    return (what ? entries : folded(entries)).filter((e) => (!what || e.what === what) && words.every((w) => text(e).includes(w)));
 }
 
 async function copyLink() {
@@ -41,8 +45,18 @@ async function copyLink() {
     toast("The link is copied.");
 }
 
+/* How long it waited, and the entry of when it queued, which may have no row of its own. */
+function queuedBefore(e) {
+    if (e.what !== "granted") return null;
+    const all = log.value.entries;
+    const queued = all.find((q) => q.what === "queued" && q.path === e.path && q.place?.node === e.place?.node && instant(q.time) <= instant(e.time));
+    if (!queued) return null;
+    const ms = instant(e.time) - instant(queued.time);
+    return [`${ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms)}, since `, h("a.plain", { href: `#/events/${encodeURIComponent(queued.n)}` }, `event ${queued.n}`)];
+}
+
 function entryFacts(e) {
-    const rows = [["What", `${whatText(e)}${e.cause ? `, ${causeText(e.cause)}` : ""}`], ["When", `${dateTime(instant(e.time))} (${e.time})`],
+    const rows = [["What", `${whatText(e)}${e.cause ? `, ${causeText(e.cause)}` : ""}`], ["When", `${dateTime(instant(e.time))} (${e.time})`], ["Waited", queuedBefore(e)],
         ["Where", h("a.plain", { href: `#/${e.kind === "election" ? "elections" : "locks"}${urlPath(e.path)}` }, pathText(e.path))], ["Who", whoText(e.place)],
         ["Command", e.place?.command || e.place?.text], ["Client", e.place ? clientName(e.place.client) : null], ["Token", e.place?.token],
         ["Session", hexSession(e.place?.session)], ["Node", e.place?.node], ["zxid", e.zxid], ["Number", e.n]];

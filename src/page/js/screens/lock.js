@@ -9,21 +9,25 @@ import { Kept } from "../parts/kept.js";
 import { table } from "../parts/table.js";
 import { askReason, toast } from "../parts/dialog.js";
 import { empty, refused } from "../parts/empty.js";
-import { entryTable, newestFirst, SETTLED_MS } from "../parts/entries.js";
+import { entryTable, SETTLED_MS } from "../parts/entries.js";
+import { timeline } from "../parts/timeline.js";
+import { newest } from "../model/past.js";
 import { who, whoText, command, pathText, kindBadge, clientName, roleBadge, isLate } from "../parts/place.js";
 import { addressOf } from "../lib/address.js";
 
 const one = new Kept();
-const past = new Kept(newestFirst);
+const MOST_ENTRIES = 300; /* of the timeline */
+const past = new Kept(newest(MOST_ENTRIES));
 let stopListening = null;
 
 export const title = (route) => route.path;
 
 export function enter({ path }) {
     one.ask(`/v1/locks${urlPath(path)}`);
-    past.ask(`/v1/history?limit=20&path=${encodeURIComponent(path)}`);
+    past.ask(`/v1/history?path=${encodeURIComponent(path)}`);
     stopListening = onEvent(({ name, data }) => {
-        if (name !== "reset" && data?.path !== path) return;
+        if (name === "reset") past.doubt();
+        else if (data?.path !== path) return;
         past.askSoon(SETTLED_MS);
         if (name === "reset" || data.holders.length + data.waiters.length < data.nholders + data.nwaiters) one.askSoon();
         else one.put(data);
@@ -93,10 +97,12 @@ function queue(lock) {
         left > 0 ? h("p.body.note", {}, `${count(left)} more wait further back.`) : null);
 }
 
+const NOBODY = { holders: [], waiters: [], nholders: 0, nwaiters: 0, held_since: null };
+
 function tiles(lock) {
     const tile = (name, value, tone = "") => h("div.tile", {}, h("dt", {}, name), h("dd", { class: tone }, value));
     const holder = lock?.holders[0];
-    const waiting = lock ? store.locks.get(lock.path)?.waitingSince ?? null : null;
+    const waiting = lock?.path ? store.locks.get(lock.path)?.waitingSince ?? null : null;
     return h("dl.tiles.data", { "aria-label": "Summary" }, tile("Held for", lock ? age(instant(lock.held_since)) : "\u00a0"),
         tile("Waiting", lock ? count(lock.nwaiters) : "\u00a0"), tile("Oldest wait", lock ? age(waiting) : "\u00a0", isLate(waiting) ? "amber" : ""),
         tile("Token", holder?.token ?? (lock ? "–" : "\u00a0"), "long mono"));
@@ -106,7 +112,7 @@ const gone = () => empty("locks", "Nobody holds this lock or waits for it", "Its
 
 function body(lock) {
     if (one.problem && one.problem.status !== 404) return h("section.panel", {}, refused(one.problem));
-    if (one.problem || (lock && lock.nholders + lock.nwaiters === 0)) return h("section.panel.data", {}, gone());
+    if (one.problem || (lock && lock.nholders + lock.nwaiters === 0)) return h("section.panel.data.short", {}, gone());
     if (lock) return queue(lock);
     return h("section.panel", {}, h("header", {}, h("h2", {}, "Queue")),
         table({ id: "queue", label: "Queue", columns: columns(null), items: [], key: (p) => p.node, height: 54, phoneHeight: 68, loading: true }));
@@ -125,8 +131,9 @@ export function view({ path }) {
         h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), lock && lock.kind !== "lock" ? kindBadge(lock) : null,
             deadlockBadge(path),
             h("div.aside", {}, h("a.button", { href: `#/tree${urlPath(path)}` }, "Show in the tree"))),
-        tiles(lock), body(lock),
-        h("section.panel.data", { "aria-labelledby": "past-title" }, h("header", {}, h("h2", { id: "past-title" }, "What happened here")),
+        tiles(lock || (one.problem?.status === 404 ? NOBODY : null)), body(lock), past.problem ? null : timeline(path, past, lock),
+        h("section.panel.data", { "aria-labelledby": "past-title" }, h("header", {}, h("h2", { id: "past-title" }, "What happened here"),
+            h("span.aside", {}, h("a.button", { href: `#/events?filter=${encodeURIComponent(path)}` }, "All events"))),
             entryTable({ id: "past", label: "What happened here", kept: past, path })));
 }
 

@@ -6,19 +6,40 @@ import { age, soon } from "../lib/schedule.js";
 import { count, urlPath } from "../lib/format.js";
 import { asked, show } from "../lib/address.js";
 import * as clock from "../lib/clock.js";
-import { store, certainDeadlocks, command as commandLine, deadlockedPaths } from "../model/store.js";
+import { store, certainDeadlocks, command as commandLine, deadlockedPaths, onEvent } from "../model/store.js";
 import { table } from "../parts/table.js";
 import { arrange, compare } from "../parts/order.js";
 import { who, whoText, command, pathText, kindBadge, isLate, sideText } from "../parts/place.js";
 import { empty, refused } from "../parts/empty.js";
 import { choice } from "../parts/choice.js";
+import { hourBar } from "../parts/hourbar.js";
+import { Kept } from "../parts/kept.js";
+import { newest } from "../model/past.js";
 
 const state = { held: false };
 let shown = { mark: null, asked: null, items: [] };
 
 const KINDS = [["", "All kinds"], ["lock", "Locks"], ["rw", "Read-write"], ["semaphore", "Semaphores"]];
 
+/* Of all locks together: of very many, only the last minutes are known. */
+const past = new Kept(newest(1000));
+const PAST_MS = 2000;
+let stopListening = null;
+
 export const title = () => "Locks";
+
+export function enter() {
+    past.ask("/v1/history");
+    stopListening = onEvent(({ name }) => {
+        if (name === "reset") past.doubt();
+        past.askSoon(PAST_MS);
+    });
+}
+
+export function leave() {
+    stopListening?.();
+    past.forget();
+}
 
 const rankOf = (deadlocked, lock) => ({ true: 0, false: 1 })[deadlocked.get(lock.path)] ?? 2;
 
@@ -82,13 +103,14 @@ function pathCell(lock, deadlock) {
 function columns(deadlocked, oldest) {
     return [
         { id: "path", title: "Lock", sort: (l) => l.path, cell: (l) => pathCell(l, deadlocked.get(l.path)) },
-        { id: "holder", title: "Holder", sort: (l) => whoText(l.holders[0]), width: "34%", cell: (l) => h("td.wide", {}, h("div.lines", {},
+        { id: "holder", title: "Holder", sort: (l) => whoText(l.holders[0]), width: "27%", cell: (l) => h("td.wide", {}, h("div.lines", {},
             who(l.holders[0], l.nholders - 1), command(l.holders[0]))) },
-        { id: "held", title: "Held for", sort: (l) => l.heldSince && -l.heldSince, down: true, num: true, width: "112px",
+        { id: "held", title: "Held for", sort: (l) => l.heldSince && -l.heldSince, down: true, num: true, width: "104px",
             cell: (l) => h("td.under", {}, h("span.label", {}, l.nholders ? "held " : "not held"), l.nholders ? age(l.heldSince) : h("span.none", {}, "–")) },
-        { id: "waiters", title: "Waiting", sort: (l) => l.nwaiters, down: true, num: true, width: "96px", cell: (l) => h("td.off", {},
+        { id: "waiters", title: "Waiting", sort: (l) => l.nwaiters, down: true, num: true, width: "84px", cell: (l) => h("td.off", {},
             l.nwaiters ? count(l.nwaiters) : h("span.none", {}, "–")) },
-        { id: "wait", title: "Oldest wait", sort: (l) => l.waitingSince && -l.waitingSince, down: true, num: true, width: "128px", cell: (l) => waitCell(l, oldest) },
+        { id: "wait", title: "Oldest wait", sort: (l) => l.waitingSince && -l.waitingSince, down: true, num: true, width: "112px", cell: (l) => waitCell(l, oldest) },
+        { id: "hour", title: "Last hour", width: "150px", cell: (l) => h("td.wide.last", {}, hourBar(past.value, l)) },
     ];
 }
 
@@ -128,7 +150,7 @@ function body(list, items, total) {
         return empty("search", "Nothing matches", `None of the ${count(total)} locks matches the filter. Escape in the field clears it.`);
     }
     return table({ id: "locks", label: "Locks", columns: list, items, key: (l) => l.path, href: true,
-        height: 54, phoneHeight: 116, loading: !store.loaded.locks, hold: (held) => {
+        height: 54, phoneHeight: 140, loading: !store.loaded.locks, hold: (held) => {
             state.held = held;
             soon();
         } });

@@ -3,6 +3,7 @@
 import { h } from "../lib/dom.js";
 import { icon } from "../lib/icons.js";
 import { asked, show } from "../lib/address.js";
+import { gateUrl } from "../lib/gate.js";
 import { count, duration, hexSession, urlPath } from "../lib/format.js";
 import { getAll } from "../net/api.js";
 import { onEvent, store } from "../model/store.js";
@@ -105,7 +106,7 @@ function shown(everybody) {
 
 function body(items, everybody) {
     if (all.problem && everybody.length === 0) return refused(all.problem, "sessions");
-    if (all.value && everybody.length === 0) return empty("sessions", "No session", "An HTTP client appears here from POST /v1/sessions until it ends its session, or is silent for its ttl; any other client while it holds a lock or waits for one. The command clave sessions lists all of them.", `curl --json '{"ttl_ms": 15000, "name": "first"}' ${location.origin}/v1/sessions`);
+    if (all.value && everybody.length === 0) return empty("sessions", "No session", "An HTTP client appears here from POST /v1/sessions until it ends its session, or is silent for its ttl; any other client while it holds a lock or waits for one. The command clave sessions lists all of them.", `curl --json '{"ttl_ms": 15000, "name": "first"}' ${gateUrl("/v1/sessions")}`);
     if (!all.waiting && items.length === 0) return empty("search", "Nothing matches", "No session matches the filter. Escape in the field clears it.");
     const list = columns(items);
     return table({ id: "sessions", label: "Sessions", columns: list, items: arrange(items, list, (a, b) => partOf(a) - partOf(b)), key: (s) => s.id, height: 50, phoneHeight: 88, loading: all.waiting });

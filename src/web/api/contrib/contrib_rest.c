@@ -8,6 +8,7 @@
 #include "web/api/contrib/contrib_rest_format.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/session/rest_session.h"
 
@@ -234,7 +235,7 @@ static void rest_created(struct web_exchange *x, const struct rest_call *k, cons
     char *encoded = clave__web_alloc(x, 3 * strlen(res->path) + 1);
     if (encoded) {
         clave__percent_encode(encoded, res->path);
-        clave__web_set_header(x, "Location", "/znodes/v1%s", encoded);
+        clave__web_set_header(x, "Location", "%s/znodes/v1%s", clave__web_prefix(x), encoded);
     }
     if (k->format == REST_OCTETS) {
         clave__web_answer_bytes(x, 201, "application/octet-stream", res->path, strlen(res->path));

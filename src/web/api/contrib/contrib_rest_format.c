@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "web/http/answer.h"
+#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 
 /* ---- which one ------------------------------------------------------------------------------ */
@@ -203,7 +204,10 @@ void clave__rest_fault_err(struct web_exchange *x, clave_err err, const char *pa
 
 const char *clave__rest_uri(struct web_exchange *x)
 {
-    const char *host = clave__web_header(x, "Host");
-    return clave__web_sprintf(x, "%s://%s%s", x->q->peer.is_tls ? "https" : "http",
-                              host ? host : "localhost", x->target.path);
+    const struct web_access *a = x->web->o.access;
+    const char *host = clave__web_header(x, "Host"), *prefix = clave__web_prefix(x);
+    if (x->is_passed_on && a && a->norigins > 0)
+        return clave__web_sprintf(x, "%s%s%s", a->origins[0], prefix, x->target.path);
+    return clave__web_sprintf(x, "%s://%s%s%s", x->peer.is_tls ? "https" : "http",
+                              host ? host : "localhost", prefix, x->target.path);
 }

@@ -9,9 +9,9 @@
 #include "clave/async/leader.h"
 #include "clave/async/mutex.h"
 #include "recipe/contender/identity.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/contender/queue_kind.h"
 #include "web/api/client_call.h"
-#include "web/api/guard.h"
+#include "web/api/place_search.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
@@ -81,6 +81,7 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
 static void revoke_change(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
+    x->looking = false;
     clave_err err = r->breaks ? clave_async_delete(c, r->path, -1, on_revoke_done, x)
                               : clave_async_revoke(c, r->path, on_revoke_done, x);
     if (err == CLAVE_OK)
@@ -91,16 +92,10 @@ static void revoke_change(struct web_exchange *x, clave_async_client *c)
 
 /* ---- the node ------------------------------------------------------------------------------- */
 
+/* Every child of "leases" is a lease. */
 static bool is_place(const struct revoke *r)
 {
-    static const struct queue_order_rule *const rules[] = {
-        &clave__queue_order_mutex, &clave__queue_order_read, &clave__queue_order_write,
-        &clave__queue_order_latch};
-    const char *name = clave__path_name(r->path);
-    bool found = r->place == 1; /* every child of "leases" is a lease */
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        found = found || clave__queue_order_is_kind(rules[i], name);
-    return found || clave__queue_order_is_kind(&clave__queue_order_lease, name);
+    return r->place == 1 || clave__queue_kind_of(clave__path_name(r->path)) != QUEUE_OTHER;
 }
 
 static const char *revoke_fault(const struct revoke *r, const clave_stat *st)
@@ -145,6 +140,8 @@ static void on_revoke_stat(clave_async_client *c, const clave_result *res, void 
 static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
+    x->deed.path = r->path;
+    x->looking = true;
     clave_err err =
         r->path ? clave_async_exists(c, r->path, NULL, on_revoke_stat, x) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
@@ -163,20 +160,27 @@ static void revoke_look(struct web_exchange *x, clave_async_client *c)
     revoke_ask_stat(x, c);
 }
 
-static void revoke_found(struct web_exchange *x, clave_async_client *c, const char *node)
+static void revoke_found(struct web_exchange *x, clave_async_client *c, void *arg,
+                         enum place_found found, const char *node)
 {
-    struct revoke *r = x->state;
+    struct revoke *r = arg;
     r->path = node;
-    revoke_ask_stat(x, c);
+    if (found == PLACE_GONE)
+        clave__web_problem(x, &(struct problem){410, CLAVE_ELOST, x->params[0], 0, NULL, NULL},
+                           "no place of %s has the token %lld any more", x->params[0],
+                           (long long)r->token);
+    else
+        revoke_ask_stat(x, c);
 }
 
 static void revoke_go(struct web_exchange *x, clave_async_client *c)
 {
-    const struct revoke *r = x->state;
+    struct revoke *r = x->state;
+    const struct place_question q = {x->params[0], r->token, true, revoke_found, r};
     if (r->node)
         revoke_look(x, c);
     else
-        clave__guard_find(x, c, &(struct guard){x->params[0], r->token}, revoke_found);
+        clave__place_search(x, c, &q);
 }
 
 /* ---- the request ---------------------------------------------------------------------------- */
@@ -196,7 +200,7 @@ static void revoke_begin(struct web_exchange *x, bool breaks)
     }
     *r = (struct revoke){.breaks = breaks};
     if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "node", &r->node) ||
-        !clave__body_text(x, body, "reason", &x->reason) ||
+        !clave__body_text(x, body, "reason", &x->deed.reason) ||
         !clave__body_flag(x, body, "force", &r->force) ||
         !clave__body_int(x, body, "token", tokens, &r->token))
         return;
@@ -262,12 +266,13 @@ void clave__web_post_transfer(struct web_exchange *x)
     }
     *r = (struct revoke){0};
     if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "to", &r->node) ||
-        !clave__body_text(x, body, "reason", &x->reason))
+        !clave__body_text(x, body, "reason", &x->deed.reason))
         return;
     if (!r->node || strchr(r->node, '/')) {
         clave__web_problem(x, &bad, "\"to\" must be the node of a candidate");
         return;
     }
     x->state = r;
+    x->deed.path = clave__web_child(x, x->params[0], r->node);
     clave__client_call(x, transfer_go);
 }

@@ -1,114 +1,78 @@
-/* token_api.c - see token_api.h. Invariant: what is said of a token is as of a listing made after
- * the request has arrived. */
+/* token_api.c - see token_api.h. Invariant: "holds" is said of a node that was there in a
+ * transaction after the request had arrived, and that held by a listing; the opposite, of one that
+ * was not there then, or by a listing that followed a commit. */
 #include "web/api/orders/token_api.h"
 
-#include "clave/async/semaphore.h"
-#include "recipe/contender/queue_kind.h"
 #include "web/api/client_call.h"
+#include "web/api/locks_api.h"
+#include "web/api/place_search.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
+#include "web/http/query.h"
 
-struct token_question {
-    struct web_exchange *x;
-    const char *path;
-    int64_t token;
-    bool in_leases;
-    bool hidden; /* somebody holds whose node, and so whose token, may not be read */
-};
-
-static void token_list(struct token_question *o, clave_async_client *c);
-
-/* Whether it need not wait for any of those before it. */
-static bool token_has_turn(const clave_participant *list, size_t at)
+static void token_tell(struct web_exchange *x, const struct place_question *q, bool holds)
 {
-    unsigned waits = clave__queue_kind_waits_for(clave__queue_kind_of(list[at].node));
-    size_t leases = 0;
-    for (size_t i = 0; i < at; i++) {
-        if (waits >> clave__queue_kind_of(list[i].node) & 1)
-            return false;
-        leases++;
-    }
-    bool lease = clave__queue_kind_of(list[at].node) == QUEUE_LEASE;
-    return !lease || list[at].identity.limit == 0 || leases < list[at].identity.limit;
-}
-
-static void token_tell(struct token_question *o, bool holds)
-{
-    struct json *j = &o->x->json;
+    struct json *j = &x->json;
     clave__json_open(j, NULL, '{');
-    clave__json_string(j, "path", o->path);
-    clave__json_int64(j, "token", o->token);
+    clave__json_string(j, "path", q->path);
+    clave__json_int64(j, "token", q->token);
     clave__json_bool(j, "holds", holds);
     clave__json_close(j, '}');
-    clave__web_answer_json(o->x, 200);
+    clave__web_answer_json(x, 200);
 }
 
-static void on_token_listed(clave_async_client *c, clave_err err, const clave_participant *list,
-                            size_t n, void *arg)
+static void on_token_checked(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct token_question *o = arg;
-    size_t at = 0;
-    if (!clave__web_expected(o->x))
+    struct web_exchange *x = arg;
+    (void)c;
+    if (!clave__web_expected(x))
         return;
-    for (; err == CLAVE_OK && at < n && list[at].stat.czxid != o->token; at++)
-        o->hidden = o->hidden || (list[at].stat.czxid == 0 && token_has_turn(list, at));
-    if (err != CLAVE_OK) {
-        clave__web_problem_err(o->x, err, "list", o->path);
-    } else if (at < n) {
-        token_tell(o, token_has_turn(list, at));
-    } else if (!o->in_leases) {
-        o->in_leases = true;
-        token_list(o, c);
-    } else if (o->hidden) {
-        clave__web_problem_err(o->x, CLAVE_ENOAUTH, "read a holder of", o->path);
-    } else {
-        token_tell(o, false);
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
+        token_tell(x, x->state, res->err == CLAVE_OK);
+    else
+        clave__web_problem_err(x, res->err, "check the holder of", x->params[0]);
+}
+
+static void on_token_found(struct web_exchange *x, clave_async_client *c, void *arg,
+                           enum place_found found, const char *node)
+{
+    const clave_op check = {.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
+    if (found != PLACE_HOLDS) {
+        token_tell(x, arg, false);
+        return;
     }
-}
-
-static void token_list(struct token_question *o, clave_async_client *c)
-{
-    clave_err err = o->in_leases
-                        ? clave_async_semaphore_participants(c, o->path, on_token_listed, o)
-                        : clave_async_participants(c, o->path, on_token_listed, o);
+    clave_err err = clave_async_multi(c, &check, 1, on_token_checked, x);
     if (err == CLAVE_OK)
-        clave__web_expect(o->x);
+        clave__web_expect(x);
     else
-        clave__client_call_refused(o->x, c, err, "list", o->path);
-}
-
-static void on_token_synced(clave_async_client *c, const clave_result *res, void *arg)
-{
-    struct token_question *o = arg;
-    if (!clave__web_expected(o->x))
-        return;
-    if (res->err == CLAVE_OK)
-        token_list(o, c);
-    else
-        clave__web_problem_err(o->x, res->err, "look at", o->path);
+        clave__client_call_refused(x, c, err, "check the holder of", x->params[0]);
 }
 
 static void token_begin(struct web_exchange *x, clave_async_client *c)
 {
-    struct token_question *o = clave__web_alloc(x, sizeof *o);
-    clave_err err = CLAVE_ENOMEM;
-    if (o) {
-        *o = (struct token_question){.x = x, .path = x->params[0]};
-        (void)clave__web_parse_int(clave__web_query(x, "token"), &o->token);
-        err = clave_async_sync(c, "/", on_token_synced, o);
-    }
-    if (err == CLAVE_OK)
-        clave__web_expect(x);
-    else
-        clave__client_call_refused(x, c, err, "look at", x->params[0]);
+    clave__place_search(x, c, x->state);
 }
 
-void clave__web_get_token(struct web_exchange *x)
+static void token_ask(struct web_exchange *x)
 {
+    struct place_question *q = clave__web_alloc(x, sizeof *q);
     int64_t token;
-    if (clave__web_parse_int(clave__web_query(x, "token"), &token) && token > 0)
-        clave__client_call(x, token_begin);
-    else
+    if (!clave__web_parse_int(clave__web_query(x, "token"), &token) || token <= 0) {
         clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
                            "\"token\" must be a number above 0");
+    } else if (!q) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "look at", x->params[0]);
+    } else {
+        *q = (struct place_question){x->params[0], token, false, on_token_found, q};
+        x->state = q;
+        clave__client_call(x, token_begin);
+    }
+}
+
+void clave__web_get_lock_or_token(struct web_exchange *x)
+{
+    if (!clave__web_query(x, "token"))
+        clave__web_get_lock(x);
+    else if (clave__param_path(x))
+        token_ask(x);
 }

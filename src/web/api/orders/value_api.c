@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "clave/async/leader.h"
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
@@ -36,7 +35,7 @@ static struct claim *value_claim(struct http_session *s, const char *path)
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        if (c->state == CLAIM_HELD && c->latch && strcmp(c->path, path) == 0)
+        if (c->state == CLAIM_HELD && c->kind->publish && strcmp(c->path, path) == 0)
             return c;
     }
     return NULL;
@@ -46,8 +45,8 @@ static void value_put(struct session_call *k)
 {
     struct web_exchange *x = k->x;
     struct claim *c = value_claim(k->s, x->params[0]);
-    clave_err err = c ? clave_async_latch_publish(c->latch, clave__web_body_bytes(x),
-                                                  clave__web_body_len(x), on_value_published, x)
+    clave_err err = c ? c->kind->publish(c, clave__web_body_bytes(x), clave__web_body_len(x),
+                                         on_value_published, x)
                       : CLAVE_ENOTHELD;
     if (err == CLAVE_OK) {
         clave__web_expect(x);
@@ -61,8 +60,14 @@ static void value_put(struct session_call *k)
         clave__web_problem_err(x, err, "publish the value of", x->params[0]);
 }
 
+/* The value's node is beside the election's. */
 void clave__web_put_value(struct web_exchange *x)
 {
-    if (clave__param_path(x))
+    if (!clave__param_path(x))
+        return;
+    char *node = clave__web_sprintf(x, "%s-value", x->params[0]);
+    if (!node)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "publish the value of", x->params[0]);
+    else if (clave__web_must(x, WEB_LOCK, node))
         clave__session_call(x, NULL, value_put);
 }

@@ -1,0 +1,124 @@
+/* participant_text.c - formats participants (participant_text.h) for every verb and message that
+ * shows one. Nothing it returns contains a control character. */
+#include "cmd/cli/participant_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "recipe/contender/kazoo.h"
+#include "recipe/contender/queue_kind.h"
+#include "runtime/clock.h"
+
+/* Appends; cuts only between characters. */
+static void put_safe(char *out, size_t cap, const char *text)
+{
+    const char *p = text;
+    size_t n = strlen(out);
+    while (*p && n + 4 < cap) {
+        size_t len = clave__utf8_printable(p, strnlen(p, 4));
+        for (size_t i = 0; i < len; i++)
+            out[n++] = *p++;
+        if (len > 0)
+            continue;
+        out[n++] = '?';
+        for (p++; (*p & 0xc0) == 0x80;)
+            p++;
+    }
+    out[n] = '\0';
+}
+
+const char *participant_text_format(const clave_identity *id, char *out, size_t cap)
+{
+    char pid[32] = "";
+    out[0] = '\0';
+    if (id->pid != 0)
+        snprintf(pid, sizeof pid, "%spid %lld", id->host ? " " : "", (long long)id->pid);
+    put_safe(out, cap, id->host ? id->host : "");
+    put_safe(out, cap, pid);
+    const char *name = id->name ? id->name : id->command;
+    if (name) {
+        put_safe(out, cap, *out ? " (" : "(");
+        put_safe(out, cap, name);
+        put_safe(out, cap, ")");
+    }
+    const char *text = id->text && *id->text ? id->text : NULL;
+    if (*out && text)
+        put_safe(out, cap, ", ");
+    if (!*out || text)
+        put_safe(out, cap, text ? text : "an unnamed client");
+    return out;
+}
+
+const char *participant_text_printable(const char *text, char *out, size_t cap)
+{
+    out[0] = '\0';
+    put_safe(out, cap, text);
+    return out;
+}
+
+const char *participant_text_column(const char *text, bool free_text, char *out, size_t cap)
+{
+    out[0] = '\0';
+    put_safe(out, cap, text && *text ? text : "-");
+    for (char *p = out; *p && !free_text; p++)
+        if (*p == ' ')
+            *p = '_';
+    return out;
+}
+
+const char *age_format(int64_t ms, char out[AGE_CAP])
+{
+    long long s = ms > 0 ? ms / 1000 : 0;
+    if (s == 0)
+        snprintf(out, AGE_CAP, "%dms", ms > 0 ? (int)ms : 0);
+    else if (s < 60)
+        snprintf(out, AGE_CAP, "%llds", s);
+    else if (s < 3600)
+        snprintf(out, AGE_CAP, "%lldm%02llds", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(out, AGE_CAP, "%lldh%02lldm", s / 3600, s / 60 % 60);
+    else
+        snprintf(out, AGE_CAP, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+    return out;
+}
+
+bool participant_text_is_known(const clave_stat *st)
+{
+    return st->czxid != 0;
+}
+
+const char *participant_text_token(const clave_stat *st, char out[TOKEN_CAP])
+{
+    if (!participant_text_is_known(st))
+        return "-";
+    snprintf(out, TOKEN_CAP, "%" PRId64, st->czxid);
+    return out;
+}
+
+const char *participant_text_age(const clave_stat *st, char out[AGE_CAP])
+{
+    return participant_text_is_known(st) ? age_format(clave__clock_wall() - st->ctime, out) : "-";
+}
+
+bool participant_text_is_asked(const clave_participant *p)
+{
+    bool latch = clave__queue_kind_of(p->node) == QUEUE_LATCH; /* asked by any write */
+    return p->identity.asked || (latch && p->stat.version > 0);
+}
+
+const char *participant_text_note(const char *node)
+{
+    return clave__kazoo_is_default(node)
+               ? "kazoo default name: takes no part in this queue, extra_lock_patterns aside"
+               : NULL;
+}
+
+const char *participant_text_note_suffix(const char *node, char out[PARTICIPANT_TEXT_CAP])
+{
+    const char *diag_note = participant_text_note(node);
+    snprintf(out, PARTICIPANT_TEXT_CAP, "%s%s%s", diag_note ? " (" : "", diag_note ? diag_note : "",
+             diag_note ? ")" : "");
+    return out;
+}

@@ -1,0 +1,119 @@
+/* handover.c - see handover.h; resign.c and transfer.c call it. The leader is asked once, after it
+ * has been seen: a later leader is never asked by mistake. */
+#include "cmd/queues/handover.h"
+
+#include <string.h>
+
+#include "clave/uv.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/participant_text.h"
+#include "cmd/queues/leader_follow.h"
+#include "cmd/queues/no_queue.h"
+
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+
+const struct flag handover_flags[] = {
+    {'w', "wait", "DURATION", "how long the leader has to resign [the --timeout]"},
+    {0, NULL, NULL, NULL},
+};
+
+/* The exit code once the new leader is known, else -1. */
+static int handover_judge(struct handover *h, struct leader_follow *s,
+                          const struct leader_state *it)
+{
+    bool asks = h->former == 0;
+    if (it->err != CLAVE_OK)
+        return diag_err(h->o, h->path, it->err, s->session);
+    if (asks && it->vacant) {
+        if (!no_queue_report(h->o, h->session, h->path))
+            diag(h->o, "%s: the election has no leader", h->path);
+        return EXIT_PATH;
+    }
+    if (asks) {
+        h->former = it->stat.czxid;
+        h->until = clave_now() + h->wait_ms;
+        if (h->target[0] && strcmp(it->node, h->target) == 0)
+            return EXIT_OK; /* it leads already */
+        leader_follow_transfer(s, h->target[0] ? h->target : NULL);
+        return -1;
+    }
+    if (it->vacant || it->stat.czxid == h->former)
+        return !it->vacant || h->target[0] ? -1 : EXIT_OK;
+    if (!h->target[0] || strcmp(it->node, h->target) == 0)
+        return EXIT_OK;
+    char who[PARTICIPANT_TEXT_CAP];
+    diag(h->o, "%s: another candidate leads now: %s", h->path,
+         participant_text_column(it->id, true, who, sizeof who));
+    return EXIT_PATH;
+}
+
+static int handover_report_late(struct handover *h)
+{
+    diag(h->o, "%s: asked, but the leader did not resign in time (only clave's leaders do)",
+         h->path);
+    return EXIT_TIMEOUT;
+}
+
+static bool handover_is_answered(struct leader_follow *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool answered = s->answered;
+    pthread_mutex_unlock(&s->mutex);
+    return answered;
+}
+
+static int handover_wait(struct handover *h, struct leader_follow *s)
+{
+    int code = -1, sig;
+    clave_err why;
+    while (code < 0) {
+        struct leader_state *it = leader_follow_next(s, -1, h->until, &sig, &why);
+        bool asked = handover_is_answered(s);
+        if (it)
+            code = handover_judge(h, s, it);
+        else if (why != CLAVE_OK)
+            code = diag_err(h->o, h->path, why, s->session);
+        else
+            code = asked ? handover_report_late(h)
+                         : diag_err(h->o, h->path, CLAVE_ETIMEDOUT, s->session);
+        leader_follow_free(it);
+    }
+    return code;
+}
+
+bool handover_begin(struct handover *h, struct options *o, int argc, char **argv, int nargs,
+                    int *code)
+{
+    int id;
+    *h = (struct handover){.o = o};
+    *code = EXIT_USAGE;
+    while ((id = options_next(o, argc, argv)) > 0)
+        if (id == 'w' && !options_duration(o, "wait", 1, DAY_MS, &h->wait_ms))
+            return false;
+    if (id == OPTIONS_STOP) {
+        *code = o->status;
+        return false;
+    }
+    if (!options_args(o, nargs, nargs))
+        return false;
+    if (h->wait_ms == 0)
+        h->wait_ms = o->timeout_ms;
+    h->path = o->argv[0];
+    *code = EXIT_PATH;
+    if (!connect_path_ok(o, h->path))
+        return false;
+    *code = connect_open(o, NULL, &h->session);
+    return *code == EXIT_OK;
+}
+
+int handover_run(struct handover *h)
+{
+    struct leader_follow s;
+    h->until = clave_now() + h->o->timeout_ms;
+    int code = leader_follow_open(&s, h->session, h->path, h->o);
+    if (code == EXIT_OK)
+        code = handover_wait(h, &s);
+    leader_follow_close(&s);
+    return code;
+}

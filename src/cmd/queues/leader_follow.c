@@ -1,0 +1,195 @@
+/* leader_follow.c - brings leader changes from the loop's thread to a verb (leader_follow.h).
+ * leader.c and handover.c call it. The list of states is only touched under the mutex, the watch
+ * only on the loop's thread. */
+#include "cmd/queues/leader_follow.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+
+void leader_follow_free(struct leader_state *it)
+{
+    if (!it)
+        return;
+    free(it->node);
+    free(it->id);
+    free(it->value);
+    free(it);
+}
+
+/* ---- on the loop's thread ------------------------------------------------------------------- */
+
+static bool leader_follow_copy_text(char **out, const char *text, size_t n)
+{
+    *out = text ? strndup(text, n) : NULL;
+    return *out || !text;
+}
+
+static bool copy_value(struct leader_state *it, const clave_leader_news *news)
+{
+    if (!news->value)
+        return true;
+    it->len = news->len;
+    it->value = calloc(1, news->len + 1);
+    if (it->value)
+        memcpy(it->value, news->value, news->len);
+    return it->value;
+}
+
+static struct leader_state *leader_state_new(const clave_leader_news *news)
+{
+    const clave_participant *p = news->leader;
+    struct leader_state *it = calloc(1, sizeof *it);
+    if (!it)
+        return NULL;
+    it->err = news->err;
+    it->vacant = !p;
+    if (p)
+        it->stat = p->stat;
+    if (p && (!leader_follow_copy_text(&it->node, p->node, strlen(p->node)) ||
+              !leader_follow_copy_text(&it->id, p->identity.text,
+                                       p->identity.text ? strlen(p->identity.text) : 0) ||
+              !copy_value(it, news))) {
+        leader_follow_free(it);
+        return NULL;
+    }
+    return it;
+}
+
+static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
+{
+    struct leader_follow *s = arg;
+    struct leader_state *it = leader_state_new(news);
+    (void)w;
+    pthread_mutex_lock(&s->mutex);
+    if (it) {
+        *s->last = it;
+        s->last = &it->next;
+    } else {
+        s->out_of_memory = true;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    eventfd_write(s->wakeup, 1);
+}
+
+static void leader_follow_on_transferred(clave_async_client *c, clave_err err, void *arg)
+{
+    struct leader_follow *s = arg;
+    (void)c;
+    pthread_mutex_lock(&s->mutex);
+    s->answered = true;
+    s->answer = err;
+    pthread_mutex_unlock(&s->mutex);
+    eventfd_write(s->wakeup, 1);
+}
+
+static void leader_follow_begin(clave_async_client *c, void *arg)
+{
+    struct leader_follow *s = arg;
+    s->answer = clave_async_leader_watch_new(&s->watch, c, s->path, on_news, s);
+}
+
+static void transfer(clave_async_client *c, void *arg)
+{
+    struct leader_follow *s = arg;
+    clave_err err =
+        clave_async_leader_transfer(c, s->path, s->target, leader_follow_on_transferred, s);
+    if (err != CLAVE_OK)
+        leader_follow_on_transferred(c, err, s);
+}
+
+static void leader_follow_end(clave_async_client *c, void *arg)
+{
+    struct leader_follow *s = arg;
+    (void)c;
+    clave_async_leader_watch_free(s->watch);
+    s->watch = NULL;
+}
+
+/* ---- on the verb's thread ------------------------------------------------------------------- */
+
+int leader_follow_open(struct leader_follow *s, clave_client *session, const char *path,
+                       const struct options *o)
+{
+    *s = (struct leader_follow){.session = session, .path = path};
+    s->last = &s->first;
+    pthread_mutex_init(&s->mutex, NULL);
+    s->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->wakeup < 0) {
+        diag(o, "%s", strerror(errno));
+        return EXIT_INTERNAL;
+    }
+    clave_client_run(session, leader_follow_begin, s);
+    return s->answer == CLAVE_OK ? EXIT_OK : diag_err(o, path, s->answer, session);
+}
+
+static struct leader_state *leader_follow_take(struct leader_follow *s, clave_err *why)
+{
+    eventfd_t count;
+    pthread_mutex_lock(&s->mutex);
+    eventfd_read(s->wakeup, &count);
+    struct leader_state *it = s->first;
+    if (it) {
+        s->first = it->next;
+        if (!s->first)
+            s->last = &s->first;
+    }
+    *why = s->out_of_memory ? CLAVE_ENOMEM : s->answered ? s->answer : CLAVE_OK;
+    pthread_mutex_unlock(&s->mutex);
+    return it;
+}
+
+/* Waits for at most a day at a time. */
+static int leader_follow_poll_ms(int64_t until)
+{
+    int64_t left = until - clave_now();
+    return left < 0 ? 0 : left > 86400000 ? 86400000 : (int)left;
+}
+
+struct leader_state *leader_follow_next(struct leader_follow *s, int signals, int64_t until,
+                                        int *sig, clave_err *why)
+{
+    struct signalfd_siginfo info;
+    *sig = 0;
+    for (;;) {
+        struct leader_state *it = leader_follow_take(s, why);
+        if (it || *why != CLAVE_OK)
+            return it;
+        struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
+                               {.fd = s->wakeup, .events = POLLIN}};
+        int n = poll(fds, 2, leader_follow_poll_ms(until));
+        if (n > 0 && fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
+            *sig = (int)info.ssi_signo;
+            return NULL;
+        }
+        if (n == 0 && clave_now() >= until)
+            return NULL;
+    }
+}
+
+void leader_follow_transfer(struct leader_follow *s, const char *node)
+{
+    s->target = node;
+    clave_client_run(s->session, transfer, s);
+}
+
+void leader_follow_close(struct leader_follow *s)
+{
+    if (s->watch)
+        clave_client_run(s->session, leader_follow_end, s);
+    connect_close(s->session); /* every request of ours has ended with it */
+    for (struct leader_state *it = s->first, *next; it; it = next) {
+        next = it->next;
+        leader_follow_free(it);
+    }
+    pthread_mutex_destroy(&s->mutex);
+    close(s->wakeup);
+}

@@ -1,0 +1,209 @@
+/* queue_view.c - reads the nodes of a lock, of whatever kind, and shows what src/observe makes of
+ * them (queue_view.h). Two round trips: the names on all sides, behind a sync; then what the nodes
+ * say. (A cache of the path takes two more, and does not know a node whose Stat may not be read.)
+ */
+#include "cmd/queues/queue_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/path.h"
+#include "clave/uv.h"
+#include "cmd/cli/participant_text.h"
+#include "cmd/run/held_since.h"
+#include "cmd/znodes/request_window.h"
+#include "observe/lock_place.h"
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* The first flight: a sync, then the sides in their order (lock_listing.h), then the mark. */
+enum { FLIGHT_SYNC, FLIGHT_SIDES, FLIGHT_MARK = FLIGHT_SIDES + LOCK_SIDES, FLIGHT };
+
+struct queue_view_read {
+    struct queue_view *out;
+    const char *path;
+    char *sides[LOCK_SIDES], *mark;
+    size_t n; /* places named, whose nodes are read */
+    clave_err err;
+};
+
+static void queue_view_fail(struct queue_view_read *r, clave_err err)
+{
+    if (r->err == CLAVE_OK)
+        r->err = err;
+}
+
+static clave_err queue_view_submit_names(clave_async_client *c, size_t i, clave_result_cb *cb,
+                                         void *cb_arg, void *arg)
+{
+    const struct queue_view_read *r = arg;
+    if (i == FLIGHT_SYNC)
+        return clave_async_sync(c, r->path, cb, cb_arg);
+    if (i == FLIGHT_MARK)
+        return clave_async_get(c, r->mark, NULL, cb, cb_arg);
+    return clave_async_children(c, r->sides[i - FLIGHT_SIDES], NULL, cb, cb_arg);
+}
+
+/* They come in the order in which they were asked for. What is not there, is not there; the mark,
+ * or kazoo's queue beside the path, may be one of somebody else, and not be readable. */
+static void queue_view_got_names(size_t i, const clave_result *res, void *arg)
+{
+    struct queue_view_read *r = arg;
+    enum lock_side side = (enum lock_side)(i - FLIGHT_SIDES);
+    bool beside = i == FLIGHT_MARK || (i >= FLIGHT_SIDES && side == LOCK_SIDE_KAZOO);
+    if (res->err == CLAVE_ENONODE || (beside && res->err == CLAVE_ENOAUTH))
+        return;
+    if (res->err != CLAVE_OK)
+        queue_view_fail(r, res->err);
+    else if (i == FLIGHT_MARK)
+        queue_view_fail(
+            r, clave__lock_listing_node(&r->out->listing, r->mark, res->stat, res->data, res->len));
+    else if (i >= FLIGHT_SIDES)
+        queue_view_fail(r,
+                        clave__lock_listing_names(&r->out->listing, side, res->names, res->nnames));
+}
+
+static clave_err queue_view_submit_data(clave_async_client *c, size_t i, clave_result_cb *cb,
+                                        void *cb_arg, void *arg)
+{
+    const struct queue_view_read *r = arg;
+    return clave_async_get(c, r->out->nodes[i].of.path, NULL, cb, cb_arg);
+}
+
+/* Of a node that may not be read, only its place in the queue is known. One that is gone has none.
+ */
+static void queue_view_got_data(size_t i, const clave_result *res, void *arg)
+{
+    struct queue_view_read *r = arg;
+    struct queue_view_node *node = &r->out->nodes[i];
+    if (res->err == CLAVE_ENONODE) {
+        clave__lock_listing_gone(&r->out->listing, node->of.path);
+    } else if (res->err == CLAVE_OK) {
+        queue_view_fail(r, clave__lock_listing_node(&r->out->listing, node->of.path, res->stat,
+                                                    res->data, res->len));
+        queue_view_fail(r, clave__queue_node_take(&node->of, &r->out->mem, res));
+        node->held_since = held_since(res->data, res->len, res->stat);
+    } else if (res->err != CLAVE_ENOAUTH) {
+        queue_view_fail(r, res->err);
+    }
+}
+
+static clave_err queue_view_name_nodes(struct queue_view_read *r)
+{
+    struct queue_view *l = r->out;
+    l->nodes = calloc(l->listing.model.nplaces + 1, sizeof *l->nodes);
+    if (!l->nodes)
+        return CLAVE_ENOMEM;
+    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&l->listing, p));) {
+        struct queue_view_node *node = &l->nodes[l->nnodes];
+        node->of.path = clave__lock_place_path(&l->mem, p);
+        if (!node->of.path)
+            return CLAVE_ENOMEM;
+        node->of.name = clave__path_name(node->of.path);
+        node->queue = p->queue;
+        node->held_since = -1;
+        l->nnodes++;
+    }
+    return CLAVE_OK;
+}
+
+static clave_err queue_view_run(clave_client *s, struct queue_view_read *r, int64_t timeout_ms)
+{
+    struct request_window_plan names = {FLIGHT, queue_view_submit_names, queue_view_got_names, r};
+    clave_err err = request_window_run(s, &names, timeout_ms);
+    if (err == CLAVE_OK)
+        err = r->err;
+    if (err == CLAVE_OK)
+        err = queue_view_name_nodes(r);
+    if (err != CLAVE_OK || r->out->nnodes == 0)
+        return err;
+    struct request_window_plan data = {r->out->nnodes, queue_view_submit_data, queue_view_got_data,
+                                       r};
+    err = request_window_run(s, &data, timeout_ms);
+    return err == CLAVE_OK ? r->err : err;
+}
+
+/* ---- what is shown -------------------------------------------------------------------------- */
+
+/* Every place was named, and they come in almost the same order: the search begins where the last
+ * one was. */
+static const struct queue_view_node *queue_view_node_of(const struct queue_view *l,
+                                                        const struct lock_place *p, size_t *at)
+{
+    const struct queue_view_node *node;
+    do
+        node = &l->nodes[(*at)++ % l->nnodes];
+    while (node->queue != p->queue || strcmp(node->of.name, p->name) != 0);
+    return node;
+}
+
+static const char *queue_view_role(const struct queue_view *l, const struct lock_place *p)
+{
+    if (p->kind == QUEUE_LATCH && !clave__lock_is_outside(p))
+        return p->holds ? "holder" : "waiting";
+    return clave__lock_listing_role(&l->listing, p);
+}
+
+static clave_err queue_view_place_all(struct queue_view *l)
+{
+    l->list = calloc(l->nnodes + 1, sizeof *l->list);
+    l->participants = calloc(l->nnodes + 1, sizeof *l->participants);
+    if (!l->list || !l->participants)
+        return CLAVE_ENOMEM;
+    size_t from = 0;
+    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&l->listing, p));) {
+        const struct queue_view_node *node = queue_view_node_of(l, p, &from);
+        struct queue_view_place *at = &l->list[l->n];
+        clave_participant *who = &l->participants[l->n++];
+        *who = (clave_participant){
+            .node = node->of.name, .identity = node->of.identity, .stat = node->of.stat};
+        *at = (struct queue_view_place){.p = who,
+                                        .path = node->of.path,
+                                        .holds = clave__lock_listing_holds(&l->listing, p),
+                                        .role = queue_view_role(l, p),
+                                        .asked = participant_text_is_asked(who),
+                                        .held_since = node->held_since};
+    }
+    return CLAVE_OK;
+}
+
+clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
+                          struct queue_view *out)
+{
+    *out = (struct queue_view){.mem = clave__mem_or_default(NULL)};
+    struct queue_view_read r = {.out = out, .path = path};
+    clave_err err = clave__lock_listing_init(&out->listing, &out->mem, clave_random_seed(), path);
+    r.mark = clave__lock_mark_path(&out->mem, path);
+    if (!r.mark)
+        err = CLAVE_ENOMEM;
+    for (int i = 0; i < LOCK_SIDES; i++) {
+        r.sides[i] = clave__lock_side_path(&out->mem, path, (enum lock_side)i);
+        if (!r.sides[i])
+            err = CLAVE_ENOMEM;
+    }
+    if (err == CLAVE_OK)
+        err = queue_view_run(s, &r, timeout_ms);
+    if (err == CLAVE_OK)
+        err = queue_view_place_all(out);
+    clave__mem_free(&out->mem, r.mark);
+    for (int i = 0; i < LOCK_SIDES; i++)
+        clave__mem_free(&out->mem, r.sides[i]);
+    if (err != CLAVE_OK)
+        queue_view_fini(out);
+    return err;
+}
+
+void queue_view_fini(struct queue_view *l)
+{
+    for (size_t i = 0; i < l->nnodes; i++) {
+        clave__mem_free(&l->mem, l->nodes[i].of.data);
+        clave__mem_free(&l->mem, l->nodes[i].of.path);
+    }
+    free(l->nodes);
+    free(l->participants);
+    free(l->list);
+    if (l->listing.path)
+        clave__lock_listing_fini(&l->listing);
+    *l = (struct queue_view){.n = 0};
+}

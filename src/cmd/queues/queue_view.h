@@ -1,0 +1,53 @@
+/* queue_view.h - every participant at the path of a lock, whatever its kind by the names of the
+ * nodes: a mutex, a read-write lock, a semaphore, or an election.
+ *
+ * Map of src/cmd/queues, what the verbs of locks and elections share:
+ *   queue_view      all participants of a lock, with their roles; src/observe says who holds
+ *   no_queue        a path that is no lock, or no election
+ *   revoke          asks a holder to release, or deletes its node
+ *   deadlocks       owners that wait for each other
+ *   leader_follow   every change of an election's leader
+ *   handover        resign and transfer: asks the leader and waits
+ *   herd            what a change of leaders costs, for bench */
+#ifndef CLAVE_CMD_QUEUES_QUEUE_VIEW_H
+#define CLAVE_CMD_QUEUES_QUEUE_VIEW_H
+
+#include "clave/client.h"
+#include "observe/lock_listing.h"
+#include "recipe/contender/queue_nodes.h"
+
+struct queue_view_place {
+    const clave_participant *p;
+    bool holds;
+    /* "holder", "waiting", for elections too; read-write: "reader", "writer", "to-read",
+     * "to-write"; semaphore: "lease", "waiting". For any kind "outside": a stock kazoo lock queued
+     * after another kind, which it does not see: participant_text_note explains it. */
+    const char *role;
+    const char *path;   /* of its node */
+    bool asked;         /* to release it; of an election, to resign */
+    int64_t held_since; /* by held_since.h, if it holds; -1: its node does not tell */
+};
+
+struct queue_view_node {
+    struct queue_node of;
+    const struct lock_queue *queue;
+    int64_t held_since;
+};
+
+struct queue_view {
+    struct queue_view_place *list; /* holders first, then in the order of the queue */
+    size_t n;
+    struct clave_mem mem;
+    struct lock_listing listing;   /* decides who holds */
+    struct queue_view_node *nodes; /* as named by the listing */
+    size_t nnodes;
+    clave_participant *participants; /* what `list` points into, which point into the nodes */
+};
+
+/* Reads it after a sync, as clave_participants does. A missing path is an empty queue; errors as
+ * there. *out stays where it is. */
+clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
+                          struct queue_view *out);
+void queue_view_fini(struct queue_view *l);
+
+#endif

@@ -1,0 +1,215 @@
+/* tree_walk.c - reads a tree one level after another (tree_walk.h), for tree, rm and the search of
+ * `clave locks`. Parents precede their children in the list. */
+#include "cmd/znodes/tree_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "cmd/znodes/request_window.h"
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void tree_walk_sort_names(char **names, size_t n)
+{
+    if (n > 1)
+        qsort(names, n, sizeof *names, by_name);
+}
+
+const char *tree_walk_name(const struct tree_walk_node *node)
+{
+    return clave__path_name(node->path);
+}
+
+static void free_names(struct tree_walk_node *node)
+{
+    for (size_t i = 0; node->names && i < node->nchildren; i++)
+        free(node->names[i]);
+    free(node->names);
+    node->names = NULL;
+}
+
+static void drop_names(struct tree_walk_node *node)
+{
+    free_names(node);
+    node->nchildren = 0;
+}
+
+static bool tree_walk_copy_names(struct tree_walk_node *node, const clave_result *res)
+{
+    node->names = calloc(res->nnames + 1, sizeof *node->names);
+    if (!node->names)
+        return false;
+    for (size_t i = 0; i < res->nnames; i++) {
+        node->names[i] = strdup(res->names[i]);
+        node->nchildren = i + 1;
+        if (!node->names[i])
+            return false;
+    }
+    tree_walk_sort_names(node->names, node->nchildren);
+    return true;
+}
+
+/* ---- one level ------------------------------------------------------------------------------ */
+
+struct level {
+    struct tree_walk *walk;
+    size_t first;
+};
+
+static struct tree_walk_node *level_node(const struct level *l, size_t i)
+{
+    return &l->walk->nodes[l->first + i];
+}
+
+static clave_err submit_children(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
+                                 void *arg)
+{
+    return clave_async_children(c, level_node(arg, i)->path, NULL, cb, cb_arg);
+}
+
+static void got_children(size_t i, const clave_result *res, void *arg)
+{
+    struct tree_walk_node *node = level_node(arg, i);
+    node->err = res->err;
+    if (res->err == CLAVE_OK && !tree_walk_copy_names(node, res))
+        node->err = CLAVE_ENOMEM;
+}
+
+static clave_err submit_get(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
+                            void *arg)
+{
+    return clave_async_get(c, level_node(arg, i)->path, NULL, cb, cb_arg);
+}
+
+static void got_data(size_t i, const clave_result *res, void *arg)
+{
+    struct tree_walk_node *node = level_node(arg, i);
+    node->err = res->err;
+    if (res->err != CLAVE_OK || !res->data)
+        return;
+    node->data = malloc(res->len + 1);
+    if (!node->data) {
+        node->err = CLAVE_ENOMEM;
+        return;
+    }
+    memcpy(node->data, res->data, res->len);
+    node->len = res->len;
+}
+
+/* ENOAUTH and ENONODE concern a node; anything else is the end of the walk. */
+static clave_err first_fatal(const struct level *l, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        clave_err err = level_node(l, i)->err;
+        if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
+            return err;
+    }
+    return CLAVE_OK;
+}
+
+static clave_err read_level(clave_client *s, struct level *l, size_t n, bool data, bool children,
+                            int64_t timeout_ms)
+{
+    struct request_window_plan get = {.n = n, .submit = submit_get, .done = got_data, .arg = l};
+    struct request_window_plan list = {
+        .n = n, .submit = submit_children, .done = got_children, .arg = l};
+    clave_err err = CLAVE_OK;
+    if (children)
+        err = request_window_run(s, &list, timeout_ms);
+    if (err == CLAVE_OK)
+        err = first_fatal(l, n);
+    if (err == CLAVE_OK && data)
+        err = request_window_run(s, &get, timeout_ms);
+    return err == CLAVE_OK ? first_fatal(l, n) : err;
+}
+
+/* ---- the tree -----------------------------------------------------------------------------------
+ */
+
+static struct tree_walk_node *tree_walk_add_node(struct tree_walk *w)
+{
+    if (w->n == w->cap) {
+        size_t cap = w->cap ? 2 * w->cap : 64;
+        struct tree_walk_node *nodes = realloc(w->nodes, cap * sizeof *nodes);
+        if (!nodes)
+            return NULL;
+        w->nodes = nodes;
+        w->cap = cap;
+    }
+    struct tree_walk_node *node = &w->nodes[w->n];
+    *node = (struct tree_walk_node){0};
+    return node;
+}
+
+static clave_err add_children(struct tree_walk *w, size_t parent)
+{
+    size_t first = w->n;
+    for (size_t i = 0; i < w->nodes[parent].nchildren; i++) {
+        struct tree_walk_node *node = tree_walk_add_node(w), *up = &w->nodes[parent];
+        if (!node || !(node->path = clave__path_child(NULL, up->path, up->names[i])))
+            return CLAVE_ENOMEM;
+        node->parent = parent;
+        node->depth = up->depth + 1;
+        w->n++;
+    }
+    free_names(&w->nodes[parent]);
+    w->nodes[parent].first_child = first;
+    return CLAVE_OK;
+}
+
+clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_options *options,
+                         struct tree_walk *out)
+{
+    *out = (struct tree_walk){0};
+    struct tree_walk_node *root = tree_walk_add_node(out);
+    if (!root || !(root->path = strdup(path)))
+        return CLAVE_ENOMEM;
+    out->n = 1;
+    size_t first = 0;
+    for (unsigned depth = 0; first < out->n; depth++) {
+        size_t end = out->n;
+        struct level l = {.walk = out, .first = first};
+        clave_err err = read_level(s, &l, end - first, options->data,
+                                   depth < options->max_depth || first == 0, options->timeout_ms);
+        for (size_t i = first; i < end && err == CLAVE_OK; i++) {
+            if (depth < options->max_depth)
+                err = add_children(out, i);
+            else
+                drop_names(&out->nodes[i]);
+        }
+        if (err != CLAVE_OK)
+            return err;
+        first = end;
+    }
+    return out->nodes[0].err;
+}
+
+void tree_walk_fini(struct tree_walk *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        free_names(&w->nodes[i]);
+        free(w->nodes[i].path);
+        free(w->nodes[i].data);
+    }
+    free(w->nodes);
+    *w = (struct tree_walk){0};
+}
+
+size_t tree_walk_next(const struct tree_walk *w, size_t i)
+{
+    if (w->nodes[i].nchildren > 0)
+        return w->nodes[i].first_child;
+    while (i != 0) {
+        const struct tree_walk_node *up = &w->nodes[w->nodes[i].parent];
+        if (i + 1 < up->first_child + up->nchildren)
+            return i + 1;
+        i = w->nodes[i].parent;
+    }
+    return w->n;
+}

@@ -1,0 +1,27 @@
+/* claim_order.h - what a request asks to claim: read from its body, and looked at before a claim is
+ * made of it. A session has one place a path; a semaphore has one limit; and no node is made where
+ * the sender may not lock. */
+#ifndef CLAVE_WEB_API_CLAIMS_CLAIM_ORDER_H
+#define CLAVE_WEB_API_CLAIMS_CLAIM_ORDER_H
+
+#include "web/api/session_call.h"
+
+struct claim_order {
+    struct claim_terms terms; /* `id` is `own` when there is one */
+    int64_t ttl_ms;           /* of /v1/hold; 0: not given */
+    bool keyed;               /* by an Idempotency-Key, whose claim's id is `own` */
+    char own[CLAVE_UUID_TEXT + 1];
+    size_t looked;  /* at so many of the places where a node of the session may be */
+    const char *at; /* what is looked at */
+    void (*begin)(struct session_call *k);
+    void *arg; /* the handler's */
+};
+
+/* From the body; the sender may lock there. NULL: it has answered. */
+struct claim_order *clave__claim_order_read(struct web_exchange *x);
+/* k->arg is the order. `begin` with k->claim the session's own claim that the order is for, or NULL
+ * when there is none and nothing is in the way of one; at once or later. Otherwise it has answered.
+ */
+void clave__claim_order_look(struct session_call *k, void (*begin)(struct session_call *k));
+
+#endif

@@ -1,0 +1,448 @@
+/* claims_api.c - see claims_api.h. Invariant: a claim's place is kept whatever happens to the
+ * request that waits for it; only DELETE and the session's end give it back. */
+#include "web/api/claims/claims_api.h"
+
+#include <string.h>
+
+#include "web/api/claims/claim_order.h"
+#include "web/api/session_call.h"
+#include "web/http/answer.h"
+#include "web/http/body.h"
+#include "web/http/forwarded.h"
+#include "web/http/limits.h"
+#include "web/http/problem.h"
+
+enum { MOST_WAIT_MS = 300000 };
+
+/* ---- what is answered ------------------------------------------------------------------------ */
+
+struct claim_cause {
+    clave_err why;
+};
+
+static void claim_put_cause(struct json *j, const void *arg)
+{
+    const struct claim_cause *c = arg;
+    clave__json_string(j, "cause", clave__web_cause(c->why));
+}
+
+/* It was not granted, or is over. */
+static void claim_answer_end(struct session_call *k)
+{
+    struct web_exchange *x = k->x;
+    const struct claim *c = k->claim;
+    struct claim_cause cause = {c->why};
+    /* Nothing is over: the node may not be made, or deleted. */
+    bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
+    struct problem p = {.status = 410,
+                        .err = CLAVE_ELOST,
+                        .path = clave__web_sprintf(x, "%s", c->path),
+                        .members = claim_put_cause,
+                        .arg = &cause};
+    if (c->why == CLAVE_EBUSY || c->why == CLAVE_EDEADLOCK) {
+        p.status = 409;
+        p.err = c->why;
+    }
+    if (c->granted_at == 0 && p.status == 410 && c->why != CLAVE_ECANCELED)
+        p.err = c->why;
+    clave__session_call_done(k);
+    if (refused) {
+        clave__web_problem_err(x, cause.why, "claim or release", p.path);
+        return;
+    }
+    clave__web_problem(x, &p, "%s is not held: %s", p.path ? p.path : "it",
+                       clave_strerror(cause.why));
+}
+
+static void claim_put_holder(struct json *j, const void *arg)
+{
+    const clave_participant *p = arg;
+    clave__json_open(j, "holder", '{');
+    clave__json_string(j, "node", p->node);
+    clave__json_int64(j, "token", p->stat.czxid);
+    clave__json_int64(j, "session", p->stat.ephemeral_owner);
+    clave__json_string(j, "host", p->identity.host);
+    clave__json_string(j, "name", p->identity.name);
+    clave__json_string(j, "command", p->identity.command);
+    clave__json_string(j, "text", p->identity.text);
+    clave__json_close(j, '}');
+}
+
+static void on_claim_holder(clave_async_client *client, clave_err err,
+                            const clave_participant *list, size_t n, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)client;
+    if (!clave__web_expected(x))
+        return;
+    struct session_call *k = x->pending;
+    struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
+    if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
+        clave__session_call_gone(k, k->s->why ? k->s->why : err);
+        return;
+    }
+    if (err == CLAVE_OK && n > 0) {
+        p.members = claim_put_holder;
+        p.arg = &list[0];
+    }
+    clave__session_call_done(k);
+    if (err == CLAVE_OK && n == 0)
+        clave__web_problem(x, &p,
+                           "%s was not granted, and nobody holds it: it was released meanwhile, or "
+                           "the server was restored from a backup and grants nothing yet",
+                           p.path ? p.path : "it");
+    else if (err == CLAVE_OK)
+        clave__web_problem(x, &p, "%s is held by another", p.path ? p.path : "it");
+    else
+        clave__web_problem(x, &p, "%s was not granted, and who holds it could not be read: %s",
+                           p.path ? p.path : "it", clave_strerror(err));
+}
+
+/* It was not to wait, and is not free: whose is it? */
+static bool claim_ask_holder(struct session_call *k)
+{
+    const struct claim *c = k->claim;
+    clave_async_client *client = k->s->client;
+    if (!client)
+        return false;
+    if (c->kind->holders(client, c->path, on_claim_holder, k->x) != CLAVE_OK)
+        return false;
+    k->path = clave__web_sprintf(k->x, "%s", c->path);
+    k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
+    clave__web_expect(k->x);
+    clave__http_session_flush(k->s);
+    return true;
+}
+
+void clave__web_answer_claim(struct session_call *k, unsigned held)
+{
+    struct web_exchange *x = k->x;
+    struct claim *c = k->claim;
+    bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
+    if (tried && !clave__http_session_is_live(k->s)) {
+        clave__session_call_gone(k, k->s->why ? k->s->why : CLAVE_ECLOSED);
+        return;
+    }
+    if (tried && claim_ask_holder(k))
+        return;
+    if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
+        claim_answer_end(k);
+        return;
+    }
+    unsigned status = c->state == CLAIM_HELD ? held : 202;
+    if (held == 201)
+        clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x),
+                              c->place.uuid);
+    clave__web_put_claim(x, c, true);
+    clave__session_call_done(k);
+    clave__web_answer_json(x, status);
+}
+
+/* ---- POST /v1/claims ------------------------------------------------------------------------- */
+
+static void on_claim_news(struct claim_poll *p)
+{
+    clave__web_answer_claim(LIST_ENTRY(p, struct session_call, poll), 201);
+}
+
+static void on_claim_polled(struct claim_poll *p)
+{
+    clave__web_answer_claim(LIST_ENTRY(p, struct session_call, poll), 200);
+}
+
+/* false: it has answered that too many wait. That is asked after the session was found: a poll that
+ * is refused is a sign of life, so that its place is kept. */
+static bool claim_may_wait(struct session_call *k)
+{
+    bool may = clave__web_prefer_wait(k->x) <= 0 || clave__web_may_wait(k->x);
+    if (!may)
+        clave__session_call_done(k);
+    return may;
+}
+
+static void on_claim_proven(struct session_wait *w, clave_err err)
+{
+    struct session_call *k = clave__session_call_of(w);
+    if (err != CLAVE_OK) {
+        clave__session_call_gone(k, err);
+        return;
+    }
+    clave__claim_poll_cancel(&k->poll);
+    k->poll.wants_end = false;
+    clave__claim_await(k->claim, &k->poll, k->x->web->now);
+}
+
+/* Another gate may have given back what was held when the request arrived. If so, that is news. */
+static void claim_prove(struct session_call *k)
+{
+    k->poll.wants_end = true;
+    clave__claim_await(k->claim, &k->poll, CLAVE_NEVER);
+    clave__session_call_await(k, on_claim_proven);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
+/* Without "Prefer: wait" the answer comes as soon as the place in the queue is known. */
+static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p))
+{
+    int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
+    k->polls = true;
+    k->poll.done = done;
+    k->poll.wants_position = wait < 0;
+    wait = wait < 0 || wait > MOST_WAIT_MS ? MOST_WAIT_MS : wait;
+    if (k->claim->trying)
+        wait = MOST_WAIT_MS; /* it does not wait for long by itself */
+    if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))
+        claim_prove(k);
+    else
+        clave__claim_await(k->claim, &k->poll, now + wait);
+}
+
+void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *path)
+{
+    struct web_exchange *x = k->x;
+    clave__session_call_done(k);
+    if (err == CLAVE_EINUSE)
+        clave__web_problem(
+            x, &(struct problem){.status = 503, .err = err, .path = path, .retry_after_s = 1},
+            "what this session had there before is still being given back");
+    else if (err == CLAVE_EQUOTA)
+        clave__web_problem(x, &(struct problem){.status = 507, .err = err, .path = path},
+                           "a session has at most %d claims: end some, or use another session",
+                           SESSION_CLAIMS);
+    else
+        clave__web_problem_err(x, err, "claim", path);
+}
+
+/* The session that the body names, if it names one. */
+static bool claim_is_of(const struct http_session *s, const struct claim_terms *t)
+{
+    int64_t id;
+    return !t->session || (clave__web_parse_int(t->session, &id) && id == s->id);
+}
+
+/* Nothing is in its way. */
+static void claim_begin(struct session_call *k)
+{
+    const struct claim_order *o = k->arg;
+    bool repeated = k->claim != NULL;
+    clave_err err = repeated ? CLAVE_OK : clave__claim_new(k->s, &o->terms, &k->claim);
+    if (err == CLAVE_OK)
+        err = clave__web_admit_claim(k->x, k->claim);
+    if (err == CLAVE_OK) {
+        claim_wait(k, on_claim_news);
+        return;
+    }
+    if (k->claim && !repeated)
+        clave__claim_release(k->claim);
+    clave__web_refuse_claim(k, err, o->terms.path);
+}
+
+static void claim_post(struct session_call *k)
+{
+    struct web_exchange *x = k->x;
+    const char *key = clave__web_header(x, "Idempotency-Key");
+    struct claim_order *o = claim_may_wait(k) ? clave__claim_order_read(x) : NULL;
+    if (!o) {
+        clave__session_call_done(k);
+        return;
+    }
+    if (o->ttl_ms != 0 || !claim_is_of(k->s, &o->terms)) {
+        clave__session_call_done(k);
+        clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                           "\"session\" is another than that of Clave-Session, or \"ttl_ms\" is "
+                           "given, which is the session's: see POST /v1/sessions");
+        return;
+    }
+    if (key) {
+        clave__claim_id_of_key(k->s, key, o->own);
+        o->keyed = true;
+        o->terms.id = o->own;
+    }
+    o->terms.trying = clave__web_prefer_wait(x) == 0;
+    if (!o->terms.name)
+        o->terms.name = k->s->name;
+    k->arg = o;
+    clave__claim_order_look(k, claim_begin);
+}
+
+void clave__web_post_claim(struct web_exchange *x)
+{
+    clave__session_call(x, NULL, claim_post);
+}
+
+/* ---- GET -------------------------------------------------------------------------- */
+
+/* NULL: it has answered. */
+static struct claim *claim_named(struct session_call *k)
+{
+    static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
+    struct web_exchange *x = k->x;
+    k->claim = clave__claim_find(k->s, x->params[0]);
+    if (k->claim) {
+        x->deed.path = clave__web_sprintf(x, "%s", k->claim->path);
+        x->deed.what = k->claim->kind->name;
+        return k->claim;
+    }
+    clave__session_call_done(k);
+    clave__web_problem(
+        x, &unknown,
+        "this gate knows no such claim of the session. If it was made by another gate, or before a "
+        "restart, POST it again with its id as Idempotency-Key: its place is found");
+    return NULL;
+}
+
+/* Who may not lock there any more does not wait there either. */
+static void claim_get(struct session_call *k)
+{
+    struct claim *c = claim_may_wait(k) ? claim_named(k) : NULL;
+    if (!c)
+        return;
+    struct web_exchange *x = k->x;
+    x->acts_on = c->path;
+    if (clave__web_may(x, WEB_LOCK, c->path)) {
+        (void)clave__web_admit_claim(x, c); /* without memory it is judged as before */
+        claim_wait(k, on_claim_polled);
+    } else {
+        clave__session_call_done(k);
+        clave__web_must(x, WEB_LOCK, x->acts_on);
+    }
+}
+
+void clave__web_get_claim(struct web_exchange *x)
+{
+    clave__session_call(x, NULL, claim_get);
+}
+
+/* ---- PATCH ----------------------------------------------------------------------------------- */
+
+struct claim_change {
+    size_t pending; /* nodes */
+    clave_err err;
+    const char *id;
+};
+
+static void claim_leave_session(struct web_exchange *x)
+{
+    clave__session_call_done(x->pending);
+}
+
+static void on_claim_described(void *arg, clave_err err)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    struct session_call *k = x->pending;
+    struct claim_change *change = k->arg;
+    change->err = change->err != CLAVE_OK ? change->err : err;
+    if (--change->pending > 0)
+        return;
+    clave__web_timer_clear(x->web, &x->timer);
+    k->claim = clave__claim_find(k->s, change->id);
+    bool lost = change->err == CLAVE_ELOST || change->err == CLAVE_ENONODE;
+    if (k->claim && (change->err == CLAVE_OK || lost))
+        claim_wait(k, on_claim_polled); /* what it is now */
+    else
+        clave__web_problem_err(x, change->err != CLAVE_OK ? change->err : CLAVE_ELOST,
+                               "change what is said of", x->deed.path);
+}
+
+static bool claim_read_said(struct web_exchange *x, clave_identity *said)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    static const char *const keys[] = {"name", "command", "host", NULL};
+    enum { MOST_SAID = 4096 };
+    json_t *body = clave__web_body(x);
+    *said = (clave_identity){.host = NULL};
+    if (!body || !clave__body_only(x, body, keys) ||
+        !clave__body_text(x, body, "name", &said->name) ||
+        !clave__body_text(x, body, "command", &said->command) ||
+        !clave__body_text(x, body, "host", &said->host))
+        return false;
+    size_t n = (said->name ? strlen(said->name) : 0) + (said->host ? strlen(said->host) : 0) +
+               (said->command ? strlen(said->command) : 0);
+    said->text = said->name;
+    if (n > 0 && n <= MOST_SAID)
+        return true;
+    clave__web_problem(x, &bad,
+                       "one of \"name\", \"command\" and \"host\" is needed, and together they "
+                       "have at most %d bytes",
+                       (int)MOST_SAID);
+    return false;
+}
+
+static void claim_patch(struct session_call *k)
+{
+    struct web_exchange *x = k->x;
+    struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
+    struct claim_change *change = clave__web_alloc(x, sizeof *change);
+    clave_identity said;
+    x->answering = claim_leave_session;
+    struct claim *c = claim_named(k);
+    if (!c || !clave__web_must(x, WEB_LOCK, c->path) || !claim_read_said(x, &said))
+        return;
+    if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
+        claim_answer_end(k);
+        return;
+    }
+    early.path = x->deed.path;
+    clave_err err = CLAVE_ENOMEM;
+    if (change) {
+        *change = (struct claim_change){.id = x->params[0]};
+        k->arg = change;
+        err = c->kind->describe(c, &said, on_claim_described, x, &change->pending);
+        for (size_t i = 0; i < change->pending; i++)
+            clave__web_expect(x);
+        change->err = err;
+    }
+    if (change && change->pending > 0)
+        clave__http_session_flush(k->s);
+    else if (err == CLAVE_OK)
+        clave__web_problem(x, &early,
+                           "%s has no node yet that could say something else: ask again when it is "
+                           "held",
+                           early.path ? early.path : "it");
+    else
+        clave__web_problem_err(x, err, "change what is said of", early.path);
+}
+
+void clave__web_patch_claim(struct web_exchange *x)
+{
+    clave__session_call(x, NULL, claim_patch);
+}
+
+/* ---- DELETE ---------------------------------------------------------------------------------- */
+
+static void on_claim_gone(struct claim_poll *p)
+{
+    struct session_call *k = LIST_ENTRY(p, struct session_call, poll);
+    struct web_exchange *x = k->x;
+    struct claim *c = k->claim;
+    clave_err why = c->why;
+    if (c->state == CLAIM_ENDED && (why == CLAVE_OK || why == CLAVE_ECANCELED)) {
+        clave__session_call_done(k);
+        clave__web_answer_empty(x, 204);
+    } else if (c->state == CLAIM_ENDED) {
+        claim_answer_end(k);
+    } else { /* the node's delete goes on */
+        static const struct problem unknown = {.status = 504, .err = CLAVE_EOPTIMEOUT};
+        clave__session_call_done(k);
+        clave__web_problem(x, &unknown, "the release is not confirmed yet");
+    }
+}
+
+static void claim_delete(struct session_call *k)
+{
+    if (!claim_named(k))
+        return;
+    struct claim *c = k->claim;
+    clave__claim_release(c);
+    k->polls = true;
+    k->poll.done = on_claim_gone;
+    k->poll.wants_end = true;
+    clave__claim_await(c, &k->poll, k->x->web->now + k->s->ttl_ms);
+}
+
+void clave__web_delete_claim(struct web_exchange *x)
+{
+    clave__session_call(x, NULL, claim_delete);
+}

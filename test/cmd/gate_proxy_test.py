@@ -1,0 +1,228 @@
+"""clave gate behind nginx and HAProxy, with the configurations of docs/proxy.md and those proxies'
+own defaults: streams flow, a hang-up is passed on, waits are as long as asked for, and whom a
+request is from."""
+import http.client
+import json
+import os
+import re
+import subprocess
+import time
+import unittest
+
+from gate_rig import Gate, ask
+from harness import PATIENCE, ClaveServer, free_port, scratch, spawn
+
+SOURCE = os.environ.get("CLAVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
+
+
+def page_block(number):
+    """Block `number` of docs/proxy.md that begins with a language."""
+    with open(f"{SOURCE}/docs/proxy.md", encoding="utf-8") as f:
+        return re.findall(r"^```(?:nginx|haproxy)\n(.*?)^```$", f.read(), re.M | re.S)[number]
+
+
+class Proxy:
+    def __init__(self, gate, text):
+        self.port = free_port()
+        self.file = scratch("conf")
+        text = text.replace("listen 443 ssl", f"listen 127.0.0.1:{self.port}")
+        text = re.sub(r"^\s*(ssl_certificate|ssl_certificate_key) .*\n", "", text, flags=re.M)
+        text = re.sub(r"bind :443 .*", f"bind 127.0.0.1:{self.port}", text)
+        text = text.replace("127.0.0.1:8080", gate.address)
+        with open(self.file, "w", encoding="utf-8") as f:
+            f.write(self.around(text))
+        self.log = open(scratch("log"), "w+", encoding="utf-8")
+        self.process = spawn(self.command(), stdin=subprocess.DEVNULL, stdout=self.log,
+                             stderr=self.log)
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self.open().connect()
+                return
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > until:
+                    with open(self.log.name, encoding="utf-8") as f:
+                        raise AssertionError(f"no proxy: {f.read()}") from None
+                time.sleep(0.02)
+
+    def open(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+
+    def call(self, method, path, body=None, **headers):
+        """As gate_rig.ask; HAProxy writes the names of headers in small letters."""
+        c = self.open()
+        try:
+            status, told, data = ask(c, method, path, body, **headers)
+        finally:
+            c.close()
+        told = {name.title(): value for name, value in told.items()}
+        if isinstance(data, bytes) and "json" in told.get("Content-Type", ""):
+            data = json.loads(data)
+        return status, told, data
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+        self.log.close()
+
+
+class Nginx(Proxy):
+    def around(self, text):
+        where = scratch("nginx")
+        os.mkdir(where)
+        temp = "".join(f"{kind}_temp_path {where}/{kind};\n" for kind in
+                       ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        return (f"daemon off;\nmaster_process off;\npid {where}/pid;\nerror_log stderr;\nevents {{}}\n"
+                f"http {{\naccess_log off;\n{temp}{text}\n}}\n")
+
+    def command(self):
+        return ["/usr/sbin/nginx", "-c", self.file, "-e", "stderr"]
+
+
+class HaProxy(Proxy):
+    def around(self, text):
+        return text
+
+    def command(self):
+        return ["/usr/sbin/haproxy", "-db", "-f", self.file]
+
+
+NGINX_DEFAULTS = "server { listen 443 ssl; location / { proxy_pass http://127.0.0.1:8080; } }"
+# Those of Debian's haproxy.cfg.
+HAPROXY_DEFAULTS = """
+defaults
+    mode http
+    timeout connect 5000
+    timeout client 50000
+    timeout server 50000
+frontend web
+    bind :443 ssl
+    default_backend gate
+backend gate
+    server one 127.0.0.1:8080
+"""
+
+
+class Behind(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = ClaveServer(["--max-connections", "0"]).start()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def gate(self, *flags):
+        gate = Gate(self.server.connect, *flags).start()
+        self.addCleanup(gate.stop)
+        return gate
+
+    def behind(self, kind, gate, text):
+        proxy = kind(gate, text)
+        self.addCleanup(proxy.stop)
+        return proxy
+
+    # ---- streams and waits -------------------------------------------------------------------
+
+    def hold(self, proxy, path):
+        c = proxy.open()
+        c.request("POST", "/v1/hold", json.dumps({"path": path, "kind": "lock", "ttl_ms": 4000}),
+                  {"Content-Type": "application/json"})
+        return c, c.getresponse()
+
+    def await_free(self, gate, path):
+        until = time.monotonic() + PATIENCE
+        while gate.call("GET", f"/v1/locks{path}")[0] != 404:
+            self.assertLess(time.monotonic(), until, f"{path} is still held")
+            time.sleep(0.02)
+
+    def streams_flow(self, proxy, gate, name):
+        began = time.monotonic()
+        c, r = self.hold(proxy, f"/{name}")
+        self.assertEqual(r.status, 200)
+        seen = []
+        while "heartbeat" not in seen:
+            seen.append(json.loads(r.readline())["event"])
+        self.assertIn("held", seen)
+        self.assertLess(time.monotonic() - began, 10, "the lines come late")
+        events = proxy.open()
+        events.request("GET", "/v1/events")
+        self.assertEqual(events.getresponse().readline()[:5], b"retry")
+        events.close()
+        status, _, answer = proxy.call("POST", "/v1/hold", {"path": f"/{name}"}, Prefer="wait=1")
+        self.assertEqual((status, answer["class"]), (409, "retry"))
+        r.close()
+        c.close()
+        self.await_free(gate, f"/{name}")
+
+    def test_streams_flow_through_nginx_as_it_is(self):
+        gate = self.gate()
+        self.streams_flow(self.behind(Nginx, gate, NGINX_DEFAULTS), gate, "nginx")
+
+    def test_streams_flow_through_haproxy_as_it_is(self):
+        gate = self.gate()
+        self.streams_flow(self.behind(HaProxy, gate, HAPROXY_DEFAULTS), gate, "haproxy")
+
+    # ---- the page of the documentation -------------------------------------------------------
+
+    def whoami(self, proxy, path="/v1/whoami", **headers):
+        """The name of the sender; None: the gate knows none."""
+        status, _, who = proxy.call("GET", path, **headers)
+        return who["name"] if status == 200 else None
+
+    def behind_a_prefix(self, kind, block):
+        flags = ["--http-public", "https://gate.example/clave", "--http-proxy", "127.0.0.1"]
+        gate = self.gate(*flags)
+        proxy = self.behind(kind, gate, page_block(block))
+        page = {"Host": "gate.example", "Origin": "https://gate.example", "Sec-Fetch-Site": "same-origin"}
+        status, told, made = proxy.call("POST", "/clave/v1/sessions", {"ttl_ms": 10000}, **page,
+                                        X_Forwarded_For="127.0.0.9")
+        self.assertEqual(status, 201, made)
+        self.assertEqual(told["Location"], f"/clave/v1/sessions/{made['id']}")
+        status, _, made = proxy.call("POST", "/clave/v1/sessions", {}, X_Forwarded_For="127.0.0.9",
+                                     Origin="https://elsewhere.example")
+        self.assertEqual(status, 403, made)
+        # What the client says before what the proxy adds: whoever is not of this machine stays so.
+        self.assertEqual(self.whoami(proxy, "/clave/v1/whoami", X_Forwarded_For="192.0.2.9"), None)
+        self.assertEqual(proxy.call("GET", "/clave/ui/")[0], 200)
+
+    def test_the_page_about_nginx(self):
+        self.behind_a_prefix(Nginx, 0)
+
+    def test_the_page_about_haproxy(self):
+        self.behind_a_prefix(HaProxy, 1)
+
+    # ---- whose a request is ------------------------------------------------------------------
+
+    def test_what_a_proxy_has_passed_on_is_not_of_this_machine(self):
+        gate = self.gate()
+        self.assertEqual(self.whoami(gate), "loopback")
+        text = NGINX_DEFAULTS.replace("proxy_pass", "proxy_set_header X-Real-IP $remote_addr; proxy_pass")
+        proxy = self.behind(Nginx, gate, text)
+        self.assertEqual(self.whoami(proxy), None)
+        self.assertEqual(proxy.call("POST", "/v1/sessions", {})[0], 401)
+
+    def test_a_proxy_that_is_named_says_whose_it_is(self):
+        gate = self.gate("--http-proxy", "127.0.0.1")
+        self.assertEqual(self.whoami(gate), None)
+        text = HAPROXY_DEFAULTS.replace("backend gate", "backend gate\n    option forwardfor")
+        proxy = self.behind(HaProxy, gate, text)
+        # The client is 127.0.0.1, as the proxy is: it cannot be told from one more proxy.
+        self.assertEqual(self.whoami(proxy), None)
+        self.assertEqual(self.whoami(proxy, X_Forwarded_For="127.0.0.9"), "loopback")
+
+    def test_names_that_are_none(self):
+        for flag, value, says in (("--http-public", "gate.example", "URL"), ("--http-public", "https:///x", "URL"),
+                                  ("--http-prefix", "clave", "/clave"), ("--http-proxy", "nginx", "address"),
+                                  ("--http-proxy", "10.0.0.0/33", "address")):
+            with self.subTest(flag=flag, value=value):
+                with self.assertRaises(AssertionError) as caught:
+                    Gate(self.server.connect, flag, value).start()
+                self.assertIn(says, str(caught.exception))
+        with self.assertRaises(AssertionError) as caught:
+            Gate(self.server.connect, "--http-public", "https://a/x,https://b/y").start()
+        self.assertIn("two prefixes", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

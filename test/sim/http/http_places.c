@@ -1,0 +1,145 @@
+#include "http/http_places.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/http_told.h"
+#include "http/http_world.h"
+#include "server/server_internal.h"
+
+struct http_place *http_place_find(struct http_world *h, unsigned site, int64_t token)
+{
+    struct http_places *s = &h->places;
+    size_t n = s->n < HTTP_PLACES ? s->n : HTTP_PLACES;
+    for (size_t i = 0; i < n; i++)
+        if (s->list[i].token == token && s->list[i].site == site)
+            return &s->list[i];
+    return NULL;
+}
+
+/* The number of a request in "rq17", which is the name that it gave. */
+static uint64_t place_request(const struct node *n)
+{
+    char text[512];
+    struct jbytes data = clave__node_data(n);
+    if (data.n <= 0)
+        return 0;
+    snprintf(text, sizeof text, "%.*s", (int)data.n, data.p);
+    const char *at = strstr(text, "rq");
+    return at ? strtoull(at + 2, NULL, 10) : 0;
+}
+
+static struct http_place *place_new(struct http_places *s)
+{
+    struct http_place *p;
+    do
+        p = &s->list[s->n++ % HTTP_PLACES];
+    while (p->token != 0 && p->gone == HTTP_NEVER);
+    return p;
+}
+
+static void place_appears(struct http_world *h, unsigned site, const struct node *n)
+{
+    struct http_places *s = &h->places;
+    int64_t token = n->stat.czxid;
+    /* After a crash one is back whose deletion was not on the disk. */
+    struct http_place *p = token <= s->newest ? http_place_find(h, site, token) : NULL;
+    if (!p) {
+        p = place_new(s);
+        *p = (struct http_place){.site = site,
+                                 .session = n->stat.owner,
+                                 .token = token,
+                                 .turn = HTTP_NEVER,
+                                 .request = place_request(n)};
+        snprintf(p->node, sizeof p->node, "%.*s", (int)n->path_len, clave__node_path(n));
+        s->newest = token > s->newest ? token : s->newest;
+        http_told_place(h, p);
+    }
+    p->gone = HTTP_NEVER;
+    p->seen = true;
+    world_must(s->nstanding < HTTP_STANDING);
+    s->standing[s->nstanding++] = p;
+}
+
+static void place_look(struct http_world *h, unsigned site, const struct node *n)
+{
+    struct http_places *s = &h->places;
+    for (size_t i = 0; i < s->nstanding; i++)
+        if (s->standing[i]->token == n->stat.czxid && s->standing[i]->site == site) {
+            s->standing[i]->seen = true;
+            return;
+        }
+    place_appears(h, site, n);
+}
+
+static void places_find_gone(struct http_world *h, unsigned site)
+{
+    struct http_places *s = &h->places;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->nstanding; i++) {
+        struct http_place *p = s->standing[i];
+        if (p->site == site && !p->seen) {
+            p->gone = h->w->now;
+            http_told_gone(h, p);
+            continue;
+        }
+        s->standing[kept++] = p;
+    }
+    s->nstanding = kept;
+}
+
+/* Whichever gates it was asked of, and after a restart too. */
+static void places_compare(struct http_world *h, const struct http_place *a,
+                           const struct http_place *b)
+{
+    size_t named = strlen(h->sites[a->site].layout.queue) + 1 + strlen("_c_") + CLAVE_UUID_TEXT;
+    if (a->site != b->site || a->session != b->session)
+        return;
+    if (strncmp(a->node, b->node, named) == 0)
+        world_break(h->w, "a claim has one place", "session 0x%llx has %s and %s",
+                    (unsigned long long)a->session, a->node, b->node);
+    else
+        http_rule_broken(h->w, RULE_ONE_PLACE, "session 0x%llx has %s and %s",
+                         (unsigned long long)a->session, a->node, b->node);
+}
+
+static void places_judge(struct http_world *h, unsigned site)
+{
+    struct http_places *s = &h->places;
+    for (size_t i = 0; i < s->nstanding; i++) {
+        struct http_place *p = s->standing[i];
+        if (p->site != site)
+            continue;
+        if (p->turn == HTTP_NEVER && layout_has_turn(h->server, &h->sites[site].layout, p->node))
+            p->turn = h->w->now;
+        for (size_t k = 0; k < i; k++)
+            places_compare(h, p, s->standing[k]);
+    }
+}
+
+static void queue_look(struct http_world *h, unsigned site)
+{
+    struct http_places *s = &h->places;
+    const char *queue = h->sites[site].layout.queue;
+    const struct node *top = clave__tree_find(&h->server->server->tree, clave__jbytes(queue));
+    struct http_queue_seen *seen = &s->queues[site];
+    struct http_queue_seen now = {top ? top->stat.czxid : 0, top ? top->stat.pzxid : 0,
+                                  h->server->stats.starts};
+    if (now.czxid == seen->czxid && now.pzxid == seen->pzxid && now.start == seen->start)
+        return;
+    *seen = now;
+    for (size_t i = 0; i < s->nstanding; i++)
+        s->standing[i]->seen = s->standing[i]->site != site;
+    for (const struct node *n = top; n && (n = clave__tree_next(n, top));)
+        if (clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
+            place_look(h, site, n);
+    places_find_gone(h, site);
+    places_judge(h, site);
+}
+
+void http_places_look(struct http_world *h)
+{
+    for (unsigned i = 0; i < HTTP_SITES; i++)
+        queue_look(h, i);
+}

@@ -1,0 +1,23 @@
+#include "http/http_roles.h"
+
+const struct web_access *http_roles_read(struct http_roles *r, int64_t now, const bool *may)
+{
+    static const char *const paths[HTTP_SITES] = {"/http/a", "/http/b"};
+    static const struct web_grant all[] = {{WEB_LOCK, "/"}};
+    r->file = !r->file;
+    struct http_role_file *f = &r->files[r->file];
+    size_t n = 0;
+    f->grants[n++] = (struct web_grant){WEB_READ, "/"};
+    f->grants[n++] = (struct web_grant){WEB_WRITE, "/writes"};
+    for (unsigned i = 0; i < HTTP_SITES; i++) {
+        if (may[i])
+            f->grants[n++] = (struct web_grant){WEB_LOCK, paths[i]};
+        r->took_at[i] = may[i] ? HTTP_NEVER : r->took_at[i] == HTTP_NEVER ? now : r->took_at[i];
+    }
+    f->users[0] = (struct web_user){
+        .name = "users", .token = "of-the-users-0001", .uid = -1, .grants = all, .ngrants = 1};
+    f->users[1] = (struct web_user){
+        .name = "team", .token = "of-the-team-00001", .uid = -1, .grants = f->grants, .ngrants = n};
+    f->access = (struct web_access){.users = f->users, .nusers = 2, .owner_uid = -1};
+    return &f->access;
+}

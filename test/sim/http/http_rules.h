@@ -1,0 +1,25 @@
+/* http_rules.h - what must hold over HTTP beside what a single program sees, in one table. A rule
+ * that the product is known to break is switched off there, with the reason. */
+#ifndef CLAVE_SIM_HTTP_RULES_H
+#define CLAVE_SIM_HTTP_RULES_H
+
+#include "world.h"
+
+enum http_rule {
+    RULE_HELD_IS_TRUE,
+    RULE_RELIED_ON_STANDS,
+    RULE_REFUSED_IS_NOT_BEGUN,
+    RULE_STOPPED_IS_NOT_BEGUN,
+    RULE_ONE_PLACE,
+    RULE_GUARD_HOLDS,
+    RULE_TOKEN_IS_TRUE,
+    RULE_ROLE_ENDS,
+    RULE_ROLE_LEAVES,
+    HTTP_RULES,
+};
+
+/* Breaks the world, if the rule is on. */
+__attribute__((format(printf, 3, 4))) void http_rule_broken(struct world *w, enum http_rule rule,
+                                                            const char *fmt, ...);
+
+#endif

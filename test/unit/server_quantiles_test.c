@@ -1,0 +1,79 @@
+/* base_quantiles_test.c - quantiles against a sorted list, and what is forgotten. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/rand.h"
+#include "server/figures/quantiles.h"
+
+enum { VALUES = 2000 };
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void within_an_eighth(void **state)
+{
+    static int64_t values[VALUES];
+    struct rand_state r;
+    (void)state;
+    clave__rand_seed(&r, 7);
+    for (unsigned bits = 1; bits <= 32; bits++) {
+        struct quantiles q = {0};
+        for (size_t i = 0; i < VALUES; i++) {
+            values[i] = (int64_t)(clave__rand_u64(&r) >> (64 - bits));
+            clave__quantiles_note(&q, 1000, values[i], 1);
+        }
+        qsort(values, VALUES, sizeof *values, by_value);
+        for (unsigned t = 1; t <= 1000; t += 37) {
+            int64_t is = values[(VALUES * t + 999) / 1000 - 1];
+            int64_t told = clave__quantiles_at(&q, 1000, t);
+            assert_true(told >= is && told <= is + is / 8);
+        }
+        assert_int_equal(q.count, VALUES);
+    }
+}
+
+static void small_values_are_exact(void **state)
+{
+    struct quantiles q = {0};
+    (void)state;
+    assert_int_equal(clave__quantiles_at(&q, 0, 500), -1);
+    clave__quantiles_note(&q, 0, 3, 99);
+    clave__quantiles_note(&q, 0, 15, 1);
+    assert_int_equal(clave__quantiles_at(&q, 0, 500), 3);
+    assert_int_equal(clave__quantiles_at(&q, 0, 990), 3);
+    assert_int_equal(clave__quantiles_at(&q, 0, 991), 15);
+    assert_int_equal(q.sum, 3 * 99 + 15);
+    clave__quantiles_note(&q, 0, (int64_t)1 << 40, 1000); /* beyond all ranges: in the last one */
+    assert_int_equal(clave__quantiles_at(&q, 0, 500), UINT32_MAX);
+}
+
+static void old_values_are_forgotten(void **state)
+{
+    struct quantiles q = {0};
+    (void)state;
+    clave__quantiles_note(&q, 5, 1, 1);
+    clave__quantiles_note(&q, 59999, 7, 1); /* the same window */
+    clave__quantiles_note(&q, 60005, 2, 1); /* the next one: both count */
+    assert_int_equal(clave__quantiles_at(&q, 60005, 1000), 7);
+    assert_int_equal(clave__quantiles_at(&q, 120005, 1000), 2); /* nobody noted anything since */
+    assert_int_equal(clave__quantiles_at(&q, 180005, 1000), -1);
+    clave__quantiles_note(&q, 500000, 4, 1); /* after a long silence, neither counts */
+    assert_int_equal(clave__quantiles_at(&q, 500000, 1), 4);
+    assert_int_equal(q.count, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(within_an_eighth),
+                                       cmocka_unit_test(small_values_are_exact),
+                                       cmocka_unit_test(old_values_are_forgotten)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+/* web_claim_place_test.c - a session has one place a path, and a semaphore one limit: claims that
+ * are asked for again without an Idempotency-Key, at the same gate and at another. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/claim_scene.h"
+#include "lib/mutex_owner.h"
+
+static const uint8_t key[32] = {42};
+
+/* Each kind, and where its node is. */
+static const struct kind {
+    const char *body, *dir;
+} kinds[] = {
+    {"{\"path\": \"/l\"}", "/l"},
+    {"{\"path\": \"/l\", \"kind\": \"read\"}", "/l"},
+    {"{\"path\": \"/l\", \"kind\": \"write\"}", "/l"},
+    {"{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 2}", "/l/leases"},
+    {"{\"path\": \"/l\", \"kind\": \"election\"}", "/l"},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void expect_member(struct webrig_call *c, unsigned status, const char *name,
+                          const char *value)
+{
+    user_expects(c, status);
+    assert_string_equal(webrig_member(c, name), value);
+    webrig_end(c);
+}
+
+static void what_is_held_is_the_answer(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++) {
+        struct webrig *r = webrig_new(NULL);
+        struct user u;
+        user_enter(r, &u);
+        user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, kinds[i].body));
+        for (int wait = -1; wait <= 5; wait++)
+            expect_member(user_sends(r, &u, "POST", wait, NULL, kinds[i].body), 201, "id", u.claim);
+        assert_int_equal(memnet_list(r->net, 0, kinds[i].dir, NULL, 0), 1);
+        for (size_t other = 0; other < KINDS; other++)
+            if (other != i)
+                expect_member(user_sends(r, &u, "POST", 0, NULL, kinds[other].body), 409, "claim",
+                              u.claim);
+        expect_member(user_sends(r, &u, "POST", 0, "Idempotency-Key: k", kinds[i].body), 409,
+                      "claim", u.claim);
+        user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
+        user_expects(user_sends(r, &u, "POST", 0, NULL, kinds[(i + 1) % KINDS].body), 201);
+        webrig_free(r);
+    }
+}
+
+static void what_waits_is_the_answer(void **state)
+{
+    static const char one[] = "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 1}";
+    static const char three[] = "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 3}";
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, one));
+    user_takes_claim(&v, user_sends(r, &v, "POST", -1, NULL, one));
+    expect_member(user_sends(r, &v, "POST", -1, NULL, one), 202, "position", "1");
+    struct webrig_call *c = user_sends(r, &v, "POST", 0, NULL, one);
+    webrig_advance(r, 1);
+    expect_member(c, 202, "id", v.claim);
+    expect_member(user_sends(r, &v, "POST", -1, NULL, three), 409, "claim", v.claim);
+    c = user_sends(r, &v, "POST", 30, NULL, one);
+    assert_false(c->answered);
+    user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
+    webrig_settle(r);
+    expect_member(c, 201, "id", v.claim);
+    webrig_free(r);
+}
+
+static void what_is_being_given_back_is_asked_for_again_later(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, LOCK));
+    memnet_rule(r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c = user_sends(r, &u, "DELETE", -1, NULL, NULL);
+    expect_member(user_sends(r, &u, "POST", 0, NULL, LOCK), 503, "code", "EINUSE");
+    memnet_clear(r->net);
+    webrig_settle(r);
+    user_expects(c, 204);
+    user_expects(user_sends(r, &u, "POST", 0, NULL, LOCK), 201);
+    webrig_free(r);
+}
+
+static void another_gate_knows_the_place_by_its_session(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++) {
+        struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+        struct user u;
+        user_enter(r, &u);
+        user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, kinds[i].body));
+        webrig_second(r);
+        for (size_t other = 0; other < KINDS; other++)
+            if (other != i)
+                expect_member(user_sends(r, &u, "POST", -1, NULL, kinds[other].body), 409, "claim",
+                              u.claim);
+        struct webrig_call *c = user_sends(r, &u, "POST", 20, NULL, kinds[i].body);
+        webrig_advance(r, 4000); /* its deadline is confirmed first */
+        expect_member(c, 201, "id", u.claim);
+        assert_int_equal(memnet_list(r->net, 0, kinds[i].dir, NULL, 0), 1);
+        webrig_free(r);
+    }
+}
+
+static void a_semaphore_has_one_limit(void **state)
+{
+    static const char two[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 2}";
+    static const char five[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 5}";
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u, v;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, two));
+    struct webrig_call *c = user_sends(r, &v, "POST", 30, NULL, five);
+    assert_non_null(strstr(webrig_body(c), "has the limit 2"));
+    assert_non_null(strstr(webrig_body(c), "and 5 was asked for"));
+    expect_member(c, 409, "limit", "2");
+    c = webrig_request(r, "POST", "/v1/hold", NULL, five);
+    expect_member(c, 409, "limit", "2");
+    user_expects(user_sends(r, &v, "POST", 0, NULL, two), 201);
+    webrig_free(r);
+}
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+static const struct web_grant deep[] = {{WEB_WRITE, "/jobs/deep/a"}};
+static const struct web_user ann[] = {
+    {.name = "ann", .token = "ann", .uid = -1, .grants = deep, .ngrants = 1}};
+static const struct web_access access_of_ann = {.users = ann, .nusers = 1, .owner_uid = -1};
+
+/* Nodes above a grant, and beside it, are nobody's to make. */
+static void nothing_is_made_outside_of_a_grant(void **state)
+{
+    static const struct {
+        const char *target, *body, *made;
+    } rows[] = {
+        {"/v1/claims", "{\"path\": \"/jobs/deep/a\"}", "/jobs/deep"},
+        {"/v1/claims", "{\"path\": \"/jobs/deep/a/b/c\", \"kind\": \"read\"}", "/jobs/deep"},
+        {"/v1/claims", "{\"path\": \"/jobs/deep/a\", \"kind\": \"semaphore\", \"limit\": 2}",
+         "/jobs/deep"},
+        {"/v1/hold", "{\"path\": \"/jobs/deep/a\"}", "/jobs/deep"},
+        {"/v1/hold", "{\"path\": \"/jobs/deep/a\", \"lock_delay_ms\": 1}", "/jobs/deep/a-held"},
+        {"/v1/claims", "{\"path\": \"/jobs/deep/a\", \"lock_delay_ms\": 1}", "/jobs/deep/a-held"},
+        {"/v1/znodes/jobs/deep/a?parents", NULL, "/jobs/deep"},
+        {"/v1/znodes/jobs/deep/a/b?parents", NULL, "/jobs/deep"},
+    };
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.access = &access_of_ann});
+    size_t at_first = memnet_list(r->net, 0, "/", NULL, 0);
+    char headers[300];
+    struct webrig_call *c =
+        webrig_request(r, "POST", "/v1/sessions", "Authorization: Bearer ann", "{}");
+    snprintf(headers, sizeof headers, "Authorization: Bearer ann\nClave-Session: %s",
+             webrig_member(c, "secret"));
+    webrig_end(c);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool claims = strcmp(rows[i].target, "/v1/claims") == 0;
+        c = webrig_request(r, "POST", rows[i].target,
+                           claims ? headers : "Authorization: Bearer ann", rows[i].body);
+        assert_non_null(strstr(webrig_body(c), rows[i].made));
+        expect_member(c, 403, "path", rows[i].made);
+        assert_int_equal(memnet_list(r->net, 0, "/", NULL, 0), at_first);
+    }
+    expect_member(webrig_request(r, "PUT", "/v1/elections/jobs/deep/a/value", headers, NULL), 403,
+                  "path", "/jobs/deep/a-value");
+    assert_int_equal(memnet_create(r->net, 0, "/jobs"), CLAVE_OK);
+    expect_member(webrig_request(r, "POST", "/v1/claims", headers, rows[1].body), 403, "path",
+                  "/jobs/deep");
+    assert_int_equal(memnet_create(r->net, 0, "/jobs/deep"), CLAVE_OK);
+    user_expects(webrig_request(r, "POST", "/v1/claims", headers, rows[1].body), 201);
+    user_expects(webrig_request(r, "POST", rows[7].target, "Authorization: Bearer ann", NULL), 409);
+    webrig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_held_is_the_answer),
+        cmocka_unit_test(what_waits_is_the_answer),
+        cmocka_unit_test(what_is_being_given_back_is_asked_for_again_later),
+        cmocka_unit_test(another_gate_knows_the_place_by_its_session),
+        cmocka_unit_test(a_semaphore_has_one_limit),
+        cmocka_unit_test(nothing_is_made_outside_of_a_grant),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
