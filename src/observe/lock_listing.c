@@ -66,6 +66,22 @@ static clave_err listing_err(const struct lock_listing *l)
     return l->model.left_out > 0 ? CLAVE_ENOMEM : CLAVE_OK;
 }
 
+/* There are places among them, or the sides of a semaphore. */
+static bool listing_is_known(const char *const *names, size_t n)
+{
+    bool known = false;
+    for (size_t i = 0; i < n && !known; i++)
+        known = clave__queue_kind_of(names[i]) != QUEUE_OTHER || clave__lock_is_bare(names[i]) ||
+                strcmp(names[i], "leases") == 0 || strcmp(names[i], "locks") == 0;
+    return known;
+}
+
+static bool listing_may_be_place(const struct lock_listing *l, const char *name)
+{
+    return clave__queue_kind_of(name) != QUEUE_OTHER || clave__lock_is_bare(name) ||
+           (l->model.plain && clave__lock_is_plain(name));
+}
+
 clave_err clave__lock_listing_names(struct lock_listing *l, enum lock_side side,
                                     const char *const *names, size_t n)
 {
@@ -76,9 +92,10 @@ clave_err clave__lock_listing_names(struct lock_listing *l, enum lock_side side,
         return CLAVE_ENOMEM;
     if (side == LOCK_SIDE_KAZOO) /* that it is there tells that the path is a semaphore's */
         clave__lock_model_node(&l->model, 0, dir, &unknown, NULL, 0);
+    l->model.plain = l->certain && side == LOCK_SIDE_PATH && !listing_is_known(names, n);
     clave_err err = listing_err(l);
     for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
-        if (clave__queue_kind_of(names[i]) == QUEUE_OTHER && !clave__lock_is_bare(names[i]))
+        if (!listing_may_be_place(l, names[i]))
             continue;
         char *path = clave__path_child(mem, dir, names[i]);
         if (path)

@@ -16,6 +16,9 @@ struct lock_listing {
     struct lock_model model;
     const char *path; /* borrowed */
     char *locks;      /* where those wait who acquire a lease */
+    /* The path is a lock's for certain: when its children are of no known kind, they are those of a
+     * program written by hand (clave/async/plain_layouts.h), the lowest number first. */
+    bool certain;
 };
 
 /* Where the nodes of one lock can be. */

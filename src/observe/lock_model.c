@@ -60,7 +60,7 @@ static bool ends_with(const char *path, size_t len, const char *end, size_t n)
 
 /* A lease is below "leases", or has a bare UUID as its name: kazoo's, there or right below the
  * path. */
-static struct node_site site_of(const char *path)
+static struct node_site site_of(const struct lock_model *m, const char *path)
 {
     struct node_site s = {.name = clave__path_name(path)};
     size_t len = (size_t)(s.name - path);
@@ -68,6 +68,8 @@ static struct node_site site_of(const char *path)
     len -= len > 1; /* the slash, unless it is the root */
     s.key = (struct lock_queue_key){path, len, false};
     s.kind = clave__queue_kind_of(s.name);
+    if (m && m->plain && s.kind == QUEUE_OTHER && clave__lock_is_plain(s.name))
+        s.kind = QUEUE_LOCK;
     bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && clave__lock_is_bare(s.name));
     if (!counted)
         return s;
@@ -82,7 +84,7 @@ static struct node_site site_of(const char *path)
 
 bool clave__lock_is_place(const char *path)
 {
-    return site_of(path).kind != QUEUE_OTHER;
+    return site_of(NULL, path).kind != QUEUE_OTHER;
 }
 
 bool clave__lock_may_be_below(const char *path)
@@ -312,7 +314,7 @@ static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *pa
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len)
 {
-    struct node_site site = site_of(path);
+    struct node_site site = site_of(m, path);
     lock_model_see_kazoo(m, path, true);
     lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
     bool stays = stat->czxid != 0 && stat->ephemeral_owner == 0;
@@ -332,7 +334,7 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
 void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
                                const void *data, size_t len)
 {
-    struct node_site site = site_of(path);
+    struct node_site site = site_of(m, path);
     struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
     lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
     if (p && version > p->version && !place_written(m, at, p, version, data, len))
@@ -341,7 +343,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
 
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
 {
-    struct node_site site = site_of(path);
+    struct node_site site = site_of(m, path);
     struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
     if (p)
         place_leave(m, at, p);

@@ -126,6 +126,7 @@ struct lock_model {
     size_t bytes, max_bytes; /* of places and queues */
     uint64_t left_out;       /* nodes that were beyond max_bytes; until _clear */
     bool loading;
+    bool plain; /* any node with a number is a place of a lock: of programs written by hand */
     uint64_t seed;
     lock_model_cb *changed; /* may be NULL */
     void *arg;
@@ -179,6 +180,8 @@ bool clave__lock_is_place(const char *path);
 bool clave__lock_may_be_below(const char *path);
 /* A UUID: the name of a lease of kazoo's, if its path is a semaphore's. */
 bool clave__lock_is_bare(const char *name);
+/* It ends with a number of the server's, whatever it begins with. */
+bool clave__lock_is_plain(const char *name);
 /* It has places, and is neither the waiting side of a semaphore nor something else of kazoo's. */
 bool clave__lock_is_shown(const struct lock_queue *q);
 bool clave__lock_is_semaphore(const struct lock_queue *q);

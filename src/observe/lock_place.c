@@ -10,6 +10,8 @@
 #include "base/utf8.h"
 #include "recipe/contender/identity.h"
 
+enum { DIGITS = 10 };
+
 struct lock_key clave__lock_key(const struct lock_place *p)
 {
     return (struct lock_key){p->name + p->number, p->name};
@@ -20,7 +22,17 @@ struct lock_key clave__lock_key_of(const char *name)
 {
     enum queue_kind kind = clave__queue_kind_of(name);
     const struct queue_order_rule *rule = clave__queue_kind_rule(1u << kind);
-    return (struct lock_key){rule ? clave__queue_order_key(rule, name).text : name, name};
+    if (rule)
+        return (struct lock_key){clave__queue_order_key(rule, name).text, name};
+    return (struct lock_key){clave__lock_is_plain(name) ? name + strlen(name) - DIGITS : name,
+                             name};
+}
+
+bool clave__lock_is_plain(const char *name)
+{
+    size_t n = strlen(name);
+    return n > DIGITS && !clave__lock_is_bare(name) &&
+           strspn(name + n - DIGITS, "0123456789") == DIGITS;
 }
 
 char *clave__lock_place_path(const struct clave_mem *mem, const struct lock_place *p)

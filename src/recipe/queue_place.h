@@ -19,11 +19,25 @@ struct queue_place {
     void (*unused)(struct queue_place *p); /* there is none any more; NULL: nobody asks */
 };
 
+typedef void queue_described(void *arg, clave_err err);
+
 /* The place that its owner has or will have; borrowed. Before the only acquire. */
 void clave__mutex_set_place(clave_async_mutex *m, struct queue_place *p);
-/* Likewise. */
+/* Likewise. The leases of one acquire have names that are made of the UUID, the first the UUID's.
+ */
 void clave__semaphore_set_place(clave_async_semaphore *s, struct queue_place *p);
 /* Before _start, of a candidate without a priority. */
 void clave__latch_set_place(clave_async_latch *l, struct queue_place *p);
+
+/* Its nodes say this from now on: host, name and command in clave's form, else `text`; NULL: as
+ * before. `done` runs later, *n times, each time for one node: CLAVE_OK; ELOST,
+ * ENONODE: it was lost; else as of clave_async_set. *n is 0 when there is no node yet. ENOMEM,
+ * ECLOSED: `done` may run for some of them. */
+clave_err clave__mutex_describe(clave_async_mutex *m, uint64_t owner, const clave_identity *said,
+                                queue_described *done, void *arg, size_t *n);
+clave_err clave__semaphore_describe(clave_async_semaphore *s, const clave_identity *said,
+                                    queue_described *done, void *arg, size_t *n);
+clave_err clave__latch_describe(clave_async_latch *l, const clave_identity *said,
+                                queue_described *done, void *arg, size_t *n);
 
 #endif

@@ -40,6 +40,7 @@ static const struct route routes[] = {
     /* claims_api */
     {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, 0},
     {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, 0},
+    {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_claim, NULL, 0},
     {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, NULL, 0},
     /* hold_api */
     {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
@@ -62,7 +63,8 @@ static const struct route routes[] = {
     {"PUT", "/v1/znodes/{path}", WEB_WRITE, clave__web_put_znode, "acl", ROUTE_GUARDED},
     {"POST", "/v1/znodes/{path}", WEB_WRITE, clave__web_post_znode, "mode ttl parents",
      ROUTE_GUARDED},
-    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, NULL, ROUTE_GUARDED},
+    {"DELETE", "/v1/znodes/{path}", WEB_WRITE, clave__web_delete_znode, "recursive max",
+     ROUTE_GUARDED},
     {"POST", "/v1/multi", WEB_WRITE, clave__web_post_multi, NULL, ROUTE_GUARDED},
     /* contrib_rest */
     {"GET", "/znodes/v1{path}", WEB_READ, clave__web_rest_get, "*", 0},

@@ -118,7 +118,7 @@ static void figures_object(struct json *j, const struct server_figures *f, size_
         figures_put(j, figures[i].name, figures_now(f, i));
 }
 
-void clave__server_figures_json(struct json *j, const struct web *w)
+void clave__server_figures_json(struct json *j, const struct web *w, bool all)
 {
     const struct server_figures *f = w->figures;
     clave__json_open(j, "gate", '{');
@@ -126,7 +126,7 @@ void clave__server_figures_json(struct json *j, const struct web *w)
     clave__json_bool(j, "current", w->observe->current);
     figures_object(j, f, WEB_FIGURES, GATE_FIGURES);
     clave__json_close(j, '}');
-    if (!figures_knows_server(f)) {
+    if (!all || !figures_knows_server(f)) {
         clave__json_string(j, "server", NULL);
         return;
     }

@@ -15,8 +15,9 @@ void clave__server_figures_free(struct web *w);
 
 void clave__server_figures_take(struct server_figures *f, const int64_t figures[WEB_FIGURES]);
 
-/* "gate" and "server": the newest; "server" is null when nothing is known of it. */
-void clave__server_figures_json(struct json *j, const struct web *w);
+/* "gate" and "server": the newest; "server" is null when nothing is known of it, or not `all` may
+ * be told. */
+void clave__server_figures_json(struct json *j, const struct web *w, bool all);
 /* "samples": the last hour, the oldest first. */
 void clave__server_figures_samples_json(struct json *j, const struct web *w);
 

@@ -211,7 +211,7 @@ class Configured(unittest.TestCase):
                                      r"\toperation=POST\ttarget=/v1/sessions\tsession=-?\d+\tstatus=201\tresult=success$")
         gate.call("POST", "/v1/claims", {"path": "/audited", "kind": "semaphore", "limit": 2}, Clave_Session=made["secret"])
         self.await_true(lambda: len(lines()) == 2, "a claim is logged")
-        self.assertIn(f"\ttarget=/v1/claims\tsession={made['id']}\tznode=/audited\twhat=semaphore limit=2\tstatus=201\t",
+        self.assertIn(f"\ttarget=/v1/claims\tsession={made['id']}\tznode=/audited\twhat=semaphore limit=2 permits=1\tstatus=201\t",
                       lines()[1])
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o640)
         os.rename(path, path + ".1")
@@ -229,6 +229,8 @@ class Configured(unittest.TestCase):
                 claim = {"session": made["id"], "path": "/end", "kind": "lock"}
                 secret = {"Clave-Session": made["secret"], "Content-Type": "application/json"}
                 self.assertEqual(gate.call("POST", "/v1/claims", claim, **secret)[0], 201)
+                waits = gate.call("POST", "/v1/sessions", {"ttl_ms": 10000})[2]
+                claim["session"], secret["Clave-Session"] = waits["id"], waits["secret"]
                 c = gate.open()
                 c.request("POST", "/v1/claims", json.dumps(claim), {**secret, "Prefer": "wait=60"})
                 half = gate.dial()

@@ -332,7 +332,7 @@ class Lock(unittest.TestCase):
         """A revocable holder's node is written to by others; Curator's and kazoo's say nothing."""
         first = Holder(self.server, "/unknown", "--revocable").started()
         self.assertIsNone(self.holder("/unknown")["held_ms"])
-        self.assertRegex(self.line_of_holder("/unknown"), r"^0 holder +\d+ +<\d+m?s ")
+        self.assertRegex(self.line_of_holder("/unknown"), r"^1 holder +\d+ +<\d+m?s ")
         second = Holder(self.server, "/unknown", "--revocable").waiting(self.server, "/unknown", 2)
         first.run.end(signal.SIGTERM)
         second.started()
@@ -480,7 +480,7 @@ class Lock(unittest.TestCase):
         a = Holder(self.server, "/roll", "--name", "a b").started()
         b = Holder(self.server, "/roll", script="true it").waiting(self.server, "/roll", 2)
         list_ = queue(self.server, "/roll")
-        self.assertEqual([p["position"] for p in list_], [0, 1])
+        self.assertEqual([p["position"] for p in list_], [1, 2])
         self.assertEqual([p["holder"] for p in list_], [True, False])
         self.assertEqual([p["pid"] for p in list_], [a.wrapper, b.wrapper])
         self.assertEqual([p["host"] for p in list_], [socket.gethostname()] * 2)
@@ -489,8 +489,8 @@ class Lock(unittest.TestCase):
         self.assertLess(list_[0]["token"], list_[1]["token"])
         self.assertTrue(0 <= list_[0]["age_ms"] < 60000)
         lines = clave("locks", "/roll", connect=self.server.connect).out.splitlines()
-        self.assertRegex(lines[0], rf"^0 holder  \d+ +\w+ {socket.gethostname()} {a.wrapper} a_b sh")
-        self.assertRegex(lines[1], rf"^1 waiting \d+ +\w+ {socket.gethostname()} {b.wrapper} - sh -c")
+        self.assertRegex(lines[0], rf"^1 holder  \d+ +\w+ {socket.gethostname()} {a.wrapper} a_b sh")
+        self.assertRegex(lines[1], rf"^2 waiting \d+ +\w+ {socket.gethostname()} {b.wrapper} - sh -c")
         a.run.end(15)
         self.assertEqual(b.code(), 0)
         until(lambda: queue(self.server, "/roll") == [])
@@ -498,7 +498,7 @@ class Lock(unittest.TestCase):
     def test_locks_of_others(self):
         clave("create", "-p", "/others/lock-0000000007", "10.0.0.1", connect=self.server.connect)
         self.assertRegex(clave("locks", "/others", connect=self.server.connect).out,
-                         r"^0 holder  \d+ +<\w+ - - - 10\.0\.0\.1\n$")
+                         r"^1 holder  \d+ +<\w+ - - - 10\.0\.0\.1\n$")
 
     def test_check_inside(self):
         script = '"$0" check && "$0" check --for 1s -v; "$0" check --for 1h; echo $?'

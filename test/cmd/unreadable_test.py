@@ -59,8 +59,8 @@ class Unreadable(unittest.TestCase):
     def test_what_is_not_known_is_not_shown(self):
         self.hold("lock", "/shown")
         self.hold("elect", "/led")
-        self.assertEqual(self.verb("locks", "/shown").out, "0 holder  -      - - - - -\n")
-        self.assertEqual(self.verb("candidates", "/led").out, "0 leader  -      - -\n")
+        self.assertEqual(self.verb("locks", "/shown").out, "1 holder  -      - - - - -\n")
+        self.assertEqual(self.verb("candidates", "/led").out, "1 leader  -      - -\n")
         self.assertEqual(self.verb("leader", "/led").out, "leader - -\n")
         for words in ["locks", "/shown"], ["candidates", "/led"], ["leader", "/led"]:
             shown = json.loads(self.verb("--json", *words).out)

@@ -54,9 +54,9 @@ class Stock(unittest.TestCase):
         self.addCleanup(stock.release)
         lines = self.verb("locks", "/two").out.splitlines()
         self.assertEqual(len(lines), 2)
-        self.assertTrue(lines[0].startswith("0 holder "), lines)
+        self.assertTrue(lines[0].startswith("1 holder "), lines)
         self.assertNotIn("kazoo", lines[0])
-        self.assertTrue(lines[1].startswith("1 outside "), lines)
+        self.assertTrue(lines[1].startswith("2 outside "), lines)
         self.assertTrue(lines[1].endswith(f" stock-user ({NOTE})"), lines)
         shown = [json.loads(line) for line in self.verb("--json", "locks", "/two").out.splitlines()]
         self.assertEqual([(p["role"], p["holder"], p["note"]) for p in shown],

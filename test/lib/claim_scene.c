@@ -22,6 +22,7 @@ void user_enter(struct webrig *r, struct user *u)
 {
     struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}");
     user_expects(c, 201);
+    snprintf(u->id, sizeof u->id, "%s", webrig_member(c, "id"));
     snprintf(u->secret, sizeof u->secret, "%s", webrig_member(c, "secret"));
     webrig_end(c);
 }

@@ -8,8 +8,8 @@
 #define LOCK "{\"path\": \"/l\"}" /* the body of most claims */
 
 struct user {
-    char secret[96];
-    char claim[64]; /* its id */
+    char id[32], secret[96]; /* of its session */
+    char claim[64];          /* its id */
 };
 
 /* The call is answered, and with this status. */

@@ -78,7 +78,7 @@ class Outside:
         loads = {"libssl.so.3": ("tls", "recommended"), "libmicrohttpd.so.12": ("http", "suggested")}
         for path in (f"{self.libdir}/libclave.so", f"{self.prefix}/bin/clave"):
             found = {n["soname"][0]: (n["feature"], n["priority"]) for n in notes(path)}
-            of_program = {"libjansson.so.4": ("gate", "suggested"), "libncursesw.so.6": ("top", "suggested")} if path.endswith("/clave") else {}
+            of_program = {"libcurl.so.4": ("history", "suggested"), "libjansson.so.4": ("gate", "suggested"), "libncursesw.so.6": ("top", "suggested")} if path.endswith("/clave") else {}
             expect(found == {**loads, **of_program}, f"{path} loads {found}")
         objects = f"{self.folder}/objects"
         os.makedirs(objects)

@@ -23,12 +23,17 @@ def rfc3339(seconds):
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
 
 
+# Of an answer from the copy of the tree.
+COPY = {"source": "copy", "current": True, "age_ms": 40}
+
+
 class FixtureGate:
     """Its state is plain dicts in the shapes of the API; change them, then publish()."""
 
     def __init__(self, role="admin", cluster="zk1:2181,zk2:2181,zk3:2181", token=None, knows=None):
         self.role, self.cluster = role, cluster
         self.token = token  # without it nothing is answered; None: nobody needs one
+        self.grants = None  # instead of the role on /
         self.knows = knows  # then: other tokens are refused; None: any will do
         self.locks, self.elections, self.sessions, self.nodes = {}, {}, [], {}
         self.deadlocks, self.history = [], []
@@ -177,22 +182,22 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
     def answer(self, path, query):
         g = self.gate
         if path == "/v1/whoami":
-            return self.json({"name": "ops", "grants": [{"role": g.role, "prefix": "/"}]})
+            return self.json({"name": "ops", "grants": g.grants or [{"role": g.role, "prefix": "/"}]})
         if path == "/v1/server":
             return self.json(server_facts(g, "samples" in query))
         if path == "/v1/deadlocks":
-            return self.json({"deadlocks": g.deadlocks})
+            return self.json({"deadlocks": g.deadlocks, **COPY})
         if path == "/v1/sessions":
             return self.json({"sessions": g.sessions, "next": None})
         if path == "/v1/history":
-            return self.json({"from": rfc3339(g.began), "entries": history(g, query)})
+            return self.json({"from": rfc3339(g.began), "entries": history(g, query), **COPY})
         for family in ("locks", "elections"):
             have = getattr(g, family)
             if path == f"/v1/{family}":
-                return self.json(page_of(have, family, query))
+                return self.json({**COPY, **page_of(have, family, query)})
             if path.startswith(f"/v1/{family}/"):
                 one = have.get(path[len(f"/v1/{family}"):])
-                return self.json(one) if one else self.problem(404, "Nobody is in a queue at this path.")
+                return self.json({**one, **COPY}) if one else self.problem(404, "Nobody is in a queue at this path.")
         if path.startswith("/v1/znodes"):
             return self.znode(path[len("/v1/znodes"):] or "/", query)
         return self.problem(404, "There is no such path.")
@@ -212,7 +217,7 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
             return self.json({"path": path, "children": names[at:at + limit], "next": more, "stat": stat})
         if "acl" in query:
             return self.json({"path": path, "acl": [{"perms": "cdrwa", "scheme": "world", "id": "anyone"}], "stat": stat})
-        return self.send(200, nodes[path], [("Content-Type", "application/octet-stream"), ("ETag", '"3"')])
+        return self.send(200, nodes[path], [("Content-Type", "application/octet-stream"), ("ETag", '"3-4294967301"')])
 
     def events(self):
         g, last, mine = self.gate, self.headers.get("Last-Event-ID"), queue.Queue()
@@ -284,7 +289,7 @@ def history(g, query):
 def server_facts(g, samples):
     facts = {"version": "0.1.0", "role": "read-write", "connected": True, "servers": g.cluster, "connect": g.cluster, "state": "CONNECTED",
              "session_id": "72057594037927937", "max_body": 2097152, "gate": g.figures, "server": g.server_figures}
-    return {**facts, "samples": g.samples} if samples else facts
+    return {**facts, "samples": g.samples} if samples and g.samples else facts
 
 
 def place(i, role="holder", since=0.0, **more):

@@ -194,7 +194,7 @@ class Locks(PageCase):
         self.gate(lambda g: scenes.cluster(g, 12, deadlock=True))
         b = self.browser
         b.size(390, 844)
-        for route, seen in {"locks": "waiting", "locks/accounts/alice": "Revoke", "deadlocks": "Deadlock of 3", "elections": "nobody leads", "elections/services/scheduler": "Candidates",
+        for route, seen in {"locks": "waiting", "locks/accounts/alice": "Revoke", "locks/accounts/alice?as=table": "ended:", "deadlocks": "Deadlock of 3", "elections": "nobody leads", "elections/services/scheduler": "Candidates",
                             "sessions": "billing", "tree": "Access list", "events": "granted", "server": "0.1.0"}.items():
             b.go(route)
             b.see(seen, "main")
@@ -275,6 +275,15 @@ class OneLock(PageCase):
         b.see("its owner does not listen", "#revoke")
         b.keys(Keys.ESCAPE)
         b.wait(lambda: not b.all("dialog"))
+
+
+class Old(PageCase):
+    def test_an_answer_from_an_old_copy_says_so(self):
+        for more, text in ({"current": False, "age_ms": 7400}, "as it was 7 s ago"), ({"current": False, "age_ms": None}, "may be out of date"):
+            with self.subTest(text=text):
+                self.gate(lambda g, m=more: g.locks.update({"/jobs/a": lock("/jobs/a", 1, 20, [3], **m)}), route="locks/jobs/a")
+                self.browser.see(text, ".head")
+                self.assertEqual(self.browser.texts("#queue tbody td:first-child"), ["1", "2"], "positions count from 1")
 
 
 if __name__ == "__main__":

@@ -228,6 +228,14 @@ class Server(PageCase):
             self.browser.see(text, "main")
         self.assertNotIn("fsync", self.browser.text("main"))
 
+    def test_who_may_not_read_all_is_told_why_there_is_less(self):
+        def fill(gate):
+            gate.grants = [{"role": "read", "prefix": "/jobs"}]
+            gate.samples = None
+        self.gate(fill, route="server")
+        self.browser.see("need the role read on /.", "main")
+        self.browser.see("The gate now", "main")
+
     def test_numbers_and_an_hour_of_lines(self):
         self.gate(scenes.busy_server, route="server")
         b = self.browser

@@ -78,6 +78,8 @@ class OfALock(PageCase):
         self.assertIn("waits", rows[0])
         self.assertRegex(rows[1], r"1 m 40 s[\s\S]+10 m \d\d s[\s\S]+holds")
         self.assertRegex(rows[2], r"0 s[\s\S]+5 m 00 s[\s\S]+session expired")
+        b.go("locks/jobs/a?as=table&span=1d")
+        b.see(time.strftime("%Y-%m-%d", time.gmtime()), "#stays")
         b.size(390, 844)
         b.see("ended: session expired", "#stays")
 
@@ -99,6 +101,19 @@ class OfALock(PageCase):
         self.assertEqual({round(w) for _, _, w in self.bars("dark")}, {80})
         b.go("locks/jobs/a?as=table")
         b.see("not known", "#stays")
+
+    def test_whether_a_reader_of_before_held_is_not_known(self):
+        def fill(gate):
+            gate.began = time.time() - 100
+            remember(gate, stay(PATH, place(1, "reader"), None, None, 40))
+            gate.began = time.time() - 100
+        self.gate(fill, route="locks/jobs/a?span=10m")
+        b = self.browser
+        b.see("0 holds by 0 clients", "main")
+        (title, _, width), = self.bars("maybe")
+        self.assertTrue(title.startswith("held, or waited to read since before the history began"), title)
+        self.assertAlmostEqual(width, 10, delta=1)
+        self.assertEqual(self.bars("hold") + self.bars("wait"), [])
 
     def test_it_is_live_and_asks_for_no_more_than_is_new(self):
         gate = self.gate(two_in_turns, route="locks/jobs/a?span=1h")

@@ -128,6 +128,35 @@ static void a_role_counts_below_its_path(void **state)
     assert_false(clave__access_covers(grants, 0, WEB_READ, NULL));
 }
 
+/* What /metrics needs read on / for. */
+static void figures_of_the_server_are_for_those_who_may_read_all(void **state)
+{
+    static const struct {
+        const char *token;
+        bool told;
+    } cases[] = {{"Authorization: Bearer some", false}, {"Authorization: Bearer other", true}};
+    static const struct web_grant jobs[] = {{WEB_ADMIN, "/jobs"}};
+    static const struct web_user both[] = {
+        {.token = "some", .uid = -1, .grants = jobs, .ngrants = 1},
+        {.token = "other", .uid = -1, .grants = all, .ngrants = 1}};
+    static const struct web_access access = {.users = both, .nusers = 2};
+    const int64_t figures[WEB_FIGURES] = {[WEB_ZNODES] = 4711};
+    (void)state;
+    struct webrig_options o = {.access = &access};
+    struct webrig *r = webrig_new(&o);
+    clave__web_take_figures(r->web, r->net->now, figures);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct webrig_call *c =
+            webrig_request(r, "GET", "/v1/server?samples", cases[i].token, NULL);
+        assert_int_equal(c->status, 200);
+        assert_int_equal(strstr(webrig_body(c), "4711") != NULL, cases[i].told);
+        assert_int_equal(strstr(webrig_body(c), "\"samples\"") != NULL, cases[i].told);
+        assert_non_null(strstr(webrig_body(c), "\"current\""));
+        webrig_end(c);
+    }
+    webrig_free(r);
+}
+
 static void roles_have_names(void **state)
 {
     (void)state;
@@ -323,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_token_says_who_it_is),
         cmocka_unit_test(a_peer_is_known_by_uid_or_certificate),
         cmocka_unit_test(a_role_counts_below_its_path),
+        cmocka_unit_test(figures_of_the_server_are_for_those_who_may_read_all),
         cmocka_unit_test(roles_have_names),
         cmocka_unit_test(other_tokens_count_at_once),
         cmocka_unit_test(only_the_gates_own_names_are_answered),

@@ -36,7 +36,7 @@ static void claims_are_named(void **state)
         {"{\"path\": \"/l\"}", "owner POST /v1/claims 201 session /l (lock)"},
         {"{\"path\": \"/r\", \"kind\": \"read\"}", "owner POST /v1/claims 201 session /r (read)"},
         {"{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 3}",
-         "owner POST /v1/claims 201 session /s (semaphore limit=3)"},
+         "owner POST /v1/claims 201 session /s (semaphore limit=3 permits=1)"},
         {"{\"path\": \"/e\", \"kind\": \"election\"}",
          "owner POST /v1/claims 201 session /e (election)"},
         {"{\"path\": \"/l\", \"kind\": \"write\"}", "owner POST /v1/claims 409 session /l (write)"},

@@ -224,6 +224,29 @@ static void guard_token_and_page_agree_on_who_holds(void **state)
     }
 }
 
+/* Their nodes are of no kind that the page knows; the lowest number holds. */
+static void a_lock_written_by_hand_has_tokens_too(void **state)
+{
+    (void)state;
+    struct webrig *r = rig_new();
+    create(r, "/v1/znodes/a", NULL);
+    create(r, "/v1/znodes/hand", NULL);
+    create(r, "/v1/znodes/hand/config", NULL);
+    int64_t tokens[3] = {queue(r, "/hand/lock_"), queue(r, "/hand/lock_"), queue(r, "/hand/lock_")};
+    for (int i = 0; i < 3; i++) {
+        put_guarded(r, "/hand", tokens[i], i == 0 ? 200 : 409);
+        ask_token(r, "/hand", tokens[i], i == 0);
+    }
+    done(r, "DELETE", "/v1/znodes/hand/lock_0000000001", NULL, NULL, 204);
+    put_guarded(r, "/hand", tokens[0], 410);
+    put_guarded(r, "/hand", tokens[1], 200);
+    /* With a place of a known kind beside them they are none. */
+    int64_t known = queue(r, "/hand/x-lock-");
+    put_guarded(r, "/hand", tokens[1], 410);
+    put_guarded(r, "/hand", known, 200);
+    webrig_free(r);
+}
+
 static void a_guarded_write_is_done_while_the_token_holds(void **state)
 {
     int64_t tokens[9];
@@ -627,6 +650,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guard_token_and_page_agree_on_who_holds),
+        cmocka_unit_test(a_lock_written_by_hand_has_tokens_too),
         cmocka_unit_test(a_guarded_write_is_done_while_the_token_holds),
         cmocka_unit_test(every_write_can_be_guarded),
         cmocka_unit_test(a_guarded_create_takes_parents_and_every_mode),

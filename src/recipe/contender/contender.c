@@ -61,6 +61,7 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
         c->own_seen = c->plain = c->again = false;
         c->token = 0;
         c->restored = 0;
+        c->asked_before = false;
         c->ahead = SIZE_MAX;
         break;
     case CONTENDER_HELD:
@@ -205,11 +206,16 @@ static clave_err submit_create(struct contender *c)
     size_t len;
     const void *data = clave__contender_data(c, &len);
     const struct queue_place *place = spec->rule->unprotected ? NULL : spec->place;
+    char uuid[CLAVE_UUID_TEXT + 1];
+    if (place) { /* each of several has a name of its own, made of the place's */
+        memcpy(uuid, place->uuid, sizeof uuid);
+        clave__uuid_mix(uuid, c->nth, 0);
+    }
     struct client_named_create n = {.path = spec->stem,
                                     .data = data,
                                     .len = len,
                                     .o = &o,
-                                    .uuid = place ? place->uuid : NULL,
+                                    .uuid = place ? uuid : NULL,
                                     .search = place && place->search,
                                     .only_found = place && spec->only_found,
                                     .once = c->trying};

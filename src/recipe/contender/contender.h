@@ -7,7 +7,7 @@
  *   contender_downgrade.c  a write's place for a read     kazoo.c             kazoo's names
  *   fenced_write.c         guarded writes                 identity.c          what a node says
  *   participant_list.c     who is in a queue              priority_tag.c      priorities in names
- *   queue_nodes.c          the nodes of a queue, read
+ *   queue_nodes.c          the nodes of a queue, read     contender_describe.c  says something else
  *
  *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
  *      ^        ^ │           │ ^───────── │            │
@@ -87,6 +87,7 @@ enum contender_state {
 struct contender {
     const struct contender_spec *spec; /* NULL when the owner is */
     struct queue_place *place;         /* of the spec; NULL: its own */
+    size_t nth; /* of those that the place has in one queue, counted from 0 */
     const struct contender_events *events;
     void *owner; /* NULL: given up */
     clave_async_client *client;
@@ -131,8 +132,9 @@ struct contender {
 
     /* The grant. */
     struct hold hold;
-    int32_t restored; /* the version of our node after its data was written again; 0: it was not */
-    bool holding;     /* the client has `hold`: from when we are next to the end */
+    bool asked_before; /* somebody had asked when it was written again; to be told when HELD */
+    int32_t restored;  /* the version of our node after its data was written again; 0: it was not */
+    bool holding;      /* the client has `hold`: from when we are next to the end */
     struct confirm_waiter confirm;
     int64_t hold_end; /* granted at + max_hold; CLAVE_NEVER: no limit */
 
@@ -164,6 +166,12 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
 /* Gives up the place or the grant; no event follows. `left` (may be NULL) runs when the node is
  * certainly gone: inside this call when there is nothing to delete, or no server to ask. */
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
+
+/* Our node says this from now on: host, name and command of clave's form, or `text` of any other;
+ * NULL stays as it is. `done` runs once, later: CLAVE_OK; ELOST, ENONODE: the place was lost; else
+ * as of clave_async_get and _set. At once: ENOTHELD: there is no node. ENOMEM. ECLOSED. */
+clave_err clave__contender_describe(struct contender *c, const clave_identity *said,
+                                    contender_left *done, void *arg);
 
 /* Another owner has the place from now on, with a maximum hold of its own if it is held. */
 void clave__contender_hand_over(struct contender *c, void *owner);

@@ -302,8 +302,10 @@ static void contender_turn_held_seen(struct contender *c, const clave_result *re
 {
     int32_t version = res->stat ? res->stat->version : 0;
     bool request = clave__identity_is_request(res->data, res->len);
+    bool asked = c->asked_before;
     c->failures = 0;
-    if (version == 0 || (version == c->restored && !request))
+    c->asked_before = false;
+    if (!asked && (version == 0 || (version == c->restored && !request)))
         return;
     if (request)
         contender_turn_restore(c, version);

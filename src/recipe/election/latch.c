@@ -112,6 +112,17 @@ void clave__latch_set_place(clave_async_latch *l, struct queue_place *place)
     l->config.spec.place = place;
 }
 
+clave_err clave__latch_describe(clave_async_latch *l, const clave_identity *said,
+                                queue_described *done, void *arg, size_t *n)
+{
+    *n = 0;
+    if (!l->place)
+        return CLAVE_OK;
+    clave_err err = clave__contender_describe(l->place, said, done, arg);
+    *n = err == CLAVE_OK;
+    return err == CLAVE_ENOTHELD ? CLAVE_OK : err;
+}
+
 static clave_err latch_new_place(clave_async_latch *l, bool let_others, struct contender **out)
 {
     bool ranked = l->priority > 0 && !let_others;

@@ -296,6 +296,18 @@ void clave__mutex_set_place(clave_async_mutex *m, struct queue_place *place)
     m->config.spec.place = place;
 }
 
+clave_err clave__mutex_describe(clave_async_mutex *m, uint64_t owner, const clave_identity *said,
+                                queue_described *done, void *arg, size_t *n)
+{
+    struct owner_entry *t = recipe_mutex_find(m, owner);
+    *n = 0;
+    if (!t || !t->place)
+        return CLAVE_OK;
+    clave_err err = clave__contender_describe(t->place, said, done, arg);
+    *n = err == CLAVE_OK;
+    return err == CLAVE_ENOTHELD ? CLAVE_OK : err;
+}
+
 void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
 {
     read->other = write;

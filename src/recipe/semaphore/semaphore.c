@@ -183,6 +183,26 @@ void clave__semaphore_set_place(clave_async_semaphore *s, struct queue_place *pl
     s->mutex_config.spec.place = s->lease_config.spec.place = place;
 }
 
+static clave_err semaphore_describe_one(struct contender *place, const clave_identity *said,
+                                        queue_described *done, void *arg, size_t *n)
+{
+    clave_err err = place ? clave__contender_describe(place, said, done, arg) : CLAVE_ENOTHELD;
+    *n += err == CLAVE_OK;
+    return err == CLAVE_ENOTHELD ? CLAVE_OK : err;
+}
+
+/* Those that are held. What waits will have more nodes, and these say what they were to say. */
+clave_err clave__semaphore_describe(clave_async_semaphore *s, const clave_identity *said,
+                                    queue_described *done, void *arg, size_t *n)
+{
+    clave_err err = CLAVE_OK;
+    *n = 0;
+    for (struct list *e = s->leases.next; err == CLAVE_OK && e != &s->leases; e = e->next)
+        err = semaphore_describe_one(LIST_ENTRY(e, clave_async_lease, link)->place, said, done, arg,
+                                     n);
+    return err;
+}
+
 void clave__semaphore_set_task(clave_async_semaphore *s, uint64_t task)
 {
     s->task = task;

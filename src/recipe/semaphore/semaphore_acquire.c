@@ -87,8 +87,10 @@ static clave_err semaphore_acquire_take(struct contender **place, struct semapho
                                         const struct contender_events *events, void *owner)
 {
     clave_err err = clave__contender_new(place, k->s->client, &config->spec, events, owner);
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK) {
+        (*place)->nth = k->got;
         err = semaphore_acquire_add_identity(*place, k);
+    }
     if (err == CLAVE_OK)
         err = clave__contender_join(*place, k->deadline);
     if (err != CLAVE_OK)
@@ -227,7 +229,8 @@ static clave_err take_mutex(struct semaphore_acquire *k)
 }
 
 /* Another process with this session may have begun: its place among those who acquire is looked for
- * first, then its lease. Who has a lease alone must not queue: those before it wait for that lease.
+ * first, then its leases. Who has a lease alone must not queue: those before it wait for that
+ * lease.
  */
 static clave_err semaphore_acquire_look(struct semaphore_acquire *k)
 {
@@ -241,6 +244,7 @@ void clave__semaphore_acquire_lease_ended(struct semaphore_acquire *k, clave_err
 {
     if (semaphore_acquire_found_none(&k->s->lease_config, err) &&
         !semaphore_acquire_is_final(k, err)) {
+        leave_all(k); /* a part of them is as good as none, and others may wait for it */
         k->s->mutex_config.spec.only_found = k->s->lease_config.spec.only_found = false;
         err = take_mutex(k);
     }

@@ -2,6 +2,7 @@
 #include "web/api/health_api.h"
 
 #include "clave/version.h"
+#include "web/api/observe_request.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/server_figures.h"
@@ -49,8 +50,9 @@ void clave__web_get_server(struct web_exchange *x)
                                                         : "read-write");
     clave__json_int64(j, "session_id", clave_async_client_session_id(w->own));
     clave__json_int(j, "max_body", (int64_t)clave__web_max_body(w));
-    clave__server_figures_json(j, w);
-    if (clave__web_query(x, "samples"))
+    bool all = clave__observe_may_see(x, NULL); /* as of /metrics */
+    clave__server_figures_json(j, w, all);
+    if (all && clave__web_query(x, "samples"))
         clave__server_figures_samples_json(j, w);
     clave__json_close(j, '}');
     clave__web_answer_json(x, 200);

@@ -32,6 +32,7 @@ static void on_parents_stat(clave_async_client *c, const clave_result *res, void
     struct web_exchange *x = p->x;
     if (!clave__web_expected(x))
         return;
+    x->looking = res->err != CLAVE_OK;
     if (res->err == CLAVE_OK)
         p->go(x, c);
     else if (res->err == CLAVE_ENONODE)
@@ -41,8 +42,10 @@ static void on_parents_stat(clave_async_client *c, const clave_result *res, void
                            "/v1/whoami",
                            p->path, clave__web_role_name(p->role));
     else
-        clave__web_problem_as(x, clave_err_classify(res->err) == CLAVE_CLASS_FINAL ? 403 : 503,
-                              res->err, "look at", p->path);
+        clave__web_problem_as(
+            x, clave_err_classify(res->err) == CLAVE_CLASS_FINAL ? 403 : 503,
+            clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN ? CLAVE_EUNREACHABLE : res->err,
+            "look at", p->path);
 }
 
 void clave__web_look_at_parents(struct web_exchange *x, clave_async_client *c, enum web_role role,
@@ -58,6 +61,7 @@ void clave__web_look_at_parents(struct web_exchange *x, clave_async_client *c, e
     if (err == CLAVE_OK) {
         *p = (struct parents){.x = x, .role = role, .path = above, .go = go};
         err = clave_async_exists(c, above, NULL, on_parents_stat, p);
+        x->looking = true;
     }
     if (err == CLAVE_OK)
         clave__web_expect(x);

@@ -99,11 +99,12 @@ static void search_finish(struct place_search *s, clave_async_client *c, enum pl
 /* An answer came. false: nobody waits any more, and with the last answer the search is freed. */
 static bool search_expected(struct place_search *s)
 {
-    s->abandoned = !clave__web_expected(s->x) || s->abandoned;
+    bool abandoned = !clave__web_expected(s->x) || s->abandoned;
+    s->abandoned = abandoned;
     s->pending--;
-    if (s->abandoned && s->pending == 0)
+    if (abandoned && s->pending == 0)
         search_free(s);
-    return !s->abandoned;
+    return !abandoned;
 }
 
 static void search_expect(struct place_search *s, clave_err err)
@@ -255,7 +256,7 @@ static clave_err search_collect(struct place_search *s, bool all)
             return CLAVE_ENOMEM;
         node->queue = p->queue;
         node->number = clave__path_name(node->path) + p->number;
-        node->bare = clave__queue_kind_of(p->name) == QUEUE_OTHER;
+        node->bare = p->kind == QUEUE_LEASE && clave__lock_is_bare(p->name);
         s->n++;
     }
     qsort(s->nodes, s->n, sizeof *s->nodes, search_compare);
@@ -420,6 +421,7 @@ void clave__place_search(struct web_exchange *x, clave_async_client *c,
     *s = (struct place_search){.x = x, .mem = w->mem, .q = *q};
     clave_err err =
         clave__lock_listing_init(&s->listing, &s->mem, clave__rand_u64(&w->rand), q->path);
+    s->listing.certain = true;
     s->mark = clave__lock_mark_path(&s->mem, q->path);
     bool made = err == CLAVE_OK && s->mark;
     for (int i = 0; i < LOCK_SIDES; i++) {

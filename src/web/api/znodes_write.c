@@ -6,6 +6,7 @@
 #include "web/api/client_call.h"
 #include "web/api/guard.h"
 #include "web/api/node_json.h"
+#include "web/api/orders/subtree_api.h"
 #include "web/api/parents.h"
 #include "web/api/znode_poll.h"
 #include "web/api/znodes_api.h"
@@ -156,10 +157,13 @@ static void on_parent_looked(clave_async_client *c, const clave_result *res, voi
     if (!clave__web_expected(x))
         return;
     struct znode_write *w = x->state;
-    if (res->err == CLAVE_ENONODE)
+    clave_err err = res->err;
+    if (err == CLAVE_ENONODE && !clave__web_may(x, WEB_WRITE, res->path))
+        err = CLAVE_ENOAUTH; /* it went after clave__web_check_parents */
+    if (err == CLAVE_ENONODE)
         w->missing[w->nmissing++] = strlen(res->path);
-    else if (res->err != CLAVE_OK && w->looked == CLAVE_OK)
-        w->looked = res->err;
+    else if (err != CLAVE_OK && w->looked == CLAVE_OK)
+        w->looked = err;
     if (--w->looks > 0)
         return;
     if (clave_err_classify(w->looked) == CLAVE_CLASS_UNKNOWN)
@@ -346,6 +350,14 @@ void clave__web_post_znode(struct web_exchange *x)
 
 void clave__web_delete_znode(struct web_exchange *x)
 {
+    if (clave__web_query(x, "recursive")) {
+        clave__web_delete_subtree(x);
+        return;
+    }
+    if (clave__web_query(x, "max")) {
+        clave__web_problem(x, &bad_write, "max is for ?recursive");
+        return;
+    }
     struct znode_write *w = znode_write_new(x, "delete", CLAVE_OP_DELETE);
     if (!w)
         return;

@@ -153,7 +153,7 @@ void clave__claim_moved(struct claim *c, size_t ahead)
         claim_tell(c);
 }
 
-static void claim_on_proven(struct session_wait *w, clave_err err)
+void clave__claim_on_proven(struct session_wait *w, clave_err err)
 {
     struct claim *c = LIST_ENTRY(w, struct claim, proof);
     claim_take_time(c);
@@ -163,12 +163,6 @@ static void claim_on_proven(struct session_wait *w, clave_err err)
         clave__http_session_prove(c->part.s, w);
     else
         clave__claim_end(c, err);
-}
-
-void clave__claim_init_proof(struct claim *c)
-{
-    c->proof.done = claim_on_proven;
-    list_init(&c->proof.link);
 }
 
 /* The listing after its create shows that it was granted. What is granted later, by the end of

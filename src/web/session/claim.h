@@ -30,8 +30,9 @@ struct claim_terms {
     const char *session; /* its id, as the request has it; NULL: not said */
     const char *path;
     const struct claim_kind *kind;
-    uint32_t limit; /* of a semaphore */
+    uint32_t limit, permits; /* of a semaphore; 0: not said */
     int64_t lock_delay_ms;
+    int64_t max_hold_ms; /* 0: no limit */
     bool revocable;
     bool trying; /* not to wait: ENDED with EBUSY if it is not free */
     /* What its node says; each may be NULL. Of an election `text` alone. */
@@ -53,6 +54,8 @@ struct claim_kind {
     clave_err (*begin)(struct claim *c);
     /* From memory; false: not held. */
     bool (*grant)(const struct claim *c, clave_grant *out);
+    /* Of a session_part; NULL: it holds one node. */
+    const char *(*more)(const struct session_part *p, size_t i);
     /* Gives back what is held; clave__claim_left when its node is gone. An error: at once. */
     clave_err (*release)(struct claim *c);
     /* Frees the recipe's objects, with what they have; harmless when there are none. */
@@ -60,6 +63,9 @@ struct claim_kind {
     /* Who has what is claimed there: the first of the list holds it. */
     clave_err (*holders)(clave_async_client *client, const char *path,
                          clave_async_participants_cb *cb, void *arg);
+    /* Its nodes say this from now on: as clave__mutex_describe. */
+    clave_err (*describe)(struct claim *c, const clave_identity *said, queue_described *done,
+                          void *arg, size_t *n);
     /* Writes the value of what is held, as clave_async_latch_publish; NULL: it has none. */
     clave_err (*publish)(struct claim *c, const void *value, size_t len, clave_result_cb *cb,
                          void *arg);
@@ -93,8 +99,8 @@ struct claim {
     const struct claim_kind *kind;
     struct queue_place place; /* its UUID is the claim's id */
     char *path;
-    uint32_t limit;
-    int64_t lock_delay_ms;
+    uint32_t limit, permits;
+    int64_t lock_delay_ms, max_hold_ms;
     bool revocable, trying;
     char *data; /* of its node */
     size_t len;
@@ -184,8 +190,8 @@ bool clave__claim_repaid(struct claim *c);
 void clave__claim_end(struct claim *c, clave_err why);
 /* Frees the recipe's objects. */
 void clave__claim_drop(struct claim *c);
-/* For a new claim. */
-void clave__claim_init_proof(struct claim *c);
+/* The end of c->proof. */
+void clave__claim_on_proven(struct session_wait *w, clave_err err);
 /* The connection is lost. A claim of the same id may be made at another gate, and whoever waits
  * here for its turn would take the session back from there: such a request is answered, and its
  * client asks again. */

@@ -202,11 +202,15 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
                                     .is_open = claim_is_open,
                                     .free = claim_free};
     c->kind = t->kind;
-    clave__claim_init_proof(c);
+    c->part.more = t->kind->more;
+    c->proof.done = clave__claim_on_proven;
+    list_init(&c->proof.link);
     list_init(&c->polls);
     list_push_back(&s->parts, &c->part.link);
     c->path = clave__mem_strdup(&w->mem, t->path);
     c->limit = t->limit;
+    c->permits = t->permits;
+    c->max_hold_ms = t->max_hold_ms;
     c->lock_delay_ms = t->lock_delay_ms;
     c->revocable = t->revocable;
     c->trying = t->trying;

@@ -57,6 +57,9 @@ struct session_part {
     struct http_session *s;
     int64_t token;    /* 0: it holds nothing */
     const char *node; /* that it holds; valid while token is not 0 */
+    /* Further nodes, without which it does not hold; NULL after the last of them. `more` NULL:
+     * there are none. */
+    const char *(*more)(const struct session_part *p, size_t i);
     /* The session has ended, or its client is silent: gives back what can be given back. */
     void (*ended)(struct session_part *p, clave_err why);
     /* A proof found the node gone. */

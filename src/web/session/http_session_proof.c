@@ -88,6 +88,14 @@ static void on_proven(clave_async_client *c, const clave_result *res, void *arg)
     proof_tell(&told, proven ? CLAVE_OK : CLAVE_EOPTIMEOUT);
 }
 
+static size_t proof_nodes(const struct session_part *part)
+{
+    size_t n = part->token != 0;
+    while (n > 0 && part->more && part->more(part, n - 1))
+        n++;
+    return n;
+}
+
 /* All that it holds by now. */
 static clave_err proof_submit(struct http_session *s)
 {
@@ -95,7 +103,7 @@ static clave_err proof_submit(struct http_session *s)
     struct list *parts = &s->parts;
     size_t room = 1;
     for (struct list *l = parts->next; l != parts; l = l->next)
-        room += LIST_ENTRY(l, struct session_part, link)->token != 0;
+        room += proof_nodes(LIST_ENTRY(l, struct session_part, link));
     struct session_proof *p = clave__mem_zalloc(mem, sizeof *p + room * sizeof *p->tokens);
     clave_op *ops = clave__mem_zalloc(mem, room * sizeof *ops);
     clave_err err = p && ops ? CLAVE_OK : CLAVE_ENOMEM;
@@ -103,10 +111,12 @@ static clave_err proof_submit(struct http_session *s)
         p->s = s;
         for (struct list *l = parts->next; l != parts; l = l->next) {
             const struct session_part *part = LIST_ENTRY(l, struct session_part, link);
-            if (part->token == 0)
-                continue;
-            p->tokens[p->n] = part->token;
-            ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = part->node, .version = -1};
+            size_t n = proof_nodes(part);
+            for (size_t i = 0; i < n; i++) {
+                const char *node = i == 0 ? part->node : part->more(part, i - 1);
+                p->tokens[p->n] = part->token;
+                ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
+            }
         }
         if (p->n == 0)
             ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};

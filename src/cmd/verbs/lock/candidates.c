@@ -17,7 +17,7 @@ static void candidates_show_json(size_t position, const clave_participant *p)
     struct json j;
     json_begin(&j, stdout);
     clave__json_int(&j, "position", (int64_t)position);
-    clave__json_bool(&j, "leader", position == 0);
+    clave__json_bool(&j, "leader", position == 1);
     format_place(&j, p->node, &p->stat);
     format_age(&j, &p->stat);
     clave__json_string(&j, "id", p->identity.text);
@@ -31,7 +31,7 @@ static void candidates_show_json(size_t position, const clave_participant *p)
 static void candidates_show_line(size_t position, const clave_participant *p)
 {
     char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP], age[AGE_CAP], diag_note[PARTICIPANT_TEXT_CAP];
-    printf("%zu %-7s %s %6s %s%s%s\n", position, position == 0 ? "leader" : "waiting",
+    printf("%zu %-7s %s %6s %s%s%s\n", position, position == 1 ? "leader" : "waiting",
            participant_text_token(&p->stat, token), participant_text_age(&p->stat, age),
            participant_text_column(p->identity.text, true, id, sizeof id),
            participant_text_is_asked(p) ? " (asked to resign)" : "",
@@ -54,7 +54,7 @@ static int show_candidates(struct options *o, const char *path)
     else if (roll->n == 0)
         diag_note(o, "%s: no candidates", path);
     for (size_t i = 0; roll && i < roll->n; i++)
-        (o->json ? candidates_show_json : candidates_show_line)(i, &roll->list[i]);
+        (o->json ? candidates_show_json : candidates_show_line)(i + 1, &roll->list[i]);
     clave_participant_list_free(roll);
     connect_close(s);
     return code;

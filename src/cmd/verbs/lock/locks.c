@@ -108,7 +108,7 @@ static int show_queue(struct options *o, const char *path)
     else if (l.n == 0)
         diag_note(o, "%s: no holder, nobody waiting", path);
     for (size_t i = 0; i < l.n; i++)
-        (o->json ? locks_show_json : locks_show_line)(i, &l.list[i], locks_held_ms(&l.list[i]));
+        (o->json ? locks_show_json : locks_show_line)(i + 1, &l.list[i], locks_held_ms(&l.list[i]));
     queue_view_fini(&l);
     connect_close(s);
     return code;

@@ -27,7 +27,10 @@ export const newest = (most) => async (path, options, have) => {
 /* Since when these entries have all there was. */
 export const knownSince = (past) => (past.full ? instant(past.entries.at(-1).time) : instant(past.from));
 
-const HOLDS = new Set(["holder", "lease", "leader"]);
+/* Did it hold? The role of a reader or a writer does not tell: null. */
+const HELD = { holder: true, lease: true, leader: true, waiting: false, candidate: false };
+
+const heldBefore = (place) => HELD[place.role] ?? null;
 
 /* The place that waits for a permit is another node than the lease that follows: of one session. */
 function waiterOf(open, e) {
@@ -56,7 +59,7 @@ function take(open, stays, e) {
     if (e.what !== "ended") return;
     stay.ended = time;
     stay.cause = e.cause || "unknown";
-    stay.held = stay.granted !== null || (stay.before && HOLDS.has(e.place.role));
+    stay.held = stay.granted !== null || (stay.before ? heldBefore(e.place) : false);
     open.delete(node);
 }
 
@@ -77,11 +80,24 @@ export function staysOf(entries, lock) {
     return stays;
 }
 
-/* What is drawn of a stay: [from, to] of its wait and of its hold, null for none. `begin`: the history has all
- * since then. A hold of before it is drawn from the queueing on, since the grant is not known. */
+/* What is drawn of a stay: [from, to] of its wait, of its hold, and of what may have been either; null for none.
+ * `begin`: the history has all since then. A hold of before it began when nobody knows. */
 export function spansOf(stay, begin, now) {
     const from = stay.queued ?? begin;
     const to = stay.ended ?? now;
-    if (stay.granted !== null) return { wait: stay.granted > from ? [from, stay.granted] : null, hold: [stay.granted, to] };
-    return stay.held ? { wait: null, hold: [from, to] } : { wait: [from, to], hold: null };
+    if (stay.granted !== null) return { wait: stay.granted > from ? [from, stay.granted] : null, hold: [stay.granted, to], maybe: null };
+    if (stay.held === null) return { wait: null, hold: null, maybe: [from, to] };
+    if (!stay.held) return { wait: [from, to], hold: null, maybe: null };
+    const certain = Math.min(Math.max(from, begin), to);
+    return { wait: null, hold: [certain, to], maybe: certain > from ? [from, certain] : null };
+}
+
+/* How long some of these spans lasted: several hold a semaphore at a time. */
+export function covered(spans) {
+    let until = 0;
+    return [...spans].sort((a, b) => a[0] - b[0]).reduce((sum, [from, to]) => {
+        const more = Math.max(0, to - Math.max(from, until));
+        until = Math.max(until, to);
+        return sum + more;
+    }, 0);
 }

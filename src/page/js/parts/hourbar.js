@@ -3,7 +3,7 @@
 import { h } from "../lib/dom.js";
 import { duration, plural } from "../lib/format.js";
 import * as clock from "../lib/clock.js";
-import { knownSince, spansOf, staysOf } from "../model/past.js";
+import { covered, knownSince, spansOf, staysOf } from "../model/past.js";
 
 const HOUR_MS = 3600e3;
 const LEAST_PERCENT = 0.8;
@@ -40,16 +40,6 @@ function joined(spans) {
     return all;
 }
 
-/* Several hold a semaphore at a time. */
-function covered(spans) {
-    let until = 0;
-    return spans.reduce((sum, [from, to]) => {
-        const more = Math.max(0, to - Math.max(from, until));
-        until = Math.max(until, to);
-        return sum + more;
-    }, 0);
-}
-
 /* [from, to, how many] of times when some waited. */
 function crowds(waits) {
     const steps = waits.flatMap(([from, to]) => [[from, 1], [to, -1]]).sort((a, b) => a[0] - b[0]);
@@ -70,16 +60,17 @@ export function hourBar(past, lock) {
     const begin = Math.min(knownSince(past) ?? now, now);
     const recent = entriesOf(past, lock.path);
     const spans = staysOf(recent, lock).map((s) => spansOf(s, begin, now));
-    const inHour = (x) => x && x[1] > start;
     /* What is drawn of the time before the history is what is certain: nothing. */
-    const certain = ([from, to]) => [Math.max(from, begin, start), to];
-    const holds = spans.map((s) => s.hold).filter(inHour).map(certain).sort((a, b) => a[0] - b[0]);
-    const crowd = crowds(spans.map((s) => s.wait).filter(inHour).map(certain));
+    const inHour = (all) => all.filter((x) => x && x[1] > Math.max(begin, start)).map(([from, to]) => [Math.max(from, begin, start), to]).sort((a, b) => a[0] - b[0]);
+    const holds = inHour(spans.map((s) => s.hold));
+    const maybe = inHour(spans.map((s) => s.maybe));
+    const crowd = crowds(inHour(spans.map((s) => s.wait)));
+    const notFree = covered([...holds, ...maybe]);
     const held = covered(holds);
     const most = crowd.reduce((n, c) => Math.max(n, c[2]), 0);
     const known = Math.min(HOUR_MS, now - Math.max(begin, start));
-    const words = `In the last ${known < HOUR_MS ? duration(known) : "hour"}: held for ${duration(held)}, free for ${duration(Math.max(0, known - held))}, ${most ? `at most ${plural(most, "client", "clients")} waited` : "nobody waited"}`;
+    const words = `In the last ${known < HOUR_MS ? duration(known) : "hour"}: held for ${duration(held)}, free for ${duration(Math.max(0, known - notFree))}, ${most ? `at most ${plural(most, "client", "clients")} waited` : "nobody waited"}`;
     return h("div.hour", { role: "img", "aria-label": words, title: words }, begin > start ? piece("dark", start, begin, start) : null,
-        joined(holds).map(([from, to]) => piece("hold", from, to, start)),
+        joined(maybe).map(([from, to]) => piece("maybe", from, to, start)), joined(holds).map(([from, to]) => piece("hold", from, to, start)),
         crowd.filter(([from, to]) => to - from > HOUR_MS / 2000).slice(-200).map(([from, to, n]) => piece(`wait.n${Math.min(n, HIGHEST)}`, from, to, start)));
 }

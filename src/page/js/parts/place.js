@@ -1,6 +1,6 @@
 /* place.js - a PLACE of a queue (a holder, a waiter, a candidate) in words. */
 import { h } from "../lib/dom.js";
-import { hexSession, instant } from "../lib/format.js";
+import { duration, hexSession, instant } from "../lib/format.js";
 import * as clock from "../lib/clock.js";
 
 /* "" if its node names nobody. */
@@ -74,6 +74,12 @@ const CAUSES = { released: "released", expired: "session expired", closed: "sess
     unknown: "released, or session ended" };
 
 export const causeText = (cause) => CAUSES[cause] || cause;
+
+/* Of an answer from a copy that is not kept up to date. */
+export function oldBadge(answer) {
+    if (answer?.current !== false) return null;
+    return h("span.badge.amber", {}, typeof answer.age_ms === "number" ? `as it was ${duration(answer.age_ms)} ago` : "may be out of date");
+}
 
 const TONES = { holder: "accent", lease: "accent", leader: "green", writer: "accent", reader: "accent" };
 

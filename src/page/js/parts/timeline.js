@@ -5,7 +5,7 @@ import { clockTime, count, dateTime, duration, plural } from "../lib/format.js";
 import { age } from "../lib/schedule.js";
 import { asked, show } from "../lib/address.js";
 import * as clock from "../lib/clock.js";
-import { knownSince, spansOf, staysOf } from "../model/past.js";
+import { covered, knownSince, spansOf, staysOf } from "../model/past.js";
 import { choice } from "./choice.js";
 import { causeText, commandOf, sideText, who, whoText, command } from "./place.js";
 import { axis, SPANS_MS } from "./terms.js";
@@ -36,15 +36,15 @@ function jobOf(place) {
     return place.host ? [place.host, place.name, commandOf(place)].join(" ") : whoText(place);
 }
 
-/* A row has stays that do not overlap, as far as that can be seen: of one job, one after the other. Those who are there now come first, as
- * they stand in the queue; then by when they left. */
+/* A row has stays that do not overlap, as far as that can be seen: of one job, one after the other. Those who are
+ * there now come first, as they stand in the queue; then by when they left. */
 function rowsOf(stays, scale) {
     const rows = [];
     for (const stay of stays) {
         if ((stay.ended ?? scale.now) < scale.start) continue;
         const job = jobOf(stay.place);
-        const { wait, hold } = spansOf(stay, scale.begin, scale.now);
-        let row = rows.find((r) => r.job === job && r.left <= (wait || hold)[0] + scale.span / 200);
+        const { wait, hold, maybe } = spansOf(stay, scale.begin, scale.now);
+        let row = rows.find((r) => r.job === job && r.left <= (wait || maybe || hold)[0] + scale.span / 200);
         if (!row) rows.push(row = { job, stays: [], left: 0 });
         row.stays.push(stay);
         row.left = stay.ended ?? Infinity;
@@ -81,14 +81,10 @@ function stayTexts(stay) {
 }
 
 function barsOf(stay, scale) {
-    const { wait, hold } = spansOf(stay, scale.begin, scale.now);
+    const { wait, hold, maybe } = spansOf(stay, scale.begin, scale.now);
     const text = stayTexts(stay);
-    const bars = wait ? [bar("wait", wait, scale, text.wait)] : [];
-    if (!hold) return bars;
-    const certain = stay.granted ?? Math.max(hold[0], scale.begin);
-    if (hold[0] < certain) bars.push(bar("maybe", [hold[0], Math.min(certain, hold[1])], scale, text.hold));
-    if (certain < hold[1] || certain === hold[0]) bars.push(bar(`hold${stay.ended ? "" : ".now"}`, [certain, hold[1]], scale, text.hold));
-    return bars;
+    return [wait ? bar("wait", wait, scale, text.wait) : null, maybe ? bar("maybe", maybe, scale, stay.held ? text.hold : `held, or ${text.wait}`) : null,
+        hold ? bar("hold", hold, scale, text.hold) : null];
 }
 
 /* Of marks that would lie on each other the worst is seen. */
@@ -114,30 +110,20 @@ function row(r, scale) {
         r.stays.map((s) => barsOf(s, scale)), marksOf(r.stays, scale))];
 }
 
-/* The share of the time that is known in which somebody held it, and by how many. */
-function usage(stays, scale) {
-    const from = Math.max(scale.start, scale.begin);
-    const holds = stays.map((s) => [...(spansOf(s, scale.begin, scale.now).hold || [0, 0]), whoText(s.place)]).filter((x) => x[1] > from).sort((a, b) => a[0] - b[0]);
-    let held = 0;
-    let until = from;
-    for (const [a, b] of holds) {
-        held += Math.max(0, b - Math.max(a, until));
-        until = Math.max(until, b);
-    }
-    return { holds: holds.length, clients: new Set(holds.map((x) => x[2])).size, part: scale.now > from ? held / (scale.now - from) : 0 };
-}
-
+/* Of the time that is known. */
 function summary(stays, scale) {
-    const { holds, clients, part } = usage(stays, scale);
+    const from = Math.max(scale.start, scale.begin);
+    const holds = stays.map((s) => [spansOf(s, scale.begin, scale.now).hold, whoText(s.place)]).filter(([hold]) => hold && hold[1] > from);
+    const part = covered(holds.map(([[a, b]]) => [Math.max(a, from), b])) / Math.max(1, scale.now - from);
     const percent = part > 0 && part < 0.01 ? "less than 1" : Math.round(part * 100);
-    return `Held ${percent} % of the time, ${plural(holds, "hold")} by ${plural(clients, "client")}`;
+    return `Held ${percent} % of the time, ${plural(holds.length, "hold")} by ${plural(new Set(holds.map(([, name]) => name)).size, "client")}`;
 }
 
 function legend(stays, scale, rows) {
     const causes = new Set(stays.filter((s) => s.ended && s.ended >= scale.start).map((s) => s.cause));
     const item = (sample, text) => h("span", {}, sample, text);
     return h("p.legend", { "aria-hidden": "true" }, item(h("i.wait"), "waits"), item(h("i.hold"), "holds"),
-        rows.some((r) => r.stays.some((s) => s.held && s.granted === null)) ? item(h("i.maybe"), "held already, or waited") : null,
+        rows.some((r) => r.stays.some((s) => s.held !== false && s.granted === null)) ? item(h("i.maybe"), "held already, or waited") : null,
         scale.begin > scale.start ? item(h("i.dark"), `not known: before ${clockTime(scale.begin)}`) : null,
         Object.keys(MARKS).filter((c) => causes.has(c)).map((c) => item(h(`b.mark.${c}`, {}, MARKS[c]), causeText(c))));
 }
@@ -151,21 +137,25 @@ function picture(path, stays, scale) {
             seen.map((r) => row(r, scale)), h("div"), axis(scale.span)), legend(stays, scale, seen));
 }
 
-const whenText = (ms) => h("td.off", {}, ms === null ? h("span.none", {}, "not known") : h("span", { title: dateTime(ms) }, clockTime(ms)));
+const FAR_MS = 12 * 3600e3; /* beyond this the day is told, too */
+
+const whenText = (ms, far) => h("td.off", {}, ms === null ? h("span.none", {}, "not known") : h("span", { title: dateTime(ms) }, (far ? dateTime : clockTime)(ms)));
 
 function words(stays, scale) {
     const items = stays.filter((s) => (s.ended ?? scale.now) >= scale.start).reverse();
+    const far = scale.span > FAR_MS;
+    const width = far ? "116px" : "100px";
     const waited = (s) => {
-        if (s.queued === null || (s.held && s.granted === null)) return h("span.none", {}, "not known");
+        if (s.queued === null || (s.held !== false && s.granted === null)) return h("span.none", {}, "not known");
         const to = s.granted ?? s.ended;
         return to === null ? age(s.queued) : duration(to - s.queued);
     };
     return table({ id: "stays", label: "Who waited and held, newest first", items, key: (s) => s.key, height: 54, phoneHeight: 100, columns: [
         { id: "who", title: "Who", cell: (s) => h("td.wide.top", {}, h("div.lines", {}, who(s.place), command({ ...s.place, asked: false }))) },
-        { id: "queued", title: "Queued", width: "100px", cell: (s) => whenText(s.queued) },
+        { id: "queued", title: "Queued", width, cell: (s) => whenText(s.queued, far) },
         { id: "waited", title: "Waited", width: "100px", num: true, cell: (s) => h("td.under", {}, h("span.label", {}, "waited "), waited(s)) },
-        { id: "granted", title: "Held from", width: "100px", cell: (s) => (s.held || s.granted !== null ? whenText(s.granted) : h("td.off", {}, h("span.none", {}, "–"))) },
-        { id: "for", title: "Held for", width: "110px", num: true, cell: (s) => h("td.under.right", {}, h("span.label", {}, "held "), s.granted === null ? h("span.none", {}, s.held ? "not known" : "–")
+        { id: "granted", title: "Held from", width, cell: (s) => (s.held !== false ? whenText(s.granted, far) : h("td.off", {}, h("span.none", {}, "–"))) },
+        { id: "for", title: "Held for", width: "110px", num: true, cell: (s) => h("td.under.right", {}, h("span.label", {}, "held "), s.granted === null ? h("span.none", {}, s.held === false ? "–" : "not known")
             : s.ended === null ? age(s.granted) : duration(s.ended - s.granted)) },
         { id: "cause", title: "Ended by", width: "212px", cell: (s) => h("td.wide.last", {}, s.ended ? h("span.label", {}, "ended: ") : null, s.ended ? causeText(s.cause) : h("span.badge.accent", {}, s.held ? "holds" : "waits")) },
     ] });

@@ -8,7 +8,7 @@ import { Kept } from "../parts/kept.js";
 import { table } from "../parts/table.js";
 import { askReason, toast } from "../parts/dialog.js";
 import { empty, refused } from "../parts/empty.js";
-import { who, whoText, command, pathText, roleBadge, causeText, clientName } from "../parts/place.js";
+import { who, whoText, command, pathText, roleBadge, causeText, clientName, oldBadge } from "../parts/place.js";
 import { addressOf } from "../lib/address.js";
 import { leaderless, spanOf, termBars, axis, leaderText } from "../parts/terms.js";
 
@@ -40,7 +40,7 @@ function askTransfer(e, place) {
 
 function candidateTable(e) {
     const columns = [
-        { id: "at", title: "#", width: "52px", num: true, cell: (p, i) => h("td.off", {}, i) },
+        { id: "at", title: "#", width: "52px", num: true, cell: (p, i) => h("td.off", {}, i + 1) },
         { id: "role", title: "Role", width: "104px", cell: (p) => h("td.right", {}, roleBadge(p, p.role === "leader")) },
         { id: "who", title: "Who", cell: (p) => h("td.wide.lead", {}, h("div.lines", {}, who(p), command(p))) },
         { id: "since", title: "In queue for", width: "124px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
@@ -90,7 +90,7 @@ export function view({ path }) {
     const e = one.value;
     return h("div", { "data-key": `election ${path}` },
         h("nav.crumbs", { "aria-label": "Where" }, h("a", { href: addressOf("elections") }, "Elections")),
-        h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), e && !e.leader ? h(`span.badge.${leaderless(e).tone}`, {}, leaderless(e).text) : null,
+        h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), e && !e.leader ? h(`span.badge.${leaderless(e).tone}`, {}, leaderless(e).text) : null, oldBadge(e),
             h("div.aside", {}, h("a.button", { href: `#/tree${urlPath(path)}` }, "Show in the tree"))),
         facts(e), body(e));
 }

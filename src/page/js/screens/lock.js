@@ -12,7 +12,7 @@ import { empty, refused } from "../parts/empty.js";
 import { entryTable, SETTLED_MS } from "../parts/entries.js";
 import { timeline } from "../parts/timeline.js";
 import { newest } from "../model/past.js";
-import { who, whoText, command, pathText, kindBadge, clientName, roleBadge, isLate } from "../parts/place.js";
+import { who, whoText, command, pathText, kindBadge, clientName, roleBadge, isLate, oldBadge } from "../parts/place.js";
 import { addressOf } from "../lib/address.js";
 
 const one = new Kept();
@@ -88,7 +88,7 @@ function columns(lock) {
 
 function queue(lock) {
     const items = [...lock.holders.map((p) => ({ ...p, holds: true })), ...lock.waiters.map((p) => ({ ...p, holds: false }))];
-    items.forEach((p, i) => { p.at = i; });
+    items.forEach((p, i) => { p.at = i + 1; }); /* as positions in claims */
     const left = lock.nholders + lock.nwaiters - items.length;
     return h("section.panel.data", { "aria-labelledby": "queue-title" },
         h("header", {}, h("h2", { id: "queue-title" }, "Queue"), h("span.note", {}, `${count(lock.nholders)} holding, ${count(lock.nwaiters)} waiting`),
@@ -129,7 +129,7 @@ export function view({ path }) {
     return h("div", { "data-key": `lock ${path}` },
         h("nav.crumbs", { "aria-label": "Where" }, h("a", { href: addressOf("locks") }, "Locks")),
         h("div.head", {}, h("h1", { tabindex: "-1" }, pathText(path)), lock && lock.kind !== "lock" ? kindBadge(lock) : null,
-            deadlockBadge(path),
+            deadlockBadge(path), oldBadge(lock),
             h("div.aside", {}, h("a.button", { href: `#/tree${urlPath(path)}` }, "Show in the tree"))),
         tiles(lock || (one.problem?.status === 404 ? NOBODY : null)), body(lock), past.problem ? null : timeline(path, past, lock),
         h("section.panel.data", { "aria-labelledby": "past-title" }, h("header", {}, h("h2", { id: "past-title" }, "What happened here"),

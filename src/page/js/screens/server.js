@@ -2,7 +2,7 @@
  * of the server in the gate's process, and of the gate itself; as numbers, and as lines over the last hour. */
 import { h } from "../lib/dom.js";
 import { bytes, clockTime, count, dateTime, duration, hexSession, instant, milliseconds } from "../lib/format.js";
-import { store } from "../model/store.js";
+import { may, store } from "../model/store.js";
 import * as clock from "../lib/clock.js";
 import { refused } from "../parts/empty.js";
 import { Kept } from "../parts/kept.js";
@@ -49,6 +49,7 @@ const samplesOf = ({ samples }) => Math.max(LEAST_SAMPLES, ...Object.values(samp
 
 /* They begin with the gate. */
 function spanText(told) {
+    if (!told.samples) return "now";
     const ms = samplesOf(told) * told.samples.every_ms;
     return ms >= 3600e3 ? "in the last hour" : `in the last ${duration(ms)}`;
 }
@@ -110,6 +111,7 @@ const gateFacts = (told) => facts([["Version", told.version], ["Running for", du
 const youFacts = () => facts([["Name", store.who?.name || "no name: the gate was given no token"], ["You may", (store.who?.grants || []).map((g) => `${g.role} below ${g.prefix}`).join(", ")],
     ["Connection", store.link.state === "live" ? "live" : `${store.link.state} since ${clockTime(store.link.since || Date.now())}`]]);
 
+const NOT_ALL = "What the server tells of itself, and the last hour, need the role read on /.";
 const ELSEWHERE = "The gate is not in the server's process, so of sessions, disk and memory it knows nothing. Ask the servers: the admin command monitor, or the four-letter word mntr.";
 
 function body() {
@@ -120,7 +122,7 @@ function body() {
     return [h(`p.health.${well.tone}`, { role: "status" }, h("b", {}, { green: "Healthy", amber: "Needs attention", red: "Down" }[well.tone]), " ", well.text),
         told.server ? panel("figures-title", `The server ${spanText(told)}`, serverFigures(told)) : null,
         panel("gate-title", `The gate ${spanText(told)}`, gateFigures(told)),
-        h("div.columns", {}, panel("server-title", "Server", [serverFacts(told), told.server ? null : h("p.note.below", {}, ELSEWHERE)]), panel("gate-facts-title", "Gate", gateFacts(told)), panel("you-title", "You", youFacts()))];
+        h("div.columns", {}, panel("server-title", "Server", [serverFacts(told), told.server ? null : h("p.note.below", {}, store.who && !may("read", "/") ? NOT_ALL : ELSEWHERE)]), panel("gate-facts-title", "Gate", gateFacts(told)), panel("you-title", "You", youFacts()))];
 }
 
 export function view() {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "clave/async/semaphore.h"
 #include "recipe/contender/identity.h"
 #include "recipe/contender/queue_kind.h"
 #include "web/api/parents.h"
@@ -14,7 +15,7 @@
 #include "web/http/problem.h"
 #include "web/session/kinds/claim_kinds.h"
 
-enum { MOST_PATH = 8192 };
+enum { MOST_PATH = 8192, MOST_PERMITS = 1000 };
 
 static const struct problem bad_order = {.status = 400, .err = CLAVE_EINVAL};
 
@@ -72,18 +73,21 @@ static bool order_may_mark(struct web_exchange *x, const struct claim_terms *t)
 
 static bool order_read_terms(struct web_exchange *x, struct claim_order *o, const char **kind)
 {
-    static const char *const keys[] = {"session",       "path",   "kind",    "limit",
-                                       "lock_delay_ms", "name",   "command", "host",
-                                       "revocable",     "ttl_ms", NULL};
+    static const char *const keys[] = {
+        "session", "path",      "kind",   "limit",   "lock_delay_ms", "name", "command",
+        "host",    "revocable", "ttl_ms", "permits", "max_hold_ms",   NULL};
     static const int64_t limits[2] = {1, INT32_MAX}, delays[2] = {0, INT32_MAX};
+    static const int64_t most_permits[2] = {1, MOST_PERMITS};
     struct claim_terms *t = &o->terms;
-    int64_t limit = 0;
+    int64_t limit = 0, permits = 0;
     json_t *body = clave__web_body(x);
     bool fine = body && clave__body_only(x, body, keys) &&
                 clave__body_text(x, body, "path", &t->path) &&
                 clave__body_text(x, body, "kind", kind) &&
                 clave__body_int(x, body, "limit", limits, &limit) &&
+                clave__body_int(x, body, "permits", most_permits, &permits) &&
                 clave__body_int(x, body, "lock_delay_ms", delays, &t->lock_delay_ms) &&
+                clave__body_int(x, body, "max_hold_ms", limits, &t->max_hold_ms) &&
                 clave__body_text(x, body, "name", &t->name) &&
                 clave__body_text(x, body, "command", &t->command) &&
                 clave__body_text(x, body, "host", &t->host) &&
@@ -91,6 +95,7 @@ static bool order_read_terms(struct web_exchange *x, struct claim_order *o, cons
                 clave__body_text(x, body, "session", &t->session) &&
                 clave__body_int(x, body, "ttl_ms", limits, &o->ttl_ms);
     t->limit = (uint32_t)limit;
+    t->permits = (uint32_t)permits;
     return fine;
 }
 
@@ -120,8 +125,10 @@ struct claim_order *clave__claim_order_read(struct web_exchange *x)
         clave__web_problem(x, &bad_order, "%s", misfit);
     bool fine = t->path && t->kind && !misfit;
     x->deed.path = t->path;
-    x->deed.what =
-        !fine || t->limit == 0 ? name : clave__web_sprintf(x, "%s limit=%" PRIu32, name, t->limit);
+    x->deed.what = name;
+    if (fine && t->limit)
+        x->deed.what = clave__web_sprintf(x, "%s limit=%" PRIu32 " permits=%" PRIu32, name,
+                                          t->limit, t->permits ? t->permits : 1);
     return fine && order_may(x, t->path) && order_may_mark(x, t) ? o : NULL;
 }
 
@@ -129,7 +136,8 @@ struct claim_order *clave__claim_order_read(struct web_exchange *x)
 
 static bool order_is_for(const struct claim *c, const struct claim_terms *t)
 {
-    return strcmp(c->path, t->path) == 0 && c->kind == t->kind && c->limit == t->limit;
+    return strcmp(c->path, t->path) == 0 && c->kind == t->kind && c->limit == t->limit &&
+           (c->permits ? c->permits : 1) == (t->permits ? t->permits : 1);
 }
 
 static void order_put_claim(struct json *j, const void *id)
@@ -145,11 +153,12 @@ static void order_refuse(struct session_call *k, const char *path, const char *i
                               .path = path,
                               .members = order_put_claim,
                               .arg = id};
-    clave__web_problem(k->x, &p,
-                       "this session has the claim %s on %s, of another kind, limit or "
-                       "Idempotency-Key, and a session has one place a path: end that claim, or "
-                       "use another session",
-                       id, path);
+    clave__web_problem(
+        k->x, &p,
+        "this session has the claim %s on %s, of another kind, limit, number of permits or "
+        "Idempotency-Key, and a session has one place a path: end that claim, or "
+        "use another session",
+        id, path);
 }
 
 /* Sets k->claim to the claim of an earlier request for the same, if there is one. false: it has
@@ -217,8 +226,8 @@ static void order_submitted(struct session_call *k, clave_err err)
 
 /* ---- a place of the session that another gate has made ---- */
 
-/* Where a node of a queue is; of a semaphore in the latter two. */
-static const char *const order_places[] = {NULL, "locks", "leases"};
+/* Where a node of a queue is: below the path, and of a semaphore in "locks" and "leases". */
+enum { ORDER_QUEUE, ORDER_LOCKS, ORDER_LEASES, ORDER_PLACES };
 
 static void order_look_for_own(struct session_call *k);
 
@@ -246,7 +255,7 @@ static void on_order_listed(clave_async_client *c, clave_err err, const clave_pa
         if (list[i].stat.ephemeral_owner != k->s->id)
             continue;
         id = order_uuid(x, list[i].node);
-        kind = o->looked > 0 ? QUEUE_LEASE : clave__queue_kind_of(list[i].node);
+        kind = o->looked != ORDER_QUEUE ? QUEUE_LEASE : clave__queue_kind_of(list[i].node);
     }
     bool fits = id && kind == o->terms.kind->queue;
     if (id && (!fits || (o->keyed && strcmp(id, o->own) != 0))) {
@@ -258,19 +267,23 @@ static void on_order_listed(clave_async_client *c, clave_err err, const clave_pa
         o->terms.id = o->own;
     }
     o->looked++;
-    if (id || o->looked == sizeof order_places / sizeof *order_places)
+    if (id || o->looked == ORDER_PLACES)
         order_begin(k);
     else
         order_look_for_own(k);
 }
 
+/* The first lease that it has is named by the claim's id. */
 static void order_look_for_own(struct session_call *k)
 {
     struct claim_order *o = k->arg;
-    const char *below = order_places[o->looked];
-    o->at = below ? clave__web_child(k->x, o->terms.path, below) : o->terms.path;
-    order_submitted(k, o->at ? clave_async_participants(k->s->client, o->at, on_order_listed, k->x)
-                             : CLAVE_ENOMEM);
+    clave_async_client *c = k->s->client;
+    const char *path = o->terms.path;
+    o->at = o->looked == ORDER_LOCKS ? clave__web_child(k->x, path, "locks") : path;
+    order_submitted(k, !o->at ? CLAVE_ENOMEM
+                       : o->looked == ORDER_LEASES
+                           ? clave_async_semaphore_participants(c, o->at, on_order_listed, k->x)
+                           : clave_async_participants(c, o->at, on_order_listed, k->x));
 }
 
 static void on_order_synced(clave_async_client *c, const clave_result *res, void *arg)
@@ -290,8 +303,10 @@ static void on_order_synced(clave_async_client *c, const clave_result *res, void
 static void order_look_elsewhere(struct session_call *k)
 {
     struct claim_order *o = k->arg;
+    const struct http_session *s = k->s;
+    bool elsewhere = s->resumed || (s->elsewhere && clave__http_session_is_shared(s));
     o->at = o->terms.path;
-    if (k->s->elsewhere && !o->keyed)
+    if (elsewhere && !o->keyed)
         order_submitted(k, clave_async_sync(k->s->client, "/", on_order_synced, k->x));
     else
         order_begin(k);

@@ -7,6 +7,7 @@
 #include "web/api/claims/claim_order.h"
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
+#include "web/http/body.h"
 #include "web/http/forwarded.h"
 #include "web/http/problem.h"
 
@@ -268,7 +269,7 @@ void clave__web_post_claim(struct web_exchange *x)
     clave__session_call(x, NULL, claim_post);
 }
 
-/* ---- GET and DELETE -------------------------------------------------------------------------- */
+/* ---- GET -------------------------------------------------------------------------- */
 
 /* NULL: it has answered. */
 static struct claim *claim_named(struct session_call *k)
@@ -310,6 +311,105 @@ void clave__web_get_claim(struct web_exchange *x)
 {
     clave__session_call(x, NULL, claim_get);
 }
+
+/* ---- PATCH ----------------------------------------------------------------------------------- */
+
+struct claim_change {
+    size_t pending; /* nodes */
+    clave_err err;
+    const char *id;
+};
+
+static void claim_leave_session(struct web_exchange *x)
+{
+    clave__session_call_done(x->pending);
+}
+
+static void on_claim_described(void *arg, clave_err err)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    struct session_call *k = x->pending;
+    struct claim_change *change = k->arg;
+    change->err = change->err != CLAVE_OK ? change->err : err;
+    if (--change->pending > 0)
+        return;
+    clave__web_timer_clear(x->web, &x->timer);
+    k->claim = clave__claim_find(k->s, change->id);
+    bool lost = change->err == CLAVE_ELOST || change->err == CLAVE_ENONODE;
+    if (k->claim && (change->err == CLAVE_OK || lost))
+        claim_wait(k, on_claim_polled); /* what it is now */
+    else
+        clave__web_problem_err(x, change->err != CLAVE_OK ? change->err : CLAVE_ELOST,
+                               "change what is said of", x->deed.path);
+}
+
+static bool claim_read_said(struct web_exchange *x, clave_identity *said)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    static const char *const keys[] = {"name", "command", "host", NULL};
+    enum { MOST_SAID = 4096 };
+    json_t *body = clave__web_body(x);
+    *said = (clave_identity){.host = NULL};
+    if (!body || !clave__body_only(x, body, keys) ||
+        !clave__body_text(x, body, "name", &said->name) ||
+        !clave__body_text(x, body, "command", &said->command) ||
+        !clave__body_text(x, body, "host", &said->host))
+        return false;
+    size_t n = (said->name ? strlen(said->name) : 0) + (said->host ? strlen(said->host) : 0) +
+               (said->command ? strlen(said->command) : 0);
+    said->text = said->name;
+    if (n > 0 && n <= MOST_SAID)
+        return true;
+    clave__web_problem(x, &bad,
+                       "one of \"name\", \"command\" and \"host\" is needed, and together they "
+                       "have at most %d bytes",
+                       (int)MOST_SAID);
+    return false;
+}
+
+static void claim_patch(struct session_call *k)
+{
+    struct web_exchange *x = k->x;
+    struct problem early = {.status = 409, .err = CLAVE_ENOTHELD, .retry_after_s = 1};
+    struct claim_change *change = clave__web_alloc(x, sizeof *change);
+    clave_identity said;
+    x->answering = claim_leave_session;
+    struct claim *c = claim_named(k);
+    if (!c || !clave__web_must(x, WEB_LOCK, c->path) || !claim_read_said(x, &said))
+        return;
+    if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
+        claim_answer_end(k);
+        return;
+    }
+    early.path = x->deed.path;
+    clave_err err = CLAVE_ENOMEM;
+    if (change) {
+        *change = (struct claim_change){.id = x->params[0]};
+        k->arg = change;
+        err = c->kind->describe(c, &said, on_claim_described, x, &change->pending);
+        for (size_t i = 0; i < change->pending; i++)
+            clave__web_expect(x);
+        change->err = err;
+    }
+    if (change && change->pending > 0)
+        clave__http_session_flush(k->s);
+    else if (err == CLAVE_OK)
+        clave__web_problem(x, &early,
+                           "%s has no node yet that could say something else: ask again when it is "
+                           "held",
+                           early.path ? early.path : "it");
+    else
+        clave__web_problem_err(x, err, "change what is said of", early.path);
+}
+
+void clave__web_patch_claim(struct web_exchange *x)
+{
+    clave__session_call(x, NULL, claim_patch);
+}
+
+/* ---- DELETE ---------------------------------------------------------------------------------- */
 
 static void on_claim_gone(struct claim_poll *p)
 {

@@ -8,6 +8,7 @@
 
 void clave__web_post_claim(struct web_exchange *x);
 void clave__web_get_claim(struct web_exchange *x);
+void clave__web_patch_claim(struct web_exchange *x);
 void clave__web_delete_claim(struct web_exchange *x);
 
 /* Ends the call with what k->claim is; 200 or 201 when it is held. */

@@ -12,6 +12,12 @@
 
 #define CLAIM_KIND_NAMES "lock, read, write, semaphore, election"
 
+/* Of a kind that is no semaphore: the fault of terms that are one's. */
+static inline const char *clave__claim_no_semaphore(const struct claim_terms *t)
+{
+    return t->limit || t->permits ? "\"limit\" and \"permits\" are for a semaphore" : NULL;
+}
+
 extern const struct claim_kind clave__lock_claim, clave__read_claim, clave__write_claim,
     clave__semaphore_claim, clave__election_claim;
 

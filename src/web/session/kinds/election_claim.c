@@ -14,7 +14,7 @@ static struct election_claim *election_claim_of(struct claim *c)
 
 static const char *election_claim_misfit(const struct claim_terms *t)
 {
-    return t->limit ? "\"limit\" is for a semaphore" : NULL;
+    return clave__claim_no_semaphore(t);
 }
 
 static void election_claim_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
@@ -51,6 +51,7 @@ static clave_err election_claim_begin(struct claim *c)
     o.id = c->data;
     o.policy = CLAVE_POLICY_SESSION;
     o.revocable = c->revocable;
+    o.max_term_ms = c->max_hold_ms;
     o.event_cb = election_claim_on_event;
     o.event_arg = c;
     clave_err err = clave_async_latch_new(&own->latch, c->part.s->client, c->path, &o);
@@ -79,6 +80,12 @@ static clave_err election_claim_release(struct claim *c)
         c, clave_async_latch_close(l, CLAVE_CLOSE_SILENT, election_claim_on_closed, c));
 }
 
+static clave_err election_claim_describe(struct claim *c, const clave_identity *said,
+                                         queue_described *done, void *arg, size_t *n)
+{
+    return clave__latch_describe(election_claim_of(c)->latch, said, done, arg, n);
+}
+
 static void election_claim_drop(struct claim *c)
 {
     struct election_claim *own = election_claim_of(c);
@@ -103,6 +110,7 @@ const struct claim_kind clave__election_claim = {
     .grant = election_claim_grant,
     .release = election_claim_release,
     .drop = election_claim_drop,
+    .describe = election_claim_describe,
     .holders = clave_async_latch_leader,
     .publish = election_claim_publish,
 };

@@ -10,7 +10,7 @@ static struct lock_claim *lock_claim_of(struct claim *c)
 
 const char *clave__lock_claim_misfit(const struct claim_terms *t)
 {
-    return t->limit ? "\"limit\" is for a semaphore" : NULL;
+    return clave__claim_no_semaphore(t);
 }
 
 static void lock_claim_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
@@ -43,6 +43,7 @@ clave_mutex_options clave__lock_claim_options(struct claim *c)
                                  .data = c->data,
                                  .len = c->len,
                                  .revocable = c->revocable,
+                                 .max_hold_ms = c->max_hold_ms,
                                  .event_cb = lock_claim_on_event,
                                  .event_arg = c};
 }
@@ -83,6 +84,12 @@ clave_err clave__lock_claim_release(struct claim *c)
     return clave__claim_owe(c, clave_async_mutex_release(m, 0, lock_claim_on_released, c));
 }
 
+clave_err clave__lock_claim_describe(struct claim *c, const clave_identity *said,
+                                     queue_described *done, void *arg, size_t *n)
+{
+    return clave__mutex_describe(lock_claim_of(c)->mutex, 0, said, done, arg, n);
+}
+
 static void lock_claim_drop(struct claim *c)
 {
     struct lock_claim *l = lock_claim_of(c);
@@ -100,5 +107,6 @@ const struct claim_kind clave__lock_claim = {
     .grant = clave__lock_claim_grant,
     .release = clave__lock_claim_release,
     .drop = lock_claim_drop,
+    .describe = clave__lock_claim_describe,
     .holders = clave_async_participants,
 };

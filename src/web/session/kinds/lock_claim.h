@@ -18,5 +18,7 @@ clave_err clave__lock_claim_acquire(struct lock_claim *l);
 /* Of struct claim_kind. */
 bool clave__lock_claim_grant(const struct claim *c, clave_grant *out);
 clave_err clave__lock_claim_release(struct claim *c);
+clave_err clave__lock_claim_describe(struct claim *c, const clave_identity *said,
+                                     queue_described *done, void *arg, size_t *n);
 
 #endif

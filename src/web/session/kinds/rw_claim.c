@@ -66,6 +66,7 @@ const struct claim_kind clave__read_claim = {
     .grant = clave__lock_claim_grant,
     .release = clave__lock_claim_release,
     .drop = rw_claim_drop,
+    .describe = clave__lock_claim_describe,
     .holders = rw_claim_holders,
 };
 
@@ -78,5 +79,6 @@ const struct claim_kind clave__write_claim = {
     .grant = clave__lock_claim_grant,
     .release = clave__lock_claim_release,
     .drop = rw_claim_drop,
+    .describe = clave__lock_claim_describe,
     .holders = rw_claim_holders,
 };

@@ -1,11 +1,16 @@
-/* semaphore_claim.c - claims on a lease of a semaphore. */
+/* semaphore_claim.c - claims on leases of a semaphore: one, or several, all or none. It is held
+ * with all of them, and lost with the first that is; the token and the node are those of the
+ * newest. */
 #include "clave/async/semaphore.h"
 #include "web/session/kinds/claim_kinds.h"
 
 struct semaphore_claim {
     struct claim claim; /* first */
     clave_async_semaphore *semaphore;
-    clave_async_lease *lease;
+    clave_async_lease **leases; /* room for its permits */
+    size_t n;                   /* that it holds */
+    size_t leaving;             /* that are being given back */
+    clave_err left;             /* the first fault of one of those */
 };
 
 static struct semaphore_claim *semaphore_claim_of(struct claim *c)
@@ -15,9 +20,10 @@ static struct semaphore_claim *semaphore_claim_of(struct claim *c)
 
 static const char *semaphore_claim_misfit(const struct claim_terms *t)
 {
-    return t->limit == 0      ? "a semaphore needs \"limit\": how many may hold it"
-           : t->lock_delay_ms ? "\"lock_delay_ms\" is for lock, write and election"
-                              : NULL;
+    return t->limit == 0           ? "a semaphore needs \"limit\": how many may hold it"
+           : t->permits > t->limit ? "\"permits\" is more than \"limit\""
+           : t->lock_delay_ms      ? "\"lock_delay_ms\" is for lock, write and election"
+                                   : NULL;
 }
 
 static void semaphore_claim_on_event(clave_async_semaphore *s, const clave_lease_event *ev,
@@ -37,12 +43,12 @@ static void semaphore_claim_on_leased(clave_async_semaphore *s, clave_err err,
                                       clave_async_lease *const *leases, size_t n, void *arg)
 {
     struct claim *c = arg;
-    (void)n;
     struct semaphore_claim *own = semaphore_claim_of(c);
     if (!clave__claim_repaid(c) || own->semaphore != s)
         return;
-    own->lease = err == CLAVE_OK ? leases[0] : NULL;
-    if (own->lease)
+    for (size_t i = 0; err == CLAVE_OK && i < n; i++)
+        own->leases[own->n++] = leases[i];
+    if (err == CLAVE_OK)
         clave__claim_granted(c);
     else
         clave__claim_failed(c, err);
@@ -52,40 +58,77 @@ static clave_err semaphore_claim_begin(struct claim *c)
 {
     struct semaphore_claim *own = semaphore_claim_of(c);
     clave_semaphore_options o = CLAVE_SEMAPHORE_OPTIONS_INIT;
+    size_t n = c->permits ? c->permits : 1;
     o.limit = c->limit;
     o.data = c->data;
     o.len = c->len;
     o.revocable = c->revocable;
+    o.max_hold_ms = c->max_hold_ms;
     o.event_cb = semaphore_claim_on_event;
     o.event_arg = c;
+    own->leases = clave__mem_zalloc(&c->part.s->all->web->mem, n * sizeof *own->leases);
+    if (!own->leases)
+        return CLAVE_ENOMEM;
     clave_err err = clave_async_semaphore_new(&own->semaphore, c->part.s->client, c->path, &o);
     if (err != CLAVE_OK)
         return err;
     clave__semaphore_set_place(own->semaphore, &c->place);
-    return clave__claim_owe(c, clave_async_semaphore_acquire(own->semaphore, 0, 1,
+    return clave__claim_owe(c, clave_async_semaphore_acquire(own->semaphore, 0, n,
                                                              clave__claim_deadline(c),
                                                              semaphore_claim_on_leased, c));
 }
 
 static bool semaphore_claim_grant(const struct claim *c, clave_grant *out)
 {
-    const clave_async_lease *l = ((const struct semaphore_claim *)(const void *)c)->lease;
-    return clave_async_lease_grant(l, out);
+    const struct semaphore_claim *own = (const struct semaphore_claim *)(const void *)c;
+    int64_t deadline = INT64_MAX;
+    for (size_t i = 0; i < own->n; i++) {
+        if (!clave_async_lease_grant(own->leases[i], out))
+            return false;
+        deadline = out->deadline < deadline ? out->deadline : deadline;
+    }
+    out->deadline = deadline;
+    return own->n > 0;
+}
+
+/* The newest is the claim's own. */
+static const char *semaphore_claim_more(const struct session_part *p, size_t i)
+{
+    const struct semaphore_claim *own = (const struct semaphore_claim *)(const void *)p;
+    clave_grant g;
+    return i + 1 < own->n && clave_async_lease_grant(own->leases[i], &g) ? g.node : NULL;
 }
 
 static void semaphore_claim_on_left(clave_async_semaphore *s, clave_err err, void *arg)
 {
     struct claim *c = arg;
-    if (clave__claim_repaid(c) && semaphore_claim_of(c)->semaphore == s)
-        clave__claim_left(c, err);
+    struct semaphore_claim *own = semaphore_claim_of(c);
+    if (!clave__claim_repaid(c) || own->semaphore != s)
+        return;
+    own->left = own->left != CLAVE_OK ? own->left : err;
+    if (--own->leaving == 0)
+        clave__claim_left(c, own->left);
 }
 
 static clave_err semaphore_claim_release(struct claim *c)
 {
     struct semaphore_claim *own = semaphore_claim_of(c);
-    clave_async_lease *l = own->lease;
-    own->lease = NULL;
-    return clave__claim_owe(c, clave_async_lease_release(l, semaphore_claim_on_left, c));
+    clave_err err = CLAVE_OK;
+    for (; own->n > 0; own->n--) {
+        clave_async_lease *l = own->leases[own->n - 1];
+        clave_err one =
+            clave__claim_owe(c, clave_async_lease_release(l, semaphore_claim_on_left, c));
+        own->leaving += one == CLAVE_OK;
+        err = one != CLAVE_OK ? one : err; /* it was lost already */
+    }
+    own->left = err;
+    return own->leaving > 0 ? CLAVE_OK : err;
+}
+
+static clave_err semaphore_claim_describe(struct claim *c, const clave_identity *said,
+                                          queue_described *done, void *arg, size_t *n)
+{
+    return clave__semaphore_describe(semaphore_claim_of(c)->semaphore, said, done, arg, n);
 }
 
 static void semaphore_claim_drop(struct claim *c)
@@ -93,8 +136,10 @@ static void semaphore_claim_drop(struct claim *c)
     struct semaphore_claim *own = semaphore_claim_of(c);
     clave_async_semaphore *s = own->semaphore;
     own->semaphore = NULL;
-    own->lease = NULL;
+    own->n = own->leaving = 0;
     clave_async_semaphore_free(s);
+    clave__mem_free(&c->part.s->all->web->mem, own->leases);
+    own->leases = NULL;
 }
 
 const struct claim_kind clave__semaphore_claim = {
@@ -104,7 +149,9 @@ const struct claim_kind clave__semaphore_claim = {
     .misfit = semaphore_claim_misfit,
     .begin = semaphore_claim_begin,
     .grant = semaphore_claim_grant,
+    .more = semaphore_claim_more,
     .release = semaphore_claim_release,
     .drop = semaphore_claim_drop,
+    .describe = semaphore_claim_describe,
     .holders = clave_async_semaphore_participants,
 };
