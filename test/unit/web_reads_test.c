@@ -95,6 +95,9 @@ static void check_routes(struct webrig *r, bool current, int64_t least, int64_t 
         assert_true(atoi(webrig_header(c, "Age")) * 1000 >= least);
         webrig_end(c);
     }
+    struct webrig_call *c = get(r, "/readyz", NULL);
+    assert_int_equal(c->status, current ? 200 : 503);
+    webrig_end(c);
 }
 
 /* A server that is stopped, or a connection of which one half is gone: no word, and no end. */
