@@ -1,11 +1,14 @@
 /* lock_digest.c - see lock_digest.h. Called by the endpoints. Invariant: a place has a token of its
  * own, and its version, whether it holds and whether it was asked only ever go up. So a digest does
- * not come back while there are places. */
+ * not come back while there are places. A bounded number of them is looked at: what changes of a
+ * place further back is not seen, but that any came or went is. */
 #include "observe/lock_digest.h"
 
 #include <string.h>
 
 #include "base/siphash.h"
+
+enum { DIGEST_PLACES = 1000 }; /* of each side */
 
 /* The same key everywhere. Whoever chooses names so that two states of a lock have one digest has
  * kept a change of that lock from those who wait for it, and nothing else. */
@@ -22,16 +25,33 @@ static uint64_t digest_add(uint64_t digest, const struct lock_place *p)
     return digest_bytes(words, sizeof words);
 }
 
-uint64_t clave__lock_digest(const struct lock_queue *q)
+static uint64_t digest_add_places(uint64_t digest, const struct lock_queue *q,
+                                  struct lock_place *(*after)(const struct lock_queue *q,
+                                                              const char *name))
 {
-    const uint64_t head[] = {clave__lock_sort(q), clave__lock_limit(q)};
-    uint64_t digest = digest_bytes(head, sizeof head);
     struct lock_place *p;
-    for (const char *last = ""; (p = clave__lock_holder_after(q, last)); last = p->name)
-        digest = digest_add(digest, p);
-    for (const char *last = ""; (p = clave__lock_waiter_after(q, last)); last = p->name)
+    const char *last = "";
+    for (int i = 0; i < DIGEST_PLACES && (p = after(q, last)); i++, last = p->name)
         digest = digest_add(digest, p);
     return digest;
+}
+
+/* The newest, of a queue in which places come at the end only: with how many there are it tells
+ * whether any came or went. */
+static uint64_t digest_add_last(uint64_t digest, const struct lock_queue *q)
+{
+    struct ordered_node *last = q ? clave__ordered_last(&q->places, ORDERED_ANY) : NULL;
+    return last ? digest_add(digest, ORDERED_ENTRY(last, struct lock_place, node)) : digest;
+}
+
+uint64_t clave__lock_digest(const struct lock_queue *q)
+{
+    const uint64_t head[] = {clave__lock_sort(q), clave__lock_limit(q), q->nholders,
+                             clave__lock_nwaiters(q)};
+    uint64_t digest = digest_bytes(head, sizeof head);
+    digest = digest_add_places(digest, q, clave__lock_holder_after);
+    digest = digest_add_places(digest, q, clave__lock_waiter_after);
+    return digest_add_last(digest_add_last(digest, q), q->partner);
 }
 
 /* What has led last, and is told no more, differs from what never was. */

@@ -95,6 +95,9 @@ static void check_routes(struct webrig *r, bool current, int64_t least, int64_t 
         assert_true(atoi(webrig_header(c, "Age")) * 1000 >= least);
         webrig_end(c);
     }
+    struct webrig_call *c = get(r, "/readyz", NULL);
+    assert_int_equal(c->status, current ? 200 : 503);
+    webrig_end(c);
 }
 
 /* A server that is stopped, or a connection of which one half is gone: no word, and no end. */
@@ -366,6 +369,28 @@ static void gates_of_one_tree_have_the_same_tags(void **state)
     webrig_free(r);
 }
 
+/* Of a queue that is longer than what a digest looks at: those that come and go are seen. */
+static void a_long_queue_is_awaited_too(void **state)
+{
+    enum { PLACES = 2500 };
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    size_t one = open_client(r);
+    char gone[128];
+    for (int i = 0; i < PLACES; i++)
+        create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
+    struct webrig_call *c = await_next(r, get(r, "/v1/locks/a", NULL), "/v1/locks/a");
+    snprintf(gone, sizeof gone, "%s%010d", LOCK("/a"), PLACES - 100);
+    assert_int_equal(memnet_delete(r->net, one, gone), CLAVE_OK);
+    expect_change(r, c, 200);
+    c = await_next(r, c, "/v1/locks/a");
+    create(r, one, LOCK("/a"), CLAVE_EPHEMERAL_SEQUENTIAL);
+    expect_change(r, c, 200);
+    webrig_end(c);
+    memnet_close(r->net, one);
+    webrig_free(r);
+}
+
 /* ---- long data --------------------------------------------------------------------------------
  */
 /* What is long is shown as far as it is kept, and marked: of a place its name and command and the
@@ -455,6 +480,7 @@ int main(void)
         cmocka_unit_test(without_the_servers_nothing_is_said_to_be_unchanged),
         cmocka_unit_test(those_who_wait_are_counted),
         cmocka_unit_test(gates_of_one_tree_have_the_same_tags),
+        cmocka_unit_test(a_long_queue_is_awaited_too),
         cmocka_unit_test(long_data_is_cut_and_said_to_be),
         cmocka_unit_test(a_page_goes_on_after_what_there_is),
     };

@@ -2,9 +2,11 @@
 #include "web/api/health_api.h"
 
 #include "clave/version.h"
+#include "client/session_keeper.h"
 #include "web/api/observe_request.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
+#include "web/observe/observe.h"
 #include "web/server_figures.h"
 
 static void health_answer(struct web_exchange *x, const char *status)
@@ -25,8 +27,15 @@ void clave__web_get_readyz(struct web_exchange *x)
     static const struct problem not_ready = {
         .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
     clave_async_client *c = x->web->own;
-    if (clave_async_client_is_connected(c))
+    const struct observe *o = x->web->observe;
+    int64_t heard = clave__client_contact(c);
+    /* While the feed runs there is always something to be answered. */
+    bool silent = o->feed && heard != INT64_MIN && x->web->now - heard > OBSERVE_CURRENT_MS;
+    if (clave_async_client_is_connected(c) && !silent)
         health_answer(x, "ready");
+    else if (silent)
+        clave__web_problem(x, &not_ready, "no ZooKeeper server has answered for %lld ms",
+                           (long long)(x->web->now - heard));
     else
         clave__web_problem(x, &not_ready, "not connected to a ZooKeeper server: %s",
                            clave_async_client_errmsg(c));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "client/client_internal.h"
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/conditional.h"
@@ -92,9 +93,11 @@ static void observe_request_catch_up(struct web_exchange *x);
 static void on_observe_probe(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct web_exchange *x = arg;
-    (void)c;
+    struct web *w = x->web;
+    int64_t now = clave__client_now(c);
     if (!clave__web_expected(x))
         return;
+    w->now = now > w->now ? now : w->now;                  /* ages are counted by it */
     if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE) /* below a chroot that is not there */
         observe_request_catch_up(x);
     else
@@ -109,13 +112,13 @@ static void observe_request_catch_up(struct web_exchange *x)
     clave_err err = CLAVE_OK;
     r->fresh = w->observe->loaded && w->observe->current && age >= 0 && w->now - age >= r->asked;
     if (r->fresh) {
-        clave__web_timer_clear(w,
-                               &x->timer); /* of what was expected; it may wait for changes now */
+        /* That was for what was expected: it may wait for a change now. */
+        clave__web_timer_clear(w, &x->timer);
         x->route->handle(x);
         return;
     }
     if (r->probes++ >= MOST_PROBES)
-        err = CLAVE_EOPTIMEOUT;
+        err = CLAVE_EUNREACHABLE;
     else
         err = clave_async_exists(w->own, "/", NULL, on_observe_probe, x);
     if (err == CLAVE_OK) {
