@@ -123,7 +123,7 @@ void clave__server_figures_json(struct json *j, const struct web *w, bool all)
     const struct server_figures *f = w->figures;
     clave__json_open(j, "gate", '{');
     clave__json_int(j, "uptime_ms", f->began ? w->now - f->began : 0);
-    clave__json_bool(j, "current", w->observe->current);
+    clave__json_bool(j, "current", clave__observe_is_current(w->observe));
     figures_object(j, f, WEB_FIGURES, GATE_FIGURES);
     clave__json_close(j, '}');
     if (!all || !figures_knows_server(f)) {
