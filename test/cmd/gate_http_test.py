@@ -4,6 +4,7 @@ import datetime
 import gzip
 import json
 import os
+import re
 import resource
 import shutil
 import socket
@@ -61,6 +62,10 @@ class Served(Rig):
 
     def children(self, path):
         return clave("ls", path, connect=self.server.connect).out.split()
+
+    def places(self, path):
+        return sum(len(lock["waiters"]) + len(lock["holders"]) for lock in self.gate.call(
+            "GET", f"/v1/locks?limit=1000&prefix={path}")[2]["locks"])
 
     # ---- requests that are no good -----------------------------------------------------------
 
@@ -279,10 +284,11 @@ class Served(Rig):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * MANY)), hard))
         held, many = self.session(40000), self.session(40000)
-        self.assertEqual(self.claim(held, "/many")[0], 201)
+        for i in range(MANY):  # a session has one place a path
+            self.assertEqual(self.claim(held, f"/many/{i}")[0], 201)
         files, before = self.open_files_at_rest(), self.gate.resident()
-        sockets = [self.waits(many, "/many") for _ in range(MANY)]
-        self.await_true(lambda: len(self.children("/many")) == MANY + 1, "all of them wait")
+        sockets = [self.waits(many, f"/many/{i}") for i in range(MANY)]
+        self.await_true(lambda: self.places("/many") == 2 * MANY, "all of them wait")
         each = (self.gate.resident() - before) / MANY
         if not is_sanitized():
             self.assertLess(each, 40 * 1024)  # with claim, request and heap that is not used any more
@@ -291,7 +297,7 @@ class Served(Rig):
         self.await_true(lambda: self.gate.open_files() <= files, "all sockets are closed")
         begin = time.monotonic()
         self.gate.call("DELETE", "/v1/sessions/" + many["id"], Clave_Session=many["secret"])
-        self.await_true(lambda: len(self.children("/many")) == 1, "all places are given up")
+        self.await_true(lambda: self.places("/many") == MANY, "all places are given up")
         self.assertLess(time.monotonic() - begin, PATIENCE)
         self.gate.call("DELETE", "/v1/sessions/" + held["id"], Clave_Session=held["secret"])
 
