@@ -47,12 +47,6 @@ struct node_site {
     bool bare; /* a UUID right below the path: a lease, if it is a semaphore's at all */
 };
 
-bool clave__lock_is_bare(const char *name)
-{
-    enum { UUID_DIGITS = 32 };
-    return strspn(name, "0123456789abcdef") == UUID_DIGITS && name[UUID_DIGITS] == '\0';
-}
-
 static bool ends_with(const char *path, size_t len, const char *end, size_t n)
 {
     return len >= n && memcmp(path + len - n, end, n) == 0;

@@ -28,6 +28,12 @@ struct lock_key clave__lock_key_of(const char *name)
                              name};
 }
 
+bool clave__lock_is_bare(const char *name)
+{
+    enum { UUID_DIGITS = 32 };
+    return strspn(name, "0123456789abcdef") == UUID_DIGITS && name[UUID_DIGITS] == '\0';
+}
+
 bool clave__lock_is_plain(const char *name)
 {
     size_t n = strlen(name);

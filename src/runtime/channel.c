@@ -3,7 +3,10 @@
 #include "runtime/channel.h"
 
 #include <assert.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -25,7 +28,7 @@ static const unsigned channel_moves[] = {
     [CHANNEL_CLOSED] = TO(CONNECTING),
     [CHANNEL_CONNECTING] = TO(SECURING) | TO(CLOSING),
     [CHANNEL_SECURING] = TO(OPEN) | TO(LINGERING) | TO(CLOSING),
-    [CHANNEL_OPEN] = TO(CLOSING),
+    [CHANNEL_OPEN] = TO(LINGERING) | TO(CLOSING),
     [CHANNEL_LINGERING] = TO(CLOSING),
     [CHANNEL_CLOSING] = TO(CLOSED),
 };
@@ -83,6 +86,24 @@ static void channel_say_farewell(struct channel *ch)
         return;
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
     uv_try_write(&ch->socket.stream, &buf, 1);
+}
+
+void clave__channel_finish(struct channel *ch)
+{
+    uv_os_fd_t fd;
+    channel_say_farewell(ch);
+    if (ch->state != CHANNEL_LINGERING)
+        channel_enter(ch, CHANNEL_LINGERING);
+    if (uv_fileno(&ch->socket.handle, &fd) == 0)
+        shutdown(fd, SHUT_WR);
+}
+
+size_t clave__channel_unsent(const struct channel *ch)
+{
+    uv_os_fd_t fd;
+    int bytes;
+    bool is_known = uv_fileno(&ch->socket.handle, &fd) == 0 && ioctl(fd, SIOCOUTQ, &bytes) == 0;
+    return is_known && bytes > 0 ? (size_t)bytes : 0;
 }
 
 void clave__channel_close(struct channel *ch, int why)

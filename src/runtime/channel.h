@@ -10,10 +10,10 @@
  *
  *          _connect                connected             _opened
  *   CLOSED ───────▶ CONNECTING ──────────────▶ SECURING ────────▶ OPEN
- *     ▲  │               │        ▲                │ │ _linger      │
- *     │  └───────────────┼────────┘                │ └──▶ LINGERING │
- *     │  _adopt          ▼                         ▼          ▼     ▼
- *     └─────────────────────────────── CLOSING ◀────────────────────┘
+ *     ▲  │               │        ▲                │ │ _linger      │ │ _finish
+ *     │  └───────────────┼────────┘                │ └──▶ LINGERING◀┘ │
+ *     │  _adopt          ▼                         ▼          ▼       ▼
+ *     └─────────────────────────────── CLOSING ◀──────────────────────┘
  *
  * SECURING: connected, but a filter still shakes hands. LINGERING: what is left is sent, what
  * arrives is dropped, and the other side or the owner closes it. However a channel ends, _closing
@@ -125,6 +125,14 @@ static inline bool clave__channel_is_live(const struct channel *ch)
 {
     return ch->state >= CHANNEL_SECURING && ch->state <= CHANNEL_LINGERING;
 }
+
+/* From OPEN or LINGERING: the filters say farewell, nothing more is sent, and what arrives is
+ * dropped. The other side can read what it was told; a socket that is closed with unread bytes
+ * would not let it. */
+void clave__channel_finish(struct channel *ch);
+/* How many bytes the kernel has that the other side's has not taken, or of a Unix socket the other
+ * side. Only while it is live. */
+size_t clave__channel_unsent(const struct channel *ch);
 
 /* Only while it is live. */
 void clave__channel_set_reading(struct channel *ch, bool wanted);

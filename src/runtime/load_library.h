@@ -1,5 +1,5 @@
-/* load_library.h - loads a shared library on first use: OpenSSL, libmicrohttpd, jansson, libcurl
- * and ncurses. A file that loads one says so in a LOADS_LIBRARY, for those who make packages. */
+/* load_library.h - loads a shared library on first use: OpenSSL, http_parser, jansson, libcurl and
+ * ncurses. A file that loads one says so in a LOADS_LIBRARY, for those who make packages. */
 #ifndef CLAVE_RUNTIME_LOAD_LIBRARY_H
 #define CLAVE_RUNTIME_LOAD_LIBRARY_H
 

@@ -34,14 +34,15 @@ static const struct route routes[] = {
     /* sessions_api */
     {"POST", "/v1/sessions", WEB_LOCK, clave__web_post_session, NULL, 0},
     {"GET", "/v1/sessions", WEB_ADMIN, clave__web_list_sessions, "limit after", 0},
-    {"GET", "/v1/sessions/{id}", WEB_LOCK, clave__web_get_session, NULL, 0},
-    {"POST", "/v1/sessions/{id}/renew", WEB_LOCK, clave__web_renew_session, NULL, ROUTE_QUIET},
-    {"DELETE", "/v1/sessions/{id}", WEB_LOCK, clave__web_delete_session, NULL, 0},
+    {"GET", "/v1/sessions/{id}", WEB_LOCK, clave__web_get_session, NULL, ROUTE_OWN},
+    {"POST", "/v1/sessions/{id}/renew", WEB_LOCK, clave__web_renew_session, NULL,
+     ROUTE_QUIET | ROUTE_OWN},
+    {"DELETE", "/v1/sessions/{id}", WEB_LOCK, clave__web_delete_session, NULL, ROUTE_OWN},
     /* claims_api */
     {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, 0},
-    {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, 0},
+    {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, ROUTE_OWN},
     {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_claim, NULL, 0},
-    {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, NULL, 0},
+    {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, NULL, ROUTE_OWN},
     /* hold_api */
     {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
     /* locks_api, elections_api, deadlocks_api, metrics_api, history_api, events_api */
@@ -72,8 +73,9 @@ static const struct route routes[] = {
     {"POST", "/znodes/v1{path}", WEB_WRITE, clave__web_rest_post, "*", 0},
     {"DELETE", "/znodes/v1{path}", WEB_WRITE, clave__web_rest_delete, "*", 0},
     {"POST", "/sessions/v1", WEB_WRITE, clave__web_rest_post_session, "*", 0},
-    {"PUT", "/sessions/v1/{id}", WEB_WRITE, clave__web_rest_put_session, "*", ROUTE_QUIET},
-    {"DELETE", "/sessions/v1/{id}", WEB_WRITE, clave__web_rest_delete_session, "*", 0},
+    {"PUT", "/sessions/v1/{id}", WEB_WRITE, clave__web_rest_put_session, "*",
+     ROUTE_QUIET | ROUTE_OWN},
+    {"DELETE", "/sessions/v1/{id}", WEB_WRITE, clave__web_rest_delete_session, "*", ROUTE_OWN},
 };
 
 const struct route_table clave__routes = {routes, sizeof routes / sizeof *routes};

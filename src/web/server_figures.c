@@ -5,7 +5,7 @@
 
 #include "observe/lock_json.h"
 #include "web/http/http_metrics.h"
-#include "web/http/waiting.h"
+#include "web/http/sender.h"
 #include "web/observe/observe.h"
 #include "web/own_client.h"
 #include "web/session/http_session.h"
@@ -70,9 +70,9 @@ static int64_t figures_now(const struct server_figures *f, size_t which)
     case GATE_LATENCY_MS:
         return f->web->latency_ms;
     case GATE_SESSIONS:
-        return (int64_t)f->web->sessions->count;
+        return (int64_t)clave__senders_have(f->web, SENDER_SESSIONS);
     case GATE_WAITING:
-        return (int64_t)clave__waiting_count(f->web);
+        return (int64_t)clave__senders_have(f->web, SENDER_WAITS);
     case GATE_REQUESTS:
         return (int64_t)clave__http_metrics_answered(f->web);
     default:

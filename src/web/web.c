@@ -12,7 +12,8 @@
 #include "web/http/body.h"
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
-#include "web/http/waiting.h"
+#include "web/http/sender.h"
+#include "web/http/shares.h"
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/routes.h"
@@ -45,7 +46,7 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     if (err == CLAVE_OK)
         err = clave__http_metrics_new(w);
     if (err == CLAVE_OK)
-        err = clave__waiting_new(w);
+        err = clave__senders_new(w);
     if (err == CLAVE_OK)
         err = clave__znode_polls_new(w);
     if (err == CLAVE_OK)
@@ -95,7 +96,7 @@ void clave__web_free(struct web *w)
     clave__observe_free(w);
     clave__http_metrics_free(w);
     clave__znode_polls_free(w);
-    clave__waiting_free(w);
+    clave__senders_free(w);
     clave__server_figures_free(w);
     struct clave_mem mem = w->mem;
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.hosts);
@@ -163,13 +164,34 @@ bool clave__web_take_body(struct web_exchange *x, int64_t now, const void *p, si
 void clave__web_body_done(struct web_exchange *x, int64_t now)
 {
     x->web->now = now > x->web->now ? now : x->web->now;
+    if (x->answered)
+        return;
+    x->route->handle(x);
     if (!x->answered)
-        x->route->handle(x);
+        clave__shares_count_waiting(x);
 }
 
 bool clave__web_is_known(const struct web_exchange *x)
 {
-    return x->who.is_known;
+    const char *secret = clave__web_header(x, "Clave-Session");
+    struct sealed_session sealed;
+    return x->who.is_known || (x->who.found == ACCESS_KNOWN && secret &&
+                               clave__unseal(x->web->sessions->key, secret, &sealed));
+}
+
+struct sender *clave__web_keep(struct web_exchange *x)
+{
+    size_t most;
+    if (!clave__web_is_known(x) || clave__shares_may(x, SENDER_CONNECTIONS, 1, &most) != SENDER_MAY)
+        return NULL;
+    clave__sender_add(x->web, x->sender, SENDER_CONNECTIONS, 1);
+    return clave__sender_ref(x->sender);
+}
+
+void clave__web_keep_no_more(struct web *w, struct sender *s)
+{
+    clave__sender_give(w, s, SENDER_CONNECTIONS, 1);
+    clave__sender_unref(w, s);
 }
 
 struct web_answer *clave__web_exchange_answer(struct web_exchange *x)
@@ -184,7 +206,7 @@ void clave__web_end(struct web_exchange *x, int64_t now)
     x->web->now = now > x->web->now ? now : x->web->now;
     exchange_cancel(x);
     if (x->answer.end)
-        x->answer.end(x->answer.arg);
+        x->answer.end(x->more_arg ? x->more_arg : x->answer.arg);
     clave__exchange_drop(x);
 }
 
@@ -226,6 +248,16 @@ void clave__web_set_access(struct web *w, const struct web_access *access)
 void clave__web_set_max_waiting(struct web *w, size_t most)
 {
     w->o.max_waiting = most;
+}
+
+void clave__web_set_max_connections(struct web *w, size_t most)
+{
+    w->o.max_connections = most;
+}
+
+void clave__web_set_max_sender_sessions(struct web *w, size_t most)
+{
+    w->o.max_sender_sessions = most;
 }
 
 /* ---- time ----------------------------------------------------------------------------------- */

@@ -6,8 +6,8 @@
  *   web_internal  what every part of it shares: struct web
  *   routes        the one table of all endpoints
  *   own_client    the ZooKeeper session of requests that have none of their own
- *   http/         a request and its answer: exchange, target, route, access, query, waiting, body,
- *                 answer, problem
+ *   http/         a request and its answer: exchange, target, route, access, query, body, answer,
+ *                 problem; sender, shares, limits: what each may have
  *   session/      HTTP sessions and what they hold
  *   observe/      src/observe fed from a cache of the tree; its events and metrics
  *   api/          the endpoints, one file a family: thin
@@ -28,6 +28,7 @@
 
 struct jansson;
 struct lock_replay;
+struct sender;
 struct web;
 struct web_access;
 struct web_exchange; /* one request and its answer */
@@ -51,8 +52,6 @@ struct web_request {
     const struct web_header *headers;
     size_t nheaders;
     int64_t body_length; /* as Content-Length announces it; -1: in chunks; 0: there is none */
-    const void *body;    /* of a driver that has it by now; the engine takes it by _take_body */
-    size_t len;
     bool must_have_host; /* HTTP/1.1 */
     struct web_peer peer;
 };
@@ -73,6 +72,7 @@ struct web_answer {
     clave_err (*more)(void *arg, struct buf *out, bool *done);
     void (*end)(void *arg); /* the answer was sent, or is given up; NULL: nothing to do */
     void *arg;
+    int32_t sending_ms; /* how long its reader may take nothing; 0: as long as others may */
 };
 
 /* A change that was asked for, and what came of it. Texts are valid during the call. */
@@ -137,9 +137,14 @@ struct web_options {
     int32_t session_timeout_ms; /* of the engine's own session; 0: 10000 */
     const clave_auth *auths;    /* its identities; borrowed for the time of _new */
     size_t nauths;
-    size_t max_body;     /* 0: 2 MiB */
-    size_t max_answer;   /* 0: 64 MiB */
-    size_t max_sessions; /* at a time; further ones are refused with 429. 0: 10000 */
+    size_t max_body;            /* 0: 2 MiB */
+    size_t max_answer;          /* 0: 64 MiB */
+    size_t max_sessions;        /* alive at a time; further ones are refused with 429. 0: 10000 */
+    size_t max_sender_sessions; /* of one sender; 0: 4 of 5 of those */
+    size_t max_connections;     /* that the driver has room for; 0: any number */
+    size_t max_held; /* bytes of bodies and answers together, without small ones: an eighth is for
+                        senders who may do nothing, half of the rest for one; further ones are
+                        refused with 503, and with 429 those of one sender. 0: 256 MiB */
     size_t max_waiting; /* long polls and streams at a time, further ones are refused with 503; with
                            429, 4 of 5 of them of one sender. 0: 15000 */
     bool observe; /* follows the locks of the tree from the start; false: from the first request
@@ -155,8 +160,10 @@ clave_err clave__web_new(struct web **out, const struct web_options *o);
 /* Other tokens, hosts and roles hold from now on, for what waits too: it is answered 401 or 403, or
  * its stream ends, when it may no longer. The access before may be freed. */
 void clave__web_set_access(struct web *w, const struct web_access *access);
-/* As max_waiting of the options; what waits goes on. */
+/* As those of the options; what there is goes on. */
 void clave__web_set_max_waiting(struct web *w, size_t most);
+void clave__web_set_max_sender_sessions(struct web *w, size_t most);
+void clave__web_set_max_connections(struct web *w, size_t most);
 
 /* The wall clock is the engine's clock plus this, in milliseconds. From _new on, and again whenever
  * it has changed; the ages and times that people see are counted by it. */
@@ -204,9 +211,14 @@ bool clave__web_take_body(struct web_exchange *x, int64_t now, const void *p, si
 /* The body is complete, or there is none: the request is executed. Does nothing when it is answered
  * already. */
 void clave__web_body_done(struct web_exchange *x, int64_t now);
-/* The sender has an identity: by a token, a certificate, or as a user of the machine. Whoever is
- * admitted only because of the address is not known. */
+/* The sender has an identity: by a token, a certificate, as a user of the machine, or by the secret
+ * of a session. Whoever is admitted only because of the address is not known. */
 bool clave__web_is_known(const struct web_exchange *x);
+/* Its connection is to stay when others need room: the sender is known, and has less than 4 in 5 of
+ * max_connections kept so. NULL: it is not. Given back by _keep_no_more when the connection is
+ * closed. */
+struct sender *clave__web_keep(struct web_exchange *x);
+void clave__web_keep_no_more(struct web *w, struct sender *s);
 /* Valid from env.answered until _end. The driver may consume `body`, and calls `more`; it calls
  * neither `end` nor frees the body. */
 struct web_answer *clave__web_exchange_answer(struct web_exchange *x);

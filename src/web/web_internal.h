@@ -11,7 +11,7 @@
 
 struct http_metrics;
 struct observe;
-struct waiting;
+struct senders;
 struct znode_polls;
 struct route_table;
 struct server_figures;
@@ -36,7 +36,7 @@ struct web {
     struct http_sessions *sessions;    /* see session/http_session.h */
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
-    struct waiting *waiting;           /* see http/waiting.h */
+    struct senders *senders;           /* see http/sender.h */
     struct server_figures *figures;    /* see server_figures.h */
     struct znode_polls *znode_polls;   /* see api/znode_poll.h */
     const struct route_table *routes;  /* of all endpoints */

@@ -8,7 +8,7 @@ import unittest
 from harness import SOURCE, scratch
 
 TOOLS = ("sh", "make", "nproc", "tr", "sort", "sed", "grep", "mktemp", "rm", "tail", "cat")
-BUILD = ["cmake", "gcc", "libjansson-dev", "libmicrohttpd-dev", "libssl-dev", "libuv1-dev", "pkg-config", "zlib1g-dev"]
+BUILD = ["cmake", "gcc", "libhttp-parser-dev", "libjansson-dev", "libssl-dev", "libuv1-dev", "pkg-config", "zlib1g-dev"]
 
 
 class Machine:
@@ -67,7 +67,7 @@ class Setup(unittest.TestCase):
         machine = Machine()
         machine.install("libuv1-dev", "libssl-dev", "libjansson-dev", "zlib1g-dev", "cmake", "make")
         machine.stub("cc", "")
-        machine.stub("pkg-config", '[ "$2" = libmicrohttpd ]')  # not of Debian
+        machine.stub("pkg-config", '[ "$2" = libllhttp ]')  # not of Debian
         code, told = machine.run("tools/setup", "--check", "demo")
         self.assertEqual(code, 69, told)
         self.assertIn("Debian packages are missing: python3\n", told)

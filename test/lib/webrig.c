@@ -131,6 +131,7 @@ struct webrig *webrig_new(const struct webrig_options *o)
                                       .nassets = o->nassets,
                                       .max_body = o->max_body,
                                       .max_waiting = o->max_waiting,
+                                      .max_held = o->max_held,
                                       .max_sessions = o->max_sessions,
                                       .auths = o->auths,
                                       .nauths = o->nauths};

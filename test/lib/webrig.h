@@ -52,7 +52,7 @@ struct webrig_options {
     const clave_mem *mem; /* of the engine and its clients; NULL: libc */
     const struct web_asset *assets;
     size_t nassets;
-    size_t max_sessions, max_body, max_waiting;
+    size_t max_sessions, max_body, max_waiting, max_held;
     struct log log;
     const clave_auth *auths; /* of the engine's own session */
     size_t nauths;

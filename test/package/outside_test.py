@@ -75,7 +75,7 @@ class Outside:
 
     def dlopen_notes(self):
         """What is loaded at run time is noted in the object that loads it, and nowhere else."""
-        loads = {"libssl.so.3": ("tls", "recommended"), "libmicrohttpd.so.12": ("http", "suggested")}
+        loads = {"libssl.so.3": ("tls", "recommended"), "libhttp_parser.so.2.9": ("http", "suggested")}
         for path in (f"{self.libdir}/libclave.so", f"{self.prefix}/bin/clave"):
             found = {n["soname"][0]: (n["feature"], n["priority"]) for n in notes(path)}
             of_program = {"libcurl.so.4": ("history", "suggested"), "libjansson.so.4": ("gate", "suggested"), "libncursesw.so.6": ("top", "suggested")} if path.endswith("/clave") else {}
@@ -85,7 +85,7 @@ class Outside:
         run("ar", "x", f"{self.libdir}/libclave.a", "--output", objects)
         found = {os.path.basename(o): [n["soname"] for n in notes(o)] for o in glob.glob(f"{objects}/*.o")}
         expect({o: said for o, said in found.items() if said} ==
-               {"openssl.c.o": [["libssl.so.3"]], "microhttpd.c.o": [["libmicrohttpd.so.12"]]},
+               {"openssl.c.o": [["libssl.so.3"]], "http_library.c.o": [["libhttp_parser.so.2.9"]]},
                f"who loads what: {found}")
 
     def manual(self):

@@ -95,10 +95,7 @@ static void world_open(struct world *w, uint64_t handshake_ms, uint64_t unread_m
                                    .arg = w,
                                    .tls = w->sides[1],
                                    .max_connections = MANY + 1,
-                                   .connection_memory = 8192,
-                                   .max_held = 64 << 20,
-                                   .handshake_ms = handshake_ms,
-                                   .ms = {PATIENCE_MS, PATIENCE_MS, 0, unread_ms}};
+                                   .ms = {PATIENCE_MS, PATIENCE_MS, 0, unread_ms, handshake_ms}};
     assert_int_equal(clave__http_server_start(&w->http, "tls:127.0.0.1:0", &o, &f), CLAVE_OK);
     w->port = atoi(strrchr(clave__http_server_address(w->http, 0), ':') + 1);
 }
@@ -273,7 +270,7 @@ static void test_the_end_at_every_stage(void **state)
 /* As docs/http.md has it: OpenSSL's part is most of it. */
 static void test_what_a_connection_costs(void **state)
 {
-    enum { MOST_KIB = 64 };
+    enum { MOST_KIB = 16 };
     struct secure many[MANY];
     struct world w;
     (void)state;

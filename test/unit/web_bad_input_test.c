@@ -52,7 +52,7 @@ static const char *target_of(const struct scene *s, const char *what)
     if (!open)
         return pattern;
     const char *close = strchr(open, '}') + 1, *there = open[1] == 'i' ? s->id : "l";
-    const char *slash = !what && open[-1] != '/' ? "/" : "";
+    const char *slash = open[-1] != '/' ? "/" : "";
     snprintf(out, sizeof out, "%.*s%s%s%s", (int)(open - pattern), pattern, slash,
              what ? what : there, close);
     return out;
@@ -157,6 +157,16 @@ static void bad_head(struct scene *s)
     } cases[] = {
         {"Host: evil.example", 421, "Host", false},
         {"Host: ", 421, "Host", false},
+        {"Host: localhost:80@evil", 421, "Host", false},
+        {"Host: localhost:80/evil", 421, "Host", false},
+        {"Host: localhost:80:80", 421, "Host", false},
+        {"Host: localhost:-1", 421, "Host", false},
+        {"Host: localhost:123456", 421, "Host", false},
+        {"Host: evil@localhost", 421, "Host", false},
+        {"Host: localhost.evil", 421, "Host", false},
+        {"Host: 127.0.0.1:x", 421, "Host", false},
+        {"Host: [::1]:80@evil", 421, "Host", false},
+        {"Host: [::1]x", 421, "Host", false},
         {"Host: localhost\nHost: localhost", 400, "Host", false},
         {"Host: localhost\nhost: evil.example", 400, "ost", false},
         {"Content-Length: 2\nContent-Length: 3", 400, "Content-Length", false},
@@ -199,6 +209,20 @@ static void bad_head(struct scene *s)
     big[0] = '/';
     big[9000] = '\0';
     expect_of(s, big, NULL, NULL, &(struct refusal){414, "8192"});
+}
+
+/* A path that only begins as the route's is another's, or nobody's. */
+static void bad_target(struct scene *s)
+{
+    static const char *const tails[] = {"el", "%2Fx", ".", ";x", "@evil", ":80"};
+    char target[200];
+    const char *pattern = s->route->pattern, *open = strchr(pattern, '{');
+    size_t n = open ? (size_t)(open - pattern) : strlen(pattern);
+    bool literal = n > 1 && pattern[n - 1] != '/';
+    for (size_t i = 0; literal && i < sizeof tails / sizeof *tails; i++) {
+        snprintf(target, sizeof target, "%.*s%s", (int)n, pattern, tails[i]);
+        expect_of(s, target, NULL, NULL, &(struct refusal){404, "openapi.json"});
+    }
 }
 
 /* ---- path and query ------------------------------------------------------------------------- */
@@ -408,6 +432,12 @@ static void no_route_takes_a_bad_head(void **state)
     no_route_takes(bad_head);
 }
 
+static void no_route_takes_a_path_that_only_begins_as_its_own(void **state)
+{
+    (void)state;
+    no_route_takes(bad_target);
+}
+
 static void no_route_takes_a_bad_path(void **state)
 {
     (void)state;
@@ -554,6 +584,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_route_takes_another_method),
         cmocka_unit_test(no_route_takes_a_bad_head),
+        cmocka_unit_test(no_route_takes_a_path_that_only_begins_as_its_own),
         cmocka_unit_test(no_route_takes_a_bad_path),
         cmocka_unit_test(no_route_takes_a_bad_query),
         cmocka_unit_test(no_route_takes_a_bad_body),

@@ -28,6 +28,7 @@ enum {
     GATE_METRIC_PATHS,
     GATE_MAX_CONNECTIONS,
     GATE_MAX_WAITING,
+    GATE_MAX_SENDER_SESSIONS,
     GATE_MAX_BODY,
     GATE_TLS_CERT,
     GATE_TLS_KEY,
@@ -54,6 +55,8 @@ static const struct flag flags[] = {
     {GATE_MAX_CONNECTIONS, "http-max-connections", "N", "HTTP connections at a time [20000]"},
     {GATE_MAX_WAITING, "http-max-waiting", "N",
      "requests that wait at a time [3/4 of connections]"},
+    {GATE_MAX_SENDER_SESSIONS, "http-max-sender-sessions", "N",
+     "sessions of one sender at a time [4/5 of all]"},
     {GATE_MAX_BODY, "http-max-body", "BYTES", "bytes of the body of a request [2097152]"},
     {GATE_TLS_CERT, "http-tls-cert", "FILE", "the gate's certificate for tls:, with its chain"},
     {GATE_TLS_KEY, "http-tls-key", "FILE", "the key of that [in the same file]"},
@@ -140,7 +143,8 @@ static clave_err gating_apply(void *arg, const struct serve_settings *wanted, co
     if (wanted->gate.access.tokens)
         clave__log(&log, CLAVE_LOG_INFO, "%s read: %zu user%s", wanted->gate.access.tokens,
                    gate_access_of(access)->nusers, clave__plural(gate_access_of(access)->nusers));
-    const struct gate_limits limits = {wanted->gate.max_connections, wanted->gate.max_waiting};
+    const struct gate_settings *s = &wanted->gate;
+    const struct gate_limits limits = {s->max_connections, s->max_waiting, s->max_sender_sessions};
     gate_change(v->gate, access, &limits);
     return CLAVE_OK;
 }
@@ -239,7 +243,7 @@ static int gating_start(struct gating *v, int code)
                              .metric_paths = s->metric_paths,
                              .audit = s->audit,
                              .key = s->key,
-                             .limits = {s->max_connections, s->max_waiting},
+                             .limits = {s->max_connections, s->max_waiting, s->max_sender_sessions},
                              .max_body = s->max_body,
                              .grace_ms = GRACE_MS};
     if (v->c.check)

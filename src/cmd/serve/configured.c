@@ -161,7 +161,7 @@ int configured_read(struct configured *c)
     char why[FAULTS_CAP] = "", *rest = NULL;
     const struct fault f = {why, sizeof why};
     /* The C library opens the file of the time zone when a time is first written as text. A loop
-     * must not wait for a disk; libmicrohttpd does that for the date in its first answer. */
+     * must not wait for a disk, as for the date in the first answer over HTTP. */
     tzset();
     clave_err err = configured_build(c, &c->settings, &f);
     for (char *one = strtok_r(why, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest))

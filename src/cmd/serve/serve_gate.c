@@ -77,7 +77,7 @@ clave_err serve_gate_new(struct serve_gate **out, const struct serve_settings *v
                              .audit = s->audit,
                              .data_dir = v->run.data_dir,
                              .key = s->key,
-                             .limits = {s->max_connections, s->max_waiting},
+                             .limits = {s->max_connections, s->max_waiting, s->max_sender_sessions},
                              .max_body = s->max_body,
                              .in_server = true,
                              .grace_ms = GRACE_MS};
@@ -130,7 +130,8 @@ clave_err serve_gate_load(struct gate_access **out, const struct serve_settings 
 void serve_gate_change(struct serve_gate *g, struct gate_access *access,
                        const struct serve_settings *wanted)
 {
-    const struct gate_limits limits = {wanted->gate.max_connections, wanted->gate.max_waiting};
+    const struct gate_settings *s = &wanted->gate;
+    const struct gate_limits limits = {s->max_connections, s->max_waiting, s->max_sender_sessions};
     gate_change(g->gate, access, &limits);
 }
 

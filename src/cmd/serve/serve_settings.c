@@ -111,6 +111,8 @@ static const struct setting settings[] = {
     {"http-max-connections", KIND_SIZE, AT(gate.max_connections), 1, 1000000, .in = IN_BOTH,
      .live = true},
     {"http-max-waiting", KIND_SIZE, AT(gate.max_waiting), 1, 1000000, .in = IN_BOTH, .live = true},
+    {"http-max-sender-sessions", KIND_SIZE, AT(gate.max_sender_sessions), 1, 1000000, .in = IN_BOTH,
+     .live = true},
     {"http-max-body", KIND_SIZE, AT(gate.max_body), 1024, 64 << 20, .in = IN_BOTH, .live = false},
     {"http-tls-cert", KIND_TEXT, AT(gate.tls.cert_file), .in = IN_BOTH, .live = false},
     {"http-tls-key", KIND_TEXT, AT(gate.tls.key_file), .in = IN_BOTH, .live = false},

@@ -32,7 +32,7 @@ struct gate_settings {
     struct gate_access_options access;
     const char *audit, *key;
     const char *metric_paths; /* with commas between them */
-    size_t max_connections, max_waiting, max_body;
+    size_t max_connections, max_waiting, max_sender_sessions, max_body;
     struct tls_server_options tls; /* of the addresses with "tls:" */
 };
 

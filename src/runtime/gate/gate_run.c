@@ -22,15 +22,14 @@
 #include "web/api/document_api.h"
 
 enum { MAX_METRIC_PATHS = 64 };
-/* The head of a request, and then of its answer; a waiting client costs 9 KiB with it. */
-enum { CONNECTION_MEMORY = 7168 };
+/* The line and the fields of a request. */
+enum { MAX_HEAD = 8192 };
 enum {
     MAX_CONNECTIONS = 20000,
     MOST_CONNECTIONS = 1000000, /* of --http-max-connections */
     MAX_SESSIONS = 10000,
     RESERVED_FILES = 64,
     LEAST_FILES = 16, /* for sessions and clients: without so many it does not start */
-    MAX_BODY = 2 << 20,
     MAX_HELD = 256 << 20
 };
 /* For the next request and its head; for a handshake of TLS; for a body; for a client to read. */
@@ -81,12 +80,34 @@ static void gate_on_request(void *arg, const struct web_request *q, struct http_
 {
     struct gate *g = arg;
     struct web_exchange *made;
-    int64_t now = clave_now();
-    if (clave__web_begin(g->web, now, q, x, &made) != CLAVE_OK)
+    if (clave__web_begin(g->web, clave_now(), q, x, &made) != CLAVE_OK)
         clave__http_answer(x, NULL);
     *user = made;
-    if (made && (q->len == 0 || clave__web_take_body(made, now, q->body, q->len)))
-        clave__web_body_done(made, now);
+}
+
+static bool gate_on_body(void *arg, void *user, const void *p, size_t n)
+{
+    (void)arg;
+    return clave__web_take_body(user, clave_now(), p, n);
+}
+
+static void gate_on_body_done(void *arg, void *user)
+{
+    (void)arg;
+    clave__web_body_done(user, clave_now());
+}
+
+static bool gate_is_known(void *arg, void *user, void **kept)
+{
+    (void)arg;
+    *kept = clave__web_keep(user);
+    return *kept != NULL;
+}
+
+static void gate_kept_gone(void *arg, void *kept)
+{
+    const struct gate *g = arg;
+    clave__web_keep_no_more(g->web, kept);
 }
 
 static void gate_on_ended(void *arg, void *user)
@@ -239,6 +260,8 @@ static void gate_on_changed(uv_async_t *a)
     gate_access_free(g->access);
     g->access = next;
     clave__web_set_max_waiting(g->web, gate_max_waiting(g, &limits));
+    clave__web_set_max_sender_sessions(g->web, limits.max_sender_sessions);
+    clave__web_set_max_connections(g->web, gate_max_connections(g, &limits));
     if (g->http)
         clave__http_server_set_max_connections(g->http, gate_max_connections(g, &limits));
 }
@@ -343,15 +366,19 @@ static clave_err gate_listen(struct gate *g, const struct gate_options *o, const
         .mem = &g->mem,
         .log = g->log,
         .begin = gate_on_request,
+        .take_body = gate_on_body,
+        .body_done = gate_on_body_done,
         .ended = gate_on_ended,
+        .is_known = gate_is_known,
+        .kept_gone = gate_kept_gone,
         .arg = g,
         .max_connections = gate_max_connections(g, &o->limits),
         .ever_connections = (unsigned)g->file_connections,
-        .connection_memory = CONNECTION_MEMORY,
-        .max_body = o->max_body > 0 ? o->max_body : MAX_BODY,
-        .max_held = MAX_HELD,
-        .handshake_ms = HANDSHAKE_MS,
-        .ms = {[HTTP_IDLE] = IDLE_MS, [HTTP_BODY] = BODY_MS, [HTTP_SENDING] = SENDING_MS},
+        .max_head = MAX_HEAD,
+        .ms = {[HTTP_IDLE] = IDLE_MS,
+               [HTTP_BODY] = BODY_MS,
+               [HTTP_SENDING] = SENDING_MS,
+               [HTTP_SHAKING] = HANDSHAKE_MS},
     };
     err = clave__http_server_start(&g->http, o->http[0], &http, f);
     for (size_t i = 1; i < o->nhttp && err == CLAVE_OK; i++)
@@ -428,6 +455,8 @@ static clave_err gate_make_engine(struct gate *g, const struct gate_options *o,
                                    .max_body = o->max_body,
                                    .max_waiting = gate_max_waiting(g, &o->limits),
                                    .max_sessions = gate_files(o, 2, MAX_SESSIONS),
+                                   .max_connections = gate_max_connections(g, &o->limits),
+                                   .max_sender_sessions = o->limits.max_sender_sessions,
                                    .observe = true,
                                    .metric_paths = g->metric_paths,
                                    .nmetric_paths = g->nmetric_paths};
@@ -485,7 +514,7 @@ clave_err gate_new(struct gate **out, const struct gate_options *o, const struct
     g->mem = clave__mem_or_default(NULL);
     g->log = o->log;
     g->grace_ms = o->grace_ms;
-    g->file_connections = gate_files(o, gate_has_tls(o) ? 3 : 1, MOST_CONNECTIONS);
+    g->file_connections = gate_files(o, 1, MOST_CONNECTIONS);
     clave_err err = gate_refused(clave__loop_init(&g->loop), f);
     if (err == CLAVE_OK)
         err = gate_clients_init(&g->clients, &g->loop, &g->mem);

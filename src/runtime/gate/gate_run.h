@@ -30,8 +30,9 @@ enum { GATE_MAX_ADDRESSES = 16 };
 
 /* What may change while it runs. */
 struct gate_limits {
-    size_t max_connections; /* 0: as many as the limit of open files allows, up to 20000 */
-    size_t max_waiting;     /* 0: 3/4 of the connections */
+    size_t max_connections;     /* 0: as many as the limit of open files allows, up to 20000 */
+    size_t max_waiting;         /* 0: 3/4 of the connections */
+    size_t max_sender_sessions; /* 0: 4/5 of all */
 };
 
 struct gate_options {
@@ -58,7 +59,7 @@ struct gate_options {
 
 /* Whether _new could be called with these, beside a running gate. The faults of _new. */
 clave_err gate_check(const struct gate_options *o, const struct fault *f);
-/* Binds the addresses. EINUSE, EINVAL, EIO (libmicrohttpd or jansson is not on this machine),
+/* Binds the addresses. EINUSE, EINVAL, EIO (the library of HTTP or jansson is not on this machine),
  * EHOST, ENOMEM; ETHREAD, EFILES: the system has no thread, or too few files, for it. */
 clave_err gate_new(struct gate **out, const struct gate_options *o, const struct fault *f);
 /* For timers and signals of the owner, who closes them after _run. */

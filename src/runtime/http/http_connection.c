@@ -1,108 +1,346 @@
-/* http_connection.c - one connection of an HTTP server: its peer, its state and how long that may
- * last; http_server.c and http_exchange.c call it. A client that trickles bytes, or does not read,
- * must not keep a place: every state but HTTP_WAITING ends. */
-#include <stdlib.h>
+/* http_connection.c - one connection of an HTTP server: its bytes, its peer, TLS. Bytes that come
+ * are read as a request; what is to be sent is fetched from its answer as the socket takes it. */
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "runtime/http/http_internal.h"
+#include "runtime/tls/tls_filter.h"
+#include "server/request/x509_name.h"
 
-/* Edge-triggered: one event when the client hangs up, and the end of the socket removes it. */
-static bool http_connection_watch(struct http_connection *g)
+/* What may come behind a request that is not answered yet, before no more is read. How often the
+ * socket is written to before others have a turn. */
+enum { MOST_LEFT = 16 * 1024, WRITES_A_TURN = 8, MAX_SUBJECT = 8192 };
+
+static struct http_connection *http_connection_of(struct channel *ch)
 {
-    struct epoll_event e = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = g};
-    return epoll_ctl(g->http->hangup_fd, EPOLL_CTL_ADD, g->fd, &e) == 0;
+    return LIST_ENTRY(ch, struct http_connection, channel);
 }
 
-struct http_connection *clave__http_connection_new(struct http *h, int fd,
-                                                   const struct peer_addr *peer,
-                                                   const char *subject)
+void clave__http_connection_close(struct http_connection *c)
 {
-    size_t n = subject ? strlen(subject) : 0;
-    struct http_connection *g = calloc(1, sizeof *g + n + 1);
-    if (!g) {
-        close(fd);
-        return NULL;
+    clave__channel_close(&c->channel, 0);
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+/* How many of the bytes belong to the present request. */
+static size_t http_connection_read(struct http_connection *c, const char *p, size_t n)
+{
+    size_t used = 0;
+    while (used < n) {
+        if (!c->exchange)
+            c->exchange = clave__http_exchange_new(c);
+        if (!c->exchange || !clave__http_exchange_reads(c->exchange))
+            break;
+        used += clave__http_exchange_read(c->exchange, p + used, n - used);
     }
-    g->http = h;
-    g->fd = fd;
-    g->until = h->o.total_ms > 0 ? uv_now(h->o.loop) + h->o.total_ms : UINT64_MAX;
-    list_push_back(&h->in_state[HTTP_IDLE], &g->link);
-    h->nconnections++;
-    g->peer = *peer;
-    memcpy(g->tls_subject, subject ? subject : "", n);
-    if (!http_connection_watch(g)) {
-        clave__http_connection_free(g);
-        close(fd);
-        return NULL;
+    return used;
+}
+
+static void http_connection_read_left(struct http_connection *c)
+{
+    size_t n = clave__buf_len(&c->left);
+    if (n > 0)
+        clave__buf_consume(&c->left,
+                           http_connection_read(c, (const char *)clave__buf_bytes(&c->left), n));
+    clave__buf_trim(&c->left, 0);
+}
+
+static void http_connection_watch(struct http_connection *c)
+{
+    clave__channel_set_reading(&c->channel, !c->hung_up && clave__buf_len(&c->left) < MOST_LEFT);
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+/* The answer was sent. true: there may be another request. */
+static bool http_connection_next(struct http_connection *c)
+{
+    struct http_exchange *x = c->exchange;
+    bool closes = x->closes, lingers = !x->is_whole || clave__buf_len(&c->left) > 0;
+    enum http_standing standing = x->answer->status == 401 ? HTTP_TURNED_AWAY : HTTP_UNASKED;
+    c->exchange = NULL;
+    clave__http_exchange_free(x);
+    clave__http_share_set(&c->http->shares, &c->share, standing);
+    if (!closes) {
+        clave__http_connection_enter(c, HTTP_IDLE);
+        return true;
     }
-    clave__http_connection_enter(g, HTTP_IDLE);
-    return g;
+    if (lingers && !c->hung_up) {
+        clave__channel_finish(&c->channel);
+        clave__channel_set_reading(&c->channel, true);
+        clave__http_connection_enter(c, HTTP_LINGERING);
+    } else {
+        clave__http_connection_close(c);
+    }
+    return false;
 }
 
-void clave__http_connection_free(struct http_connection *g)
+/* There is nothing to send for now. A client that hung up is not waited for. */
+static void http_connection_pause(struct http_connection *c)
 {
-    list_remove(&g->link);
-    g->http->nconnections--;
-    free(g);
-}
-
-/* Which list it is in: HTTP_STATES when nothing more can come from it than what has come. */
-static int http_connection_list(const struct http_connection *g)
-{
-    if (g->http->o.total_ms > 0)
-        return HTTP_IDLE; /* one time for all, from the beginning */
-    return g->hung_up && g->state <= HTTP_BODY ? (int)HTTP_STATES : (int)g->state;
-}
-
-void clave__http_connection_enter(struct http_connection *g, enum http_state to)
-{
-    enum { LEFT_MS = 1000 }; /* what came before the client hung up is still answered */
-    struct http *h = g->http;
-    g->state = to;
-    if (h->o.total_ms > 0)
+    enum { KEEP = 1024 };
+    struct http_exchange *x = c->exchange;
+    if (x && (x->is_put_off || x->is_due)) {
+        clave__http_ready(c);
+    } else if (c->hung_up) {
+        clave__http_connection_close(c);
         return;
-    int list = http_connection_list(g);
-    uint64_t ms = list == HTTP_STATES ? LEFT_MS : h->o.ms[list];
-    g->until = ms > 0 ? uv_now(h->o.loop) + ms : UINT64_MAX;
-    list_remove(&g->link);
-    list_push_back(&h->in_state[list], &g->link);
-}
-
-/* The library sees the end of the stream and closes it. */
-static void http_connection_disconnect(struct http_connection *g)
-{
-    shutdown(g->fd, SHUT_RDWR);
-    g->until = UINT64_MAX;
-    list_remove(&g->link);
-    list_push_back(&g->http->in_state[http_connection_list(g)], &g->link);
-}
-
-/* The one of a state that is disconnected first; NULL: none. */
-static struct http_connection *http_connection_first(const struct http *h, int state)
-{
-    const struct list *in = &h->in_state[state];
-    return list_empty(in) ? NULL : LIST_ENTRY(in->next, struct http_connection, link);
-}
-
-void clave__http_connections_expire(struct http *h)
-{
-    uint64_t now = uv_now(h->o.loop);
-    struct http_connection *g;
-    for (int state = 0; state <= HTTP_STATES; state++)
-        while ((g = http_connection_first(h, state)) && g->until <= now)
-            http_connection_disconnect(g);
-}
-
-uint64_t clave__http_connections_deadline(const struct http *h)
-{
-    uint64_t least = UINT64_MAX;
-    for (int state = 0; state <= HTTP_STATES; state++) {
-        const struct http_connection *g = http_connection_first(h, state);
-        if (g && g->until < least)
-            least = g->until;
+    } else if (x && x->answer) {
+        clave__buf_trim(&x->out, KEEP);
+        clave__buf_trim(&x->answer->body, KEEP);
+        if (c->state != HTTP_WAITING)
+            clave__http_connection_enter(c, HTTP_WAITING);
+    } else if (c->state == HTTP_SENDING) {
+        clave__http_connection_enter(c, HTTP_BODY); /* which it was asked for */
     }
-    return least;
+    http_connection_watch(c);
+}
+
+/* true: an answer was sent, and there may be another request. */
+static bool http_connection_send(struct http_connection *c)
+{
+    int writes = 0;
+    if (c->exchange)
+        c->exchange->has_made_piece = false;
+    while (writes < WRITES_A_TURN && clave__channel_write(&c->channel))
+        writes++;
+    if (!clave__channel_is_live(&c->channel))
+        return false;
+    if (c->channel.writing) {
+        if (c->state != HTTP_SENDING)
+            clave__http_connection_enter(c, HTTP_SENDING);
+        http_connection_watch(c);
+        return false;
+    }
+    if (writes == WRITES_A_TURN) {
+        clave__http_ready(c);
+        return false;
+    }
+    if (c->exchange && c->exchange->answer && clave__http_exchange_is_sent(c->exchange))
+        return http_connection_next(c);
+    http_connection_pause(c);
+    return false;
+}
+
+void clave__http_connection_go_on(struct http_connection *c)
+{
+    bool goes_on = c->channel.state == CHANNEL_OPEN;
+    while (goes_on) {
+        if (c->exchange && c->exchange->is_due && !clave__http_turn_is_over(c->http))
+            clave__http_exchange_begin(c->exchange);
+        http_connection_read_left(c);
+        goes_on = http_connection_send(c);
+    }
+}
+
+void clave__http_connection_flush(struct http_connection *c)
+{
+    while (clave__channel_write(&c->channel)) {
+    }
+}
+
+/* ---- the channel ---------------------------------------------------------------------------- */
+
+static uv_buf_t http_connection_buffer(struct channel *ch)
+{
+    return uv_buf_init(http_connection_of(ch)->http->read, HTTP_READ_SIZE);
+}
+
+static bool http_connection_input(struct channel *ch, const void *p, size_t n)
+{
+    struct http_connection *c = http_connection_of(ch);
+    size_t used = clave__buf_len(&c->left) > 0 ? 0 : http_connection_read(c, p, n);
+    if (c->http->o.silent_s > 0 && c->state != HTTP_WAITING)
+        clave__http_connection_enter(c, c->state);
+    return used == n || (c->exchange &&
+                         clave__buf_append(&c->left, (const char *)p + used, n - used) == CLAVE_OK);
+}
+
+static size_t http_connection_output(struct channel *ch, const void **p)
+{
+    struct http_exchange *x = http_connection_of(ch)->exchange;
+    return x ? clave__http_output(x, p) : 0;
+}
+
+static void http_connection_sent(struct channel *ch, size_t n)
+{
+    struct http_connection *c = http_connection_of(ch);
+    clave__http_output_sent(c->exchange, n);
+    if (c->state == HTTP_SENDING)
+        clave__http_connection_enter(c, HTTP_SENDING);
+}
+
+static bool http_connection_is_done(struct channel *ch)
+{
+    const struct http_exchange *x = http_connection_of(ch)->exchange;
+    return x && x->is_broken;
+}
+
+/* A handshake goes on, or has failed: the client is told why, and that nothing more follows. */
+static void http_connection_shake(struct http_connection *c)
+{
+    clave__http_connection_flush(c);
+    if (c->channel.state == CHANNEL_LINGERING && !c->channel.writing)
+        clave__channel_finish(&c->channel);
+}
+
+/* A read has been passed up, or what waited was sent. */
+static void http_connection_on_progress(struct channel *ch)
+{
+    struct http_connection *c = http_connection_of(ch);
+    if (c->state == HTTP_SHAKING)
+        http_connection_shake(c);
+    else
+        clave__http_connection_go_on(c);
+}
+
+static void http_connection_hung_up(struct channel *ch, int why)
+{
+    struct http_connection *c = http_connection_of(ch);
+    if (ch->state != CHANNEL_OPEN || why != UV_EOF) {
+        clave__channel_close(ch, why);
+        return;
+    }
+    c->hung_up = true;
+    clave__channel_set_reading(ch, false);
+    if (!ch->writing)
+        clave__http_connection_go_on(c);
+}
+
+static void http_connection_closing(struct channel *ch, enum channel_state was, int why)
+{
+    struct http_connection *c = http_connection_of(ch);
+    struct http *h = c->http;
+    (void)was;
+    (void)why;
+    h->nconnections--;
+    h->nshaking -= (size_t)(c->state == HTTP_SHAKING);
+    list_remove(&c->link);
+    list_remove(&c->by_age);
+    list_remove(&c->in_ready);
+    clave__http_share_leave(&h->shares, &c->share);
+    if (c->exchange)
+        clave__http_exchange_free(c->exchange);
+    c->exchange = NULL;
+    if (c->kept && h->o.kept_gone)
+        h->o.kept_gone(h->o.arg, c->kept);
+    clave__http_gone(h);
+}
+
+static void http_connection_free(struct http_connection *c)
+{
+    struct http *h = c->http;
+    clave__buf_fini(&c->left);
+    clave__mem_free(h->o.mem, c->tls_subject);
+    clave__mem_free(h->o.mem, c);
+    clave__http_release(h);
+}
+
+static void http_connection_closed(struct channel *ch)
+{
+    http_connection_free(http_connection_of(ch));
+}
+
+/* ---- TLS ------------------------------------------------------------------------------------ */
+
+/* false: out of memory, or a subject that is too long. */
+static bool http_connection_name(struct http_connection *c, const struct tls *t)
+{
+    struct buf subject;
+    const void *der;
+    size_t n = clave__tls_subject(t, &der);
+    clave__buf_init(&subject, c->http->o.mem, MAX_SUBJECT);
+    bool is_named = n == 0 || (clave__x509_name_put(&subject, der, n) == CLAVE_OK &&
+                               clave__buf_append(&subject, "", 1) == CLAVE_OK);
+    if (n > 0 && is_named)
+        c->tls_subject = clave__mem_strdup(c->http->o.mem, clave__buf_text(&subject));
+    clave__buf_fini(&subject);
+    return is_named && (n == 0 || c->tls_subject);
+}
+
+static bool http_connection_secured(struct channel *ch, struct tls *t)
+{
+    struct http_connection *c = http_connection_of(ch);
+    bool is_named = http_connection_name(c, t);
+    if (!is_named)
+        clave__http_connection_warn(c, "turned away", "its certificate's subject is too long");
+    clave__http_connection_enter(c, HTTP_IDLE);
+    return is_named;
+}
+
+static bool http_connection_failed(struct channel *ch, struct tls *t)
+{
+    struct http_connection *c = http_connection_of(ch);
+    bool turned_away = ch->state == CHANNEL_SECURING;
+    char why[600];
+    clave__tls_fault(t, why, sizeof why);
+    clave__http_connection_warn(c, turned_away ? "turned away" : "closed", why);
+    return turned_away;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+/* false: out of memory. */
+static bool http_connection_open(struct http_connection *c)
+{
+    static const struct tls_events events = {http_connection_secured, http_connection_failed};
+    struct http *h = c->http;
+    if (c->is_tls && !clave__tls_add_filter(&c->channel, h->o.tls, NULL, &events))
+        return false;
+    clave__http_connection_enter(c, c->is_tls ? HTTP_SHAKING : HTTP_IDLE);
+    if (!c->is_tls)
+        clave__channel_opened(&c->channel);
+    clave__channel_set_reading(&c->channel, true);
+    return true;
+}
+
+static struct http_connection *http_connection_new(struct http *h, const struct peer_addr *peer,
+                                                   bool is_tls)
+{
+    static const struct channel_ops ops = {
+        .buffer = http_connection_buffer,
+        .input = http_connection_input,
+        .output = http_connection_output,
+        .sent = http_connection_sent,
+        .is_done = http_connection_is_done,
+        .received = http_connection_on_progress,
+        .drained = http_connection_on_progress,
+        .hung_up = http_connection_hung_up,
+        .closing = http_connection_closing,
+        .closed = http_connection_closed,
+    };
+    struct http_connection *c = clave__mem_zalloc(h->o.mem, sizeof *c);
+    if (!c)
+        return NULL;
+    c->http = h;
+    c->peer = *peer;
+    c->peer.secure = c->is_tls = is_tls;
+    c->born = uv_now(h->o.loop);
+    list_init(&c->link);
+    list_init(&c->in_ready);
+    clave__buf_init(&c->left, h->o.mem, MOST_LEFT + HTTP_READ_SIZE);
+    clave__channel_init(&c->channel, &ops, h->o.mem);
+    return c;
+}
+
+void clave__http_connection_take(struct http *h, int fd, const struct peer_addr *peer, bool is_tls)
+{
+    struct http_connection *c = http_connection_new(h, peer, is_tls);
+    bool is_exempt = !h->o.is_known || (h->o.is_exempt && h->o.is_exempt(h->o.arg, peer));
+    if (!c || clave__http_share_join(&h->shares, &c->share, peer, is_exempt) != CLAVE_OK) {
+        clave__mem_free(h->o.mem, c);
+        close(fd);
+        return;
+    }
+    list_push_back(&h->all, &c->by_age);
+    h->nconnections++;
+    h->handles++;
+    if (clave__channel_adopt(&c->channel, h->o.loop, fd, peer->family != 0) != 0) {
+        http_connection_closing(&c->channel, CHANNEL_CLOSED, 0);
+        http_connection_free(c);
+    } else if (clave__channel_is_live(&c->channel) && !http_connection_open(c)) {
+        clave__http_connection_close(c);
+    }
 }

@@ -1,97 +1,139 @@
-/* http_internal.h - one HTTP server, shared by http_server.c, http_connection.c and
- * http_exchange.c. */
+/* http_internal.h - one HTTP server, shared by the files of this folder. */
 #ifndef CLAVE_RUNTIME_HTTP_HTTP_INTERNAL_H
 #define CLAVE_RUNTIME_HTTP_HTTP_INTERNAL_H
 
+#include <time.h>
+
 #include "base/list.h"
+#include "runtime/channel.h"
+#include "runtime/http/http_parse.h"
 #include "runtime/http/http_server.h"
-#include "runtime/http/http_tls.h"
-#include "runtime/http/microhttpd.h"
+#include "runtime/http/http_share.h"
 #include "server/server.h"
 
+/* One read of a client. */
+enum { HTTP_READ_SIZE = 32 * 1024 };
+
+struct http_connection;
+
 struct http {
-    const struct microhttpd *lib;
     struct http_options o;
-    struct MHD_Daemon *daemon; /* NULL: none (any more) */
-    uv_poll_t poll;            /* the library's epoll descriptor */
-    uv_poll_t hangups;         /* ours: connections whose clients have hung up */
-    int hangup_fd;
     uv_timer_t timer;
-    uv_idle_t turn; /* runs when there is something to do */
-    int handles;    /* open ones: the last one frees it */
+    uv_idle_t turn;      /* runs while there is something to do */
+    uv_check_t new_turn; /* of the loop, after its input */
+    int handles;         /* open ones, and connections: the last one frees it */
+    bool is_stopped;
+    void (*go_on)(struct http_connection *c); /* when it is ready */
+    uint64_t (*expire)(struct http *h);       /* says when it is to be called again */
     struct list listeners;
-    struct http_tls *tls;                  /* NULL: no address is for TLS */
-    struct list in_state[HTTP_STATES + 1]; /* connections, ordered by when they are disconnected */
-    size_t nconnections;
-    struct http_connection *starting; /* given to the library, which has not reported it */
-    bool accept_pending;              /* a connection may be waiting to be accepted */
-    bool is_quiet;                    /* none is accepted any more */
-    uint64_t may_tell_at;             /* that accepting fails, by the loop's clock */
-    struct list ready;                /* suspended exchanges that go on */
-    uv_idle_cb on_turn;
-    size_t held;         /* bytes of bodies and answers */
-    bool has_made_piece; /* in this turn */
-    uint64_t turn_ends;  /* by uv_hrtime: then the rest is for the next one; 0: none was begun */
+    struct list in_state[HTTP_STATES]; /* connections, by when they are disconnected */
+    struct list all;                   /* connections, by age */
+    struct list ready;                 /* connections that go on in the next turn */
+    size_t nconnections, nshaking;
+    struct http_shares shares;
+    uint64_t armed;       /* when the timer runs; UINT64_MAX: it does not */
+    bool accept_pending;  /* a connection may be waiting to be accepted */
+    bool is_quiet;        /* none is accepted any more */
+    uint64_t may_tell_at; /* that accepting fails, by the loop's clock */
+    uint64_t turned_at;   /* likewise, that a client is turned away */
+    bool has_made_piece;  /* in this turn of the loop */
+    uint64_t turn_ends;   /* by uv_hrtime: then the rest is for the next one; 0: none was begun */
+    time_t date_at;
+    char date[32]; /* of answers */
+    char read[HTTP_READ_SIZE];
 };
 
 struct http_connection {
-    struct list link; /* in_state */
+    struct channel channel;
+    struct list link, by_age, in_ready;
     struct http *http;
-    int fd; /* owned by the library */
+    struct http_share share;
+    void *kept; /* the owner's, of a sender who is known */
     enum http_state state;
-    bool hung_up;
-    uint64_t until;                 /* by the loop's clock; UINT64_MAX: no limit, or disconnected */
+    bool is_tls;
+    bool hung_up;                   /* the client sends no more */
+    bool in_call;                   /* of the owner: it goes on after that */
+    uint64_t born, until;           /* by the loop's clock; UINT64_MAX: no limit */
     struct http_exchange *exchange; /* NULL: between two */
+    struct buf left;                /* what came and waits for the present answer */
+    char *tls_subject;              /* NULL: none was proved */
     struct peer_addr peer;
-    char tls_subject[]; /* "": none was proved */
 };
 
 struct http_exchange {
-    struct http *http;
-    struct MHD_Connection *connection;
     struct http_connection *of;
-    struct list in_ready;
-    unsigned refs;     /* the library's: the request, and its response */
-    bool is_suspended; /* in the library, until it is resumed */
-    bool is_woken;     /* since its last piece was asked for */
-    bool is_over;      /* the owner is done with it */
-    bool is_done;      /* there are no more pieces */
-    bool is_refused;   /* bodies and answers take too much memory */
-    void *user;
+    struct http_head head;
+    struct http_parse parse;
     struct web_request q;
-    const char *path;
-    struct buf body;
-    struct web_header *headers;
     struct web_answer *answer; /* NULL: there is none yet */
-    struct buf out;            /* pieces that were made, and not sent yet */
-    char target[];
+    struct web_answer *own;    /* NULL: the answer, if any, is the owner's */
+    void *user;
+    uint64_t taken_at;        /* by the loop's clock: all that was sent before */
+    struct buf out;           /* what is to be sent next */
+    bool is_due;              /* to begin, in a turn that has time for it */
+    bool is_begun, is_over;   /* as the owner knows it */
+    bool is_whole;            /* all of the request has come */
+    bool is_faulty;           /* what follows it cannot be read */
+    bool has_head;            /* of the answer: it was made */
+    bool is_chunked, is_done; /* the answer; its last piece was made */
+    bool has_made_piece;      /* and is to let others have their turn */
+    bool is_put_off;          /* it has more to send, in another turn */
+    bool is_broken;           /* its answer ends where it is */
+    bool closes;              /* the connection, with the answer */
 };
 
-/* ---- connections (http_connection.c) ------------------------------------------------------- */
+/* ---- turns and times (http_turn.c, http_state.c) --------------------------------------------- */
 
-/* Takes the socket. `subject` as http_tls.h has it. NULL: closed, for lack of memory. */
-struct http_connection *clave__http_connection_new(struct http *h, int fd,
-                                                   const struct peer_addr *peer,
-                                                   const char *subject);
-void clave__http_connection_free(struct http_connection *g);
+void clave__http_turns_begin(struct http *h);
+void clave__http_turns_end(struct http *h);
+/* It goes on in the next turn. */
+void clave__http_ready(struct http_connection *c);
+/* The timer runs then, or before. */
+void clave__http_arm(struct http *h, uint64_t until);
+/* Other connections, and the loop's other work, come first. */
+bool clave__http_turn_is_over(struct http *h);
+/* A connection is gone: another one may be accepted. */
+void clave__http_gone(struct http *h);
+/* A handle or a connection is closed; the last one frees the server. */
+void clave__http_release(struct http *h);
 /* The one function that changes the state. */
-void clave__http_connection_enter(struct http_connection *g, enum http_state to);
-/* Disconnects those that have taken too long. */
-void clave__http_connections_expire(struct http *h);
-/* When the next one will have; UINT64_MAX: none. */
-uint64_t clave__http_connections_deadline(const struct http *h);
+void clave__http_connection_enter(struct http_connection *c, enum http_state to);
+/* Disconnects those that have taken too long, and says when the next one will have. */
+uint64_t clave__http_connections_expire(struct http *h);
+/* A line for the log, once a second at most. */
+void clave__http_connection_warn(struct http_connection *c, const char *what, const char *why);
 
-/* ---- exchanges (http_exchange.c) ------------------------------------------------------------ */
+/* ---- connections (http_connection.c) --------------------------------------------------------- */
 
-/* The library's callbacks: a request line has come; pieces of a body, and the end of it; it is done
- * with a request. */
-void *clave__http_exchange_on_uri(void *http, const char *uri, struct MHD_Connection *c);
-MHD_AccessHandlerCallback clave__http_exchange_handler(void);
-void clave__http_exchange_on_completed(void *http, struct MHD_Connection *c, void **exchange,
-                                       enum MHD_RequestTerminationCode why);
-/* The client has hung up, or the server ends: a waiting exchange is given up. */
-void clave__http_exchange_give_up(struct http_exchange *x);
-/* Goes on with what is in `ready`. */
-void clave__http_exchanges_resume(struct http *h, size_t most);
+/* Takes the socket, in any case. */
+void clave__http_connection_take(struct http *h, int fd, const struct peer_addr *peer, bool is_tls);
+void clave__http_connection_close(struct http_connection *c);
+/* Reads and sends what there is. */
+void clave__http_connection_go_on(struct http_connection *c);
+/* The last bytes, as far as that goes at once. */
+void clave__http_connection_flush(struct http_connection *c);
+
+/* ---- exchanges (http_exchange.c) ------------------------------------------------------------- */
+
+/* NULL: out of memory. */
+struct http_exchange *clave__http_exchange_new(struct http_connection *c);
+/* The owner is told that it is over, if it was told that it began. */
+void clave__http_exchange_free(struct http_exchange *x);
+/* Reads bytes of the request; how many it has used up. */
+size_t clave__http_exchange_read(struct http_exchange *x, const void *p, size_t n);
+/* More of the request is read. */
+bool clave__http_exchange_reads(const struct http_exchange *x);
+/* Tells the owner of the request, of which the head is complete. */
+void clave__http_exchange_begin(struct http_exchange *x);
+/* Nothing more is to be sent, or made. */
+bool clave__http_exchange_is_sent(const struct http_exchange *x);
+
+/* ---- answers (http_output.c) ----------------------------------------------------------------- */
+
+/* The next bytes of the answer. 0: none for now, or it is_broken. */
+size_t clave__http_output(struct http_exchange *x, const void **p);
+void clave__http_output_sent(struct http_exchange *x, size_t n);
+/* Asks for the body of the request. */
+void clave__http_output_continue(struct http_exchange *x);
 
 #endif

@@ -15,8 +15,6 @@
 /* A client silent for this long is disconnected, and every client after this long in total: one
  * that trickles bytes must not keep a place. */
 enum { SILENT_S = 5, TOTAL_MS = 20000 };
-/* Memory for answers that clients have not read. */
-enum { MAX_HELD = 128 * 1024 * 1024 };
 
 /* ---- what the driver measures ------------------------------------------------------------- */
 
@@ -245,7 +243,6 @@ clave_err clave__admin_start(struct server_run *r, const struct server_run_optio
     clave_err err = CLAVE_OK;
     http.ended = run_admin_ended;
     http.max_connections = ADMIN_MAX_CONNECTIONS;
-    http.max_held = MAX_HELD;
     http.silent_s = SILENT_S;
     http.total_ms = TOTAL_MS;
     http.one_request = http.piece_a_turn = true;

@@ -2,6 +2,7 @@
 #include "web/api/client_call.h"
 
 #include "web/api/session_call.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 
 /* Requests whose senders have gone, and which no server has answered: they stay in the client until
@@ -77,7 +78,7 @@ void clave__client_call(struct web_exchange *x, client_call *go)
         clave__web_problem(x, &behind, "no server has answered what was asked before");
     else if (clave__web_header(x, "Clave-Session"))
         clave__session_call(x, NULL, on_session_live);
-    else
+    else if (clave__web_may_call(x))
         call_own(x);
 }
 

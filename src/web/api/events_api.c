@@ -9,6 +9,7 @@
 #include "web/api/observe_request.h"
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
 #include "web/observe/event_stream.h"

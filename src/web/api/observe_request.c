@@ -11,6 +11,7 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/conditional.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
 #include "web/http/route.h"
@@ -233,7 +234,7 @@ static bool copy_waits(struct web_exchange *x, const char *path)
     r->polls = true;
     if (now >= r->until)
         return false;
-    if (!x->waits_as && !clave__web_may_wait(x))
+    if (!clave__web_may_wait(x))
         return true;
     if (!clave__observe_poll_enter(&r->poll, x, path, r->until))
         observe_request_no_memory(x);

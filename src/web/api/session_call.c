@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "web/http/answer.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/session/claim_rights.h"
 
@@ -121,7 +122,7 @@ void clave__session_call(struct web_exchange *x, const char *id,
                            "session, see POST /v1/sessions");
         return;
     }
-    clave_err err = clave__http_session_find(x->web->sessions, secret, &s);
+    clave_err err = clave__http_session_find(x->web->sessions, secret, clave__web_sender(x), &s);
     if (err != CLAVE_OK) {
         session_refuse(x, err);
         return;
@@ -133,6 +134,10 @@ void clave__session_call(struct web_exchange *x, const char *id,
     if (id && strcmp(id, own) != 0) {
         clave__session_call_done(k);
         clave__web_problem(x, &other, "Clave-Session is the secret of session %s", own);
+        return;
+    }
+    if (!clave__web_may_call(x)) { /* asked when the session has heard of its client */
+        clave__session_call_done(k);
         return;
     }
     k->live = live;

@@ -8,6 +8,7 @@
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/forwarded.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
 #include "web/session/validity.h"
@@ -87,7 +88,10 @@ void clave__web_post_session(struct web_exchange *x)
                            "\"name\" has more than %d bytes", MOST_NAME);
         return;
     }
+    if (!clave__web_may_make_session(x))
+        return;
     t.ttl_ms = (int32_t)ttl;
+    t.sender = clave__web_sender(x);
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
     if (err == CLAVE_ETOOBIG) {
         clave__web_problem(x, &(struct problem){.status = 400, .err = err},

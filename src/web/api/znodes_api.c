@@ -10,6 +10,7 @@
 #include "web/api/znode_poll.h"
 #include "web/http/answer.h"
 #include "web/http/conditional.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
 
@@ -128,7 +129,7 @@ struct znode_read {
 static void znode_is_known(struct web_exchange *x)
 {
     struct znode_read *r = x->state;
-    if (x->web->now < r->until && (x->waits_as || clave__web_may_wait(x)))
+    if (x->web->now < r->until && clave__web_may_wait(x))
         clave__znode_poll_enter(&r->poll, x, r->view->tag, r->until);
     else if (!x->answered)
         clave__web_answer_empty(x, 304);

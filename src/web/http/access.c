@@ -159,6 +159,14 @@ static bool access_is_public(const struct web_access *a, const char *host, size_
     return false;
 }
 
+/* ":80", or nothing. What else stands after a name could be taken for another name by somebody who
+ * reads it: "localhost:80@evil". */
+static bool is_port(const char *s)
+{
+    size_t n = s[0] == ':' ? strspn(s + 1, "0123456789") : 0;
+    return s[0] == '\0' || (s[0] == ':' && n <= 5 && s[n + 1] == '\0');
+}
+
 bool clave__access_host_ok(const struct web_access *a, const char *host)
 {
     if (!host)
@@ -166,9 +174,11 @@ bool clave__access_host_ok(const struct web_access *a, const char *host)
     if (host[0] == '[') { /* an address of IPv6, which no name server can give */
         size_t end = strcspn(host, "]");
         return strspn(host + 1, "0123456789abcdefABCDEF:.") + 1 == end && host[end] == ']' &&
-               (host[end + 1] == '\0' || host[end + 1] == ':');
+               is_port(host + end + 1);
     }
     size_t n = strcspn(host, ":");
+    if (!is_port(host + n))
+        return false;
     if (is_digits_and_dots(host, n) || name_is("localhost", host, n))
         return true;
     for (size_t i = 0; a && i < a->nhosts; i++)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "web/http/answer.h"
-#include "web/http/body.h"
 #include "web/http/forwarded.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"
 
@@ -37,7 +37,8 @@ static bool admit_sizes(struct web_exchange *x)
         headers += strlen(q->headers[i].name) + strlen(q->headers[i].value);
     return admit_size(x, 414, "the path and query are too long", strlen(q->target), TARGET_MAX) &&
            admit_size(x, 431, "the headers are too large", headers, MAX_HEADER_BYTES) &&
-           clave__web_may_receive(x, q->body_length);
+           admit_size(x, 413, "the body is too large (--http-max-body)",
+                      q->body_length > 0 ? (size_t)q->body_length : 0, clave__web_max_body(x->web));
 }
 
 static bool is_header_name(const char *name)
@@ -241,7 +242,8 @@ bool clave__web_admit(struct web_exchange *x)
 {
     clave__web_find_peer(x);
     return admit_sizes(x) && admit_framing(x) && admit_target(x) && admit_host(x) &&
-           admit_route(x) && admit_origin(x) && admit_sender(x) && admit_guard(x) && admit_query(x);
+           admit_route(x) && admit_origin(x) && admit_sender(x) && admit_guard(x) &&
+           admit_query(x) && clave__web_may_receive(x, x->q->body_length);
 }
 
 bool clave__web_admit_again(struct web_exchange *x)

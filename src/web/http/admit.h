@@ -1,5 +1,6 @@
 /* admit.h - what is checked of the head of every request before anything of its body is read:
- * sizes, framing, target, host, route, origin, sender and role, arguments; in this order. */
+ * sizes, framing, target, host, route, origin, sender and role, arguments, room for its body; in
+ * this order. */
 #ifndef CLAVE_WEB_HTTP_ADMIT_H
 #define CLAVE_WEB_HTTP_ADMIT_H
 

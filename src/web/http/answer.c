@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "web/http/http_metrics.h"
-
 #include "web/http/route.h"
-#include "web/http/waiting.h"
+#include "web/http/shares.h"
 
 static const struct {
     unsigned status;
@@ -148,11 +147,55 @@ static void answer_audit(struct web_exchange *x, unsigned status)
                                              .reason = x->deed.reason});
 }
 
+/* A client that does not read its stream has a piece of it here. */
+static clave_err answer_more(void *arg, struct buf *out, bool *done)
+{
+    struct web_exchange *x = arg;
+    size_t before = clave__buf_len(out);
+    clave_err err = x->more(x->more_arg, out, done);
+    bool room = clave__shares_count_piece(x, clave__buf_len(out) - before);
+    return err == CLAVE_OK && !room ? CLAVE_ETHROTTLED : err;
+}
+
+static void answer_count_pieces(struct web_exchange *x)
+{
+    x->more = x->answer.more;
+    x->more_arg = x->answer.arg;
+    x->answer.more = answer_more;
+    x->answer.arg = x;
+}
+
+/* There is no room for what was read: the answer says that instead. */
+static unsigned answer_refuse(struct web_exchange *x, enum sender_found found, const char **type)
+{
+    static const char
+        text[] = "{\"title\": \"Too Many Requests\", \"status\": 429, \"detail\": \"the answers to "
+                 "this sender take too much memory already, and no sender may have more\", "
+                 "\"code\": \"ETHROTTLED\", \"class\": \"retry\"}",
+        all[] = "{\"title\": \"Service Unavailable\", \"status\": 503, \"detail\": \"bodies and "
+                "answers of all senders take too much memory together\", "
+                "\"code\": \"ETHROTTLED\", \"class\": \"retry\"}";
+    bool one = found == SENDER_HAS_MOST;
+    clave__buf_clear(&x->answer.body);
+    clave__buf_trim(&x->answer.body, 0);
+    (void)clave__buf_append(&x->answer.body, one ? text : all,
+                            one ? sizeof text - 1 : sizeof all - 1);
+    x->answer.nheaders = 0;
+    x->answer.more = NULL;
+    x->refused = HTTP_REFUSED_MEMORY;
+    answer_add(x, "Retry-After", "1");
+    *type = "application/problem+json";
+    return one ? 429 : 503;
+}
+
 static void answer_send(struct web_exchange *x, unsigned status, const char *type)
 {
     const struct web_env *env = x->web->o.env;
     if (x->answered || x->ended)
         return;
+    enum sender_found found = clave__shares_count_answer(x);
+    if (found != SENDER_MAY)
+        status = answer_refuse(x, found, &type);
     if (x->answering)
         x->answering(x);
     if (type)
@@ -162,8 +205,10 @@ static void answer_send(struct web_exchange *x, unsigned status, const char *typ
     x->answered = true;
     clave__http_metrics_note(x, status);
     x->cancel = NULL;
-    if (!x->answer.more)
-        clave__waiting_leave(x);
+    if (x->answer.more)
+        answer_count_pieces(x);
+    else
+        clave__shares_leave(x);
     answer_audit(x, status);
     env->answered(env->arg, x, x->transport);
 }

@@ -1,6 +1,7 @@
 /* body.c - see body.h. Called by web.c, admit.c and handlers. Invariant: of jansson only the
  * functions of the driver's table are used. */
 #include "web/http/body.h"
+#include "web/http/limits.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,22 +12,16 @@ static const struct problem bad_body = {.status = 400, .err = CLAVE_EINVAL};
 
 /* ---- as it arrives -------------------------------------------------------------------------- */
 
-bool clave__web_may_receive(struct web_exchange *x, int64_t n)
-{
-    size_t most = clave__web_max_body(x->web);
-    if (n <= 0 || (uint64_t)n <= most)
-        return true;
-    clave__web_problem(x, &(struct problem){.status = 413, .err = CLAVE_ETOOBIG},
-                       "the body is too large (--http-max-body): more than %zu bytes", most);
-    return false;
-}
-
 bool clave__web_receive(struct web_exchange *x, const void *p, size_t n)
 {
     size_t all = clave__web_body_len(x) + n;
     if (!clave__web_may_receive(x, all < INT64_MAX ? (int64_t)all : INT64_MAX))
         return false;
-    if (clave__buf_append(&x->received, p, n) == CLAVE_OK)
+    /* All at once where its length is known, so that it takes no more than that. */
+    int64_t whole = x->q->body_length;
+    size_t room = whole > 0 && (uint64_t)whole >= all ? (size_t)whole - all + n : n;
+    if (clave__buf_reserve(&x->received, room) == CLAVE_OK &&
+        clave__buf_append(&x->received, p, n) == CLAVE_OK)
         return true;
     clave__web_problem_err(x, CLAVE_ENOMEM, "read the body", NULL);
     return false;

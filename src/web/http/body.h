@@ -5,9 +5,7 @@
 
 #include "web/http/exchange.h"
 
-/* A body of `n` bytes is not too long. false: it has answered 413. */
-bool clave__web_may_receive(struct web_exchange *x, int64_t n);
-/* Keeps a piece of it. false: it has answered 413 or 503. */
+/* Keeps a piece of it. false: it has answered 413, 429 or 503. */
 bool clave__web_receive(struct web_exchange *x, const void *p, size_t n);
 
 /* The Content-Type is this one, whatever its parameters. */

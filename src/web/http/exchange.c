@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "web/http/waiting.h"
+#include "web/http/shares.h"
 
 enum { CHUNK = 496, MOST_ANSWER = 64 << 20 };
 
@@ -86,7 +86,9 @@ struct web_exchange *clave__exchange_new(struct web *w, const struct web_request
     x->arrived = w->now;
     clave__timer_init(&x->timer, late);
     clave__buf_init(&x->answer.body, &w->mem, w->o.max_answer ? w->o.max_answer : MOST_ANSWER);
-    clave__buf_init(&x->received, &w->mem, clave__web_max_body(w));
+    size_t most = clave__web_max_body(w);
+    bool fits = q->body_length > 0 && (uint64_t)q->body_length < most;
+    clave__buf_init(&x->received, &w->mem, fits ? (size_t)q->body_length : most);
     x->json = clave__json_to(&x->answer.body);
     list_push_back(&w->exchanges, &x->link);
     return x;
@@ -108,7 +110,7 @@ static void exchange_free(struct web_exchange *x)
 void clave__exchange_drop(struct web_exchange *x)
 {
     x->ended = true;
-    clave__waiting_leave(x);
+    clave__shares_end(x);
     clave__web_timer_clear(x->web, &x->timer);
     if (x->body)
         x->web->o.jansson->json_delete(x->body);

@@ -17,7 +17,7 @@
 #include "web/web_internal.h"
 
 struct route;
-struct waiting_sender;
+struct sender;
 
 enum { WEB_MAX_PARAMS = 2, WEB_PATIENCE_MS = 15000 };
 
@@ -58,10 +58,16 @@ struct web_exchange {
     void *state;                               /* the handler's own */
     /* Of client_call.c: what is done with the client once there is one. */
     void (*go)(struct web_exchange *x, clave_async_client *c);
-    struct timer timer;              /* gives up what waits for callbacks */
-    struct waiting_sender *waits_as; /* of waiting.c; NULL: it does not count */
-    unsigned refused;                /* why, of http_metrics.h; 0: as its status says */
-    unsigned expected;               /* callbacks that have this exchange as their argument */
+    struct timer timer; /* gives up what waits for callbacks */
+    /* Of shares.c. */
+    struct sender *sender; /* NULL: it has not been needed */
+    size_t bytes;          /* that count as the sender's */
+    bool waits;            /* it counts as waiting */
+    /* Of answer.c: those of a stream, while those of `answer` count its pieces. */
+    clave_err (*more)(void *arg, struct buf *out, bool *done);
+    void *more_arg;
+    unsigned refused;  /* why, of http_metrics.h; 0: as its status says */
+    unsigned expected; /* callbacks that have this exchange as their argument */
     bool answered, ended;
     bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
     struct exchange_chunk *chunks;

@@ -17,11 +17,17 @@ static const struct {
     unsigned status;
     const char *reason;
 } refusals[] = {
-    {401, "unauthorized"},   {403, "forbidden"},
-    {413, "body_too_large"}, {414, "path_too_long"},
-    {415, "media_type"},     {421, "foreign_host"},
-    {429, "limit"},          {431, "headers_too_large"},
-    {503, "unavailable"},    {HTTP_REFUSED_WAITING, "waiting"},
+    {401, "unauthorized"},
+    {403, "forbidden"},
+    {413, "body_too_large"},
+    {414, "path_too_long"},
+    {415, "media_type"},
+    {421, "foreign_host"},
+    {429, "limit"},
+    {431, "headers_too_large"},
+    {503, "unavailable"},
+    {HTTP_REFUSED_WAITING, "waiting"},
+    {HTTP_REFUSED_MEMORY, "memory"},
 };
 
 enum { REFUSALS = sizeof refusals / sizeof *refusals };

@@ -5,8 +5,6 @@
 #include <stdio.h>
 
 #include "web/http/answer.h"
-#include "web/http/http_metrics.h"
-#include "web/http/waiting.h"
 
 /* What a client that may try again should wait at least. */
 enum { RETRY_AFTER_S = 1, DETAIL_CAP = 512 };
@@ -146,29 +144,4 @@ void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const ch
                        x->who.found == ACCESS_WRONG_TOKEN
                            ? "unknown token: it is not in the gate's file of tokens"
                            : "a token is needed: Authorization: Bearer TOKEN");
-}
-
-bool clave__web_may_wait(struct web_exchange *x)
-{
-    struct problem p = {.status = 503, .err = CLAVE_ETHROTTLED, .retry_after_s = RETRY_AFTER_S};
-    size_t most = 0;
-    enum waiting_found found = clave__waiting_enter(x, &most);
-    if (found == WAITING_COUNTS)
-        return true;
-    x->refused = found == WAITING_NO_MEMORY ? 0 : HTTP_REFUSED_WAITING;
-    if (found == WAITING_NO_MEMORY) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "wait", NULL);
-    } else if (found == WAITING_ALL_TAKEN) {
-        clave__web_problem(x, &p,
-                           "%zu requests wait already, and this gate takes no more "
-                           "(--http-max-waiting)",
-                           most);
-    } else {
-        p.status = 429;
-        clave__web_problem(x, &p,
-                           "%zu requests of %s wait already, and no sender may have more "
-                           "(--http-max-waiting)",
-                           most, x->who.name[0] ? x->who.name : "this address");
-    }
-    return false;
 }

@@ -30,10 +30,6 @@ static inline bool clave__web_must(struct web_exchange *x, enum web_role role, c
     return may;
 }
 
-/* The request is about to wait, or to be answered by a stream. false: too many do, and it has
- * answered 429 or 503. */
-bool clave__web_may_wait(struct web_exchange *x);
-
 /* The answer to a request of a client on `path` that failed with `err`: the one table from errors
  * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`
  * is a verb: "cannot create /a: no such node"; `path` may be NULL. */

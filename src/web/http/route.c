@@ -21,12 +21,19 @@ static bool match_path(const char *rest, const char *path, struct capture *out)
     return true;
 }
 
+/* Where a pattern has no slash before {path}, the path's own is there, or there is no path. */
+static bool path_is_apart(const char *pattern, const char *at, const char *path)
+{
+    return (at > pattern && at[-1] == '/') || *path == '/' || *path == '\0';
+}
+
 /* `caught` has room for WEB_MAX_PARAMS. */
 static bool route_matches(const char *pattern, const char *path, struct capture *caught)
 {
+    const char *all = pattern;
     while (*pattern) {
         if (strncmp(pattern, "{path}", 6) == 0)
-            return match_path(pattern + 6, path, caught);
+            return path_is_apart(all, pattern, path) && match_path(pattern + 6, path, caught);
         if (*pattern == '{') {
             *caught = (struct capture){path, strcspn(path, "/")};
             if (caught->n == 0)

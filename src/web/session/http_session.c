@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/session_keeper.h"
+#include "web/http/sender.h"
 #include "web/session/claim_events.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -17,6 +18,7 @@ clave_err clave__http_sessions_new(struct web *w, const uint8_t *key)
         return CLAVE_ENOMEM;
     ss->web = w;
     list_init(&ss->all);
+    list_init(&ss->ended);
     for (size_t i = 0; i < SEAL_KEY; i++)
         ss->key[i] = key ? key[i] : (uint8_t)clave__rand_u64(&w->rand);
     if (clave__map_init(&ss->by_id, &w->mem, clave__rand_u64(&w->rand)) != CLAVE_OK) {
@@ -63,8 +65,10 @@ void clave__http_session_free(struct http_session *s)
     }
     http_session_leave_map(s);
     list_remove(&s->link);
-    s->all->count--;
+    s->all->nended -= !list_empty(&s->in_ended);
+    list_remove(&s->in_ended);
     clave__web_timer_clear(w, &s->timer);
+    clave__sender_unref(w, s->sender);
     clave__mem_free(&w->mem, s->name);
     clave__mem_free(&w->mem, s->auths);
     clave__mem_free(&w->mem, s);
@@ -100,6 +104,7 @@ void clave__http_session_let_go(struct http_session *s)
     s->attached = false;
     if (!c)
         return;
+    clave__sender_give(w, s->sender, SENDER_SESSIONS, 1);
     clave_async_client_abandon(c, w->now); /* before it begins another session */
     w->o.env->client_free(w->o.env->arg, c);
 }
@@ -145,7 +150,10 @@ void clave__http_session_end(struct http_session *s, clave_err why, bool client_
     http_session_tell(s, why);
     s->present--;
     s->heard = s->all->web->now;
+    list_push_back(&s->all->ended, &s->in_ended);
+    s->all->nended++;
     clave__http_session_settle(s);
+    clave__http_sessions_forget(s->all);
 }
 
 /* ---- what its ZooKeeper client reports ------------------------------------------------------- */
@@ -211,14 +219,15 @@ static void http_session_on_state(clave_async_client *c, clave_state state, clav
 
 /* ---- making and attaching -------------------------------------------------------------------- */
 
-static struct http_session *http_session_new(struct http_sessions *ss, const char *name,
-                                             int32_t ttl_ms)
+static struct http_session *http_session_new(struct http_sessions *ss, struct sender *of,
+                                             const char *name, int32_t ttl_ms)
 {
     struct web *w = ss->web;
     struct http_session *s = clave__mem_zalloc(&w->mem, sizeof *s);
     if (!s)
         return NULL;
     s->all = ss;
+    s->sender = clave__sender_ref(of);
     s->ttl_ms = ttl_ms;
     s->name = name ? clave__mem_strdup(&w->mem, name) : NULL;
     s->heard = s->made = w->now;
@@ -227,8 +236,8 @@ static struct http_session *http_session_new(struct http_sessions *ss, const cha
     list_init(&s->unproven);
     list_init(&s->parts);
     clave__timer_init(&s->timer, clave__http_session_due);
+    list_init(&s->in_ended);
     list_push_back(&ss->all, &s->link);
-    ss->count++;
     if (name && !s->name) {
         clave__http_session_free(s);
         return NULL;
@@ -236,7 +245,7 @@ static struct http_session *http_session_new(struct http_sessions *ss, const cha
     return s;
 }
 
-enum { MOST_SESSION_AUTHS = 16, MOST_SESSIONS = 10000 };
+enum { MOST_SESSION_AUTHS = 16 };
 
 /* "digest:user:password" in a list of them: the scheme, and what is its own. `text` is changed. */
 static size_t http_session_split_auths(char *text, size_t len, clave_auth out[MOST_SESSION_AUTHS])
@@ -272,7 +281,10 @@ static clave_err http_session_connect(struct http_session *s)
     o.tls = w->o.tls;
     o.nauths = http_session_split_auths(text, s->nauths, auths);
     o.auths = o.nauths > 0 ? auths : NULL;
-    return w->o.env->client_open(w->o.env->arg, &o, &s->client);
+    clave_err err = w->o.env->client_open(w->o.env->arg, &o, &s->client);
+    if (s->client)
+        clave__sender_add(w, s->sender, SENDER_SESSIONS, 1);
+    return err;
 }
 
 static clave_err http_session_set_auths(struct http_session *s, const char *auths, size_t len)
@@ -303,15 +315,13 @@ static clave_err http_session_join_auths(const struct session_terms *t, char out
 clave_err clave__http_session_open(struct http_sessions *ss, const struct session_terms *t,
                                    struct http_session **out)
 {
-    size_t most = ss->web->o.max_sessions ? ss->web->o.max_sessions : MOST_SESSIONS, len;
+    size_t len;
     char auths[SEAL_AUTHS];
     clave_err err = http_session_join_auths(t, auths, &len);
     *out = NULL;
-    if (err == CLAVE_OK && ss->count >= most)
-        err = CLAVE_ETHROTTLED;
     if (err != CLAVE_OK)
         return err;
-    struct http_session *s = http_session_new(ss, t->name, t->ttl_ms);
+    struct http_session *s = http_session_new(ss, t->sender, t->name, t->ttl_ms);
     err = s ? http_session_set_auths(s, auths, len) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         err = http_session_connect(s);
@@ -325,10 +335,10 @@ clave_err clave__http_session_open(struct http_sessions *ss, const struct sessio
 }
 
 /* A session that is not here is attached to; if no server knows it any more, that is its end. */
-static clave_err http_session_resume(struct http_sessions *ss, const struct sealed_session *sealed,
-                                     struct http_session **out)
+static clave_err http_session_resume(struct http_sessions *ss, struct sender *of,
+                                     const struct sealed_session *sealed, struct http_session **out)
 {
-    struct http_session *s = http_session_new(ss, NULL, sealed->ttl_ms);
+    struct http_session *s = of ? http_session_new(ss, of, NULL, sealed->ttl_ms) : NULL;
     if (!s)
         return CLAVE_ENOMEM;
     s->id = sealed->id;
@@ -357,7 +367,7 @@ static bool http_session_is_doubtful(const struct http_session *s)
            clave__http_session_is_shared(s);
 }
 
-clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
+clave_err clave__http_session_find(struct http_sessions *ss, const char *secret, struct sender *of,
                                    struct http_session **out)
 {
     struct sealed_session sealed;
@@ -369,7 +379,7 @@ clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
         clave__http_session_end(s, CLAVE_ECONNLOSS, true);
         s = NULL;
     }
-    clave_err err = s ? CLAVE_OK : http_session_resume(ss, &sealed, &s);
+    clave_err err = s ? CLAVE_OK : http_session_resume(ss, of, &sealed, &s);
     if (err != CLAVE_OK)
         return err;
     clave__http_session_enter(s);

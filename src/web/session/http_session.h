@@ -16,7 +16,8 @@
  *        └─────────┴──────────┴────> ENDED
  *
  * The ZooKeeper session's end is this one's: it never goes on with another. ENDED is kept for one
- * more timeout, so that its client hears the cause.
+ * more timeout, so that its client hears the cause, if it has the secret; at most so many as may be
+ * alive. It counts for its sender while it has a connection to the servers.
  *
  * Another gate may have attached to it meanwhile. So a connection that was lost is made again only
  * while a request of its client is here. If none was, and something was under way on that
@@ -36,11 +37,14 @@
 #include "web/session/seal.h"
 #include "web/web_internal.h"
 
+struct sender;
+
 struct http_sessions {
     struct web *web;
     struct map by_id; /* those with a ZooKeeper session */
     struct list all;
-    size_t count;
+    struct list ended; /* those that are kept for their clients to hear the cause, oldest first */
+    size_t nended;
     uint8_t key[SEAL_KEY];
 };
 
@@ -81,7 +85,8 @@ struct session_wait {
 
 struct http_session {
     struct http_sessions *all;
-    struct list link;
+    struct list link, in_ended;
+    struct sender *sender; /* that it counts for while it has a client */
     struct map_node by_id;
     enum http_session_state state;
     bool in_map;
@@ -126,15 +131,17 @@ struct session_terms {
     int32_t ttl_ms;
     const char *const *auths; /* "digest:user:password" */
     size_t nauths;
+    struct sender *sender; /* who makes it, and has room for it */
 };
 /* Makes one; its client is present until _leave. EINVAL: an identity is not of that form, or there
  * are more than 16; ETOOBIG: they are longer than SEAL_AUTHS together, each with one byte more.
  * Others as clave_async_client_new. */
 clave_err clave__http_session_open(struct http_sessions *ss, const struct session_terms *t,
                                    struct http_session **out);
-/* The session that a secret proves, attached to if it is not here; its client is present until
- * _leave. EAUTHFAILED: no secret of this key. Others as clave_async_client_new. */
-clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
+/* The session that a secret proves, attached to if it is not here, for `of` (NULL: no memory for
+ * that); its client is present until _leave. EAUTHFAILED: no secret of this key. Others as
+ * clave_async_client_new. */
+clave_err clave__http_session_find(struct http_sessions *ss, const char *secret, struct sender *of,
                                    struct http_session **out);
 /* Of a session that is or was LIVE here, by its public id. NULL: there is none. */
 struct http_session *clave__http_session_by_id(const struct http_sessions *ss, int64_t id);
@@ -181,6 +188,8 @@ void clave__http_session_enter(struct http_session *s);
 void clave__http_session_leave(struct http_session *s);
 /* After each change: when is something due? */
 void clave__http_session_settle(struct http_session *s);
+/* One has ended: the oldest of too many is due. */
+void clave__http_sessions_forget(struct http_sessions *ss);
 /* It is due. */
 void clave__http_session_due(struct timer *t, int64_t now);
 

@@ -4,7 +4,7 @@
 #include "client/session_keeper.h"
 #include "web/session/http_session.h"
 
-enum { OPENING_MS = 10000 };
+enum { OPENING_MS = 10000, MOST_ENDED = 10000 };
 
 /* So long a session is kept after its client was heard: its timeout, which is what the client was
  * promised at most, and a part of it more for a clock that is slower than ours. */
@@ -34,10 +34,21 @@ void clave__http_session_settle(struct http_session *s)
     case HTTP_SESSION_ENDED:
         if (s->present > 0)
             clave__web_timer_clear(w, &s->timer);
+        else if (!s->known && !s->client) /* nobody can ask why */
+            clave__web_timer_set(w, &s->timer, w->now);
         else
             clave__web_timer_set(w, &s->timer, s->heard + silence_ms(s));
         break;
     }
+}
+
+void clave__http_sessions_forget(struct http_sessions *ss)
+{
+    struct web *w = ss->web;
+    struct http_session *s = LIST_ENTRY(ss->ended.next, struct http_session, in_ended);
+    if (ss->nended > (w->o.max_sessions ? w->o.max_sessions : MOST_ENDED) && s->present == 0 &&
+        !s->client)
+        clave__web_timer_set(w, &s->timer, w->now);
 }
 
 void clave__http_session_enter(struct http_session *s)

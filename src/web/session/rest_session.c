@@ -52,19 +52,18 @@ static void on_rest_session_expired(struct timer *t, int64_t now)
     clave__rest_session_close(LIST_ENTRY(t, struct rest_session, timer), NULL, NULL);
 }
 
-clave_err clave__rest_session_open(struct web *w, int32_t expire_ms,
+clave_err clave__rest_session_open(struct web *w, const struct session_terms *t,
                                    void (*done)(struct rest_session *r, clave_err err, void *arg),
                                    void *arg, struct rest_session **out)
 {
-    struct session_terms terms = {.name = "contrib REST", .ttl_ms = expire_ms};
     struct rest_session *r = clave__mem_zalloc(&w->mem, sizeof *r);
-    clave_err err = r ? clave__http_session_open(w->sessions, &terms, &r->s) : CLAVE_ENOMEM;
+    clave_err err = r ? clave__http_session_open(w->sessions, t, &r->s) : CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
         clave__mem_free(&w->mem, r);
         return err;
     }
     r->web = w;
-    r->expire_ms = expire_ms;
+    r->expire_ms = t->ttl_ms;
     r->done = done;
     r->arg = arg;
     r->wait.done = on_rest_session_open;

@@ -22,7 +22,7 @@ struct rest_session {
 };
 
 /* `done`, perhaps at once, with OK: it lives. Otherwise it is gone after that. */
-clave_err clave__rest_session_open(struct web *w, int32_t expire_ms,
+clave_err clave__rest_session_open(struct web *w, const struct session_terms *t,
                                    void (*done)(struct rest_session *r, clave_err err, void *arg),
                                    void *arg, struct rest_session **out);
 /* One that lives, used now; NULL: there is none. */

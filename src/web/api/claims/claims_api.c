@@ -9,6 +9,7 @@
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/forwarded.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 
 enum { MOST_WAIT_MS = 300000 };

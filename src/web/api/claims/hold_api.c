@@ -11,6 +11,7 @@
 #include "web/api/claims/claims_api.h"
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
+#include "web/http/limits.h"
 #include "web/http/problem.h"
 
 enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
@@ -141,6 +142,7 @@ static void hold_begin_stream(struct session_call *k, struct hold_stream *h)
     x->answer.more = hold_more;
     x->answer.end = hold_on_end;
     x->answer.arg = h;
+    x->answer.sending_ms = h->s->ttl_ms; /* a holder that takes nothing for its ttl is none */
     clave__web_answer_stream(x, 200, "application/x-ndjson");
 }
 
@@ -200,12 +202,13 @@ void clave__web_post_hold(struct web_exchange *x)
     }
     *h = (struct hold_stream){.x = x};
     struct claim_order *o = clave__claim_order_read(x);
-    if (!o || !clave__web_may_wait(x))
+    if (!o || !clave__web_may_wait(x) || !clave__web_may_make_session(x))
         return;
     o->terms.trying = clave__web_prefer_wait(x) == 0;
     o->arg = h;
     const struct session_terms t = {.name = o->terms.name,
-                                    .ttl_ms = o->ttl_ms ? (int32_t)o->ttl_ms : HOLD_TTL_MS};
+                                    .ttl_ms = o->ttl_ms ? (int32_t)o->ttl_ms : HOLD_TTL_MS,
+                                    .sender = clave__web_sender(x)};
     clave_err err = clave__http_session_open(x->web->sessions, &t, &s);
     if (err != CLAVE_OK) {
         clave__web_problem_err(x, err, "make a session", NULL);

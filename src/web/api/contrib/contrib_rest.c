@@ -9,6 +9,7 @@
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/forwarded.h"
+#include "web/http/limits.h"
 #include "web/session/rest_session.h"
 
 struct rest_call;
@@ -138,13 +139,13 @@ static void rest_run(struct web_exchange *x, client_call *go)
 {
     const char *uuid = clave__web_query(x, "session");
     struct rest_session *r = uuid && uuid[0] ? clave__rest_session_find(x->web, uuid) : NULL;
-    if (r) {
+    if (!uuid || !uuid[0]) {
+        clave__client_call(x, go);
+    } else if (!r) {
+        clave__rest_fault(x, 401, "session %.64s not found", uuid);
+    } else if (clave__web_may_call(x)) {
         go(x, r->s->client);
         clave__http_session_flush(r->s);
-    } else if (uuid && uuid[0]) {
-        clave__rest_fault(x, 401, "session %.64s not found", uuid);
-    } else {
-        clave__client_call(x, go);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "web/api/contrib/contrib_rest.h"
 #include "web/api/contrib/contrib_rest_format.h"
 #include "web/http/answer.h"
+#include "web/http/limits.h"
 #include "web/session/rest_session.h"
 
 enum { EXPIRE_S = 30, MOST_EXPIRE_S = 3600 };
@@ -65,10 +66,13 @@ void clave__web_rest_post_session(struct web_exchange *x)
         clave__rest_fault(x, 400, "expire must be 1 to %d seconds", (int)MOST_EXPIRE_S);
         return;
     }
+    if (!clave__web_may_make_session(x))
+        return;
+    const struct session_terms terms = {
+        .name = "contrib REST", .ttl_ms = (int32_t)s * 1000, .sender = clave__web_sender(x)};
     x->cancel = on_rest_maker_gone;
     struct rest_session *r = NULL;
-    clave_err err =
-        clave__rest_session_open(x->web, (int32_t)s * 1000, on_rest_session_made, x, &r);
+    clave_err err = clave__rest_session_open(x->web, &terms, on_rest_session_made, x, &r);
     if (err == CLAVE_OK)
         x->state = r;
     else

@@ -1,0 +1,48 @@
+/* http_parse.h - bytes of a connection to a request's head, pieces of its body and its end. The
+ * library that reads the head (http_library.h) is replaceable here and nowhere else.
+ *
+ * What could be read in two ways is refused: a length given twice or beside chunks, a line that
+ * goes on in the next one, characters that no name or value may have, a blank before a colon, an
+ * end of line that is none. */
+#ifndef CLAVE_RUNTIME_HTTP_HTTP_PARSE_H
+#define CLAVE_RUNTIME_HTTP_HTTP_PARSE_H
+
+#include "runtime/http/http_body.h"
+#include "runtime/http/http_head.h"
+#include "runtime/http/http_library.h"
+
+enum http_parsed {
+    HTTP_PARSED_ALL,   /* of the bytes; more of the request follows */
+    HTTP_PARSED_HEAD,  /* it is complete; the request, too, if body_length is 0 */
+    HTTP_PARSED_END,   /* the body is complete */
+    HTTP_PARSED_FAULT, /* what follows has no meaning */
+};
+
+struct http_parse {
+    http_library_parser library;
+    struct http_head *head; /* of this request */
+    /* A piece of the body. */
+    void (*take)(void *arg, const void *p, size_t n);
+    void *arg;
+    struct http_body body;
+    bool has_head;
+    char last; /* byte of the head */
+    /* What is known with HTTP_PARSED_HEAD. */
+    int64_t body_length; /* -1: in chunks */
+    bool keeps_alive, is_1_1;
+    /* With HTTP_PARSED_FAULT: its status, and why. */
+    unsigned refused;
+    const char *why;
+};
+
+/* For the next request. */
+void clave__http_parse_begin(struct http_parse *t, struct http_head *head,
+                             void (*take)(void *arg, const void *p, size_t n), void *arg);
+/* How many bytes it has used up; *what: what stopped it. */
+size_t clave__http_parse(struct http_parse *t, const void *p, size_t n, enum http_parsed *what);
+/* The method's name, with HTTP_PARSED_HEAD. */
+const char *clave__http_parse_method(const struct http_parse *t);
+/* "Not Found"; "": no status of HTTP. */
+const char *clave__http_reason(unsigned status);
+
+#endif

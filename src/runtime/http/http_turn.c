@@ -1,0 +1,118 @@
+/* http_turn.c - when a connection of an HTTP server goes on: in a later turn of the loop, which all
+ * of them share with the loop's other work, or when its time is over. */
+#include <stdlib.h>
+
+#include "runtime/http/http_internal.h"
+#include "runtime/server/listen.h"
+#include "runtime/tls/tls_context.h"
+
+enum { RESUMED_A_TURN = 128 };
+/* After that no further request is begun in a turn of the loop, and no piece made. The time begins
+ * with the first of them, of which there is one in any turn. */
+enum { TURN_NS = 2000000 };
+
+/* Those that are not ready to the end come again in the next turn. */
+static void http_turn_on_idle(uv_idle_t *turn)
+{
+    struct http *h = turn->data;
+    struct list now;
+    struct list *e;
+    list_init(&now);
+    list_splice(&now, &h->ready);
+    for (int left = RESUMED_A_TURN; left > 0 && (e = list_pop_front(&now)); left--)
+        h->go_on(LIST_ENTRY(e, struct http_connection, in_ready));
+    list_splice(&now, &h->ready);
+    list_splice(&h->ready, &now);
+    if (list_empty(&h->ready))
+        uv_idle_stop(turn);
+}
+
+static void http_turn_want(struct http *h)
+{
+    if (!h->is_stopped)
+        uv_idle_start(&h->turn, http_turn_on_idle);
+}
+
+void clave__http_ready(struct http_connection *c)
+{
+    if (list_empty(&c->in_ready))
+        list_push_back(&c->http->ready, &c->in_ready);
+    http_turn_want(c->http);
+}
+
+bool clave__http_turn_is_over(struct http *h)
+{
+    uint64_t now = uv_hrtime();
+    if (h->turn_ends == 0)
+        h->turn_ends = now + TURN_NS;
+    return now >= h->turn_ends;
+}
+
+static void http_turn_on_check(uv_check_t *check)
+{
+    struct http *h = check->data;
+    h->has_made_piece = false;
+    h->turn_ends = 0;
+}
+
+static void http_turn_on_timer(uv_timer_t *t)
+{
+    struct http *h = t->data;
+    h->armed = UINT64_MAX;
+    clave__http_arm(h, h->expire(h));
+}
+
+/* One that runs too early finds out when to run next, and costs less than to move it each time. */
+void clave__http_arm(struct http *h, uint64_t until)
+{
+    uint64_t now = uv_now(h->o.loop);
+    if (h->is_stopped || until >= h->armed)
+        return;
+    h->armed = until;
+    uv_timer_start(&h->timer, http_turn_on_timer, until > now ? until - now : 0, 0);
+}
+
+void clave__http_gone(struct http *h)
+{
+    if (!h->accept_pending || h->is_quiet)
+        return;
+    h->accept_pending = false;
+    for (struct list *e = h->listeners.next; e != &h->listeners; e = e->next)
+        clave__listener_watch(LIST_ENTRY(e, struct listener, link), true);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+void clave__http_release(struct http *h)
+{
+    if (--h->handles > 0)
+        return;
+    clave__http_shares_fini(&h->shares);
+    clave_tls_free(h->o.tls);
+    free(h);
+}
+
+void clave__http_turns_begin(struct http *h)
+{
+    uv_timer_init(h->o.loop, &h->timer);
+    uv_idle_init(h->o.loop, &h->turn);
+    uv_check_init(h->o.loop, &h->new_turn);
+    h->timer.data = h->turn.data = h->new_turn.data = h;
+    h->handles = 3;
+    h->armed = UINT64_MAX;
+    uv_check_start(&h->new_turn, http_turn_on_check);
+    uv_unref((uv_handle_t *)&h->new_turn);
+}
+
+static void http_turn_on_closed(uv_handle_t *handle)
+{
+    clave__http_release(handle->data);
+}
+
+void clave__http_turns_end(struct http *h)
+{
+    h->is_stopped = true;
+    uv_close((uv_handle_t *)&h->timer, http_turn_on_closed);
+    uv_close((uv_handle_t *)&h->turn, http_turn_on_closed);
+    uv_close((uv_handle_t *)&h->new_turn, http_turn_on_closed);
+}

@@ -1,0 +1,261 @@
+/* sender.c - see sender.h. Called by shares.c for requests, and by the sessions. Invariant: what
+ * the senders have of a pool adds up to what the pool has given. */
+#include "web/http/sender.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/map.h"
+
+enum {
+    MOST_WAITING = 15000,
+    MOST_SESSIONS = 10000,
+    MOST_BYTES = 256 << 20,
+    /* Of what there is, one sender may have 4 in 5: whoever takes that much leaves some for others.
+     */
+    ONE_SENDER = 4,
+    OF_ALL = 5,
+    /* Requests that do not ask to wait have a sixth more than those that do: with three quarters of
+     * the connections for these, an eighth is left for renewals and releases alone. */
+    CALLS_MORE = 6,
+    /* Of the bytes; and of the rest, one sender may have half. */
+    STRANGERS = 8,
+    HALF = 2
+};
+
+enum sender_pool {
+    POOL_WAITS,
+    POOL_BYTES,
+    POOL_STRANGE_BYTES,
+    POOL_CONNECTIONS,
+    POOL_SESSIONS,
+    POOLS
+};
+
+struct senders {
+    struct map map;
+    size_t used[POOLS];
+};
+
+struct sender {
+    struct map_node node;
+    unsigned refs;
+    size_t used[POOLS];
+    enum sender_kind kind;
+    size_t len;
+    char name[];
+};
+
+clave_err clave__senders_new(struct web *w)
+{
+    w->senders = clave__mem_zalloc(&w->mem, sizeof *w->senders);
+    return w->senders ? clave__map_init(&w->senders->map, &w->mem, clave__rand_u64(&w->rand))
+                      : CLAVE_ENOMEM;
+}
+
+void clave__senders_free(struct web *w)
+{
+    if (w->senders)
+        clave__map_fini(&w->senders->map);
+    clave__mem_free(&w->mem, w->senders);
+    w->senders = NULL;
+}
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+enum { V6_BYTES = 16, V6_PREFIX = 8 };
+
+struct sender_name {
+    enum sender_kind kind;
+    const char *text;
+    size_t len;
+};
+
+/* The groups of an IPv6 address, as its text has them, up to `end`: at most n bytes. */
+static size_t v6_groups(const char *text, const char *end, uint8_t *out, size_t n)
+{
+    size_t len = 0;
+    while (text < end && len < n) {
+        unsigned group = 0;
+        for (; text < end && *text != ':'; text++) {
+            char c = (char)(*text | 0x20);
+            group = group << 4 | (unsigned)(c <= '9' ? c - ('0' | 0x20) : c - 'a' + 10);
+        }
+        out[len++] = (uint8_t)(group >> 8);
+        out[len++] = (uint8_t)group;
+        text += text < end;
+    }
+    return len;
+}
+
+/* The network that one host has: 64 bits of its address. */
+static void v6_prefix(const char *text, size_t n, uint8_t out[V6_PREFIX])
+{
+    uint8_t back[V6_BYTES], all[V6_BYTES] = {0};
+    const char *end = text + n, *gap = strstr(text, "::");
+    gap = gap && gap < end ? gap : end;
+    v6_groups(text, gap, all, sizeof all);
+    size_t len = gap < end ? v6_groups(gap + 2, end, back, sizeof back) : 0;
+    memcpy(all + sizeof all - len, back, len);
+    memcpy(out, all, V6_PREFIX);
+}
+
+/* "10.0.0.1:80", "[2001:db8::1%eth0]:80", and both without port and brackets. An IPv4 address
+ * within one of IPv6 counts as it is written. */
+static struct sender_name sender_name_of_address(const char *address, uint8_t prefix[V6_PREFIX])
+{
+    const char *first = strchr(address, ':'), *last = strrchr(address, ':');
+    size_t n = first ? (size_t)(last - address) : strlen(address);
+    bool bracket = address[0] == '[', is_v6 = bracket || first != last;
+    if (!is_v6 || strchr(address, '.'))
+        return (struct sender_name){.text = address, .len = n};
+    address += bracket;
+    v6_prefix(address, strcspn(address, "]%"), prefix);
+    return (struct sender_name){.text = (const char *)prefix, .len = V6_PREFIX};
+}
+
+static bool sender_is(const struct map_node *node, const void *key)
+{
+    const char *at = (const char *)node - offsetof(struct sender, node);
+    const struct sender *s = (const void *)at;
+    const struct sender_name *name = key;
+    return s->kind == name->kind && s->len == name->len && memcmp(s->name, name->text, s->len) == 0;
+}
+
+struct sender *clave__sender_get(struct web *w, enum sender_kind kind, const char *text)
+{
+    struct map *m = &w->senders->map;
+    uint8_t prefix[V6_PREFIX];
+    struct sender_name name = kind == SENDER_NAMED
+                                  ? (struct sender_name){.text = text, .len = strlen(text)}
+                                  : sender_name_of_address(text, prefix);
+    name.kind = kind;
+    uint32_t hash = clave__map_hash_bytes(m, name.text, name.len);
+    struct map_node *found = clave__map_find(m, hash, sender_is, &name);
+    if (found)
+        return clave__sender_ref(MAP_ENTRY(found, struct sender, node));
+    struct sender *s = clave__mem_zalloc(&w->mem, sizeof *s + name.len);
+    if (!s)
+        return NULL;
+    s->refs = 1;
+    s->kind = kind;
+    s->len = name.len;
+    memcpy(s->name, name.text, name.len);
+    clave__map_insert(m, &s->node, hash);
+    return s;
+}
+
+struct sender *clave__sender_ref(struct sender *s)
+{
+    s->refs++;
+    return s;
+}
+
+void clave__sender_unref(struct web *w, struct sender *s)
+{
+    if (!s || --s->refs > 0)
+        return;
+    for (size_t i = 0; i < POOLS; i++)
+        assert(s->used[i] == 0);
+    clave__map_remove(&w->senders->map, &s->node);
+    clave__mem_free(&w->mem, s);
+}
+
+/* ---- shares ---------------------------------------------------------------------------------- */
+
+struct sender_most {
+    size_t all, one;
+};
+
+static struct sender_most sender_part(size_t all)
+{
+    return (struct sender_most){all, all / OF_ALL * ONE_SENDER +
+                                         (all % OF_ALL * ONE_SENDER + OF_ALL - 1) / OF_ALL};
+}
+
+static enum sender_pool sender_pool(const struct sender *s, enum sender_share share)
+{
+    switch (share) {
+    case SENDER_WAITS:
+    case SENDER_CALLS:
+        return POOL_WAITS;
+    case SENDER_BYTES:
+        return s->kind == SENDER_STRANGER ? POOL_STRANGE_BYTES : POOL_BYTES;
+    case SENDER_CONNECTIONS:
+        return POOL_CONNECTIONS;
+    case SENDER_SESSIONS:
+        break;
+    }
+    return POOL_SESSIONS;
+}
+
+static struct sender_most sender_most(const struct web *w, const struct sender *s,
+                                      enum sender_share share)
+{
+    const struct web_options *o = &w->o;
+    size_t waits = o->max_waiting ? o->max_waiting : MOST_WAITING;
+    size_t bytes = o->max_held ? o->max_held : MOST_BYTES;
+    struct sender_most most;
+    switch (share) {
+    case SENDER_WAITS:
+        return sender_part(waits);
+    case SENDER_CALLS:
+        return sender_part(waits + (waits + CALLS_MORE - 1) / CALLS_MORE);
+    case SENDER_BYTES:
+        bytes = s->kind == SENDER_STRANGER ? bytes / STRANGERS : bytes - bytes / STRANGERS;
+        return (struct sender_most){bytes, bytes / HALF};
+    case SENDER_CONNECTIONS:
+        most = sender_part(o->max_connections ? o->max_connections : SIZE_MAX);
+        most.all = SIZE_MAX; /* the driver's business */
+        return most;
+    case SENDER_SESSIONS:
+        break;
+    }
+    most = sender_part(o->max_sessions ? o->max_sessions : MOST_SESSIONS);
+    if (o->max_sender_sessions > 0)
+        most.one = o->max_sender_sessions;
+    return most;
+}
+
+enum sender_found clave__sender_may(const struct web *w, const struct sender *s,
+                                    enum sender_share share, size_t n, size_t *most)
+{
+    enum sender_pool pool = sender_pool(s, share);
+    struct sender_most limit = sender_most(w, s, share);
+    size_t all = w->senders->used[pool], one = s->used[pool];
+    bool taken = all + n > limit.all;
+    *most = taken ? limit.all : limit.one;
+    return taken ? SENDER_ALL_TAKEN : one + n > limit.one ? SENDER_HAS_MOST : SENDER_MAY;
+}
+
+void clave__sender_add(struct web *w, struct sender *s, enum sender_share share, size_t n)
+{
+    enum sender_pool pool = sender_pool(s, share);
+    w->senders->used[pool] += n;
+    s->used[pool] += n;
+}
+
+void clave__sender_give(struct web *w, struct sender *s, enum sender_share share, size_t n)
+{
+    enum sender_pool pool = sender_pool(s, share);
+    assert(s->used[pool] >= n && w->senders->used[pool] >= n);
+    w->senders->used[pool] -= n;
+    s->used[pool] -= n;
+}
+
+size_t clave__senders_have(const struct web *w, enum sender_share share)
+{
+    const size_t *used = w->senders->used;
+    switch (share) {
+    case SENDER_WAITS:
+    case SENDER_CALLS:
+        return used[POOL_WAITS];
+    case SENDER_BYTES:
+        return used[POOL_BYTES] + used[POOL_STRANGE_BYTES];
+    case SENDER_CONNECTIONS:
+        return used[POOL_CONNECTIONS];
+    case SENDER_SESSIONS:
+        break;
+    }
+    return used[POOL_SESSIONS];
+}

@@ -1,0 +1,50 @@
+/* sender.h - who sends requests, and what each sender has of what all share: so that one cannot
+ * take all of it. A sender is an identity (of a token, a certificate, a user of the machine) where
+ * there is one, else an address: an IPv4 address, the /64 of an IPv6 address. Nothing here is
+ * needed to renew, to release, or to look at one's own session or claim (ROUTE_OWN of route.h). */
+#ifndef CLAVE_WEB_HTTP_SENDER_H
+#define CLAVE_WEB_HTTP_SENDER_H
+
+#include "web/web_internal.h"
+
+struct sender; /* opaque; counted references */
+
+enum sender_share {
+    SENDER_WAITS, /* long polls, and streams until they end */
+    SENDER_CALLS, /* other requests that have no answer yet: they count as those, with room for a
+                     few more */
+    SENDER_BYTES, /* of bodies, answers and pieces of streams */
+    SENDER_CONNECTIONS, /* that stay when others need room */
+    SENDER_SESSIONS,    /* with a connection to the servers */
+};
+
+enum sender_found { SENDER_MAY, SENDER_ALL_TAKEN, SENDER_HAS_MOST, SENDER_NO_MEMORY };
+
+/* Makes w->senders. ENOMEM. */
+clave_err clave__senders_new(struct web *w);
+/* Every reference was given back. */
+void clave__senders_free(struct web *w);
+
+enum sender_kind {
+    SENDER_NAMED,    /* by its name */
+    SENDER_ADMITTED, /* by its address, with a role */
+    SENDER_STRANGER, /* by its address: all of them together have a part of SENDER_BYTES apart */
+};
+/* The sender of this name or address ("10.0.0.1:80", "[2001:db8::1]:80"), with a reference. NULL:
+ * out of memory. */
+struct sender *clave__sender_get(struct web *w, enum sender_kind kind, const char *text);
+struct sender *clave__sender_ref(struct sender *s);
+/* NULL is ignored. */
+void clave__sender_unref(struct web *w, struct sender *s);
+
+/* It may have n more; never NO_MEMORY. Otherwise *most is the limit that is reached. */
+enum sender_found clave__sender_may(const struct web *w, const struct sender *s,
+                                    enum sender_share share, size_t n, size_t *most);
+/* It has n more, or less, whatever the limit. */
+void clave__sender_add(struct web *w, struct sender *s, enum sender_share share, size_t n);
+void clave__sender_give(struct web *w, struct sender *s, enum sender_share share, size_t n);
+
+/* Of all senders. */
+size_t clave__senders_have(const struct web *w, enum sender_share share);
+
+#endif
