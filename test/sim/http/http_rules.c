@@ -23,6 +23,9 @@ static const struct rule rules[HTTP_RULES] = {
     [RULE_GUARD_HOLDS] = {"a guarded write is done while its token holds", NULL},
     [RULE_TOKEN_IS_TRUE] = {"?token= says what was so since it was asked", NULL},
     [RULE_ROLE_ENDS] = {"no answer extends a hold whose role is taken away", NULL},
+    [RULE_ROLE_BEFORE_GRANT] = {"a role that is taken away before the grant gives no hold",
+                                "a claim that looks at the queue while its role goes is made and "
+                                "not judged: seed 50262"},
     [RULE_ROLE_LEAVES] = {"a place whose role is taken away goes", NULL},
 };
 

@@ -213,7 +213,8 @@ static void team_look_for_barred(struct http_team *t)
         bool all = p->session == t->sender.session && p->session != 0 &&
                    p->named_at > (since + t->stays_to) / 2;
         for (size_t k = 0; k < t->of->ngates; k++)
-            all &= t->of->roles[k].took_at[p->site] <= since;
+            all &= t->of->roles[k].took_at[p->site] <= since &&
+                   p->told_at < t->of->roles[k].took_at[p->site];
         if (all)
             http_rule_broken(t->w, RULE_ROLE_LEAVES, "%s stands, renewed for %lld ms since",
                              p->node, (long long)((t->w->now - since) / MS));

@@ -50,8 +50,9 @@ static void told_is_barred(struct http_call *c, const struct http_place *p, int6
     int64_t took = c->from == &h->team.sender ? c->gate->roles->took_at[p->site] : HTTP_NEVER;
     int64_t slack = 2 * MS + h->timeout_us / 32;
     int64_t until = c->begun_at + valid_ms * MS;
+    bool before = p->told_at > 0 && p->told_at < took;
     if (valid_ms > 0 && took < c->begun_at && until > p->told_to + slack)
-        http_rule_broken(h->w, RULE_ROLE_ENDS,
+        http_rule_broken(h->w, before ? RULE_ROLE_ENDS : RULE_ROLE_BEFORE_GRANT,
                          "%s tells %s of %s %lld ms after the role was taken away, for %lld ms "
                          "more than was told before",
                          c->gate->name, c->from->name, p->node,
