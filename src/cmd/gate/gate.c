@@ -43,7 +43,7 @@ static const struct flag flags[] = {
     {CONFIGURED_FILE, "config", "FILE", "these flags as 'key = value' lines"},
     {CONFIGURED_CHECK, "check-config", NULL, "check file and flags, then end without serving"},
     {GATE_CONNECT, "connect", "HOSTS", "the ZooKeeper servers: host[:port],... [local:]"},
-    {GATE_HTTP, "http", "ADDR", "[tls:]host:port or unix:/path; more with commas; repeatable"},
+    {GATE_HTTP, "http", "ADDR", "[proxy:][tls:]host:port or unix:/path; commas; repeatable"},
     {GATE_TOKENS, "http-tokens", "FILE", "who may do what: lines 'TOKEN ROLE [PREFIX...]'"},
     {GATE_HOST, "http-host", "NAMES", "further names of this gate, with commas between them"},
     {GATE_PUBLIC, "http-public", "URL", "how clients behind a proxy see it: https://host/clave"},

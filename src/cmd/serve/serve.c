@@ -95,7 +95,7 @@ static const struct flag flags[] = {
     {SERVE_ADMIN_URL, "admin-url", "PATH", "the URL path of the commands [/commands]"},
     {SERVE_METRICS, "metrics", "ADDR", "HTTP with only the metrics, for Prometheus"},
     {SERVE_AUDIT, "audit", "FILE", "an audit log in ZooKeeper's format; -: standard output"},
-    {SERVE_HTTP, "http", "ADDR", "HTTP with locks and znodes: [tls:]host:port or unix:/path"},
+    {SERVE_HTTP, "http", "ADDR", "HTTP: locks and znodes: [proxy:][tls:]host:port or unix:/path"},
     {SERVE_HTTP_TOKENS, "http-tokens", "FILE",
      "who may do what there: lines 'TOKEN ROLE [PREFIX...]'"},
     {SERVE_HTTP_HOST, "http-host", "NAMES", "its further names, with commas between them"},

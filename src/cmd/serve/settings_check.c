@@ -91,7 +91,7 @@ static clave_err check_http_tls(struct serve_settings *v, const struct fault *f)
     struct tls_server_options *t = &v->gate.tls;
     bool listens = false;
     for (size_t i = 0; i < v->gate.nhttp; i++)
-        listens = listens || settings_is_tls(v->gate.http[i]);
+        listens = listens || settings_is_tls(settings_past_proxy(v->gate.http[i]));
     if (!listens &&
         (t->ca_file || t->cert_file || t->key_file || settings_given(v, "http-tls-clients")))
         return clave__start_error(f, CLAVE_EINVAL,

@@ -90,8 +90,15 @@ clave_err settings_verify_listen(const char *value, const struct fault *f)
     return clave__tcp_address_parse(at, WIRE_DEFAULT_PORT, &a, f);
 }
 
-clave_err settings_verify_http(const char *value, const struct fault *f)
+const char *settings_past_proxy(const char *address)
 {
+    static const char proxy[] = "proxy:";
+    return strncmp(address, proxy, sizeof proxy - 1) == 0 ? address + sizeof proxy - 1 : address;
+}
+
+clave_err settings_verify_http(const char *whole, const struct fault *f)
+{
+    const char *value = settings_past_proxy(whole);
     const char *at = settings_is_tls(value) ? value + 4 : value;
     const char *end = strrchr(at, ']'), *colon = strchr(end ? end : at, ':');
     if (settings_is_tls(value) && strncmp(at, "unix:", 5) == 0)

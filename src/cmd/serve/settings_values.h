@@ -21,5 +21,7 @@ clave_err settings_verify_url(const char *value, const struct fault *f);
 
 /* The address is one for TLS. */
 bool settings_is_tls(const char *address);
+/* An address for HTTP without its "proxy:". */
+const char *settings_past_proxy(const char *address);
 
 #endif

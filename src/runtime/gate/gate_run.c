@@ -340,7 +340,7 @@ static size_t gate_files(const struct gate_options *o, size_t part, size_t most)
 static bool gate_has_tls(const struct gate_options *o)
 {
     for (size_t i = 0; i < o->nhttp; i++)
-        if (strncmp(o->http[i], "tls:", 4) == 0)
+        if (clave__http_is_tls(o->http[i]))
             return true;
     return false;
 }

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "runtime/http/http_internal.h"
+#include "runtime/http/http_proxy.h"
 #include "runtime/tls/tls_filter.h"
 #include "server/request/x509_name.h"
 
@@ -50,6 +51,14 @@ static void http_connection_read_left(struct http_connection *c)
 static void http_connection_watch(struct http_connection *c)
 {
     clave__channel_set_reading(&c->channel, !c->hung_up && clave__buf_len(&c->left) < MOST_LEFT);
+}
+
+/* false: out of memory. */
+static bool http_connection_join(struct http_connection *c)
+{
+    struct http *h = c->http;
+    bool is_exempt = !h->o.is_known || (h->o.is_exempt && h->o.is_exempt(h->o.arg, &c->peer));
+    return clave__http_share_join(&h->shares, &c->share, &c->peer, is_exempt) == CLAVE_OK;
 }
 
 /* ---- sending -------------------------------------------------------------------------------- */
@@ -280,17 +289,47 @@ static bool http_connection_failed(struct channel *ch, struct tls *t)
     return turned_away;
 }
 
+/* ---- behind a proxy -------------------------------------------------------------------------- */
+
+/* A client of a proxy on this machine is not of this machine, whatever it is said to be. */
+static bool http_connection_named(struct channel *ch, const struct peer_addr *named)
+{
+    struct http_connection *c = http_connection_of(ch);
+    struct http *h = c->http;
+    if (named) {
+        clave__http_share_leave(&h->shares, &c->share);
+        c->peer = *named;
+        c->peer.secure = c->is_tls;
+        c->is_named = true;
+        if (!http_connection_join(c))
+            return false;
+    }
+    if (!c->is_tls) {
+        clave__channel_opened(ch);
+        clave__http_connection_enter(c, HTTP_IDLE);
+    }
+    return true;
+}
+
+static void http_connection_unnamed(struct channel *ch)
+{
+    clave__http_connection_warn(http_connection_of(ch), "closed",
+                                "it does not begin with a header of the PROXY protocol");
+}
+
 /* ---- life ----------------------------------------------------------------------------------- */
 
 /* false: out of memory. */
-static bool http_connection_open(struct http_connection *c)
+static bool http_connection_open(struct http_connection *c, bool is_proxied)
 {
     static const struct tls_events events = {http_connection_secured, http_connection_failed};
-    struct http *h = c->http;
-    if (c->is_tls && !clave__tls_add_filter(&c->channel, h->o.tls, NULL, &events))
+    static const struct http_proxy_events proxy = {http_connection_named, http_connection_unnamed};
+    bool shakes = is_proxied || c->is_tls;
+    if ((is_proxied && !clave__http_proxy_add_filter(&c->channel, &proxy)) ||
+        (c->is_tls && !clave__tls_add_filter(&c->channel, c->http->o.tls, NULL, &events)))
         return false;
-    clave__http_connection_enter(c, c->is_tls ? HTTP_SHAKING : HTTP_IDLE);
-    if (!c->is_tls)
+    clave__http_connection_enter(c, shakes ? HTTP_SHAKING : HTTP_IDLE);
+    if (!shakes)
         clave__channel_opened(&c->channel);
     clave__channel_set_reading(&c->channel, true);
     return true;
@@ -325,11 +364,11 @@ static struct http_connection *http_connection_new(struct http *h, const struct 
     return c;
 }
 
-void clave__http_connection_take(struct http *h, int fd, const struct peer_addr *peer, bool is_tls)
+void clave__http_connection_take(struct http *h, int fd, const struct peer_addr *peer, bool is_tls,
+                                 bool is_proxied)
 {
     struct http_connection *c = http_connection_new(h, peer, is_tls);
-    bool is_exempt = !h->o.is_known || (h->o.is_exempt && h->o.is_exempt(h->o.arg, peer));
-    if (!c || clave__http_share_join(&h->shares, &c->share, peer, is_exempt) != CLAVE_OK) {
+    if (!c || !http_connection_join(c)) {
         clave__mem_free(h->o.mem, c);
         close(fd);
         return;
@@ -340,7 +379,7 @@ void clave__http_connection_take(struct http *h, int fd, const struct peer_addr 
     if (clave__channel_adopt(&c->channel, h->o.loop, fd, peer->family != 0) != 0) {
         http_connection_closing(&c->channel, CHANNEL_CLOSED, 0);
         http_connection_free(c);
-    } else if (clave__channel_is_live(&c->channel) && !http_connection_open(c)) {
+    } else if (clave__channel_is_live(&c->channel) && !http_connection_open(c, is_proxied)) {
         clave__http_connection_close(c);
     }
 }

@@ -51,6 +51,7 @@ struct http_connection {
     void *kept; /* the owner's, of a sender who is known */
     enum http_state state;
     bool is_tls;
+    bool is_named;                  /* the peer, by a proxy */
     bool hung_up;                   /* the client sends no more */
     bool in_call;                   /* of the owner: it goes on after that */
     uint64_t born, until;           /* by the loop's clock; UINT64_MAX: no limit */
@@ -106,7 +107,8 @@ void clave__http_connection_warn(struct http_connection *c, const char *what, co
 /* ---- connections (http_connection.c) --------------------------------------------------------- */
 
 /* Takes the socket, in any case. */
-void clave__http_connection_take(struct http *h, int fd, const struct peer_addr *peer, bool is_tls);
+void clave__http_connection_take(struct http *h, int fd, const struct peer_addr *peer, bool is_tls,
+                                 bool is_proxied);
 void clave__http_connection_close(struct http_connection *c);
 /* Reads and sends what there is. */
 void clave__http_connection_go_on(struct http_connection *c);

@@ -50,7 +50,7 @@ static void http_take(struct http *h, const struct listener *l, int fd)
     if (!l->is_unix && peer.family == 0) /* it has gone already */
         close(fd);
     else
-        clave__http_connection_take(h, fd, &peer, l->tls);
+        clave__http_connection_take(h, fd, &peer, l->tls, l->is_proxied);
 }
 
 static size_t http_max_shaking(const struct http *h)
@@ -64,13 +64,13 @@ static struct http_connection *http_of_share(struct http_share *s)
 }
 
 /* Who has to go for another one; NULL: nobody, and if there is no room, the other one waits. */
-static struct http_connection *http_victim(struct http *h, bool is_tls)
+static struct http_connection *http_victim(struct http *h, bool shakes)
 {
     if (h->nconnections >= h->o.max_connections) {
         struct http_share *share = clave__http_shares_victim(&h->shares);
         return share ? http_of_share(share) : NULL;
     }
-    if (is_tls && h->nshaking >= http_max_shaking(h)) /* the handshake that has taken longest */
+    if (shakes && h->nshaking >= http_max_shaking(h)) /* the handshake that has taken longest */
         return LIST_ENTRY(h->in_state[HTTP_SHAKING].next, struct http_connection, link);
     return NULL;
 }
@@ -78,7 +78,7 @@ static struct http_connection *http_victim(struct http *h, bool is_tls)
 /* A descriptor, or a negated errno; -EAGAIN: none waits, or there is no room. */
 static int http_accept(struct http *h, struct listener *l)
 {
-    struct http_connection *victim = http_victim(h, l->tls);
+    struct http_connection *victim = http_victim(h, l->tls || l->is_proxied);
     if (!victim && h->nconnections >= h->o.max_connections) {
         h->accept_pending = true;
         clave__listener_watch(l, false);
@@ -106,12 +106,30 @@ static void http_on_listener(struct listener *l)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
+static const char proxied[] = "proxy:";
+
+static bool http_is_proxied(const char *spec)
+{
+    return strncmp(spec, proxied, sizeof proxied - 1) == 0;
+}
+
+/* The address as clave__listen takes it. */
+static const char *http_plain(const char *spec)
+{
+    return http_is_proxied(spec) ? spec + sizeof proxied - 1 : spec;
+}
+
+bool clave__http_is_tls(const char *spec)
+{
+    return strncmp(http_plain(spec), "tls:", 4) == 0;
+}
+
 clave_err clave__http_server_check(const char *address, const struct fault *f)
 {
     const char *why;
     if (!clave__http_library(&why))
         return clave__start_error(f, CLAVE_EIO, "%s", why);
-    return clave__listen_check(address, f);
+    return clave__listen_check(http_plain(address), f);
 }
 
 void clave__http_server_set_max_connections(struct http *h, unsigned most)
@@ -122,9 +140,14 @@ void clave__http_server_set_max_connections(struct http *h, unsigned most)
 
 clave_err clave__http_server_listen(struct http *h, const char *spec, const struct fault *f)
 {
-    if (strncmp(spec, "tls:", 4) == 0 && !h->o.tls)
+    if (clave__http_is_tls(spec) && !h->o.tls)
         return clave__start_error(f, CLAVE_EINVAL, "%s needs a certificate", spec);
-    return clave__listen(h->o.loop, spec, http_on_listener, h, &h->listeners, f);
+    struct list *last = h->listeners.prev;
+    clave_err err =
+        clave__listen(h->o.loop, http_plain(spec), http_on_listener, h, &h->listeners, f);
+    for (struct list *e = last->next; e != &h->listeners; e = e->next)
+        LIST_ENTRY(e, struct listener, link)->is_proxied = http_is_proxied(spec);
+    return err;
 }
 
 static clave_err http_init(struct http *h, const struct http_options *o)

@@ -4,6 +4,7 @@
  *   http_server      addresses, accepting, limits, the loop's turns
  *   http_connection  one connection: its bytes, its peer, TLS
  *   http_state       its state and how long that may last; http_turn: when it goes on
+ *   http_proxy       what a proxy says of a client before, by proxy_protocol
  *   http_share       which connection goes when there is no room for another
  *   http_exchange    one request and its answer
  *   http_output      an answer as bytes: its head, its length or its chunks
@@ -92,7 +93,10 @@ struct http_options {
 
 /* Whether _start could be called with this address, without binding it. The faults of _start. */
 clave_err clave__http_server_check(const char *address, const struct fault *f);
-/* Serves on the address `spec`, as clave__listen takes it; `tls` is needed for one of TLS. EINUSE,
+/* Whether connections to this address are TLS. */
+bool clave__http_is_tls(const char *spec);
+/* Serves on the address `spec`, as clave__listen takes it; with "proxy:" before it each connection
+ * begins with a header of the PROXY protocol. `tls` is needed for one of TLS. EINUSE,
  * EINVAL, ENOMEM, EIO: also without the parser's library on the machine. */
 clave_err clave__http_server_start(struct http **out, const char *spec,
                                    const struct http_options *o, const struct fault *f);

@@ -53,7 +53,9 @@ void clave__http_connection_enter(struct http_connection *c, enum http_state to)
 static void http_state_give_up(struct http_connection *c)
 {
     if (c->state == HTTP_SHAKING && c->channel.state == CHANNEL_SECURING)
-        clave__http_connection_warn(c, "turned away", "its TLS handshake takes too long");
+        clave__http_connection_warn(c, "turned away",
+                                    c->is_tls ? "its TLS handshake takes too long"
+                                              : "a header of the PROXY protocol does not come");
     clave__channel_close(&c->channel, 0);
 }
 

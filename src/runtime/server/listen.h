@@ -26,6 +26,7 @@ struct listener {
     void *data;
     bool is_unix;
     bool tls;
+    bool is_proxied;                                      /* its owner reads PROXY headers */
     bool is_gate;                                         /* for the gate of this process */
     char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* Unix: removed at the end */
     char text[160];                                       /* as bound */
