@@ -23,7 +23,8 @@ static const struct rule rules[HTTP_RULES] = {
                         "gate has made, or its own life before: seed 19"},
     [RULE_GUARD_HOLDS] = {"a guarded write is done while its token holds",
                           "not understood yet, after leaders were deposed: seed 4746"},
-    [RULE_TOKEN_IS_TRUE] = {"?token= says what was so since it was asked", NULL},
+    [RULE_TOKEN_IS_TRUE] = {"?token= says what was so since it was asked",
+                            "as the guard: seed 4746"},
     [RULE_ROLE_ENDS] = {"no answer extends a hold whose role is taken away", NULL},
     [RULE_ROLE_BEFORE_GRANT] = {"a role that is taken away before the grant gives no hold",
                                 "a claim that looks at the queue while its role goes is made and "
