@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/http_reason.h"
 #include "web/http/answer.h"
 
 /* What a client that may try again should wait at least. */
@@ -30,7 +31,7 @@ void clave__web_problem(struct web_exchange *x, const struct problem *p, const c
     x->json = clave__json_to(&x->answer.body);
     struct json *j = &x->json;
     clave__json_open(j, NULL, '{');
-    clave__json_string(j, "title", clave__web_reason(p->status));
+    clave__json_string(j, "title", clave__http_reason(p->status));
     clave__json_int(j, "status", p->status);
     clave__json_string(j, "detail", detail);
     clave__json_string(j, "code", clave_err_name(p->err));
