@@ -312,7 +312,9 @@ static const char *znode_create_fault(struct web_exchange *x, struct znode_write
     const char *mode = clave__web_query(x, "mode"), *ttl = clave__web_query(x, "ttl");
     clave_create_options *o = &w->create;
     if (mode && !clave__web_parse_mode(mode, &o->mode))
-        return "unknown mode: see /v1/openapi.json";
+        return "mode is persistent, ephemeral or container, the first two with _sequential or not, "
+               "or "
+               "persistent_ttl or persistent_sequential_ttl";
     if (ttl && (!clave__web_parse_int(ttl, &o->ttl_ms) || o->ttl_ms <= 0))
         return "ttl must be a number of milliseconds";
     if (clave__web_mode_has_ttl(o->mode) != (ttl != NULL))

@@ -216,6 +216,17 @@ static bool admit_guard(struct web_exchange *x)
     return false;
 }
 
+/* Arguments that are there or not. One of "false" would be taken for what it is not. */
+static bool admit_flag(struct web_exchange *x, const struct target_arg *a)
+{
+    static const char flags[] = "acl children claims fresh parents recursive samples stat sync";
+    if (!is_word_of(flags, a->name) || is_word_of("1 true", a->value) || !a->value[0])
+        return true;
+    clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                       "%s is a flag: it stands alone, or is left out", a->name);
+    return false;
+}
+
 static bool admit_query(struct web_exchange *x)
 {
     const char *known = x->route->query ? x->route->query : "";
@@ -232,6 +243,8 @@ static bool admit_query(struct web_exchange *x)
                                "the query parameter \"%.64s\" is given twice", name);
             return false;
         }
+        if (!admit_flag(x, &x->target.args[i]))
+            return false;
     }
     return true;
 }

@@ -60,7 +60,8 @@ static void subtree_put_counts(struct json *j, const void *arg)
 {
     const struct subtree *s = arg;
     clave__json_int(j, "deleted", (int64_t)s->deleted);
-    clave__json_int(j, "left", (int64_t)subtree_left(s));
+    if (s->rounds > 0) /* else they were not counted to the end */
+        clave__json_int(j, "left", (int64_t)subtree_left(s));
 }
 
 static void subtree_answer(struct subtree *s)
@@ -75,10 +76,14 @@ static void subtree_answer(struct subtree *s)
         clave__web_answer_json(x, 200);
         return;
     }
+    const char *at = s->at ? s->at : x->params[0];
     p.status = clave__web_status(x, s->err);
-    clave__web_problem(x, &p, "cannot delete %s: %s; %zu nodes were deleted, %zu are left%s",
-                       s->at ? s->at : x->params[0], clave_strerror(s->err), s->deleted,
-                       subtree_left(s), p.status == 504 ? ", or fewer" : "");
+    if (s->rounds == 0)
+        clave__web_problem(x, &p, "not begun: cannot delete %s: %s", at, clave_strerror(s->err));
+    else
+        clave__web_problem(x, &p, "cannot delete %s: %s; nodes deleted: %zu, left: %zu%s", at,
+                           clave_strerror(s->err), s->deleted, subtree_left(s),
+                           p.status == 504 ? " or fewer" : "");
 }
 
 static void subtree_fail(struct subtree *s, clave_err err, const char *at)
@@ -243,10 +248,11 @@ static void subtree_too_large(struct subtree *s)
                         .path = s->x->params[0],
                         .members = subtree_put_counts,
                         .arg = s};
-    clave__web_problem(s->x, &p,
-                       "not begun: %s and what is below it are more than %lld nodes (?max=N, up to "
-                       "%d)",
-                       s->x->params[0], (long long)s->max, SUBTREE_MOST_MAX);
+    clave__web_problem(
+        s->x, &p,
+        "not begun: %s and what is below it are more nodes than ?max=%lld; it can be "
+        "up to %d",
+        s->x->params[0], (long long)s->max, SUBTREE_MOST_MAX);
 }
 
 static void subtree_go_on(struct subtree *s, clave_async_client *c)
