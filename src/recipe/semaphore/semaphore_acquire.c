@@ -242,8 +242,7 @@ static const struct contender_events mutex_events = {
 
 static clave_err take_mutex(struct semaphore_acquire *k)
 {
-    return semaphore_acquire_take(&k->mutex, k, k->deadline, &k->s->mutex_config, &mutex_events,
-                                  k);
+    return semaphore_acquire_take(&k->mutex, k, k->deadline, &k->s->mutex_config, &mutex_events, k);
 }
 
 /* Another process with this session may have begun: its place among those who acquire is looked for
