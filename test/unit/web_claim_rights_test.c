@@ -192,6 +192,28 @@ static void a_hold_is_extended_no_more(struct admitted *a)
     webrig_end(c);
 }
 
+/* A later request is answered before an earlier one, and says that the hold is over. */
+static void an_answer_in_between_extends_nothing(struct admitted *a)
+{
+    char renewal[80], look[80];
+    snprintf(renewal, sizeof renewal, "/v1/sessions/%s/renew", a->id);
+    snprintf(look, sizeof look, "/v1/sessions/%s", a->id);
+    webrig_advance(a->r, a->told - a->r->net->now);
+    memnet_rule(a->r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *first = webrig_request(a->r, "POST", renewal, a->session, NULL);
+    webrig_advance(a->r, 200);
+    assert_false(first->answered);
+    struct webrig_call *c = webrig_request(a->r, "GET", look, a->session, NULL);
+    expect(c, 200);
+    assert_string_equal(of_claim(c, "/a", "valid_ms"), "0");
+    webrig_end(c);
+    memnet_clear(a->r->net);
+    webrig_settle(a->r);
+    expect(first, 200);
+    assert_string_equal(of_claim(first, "/a", "valid_ms"), "0");
+    webrig_end(first);
+}
+
 static void a_hold_is_extended_again_when_the_role_is_back(struct admitted *a)
 {
     clave__web_set_access(a->r->web, &at_first);
@@ -245,6 +267,7 @@ static void what_was_admitted_is_judged_again(void **state)
 {
     static void (*const rows[])(struct admitted *) = {
         a_hold_is_extended_no_more,
+        an_answer_in_between_extends_nothing,
         a_hold_is_extended_again_when_the_role_is_back,
         a_hold_goes_on_for_another_who_may,
         a_claim_that_waits_ends,

@@ -9,8 +9,7 @@ struct rule {
 };
 
 static const struct rule rules[HTTP_RULES] = {
-    [RULE_HELD_IS_TRUE] = {"what an answer says is held was held since it was asked",
-                           "not understood yet, after a restart of a server: seed 20004455"},
+    [RULE_HELD_IS_TRUE] = {"what an answer says is held was held since it was asked", NULL},
     [RULE_RELIED_ON_STANDS] = {"what an answer says is held stays for valid_ms",
                                "a claim with wait=0 and the key of a held one deletes its node at "
                                "another gate, when the session moves meanwhile: seed 249"},
@@ -21,10 +20,8 @@ static const struct rule rules[HTTP_RULES] = {
     [RULE_ONE_PLACE] = {"a session has one place a path",
                         "a claim with a key does not look for a place of another key that another "
                         "gate has made, or its own life before: seed 19"},
-    [RULE_GUARD_HOLDS] = {"a guarded write is done while its token holds",
-                          "not understood yet, after leaders were deposed: seed 4746"},
-    [RULE_TOKEN_IS_TRUE] = {"?token= says what was so since it was asked",
-                            "as the guard: seed 4746"},
+    [RULE_GUARD_HOLDS] = {"a guarded write is done while its token holds", NULL},
+    [RULE_TOKEN_IS_TRUE] = {"?token= says what was so since it was asked", NULL},
     [RULE_ROLE_ENDS] = {"no answer extends a hold whose role is taken away", NULL},
     [RULE_ROLE_BEFORE_GRANT] = {"a role that is taken away before the grant gives no hold",
                                 "a claim that looks at the queue while its role goes is made and "
