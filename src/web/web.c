@@ -117,7 +117,8 @@ static void exchange_refuse_closing(struct web_exchange *x)
 static bool exchange_may_be_done(const struct web_exchange *x)
 {
     bool asks = x->expected > 0 && !x->looking;
-    return x->begun || (asks && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD"));
+    return x->begun ||
+           (asks && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD"));
 }
 
 /* The handler that waits to answer forgets the exchange. */

@@ -281,7 +281,8 @@ static void a_hold_of_two_gates_stays_for_its_ttl(void **state)
     webrig_free(a.r);
 }
 
-/* What was told is over, and two requests are here: the later one's arrival gives the other nothing.
+/* What was told is over, and two requests are here: the later one's arrival gives the other
+ * nothing.
  */
 static void nothing_more_is_told_to_two_at_once(void **state)
 {

@@ -58,7 +58,7 @@ struct web_exchange {
     void (*answering)(struct web_exchange *x); /* before the answer, whoever makes it */
     /* Answers, before `cancel`, when the gate stops while it waits; NULL: see `begun`. */
     void (*stop)(struct web_exchange *x);
-    void *state;                               /* the handler's own */
+    void *state; /* the handler's own */
     /* Of client_call.c: what is done with the client once there is one. */
     void (*go)(struct web_exchange *x, clave_async_client *c);
     struct timer timer; /* gives up what waits for callbacks */

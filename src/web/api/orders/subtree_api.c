@@ -131,10 +131,9 @@ static void on_subtree_names(clave_async_client *c, const clave_result *res, voi
     else if (res->err == CLAVE_ENONODE && b->first > 0)
         s->paths[b->first] = NULL;
     else /* nothing was done */
-        subtree_fail(s,
-                     clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN ? CLAVE_EUNREACHABLE
-                                                                         : res->err,
-                     s->paths[b->first]);
+        subtree_fail(
+            s, clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN ? CLAVE_EUNREACHABLE : res->err,
+            s->paths[b->first]);
     subtree_go_on(s, c);
 }
 
@@ -269,7 +268,7 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
         subtree_too_large(s);
         return;
     }
-    if (s->err == CLAVE_OK && !clave__web_may_still(x))
+    if (s->err == CLAVE_OK && (s->left > 0 || s->again) && !clave__web_may_still(x))
         subtree_fail(s, CLAVE_ENOAUTH, NULL); /* what was under way was not called off */
     if (s->err == CLAVE_OK && (listing || s->again))
         subtree_begin_round(s);
