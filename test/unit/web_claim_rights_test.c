@@ -304,6 +304,41 @@ static void a_hold_of_two_gates_stays_for_its_ttl(void **state)
     webrig_free(a.r);
 }
 
+/* What was told is over, and two requests are here: the later one's arrival gives the other
+ * nothing.
+ */
+static void nothing_more_is_told_to_two_at_once(void **state)
+{
+    static const uint8_t key[32] = {42};
+    const size_t client = 1; /* of the first session */
+    struct admitted a;
+    (void)state;
+    admitted_begin(&a, key);
+    clave__web_set_access(a.r->web, &then);
+    while (a.r->net->now < a.told) {
+        webrig_end(renew(&a));
+        webrig_advance(a.r, 500);
+    }
+    memnet_rule(a.r->net, (struct memnet_rule){client, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c[2];
+    char target[80];
+    snprintf(target, sizeof target, "/v1/sessions/%s/renew", a.id);
+    for (int i = 0; i < 2; i++) {
+        c[i] = webrig_request(a.r, "POST", target, a.session, NULL);
+        assert_false(c[i]->answered);
+        webrig_advance(a.r, 100);
+    }
+    memnet_cut(a.r->net, client); /* the first is proved again, after the second */
+    memnet_clear(a.r->net);
+    webrig_advance(a.r, 500);
+    for (int i = 0; i < 2; i++) {
+        expect(c[i], 200);
+        assert_string_equal(of_claim(c[i], "/a", "valid_ms"), "0");
+        webrig_end(c[i]);
+    }
+    webrig_free(a.r);
+}
+
 /* A session of a millisecond would have it write a thousand lines a second; with a long one a proxy
  * would close a stream that is silent for as long as its timeout. */
 static void heartbeats_come_every_second_to_every_15_s(void **state)
@@ -360,6 +395,7 @@ int main(void)
         cmocka_unit_test(a_stream_of_a_hold_ends_likewise),
         cmocka_unit_test(what_was_admitted_is_judged_again),
         cmocka_unit_test(a_hold_of_two_gates_stays_for_its_ttl),
+        cmocka_unit_test(nothing_more_is_told_to_two_at_once),
         cmocka_unit_test(heartbeats_come_every_second_to_every_15_s),
         cmocka_unit_test(a_path_has_a_longest),
     };

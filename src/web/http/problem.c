@@ -146,3 +146,16 @@ void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const ch
                            ? "unknown token: it is not in the gate's file of tokens"
                            : "a token is needed: Authorization: Bearer TOKEN");
 }
+
+bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)
+{
+    struct web_need *need = NULL;
+    if (!clave__web_may(x, role, path))
+        clave__web_refuse_role(x, role, path);
+    else if (!(need = clave__web_alloc(x, sizeof *need)))
+        clave__web_problem_err(x, CLAVE_ENOMEM, "begin", path);
+    else
+        *need = (struct web_need){x->needs, role, path};
+    x->needs = need ? need : x->needs;
+    return need != NULL;
+}

@@ -169,6 +169,13 @@ static void hold_on_first_news(struct claim_poll *p)
     }
 }
 
+/* The gate stops. Its place goes with its session, which the servers may not have heard yet. */
+static void hold_stop(struct web_exchange *x)
+{
+    clave__session_call_done(x->pending);
+    clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "hold", x->deed.path);
+}
+
 static void hold_claim(struct session_call *k)
 {
     const struct claim_order *o = k->arg;
@@ -180,6 +187,7 @@ static void hold_claim(struct session_call *k)
         return;
     }
     h->claim = k->claim;
+    k->x->stop = hold_stop;
     k->polls = true;
     k->poll.done = hold_on_first_news;
     k->poll.wants_position = wait < 0;

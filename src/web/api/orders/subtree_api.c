@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "web/api/client_call.h"
+#include "web/http/admit.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
@@ -134,8 +135,10 @@ static void on_subtree_names(clave_async_client *c, const clave_result *res, voi
         subtree_take_names(s, s->paths[b->first], res);
     else if (res->err == CLAVE_ENONODE && b->first > 0)
         s->paths[b->first] = NULL;
-    else
-        subtree_fail(s, res->err, s->paths[b->first]);
+    else /* nothing was done */
+        subtree_fail(
+            s, clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN ? CLAVE_EUNREACHABLE : res->err,
+            s->paths[b->first]);
     subtree_go_on(s, c);
 }
 
@@ -234,6 +237,7 @@ static void subtree_delete(struct subtree *s, clave_async_client *c)
 
 static void subtree_begin_round(struct subtree *s)
 {
+    s->x->looking = false;
     s->again = false;
     s->left = s->n;
     s->rounds++;
@@ -261,6 +265,7 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
     bool listing = s->rounds == 0;
     if (x->timer.armed) /* it goes on */
         clave__web_timer_set(x->web, &x->timer, x->web->now + WEB_PATIENCE_MS);
+    x->looking = listing;
     while (s->err == CLAVE_OK && listing && s->listed < s->n && s->under_way < LISTS)
         subtree_list(s, c);
     if (s->under_way > 0 && (listing || s->again || s->left == 0 || s->err != CLAVE_OK))
@@ -269,6 +274,8 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
         subtree_too_large(s);
         return;
     }
+    if (s->err == CLAVE_OK && (s->left > 0 || s->again) && !clave__web_may_still(x))
+        subtree_fail(s, CLAVE_ENOAUTH, NULL); /* what was under way was not called off */
     if (s->err == CLAVE_OK && (listing || s->again))
         subtree_begin_round(s);
     unsigned window = s->rounds == 1 ? TRANSACTIONS : SINGLE;
