@@ -1,4 +1,4 @@
-/* seeds_web.c - the first inputs of web_fuzz and target_fuzz. */
+/* seeds_web.c - the first inputs of http_fuzz, web_fuzz and target_fuzz. */
 #include <string.h>
 
 #include "fuzz/seeds.h"
@@ -9,12 +9,30 @@
 /* The requests of a play have a NUL between them, which ends it here. */
 #define KEEP_PLAY(play) keep("web_fuzz", "", 0, play, sizeof play - 1)
 
+/* Connections: bytes as they come. */
+static void keep_connections(void)
+{
+    static const char *const connections[] = {
+        "GET /a%20b?c=d HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.0\r\nConnection: "
+        "keep-alive\r\n\r\n",
+        "POST /v1/claims HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: "
+        "100-continue\r\n\r\n{}GET",
+        "PUT /v1/znodes/a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: "
+        "u\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "GET / HTTP/1.1\r\nX: a\r\n b\r\n\r\n",
+        "\r\n\r\nOPTIONS * HTTP/1.1\nHost : a\n\n"};
+    for (size_t i = 0; i < sizeof connections / sizeof *connections; i++)
+        keep("http_fuzz", "\7", 1, connections[i], strlen(connections[i]));
+}
+
 void keep_http(void)
 {
     static const char *const targets[] = {"/v1/locks/a%2Fb?prefix=%2Fjobs+x&limit=3&flag&&e=&a=b",
                                           "/znodes/v1/a?view=children&callback=f", "/%zz?%4=%00"};
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         keep("target_fuzz", "", 0, targets[i], strlen(targets[i]));
+    keep_connections();
     KEEP_PLAY("GET /healthz\nHost: evil\n\0GET /v1/openapi.json\n\0GET /v1/whoami\nAuthorization: "
               "Bearer ann\nOrigin: http://x\n");
     KEEP_PLAY("POST /v1/znodes/a?parents&mode=persistent_sequential\n" SEND_
