@@ -41,16 +41,17 @@ static bool proof_is_answer(clave_err err)
     return err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
 }
 
-/* Each part that was found gone ends. false: there was none. */
+/* Each part that was found gone ends; it may have ended meanwhile. false: there was none, so that
+ * all were checked. */
 static bool proof_end_missing(const struct session_proof *p, const clave_result *res)
 {
     bool missing = false;
     for (size_t i = 0; i < res->nops && i < p->n; i++) {
-        struct session_part *part =
-            res->ops[i].err == CLAVE_ENONODE ? proof_find(p, p->tokens[i]) : NULL;
+        bool gone = res->ops[i].err == CLAVE_ENONODE && p->tokens[i] != 0;
+        struct session_part *part = gone ? proof_find(p, p->tokens[i]) : NULL;
         if (part)
             part->missing(part);
-        missing |= part != NULL;
+        missing |= gone;
     }
     return missing;
 }
