@@ -161,9 +161,12 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
         clave__contender_turn_check(c);
 }
 
+/* A try that fails leaves what it only found: another process with the session may have been
+ * granted it. */
 static bool contender_may_remove(const struct contender *c)
 {
-    return !c->failed || c->stake.sent || c->downgrade;
+    bool found = !c->stake.sent && !c->downgrade;
+    return !(found && c->failed && c->trying);
 }
 
 static void contender_on_created(clave_async_client *client, const clave_result *res, void *arg)

@@ -139,9 +139,8 @@ struct contender {
     int64_t hold_end; /* granted at + max_hold; CLAVE_NEVER: no limit */
 
     /* Leaving. */
-    struct create_stake stake; /* in its node. What it only found is another's, who has the same
-                                * place: it is deleted when its owner leaves, not when it fails */
-    bool failed;
+    struct create_stake stake; /* in its node */
+    bool failed;               /* it was not given up by its owner */
     bool again;       /* and joins again after that */
     bool must_delete; /* the delete could not be submitted */
     contender_left *left;

@@ -310,7 +310,7 @@ static void order_look_elsewhere(struct session_call *k)
     const struct http_session *s = k->s;
     bool elsewhere = s->resumed || (s->elsewhere && clave__http_session_is_shared(s));
     o->at = o->terms.path;
-    if (elsewhere)
+    if (elsewhere && !o->keyed)
         order_submitted(k, clave_async_sync(k->s->client, "/", on_order_synced, k->x));
     else
         order_begin(k);
