@@ -141,8 +141,8 @@ struct contender {
     /* Leaving. */
     struct create_stake stake; /* in its node */
     bool failed;               /* it was not given up by its owner */
-    bool again;       /* and joins again after that */
-    bool must_delete; /* the delete could not be submitted */
+    bool again;                /* and joins again after that */
+    bool must_delete;          /* the delete could not be submitted */
     contender_left *left;
     void *left_arg;
     clave_err left_err;
