@@ -46,6 +46,12 @@ clave_err clave__client_delete_node(clave_async_client *c, const char *path, int
     "the server does not send an answer this long (clave serve --max-answer), or could not read "  \
     "the request"
 
+/* What a caller and its create tell each other while it is under way. */
+struct create_stake {
+    bool unwanted; /* by the caller: what is proven not to exist is not created any more: ENONODE */
+    bool sent;     /* by the create: the node may be its own. Else it was found */
+};
+
 /* As clave_async_create of a protected node whose UUID the caller may choose. */
 struct client_named_create {
     const char *path;
@@ -60,6 +66,7 @@ struct client_named_create {
     /* A server that answers with an operation timeout is not asked again once it is proven that it
      * made no node: EOPTIMEOUT. */
     bool once;
+    struct create_stake *stake; /* lives until the result; NULL: nobody asks */
 };
 clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
                                      clave_result_cb *cb, void *arg);

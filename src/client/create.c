@@ -142,6 +142,8 @@ static clave_err client_create_submit(struct creation *k)
         return err;
     k->busy++;
     k->sent_in = c->session.id;
+    if (k->stake)
+        k->stake->sent = true;
     if (k->flags & CLAVE_CREATE_CERTAIN)
         clave__creation_sent(k);
     if (!k->with_names)
@@ -173,9 +175,14 @@ static void client_create_cut_often(struct creation *k)
     clave__creation_pause(k);
 }
 
+static bool client_create_is_unwanted(const struct creation *k)
+{
+    return k->stake && k->stake->unwanted;
+}
+
 void clave__creation_create(struct creation *k)
 {
-    if (k->only_found) {
+    if (k->only_found || client_create_is_unwanted(k)) {
         clave__creation_finish(k, CLAVE_ENONODE, NULL);
         return;
     }
@@ -275,7 +282,9 @@ static void client_create_conclude(struct creation *k, const clave_result *listi
     bool unanswered = k->err == CLAVE_ECONNLOSS || k->err == CLAVE_ENOTSENT;
     bool cut = unanswered && k->client->link.cut > k->what.len;
     k->cuts = cut ? k->cuts + 1 : 0;
-    if (k->err == CLAVE_ENONODE && may_retry_parents(k))
+    if (k->err == CLAVE_ENONODE && client_create_is_unwanted(k))
+        clave__creation_finish(k, k->err, NULL);
+    else if (k->err == CLAVE_ENONODE && may_retry_parents(k))
         make_parents(k);
     else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
         client_create_no_parent(k);
@@ -637,6 +646,7 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
     if (!k)
         return CLAVE_ENOMEM;
     k->once = n->once;
+    k->stake = n->stake;
     if (!n->search)
         return creation_start(k, cb, arg);
     k->cb = cb;

@@ -213,6 +213,37 @@ static void what_is_given_back_before_it_is_found_goes(void **state)
     }
 }
 
+/* The connection is lost while a try at the second gate looks for the node that the first holds. */
+static void a_try_leaves_what_it_only_found(void **state)
+{
+    static const char u_key[] = "Idempotency-Key: u";
+    static const uint8_t key[32] = {42};
+    const size_t second = 3; /* the client of u at the second gate */
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u;
+    user_enter(r, &u);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, u_key, LOCK));
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    webrig_second(r);
+    struct webrig_call *c = user_sends(r, &u, "GET", -1, NULL, NULL);
+    user_expects(c, 404);
+    webrig_end(c);
+    memnet_rule(r->net,
+                (struct memnet_rule){second, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_HOLD, 1});
+    struct webrig_call *tries = user_sends(r, &u, "POST", 0, u_key, LOCK);
+    assert_false(tries->answered);
+    memnet_refuse(r->net, second, true);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    memnet_refuse(r->net, second, false);
+    webrig_advance(r, 2000);
+    assert_true(tries->answered);
+    webrig_end(tries);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    webrig_free(r);
+}
+
 /* Their clients rely on what they were told: of a stream too, if it holds. */
 static void a_gate_that_stops_leaves_what_is_held(void **state)
 {
@@ -262,6 +293,7 @@ int main(void)
         cmocka_unit_test(another_gate_finds_the_place),
         cmocka_unit_test(another_gate_finds_a_lease),
         cmocka_unit_test(what_is_given_back_before_it_is_found_goes),
+        cmocka_unit_test(a_try_leaves_what_it_only_found),
         cmocka_unit_test(a_gate_that_stops_leaves_what_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

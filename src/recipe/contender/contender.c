@@ -161,6 +161,14 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
         clave__contender_turn_check(c);
 }
 
+/* A try that fails leaves what it only found: another process with the session may have been
+ * granted it. */
+static bool contender_may_remove(const struct contender *c)
+{
+    bool found = !c->stake.sent && !c->downgrade;
+    return !(found && c->failed && c->trying);
+}
+
 static void contender_on_created(clave_async_client *client, const clave_result *res, void *arg)
 {
     (void)client;
@@ -178,7 +186,7 @@ static void contender_on_created(clave_async_client *client, const clave_result 
             clave__contender_joined(c, res->stat, res->names, res->nnames);
         else
             clave__contender_join_failed(c, res->err);
-    } else if (created) {
+    } else if (created && contender_may_remove(c)) {
         c->token = res->stat->czxid;
         contender_remove_node(c, c->own.path); /* given up meanwhile */
     }
@@ -218,7 +226,9 @@ static clave_err submit_create(struct contender *c)
                                     .uuid = place ? uuid : NULL,
                                     .search = place && place->search,
                                     .only_found = place && spec->only_found,
-                                    .once = c->trying};
+                                    .once = c->trying,
+                                    .stake = &c->stake};
+    c->stake = (struct create_stake){0};
     return clave__client_create_named(c->client, &n, contender_on_created, c);
 }
 
@@ -322,6 +332,7 @@ static void *forget_owner(struct contender *c)
     void *owner = c->owner;
     c->owner = NULL;
     c->spec = NULL;
+    c->stake.unwanted = true;
     c->again = false;
     clave__client_timer_clear(c->client, &c->limit);
     return owner;
@@ -335,10 +346,11 @@ static bool has_place(const struct contender *c)
 void clave__contender_fail(struct contender *c, clave_err err)
 {
     void *owner = forget_owner(c);
+    c->failed = true;
     /* The delete first, then the event: an acquire made in the callback must queue after the
      * delete. */
     if (has_place(c))
-        begin_leaving(c, true);
+        begin_leaving(c, contender_may_remove(c));
     c->events->ended(owner, err);
 }
 

@@ -139,8 +139,10 @@ struct contender {
     int64_t hold_end; /* granted at + max_hold; CLAVE_NEVER: no limit */
 
     /* Leaving. */
-    bool again;       /* and joins again after that */
-    bool must_delete; /* the delete could not be submitted */
+    struct create_stake stake; /* in its node */
+    bool failed;               /* it was not given up by its owner */
+    bool again;                /* and joins again after that */
+    bool must_delete;          /* the delete could not be submitted */
     contender_left *left;
     void *left_arg;
     clave_err left_err;
