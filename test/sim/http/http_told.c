@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "http/http_copy.h"
 #include "http/http_world.h"
 #include "server/server_internal.h"
 
@@ -241,7 +242,9 @@ static void told_token(struct http_call *c)
 
 void http_told_answer(struct http_call *c)
 {
-    if (http_call_is(c, "GET", "/v1/locks/"))
+    if (http_copy_is_asked(c))
+        http_copy_told(c);
+    else if (http_call_is(c, "GET", "/v1/locks/"))
         told_token(c);
     else if (c->status < 300)
         told_claims(c);
