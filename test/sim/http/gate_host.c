@@ -225,7 +225,6 @@ static void gate_begin(struct gate *g)
     struct http_call *c = g->taken;
     g->taken = NULL;
     c->begun = true;
-    c->begun_at = g->w->now;
     world_must(clave__web_begin(g->web, g->now, &c->q, c, &c->x) == CLAVE_OK);
     if (!c->q.body_length || clave__web_take_body(c->x, g->now, c->body, (size_t)c->q.body_length))
         clave__web_body_done(c->x, g->now);
@@ -311,6 +310,7 @@ static void gate_take_step(struct gate *g)
         break;
     case GATE_STAMP:
         g->now = gate_clock(g);
+        g->taken->begun_at = g->w->now;
         g->step = GATE_BEGIN;
         break;
     case GATE_BEGIN:

@@ -78,12 +78,11 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
     http_json(text, "node", node, sizeof node);
     unsigned site = told_site(h, node);
     struct http_place *p = http_place_find(h, site, token);
+    bool runs = h->server->server != NULL; /* else what stood last is known */
     h->told.held++;
-    if (!h->server->server)
-        return NULL;
     if (!p || !http_place_held_since(p, c->sent_at) || strcmp(p->node, node) != 0 ||
         (session != 0 && p->session != session)) {
-        if (!checker_is_beyond(h->checker))
+        if (runs && !checker_is_beyond(h->checker))
             http_rule_broken(h->w, RULE_HELD_IS_TRUE,
                              "%s tells %s (%s) that it holds %s, %s, for %lld ms", c->gate->name,
                              c->from->name, c->target, node,
@@ -99,7 +98,7 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
     p->told_to = until > p->told_to ? until : p->told_to;
     p->told_at = p->told_at > 0 ? p->told_at : h->w->now;
     p->named_at = h->w->now;
-    return p;
+    return runs ? p : NULL;
 }
 
 /* Of the session, or of one claim: each that is held. */
