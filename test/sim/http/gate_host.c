@@ -59,7 +59,7 @@ static void gate_client_free(void *arg, clave_async_client *client)
     struct gate *g = arg;
     for (size_t i = 0; i < GATE_CLIENTS; i++)
         if (g->clients[i].c == client)
-            g->clients[i].doomed = true;
+            g->clients[i].doomed = g->reaps = true;
 }
 
 static void gate_client_flush(void *arg, clave_async_client *client)
@@ -90,7 +90,9 @@ static void gate_woken(void *arg, struct web_exchange *x, void *transport)
 /* Right after the callback in which the engine asked for it. */
 static void gate_reap(struct gate *g)
 {
-    for (size_t i = 0; i < GATE_CLIENTS; i++) {
+    bool reaps = g->reaps; /* this is asked at each step */
+    g->reaps = false;
+    for (size_t i = 0; i < GATE_CLIENTS && reaps; i++) {
         struct gate_client *c = &g->clients[i];
         if (!c->doomed)
             continue;
