@@ -68,7 +68,7 @@ uv_loop_t *gate_loop(struct gate *g);
 const char *gate_address(const struct gate *g, size_t i);
 /* Serves on the calling thread until it is stopped. */
 void gate_run(struct gate *g);
-/* From any thread. What waits gets its answer, 503; see clave__web_close for sessions. */
+/* From any thread. What waits gets its answer; see clave__web_close. */
 void gate_stop(struct gate *g);
 /* From any thread: both hold from a request soon after it on. `access` is the gate's from now on.
  */

@@ -59,7 +59,7 @@ static void gate_client_free(void *arg, clave_async_client *client)
     struct gate *g = arg;
     for (size_t i = 0; i < GATE_CLIENTS; i++)
         if (g->clients[i].c == client)
-            g->clients[i].doomed = true;
+            g->clients[i].doomed = g->reaps = true;
 }
 
 static void gate_client_flush(void *arg, clave_async_client *client)
@@ -90,7 +90,9 @@ static void gate_woken(void *arg, struct web_exchange *x, void *transport)
 /* Right after the callback in which the engine asked for it. */
 static void gate_reap(struct gate *g)
 {
-    for (size_t i = 0; i < GATE_CLIENTS; i++) {
+    bool reaps = g->reaps; /* this is asked at each step */
+    g->reaps = false;
+    for (size_t i = 0; i < GATE_CLIENTS && reaps; i++) {
         struct gate_client *c = &g->clients[i];
         if (!c->doomed)
             continue;
@@ -225,7 +227,6 @@ static void gate_begin(struct gate *g)
     struct http_call *c = g->taken;
     g->taken = NULL;
     c->begun = true;
-    c->begun_at = g->w->now;
     world_must(clave__web_begin(g->web, g->now, &c->q, c, &c->x) == CLAVE_OK);
     if (!c->q.body_length || clave__web_take_body(c->x, g->now, c->body, (size_t)c->q.body_length))
         clave__web_body_done(c->x, g->now);
@@ -311,6 +312,7 @@ static void gate_take_step(struct gate *g)
         break;
     case GATE_STAMP:
         g->now = gate_clock(g);
+        g->taken->begun_at = g->w->now;
         g->step = GATE_BEGIN;
         break;
     case GATE_BEGIN:

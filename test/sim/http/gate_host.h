@@ -62,6 +62,7 @@ struct gate {
     unsigned life;
     bool closing;
     struct gate_client clients[GATE_CLIENTS];
+    bool reaps;        /* one of them is doomed */
     struct list calls; /* that have arrived */
     struct http_call *taken;
 

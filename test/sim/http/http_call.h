@@ -39,7 +39,7 @@ struct http_call {
     int64_t session;  /* that it is of, as far as its sender knows */
     int64_t sent_ms;  /* by the sender's clock, read before it was sent */
     int64_t sent_at;  /* true time */
-    int64_t begun_at; /* the gate has read it */
+    int64_t begun_at; /* the gate has read it, and then its clock */
     uint64_t number;  /* of what it is to make, which says so in its name; 0: nothing */
     bool twice;       /* it, or another one with the same texts, is sent once more */
     unsigned loss;    /* permille: the answer is lost on its way back */

@@ -72,7 +72,7 @@ static void place_appears(struct http_world *h, unsigned site, const struct node
         s->newest = token > s->newest ? token : s->newest;
         http_told_place(h, p);
     }
-    p->gone = HTTP_NEVER;
+    p->gone = p->holds = HTTP_NEVER;
     p->seen = true;
     world_must(s->nstanding < HTTP_STANDING);
     s->standing[s->nstanding++] = p;
@@ -127,8 +127,12 @@ static void places_judge(struct http_world *h, unsigned site)
         struct http_place *p = s->standing[i];
         if (p->site != site)
             continue;
-        if (p->turn == HTTP_NEVER && layout_has_turn(h->server, &h->sites[site].layout, p->node))
-            p->turn = h->w->now;
+        if (!layout_has_turn(h->server, &h->sites[site].layout, p->node))
+            p->holds = HTTP_NEVER;
+        else if (p->holds == HTTP_NEVER)
+            p->holds = h->w->now;
+        if (p->turn == HTTP_NEVER)
+            p->turn = p->holds;
         for (size_t k = 0; k < i; k++)
             places_compare(h, p, s->standing[k]);
     }

@@ -17,6 +17,8 @@ struct http_place {
     unsigned site;
     int64_t session, token;
     int64_t turn, gone;        /* true times; HTTP_NEVER: not yet */
+    int64_t holds;             /* it is its turn since then; HTTP_NEVER: it is not, perhaps not any
+                                * more: after a crash somebody is back before it */
     uint64_t request;          /* that it was made for, as its data say; 0: they do not */
     int64_t relied_to;         /* true time: until then somebody was told that it is held */
     int64_t told_at, named_at; /* that it is held: the first time, the last one; 0: never */

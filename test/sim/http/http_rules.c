@@ -22,6 +22,7 @@ static const struct rule rules[HTTP_RULES] = {
     [RULE_ROLE_ENDS] = {"no answer extends a hold whose role is taken away", NULL},
     [RULE_ROLE_BEFORE_GRANT] = {"a role that is taken away before the grant gives no hold", NULL},
     [RULE_ROLE_LEAVES] = {"a place whose role is taken away goes", NULL},
+    [RULE_COPY_IS_TRUE] = {"what a copy says was so within the age that it gives", NULL},
 };
 
 void http_rule_broken(struct world *w, enum http_rule rule, const char *fmt, ...)

@@ -16,6 +16,7 @@ enum http_rule {
     RULE_ROLE_ENDS,
     RULE_ROLE_BEFORE_GRANT,
     RULE_ROLE_LEAVES,
+    RULE_COPY_IS_TRUE,
     HTTP_RULES,
 };
 

@@ -168,6 +168,20 @@ static void worker_ask_token(struct team_worker *k)
     worker_ask(k, "GET", "/v1/locks", what);
 }
 
+/* Who holds it, or all: from the gate's copy, or after the servers were asked. */
+static void worker_look(struct team_worker *k)
+{
+    const struct lock_layout *at = &http_site(k->team->of, k->site)->layout;
+    bool election = at->kind == LOCK_LATCH;
+    bool list = world_chance(k->team->w, 300), fresh = world_chance(k->team->w, 300);
+    worker_ask(k, "GET", election ? "/v1/elections" : "/v1/locks",
+               list ? "?prefix=/http" : at->path);
+    if (fresh && list)
+        strcat(k->target, "&fresh");
+    else if (fresh)
+        strcat(k->target, "?fresh");
+}
+
 static void worker_renew(struct team_worker *k)
 {
     char what[48];
@@ -194,8 +208,10 @@ static void worker_choose(struct team_worker *k)
         worker_release(k);
     else if (dice < 79)
         worker_ask(k, "DELETE", "/v1/sessions/", t->session);
-    else if (dice < 88)
+    else if (dice < 84)
         worker_ask_token(k);
+    else if (dice < 90)
+        worker_look(k);
     else
         worker_write(k);
 }

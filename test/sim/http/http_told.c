@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "http/http_copy.h"
 #include "http/http_world.h"
 #include "server/server_internal.h"
 
@@ -77,12 +78,11 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
     http_json(text, "node", node, sizeof node);
     unsigned site = told_site(h, node);
     struct http_place *p = http_place_find(h, site, token);
+    bool runs = h->server->server != NULL; /* else what stood last is known */
     h->told.held++;
-    if (!h->server->server)
-        return NULL;
     if (!p || !http_place_held_since(p, c->sent_at) || strcmp(p->node, node) != 0 ||
         (session != 0 && p->session != session)) {
-        if (!checker_is_beyond(h->checker))
+        if (runs && !checker_is_beyond(h->checker))
             http_rule_broken(h->w, RULE_HELD_IS_TRUE,
                              "%s tells %s (%s) that it holds %s, %s, for %lld ms", c->gate->name,
                              c->from->name, c->target, node,
@@ -98,7 +98,7 @@ static struct http_place *told_held(struct http_call *c, const char *text, int64
     p->told_to = until > p->told_to ? until : p->told_to;
     p->told_at = p->told_at > 0 ? p->told_at : h->w->now;
     p->named_at = h->w->now;
-    return p;
+    return runs ? p : NULL;
 }
 
 /* Of the session, or of one claim: each that is held. */
@@ -241,7 +241,9 @@ static void told_token(struct http_call *c)
 
 void http_told_answer(struct http_call *c)
 {
-    if (http_call_is(c, "GET", "/v1/locks/"))
+    if (http_copy_is_asked(c))
+        http_copy_told(c);
+    else if (http_call_is(c, "GET", "/v1/locks/"))
         told_token(c);
     else if (c->status < 300)
         told_claims(c);

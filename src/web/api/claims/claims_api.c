@@ -400,7 +400,9 @@ static void claim_patch(struct session_call *k)
     clave_identity said;
     x->answering = claim_leave_session;
     struct claim *c = claim_named(k);
-    if (!c || !clave__web_must(x, WEB_LOCK, x->deed.path) || !claim_read_said(x, &said))
+    if (c && !x->deed.path)
+        clave__web_problem_err(x, CLAVE_ENOMEM, "change what is said of", x->params[0]);
+    if (x->answered || !clave__web_must(x, WEB_LOCK, x->deed.path) || !claim_read_said(x, &said))
         return;
     if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
         claim_answer_end(k);
