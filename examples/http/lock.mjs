@@ -40,7 +40,7 @@ export async function acquire(gate, path, { kind = 'lock', ttl = 10000, bearer, 
   // Throws when nobody knows what happened.
   async function ask(method, target, { body, timeout = 10000, more = {} } = {}) {
     const sent = now();
-    const { status, text } = await send(gate + target, {
+    const { status, text } = await send(gate.replace(/\/$/, '') + target, {
       method,
       ca,
       headers: { ...headers, ...more, ...(body ? { 'Content-Type': 'application/json' } : {}) },
@@ -56,26 +56,24 @@ export async function acquire(gate, path, { kind = 'lock', ttl = 10000, bearer, 
   ttl = made.told.ttl_ms;
   headers['Clave-Session'] = made.told.secret;
 
-  // A repeated request with the same key finds the same place in the queue.
+  // A repeated request with the same key finds the same place in the queue, at whichever gate it arrives.
   const key = randomUUID();
-  let target, a;
+  const claim = (timeout, wait) =>
+    ask('POST', '/v1/claims', {
+      body: { session: id, path, kind }, timeout, more: { 'Idempotency-Key': key, Prefer: `wait=${wait}` },
+    });
+  let a;
   for (;;) {
     try {
-      a = target
-        ? await ask('GET', target, { timeout: 60000, more: { Prefer: 'wait=30' } })
-        : await ask('POST', '/v1/claims', {
-            body: { session: id, path, kind }, timeout: 60000, more: { 'Idempotency-Key': key },
-          });
+      a = await claim(60000, 30);
     } catch {
       a = { status: 503 };
     }
     if ((a.status === 200 || a.status === 201) && a.told.state === 'held') break;
-    if (a.status === 202) target = `/v1/claims/${a.told.id}`;
-    else if ([429, 503, 504].includes(a.status)) await sleep(1000); // nobody knows, or too many wait
-    else throw new Lost(JSON.stringify(a.told));
+    if ([429, 502, 503, 504].includes(a.status)) await sleep(1000); // nobody knows, or too many wait
+    else if (a.status !== 202) throw new Lost(JSON.stringify(a.told));
   }
 
-  const claim = a.told.id;
   let deadline = a.sent + a.told.valid_ms;
   const over = new AbortController();
   // Milliseconds in which nobody else can hold it; a tenth of the session's time is kept for clocks that run at
@@ -83,14 +81,19 @@ export async function acquire(gate, path, { kind = 'lock', ttl = 10000, bearer, 
   const validFor = () => deadline - now() - ttl / 10;
 
   (async () => {
+    let every = ttl / 3;
     while (!over.signal.aborted && validFor() > 0) {
       try {
-        await sleep(Math.max(0, Math.min(ttl / 3, validFor())), null, { signal: over.signal, ref: false });
+        await sleep(Math.max(0, Math.min(every, validFor())), null, { signal: over.signal, ref: false });
         if (validFor() <= 0) return;
-        const r = await ask('POST', `/v1/sessions/${id}/renew`, { timeout: validFor() });
-        const mine = r.status === 200 && r.told.claims.find((c) => c.id === claim);
-        if (mine && mine.state === 'held') deadline = r.sent + mine.valid_ms;
-        else if (r.status === 200 || r.status === 410) deadline = 0;
+        every = ttl / 20; // sooner when it is not answered
+        let r = await ask('POST', `/v1/sessions/${id}/renew`, { timeout: validFor() / 2 });
+        let mine = r.status === 200 && r.told.claims[0];
+        // By a gate that does not know the claim yet.
+        if (r.status === 200 && !mine) ({ told: mine } = r = await claim(validFor() / 2, 1));
+        const held = (r.status === 200 || r.status === 201) && mine.state === 'held' && mine.token === a.told.token;
+        if (held) [deadline, every] = [r.sent + mine.valid_ms, ttl / 3];
+        else if ([200, 201, 410].includes(r.status)) deadline = 0; // it has ended, or the session has
       } catch {
         // no answer: the deadline stays
       }

@@ -36,7 +36,8 @@ class Lock:
         self.gate, self.path, self.kind, self.ttl = urllib.parse.urlsplit(gate), path, kind, ttl
         self.headers = {"Authorization": "Bearer " + bearer} if bearer else {}
         self.tls = ssl.create_default_context(cafile=ca) if self.gate.scheme == "https" else None
-        self.id = self.claim = self.token = None
+        self.id = self.token = None
+        self.key = str(uuid.uuid4())
         self.deadline = 0.0  # by now()
         self.over = threading.Event()
 
@@ -51,7 +52,7 @@ class Lock:
             given = {**self.headers, **{k.replace("_", "-"): v for k, v in headers.items()}}
             if body is not None:
                 given["Content-Type"] = "application/json"
-            c.request(method, target, json.dumps(body) if body is not None else None, given)
+            c.request(method, self.gate.path.rstrip("/") + target, json.dumps(body) if body is not None else None, given)
             r = c.getresponse()
             data = r.read()
             return r.status, json.loads(data) if data else None, sent
@@ -67,43 +68,43 @@ class Lock:
             raise Lost(made)
         self.id, self.ttl = made["id"], made["ttl_ms"] / 1000
         self.headers["Clave-Session"] = made["secret"]
-        # A repeated request with the same key finds the same place in the queue.
-        key, target = str(uuid.uuid4()), None
         while True:
             try:
-                if target:
-                    status, claim, sent = self.ask("GET", target, timeout=60, Prefer="wait=30")
-                else:
-                    wanted = {"session": self.id, "path": self.path, "kind": self.kind}
-                    status, claim, sent = self.ask("POST", "/v1/claims", wanted, 60, Idempotency_Key=key)
-            except (OSError, http.client.HTTPException):
+                status, claim, sent = self.claim(60, 30)
+            except (OSError, ValueError, http.client.HTTPException):
                 status = 503
             if status in (200, 201) and claim["state"] == "held":
                 break
-            if status == 202:
-                target = "/v1/claims/" + claim["id"]
-            elif status in (429, 503, 504):  # nobody knows, or too many wait
+            if status in (429, 502, 503, 504):  # nobody knows, or too many wait
                 time.sleep(1)
-            else:
+            elif status != 202:
                 raise Lost(claim)
-        self.claim, self.token = claim["id"], int(claim["token"])
+        self.token = int(claim["token"])
         self.deadline = sent + claim["valid_ms"] / 1000
         threading.Thread(target=self.renew, daemon=True).start()
         return self
 
+    def claim(self, timeout, wait):
+        """A repeated request with the same key finds the same place in the queue, at whichever gate it arrives."""
+        wanted = {"session": self.id, "path": self.path, "kind": self.kind}
+        return self.ask("POST", "/v1/claims", wanted, timeout, Idempotency_Key=self.key, Prefer=f"wait={wait}")
+
     def renew(self):
-        while not self.over.wait(min(self.ttl / 3, max(self.valid_for(), 0))):
-            left = self.valid_for()
+        every = self.ttl / 3
+        while not self.over.wait(min(every, max(self.valid_for(), 0))):
+            left, every = self.valid_for(), self.ttl / 20  # sooner when it is not answered
             if left <= 0:
                 return
             try:
-                status, told, sent = self.ask("POST", f"/v1/sessions/{self.id}/renew", timeout=left)
-            except (OSError, http.client.HTTPException):
+                status, told, sent = self.ask("POST", f"/v1/sessions/{self.id}/renew", timeout=left / 2)
+                mine = told["claims"][0] if status == 200 and told["claims"] else None
+                if status == 200 and not mine:  # by a gate that does not know the claim yet
+                    status, mine, sent = self.claim(left / 2, 1)
+            except (OSError, ValueError, http.client.HTTPException):
                 continue
-            mine = [c for c in told["claims"] if c["id"] == self.claim] if status == 200 else []
-            if mine and mine[0]["state"] == "held":
-                self.deadline = sent + mine[0]["valid_ms"] / 1000
-            elif status in (200, 410):
+            if status in (200, 201) and mine["state"] == "held" and int(mine["token"]) == self.token:
+                self.deadline, every = sent + mine["valid_ms"] / 1000, self.ttl / 3
+            elif status in (200, 201, 410):  # it has ended, or the session has
                 self.deadline = 0.0
                 return
 

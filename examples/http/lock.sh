@@ -14,7 +14,7 @@
 set -u
 [ $# -ge 2 ] || { echo "usage: lock.sh PATH COMMAND [ARG]..." >&2 && exit 64; }
 gate=${CLAVE_GATE:-http://127.0.0.1:8080} ttl=${CLAVE_TTL_MS:-10000}
-path=$1
+gate=${gate%/} path=$1
 shift
 secret= id= child=
 case $path in *[\"\\]*) echo "lock.sh: no quotes or backslashes in the path" >&2 && exit 64 ;; esac
@@ -25,12 +25,12 @@ now() { # milliseconds since the start of the machine, its sleep included
     echo $((10#${up/./} * 10))
 }
 
-# ask SECONDS METHOD TARGET [BODY [HEADER]]: sets status (000: no answer) and answer. Secrets are not arguments
+# ask SECONDS METHOD TARGET [BODY [HEADER HEADER]]: sets status (000: no answer) and answer. Secrets are not arguments
 # of curl, which everybody can see.
 ask() {
     local out
     out=$(curl -sS --max-time "$1" -w '\n%{http_code}' -X "$2" "$gate$3" ${4:+-d "$4" -H 'Content-Type: application/json'} \
-        ${5:+-H "$5"} ${CLAVE_GATE_CA:+--cacert "$CLAVE_GATE_CA"} -K <(printf 'header = "Clave-Session: %s"\n' "$secret"
+        ${5:+-H "$5" -H "$6"} ${CLAVE_GATE_CA:+--cacert "$CLAVE_GATE_CA"} -K <(printf 'header = "Clave-Session: %s"\n' "$secret"
             [ -z "${CLAVE_GATE_TOKEN:-}" ] || printf 'header = "Authorization: Bearer %s"\n' "$CLAVE_GATE_TOKEN") 2>/dev/null)
     status=${out##*$'\n'} answer=${out%$'\n'*}
     [ -n "$status" ] || status=000
@@ -52,29 +52,28 @@ ask 20 POST /v1/sessions "{\"ttl_ms\":$ttl,\"name\":\"lock.sh\"}"
 [ "$status" = 201 ] || finish 75 "no session: $status $answer"
 id=$(field id) secret=$(field secret) ttl=$(field ttl_ms)
 
-# A repeated request with the same key finds the same place in the queue.
+# A repeated request with the same key finds the same place in the queue, at whichever gate it arrives.
 read -r key </proc/sys/kernel/random/uuid
-claim=
-while :; do
+claim() { # SECONDS WAIT
     asked=$(now)
-    if [ -z "$claim" ]; then
-        ask 60 POST /v1/claims "{\"session\":\"$id\",\"path\":\"$path\",\"kind\":\"lock\"}" "Idempotency-Key: $key"
-    else
-        ask 60 GET "/v1/claims/$claim" "" "Prefer: wait=30"
-    fi
+    ask "$1" POST /v1/claims "{\"session\":\"$id\",\"path\":\"$path\",\"kind\":\"lock\"}" "Idempotency-Key: $key" "Prefer: wait=$2"
+}
+
+while :; do
+    claim 60 30
     case $status in
     200 | 201) [ "$(field state)" = held ] && break ;;
-    202) claim=$(field id) ;;
-    000 | 429 | 503 | 504) sleep 1 ;; # nobody knows, or too many wait: ask again
+    202) ;;                           # it waits
+    000 | 429 | 502 | 503 | 504) sleep 1 ;; # nobody knows, or too many wait: ask again
     *) finish 75 "no lock: $status $answer" ;;
     esac
 done
-claim=$(field id) deadline=$((asked + $(field valid_ms)))
+deadline=$((asked + $(field valid_ms)))
 CLAVE_TOKEN=$(field token)
 export CLAVE_TOKEN
 
 "$@" &
-child=$!
+child=$! every=$((ttl / 3))
 while kill -0 "$child" 2>/dev/null; do
     left=$((deadline - $(now) - ttl / 10))
     if [ "$left" -le 0 ]; then
@@ -83,7 +82,7 @@ while kill -0 "$child" 2>/dev/null; do
         wait -n "$child" $!
         finish 75 "the lock is lost: not renewed in time"
     fi
-    pause=$((left < ttl / 3 ? left : ttl / 3))
+    pause=$((left < every ? left : every)) every=$((ttl / 20)) # sooner when it was not answered
     sleep "$(printf '%d.%03d' $((pause / 1000)) $((pause % 1000)))" &
     nap=$!
     wait -n "$child" "$nap"
@@ -92,9 +91,18 @@ while kill -0 "$child" 2>/dev/null; do
     left=$((deadline - $(now) - ttl / 10))
     [ "$left" -gt 0 ] || continue
     asked=$(now)
-    ask "$(printf '%d.%03d' $((left / 1000)) $((left % 1000)))" POST "/v1/sessions/$id/renew"
+    ask "$(printf '%d.%03d' $((left / 2000)) $((left / 2 % 1000)))" POST "/v1/sessions/$id/renew"
+    if [ "$status" = 200 ] && [ -z "$(field state)" ]; then # by a gate that does not know the claim yet
+        claim "$(printf '%d.%03d' $((left / 2000)) $((left / 2 % 1000)))" 1
+    fi
     case $status in
-    200) if [ "$(field state)" = held ]; then deadline=$((asked + $(field valid_ms))); else deadline=0; fi ;;
+    200 | 201)
+        if [ "$(field state)" = held ] && [ "$(field token)" = "$CLAVE_TOKEN" ]; then
+            deadline=$((asked + $(field valid_ms))) every=$((ttl / 3))
+        else
+            deadline=0
+        fi
+        ;;
     410) deadline=0 ;; # the session is over
     esac
 done

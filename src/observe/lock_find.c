@@ -5,7 +5,8 @@
 #include "observe/lock_grants.h"
 #include "observe/lock_place.h"
 
-bool clave__lock_awaits_leases(const struct lock_queue *q)
+/* Of a semaphore that nobody holds: those who queue say its limit, as clave's do. */
+static bool lock_awaits_leases(const struct lock_queue *q)
 {
     return q->leases && q->places.count == 0 && clave__lock_limit(q) != 0;
 }
@@ -13,12 +14,12 @@ bool clave__lock_awaits_leases(const struct lock_queue *q)
 /* Nodes whose names are bare UUIDs may be of anything else of kazoo's, a party. */
 bool clave__lock_is_semaphore(const struct lock_queue *q)
 {
-    return q->leases && (q->kazoo || q->nbare < q->places.count || clave__lock_awaits_leases(q));
+    return q->leases && (q->kazoo || q->nbare < q->places.count || lock_awaits_leases(q));
 }
 
 static bool lock_has_leases(const struct lock_queue *q)
 {
-    return (q->places.count > 0 || clave__lock_awaits_leases(q)) && clave__lock_is_semaphore(q);
+    return (q->places.count > 0 || lock_awaits_leases(q)) && clave__lock_is_semaphore(q);
 }
 
 const struct lock_queue *clave__lock_acquired(const struct lock_queue *q)

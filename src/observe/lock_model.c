@@ -432,6 +432,6 @@ struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
-    if (q->places.count == 0 && !q->kazoo && !q->mark && !clave__lock_awaits_leases(q))
+    if (q->places.count == 0 && !q->kazoo && !q->mark && clave__lock_limit(q) == 0)
         queue_free(m, q);
 }

@@ -12,7 +12,7 @@ import time
 import unittest
 
 from gate_rig import Gate, UnixConnection, ask
-from harness import PATIENCE, ClaveServer, free_port, scratch, spawn
+from harness import PATIENCE, ClaveServer, environment, free_port, scratch, spawn
 
 SOURCE = os.environ.get("CLAVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
 
@@ -193,6 +193,43 @@ class Behind(unittest.TestCase):
 
     def test_the_page_about_haproxy(self):
         self.behind_a_prefix(HaProxy, 1)
+
+    def test_programs_go_on_when_gates_restart(self):
+        """examples/http, behind two gates that take turns."""
+        ttl, over = 6, scratch("over")
+        key, tokens = scratch("key"), scratch("tokens")
+        for path, text in ((key, 32 * "4f"), (tokens, "0123456789abcdef lock name=worker")):
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
+                f.write(text + "\n")
+        flags = ["--http-public", "https://gate.example/clave", "--http-key", key, "--http-tokens", tokens]
+        gates = [self.gate(*flags), self.gate(*flags)]
+        text = page_block(2)
+        for gate, address in zip(gates, ("10.0.0.5:8080", "10.0.0.6:8080")):
+            text = text.replace(address, gate.address)
+        proxy = self.behind(Nginx, gates[0], text)
+        programs = []
+        for name in ("lock.sh", "lock.py", "lock.mjs"):
+            began = scratch("began")
+            env = environment(CLAVE_GATE=f"http://127.0.0.1:{proxy.port}/clave", CLAVE_TTL_MS=str(ttl * 1000),
+                              CLAVE_GATE_TOKEN="0123456789abcdef")
+            programs.append((name, began, spawn(
+                [f"{SOURCE}/examples/http/{name}", f"/{name}", "sh", "-c",
+                 f"touch {began}; until test -e {over}; do sleep 0.1; done"], env=env)))
+        until = time.monotonic() + PATIENCE
+        while not all(os.path.exists(began) for _, began, _ in programs):
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.02)
+        for gate in gates:
+            self.assertEqual(gate.stop(), 0)
+            gate.start()
+            began = time.monotonic()
+            while time.monotonic() < began + 1.5 * ttl:  # for so long it is held on
+                self.assertEqual([name for name, _, p in programs if p.poll() is not None], [])
+                time.sleep(0.1)
+        with open(over, "w", encoding="ascii"):
+            pass
+        for name, _, p in programs:
+            self.assertEqual(p.wait(PATIENCE), 0, name)
 
     # ---- whose a request is ------------------------------------------------------------------
 
