@@ -70,6 +70,7 @@ struct web_exchange {
     unsigned expected; /* callbacks that have this exchange as their argument */
     bool answered, ended;
     bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
+    bool asked;   /* the servers for a change, by this request itself */
     struct exchange_chunk *chunks;
 };
 

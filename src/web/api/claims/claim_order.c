@@ -195,6 +195,7 @@ static void order_begin(struct session_call *k)
 {
     struct claim_order *o = k->arg;
     clave__web_timer_clear(k->x->web, &k->x->timer); /* what has waited for answers has them */
+    k->x->looking = false;
     if (order_find_own(k))
         o->begin(k);
 }
@@ -216,6 +217,7 @@ static bool order_has_answer(struct session_call *k, clave_err err)
 static void order_submitted(struct session_call *k, clave_err err)
 {
     const struct claim_order *o = k->arg;
+    k->x->looking = true;
     if (err == CLAVE_OK)
         clave__web_expect(k->x);
     else if (order_has_answer(k, err))
