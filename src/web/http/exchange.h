@@ -62,6 +62,7 @@ struct web_exchange {
     /* Of shares.c. */
     struct sender *sender; /* NULL: it has not been needed */
     size_t bytes;          /* that count as the sender's */
+    size_t tree;           /* bytes that the body has as JSON, at most; 0: it was not parsed */
     bool waits;            /* it counts as waiting */
     /* Of answer.c: those of a stream, while those of `answer` count its pieces. */
     clave_err (*more)(void *arg, struct buf *out, bool *done);
