@@ -208,7 +208,9 @@ static void channel_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         clave__channel_set_reading(ch, false);
         return;
     }
-    if (n > 0 && ch->state != CHANNEL_LINGERING)
+    if (n > 0 && ch->state == CHANNEL_LINGERING)
+        ch->thrown_away += (size_t)n;
+    else if (n > 0)
         goes_on = clave__channel_input(ch, ch->filter, buf->base, (size_t)n);
     if (ch->ops->release)
         ch->ops->release(ch, buf->base); /* NULL if the end was found without a read */

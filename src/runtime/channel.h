@@ -101,6 +101,7 @@ struct channel {
     bool reading;
     bool writing;        /* the kernel has not taken everything yet */
     unsigned full_reads; /* in a row: there may be more */
+    size_t thrown_away;  /* bytes that came in CHANNEL_LINGERING */
 };
 
 /* The channel is zeroed, and part of its owner. `mem` outlives it. */

@@ -3,6 +3,7 @@
  * nothing. */
 #include "rig.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -250,11 +251,47 @@ static void test_heads_that_are_too_long(void **state)
     world_close(&w);
 }
 
+/* Of a body that was refused little is read, whatever its sender goes on to send. */
+static void test_a_refused_body_is_not_read(void **state)
+{
+    enum { MANY = 64 << 20, MOST = 40 << 20 };
+    static const char *const ways[] = {"Content-Length: 67108864", "Transfer-Encoding: chunked"};
+    static char zeros[1 << 16];
+    struct world w;
+    (void)state;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char head[200];
+        size_t sent = 0, heard_len = 0;
+        ssize_t put = 0;
+        int fd = rig_dial(w.port, 0);
+        int n = snprintf(head, sizeof head, "POST /no HTTP/1.1\r\n%s\r\n\r\n%s", ways[i],
+                         i == 1 ? "4000000\r\n" : "");
+        assert_int_equal(send(fd, head, (size_t)n, MSG_NOSIGNAL), n);
+        for (int64_t until = clave__clock_wall() + PATIENCE_MS; sent < MANY;) {
+            put = send(fd, zeros, sizeof zeros, MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (put < 0 && errno != EAGAIN)
+                break;
+            sent += put > 0 ? (size_t)put : 0;
+            uv_run(&w.loop, UV_RUN_NOWAIT);
+            ssize_t got = recv(fd, heard + heard_len, sizeof heard - heard_len - 1, MSG_DONTWAIT);
+            heard_len += got > 0 ? (size_t)got : 0;
+            assert_true(clave__clock_wall() < until);
+        }
+        heard[heard_len] = '\0';
+        assert_memory_equal(heard, "HTTP/1.1 403", 12);
+        assert_true(put < 0 && sent < MOST);
+        close(fd);
+    }
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_comes_in_any_pieces),
         cmocka_unit_test(test_heads_that_are_too_long),
+        cmocka_unit_test(test_a_refused_body_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,12 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "web/session/claim.h"
+#include "web/web_internal.h"
+#include "wire/proto.h"
 
 static const uint8_t key[32] = {42};
 
@@ -190,12 +194,65 @@ static void nothing_is_made_outside_of_a_grant(void **state)
     webrig_free(r);
 }
 
+/* A look that asks for no wait is not counted as one, so it must be answered. */
+static void a_look_does_not_wait_for_a_place(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    memnet_rule(r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, "Idempotency-Key: one", LOCK);
+    assert_false(c->answered);
+    webrig_end(c);
+    clave__claim_id_of_key(clave__http_session_by_id(r->web->sessions, atoll(u.id)), "one",
+                           u.claim);
+    for (int wait = -1; wait <= 0; wait++) {
+        c = user_sends(r, &u, "GET", wait, NULL, NULL);
+        webrig_advance(r, 1);
+        user_expects(c, 202);
+        assert_null(webrig_member(c, "position"));
+        webrig_end(c);
+    }
+    memnet_clear(r->net);
+    webrig_settle(r);
+    user_expects(user_sends(r, &u, "GET", -1, NULL, NULL), 200);
+    webrig_free(r);
+}
+
+/* The servers do not say whether another limit is in its way: nothing was begun. */
+static void what_is_looked_for_in_vain_is_not_begun(void **state)
+{
+    static const char slow[] = "{\"ttl_ms\": 60000}";
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    struct webrig_call *c = webrig_request(r, "POST", "/v1/sessions", NULL, slow);
+    user_expects(c, 201);
+    snprintf(u.secret, sizeof u.secret, "%s", webrig_member(c, "secret"));
+    webrig_end(c);
+    memnet_rule(r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    c = user_sends(r, &u, "POST", 30, NULL, kinds[3].body);
+    webrig_advance(r, 14000);
+    assert_false(c->answered);
+    webrig_advance(r, 2000);
+    user_expects(c, 503);
+    assert_string_equal(webrig_member(c, "class"), "retry");
+    webrig_end(c);
+    memnet_clear(r->net);
+    webrig_settle(r);
+    assert_int_equal(memnet_list(r->net, 0, "/l/leases", NULL, 0), 0);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_held_is_the_answer),
         cmocka_unit_test(what_waits_is_the_answer),
         cmocka_unit_test(what_is_being_given_back_is_asked_for_again_later),
+        cmocka_unit_test(a_look_does_not_wait_for_a_place),
+        cmocka_unit_test(what_is_looked_for_in_vain_is_not_begun),
         cmocka_unit_test(another_gate_knows_the_place_by_its_session),
         cmocka_unit_test(a_semaphore_has_one_limit),
         cmocka_unit_test(nothing_is_made_outside_of_a_grant),

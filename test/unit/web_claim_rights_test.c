@@ -251,6 +251,23 @@ static void a_claim_that_waits_ends(struct admitted *a)
     webrig_end(c);
 }
 
+/* Its claim was refused, which is no reason to refuse it for ever. */
+static void a_claim_that_waited_is_asked_for_again_when_the_role_is_back(struct admitted *a)
+{
+    char headers[260];
+    clave__web_set_access(a->r->web, &at_first);
+    snprintf(headers, sizeof headers, "%s\nIdempotency-Key: %s", a->other,
+             strrchr(a->waits, '/') + 1);
+    struct webrig_call *c =
+        webrig_request(a->r, "POST", "/v1/claims", headers, "{\"path\": \"/a\"}");
+    expect(c, 202);
+    webrig_end(c);
+    c = webrig_request(a->r, "GET", a->waits, a->other, NULL);
+    expect(c, 202);
+    webrig_end(c);
+    assert_int_equal(places(a, "/a"), 2);
+}
+
 static void the_session_of_somebody_unknown_ends_by_its_time(struct admitted *a)
 {
     static const struct web_user nobody[] = {{.name = "eve", .token = "eve", .uid = -1}};
@@ -271,6 +288,7 @@ static void what_was_admitted_is_judged_again(void **state)
         a_hold_is_extended_again_when_the_role_is_back,
         a_hold_goes_on_for_another_who_may,
         a_claim_that_waits_ends,
+        a_claim_that_waited_is_asked_for_again_when_the_role_is_back,
         the_session_of_somebody_unknown_ends_by_its_time,
     };
     (void)state;

@@ -657,6 +657,33 @@ static void without_memory_a_guarded_write_is_done_or_refused(void **state)
     }
 }
 
+/* Nor is a write of which nothing was heard said to be not done. */
+static void without_memory_a_lost_answer_is_unknown(void **state)
+{
+    (void)state;
+    bool failed = true;
+    for (size_t failing = 1; failed; failing++) {
+        struct failmem fail;
+        failmem_init(&fail);
+        struct webrig_options o = {.net = {.clients = OWN}, .mem = &fail.mem};
+        struct webrig *r = webrig_new(&o);
+        rig_admit(r);
+        create(r, "/v1/znodes/a", "old");
+        memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+        struct webrig_call *c = webrig_request(r, "PUT", "/v1/znodes/a", NULL, "new");
+        assert_false(c->answered);
+        failmem_arm(&fail, failing, 1);
+        webrig_advance(r, 16000);
+        failed = fail.failed;
+        failmem_arm(&fail, 0, 0);
+        assert_int_equal(c->status, 504);
+        webrig_end(c);
+        memnet_clear(r->net);
+        webrig_free(r);
+        assert_int_equal(fail.live, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -675,6 +702,7 @@ int main(void)
         cmocka_unit_test(a_token_is_checked_by_a_transaction),
         cmocka_unit_test(a_sender_may_hang_up_at_each_step),
         cmocka_unit_test(without_memory_a_guarded_write_is_done_or_refused),
+        cmocka_unit_test(without_memory_a_lost_answer_is_unknown),
         cmocka_unit_test(a_guarded_write_takes_four_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,6 +251,25 @@ static void memory_is_shared_by_sender(void **state)
     webrig_free(s.r);
 }
 
+/* A body of nothing but empty objects takes a hundred times its length when it is parsed. */
+static void a_body_counts_with_its_values(void **state)
+{
+    struct webrig_options o = {.max_held = 800000};
+    char body[6000] = "{\"ops\":[{}";
+    struct scene s;
+    (void)state;
+    scene_open(&s, &o);
+    size_t n = strlen(body);
+    for (; n + 3 < sizeof body - 3; n += 3)
+        memcpy(body + n, ",{}", 3);
+    memcpy(body + n, "]}", 3);
+    refused(post(&s, "/v1/multi", ann, body), 429, "350000 bytes of bodies and answers of ann");
+    memset(strchr(body, '[') + 1, ' ', n - 8);
+    refused(post(&s, "/v1/multi", ann, body), 400, "ops");
+    assert_int_equal(clave__senders_have(s.r->web, SENDER_BYTES), 0);
+    webrig_free(s.r);
+}
+
 /* In chunks nothing is announced: it counts as it comes. */
 static void chunks_count_as_they_come(void **state)
 {
@@ -499,6 +518,7 @@ int main(void)
         cmocka_unit_test(with_a_pool_empty_nothing_is_done_and_refused),
         cmocka_unit_test(what_was_done_is_answered_whatever_others_take),
         cmocka_unit_test(memory_is_shared_by_sender),
+        cmocka_unit_test(a_body_counts_with_its_values),
         cmocka_unit_test(chunks_count_as_they_come),
         cmocka_unit_test(a_large_answer_is_of_its_sender_too),
         cmocka_unit_test(a_stranger_sends_little),

@@ -194,10 +194,27 @@ static void a_lost_answer_is_an_unknown_outcome(void **state)
     webrig_free(r);
 }
 
+/* It has only been listed. */
+static void a_list_that_does_not_come_is_no_beginning(void **state)
+{
+    (void)state;
+    struct webrig *r = rig();
+    plant(r, "/a", 3);
+    memnet_rule(r->net, (struct memnet_rule){0, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c = delete_all(r, "/v1/znodes/a?recursive", NULL);
+    webrig_advance(r, 20000);
+    assert_int_equal(c->status, 503);
+    assert_string_equal(webrig_member(c, "class"), "retry");
+    webrig_end(c);
+    memnet_clear(r->net);
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_goes_with_all_that_is_below_it),
+        cmocka_unit_test(a_list_that_does_not_come_is_no_beginning),
         cmocka_unit_test(what_is_refused_is_not_begun),
         cmocka_unit_test(the_role_is_needed_on_the_path),
         cmocka_unit_test(nodes_that_go_meanwhile_are_gone),

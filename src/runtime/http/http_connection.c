@@ -10,8 +10,16 @@
 #include "server/request/x509_name.h"
 
 /* What may come behind a request that is not answered yet, before no more is read. How often the
- * socket is written to before others have a turn. */
-enum { MOST_LEFT = 16 * 1024, WRITES_A_TURN = 8, MAX_SUBJECT = 8192 };
+ * socket is written to before others have a turn. Bodies that were refused are read on,
+ * for simple clients, which send all of it first and would find the connection reset: of all
+ * connections so much a second, then so much of each. */
+enum {
+    MOST_LEFT = 16 * 1024,
+    WRITES_A_TURN = 8,
+    MOST_THROWN_AWAY = 64 * 1024,
+    MOST_THROWN_A_SECOND = 16 * 1024 * 1024,
+    MAX_SUBJECT = 8192
+};
 
 static struct http_connection *http_connection_of(struct channel *ch)
 {
@@ -48,9 +56,26 @@ static void http_connection_read_left(struct http_connection *c)
     clave__buf_trim(&c->left, 0);
 }
 
+/* Of a request that was refused nothing is read before the client has the answer. */
 static void http_connection_watch(struct http_connection *c)
 {
-    clave__channel_set_reading(&c->channel, !c->hung_up && clave__buf_len(&c->left) < MOST_LEFT);
+    const struct http_exchange *x = c->exchange;
+    bool is_refused = x && x->answer && !x->is_whole && c->state == HTTP_SENDING;
+    clave__channel_set_reading(&c->channel,
+                               !c->hung_up && !is_refused && clave__buf_len(&c->left) < MOST_LEFT);
+}
+
+/* Whether more of a body that was refused may be read. */
+static bool http_connection_throws_away(struct http_connection *c)
+{
+    struct http *h = c->http;
+    uint64_t second = uv_now(h->o.loop) / 1000;
+    if (h->second != second)
+        h->thrown_away = 0;
+    h->second = second;
+    h->thrown_away += c->channel.thrown_away - c->thrown_away;
+    c->thrown_away = c->channel.thrown_away;
+    return c->thrown_away <= MOST_THROWN_AWAY || h->thrown_away <= MOST_THROWN_A_SECOND;
 }
 
 /* false: out of memory. */
@@ -201,6 +226,8 @@ static void http_connection_on_progress(struct channel *ch)
     struct http_connection *c = http_connection_of(ch);
     if (c->state == HTTP_SHAKING)
         http_connection_shake(c);
+    else if (c->state == HTTP_LINGERING && !http_connection_throws_away(c))
+        clave__http_connection_close(c);
     else
         clave__http_connection_go_on(c);
 }

@@ -36,8 +36,10 @@ struct http {
     bool is_quiet;        /* none is accepted any more */
     uint64_t may_tell_at; /* that accepting fails, by the loop's clock */
     uint64_t turned_at;   /* likewise, that a client is turned away */
-    bool has_made_piece;  /* in this turn of the loop */
-    uint64_t turn_ends;   /* by uv_hrtime: then the rest is for the next one; 0: none was begun */
+    uint64_t second;      /* of the loop's clock: in it so much of refused bodies was read */
+    size_t thrown_away;
+    bool has_made_piece; /* in this turn of the loop */
+    uint64_t turn_ends;  /* by uv_hrtime: then the rest is for the next one; 0: none was begun */
     time_t date_at;
     char date[32]; /* of answers */
     char read[HTTP_READ_SIZE];
@@ -55,6 +57,7 @@ struct http_connection {
     bool hung_up;                   /* the client sends no more */
     bool in_call;                   /* of the owner: it goes on after that */
     uint64_t born, until;           /* by the loop's clock; UINT64_MAX: no limit */
+    size_t thrown_away;             /* of its channel, that have been counted */
     struct http_exchange *exchange; /* NULL: between two */
     struct buf left;                /* what came and waits for the present answer */
     char *tls_subject;              /* NULL: none was proved */

@@ -178,11 +178,11 @@ void clave__web_answer_text(struct web_exchange *x, unsigned status, const char 
                                  "\"detail\": \"out of memory\", \"code\": \"ENOMEM\", "
                                  "\"class\": \"retry\"}";
     static const char done[] = "{\"title\": \"Gateway Timeout\", \"status\": 504, "
-                               "\"detail\": \"it was done, but there is no memory for the answer, "
-                               "or it is too long\", \"code\": \"EOPTIMEOUT\", "
+                               "\"detail\": \"it may have been done, but there is no memory for "
+                               "the answer, or it is too long\", \"code\": \"EOPTIMEOUT\", "
                                "\"class\": \"unknown\"}";
-    bool changed =
-        status < 300 && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
+    bool reads = clave__web_is_method(x, "GET") || clave__web_is_method(x, "HEAD");
+    bool changed = !reads && (status < 300 || status == 504 || x->asked);
     if (x->json.err == CLAVE_OK) {
         answer_send(x, status, type);
         return;

@@ -45,9 +45,25 @@ bool clave__web_has_type(const struct web_exchange *x, const char *type)
     return given && (*given == '\0' || *given == ';' || *given == ' ');
 }
 
+/* What jansson takes for it at most, by the characters that values begin with or follow. An empty
+ * object has a table of 8 places. */
+static size_t body_tree(const char *text, size_t n)
+{
+    enum { OBJECT = 256, ARRAY = 128, VALUE = 64 };
+    size_t bytes = n;
+    for (size_t i = 0; i < n; i++)
+        bytes += text[i] == '{'                     ? OBJECT
+                 : text[i] == '['                   ? ARRAY
+                 : text[i] == ',' || text[i] == ':' ? VALUE
+                                                    : 0;
+    return bytes;
+}
+
 static json_t *body_parse(struct web_exchange *x, const char *text, size_t n)
 {
     json_error_t fault = {.text = "out of memory"};
+    if (!clave__web_may_parse(x, body_tree(text, n)))
+        return NULL;
     x->body = body_lib(x)->json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &fault);
     if (!x->body)
         clave__web_problem(x, &bad_body, "the body is not JSON: line %d, column %d: %s", fault.line,

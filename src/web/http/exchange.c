@@ -124,6 +124,7 @@ void clave__exchange_drop(struct web_exchange *x)
 void clave__web_expect(struct web_exchange *x)
 {
     x->expected++;
+    x->asked |= !x->looking && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
     if (!x->timer.armed)
         clave__web_timer_set(x->web, &x->timer, x->web->now + WEB_PATIENCE_MS);
 }

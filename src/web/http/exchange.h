@@ -65,6 +65,7 @@ struct web_exchange {
     /* Of shares.c. */
     struct sender *sender; /* NULL: it has not been needed */
     size_t bytes;          /* that count as the sender's */
+    size_t tree;           /* bytes that the body has as JSON, at most; 0: it was not parsed */
     bool waits;            /* it counts as waiting */
     /* Of answer.c: those of a stream, while those of `answer` count its pieces. */
     clave_err (*more)(void *arg, struct buf *out, bool *done);
@@ -74,6 +75,7 @@ struct web_exchange {
     bool answered, ended;
     bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
     bool begun;   /* what it has asked for is done, or goes on, whatever is answered */
+    bool asked;   /* the servers for a change, by this request itself */
     struct exchange_chunk *chunks;
 };
 

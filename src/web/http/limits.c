@@ -97,3 +97,13 @@ bool clave__web_may_receive(struct web_exchange *x, int64_t n)
         limit_refuse(x, SENDER_BYTES, found, most);
     return found == SENDER_MAY;
 }
+
+bool clave__web_may_parse(struct web_exchange *x, size_t n)
+{
+    size_t most = 0;
+    enum sender_found found =
+        clave__shares_is_own(x) ? SENDER_MAY : clave__shares_take_tree(x, n, &most);
+    if (found != SENDER_MAY)
+        limit_refuse(x, SENDER_BYTES, found, most);
+    return found == SENDER_MAY;
+}

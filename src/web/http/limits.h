@@ -15,5 +15,7 @@ bool clave__web_may_call(struct web_exchange *x);
 bool clave__web_may_make_session(struct web_exchange *x);
 /* Of the body, n bytes in all. false: it has answered 413, 429 or 503. */
 bool clave__web_may_receive(struct web_exchange *x, int64_t n);
+/* Whether its body may be parsed, which takes at most n bytes. */
+bool clave__web_may_parse(struct web_exchange *x, size_t n);
 
 #endif

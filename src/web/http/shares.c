@@ -94,11 +94,20 @@ enum sender_found clave__shares_take_body(struct web_exchange *x, size_t n, size
     return n <= SHARES_SMALL || n <= x->bytes ? SENDER_MAY : shares_try_bytes(x, n, most);
 }
 
-/* The body and what there is of the answer. */
+/* The body, as it came and as JSON, and what there is of the answer. */
 static size_t shares_bytes(const struct web_exchange *x, size_t answer)
 {
-    size_t body = x->received.cap;
+    size_t body = x->received.cap + x->tree;
     return (body > SHARES_SMALL ? body : 0) + (answer > SHARES_SMALL ? answer : 0);
+}
+
+enum sender_found clave__shares_take_tree(struct web_exchange *x, size_t n, size_t *most)
+{
+    x->tree = n;
+    enum sender_found found = shares_try_bytes(x, shares_bytes(x, 0), most);
+    if (found != SENDER_MAY)
+        x->tree = 0;
+    return found;
 }
 
 enum sender_found clave__shares_count_answer(struct web_exchange *x)

@@ -31,6 +31,8 @@ void clave__shares_leave(struct web_exchange *x);
 
 /* Its body has n bytes, as far as it is announced or has come, unless it may not. */
 enum sender_found clave__shares_take_body(struct web_exchange *x, size_t n, size_t *most);
+/* Its body is parsed, which takes so many bytes beside it, unless it may not. */
+enum sender_found clave__shares_take_tree(struct web_exchange *x, size_t n, size_t *most);
 /* x->answer.body is complete, or the first piece of it. Otherwise than SENDER_MAY: there is no
  * room, and the request has changed nothing. */
 enum sender_found clave__shares_count_answer(struct web_exchange *x);

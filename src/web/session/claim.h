@@ -153,8 +153,8 @@ void clave__claim_release(struct claim *c);
  * many. EINUSE: an earlier claim of this id is being given back. EPATH, ENOMEM,
  * ECLOSED: as of the recipe. */
 clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, struct claim **out);
-/* NULL: the session has none of this id here, or it was not to wait and not granted: then a
- * repeated request tries again. */
+/* The newest. NULL: the session has none of this id here, or it was not to wait and not granted:
+ * then a repeated request tries again. */
 struct claim *clave__claim_find(const struct http_session *s, const char *id);
 /* The session's claim on this path that has not ended; NULL: there is none. */
 struct claim *clave__claim_on_path(const struct http_session *s, const char *path);

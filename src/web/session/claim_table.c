@@ -90,13 +90,14 @@ void clave__claim_forget(struct claim *c)
 
 struct claim *clave__claim_find(const struct http_session *s, const char *id)
 {
+    struct claim *found = NULL;
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
         if (!tried && strcmp(c->place.uuid, id) == 0)
-            return c;
+            found = c;
     }
-    return NULL;
+    return found;
 }
 
 struct claim *clave__claim_on_path(const struct http_session *s, const char *path)

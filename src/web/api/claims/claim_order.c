@@ -171,6 +171,9 @@ static bool order_find_own(struct session_call *k)
     const struct claim_order *o = k->arg;
     const struct claim_terms *t = &o->terms;
     struct claim *keyed = o->keyed ? clave__claim_find(k->s, o->own) : NULL;
+    if (keyed && keyed->state == CLAIM_ENDED && keyed->why == CLAVE_ENOAUTH &&
+        keyed->granted_at == 0)
+        keyed = NULL; /* refused: the next one is judged anew */
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path);
     bool leaving =
         c ? !keyed && c->state == CLAIM_LEAVING : t->id && clave__claim_is_being_left(k->s, t->id);

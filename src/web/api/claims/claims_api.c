@@ -109,6 +109,7 @@ static bool claim_ask_holder(struct session_call *k)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
     k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
+    k->x->looking = true;
     clave__web_expect(k->x);
     clave__http_session_flush(k->s);
     return true;
@@ -181,15 +182,18 @@ static void claim_prove(struct session_call *k)
     clave__http_session_prove(k->s, &k->wait);
 }
 
-/* Without "Prefer: wait" the answer comes as soon as the place in the queue is known. */
+/* Without "Prefer: wait" the answer to a new claim comes as soon as the place in the queue is
+ * known, and whoever looks at one is told what is known: such a request is not counted, so it must
+ * not wait. */
 static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p))
 {
     int64_t wait = clave__web_prefer_wait(k->x), now = k->x->web->now;
+    bool looks = done == on_claim_polled;
     k->polls = true;
     k->poll.done = done;
     k->poll.wants_position = wait < 0;
-    wait = wait < 0 || wait > MOST_WAIT_MS ? MOST_WAIT_MS : wait;
-    if (k->claim->trying)
+    wait = wait < 0 && looks ? 0 : wait < 0 || wait > MOST_WAIT_MS ? MOST_WAIT_MS : wait;
+    if (k->claim->trying && !looks)
         wait = MOST_WAIT_MS; /* it does not wait for long by itself */
     if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))
         claim_prove(k);

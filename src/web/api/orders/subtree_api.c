@@ -241,6 +241,7 @@ static void subtree_begin_round(struct subtree *s)
     s->again = false;
     s->left = s->n;
     s->rounds++;
+    s->x->looking = false;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -287,6 +288,7 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
 
 static void subtree_begin(struct web_exchange *x, clave_async_client *c)
 {
+    x->looking = true;
     subtree_go_on(x->state, c);
 }
 
