@@ -83,7 +83,7 @@ struct http_exchange {
     bool closes;              /* the connection, with the answer */
 };
 
-/* ---- turns and times (http_turn.c, http_state.c) --------------------------------------------- */
+/* ---- turns and times (http_turn.c) ----------------------------------------------------------- */
 
 void clave__http_turns_begin(struct http *h);
 void clave__http_turns_end(struct http *h);

@@ -12,8 +12,8 @@
 #include "base/memory.h"
 #include "clave/uv.h"
 #include "runtime/http/http_internal.h"
+#include "runtime/listen.h"
 #include "runtime/resources.h"
-#include "runtime/server/listen.h"
 #include "runtime/tls/tls_context.h"
 
 enum { ACCEPTED_A_TURN = 128, HANDSHAKES_A_TURN = 4 };
