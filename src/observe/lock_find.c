@@ -5,22 +5,31 @@
 #include "observe/lock_grants.h"
 #include "observe/lock_place.h"
 
+bool clave__lock_awaits_leases(const struct lock_queue *q)
+{
+    return q->leases && q->places.count == 0 && clave__lock_limit(q) != 0;
+}
+
 /* Nodes whose names are bare UUIDs may be of anything else of kazoo's, a party. */
 bool clave__lock_is_semaphore(const struct lock_queue *q)
 {
-    return q->leases && (q->kazoo || q->nbare < q->places.count);
+    return q->leases && (q->kazoo || q->nbare < q->places.count || clave__lock_awaits_leases(q));
+}
+
+static bool lock_has_leases(const struct lock_queue *q)
+{
+    return (q->places.count > 0 || clave__lock_awaits_leases(q)) && clave__lock_is_semaphore(q);
 }
 
 const struct lock_queue *clave__lock_acquired(const struct lock_queue *q)
 {
     const struct lock_queue *leases = q->leases ? NULL : q->partner;
-    return leases && leases->places.count > 0 && clave__lock_is_semaphore(leases) ? leases : NULL;
+    return leases && lock_has_leases(leases) ? leases : NULL;
 }
 
 bool clave__lock_is_shown(const struct lock_queue *q)
 {
-    return q->places.count > 0 &&
-           (q->leases ? clave__lock_is_semaphore(q) : !clave__lock_acquired(q));
+    return q->leases ? lock_has_leases(q) : q->places.count > 0 && !clave__lock_acquired(q);
 }
 
 struct lock_queue *clave__lock_model_after(const struct lock_model *m, const char *path,
@@ -71,11 +80,11 @@ static bool lock_is_step(enum lock_change what, const struct lock_place *p)
         const struct lock_place *turn = clave__lock_waiter_after(p->queue, "");
         return turn && turn->session == p->session;
     }
-    if (!leases || what == LOCK_QUEUED)
-        return false;
+    if (!leases || what != LOCK_ENDED)
+        return leases && what != LOCK_QUEUED;
     struct ordered_node *last = clave__ordered_last(&leases->places, ORDERED_ANY);
-    const struct lock_place *newest = ORDERED_ENTRY(last, struct lock_place, node);
-    return what != LOCK_ENDED || (newest->session == p->session && newest->token > p->token);
+    const struct lock_place *newest = last ? ORDERED_ENTRY(last, struct lock_place, node) : NULL;
+    return newest && newest->session == p->session && newest->token > p->token;
 }
 
 const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p)

@@ -150,17 +150,24 @@ static const struct lock_place *grants_lease_without_room(const struct lock_queu
     return first && first->session && first->session == newest->session ? newest : NULL;
 }
 
+/* With more leases than the limit a lease's own place and limit decide, as they do for one that was
+ * found again (contender_turn.c): it may wait though nobody acquires, when its session's place
+ * there was taken away. */
 static void grants_update_leases(struct lock_model *m, struct lock_queue *q, int64_t at,
                                  const struct lock_place *fresh)
 {
     const struct lock_place *none = grants_lease_without_room(q);
-    uint16_t waiting = clave__lock_mark_waiting(1 << QUEUE_LEASE);
+    uint32_t limit = clave__lock_limit(q);
+    bool full = limit != 0 && q->places.count > limit;
+    uint16_t marks = full ? ORDERED_ANY : clave__lock_mark_waiting(1 << QUEUE_LEASE);
     struct lock_key last = {"", ""};
     struct lock_place *p;
-    while ((p = grants_place(clave__ordered_after(&q->places, &last, waiting)))) {
+    for (size_t before = 0; (p = grants_place(clave__ordered_after(&q->places, &last, marks)));
+         before++) {
         last = clave__lock_key(p);
-        if (p != none)
-            grants_set(m, p, true, p == fresh || m->loading ? p->queued : at);
+        bool holds = p != none && (!full || p->limit == 0 || before < p->limit);
+        if (holds != p->holds)
+            grants_set(m, p, holds, p == fresh || m->loading ? p->queued : at);
     }
     p = grants_place(clave__ordered_last(&q->places, ORDERED_ANY));
     if (p && p == none && p->holds)

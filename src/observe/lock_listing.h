@@ -3,10 +3,10 @@
  * holds.
  *
  * The names alone tell it of locks, read-write locks and elections. Of a semaphore it may need what
- * the newest lease says, and whose the first place is that waits for one; of a lock with a mark of
- * a lock delay, what the first place says. The order of the readings counts: the leases are listed
- * before those that wait for one, the mark is read after the names. Then what holds by the listing
- * held at some time before, and holds as long as its node is there. */
+ * a lease says of the limit, and whose the first place is that waits for one; of a lock with a mark
+ * of a lock delay, what the first place says. The order of the readings counts: the leases are
+ * listed before those that wait for one, the mark is read after the names. Then what holds by the
+ * listing held at some time before, and holds as long as its node is there. */
 #ifndef CLAVE_OBSERVE_LOCK_LISTING_H
 #define CLAVE_OBSERVE_LOCK_LISTING_H
 

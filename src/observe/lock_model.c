@@ -157,6 +157,16 @@ static struct lock_queue *queue_new(struct lock_model *m, const struct lock_queu
     return q;
 }
 
+/* An acquire that says a limit is one of a semaphore, of which there need be no lease. */
+static void queue_find_semaphore(struct lock_model *m, const struct lock_queue *q,
+                                 const struct lock_place *p)
+{
+    bool tells = p->limit != 0 && !q->leases && !q->partner;
+    size_t n = tells ? semaphore_len(q->path, q->len, locks_name) : 0;
+    if (n > 0 && !queue_new(m, &(struct lock_queue_key){q->path, n, true}))
+        m->left_out++;
+}
+
 static void queue_free(struct lock_model *m, struct lock_queue *q)
 {
     struct lock_queue_key key = {q->path, q->len, q->leases};
@@ -219,6 +229,7 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
     p->bare = site->bare;
     q->nbare += p->bare;
     clave__lock_place_join(p);
+    queue_find_semaphore(m, q, p);
     lock_model_tell(m, LOCK_QUEUED, p, p->queued);
     clave__lock_grants_update(m, q, at, p);
     /* Not before it is known whether it waits at all: linking looks at every place of the session.
@@ -257,6 +268,7 @@ static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p
     clave__lock_place_note_asked(p);
     clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, p->queue);
+    queue_find_semaphore(m, p->queue, p);
     if (p->asked && !asked)
         lock_model_tell(m, LOCK_ASKED, p, at);
     clave__lock_grants_update(m, p->queue, at, NULL);
@@ -420,6 +432,6 @@ struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
-    if (q->places.count == 0 && !q->kazoo && !q->mark)
+    if (q->places.count == 0 && !q->kazoo && !q->mark && !clave__lock_awaits_leases(q))
         queue_free(m, q);
 }

@@ -182,7 +182,10 @@ bool clave__lock_may_be_below(const char *path);
 bool clave__lock_is_bare(const char *name);
 /* It ends with a number of the server's, whatever it begins with. */
 bool clave__lock_is_plain(const char *name);
-/* It has places, and is neither the waiting side of a semaphore nor something else of kazoo's. */
+/* Of a semaphore that nobody holds: those who queue say its limit, as clave's do. */
+bool clave__lock_awaits_leases(const struct lock_queue *q);
+/* It has places, or awaits leases, and is neither the waiting side of a semaphore nor something
+ * else of kazoo's. */
 bool clave__lock_is_shown(const struct lock_queue *q);
 bool clave__lock_is_semaphore(const struct lock_queue *q);
 /* The leases that those in this queue acquire; NULL: it is no waiting side. */

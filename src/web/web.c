@@ -115,8 +115,9 @@ static void exchange_refuse_closing(struct web_exchange *x)
 /* It has asked the servers for a change, which may be done whatever is answered. */
 static bool exchange_may_be_done(const struct web_exchange *x)
 {
-    return x->expected > 0 && !x->looking && !clave__web_is_method(x, "GET") &&
-           !clave__web_is_method(x, "HEAD");
+    bool asks = x->expected > 0 && !x->looking;
+    return x->begun ||
+           (asks && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD"));
 }
 
 /* The handler that waits to answer forgets the exchange. */
@@ -224,7 +225,7 @@ static clave_err revoked_more(void *arg, struct buf *out, bool *done)
 static void exchange_check_again(struct web_exchange *x)
 {
     bool goes_on = !x->answered || x->answer.more;
-    if (x->ended || !goes_on || exchange_may_be_done(x) || clave__web_admit_again(x))
+    if (x->ended || !goes_on || clave__web_admit_again(x) || exchange_may_be_done(x))
         return;
     exchange_cancel(x);
     if (!x->answered)
@@ -273,6 +274,21 @@ void clave__web_tick(struct web *w, int64_t now)
         t->fire(t, w->now);
 }
 
+/* It is told what was begun. */
+static void exchange_stop(struct web_exchange *x)
+{
+    bool waits = !x->answered && !x->ended;
+    if (waits && x->stop)
+        x->stop(x);
+    exchange_cancel(x);
+    if (!waits || x->answered)
+        return;
+    if (exchange_may_be_done(x))
+        clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "finish the request", NULL);
+    else
+        exchange_refuse_closing(x);
+}
+
 void clave__web_close(struct web *w, int64_t now)
 {
     w->now = now > w->now ? now : w->now;
@@ -282,13 +298,7 @@ void clave__web_close(struct web *w, int64_t now)
     for (struct list *e = w->exchanges.next, *next; e != &w->exchanges; e = next) {
         struct web_exchange *x = LIST_ENTRY(e, struct web_exchange, link);
         next = e->next;
-        exchange_cancel(x);
-        if (x->answered || x->ended)
-            continue;
-        if (exchange_may_be_done(x))
-            clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "finish the request", NULL);
-        else
-            exchange_refuse_closing(x);
+        exchange_stop(x);
     }
     clave__http_sessions_close(w->sessions);
     clave__own_client_close(w, now);

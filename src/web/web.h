@@ -230,7 +230,9 @@ void clave__web_end(struct web_exchange *x, int64_t now);
 int64_t clave__web_deadline(const struct web *w);
 void clave__web_tick(struct web *w, int64_t now);
 
-/* What waits for an answer gets 503, and so does every later request. Sessions on which a client
+/* What waits for an answer is told what was begun: a claim 202 with its place, if another gate can
+ * go on with it; any other change that may be done 504; and what was not begun 503, as every later
+ * request. Sessions on which a client
  * may rely stand: another gate with the key may attach to them, or they expire. All others are
  * ended. */
 void clave__web_close(struct web *w, int64_t now);

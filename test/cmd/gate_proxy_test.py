@@ -1,15 +1,17 @@
 """clave gate behind nginx and HAProxy, with the configurations of docs/proxy.md and those proxies'
-own defaults: streams flow, a hang-up is passed on, waits are as long as asked for, and whom a
-request is from."""
+own defaults: streams flow, a hang-up is passed on, waits are as long as asked for, whom a request
+is from, by its headers or by the PROXY protocol, and how many connections a proxy may have."""
 import http.client
 import json
 import os
 import re
+import select
+import socket
 import subprocess
 import time
 import unittest
 
-from gate_rig import Gate, ask
+from gate_rig import Gate, UnixConnection, ask
 from harness import PATIENCE, ClaveServer, free_port, scratch, spawn
 
 SOURCE = os.environ.get("CLAVE_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
@@ -210,6 +212,119 @@ class Behind(unittest.TestCase):
         # The client is 127.0.0.1, as the proxy is: it cannot be told from one more proxy.
         self.assertEqual(self.whoami(proxy), None)
         self.assertEqual(self.whoami(proxy, X_Forwarded_For="127.0.0.9"), "loopback")
+
+    # ---- the PROXY protocol --------------------------------------------------------------------
+
+    def proxied(self, *flags):
+        """A gate with an address for the PROXY protocol beside the other one."""
+        port = free_port()
+        gate = self.gate("--http", f"proxy:127.0.0.1:{port}", *flags)
+        gate.plain, gate.address = gate.address, f"127.0.0.1:{port}"
+        return gate
+
+    def raw(self, gate, header, fields=b"", what=b"GET /v1/whoami"):
+        """The status of a request after this header; None: it was closed."""
+        host, port = gate.address.split(":")
+        with socket.create_connection((host, int(port)), PATIENCE) as s:
+            s.settimeout(PATIENCE)
+            s.sendall(header + what + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + fields + b"\r\n")
+            try:
+                status = s.makefile("rb").readline().split()
+            except ConnectionError:
+                return None
+            return int(status[1]) if status else None
+
+    def test_haproxy_names_its_clients_before_the_request(self):
+        audit = scratch("audit")
+        gate = self.proxied("--http-audit", audit)
+        for word in ("send-proxy", "send-proxy-v2"):
+            with self.subTest(word=word):
+                text = HAPROXY_DEFAULTS.replace("server one 127.0.0.1:8080",
+                                                f"server one 127.0.0.1:8080 {word} check")
+                proxy = self.behind(HaProxy, gate, text)
+                # A client on this machine, as the proxy says: of which one it does not.
+                self.assertEqual(self.whoami(proxy), None)
+                self.assertEqual(self.whoami(proxy, X_Forwarded_For="127.0.0.9"), None)
+                self.assertEqual(proxy.call("GET", "/readyz")[0], 200)
+                c = proxy.open()
+                c.connect()
+                c.sock.close()
+                c.sock = socket.create_connection(("127.0.0.1", proxy.port), PATIENCE, ("127.0.0.5", 0))
+                port = c.sock.getsockname()[1]
+                self.assertEqual(ask(c, "POST", "/v1/sessions", {})[0], 401)
+                c.close()
+                with open(audit, encoding="utf-8") as f:
+                    self.assertIn(f"ip=127.0.0.5:{port}", f.read())
+
+    def test_whoever_names_nobody_is_nobody(self):
+        gate = self.proxied()
+        local = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0"
+        unix = b"\r\n\r\n\0\r\nQUIT\n\x21\x31\0\xd8" + 216 * b"\0"
+        for header, status in ((b"PROXY TCP4 127.0.0.1 127.0.0.1 1 2\r\n", 401), (b"PROXY UNKNOWN\r\n", 401),
+                               (local, 401), (unix, 401), (b"", None)):
+            with self.subTest(header=header):
+                self.assertEqual(self.raw(gate, header), status)
+        until = time.monotonic() + PATIENCE
+        while "does not begin with a header of the PROXY protocol" not in gate.said():
+            self.assertLess(time.monotonic(), until, gate.said())
+            time.sleep(0.02)
+        path = scratch("socket")
+        gate = self.gate("--http", f"proxy:unix:{path}")
+        c = UnixConnection(path)
+        c.connect()
+        c.sock.sendall(b"PROXY UNKNOWN\r\n")
+        self.assertEqual(ask(c, "GET", "/v1/whoami")[0], 401)
+        c.close()
+
+    def test_a_proxy_behind_another_one(self):
+        """One that speaks HTTP behind one that does not: the address in the PROXY header is the
+        former's, and --http-proxy names that one."""
+        audit = scratch("audit")
+        gate = self.proxied("--http-proxy", "127.0.0.7", "--http-audit", audit)
+        for host, address in ((7, "192.0.2.9"), (8, "127.0.0.8:1")):
+            with self.subTest(host=host):
+                status = self.raw(gate, b"PROXY TCP4 127.0.0.%d 127.0.0.1 1 2\r\n" % host,
+                                  b"X-Forwarded-For: 192.0.2.9\r\n", b"DELETE /v1/sessions/1")
+                self.assertEqual(status, 401)
+                with open(audit, encoding="utf-8") as f:
+                    self.assertIn(f"ip={address}\t", f.read())
+
+    # ---- how many connections it may have --------------------------------------------------------
+
+    def test_a_flood_takes_no_connection_of_a_proxy(self):
+        """None of them is of a sender who is known."""
+        gate = self.gate("--http-max-connections", "100", "--http-proxy", "127.0.0.1")
+        proxy = self.behind(HaProxy, gate, HAPROXY_DEFAULTS)
+        holds, flood = [], []
+        for i in range(40):
+            c = proxy.open()
+            self.addCleanup(c.close)
+            c.request("POST", "/v1/hold", json.dumps({"path": f"/{i}", "ttl_ms": 3000}),
+                      {"Content-Type": "application/json", "X-Forwarded-For": "127.0.0.9"})
+            r = c.getresponse()
+            self.assertEqual(json.loads(r.readline())["event"], "held")
+            holds.append(r)
+        for _ in range(200):
+            s = socket.create_connection((gate.address.split(":")[0], gate.port), PATIENCE, ("127.0.0.5", 0))
+            self.addCleanup(s.close)
+            flood.append(s)
+        gone, until = 0, time.monotonic() + PATIENCE
+        while gone < 120:  # there is no room for more than 60 of them
+            readable = select.select(flood, [], [], PATIENCE)[0]
+            self.assertTrue(readable and time.monotonic() < until, f"{gone} are closed")
+            gone += len(readable)
+            flood = [s for s in flood if s not in readable]
+        status, _, answer = proxy.call("GET", "/v1/locks?fresh", X_Forwarded_For="127.0.0.9")
+        self.assertEqual((status, len(answer["locks"])), (200, 40), "holds were lost")
+
+    def test_more_clients_than_connections(self):
+        gate = self.gate("--http-max-connections", "100", "--http-proxy", "127.0.0.1")
+        proxy = self.behind(HaProxy, gate, HAPROXY_DEFAULTS)
+        clients = [proxy.open() for _ in range(200)]
+        for c in clients:
+            self.addCleanup(c.close)
+            c.request("GET", "/readyz", headers={"Connection": "close"})
+        self.assertEqual([c.getresponse().status for c in clients], 200 * [200])
 
     def test_names_that_are_none(self):
         for flag, value, says in (("--http-public", "gate.example", "URL"), ("--http-public", "https:///x", "URL"),

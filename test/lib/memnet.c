@@ -29,8 +29,10 @@ static void pose_as_member(struct server *s)
 static struct server *open_server(struct memnet *p)
 {
     struct server *s;
-    struct server_options so = {
-        .tick_ms = 1000, .seed = 1, .container_check_ms = p->o.container_check_ms};
+    struct server_options so = {.tick_ms = 1000,
+                                .seed = 1,
+                                .container_check_ms = p->o.container_check_ms,
+                                .max_session_ms = p->o.max_session_ms};
     must(clave__server_new(&s, &so) == CLAVE_OK);
     if (clave__buf_len(&p->log) == 0) {
         uint8_t header[SERVER_LOG_HEADER];

@@ -280,6 +280,26 @@ static void test_who_stays(void **state)
     }
 }
 
+/* From its next connection on it is none any more. */
+static void test_a_proxy_that_is_named_no_more(void **state)
+{
+    struct world w;
+    int fds[PLACES];
+    (void)state;
+    world_open(&w, true);
+    w.exempt = INADDR_LOOPBACK;
+    dial_all(&w, fds, PLACES - 1, 1);
+    w.exempt = 0;
+    dial_all(&w, fds + PLACES - 1, 1, 1);
+    int late = dial(&w, 2);
+    turn_until_accepted(&w);
+    assert_true(is_closed(&w, fds[0]));
+    assert_int_equal(ask(&w, late, "/", false), 200);
+    close_all(fds, PLACES);
+    close(late);
+    world_close(&w);
+}
+
 static void on_line(uv_timer_t *t)
 {
     struct world *w = t->data;
@@ -314,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_an_address_loses_its_own),
         cmocka_unit_test(test_who_goes_first),
         cmocka_unit_test(test_who_stays),
+        cmocka_unit_test(test_a_proxy_that_is_named_no_more),
         cmocka_unit_test(test_a_stream_that_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -262,13 +262,16 @@ static void bad_query(struct scene *s)
         snprintf(n, sizeof n, "%.*s", (int)len, names);
         snprintf(target, sizeof target, "%s?%s=1&%s=2", target_of(s, NULL), n, n);
         expect_of(s, target, NULL, NULL, &(struct refusal){400, "twice"});
-        bool is_number = strstr("limit ttl token", n) != NULL;
+        bool is_number = strstr("limit ttl token max", n) != NULL;
+        bool is_flag = strstr("acl children claims fresh parents recursive samples stat sync", n);
         bool is_path = strstr("prefix path", n) != NULL;
         static const char *const numbers[] = {"-1", "x", "99999999999999999999", "1e3", "%ff", ""};
         static const char *const paths[] = {"x", "%ff", "/a/../b", "//", "/a%01", "/%c0%af"};
-        const char *const *wrong = is_number ? numbers : paths;
-        for (size_t i = 0; i < 6 && (is_number || is_path); i++) {
+        static const char *const flags[] = {"0", "false", "no", "yes", "%ff", "11"};
+        const char *const *wrong = is_number ? numbers : is_flag ? flags : paths;
+        for (size_t i = 0; i < 6 && (is_number || is_flag || is_path); i++) {
             const char *also = strcmp(n, "ttl") == 0 ? "&mode=persistent_ttl" : "";
+            also = strcmp(n, "max") == 0 ? "&recursive" : also;
             also = has(s, "/znodes/") && strcmp(n, "limit") == 0 ? "&children" : also;
             snprintf(target, sizeof target, "%s?%s=%s%s", target_of(s, NULL), n, wrong[i], also);
             expect_of(s, target, NULL, NULL, &(struct refusal){400, n});

@@ -174,6 +174,45 @@ static void another_gate_finds_a_lease(void **state)
     webrig_free(r);
 }
 
+/* v waits for its lease; at another gate it asks for the claim again, and gives it back before that
+ * gate has found any of its nodes, or before it has found the lease. */
+static void what_is_given_back_before_it_is_found_goes(void **state)
+{
+    static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
+    static const char u_key[] = "Idempotency-Key: u", v_key[] = "Idempotency-Key: v";
+    static const uint8_t key[32] = {42};
+    const size_t v_second = 4; /* the client of v at the second gate */
+    (void)state;
+    for (unsigned listings = 1; listings <= 2; listings++) {
+        struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+        struct user u, v;
+        user_enter(r, &u);
+        user_enter(r, &v);
+        user_takes_claim(&u, user_sends(r, &u, "POST", -1, u_key, one));
+        user_takes_claim(&v, user_sends(r, &v, "POST", -1, v_key, one));
+        assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 1);
+        assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 2);
+        webrig_second(r);
+        struct webrig_call *c = user_sends(r, &v, "GET", -1, NULL, NULL);
+        user_expects(c, 404);
+        webrig_end(c);
+        memnet_rule(r->net, (struct memnet_rule){v_second, MEMNET_REPLY, OP_GET_CHILDREN2,
+                                                 MEMNET_HOLD, listings});
+        struct webrig_call *waits = user_sends(r, &v, "POST", 20, v_key, one);
+        assert_false(waits->answered);
+        c = user_sends(r, &v, "DELETE", -1, NULL, NULL);
+        memnet_clear(r->net);
+        webrig_settle(r);
+        user_expects(c, 204);
+        webrig_end(c);
+        webrig_end(waits);
+        webrig_advance(r, 1000);
+        assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 0);
+        assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 1);
+        webrig_free(r);
+    }
+}
+
 /* Their clients rely on what they were told: of a stream too, if it holds. */
 static void a_gate_that_stops_leaves_what_is_held(void **state)
 {
@@ -222,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_key_finds_its_own_claim),
         cmocka_unit_test(another_gate_finds_the_place),
         cmocka_unit_test(another_gate_finds_a_lease),
+        cmocka_unit_test(what_is_given_back_before_it_is_found_goes),
         cmocka_unit_test(a_gate_that_stops_leaves_what_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

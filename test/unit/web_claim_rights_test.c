@@ -192,6 +192,28 @@ static void a_hold_is_extended_no_more(struct admitted *a)
     webrig_end(c);
 }
 
+/* A later request is answered before an earlier one, and says that the hold is over. */
+static void an_answer_in_between_extends_nothing(struct admitted *a)
+{
+    char renewal[80], look[80];
+    snprintf(renewal, sizeof renewal, "/v1/sessions/%s/renew", a->id);
+    snprintf(look, sizeof look, "/v1/sessions/%s", a->id);
+    webrig_advance(a->r, a->told - a->r->net->now);
+    memnet_rule(a->r->net, (struct memnet_rule){1, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *first = webrig_request(a->r, "POST", renewal, a->session, NULL);
+    webrig_advance(a->r, 200);
+    assert_false(first->answered);
+    struct webrig_call *c = webrig_request(a->r, "GET", look, a->session, NULL);
+    expect(c, 200);
+    assert_string_equal(of_claim(c, "/a", "valid_ms"), "0");
+    webrig_end(c);
+    memnet_clear(a->r->net);
+    webrig_settle(a->r);
+    expect(first, 200);
+    assert_string_equal(of_claim(first, "/a", "valid_ms"), "0");
+    webrig_end(first);
+}
+
 static void a_hold_is_extended_again_when_the_role_is_back(struct admitted *a)
 {
     clave__web_set_access(a->r->web, &at_first);
@@ -245,6 +267,7 @@ static void what_was_admitted_is_judged_again(void **state)
 {
     static void (*const rows[])(struct admitted *) = {
         a_hold_is_extended_no_more,
+        an_answer_in_between_extends_nothing,
         a_hold_is_extended_again_when_the_role_is_back,
         a_hold_goes_on_for_another_who_may,
         a_claim_that_waits_ends,
@@ -281,21 +304,68 @@ static void a_hold_of_two_gates_stays_for_its_ttl(void **state)
     webrig_free(a.r);
 }
 
-/* A session of a millisecond would have it write a thousand lines a second. */
-static void heartbeats_are_a_second_apart(void **state)
+/* What was told is over, and two requests are here: the later one's arrival gives the other
+ * nothing.
+ */
+static void nothing_more_is_told_to_two_at_once(void **state)
 {
-    struct webrig *r = webrig_new(NULL);
-    size_t beats = 0;
+    static const uint8_t key[32] = {42};
+    const size_t client = 1; /* of the first session */
+    struct admitted a;
     (void)state;
-    struct webrig_call *c =
-        webrig_request(r, "POST", "/v1/hold", NULL, "{\"path\": \"/a\", \"ttl_ms\": 3}");
-    for (int i = 0; i < 100; i++)
-        webrig_advance(r, 100);
-    expect(c, 200);
-    for (const char *at = webrig_body(c); (at = strstr(at, "heartbeat")); at++)
-        beats++;
-    assert_in_range(beats, 8, 11);
-    webrig_free(r);
+    admitted_begin(&a, key);
+    clave__web_set_access(a.r->web, &then);
+    while (a.r->net->now < a.told) {
+        webrig_end(renew(&a));
+        webrig_advance(a.r, 500);
+    }
+    memnet_rule(a.r->net, (struct memnet_rule){client, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *c[2];
+    char target[80];
+    snprintf(target, sizeof target, "/v1/sessions/%s/renew", a.id);
+    for (int i = 0; i < 2; i++) {
+        c[i] = webrig_request(a.r, "POST", target, a.session, NULL);
+        assert_false(c[i]->answered);
+        webrig_advance(a.r, 100);
+    }
+    memnet_cut(a.r->net, client); /* the first is proved again, after the second */
+    memnet_clear(a.r->net);
+    webrig_advance(a.r, 500);
+    for (int i = 0; i < 2; i++) {
+        expect(c[i], 200);
+        assert_string_equal(of_claim(c[i], "/a", "valid_ms"), "0");
+        webrig_end(c[i]);
+    }
+    webrig_free(a.r);
+}
+
+/* A session of a millisecond would have it write a thousand lines a second; with a long one a proxy
+ * would close a stream that is silent for as long as its timeout. */
+static void heartbeats_come_every_second_to_every_15_s(void **state)
+{
+    static const struct {
+        const char *body;
+        int64_t for_ms;
+        size_t least, most;
+    } rows[] = {
+        {"{\"path\": \"/a\", \"ttl_ms\": 3}", 10000, 8, 11},
+        {"{\"path\": \"/a\", \"ttl_ms\": 9000}", 30000, 9, 10},
+        {"{\"path\": \"/a\", \"ttl_ms\": 300000}", 60000, 3, 4},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct webrig_options o = {.net = {.max_session_ms = 400000}};
+        struct webrig *r = webrig_new(&o);
+        size_t beats = 0;
+        struct webrig_call *c = webrig_request(r, "POST", "/v1/hold", NULL, rows[i].body);
+        for (int64_t t = 0; t < rows[i].for_ms; t += 100)
+            webrig_advance(r, 100);
+        expect(c, 200);
+        for (const char *at = webrig_body(c); (at = strstr(at, "heartbeat")); at++)
+            beats++;
+        assert_in_range(beats, rows[i].least, rows[i].most);
+        webrig_free(r);
+    }
 }
 
 /* What could not be asked for by GET either. */
@@ -325,7 +395,8 @@ int main(void)
         cmocka_unit_test(a_stream_of_a_hold_ends_likewise),
         cmocka_unit_test(what_was_admitted_is_judged_again),
         cmocka_unit_test(a_hold_of_two_gates_stays_for_its_ttl),
-        cmocka_unit_test(heartbeats_are_a_second_apart),
+        cmocka_unit_test(nothing_more_is_told_to_two_at_once),
+        cmocka_unit_test(heartbeats_come_every_second_to_every_15_s),
         cmocka_unit_test(a_path_has_a_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,8 @@ static void a_proxy_is_believed_if_it_is_named(void **state)
         {&named, &tcp, "X-Forwarded-For: 10.1.1.1", "", "127.0.0.1:4711"},
         {&named, &tcp, "Forwarded: for=127.0.0.9", "", "127.0.0.1:4711"},
         {&named, &far, "X-Forwarded-For: 192.0.2.9", "", "192.0.2.9"},
+        {&named, &far, "X-Forwarded-For: 127.0.0.9", "", "127.0.0.9"}, /* of its own machine */
+        {&named, &local, "X-Forwarded-For: 127.0.0.9", "loopback", "127.0.0.9"},
         {&named, &foreign, "X-Forwarded-For: 127.0.0.9", "", "192.0.2.1:4711"},
         {&named, &local, NULL, "", "local"},
         {&named, &local, "X-Forwarded-For: 192.0.2.9", "", "192.0.2.9"},

@@ -141,6 +141,17 @@ static const struct row {
      {{0, "/s/leases/-lease-", "clave/1\nlimit=2\n", true},
       {1, "/s/locks/-lock-", "clave/1\nlimit=2\n", false},
       {1, "/s/leases/-lease-", "clave/1\nlimit=2\n", true}}},
+    /* Those who waited for it have lost their places among those who acquire. */
+    {"/s",
+     MARK_NONE,
+     {{0, "/s/leases/-lease-", "clave/1\nlimit=1\n", true},
+      {1, "/s/leases/-lease-", "clave/1\nlimit=1\n", false}}},
+    {"/s",
+     MARK_NONE,
+     {{0, "/s/leases/-lease-", "clave/1\nlimit=2\n", true},
+      {1, "/s/leases/-lease-", "clave/1\nlimit=2\n", true},
+      {0, "/s/leases/-lease-", "clave/1\nlimit=2\n", false},
+      {1, "/s/leases/-lease-", "clave/1\nlimit=2\n", false}}},
     /* Curator's leases say no limit. */
     {"/s",
      MARK_NONE,

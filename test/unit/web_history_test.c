@@ -163,6 +163,36 @@ static void a_semaphore_has_one_history_for_both_its_queues(void **state)
     scene_close(&s);
 }
 
+/* All of them queue before there is a lease: their nodes say that they are a semaphore's. */
+static void those_who_begin_a_semaphore_are_in_its_history(void **state)
+{
+    static const char says[] = "clave/1\nlimit=1\n", lock[] = "/s/locks/_c_" UUID "-lock-000000000",
+                      lease[] = "/s/leases/_c_" UUID "-lease-0000000000";
+    struct scene s;
+    char path[80];
+    (void)state;
+    scene_open(&s);
+    scene_loaded(&s);
+    for (int i = 1; i <= 3; i++) {
+        const clave_stat stat = {.czxid = 10 + i, .ephemeral_owner = 10 + i};
+        snprintf(path, sizeof path, "%s%d", lock, i);
+        clave__observe_node(s.o,
+                            &(struct observe_node){path, &stat, says, (int32_t)sizeof says - 1});
+    }
+    assert_string_equal(history_of(&s, "/v1/history?path=/s"), "queued:- queued:- queued:- ");
+    assert_string_equal(history_of(&s, "/v1/history?path=/s/locks"), "");
+    const clave_stat stat = {.czxid = 20, .ephemeral_owner = 11};
+    clave__observe_node(s.o, &(struct observe_node){lease, &stat, says, (int32_t)sizeof says - 1});
+    clave__observe_gone(s.o, "/s/locks/_c_" UUID "-lock-0000000001");
+    clave__observe_gone(s.o, "/s/locks/_c_" UUID "-lock-0000000002"); /* gives up */
+    clave__observe_gone(s.o, lease);
+    clave__observe_gone(s.o, "/s/locks/_c_" UUID "-lock-0000000003");
+    assert_string_equal(history_of(&s, "/v1/history?path=/s"),
+                        "queued:- queued:- queued:- granted:- ended:unknown ended:unknown "
+                        "ended:unknown ");
+    scene_close(&s);
+}
+
 /* Not all of it is looked at in one piece, also where the newest entries are not asked for. */
 static void a_long_history_is_read_in_pieces(void **state)
 {
@@ -228,6 +258,7 @@ int main(void)
         cmocka_unit_test(the_cause_of_an_end_is_found_out_or_said),
         cmocka_unit_test(a_driver_may_know_why_it_ended),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
+        cmocka_unit_test(those_who_begin_a_semaphore_are_in_its_history),
         cmocka_unit_test(a_long_history_is_read_in_pieces),
         cmocka_unit_test(nothing_is_missing_since_from),
     };

@@ -181,6 +181,38 @@ static void a_semaphore_is_its_leases_and_those_who_queue_for_one(void **state)
     clave__lock_model_fini(&m);
 }
 
+/* They say its limit, so it is known as one before there is a lease, and for as long as anybody
+ * queues. Real locks may be named so, too. */
+static void a_semaphore_is_known_by_those_who_queue(void **state)
+{
+    struct lock_model m;
+    (void)state;
+    model_open(&m);
+    clave__lock_model_loaded(&m);
+    add_of(&m, 1, "/r/locks/_c_" UUID "-lock-0000000001", 20, "clave/1\n");
+    assert_string_equal(show_at(&m, "/r/locks"), "lock 1 |");
+    told[0] = '\0';
+    add_of(&m, 2, "/s/locks/_c_" UUID "-lock-0000000001", 21, "clave/1\nlimit=2\n");
+    add_of(&m, 2, "/s/locks/_c_" UUID "-lock-0000000002", 22, "clave/1\nlimit=2\n");
+    for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&m));)
+        clave__lock_model_settle(&m, q);
+    assert_string_equal(show_at(&m, "/s"), "semaphore | 1 2");
+    assert_null(clave__lock_model_find(&m, "/s/locks"));
+    assert_int_equal(clave__lock_limit(clave__lock_model_find(&m, "/s")), 2);
+    add_of(&m, 3, "/s/leases/_c_" UUID "-lease-0000000000", 21, "clave/1\nlimit=2\n");
+    clave__lock_model_gone(&m, 4, "/s/locks/_c_" UUID "-lock-0000000001");
+    assert_string_equal(show_at(&m, "/s"), "semaphore 0 | 2");
+    clave__lock_model_gone(&m, 5, "/s/leases/_c_" UUID "-lease-0000000000");
+    assert_string_equal(show_at(&m, "/s"), "semaphore | 2");
+    clave__lock_model_gone(&m, 6, "/s/locks/_c_" UUID "-lock-0000000002");
+    clave__lock_model_gone(&m, 6, "/r/locks/_c_" UUID "-lock-0000000001");
+    assert_null(clave__lock_model_after(&m, "", false));
+    for (struct lock_queue *q; (q = clave__lock_model_take_dirty(&m));)
+        clave__lock_model_settle(&m, q);
+    assert_int_equal(m.queues.count, 0);
+    clave__lock_model_fini(&m);
+}
+
 /* Its leases are right below the path, and so are the members of a party, which is no lock. */
 static void a_stock_semaphore_of_kazoo_is_told_from_a_party(void **state)
 {
@@ -575,6 +607,7 @@ int main(void)
         cmocka_unit_test(locks_of_all_kinds_are_told_from_their_nodes),
         cmocka_unit_test(a_place_is_shown_by_what_is_known_of_it),
         cmocka_unit_test(a_semaphore_is_its_leases_and_those_who_queue_for_one),
+        cmocka_unit_test(a_semaphore_is_known_by_those_who_queue),
         cmocka_unit_test(a_stock_semaphore_of_kazoo_is_told_from_a_party),
         cmocka_unit_test(a_lease_without_room_is_no_holder),
         cmocka_unit_test(without_a_limit_a_lease_holds_when_its_owner_queues_no_more),

@@ -102,6 +102,7 @@ static void what_is_refused_is_not_begun(void **state)
         struct webrig_call *c = delete_all(r, cases[i].target, cases[i].headers);
         if (c->status != cases[i].status)
             fail_msg("%s: %u %s", cases[i].target, c->status, webrig_body(c));
+        assert_null(webrig_member(c, "left")); /* it has not counted them */
         webrig_end(c);
     }
     assert_int_equal(left(r, "/a"), 2);

@@ -131,6 +131,8 @@ static void conditions_are_checked(void **state)
     done(r, "PUT", "/v1/znodes/a", "If-Match: 1", "z", 200);
     done(r, "PUT", "/v1/znodes/a", "If-Match: *", "z", 200);
     done(r, "PUT", "/v1/znodes/a", NULL, "z", 200);
+    done(r, "GET", "/v1/znodes/a?children&stat", NULL, NULL, 400);
+    done(r, "GET", "/v1/znodes/a?acl&fresh&children", NULL, NULL, 400);
     done(r, "PUT", "/v1/znodes/a", "If-Match: \"x\"", "z", 400);
     done(r, "PUT", "/v1/znodes/a", "If-Match: W/\"4\"", "z", 400);
     done(r, "PUT", "/v1/znodes/a", "If-Match: \"-1\"", "z", 400);

@@ -59,14 +59,6 @@ void clave__semaphore_acquire_fail(struct semaphore_acquire *k, clave_err err)
     semaphore_acquire_answer(k, err);
 }
 
-void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
-{
-    leave_all(k);
-    list_remove(&k->link);
-    k->verdict = err;
-    clave__client_later(k->s->client, &k->due);
-}
-
 /* ---- taking ---------------------------------------------------------------------------- */
 
 /* Writes whose place it is, and what a search for deadlocks needs to know of the semaphore. */
@@ -83,7 +75,7 @@ static clave_err semaphore_acquire_add_identity(struct contender *place,
 }
 
 static clave_err semaphore_acquire_take(struct contender **place, struct semaphore_acquire *k,
-                                        const struct contender_config *config,
+                                        int64_t deadline, const struct contender_config *config,
                                         const struct contender_events *events, void *owner)
 {
     clave_err err = clave__contender_new(place, k->s->client, &config->spec, events, owner);
@@ -92,10 +84,35 @@ static clave_err semaphore_acquire_take(struct contender **place, struct semapho
         err = semaphore_acquire_add_identity(*place, k);
     }
     if (err == CLAVE_OK)
-        err = clave__contender_join(*place, k->deadline);
+        err = clave__contender_join(*place, deadline);
     if (err != CLAVE_OK)
         *place = NULL;
     return err;
+}
+
+/* By a name of the user's, another process with this session may have made leases already. They
+ * are looked for, and deleted. */
+static void semaphore_acquire_find_leases(struct semaphore_acquire *k)
+{
+    struct contender_config *config = &k->s->lease_config;
+    if (!config->spec.place || !config->spec.place->search)
+        return;
+    config->spec.only_found = true;
+    for (k->got = 0; k->got < k->n; k->got++) {
+        clave_async_lease *l = k->leases[k->got];
+        if (!l->place) /* on an error it goes with the session */
+            (void)semaphore_acquire_take(&l->place, k, CLAVE_NEVER, config,
+                                         &clave__semaphore_lease_events, l);
+    }
+}
+
+void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
+{
+    semaphore_acquire_find_leases(k);
+    leave_all(k);
+    list_remove(&k->link);
+    k->verdict = err;
+    clave__client_later(k->s->client, &k->due);
 }
 
 /* The deadline may have passed unnoticed in a stopped process: a lease acquired now would be a try.
@@ -105,7 +122,7 @@ static void take_next_lease(struct semaphore_acquire *k)
     clave_async_lease *l = k->leases[k->got];
     bool late = !k->trying && k->deadline <= clave__client_now(k->s->client);
     clave_err err = late ? CLAVE_EBUSY
-                         : semaphore_acquire_take(&l->place, k, &k->s->lease_config,
+                         : semaphore_acquire_take(&l->place, k, k->deadline, &k->s->lease_config,
                                                   &clave__semaphore_lease_events, l);
     if (err != CLAVE_OK)
         clave__semaphore_acquire_fail(k, err);
@@ -225,7 +242,7 @@ static const struct contender_events mutex_events = {
 
 static clave_err take_mutex(struct semaphore_acquire *k)
 {
-    return semaphore_acquire_take(&k->mutex, k, &k->s->mutex_config, &mutex_events, k);
+    return semaphore_acquire_take(&k->mutex, k, k->deadline, &k->s->mutex_config, &mutex_events, k);
 }
 
 /* Another process with this session may have begun: its place among those who acquire is looked for

@@ -110,6 +110,13 @@ static void gate_kept_gone(void *arg, void *kept)
     clave__web_keep_no_more(g->web, kept);
 }
 
+static bool gate_is_exempt(void *arg, const struct peer_addr *peer)
+{
+    const struct gate *g = arg;
+    const struct web_peer as_engine = {.is_unix = peer->family == 0, .address = peer->text};
+    return clave__access_is_proxy(gate_access_of(g->access), &as_engine);
+}
+
 static void gate_on_ended(void *arg, void *user)
 {
     (void)arg;
@@ -371,6 +378,7 @@ static clave_err gate_listen(struct gate *g, const struct gate_options *o, const
         .ended = gate_on_ended,
         .is_known = gate_is_known,
         .kept_gone = gate_kept_gone,
+        .is_exempt = gate_is_exempt,
         .arg = g,
         .max_connections = gate_max_connections(g, &o->limits),
         .ever_connections = (unsigned)g->file_connections,

@@ -291,16 +291,18 @@ static bool http_connection_failed(struct channel *ch, struct tls *t)
 
 /* ---- behind a proxy -------------------------------------------------------------------------- */
 
-/* A client of a proxy on this machine is not of this machine, whatever it is said to be. */
+/* A client of a proxy on this machine is not of this machine, whatever it is said to be, nor the
+ * user who runs the proxy. */
 static bool http_connection_named(struct channel *ch, const struct peer_addr *named)
 {
     struct http_connection *c = http_connection_of(ch);
     struct http *h = c->http;
+    c->is_passed_on = true;
+    c->peer.has_uid = false;
     if (named) {
         clave__http_share_leave(&h->shares, &c->share);
         c->peer = *named;
         c->peer.secure = c->is_tls;
-        c->is_named = true;
         if (!http_connection_join(c))
             return false;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/http_reason.h"
 #include "base/memory.h"
 #include "runtime/http/http_internal.h"
 
@@ -105,7 +106,7 @@ static void http_exchange_describe(struct http_exchange *x)
         .body_length = x->parse.body_length,
         .must_have_host = x->parse.is_1_1,
         .peer = {.is_unix = peer->family == 0,
-                 .is_loopback = !c->is_named && http_exchange_is_loopback(peer),
+                 .is_loopback = !c->is_passed_on && http_exchange_is_loopback(peer),
                  .is_tls = peer->secure,
                  .uid = peer->has_uid ? (int64_t)peer->uid : -1,
                  .address = peer->text,

@@ -51,7 +51,7 @@ struct http_connection {
     void *kept; /* the owner's, of a sender who is known */
     enum http_state state;
     bool is_tls;
-    bool is_named;                  /* the peer, by a proxy */
+    bool is_passed_on;              /* by a proxy, whose header has come */
     bool hung_up;                   /* the client sends no more */
     bool in_call;                   /* of the owner: it goes on after that */
     uint64_t born, until;           /* by the loop's clock; UINT64_MAX: no limit */

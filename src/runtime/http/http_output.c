@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/http_reason.h"
 #include "base/memory.h"
 #include "runtime/http/http_internal.h"
 

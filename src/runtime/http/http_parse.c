@@ -6,6 +6,9 @@
 
 enum { FAILED = -1 };
 
+static const char bad_length[] = "Content-Length is no number, or too large, or is given twice, or "
+                                 "beside Transfer-Encoding";
+
 static const struct http_library *http_parse_library(void)
 {
     const char *why;
@@ -85,7 +88,7 @@ static int64_t http_parse_length(const http_library_parser *p)
         return -1;
     if (!(p->flags & HAS_LENGTH))
         return 0;
-    return p->content_length < INT64_MAX ? (int64_t)p->content_length : INT64_MAX;
+    return p->content_length <= INT64_MAX ? (int64_t)p->content_length : INT64_MIN;
 }
 
 static int http_parse_on_head(http_library_parser *p)
@@ -97,6 +100,8 @@ static int http_parse_on_head(http_library_parser *p)
     t->body_length = http_parse_length(p);
     if (p->http_major != 1 || p->http_minor > 1)
         return http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
+    if (t->body_length == INT64_MIN) /* llhttp takes lengths up to 2^64 - 1 */
+        return http_parse_refuse(t, 400, bad_length);
     if (http_parse_has_coding(p) && t->body_length >= 0)
         return http_parse_refuse(t, 501, "of Transfer-Encoding only chunked is known");
     if (http_parse_refuse(t, clave__http_head_finish(t->head), NULL))
@@ -161,12 +166,11 @@ static void http_parse_judge(struct http_parse *t, int fault, char at)
         http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
     } else if (fault == HPE_INVALID_METHOD && http_parse_is_in_word(at)) {
         http_parse_refuse(t, 501, "this method is not known");
-    } else if (fault == HPE_INVALID_TRANSFER_ENCODING) {
+    } else if (fault == HPE_INVALID_TRANSFER_ENCODING && !(t->library.flags & HAS_LENGTH)) {
         http_parse_refuse(t, 501, "of Transfer-Encoding only chunked is known");
-    } else if (fault == HPE_UNEXPECTED_CONTENT_LENGTH || fault == HPE_INVALID_CONTENT_LENGTH) {
-        http_parse_refuse(t, 400,
-                          "Content-Length is no number, or is given twice, or beside "
-                          "Transfer-Encoding");
+    } else if (fault == HPE_UNEXPECTED_CONTENT_LENGTH || fault == HPE_INVALID_CONTENT_LENGTH ||
+               fault == HPE_INVALID_TRANSFER_ENCODING) {
+        http_parse_refuse(t, 400, bad_length);
     } else {
         http_parse_refuse(t, 400, "this is not a well-formed request of HTTP/1.1");
     }
@@ -237,19 +241,6 @@ const char *clave__http_parse_method(const struct http_parse *t)
         return #text;
         HTTP_METHOD_MAP(HTTP_PARSE_METHOD)
 #undef HTTP_PARSE_METHOD
-    default:
-        return "";
-    }
-}
-
-const char *clave__http_reason(unsigned status)
-{
-    switch (status) {
-#define HTTP_PARSE_REASON(number, name, text)                                                      \
-    case number:                                                                                   \
-        return #text;
-        HTTP_STATUS_MAP(HTTP_PARSE_REASON)
-#undef HTTP_PARSE_REASON
     default:
         return "";
     }

@@ -42,7 +42,5 @@ void clave__http_parse_begin(struct http_parse *t, struct http_head *head,
 size_t clave__http_parse(struct http_parse *t, const void *p, size_t n, enum http_parsed *what);
 /* The method's name, with HTTP_PARSED_HEAD. */
 const char *clave__http_parse_method(const struct http_parse *t);
-/* "Not Found"; "": no status of HTTP. */
-const char *clave__http_reason(unsigned status);
 
 #endif

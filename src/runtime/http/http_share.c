@@ -71,10 +71,9 @@ static unsigned http_address_bucket(size_t n)
 static void http_address_count(struct http_shares *all, struct http_address *a, bool more)
 {
     unsigned was = http_address_bucket(a->nunknown);
-    bool had_any = a->nunknown > 0;
     a->nunknown += more ? 1 : (size_t)-1;
     unsigned is = http_address_bucket(a->nunknown);
-    if (a->is_exempt || (had_any && a->nunknown > 0 && was == is))
+    if (a->is_exempt || (!list_empty(&a->link) && a->nunknown > 0 && was == is))
         return;
     list_remove(&a->link);
     if (a->nunknown > 0)
@@ -104,8 +103,9 @@ clave_err clave__http_share_join(struct http_shares *all, struct http_share *s,
     struct http_address *a = http_address_get(all, peer);
     if (!a)
         return CLAVE_ENOMEM;
-    if (a->n == 0)
-        a->is_exempt = is_exempt;
+    if (a->is_exempt != is_exempt) /* by another file of settings */
+        list_remove(&a->link);
+    a->is_exempt = is_exempt;
     a->n++;
     *s = (struct http_share){.of = a, .standing = HTTP_UNASKED};
     list_push_back(&a->of[HTTP_UNASKED], &s->link);

@@ -45,10 +45,9 @@ static void events_on_session(struct session_call *k)
 
 void clave__web_get_events(struct web_exchange *x)
 {
-    const char *claims = clave__web_query(x, "claims");
     if (!clave__observe_for(x) || !clave__query_path(x, "prefix") || !clave__query_path(x, "path"))
         return;
-    if (claims && strcmp(claims, "0") != 0)
+    if (clave__web_query(x, "claims"))
         clave__session_call(x, NULL, events_on_session);
     else
         events_open(x, NULL);

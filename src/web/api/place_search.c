@@ -174,14 +174,15 @@ static void on_search_read(clave_async_client *c, const clave_result *res, void 
         search_judge(s, c);
 }
 
-/* What the names do not tell: whether it is within its lock delay, or a lease waits for room. */
+/* What the names do not tell: whether it is within its lock delay, or a lease has room by its own
+ * limit and may be the one that waits for it. */
 static void search_read(struct place_search *s, clave_async_client *c)
 {
     const char *path = s->nodes[s->at].path;
     const struct lock_queue *q = s->nodes[s->at].queue;
     const struct lock_place *first = q->leases ? clave__lock_waiter_after(q, "") : NULL;
     bool marked = q->mark != 0 && q->mark != s->q.token;
-    if (s->q.any || (!marked && !first)) {
+    if (s->q.any || (!marked && !q->leases)) {
         search_judge(s, c);
         return;
     }

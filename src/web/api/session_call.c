@@ -31,6 +31,8 @@ void clave__session_call_done(struct session_call *k)
 static void session_call_on_cancel(struct web_exchange *x)
 {
     struct session_call *k = x->pending;
+    if (k->waits)
+        clave__session_wait_cancel(&k->wait); /* what follows may end it */
     if (k->hung_up && k->s)
         k->hung_up(k);
     clave__session_call_done(k);

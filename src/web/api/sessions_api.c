@@ -300,6 +300,7 @@ static void on_session_closed(struct session_wait *w, clave_err err)
 
 static void session_close(struct session_call *k)
 {
+    k->x->begun = true;
     clave__session_call_await(k, on_session_closed);
     clave__http_session_close(k->s, &k->wait);
 }

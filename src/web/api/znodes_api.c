@@ -222,6 +222,13 @@ static struct znode_read *znode_read_new(struct web_exchange *x)
     const struct znode_view *v = views;
     while (v->argument && !clave__web_query(x, v->argument))
         v++;
+    for (const struct znode_view *w = v; w->argument; w++)
+        if (w != v && clave__web_query(x, w->argument)) {
+            clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                               "it is either %s or %s: the stat comes with both", v->argument,
+                               w->argument);
+            return NULL;
+        }
     int64_t limit, wait = znode_wait(x, v);
     if (wait < 0 || !clave__query_int(x, "limit", child_limits, &limit) || !znode_after_is_name(x))
         return NULL;

@@ -10,6 +10,7 @@
 #include "web/api/parents.h"
 #include "web/api/znode_poll.h"
 #include "web/api/znodes_api.h"
+#include "web/http/admit.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/conditional.h"
@@ -141,6 +142,10 @@ static clave_err znode_put_ops(struct web_exchange *x, struct znode_write *w)
 static void znode_write_guarded(struct web_exchange *x, clave_async_client *c)
 {
     struct znode_write *w = x->state;
+    if (!clave__web_may_still(x)) { /* an earlier transaction was under way when that changed */
+        clave__web_refuse_now(x);
+        return;
+    }
     clave_err err = znode_put_ops(x, w);
     if (err == CLAVE_OK)
         err = clave_async_multi(c, w->ops, w->nops, on_znode_guarded, x);
@@ -312,7 +317,9 @@ static const char *znode_create_fault(struct web_exchange *x, struct znode_write
     const char *mode = clave__web_query(x, "mode"), *ttl = clave__web_query(x, "ttl");
     clave_create_options *o = &w->create;
     if (mode && !clave__web_parse_mode(mode, &o->mode))
-        return "unknown mode: see /v1/openapi.json";
+        return "mode is persistent, ephemeral or container, the first two with _sequential or not, "
+               "or "
+               "persistent_ttl or persistent_sequential_ttl";
     if (ttl && (!clave__web_parse_int(ttl, &o->ttl_ms) || o->ttl_ms <= 0))
         return "ttl must be a number of milliseconds";
     if (clave__web_mode_has_ttl(o->mode) != (ttl != NULL))

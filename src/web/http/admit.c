@@ -191,7 +191,10 @@ static bool admit_sender(struct web_exchange *x)
         admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
         return false;
     }
-    return clave__web_must(x, x->route->role, admit_path(x));
+    bool may = clave__web_may(x, x->route->role, admit_path(x));
+    if (!may)
+        clave__web_refuse_role(x, x->route->role, admit_path(x));
+    return may;
 }
 
 /* ---- the query ------------------------------------------------------------------------------ */
@@ -216,6 +219,17 @@ static bool admit_guard(struct web_exchange *x)
     return false;
 }
 
+/* Arguments that are there or not. One of "false" would be taken for what it is not. */
+static bool admit_flag(struct web_exchange *x, const struct target_arg *a)
+{
+    static const char flags[] = "acl children claims fresh parents recursive samples stat sync";
+    if (!is_word_of(flags, a->name) || is_word_of("1 true", a->value) || !a->value[0])
+        return true;
+    clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                       "%s is a flag: it stands alone, or is left out", a->name);
+    return false;
+}
+
 static bool admit_query(struct web_exchange *x)
 {
     const char *known = x->route->query ? x->route->query : "";
@@ -232,6 +246,8 @@ static bool admit_query(struct web_exchange *x)
                                "the query parameter \"%.64s\" is given twice", name);
             return false;
         }
+        if (!admit_flag(x, &x->target.args[i]))
+            return false;
     }
     return true;
 }
@@ -246,14 +262,37 @@ bool clave__web_admit(struct web_exchange *x)
            admit_query(x) && clave__web_may_receive(x, x->q->body_length);
 }
 
+/* Which of its roles the sender does not have; `route` is where that of the route is written. */
+static const struct web_need *admit_missing(const struct web_exchange *x, struct web_need *route)
+{
+    *route = (struct web_need){x->needs, x->route->role, admit_path(x)};
+    const struct web_need *n = route;
+    while (n && clave__web_may(x, n->role, n->path))
+        n = n->next;
+    return n;
+}
+
 bool clave__web_admit_again(struct web_exchange *x)
 {
+    const char *name = x->who.name; /* who began it, for the audit */
     clave__web_find_peer(x);
-    return !x->route || !clave__exchange_identify(x) ||
-           clave__web_may(x, x->route->role, admit_path(x));
+    if (!x->route || !clave__exchange_identify(x))
+        return true;
+    if (x->who.found != ACCESS_KNOWN)
+        x->who.name = name;
+    return clave__web_may_still(x);
+}
+
+bool clave__web_may_still(const struct web_exchange *x)
+{
+    struct web_need route;
+    return !admit_missing(x, &route);
 }
 
 void clave__web_refuse_now(struct web_exchange *x)
 {
-    clave__web_must(x, x->route->role, admit_path(x));
+    struct web_need route;
+    const struct web_need *n = admit_missing(x, &route);
+    if (n)
+        clave__web_refuse_role(x, n->role, n->path);
 }

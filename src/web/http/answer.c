@@ -12,47 +12,6 @@
 #include "web/http/route.h"
 #include "web/http/sender.h"
 
-static const struct {
-    unsigned status;
-    const char *reason;
-} reasons[] = {
-    {200, "OK"},
-    {201, "Created"},
-    {202, "Accepted"},
-    {204, "No Content"},
-    {304, "Not Modified"},
-    {308, "Permanent Redirect"},
-    {400, "Bad Request"},
-    {401, "Unauthorized"},
-    {403, "Forbidden"},
-    {404, "Not Found"},
-    {405, "Method Not Allowed"},
-    {406, "Not Acceptable"},
-    {409, "Conflict"},
-    {410, "Gone"},
-    {412, "Precondition Failed"},
-    {413, "Content Too Large"},
-    {414, "URI Too Long"},
-    {415, "Unsupported Media Type"},
-    {421, "Misdirected Request"},
-    {429, "Too Many Requests"},
-    {431, "Request Header Fields Too Large"},
-    {500, "Internal Server Error"},
-    {501, "Not Implemented"},
-    {502, "Bad Gateway"},
-    {503, "Service Unavailable"},
-    {504, "Gateway Timeout"},
-    {507, "Insufficient Storage"},
-};
-
-const char *clave__web_reason(unsigned status)
-{
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        if (reasons[i].status == status)
-            return reasons[i].reason;
-    return "Unknown";
-}
-
 /* ---- headers -------------------------------------------------------------------------------- */
 
 static void answer_add(struct web_exchange *x, const char *name, const char *value)

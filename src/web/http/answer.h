@@ -24,7 +24,4 @@ void clave__web_answer_stream(struct web_exchange *x, unsigned status, const cha
  * called again in another turn. */
 void clave__web_wake(struct web_exchange *x);
 
-/* "Not Found" for 404. A static string, never NULL. */
-const char *clave__web_reason(unsigned status);
-
 #endif

@@ -42,6 +42,7 @@ struct web_exchange {
     const char *acts_on; /* not in the pattern, but in the body, or a claim's: the path that the
                           * route's role is needed on; NULL: none. Valid until it is answered, or
                           * until a stream has ended */
+    const struct web_need *needs; /* further roles that it was admitted for; NULL: none */
     struct {
         int64_t session;
         const char *path, *what; /* valid as long as the exchange */
@@ -55,7 +56,9 @@ struct web_exchange {
     void (*cancel)(struct web_exchange *x);
     void *pending;                             /* whoever set `cancel` */
     void (*answering)(struct web_exchange *x); /* before the answer, whoever makes it */
-    void *state;                               /* the handler's own */
+    /* Answers, before `cancel`, when the gate stops while it waits; NULL: see `begun`. */
+    void (*stop)(struct web_exchange *x);
+    void *state; /* the handler's own */
     /* Of client_call.c: what is done with the client once there is one. */
     void (*go)(struct web_exchange *x, clave_async_client *c);
     struct timer timer; /* gives up what waits for callbacks */
@@ -70,7 +73,15 @@ struct web_exchange {
     unsigned expected; /* callbacks that have this exchange as their argument */
     bool answered, ended;
     bool looking; /* a change was asked for, and the servers have only been asked to tell so far */
+    bool begun;   /* what it has asked for is done, or goes on, whatever is answered */
     struct exchange_chunk *chunks;
+};
+
+/* A role that the handler has asked for, beside that of the route. */
+struct web_need {
+    const struct web_need *next;
+    enum web_role role;
+    const char *path; /* valid as long as the exchange; NULL: on any */
 };
 
 typedef void web_handler(struct web_exchange *x);

@@ -100,6 +100,7 @@ static bool forwarded_is_passed_on(const struct web_exchange *x)
     return false;
 }
 
+/* What is loopback to a proxy elsewhere is that machine. */
 void clave__web_find_peer(struct web_exchange *x)
 {
     bool is_loopback = false;
@@ -113,7 +114,7 @@ void clave__web_find_peer(struct web_exchange *x)
     }
     if (!x->is_passed_on)
         return;
-    x->peer.is_loopback = is_loopback;
+    x->peer.is_loopback = is_loopback && (x->q->peer.is_loopback || x->q->peer.is_unix);
     x->peer.is_unix = false;
     x->peer.uid = -1;
     if (client)

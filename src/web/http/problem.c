@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/http_reason.h"
 #include "web/http/answer.h"
 
 /* What a client that may try again should wait at least. */
@@ -30,7 +31,7 @@ void clave__web_problem(struct web_exchange *x, const struct problem *p, const c
     x->json = clave__json_to(&x->answer.body);
     struct json *j = &x->json;
     clave__json_open(j, NULL, '{');
-    clave__json_string(j, "title", clave__web_reason(p->status));
+    clave__json_string(j, "title", clave__http_reason(p->status));
     clave__json_int(j, "status", p->status);
     clave__json_string(j, "detail", detail);
     clave__json_string(j, "code", clave_err_name(p->err));
@@ -144,4 +145,17 @@ void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const ch
                        x->who.found == ACCESS_WRONG_TOKEN
                            ? "unknown token: it is not in the gate's file of tokens"
                            : "a token is needed: Authorization: Bearer TOKEN");
+}
+
+bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)
+{
+    struct web_need *need = NULL;
+    if (!clave__web_may(x, role, path))
+        clave__web_refuse_role(x, role, path);
+    else if (!(need = clave__web_alloc(x, sizeof *need)))
+        clave__web_problem_err(x, CLAVE_ENOMEM, "begin", path);
+    else
+        *need = (struct web_need){x->needs, role, path};
+    x->needs = need ? need : x->needs;
+    return need != NULL;
 }

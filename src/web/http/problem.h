@@ -21,14 +21,10 @@ clave__web_problem(struct web_exchange *x, const struct problem *p, const char *
 
 /* The sender lacks the role on the path (NULL: on any): answers 401 or 403. */
 void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path);
-/* The sender has the role on the path. false: it has answered 401 or 403. */
-static inline bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path)
-{
-    bool may = clave__web_may(x, role, path);
-    if (!may)
-        clave__web_refuse_role(x, role, path);
-    return may;
-}
+/* The sender has the role on the path, which is valid as long as the exchange. It is asked for
+ * again when the access has changed while the request waits. false: it has answered 401, 403 or
+ * 503. */
+bool clave__web_must(struct web_exchange *x, enum web_role role, const char *path);
 
 /* The answer to a request of a client on `path` that failed with `err`: the one table from errors
  * to statuses. Of a request that changes nothing an unknown outcome is 503, of others 504. `what`

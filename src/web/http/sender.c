@@ -17,8 +17,10 @@ enum {
     ONE_SENDER = 4,
     OF_ALL = 5,
     /* Requests that do not ask to wait have a sixth more than those that do: with three quarters of
-     * the connections for these, an eighth is left for renewals and releases alone. */
+     * the connections for these, an eighth is left for renewals and releases alone. Where few may
+     * wait at all they have some more: they are answered soon. */
     CALLS_MORE = 6,
+    LEAST_CALLS_MORE = 16,
     /* Of the bytes; and of the rest, one sender may have half. */
     STRANGERS = 8,
     HALF = 2
@@ -201,7 +203,8 @@ static struct sender_most sender_most(const struct web *w, const struct sender *
     case SENDER_WAITS:
         return sender_part(waits);
     case SENDER_CALLS:
-        return sender_part(waits + (waits + CALLS_MORE - 1) / CALLS_MORE);
+        return sender_part(waits + (waits / CALLS_MORE > LEAST_CALLS_MORE ? waits / CALLS_MORE
+                                                                          : LEAST_CALLS_MORE));
     case SENDER_BYTES:
         bytes = s->kind == SENDER_STRANGER ? bytes / STRANGERS : bytes - bytes / STRANGERS;
         return (struct sender_most){bytes, bytes / HALF};

@@ -7,12 +7,14 @@
 
 enum { TARGET_MAX_ARGS = 16, TARGET_MAX = 8192 };
 
+struct target_arg {
+    const char *name, *value; /* decoded; "" when there is no '=' */
+};
+
 struct target {
     const char *host; /* of one in absolute form, "http://HOST/PATH"; NULL */
     char *path;       /* still percent-encoded: an encoded slash is not one that separates */
-    struct {
-        const char *name, *value; /* decoded; "" when there is no '=' */
-    } args[TARGET_MAX_ARGS];
+    struct target_arg args[TARGET_MAX_ARGS];
     size_t nargs;
 };
 

@@ -61,7 +61,7 @@ int64_t clave__claim_tell_valid(struct claim *c, int64_t arrived)
     int64_t ms = clave__claim_valid_ms(c, arrived);
     if (c->forbidden && ms > c->told_until - arrived)
         ms = c->told_until > arrived ? c->told_until - arrived : 0;
-    if (arrived + ms > c->told_until)
+    if (ms > 0 && arrived + ms > c->told_until)
         c->told_until = arrived + ms;
     return ms;
 }

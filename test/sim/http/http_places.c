@@ -12,8 +12,24 @@ struct http_place *http_place_find(struct http_world *h, unsigned site, int64_t 
 {
     struct http_places *s = &h->places;
     size_t n = s->n < HTTP_PLACES ? s->n : HTTP_PLACES;
-    for (size_t i = 0; i < n; i++)
-        if (s->list[i].token == token && s->list[i].site == site)
+    for (size_t i = 1; i <= n; i++) {
+        struct http_place *p = &s->list[(s->n - i) % HTTP_PLACES];
+        if (p->token == token && p->site == site)
+            return p;
+    }
+    return NULL;
+}
+
+static bool place_is(const struct http_place *p, unsigned site, const struct node *n)
+{
+    return p->token == n->stat.czxid && p->site == site && p->session == n->stat.owner &&
+           strlen(p->node) == n->path_len && memcmp(p->node, clave__node_path(n), n->path_len) == 0;
+}
+
+static struct http_place *place_find(struct http_places *s, unsigned site, const struct node *n)
+{
+    for (size_t i = 0; i < HTTP_PLACES; i++)
+        if (place_is(&s->list[i], site, n))
             return &s->list[i];
     return NULL;
 }
@@ -44,7 +60,7 @@ static void place_appears(struct http_world *h, unsigned site, const struct node
     struct http_places *s = &h->places;
     int64_t token = n->stat.czxid;
     /* After a crash one is back whose deletion was not on the disk. */
-    struct http_place *p = token <= s->newest ? http_place_find(h, site, token) : NULL;
+    struct http_place *p = token <= s->newest ? place_find(s, site, n) : NULL;
     if (!p) {
         p = place_new(s);
         *p = (struct http_place){.site = site,
@@ -66,7 +82,7 @@ static void place_look(struct http_world *h, unsigned site, const struct node *n
 {
     struct http_places *s = &h->places;
     for (size_t i = 0; i < s->nstanding; i++)
-        if (s->standing[i]->token == n->stat.czxid && s->standing[i]->site == site) {
+        if (place_is(s->standing[i], site, n)) {
             s->standing[i]->seen = true;
             return;
         }

@@ -40,7 +40,8 @@ struct http_places {
 
 /* Looks at what stands there now. */
 void http_places_look(struct http_world *h);
-/* NULL: no such place has stood there lately. */
+/* The newest with this token: a server that lost what was not on its disk gives numbers again.
+ * NULL: no such place has stood there lately. */
 struct http_place *http_place_find(struct http_world *h, unsigned site, int64_t token);
 /* It was its turn at a moment from then on. */
 static inline bool http_place_held_since(const struct http_place *p, int64_t at)

@@ -58,9 +58,11 @@ static bool order_may_mark(struct web_exchange *x, const struct claim_terms *t)
 {
     struct problem p = {.status = 403, .err = CLAVE_ENOAUTH};
     char *mark = t->lock_delay_ms > 0 ? clave__web_sprintf(x, "%s-held", t->path) : NULL;
-    if (t->lock_delay_ms == 0 || (mark && clave__web_may(x, WEB_LOCK, mark)))
+    if (t->lock_delay_ms == 0)
         return true;
     p.path = mark;
+    if (mark && clave__web_may(x, WEB_LOCK, mark))
+        return clave__web_must(x, WEB_LOCK, mark);
     if (mark)
         clave__web_problem(x, &p,
                            "\"lock_delay_ms\" marks the holder in a node beside the lock's: the "
@@ -195,6 +197,7 @@ static void order_begin(struct session_call *k)
 {
     struct claim_order *o = k->arg;
     clave__web_timer_clear(k->x->web, &k->x->timer); /* what has waited for answers has them */
+    k->x->looking = false;
     if (order_find_own(k))
         o->begin(k);
 }
@@ -216,6 +219,7 @@ static bool order_has_answer(struct session_call *k, clave_err err)
 static void order_submitted(struct session_call *k, clave_err err)
 {
     const struct claim_order *o = k->arg;
+    k->x->looking = true;
     if (err == CLAVE_OK)
         clave__web_expect(k->x);
     else if (order_has_answer(k, err))

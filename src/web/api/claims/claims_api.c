@@ -220,6 +220,26 @@ static bool claim_is_of(const struct http_session *s, const struct claim_terms *
     return !t->session || (clave__web_parse_int(t->session, &id) && id == s->id);
 }
 
+/* The gate stops, and the place is kept: with the key another gate goes on with it. That it is held
+ * was not proved. Without the key nobody can go on, and the place stands until the session expires.
+ */
+static void claim_stop(struct web_exchange *x)
+{
+    struct session_call *k = x->pending;
+    struct claim *c = k->claim;
+    bool kept = c && !c->trying && c->state < CLAIM_LEAVING &&
+                (c->placed || c->state > CLAIM_WAITING) && clave__http_session_is_shared(k->s);
+    if (!kept) {
+        clave__session_call_done(k);
+        clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "claim", x->deed.path);
+        return;
+    }
+    clave__web_set_header(x, "Location", "%s/v1/claims/%s", clave__web_prefix(x), c->place.uuid);
+    clave__web_put_claim(x, c, false);
+    clave__session_call_done(k);
+    clave__web_answer_json(x, 202);
+}
+
 /* Nothing is in its way. */
 static void claim_begin(struct session_call *k)
 {
@@ -229,6 +249,7 @@ static void claim_begin(struct session_call *k)
     if (err == CLAVE_OK)
         err = clave__web_admit_claim(k->x, k->claim);
     if (err == CLAVE_OK) {
+        k->x->stop = claim_stop;
         claim_wait(k, on_claim_news);
         return;
     }
@@ -339,6 +360,7 @@ static void on_claim_described(void *arg, clave_err err)
     clave__web_timer_clear(x->web, &x->timer);
     k->claim = clave__claim_find(k->s, change->id);
     bool lost = change->err == CLAVE_ELOST || change->err == CLAVE_ENONODE;
+    x->begun = true;
     if (k->claim && (change->err == CLAVE_OK || lost))
         claim_wait(k, on_claim_polled); /* what it is now */
     else
@@ -378,7 +400,7 @@ static void claim_patch(struct session_call *k)
     clave_identity said;
     x->answering = claim_leave_session;
     struct claim *c = claim_named(k);
-    if (!c || !clave__web_must(x, WEB_LOCK, c->path) || !claim_read_said(x, &said))
+    if (!c || !clave__web_must(x, WEB_LOCK, x->deed.path) || !claim_read_said(x, &said))
         return;
     if (c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING) {
         claim_answer_end(k);
@@ -435,6 +457,7 @@ static void claim_delete(struct session_call *k)
     if (!claim_named(k))
         return;
     struct claim *c = k->claim;
+    k->x->begun = true;
     clave__claim_release(c);
     k->polls = true;
     k->poll.done = on_claim_gone;

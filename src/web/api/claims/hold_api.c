@@ -15,6 +15,9 @@
 #include "web/http/problem.h"
 
 enum { HOLD_TTL_MS = 10000, HOLD_BEATS = 3, HOLD_LEAST_BEAT_MS = 1000 };
+/* Proxies give up a stream that is silent for longer: nginx after 60 s, HAProxy in Debian after 50.
+ */
+enum { HOLD_MOST_BEAT_MS = 15000 };
 
 struct hold_stream {
     struct web_exchange *x;
@@ -100,6 +103,7 @@ static void hold_arm_beat(struct hold_stream *h)
 {
     int32_t every = h->s->ttl_ms / HOLD_BEATS;
     every = every > HOLD_LEAST_BEAT_MS ? every : HOLD_LEAST_BEAT_MS;
+    every = every < HOLD_MOST_BEAT_MS ? every : HOLD_MOST_BEAT_MS;
     clave__web_timer_set(h->x->web, &h->beat, h->x->web->now + every);
 }
 
@@ -165,6 +169,13 @@ static void hold_on_first_news(struct claim_poll *p)
     }
 }
 
+/* The gate stops. Its place goes with its session, which the servers may not have heard yet. */
+static void hold_stop(struct web_exchange *x)
+{
+    clave__session_call_done(x->pending);
+    clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "hold", x->deed.path);
+}
+
 static void hold_claim(struct session_call *k)
 {
     const struct claim_order *o = k->arg;
@@ -176,6 +187,7 @@ static void hold_claim(struct session_call *k)
         return;
     }
     h->claim = k->claim;
+    k->x->stop = hold_stop;
     k->polls = true;
     k->poll.done = hold_on_first_news;
     k->poll.wants_position = wait < 0;

@@ -120,5 +120,6 @@ void clave__web_rest_delete_session(struct web_exchange *x)
         return;
     x->state = r;
     x->cancel = on_rest_ender_gone;
+    x->begun = true;
     clave__rest_session_close(r, on_rest_session_ended, x);
 }

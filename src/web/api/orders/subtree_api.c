@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "web/api/client_call.h"
+#include "web/http/admit.h"
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"
@@ -60,7 +61,8 @@ static void subtree_put_counts(struct json *j, const void *arg)
 {
     const struct subtree *s = arg;
     clave__json_int(j, "deleted", (int64_t)s->deleted);
-    clave__json_int(j, "left", (int64_t)subtree_left(s));
+    if (s->rounds > 0) /* else they were not counted to the end */
+        clave__json_int(j, "left", (int64_t)subtree_left(s));
 }
 
 static void subtree_answer(struct subtree *s)
@@ -75,10 +77,14 @@ static void subtree_answer(struct subtree *s)
         clave__web_answer_json(x, 200);
         return;
     }
+    const char *at = s->at ? s->at : x->params[0];
     p.status = clave__web_status(x, s->err);
-    clave__web_problem(x, &p, "cannot delete %s: %s; %zu nodes were deleted, %zu are left%s",
-                       s->at ? s->at : x->params[0], clave_strerror(s->err), s->deleted,
-                       subtree_left(s), p.status == 504 ? ", or fewer" : "");
+    if (s->rounds == 0)
+        clave__web_problem(x, &p, "not begun: cannot delete %s: %s", at, clave_strerror(s->err));
+    else
+        clave__web_problem(x, &p, "cannot delete %s: %s; nodes deleted: %zu, left: %zu%s", at,
+                           clave_strerror(s->err), s->deleted, subtree_left(s),
+                           p.status == 504 ? " or fewer" : "");
 }
 
 static void subtree_fail(struct subtree *s, clave_err err, const char *at)
@@ -129,8 +135,10 @@ static void on_subtree_names(clave_async_client *c, const clave_result *res, voi
         subtree_take_names(s, s->paths[b->first], res);
     else if (res->err == CLAVE_ENONODE && b->first > 0)
         s->paths[b->first] = NULL;
-    else
-        subtree_fail(s, res->err, s->paths[b->first]);
+    else /* nothing was done */
+        subtree_fail(
+            s, clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN ? CLAVE_EUNREACHABLE : res->err,
+            s->paths[b->first]);
     subtree_go_on(s, c);
 }
 
@@ -229,6 +237,7 @@ static void subtree_delete(struct subtree *s, clave_async_client *c)
 
 static void subtree_begin_round(struct subtree *s)
 {
+    s->x->looking = false;
     s->again = false;
     s->left = s->n;
     s->rounds++;
@@ -243,10 +252,11 @@ static void subtree_too_large(struct subtree *s)
                         .path = s->x->params[0],
                         .members = subtree_put_counts,
                         .arg = s};
-    clave__web_problem(s->x, &p,
-                       "not begun: %s and what is below it are more than %lld nodes (?max=N, up to "
-                       "%d)",
-                       s->x->params[0], (long long)s->max, SUBTREE_MOST_MAX);
+    clave__web_problem(
+        s->x, &p,
+        "not begun: %s and what is below it are more nodes than ?max=%lld; it can be "
+        "up to %d",
+        s->x->params[0], (long long)s->max, SUBTREE_MOST_MAX);
 }
 
 static void subtree_go_on(struct subtree *s, clave_async_client *c)
@@ -255,6 +265,7 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
     bool listing = s->rounds == 0;
     if (x->timer.armed) /* it goes on */
         clave__web_timer_set(x->web, &x->timer, x->web->now + WEB_PATIENCE_MS);
+    x->looking = listing;
     while (s->err == CLAVE_OK && listing && s->listed < s->n && s->under_way < LISTS)
         subtree_list(s, c);
     if (s->under_way > 0 && (listing || s->again || s->left == 0 || s->err != CLAVE_OK))
@@ -263,6 +274,8 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
         subtree_too_large(s);
         return;
     }
+    if (s->err == CLAVE_OK && (s->left > 0 || s->again) && !clave__web_may_still(x))
+        subtree_fail(s, CLAVE_ENOAUTH, NULL); /* what was under way was not called off */
     if (s->err == CLAVE_OK && (listing || s->again))
         subtree_begin_round(s);
     unsigned window = s->rounds == 1 ? TRANSACTIONS : SINGLE;
