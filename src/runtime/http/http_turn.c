@@ -84,7 +84,7 @@ void clave__http_gone(struct http *h)
         clave__listener_watch(LIST_ENTRY(e, struct listener, link), true);
 }
 
-/* ---- the states of a connection -------------------------------------------------------------- */
+/* ---- the states of a connection ------------------------------------------------------------- */
 
 /* How long a client that is refused has to read that. */
 enum { LINGERING_MS = 2000 };

@@ -264,7 +264,7 @@ size_t clave__senders_have(const struct web *w, enum sender_share share)
     return used[POOL_SESSIONS];
 }
 
-/* ---- whose a request is ---------------------------------------------------------------------- */
+/* ---- whose a request is --------------------------------------------------------------------- */
 
 /* The address as the rules about proxies give it. */
 static const char *sender_of_address(const struct web_exchange *x)
@@ -300,7 +300,7 @@ enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share sh
     return s ? clave__sender_may(x->web, s, share, n, most) : SENDER_NO_MEMORY;
 }
 
-/* ---- requests that wait ---------------------------------------------------------------------- */
+/* ---- requests that wait --------------------------------------------------------------------- */
 
 enum sender_found clave__shares_enter(struct web_exchange *x, enum sender_share share, size_t *most)
 {
@@ -327,7 +327,7 @@ void clave__shares_leave(struct web_exchange *x)
     x->waits = false;
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------- */
+/* ---- bytes ---------------------------------------------------------------------------------- */
 
 /* The exchange has so many from now on. */
 static void sender_set_bytes(struct web_exchange *x, size_t n)

@@ -47,7 +47,7 @@ void clave__sender_give(struct web *w, struct sender *s, enum sender_share share
 /* Of all senders. */
 size_t clave__senders_have(const struct web *w, enum sender_share share);
 
-/* ---- what a request has of them -------------------------------------------------------------- */
+/* ---- what a request has of them ------------------------------------------------------------- */
 
 /* Refused by limits.c before it begins: what may have been done is answered, whatever there is. */
 
