@@ -5,11 +5,6 @@
 #include "observe/lock_grants.h"
 #include "observe/lock_place.h"
 
-bool clave__lock_awaits_leases(const struct lock_queue *q)
-{
-    return q->leases && q->places.count == 0 && clave__lock_limit(q) != 0;
-}
-
 /* Nodes whose names are bare UUIDs may be of anything else of kazoo's, a party. */
 bool clave__lock_is_semaphore(const struct lock_queue *q)
 {

@@ -430,6 +430,11 @@ struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
     return e ? LIST_ENTRY(e, struct lock_queue, in_dirty) : NULL;
 }
 
+bool clave__lock_awaits_leases(const struct lock_queue *q)
+{
+    return q->leases && q->places.count == 0 && clave__lock_limit(q) != 0;
+}
+
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
     if (q->places.count == 0 && !q->kazoo && !q->mark && !clave__lock_awaits_leases(q))
