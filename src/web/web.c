@@ -13,7 +13,6 @@
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
 #include "web/http/sender.h"
-#include "web/http/shares.h"
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/routes.h"

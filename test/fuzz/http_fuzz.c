@@ -53,9 +53,10 @@ static bool play_request(const uint8_t *p, size_t n, size_t *at, struct rand_sta
     struct http_head head;
     struct http_parse t;
     enum http_parsed what = HTTP_PARSED_ALL;
+    const char *why;
     bool over = false;
     clave__http_head_init(&head, &mem, MAX_HEAD);
-    clave__http_parse_begin(&t, &head, take_body, trace);
+    clave__http_parse_begin(&t, clave__http_library(&why), &head, take_body, trace);
     while (*at < n && !over) {
         size_t left = n - *at, piece = cuts ? 1 + (size_t)clave__rand_below(cuts, left) : left;
         piece = cuts && clave__rand_below(cuts, 2) ? 1 : piece;

@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/server/listen.h"
+#include "runtime/listen.h"
 
 static int connections;
 

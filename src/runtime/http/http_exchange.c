@@ -23,7 +23,7 @@ struct http_exchange *clave__http_exchange_new(struct http_connection *c)
         return NULL;
     x->of = c;
     clave__http_head_init(&x->head, o->mem, o->max_head > 0 ? o->max_head : MAX_HEAD);
-    clave__http_parse_begin(&x->parse, &x->head, http_exchange_on_body, x);
+    clave__http_parse_begin(&x->parse, c->http->library, &x->head, http_exchange_on_body, x);
     clave__buf_init(&x->out, o->mem, MAX_PIECE);
     return x;
 }

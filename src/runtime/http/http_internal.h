@@ -18,6 +18,7 @@ struct http_connection;
 
 struct http {
     struct http_options o;
+    const struct http_library *library;
     uv_timer_t timer;
     uv_idle_t turn;      /* runs while there is something to do */
     uv_check_t new_turn; /* of the loop, after its input */
@@ -86,7 +87,7 @@ struct http_exchange {
     bool closes;              /* the connection, with the answer */
 };
 
-/* ---- turns and times (http_turn.c, http_state.c) --------------------------------------------- */
+/* ---- turns and times (http_turn.c) ---------------------------------------------------------- */
 
 void clave__http_turns_begin(struct http *h);
 void clave__http_turns_end(struct http *h);

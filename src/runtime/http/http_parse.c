@@ -2,20 +2,124 @@
  * complete, and is begun anew for the next one. */
 #include "runtime/http/http_parse.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 enum { FAILED = -1 };
 
 static const char bad_length[] = "Content-Length is no number, or too large, or is given twice, or "
                                  "beside Transfer-Encoding";
 
-static const struct http_library *http_parse_library(void)
+/* ---- the head as text ----------------------------------------------------------------------- */
+
+void clave__http_head_init(struct http_head *head, const struct clave_mem *mem, size_t most)
 {
-    const char *why;
-    return clave__http_library(&why); /* the server has started with it */
+    *head = (struct http_head){.part = HTTP_HEAD_TARGET};
+    clave__buf_init(&head->text, mem, most);
+}
+
+void clave__http_head_fini(struct http_head *head)
+{
+    clave__mem_free(head->text.mem, head->fields);
+    clave__buf_fini(&head->text);
+}
+
+static unsigned http_parse_head_append(struct http_head *head, const char *p, size_t n)
+{
+    clave_err err = clave__buf_append(&head->text, p, n);
+    if (err == CLAVE_OK)
+        return 0;
+    return err == CLAVE_ENOMEM ? 503 : head->part == HTTP_HEAD_TARGET ? 414 : 431;
+}
+
+/* More of this part, which the former part has ended. 0, or the status to refuse the request
+ * with: 414 or 431, it is too long; 503, there is no memory. */
+static unsigned http_parse_head_put(struct http_head *head, enum http_head_part part, const char *p,
+                                    size_t n)
+{
+    unsigned refused = part != head->part ? http_parse_head_append(head, "", 1) : 0;
+    if (part == HTTP_HEAD_NAME && head->part != HTTP_HEAD_NAME && ++head->nfields > HTTP_MAX_FIELDS)
+        refused = 431;
+    head->part = part;
+    return refused ? refused : http_parse_head_append(head, p, n);
+}
+
+static int http_parse_head_digit(char c)
+{
+    return c >= '0' && c <= '9'                 ? c - '0'
+           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+                                                : -1;
+}
+
+/* In place; an escape that is none stays as it is. */
+static void http_parse_head_decode(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        int high = *from == '%' ? http_parse_head_digit(from[1]) : -1;
+        int low = high >= 0 ? http_parse_head_digit(from[2]) : -1;
+        *to++ = low >= 0 ? (char)(high * 16 + low) : *from;
+        from += low >= 0 ? 2 : 0;
+    }
+    *to = '\0';
+}
+
+/* The text does not move any more. false: a name has a blank in it. */
+static bool http_parse_head_point(struct http_head *head, size_t path_at)
+{
+    char *text = (char *)clave__buf_bytes(&head->text), *at = text;
+    head->target = text;
+    at += strlen(at) + 1;
+    for (size_t i = 0; i < head->nfields; i++) {
+        char *value = at + strlen(at) + 1;
+        if (strpbrk(at, " \t"))
+            return false;
+        size_t n = strlen(value), blank = n;
+        while (blank > 0 && (value[blank - 1] == ' ' || value[blank - 1] == '\t'))
+            blank--;
+        head->fields[i] = (struct web_header){at, value};
+        at = value + n + 1;
+        value[blank] = '\0';
+    }
+    head->path = text + path_at;
+    http_parse_head_decode(text + path_at);
+    return true;
+}
+
+/* It is complete: 0, or as http_parse_head_put; 400: a name has a blank in it. */
+static unsigned http_parse_head_finish(struct http_head *head)
+{
+    unsigned refused = http_parse_head_append(head, "", 1);
+    size_t path_at = clave__buf_len(&head->text);
+    if (refused)
+        return refused;
+    size_t n = strcspn((const char *)clave__buf_bytes(&head->text), "?");
+    size_t room = head->nfields > 0 ? head->nfields : 1;
+    head->fields = clave__mem_alloc(head->text.mem, room * sizeof *head->fields);
+    head->text.max += n + 1; /* the path was bounded with the target */
+    if (!head->fields || clave__buf_reserve(&head->text, n + 1) != CLAVE_OK)
+        return 503;
+    clave__buf_append(&head->text, clave__buf_bytes(&head->text), n);
+    clave__buf_append(&head->text, "", 1);
+    return http_parse_head_point(head, path_at) ? 0 : 400;
+}
+
+const char *clave__http_head_find(const struct http_head *head, const char *name)
+{
+    for (size_t i = 0; head->fields && i < head->nfields; i++)
+        if (strcasecmp(head->fields[i].name, name) == 0)
+            return head->fields[i].value;
+    return NULL;
 }
 
 /* ---- what the library calls ----------------------------------------------------------------- */
+
+static const struct http_library *http_parse_library(const http_library_parser *p)
+{
+    return ((const struct http_parse *)p->data)->library;
+}
 
 static int http_parse_refuse(struct http_parse *t, unsigned status, const char *why)
 {
@@ -28,7 +132,7 @@ static int http_parse_put(http_library_parser *p, enum http_head_part part, cons
                           size_t n)
 {
     struct http_parse *t = p->data;
-    return http_parse_refuse(t, clave__http_head_put(t->head, part, at, n), NULL);
+    return http_parse_refuse(t, http_parse_head_put(t->head, part, at, n), NULL);
 }
 
 static int http_parse_on_target(http_library_parser *p, const char *at, size_t n)
@@ -51,7 +155,7 @@ enum { HAS_LENGTH = F_CONTENT_LENGTH, PAUSES = HPE_PAUSED };
 
 static bool http_parse_keeps_alive(const http_library_parser *p)
 {
-    return http_parse_library()->llhttp_should_keep_alive(p);
+    return http_parse_library(p)->llhttp_should_keep_alive(p);
 }
 
 static bool http_parse_has_coding(const http_library_parser *p)
@@ -68,7 +172,7 @@ enum { HAS_LENGTH = F_CONTENTLENGTH, PAUSES = 0 };
 
 static bool http_parse_keeps_alive(const http_library_parser *p)
 {
-    return http_parse_library()->http_should_keep_alive(p);
+    return http_parse_library(p)->http_should_keep_alive(p);
 }
 
 static bool http_parse_has_coding(const http_library_parser *p)
@@ -78,7 +182,7 @@ static bool http_parse_has_coding(const http_library_parser *p)
 
 static void http_parse_pause(http_library_parser *p)
 {
-    http_parse_library()->http_parser_pause(p, 1);
+    http_parse_library(p)->http_parser_pause(p, 1);
 }
 #endif
 
@@ -104,7 +208,7 @@ static int http_parse_on_head(http_library_parser *p)
         return http_parse_refuse(t, 400, bad_length);
     if (http_parse_has_coding(p) && t->body_length >= 0)
         return http_parse_refuse(t, 501, "of Transfer-Encoding only chunked is known");
-    if (http_parse_refuse(t, clave__http_head_finish(t->head), NULL))
+    if (http_parse_refuse(t, http_parse_head_finish(t->head), NULL))
         return FAILED;
     http_parse_pause(p);
     return PAUSES;
@@ -120,28 +224,28 @@ static const http_library_settings settings = {
 };
 
 #ifdef CLAVE_LLHTTP
-static void http_parse_reset(http_library_parser *p)
+static void http_parse_reset(struct http_parse *t)
 {
-    http_parse_library()->llhttp_init(p, HTTP_REQUEST, &settings);
+    t->library->llhttp_init(&t->parser, HTTP_REQUEST, &settings);
 }
 
 static size_t http_parse_run(struct http_parse *t, const char *p, size_t n, int *fault)
 {
-    const struct http_library *lib = http_parse_library();
-    *fault = (int)lib->llhttp_execute(&t->library, p, n);
-    return *fault == HPE_OK ? n : (size_t)(lib->llhttp_get_error_pos(&t->library) - p);
+    const struct http_library *lib = t->library;
+    *fault = (int)lib->llhttp_execute(&t->parser, p, n);
+    return *fault == HPE_OK ? n : (size_t)(lib->llhttp_get_error_pos(&t->parser) - p);
 }
 #else
-static void http_parse_reset(http_library_parser *p)
+static void http_parse_reset(struct http_parse *t)
 {
-    http_parse_library()->http_parser_init(p, HTTP_REQUEST);
+    t->library->http_parser_init(&t->parser, HTTP_REQUEST);
 }
 
 /* It pauses before the last byte of a head, which it would take for whatever it is. */
 static size_t http_parse_run(struct http_parse *t, const char *p, size_t n, int *fault)
 {
-    size_t used = http_parse_library()->http_parser_execute(&t->library, &settings, p, n);
-    *fault = (int)HTTP_PARSER_ERRNO(&t->library);
+    size_t used = t->library->http_parser_execute(&t->parser, &settings, p, n);
+    *fault = (int)HTTP_PARSER_ERRNO(&t->parser);
     if (*fault == HPE_PAUSED && p[used] != '\n')
         *fault = HPE_LF_EXPECTED;
     return *fault == HPE_PAUSED ? used + 1 : used;
@@ -166,7 +270,7 @@ static void http_parse_judge(struct http_parse *t, int fault, char at)
         http_parse_refuse(t, 505, "only HTTP/1.1 and HTTP/1.0 are spoken here");
     } else if (fault == HPE_INVALID_METHOD && http_parse_is_in_word(at)) {
         http_parse_refuse(t, 501, "this method is not known");
-    } else if (fault == HPE_INVALID_TRANSFER_ENCODING && !(t->library.flags & HAS_LENGTH)) {
+    } else if (fault == HPE_INVALID_TRANSFER_ENCODING && !(t->parser.flags & HAS_LENGTH)) {
         http_parse_refuse(t, 501, "of Transfer-Encoding only chunked is known");
     } else if (fault == HPE_UNEXPECTED_CONTENT_LENGTH || fault == HPE_INVALID_CONTENT_LENGTH ||
                fault == HPE_INVALID_TRANSFER_ENCODING) {
@@ -189,12 +293,13 @@ static bool http_parse_is_folded(struct http_parse *t, const char *p, size_t n)
 
 /* ---- to the owner --------------------------------------------------------------------------- */
 
-void clave__http_parse_begin(struct http_parse *t, struct http_head *head,
+void clave__http_parse_begin(struct http_parse *t, const struct http_library *library,
+                             struct http_head *head,
                              void (*take)(void *arg, const void *p, size_t n), void *arg)
 {
-    *t = (struct http_parse){.head = head, .take = take, .arg = arg};
-    http_parse_reset(&t->library);
-    t->library.data = t;
+    *t = (struct http_parse){.library = library, .head = head, .take = take, .arg = arg};
+    http_parse_reset(t);
+    t->parser.data = t;
 }
 
 static size_t http_parse_head(struct http_parse *t, const char *p, size_t n, enum http_parsed *what)
@@ -235,7 +340,7 @@ size_t clave__http_parse(struct http_parse *t, const void *p, size_t n, enum htt
 
 const char *clave__http_parse_method(const struct http_parse *t)
 {
-    switch (t->library.method) {
+    switch (t->parser.method) {
 #define HTTP_PARSE_METHOD(number, name, text)                                                      \
     case number:                                                                                   \
         return #text;

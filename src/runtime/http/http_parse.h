@@ -1,4 +1,5 @@
 /* http_parse.h - bytes of a connection to a request's head, pieces of its body and its end. The
+ * head is collected as text, in memory of a bounded size; where the body ends is http_body.h's. The
  * library that reads the head (http_library.h) is replaceable here and nowhere else.
  *
  * What could be read in two ways is refused: a length given twice or beside chunks, a line that
@@ -7,9 +8,31 @@
 #ifndef CLAVE_RUNTIME_HTTP_HTTP_PARSE_H
 #define CLAVE_RUNTIME_HTTP_HTTP_PARSE_H
 
+#include <stdbool.h>
+
+#include "base/buf.h"
 #include "runtime/http/http_body.h"
-#include "runtime/http/http_head.h"
 #include "runtime/http/http_library.h"
+#include "web/web.h"
+
+enum { HTTP_MAX_FIELDS = 100 };
+
+enum http_head_part { HTTP_HEAD_TARGET, HTTP_HEAD_NAME, HTTP_HEAD_VALUE };
+
+/* Target, names and values, each with a NUL behind it. */
+struct http_head {
+    struct buf text;
+    enum http_head_part part; /* that grows */
+    size_t nfields;
+    /* With HTTP_PARSED_HEAD, and as long as the head: */
+    const char *target, *path; /* the path is decoded, without the query */
+    struct web_header *fields;
+};
+
+void clave__http_head_init(struct http_head *head, const struct clave_mem *mem, size_t most);
+void clave__http_head_fini(struct http_head *head);
+/* NULL: there is no field of this name. */
+const char *clave__http_head_find(const struct http_head *head, const char *name);
 
 enum http_parsed {
     HTTP_PARSED_ALL,   /* of the bytes; more of the request follows */
@@ -19,7 +42,8 @@ enum http_parsed {
 };
 
 struct http_parse {
-    http_library_parser library;
+    const struct http_library *library;
+    http_library_parser parser;
     struct http_head *head; /* of this request */
     /* A piece of the body. */
     void (*take)(void *arg, const void *p, size_t n);
@@ -36,7 +60,8 @@ struct http_parse {
 };
 
 /* For the next request. */
-void clave__http_parse_begin(struct http_parse *t, struct http_head *head,
+void clave__http_parse_begin(struct http_parse *t, const struct http_library *library,
+                             struct http_head *head,
                              void (*take)(void *arg, const void *p, size_t n), void *arg);
 /* How many bytes it has used up; *what: what stopped it. */
 size_t clave__http_parse(struct http_parse *t, const void *p, size_t n, enum http_parsed *what);

@@ -12,8 +12,8 @@
 #include "base/memory.h"
 #include "clave/uv.h"
 #include "runtime/http/http_internal.h"
+#include "runtime/listen.h"
 #include "runtime/resources.h"
-#include "runtime/server/listen.h"
 #include "runtime/tls/tls_context.h"
 
 enum { ACCEPTED_A_TURN = 128, HANDSHAKES_A_TURN = 4 };
@@ -176,7 +176,8 @@ clave_err clave__http_server_start(struct http **out, const char *spec,
 {
     const char *why;
     *out = NULL;
-    if (!clave__http_library(&why))
+    const struct http_library *library = clave__http_library(&why);
+    if (!library)
         return clave__start_error(f, CLAVE_EIO, "%s", why);
     struct http *h = calloc(1, sizeof *h);
     clave_err err = h ? http_init(h, o) : CLAVE_ENOMEM;
@@ -184,6 +185,7 @@ clave_err clave__http_server_start(struct http **out, const char *spec,
         free(h);
         return err;
     }
+    h->library = library;
     err = clave__http_server_listen(h, spec, f);
     if (err == CLAVE_OK)
         *out = h;

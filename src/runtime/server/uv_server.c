@@ -12,9 +12,9 @@
 #include "clave/uv.h"
 #include "runtime/clock.h"
 #include "runtime/http/http_server.h"
+#include "runtime/listen.h"
 #include "runtime/resources.h"
 #include "runtime/server/admin.h"
-#include "runtime/server/listen.h"
 #include "runtime/server/uv_server_internal.h"
 #include "server/store/restore.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "web/http/shares.h"
+#include "web/http/sender.h"
 
 enum { CHUNK = 496, MOST_ANSWER = 64 << 20 };
 

@@ -62,7 +62,7 @@ struct web_exchange {
     /* Of client_call.c: what is done with the client once there is one. */
     void (*go)(struct web_exchange *x, clave_async_client *c);
     struct timer timer; /* gives up what waits for callbacks */
-    /* Of shares.c. */
+    /* Of sender.h. */
     struct sender *sender; /* NULL: it has not been needed */
     size_t bytes;          /* that count as the sender's */
     size_t tree;           /* bytes that the body has as JSON, at most; 0: it was not parsed */

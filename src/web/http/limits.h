@@ -3,7 +3,7 @@
 #ifndef CLAVE_WEB_HTTP_LIMITS_H
 #define CLAVE_WEB_HTTP_LIMITS_H
 
-#include "web/http/shares.h"
+#include "web/http/sender.h"
 
 /* The request is about to wait, or to be answered by a stream. false: too many do, and it has
  * answered 429 or 503. */

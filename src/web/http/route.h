@@ -19,7 +19,7 @@ struct route {
         ROUTE_QUIET = 1,   /* no line in the audit: it changes nothing that lasts */
         ROUTE_GUARDED = 2, /* it takes Clave-Guard, which others refuse */
         ROUTE_OWN = 4, /* a renewal, a release, a look at one's own session or claim: needs nothing
-                          of what all senders share (shares.h), and its body is small */
+                          of what all senders share (sender.h), and its body is small */
     } flags;
 };
 

@@ -1,6 +1,6 @@
 /* listen.h - the addresses a server listens on. */
-#ifndef CLAVE_RUNTIME_SERVER_LISTEN_H
-#define CLAVE_RUNTIME_SERVER_LISTEN_H
+#ifndef CLAVE_RUNTIME_LISTEN_H
+#define CLAVE_RUNTIME_LISTEN_H
 
 #include <stdbool.h>
 #include <sys/un.h>

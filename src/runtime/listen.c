@@ -1,7 +1,7 @@
 /* listen.c - parses and binds the addresses of a server (listen.h); uv_server.c and
  * http_server.c call it.
  * A Unix socket is never open to more users than its address says, not even for a moment. */
-#include "runtime/server/listen.h"
+#include "runtime/listen.h"
 
 #include <errno.h>
 #include <grp.h>
