@@ -15,6 +15,8 @@ struct queue_place {
     bool search; /* such a node of this session may exist already */
     bool final; /* while it waits, its node's end is its own, with ENONODE: another process with the
                  * session may have given it up. Otherwise it is taken anew */
+    bool spares; /* what a contender only found stays when it is given up: another process with the
+                  * session may hold it */
     unsigned ncontenders;                  /* that have not ended */
     void (*unused)(struct queue_place *p); /* there is none any more; NULL: nobody asks */
 };

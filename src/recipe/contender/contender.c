@@ -161,12 +161,13 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
         clave__contender_turn_check(c);
 }
 
-/* A try that fails leaves what it only found: another process with the session may have been
- * granted it. */
+/* A try that fails leaves what it only found, and so does whoever spares it: another process with
+ * the session may have been granted it. */
 static bool contender_may_remove(const struct contender *c)
 {
     bool found = !c->stake.sent && !c->downgrade;
-    return !(found && c->failed && c->trying);
+    bool spares = (c->failed && c->trying) || (c->place && c->place->spares);
+    return !(found && spares);
 }
 
 static void contender_on_created(clave_async_client *client, const clave_result *res, void *arg)
@@ -400,7 +401,7 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
     c->left = left;
     c->left_arg = arg;
     if (has_place(c))
-        begin_leaving(c, true);
+        begin_leaving(c, contender_may_remove(c));
     clave__contender_end(c);
 }
 

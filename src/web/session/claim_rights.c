@@ -94,6 +94,14 @@ static void claim_forbid(struct claim *c)
     clave__web_timer_set(w, &c->gives_back, until + s->ttl_ms / SESSION_CLOCKS);
 }
 
+/* It only waits here. A place of it that this gate did not make may be held at the gate that did,
+ * which judges it by itself. */
+static void claim_bar(struct claim *c)
+{
+    c->place.spares = clave__http_session_is_shared(c->part.s);
+    clave__claim_failed(c, CLAVE_ENOAUTH);
+}
+
 static void claim_judge(struct claim *c)
 {
     if (!c->sender || c->state >= CLAIM_LEAVING)
@@ -103,7 +111,7 @@ static void claim_judge(struct claim *c)
     else if (c->state == CLAIM_HELD)
         claim_forbid(c);
     else
-        clave__claim_failed(c, CLAVE_ENOAUTH);
+        claim_bar(c);
 }
 
 clave_err clave__claim_admit(struct claim *c, const struct web_peer *peer,
