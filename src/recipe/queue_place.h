@@ -10,13 +10,19 @@
 #include "clave/async/latch.h"
 #include "clave/async/semaphore.h"
 
+/* What stays when a contender is given up, since another process with the session may hold it. */
+enum queue_place_spares {
+    SPARES_NOTHING,
+    SPARES_FOUND, /* a node for which the contender has sent no create */
+    SPARES_ALL,   /* and one whose create it sent and got no answer to: it may be either's */
+};
+
 struct queue_place {
     char uuid[CLAVE_UUID_TEXT + 1];
     bool search; /* such a node of this session may exist already */
     bool final; /* while it waits, its node's end is its own, with ENONODE: another process with the
                  * session may have given it up. Otherwise it is taken anew */
-    bool spares; /* what a contender only found stays when it is given up: another process with the
-                  * session may hold it */
+    enum queue_place_spares spares;
     unsigned ncontenders;                  /* that have not ended */
     void (*unused)(struct queue_place *p); /* there is none any more; NULL: nobody asks */
 };

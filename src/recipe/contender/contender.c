@@ -165,9 +165,11 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
  * the session may have been granted it. */
 static bool contender_may_remove(const struct contender *c)
 {
+    enum queue_place_spares spares = c->place ? c->place->spares : SPARES_NOTHING;
     bool found = !c->stake.sent && !c->downgrade;
-    bool spares = (c->failed && c->trying) || (c->place && c->place->spares);
-    return !(found && spares);
+    if (spares == SPARES_ALL)
+        return false;
+    return !(found && (spares == SPARES_FOUND || (c->failed && c->trying)));
 }
 
 static void contender_on_created(clave_async_client *client, const clave_result *res, void *arg)

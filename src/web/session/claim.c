@@ -227,11 +227,20 @@ void clave__claim_granted(struct claim *c)
 }
 
 /* A try whose connection went ends as one that was not first: before it is answered, the holder is
- * asked for, which needs a connection. */
+ * asked for, which needs a connection. Where another gate may have the session, a node of this id
+ * that is found afterwards may be what it was granted there: that stays, and the outcome is not
+ * known. */
 void clave__claim_failed(struct claim *c, clave_err err)
 {
+    bool cut = c->trying && err == CLAVE_EUNREACHABLE;
     claim_take_time(c);
-    clave__claim_end(c, c->trying && err == CLAVE_EUNREACHABLE ? CLAVE_EBUSY : err);
+    if (cut && clave__http_session_is_shared(c->part.s)) {
+        c->place.spares = SPARES_ALL;
+        err = CLAVE_ECONNLOSS;
+    } else if (cut) {
+        err = CLAVE_EBUSY;
+    }
+    clave__claim_end(c, err);
 }
 
 void clave__claim_lost(struct claim *c, clave_err why)

@@ -98,7 +98,8 @@ static void claim_forbid(struct claim *c)
  * which judges it by itself. */
 static void claim_bar(struct claim *c)
 {
-    c->place.spares = clave__http_session_is_shared(c->part.s);
+    if (clave__http_session_is_shared(c->part.s))
+        c->place.spares = SPARES_FOUND;
     clave__claim_failed(c, CLAVE_ENOAUTH);
 }
 

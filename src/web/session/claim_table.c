@@ -93,7 +93,8 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id)
     struct claim *found = NULL;
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
+        bool tried =
+            c->state == CLAIM_ENDED && (c->why == CLAVE_EBUSY || c->why == CLAVE_ECONNLOSS);
         if (!tried && strcmp(c->place.uuid, id) == 0)
             found = c;
     }
