@@ -267,8 +267,10 @@ static const char *identity_find_value(const char *data, const char *end, const 
 
 static bool identity_has_value(const void *data, size_t n, const char *key, const char *value)
 {
+    if (!clave__identity_is_form(data, n))
+        return false;
     const char *end = (const char *)data + n;
-    const char *at = clave__identity_is_form(data, n) ? identity_find_value(data, end, key) : NULL;
+    const char *at = identity_find_value(data, end, key);
     size_t len = strlen(value);
     return at && (size_t)(end - at) >= len && memcmp(at, value, len) == 0;
 }
