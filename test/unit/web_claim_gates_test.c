@@ -244,6 +244,36 @@ static void a_try_leaves_what_it_only_found(void **state)
     webrig_free(r);
 }
 
+/* The create of a try at the first gate is lost with its connection, since the session has moved to
+ * the second, where the same claim is granted: what the first finds then is not its own to delete,
+ * and it says that it does not know. */
+static void a_try_that_was_cut_off_leaves_what_another_gate_holds(void **state)
+{
+    static const char u_key[] = "Idempotency-Key: u";
+    static const uint8_t key[32] = {42};
+    const size_t first = 1; /* the client of u at the first gate */
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u;
+    user_enter(r, &u);
+    webrig_second(r);
+    webrig_other(r);
+    memnet_rule(r->net, (struct memnet_rule){first, MEMNET_REQUEST, MEMNET_ANY, MEMNET_HOLD, 0});
+    struct webrig_call *tries = user_sends(r, &u, "POST", 0, u_key, LOCK);
+    assert_false(tries->answered);
+    webrig_other(r);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, u_key, LOCK);
+    user_expects(c, 201);
+    webrig_end(c);
+    memnet_clear(r->net);
+    for (int i = 0; i < 10; i++)
+        webrig_advance(r, 300);
+    user_expects(tries, 504);
+    webrig_end(tries);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    webrig_free(r);
+}
+
 /* Their clients rely on what they were told: of a stream too, if it holds. */
 static void a_gate_that_stops_leaves_what_is_held(void **state)
 {
@@ -294,6 +324,7 @@ int main(void)
         cmocka_unit_test(another_gate_finds_a_lease),
         cmocka_unit_test(what_is_given_back_before_it_is_found_goes),
         cmocka_unit_test(a_try_leaves_what_it_only_found),
+        cmocka_unit_test(a_try_that_was_cut_off_leaves_what_another_gate_holds),
         cmocka_unit_test(a_gate_that_stops_leaves_what_is_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
