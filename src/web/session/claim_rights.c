@@ -76,12 +76,15 @@ static void claim_allow(struct claim *c)
 
 static void claim_rights_due(struct timer *t, int64_t now)
 {
+    struct claim *c = LIST_ENTRY(t, struct claim, gives_back);
     (void)now;
-    clave__claim_release(LIST_ENTRY(t, struct claim, gives_back));
+    if (c->state < CLAIM_HELD)
+        c->place.spares = SPARES_FOUND; /* the gate that made it judges it */
+    clave__claim_release(c);
 }
 
 /* Its client may be at work until the last valid_ms that it was told is over, at another gate
- * perhaps, by a clock that is slower than ours. */
+ * perhaps, where a claim that waits here may be held, by a clock that is slower than ours. */
 static void claim_forbid(struct claim *c)
 {
     const struct http_session *s = c->part.s;
@@ -94,13 +97,11 @@ static void claim_forbid(struct claim *c)
     clave__web_timer_set(w, &c->gives_back, until + s->ttl_ms / SESSION_CLOCKS);
 }
 
-/* It only waits here. A place of it that this gate did not make may be held at the gate that did,
- * which judges it by itself. */
-static void claim_bar(struct claim *c)
+/* The session was not here all the time. */
+static bool claim_may_be_elsewhere(const struct claim *c)
 {
-    if (clave__http_session_is_shared(c->part.s))
-        c->place.spares = SPARES_FOUND;
-    clave__claim_failed(c, CLAVE_ENOAUTH);
+    const struct http_session *s = c->part.s;
+    return clave__http_session_is_shared(s) && (c->place.search || !s->attached);
 }
 
 static void claim_judge(struct claim *c)
@@ -109,10 +110,10 @@ static void claim_judge(struct claim *c)
         return;
     if (claim_sender_may(c->part.s->all->web, c))
         claim_allow(c);
-    else if (c->state == CLAIM_HELD)
+    else if (c->state == CLAIM_HELD || claim_may_be_elsewhere(c))
         claim_forbid(c);
     else
-        claim_bar(c);
+        clave__claim_failed(c, CLAVE_ENOAUTH);
 }
 
 clave_err clave__claim_admit(struct claim *c, const struct web_peer *peer,
