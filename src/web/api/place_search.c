@@ -235,9 +235,12 @@ static void on_search_stat(clave_async_client *c, const clave_result *res, void 
 static int search_compare(const void *a, const void *b)
 {
     const struct search_node *x = a, *y = b;
-    if (x->queue != y->queue)
-        return x->queue < y->queue ? -1 : 1;
-    return strcmp(x->number, y->number);
+    int cmp = strcmp(x->queue->path, y->queue->path);
+    if (cmp == 0)
+        cmp = x->queue->leases - y->queue->leases;
+    if (cmp == 0)
+        cmp = strcmp(x->number, y->number);
+    return cmp ? cmp : strcmp(x->path, y->path);
 }
 
 /* Those that hold; `all`: those that wait too. */
