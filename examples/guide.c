@@ -1,4 +1,4 @@
-/* guide.c - the examples of docs/guide.md, one function each.
+/* guide.c - the examples of docs/guide/locks.md, one function each.
  *
  *   cc guide.c $(pkg-config --cflags --libs clave) && ./a.out
  *

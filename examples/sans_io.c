@@ -1,5 +1,5 @@
 /* sans_io.c - the client on an event loop that clave does not know: here poll(2). Any other loop
- * works the same way; docs/drivers.md describes it.
+ * works the same way; docs/guide/event-loop.md describes it.
  *
  *   cc sans_io.c $(pkg-config --cflags --libs clave) && CLAVE_CONNECT=host:port ./a.out
  *

@@ -1,6 +1,6 @@
 /* metrics.h - what the clients of this process have done, as metrics for Prometheus, without an
  * HTTP server: put them on your own page, or into a file for the node exporter's textfile
- * collector. docs/monitoring.md lists the names, all of which begin with "clave_client_".
+ * collector. docs/operate/monitoring.md lists the names, all of which begin with "clave_client_".
  *
  * They are of all clients that clave_client_open made in this process, closed ones included, so
  * counters never go back. A forked process begins anew. Clients on a loop of your own (clave/uv.h,

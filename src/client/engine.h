@@ -168,8 +168,8 @@ bool clave__deliveries_wait(const struct deliveries *d);
  * the call brings about is delivered by the next entry; until then clave_async_client_deadline is
  * due at once. */
 void clave__engine_note(clave_async_client *c, int64_t now);
-/* These two surround every entry that may run callbacks (clave/async/client.h and docs/drivers.md
- * list them). */
+/* These two surround every entry that may run callbacks (clave/async/client.h and
+ * docs/guide/event-loop.md list them). */
 void clave__engine_enter(clave_async_client *c, int64_t now);
 void clave__engine_leave(clave_async_client *c);
 /* Runs the waiting callbacks; called by the outermost entry only. */

@@ -1,4 +1,4 @@
-"""clave gate behind nginx and HAProxy, with the configurations of docs/proxy.md and those proxies'
+"""clave gate behind nginx and HAProxy, with the configurations of docs/operate/proxy.md and those proxies'
 own defaults: streams flow, a hang-up is passed on, waits are as long as asked for, whom a request
 is from, by its headers or by the PROXY protocol, and how many connections a proxy may have."""
 import http.client
@@ -18,8 +18,8 @@ SOURCE = os.environ.get("CLAVE_SOURCE", os.path.join(os.path.dirname(__file__), 
 
 
 def page_block(number):
-    """Block `number` of docs/proxy.md that begins with a language."""
-    with open(f"{SOURCE}/docs/proxy.md", encoding="utf-8") as f:
+    """Block `number` of docs/operate/proxy.md that begins with a language."""
+    with open(f"{SOURCE}/docs/operate/proxy.md", encoding="utf-8") as f:
         return re.findall(r"^```(?:nginx|haproxy)\n(.*?)^```$", f.read(), re.M | re.S)[number]
 
 

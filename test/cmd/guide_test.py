@@ -1,4 +1,4 @@
-"""docs/guide.md: its C code is that of examples/guide.c, which is compiled and run; its shell lines run."""
+"""docs/guide/locks.md: its C code is that of examples/guide.c, which is compiled and run; its shell lines run."""
 import glob
 import os
 import re
@@ -15,13 +15,13 @@ def read(name):
 
 class Guide(unittest.TestCase):
     def test_c_code_is_that_of_the_example(self):
-        blocks = re.findall(r"```c\n(.*?)```", read("docs/guide.md"), re.S)
+        blocks = re.findall(r"```c\n(.*?)```", read("docs/guide/locks.md"), re.S)
         self.assertGreater(len(blocks), 8)
         for block in blocks:
             self.assertIn(block, read("examples/guide.c"))
 
     def test_shell_lines_run(self):
-        blocks = re.findall(r"```sh\n(.*?)```", read("docs/guide.md"), re.S)
+        blocks = re.findall(r"```sh\n(.*?)```", read("docs/guide/locks.md"), re.S)
         self.assertGreater(len(blocks), 6)
         s = server()
         home = os.path.dirname(scratch("x"))
@@ -38,13 +38,13 @@ class Guide(unittest.TestCase):
         s.stop()
 
     def test_functions_and_headers_exist(self):
-        text = read("docs/guide.md")
+        text = read("docs/guide/locks.md")
         headers = "".join(read(os.path.relpath(h, SOURCE))
                           for h in glob.glob(f"{SOURCE}/include/clave/**/*.h", recursive=True))
         for name in set(re.findall(r"\b(clave_[a-z_]+[a-z])\b", text)):
             self.assertIn(name, headers)
         for target in re.findall(r"\]\(([^)#]+)\)", text):
-            self.assertTrue(os.path.exists(os.path.join(SOURCE, "docs", target)), target)
+            self.assertTrue(os.path.exists(os.path.join(SOURCE, "docs/guide", target)), target)
 
 
 if __name__ == "__main__":

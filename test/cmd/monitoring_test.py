@@ -1,4 +1,4 @@
-"""What docs/monitoring.md and contrib/ say about metrics, held against what is exported."""
+"""What docs/operate/monitoring.md and contrib/ say about metrics, held against what is exported."""
 import http.client
 import json
 import os
@@ -79,7 +79,7 @@ def of_program(connect):
 
 def documented(section):
     """The metrics in the first column of the tables of a section."""
-    text = read("docs/monitoring.md").split(f"\n### {section}\n")[1].split("\n### ")[0]
+    text = read("docs/operate/monitoring.md").split(f"\n### {section}\n")[1].split("\n### ")[0]
     found = []
     for line in text.split("\n## ")[0].splitlines():
         if line.startswith("| `"):
@@ -89,7 +89,7 @@ def documented(section):
 
 def alerts():
     """The expressions in the first column of the tables of alerts."""
-    text = read("docs/monitoring.md").split("\n## What to alert on\n")[1].split("\n## ")[0]
+    text = read("docs/operate/monitoring.md").split("\n## What to alert on\n")[1].split("\n## ")[0]
     cells = re.findall(r"(?m)^\| (`(?:[^`])+`)", text)
     return {c.strip("`").replace("\\|", "|") for c in cells if re.search(r"[<>=] ?[0-9]", c)}
 
@@ -132,7 +132,7 @@ class Monitoring(unittest.TestCase):
             with self.subTest(section):
                 self.assertEqual(sorted(documented(section)), sorted(families(page)))
                 for label in set(re.findall(r"\{([a-z]+)=", page)) - {"le"}:
-                    self.assertIn("{" + label + "=", read("docs/monitoring.md"))
+                    self.assertIn("{" + label + "=", read("docs/operate/monitoring.md"))
 
     @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
     def test_prometheus_reads_the_pages(self):
@@ -180,7 +180,7 @@ class Monitoring(unittest.TestCase):
         self.assertLessEqual({v for q in queries for v in re.findall(r"\$\w+", q)}, known)
 
     def test_the_links_of_the_page(self):
-        for path in re.findall(r"\]\(\.\./([^)#]+)\)", read("docs/monitoring.md")):
+        for path in re.findall(r"\]\(\.\./\.\./([^)#]+)\)", read("docs/operate/monitoring.md")):
             self.assertTrue(os.path.exists(os.path.join(ROOT, path)), path)
 
 

@@ -122,10 +122,10 @@ class Case(unittest.TestCase):
 
 
 class Documented(Case):
-    """docs/tls.md: its commands make certificates that both sides accept."""
+    """docs/operate/tls.md: its commands make certificates that both sides accept."""
 
     def test_an_authority_of_your_own(self):
-        with open(os.path.join(os.environ["CLAVE_SOURCE"], "docs", "tls.md")) as f:
+        with open(os.path.join(os.environ["CLAVE_SOURCE"], "docs", "operate", "tls.md")) as f:
             section = f.read().split("## An authority of your own\n")[1].split("\n## ")[0]
         commands = re.search(r"```sh\n(.*?)```", section, re.S)[1].splitlines()
         directory = scratch("authority")

@@ -1,4 +1,4 @@
-"""Every setting of Apache's zoo.cfg has one outcome: docs/zoo-cfg.md says it, the table in
+"""Every setting of Apache's zoo.cfg has one outcome: docs/reference/zoo-cfg.md says it, the table in
 zoocfg_keys.c has it, and the program does it."""
 import os
 import re
@@ -42,7 +42,7 @@ def text(*path):
 
 def documented():
     """Key (ending with '.': all that begin so) -> what clave does, and the reason."""
-    rows = re.findall(r"^\| `([^`]+)` \| (.*?) \| ?(.*?) ?\|$", text("docs", "zoo-cfg.md"), re.M)
+    rows = re.findall(r"^\| `([^`]+)` \| (.*?) \| ?(.*?) ?\|$", text("docs", "reference", "zoo-cfg.md"), re.M)
     return {key.replace(".*", "."): (what, why) for key, what, why in rows}
 
 

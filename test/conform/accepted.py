@@ -1,4 +1,4 @@
-"""The differences that stay, each with its reason: docs/conformance.md lists them too."""
+"""The differences that stay, each with its reason: docs/evidence/conformance.md lists them too."""
 # A message: ["reply", op, xid, zxid, err, body, rest] or ["event", ...].
 OP, ZXID, ERR, BODY, REST = 1, 3, 4, 5, 6
 

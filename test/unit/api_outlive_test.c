@@ -452,7 +452,8 @@ static void free_while_listing_is_out(bool path_exists)
 }
 
 /* The create had been answered and its listing had not: the node's delete was refused by the
- * closed client, and the contender waited for it for ever. (Seed 176, docs/simulation.md.) */
+ * closed client, and the contender waited for it for ever. (Seed 176, docs/evidence/simulation.md.)
+ */
 static void a_client_freed_between_create_and_listing_leaves_nothing(void **state)
 {
     (void)state;
@@ -460,7 +461,7 @@ static void a_client_freed_between_create_and_listing_leaves_nothing(void **stat
 }
 
 /* The create had been answered with ENONODE: the ancestors were asked for after the end, and
- * nobody answered. (Seed 10713, docs/simulation.md.) */
+ * nobody answered. (Seed 10713, docs/evidence/simulation.md.) */
 static void a_client_freed_before_the_ancestors_leaves_nothing(void **state)
 {
     (void)state;

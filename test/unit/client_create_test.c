@@ -395,7 +395,7 @@ static void a_search_goes_on_in_the_next_session(void **state)
 
 /* Of an ancestor and the create after it only the ancestor had left when the connection went:
  * nobody knows whether it was made, and the create failed for it. (Seed 1004798,
- * docs/simulation.md.) */
+ * docs/evidence/simulation.md.) */
 static void an_ancestor_whose_answer_was_lost_is_made_again(void **state)
 {
     (void)state;
@@ -430,7 +430,7 @@ static void an_ancestor_whose_answer_was_lost_is_made_again(void **state)
  * the successor commits the create later. "It is not there" counts only after something that
  * was committed: else a second node is made, or none is known of, and the first stands in the
  * queue, of a session that lives, and everybody waits for nobody. (Seed 405559,
- * docs/simulation.md.) */
+ * docs/evidence/simulation.md.) */
 static void a_deposed_leader_does_not_tell_that_a_create_was_not_done(void **state)
 {
     (void)state;

@@ -182,7 +182,7 @@ static void nothing_is_promised_after_close(void **state)
 /* Cut off from its quorum a leader re-attached a holder, as Apache's does for up to syncLimit
  * ticks (measured: 11.4 s), and the holder counted from there, while the next leader had long
  * been counting: two held. What it answers may be believed, but proves nothing. (Seed 1670,
- * docs/simulation.md.) */
+ * docs/evidence/simulation.md.) */
 static void a_deposed_leader_that_re_attaches_prolongs_no_hold(void **state)
 {
     (void)state;
@@ -207,7 +207,7 @@ static void a_deposed_leader_that_re_attaches_prolongs_no_hold(void **state)
 /* A lock was granted by its predecessor's Deleted event, which carries no zxid before ZooKeeper
  * 3.9. The holder moved to a member that lagged behind that event and read what the one before
  * had long written over. Now nothing is read there before a write has been committed. (Seed
- * 988, docs/simulation.md.) */
+ * 988, docs/evidence/simulation.md.) */
 static void a_holder_reads_nothing_at_another_member_before_a_write(void **state)
 {
     (void)state;

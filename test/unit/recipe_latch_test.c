@@ -719,7 +719,7 @@ static void what_a_latch_is_asked_by_the_last_events_is_answered(void **state)
 }
 
 /* A leader waits for leadership, is stopped before it is told that it has it, and hears first
- * that it has lost it: it waits on. (Seed 215586, docs/simulation.md.) */
+ * that it has lost it: it waits on. (Seed 215586, docs/evidence/simulation.md.) */
 static void a_former_leader_is_not_told_that_it_leads(void **state)
 {
     (void)state;

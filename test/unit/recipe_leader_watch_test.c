@@ -569,7 +569,7 @@ static void follow_with_a_failure(size_t first)
 }
 
 /* The follower went on with the value of the leader that it knew, and never read the list again.
- * (Seed 89, docs/simulation.md.) */
+ * (Seed 89, docs/evidence/simulation.md.) */
 static void a_reading_that_failed_begins_again(void **state)
 {
     (void)state;
@@ -578,7 +578,7 @@ static void a_reading_that_failed_begins_again(void **state)
 }
 
 /* The path was missing in the list and is there when it is to be watched for: that watch is not
- * one of its children. (Seed 3362, docs/simulation.md.) */
+ * one of its children. (Seed 3362, docs/evidence/simulation.md.) */
 static void a_path_that_is_made_meanwhile_is_watched(void **state)
 {
     (void)state;
@@ -601,7 +601,7 @@ static void a_path_that_is_made_meanwhile_is_watched(void **state)
 }
 
 /* The answer to the publication is lost, and the leader resigns: the value goes. (Seed 478,
- * docs/simulation.md.) */
+ * docs/evidence/simulation.md.) */
 static void a_value_that_may_be_there_is_taken_back(void **state)
 {
     (void)state;

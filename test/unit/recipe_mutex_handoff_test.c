@@ -455,7 +455,7 @@ static void cancel_a_try(struct memnet *p, struct mutex_owner *tries, struct mut
 }
 
 /* The one that has the shared place only tries, and is cancelled: the one that takes the place over
- * wanted to wait. (Seed 294, docs/simulation.md.) */
+ * wanted to wait. (Seed 294, docs/evidence/simulation.md.) */
 static void an_owner_that_takes_over_from_a_try_waits_on(void **state)
 {
     (void)state;
@@ -532,7 +532,7 @@ static void release_then(clave_async_client *c, const clave_result *res, void *a
 }
 
 /* The place is handed over in a reply's callback, and the next bytes say that somebody has asked.
- * (Seed 1913, docs/simulation.md.) */
+ * (Seed 1913, docs/evidence/simulation.md.) */
 static void an_owner_is_asked_after_it_was_told_that_it_holds(void **state)
 {
     (void)state;

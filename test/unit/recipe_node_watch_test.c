@@ -82,7 +82,8 @@ static void who_was_asked_while_it_waited_is_told_when_it_could_not_look(void **
 }
 
 /* A holder looks at its node, whose watch is armed already; somebody writes to it before the
- * look arrives, and the watch is gone. It has to be set again. (Seed 4047, docs/simulation.md.) */
+ * look arrives, and the watch is gone. It has to be set again. (Seed 4047,
+ * docs/evidence/simulation.md.) */
 static void a_watch_that_fires_under_a_look_is_set_again(void **state)
 {
     (void)state;

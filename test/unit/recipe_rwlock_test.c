@@ -736,7 +736,7 @@ static void every_allocation_may_fail_once(void **state)
 }
 
 /* A writer that waits behind a write that becomes a read is granted after the read: its token
- * has to be the greater. (Seed 10, docs/simulation.md.) */
+ * has to be the greater. (Seed 10, docs/evidence/simulation.md.) */
 static void tokens_grow_past_a_downgrade(void **state)
 {
     (void)state;

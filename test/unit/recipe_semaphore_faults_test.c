@@ -512,7 +512,7 @@ static bool raise_a_limit(size_t first, bool while_cut)
 }
 
 /* To look at the limit once more there was no memory, and it was never looked at again: those who
- * waited for room waited for ever. (Seed 321253, docs/simulation.md.) */
+ * waited for room waited for ever. (Seed 321253, docs/evidence/simulation.md.) */
 static void a_limit_is_followed_though_memory_was_short(void **state)
 {
     (void)state;
@@ -525,7 +525,7 @@ static void a_limit_is_followed_though_memory_was_short(void **state)
 }
 
 /* Two leases are wanted, and the second is given back too late for the longest hold of the
- * first: its time begins when both are given out. (Seed 5261, docs/simulation.md.) */
+ * first: its time begins when both are given out. (Seed 5261, docs/evidence/simulation.md.) */
 static void the_longest_hold_begins_with_the_last_lease(void **state)
 {
     (void)state;
@@ -552,7 +552,7 @@ static void the_longest_hold_begins_with_the_last_lease(void **state)
 }
 
 /* A process is stopped beyond the deadline, and learns first that it is its turn: it asks for
- * no lease any more. (Seed 6792, docs/simulation.md.) */
+ * no lease any more. (Seed 6792, docs/evidence/simulation.md.) */
 static void no_lease_is_asked_for_after_the_deadline(void **state)
 {
     (void)state;

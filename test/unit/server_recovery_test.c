@@ -584,7 +584,7 @@ static void impossible_records(void **state)
 }
 
 /* Power is lost when a new log has its size and not its first bytes: there is no record in it,
- * and the server starts. (Seed 12589, docs/simulation.md.) */
+ * and the server starts. (Seed 12589, docs/evidence/simulation.md.) */
 static void a_log_whose_header_is_torn_is_empty(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* async/latch.h - a candidate of a leader election, with the layout of Curator's LeaderLatch:
  * <path>/_c_<uuid>-latch-<10 digits>, ephemeral sequential, in a container, data = the candidate's
- * id. It shares one queue with Curator (docs/elections.md has the differences).
+ * id. It shares one queue with Curator (docs/guide/elections.md has the differences).
  *
  * A latch is one candidate. It takes part from _start to _close: whenever it loses its place or its
  * leadership, it enters again at the end of the queue by itself. The first in the queue leads for

@@ -1,7 +1,7 @@
 /* metrics_page.c - the page for Prometheus: the figures of mntr_and_metrics.c, and the metrics that
- * are more than a number. The driver's HTTP server calls clave__metrics. docs/monitoring.md lists
- * the names: those of Apache 3.9 where it has such a metric, the others begin with "clave_" or are
- * older than that rule. A test holds that page and contrib/ against what is here. */
+ * are more than a number. The driver's HTTP server calls clave__metrics. docs/operate/monitoring.md
+ * lists the names: those of Apache 3.9 where it has such a metric, the others begin with "clave_"
+ * or are older than that rule. A test holds that page and contrib/ against what is here. */
 #include "server/figures/metrics_page.h"
 
 #include <stddef.h>

@@ -1,7 +1,8 @@
-/* crowd.h - clave_crowd: very many clients of one ensemble, in simulated time (docs/scale.md).
+/* crowd.h - clave_crowd: very many clients of one ensemble, in simulated time
+ * (docs/evidence/scale.md).
  *
  *   main.c         the course of a run, the report
- *   options        the command line, and the scenarios of docs/scale.md
+ *   options        the command line, and the scenarios of docs/evidence/scale.md
  *   event_queue    what is to happen, by time
  *   cluster        the members and observers, each a CPU that takes so many microseconds a request;
  *                  the leader; the disks. One engine of the server, as shipped, is the state of all

@@ -1,5 +1,5 @@
 /* clave_crowd - very many clients of one ensemble, in simulated time: what they ask of it, and how
- * long it takes until all hold again after a fault. docs/scale.md has its results. */
+ * long it takes until all hold again after a fault. docs/evidence/scale.md has its results. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* options.c - the command line of clave_crowd, and the scenarios of docs/scale.md: each is a list
- * of these options, and those that follow its name on the command line replace its own. */
+/* options.c - the command line of clave_crowd, and the scenarios of docs/evidence/scale.md: each is
+ * a list of these options, and those that follow its name on the command line replace its own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +48,8 @@ static _Noreturn void options_usage(void)
           "  --fault member: the last one, which is an observer if there are any.\n"
           "  --backoff: the clients' first pause, growing to the longest, with jitter; --pause:\n"
           "  always the same. Without: their default.\n"
-          "  Costs are microseconds of CPU (--commit, --net, --election: of time). docs/scale.md\n"
+          "  Costs are microseconds of CPU (--commit, --net, --election: of time). "
+          "docs/evidence/scale.md\n"
           "  Scenarios:\n",
           stderr);
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
