@@ -4,6 +4,7 @@ is not run here says why, or where it is."""
 import glob
 import importlib.machinery
 import importlib.util
+import json
 import os
 import re
 import subprocess
@@ -124,6 +125,26 @@ class Shell(unittest.TestCase):
                 p.kill()
                 p.wait()
                 p.stdout.close()
+
+
+class Http(unittest.TestCase):
+    def test_the_endpoints_and_roles(self):
+        contract = json.loads(read("src/web/api/openapi.json"))["paths"]
+        roles = {path: {m.upper(): o["x-clave-role"] for m, o in methods.items() if "x-clave-role" in o}
+                 for path, methods in contract.items()}
+        rows = re.findall(r"^\| `(/[^`]+)` \| ([^|]+) \|", read("docs/reference/http.md"), re.M)
+        self.assertEqual({path: dict(x.split(" ") for x in methods.split(", ")) for path, methods in rows},
+                         roles)
+
+
+class Limits(unittest.TestCase):
+    def test_the_flags_and_their_defaults(self):
+        text = subprocess.run([CLAVE, "serve", "--help"], capture_output=True, text=True,
+                              timeout=PATIENCE).stdout
+        found = re.findall(r"`(--[a-z-]+)`, (\d+(?: MiB| s)?)", read("docs/reference/limits.md"))
+        self.assertGreater(len(found), 12)
+        for flag, default in found:
+            self.assertRegex(text, rf"(?m)^ +{flag} (?:.|\n {{20,}})*\[{default.replace(' s', 's')}\]", flag)
 
 
 class Errors(unittest.TestCase):
