@@ -28,8 +28,11 @@ struct creation {
     bool with_names;
     bool named;      /* its UUID is the caller's: another process may create the same, whenever it
                         has the session. So what a search has proved holds for its connection */
-    bool only_found; /* these three as of client_named_create */
+    bool only_found; /* these as of client_named_create, up to `stake` */
     bool once;
+    const char *below;
+    bool (*excludes)(void *arg, const char *path);
+    void *excludes_arg;
     struct create_stake *stake;
     struct timer pause;
     clave_result_cb *cb;

@@ -1,4 +1,4 @@
-/* base_quantiles_test.c - quantiles against a sorted list, and what is forgotten. */
+/* server_quantiles_test.c - quantiles against a sorted list, and what is forgotten. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

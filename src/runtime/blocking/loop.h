@@ -41,7 +41,7 @@ struct clave_loop {
     unsigned refs;       /* atomic: references of the user and the clients */
     unsigned forks;      /* see _is_here */
     struct list finals;  /* the loop's thread only */
-    struct list clients; /* likewise: clave_clients */
+    struct list clients; /* likewise: struct clave_client */
     /* What the clients did that are closed: the loop's thread, while it runs. */
     struct client_totals past;
     struct list in_loops; /* loops.h */

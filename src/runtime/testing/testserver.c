@@ -1,4 +1,4 @@
-/* testserver.c - clave_testserver: a server for tests, its thread, its port and directory, and how
+/* testserver.c - a server for tests, its thread, its port and directory, and how
  * other threads get things done on it. One call at a time; a stopped server keeps its port. */
 #include "clave/testserver.h"
 

@@ -1,5 +1,5 @@
 /* candidates.c - `clave candidates`: one listing of an election, the leader first.
- * queue/participant_text.h formats it. */
+ * cmd/cli/participant_text.h formats it. */
 #include <stdio.h>
 
 #include "clave/async/leader.h"

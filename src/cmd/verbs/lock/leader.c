@@ -1,5 +1,5 @@
 /* leader.c - `clave leader`: prints the leader, and with --watch every change
- * (queue/leader_follow.h). It is no candidate and creates nothing. */
+ * (queues/leader_follow.h). It is no candidate and creates nothing. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

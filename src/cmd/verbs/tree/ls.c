@@ -1,5 +1,5 @@
 /* ls.c - `clave ls`: the children of one node, sorted; -l asks for their Stats with a window of
- * requests (queue/request_window.h). */
+ * requests (znodes/request_window.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* rm.c - `clave rm`: one node, or with --recursive a tree (queue/tree_walk.h). Children go before
+/* rm.c - `clave rm`: one node, or with --recursive a tree (znodes/tree_walk.h). Children go before
  * their parents; the root is never removed. */
 #include <limits.h>
 #include <stdio.h>

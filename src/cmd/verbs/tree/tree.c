@@ -1,4 +1,4 @@
-/* tree.c - `clave tree`: prints a tree that queue/tree_walk.h has read; the read is not one
+/* tree.c - `clave tree`: prints a tree that znodes/tree_walk.h has read; the read is not one
  * moment's.
  *
  * Map of src/cmd/verbs, one file a verb (cli/verb.h):
