@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/session_keeper.h"
+#include "recipe/contender/place_grant.h"
 #include "web/session/claim_events.h"
 #include "web/session/validity.h"
 
@@ -125,7 +126,7 @@ void clave__claim_end(struct claim *c, clave_err why)
 int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
 {
     const struct http_session *s = c->part.s;
-    clave_grant g;
+    struct grant_facts g;
     if (c->state != CLAIM_HELD || !c->kind->grant(c, &g))
         return 0;
     struct validity v = {.arrived = arrived,
@@ -202,8 +203,11 @@ static clave_err claim_begin_delay(struct claim *c)
         return CLAVE_ENOMEM;
     snprintf(mark, cap, "%s-held", c->path);
     clave_delay_options o = {.size = sizeof o, .path = mark, .delay_ms = c->lock_delay_ms};
-    clave_err err =
-        clave_async_delay_begin(&c->delay, c->part.s->client, &c->grant, &o, claim_on_delayed, c);
+    clave_async_grant *grant;
+    clave_err err = clave__grant_new(&grant, &c->grant);
+    if (err == CLAVE_OK)
+        err = clave_async_delay_begin(&c->delay, grant, &o, claim_on_delayed, c);
+    clave_async_grant_free(grant);
     clave__mem_free(mem, mark);
     return err;
 }

@@ -12,6 +12,7 @@
 
 #include "clave/async/lock_delay.h"
 #include "recipe/contender/queue_kind.h"
+#include "recipe/grant_facts.h"
 #include "recipe/queue_place.h"
 #include "web/session/http_session.h"
 
@@ -53,7 +54,7 @@ struct claim_kind {
     const char *(*misfit)(const struct claim_terms *t);
     clave_err (*begin)(struct claim *c);
     /* From memory; false: not held. */
-    bool (*grant)(const struct claim *c, clave_grant *out);
+    bool (*grant)(const struct claim *c, struct grant_facts *out);
     /* Of a session_part; NULL: it holds one node. */
     const char *(*more)(const struct session_part *p, size_t i);
     /* The token of each node but the claim's own, whether it is still held or was lost; 0: there
@@ -116,7 +117,7 @@ struct claim {
     char *data; /* of its node */
     size_t len;
     clave_async_delay *delay; /* NULL: there is none */
-    clave_grant grant;        /* while HELD; its node is in `node` */
+    struct grant_facts grant; /* while HELD; its node is in `node` */
     char *node;
     int64_t granted_at;
     bool waited; /* for others or for the delay, or the connection was lost: not granted at once */

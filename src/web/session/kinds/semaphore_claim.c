@@ -86,12 +86,12 @@ static clave_err semaphore_claim_begin(struct claim *c)
                                                              semaphore_claim_on_leased, c));
 }
 
-static bool semaphore_claim_grant(const struct claim *c, clave_grant *out)
+static bool semaphore_claim_grant(const struct claim *c, struct grant_facts *out)
 {
     const struct semaphore_claim *own = (const struct semaphore_claim *)(const void *)c;
     int64_t deadline = INT64_MAX;
     for (size_t i = 0; i < own->n; i++) {
-        if (!clave_async_lease_grant(own->leases[i].lease, out))
+        if (!clave__lease_held(own->leases[i].lease, out))
             return false;
         deadline = out->deadline < deadline ? out->deadline : deadline;
     }
@@ -103,8 +103,8 @@ static bool semaphore_claim_grant(const struct claim *c, clave_grant *out)
 static const char *semaphore_claim_more(const struct session_part *p, size_t i)
 {
     const struct semaphore_claim *own = (const struct semaphore_claim *)(const void *)p;
-    clave_grant g;
-    return i + 1 < own->n && clave_async_lease_grant(own->leases[i].lease, &g) ? g.node : NULL;
+    struct grant_facts g;
+    return i + 1 < own->n && clave__lease_held(own->leases[i].lease, &g) ? g.node : NULL;
 }
 
 static int64_t semaphore_claim_more_token(const struct claim *c, size_t i)
