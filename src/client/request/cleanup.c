@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/engine.h"
-#include "client/submit.h"
+#include "client/request/submit.h"
 
 enum { PAUSE_MS = 100 };
 
@@ -153,7 +153,7 @@ void clave__cleanups_end(clave_async_client *c)
 clave_err clave__client_delete_node(clave_async_client *c, const char *path, int64_t czxid,
                                     clave_result_cb *cb, void *arg)
 {
-    clave_err err = clave__submit_check(c, path, false);
+    clave_err err = clave__encode_check(c, path, false);
     if (err)
         return err;
     size_t n = strlen(path) + 1;

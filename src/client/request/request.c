@@ -1,7 +1,7 @@
 /* request.c - making, answering and failing one request; see request.h. The pipeline owns a request
  * from clave__pipeline_submit to its callback. Everything is one block, so freeing cannot forget a
  * part. */
-#include "client/request.h"
+#include "client/request/request.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,14 +9,6 @@
 #include "base/path.h"
 #include "client/engine.h"
 #include "wire/opcode.h"
-
-static void resume_request(struct timer *t, int64_t now)
-{
-    (void)now;
-    struct request *r = LIST_ENTRY(t, struct request, pause);
-    list_remove(&r->link);
-    clave__pipeline_submit(r->client, r);
-}
 
 /* Encodes the body as a frame in c->encode; the xid is filled in when the request is sent. */
 static clave_err client_request_encode(clave_async_client *c, const struct request_spec *spec,
@@ -113,7 +105,7 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     if (!r)
         return CLAVE_ENOMEM;
     list_init(&r->link);
-    clave__timer_init(&r->pause, resume_request);
+    clave__timer_init(&r->pause, NULL);
     r->client = c;
     r->op = spec->op;
     r->again = spec->again != AGAIN_BY_OPCODE ? spec->again : again_of(spec->op);
@@ -125,8 +117,6 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     r->cb = spec->cb;
     r->arg = spec->arg;
     memcpy(r->frame, clave__buf_bytes(&c->encode), r->frame_len);
-    if (spec->watch)
-        clave__client_watch_asked(spec->watch, r);
     *out = r;
     return CLAVE_OK;
 }
@@ -297,7 +287,7 @@ void clave__request_tell_ancestor(clave_async_client *c, char *path, clave_err e
     request_tell(&r, err, NULL);
 }
 
-static void client_request_answer(struct request *r, const clave_result *res)
+void clave__request_answer(struct request *r, const clave_result *res)
 {
     /* Without an answer, the fault that the link has set says more. */
     if (res->err != CLAVE_OK && r->err == CLAVE_OK)
@@ -305,16 +295,4 @@ static void client_request_answer(struct request *r, const clave_result *res)
     if (r->cb)
         r->cb(r->client, res, r->arg);
     clave__request_free(r);
-}
-
-void clave__request_answer(struct request *r, clave_err server_err, const clave_result *res)
-{
-    clave__client_watch_answered(r, server_err);
-    client_request_answer(r, res);
-}
-
-void clave__request_fail(struct request *r)
-{
-    clave_result res = {.err = r->err, .path = r->path};
-    clave__request_answer(r, r->err, &res);
 }

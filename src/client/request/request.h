@@ -107,10 +107,8 @@ struct request_spec {
 clave_err clave__request_new(clave_async_client *c, const struct request_spec *spec,
                              const union wire_body *body, struct request **out);
 void clave__request_free(struct request *r);
-/* Each of these runs the callback and then frees the request: _answer with the server's answer,
- * _fail with r->err. */
-void clave__request_answer(struct request *r, clave_err server_err, const clave_result *res);
-void clave__request_fail(struct request *r);
+/* Runs the callback, and then frees the request. */
+void clave__request_answer(struct request *r, const clave_result *res);
 /* Sets clave_async_client_errmsg as for a request that the server has refused: the create of an
  * ancestor, which lies at `path` on the server. */
 void clave__request_tell_ancestor(clave_async_client *c, char *path, clave_err err);

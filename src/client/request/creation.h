@@ -1,9 +1,9 @@
-/* create_internal.h - a create that may take more than one request (protected, with parents, or
- * with a certain outcome): the state that create.c and identify.c share. */
-#ifndef CLAVE_CLIENT_CREATE_INTERNAL_H
-#define CLAVE_CLIENT_CREATE_INTERNAL_H
+/* creation.h - a create that may take more than one request (protected, with parents, or with a
+ * certain outcome): what creation.c offers to the searches for its node and to create.c. */
+#ifndef CLAVE_CLIENT_CREATION_H
+#define CLAVE_CLIENT_CREATION_H
 
-#include "client/submit.h"
+#include "client/request/submit.h"
 
 enum creation_state {
     CREATION_CREATING,
@@ -32,6 +32,7 @@ struct creation {
     bool once;
     struct create_stake *stake;
     struct timer pause;
+    void (*search)(struct creation *k); /* for the node of a lost answer; NULL: none */
     clave_result_cb *cb;
     void *arg;
     struct submit_create what; /* its texts are in the same block, after the struct */
@@ -60,8 +61,11 @@ struct creation {
     int32_t match;
 };
 
-/* ---- create.c -------------------------------------------------------------------------------- */
+/* ---- creation.c ------------------------------------------------------------------------------ */
 
+void clave__creation_init(struct creation *k);
+/* Submits the create, and the listing right after it. */
+clave_err clave__creation_submit(struct creation *k);
 void clave__creation_enter(struct creation *k, enum creation_state to);
 void clave__creation_create(struct creation *k);
 void clave__creation_finish(struct creation *k, clave_err err, const clave_result *listing);
@@ -79,13 +83,9 @@ void clave__creation_step_failed(struct creation *k, clave_err err);
  * found. */
 const char *clave__creation_parent(struct creation *k);
 
-/* ---- identify.c ------------------------------------------------------------------------------ */
+/* ---- the searches: search.c, identify.c ------------------------------------------------------ */
 
-/* The create was sent, for the first time or again. */
-void clave__creation_sent(struct creation *k);
-/* The answer to the create was lost. */
+void clave__creation_search(struct creation *k);
 void clave__creation_identify(struct creation *k);
-/* The node is known: the one with k->stat. */
-void clave__creation_identified(struct creation *k);
 
 #endif

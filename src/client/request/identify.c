@@ -1,5 +1,5 @@
 /* identify.c - finds the node of a create whose answer was lost, when its name does not identify
- * it (CLAVE_CREATE_CERTAIN). create.c calls it; the states are those of create.c.
+ * it (CLAVE_CREATE_CERTAIN). The states are those of creation.c.
  *
  * The server executes the requests of one session in the order in which they were sent. So the
  * node, if it exists, belongs to the present session, and its czxid is above every zxid answered
@@ -7,7 +7,7 @@
  * is ours, or that of a later create whose answer was lost as well. So of several the one with the
  * least czxid is ours, and creates sent before ours must have found theirs first.
  *
- * A node of an older session is about to vanish: as in create.c it is never adopted; removing it is
+ * A node of an older session is about to vanish: as in search.c it is never adopted; removing it is
  * left to the server. */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/create_internal.h"
 #include "client/engine.h"
+#include "client/request/creation.h"
 
 static bool is_certain(const struct creation *k)
 {
@@ -26,30 +26,6 @@ static bool is_certain(const struct creation *k)
 static bool identify_is_sequential(const struct creation *k)
 {
     return k->what.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
-}
-
-void clave__creation_sent(struct creation *k)
-{
-    clave_async_client *c = k->client;
-    list_remove(&k->link);
-    list_push_back(&c->creations, &k->link);
-    k->after = c->session.last_zxid;
-    k->before = INT64_MAX;
-}
-
-void clave__creation_identified(struct creation *k)
-{
-    struct list *all = &k->client->creations;
-    bool later = false;
-    for (struct list *l = all->next; l != all; l = l->next) {
-        struct creation *other = LIST_ENTRY(l, struct creation, link);
-        if (other == k)
-            later = true;
-        else if (later && other->after < k->stat.czxid)
-            other->after = k->stat.czxid;
-        else if (!later && other->before > k->stat.czxid)
-            other->before = k->stat.czxid;
-    }
 }
 
 /* Whether a create that was sent earlier still has an unknown outcome. */

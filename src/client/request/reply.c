@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/engine.h"
+#include "client/request/encode.h"
 #include "wire/opcode.h"
 
 clave_stat clave__stat_of(const struct wire_stat *s)

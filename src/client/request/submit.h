@@ -3,24 +3,11 @@
 #ifndef CLAVE_CLIENT_SUBMIT_H
 #define CLAVE_CLIENT_SUBMIT_H
 
-#include "client/request.h"
+#include "client/request/encode.h"
 
-/* Whether the client takes a request on this path. ECLOSED; EPATH. */
-clave_err clave__submit_check(clave_async_client *c, const char *path, bool sequential);
-/* Encodes an ACL; the vector lies in c->acls. NULL is the open ACL. */
-clave_err clave__submit_acls(clave_async_client *c, const clave_acl *acls, size_t n,
-                             struct jvec *out);
-/* NULL is null, not empty. ETOOBIG when it does not fit in a frame. */
-clave_err clave__submit_data(clave_async_client *c, const char *path, const void *data, size_t len,
-                             struct jbytes *out);
 /* Makes a request and hands it to the pipeline. */
 clave_err clave__submit(clave_async_client *c, const struct request_spec *spec,
                         const union wire_body *body);
-
-/* The path of a create as the server knows it. The number appended to "/" becomes a name below the
- * chroot, not part of the chroot's own name. The slice is valid until the next call. */
-clave_err clave__path_to_create(clave_async_client *c, const char *path, clave_create_mode mode,
-                                struct jbytes *out);
 
 struct submit_create {
     const char *path;
