@@ -4,8 +4,8 @@
  *     _c_<uuid>-priority-10-latch-0000000007
  *
  * Curator and kazoo only look at what follows the last "latch-". */
-#ifndef CLAVE_RECIPE_CONTENDER_PRIORITY_TAG_H
-#define CLAVE_RECIPE_CONTENDER_PRIORITY_TAG_H
+#ifndef CLAVE_RECIPE_QUEUE_PRIORITY_TAG_H
+#define CLAVE_RECIPE_QUEUE_PRIORITY_TAG_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* identity.c - writes and reads what lock nodes say about their owner. Called by the contender,
  * participants, the deadlock folder, lock_record and src/observe. Invariant: only data in clave's
  * form is read as fields; anything else printable is text. */
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 #include <limits.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* x509_name.c - the subject of a certificate as Java writes it, and which texts Java accepts as
  * one; see x509_name.h. The bytes come from clients, so nothing here trusts a length. */
-#include "server/request/x509_name.h"
+#include "wire/x509_name.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* queue_kind.c - see queue_kind.h. Called by the deadlock folder, the program's views of queues and
  * the HTTP gate's model of locks. Invariant: what a kind waits for is what its recipe's rule in
  * queue_order.c says. */
-#include "recipe/contender/queue_kind.h"
+#include "recipe/queue/queue_kind.h"
 
-#include "recipe/contender/kazoo.h"
+#include "recipe/queue/kazoo.h"
 
 enum {
     KAZOO = 1 << QUEUE_KAZOO_LOCK | 1 << QUEUE_KAZOO_READ,

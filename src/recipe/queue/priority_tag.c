@@ -1,6 +1,6 @@
 /* priority_tag.c - the priority in the name of a candidate's node. Called by participant_list.c and
  * the election folder. Invariant: a name without the tag in exactly this form has priority 0. */
-#include "recipe/contender/priority_tag.h"
+#include "recipe/queue/priority_tag.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* queue_nodes.c - see queue_nodes.h. Called by participant_list.c and deadlock/scan.c. Invariant:
  * the nodes stay where they are, so that a request may have one as its argument. */
-#include "recipe/contender/queue_nodes.h"
+#include "recipe/queue/queue_nodes.h"
 
 #include "base/path.h"
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 clave_err clave__queue_nodes_init(struct queue_nodes *q, const struct clave_mem *mem,
                                   const struct queue_order_rule *rule, queue_nodes_filter *filter,

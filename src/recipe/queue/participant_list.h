@@ -1,9 +1,9 @@
 /* participant_list.h - lists who is in a queue of any rule. */
-#ifndef CLAVE_RECIPE_CONTENDER_PARTICIPANT_LIST_H
-#define CLAVE_RECIPE_CONTENDER_PARTICIPANT_LIST_H
+#ifndef CLAVE_RECIPE_QUEUE_PARTICIPANT_LIST_H
+#define CLAVE_RECIPE_QUEUE_PARTICIPANT_LIST_H
 
 #include "clave/async/mutex.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/queue_order.h"
 
 /* clave_async_participants, in the rule's order; `own_kind`: only nodes of the rule's own kind, as
  * Curator's getParticipantNodes. */

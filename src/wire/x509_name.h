@@ -1,8 +1,8 @@
 /* x509_name.h - distinguished names: the ids of the x509 scheme. An id is the subject of a client's
  * certificate as Java writes it (X500Principal.getName(), RFC 2253), because Apache's servers
  * compare ids as text. */
-#ifndef CLAVE_SERVER_REQUEST_X509_NAME_H
-#define CLAVE_SERVER_REQUEST_X509_NAME_H
+#ifndef CLAVE_WIRE_X509_NAME_H
+#define CLAVE_WIRE_X509_NAME_H
 
 #include "base/buf.h"
 #include "wire/jute.h"

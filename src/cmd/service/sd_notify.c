@@ -1,6 +1,6 @@
 /* sd_notify.c - the datagrams and variables of sd_notify.h. sd_status.c and `clave serve` send; the
  * guardian passes the variables on. Nothing here waits or fails aloud. */
-#include "cmd/run/sd_notify.h"
+#include "cmd/service/sd_notify.h"
 
 #include <stdarg.h>
 #include <stddef.h>

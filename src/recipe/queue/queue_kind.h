@@ -1,10 +1,10 @@
 /* queue_kind.h - what a node's name says it is, of clave, Curator and kazoo alike, and whom a node
  * of each kind waits for. queue_order.h has the same from the side of one recipe; here are all of
  * them, for those who look at queues that they are not in. */
-#ifndef CLAVE_RECIPE_CONTENDER_QUEUE_KIND_H
-#define CLAVE_RECIPE_CONTENDER_QUEUE_KIND_H
+#ifndef CLAVE_RECIPE_QUEUE_QUEUE_KIND_H
+#define CLAVE_RECIPE_QUEUE_QUEUE_KIND_H
 
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/queue_order.h"
 
 enum queue_kind {
     QUEUE_OTHER,      /* no contender */

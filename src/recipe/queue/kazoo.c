@@ -1,6 +1,5 @@
-/* kazoo.c - recognises nodes of kazoo's default names and warns about them. Called by
- * contender_turn.c. Invariant: one warning for each recipe object. */
-#include "recipe/contender/kazoo.h"
+/* kazoo.c - recognises nodes of kazoo's default names and warns about them. */
+#include "recipe/queue/kazoo.h"
 
 #include <string.h>
 
@@ -34,20 +33,17 @@ bool clave__kazoo_is_default(const char *name)
     return false;
 }
 
-void clave__kazoo_warn(const struct contender *c, const char *const *names, size_t n)
+bool clave__kazoo_warn(const struct log *log, const char *path, const char *const *names, size_t n)
 {
-    bool *warned = c->spec->warned_of_kazoo;
-    /* All children of the path of leases count, whatever their names. */
-    if (!warned || *warned || c->spec->counted)
-        return;
-    for (size_t i = 0; i < n && !*warned; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (!clave__kazoo_is_default(names[i]))
             continue;
-        *warned = true;
-        clave__log(clave__client_log(c->client), CLAVE_LOG_WARN,
+        clave__log(log, CLAVE_LOG_WARN,
                    "%s/%s has the default name of a kazoo lock, which takes no part in this queue "
                    "and may hold at the same time as another, unless its extra_lock_patterns name "
                    "the others: give it a name of this queue (_NODE_NAME, see clave-locks(1))",
-                   strcmp(c->spec->path, "/") == 0 ? "" : c->spec->path, names[i]);
+                   strcmp(path, "/") == 0 ? "" : path, names[i]);
+        return true;
     }
+    return false;
 }

@@ -1,10 +1,10 @@
 /* queue_nodes.h - the nodes of one queue, from a listing, and what each of them says, once its data
  * is read. */
-#ifndef CLAVE_RECIPE_CONTENDER_QUEUE_NODES_H
-#define CLAVE_RECIPE_CONTENDER_QUEUE_NODES_H
+#ifndef CLAVE_RECIPE_QUEUE_QUEUE_NODES_H
+#define CLAVE_RECIPE_QUEUE_QUEUE_NODES_H
 
 #include "clave/async/mutex.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/queue_order.h"
 
 struct queue_node {
     void *reader; /* whoever asks for its data */

@@ -1,10 +1,10 @@
 /* participant_list.c - lists who is in a queue: one listing, then every node's data in one flight.
  * Called by rwlock, semaphore and leader_watch. Invariant: the callback runs once, later. */
-#include "recipe/contender/participant_list.h"
+#include "recipe/queue/participant_list.h"
 
 #include "client/client_internal.h"
-#include "recipe/contender/priority_tag.h"
-#include "recipe/contender/queue_nodes.h"
+#include "recipe/queue/priority_tag.h"
+#include "recipe/queue/queue_nodes.h"
 
 struct participant_list {
     clave_async_client *client;

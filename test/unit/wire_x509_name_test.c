@@ -1,4 +1,4 @@
-/* server_x509_name_test.c - certificates as identities: how a subject is written, what an access
+/* wire_x509_name_test.c - certificates as identities: how a subject is written, what an access
  * list may say, and what a client that has shown it may do. The texts are Java's own answers
  * (X500Principal of JDK 17). */
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "lib/memserver.h"
-#include "server/request/x509_name.h"
+#include "wire/x509_name.h"
 
 /* ---- names -------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* identity.h - who a lock node says it belongs to. */
-#ifndef CLAVE_RECIPE_CONTENDER_IDENTITY_H
-#define CLAVE_RECIPE_CONTENDER_IDENTITY_H
+#ifndef CLAVE_RECIPE_QUEUE_IDENTITY_H
+#define CLAVE_RECIPE_QUEUE_IDENTITY_H
 
 #include "base/memory.h"
 #include "clave/async/mutex.h"

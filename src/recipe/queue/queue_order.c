@@ -1,7 +1,7 @@
 /* queue_order.c - who is before whom in a queue. Called by contender_turn.c, participant_list.c,
  * transfer.c and the deadlock folder. Invariant: the order is Curator's, and depends on the names
  * alone. */
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/queue_order.h"
 
 #include <stdint.h>
 #include <string.h>

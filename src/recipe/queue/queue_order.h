@@ -1,7 +1,14 @@
 /* queue_order.h - the queue: the children of a lock's path, ordered as Curator orders them. Knows
- * names only: no client, no state. */
-#ifndef CLAVE_RECIPE_CONTENDER_QUEUE_ORDER_H
-#define CLAVE_RECIPE_CONTENDER_QUEUE_ORDER_H
+ * names only: no client, no state.
+ *
+ * Map of src/recipe/queue, what the nodes of a queue say; contenders stand in it, and the deadlock
+ * folder and src/observe look at it:
+ *   queue_order   who is before whom           queue_kind    what a name says a node is
+ *   queue_nodes   the nodes of a queue, read   identity      what a node's data says
+ *   participant_list  who is in a queue        priority_tag  priorities in names
+ *   kazoo         kazoo's names */
+#ifndef CLAVE_RECIPE_QUEUE_QUEUE_ORDER_H
+#define CLAVE_RECIPE_QUEUE_QUEUE_ORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>

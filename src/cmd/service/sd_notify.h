@@ -1,7 +1,7 @@
 /* sd_notify.h - reports the state to the service manager by sd_notify(3)'s protocol: one datagram
  * of lines to the socket that NOTIFY_SOCKET names. */
-#ifndef CLAVE_CMD_RUN_SD_NOTIFY_H
-#define CLAVE_CMD_RUN_SD_NOTIFY_H
+#ifndef CLAVE_CMD_SERVICE_SD_NOTIFY_H
+#define CLAVE_CMD_SERVICE_SD_NOTIFY_H
 
 #include <stdbool.h>
 #include <stdint.h>
