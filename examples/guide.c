@@ -1,4 +1,4 @@
-/* guide.c - the examples of docs/guide/locks.md, one function each.
+/* guide.c - the examples of docs/guide, one function each.
  *
  *   cc guide.c $(pkg-config --cflags --libs clave) && ./a.out
  *
@@ -6,6 +6,7 @@
 #include <clave/clave.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static clave_err open_session(clave_client **client)
 {
@@ -14,6 +15,23 @@ static clave_err open_session(clave_client **client)
     /* CLAVE_CONNECT, else what ~/.config/clave/config or /etc/clave/config names, else local:. */
     clave_err err = clave_client_open(client, NULL, NULL, &o);
     return err == CLAVE_OK ? clave_client_wait(*client, 15000) : err;
+}
+
+static clave_err open_tls_session(clave_client **client)
+{
+    clave_tls_options files = CLAVE_TLS_OPTIONS_INIT;
+    files.ca_file = "ca.pem";
+    files.cert_file = "worker.pem";
+    files.key_file = "worker.key";
+    clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
+    char why[256];
+    clave_err err = clave_tls_new(&o.tls, &files, why, sizeof why);
+    if (err == CLAVE_OK)
+        err = clave_client_open(client, NULL, "tls:zk1:2281,zk2:2281", &o);
+    else
+        fprintf(stderr, "%s\n", why);
+    clave_tls_free(o.tls); /* the client keeps it */
+    return err;
 }
 
 static clave_err mutex(clave_client *client)
@@ -72,6 +90,22 @@ static clave_err listener(clave_client *client)
                (long long)roll->list[i].identity.pid);
     clave_participant_list_free(roll);
     clave_mutex_free(lock); /* releases */
+    return err;
+}
+
+static clave_err lost_answer(clave_client *client)
+{
+    clave_err err = clave_set(client, "/guide/report", "paid", 4, -1, 5000, NULL);
+    if (clave_err_classify(err) != CLAVE_CLASS_UNKNOWN)
+        return err;
+    /* It may have been done, and the server that answers now may not know it yet. */
+    err = clave_sync(client, "/guide/report", 5000);
+    clave_reply *report = NULL;
+    if (err == CLAVE_OK)
+        err = clave_get(client, "/guide/report", 5000, &report);
+    if (err == CLAVE_OK && (report->len != 4 || memcmp(report->data, "paid", 4) != 0))
+        err = CLAVE_ENOTSENT; /* it was not done */
+    clave_reply_free(report);
     return err;
 }
 
@@ -211,10 +245,11 @@ static clave_err deadlocks(clave_client *client)
 int main(void)
 {
     static clave_err (*const examples[])(clave_client *) = {
-        mutex, listener, read_write, semaphore, several, candidate, selector, once, once, deadlocks,
+        mutex,     listener, lost_answer, read_write, semaphore, several,
+        candidate, selector, once,        once,       deadlocks,
     };
     clave_client *client;
-    clave_err err = open_session(&client);
+    clave_err err = getenv("GUIDE_TLS") ? open_tls_session(&client) : open_session(&client);
     if (err != CLAVE_OK)
         return EXIT_FAILURE;
     err = clave_create(client, "/guide", "", 0, NULL, 5000, NULL);

@@ -304,6 +304,7 @@ struct clave_async_client {
     struct buf multi;    /* the ops of a multi while they are encoded */
     struct buf decoded;  /* what a result points to that is not in its frame */
     bool no_containers;  /* the server does not support them */
+    bool no_ephemerals;  /* the server does not list those of a session */
     char *grant_warning; /* for the log when something is granted; NULL: nothing, or not any more */
     char fault[512];     /* the text of clave_async_client_errmsg */
     bool fault_is_news;  /* set since the dial began */

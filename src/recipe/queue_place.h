@@ -23,6 +23,9 @@ struct queue_place {
     bool final; /* while it waits, its node's end is its own, with ENONODE: another process with the
                  * session may have given it up. Otherwise it is taken anew */
     enum queue_place_spares spares;
+    /* As of client_named_create, with the place as its argument. NULL: it may have others. */
+    const char *below;
+    bool (*excludes)(void *place, const char *path);
     unsigned ncontenders;                  /* that have not ended */
     void (*unused)(struct queue_place *p); /* there is none any more; NULL: nobody asks */
 };

@@ -614,6 +614,73 @@ static void a_search_for_a_name_proves_nothing_on_the_next_connection(void **sta
     fake_close(&s);
 }
 
+static bool is_in_the_way(void *arg, const char *path)
+{
+    (void)arg;
+    return strncmp(path, "/a/b/_c_1", strlen("/a/b/_c_1")) == 0;
+}
+
+static void create_alone(struct fake_server *s, struct outcome *out)
+{
+    struct client_named_create n = {.path = "/a/b/x-",
+                                    .o = &protected_options,
+                                    .uuid = "01234567-89ab-4def-8123-456789abcdef",
+                                    .search = true,
+                                    .below = "/a/b",
+                                    .excludes = is_in_the_way};
+    assert_int_equal(clave__client_create_named(s->c, &n, outcome_cb, out), CLAVE_OK);
+    fake_expect(s, OP_MULTI);
+    fake_answer_checks(s, CLAVE_OK);
+    assert_true(path_is(fake_expect(s, OP_GET_EPHEMERALS), "/a/b"));
+}
+
+static void a_node_of_the_session_excludes_another(void **state)
+{
+    static const struct {
+        const char *listed;
+        int next; /* request; 0: ENODEEXISTS */
+    } rows[] = {
+        {"/a/b/_c_11111111-89ab-4def-8123-456789abcdef-x-0000000001", 0},
+        {"/a/b/_c_01234567-89ab-4def-8123-456789abcdef-x-0000000001", OP_EXISTS},
+        {"/a/b/other", OP_CREATE2},
+        {"/a/bc/_c_11111111-89ab-4def-8123-456789abcdef-x-0000000001", OP_CREATE2},
+        {"/a/bc/_c_01234567-89ab-4def-8123-456789abcdef-x-0000000001", OP_CREATE2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct fake_server s;
+        struct outcome a = {0};
+        connected(&s);
+        create_alone(&s, &a);
+        struct wire_reply m = {.names = fake_names(&rows[i].listed, 1)};
+        fake_answer(&s, CLAVE_OK, &m);
+        if (rows[i].next)
+            fake_expect(&s, rows[i].next);
+        assert_int_equal(a.times, rows[i].next == 0);
+        assert_int_equal(a.err, rows[i].next == 0 ? CLAVE_ENODEEXISTS : CLAVE_OK);
+        fake_close(&s);
+    }
+}
+
+/* Before 3.6; the node itself is found all the same. */
+static void a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children(void **state)
+{
+    (void)state;
+    struct fake_server s;
+    struct outcome a = {0};
+    const char *own = "_c_01234567-89ab-4def-8123-456789abcdef-x-0000000001";
+    connected(&s);
+    create_alone(&s, &a);
+    fake_answer(&s, CLAVE_EUNIMPLEMENTED, NULL);
+    fake_expect(&s, OP_MULTI);
+    fake_answer_checks(&s, CLAVE_OK);
+    assert_true(path_is(fake_expect(&s, OP_GET_CHILDREN2), "/a/b"));
+    struct wire_reply m = {.names = fake_names(&own, 1)};
+    fake_answer(&s, CLAVE_OK, &m);
+    fake_expect(&s, OP_EXISTS);
+    fake_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -635,6 +702,8 @@ int main(void)
         cmocka_unit_test(a_search_that_breaks_off_while_the_client_closes_is_told),
         cmocka_unit_test(a_named_create_that_never_left_is_looked_for_first),
         cmocka_unit_test(a_search_for_a_name_proves_nothing_on_the_next_connection),
+        cmocka_unit_test(a_node_of_the_session_excludes_another),
+        cmocka_unit_test(a_server_that_lists_no_ephemeral_nodes_is_asked_for_the_children),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,9 +181,14 @@ static void what_is_given_back_before_it_is_found_goes(void **state)
     static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
     static const char u_key[] = "Idempotency-Key: u", v_key[] = "Idempotency-Key: v";
     static const uint8_t key[32] = {42};
-    const size_t v_second = 4; /* the client of v at the second gate */
+    enum { V_SECOND = 4 }; /* the client of v at the second gate */
+    static const struct memnet_rule held[] = {
+        {V_SECOND, MEMNET_REPLY, OP_GET_EPHEMERALS, MEMNET_HOLD, 0},
+        {V_SECOND, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_HOLD, 1},
+        {V_SECOND, MEMNET_REPLY, OP_GET_EPHEMERALS, MEMNET_HOLD, 1},
+    };
     (void)state;
-    for (unsigned listings = 1; listings <= 2; listings++) {
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
         struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
         struct user u, v;
         user_enter(r, &u);
@@ -196,8 +201,7 @@ static void what_is_given_back_before_it_is_found_goes(void **state)
         struct webrig_call *c = user_sends(r, &v, "GET", -1, NULL, NULL);
         user_expects(c, 404);
         webrig_end(c);
-        memnet_rule(r->net, (struct memnet_rule){v_second, MEMNET_REPLY, OP_GET_CHILDREN2,
-                                                 MEMNET_HOLD, listings});
+        memnet_rule(r->net, held[i]);
         struct webrig_call *waits = user_sends(r, &v, "POST", 20, v_key, one);
         assert_false(waits->answered);
         c = user_sends(r, &v, "DELETE", -1, NULL, NULL);
@@ -230,7 +234,7 @@ static void a_try_leaves_what_it_only_found(void **state)
     user_expects(c, 404);
     webrig_end(c);
     memnet_rule(r->net,
-                (struct memnet_rule){second, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_HOLD, 1});
+                (struct memnet_rule){second, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
     struct webrig_call *tries = user_sends(r, &u, "POST", 0, u_key, LOCK);
     assert_false(tries->answered);
     memnet_refuse(r->net, second, true);

@@ -123,6 +123,56 @@ static void another_gate_knows_the_place_by_its_session(void **state)
     }
 }
 
+/* A key names one claim: another one is not that of the session, nor is it made beside it. */
+static void another_gate_makes_no_second_place_for_another_key(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++) {
+        struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+        struct user u;
+        user_enter(r, &u);
+        user_takes_claim(&u, user_sends(r, &u, "POST", -1, "Idempotency-Key: one", kinds[i].body));
+        webrig_second(r);
+        for (size_t k = 0; k < KINDS; k++)
+            expect_member(user_sends(r, &u, "POST", 0, "Idempotency-Key: two", kinds[k].body), 409,
+                          "claim", u.claim);
+        for (size_t k = 0; k < KINDS; k++)
+            if (k != i)
+                expect_member(user_sends(r, &u, "POST", 0, "Idempotency-Key: one", kinds[k].body),
+                              409, "claim", u.claim);
+        struct webrig_call *c =
+            user_sends(r, &u, "POST", 20, "Idempotency-Key: one", kinds[i].body);
+        webrig_advance(r, 4000);
+        expect_member(c, 201, "id", u.claim);
+        assert_int_equal(memnet_list(r->net, 0, kinds[i].dir, NULL, 0), 1);
+        webrig_free(r);
+    }
+}
+
+/* Each has a name of its own, and they are one place. */
+static void several_permits_are_one_place(void **state)
+{
+    static const char three[] =
+        "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 4, \"permits\": 3}";
+    static const char two[] =
+        "{\"path\": \"/l\", \"kind\": \"semaphore\", \"limit\": 4, \"permits\": 2}";
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u;
+    user_enter(r, &u);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, three));
+    webrig_second(r);
+    char own[96];
+    snprintf(own, sizeof own, "Idempotency-Key: %s", u.claim);
+    user_expects(user_sends(r, &u, "POST", 0, "Idempotency-Key: two", three), 409);
+    user_expects(user_sends(r, &u, "POST", 0, own, two), 409);
+    struct webrig_call *c = user_sends(r, &u, "POST", 20, NULL, three);
+    webrig_advance(r, 4000);
+    expect_member(c, 201, "id", u.claim);
+    assert_int_equal(memnet_list(r->net, 0, "/l/leases", NULL, 0), 3);
+    webrig_free(r);
+}
+
 static void a_semaphore_has_one_limit(void **state)
 {
     static const char two[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 2}";
@@ -254,6 +304,8 @@ int main(void)
         cmocka_unit_test(a_look_does_not_wait_for_a_place),
         cmocka_unit_test(what_is_looked_for_in_vain_is_not_begun),
         cmocka_unit_test(another_gate_knows_the_place_by_its_session),
+        cmocka_unit_test(another_gate_makes_no_second_place_for_another_key),
+        cmocka_unit_test(several_permits_are_one_place),
         cmocka_unit_test(a_semaphore_has_one_limit),
         cmocka_unit_test(nothing_is_made_outside_of_a_grant),
     };

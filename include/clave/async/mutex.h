@@ -1,6 +1,6 @@
 /* async/mutex.h - a fair lock across processes, with the layout of Curator's
  * InterProcessMutex: <path>/_c_<uuid>-lock-<10 digits>, ephemeral sequential, in a
- * container. It shares one queue with Curator, and with kazoo (docs/reference/recipes.md says how).
+ * container. It shares one queue with Curator, and with kazoo (docs/guide/from-kazoo.md).
  *
  * Asynchronous, on a clave_async_client and under its thread and callback rules; the
  * blocking form is clave/mutex.h.
@@ -204,7 +204,7 @@ typedef struct clave_participant {
 } clave_participant;
 /* Receives the participants in queue order, the holder first; the list is valid during the call
  * only. err as of clave_async_children. Nodes deleted meanwhile are left out, and so are children
- * that do not queue (docs/reference/recipes.md says which do), unless no child does: then all are
+ * that do not queue (docs/evidence/queues.md says which do), unless no child does: then all are
  * listed, by their names. A missing path is an empty queue. */
 typedef void clave_async_participants_cb(clave_async_client *c, clave_err err,
                                          const clave_participant *list, size_t n, void *arg);

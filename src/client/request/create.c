@@ -147,6 +147,9 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
     if (!k)
         return CLAVE_ENOMEM;
     k->once = n->once;
+    k->below = n->below;
+    k->excludes = n->excludes;
+    k->excludes_arg = n->excludes_arg;
     k->stake = n->stake;
     if (!n->search)
         return creation_start(k, cb, arg);

@@ -190,14 +190,14 @@ static void creation_cut_often(struct creation *k)
     clave__creation_pause(k);
 }
 
-static bool creation_is_unwanted(const struct creation *k)
+bool clave__creation_is_unwanted(const struct creation *k)
 {
     return k->stake && k->stake->unwanted;
 }
 
 void clave__creation_create(struct creation *k)
 {
-    if (k->only_found || creation_is_unwanted(k)) {
+    if (k->only_found || clave__creation_is_unwanted(k)) {
         clave__creation_finish(k, CLAVE_ENONODE, NULL);
         return;
     }
@@ -292,7 +292,7 @@ static void creation_conclude(struct creation *k, const clave_result *listing)
     bool unanswered = k->err == CLAVE_ECONNLOSS || k->err == CLAVE_ENOTSENT;
     bool cut = unanswered && k->client->link.cut > k->what.len;
     k->cuts = cut ? k->cuts + 1 : 0;
-    if (k->err == CLAVE_ENONODE && creation_is_unwanted(k))
+    if (k->err == CLAVE_ENONODE && clave__creation_is_unwanted(k))
         clave__creation_finish(k, k->err, NULL);
     else if (k->err == CLAVE_ENONODE && may_retry_parents(k))
         make_parents(k);

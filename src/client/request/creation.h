@@ -28,8 +28,11 @@ struct creation {
     bool with_names;
     bool named;      /* its UUID is the caller's: another process may create the same, whenever it
                         has the session. So what a search has proved holds for its connection */
-    bool only_found; /* these three as of client_named_create */
+    bool only_found; /* these as of client_named_create, up to `stake` */
     bool once;
+    const char *below;
+    bool (*excludes)(void *arg, const char *path);
+    void *excludes_arg;
     struct create_stake *stake;
     struct timer pause;
     void (*search)(struct creation *k); /* for the node of a lost answer; NULL: none */
@@ -66,6 +69,8 @@ struct creation {
 void clave__creation_init(struct creation *k);
 /* Submits the create, and the listing right after it. */
 clave_err clave__creation_submit(struct creation *k);
+/* The caller does not want the node any more: see create_stake. */
+bool clave__creation_is_unwanted(const struct creation *k);
 void clave__creation_enter(struct creation *k, enum creation_state to);
 void clave__creation_create(struct creation *k);
 void clave__creation_finish(struct creation *k, clave_err err, const clave_result *listing);

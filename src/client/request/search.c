@@ -105,7 +105,24 @@ static void check_next(struct creation *k)
 static bool is_match(const struct creation *k, const char *name)
 {
     size_t dir = (size_t)(k->name - k->what.path);
-    return strncmp(name, k->name, CLAVE_PROTECTED_PREFIX) == 0 && dir + strlen(name) < k->found_cap;
+    return name && strncmp(name, k->name, CLAVE_PROTECTED_PREFIX) == 0 &&
+           dir + strlen(name) < k->found_cap;
+}
+
+/* The listing is of the session's ephemeral nodes, else of the parent. */
+static bool search_lists_own(const struct creation *k)
+{
+    return k->below && !k->client->no_ephemerals;
+}
+
+/* What of a listed name may be the name of our node; NULL: nothing. */
+static const char *search_name_of(const struct creation *k, const char *listed)
+{
+    size_t dir = (size_t)(k->name - k->what.path);
+    struct jbytes path = clave__strip_chroot(k->client, clave__jbytes(listed));
+    if (!search_lists_own(k))
+        return listed;
+    return path.n > 0 && strncmp(path.p, k->what.path, dir) == 0 ? path.p + dir : NULL;
 }
 
 /* Usually there is one match or none. Others come from clients that drew the same name or copied
@@ -114,37 +131,59 @@ static clave_err take_matches(struct creation *k, const clave_result *res)
 {
     const struct clave_mem *mem = &k->client->mem;
     size_t size = 1;
-    for (size_t i = 0; i < res->nnames; i++)
-        size += is_match(k, res->names[i]) ? strlen(res->names[i]) + 1 : 0;
+    for (size_t i = 0; i < res->nnames; i++) {
+        const char *name = search_name_of(k, res->names[i]);
+        size += is_match(k, name) ? strlen(name) + 1 : 0;
+    }
     clave__mem_free(mem, k->matches);
     k->matches = clave__mem_zalloc(mem, size);
     if (!k->matches)
         return CLAVE_ENOMEM;
     char *at = k->matches;
     for (size_t i = 0; i < res->nnames; i++) {
-        size_t n = strlen(res->names[i]) + 1;
-        if (!is_match(k, res->names[i]))
+        const char *name = search_name_of(k, res->names[i]);
+        if (!is_match(k, name))
             continue;
-        memcpy(at, res->names[i], n);
-        at += n;
+        memcpy(at, name, strlen(name) + 1);
+        at += strlen(name) + 1;
     }
     k->next_match = k->matches;
     return CLAVE_OK;
+}
+
+/* Asks for each of them. */
+static bool search_is_excluded(const struct creation *k, const clave_result *res)
+{
+    bool excluded = false;
+    size_t n = k->below ? strlen(k->below) : 0;
+    for (size_t i = 0; search_lists_own(k) && i < res->nnames; i++) {
+        struct jbytes path = clave__strip_chroot(k->client, clave__jbytes(res->names[i]));
+        /* A server takes the path for the beginning of any text. */
+        bool below = path.n > 0 && strncmp(path.p, k->below, n) == 0 && path.p[n] == '/';
+        excluded |= below && k->excludes(k->excludes_arg, path.p);
+    }
+    return excluded;
 }
 
 static void on_searched(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     static const clave_result nobody = {0};
-    (void)c;
     k->busy--;
+    if (res->err == CLAVE_EUNIMPLEMENTED && search_lists_own(k)) {
+        c->no_ephemerals = true;
+        clave__creation_search(k);
+        return;
+    }
     clave_err err = res->err == CLAVE_ENONODE ? CLAVE_OK : res->err;
     if (err == CLAVE_OK)
         err = take_matches(k, res->err == CLAVE_OK ? res : &nobody);
-    if (err == CLAVE_OK)
-        check_next(k);
-    else
+    if (err != CLAVE_OK)
         clave__creation_step_failed(k, err);
+    else if (!clave__creation_is_unwanted(k) && search_is_excluded(k, res) && search_is_proven(k))
+        clave__creation_finish(k, CLAVE_ENODEEXISTS, NULL);
+    else
+        check_next(k);
 }
 
 /* The listing sent right after it decides. */
@@ -169,10 +208,12 @@ void clave__creation_search(struct creation *k)
         return;
     }
     struct request_spec spec = {.again = AGAIN_ALWAYS,
-                                .path = clave__creation_parent(k),
+                                .op = OP_GET_EPHEMERALS,
+                                .path = search_lists_own(k) ? k->below : clave__creation_parent(k),
                                 .cb = on_searched,
                                 .arg = k,
                                 .quiet = true};
-    if (clave__submit_read(k->client, OP_GET_CHILDREN2, &spec) == CLAVE_OK)
-        k->busy++;
+    err = search_lists_own(k) ? clave__submit_path(k->client, &spec)
+                              : clave__submit_read(k->client, OP_GET_CHILDREN2, &spec);
+    k->busy += err == CLAVE_OK;
 }

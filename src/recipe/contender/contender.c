@@ -230,6 +230,9 @@ static clave_err submit_create(struct contender *c)
                                     .search = place && place->search,
                                     .only_found = place && spec->only_found,
                                     .once = c->trying,
+                                    .below = place ? place->below : NULL,
+                                    .excludes = place ? place->excludes : NULL,
+                                    .excludes_arg = spec->place,
                                     .stake = &c->stake};
     c->stake = (struct create_stake){0};
     return clave__client_create_named(c->client, &n, contender_on_created, c);

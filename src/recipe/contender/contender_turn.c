@@ -1,5 +1,5 @@
 /* contender_turn.c - is it our turn? What a waiting contender concludes from listings, events and
- * confirmations. P1 to P6 are the rewrites of Curator's steps that docs/reference/recipes.md
+ * confirmations. P1 to P6 are the rewrites of Curator's steps that docs/evidence/queues.md
  * derives. Called by contender.c. Invariant: nothing is granted on an event or a listing of an
  * earlier attempt. */
 #include <string.h>

@@ -1,5 +1,5 @@
 /* latch.c - one candidate: its states, and its places in the queue, one after another.
- * docs/guide/elections.md has the rules. The public API's file. Invariant: only clave__latch_enter
+ * docs/evidence/queues.md has the rules. The public API's file. Invariant: only clave__latch_enter
  * changes the state, and LEADER and NOT_LEADER alternate. */
 #include "recipe/election/latch_internal.h"
 

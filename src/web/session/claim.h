@@ -93,11 +93,19 @@ enum claim_event {
     CLAIM_EVENT_LOST,
 };
 
+/* A place of the session that another gate has made. */
+struct claim_other {
+    char uuid[CLAVE_UUID_TEXT + 1]; /* "": none was found */
+    bool fits;                      /* it is of the same kind */
+    int number;                     /* of its node */
+};
+
 struct claim {
     struct session_part part; /* its session; token and node while PROVING or HELD */
     enum claim_state state;
     const struct claim_kind *kind;
     struct queue_place place; /* its UUID is the claim's id */
+    struct claim_other other; /* ENDED with ENODEEXISTS: what the session has there already */
     char *path;
     uint32_t limit, permits;
     int64_t lock_delay_ms, max_hold_ms;
@@ -158,14 +166,20 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
 struct claim *clave__claim_find(const struct http_session *s, const char *id);
 /* The session's claim on this path that has not ended; NULL: there is none. */
 struct claim *clave__claim_on_path(const struct http_session *s, const char *path);
-/* An earlier try of this id was given up, but its node may still be there: it is looked for by the
- * id, and deleted. */
-bool clave__claim_is_being_left(const struct http_session *s, const char *id);
+/* An earlier claim on this path was given up, but its node may still be there: it is looked for by
+ * its id, and deleted. */
+bool clave__claim_is_being_left(const struct http_session *s, const char *path);
 /* Writes the id that belongs to an Idempotency-Key of this session. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);
 /* An ENDED claim is forgotten, as if there had been no request. */
 void clave__claim_forget(struct claim *c);
+
+/* ---- claim_place.c --------------------------------------------------------------------------- */
+
+/* Whether this node of the session excludes one of the claim whose place this is: it is of another
+ * claim on the same path. */
+bool clave__claim_excludes(void *place, const char *path);
 
 /* ---- from the kinds -------------------------------------------------------------------------- */
 

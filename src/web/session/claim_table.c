@@ -94,7 +94,8 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id)
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
         bool tried =
-            c->state == CLAIM_ENDED && (c->why == CLAVE_EBUSY || c->why == CLAVE_ECONNLOSS);
+            c->state == CLAIM_ENDED &&
+            (c->why == CLAVE_EBUSY || c->why == CLAVE_ECONNLOSS || c->why == CLAVE_ENODEEXISTS);
         if (!tried && strcmp(c->place.uuid, id) == 0)
             found = c;
     }
@@ -111,11 +112,13 @@ struct claim *clave__claim_on_path(const struct http_session *s, const char *pat
     return NULL;
 }
 
-bool clave__claim_is_being_left(const struct http_session *s, const char *id)
+bool clave__claim_is_being_left(const struct http_session *s, const char *path)
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        if (c->place.ncontenders > 0 && strcmp(c->place.uuid, id) == 0)
+        bool made_none = c->why == CLAVE_ENODEEXISTS;
+        if (c->state == CLAIM_ENDED && !made_none && c->place.ncontenders > 0 &&
+            strcmp(c->path, path) == 0)
             return true;
     }
     return false;
@@ -220,7 +223,10 @@ static struct claim *claim_alloc(struct http_session *s, const struct claim_term
         memcpy(c->place.uuid, t->id, sizeof c->place.uuid);
     else
         clave__rand_uuid(&w->rand, c->place.uuid);
-    c->place.search = t->id && s->elsewhere;
+    bool has_more = s->resumed || clave__http_session_is_shared(s); /* than this gate knows */
+    c->place.search = s->elsewhere && (t->id || has_more);
+    c->place.below = has_more ? c->path : NULL;
+    c->place.excludes = clave__claim_excludes;
     c->place.unused = claim_place_unused;
     return c;
 }
@@ -231,7 +237,7 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
     assert(!t->kind->misfit(t));
     if (clave__path_fault(t->path, strlen(t->path), false))
         return CLAVE_EPATH;
-    if (t->id && clave__claim_is_being_left(s, t->id))
+    if (clave__claim_is_being_left(s, t->path))
         return CLAVE_EINUSE;
     if (!claim_make_room(s))
         return CLAVE_EQUOTA;

@@ -14,9 +14,7 @@ static const struct rule rules[HTTP_RULES] = {
     [RULE_REFUSED_IS_NOT_BEGUN] = {"what is refused with class retry is not begun", NULL},
     [RULE_STOPPED_IS_NOT_BEGUN] = {"what a gate that stops refuses with class retry is not begun",
                                    NULL},
-    [RULE_ONE_PLACE] = {"a session has one place a path",
-                        "a claim with a key looks for no place of another key (seed 19), nor does "
-                        "a gate that has not noticed that its session was elsewhere: seed 860"},
+    [RULE_ONE_PLACE] = {"a session has one place a path", NULL},
     [RULE_GUARD_HOLDS] = {"a guarded write is done while its token holds", NULL},
     [RULE_TOKEN_IS_TRUE] = {"?token= says what was so since it was asked", NULL},
     [RULE_ROLE_ENDS] = {"no answer extends a hold whose role is taken away", NULL},

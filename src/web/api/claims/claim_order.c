@@ -176,7 +176,7 @@ static bool order_find_own(struct session_call *k)
         keyed = NULL; /* refused: the next one is judged anew */
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path);
     bool leaving =
-        c ? !keyed && c->state == CLAIM_LEAVING : t->id && clave__claim_is_being_left(k->s, t->id);
+        c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path);
     if (keyed && !order_is_for(keyed, t)) {
         clave__web_problem(k->x, &reused, "this Idempotency-Key was used for another claim");
     } else if (leaving) {
@@ -192,6 +192,26 @@ static bool order_find_own(struct session_call *k)
         return true;
     }
     return false;
+}
+
+/* What the session has on the path, by another gate, is what is asked for, unless the key says that
+ * it is another. */
+bool clave__claim_order_is_excluded(struct session_call *k)
+{
+    struct claim_order *o = k->arg;
+    const struct claim *c = k->claim;
+    if (c->state != CLAIM_ENDED || c->why != CLAVE_ENODEEXISTS)
+        return false;
+    memcpy(o->own, c->other.uuid, sizeof o->own);
+    k->claim = NULL;
+    if (o->keyed || !c->other.fits) {
+        order_refuse(k, o->terms.path, o->own);
+        return true;
+    }
+    o->terms.id = o->own;
+    if (order_find_own(k))
+        o->begin(k);
+    return true;
 }
 
 /* ---- looking at the servers ------------------------------------------------------------------ */
@@ -231,94 +251,6 @@ static void order_submitted(struct session_call *k, clave_err err)
         clave__http_session_flush(k->s);
 }
 
-/* ---- a place of the session that another gate has made ---- */
-
-/* Where a node of a queue is: below the path, and of a semaphore in "locks" and "leases". */
-enum { ORDER_QUEUE, ORDER_LOCKS, ORDER_LEASES, ORDER_PLACES };
-
-static void order_look_for_own(struct session_call *k);
-
-/* The UUID in "_c_<uuid>-lock-0000000001". NULL: the node is none of a claim. */
-static const char *order_uuid(struct web_exchange *x, const char *node)
-{
-    bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
-    return is_claim ? clave__web_strndup(x, node + 3, CLAVE_UUID_TEXT) : NULL;
-}
-
-static void on_order_listed(clave_async_client *c, clave_err err, const clave_participant *list,
-                            size_t n, void *arg)
-{
-    struct web_exchange *x = arg;
-    const char *id = NULL;
-    (void)c;
-    if (!clave__web_expected(x))
-        return;
-    struct session_call *k = x->pending;
-    struct claim_order *o = k->arg;
-    if (!order_has_answer(k, err))
-        return;
-    enum queue_kind kind = QUEUE_OTHER;
-    for (size_t i = 0; err == CLAVE_OK && i < n && !id; i++) {
-        if (list[i].stat.ephemeral_owner != k->s->id)
-            continue;
-        id = order_uuid(x, list[i].node);
-        kind = o->looked != ORDER_QUEUE ? QUEUE_LEASE : clave__queue_kind_of(list[i].node);
-    }
-    bool fits = id && kind == o->terms.kind->queue;
-    if (id && (!fits || (o->keyed && strcmp(id, o->own) != 0))) {
-        order_refuse(k, o->terms.path, id);
-        return;
-    }
-    if (id) {
-        memcpy(o->own, id, sizeof o->own);
-        o->terms.id = o->own;
-    }
-    o->looked++;
-    if (id || o->looked == ORDER_PLACES)
-        order_begin(k);
-    else
-        order_look_for_own(k);
-}
-
-/* The first lease that it has is named by the claim's id. */
-static void order_look_for_own(struct session_call *k)
-{
-    struct claim_order *o = k->arg;
-    clave_async_client *c = k->s->client;
-    const char *path = o->terms.path;
-    o->at = o->looked == ORDER_LOCKS ? clave__web_child(k->x, path, "locks") : path;
-    order_submitted(k, !o->at ? CLAVE_ENOMEM
-                       : o->looked == ORDER_LEASES
-                           ? clave_async_semaphore_participants(c, o->at, on_order_listed, k->x)
-                           : clave_async_participants(c, o->at, on_order_listed, k->x));
-}
-
-static void on_order_synced(clave_async_client *c, const clave_result *res, void *arg)
-{
-    struct web_exchange *x = arg;
-    (void)c;
-    if (!clave__web_expected(x))
-        return;
-    struct session_call *k = x->pending;
-    if (order_has_answer(k, res->err))
-        order_look_for_own(k);
-}
-
-/* Of a claim with a key the recipe looks for the node of that name. Of any other the node is known
- * by its session. One that was made at another gate, before it came here, is committed by now, and
- * a sync sees it. What that gate sends from now on is refused: the session has moved. */
-static void order_look_elsewhere(struct session_call *k)
-{
-    struct claim_order *o = k->arg;
-    const struct http_session *s = k->s;
-    bool elsewhere = s->resumed || (s->elsewhere && clave__http_session_is_shared(s));
-    o->at = o->terms.path;
-    if (elsewhere && !o->keyed)
-        order_submitted(k, clave_async_sync(k->s->client, "/", on_order_synced, k->x));
-    else
-        order_begin(k);
-}
-
 /* ---- the limit of a semaphore, as a lease says it ---- */
 
 static void order_put_limit(struct json *j, const void *limit)
@@ -342,7 +274,7 @@ static void on_order_lease(clave_async_client *c, const clave_result *res, void 
     if (text)
         clave__identity_parse(text, res->len, &id);
     if (id.limit == 0 || id.limit == o->terms.limit) {
-        order_look_elsewhere(k);
+        order_begin(k);
         return;
     }
     const struct problem p = {.status = 409,
@@ -366,7 +298,7 @@ static void on_order_leases(clave_async_client *c, const clave_result *res, void
     if (!order_has_answer(k, res->err))
         return;
     if (res->err != CLAVE_OK || res->nnames == 0) {
-        order_look_elsewhere(k);
+        order_begin(k);
         return;
     }
     o->at = clave__web_child(x, o->at, res->names[0]);
@@ -378,7 +310,7 @@ static void order_look_at_limit(struct web_exchange *x, clave_async_client *c)
     struct session_call *k = x->pending;
     struct claim_order *o = k->arg;
     if (o->terms.kind->queue != QUEUE_LEASE) {
-        order_look_elsewhere(k);
+        order_begin(k);
         return;
     }
     o->at = clave__web_child(x, o->terms.path, "leases");

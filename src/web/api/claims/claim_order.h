@@ -11,7 +11,6 @@ struct claim_order {
     int64_t ttl_ms;           /* of /v1/hold; 0: not given */
     bool keyed;               /* by an Idempotency-Key, whose claim's id is `own` */
     char own[CLAVE_UUID_TEXT + 1];
-    size_t looked;  /* at so many of the places where a node of the session may be */
     const char *at; /* what is looked at */
     void (*begin)(struct session_call *k);
     void *arg; /* the handler's */
@@ -23,5 +22,8 @@ struct claim_order *clave__claim_order_read(struct web_exchange *x);
  * when there is none and nothing is in the way of one; at once or later. Otherwise it has answered.
  */
 void clave__claim_order_look(struct session_call *k, void (*begin)(struct session_call *k));
+/* k->claim has news. true: the session has another place there; it has answered, or `begin` goes on
+ * with that. */
+bool clave__claim_order_is_excluded(struct session_call *k);
 
 #endif

@@ -143,7 +143,9 @@ void clave__web_answer_claim(struct session_call *k, unsigned held)
 
 static void on_claim_news(struct claim_poll *p)
 {
-    clave__web_answer_claim(LIST_ENTRY(p, struct session_call, poll), 201);
+    struct session_call *k = LIST_ENTRY(p, struct session_call, poll);
+    if (!clave__claim_order_is_excluded(k))
+        clave__web_answer_claim(k, 201);
 }
 
 static void on_claim_polled(struct claim_poll *p)
