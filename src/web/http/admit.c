@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "web/http/answer.h"
-#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"
@@ -58,10 +57,7 @@ static const char *admit_twice(const struct web_exchange *x)
                                        "Content-Type",   "Authorization",  "Origin",
                                        "Sec-Fetch-Site", "Clave-Session",  "If-Match",
                                        "If-None-Match",  "Idempotency-Key"};
-    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
-        if (clave__web_header_count(x, once[i]) > 1)
-            return once[i];
-    return NULL;
+    return clave__web_header_beyond(x, once, sizeof once / sizeof *once, 1);
 }
 
 static bool are_header_names(const struct web_request *q)
@@ -118,6 +114,15 @@ static bool admit_host(struct web_exchange *x)
 
 /* ---- the target ----------------------------------------------------------------------------- */
 
+/* The prefix behind a proxy, "/clave/v1/locks", is no part of the path. */
+static void admit_take_prefix(struct web_exchange *x)
+{
+    const struct web_access *a = x->web->o.access;
+    size_t n = a && a->prefix ? strlen(a->prefix) : 0;
+    x->has_prefix = n > 0 && strncmp(x->target.path, a->prefix, n) == 0 && x->target.path[n] == '/';
+    x->target.path += x->has_prefix ? n : 0;
+}
+
 static bool admit_target(struct web_exchange *x)
 {
     char *text = clave__web_strndup(x, x->q->target, strlen(x->q->target));
@@ -127,7 +132,7 @@ static bool admit_target(struct web_exchange *x)
     else if (fault)
         admit_refuse(x, 400, CLAVE_EINVAL, fault);
     else
-        x->target.path = clave__web_take_prefix(x, x->target.path);
+        admit_take_prefix(x);
     return text && !fault;
 }
 
@@ -187,7 +192,7 @@ static const char *admit_path(const struct web_exchange *x)
 
 static bool admit_sender(struct web_exchange *x)
 {
-    if (!clave__exchange_identify(x)) {
+    if (!clave__web_identify(x)) {
         admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
         return false;
     }
@@ -276,7 +281,7 @@ bool clave__web_admit_again(struct web_exchange *x)
 {
     const char *name = x->who.name; /* who began it, for the audit */
     clave__web_find_peer(x);
-    if (!x->route || !clave__exchange_identify(x))
+    if (!x->route || !clave__web_identify(x))
         return true;
     if (x->who.found != ACCESS_KNOWN)
         x->who.name = name;
