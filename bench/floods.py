@@ -250,7 +250,7 @@ def run_row(program, kind, sender, addresses, o):
 
 
 def memory_bound(o):
-    """What docs/guide/http.md, "Limits", states: bodies and answers, and so much a connection; of sessions with a claim 24 KB."""
+    """What docs/reference/http.md, "Limits", states: bodies and answers, and so much a connection; of sessions with a claim 24 KB."""
     return 256 * MIB + o["connections"] * (17 + 24) * 1024
 
 

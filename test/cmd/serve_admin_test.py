@@ -780,8 +780,8 @@ class AsApache(Rig):
         return s
 
     def absent(self):
-        """Of docs/operate/monitoring.md: names and patterns of what Apache's mntr has and clave's has not."""
-        with open(os.path.join(os.environ["CLAVE_SOURCE"], "docs", "operate", "monitoring.md")) as f:
+        """Of docs/evidence/conformance.md: names and patterns of what Apache's mntr has and clave's has not."""
+        with open(os.path.join(os.environ["CLAVE_SOURCE"], "docs", "evidence", "conformance.md")) as f:
             rows = re.search(r"not in `mntr`.*?\n\n\|.*?\n\|---.*?\n(.*?)\n\n", f.read(), re.S)[1]
         names = [n for row in rows.split("\n") for n in re.findall(r"`([^`]+)`", row.split("|")[1])]
         return [re.escape(n).replace(r"\*", ".*") for n in names]

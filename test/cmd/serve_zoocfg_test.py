@@ -42,8 +42,9 @@ def text(*path):
 
 def documented():
     """Key (ending with '.': all that begin so) -> what clave does, and the reason."""
-    rows = re.findall(r"^\| `([^`]+)` \| (.*?) \| ?(.*?) ?\|$", text("docs", "reference", "zoo-cfg.md"), re.M)
-    return {key.replace(".*", "."): (what, why) for key, what, why in rows}
+    rows = re.findall(r"^\| (`[^|]+`) \| (.*?) \| ?(.*?) ?\|$", text("docs", "reference", "zoo-cfg.md"), re.M)
+    return {key.replace(".*", "."): (what, why) for keys, what, why in rows
+            for key in re.findall(r"`([^`]+)`", keys)}
 
 
 def of_the_code():

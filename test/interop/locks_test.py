@@ -1,6 +1,6 @@
 """One queue: Curator's, kazoo's and clave's read-write locks, semaphores and semaphore mutexes take
 turns on one path, and some of them are killed. rw-stock is kazoo with its own names, and without
-Curator (docs/reference/recipes.md says why).
+Curator (docs/guide/from-kazoo.md says why).
 
   locks_test.py clave|apache [rw|rw-stock|semaphore|semaphore-mutex]...
 

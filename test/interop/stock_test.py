@@ -1,5 +1,5 @@
 """kazoo's Lock as it comes beside a lock of clave: it is granted although clave holds. `clave locks`
-says what it is, and so does `clave lock`; named as docs/reference/recipes.md advises, it waits."""
+says what it is, and so does `clave lock`; named as docs/guide/from-kazoo.md advises, it waits."""
 import json
 import os
 import sys

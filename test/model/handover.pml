@@ -9,7 +9,7 @@
  * meanwhile in any order.
  *
  * Whoever waits takes the end of the one before it for its turn, without a listing, under the
- * conditions of docs/reference/recipes.md (P3); with more than one before it, it lists when the one before the
+ * conditions of docs/evidence/queues.md (P3); with more than one before it, it lists when the one before the
  * last goes (P4). The hold deadline (deadline.pml) is taken for granted: nobody is granted with a
  * session that is over, and a holder gives up before its session ends.
  *

@@ -323,7 +323,7 @@ static size_t world_cost(struct world *w, bool waits)
     return each;
 }
 
-/* As docs/guide/http.md has it: OpenSSL's part is most of it. */
+/* As docs/operate/gate.md has it: OpenSSL's part is most of it. */
 static void test_what_a_connection_costs(void **state)
 {
     enum { MOST_IDLE = 16 * 1024, MOST_WAITING = 18 * 1024 };

@@ -1,5 +1,5 @@
 /* lock_layout.h - a lock as nodes at the server: of what kind it is, where its nodes stand, and,
- * by what stands there, whose turn it is. Knows the layouts of docs/reference/recipes.md, and none
+ * by what stands there, whose turn it is. Knows the layouts of docs/evidence/queues.md, and none
  * of the code under test. */
 #ifndef CLAVE_SIM_LOCK_LAYOUT_H
 #define CLAVE_SIM_LOCK_LAYOUT_H

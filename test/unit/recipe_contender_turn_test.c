@@ -222,7 +222,7 @@ static void kazoo_names_stand_in_the_same_queue(void **state)
     (void)state;
     static const char *const names[] = {
         "/l/6f1e__lock__0000000000", /* stock kazoo */
-        "/l/6f1e-lock-0000000000",   /* a kazoo lock named as docs/reference/recipes.md advises */
+        "/l/6f1e-lock-0000000000",   /* a kazoo lock named as docs/guide/from-kazoo.md advises */
     };
     for (size_t i = 0; i < 2; i++) {
         struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});

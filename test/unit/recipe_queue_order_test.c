@@ -157,7 +157,7 @@ static void default_names_of_kazoo(void **state)
         HEX "__lock__00000000123",
         HEX "__lock__0000000012x",
         HEX "__lock__--000000012",
-        HEX "-lock-0000000012", /* as docs/reference/recipes.md advises */
+        HEX "-lock-0000000012", /* as docs/guide/from-kazoo.md advises */
         HEX "-__WRIT__0000000012",
         "f" HEX "__lock__0000000012",
         "0F3C5D7E9A1B4C2D8E6F0A1B2C3D4E5F__lock__0000000012",

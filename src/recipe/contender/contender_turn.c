@@ -1,5 +1,5 @@
 /* contender_turn.c - is it our turn? What a waiting contender concludes from listings, events and
- * confirmations. P1 to P6 are the rewrites of Curator's steps that docs/reference/recipes.md
+ * confirmations. P1 to P6 are the rewrites of Curator's steps that docs/evidence/queues.md
  * derives. Called by contender.c. Invariant: nothing is granted on an event or a listing of an
  * earlier attempt. */
 #include <string.h>
@@ -61,6 +61,7 @@ void clave__contender_hand_over(struct contender *c, void *owner)
 {
     c->owner = owner;
     c->trying = false; /* only the previous owner was trying */
+    clave__contender_end_hold(c);
     if (c->state == CONTENDER_HELD)
         clave__contender_limit(c, c->spec->max_hold_ms);
 }

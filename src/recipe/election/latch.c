@@ -1,5 +1,5 @@
 /* latch.c - one candidate: its states, and its places in the queue, one after another.
- * docs/guide/elections.md has the rules. The public API's file. Invariant: only clave__latch_enter
+ * docs/evidence/queues.md has the rules. The public API's file. Invariant: only clave__latch_enter
  * changes the state, and LEADER and NOT_LEADER alternate. */
 #include "recipe/election/latch_internal.h"
 
@@ -30,6 +30,8 @@ void clave__latch_enter(clave_async_latch *l, enum latch_state to)
     bool has_place = to >= LATCH_QUEUED && to <= LATCH_ASKED;
     assert(allowed);
     (void)allowed;
+    if (clave__latch_leads(l) && to != LATCH_ASKED)
+        clave__contender_end_hold(l->place);
     l->state = to;
     if (!has_place)
         l->place = NULL;

@@ -1,6 +1,6 @@
 /* locks.c - `clave locks`: lists the participants of a lock; all locks, revoke, break and
- * --deadlocks are top/top_list.h, queues/revoke.h and queues/deadlocks.h. The listing itself changes
- * nothing. */
+ * --deadlocks are top/top_list.h, queues/revoke.h and queues/deadlocks.h. The listing itself
+ * changes nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

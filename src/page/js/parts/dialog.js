@@ -56,7 +56,7 @@ export function askToken({ must, refused }, done) {
     const field = h("input.field", { id: "token-field", name: "token", type: "password", required: must, autocomplete: "off", autofocus: true, spellcheck: "false" });
     openForm({ id: "token", title: must ? "This gate asks for a token" : "Token", action: "Continue", locked: must || refused, parts: [
         refused ? h("p.problem", { role: "alert" }, "The gate does not accept the token of this tab any more.") : null,
-        h("p", {}, "Tokens are in the gate's tokens file; whoever runs it can give you one. It is kept in this tab until the tab is closed.",
+        h("p", {}, "Tokens are in the gate's tokens file; its operator can give you one. It is kept in this tab until the tab is closed.",
             must ? null : " Leave the field empty to go on without one."),
         h("div", {}, h("label", { for: "token-field" }, "Token"), field),
     ], submit: async (values) => {

@@ -9,7 +9,7 @@ export function empty(iconName, title, text, commandLine) {
 
 export function refused(problem, iconName = "key") {
     if (problem.status === 403) {
-        return empty(iconName, "Not for this role", `${problem.message} Enter a token that allows it, or ask whoever runs the gate.`);
+        return empty(iconName, "Not for this role", `${problem.message} Enter a token that allows it, or ask the gate's operator.`);
     }
     if (problem.status === 404) return empty(iconName, "Not here", problem.message);
     return empty(iconName, "The gate refused this", problem.message);
