@@ -7,7 +7,7 @@
 #include "runtime/http/http_internal.h"
 #include "runtime/http/http_proxy.h"
 #include "runtime/tls/tls_filter.h"
-#include "server/request/x509_name.h"
+#include "wire/x509_name.h"
 
 /* What may come behind a request that is not answered yet, before no more is read. How often the
  * socket is written to before others have a turn. Bodies that were refused are read on,

@@ -5,11 +5,11 @@
 #include <time.h>
 
 #include "base/list.h"
+#include "base/peer_addr.h"
 #include "runtime/channel.h"
 #include "runtime/http/http_parse.h"
 #include "runtime/http/http_server.h"
 #include "runtime/http/http_share.h"
-#include "server/server.h"
 
 /* One read of a client. */
 enum { HTTP_READ_SIZE = 32 * 1024 };

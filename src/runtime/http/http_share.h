@@ -23,7 +23,8 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "server/server.h"
+#include "base/peer_addr.h"
+#include "clave/mem.h"
 
 enum { HTTP_SHARE_BUCKETS = 32 };
 

@@ -11,8 +11,8 @@
 #define CLAVE_WEB_SESSION_CLAIM_H
 
 #include "clave/async/lock_delay.h"
-#include "recipe/contender/queue_kind.h"
 #include "recipe/grant_facts.h"
+#include "recipe/queue/queue_kind.h"
 #include "recipe/queue_place.h"
 #include "web/session/http_session.h"
 

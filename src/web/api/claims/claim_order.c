@@ -8,8 +8,8 @@
 
 #include "base/path.h"
 #include "clave/async/semaphore.h"
-#include "recipe/contender/identity.h"
-#include "recipe/contender/queue_kind.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/queue_kind.h"
 #include "web/api/parents.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"

@@ -51,9 +51,9 @@ static void semaphore_claim_on_leased(clave_async_semaphore *s, clave_err err,
     struct semaphore_claim *own = semaphore_claim_of(c);
     if (!clave__claim_repaid(c) || own->semaphore != s)
         return;
-    clave_grant g;
+    struct grant_facts g;
     for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
-        int64_t token = clave_async_lease_grant(leases[i], &g) ? g.token : 0;
+        int64_t token = clave__lease_held(leases[i], &g) ? g.token : 0;
         own->leases[own->n++] = (struct semaphore_lease){leases[i], token};
     }
     if (err == CLAVE_OK)
