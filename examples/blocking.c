@@ -17,20 +17,21 @@ static int fail(const char *what, clave_err err, clave_client *client)
 
 /* What the lock protects. The write is one transaction with a check that the lock still
  * stands: however long this thread was paused, it cannot overwrite a later holder's work. */
-static clave_err work(clave_client *client, clave_mutex *lock)
+static clave_err work(clave_client *client, clave_grant *grant)
 {
     clave_err err = clave_create(client, "/report", "", 0, NULL, 5000, NULL);
     if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
         return err;
-    if (!clave_mutex_valid_for(lock, 1000))
+    if (!clave_grant_valid_for(grant, 1000))
         return CLAVE_ELOST; /* less than a second left: no new work is begun */
-    return clave_mutex_set(lock, "/report", "done", 4, -1, 5000);
+    return clave_grant_set(grant, "/report", "done", 4, -1, 5000);
 }
 
 int main(void)
 {
     clave_client *client;
     clave_mutex *lock = NULL;
+    clave_grant *grant = NULL;
     int code = EXIT_SUCCESS;
 
     clave_err err = clave_client_open(&client, NULL, NULL, NULL);
@@ -39,13 +40,16 @@ int main(void)
     err = clave_mutex_new(&lock, client, "/jobs/report", NULL);
     if (err == CLAVE_OK)
         err = clave_mutex_acquire(lock, 10000);
+    if (err == CLAVE_OK)
+        err = clave_mutex_grant(lock, &grant);
     if (err != CLAVE_OK) {
         code = fail("acquire", err, client);
     } else {
-        printf("held, token %lld\n", (long long)clave_mutex_token(lock));
-        err = work(client, lock);
+        printf("held, token %lld\n", (long long)clave_grant_token(grant));
+        err = work(client, grant);
         if (err != CLAVE_OK)
             code = fail("work", err, client);
+        clave_grant_free(grant);
         clave_mutex_release(lock);
     }
     clave_mutex_free(lock);

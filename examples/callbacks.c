@@ -58,16 +58,20 @@ static void on_written(clave_async_client *c, const clave_result *res, void *arg
 static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct app *app = arg;
-    clave_grant grant;
+    clave_async_grant *grant;
     if (err != CLAVE_OK) {
         fprintf(stderr, "acquire: %s\n", clave_strerror(err));
         finish(app, EXIT_FAILURE);
         return;
     }
-    clave_async_mutex_grant(m, owner, &grant);
-    printf("held, token %lld, node %s\n", (long long)grant.token, grant.node);
-    err = clave_async_mutex_create(m, owner, "/note-", "x", 1, CLAVE_EPHEMERAL_SEQUENTIAL,
-                                   on_written, app);
+    err = clave_async_mutex_grant(m, owner, &grant);
+    if (err == CLAVE_OK) {
+        printf("held, token %lld, node %s\n", (long long)clave_async_grant_token(grant),
+               clave_async_grant_node(grant));
+        err = clave_async_grant_create(grant, "/note-", "x", 1, CLAVE_EPHEMERAL_SEQUENTIAL,
+                                       on_written, app);
+        clave_async_grant_free(grant);
+    }
     if (err != CLAVE_OK)
         finish(app, EXIT_FAILURE);
 }

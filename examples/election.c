@@ -16,25 +16,27 @@ static atomic_int steps;
 
 /* One step of the work, done by the server only while this leader's node exists: however long
  * this thread was paused, it cannot write into a later leader's term. */
-static clave_err work(clave_selector *s)
+static clave_err work(clave_grant *term)
 {
-    clave_op step = {.kind = CLAVE_OP_SET, .path = "/progress", .data = "x", .len = 1};
-    step.version = -1;
-    return clave_selector_multi(s, &step, 1, 5000, NULL);
+    return clave_grant_set(term, "/progress", "x", 1, -1, 5000);
 }
 
 /* On a thread of its own. clave_selector_pause returns false at once when leadership is in
  * doubt, or when somebody wants this one to end. */
 static void lead(clave_selector *s, void *arg)
 {
+    clave_grant *term;
     (void)arg;
-    printf("elected, term %lld\n", (long long)clave_selector_token(s));
+    if (clave_selector_grant(s, &term) != CLAVE_OK)
+        return; /* lost already */
+    printf("elected, term %lld\n", (long long)clave_grant_token(term));
     while (atomic_load(&steps) < STEPS && clave_selector_pause(s, 10)) {
-        clave_err err = work(s);
+        clave_err err = work(term);
         if (err != CLAVE_OK)
             fprintf(stderr, "work: %s\n", clave_strerror(err));
         atomic_fetch_add(&steps, 1);
     }
+    clave_grant_free(term);
 }
 
 static int run(clave_client *session)

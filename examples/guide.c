@@ -37,12 +37,14 @@ static clave_err open_tls_session(clave_client **client)
 static clave_err mutex(clave_client *client)
 {
     clave_mutex *lock;
+    clave_grant *grant;
     clave_err err = clave_mutex_new(&lock, client, "/guide/mutex", NULL);
     if (err != CLAVE_OK)
         return err;
     err = clave_mutex_acquire(lock, 10000); /* 0: only if it is free; negative: for ever */
-    if (err == CLAVE_OK) {
-        printf("mutex: held, token %lld\n", (long long)clave_mutex_token(lock));
+    if (err == CLAVE_OK && clave_mutex_grant(lock, &grant) == CLAVE_OK) {
+        printf("mutex: held, token %lld\n", (long long)clave_grant_token(grant));
+        clave_grant_free(grant);
         err = clave_mutex_release(lock);
     }
     clave_mutex_free(lock);
@@ -51,13 +53,19 @@ static clave_err mutex(clave_client *client)
 
 static clave_err guarded(clave_client *client, clave_mutex *lock)
 {
+    clave_grant *grant;
     clave_err err = clave_create(client, "/guide/report", "", 0, NULL, 5000, NULL);
     if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
         return err;
-    if (!clave_mutex_valid_for(lock, 1000)) /* from memory */
-        return CLAVE_ELOST;
-    /* In one transaction with a check of the lock node. */
-    return clave_mutex_set(lock, "/guide/report", "done", 4, -1, 5000);
+    err = clave_mutex_grant(lock, &grant);
+    if (err != CLAVE_OK)
+        return err;
+    if (!clave_grant_valid_for(grant, 1000)) /* from memory */
+        err = CLAVE_ELOST;
+    else /* in one transaction with a check of the lock node */
+        err = clave_grant_set(grant, "/guide/report", "done", 4, -1, 5000);
+    clave_grant_free(grant);
+    return err;
 }
 
 static void on_lock_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
@@ -133,12 +141,14 @@ static clave_err semaphore(clave_client *client)
     o.limit = 3;
     clave_semaphore *permits;
     clave_lease *mine[2];
+    clave_grant *grant;
     clave_err err = clave_semaphore_new(&permits, client, "/guide/semaphore", &o);
     if (err != CLAVE_OK)
         return err;
     err = clave_semaphore_acquire(permits, 2, 10000, mine); /* both, or none */
-    if (err == CLAVE_OK) {
-        printf("semaphore: two of three, valid: %d\n", clave_lease_valid_for(mine[0], 1000));
+    if (err == CLAVE_OK && clave_lease_grant(mine[0], &grant) == CLAVE_OK) {
+        printf("semaphore: two of three, valid: %d\n", clave_grant_valid_for(grant, 1000));
+        clave_grant_free(grant);
         clave_lease_release(mine[0]);
         clave_lease_release(mine[1]);
     }
@@ -169,6 +179,7 @@ static clave_err candidate(clave_client *client)
     o.id = "guide";
     o.policy = CLAVE_POLICY_SESSION;
     clave_latch *c;
+    clave_grant *term;
     clave_err err = clave_latch_new(&c, client, "/guide/leader", &o);
     if (err == CLAVE_OK)
         err = clave_latch_start(c);
@@ -176,8 +187,10 @@ static clave_err candidate(clave_client *client)
         err = clave_latch_await(c, 10000);
     if (err == CLAVE_OK)
         err = clave_latch_publish(c, "10.0.0.7:8080", 13, 5000);
-    if (err == CLAVE_OK && clave_latch_has_leadership(c)) /* from memory */
-        printf("candidate: leads, term %lld\n", (long long)clave_latch_token(c));
+    if (err == CLAVE_OK && clave_latch_grant(c, &term) == CLAVE_OK) {
+        printf("candidate: leads, term %lld\n", (long long)clave_grant_token(term));
+        clave_grant_free(term);
+    }
     clave_latch_free(c);
     return err;
 }
@@ -213,13 +226,16 @@ static clave_err once(clave_client *client)
     const clave_once_options o = {
         .size = sizeof o, .path = "/guide/nightly-once", .period_ms = 3600 * 1000};
     clave_mutex *lock;
+    clave_grant *grant = NULL;
     clave_once *job;
     clave_err err = clave_mutex_new(&lock, client, "/guide/nightly", NULL);
     if (err != CLAVE_OK)
         return err;
     err = clave_mutex_acquire(lock, 10000);
     if (err == CLAVE_OK)
-        err = clave_once_begin(&job, lock, &o, 5000, NULL);
+        err = clave_mutex_grant(lock, &grant);
+    if (err == CLAVE_OK)
+        err = clave_once_begin(&job, grant, &o, 5000, NULL);
     if (err == CLAVE_OK) {
         puts("once: this process runs it");
         err = clave_once_end(job, true, 5000);
@@ -227,6 +243,7 @@ static clave_err once(clave_client *client)
         puts("once: done within the hour");
         err = CLAVE_OK;
     }
+    clave_grant_free(grant);
     clave_mutex_free(lock);
     return err;
 }

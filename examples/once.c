@@ -19,13 +19,13 @@ static bool make_report(void)
 
 /* Holding the lock, so nobody else does. Somewhat less than a day: no two starts are one day apart
  * exactly. It counts from the begin of a run, by the servers' clock. */
-static clave_err run_once(clave_mutex *lock)
+static clave_err run_once(clave_grant *grant)
 {
     const clave_once_options daily = {
         .size = sizeof daily, .path = "/jobs/report-once/daily", .period_ms = 20 * HOUR};
     clave_once *job;
     clave_once_record former;
-    clave_err err = clave_once_begin(&job, lock, &daily, 5 * SECOND, &former);
+    clave_err err = clave_once_begin(&job, grant, &daily, 5 * SECOND, &former);
     if (err == CLAVE_OK)
         return clave_once_end(job, make_report(), 5 * SECOND);
     if (err != CLAVE_EDONE)
@@ -38,13 +38,17 @@ int main(void)
 {
     clave_client *client;
     clave_mutex *lock = NULL;
+    clave_grant *grant = NULL;
     clave_err err = clave_client_open(&client, NULL, NULL, NULL);
     if (err == CLAVE_OK) {
         err = clave_mutex_new(&lock, client, "/jobs/report", NULL);
         if (err == CLAVE_OK)
             err = clave_mutex_acquire(lock, -1); /* for as long as another one runs it */
         if (err == CLAVE_OK)
-            err = run_once(lock);
+            err = clave_mutex_grant(lock, &grant);
+        if (err == CLAVE_OK)
+            err = run_once(grant);
+        clave_grant_free(grant);
         clave_mutex_free(lock);
         clave_client_close(client, SECOND);
     }

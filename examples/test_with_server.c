@@ -28,11 +28,11 @@ struct worker {
     clave_err ended; /* CLAVE_ELOST: it saw that the lock was gone */
 };
 
-static clave_err work(struct worker *w, clave_mutex *lock)
+static clave_err work(struct worker *w, clave_grant *grant)
 {
     clave_err err = CLAVE_OK;
-    while (err == CLAVE_OK && clave_mutex_valid_for(lock, 100)) {
-        err = clave_mutex_set(lock, "/progress", "x", 1, -1, 5000);
+    while (err == CLAVE_OK && clave_grant_valid_for(grant, 100)) {
+        err = clave_grant_set(grant, "/progress", "x", 1, -1, 5000);
         /* The answer was lost: done or not, it may be repeated. */
         if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
             err = CLAVE_OK;
@@ -46,12 +46,16 @@ static void *run(void *arg)
 {
     struct worker *w = arg;
     clave_mutex *lock;
+    clave_grant *grant = NULL;
     w->ended = clave_mutex_new(&lock, w->session, "/jobs/worker", NULL);
     if (w->ended != CLAVE_OK)
         return NULL;
     w->ended = clave_mutex_acquire(lock, 10000);
     if (w->ended == CLAVE_OK)
-        w->ended = work(w, lock);
+        w->ended = clave_mutex_grant(lock, &grant);
+    if (w->ended == CLAVE_OK)
+        w->ended = work(w, grant);
+    clave_grant_free(grant);
     clave_mutex_free(lock);
     return NULL;
 }

@@ -14,6 +14,7 @@
  *   latch        latch.h           async/latch.h            LeaderLatch
  *   selector     selector.h        -(a)                     LeaderSelector
  *   leader       -(b)              async/leader.h           getLeader, getParticipants
+ *   grant        grant.h           async/grant.h            -
  *   participants participants.h    async/mutex.h            getParticipantNodes
  *   deadlock     deadlock.h        async/deadlock.h         -
  *   once         once.h            async/once.h             -
@@ -33,13 +34,7 @@
  *   ------------ ---------- ------------------ ---------- ----------- -----------
  *   acquire      acquire    semaphore:acquire  start      start       acquire
  *   release      release    release            resign     interrupt   release
- *   valid_for    valid_for  valid_for          valid_for  valid_for   valid_for
- *   deadline     deadline   deadline           deadline   deadline    deadline
- *   token        token      token              token      token       at(c)
- *   create       create     create             create     create      at(c)
- *   set          set        set                set        set         at(c)
- *   delete       delete     delete             delete     delete      at(c)
- *   multi        multi      multi              multi      multi       at(c)
+ *   grant        grant      grant              grant      grant       at(c)
  *   cancel       cancel_as  semaphore:cancel   cancel     close       at(d)
  *   events       event_cb   semaphore:event_cb event_cb   take(e)     mutex:event_cb
  *
@@ -47,19 +42,18 @@
  *   ------------ ---------- ------------------ ---------- ----------- -----------
  *   acquire      acquire    semaphore:acquire  start      -(a)        acquire
  *   release      release    release            resign     -(a)        release
- *   valid_for    valid_for  valid_for          valid_for  -(a)        valid_for
- *   deadline     grant      grant              grant      -(a)        deadline
- *   token        grant      grant              grant      -(a)        at(c)
- *   create       create     create             create     -(a)        at(c)
- *   set          set        set                set        -(a)        at(c)
- *   delete       delete     delete             delete     -(a)        at(c)
- *   multi        multi      multi              multi      -(a)        at(c)
+ *   grant        grant      grant              grant      -(a)        at(c)
  *   cancel       cancel     semaphore:cancel   cancel     -(a)        cancel
  *   events       event_cb   semaphore:event_cb event_cb   -(a)        event_cb
  *
- *   (c) each lock of a multilock has a node, and so a token and a guard, of its own
+ *   (c) each lock of a multilock gives a grant of its own
  *   (d) cancel the lock that it waits for, clave_mutex_cancel_as of _at: the acquire ends with it
  *   (e) leadership is a call of `take`, and its loss is clave_selector_is_interrupted
+ *
+ * Whatever is held, the grant has the token, says how long it is valid, and guards writes:
+ * clave_grant_set, clave_async_grant_set and so on. One write can be guarded by several grants.
+ *
+ * After an error of class UNKNOWN (clave/err.h) a write may have been done: clave_sync, then read.
  *
  * tools/check-api holds these tables against the headers. Options structs begin with their size,
  * and one rule holds for all of them: clave/options.h. So does one for handles, which are never
@@ -70,6 +64,7 @@
 #include "clave/async/cache.h"
 #include "clave/async/client.h"
 #include "clave/async/deadlock.h"
+#include "clave/async/grant.h"
 #include "clave/async/latch.h"
 #include "clave/async/leader.h"
 #include "clave/async/lock_delay.h"
@@ -84,6 +79,7 @@
 #include "clave/client.h"
 #include "clave/deadlock.h"
 #include "clave/err.h"
+#include "clave/grant.h"
 #include "clave/latch.h"
 #include "clave/mem.h"
 #include "clave/metrics.h"

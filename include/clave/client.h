@@ -9,8 +9,9 @@
  * Times    timeout_ms is in milliseconds from now; negative: no limit. ETIMEDOUT means what its
  *          class UNKNOWN says: the operation may still be done.
  * Fork     a forked process does not have the loop's thread. In it nothing that was inherited is
- *          held (_valid_for is false), every call returns ECLOSED at once, and _close and _free do
- *          nothing: everything remains the parent's. It may open sessions of its own. */
+ *          held (clave_grant_valid_for is false), every call returns ECLOSED at once, and _close
+ *          and _free do nothing: everything remains the parent's. It may open sessions of its
+ *          own. */
 #ifndef CLAVE_CLIENT_H
 #define CLAVE_CLIENT_H
 

@@ -10,7 +10,7 @@
 #define CLAVE_LATCH_H
 
 #include "clave/async/latch.h"
-#include "clave/client.h"
+#include "clave/grant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,17 +60,11 @@ CLAVE_METHOD clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms
  * queue remains. Does not wait; also legal in callbacks. */
 CLAVE_METHOD void clave_latch_cancel(clave_latch *l);
 
-/* True while it leads and certainly will for `ms` more milliseconds. From memory: never waits for
- * the network. */
-CLAVE_METHOD bool clave_latch_valid_for(clave_latch *l, int64_t ms);
-/* clave_latch_valid_for with 0 ms. */
+/* True while it certainly leads. From memory: never waits for the network. */
 CLAVE_METHOD bool clave_latch_has_leadership(clave_latch *l);
-/* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can lead.
- * INT64_MIN: it does not lead. From memory. */
-CLAVE_METHOD int64_t clave_latch_deadline(clave_latch *l);
-/* The term: a fencing token, which grows with every leader on any client. 0: it does not lead. From
- * memory. */
-CLAVE_METHOD int64_t clave_latch_token(clave_latch *l);
+/* The leadership, as clave_mutex_grant, for any thread; its token is the term, which grows with
+ * every leader on any client. ENOTHELD: it does not lead. ENOMEM. ECLOSED. */
+CLAVE_METHOD clave_err clave_latch_grant(clave_latch *l, clave_grant **out);
 
 /* Publishes a value for those that follow the leader, as clave_async_latch_publish, and waits until
  * it is done. ENOTHELD: it does not lead. ELOST: it no longer leads, and nothing was done. EINVAL:
@@ -81,25 +75,6 @@ CLAVE_METHOD clave_err clave_latch_publish(clave_latch *l, const void *data, siz
  * and waits until it is done. ENONODE: there is no such candidate. ENOTHELD, ELOST: as above.
  * ENOAUTH, ENOMEM. ETIMEDOUT: no answer in time; it may still be done. */
 CLAVE_METHOD clave_err clave_latch_transfer(clave_latch *l, const char *node, int64_t timeout_ms);
-
-/* ---- guarded writes: done only while the leader's node exists ------------------------------- */
-
-/* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
- * (clave_reply_free). ENOTHELD: it does not lead. ELOST: it no longer leads, and nothing was done.
- * ETIMEDOUT: no answer in time; it may still be done. Others as clave_create. */
-CLAVE_METHOD clave_err clave_latch_create(clave_latch *l, const char *path, const void *data,
-                                          size_t len, clave_create_mode mode, int64_t timeout_ms,
-                                          clave_reply **out);
-/* Writes a node's data, as clave_set. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_latch_set(clave_latch *l, const char *path, const void *data,
-                                       size_t len, int32_t version, int64_t timeout_ms);
-/* Deletes a node, as clave_delete. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_latch_delete(clave_latch *l, const char *path, int32_t version,
-                                          int64_t timeout_ms);
-/* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
- * ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_latch_multi(clave_latch *l, const clave_op *ops, size_t nops,
-                                         int64_t timeout_ms, clave_reply **out);
 
 #ifdef __cplusplus
 }

@@ -37,14 +37,9 @@ CLAVE_METHOD clave_err clave_multilock_acquire(clave_multilock *l, int64_t timeo
  * NULL). */
 CLAVE_METHOD clave_err clave_multilock_release(clave_multilock *l, const char **failed);
 
-/* True while the calling thread holds all of them and certainly will for `ms` more milliseconds.
- * From memory. */
-CLAVE_METHOD bool clave_multilock_valid_for(clave_multilock *l, int64_t ms);
-/* The earliest of the locks' hold deadlines (see clave_mutex_deadline). INT64_MIN: the calling
- * thread does not hold all of them. From memory. */
-CLAVE_METHOD int64_t clave_multilock_deadline(clave_multilock *l);
-/* The lock on `path`, for its token, its guarded writes, its deadlock text, and to cancel a wait in
- * it; do not free, acquire or release it. NULL: no part has this path. Valid until
+/* The lock on `path`, for its grant, its deadlock text, and to cancel a wait in it; do not free,
+ * acquire or release it. All are held as long as each grant is valid, and clave_grant_multi writes
+ * under all of them. NULL: no part has this path. Valid until
  * clave_multilock_free. */
 CLAVE_METHOD clave_mutex *clave_multilock_at(const clave_multilock *l, const char *path);
 

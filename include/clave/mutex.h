@@ -11,7 +11,7 @@
 #define CLAVE_MUTEX_H
 
 #include "clave/async/mutex.h"
-#include "clave/client.h"
+#include "clave/grant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,34 +79,12 @@ CLAVE_EXPORT uint64_t clave_mutex_owner_self(void);
  * and returns buf; "" when there is none. */
 CLAVE_METHOD const char *clave_mutex_deadlock(clave_mutex *l, char *buf, size_t cap);
 
-/* True while the calling thread holds the mutex and certainly will for `ms` more milliseconds. From
- * memory: never waits for the network. */
-CLAVE_METHOD bool clave_mutex_valid_for(clave_mutex *l, int64_t ms);
-/* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can own what the
- * calling thread holds. INT64_MIN: this thread does not hold it, or has lost it. From memory. */
-CLAVE_METHOD int64_t clave_mutex_deadline(clave_mutex *l);
-/* The fencing token of the calling thread's hold: the czxid of the lock node, which grows with
- * every grant on any client. 0: this thread does not hold it, or has lost it. From memory. */
-CLAVE_METHOD int64_t clave_mutex_token(clave_mutex *l);
-
-/* ---- guarded writes: done only while the calling thread's lock node exists ------------------ */
-
-/* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
- * (clave_reply_free). ENOTHELD: this thread does not hold the mutex. ELOST: the hold is gone, and
- * nothing was done. ETIMEDOUT: no answer in time; it may still be done. Others as clave_create. */
-CLAVE_METHOD clave_err clave_mutex_create(clave_mutex *l, const char *path, const void *data,
-                                          size_t len, clave_create_mode mode, int64_t timeout_ms,
-                                          clave_reply **out);
-/* Writes a node's data, as clave_set. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_mutex_set(clave_mutex *l, const char *path, const void *data,
-                                       size_t len, int32_t version, int64_t timeout_ms);
-/* Deletes a node, as clave_delete. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_mutex_delete(clave_mutex *l, const char *path, int32_t version,
-                                          int64_t timeout_ms);
-/* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
- * ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_mutex_multi(clave_mutex *l, const clave_op *ops, size_t nops,
-                                         int64_t timeout_ms, clave_reply **out);
+/* What the calling thread holds: its token, how long it is valid, and the writes that only its
+ * holder may do (clave/grant.h). On CLAVE_OK *out is the caller's, for clave_grant_free; on an
+ * error it is NULL. Each call gives a reference of its own. Does not wait for the server. ENOTHELD:
+ * this thread does not hold it. ELOST: its hold was lost and has not been released yet. ENOMEM.
+ * ECLOSED. */
+CLAVE_METHOD clave_err clave_mutex_grant(clave_mutex *l, clave_grant **out);
 
 #ifdef __cplusplus
 }

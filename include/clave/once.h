@@ -1,10 +1,10 @@
 /* once.h - a job that several processes start and one of them runs, blocking, for threads. The
  * asynchronous form, which says what counts as done and by which clock, is clave/async/once.h. The
- * job runs under a lock (clave/mutex.h) that the calling thread holds. Curator has no such recipe.
+ * job runs under a grant (clave/grant.h). Curator has no such recipe.
  *
  *     const clave_once_options o = {
  *         .size = sizeof o, .path = "/report-once", .period_ms = HOUR};
- *     if (clave_once_begin(&once, mutex, &o, 5000, NULL) == CLAVE_OK)
+ *     if (clave_once_begin(&once, grant, &o, 5000, NULL) == CLAVE_OK)
  *         err = clave_once_end(once, make_report(), 5000);
  *     clave_mutex_release(mutex);
  *
@@ -14,7 +14,7 @@
 #define CLAVE_ONCE_H
 
 #include "clave/async/once.h"
-#include "clave/mutex.h"
+#include "clave/grant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,15 +25,15 @@ typedef struct clave_once clave_once; /* opaque: one run of a job */
 /* Asks whether the job is to be run now, and if so records that it has started. On CLAVE_OK *out
  * belongs to the caller, for clave_once_end or clave_once_free; on an error it is NULL. `former`
  * (may be NULL) receives the previous run, except for its identity, with CLAVE_OK and EDONE. The
- * once may outlive the mutex and the session: see clave_client_close. EDONE: no, another has run
- * it. ENOTHELD: this thread does not hold the mutex. ELOST: it no longer does. ETIMEDOUT: no answer
+ * once may outlive the grant and the session: see clave_client_close. EDONE: no, another has run
+ * it. ELOST: the grant is over. ETIMEDOUT: no answer
  * in time; the job may be recorded as started. EINVAL: the options. EPATH: the record's path is not
  * valid. ENOAUTH, EINVALIDACL, ETOOBIG: the server refused the record. ECONNLOSS and others of its
  * class: given up after 16 attempts. ENOMEM. ECLOSED. */
-CLAVE_MAKING clave_err clave_once_begin(clave_once **out, clave_mutex *l,
+CLAVE_MAKING clave_err clave_once_begin(clave_once **out, clave_grant *grant,
                                         const clave_once_options *o, int64_t timeout_ms,
                                         clave_once_record *former);
-/* Records how the run ended, while the mutex is still held, and frees the once whatever it returns.
+/* Records how the run ended, while the lock is still held, and frees the once whatever it returns.
  * ELOST: the lock is gone, and the run stays recorded as started. ENONODE: somebody removed the
  * record. ETIMEDOUT, ECONNLOSS and others of that class: the record may have been written. ENOAUTH,
  * ENOMEM, ECLOSED. */

@@ -2,8 +2,8 @@
  * asynchronous form, which explains downgrade and upgrade, is clave/async/rwlock.h; both forms
  * share one queue.
  *
- * Its two sides are mutexes: acquire, release, deadline, token, guarded writes and events are those
- * of clave/mutex.h, and so is the thread rule. */
+ * Its two sides are mutexes: acquire, release, grant and events are those of clave/mutex.h, and so
+ * is the thread rule. */
 #ifndef CLAVE_RWLOCK_H
 #define CLAVE_RWLOCK_H
 

@@ -74,41 +74,15 @@ CLAVE_METHOD bool clave_selector_is_interrupted(clave_selector *s);
 /* Waits for `ms` milliseconds (negative: no limit). Returns false, at once, when it is
  * interrupted. */
 CLAVE_METHOD bool clave_selector_pause(clave_selector *s, int64_t ms);
-/* True while it leads and certainly will for `ms` more milliseconds, by the hold deadline. From
- * memory. */
-CLAVE_METHOD bool clave_selector_valid_for(clave_selector *s, int64_t ms);
-/* clave_selector_valid_for with 0 ms. */
+/* True while it certainly leads, by the hold deadline. From memory. */
 CLAVE_METHOD bool clave_selector_has_leadership(clave_selector *s);
-/* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can lead.
- * INT64_MIN: it does not lead. From memory. */
-CLAVE_METHOD int64_t clave_selector_deadline(clave_selector *s);
-/* The fencing token of this leadership, which grows with every leader. 0: it does not lead. From
- * memory. */
-CLAVE_METHOD int64_t clave_selector_token(clave_selector *s);
+/* The leadership, as clave_mutex_grant, for any thread. ENOTHELD: it does not lead. ECLOSED. */
+CLAVE_METHOD clave_err clave_selector_grant(clave_selector *s, clave_grant **out);
 /* The id of its options; NULL: none was given. Valid until clave_selector_free. */
 CLAVE_METHOD const char *clave_selector_id(const clave_selector *s);
 /* Why it left the election without being closed: ENOAUTH, ESEQUENCE and others that the server
  * answered; EIO: the executor refused. CLAVE_OK: it did not. ECLOSED: a forked process. */
 CLAVE_METHOD clave_err clave_selector_error(clave_selector *s);
-
-/* ---- guarded writes, called by the function: done only while the leader's node exists -------- */
-
-/* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
- * (clave_reply_free). ENOTHELD: this thread does not lead. ELOST: it no longer leads, and nothing
- * was done. ETIMEDOUT: no answer in time; it may still be done. Others as clave_create. */
-CLAVE_METHOD clave_err clave_selector_create(clave_selector *s, const char *path, const void *data,
-                                             size_t len, clave_create_mode mode, int64_t timeout_ms,
-                                             clave_reply **out);
-/* Writes a node's data, as clave_set. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_selector_set(clave_selector *s, const char *path, const void *data,
-                                          size_t len, int32_t version, int64_t timeout_ms);
-/* Deletes a node, as clave_delete. ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_selector_delete(clave_selector *s, const char *path, int32_t version,
-                                             int64_t timeout_ms);
-/* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
- * ENOTHELD, ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,
-                                            int64_t timeout_ms, clave_reply **out);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@
 #define CLAVE_SEMAPHORE_H
 
 #include "clave/async/semaphore.h"
-#include "clave/client.h"
+#include "clave/grant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,33 +55,8 @@ CLAVE_METHOD clave_err clave_lease_release(clave_lease *l);
  * continues in the background. */
 CLAVE_METHOD clave_err clave_lease_release_confirmed(clave_lease *l, int64_t timeout_ms);
 
-/* True while the lease is held and certainly will be for `ms` more milliseconds. From memory: never
- * waits for the network. */
-CLAVE_METHOD bool clave_lease_valid_for(clave_lease *l, int64_t ms);
-/* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can have this
- * lease. INT64_MIN: it was lost. From memory. */
-CLAVE_METHOD int64_t clave_lease_deadline(clave_lease *l);
-/* The fencing token: the czxid of the lease's node. 0: it was lost. From memory. */
-CLAVE_METHOD int64_t clave_lease_token(clave_lease *l);
-
-/* ---- guarded writes: done only while the lease's node exists -------------------------------- */
-
-/* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
- * (clave_reply_free). ELOST: the lease is gone, and nothing was done. ETIMEDOUT: no answer in time;
- * it may still be done. Others as clave_create. */
-CLAVE_METHOD clave_err clave_lease_create(clave_lease *l, const char *path, const void *data,
-                                          size_t len, clave_create_mode mode, int64_t timeout_ms,
-                                          clave_reply **out);
-/* Writes a node's data, as clave_set. ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_lease_set(clave_lease *l, const char *path, const void *data,
-                                       size_t len, int32_t version, int64_t timeout_ms);
-/* Deletes a node, as clave_delete. ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_lease_delete(clave_lease *l, const char *path, int32_t version,
-                                          int64_t timeout_ms);
-/* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
- * ELOST and ETIMEDOUT as above. */
-CLAVE_METHOD clave_err clave_lease_multi(clave_lease *l, const clave_op *ops, size_t nops,
-                                         int64_t timeout_ms, clave_reply **out);
+/* What the lease is worth, as clave_mutex_grant. ELOST: the lease was lost. ENOMEM. ECLOSED. */
+CLAVE_METHOD clave_err clave_lease_grant(clave_lease *l, clave_grant **out);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,7 @@
 #include "clave/async/semaphore.h"
 #include "fuzz/foreign_client.h"
 #include "fuzz/fuzz_link.h"
+#include "lib/async_grants.h"
 
 enum { MUTEXES = 4, OWNERS = 3, LEASES = 4 };
 
@@ -65,10 +66,10 @@ static void on_departed(clave_async_mutex *m, uint64_t owner, clave_err err, voi
 static void on_mutex(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     const struct play *p = arg;
-    clave_grant g;
+    struct grant_facts g;
     must(!p->starting);
-    must(ev->kind != CLAVE_MUTEX_HELD || clave_async_mutex_grant(m, ev->owner, &g));
-    must(ev->kind != CLAVE_MUTEX_LOST || !clave_async_mutex_grant(m, ev->owner, &g));
+    must(ev->kind != CLAVE_MUTEX_HELD || clave__mutex_held(m, ev->owner, &g));
+    must(ev->kind != CLAVE_MUTEX_LOST || !clave__mutex_held(m, ev->owner, &g));
 }
 
 static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
@@ -272,15 +273,14 @@ static clave_err use_job(struct play *p, uint8_t how)
 {
     const clave_once_options once = {.size = sizeof once, .path = "/done", .period_ms = how};
     const clave_delay_options delay = {.size = sizeof delay, .path = "/mark", .delay_ms = 10 * how};
-    clave_grant g;
     switch (how % 4) {
     case 0:
-        if (!p->once && clave_async_mutex_grant(p->mutex[0], 1, &g))
-            (void)clave_async_once_begin(&p->once, p->c, &g, &once, on_once, p);
+        if (!p->once)
+            (void)once_begin_held(&p->once, of_mutex(p->mutex[0], 1), &once, on_once, p);
         break;
     case 1:
-        if (!p->delay && clave_async_mutex_grant(p->mutex[0], 1, &g))
-            (void)clave_async_delay_begin(&p->delay, p->c, &g, &delay, on_delay, p);
+        if (!p->delay)
+            (void)delay_begin_held(&p->delay, of_mutex(p->mutex[0], 1), &delay, on_delay, p);
         break;
     case 2:
         if (p->once && clave_async_once_end(p->once, how & 4, on_once, p) != CLAVE_OK) {
@@ -372,7 +372,7 @@ static void check_exclusion(const struct play *p)
     for (size_t m = 0; m < 2; m++) {
         bool held = false;
         for (uint64_t owner = 1; owner <= OWNERS; owner++)
-            held = held || clave_async_mutex_valid_for(p->mutex[m], owner, p->d.now, 0);
+            held = held || mutex_valid_for(p->mutex[m], owner, p->d.now, 0);
         holders += held;
     }
     must(!p->honest || holders <= 1);

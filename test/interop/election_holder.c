@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/grants.h"
 #include "clave/clave.h"
 
 struct holder {
@@ -60,11 +61,14 @@ static bool is_over(const struct holder *h)
 static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct holder *h = arg;
-    clave_grant g = {0};
+    clave_async_grant *g = NULL;
     if (ev->kind == CLAVE_LATCH_FAILED)
         check(ev->why, "latch");
     pthread_mutex_lock(&h->mutex);
-    h->token = ev->kind == CLAVE_LATCH_LEADER && clave_async_latch_grant(l, &g) ? g.token : 0;
+    if (ev->kind == CLAVE_LATCH_LEADER)
+        check(clave_async_latch_grant(l, &g), "grant");
+    h->token = g ? clave_async_grant_token(g) : 0;
+    clave_async_grant_free(g);
     pthread_cond_signal(&h->cond);
     pthread_mutex_unlock(&h->mutex);
 }
@@ -122,7 +126,7 @@ static void run_latch(struct holder *h, clave_client *s)
 static void take(clave_selector *s, void *arg)
 {
     struct holder *h = arg;
-    lead(h, clave_selector_token(s));
+    lead(h, token_held(by_selector(s)));
     pthread_mutex_lock(&h->mutex);
     h->done = is_over(h);
     pthread_cond_signal(&h->cond);
@@ -151,7 +155,7 @@ static void run_simple(struct holder *h, clave_client *s)
     check(clave_mutex_new_simple(&l, s, h->path, "lock_", NULL), "lock");
     while (!is_over(h)) {
         check(clave_mutex_acquire(l, -1), "acquire");
-        lead(h, clave_mutex_token(l));
+        lead(h, token_held(by_mutex(l)));
         check(clave_mutex_release(l), "release");
     }
     clave_mutex_free(l);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/grants.h"
 #include "clave/clave.h"
 
 enum { LIMIT = 3 };
@@ -46,7 +47,7 @@ static void read_or_write(clave_mutex *read, clave_mutex *write)
 {
     bool writes = rand() % 3 == 0, downgrades = writes && rand() % 2 == 0;
     check(clave_mutex_acquire(writes ? write : read, -1), "acquire");
-    int64_t token = clave_mutex_token(writes ? write : read);
+    int64_t token = token_held(by_mutex(writes ? write : read));
     append('+', writes ? 'W' : 'R', token);
     rest();
     if (downgrades) {
@@ -67,7 +68,7 @@ static void take_permits(clave_semaphore *p, size_t n)
     int64_t tokens[LIMIT];
     check(clave_semaphore_acquire(p, n, -1, q), "acquire");
     for (size_t i = 0; i < n; i++)
-        append('+', 'S', tokens[i] = clave_lease_token(q[i]));
+        append('+', 'S', tokens[i] = token_held(by_lease(q[i])));
     rest();
     for (size_t i = 0; i < n; i++)
         append('-', 'S', tokens[i]);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../lib/grants.h"
 #include "clave/clave.h"
 
 static void check(clave_err err, const char *what)
@@ -33,7 +34,7 @@ static void hold_once(clave_mutex *l, int fd, const char *name)
 {
     struct timespec moment = {.tv_nsec = rand() % 3 * 1000000L};
     check(clave_mutex_acquire(l, -1), "acquire");
-    int64_t token = clave_mutex_token(l);
+    int64_t token = token_held(by_mutex(l));
     append(fd, '+', name, token);
     nanosleep(&moment, NULL);
     append(fd, '-', name, token);

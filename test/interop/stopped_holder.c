@@ -23,7 +23,7 @@ struct holder;
 struct kind {
     const char *name;
     clave_err (*acquire)(struct holder *h);
-    int64_t (*token)(struct holder *h);
+    int64_t (*token)(struct holder *h); /* once, before the others */
     bool (*valid)(struct holder *h);
     clave_err (*write)(struct holder *h, const clave_op *op);
     clave_err (*release)(struct holder *h);
@@ -40,10 +40,12 @@ struct holder {
     clave_semaphore *permits;
     clave_lease *permit;
     clave_multilock *set;
+    clave_grant *grants[2]; /* of what it holds, from the beginning to the release */
+    size_t ngrants;
     clave_async_latch *latch; /* the loop's thread only */
     clave_selector *selector;
     /* Of what is done on the loop's thread. */
-    clave_grant grant;
+    clave_async_grant *term;
     bool holds;
     const clave_op *op;
     atomic_int outcome;
@@ -102,17 +104,28 @@ static clave_err acquire_write(struct holder *h)
 
 static int64_t token_of_lock(struct holder *h)
 {
-    return clave_mutex_token(h->lock);
+    check(clave_mutex_grant(h->lock, &h->grants[h->ngrants++]), "grant");
+    return clave_grant_token(h->grants[0]);
 }
 
-static bool lock_is_valid(struct holder *h)
+/* The same for all that is held by threads. */
+static bool grants_are_valid(struct holder *h)
 {
-    return clave_mutex_valid_for(h->lock, 0);
+    bool valid = true;
+    for (size_t i = 0; i < h->ngrants; i++)
+        valid = valid && clave_grant_valid_for(h->grants[i], 0);
+    return valid;
 }
 
-static clave_err write_with_lock(struct holder *h, const clave_op *op)
+static clave_err write_with_grants(struct holder *h, const clave_op *op)
 {
-    return clave_mutex_multi(h->lock, op, 1, 10000, NULL);
+    return clave_grant_multi(h->grants, h->ngrants, op, 1, 10000, NULL);
+}
+
+static void free_grants(struct holder *h)
+{
+    while (h->ngrants > 0)
+        clave_grant_free(h->grants[--h->ngrants]);
 }
 
 static clave_err release_lock(struct holder *h)
@@ -143,17 +156,8 @@ static clave_err acquire_permit(struct holder *h)
 
 static int64_t token_of_permit(struct holder *h)
 {
-    return clave_lease_token(h->permit);
-}
-
-static bool permit_is_valid(struct holder *h)
-{
-    return clave_lease_valid_for(h->permit, 0);
-}
-
-static clave_err write_with_permit(struct holder *h, const clave_op *op)
-{
-    return clave_lease_multi(h->permit, op, 1, 10000, NULL);
+    check(clave_lease_grant(h->permit, &h->grants[h->ngrants++]), "grant");
+    return clave_grant_token(h->grants[0]);
 }
 
 static clave_err release_permit(struct holder *h)
@@ -176,19 +180,16 @@ static clave_err acquire_set(struct holder *h)
     return clave_multilock_acquire(h->set, -1, NULL);
 }
 
+/* One after the other, that of its path first. */
 static int64_t token_of_set(struct holder *h)
 {
-    return clave_mutex_token(clave_multilock_at(h->set, h->path));
-}
-
-static bool set_is_valid(struct holder *h)
-{
-    return clave_multilock_valid_for(h->set, 0);
-}
-
-static clave_err write_with_set(struct holder *h, const clave_op *op)
-{
-    return clave_mutex_multi(clave_multilock_at(h->set, h->path), op, 1, 10000, NULL);
+    char second[256];
+    snprintf(second, sizeof second, "%s-second", h->path);
+    const char *const paths[] = {h->path, second};
+    for (size_t i = 0; i < 2; i++)
+        check(clave_mutex_grant(clave_multilock_at(h->set, paths[i]), &h->grants[h->ngrants++]),
+              "grant");
+    return clave_grant_token(h->grants[0]);
 }
 
 static clave_err release_set(struct holder *h)
@@ -236,14 +237,15 @@ static void look_at_latch(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     (void)c;
-    h->holds = clave_async_latch_valid_for(h->latch, clave_now(), 0);
-    (void)clave_async_latch_grant(h->latch, &h->grant);
+    if (!h->term)
+        check(clave_async_latch_grant(h->latch, &h->term), "grant");
+    h->holds = clave_async_grant_valid_for(h->term, clave_now(), 0);
 }
 
 static int64_t token_of_latch(struct holder *h)
 {
     check(clave_client_run(h->session, look_at_latch, h), "run");
-    return h->grant.token;
+    return clave_async_grant_token(h->term);
 }
 
 static bool latch_is_valid(struct holder *h)
@@ -266,7 +268,7 @@ static void begin_write(clave_async_client *c, void *arg)
     struct holder *h = arg;
     (void)c;
     atomic_store(&h->outcome, UNDECIDED);
-    clave_err err = clave_async_latch_multi(h->latch, h->op, 1, on_written, h);
+    clave_err err = clave_async_grant_multi(&h->term, 1, h->op, 1, on_written, h);
     if (err != CLAVE_OK)
         atomic_store(&h->outcome, err);
 }
@@ -284,8 +286,9 @@ static void withdraw(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     (void)c;
-    h->holds = clave_async_latch_grant(h->latch, &h->grant);
+    h->holds = clave_async_latch_has_leadership(h->latch, clave_now());
     clave_async_latch_free(h->latch);
+    clave_async_grant_free(h->term);
 }
 
 /* There is nothing to give back of a term that is over. */
@@ -367,17 +370,13 @@ static clave_err run(struct holder *h)
 
 static int64_t token_of_selector(struct holder *h)
 {
-    return clave_selector_token(h->selector);
-}
-
-static bool selector_is_valid(struct holder *h)
-{
-    return clave_selector_valid_for(h->selector, 0);
+    check(clave_selector_grant(h->selector, &h->grants[h->ngrants++]), "grant");
+    return clave_grant_token(h->grants[0]);
 }
 
 static clave_err write_with_selector(struct holder *h, const clave_op *op)
 {
-    clave_err err = clave_selector_multi(h->selector, op, 1, 10000, NULL);
+    clave_err err = write_with_grants(h, op);
     /* To be interrupted is how a leader hears of it. */
     while (!clave_selector_is_interrupted(h->selector))
         rest();
@@ -414,16 +413,16 @@ static clave_err release_selector(struct holder *h)
  */
 
 static const struct kind kinds[] = {
-    {"mutex", acquire_mutex, token_of_lock, lock_is_valid, write_with_lock, release_lock},
-    {"simple", acquire_simple, token_of_lock, lock_is_valid, write_with_lock, release_lock},
-    {"read", acquire_read, token_of_lock, lock_is_valid, write_with_lock, release_lock},
-    {"write", acquire_write, token_of_lock, lock_is_valid, write_with_lock, release_lock},
-    {"semaphore", acquire_permit, token_of_permit, permit_is_valid, write_with_permit,
+    {"mutex", acquire_mutex, token_of_lock, grants_are_valid, write_with_grants, release_lock},
+    {"simple", acquire_simple, token_of_lock, grants_are_valid, write_with_grants, release_lock},
+    {"read", acquire_read, token_of_lock, grants_are_valid, write_with_grants, release_lock},
+    {"write", acquire_write, token_of_lock, grants_are_valid, write_with_grants, release_lock},
+    {"semaphore", acquire_permit, token_of_permit, grants_are_valid, write_with_grants,
      release_permit},
-    {"multilock", acquire_set, token_of_set, set_is_valid, write_with_set, release_set},
+    {"multilock", acquire_set, token_of_set, grants_are_valid, write_with_grants, release_set},
     {"latch", acquire_latch, token_of_latch, latch_is_valid, write_with_latch, release_latch},
     {"unfair", acquire_latch, token_of_latch, latch_is_valid, write_with_latch, release_latch},
-    {"selector", acquire_selector, token_of_selector, selector_is_valid, write_with_selector,
+    {"selector", acquire_selector, token_of_selector, grants_are_valid, write_with_selector,
      release_selector},
 };
 
@@ -447,6 +446,7 @@ int main(int argc, char **argv)
     check(h.kind->acquire(&h), "acquire");
     if (!h.selector)
         (void)run(&h); /* a selector has done it */
+    free_grants(&h);
     printf("release %s\n", clave_err_name(h.kind->release(&h)));
     clave_client_close(h.session, 1000);
     return 0;

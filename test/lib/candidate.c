@@ -1,4 +1,5 @@
 #include "lib/candidate.h"
+#include "lib/async_grants.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -139,7 +140,7 @@ static void on_written(clave_async_client *c, const clave_result *res, void *arg
 
 clave_err candidate_write(struct candidate *s, const char *path, const char *text)
 {
-    clave_err err = clave_async_latch_set(s->l, path, text, strlen(text), -1, on_written, s);
+    clave_err err = guarded_set(of_latch(s->l), path, text, strlen(text), -1, on_written, s);
     memnet_settle(s->p);
     return err;
 }
@@ -149,10 +150,10 @@ bool candidate_leads(const struct candidate *s)
     return clave_async_latch_has_leadership(s->l, s->p->now);
 }
 
-clave_grant candidate_grant(const struct candidate *s)
+struct grant_facts candidate_grant(const struct candidate *s)
 {
-    clave_grant g = {0};
-    (void)clave_async_latch_grant(s->l, &g);
+    struct grant_facts g = {0};
+    (void)clave__latch_held(s->l, &g);
     return g;
 }
 

@@ -3,6 +3,7 @@
 #define CLAVE_TEST_CANDIDATE_H
 
 #include "clave/async/plain_layouts.h"
+#include "lib/async_grants.h"
 #include "lib/memnet.h"
 
 enum { CANDIDATE_NEWS = 64 };
@@ -49,7 +50,7 @@ clave_err candidate_write(struct candidate *s, const char *path, const char *tex
 
 /* Now. */
 bool candidate_leads(const struct candidate *s);
-clave_grant candidate_grant(const struct candidate *s);
+struct grant_facts candidate_grant(const struct candidate *s);
 /* What was reported since the last call: "q", "qxL", ... */
 bool candidate_was_told(struct candidate *s, const char *news);
 /* How many of them believe that they lead. */

@@ -1,4 +1,5 @@
 #include "lib/mutex_owner.h"
+#include "lib/async_grants.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -162,22 +163,22 @@ static void on_written(clave_async_client *c, const clave_result *res, void *arg
 clave_err owner_write(struct mutex_owner *s, const char *path, const char *text)
 {
     clave_err err =
-        clave_async_mutex_set(s->m, s->owner, path, text, strlen(text), -1, on_written, s);
+        guarded_set(of_mutex(s->m, s->owner), path, text, strlen(text), -1, on_written, s);
     memnet_settle(s->p);
     return err;
 }
 
-clave_grant owner_grant(const struct mutex_owner *s)
+struct grant_facts owner_grant(const struct mutex_owner *s)
 {
-    clave_grant g = {0};
-    (void)clave_async_mutex_grant(s->m, s->owner, &g);
+    struct grant_facts g = {0};
+    (void)clave__mutex_held(s->m, s->owner, &g);
     return g;
 }
 
 bool owner_holds(const struct mutex_owner *s)
 {
-    clave_grant g;
-    return clave_async_mutex_grant(s->m, s->owner, &g);
+    struct grant_facts g;
+    return clave__mutex_held(s->m, s->owner, &g);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "clave/async/mutex.h"
 #include "clave/async/plain_layouts.h"
 #include "clave/async/rwlock.h"
+#include "lib/async_grants.h"
 #include "lib/memnet.h"
 
 struct mutex_owner {
@@ -61,7 +62,7 @@ void owner_on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void
 clave_err owner_write(struct mutex_owner *s, const char *path, const char *text);
 
 bool owner_holds(const struct mutex_owner *s);
-clave_grant owner_grant(const struct mutex_owner *s);
+struct grant_facts owner_grant(const struct mutex_owner *s);
 
 /* Children of `path` as this client sees them, at most `cap` names (may be NULL). */
 size_t memnet_list(struct memnet *p, size_t client, const char *path, char names[][96], size_t cap);

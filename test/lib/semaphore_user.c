@@ -1,4 +1,5 @@
 #include "lib/semaphore_user.h"
+#include "lib/async_grants.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +10,7 @@
 static void on_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
 {
     struct semaphore_user *a = arg;
-    clave_grant g;
+    struct grant_facts g;
     assert_ptr_equal(s, a->s);
     a->ahead = ev->ahead;
     if (ev->kind == CLAVE_LEASE_QUEUED) {
@@ -17,7 +18,7 @@ static void on_event(clave_async_semaphore *s, const clave_lease_event *ev, void
         return;
     }
     bool lost = ev->kind == CLAVE_LEASE_LOST;
-    assert_int_equal(clave_async_lease_grant(ev->lease, &g), !lost);
+    assert_int_equal(clave__lease_held(ev->lease, &g), !lost);
     a->lost += lost;
     a->asked += !lost;
     a->why = ev->why;

@@ -17,9 +17,12 @@ static void check(int fine, const char *what)
 static void hold(clave_client *s)
 {
     clave_mutex *lock;
+    clave_grant *grant;
     check(clave_mutex_new(&lock, s, "/outside", NULL) == CLAVE_OK, "clave_mutex_new");
     check(clave_mutex_acquire(lock, 30000) == CLAVE_OK, "clave_mutex_acquire");
-    check(clave_mutex_valid_for(lock, 1), "clave_mutex_valid_for");
+    check(clave_mutex_grant(lock, &grant) == CLAVE_OK, "clave_mutex_grant");
+    check(clave_grant_valid_for(grant, 1), "clave_grant_valid_for");
+    clave_grant_free(grant);
     puts("held");
     clave_mutex_free(lock);
 }

@@ -46,7 +46,8 @@ struct holder {
     clave_latch_policy policy;
     clave_async_latch *latch; /* this and what follows: the loop's thread only, but for `terms` */
     bool leads, valid;
-    int64_t since; /* of the term, and so is: */
+    clave_async_grant *term; /* the newest, perhaps over; NULL: there was none */
+    int64_t since;           /* of the term, and so is: */
     char node[PATH_CAP];
     unsigned steps;
     _Atomic unsigned terms; /* ended so far */
@@ -153,34 +154,38 @@ static void on_lock_event(clave_async_mutex *m, const clave_mutex_event *ev, voi
         note(h, now_ns(), "lost", h->token, clave_err_name(ev->why));
 }
 
-static void write_locked(struct holder *h, clave_mutex *l)
+static void write_locked(struct holder *h, clave_grant *g)
 {
     struct note_of_write w;
     begin_write(&w, h);
     end_write(&w,
-              clave_mutex_create(l, w.path, NULL, 0, CLAVE_PERSISTENT_SEQUENTIAL, WRITE_MS, NULL));
+              clave_grant_create(g, w.path, NULL, 0, CLAVE_PERSISTENT_SEQUENTIAL, WRITE_MS, NULL));
 }
 
 /* One hold, from its grant to its end. */
 static void hold_lock(struct holder *h, clave_mutex *l)
 {
-    h->token = clave_mutex_token(l);
-    int64_t start = now_ns(), ns = start;
-    if (h->token == 0)
+    clave_grant *g;
+    if (clave_mutex_grant(l, &g) != CLAVE_OK)
         return; /* lost by now */
+    h->token = clave_grant_token(g);
+    int64_t start = now_ns(), ns = start;
     note(h, start, "grant", h->token, "lock");
-    for (unsigned i = 0; clave_mutex_valid_for(l, 0); i++) {
-        bool over = is_over(h) || (h->hold_ns != 0 && ns - start >= h->hold_ns);
+    bool over = false;
+    for (unsigned i = 0; !over && clave_grant_valid_for(g, 0); i++) {
+        over = is_over(h) || (h->hold_ns != 0 && ns - start >= h->hold_ns);
         note(h, ns, over ? "release" : "held", h->token, "-");
-        if (over)
-            return;
-        if (h->hold_ns != 0 && i % STEPS_A_WRITE == 0)
-            write_locked(h, l);
-        nap(STEP_MS);
+        if (!over && h->hold_ns != 0 && i % STEPS_A_WRITE == 0)
+            write_locked(h, g);
+        if (!over)
+            nap(STEP_MS);
         ns = now_ns();
     }
-    note(h, now_ns(), "gone", h->token, "-");
-    write_locked(h, l);
+    if (!over) {
+        note(h, now_ns(), "gone", h->token, "-");
+        write_locked(h, g);
+    }
+    clave_grant_free(g);
 }
 
 static void run_lock(struct holder *h)
@@ -204,8 +209,8 @@ static void write_as_leader(struct holder *h)
     if (!w)
         exit(71);
     begin_write(w, h);
-    clave_err err = clave_async_latch_create(h->latch, w->path, NULL, 0,
-                                             CLAVE_PERSISTENT_SEQUENTIAL, on_written, w);
+    clave_err err = clave_async_grant_create(h->term, w->path, NULL, 0, CLAVE_PERSISTENT_SEQUENTIAL,
+                                             on_written, w);
     if (err == CLAVE_OK)
         return;
     end_write(w, err);
@@ -228,13 +233,14 @@ static void write_as_former_leader(struct holder *h, clave_async_client *c)
 static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct holder *h = arg;
-    clave_grant g;
     if (ev->kind == CLAVE_LATCH_FAILED)
         check(ev->why, "latch");
-    if (ev->kind == CLAVE_LATCH_LEADER && clave_async_latch_grant(l, &g)) {
+    if (ev->kind == CLAVE_LATCH_LEADER) {
+        clave_async_grant_free(h->term);
+        check(clave_async_latch_grant(l, &h->term), "grant");
         h->since = now_ns();
-        h->token = g.token;
-        snprintf(h->node, sizeof h->node, "%s", g.node);
+        h->token = clave_async_grant_token(h->term);
+        snprintf(h->node, sizeof h->node, "%s", clave_async_grant_node(h->term));
         h->leads = h->valid = true;
         h->steps = 0;
         note(h, h->since, "grant", h->token, "latch");
@@ -251,7 +257,7 @@ static void lead(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     int64_t ns = now_ns();
-    bool valid = clave_async_latch_valid_for(h->latch, clave_now(), 0);
+    bool valid = h->term && clave_async_grant_valid_for(h->term, clave_now(), 0);
     if (h->valid && !valid) {
         h->valid = false;
         note(h, now_ns(), "gone", h->token, "-");
@@ -286,6 +292,7 @@ static void free_latch(clave_async_client *c, void *arg)
     struct holder *h = arg;
     lead(c, h); /* one that has been elected meanwhile resigns */
     clave_async_latch_free(h->latch);
+    clave_async_grant_free(h->term);
 }
 
 static void run_latch(struct holder *h)

@@ -1,5 +1,6 @@
 /* close_first_test.c - the session is closed before what was made on it is freed: every call says
  * ECLOSED then, and _free frees. For ASan and TSan. */
+#include "lib/grants.h"
 #include "rig.h"
 
 #include <stdatomic.h>
@@ -48,18 +49,18 @@ static void expect_closed_lock(clave_mutex *l)
 {
     const clave_op op = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
     char text[64];
-    assert_false(clave_mutex_valid_for(l, 0));
-    assert_int_equal(clave_mutex_token(l), 0);
+    assert_false(held_for(by_mutex(l), 0));
+    assert_int_equal(token_held(by_mutex(l)), 0);
     assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_ECLOSED);
     assert_int_equal(clave_mutex_acquire(l, 0), CLAVE_ECLOSED);
     assert_int_equal(clave_mutex_release(l), CLAVE_ECLOSED);
     assert_int_equal(clave_mutex_release_confirmed(l, PATIENCE), CLAVE_ECLOSED);
     assert_int_equal(clave_mutex_cancel_as(l, 1), CLAVE_ECLOSED);
-    assert_int_equal(clave_mutex_create(l, "/x", NULL, 0, CLAVE_PERSISTENT, PATIENCE, NULL),
+    assert_int_equal(create_held(by_mutex(l), "/x", NULL, 0, CLAVE_PERSISTENT, PATIENCE, NULL),
                      CLAVE_ECLOSED);
-    assert_int_equal(clave_mutex_set(l, "/x", NULL, 0, -1, PATIENCE), CLAVE_ECLOSED);
-    assert_int_equal(clave_mutex_delete(l, "/x", -1, PATIENCE), CLAVE_ECLOSED);
-    assert_int_equal(clave_mutex_multi(l, &op, 1, PATIENCE, NULL), CLAVE_ECLOSED);
+    assert_int_equal(set_held(by_mutex(l), "/x", NULL, 0, -1, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(delete_held(by_mutex(l), "/x", -1, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(multi_held(by_mutex(l), &op, 1, PATIENCE, NULL), CLAVE_ECLOSED);
     assert_string_equal(clave_mutex_deadlock(l, text, sizeof text), "");
 }
 
@@ -101,7 +102,7 @@ static void a_lockset_may_be_freed_behind_its_session(void **state)
         assert_int_equal(clave_multilock_new(&l, s, parts, 2, NULL), CLAVE_OK);
         assert_int_equal(clave_multilock_acquire(l, PATIENCE, NULL), CLAVE_OK);
         close_session(&e);
-        assert_false(clave_multilock_valid_for(l, 0));
+        assert_false(held_for(by_mutex(clave_multilock_at(l, "/close/a")), 0));
         assert_int_equal(clave_multilock_acquire(l, PATIENCE, NULL), CLAVE_ECLOSED);
         assert_int_equal(clave_multilock_release(l, NULL), CLAVE_ECLOSED);
         clave_multilock_free(l);
@@ -122,9 +123,9 @@ static void permits_may_be_freed_behind_their_session(void **state)
         assert_int_equal(clave_semaphore_new(&p, s, "/close/s", &o), CLAVE_OK);
         assert_int_equal(clave_semaphore_acquire(p, 3, PATIENCE, q), CLAVE_OK);
         close_session(&e);
-        assert_false(clave_lease_valid_for(q[0], 0));
-        assert_int_equal(clave_lease_token(q[0]), 0);
-        assert_int_equal(clave_lease_multi(q[0], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
+        assert_false(held_for(by_lease(q[0]), 0));
+        assert_int_equal(token_held(by_lease(q[0])), 0);
+        assert_int_equal(multi_held(by_lease(q[0]), NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
         assert_int_equal(clave_lease_release(q[0]), CLAVE_ECLOSED); /* the handle is gone */
         assert_int_equal(clave_lease_release_confirmed(q[1], PATIENCE), CLAVE_ECLOSED);
         assert_int_equal(clave_semaphore_acquire(p, 1, PATIENCE, &none), CLAVE_ECLOSED);
@@ -151,14 +152,14 @@ static void a_candidate_may_be_freed_behind_its_session(void **state)
         close_session(&e);
         for (size_t i = 0; i < 3; i++) {
             assert_false(clave_latch_has_leadership(c[i]));
-            assert_int_equal(clave_latch_token(c[i]), 0);
+            assert_int_equal(token_held(by_latch(c[i])), 0);
             assert_int_equal(clave_latch_start(c[i]), CLAVE_ECLOSED);
             assert_int_equal(clave_latch_resign(c[i]), CLAVE_ECLOSED);
             assert_int_equal(clave_latch_await(c[i], PATIENCE), CLAVE_ECLOSED);
             assert_int_equal(clave_latch_await_loss(c[i], PATIENCE), CLAVE_ECLOSED);
             assert_int_equal(clave_latch_publish(c[i], "v", 1, PATIENCE), CLAVE_ECLOSED);
             assert_int_equal(clave_latch_transfer(c[i], "x", PATIENCE), CLAVE_ECLOSED);
-            assert_int_equal(clave_latch_multi(c[i], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
+            assert_int_equal(multi_held(by_latch(c[i]), NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
             assert_int_equal(clave_latch_close(c[i], CLAVE_CLOSE_SILENT, PATIENCE), CLAVE_ECLOSED);
             clave_latch_free(c[i]);
         }
@@ -197,12 +198,13 @@ static void a_selector_may_be_freed_behind_its_session(void **state)
         close_session(&e);
         clave_selector *all[] = {leads, waits, idle};
         for (size_t i = 0; i < 3; i++) {
-            assert_false(clave_selector_valid_for(all[i], 0));
+            assert_false(held_for(by_selector(all[i]), 0));
             assert_true(clave_selector_is_interrupted(all[i]));
             assert_int_equal(clave_selector_start(all[i]), CLAVE_ECLOSED);
             assert_int_equal(clave_selector_requeue(all[i]), CLAVE_ECLOSED);
             assert_int_equal(clave_selector_interrupt(all[i]), CLAVE_ECLOSED);
-            assert_int_equal(clave_selector_multi(all[i], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
+            assert_int_equal(multi_held(by_selector(all[i]), NULL, 0, PATIENCE, NULL),
+                             CLAVE_ECLOSED);
             clave_selector_close(all[i]);
         }
         for (size_t i = 0; i < 3; i++)
@@ -219,17 +221,20 @@ static void a_job_may_be_freed_behind_its_session(void **state)
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
         clave_mutex *l;
+        clave_grant *g;
         clave_once *ended, *freed, *none;
         clave_client *s = open_session(&e, way);
         clave_once_options o = {.size = sizeof o, .path = paths[way], .period_ms = 3600000};
         assert_int_equal(clave_mutex_new(&l, s, "/close/j", NULL), CLAVE_OK);
         assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
-        assert_int_equal(clave_once_begin(&ended, l, &o, PATIENCE, NULL), CLAVE_OK);
-        assert_int_equal(clave_once_begin(&freed, l, &o, PATIENCE, NULL), CLAVE_OK);
+        assert_int_equal(clave_mutex_grant(l, &g), CLAVE_OK);
+        assert_int_equal(clave_once_begin(&ended, g, &o, PATIENCE, NULL), CLAVE_OK);
+        assert_int_equal(clave_once_begin(&freed, g, &o, PATIENCE, NULL), CLAVE_OK);
         close_session(&e);
-        assert_int_equal(clave_once_begin(&none, l, &o, PATIENCE, NULL), CLAVE_ECLOSED);
+        assert_int_equal(clave_once_begin(&none, g, &o, PATIENCE, NULL), CLAVE_ECLOSED);
         assert_null(none);
         clave_mutex_free(l); /* before the jobs */
+        clave_grant_free(g);
         assert_int_equal(clave_once_end(ended, true, PATIENCE), CLAVE_ECLOSED);
         clave_once_free(freed);
         free_loop(&e);
@@ -373,10 +378,10 @@ static void *use_until_closed(void *arg)
     clave_err err = CLAVE_OK;
     while (err != CLAVE_ECLOSED) {
         err = clave_mutex_acquire(u->lock, PATIENCE);
-        (void)clave_mutex_valid_for(u->lock, 0);
+        (void)held_for(by_mutex(u->lock), 0);
         if (err == CLAVE_OK) {
-            (void)clave_mutex_token(u->lock);
-            err = clave_mutex_set(u->lock, "/use", "x", 1, -1, PATIENCE);
+            (void)token_held(by_mutex(u->lock));
+            err = set_held(by_mutex(u->lock), "/use", "x", 1, -1, PATIENCE);
             clave_err released = clave_mutex_release(u->lock);
             u->odd += released != CLAVE_OK && released != CLAVE_ELOST && released != CLAVE_ECLOSED;
         }

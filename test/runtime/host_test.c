@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "clave/testserver.h"
+#include "lib/grants.h"
 
 /* In the child a test says what it found wrong, and ends. */
 #define CHECK(what)                                                                                \
@@ -209,10 +210,10 @@ static void ask(void)
     CHECK(clave_client_id(had.session) == 0);
     clave_client_errmsg(had.session, text, sizeof text);
     CHECK(strstr(text, "fork"));
-    CHECK(!clave_mutex_valid_for(had.lock, 0) && clave_mutex_token(had.lock) == 0);
-    CHECK(!clave_lease_valid_for(had.permit, 0) && clave_lease_token(had.permit) == 0);
+    CHECK(!held_for(by_mutex(had.lock), 0) && token_held(by_mutex(had.lock)) == 0);
+    CHECK(!held_for(by_lease(had.permit), 0) && token_held(by_lease(had.permit)) == 0);
     CHECK(!clave_latch_has_leadership(had.candidate));
-    CHECK(clave_latch_token(had.candidate) == 0);
+    CHECK(token_held(by_latch(had.candidate)) == 0);
     CHECK(!clave_selector_has_leadership(had.selector));
     CHECK(clave_selector_is_interrupted(had.selector));
     CHECK(!clave_selector_pause(had.selector, 1000));
@@ -299,8 +300,8 @@ static void a_fork_has_nothing(void **state)
     assert_int_equal(clave_selector_start(had.selector), CLAVE_OK);
     struct inherited before = had;
     assert_int_equal(in_child(use_what_was_inherited), 0);
-    assert_true(clave_mutex_valid_for(before.lock, 0));
-    assert_true(clave_lease_valid_for(before.permit, 0));
+    assert_true(held_for(by_mutex(before.lock), 0));
+    assert_true(held_for(by_lease(before.permit), 0));
     assert_int_equal(clave_mutex_release_confirmed(before.lock, RIG_PATIENCE_MS), CLAVE_OK);
     give_all_back();
     clave_test_server_free(had.server);

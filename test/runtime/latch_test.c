@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "clave/latch.h"
+#include "lib/grants.h"
 #include "runtime/blocking/call.h"
 
 static clave_latch *stand(clave_client *s, const char *path, const clave_latch_options *o)
@@ -69,7 +70,7 @@ static void a_cancelled_await_keeps_the_place(void **state)
     clave_latch *a = stand(s, "/cancel", NULL);
     assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
     clave_latch *b = enter_next(t, "/cancel");
-    assert_true(clave_latch_deadline(b) == INT64_MIN);
+    assert_true(deadline_held(by_latch(b)) == INT64_MIN);
     struct awaiting w[2] = {{.latch = b, .err = CLAVE_EINVAL}, {.latch = b, .err = CLAVE_EINVAL}};
     pthread_t thread[2];
     for (int i = 0; i < 2; i++)
@@ -95,20 +96,20 @@ static void leads_follows_and_leads_again(void **state)
     clave_latch *a = stand(s, "/turns", NULL);
     assert_int_equal(clave_latch_start(a), CLAVE_EINVAL);
     assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
-    assert_true(clave_latch_valid_for(a, 1));
-    assert_true(clave_latch_deadline(a) > clave_now());
-    int64_t term = clave_latch_token(a);
+    assert_true(held_for(by_latch(a), 1));
+    assert_true(deadline_held(by_latch(a)) > clave_now());
+    int64_t term = token_held(by_latch(a));
     assert_true(term > 0);
     clave_latch *b = enter_next(t, "/turns");
     assert_int_equal(clave_latch_await(b, 50), CLAVE_EBUSY);
     assert_false(clave_latch_has_leadership(b));
-    assert_int_equal(clave_latch_token(b), 0);
+    assert_int_equal(token_held(by_latch(b)), 0);
     assert_int_equal(clave_latch_await_loss(b, -1), CLAVE_OK);
     assert_int_equal(clave_latch_await_loss(a, 20), CLAVE_EBUSY);
     assert_int_equal(clave_latch_resign(a), CLAVE_OK);
     assert_false(clave_latch_has_leadership(a)); /* at once */
     assert_int_equal(clave_latch_await(b, RIG_PATIENCE_MS), CLAVE_OK);
-    assert_true(clave_latch_token(b) > term);
+    assert_true(token_held(by_latch(b)) > term);
     assert_int_equal(clave_latch_close(b, CLAVE_CLOSE_SILENT, RIG_PATIENCE_MS), CLAVE_OK);
     assert_int_equal(clave_latch_await(b, -1), CLAVE_ECLOSED);
     assert_int_equal(clave_latch_await(a, RIG_PATIENCE_MS), CLAVE_OK);
@@ -152,7 +153,7 @@ static void elementary_candidates_lead_in_turn(void **state)
             assert_int_equal(clave_latch_await(c[i], i ? 20 : RIG_PATIENCE_MS),
                              i ? CLAVE_EBUSY : CLAVE_OK);
         }
-        int64_t term = clave_latch_token(c[0]);
+        int64_t term = token_held(by_latch(c[0]));
         /* The one that resigns queues again; before the other where that one was not there yet, or
          * did not use the moment that it is left. */
         int64_t until = clave_now() + RIG_PATIENCE_MS;
@@ -160,7 +161,7 @@ static void elementary_candidates_lead_in_turn(void **state)
             assert_int_equal(clave_latch_resign(c[0]), CLAVE_OK);
         while (clave_latch_await(c[1], 1000) == CLAVE_EBUSY && clave_now() < until);
         assert_int_equal(clave_latch_await(c[1], 0), CLAVE_OK);
-        assert_true(clave_latch_token(c[1]) > term);
+        assert_true(token_held(by_latch(c[1])) > term);
         clave_latch_free(c[0]);
         clave_latch_free(c[1]);
     }
@@ -289,12 +290,12 @@ static void a_loss_is_heard_without_a_server(void **state)
     assert_int_equal(clave_client_open(&s, NULL, own->connect, &o), CLAVE_OK);
     clave_latch *c = stand(s, "/lost", &session_policy);
     assert_int_equal(clave_latch_await(c, RIG_PATIENCE_MS), CLAVE_OK);
-    assert_false(clave_latch_valid_for(c, o.session_timeout_ms));
+    assert_false(held_for(by_latch(c), o.session_timeout_ms));
     assert_int_equal(rig_stop(own), CLAVE_OK);
     int64_t began = clave_now();
     assert_int_equal(clave_latch_await_loss(c, RIG_PATIENCE_MS), CLAVE_OK);
     assert_true(clave_now() - began < RIG_PATIENCE_MS / 2);
-    assert_false(clave_latch_valid_for(c, 0));
+    assert_false(held_for(by_latch(c), 0));
     clave_latch_free(c);
     clave_client_close(s, 0);
 }
@@ -311,16 +312,17 @@ static void a_leader_publishes_writes_and_hands_over(void **state)
     clave_latch *b = enter_next(t, "/work");
     assert_int_equal(clave_latch_await(b, 20), CLAVE_EBUSY);
     assert_int_equal(clave_latch_publish(b, "b", 1, 5000), CLAVE_ENOTHELD);
-    assert_int_equal(clave_latch_multi(b, &make, 1, 5000, NULL), CLAVE_ENOTHELD);
+    assert_int_equal(multi_held(by_latch(b), &make, 1, 5000, NULL), CLAVE_ENOTHELD);
     assert_int_equal(clave_latch_publish(a, "a", 1, 5000), CLAVE_OK);
-    assert_int_equal(clave_latch_multi(a, &make, 1, 5000, NULL), CLAVE_OK);
-    assert_int_equal(clave_latch_create(b, "/led", "", 0, CLAVE_PERSISTENT, 5000, NULL),
+    assert_int_equal(multi_held(by_latch(a), &make, 1, 5000, NULL), CLAVE_OK);
+    assert_int_equal(create_held(by_latch(b), "/led", "", 0, CLAVE_PERSISTENT, 5000, NULL),
                      CLAVE_ENOTHELD);
-    assert_int_equal(clave_latch_create(a, "/led", "", 0, CLAVE_PERSISTENT, 5000, NULL), CLAVE_OK);
-    assert_int_equal(clave_latch_set(b, "/led", "x", 1, -1, 5000), CLAVE_ENOTHELD);
-    assert_int_equal(clave_latch_set(a, "/led", "x", 1, 0, 5000), CLAVE_OK);
-    assert_int_equal(clave_latch_delete(b, "/led", -1, 5000), CLAVE_ENOTHELD);
-    assert_int_equal(clave_latch_delete(a, "/led", 1, 5000), CLAVE_OK);
+    assert_int_equal(create_held(by_latch(a), "/led", "", 0, CLAVE_PERSISTENT, 5000, NULL),
+                     CLAVE_OK);
+    assert_int_equal(set_held(by_latch(b), "/led", "x", 1, -1, 5000), CLAVE_ENOTHELD);
+    assert_int_equal(set_held(by_latch(a), "/led", "x", 1, 0, 5000), CLAVE_OK);
+    assert_int_equal(delete_held(by_latch(b), "/led", -1, 5000), CLAVE_ENOTHELD);
+    assert_int_equal(delete_held(by_latch(a), "/led", 1, 5000), CLAVE_OK);
     assert_int_equal(clave_exists(s, "/led", 5000, NULL), CLAVE_ENONODE);
     clave_reply *names;
     assert_int_equal(clave_children(s, "/work", 5000, &names), CLAVE_OK);

@@ -1,4 +1,5 @@
 /* mutex_test.c - the mutex for threads: exclusion, time, loss, and what a holder can know. */
+#include "lib/grants.h"
 #include "rig.h"
 
 #include <semaphore.h>
@@ -44,10 +45,10 @@ static void *take_turns(void *arg)
         }
         if (atomic_fetch_add(&g->inside, 1) != 0)
             atomic_fetch_add(&g->faults, rig_unsafe("two holders"));
-        int64_t token = clave_mutex_token(w->lock);
+        int64_t token = token_held(by_mutex(w->lock));
         if (token <= g->newest_token)
             atomic_fetch_add(&g->faults, rig_unsafe("a token that is not above the one before"));
-        if (!clave_mutex_valid_for(w->lock, 0))
+        if (!held_for(by_mutex(w->lock), 0))
             atomic_fetch_add(&g->faults, 1);
         g->newest_token = token;
         g->count++;
@@ -102,20 +103,20 @@ static void the_owner_enters_again(void **state)
     clave_client *s = rig_session(rig->connect);
     clave_mutex *l = new_lock(s, "/locks/again");
     assert_int_equal(clave_mutex_acquire(l, 5000), CLAVE_OK);
-    int64_t token = clave_mutex_token(l);
+    int64_t token = token_held(by_mutex(l));
     assert_int_equal(clave_mutex_acquire(l, 0), CLAVE_OK);
     assert_int_equal(clave_mutex_acquire_as(l, 7, 0), CLAVE_EBUSY);
     assert_int_equal(clave_mutex_release(l), CLAVE_OK);
-    assert_true(clave_mutex_token(l) == token);
-    assert_true(clave_mutex_valid_for(l, 1));
-    assert_true(clave_mutex_deadline(l) > clave_now());
+    assert_true(token_held(by_mutex(l)) == token);
+    assert_true(held_for(by_mutex(l), 1));
+    assert_true(deadline_held(by_mutex(l)) > clave_now());
     assert_int_equal(clave_mutex_release(l), CLAVE_OK);
-    assert_int_equal(clave_mutex_token(l), 0);
-    assert_true(clave_mutex_deadline(l) == INT64_MIN);
-    assert_false(clave_mutex_valid_for(l, 0));
+    assert_int_equal(token_held(by_mutex(l)), 0);
+    assert_true(deadline_held(by_mutex(l)) == INT64_MIN);
+    assert_false(held_for(by_mutex(l), 0));
     assert_int_equal(clave_mutex_release(l), CLAVE_ENOTHELD);
     assert_int_equal(clave_mutex_acquire_as(l, 7, 5000), CLAVE_OK);
-    assert_int_equal(clave_mutex_token(l), 0); /* that is owner 7's */
+    assert_int_equal(token_held(by_mutex(l)), 0); /* that is owner 7's */
     assert_int_equal(clave_mutex_release_as(l, 7), CLAVE_OK);
     clave_mutex_free(l);
     clave_client_close(s, 5000);
@@ -270,7 +271,7 @@ static void the_node_says_who_holds_it(void **state)
     assert_string_equal(q.host, host);
     assert_int_equal(q.pid, getpid());
     assert_non_null(strstr(q.command, "mutex_test"));
-    assert_true(q.token == clave_mutex_token(l));
+    assert_true(q.token == token_held(by_mutex(l)));
     clave_mutex_free(l);
     clave_client_close(s, 5000);
     sem_destroy(&q.done);
@@ -301,20 +302,20 @@ static void guarded_writes(void **state)
     clave_reply *r;
     clave_op ops[] = {{.kind = CLAVE_OP_SET, .path = "/g", .data = "c", .len = 1, .version = -1},
                       {.kind = CLAVE_OP_CHECK, .path = "/nowhere", .version = -1}};
-    assert_int_equal(clave_mutex_set(l, "/g", "a", 1, -1, 5000), CLAVE_ENOTHELD);
+    assert_int_equal(set_held(by_mutex(l), "/g", "a", 1, -1, 5000), CLAVE_ENOTHELD);
     assert_int_equal(clave_mutex_acquire(l, 5000), CLAVE_OK);
-    assert_int_equal(clave_mutex_create(l, "/g", "a", 1, CLAVE_PERSISTENT, 5000, &r), CLAVE_OK);
+    assert_int_equal(create_held(by_mutex(l), "/g", "a", 1, CLAVE_PERSISTENT, 5000, &r), CLAVE_OK);
     assert_string_equal(r->path, "/g");
     clave_reply_free(r);
-    assert_int_equal(clave_mutex_set(l, "/g", "b", 1, 0, 5000), CLAVE_OK);
-    assert_int_equal(clave_mutex_multi(l, ops, 2, 5000, &r), CLAVE_ENONODE);
+    assert_int_equal(set_held(by_mutex(l), "/g", "b", 1, 0, 5000), CLAVE_OK);
+    assert_int_equal(multi_held(by_mutex(l), ops, 2, 5000, &r), CLAVE_ENONODE);
     assert_int_equal(r->nops, 2);
     assert_int_equal(r->op_errs[1], CLAVE_ENONODE);
     clave_reply_free(r);
     assert_int_equal(clave_get(s, "/g", 5000, &r), CLAVE_OK);
     assert_memory_equal(r->data, "b", 1);
     clave_reply_free(r);
-    assert_int_equal(clave_mutex_delete(l, "/g", -1, 5000), CLAVE_OK);
+    assert_int_equal(delete_held(by_mutex(l), "/g", -1, 5000), CLAVE_OK);
     assert_int_equal(clave_mutex_release(l), CLAVE_OK);
     clave_mutex_free(l);
     clave_client_close(s, 5000);
@@ -339,14 +340,14 @@ static void a_deleted_node_stops_writes(void **state)
     snprintf(path, sizeof path, "/locks/deleted/%s", r->names[0]);
     clave_reply_free(r);
     assert_int_equal(clave_delete(s, path, -1, 5000), CLAVE_OK);
-    clave_err err = clave_mutex_create(l, "/never", "", 0, CLAVE_PERSISTENT, 5000, NULL);
+    clave_err err = create_held(by_mutex(l), "/never", "", 0, CLAVE_PERSISTENT, 5000, NULL);
     assert_safe(err != CLAVE_OK, "a write of one that held no more");
     assert_int_equal(err, CLAVE_ELOST);
     assert_int_equal(clave_exists(s, "/never", 5000, NULL), CLAVE_ENONODE);
     sem_wait(&x.lost);
     assert_int_equal(x.why, CLAVE_ENONODE);
-    assert_false(clave_mutex_valid_for(l, 0));
-    assert_int_equal(clave_mutex_token(l), 0);
+    assert_false(held_for(by_mutex(l), 0));
+    assert_int_equal(token_held(by_mutex(l)), 0);
     assert_int_equal(clave_mutex_release(l), CLAVE_ELOST);
     assert_int_equal(clave_mutex_acquire(l, 5000), CLAVE_OK); /* and all is well again */
     assert_int_equal(clave_mutex_release(l), CLAVE_OK);
@@ -369,13 +370,13 @@ static _Noreturn void hold_and_stop(const char *connect, int tell)
     if (clave_client_open(&s, NULL, connect, &o) != CLAVE_OK ||
         clave_mutex_new(&l, s, "/locks/stopped", NULL) != CLAVE_OK)
         _exit(1);
-    while (!clave_mutex_valid_for(l, 0)) {
+    while (!held_for(by_mutex(l), 0)) {
         (void)clave_mutex_release(l);
         if (clave_mutex_acquire(l, RIG_PATIENCE_MS) != CLAVE_OK)
             _exit(1);
     }
     raise(SIGSTOP);
-    char belief = clave_mutex_valid_for(l, 0) ? 'y' : 'n';
+    char belief = held_for(by_mutex(l), 0) ? 'y' : 'n';
     _exit(write(tell, &belief, 1) == 1 ? 0 : 1);
 }
 

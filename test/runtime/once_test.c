@@ -1,4 +1,5 @@
 /* once_test.c - a job that several start and one runs, for threads. */
+#include "lib/grants.h"
 #include "rig.h"
 
 #include <stdatomic.h>
@@ -19,6 +20,18 @@ struct starter {
     bool fails; /* its run does */
 };
 
+static clave_err begin_once(clave_once **out, clave_mutex *l, const clave_once_options *o,
+                            int64_t timeout_ms, clave_once_record *former)
+{
+    clave_grant *g;
+    *out = NULL;
+    clave_err err = clave_mutex_grant(l, &g);
+    if (err == CLAVE_OK)
+        err = clave_once_begin(out, g, o, timeout_ms, former);
+    clave_grant_free(g);
+    return err;
+}
+
 static void *start(void *arg)
 {
     struct starter *me = arg;
@@ -30,7 +43,7 @@ static void *start(void *arg)
     if (err == CLAVE_OK)
         err = clave_mutex_acquire(l, PATIENCE);
     if (err == CLAVE_OK)
-        err = clave_once_begin(&job, l, &hourly, PATIENCE, &former);
+        err = begin_once(&job, l, &hourly, PATIENCE, &former);
     if (err == CLAVE_OK) {
         atomic_fetch_add(me->runs, 1);
         err = clave_once_end(job, !me->fails, PATIENCE);
@@ -69,21 +82,20 @@ static void what_fails(void **state)
     clave_once *job;
     clave_once_options o = {.size = sizeof o, .path = "/errors-once"};
     assert_int_equal(clave_mutex_new(&l, s, "/errors", NULL), CLAVE_OK);
-    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, NULL), CLAVE_ENOTHELD);
+    assert_int_equal(begin_once(&job, l, &o, PATIENCE, NULL), CLAVE_ENOTHELD);
     assert_null(job);
     assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
-    assert_int_equal(clave_once_begin(&job, l, &(clave_once_options){0}, PATIENCE, NULL),
-                     CLAVE_EINVAL);
+    assert_int_equal(begin_once(&job, l, &(clave_once_options){0}, PATIENCE, NULL), CLAVE_EINVAL);
     /* Nothing is said of how it went; so it may be begun again. */
-    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
+    assert_int_equal(begin_once(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
     clave_once_free(job);
     clave_once_free(NULL);
     clave_once_record former;
-    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, &former), CLAVE_OK);
+    assert_int_equal(begin_once(&job, l, &o, PATIENCE, &former), CLAVE_OK);
     assert_int_equal(former.state, CLAVE_ONCE_STARTED);
-    assert_int_equal(former.token, clave_mutex_token(l));
+    assert_int_equal(former.token, token_held(by_mutex(l)));
     assert_int_equal(clave_once_end(job, true, PATIENCE), CLAVE_OK);
-    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, &former), CLAVE_EDONE);
+    assert_int_equal(begin_once(&job, l, &o, PATIENCE, &former), CLAVE_EDONE);
     assert_int_equal(former.state, CLAVE_ONCE_DONE);
     clave_mutex_free(l);
     clave_client_close(s, PATIENCE);
@@ -99,10 +111,10 @@ static void time_is_up(void **state)
     clave_once_options o = {.size = sizeof o, .path = "/x"};
     assert_int_equal(clave_mutex_new(&l, s, "/late", NULL), CLAVE_OK);
     assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
-    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
+    assert_int_equal(begin_once(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
     assert_int_equal(rig_stop(own), CLAVE_OK);
     o.path = "/y";
-    assert_int_equal(clave_once_begin(&other, l, &o, 50, NULL), CLAVE_ETIMEDOUT);
+    assert_int_equal(begin_once(&other, l, &o, 50, NULL), CLAVE_ETIMEDOUT);
     assert_null(other);
     assert_int_equal(clave_once_end(job, true, 50), CLAVE_ETIMEDOUT);
     clave_mutex_free(l);

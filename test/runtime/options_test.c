@@ -7,12 +7,15 @@
 
 #include "base/sized_options.h"
 #include "clave/testserver.h"
+#include "recipe/contender/contender.h"
+#include "recipe/contender/place_grant.h"
 
 enum { ROOM = OPTIONS_SIZE_MAX + 64 };
 
 static clave_async_client *client; /* never started */
 static clave_client *session;      /* connected: no fault of its own takes the place of a text */
-static clave_mutex *lock;          /* of that session */
+static clave_mutex *lock;          /* of that session, held under: */
+static clave_grant *grant;
 static clave_test_server *test_server;
 
 /* ---- valid options -------------------------------------------------------------------------- */
@@ -245,11 +248,25 @@ static clave_err try_permits(const void *o)
     return err;
 }
 
+/* Of a client that never was connected. */
+static clave_async_grant *forge_grant(void)
+{
+    static struct contender place;
+    const struct grant_facts f = {.token = 1, .node = "/m/x", .place = &place};
+    clave_async_grant *g;
+    place = (struct contender){
+        .client = client, .mem = clave__client_mem(client), .state = CONTENDER_HELD};
+    list_init(&place.watchers);
+    assert_int_equal(clave__grant_new(&g, &f), CLAVE_OK);
+    return g;
+}
+
 static clave_err try_once(const void *o)
 {
-    const clave_grant g = {.token = 1, .node = "/m/x"};
+    clave_async_grant *g = forge_grant();
     clave_async_once *once;
-    clave_err err = clave_async_once_begin(&once, client, &g, o, no_once, NULL);
+    clave_err err = clave_async_once_begin(&once, g, o, no_once, NULL);
+    clave_async_grant_free(g);
     clave_async_once_free(once);
     return err;
 }
@@ -257,7 +274,9 @@ static clave_err try_once(const void *o)
 static clave_err try_job(const void *o)
 {
     clave_once *j;
-    return clave_once_begin(&j, lock, o, 1000, NULL);
+    clave_err err = clave_once_begin(&j, grant, o, RIG_PATIENCE_MS, NULL);
+    clave_once_free(j);
+    return err;
 }
 
 static void no_watcher_event(clave_async_persistent_watcher *w,
@@ -292,9 +311,10 @@ static clave_err try_blocking_cache(const void *o)
 
 static clave_err try_delay(const void *o)
 {
-    const clave_grant g = {.token = 1, .node = "/m/x"};
+    clave_async_grant *g = forge_grant();
     clave_async_delay *d;
-    clave_err err = clave_async_delay_begin(&d, client, &g, o, no_delay, NULL);
+    clave_err err = clave_async_delay_begin(&d, g, o, no_delay, NULL);
+    clave_async_grant_free(g);
     clave_async_delay_free(d);
     return err;
 }
@@ -380,7 +400,7 @@ static const struct taker takers[] = {
     TAKER(clave_semaphore_options, of_semaphore, limit, try_permits, CLAVE_OK, CLAVE_EINVAL,
           SESSION_TEXT),
     TAKER(clave_once_options, of_once, path, try_once, CLAVE_OK, CLAVE_EINVAL, CLIENT_TEXT),
-    TAKER(clave_once_options, of_once, path, try_job, CLAVE_ENOTHELD, CLAVE_EINVAL, SESSION_TEXT),
+    TAKER(clave_once_options, of_once, path, try_job, CLAVE_OK, CLAVE_EINVAL, SESSION_TEXT),
     TAKER(clave_delay_options, of_delay, path, try_delay, CLAVE_OK, CLAVE_EINVAL, CLIENT_TEXT),
     TAKER(clave_persistent_watcher_options, of_persistent_watcher, size, try_persistent_watcher,
           CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
@@ -503,7 +523,9 @@ static int open_all(void **state)
         return -1;
     session = rig_session(clave_test_server_connect_string(test_server));
     bool fine = clave_async_client_new(&client, &o) == CLAVE_OK &&
-                clave_mutex_new(&lock, session, "/l", NULL) == CLAVE_OK;
+                clave_mutex_new(&lock, session, "/l", NULL) == CLAVE_OK &&
+                clave_mutex_acquire(lock, RIG_PATIENCE_MS) == CLAVE_OK &&
+                clave_mutex_grant(lock, &grant) == CLAVE_OK;
     return fine ? 0 : -1;
 }
 
@@ -511,6 +533,7 @@ static int close_all(void **state)
 {
     (void)state;
     clave_test_server_heal(test_server); /* of what try_inject has injected */
+    clave_grant_free(grant);
     clave_mutex_free(lock);
     clave_client_close(session, RIG_PATIENCE_MS);
     clave_async_client_free(client);

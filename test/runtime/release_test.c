@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "clave/testserver.h"
+#include "lib/grants.h"
 
 static clave_mutex *new_lock(clave_client *s, const char *path)
 {
@@ -45,7 +46,7 @@ static void free_waits_for_releases(void **state)
         clave_mutex *l = new_lock(s, "/locks/freed");
         assert_int_equal(clave_mutex_acquire(l, -1), CLAVE_OK);
         assert_int_equal(clave_mutex_release(l), CLAVE_OK);
-        assert_int_equal(clave_mutex_token(l), 0);
+        assert_int_equal(token_held(by_mutex(l)), 0);
         clave_mutex_free(l);
         assert_free(other, "/locks/freed");
     }
@@ -62,8 +63,8 @@ static void release_and_acquire_follow_each_other(void **state)
     clave_mutex *l = new_lock(s, "/locks/follow");
     for (int i = 0; i < 100; i++) {
         assert_int_equal(clave_mutex_acquire(l, 0), CLAVE_OK);
-        assert_true(clave_mutex_token(l) > newest);
-        newest = clave_mutex_token(l);
+        assert_true(token_held(by_mutex(l)) > newest);
+        newest = token_held(by_mutex(l));
         assert_int_equal(clave_mutex_release(l), CLAVE_OK);
     }
     clave_mutex_free(l);
@@ -79,7 +80,7 @@ static void only_the_last_hold_is_confirmed(void **state)
         assert_int_equal(clave_mutex_acquire(l, -1), CLAVE_OK);
     assert_int_equal(clave_mutex_release_confirmed(l, -1), CLAVE_OK);
     assert_int_equal(clave_mutex_release(l), CLAVE_OK);
-    assert_true(clave_mutex_valid_for(l, 1));
+    assert_true(held_for(by_mutex(l), 1));
     assert_int_equal(clave_mutex_acquire(theirs, 0), CLAVE_EBUSY);
     assert_int_equal(clave_mutex_release_confirmed(l, -1), CLAVE_OK);
     assert_int_equal(clave_mutex_acquire(theirs, 0), CLAVE_OK);

@@ -1,4 +1,5 @@
 /* rwlock_semaphore_test.c - read-write locks, permits and sets of locks, for threads. */
+#include "lib/grants.h"
 #include "rig.h"
 
 #include <stdatomic.h>
@@ -54,7 +55,7 @@ static void write_and_downgrade(struct lock_record *g, clave_mutex *read, clave_
     fine = fine && clave_mutex_release(write) == CLAVE_OK;
     look_around(g, false);
     fine = fine && clave_mutex_acquire(write, 0) == CLAVE_EUPGRADE;
-    fine = fine && clave_mutex_valid_for(read, 0);
+    fine = fine && held_for(by_mutex(read), 0);
     atomic_fetch_sub(&g->readers, 1);
     fine = fine && clave_mutex_release(read) == CLAVE_OK;
     if (!fine)
@@ -118,7 +119,7 @@ static void the_sides_are_freed_apart(void **state)
         assert_int_equal(clave_mutex_acquire(read, 5000), CLAVE_OK);
         clave_mutex_free(i == 0 ? read : write);
         clave_mutex *rest = i == 0 ? write : read;
-        assert_true(clave_mutex_valid_for(rest, 0));
+        assert_true(held_for(by_mutex(rest), 0));
         assert_int_equal(clave_mutex_acquire(rest, 5000), CLAVE_OK);
         clave_mutex_free(rest);
         assert_int_equal(children(s, "/apart"), 0);
@@ -148,7 +149,7 @@ static void *enter_and_leave(void *arg)
         }
         if (atomic_fetch_add(s->inside, 1) != 0)
             atomic_fetch_add(s->faults, rig_unsafe("two holders"));
-        if (!clave_mutex_valid_for(s->lock, 0))
+        if (!held_for(by_mutex(s->lock), 0))
             atomic_fetch_add(s->faults, 1);
         atomic_fetch_sub(s->inside, 1);
         if (clave_mutex_release(s->lock) != CLAVE_OK)
@@ -205,7 +206,7 @@ static void *take_permits(void *arg)
         int inside = atomic_fetch_add(&c->inside, (int)n) + (int)n;
         if (inside > LIMIT)
             atomic_fetch_add(&c->faults, rig_unsafe("more permits than the limit"));
-        if (!clave_lease_valid_for(q[0], 0) || clave_lease_token(q[0]) <= 0)
+        if (!held_for(by_lease(q[0]), 0) || token_held(by_lease(q[0])) <= 0)
             atomic_fetch_add(&c->faults, 1);
         atomic_fetch_sub(&c->inside, (int)n);
         for (size_t k = 0; k < n; k++)
@@ -260,17 +261,17 @@ static void *wait_for_a_permit(void *arg)
 static void a_lease_guards_single_writes(clave_client *s, clave_lease *q)
 {
     clave_reply *r;
-    assert_true(clave_lease_deadline(q) > clave_now());
-    assert_int_equal(clave_lease_create(q, "/single", "a", 1, CLAVE_PERSISTENT, 5000, &r),
+    assert_true(deadline_held(by_lease(q)) > clave_now());
+    assert_int_equal(create_held(by_lease(q), "/single", "a", 1, CLAVE_PERSISTENT, 5000, &r),
                      CLAVE_OK);
     assert_string_equal(r->path, "/single");
     clave_reply_free(r);
-    assert_int_equal(clave_lease_set(q, "/single", "b", 1, 7, 5000), CLAVE_EBADVERSION);
-    assert_int_equal(clave_lease_set(q, "/single", "b", 1, 0, 5000), CLAVE_OK);
+    assert_int_equal(set_held(by_lease(q), "/single", "b", 1, 7, 5000), CLAVE_EBADVERSION);
+    assert_int_equal(set_held(by_lease(q), "/single", "b", 1, 0, 5000), CLAVE_OK);
     assert_int_equal(clave_get(s, "/single", 5000, &r), CLAVE_OK);
     assert_memory_equal(r->data, "b", 1);
     clave_reply_free(r);
-    assert_int_equal(clave_lease_delete(q, "/single", 1, 5000), CLAVE_OK);
+    assert_int_equal(delete_held(by_lease(q), "/single", 1, 5000), CLAVE_OK);
     assert_int_equal(clave_exists(s, "/single", 5000, NULL), CLAVE_ENONODE);
 }
 
@@ -297,7 +298,7 @@ static void permits_time_out_cancel_and_are_confirmed(void **state)
     assert_int_equal(late.err, CLAVE_ECANCELED);
 
     clave_op op = {.kind = CLAVE_OP_CREATE, .path = "/guarded"};
-    assert_int_equal(clave_lease_multi(q, &op, 1, 5000, NULL), CLAVE_OK);
+    assert_int_equal(multi_held(by_lease(q), &op, 1, 5000, NULL), CLAVE_OK);
     a_lease_guards_single_writes(s, q);
     assert_int_equal(clave_lease_release_confirmed(q, 5000), CLAVE_OK);
     assert_int_equal(children(s, "/one/leases"), 0);
@@ -327,7 +328,8 @@ static void *transfer(void *arg)
             atomic_fetch_add(t->faults, 1);
             break;
         }
-        if (atomic_fetch_add(t->inside, 1) != 0 || !clave_multilock_valid_for(t->set, 0))
+        if (atomic_fetch_add(t->inside, 1) != 0 ||
+            !held_for(by_mutex(clave_multilock_at(t->set, "/from")), 0))
             atomic_fetch_add(t->faults, 1);
         atomic_fetch_sub(t->inside, 1);
         if (clave_multilock_release(t->set, NULL) != CLAVE_OK)
@@ -391,16 +393,13 @@ static void a_set_is_all_or_nothing(void **state)
     assert_int_equal(clave_multilock_acquire(set, 5000, &failed), CLAVE_OK);
     assert_null(failed);
     assert_int_equal(clave_multilock_acquire(set, 0, NULL), CLAVE_OK); /* reentrant */
-    assert_true(clave_mutex_token(clave_multilock_at(set, "/set/a")) > 0);
+    assert_true(token_held(by_mutex(clave_multilock_at(set, "/set/a"))) > 0);
     assert_null(clave_multilock_at(set, "/set/x"));
     assert_int_equal(clave_multilock_release(set, NULL), CLAVE_OK);
-    assert_true(clave_multilock_valid_for(set, 0));
-    int64_t deadline = clave_multilock_deadline(set);
-    assert_true(deadline > clave_now());
-    assert_true(deadline <= clave_mutex_deadline(clave_multilock_at(set, "/set/a")));
+    assert_true(held_for(by_mutex(clave_multilock_at(set, "/set/a")), 0));
+    assert_true(held_for(by_mutex(clave_multilock_at(set, "/set/b")), 0));
     assert_int_equal(clave_multilock_release(set, NULL), CLAVE_OK);
-    assert_false(clave_multilock_valid_for(set, 0));
-    assert_true(clave_multilock_deadline(set) == INT64_MIN);
+    assert_false(held_for(by_mutex(clave_multilock_at(set, "/set/a")), 0));
     assert_int_equal(clave_multilock_release(set, &failed), CLAVE_ENOTHELD);
     assert_string_equal(failed, "/set/c");
     clave_multilock_free(set);

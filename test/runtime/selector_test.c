@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "clave/selector.h"
+#include "lib/grants.h"
 
 /* One candidate: how often it has led, and what it saw then. */
 struct candidate {
@@ -27,17 +28,17 @@ struct candidate {
 /* Guarded by the leader's node, and done. */
 static bool leader_writes(clave_selector *s)
 {
-    return clave_selector_create(s, "/led", "", 0, CLAVE_PERSISTENT, 5000, NULL) == CLAVE_OK &&
-           clave_selector_set(s, "/led", "x", 1, 0, 5000) == CLAVE_OK &&
-           clave_selector_delete(s, "/led", 0, 5000) == CLAVE_EBADVERSION &&
-           clave_selector_delete(s, "/led", 1, 5000) == CLAVE_OK;
+    return create_held(by_selector(s), "/led", "", 0, CLAVE_PERSISTENT, 5000, NULL) == CLAVE_OK &&
+           set_held(by_selector(s), "/led", "x", 1, 0, 5000) == CLAVE_OK &&
+           delete_held(by_selector(s), "/led", 0, 5000) == CLAVE_EBADVERSION &&
+           delete_held(by_selector(s), "/led", 1, 5000) == CLAVE_OK;
 }
 
 static void take(clave_selector *s, void *arg)
 {
     struct candidate *c = arg;
-    long long token = clave_selector_token(s);
-    bool leads = clave_selector_has_leadership(s) && clave_selector_deadline(s) > clave_now();
+    long long token = token_held(by_selector(s));
+    bool leads = clave_selector_has_leadership(s) && deadline_held(by_selector(s)) > clave_now();
     bool fine = leads ? token > atomic_load(&c->token) : c->brief;
     if (c->writes && !leader_writes(s))
         fine = false;
@@ -149,7 +150,7 @@ static void testInterruptLeadership(void **state)
     assert_true(within(&b.terms, 1));
     assert_int_equal(atomic_load(&a.returned), 1);
     assert_false(clave_selector_has_leadership(a.s));
-    assert_int_equal(clave_selector_token(a.s), 0);
+    assert_int_equal(token_held(by_selector(a.s)), 0);
     assert_true(wait_for_candidates(session, 1));
     assert_string_equal(clave_selector_id(a.s), "a");
     clave_selector_free(a.s);
@@ -236,7 +237,7 @@ static void testErrorPolicies(void **state)
         clave_client *session = session_of(server->connect, timeouts_ms[i]);
         enter_with(&c, session, (clave_selector_options){.policy = policies[i]});
         assert_true(within(&c.terms, 1));
-        int64_t until = clave_selector_deadline(c.s);
+        int64_t until = deadline_held(by_selector(c.s));
         rig_stop(server);
         assert_true(within(&c.returned, 1));
         if (policies[i] == CLAVE_POLICY_STANDARD)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "checker.h"
 
 static struct world *world_of(const struct actor *a)
@@ -98,8 +99,11 @@ bool actor_believes(const struct actor *a)
 
 bool actor_is_valid(const struct actor *a, unsigned nth)
 {
-    return nth < a->nholds && a->holds[nth].believed &&
-           a->recipe->is_valid(a, nth, host_clock(a->host));
+    struct grant_facts f;
+    if (nth >= a->nholds || !a->holds[nth].believed)
+        return false;
+    bool lasts = a->recipe->held(a, nth, &f) && deadline_lasts(f.deadline, host_clock(a->host), 1);
+    return a->recipe->is_valid ? a->recipe->is_valid(a, lasts) : lasts;
 }
 
 /* ---- waiting ------------------------------------------------------------------------- */

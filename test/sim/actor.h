@@ -50,13 +50,14 @@ struct actor {
     bool stubborn;       /* holds until it is asked to let go */
     unsigned writes_left;
     bool has_value;
-    int64_t value;       /* of the counter, as read */
-    int32_t version;     /* of the counter, as read */
-    bool unguarded;      /* it is the counter that is written without the guard */
-    size_t write;        /* without a guard, under way */
-    int64_t read_token;  /* of the hold that the value was asked for under */
-    int64_t write_token; /* of the hold that the write under way is guarded by */
-    bool seen;           /* and in this hold already */
+    int64_t value;           /* of the counter, as read */
+    int32_t version;         /* of the counter, as read */
+    bool unguarded;          /* it is the counter that is written without the guard */
+    size_t write;            /* without a guard, under way */
+    int64_t read_token;      /* of the hold that the value was asked for under */
+    int64_t write_token;     /* of the hold that the write under way is guarded by */
+    bool seen;               /* and in this hold already */
+    clave_async_grant *kept; /* of its first hold, from its first guarded write on; else NULL */
     clave_async_lease *leases[HOLDS];
     clave_async_latch *latch;
     struct selector *selector;
@@ -118,6 +119,8 @@ void actor_hold_go_on(struct actor *a);
 bool actor_hold_believe(struct actor *a, unsigned nth);
 void actor_hold_forget(struct actor *a);
 void actor_hold_release(struct actor *a);
+/* Keeps a copy of the grant of its first hold, which is tried when the hold is over. */
+void actor_hold_keep(struct actor *a, clave_async_grant *g);
 
 /* A selector: the state of the connection; its function is to return. */
 void selector_hears(struct actor *a, clave_state state);

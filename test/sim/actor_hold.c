@@ -21,8 +21,8 @@ static struct checker *checker_of(const struct actor *a)
 bool actor_hold_believe(struct actor *a, unsigned nth)
 {
     struct hold *h = &a->holds[nth];
-    clave_grant g;
-    if (!a->recipe->grant(a, nth, &g))
+    struct grant_facts g;
+    if (!a->recipe->held(a, nth, &g))
         return false;
     *h = (struct hold){
         .believed = true,
@@ -49,8 +49,34 @@ static void end_belief(struct actor *a, unsigned nth)
     a->holds[nth].believed = false;
 }
 
+void actor_hold_keep(struct actor *a, clave_async_grant *g)
+{
+    clave_async_grant_free(a->kept);
+    a->kept = clave_async_grant_ref(g);
+}
+
+static void drop_grant(struct actor *a)
+{
+    clave_async_grant_free(a->kept);
+    a->kept = NULL;
+}
+
+/* The hold is over: no copy of its grant is valid, or writes. */
+static void try_old_grant(struct actor *a)
+{
+    if (!a->kept)
+        return;
+    const char *path = workload_layout(a->load, a->lock)->counter;
+    clave_err err = clave_async_grant_set(a->kept, path, "old", 3, -1, NULL, NULL);
+    if (err != CLAVE_ELOST || clave_async_grant_deadline(a->kept) != INT64_MIN)
+        world_break(world_of(a), "no copy of a grant outlives its hold", "%s: a write gives %s",
+                    a->name, clave_err_name(err));
+    drop_grant(a);
+}
+
 void actor_hold_forget(struct actor *a)
 {
+    drop_grant(a);
     for (unsigned i = 0; i < a->nholds; i++)
         end_belief(a, i);
     a->nholds = 0;
@@ -67,6 +93,8 @@ void actor_lost(struct actor *a, unsigned nth, clave_err why)
         world_break(world_of(a), "LOST comes once for a hold", "%s holds nothing", a->name);
     l->stats.losses++;
     end_belief(a, nth);
+    if (nth == 0)
+        try_old_grant(a);
     a->lost = true;
     if (a->runner)
         runner_lose(a);
@@ -174,6 +202,9 @@ void actor_hold_release(struct actor *a)
     a->calling = false;
     if (err != CLAVE_OK && !(had_lost && (err == CLAVE_ELOST || err == CLAVE_EMAXHOLD)))
         actor_unexpected(a, "release", err);
+    else if (!a->load->ending)
+        try_old_grant(a);
+    drop_grant(a);
     a->stubborn = a->asked = a->has_value = false;
     if (a->calls_out > 0) {
         a->state = ACTOR_LEAVING;

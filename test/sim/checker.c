@@ -94,8 +94,8 @@ static void look_at_hold(struct checker *c, struct actor *a, unsigned nth, struc
     struct hold *h = &a->holds[nth];
     const char *path = layout_of(c, h->lock)->path;
     int64_t now = host_clock(a->host);
-    clave_grant g;
-    bool known = a->recipe->grant(a, nth, &g);
+    struct grant_facts g;
+    bool known = a->recipe->held(a, nth, &g);
     if (host_is_awake(a->host) && known && g.deadline + LATE_MS < now)
         world_break(c->w, "LOST is reported by the deadline",
                     "%s still believes that it holds %s %lld ms after its deadline", a->name, path,

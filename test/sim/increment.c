@@ -130,6 +130,33 @@ static void increment_unguarded(struct actor *a)
 
 /* ---- with it --------------------------------------------------------------------------- */
 
+/* One that holds several locks writes under all of them: none may be lost. */
+static bool guards_with_all(const struct actor *a)
+{
+    return a->recipe == &recipe_multilock || a->recipe == &recipe_semaphore;
+}
+
+static clave_err write_under_grants(struct actor *a, const clave_op *ops, size_t nops,
+                                    clave_result_cb *cb)
+{
+    clave_async_grant *all[HOLDS] = {NULL};
+    unsigned n = 0, wanted = guards_with_all(a) ? a->nholds : 1;
+    clave_err err = CLAVE_OK;
+    while (err == CLAVE_OK && n < wanted) {
+        err = a->recipe->grant(a, n, &all[n]);
+        n += err == CLAVE_OK;
+    }
+    if (err == CLAVE_OK && n == 1 && nops == 1)
+        err = clave_async_grant_set(all[0], ops->path, ops->data, ops->len, ops->version, cb, a);
+    else if (err == CLAVE_OK)
+        err = clave_async_grant_multi(all, n, ops, nops, cb, a);
+    if (n > 0)
+        actor_hold_keep(a, all[0]);
+    while (n > 0)
+        clave_async_grant_free(all[--n]);
+    return err;
+}
+
 void increment_write(struct actor *a)
 {
     char text[32];
@@ -151,7 +178,7 @@ void increment_write(struct actor *a)
     };
     bool futile = world_chance(a->host->w, 50);
     actor_call(a);
-    clave_err err = a->recipe->write(a, ops, futile ? 2 : 1, futile ? on_futile : on_written);
+    clave_err err = write_under_grants(a, ops, futile ? 2 : 1, futile ? on_futile : on_written);
     if (actor_started(a, err, "guarded write")) {
         a->state = ACTOR_WRITING;
         return;

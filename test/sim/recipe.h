@@ -7,6 +7,7 @@
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 #include "lock_layout.h"
+#include "recipe/grant_facts.h"
 
 struct actor;
 struct workload;
@@ -27,10 +28,10 @@ struct recipe {
     /* Everything it has. `sure`: and wants to know when the nodes are gone. */
     clave_err (*release)(struct actor *a, bool sure);
     /* Of the nth hold, from memory. */
-    bool (*grant)(const struct actor *a, unsigned nth, clave_grant *out);
-    bool (*is_valid)(const struct actor *a, unsigned nth, int64_t now);
-    /* Guarded by the hold of the actor's site. */
-    clave_err (*write)(struct actor *a, const clave_op *ops, size_t nops, clave_result_cb *cb);
+    bool (*held)(const struct actor *a, unsigned nth, struct grant_facts *out);
+    /* More than its deadline; NULL: there is nothing more. */
+    bool (*is_valid)(const struct actor *a, bool lasts);
+    clave_err (*grant)(const struct actor *a, unsigned nth, clave_async_grant **out);
     /* More than that, now and then, while it holds; false: there is nothing more. */
     bool (*dally)(struct actor *a);
     /* What the actor asked is freed, with whatever others of the process have of it. */

@@ -174,17 +174,15 @@ static void discard(struct actor *a)
 
 /* ---- leading ------------------------------------------------------------------------- */
 
-static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
+static bool held(const struct actor *a, unsigned nth, struct grant_facts *out)
 {
     (void)nth;
-    return a->latch && clave_async_latch_grant(a->latch, out);
+    return a->latch && clave__latch_held(a->latch, out);
 }
 
 /* With the standard policy a candidate that is cut off does not lead. */
-static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
+static bool is_valid(const struct actor *a, bool valid)
 {
-    (void)nth;
-    bool valid = a->latch && clave_async_latch_valid_for(a->latch, now, 1);
     clave_state state = clave_async_client_state(a->host->client);
     bool cut_off = state == CLAVE_STATE_SUSPENDED || state == CLAVE_STATE_LOST;
     if (valid && cut_off && !a->load->o->session_policy)
@@ -192,12 +190,10 @@ static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
     return valid;
 }
 
-static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
-                               clave_result_cb *cb)
+static clave_err grant(const struct actor *a, unsigned nth, clave_async_grant **out)
 {
-    if (nops > 1)
-        return clave_async_latch_multi(a->latch, ops, nops, cb, a);
-    return clave_async_latch_set(a->latch, ops->path, ops->data, ops->len, ops->version, cb, a);
+    (void)nth;
+    return clave_async_latch_grant(a->latch, out);
 }
 
 static void on_published(clave_async_client *c, const clave_result *res, void *arg)
@@ -295,9 +291,9 @@ const struct recipe recipe_latch = {
     .acquire = acquire,
     .cancel = cancel,
     .release = release,
-    .grant = grant,
+    .held = held,
     .is_valid = is_valid,
-    .write = write_guarded,
+    .grant = grant,
     .dally = publish_or_hand_over,
     .discard = discard,
     .list = list,

@@ -97,24 +97,14 @@ static clave_async_mutex *part_of(const struct actor *a, unsigned nth)
     return clave_async_multilock_at(a->object, workload_layout(a->load, nth)->path);
 }
 
-static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
+static bool held(const struct actor *a, unsigned nth, struct grant_facts *out)
+{
+    return clave__mutex_held(part_of(a, nth), a->owner, out);
+}
+
+static clave_err grant(const struct actor *a, unsigned nth, clave_async_grant **out)
 {
     return clave_async_mutex_grant(part_of(a, nth), a->owner, out);
-}
-
-static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
-{
-    bool valid = clave_async_mutex_valid_for(part_of(a, nth), a->owner, now, 1);
-    if (!valid && clave_async_multilock_valid_for(a->object, a->owner, now, 1))
-        world_break(a->host->w, "all are valid when the whole is", "%s: part %u is not", a->name,
-                    nth);
-    return valid;
-}
-
-static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
-                               clave_result_cb *cb)
-{
-    return clave_async_mutex_multi(part_of(a, a->lock), a->owner, ops, nops, cb, a);
 }
 
 static void discard(struct actor *a)
@@ -139,9 +129,8 @@ const struct recipe recipe_multilock = {
     .acquire = acquire,
     .cancel = cancel,
     .release = release,
+    .held = held,
     .grant = grant,
-    .is_valid = is_valid,
-    .write = write_guarded,
     .discard = discard,
     .list = list,
 };

@@ -78,25 +78,16 @@ static clave_err release(struct actor *a, bool sure)
     return err;
 }
 
-static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
+static bool held(const struct actor *a, unsigned nth, struct grant_facts *out)
+{
+    (void)nth;
+    return clave__mutex_held(a->object, a->owner, out);
+}
+
+static clave_err grant(const struct actor *a, unsigned nth, clave_async_grant **out)
 {
     (void)nth;
     return clave_async_mutex_grant(a->object, a->owner, out);
-}
-
-static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
-{
-    (void)nth;
-    return clave_async_mutex_valid_for(a->object, a->owner, now, 1);
-}
-
-static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
-                               clave_result_cb *cb)
-{
-    if (nops > 1)
-        return clave_async_mutex_multi(a->object, a->owner, ops, nops, cb, a);
-    return clave_async_mutex_set(a->object, a->owner, ops->path, ops->data, ops->len, ops->version,
-                                 cb, a);
 }
 
 /* Reentrant: once more, and that one given back at once. */
@@ -140,9 +131,8 @@ const struct recipe recipe_mutex = {
     .acquire = acquire,
     .cancel = cancel,
     .release = release,
+    .held = held,
     .grant = grant,
-    .is_valid = is_valid,
-    .write = write_guarded,
     .dally = nest,
     .discard = discard,
     .list = list,

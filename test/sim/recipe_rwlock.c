@@ -91,20 +91,14 @@ static clave_err release(struct actor *a, bool sure)
     return first;
 }
 
-static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
+static bool held(const struct actor *a, unsigned nth, struct grant_facts *out)
+{
+    return clave__mutex_held(side_of(a, nth), a->owner, out);
+}
+
+static clave_err grant(const struct actor *a, unsigned nth, clave_async_grant **out)
 {
     return clave_async_mutex_grant(side_of(a, nth), a->owner, out);
-}
-
-static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
-{
-    return clave_async_mutex_valid_for(side_of(a, nth), a->owner, now, 1);
-}
-
-static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
-                               clave_result_cb *cb)
-{
-    return clave_async_mutex_multi(side_of(a, 0), a->owner, ops, nops, cb, a);
 }
 
 /* ---- from side to side --------------------------------------------------------------- */
@@ -197,9 +191,8 @@ const struct recipe recipe_rwlock = {
     .acquire = acquire,
     .cancel = cancel,
     .release = release,
+    .held = held,
     .grant = grant,
-    .is_valid = is_valid,
-    .write = write_guarded,
     .dally = change_sides,
     .discard = discard,
     .list = list,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "checker.h"
 #include "recipe/election/selector_state.h"
 
@@ -137,6 +138,13 @@ static void end_without_leading(struct actor *a)
 }
 
 /* Its function is called. */
+static bool holds_mutex(const struct actor *a)
+{
+    struct grant_facts f;
+    return clave__mutex_held(a->selector->mutex, a->owner, &f) &&
+           deadline_lasts(f.deadline, host_clock(a->host), 0);
+}
+
 static void must_be_beyond_doubt(const struct actor *a)
 {
     const struct selector *s = a->selector;
@@ -145,7 +153,7 @@ static void must_be_beyond_doubt(const struct actor *a)
     if (s->is.policy == CLAVE_POLICY_STANDARD && !clave_async_client_is_connected(a->host->client))
         world_break(world_of(a), "a candidate that is cut off does not lead", "%s begins to",
                     a->name);
-    if (!clave_async_mutex_valid_for(s->mutex, a->owner, host_clock(a->host), 0))
+    if (!holds_mutex(a))
         world_break(world_of(a), "a candidate that lost the lock does not begin to lead", "%s does",
                     a->name);
 }
@@ -162,8 +170,7 @@ static bool go_on(struct actor *a)
         actor_acquired(a, s->err);
         return true;
     }
-    bool valid = clave_async_mutex_valid_for(s->mutex, a->owner, host_clock(a->host), 0);
-    if (clave__selector_state_elect(&s->is, valid)) {
+    if (clave__selector_state_elect(&s->is, holds_mutex(a))) {
         must_be_beyond_doubt(a);
         actor_acquired(a, CLAVE_OK);
     } else {
@@ -245,18 +252,16 @@ static clave_err release(struct actor *a, bool sure)
 
 /* ---- leading ------------------------------------------------------------------------- */
 
-static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
+static bool held(const struct actor *a, unsigned nth, struct grant_facts *out)
 {
     (void)nth;
-    return a->selector && clave_async_mutex_grant(a->selector->mutex, a->owner, out);
+    return a->selector && clave__mutex_held(a->selector->mutex, a->owner, out);
 }
 
-static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
+static bool is_valid(const struct actor *a, bool lasts)
 {
     const struct selector *s = a->selector;
-    (void)nth;
-    bool valid = s && clave__selector_state_leads(&s->is) &&
-                 clave_async_mutex_valid_for(s->mutex, a->owner, now, 1);
+    bool valid = lasts && clave__selector_state_leads(&s->is);
     clave_state state = clave_async_client_state(a->host->client);
     bool cut_off = state == CLAVE_STATE_SUSPENDED || state == CLAVE_STATE_LOST;
     if (valid && cut_off && s->is.policy == CLAVE_POLICY_STANDARD)
@@ -264,10 +269,10 @@ static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
     return valid;
 }
 
-static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
-                               clave_result_cb *cb)
+static clave_err grant(const struct actor *a, unsigned nth, clave_async_grant **out)
 {
-    return clave_async_mutex_multi(a->selector->mutex, a->owner, ops, nops, cb, a);
+    (void)nth;
+    return clave_async_mutex_grant(a->selector->mutex, a->owner, out);
 }
 
 /* Another thread calls something. */
@@ -303,9 +308,9 @@ const struct recipe recipe_selector = {
     .awaken = go_on,
     .cancel = cancel,
     .release = release,
-    .grant = grant,
+    .held = held,
     .is_valid = is_valid,
-    .write = write_guarded,
+    .grant = grant,
     .dally = be_called,
     .discard = discard,
     .list = list,

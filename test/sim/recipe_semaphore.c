@@ -123,20 +123,14 @@ static clave_err release(struct actor *a, bool sure)
     return first;
 }
 
-static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
+static bool held(const struct actor *a, unsigned nth, struct grant_facts *out)
+{
+    return clave__lease_held(a->leases[nth], out);
+}
+
+static clave_err grant(const struct actor *a, unsigned nth, clave_async_grant **out)
 {
     return clave_async_lease_grant(a->leases[nth], out);
-}
-
-static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
-{
-    return clave_async_lease_valid_for(a->leases[nth], now, 1);
-}
-
-static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
-                               clave_result_cb *cb)
-{
-    return clave_async_lease_multi(a->leases[0], ops, nops, cb, a);
 }
 
 static void discard(struct actor *a)
@@ -158,9 +152,8 @@ const struct recipe recipe_semaphore = {
     .acquire = acquire,
     .cancel = cancel,
     .release = release,
+    .held = held,
     .grant = grant,
-    .is_valid = is_valid,
-    .write = write_guarded,
     .discard = discard,
     .list = list,
 };

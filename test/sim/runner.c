@@ -210,9 +210,9 @@ static void sweep(struct runner *w)
 
 static void publish(struct runner *w)
 {
-    clave_grant g;
+    struct grant_facts g;
     struct actor *a = w->actor;
-    if (!w->hold_policy.lost && a->recipe->grant(a, 0, &g)) {
+    if (!w->hold_policy.lost && a->recipe->held(a, 0, &g)) {
         (void)clave__hold_policy_extend(&w->hold_policy, g.deadline);
         w->page = g.deadline;
     }

@@ -21,6 +21,7 @@
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 #include "clave/deadlock.h"
+#include "lib/async_grants.h"
 #include "lib/memnet.h"
 
 static bool inside;       /* a call of the API is under way */
@@ -401,6 +402,17 @@ static clave_mutex_options mutex_options(unsigned turns)
                                  .revocable = true};
 }
 
+static void use_grant(struct granted g)
+{
+    if (g.err == CLAVE_OK) {
+        ASK(clave_async_grant_create(g.grant, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
+        ASK(clave_async_grant_set(g.grant, "/g", "x", 1, -1, on_result, NULL));
+        ASK(clave_async_grant_delete(g.grant, "/g", -1, on_result, NULL));
+        ASK(clave_async_grant_multi(&g.grant, 1, NULL, 0, on_result, NULL));
+    }
+    DO_VOID(clave_async_grant_free(g.grant));
+}
+
 static void use_mutex(struct memnet *p, clave_async_mutex *m)
 {
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
@@ -411,10 +423,7 @@ static void use_mutex(struct memnet *p, clave_async_mutex *m)
     memnet_settle(p);
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_TRY, on_mutex, NULL)); /* again */
     ASK(clave_async_mutex_acquire(m, 5, CLAVE_NEVER, on_mutex, NULL));
-    ASK(clave_async_mutex_create(m, 1, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
-    ASK(clave_async_mutex_set(m, 1, "/g", "x", 1, -1, on_result, NULL));
-    ASK(clave_async_mutex_delete(m, 1, "/g", -1, on_result, NULL));
-    ASK(clave_async_mutex_multi(m, 1, NULL, 0, on_result, NULL));
+    use_grant(of_mutex(m, 1));
     memnet_settle(p);
     ASK(clave_async_mutex_release(m, 1, on_mutex, NULL));
     ASK(clave_async_mutex_release(m, 1, on_mutex, NULL));
@@ -523,10 +532,7 @@ static void play_semaphore_of(struct memnet *p, clave_async_client *c, void (*se
         if (limit_path)
             ASK(clave_async_semaphore_set_limit(s, 2, on_result, NULL));
         if (mine) {
-            ASK(clave_async_lease_create(mine, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
-            ASK(clave_async_lease_set(mine, "/g", "x", 1, -1, on_result, NULL));
-            ASK(clave_async_lease_delete(mine, "/g", -1, on_result, NULL));
-            ASK(clave_async_lease_multi(mine, NULL, 0, on_result, NULL));
+            use_grant(of_lease(mine));
             ASK(clave_async_lease_release(mine, on_lease_left, NULL));
         }
         memnet_settle(p);
@@ -583,10 +589,7 @@ static void use_latch(struct memnet *p, clave_async_latch *l)
     DO(clave_async_latch_cancel(l, on_latch, l));
     memnet_settle(p);
     ASK(clave_async_latch_await(l, CLAVE_NEVER, on_latch, NULL)); /* leads already, perhaps */
-    ASK(clave_async_latch_create(l, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
-    ASK(clave_async_latch_set(l, "/g", "x", 1, -1, on_result, NULL));
-    ASK(clave_async_latch_delete(l, "/g", -1, on_result, NULL));
-    ASK(clave_async_latch_multi(l, NULL, 0, on_result, NULL));
+    use_grant(of_latch(l));
     ASK(clave_async_latch_publish(l, "v", 1, on_result, NULL));
     ASK(clave_async_latch_transfer(l, "nobody", on_transfer, NULL));
     DO(clave_async_latch_resign(l));
@@ -634,20 +637,20 @@ static void play_once(struct memnet *p, clave_async_client *c, void (*set)(struc
     clave_async_mutex *m;
     clave_async_once *once = NULL;
     clave_async_delay *delay = NULL;
-    clave_grant g;
+    clave_async_grant *g;
     assert_int_equal(clave_async_mutex_new(&m, c, "/m", &mo), CLAVE_OK);
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
     memnet_settle(p);
-    assert_true(clave_async_mutex_grant(m, 1, &g));
-    ASK(clave_async_once_begin(&once, c, &g, &oo, on_once, NULL));
-    ASK(clave_async_delay_begin(&delay, c, &g, &d, on_delay, NULL));
+    assert_int_equal(clave_async_mutex_grant(m, 1, &g), CLAVE_OK);
+    ASK(clave_async_once_begin(&once, g, &oo, on_once, NULL));
+    ASK(clave_async_delay_begin(&delay, g, &d, on_delay, NULL));
     memnet_settle(p);
     set(p);
-    if (clave_async_mutex_grant(m, 1, &g)) {
+    if (clave_async_grant_deadline(g) != INT64_MIN) {
         clave_async_once *late_once = NULL;
         clave_async_delay *late = NULL;
-        ASK(clave_async_once_begin(&late_once, c, &g, &oo, on_once, NULL));
-        ASK(clave_async_delay_begin(&late, c, &g, &d, on_delay, NULL));
+        ASK(clave_async_once_begin(&late_once, g, &oo, on_once, NULL));
+        ASK(clave_async_delay_begin(&late, g, &d, on_delay, NULL));
         memnet_clear(p);
         memnet_refuse(p, 0, false);
         memnet_settle(p);
@@ -661,6 +664,7 @@ static void play_once(struct memnet *p, clave_async_client *c, void (*set)(struc
     memnet_refuse(p, 0, false);
     memnet_settle(p);
     memnet_advance(p, 60000);
+    DO_VOID(clave_async_grant_free(g));
     DO_VOID(clave_async_once_free(once));
     DO_VOID(clave_async_delay_free(delay));
     DO_VOID(clave_async_mutex_free(m));

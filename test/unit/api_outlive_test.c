@@ -17,6 +17,7 @@
 #include "clave/async/plain_layouts.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
+#include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/memnet.h"
 #include "lib/mutex_owner.h"
@@ -177,14 +178,14 @@ static void a_watch_may_be_freed_behind_its_client(void **state)
 static void expect_no_hold(clave_async_mutex *m)
 {
     const clave_op op = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
-    clave_grant g;
+    struct grant_facts g;
     assert_int_equal(clave_async_mutex_acquire(m, 5, CLAVE_NEVER, on_mutex, NULL), CLAVE_ECLOSED);
     assert_int_equal(clave_async_mutex_acquire(m, 5, CLAVE_TRY, on_mutex, NULL), CLAVE_ECLOSED);
     assert_int_equal(clave_async_mutex_cancel(m, 2), CLAVE_ENOTHELD);
-    assert_false(clave_async_mutex_grant(m, 1, &g));
-    assert_false(clave_async_mutex_valid_for(m, 1, 0, 0));
+    assert_false(clave__mutex_held(m, 1, &g));
+    assert_false(mutex_valid_for(m, 1, 0, 0));
     assert_null(clave_async_mutex_deadlock(m));
-    assert_int_equal(clave_async_mutex_multi(m, 1, &op, 1, on_result, NULL), CLAVE_ELOST);
+    assert_int_equal(guarded_multi(of_mutex(m, 1), &op, 1, on_result, NULL), CLAVE_ELOST);
     assert_int_equal(clave_async_mutex_release(m, 1, on_mutex, NULL),
                      CLAVE_ELOST); /* with the client */
     assert_int_equal(clave_async_mutex_release(m, 1, on_mutex, NULL), CLAVE_ENOTHELD);
@@ -277,7 +278,9 @@ static void a_multilock_may_be_freed_behind_its_client(void **state)
         memnet_settle(p);
         end_client(p, way);
         assert_int_equal(verdict, CLAVE_ECLOSED);
-        assert_false(clave_async_multilock_valid_for(ml, 1, 0, 0));
+        assert_int_equal(
+            guarded_multi(of_mutex(clave_async_multilock_at(ml, "/a"), 1), NULL, 0, NULL, NULL),
+            CLAVE_ELOST);
         assert_int_equal(clave_async_multilock_acquire(ml, 3, CLAVE_NEVER, on_multilock, NULL),
                          CLAVE_ECLOSED);
         assert_int_equal(clave_async_multilock_release(ml, 1, NULL, NULL), CLAVE_ELOST);
@@ -294,7 +297,7 @@ static void a_semaphore_may_be_freed_behind_its_client(void **state)
         const clave_semaphore_options o = {
             .size = sizeof o, .limit = 1, .limit_path = i < WAYS ? NULL : "/limit"};
         clave_async_semaphore *s;
-        clave_grant g;
+        struct grant_facts g;
         assert_int_equal(clave_async_semaphore_new(&s, p->clients[0].c, "/s", &o), CLAVE_OK);
         assert_int_equal(clave_async_semaphore_acquire(s, 1, 1, CLAVE_NEVER, on_leases, NULL),
                          CLAVE_OK);
@@ -308,7 +311,7 @@ static void a_semaphore_may_be_freed_behind_its_client(void **state)
         end_client(p, (enum way)(i % WAYS));
         assert_int_equal(answers, 3);
         assert_int_equal(verdict, CLAVE_ECLOSED);
-        assert_false(clave_async_lease_grant(lease, &g));
+        assert_false(clave__lease_held(lease, &g));
         assert_int_equal(clave_async_semaphore_acquire(s, 4, 1, CLAVE_NEVER, on_leases, NULL),
                          CLAVE_ECLOSED);
         if (i % 2)
@@ -370,13 +373,11 @@ static void a_job_may_be_freed_behind_its_client(void **state)
         clave_async_mutex *m;
         clave_async_once *once;
         clave_async_delay *delay;
-        clave_grant g;
         assert_int_equal(clave_async_mutex_new(&m, c, "/m", NULL), CLAVE_OK);
         assert_int_equal(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         memnet_settle(p);
-        assert_true(clave_async_mutex_grant(m, 1, &g));
-        assert_int_equal(clave_async_once_begin(&once, c, &g, &oo, on_once, NULL), CLAVE_OK);
-        assert_int_equal(clave_async_delay_begin(&delay, c, &g, &od, on_delay, NULL), CLAVE_OK);
+        assert_int_equal(once_begin_held(&once, of_mutex(m, 1), &oo, on_once, NULL), CLAVE_OK);
+        assert_int_equal(delay_begin_held(&delay, of_mutex(m, 1), &od, on_delay, NULL), CLAVE_OK);
         bool begun = i < WAYS;
         if (begun)
             memnet_settle(p);

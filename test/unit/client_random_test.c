@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
+#include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 
@@ -327,11 +328,11 @@ static void use_lock(struct story *t)
         err = clave_async_mutex_acquire(k->m, owner, CLAVE_NEVER, on_acquired, p);
         break;
     case 4:
-        err = clave_async_mutex_set(k->m, owner, "/a", "x", 1, -1, on_result, p);
+        err = guarded_set(of_mutex(k->m, owner), "/a", "x", 1, -1, on_result, p);
         break;
     default:
         err = clave_async_mutex_release(k->m, owner, on_released, p);
-        k->holds[owner] = clave_async_mutex_grant(k->m, owner, &(clave_grant){0});
+        k->holds[owner] = clave__mutex_held(k->m, owner, &(struct grant_facts){0});
     }
     accepted(t, err);
 }
@@ -477,12 +478,12 @@ static void deadlines_are_served(struct story *t)
 
 static void at_most_one_is_sure(const struct story *t)
 {
-    unsigned sure = clave_async_mutex_valid_for(t->foreign.m, 0, t->p->now, 0);
+    unsigned sure = mutex_valid_for(t->foreign.m, 0, t->p->now, 0);
     if (t->killed && t->killed == clave_async_client_session_id(t->c))
         return; /* no promise holds against that */
     for (size_t i = 0; i < MUTEXES; i++)
         for (uint64_t owner = 0; owner < OWNERS && t->lockers[i].m; owner++)
-            sure += clave_async_mutex_valid_for(t->lockers[i].m, owner, t->p->now, 0);
+            sure += mutex_valid_for(t->lockers[i].m, owner, t->p->now, 0);
     assert_true(sure <= 1);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/rand.h"
 #include "clave/async/leader.h"
+#include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
@@ -302,7 +303,7 @@ static void guarded_writes_are_done_only_while_it_leads(void **state)
     memnet_freeze(p, 0, true);
     memnet_advance(p, 3 * TIMEOUT);
     assert_true(candidate_leads(&s[1]));
-    assert_false(clave_async_latch_valid_for(s[0].l, p->now, 0));
+    assert_false(latch_valid_for(s[0].l, p->now, 0));
     assert_int_equal(candidate_write(&s[0], "/data", "z"), CLAVE_OK);
     memnet_freeze(p, 0, false);
     memnet_advance(p, 5000);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
@@ -43,36 +44,36 @@ static void writes_are_done_while_the_lock_is_held(void **state)
     struct answer o = {0};
     owner_open(&a, p, 0, "/l", NULL);
     assert_int_equal(
-        clave_async_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o),
+        guarded_create(of_mutex(a.m, 0), "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o),
         CLAVE_ENOTHELD);
     owner_acquire(&a, OWNER_FOREVER);
 
     assert_int_equal(
-        clave_async_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o), CLAVE_OK);
+        guarded_create(of_mutex(a.m, 0), "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_string_equal(o.path, "/x");
     assert_int_equal(o.nops, 0);
 
-    assert_int_equal(clave_async_mutex_create(a.m, 0, "/x/s-", "", 0, CLAVE_PERSISTENT_SEQUENTIAL,
-                                              on_result, &o),
+    assert_int_equal(guarded_create(of_mutex(a.m, 0), "/x/s-", "", 0, CLAVE_PERSISTENT_SEQUENTIAL,
+                                    on_result, &o),
                      CLAVE_OK);
     memnet_settle(p);
     assert_string_equal(o.path, "/x/s-0000000000");
 
-    assert_int_equal(clave_async_mutex_set(a.m, 0, "/x", "2", 1, 0, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_set(of_mutex(a.m, 0), "/x", "2", 1, 0, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.version, 1);
     assert_string_equal(o.path, "/x");
-    assert_int_equal(clave_async_mutex_set(a.m, 0, "/x", "3", 1, 0, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_set(of_mutex(a.m, 0), "/x", "3", 1, 0, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_EBADVERSION);
-    assert_int_equal(clave_async_mutex_set(a.m, 0, "/none", "3", 1, 0, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_set(of_mutex(a.m, 0), "/none", "3", 1, 0, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_ENONODE); /* the write's, not the check's */
 
-    assert_int_equal(clave_async_mutex_delete(a.m, 0, "/x/s-0000000000", -1, on_result, &o),
+    assert_int_equal(guarded_delete(of_mutex(a.m, 0), "/x/s-0000000000", -1, on_result, &o),
                      CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
@@ -95,19 +96,19 @@ static void a_multi_has_the_callers_operations_only(void **state)
         {.kind = CLAVE_OP_SET, .path = "/x", .data = "1", .len = 1, .version = 0},
         {.kind = CLAVE_OP_DELETE, .path = "/none", .version = -1},
     };
-    assert_int_equal(clave_async_mutex_multi(a.m, 0, ops, 2, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_multi(of_mutex(a.m, 0), ops, 2, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.nops, 2);
     assert_int_equal(o.op_errs[0], CLAVE_OK);
     assert_int_equal(o.op_errs[1], CLAVE_OK);
-    assert_int_equal(clave_async_mutex_multi(a.m, 0, ops + 1, 2, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_multi(of_mutex(a.m, 0), ops + 1, 2, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_EBADVERSION);
     assert_int_equal(o.nops, 2);
     assert_int_equal(o.op_errs[0], CLAVE_EBADVERSION);
     /* None at all: just the proof that the lock is held. */
-    assert_int_equal(clave_async_mutex_multi(a.m, 0, NULL, 0, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_multi(of_mutex(a.m, 0), NULL, 0, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.nops, 0);
@@ -138,18 +139,18 @@ static void a_refusal_names_the_operation(const char *chroot)
     assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
-    assert_int_equal(clave_async_mutex_set(a.m, 0, "/missing", "1", 1, -1, on_result, &o),
+    assert_int_equal(guarded_set(of_mutex(a.m, 0), "/missing", "1", 1, -1, on_result, &o),
                      CLAVE_OK);
     memnet_settle(p);
     assert_string_equal(errmsg(p), "cannot write /missing: no such node");
     assert_int_equal(
-        clave_async_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o), CLAVE_OK);
+        guarded_create(of_mutex(a.m, 0), "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_string_equal(errmsg(p), "cannot create /x: the node exists already");
-    assert_int_equal(clave_async_mutex_delete(a.m, 0, "/x", 7, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_delete(of_mutex(a.m, 0), "/x", 7, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_non_null(strstr(errmsg(p), "cannot delete /x: "));
-    assert_int_equal(clave_async_mutex_multi(a.m, 0, ops, 4, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_multi(of_mutex(a.m, 0), ops, 4, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_string_equal(errmsg(p), "cannot delete /none: no such node");
     assert_int_equal(clave_async_multi(p->clients[0].c, ops, 4, on_result, &o), CLAVE_OK);
@@ -184,12 +185,12 @@ static void a_write_after_the_loss_is_refused_by_the_server(void **state)
     snprintf(node, sizeof node, "%s", owner_grant(&a).node);
     assert_int_equal(memnet_delete(p, 1, node), CLAVE_OK);
     assert_true(owner_holds(&a));
-    assert_int_equal(clave_async_mutex_set(a.m, 0, "/x", "1", 1, -1, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_set(of_mutex(a.m, 0), "/x", "1", 1, -1, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_ELOST);
     assert_string_equal(o.path, "/x");
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = "/x", .version = -1};
-    assert_int_equal(clave_async_mutex_multi(a.m, 0, &op, 1, on_result, &o), CLAVE_OK);
+    assert_int_equal(guarded_multi(of_mutex(a.m, 0), &op, 1, on_result, &o), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(o.err, CLAVE_ELOST);
     assert_int_equal(o.nops, 1);

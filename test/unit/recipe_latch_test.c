@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
@@ -373,7 +374,7 @@ static void testErrorPolicies(void **state)
         memnet_refuse(p, 0, true);
         memnet_advance(p, 1000);
         assert_false(candidate_leads(&a));
-        assert_int_equal(clave_async_latch_set(a.l, "/x", "", 0, -1, NULL, NULL), CLAVE_ENOTHELD);
+        assert_int_equal(guarded_set(of_latch(a.l), "/x", "", 0, -1, NULL, NULL), CLAVE_ENOTHELD);
         memnet_refuse(p, 0, false);
         memnet_advance(p, 3000);
         assert_true(candidate_leads(&a));
@@ -542,8 +543,8 @@ static void a_term_ends(void **state)
     candidate_enter(&a, p, 0, "/e", &o);
     candidate_enter(&b, p, 1, "/e", NULL);
     assert_int_equal(candidate_grant(&a).deadline, p->now + 2000);
-    assert_true(clave_async_latch_valid_for(a.l, p->now, 2000));
-    assert_false(clave_async_latch_valid_for(a.l, p->now, 2001));
+    assert_true(latch_valid_for(a.l, p->now, 2000));
+    assert_false(latch_valid_for(a.l, p->now, 2001));
     memnet_advance(p, 2000);
     assert_true(candidate_leads(&b));
     assert_true(candidate_was_told(&a, "Lnqx"));
@@ -604,7 +605,7 @@ static void resign_at_once(clave_async_latch *l, const clave_latch_event *ev, vo
     if (ev->kind == CLAVE_LATCH_LEADER && *left > 0) {
         --*left;
         assert_int_equal(clave_async_latch_resign(l), CLAVE_OK);
-        assert_false(clave_async_latch_grant(l, &(clave_grant){0}));
+        assert_false(clave__latch_held(l, &(struct grant_facts){0}));
     }
 }
 

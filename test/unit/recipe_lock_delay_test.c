@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "clave/async/lock_delay.h"
+#include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 
@@ -64,11 +65,9 @@ static clave_err ask_telling(struct holder *h, clave_delay_event_cb *event_cb)
                                    .identity = &ids[h->owner.client],
                                    .event_cb = event_cb,
                                    .event_arg = h};
-    clave_grant g = owner_grant(&h->owner);
     clave_async_delay_free(h->delay);
     h->answers = h->pauses = h->ends = 0;
-    return clave_async_delay_begin(&h->delay, h->owner.p->clients[h->owner.client].c, &g, &o,
-                                   on_begun, h);
+    return delay_begin_held(&h->delay, of_mutex(h->owner.m, h->owner.owner), &o, on_begun, h);
 }
 
 static clave_err ask(struct holder *h)
@@ -302,16 +301,19 @@ static void misuse(void **state)
     clave_delay_options o = {.size = sizeof o, .path = "/x", .delay_ms = -1};
     enter(&a, p, 0);
     assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
-    clave_grant g = owner_grant(&a.owner);
-    clave_async_client *c = p->clients[0].c;
-    assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(delay_begin_held(&d, of_mutex(a.owner.m, a.owner.owner), &o, on_begun, &a),
+                     CLAVE_EINVAL);
     o.delay_ms = 0;
-    assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, NULL, &a), CLAVE_EINVAL);
-    assert_int_equal(clave_async_delay_begin(&d, c, &g, NULL, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(delay_begin_held(&d, of_mutex(a.owner.m, a.owner.owner), &o, NULL, &a),
+                     CLAVE_EINVAL);
+    assert_int_equal(delay_begin_held(&d, of_mutex(a.owner.m, a.owner.owner), NULL, on_begun, &a),
+                     CLAVE_EINVAL);
     o.path = "/x/";
-    assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EPATH);
+    assert_int_equal(delay_begin_held(&d, of_mutex(a.owner.m, a.owner.owner), &o, on_begun, &a),
+                     CLAVE_EPATH);
     o.path = NULL;
-    assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(delay_begin_held(&d, of_mutex(a.owner.m, a.owner.owner), &o, on_begun, &a),
+                     CLAVE_EINVAL);
     assert_null(d);
     assert_int_equal(ask(&a), CLAVE_OK);
     assert_int_equal(clave_async_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);

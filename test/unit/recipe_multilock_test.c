@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "clave/async/multilock.h"
+#include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 
@@ -19,6 +20,8 @@ enum { TIMEOUT = 6000 };
 struct multilock_owner {
     struct memnet *p;
     clave_async_multilock *ml;
+    const char *paths[3];
+    size_t npaths;
     unsigned answers, departures, lost;
     clave_err err, left, why;
     char failed[64], lost_path[64];
@@ -49,7 +52,9 @@ static clave_err multilock_owner_new(struct multilock_owner *r, struct memnet *p
                                      const clave_multilock_part *parts, size_t n)
 {
     clave_multilock_options o = {.size = sizeof o, .event_cb = on_event, .event_arg = r};
-    *r = (struct multilock_owner){.p = p};
+    *r = (struct multilock_owner){.p = p, .npaths = n};
+    for (size_t i = 0; i < n && i < 3; i++)
+        r->paths[i] = parts[i].path;
     return clave_async_multilock_new(&r->ml, p->clients[client].c, parts, n, &o);
 }
 
@@ -112,9 +117,21 @@ static clave_err multilock_owner_release(struct multilock_owner *r)
     return err;
 }
 
+/* The earliest of its locks'; INT64_MIN: it does not hold all of them. */
+static int64_t multilock_owner_deadline(const struct multilock_owner *r)
+{
+    int64_t first = INT64_MAX;
+    for (size_t i = 0; i < r->npaths; i++) {
+        struct grant_facts f;
+        bool held = clave__mutex_held(clave_async_multilock_at(r->ml, r->paths[i]), 0, &f);
+        first = deadline_earlier(first, held ? f.deadline : INT64_MIN);
+    }
+    return first;
+}
+
 static bool multilock_owner_holds(const struct multilock_owner *r)
 {
-    return clave_async_multilock_valid_for(r->ml, 0, r->p->now, 0);
+    return multilock_owner_deadline(r) >= r->p->now;
 }
 
 /* ---- order ----------------------------------------------------------------------------- */
@@ -137,10 +154,8 @@ static void two_named_in_opposite_orders_do_not_deadlock(void **state)
                                *second = first == &a ? &b : &a;
         assert_int_equal(multilock_owner_release(first), CLAVE_OK);
         assert_true(multilock_owner_holds(second));
-        assert_true(clave_async_multilock_deadline(first->ml, 0) == INT64_MIN);
-        int64_t deadline = clave_async_multilock_deadline(second->ml, 0);
-        assert_true(clave_async_multilock_valid_for(second->ml, 0, deadline, 0));
-        assert_false(clave_async_multilock_valid_for(second->ml, 0, deadline, 1));
+        assert_true(multilock_owner_deadline(first) == INT64_MIN);
+        assert_true(multilock_owner_deadline(second) > p->now);
         assert_int_equal(multilock_owner_release(second), CLAVE_OK);
         assert_int_equal(b.answers, before + 1);
     }
@@ -259,9 +274,9 @@ static void freeing_it_ends_all(void **state)
 
 static void remove_node_of(struct multilock_owner *r, size_t by, const char *path)
 {
-    clave_grant g;
+    struct grant_facts g;
     char node[160];
-    assert_true(clave_async_mutex_grant(clave_async_multilock_at(r->ml, path), 0, &g));
+    assert_true(clave__mutex_held(clave_async_multilock_at(r->ml, path), 0, &g));
     snprintf(node, sizeof node, "%s", g.node);
     assert_int_equal(memnet_delete(r->p, by, node), CLAVE_OK);
 }

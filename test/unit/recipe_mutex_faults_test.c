@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/mutex_owner.h"
 
 enum { TIMEOUT = 6000 };
@@ -236,7 +237,7 @@ static void a_holder_that_was_stopped_does_no_harm(void **state)
     memnet_freeze(p, 0, true);
     memnet_advance(p, 3 * TIMEOUT);
     assert_true(owner_holds(&b));
-    assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 0));
+    assert_false(mutex_valid_for(a.m, 0, p->now, 0));
     /* It wakes up in the middle of its work: the write is asked for before any tick. */
     assert_int_equal(owner_write(&a, "/data", "x"), CLAVE_OK);
     memnet_freeze(p, 0, false);
@@ -499,7 +500,7 @@ static void a_grant_has_time_left(void **state)
     assert_true(owner_holds(&a));
     owner_release(&a);
     assert_true(owner_holds(&b));
-    assert_true(clave_async_mutex_valid_for(b.m, 0, p->now, TIMEOUT / 3));
+    assert_true(mutex_valid_for(b.m, 0, p->now, TIMEOUT / 3));
     owner_close(&a);
     owner_close(&b);
     memnet_free(p);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 #include "server/server_internal.h"
@@ -543,16 +544,16 @@ static void an_owner_is_asked_after_it_was_told_that_it_holds(void **state)
                              .revocable = true,
                              .event_cb = on_event,
                              .event_arg = &d};
-    clave_grant g;
+    struct grant_facts g;
     assert_int_equal(clave_async_mutex_new(&d.m, p->clients[0].c, "/l", &o), CLAVE_OK);
     for (uint64_t owner = 0; owner < 2; owner++)
         assert_int_equal(clave_async_mutex_acquire(d.m, owner, CLAVE_NEVER, on_granted, &d),
                          CLAVE_OK);
     memnet_settle(p);
-    assert_true(clave_async_mutex_grant(d.m, 0, &g));
+    assert_true(clave__mutex_held(d.m, 0, &g));
     memnet_create(p, 1, "/data");
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
-    assert_int_equal(clave_async_mutex_set(d.m, 0, "/data", "x", 1, -1, release_then, &d),
+    assert_int_equal(guarded_set(of_mutex(d.m, 0), "/data", "x", 1, -1, release_then, &d),
                      CLAVE_OK);
     memnet_settle(p);
     memnet_set(p, 1, g.node, "__REVOKE__"); /* looked at after the write */

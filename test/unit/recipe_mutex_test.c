@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/mutex_owner.h"
 #include "server/server_internal.h"
 
@@ -609,8 +610,8 @@ static void max_hold_ends_the_hold_at_the_server_too(void **state)
     owner_open(&b, p, 1, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
     assert_int_equal(owner_grant(&a).deadline, p->now + 3000);
-    assert_true(clave_async_mutex_valid_for(a.m, 0, p->now, 3000));
-    assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 3001));
+    assert_true(mutex_valid_for(a.m, 0, p->now, 3000));
+    assert_false(mutex_valid_for(a.m, 0, p->now, 3001));
     owner_acquire(&b, OWNER_FOREVER);
     owner_acquire(&a, OWNER_FOREVER);
     memnet_advance(p, 2999);
@@ -635,18 +636,18 @@ static void a_grant_is_valid_up_to_the_hold_deadline(void **state)
     struct memnet *p = world(1);
     struct mutex_owner a;
     owner_open(&a, p, 0, "/l", NULL);
-    assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 0));
+    assert_false(mutex_valid_for(a.m, 0, p->now, 0));
     owner_acquire(&a, OWNER_FOREVER);
-    clave_grant g = owner_grant(&a);
+    struct grant_facts g = owner_grant(&a);
     assert_int_equal(g.deadline, clave_async_client_hold_deadline(p->clients[0].c));
     assert_int_equal(g.session_id, clave_async_client_session_id(p->clients[0].c));
-    assert_true(clave_async_mutex_valid_for(a.m, 0, g.deadline - 10, 10));
-    assert_false(clave_async_mutex_valid_for(a.m, 0, g.deadline - 10, 11));
-    assert_false(clave_async_mutex_valid_for(a.m, 0, g.deadline + 1, INT64_MIN));
+    assert_true(mutex_valid_for(a.m, 0, g.deadline - 10, 10));
+    assert_false(mutex_valid_for(a.m, 0, g.deadline - 10, 11));
+    assert_false(mutex_valid_for(a.m, 0, g.deadline + 1, INT64_MIN));
     /* It is kept fresh while it is held, for as long as one likes. */
     memnet_advance(p, 120000);
     assert_true(owner_holds(&a));
-    assert_true(clave_async_mutex_valid_for(a.m, 0, p->now, 3000));
+    assert_true(mutex_valid_for(a.m, 0, p->now, 3000));
     owner_close(&a);
     memnet_free(p);
 }

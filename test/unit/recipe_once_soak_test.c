@@ -11,6 +11,7 @@
 #include "base/rand.h"
 #include "clave/async/lock_delay.h"
 #include "clave/async/once.h"
+#include "lib/async_grants.h"
 #include "lib/mutex_owner.h"
 
 enum { CLIENTS = 4, SEEDS = 150, STEPS = 500, TIMEOUT = 6000, PERIOD = 8000, DELAY = 3000 };
@@ -98,16 +99,11 @@ static bool enter(struct runner *r, enum task task, clave_err err)
     return true;
 }
 
-static clave_async_client *client(const struct runner *r)
-{
-    return r->soak->p->clients[r->owner.client].c;
-}
-
 static void begin_delay(struct runner *r)
 {
     const clave_delay_options o = {.size = sizeof o, .path = "/job-held", .delay_ms = DELAY};
-    clave_grant g = owner_grant(&r->owner);
-    enter(r, DELAYED, clave_async_delay_begin(&r->delay, client(r), &g, &o, on_delay, r));
+    enter(r, DELAYED,
+          delay_begin_held(&r->delay, of_mutex(r->owner.m, r->owner.owner), &o, on_delay, r));
 }
 
 static void begin_once(struct runner *r)
@@ -116,9 +112,9 @@ static void begin_once(struct runner *r)
                                   .path = "/job-once/k",
                                   .period_ms = PERIOD,
                                   .at_most_once = r->soak->at_most_once};
-    clave_grant g = owner_grant(&r->owner);
     r->asked_at = r->soak->p->now;
-    enter(r, ASKING, clave_async_once_begin(&r->once, client(r), &g, &o, on_once, r));
+    enter(r, ASKING,
+          once_begin_held(&r->once, of_mutex(r->owner.m, r->owner.owner), &o, on_once, r));
 }
 
 /* The mark stands from here on. */
@@ -204,8 +200,7 @@ static void look_around(struct soak *k)
 {
     for (int i = 0; i < CLIENTS; i++) {
         step(&k->all[i]);
-        if (k->marked == i && !k->killed &&
-            clave_async_mutex_valid_for(k->all[i].owner.m, 0, k->p->now, 0))
+        if (k->marked == i && !k->killed && mutex_valid_for(k->all[i].owner.m, 0, k->p->now, 0))
             k->valid_at = k->p->now;
     }
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "clave/async/once.h"
+#include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 
@@ -56,12 +57,10 @@ static void enter(struct runner *r, struct memnet *p, size_t client, int64_t per
 static clave_err ask(struct runner *r)
 {
     static const clave_identity ids[] = {{.host = "a", .pid = 1}, {.host = "b", .pid = 2}};
-    clave_grant g = owner_grant(&r->owner);
     clave_async_once_free(r->once);
     r->o.identity = &ids[r->owner.client % 2];
     r->answers = r->ends = 0;
-    return clave_async_once_begin(&r->once, r->owner.p->clients[r->owner.client].c, &g, &r->o,
-                                  on_begun, r);
+    return once_begin_held(&r->once, of_mutex(r->owner.m, r->owner.owner), &r->o, on_begun, r);
 }
 
 static clave_err begin(struct runner *r)
@@ -449,18 +448,23 @@ static void misuse(void **state)
     clave_async_once *o;
     enter(&a, p, 0, HOUR);
     assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
-    clave_grant g = owner_grant(&a.owner);
     clave_async_client *c = p->clients[0].c;
     clave_once_options bad = {.size = 1};
-    assert_int_equal(clave_async_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(once_begin_held(&o, of_mutex(a.owner.m, a.owner.owner), &bad, on_begun, &a),
+                     CLAVE_EINVAL);
     bad = (clave_once_options){.size = sizeof bad, .path = "/x", .period_ms = -1};
-    assert_int_equal(clave_async_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(once_begin_held(&o, of_mutex(a.owner.m, a.owner.owner), &bad, on_begun, &a),
+                     CLAVE_EINVAL);
     bad = (clave_once_options){.size = sizeof bad};
-    assert_int_equal(clave_async_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
-    assert_int_equal(clave_async_once_begin(&o, c, &g, NULL, on_begun, &a), CLAVE_EINVAL);
-    assert_int_equal(clave_async_once_begin(&o, c, &g, &a.o, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(once_begin_held(&o, of_mutex(a.owner.m, a.owner.owner), &bad, on_begun, &a),
+                     CLAVE_EINVAL);
+    assert_int_equal(once_begin_held(&o, of_mutex(a.owner.m, a.owner.owner), NULL, on_begun, &a),
+                     CLAVE_EINVAL);
+    assert_int_equal(once_begin_held(&o, of_mutex(a.owner.m, a.owner.owner), &a.o, NULL, NULL),
+                     CLAVE_EINVAL);
     bad.path = "x";
-    assert_int_equal(clave_async_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EPATH);
+    assert_int_equal(once_begin_held(&o, of_mutex(a.owner.m, a.owner.owner), &bad, on_begun, &a),
+                     CLAVE_EPATH);
     assert_null(o);
     assert_non_null(strstr(clave_async_client_errmsg(c), "the record's path"));
     assert_int_equal(ask(&a), CLAVE_OK);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
@@ -216,7 +217,7 @@ static void a_holder_that_was_stopped_does_no_harm(void **state)
     memnet_freeze(p, 0, true);
     memnet_advance(p, 3 * TIMEOUT);
     assert_true(owner_holds(&b));
-    assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 0));
+    assert_false(mutex_valid_for(a.m, 0, p->now, 0));
     assert_int_equal(owner_write(&a, "/data", "x"), CLAVE_OK);
     memnet_freeze(p, 0, false);
     memnet_advance(p, 5000);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/semaphore_user.h"
 
 static const clave_mutex_options revocable = {.size = sizeof revocable, .revocable = true};
@@ -124,13 +125,13 @@ static void a_lease_can_be_asked_for(void **state)
     (void)state;
     struct memnet *p = world(2);
     struct semaphore_user a, b;
-    clave_grant g;
+    struct grant_facts g;
     clave_semaphore_options o = {.limit = 2, .revocable = true};
     assert_int_equal(semaphore_user_open_with(&a, p, 0, o), CLAVE_OK);
     semaphore_user_open(&b, p, 1, 2);
     semaphore_user_acquire(&a, 2, OWNER_FOREVER);
     semaphore_user_acquire(&b, 1, OWNER_FOREVER);
-    assert_true(clave_async_lease_grant(a.held[0], &g));
+    assert_true(clave__lease_held(a.held[0], &g));
     assert_int_equal(revoke(p, 1, g.node), CLAVE_OK);
     assert_int_equal(a.asked, 1);
     assert_int_equal(semaphore_user_release(&a), CLAVE_OK);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
 
@@ -219,7 +220,7 @@ static void testDowngrading(void **state)
     assert_int_equal(memnet_requests(p, 0), 1);
     char write[160];
     snprintf(write, sizeof write, "%s", owner_grant(&a.write).node);
-    clave_grant read = owner_grant(&a.read);
+    struct grant_facts read = owner_grant(&a.read);
     assert_string_equal(number_of(read.node), number_of(write));
     assert_non_null(strstr(read.node, "-__READ__"));
     assert_int_equal(read.token, owner_grant(&a.write).token);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/failmem.h"
 #include "lib/semaphore_user.h"
 #include "recipe/semaphore/semaphore_internal.h"
@@ -110,8 +111,8 @@ static void testNoOrphanedNodes(void **state)
     semaphore_user_open(&b, p, 1, 1);
     semaphore_user_acquire(&a, 1, OWNER_FOREVER);
     semaphore_user_acquire(&b, 1, OWNER_FOREVER);
-    clave_grant g;
-    assert_true(clave_async_lease_grant(a.held[0], &g));
+    struct grant_facts g;
+    assert_true(clave__lease_held(a.held[0], &g));
     assert_int_equal(memnet_list(p, 0, "/s/leases", names, 4), 2);
     snprintf(path, sizeof path, "/s/leases/%s", strstr(g.node, names[0]) ? names[1] : names[0]);
     assert_int_equal(memnet_delete(p, 0, path), CLAVE_OK);
@@ -186,9 +187,9 @@ static void a_lease_by_a_name_of_the_users_is_kept_without_the_gate(void **state
     memnet_advance(p, 1000);
     memnet_clear(p);
     memnet_advance(p, 1000);
-    clave_grant g;
+    struct grant_facts g;
     assert_int_equal(a.n, 1);
-    assert_true(clave_async_lease_grant(a.held[0], &g));
+    assert_true(clave__lease_held(a.held[0], &g));
     assert_non_null(strstr(g.node, names[0]));
     assert_int_equal(semaphore_user_leases_at_server(p), 1);
     semaphore_user_close(&a);
@@ -272,8 +273,8 @@ static void a_session_that_ends_takes_its_leases(void **state)
     assert_int_equal(semaphore_user_leases_at_server(p), 2);
     assert_int_equal(semaphore_user_release(&a), CLAVE_ELOST);
     assert_int_equal(semaphore_user_release(&a), CLAVE_ELOST);
-    clave_grant g;
-    assert_true(clave_async_lease_grant(a.held[0], &g));
+    struct grant_facts g;
+    assert_true(clave__lease_held(a.held[0], &g));
     assert_int_equal(g.session_id, clave_async_client_session_id(p->clients[0].c));
     semaphore_user_close(&a);
     semaphore_user_close(&b);
@@ -300,19 +301,19 @@ static void a_holder_that_was_stopped_does_no_harm(void **state)
     semaphore_user_acquire(&b, 1, OWNER_FOREVER);
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/data", .data = "x", .len = 1, .version = -1};
     clave_err written = CLAVE_ETIMEDOUT;
-    assert_int_equal(clave_async_lease_multi(a.held[0], &op, 1, on_written, &written), CLAVE_OK);
+    assert_int_equal(guarded_multi(of_lease(a.held[0]), &op, 1, on_written, &written), CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(written, CLAVE_OK);
     memnet_freeze(p, 0, true);
     memnet_advance(p, 3 * TIMEOUT);
     assert_int_equal(b.n, 1);
-    assert_false(clave_async_lease_valid_for(a.held[0], p->now, 0));
-    assert_int_equal(clave_async_lease_multi(a.held[0], &op, 1, on_written, &written), CLAVE_OK);
+    assert_false(lease_valid_for(a.held[0], p->now, 0));
+    assert_int_equal(guarded_multi(of_lease(a.held[0]), &op, 1, on_written, &written), CLAVE_OK);
     memnet_freeze(p, 0, false);
     memnet_advance(p, 5000);
     assert_int_equal(written, CLAVE_ELOST);
     assert_int_equal(a.lost, 1);
-    assert_int_equal(clave_async_lease_multi(a.held[0], &op, 1, on_written, &written), CLAVE_ELOST);
+    assert_int_equal(guarded_multi(of_lease(a.held[0]), &op, 1, on_written, &written), CLAVE_ELOST);
     semaphore_user_close(&a);
     semaphore_user_close(&b);
     semaphore_user_assert_no_leftovers(p);

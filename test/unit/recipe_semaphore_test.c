@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "lib/async_grants.h"
 #include "lib/semaphore_user.h"
 
 static struct memnet *world(size_t clients)
@@ -214,14 +215,14 @@ static void a_semaphore_of_one_is_a_mutex_that_is_not_reentrant(void **state)
     assert_int_equal(a.err, CLAVE_EBUSY);
     semaphore_user_acquire(&b, 1, OWNER_FOREVER);
     assert_int_equal(b.n, 0);
-    clave_grant first, second;
-    assert_true(clave_async_lease_grant(a.held[0], &first));
+    struct grant_facts first, second;
+    assert_true(clave__lease_held(a.held[0], &first));
     semaphore_user_release(&a);
     assert_int_equal(b.n, 1);
-    assert_true(clave_async_lease_grant(b.held[0], &second));
+    assert_true(clave__lease_held(b.held[0], &second));
     assert_true(second.token > first.token);
-    assert_true(clave_async_lease_valid_for(b.held[0], p->now, 1000));
-    assert_false(clave_async_lease_valid_for(b.held[0], second.deadline, 1));
+    assert_true(lease_valid_for(b.held[0], p->now, 1000));
+    assert_false(lease_valid_for(b.held[0], second.deadline, 1));
     semaphore_user_close(&a);
     semaphore_user_close(&b);
     memnet_free(p);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
+#include "lib/async_grants.h"
 #include "lib/semaphore_user.h"
 
 enum { CLIENTS = 4, OWNERS = 2, SEEDS = 40, STEPS = 400, TIMEOUT = 6000, LIMIT = 2 };
@@ -39,7 +40,7 @@ static void check(const struct soak *k, bool fine, const char *what)
 
 static bool is_valid(const struct mutex_owner *s)
 {
-    return clave_async_mutex_valid_for(s->m, s->owner, s->p->now, 0);
+    return mutex_valid_for(s->m, s->owner, s->p->now, 0);
 }
 
 static void look_around(struct soak *k)
@@ -60,7 +61,7 @@ static void look_around(struct soak *k)
     }
     for (int i = 0; i < CLIENTS; i++)
         for (size_t n = 0; n < k->sem[i].n; n++)
-            leases += clave_async_lease_valid_for(k->sem[i].held[n], k->p->now, 0);
+            leases += lease_valid_for(k->sem[i].held[n], k->p->now, 0);
     check(k, leases <= LIMIT, "more leases than the limit");
     k->grants += readers + leases + (writer >= 0);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
+#include "lib/async_grants.h"
 #include "lib/candidate.h"
 #include "lib/mutex_owner.h"
 
@@ -357,9 +358,9 @@ static void a_leader_that_was_stopped_wakes_as_none(void **state)
     memnet_advance(p, 2 * TIMEOUT);
     assert_true(candidate_leads(&s[1]));
     /* Before it has read a byte or ticked. */
-    assert_false(clave_async_latch_valid_for(s[0].l, p->now, 0));
+    assert_false(latch_valid_for(s[0].l, p->now, 0));
     assert_int_equal(s[0].not_leader, 0);
-    assert_int_equal(clave_async_latch_set(s[0].l, "/x", "late", 4, -1, NULL, NULL), CLAVE_OK);
+    assert_int_equal(guarded_set(of_latch(s[0].l), "/x", "late", 4, -1, NULL, NULL), CLAVE_OK);
     memnet_freeze(p, 0, false);
     advance_with_one_leader(s, 2, 5000);
     assert_true(candidate_was_told(&s[0], "Lnqx"));

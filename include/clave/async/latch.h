@@ -123,37 +123,15 @@ CLAVE_METHOD clave_err clave_async_latch_cancel(clave_async_latch *l, clave_asyn
 
 /* True when it leads, and certainly did at `now` (the client's clock). */
 CLAVE_METHOD bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now);
-/* True when it leads and certainly will for `ms` milliseconds after `now`. */
-CLAVE_METHOD bool clave_async_latch_valid_for(const clave_async_latch *l, int64_t now, int64_t ms);
-/* Fills *out with its token and its deadline. The token is the term: it grows with every leader, on
- * any client. false: it does not lead. */
-CLAVE_METHOD bool clave_async_latch_grant(const clave_async_latch *l, clave_grant *out);
+/* The leadership, as clave_async_mutex_grant; its token is the term, which grows with every leader,
+ * on any client. ENOTHELD: it does not lead. ENOMEM. */
+CLAVE_METHOD clave_err clave_async_latch_grant(const clave_async_latch *l, clave_async_grant **out);
 /* LATENT, STARTED or CLOSED. */
 CLAVE_METHOD clave_latch_state clave_async_latch_state_of(const clave_async_latch *l);
 /* The id of its options, "" for none. Valid until clave_async_latch_free. */
 CLAVE_METHOD const char *clave_async_latch_id(const clave_async_latch *l);
 /* The full path of its node; NULL while none is known to exist. Valid until the next call on l. */
 CLAVE_METHOD const char *clave_async_latch_own_path(const clave_async_latch *l);
-
-/* ---- guarded writes: done only while the leader's node exists --------------------------- */
-
-/* Creates a node, as clave_async_mutex_create. res.err ELOST: it no longer led, and nothing was
- * done. At once, without cb: ENOTHELD: it does not lead. */
-CLAVE_METHOD clave_err clave_async_latch_create(clave_async_latch *l, const char *path,
-                                                const void *data, size_t len,
-                                                clave_create_mode mode, clave_result_cb *cb,
-                                                void *arg);
-/* Sets a node's data, as clave_async_mutex_set. ELOST and ENOTHELD as above. */
-CLAVE_METHOD clave_err clave_async_latch_set(clave_async_latch *l, const char *path,
-                                             const void *data, size_t len, int32_t version,
-                                             clave_result_cb *cb, void *arg);
-/* Deletes a node, as clave_async_mutex_delete. ELOST and ENOTHELD as above. */
-CLAVE_METHOD clave_err clave_async_latch_delete(clave_async_latch *l, const char *path,
-                                                int32_t version, clave_result_cb *cb, void *arg);
-/* Does several operations in one transaction, as clave_async_mutex_multi. ELOST and ENOTHELD as
- * above. */
-CLAVE_METHOD clave_err clave_async_latch_multi(clave_async_latch *l, const clave_op *ops,
-                                               size_t nops, clave_result_cb *cb, void *arg);
 
 #ifdef __cplusplus
 }

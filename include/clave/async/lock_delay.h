@@ -45,14 +45,14 @@ typedef struct clave_delay_options {
 } clave_delay_options;
 #define CLAVE_DELAY_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_delay_options)
 
-/* Call it after the grant (copied; of a mutex, the write side of a read-write lock or a latch) and
+/* Call it with the grant (of a mutex, the write side of a read-write lock or a latch) and
  * before the work. On CLAVE_OK *out belongs to the caller, who frees it with
  * clave_async_delay_free; on an error it is NULL. cb runs once, later: CLAVE_OK: begin the work.
- * ELOST: the lock is gone. ENOAUTH, EINVALIDACL, ETOOBIG: the server refused the mark. ECONNLOSS
- * and others of its class: given up after 16 attempts. ENOMEM. ECLOSED. At once: EPATH: the mark's
- * path is not valid. EINVAL: the options. ENOMEM. ECLOSED. */
-CLAVE_MAKING clave_err clave_async_delay_begin(clave_async_delay **out, clave_async_client *c,
-                                               const clave_grant *grant,
+ * ELOST: the lock is gone (at once, if that is known). ENOAUTH, EINVALIDACL, ETOOBIG: the server
+ * refused the mark. ECONNLOSS and others of its class: given up after 16 attempts. ENOMEM. ECLOSED.
+ * At once: EPATH: the mark's path is not valid. EINVAL: the options. ENOMEM. ECLOSED. */
+CLAVE_MAKING clave_err clave_async_delay_begin(clave_async_delay **out,
+                                               const clave_async_grant *grant,
                                                const clave_delay_options *o,
                                                clave_async_delay_cb *cb, void *arg);
 /* The work is over: deletes the mark. Release the lock after it; you need not wait for cb (a

@@ -74,16 +74,9 @@ CLAVE_METHOD clave_err clave_async_multilock_cancel(clave_async_multilock *ml, u
 CLAVE_METHOD clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owner,
                                                      clave_async_multilock_cb *cb, void *arg);
 
-/* True when the owner holds all of them and certainly will for `ms` milliseconds after `now` (the
- * client's clock). From memory. */
-CLAVE_METHOD bool clave_async_multilock_valid_for(const clave_async_multilock *ml, uint64_t owner,
-                                                  int64_t now, int64_t ms);
-/* The earliest of the locks' hold deadlines, by the client's clock. INT64_MIN: the owner does not
- * hold all of them. From memory. */
-CLAVE_METHOD int64_t clave_async_multilock_deadline(const clave_async_multilock *ml,
-                                                    uint64_t owner);
-/* The lock on `path`, for its grant, its guarded writes and its deadlock text; do not free, acquire
- * or release it. NULL: no part has this path. Valid until clave_async_multilock_free. */
+/* The lock on `path`, for its grant and its deadlock text; do not free, acquire or release it. All
+ * are held as long as each grant is valid, and clave_async_grant_multi writes under all of them.
+ * NULL: no part has this path. Valid until clave_async_multilock_free. */
 CLAVE_METHOD clave_async_mutex *clave_async_multilock_at(const clave_async_multilock *ml,
                                                          const char *path);
 

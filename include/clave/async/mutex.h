@@ -10,7 +10,7 @@
 #ifndef CLAVE_ASYNC_MUTEX_H
 #define CLAVE_ASYNC_MUTEX_H
 
-#include "clave/async/client.h"
+#include "clave/async/grant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -111,44 +111,12 @@ CLAVE_METHOD const char *clave_async_mutex_deadlock(const clave_async_mutex *m);
 CLAVE_METHOD clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner,
                                                  clave_async_mutex_cb *cb, void *arg);
 
-typedef struct clave_grant {
-    int64_t token; /* czxid of the lock node: grows with every grant, on any client. A downgraded
-                      read has its write's */
-    int64_t session_id;
-    int64_t deadline; /* until when nobody else can own it, by the client's clock */
-    const char *node; /* full path of the lock node; valid until the next call on m */
-    unsigned count;   /* how many holds this owner has */
-} clave_grant;
-/* Fills *out with what the owner holds: its token and its deadline among it. false: the owner does
- * not hold the lock, or has lost it. From memory. */
-CLAVE_METHOD bool clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner,
-                                          clave_grant *out);
-/* True when the owner holds it and certainly will for `ms` milliseconds after `now` (the client's
- * clock). From memory. */
-CLAVE_METHOD bool clave_async_mutex_valid_for(const clave_async_mutex *m, uint64_t owner,
-                                              int64_t now, int64_t ms);
-
-/* A guarded write, done only while the owner's lock node exists, in one multi with a check of it:
- * creates a node, as clave_async_create without options. res.err ELOST: the grant is gone, and
- * nothing was done. At once, without cb: ENOTHELD: the owner holds nothing. ELOST: the loss is
- * known already. Others as clave_async_multi. */
-CLAVE_METHOD clave_err clave_async_mutex_create(clave_async_mutex *m, uint64_t owner,
-                                                const char *path, const void *data, size_t len,
-                                                clave_create_mode mode, clave_result_cb *cb,
-                                                void *arg);
-/* A guarded write: sets a node's data, as clave_async_set. ELOST and ENOTHELD as above. */
-CLAVE_METHOD clave_err clave_async_mutex_set(clave_async_mutex *m, uint64_t owner, const char *path,
-                                             const void *data, size_t len, int32_t version,
-                                             clave_result_cb *cb, void *arg);
-/* A guarded write: deletes a node, as clave_async_delete. ELOST and ENOTHELD as above. */
-CLAVE_METHOD clave_err clave_async_mutex_delete(clave_async_mutex *m, uint64_t owner,
-                                                const char *path, int32_t version,
-                                                clave_result_cb *cb, void *arg);
-/* A guarded write: several operations in one transaction, as clave_async_multi; res.ops are those
- * of the caller. ELOST and ENOTHELD as above. */
-CLAVE_METHOD clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t owner,
-                                               const clave_op *ops, size_t nops,
-                                               clave_result_cb *cb, void *arg);
+/* What the owner holds: its token, how long it is valid, and the writes that only it may do
+ * (clave/async/grant.h). On CLAVE_OK *out is the caller's, for clave_async_grant_free; on an error
+ * it is NULL. Each call gives a reference of its own. ENOTHELD: the owner holds nothing. ELOST: its
+ * hold was lost and has not been released yet. ENOMEM. */
+CLAVE_METHOD clave_err clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner,
+                                               clave_async_grant **out);
 
 /* ---- asking for a lock ------------------------------------------------------------------ */
 

@@ -67,16 +67,18 @@ typedef struct clave_once_options {
 typedef void clave_async_once_cb(clave_async_once *o, clave_err err,
                                  const clave_once_record *former, void *arg);
 
-/* Asks whether the job is to be run now. `grant` (copied) is that of the mutex, the write side of a
- * read-write lock or the latch that is held; a semaphore's leases exclude nobody. On CLAVE_OK *out
+/* Asks whether the job is to be run now. `grant` is that of the mutex, the write side of a
+ * read-write lock or the latch that is held; a semaphore's leases exclude
+ * nobody. It is not needed after this call. On CLAVE_OK *out
  * belongs to the caller, who frees it with clave_async_once_free; on an error it is NULL.
  * cb runs once, later: CLAVE_OK: yes, and it is recorded as started. EDONE: no, `former` has done
- * it. ELOST: the lock is gone. ENOAUTH, EINVALIDACL, ETOOBIG: the server refused the record.
- * ECONNLOSS and others of its class: given up after 16 attempts. ENOMEM. ECLOSED. At once: EPATH:
- * the record's path is not valid. EINVAL: the options. ENOMEM. ECLOSED. */
-CLAVE_MAKING clave_err clave_async_once_begin(clave_async_once **out, clave_async_client *c,
-                                              const clave_grant *grant, const clave_once_options *o,
-                                              clave_async_once_cb *cb, void *arg);
+ * it. ELOST: the lock is gone (at once, if that is known). ENOAUTH, EINVALIDACL, ETOOBIG: the
+ * server refused the record. ECONNLOSS and others of its class: given up after 16 attempts. ENOMEM.
+ * ECLOSED. At once: EPATH: the record's path is not valid. EINVAL: the options. ENOMEM. ECLOSED. */
+CLAVE_MAKING clave_err clave_async_once_begin(clave_async_once **out,
+                                              const clave_async_grant *grant,
+                                              const clave_once_options *o, clave_async_once_cb *cb,
+                                              void *arg);
 /* Records how the run ended, after CLAVE_OK. cb (may be NULL) runs once, later: CLAVE_OK: recorded.
  * ELOST: the lock is gone, and the run stays recorded as started. ENONODE: somebody has removed the
  * record. ECONNLOSS and others of its class: an answer was lost, and the end may be recorded or

@@ -2,8 +2,8 @@
  * InterProcessReadWriteLock: <path>/_c_<uuid>-__READ__<10 digits> and ...-__WRIT__..., in one
  * queue. A write waits for everything before it, a read for the writes before it.
  *
- * Its two sides are mutexes: acquire, cancel, release, grant, valid_for, guarded writes and events
- * are those of clave/async/mutex.h, with the same owners on both sides. Between the sides:
+ * Its two sides are mutexes: acquire, cancel, release, grant and events are those of
+ * clave/async/mutex.h, with the same owners on both sides. Between the sides:
  *
  *   downgrade  a read acquired by the owner of the write is granted at once and takes the write's
  *              place in the queue: release the write after it, and no writer comes between. If the

@@ -119,29 +119,8 @@ typedef void clave_async_lease_left_cb(clave_async_semaphore *s, clave_err err, 
 CLAVE_METHOD clave_err clave_async_lease_release(clave_async_lease *l,
                                                  clave_async_lease_left_cb *cb, void *arg);
 
-/* Fills *out with the token (the czxid of the lease's node), the deadline and the node, from
- * memory; `count` is 1. false: the lease was lost. */
-CLAVE_METHOD bool clave_async_lease_grant(const clave_async_lease *l, clave_grant *out);
-/* True when the lease is held and certainly will be for `ms` milliseconds after `now` (the client's
- * clock). From memory. */
-CLAVE_METHOD bool clave_async_lease_valid_for(const clave_async_lease *l, int64_t now, int64_t ms);
-/* A guarded write, done only while the lease's node exists: creates a node, as
- * clave_async_mutex_create. At once, without cb: ELOST: the loss is known already. */
-CLAVE_METHOD clave_err clave_async_lease_create(clave_async_lease *l, const char *path,
-                                                const void *data, size_t len,
-                                                clave_create_mode mode, clave_result_cb *cb,
-                                                void *arg);
-/* A guarded write: sets a node's data, as clave_async_mutex_set. ELOST as above. */
-CLAVE_METHOD clave_err clave_async_lease_set(clave_async_lease *l, const char *path,
-                                             const void *data, size_t len, int32_t version,
-                                             clave_result_cb *cb, void *arg);
-/* A guarded write: deletes a node, as clave_async_mutex_delete. ELOST as above. */
-CLAVE_METHOD clave_err clave_async_lease_delete(clave_async_lease *l, const char *path,
-                                                int32_t version, clave_result_cb *cb, void *arg);
-/* A guarded write: several operations in one transaction, as clave_async_mutex_multi. ELOST as
- * above. */
-CLAVE_METHOD clave_err clave_async_lease_multi(clave_async_lease *l, const clave_op *ops,
-                                               size_t nops, clave_result_cb *cb, void *arg);
+/* What the lease is worth, as clave_async_mutex_grant. ELOST: the lease was lost. ENOMEM. */
+CLAVE_METHOD clave_err clave_async_lease_grant(const clave_async_lease *l, clave_async_grant **out);
 
 /* Lists the holders of leases, the oldest node first, as clave_async_participants. */
 CLAVE_METHOD clave_err clave_async_semaphore_participants(clave_async_client *c, const char *path,

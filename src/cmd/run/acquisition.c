@@ -241,13 +241,23 @@ clave_err acquisition_begin(struct acquisition *c, clave_async_client *client,
                                        : begin_lock)(c, client, plan, terms);
 }
 
-bool acquisition_grant(const struct acquisition *c, clave_grant *out)
+bool acquisition_held(const struct acquisition *c, struct grant_facts *out)
 {
+    if (c->latch)
+        return clave__latch_held(c->latch, out);
+    if (c->semaphore)
+        return c->lease && clave__lease_held(c->lease, out);
+    return c->mutex && clave__mutex_held(c->mutex, OWNER, out);
+}
+
+clave_err acquisition_grant(const struct acquisition *c, clave_async_grant **out)
+{
+    *out = NULL;
     if (c->latch)
         return clave_async_latch_grant(c->latch, out);
     if (c->semaphore)
-        return c->lease && clave_async_lease_grant(c->lease, out);
-    return c->mutex && clave_async_mutex_grant(c->mutex, OWNER, out);
+        return c->lease ? clave_async_lease_grant(c->lease, out) : CLAVE_ENOTHELD;
+    return c->mutex ? clave_async_mutex_grant(c->mutex, OWNER, out) : CLAVE_ENOTHELD;
 }
 
 bool acquisition_limit_missing(const struct acquisition *c)

@@ -7,6 +7,7 @@
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 #include "cmd/run/lock_flags.h"
+#include "recipe/grant_facts.h"
 
 /* All run on the loop's thread, from the client's callbacks. */
 struct acquisition_events {
@@ -53,9 +54,11 @@ clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *
 /* Starts what the plan asks for. Free it after an error too. */
 clave_err acquisition_begin(struct acquisition *c, clave_async_client *client,
                             const struct lock_plan *plan, const struct acquisition_terms *terms);
-/* Fills in the grant; false: not held, or no longer held. Answers from memory, without the server.
+/* Says what is held; false: not held, or no longer held. Answers from memory, without the server.
  */
-bool acquisition_grant(const struct acquisition *c, clave_grant *out);
+bool acquisition_held(const struct acquisition *c, struct grant_facts *out);
+/* The grant itself, as clave_async_mutex_grant. */
+clave_err acquisition_grant(const struct acquisition *c, clave_async_grant **out);
 /* true: nobody can get a lease, because the node that holds the number of leases has none, or has
  * not been read yet. */
 bool acquisition_limit_missing(const struct acquisition *c);

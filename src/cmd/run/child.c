@@ -47,8 +47,8 @@ static void arm_watchdog(struct runner *r)
 
 void child_publish(struct runner *r)
 {
-    clave_grant g;
-    if (r->phase != HOLDING || r->hold_policy.lost || !acquisition_grant(&r->acquisition, &g))
+    struct grant_facts g;
+    if (r->phase != HOLDING || r->hold_policy.lost || !acquisition_held(&r->acquisition, &g))
         return;
     deadline_page_set(r->guardian.page, clave__hold_policy_extend(&r->hold_policy, g.deadline),
                       g.deadline);
@@ -68,8 +68,8 @@ void child_begin(struct runner *r)
     const struct lock_plan *plan = r->plan;
     struct deadline_page *page = r->guardian.page;
     struct guardian_task *t = &r->task;
-    clave_grant g;
-    if (!acquisition_grant(&r->acquisition, &g)) {
+    struct grant_facts g;
+    if (!acquisition_held(&r->acquisition, &g)) {
         child_report_not_started(r);
         r->events->leave(r, EXIT_LOST);
         return;
@@ -241,12 +241,12 @@ static void on_refused(struct runner *r, const char *what, int error, int code)
 static void on_holdout(struct runner *r, const struct holdout *h)
 {
     char who[HOLDOUT_TEXT_CAP], text[HOLDOUT_TEXT_CAP + 32];
-    clave_grant g;
+    struct grant_facts g;
     r->holdout = *h;
     lock_message_holdout(r->plan, h);
     sd_status_holdout(r);
     snprintf(text, sizeof text, "clave cannot end its %s", holdout_text(h, who));
-    if (acquisition_grant(&r->acquisition, &g))
+    if (acquisition_held(&r->acquisition, &g))
         held_since_add_text(r->client, r->plan, g.node, text);
     clave_uv_flush(r->uv);
 }

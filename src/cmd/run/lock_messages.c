@@ -257,7 +257,8 @@ void lock_message_nested(const struct lock_plan *p, const clave_participant *out
     }
 }
 
-void lock_message_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms)
+void lock_message_acquired(const struct lock_plan *p, const struct grant_facts *g,
+                           int64_t waited_ms)
 {
     struct json j;
     char age[AGE_CAP];

@@ -4,6 +4,7 @@
 #define CLAVE_CMD_RUN_LOCK_MESSAGES_H
 
 #include "cmd/run/lock_flags.h"
+#include "recipe/grant_facts.h"
 
 /* `holder`: NULL when it is not known. */
 void lock_message_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder);
@@ -35,7 +36,8 @@ void lock_message_deadlock(const struct lock_plan *p, const char *text);
 void lock_message_unreadable(const struct lock_plan *p);
 /* The lock is held by the `clave lock` that this one runs under. */
 void lock_message_nested(const struct lock_plan *p, const clave_participant *outer);
-void lock_message_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms);
+void lock_message_acquired(const struct lock_plan *p, const struct grant_facts *g,
+                           int64_t waited_ms);
 /* The connection is back (`up`), or lost with `left_ms` until the hold deadline. */
 void lock_message_connection(const struct lock_plan *p, bool up, int64_t left_ms);
 void lock_message_lost(const struct lock_plan *p, clave_err why);

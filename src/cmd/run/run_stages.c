@@ -212,8 +212,9 @@ static void run_stages_on_asked(clave_async_once *once, clave_err err,
     }
 }
 
-static void run_stages_ask(struct runner *r, const clave_grant *g)
+static void run_stages_ask(struct runner *r)
 {
+    clave_async_grant *g = NULL;
     const struct lock_plan *plan = r->plan;
     struct process_identity self;
     clave_err err = CLAVE_ENOMEM;
@@ -228,7 +229,10 @@ static void run_stages_ask(struct runner *r, const clave_grant *g)
                                   .identity = &self.identity};
     r->run_policy.phase = ASKING;
     if (path)
-        err = clave_async_once_begin(&r->run_policy.once, r->client, g, &o, run_stages_on_asked, r);
+        err = acquisition_grant(&r->acquisition, &g);
+    if (err == CLAVE_OK)
+        err = clave_async_once_begin(&r->run_policy.once, g, &o, run_stages_on_asked, r);
+    clave_async_grant_free(g);
     free(path);
     if (err != CLAVE_OK)
         run_stages_give_up(r, err);
@@ -237,11 +241,11 @@ static void run_stages_ask(struct runner *r, const clave_grant *g)
 /* The lock delay is over, if there was one. */
 static void run_stages_proceed(struct runner *r)
 {
-    clave_grant g;
-    if (!acquisition_grant(&r->acquisition, &g)) {
+    struct grant_facts g;
+    if (!acquisition_held(&r->acquisition, &g)) {
         run_stages_lost(r, CLAVE_ELOST);
     } else if (r->plan->run_policy.once) {
-        run_stages_ask(r, &g);
+        run_stages_ask(r);
     } else {
         r->run_policy.phase = BEGUN;
         r->events->cleared(r);
@@ -270,8 +274,9 @@ static void on_delay(clave_async_delay *d, const clave_identity *who, int64_t de
     sd_status_delayed(r);
 }
 
-static void delay(struct runner *r, const clave_grant *g)
+static void delay(struct runner *r)
 {
+    clave_async_grant *g = NULL;
     const struct lock_plan *plan = r->plan;
     struct process_identity self;
     clave_err err = CLAVE_ENOMEM;
@@ -286,7 +291,10 @@ static void delay(struct runner *r, const clave_grant *g)
                                    .event_cb = on_delay,
                                    .event_arg = r};
     if (path)
-        err = clave_async_delay_begin(&r->run_policy.delay, r->client, g, &o, on_delayed, r);
+        err = acquisition_grant(&r->acquisition, &g);
+    if (err == CLAVE_OK)
+        err = clave_async_delay_begin(&r->run_policy.delay, g, &o, on_delayed, r);
+    clave_async_grant_free(g);
     free(path);
     if (err != CLAVE_OK)
         run_stages_give_up(r, err);
@@ -294,12 +302,12 @@ static void delay(struct runner *r, const clave_grant *g)
 
 void run_stages_begin(struct runner *r)
 {
-    clave_grant g;
+    struct grant_facts g;
     r->run_policy.phase = DELAYING;
     if (!r->plan->run_policy.marks)
         run_stages_proceed(r);
-    else if (acquisition_grant(&r->acquisition, &g))
-        delay(r, &g);
+    else if (acquisition_held(&r->acquisition, &g))
+        delay(r);
     else
         run_stages_lost(r, CLAVE_ELOST);
 }

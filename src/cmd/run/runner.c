@@ -81,8 +81,8 @@ static void runner_leave(struct runner *r, int code)
 
 static void runner_record_grant(const struct runner *r)
 {
-    clave_grant g;
-    if (r->waited && acquisition_grant(&r->acquisition, &g))
+    struct grant_facts g;
+    if (r->waited && acquisition_held(&r->acquisition, &g))
         held_since_record(r->client, r->plan, g.node);
 }
 

@@ -59,8 +59,8 @@ void sd_status_waiting(struct runner *r, size_t ahead, bool known)
 
 static void sd_status_send_held(const struct runner *r, const char *detail)
 {
-    clave_grant g;
-    if (sd_status_is_own(r) && acquisition_grant(&r->acquisition, &g))
+    struct grant_facts g;
+    if (sd_status_is_own(r) && acquisition_held(&r->acquisition, &g))
         sd_notify_send(&r->service.notify, "STATUS=%s: %s, token %lld%s", r->plan->path,
                        r->plan->elects ? "leading" : "held", (long long)g.token, detail);
 }

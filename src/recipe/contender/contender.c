@@ -43,6 +43,15 @@ static void stop_waiting(struct contender *c)
     clave__detector_end(&c->detector);
 }
 
+void clave__contender_end_hold(struct contender *c)
+{
+    struct list *e;
+    while ((e = list_pop_front(&c->watchers))) {
+        struct hold_watcher *w = LIST_ENTRY(e, struct hold_watcher, link);
+        w->over(w);
+    }
+}
+
 void clave__contender_enter(struct contender *c, enum contender_state to)
 {
     bool allowed = moves[c->state] & (1u << to);
@@ -53,8 +62,10 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
                c->own.path[0] ? c->own.path
                : c->spec      ? c->spec->path
                               : "");
-    if (c->state == CONTENDER_HELD)
+    if (c->state == CONTENDER_HELD) {
         clave__client_note_end(c->client, c->elects);
+        clave__contender_end_hold(c);
+    }
     c->state = to;
     switch (to) {
     case CONTENDER_JOINING:
@@ -274,6 +285,7 @@ static void retry_later(struct contender *c)
 
 static void free_contender(struct contender *c)
 {
+    assert(list_empty(&c->watchers));
     struct queue_place *place = c->place;
     clave__client_timer_clear(c->client, &c->limit);
     clave__client_timer_clear(c->client, &c->pause);
@@ -565,6 +577,7 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     list_init(&c->listener.link);
     list_init(&c->hold.link);
     list_init(&c->confirm.link);
+    list_init(&c->watchers);
     c->listener.on_state = contender_on_state;
     c->hold.on_missing = clave__contender_turn_node_missing;
     c->hold.on_settled = clave__contender_turn_hold_settled;
@@ -630,18 +643,14 @@ int64_t clave__contender_deadline(const struct contender *c)
     return deadline_earlier(clave_async_client_hold_deadline(c->client), c->hold_end);
 }
 
-clave_grant clave__contender_grant(const struct contender *c)
+struct grant_facts clave__contender_facts(struct contender *c)
 {
-    return (clave_grant){
+    return (struct grant_facts){
+        .place = c,
         .token = c->token,
         .session_id = c->session_id,
         .deadline = clave__contender_deadline(c),
         .node = c->own.path,
         .count = 1,
     };
-}
-
-bool clave__grant_lasts(const clave_grant *g, int64_t now, int64_t ms)
-{
-    return deadline_lasts(g->deadline, now, ms);
 }

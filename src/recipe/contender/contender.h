@@ -5,6 +5,7 @@
  *   contender_turn.c       is it our turn?                contender_describe.c  says something else
  *   contender_race.c       the recipe without a queue     node_watch.c        one watched node
  *   contender_downgrade.c  a write's place for a read     fenced_write.c      guarded writes
+ *   place_grant.c          copies of what is held, and writes under them
  *
  * What the nodes of a queue say, and who is before whom, is in src/recipe/queue.
  *
@@ -36,6 +37,7 @@
 #include "client/client_internal.h"
 #include "recipe/contender/node_watch.h"
 #include "recipe/deadlock/detector.h"
+#include "recipe/grant_facts.h"
 #include "recipe/queue/queue_order.h"
 #include "recipe/queue_place.h"
 
@@ -81,6 +83,12 @@ enum contender_state {
     CONTENDER_HELD,
     CONTENDER_LEAVING, /* the node is being deleted, or requests are still under way */
     CONTENDER_ENDED,
+};
+
+/* Told once, when the hold of a contender is over, before its owner is told of a loss. */
+struct hold_watcher {
+    struct list link;
+    void (*over)(struct hold_watcher *w);
 };
 
 struct contender {
@@ -131,9 +139,10 @@ struct contender {
 
     /* The grant. */
     struct hold hold;
-    bool asked_before; /* somebody had asked when it was written again; to be told when HELD */
-    int32_t restored;  /* the version of our node after its data was written again; 0: it was not */
-    bool holding;      /* the client has `hold`: from when we are next to the end */
+    struct list watchers; /* of the present hold; empty in every state but HELD */
+    bool asked_before;    /* somebody had asked when it was written again; to be told when HELD */
+    int32_t restored; /* the version of our node after its data was written again; 0: it was not */
+    bool holding;     /* the client has `hold`: from when we are next to the end */
     struct confirm_waiter confirm;
     int64_t hold_end; /* granted at + max_hold; CLAVE_NEVER: no limit */
 
@@ -177,6 +186,9 @@ clave_err clave__contender_describe(struct contender *c, const clave_identity *s
 /* Another owner has the place from now on, with a maximum hold of its own if it is held. */
 void clave__contender_hand_over(struct contender *c, void *owner);
 
+/* What its owner had is over, though the place may stay: tells the watchers. */
+void clave__contender_end_hold(struct contender *c);
+
 /* HELD: ends the hold after so many ms from now; 0: no limit. */
 void clave__contender_limit(struct contender *c, int64_t max);
 
@@ -185,10 +197,8 @@ void clave__contender_recount(struct contender *c);
 
 /* The moment until which nobody else can hold it; HELD only. */
 int64_t clave__contender_deadline(const struct contender *c);
-/* What its holder is told; HELD only. */
-clave_grant clave__contender_grant(const struct contender *c);
-/* Is it certain for `ms` after `now`? */
-bool clave__grant_lasts(const clave_grant *g, int64_t now, int64_t ms);
+/* What its holder has; HELD only. */
+struct grant_facts clave__contender_facts(struct contender *c);
 
 /* ---- between the four files of the contender ------------------------------------------------ */
 

@@ -61,6 +61,7 @@ void clave__contender_hand_over(struct contender *c, void *owner)
 {
     c->owner = owner;
     c->trying = false; /* only the previous owner was trying */
+    clave__contender_end_hold(c);
     if (c->state == CONTENDER_HELD)
         clave__contender_limit(c, c->spec->max_hold_ms);
 }

@@ -1,6 +1,6 @@
-/* fenced_write.c - guarded writes. Called by mutex, semaphore, latch and lock_record. Invariant:
- * the first operation of the multi is the check of the grant's node, and its result never reaches
- * the caller. */
+/* fenced_write.c - guarded writes. Called by place_grant, leader_value and lock_record. Invariant:
+ * the first operations of the multi are the checks of the nodes, and their results never reach the
+ * caller. */
 #include "recipe/contender/fenced_write.h"
 
 #include <stdint.h>
@@ -12,22 +12,31 @@ struct fenced_write {
     const struct clave_mem *mem;
     clave_result_cb *cb;
     void *arg;
-    bool single; /* the caller asked for one operation, on `path` */
-    char *path;  /* in the same block */
+    size_t nchecks; /* how many operations are not the caller's */
+    bool single;    /* the caller asked for one operation, on `path` */
+    char *path;     /* in the same block */
 };
+
+static bool fenced_write_lacks_node(const clave_result *res, size_t nchecks)
+{
+    for (size_t i = 0; i < nchecks && i < res->nops; i++)
+        if (res->ops[i].err == CLAVE_ENONODE)
+            return true;
+    return false;
+}
 
 static void fenced_write_on_done(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct fenced_write *g = arg;
     clave_result out = *res;
-    bool has_ops = res->nops > 0;
-    /* The check failed with NoNode: the node is gone, and the grant with it. Expired, or never
-     * sent: the session ended before, and the grant with it. */
-    bool no_node = has_ops && res->ops[0].err == CLAVE_ENONODE;
-    if (no_node || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT)
+    bool has_ops = res->nops > g->nchecks;
+    /* A check failed with NoNode: the node is gone, and the grant with it. Expired, or never sent:
+     * the session ended before, and the grant with it. */
+    if (fenced_write_lacks_node(res, g->nchecks) || res->err == CLAVE_EEXPIRED ||
+        res->err == CLAVE_ENOTSENT)
         out.err = CLAVE_ELOST;
-    out.ops = has_ops ? res->ops + 1 : NULL;
-    out.nops = has_ops ? res->nops - 1 : 0;
+    out.ops = has_ops ? res->ops + g->nchecks : NULL;
+    out.nops = has_ops ? res->nops - g->nchecks : 0;
     if (g->single) {
         out.path = out.nops && out.ops[0].path ? out.ops[0].path : g->path;
         out.stat = out.nops ? out.ops[0].stat : NULL;
@@ -39,24 +48,26 @@ static void fenced_write_on_done(clave_async_client *c, const clave_result *res,
     clave__mem_free(g->mem, g);
 }
 
-static clave_err guarded_multi(clave_async_client *c, const char *node, const clave_op *ops,
+static clave_err guarded_multi(clave_async_client *c, const char *const *nodes, const clave_op *ops,
                                size_t nops, struct fenced_write *g)
 {
-    if (nops >= SIZE_MAX / sizeof *ops)
+    size_t n = g->nchecks;
+    if (n > SIZE_MAX / sizeof *ops - nops)
         return CLAVE_ETOOBIG;
-    clave_op *all = clave__mem_alloc(g->mem, (nops + 1) * sizeof *all);
+    clave_op *all = clave__mem_alloc(g->mem, (n + nops) * sizeof *all);
     if (!all)
         return CLAVE_ENOMEM;
-    all[0] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
+    for (size_t i = 0; i < n; i++)
+        all[i] = (clave_op){.kind = CLAVE_OP_CHECK, .path = nodes[i], .version = -1};
     if (nops)
-        memcpy(all + 1, ops, nops * sizeof *ops);
-    clave_err err = clave_async_multi(c, all, nops + 1, fenced_write_on_done, g);
+        memcpy(all + n, ops, nops * sizeof *ops);
+    clave_err err = clave_async_multi(c, all, n + nops, fenced_write_on_done, g);
     clave__mem_free(g->mem, all);
     return err;
 }
 
-static clave_err fenced_write_submit(clave_async_client *c, const char *node, const clave_op *ops,
-                                     size_t nops, struct fenced_write model)
+static clave_err fenced_write_submit(clave_async_client *c, const char *const *nodes,
+                                     const clave_op *ops, size_t nops, struct fenced_write model)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     size_t npath = model.single ? strlen(ops[0].path) + 1 : 0;
@@ -68,7 +79,7 @@ static clave_err fenced_write_submit(clave_async_client *c, const char *node, co
     g->path = (char *)(g + 1);
     if (npath)
         memcpy(g->path, ops[0].path, npath);
-    clave_err err = guarded_multi(c, node, ops, nops, g);
+    clave_err err = guarded_multi(c, nodes, ops, nops, g);
     if (err != CLAVE_OK)
         clave__mem_free(mem, g);
     return err;
@@ -77,12 +88,13 @@ static clave_err fenced_write_submit(clave_async_client *c, const char *node, co
 clave_err clave__fenced_write_one(clave_async_client *c, const char *node, const clave_op *op,
                                   clave_result_cb *cb, void *arg)
 {
-    return fenced_write_submit(c, node, op, 1,
-                               (struct fenced_write){.cb = cb, .arg = arg, .single = true});
+    struct fenced_write model = {.cb = cb, .arg = arg, .nchecks = 1, .single = true};
+    return fenced_write_submit(c, &node, op, 1, model);
 }
 
-clave_err clave__fenced_write_multi(clave_async_client *c, const char *node, const clave_op *ops,
+clave_err clave__fenced_write_multi(clave_async_client *c, struct fence f, const clave_op *ops,
                                     size_t nops, clave_result_cb *cb, void *arg)
 {
-    return fenced_write_submit(c, node, ops, nops, (struct fenced_write){.cb = cb, .arg = arg});
+    struct fenced_write model = {.cb = cb, .arg = arg, .nchecks = f.n};
+    return fenced_write_submit(c, f.nodes, ops, nops, model);
 }

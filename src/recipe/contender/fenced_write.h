@@ -1,16 +1,21 @@
-/* fenced_write.h - guarded writes: one multi that checks a node first, so that the write is done
- * only while the grant of that node is valid at the server. */
+/* fenced_write.h - guarded writes: one multi that checks nodes first, so that the write is done
+ * only while the grants of those nodes are valid at the server. */
 #ifndef CLAVE_RECIPE_CONTENDER_FENCED_WRITE_H
 #define CLAVE_RECIPE_CONTENDER_FENCED_WRITE_H
 
 #include "clave/async/client.h"
 
-/* As clave_async_multi; res.err ELOST: the node is gone, or its session, and nothing was done.
- * _one: a single operation, and the result is that of it; _multi: res.ops are those of the caller.
- */
+/* What must still exist. */
+struct fence {
+    const char *const *nodes;
+    size_t n;
+};
+
+/* As clave_async_multi; res.err ELOST: a node is gone, or its session, and nothing was done. _one:
+ * a single operation, and the result is that of it; _multi: res.ops are those of the caller. */
 clave_err clave__fenced_write_one(clave_async_client *c, const char *node, const clave_op *op,
                                   clave_result_cb *cb, void *arg);
-clave_err clave__fenced_write_multi(clave_async_client *c, const char *node, const clave_op *ops,
+clave_err clave__fenced_write_multi(clave_async_client *c, struct fence f, const clave_op *ops,
                                     size_t nops, clave_result_cb *cb, void *arg);
 
 #endif

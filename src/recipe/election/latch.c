@@ -30,6 +30,8 @@ void clave__latch_enter(clave_async_latch *l, enum latch_state to)
     bool has_place = to >= LATCH_QUEUED && to <= LATCH_ASKED;
     assert(allowed);
     (void)allowed;
+    if (clave__latch_leads(l) && to != LATCH_ASKED)
+        clave__contender_end_hold(l->place);
     l->state = to;
     if (!has_place)
         l->place = NULL;

@@ -76,7 +76,8 @@ static clave_err leader_value_submit(clave_async_client *c, struct publication *
                                                 : remove,
                        create};
     p->tries++;
-    return clave__fenced_write_multi(c, p->node, ops, p->step == STEP_REPLACE ? 2 : 1,
+    struct fence leader = {(const char *const[]){p->node}, 1};
+    return clave__fenced_write_multi(c, leader, ops, p->step == STEP_REPLACE ? 2 : 1,
                                      leader_value_on_done, p);
 }
 

@@ -7,6 +7,7 @@
 #include "clave/async/lock_delay.h"
 
 #include "base/deadline.h"
+#include "recipe/contender/place_grant.h"
 #include "recipe/lock/lock_record.h"
 
 enum phase { LOOKING, PAUSING, MARKING, HELD, ENDING, OVER };
@@ -111,10 +112,11 @@ static bool lock_delay_options_ok(const clave_delay_options *o)
     return o->path && o->delay_ms >= 0 && (!o->acls || o->nacls > 0);
 }
 
-clave_err clave_async_delay_begin(clave_async_delay **out, clave_async_client *c,
-                                  const clave_grant *grant, const clave_delay_options *given,
-                                  clave_async_delay_cb *cb, void *arg)
+clave_err clave_async_delay_begin(clave_async_delay **out, const clave_async_grant *grant,
+                                  const clave_delay_options *given, clave_async_delay_cb *cb,
+                                  void *arg)
 {
+    clave_async_client *c = clave__grant_client(grant);
     const struct clave_mem *mem = clave__client_mem(c);
     clave_delay_options o;
     *out = NULL;

@@ -208,7 +208,8 @@ static clave_err lock_record_submit(struct lock_record *l)
     l->tries++;
     if (l->act == LOCK_RECORD_READ)
         return clave_async_get(l->client, l->path, NULL, lock_record_on_read, l);
-    return clave__fenced_write_multi(l->client, l->node, ops, l->act == LOCK_RECORD_REPLACE ? 2 : 1,
+    struct fence lock = {(const char *const[]){l->node}, 1};
+    return clave__fenced_write_multi(l->client, lock, ops, l->act == LOCK_RECORD_REPLACE ? 2 : 1,
                                      lock_record_on_written, l);
 }
 
@@ -240,7 +241,7 @@ static clave_err lock_record_fill(struct lock_record *l, const struct lock_recor
     char prefix[CLAVE_PROTECTED_PREFIX + 1];
     size_t n = clave_identity_format(who, NULL, 0);
     l->cap = HEAD_CAP + n + 1;
-    l->node = clave__mem_strdup(mem, spec->grant->node);
+    l->node = clave__mem_strdup(mem, clave_async_grant_node(spec->grant));
     l->path = clave__mem_strdup(mem, spec->path);
     l->text = clave__mem_alloc(mem, l->cap);
     if (!l->node || !l->path || !l->text)
@@ -271,7 +272,7 @@ clave_err clave__lock_record_new(struct lock_record **out, clave_async_client *c
     l->client = c;
     l->done = spec->done;
     l->owner = spec->owner;
-    l->token = spec->grant->token;
+    l->token = clave_async_grant_token(spec->grant);
     l->config.mem = mem;
     clave_err err = lock_record_fill(l, spec);
     if (err != CLAVE_OK) {

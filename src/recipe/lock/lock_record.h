@@ -35,8 +35,8 @@ typedef void lock_record_done(void *owner, enum lock_record_act act, clave_err e
 
 struct lock_record_spec {
     lock_record_done *done;
-    void *owner;              /* for `done` */
-    const clave_grant *grant; /* of the lock */
+    void *owner;                    /* for `done` */
+    const clave_async_grant *grant; /* of the lock */
     const char *path;
     const clave_acl *acls; /* of the entry; NULL: open */
     size_t nacls;

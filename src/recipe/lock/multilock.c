@@ -390,33 +390,6 @@ clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owne
     return cb ? CLAVE_OK : d->err;
 }
 
-/* ---- what is known --------------------------------------------------------------------- */
-
-bool clave_async_multilock_valid_for(const clave_async_multilock *ml, uint64_t owner, int64_t now,
-                                     int64_t ms)
-{
-    const struct multilock_owner *b = recipe_multilock_find(ml, owner);
-    bool valid = b && b->held > 0;
-    for (size_t i = 0; valid && i < ml->n; i++)
-        valid = clave_async_mutex_valid_for(ml->parts[i].mutex, owner, now, ms);
-    return valid;
-}
-
-int64_t clave_async_multilock_deadline(const clave_async_multilock *ml, uint64_t owner)
-{
-    const struct multilock_owner *b = recipe_multilock_find(ml, owner);
-    if (!b || b->held == 0)
-        return INT64_MIN;
-    int64_t first = CLAVE_NEVER;
-    for (size_t i = 0; i < ml->n; i++) {
-        clave_grant g;
-        if (!clave_async_mutex_grant(ml->parts[i].mutex, owner, &g))
-            return INT64_MIN;
-        first = deadline_earlier(first, g.deadline);
-    }
-    return first;
-}
-
 clave_async_mutex *clave_async_multilock_at(const clave_async_multilock *ml, const char *path)
 {
     for (size_t i = 0; i < ml->n; i++)

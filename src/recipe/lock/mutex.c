@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recipe/contender/fenced_write.h"
+#include "recipe/contender/place_grant.h"
 #include "recipe/lock/mutex_internal.h"
 #include "recipe/lock/mutex_parts.h"
 
@@ -521,74 +521,25 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
 
 /* ---- what is known --------------------------------------------------------------------- */
 
-bool clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner, clave_grant *out)
+bool clave__mutex_held(const clave_async_mutex *m, uint64_t owner, struct grant_facts *out)
 {
     const struct owner_entry *t = find_holder(m, owner);
     if (!t)
         return false;
-    *out = clave__contender_grant(t->place);
+    *out = clave__contender_facts(t->place);
     out->count = t->count;
     if (t->place->downgrade)
         out->token = t->downgrade_token;
     return true;
 }
 
-bool clave_async_mutex_valid_for(const clave_async_mutex *m, uint64_t owner, int64_t now,
-                                 int64_t ms)
+clave_err clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner,
+                                  clave_async_grant **out)
 {
-    clave_grant g;
-    return clave_async_mutex_grant(m, owner, &g) && clave__grant_lasts(&g, now, ms);
-}
-
-/* ---- guarded writes -------------------------------------------------------------------- */
-
-clave_err clave__mutex_find_node(const clave_async_mutex *m, uint64_t owner, const char **node)
-{
+    struct grant_facts f;
+    *out = NULL;
+    if (clave__mutex_held(m, owner, &f))
+        return clave__grant_new(out, &f);
     const struct owner_entry *t = recipe_mutex_find(m, owner);
-    if (!t || t->count == 0)
-        return CLAVE_ENOTHELD;
-    if (!t->place)
-        return CLAVE_ELOST;
-    *node = t->place->own.path;
-    return CLAVE_OK;
-}
-
-static clave_err recipe_mutex_guard_one(clave_async_mutex *m, uint64_t owner, const clave_op *op,
-                                        clave_result_cb *cb, void *arg)
-{
-    const char *node;
-    clave_err err = clave__mutex_find_node(m, owner, &node);
-    return err == CLAVE_OK ? clave__fenced_write_one(m->client, node, op, cb, arg) : err;
-}
-
-clave_err clave_async_mutex_create(clave_async_mutex *m, uint64_t owner, const char *path,
-                                   const void *data, size_t len, clave_create_mode mode,
-                                   clave_result_cb *cb, void *arg)
-{
-    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
-    return recipe_mutex_guard_one(m, owner, &op, cb, arg);
-}
-
-clave_err clave_async_mutex_set(clave_async_mutex *m, uint64_t owner, const char *path,
-                                const void *data, size_t len, int32_t version, clave_result_cb *cb,
-                                void *arg)
-{
-    clave_op op = {
-        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
-    return recipe_mutex_guard_one(m, owner, &op, cb, arg);
-}
-
-clave_err clave_async_mutex_delete(clave_async_mutex *m, uint64_t owner, const char *path,
-                                   int32_t version, clave_result_cb *cb, void *arg)
-{
-    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
-    return recipe_mutex_guard_one(m, owner, &op, cb, arg);
-}
-
-clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t owner, const clave_op *ops,
-                                  size_t nops, clave_result_cb *cb, void *arg)
-{
-    const char *node;
-    clave_err err = clave__mutex_find_node(m, owner, &node);
-    return err == CLAVE_OK ? clave__fenced_write_multi(m->client, node, ops, nops, cb, arg) : err;
+    return t && t->count > 0 ? CLAVE_ELOST : CLAVE_ENOTHELD;
 }

@@ -12,8 +12,6 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
                            const clave_mutex_options *o, const struct queue_order_rule *rule);
 /* In place of the callback of the options. */
 void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *arg);
-/* The path of the owner's node. ENOTHELD, ELOST. */
-clave_err clave__mutex_find_node(const clave_async_mutex *m, uint64_t owner, const char **node);
 /* Until either is freed, an owner of `write` keeps its place when it acquires `read`; an owner of
  * `read` gets no `write`. */
 void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write);

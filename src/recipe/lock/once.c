@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "recipe/contender/place_grant.h"
 #include "recipe/lock/lock_record.h"
 
 enum phase { LOOKING, TOUCHING, STARTING, RUNNING, ENDING, OVER };
@@ -145,10 +146,11 @@ static bool recipe_once_options_ok(const clave_once_options *o)
     return o->path && o->period_ms >= 0 && (!o->acls || o->nacls > 0);
 }
 
-clave_err clave_async_once_begin(clave_async_once **out, clave_async_client *c,
-                                 const clave_grant *grant, const clave_once_options *given,
-                                 clave_async_once_cb *cb, void *arg)
+clave_err clave_async_once_begin(clave_async_once **out, const clave_async_grant *grant,
+                                 const clave_once_options *given, clave_async_once_cb *cb,
+                                 void *arg)
 {
+    clave_async_client *c = clave__grant_client(grant);
     const struct clave_mem *mem = clave__client_mem(c);
     clave_once_options o;
     *out = NULL;

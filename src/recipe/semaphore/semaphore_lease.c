@@ -1,7 +1,7 @@
 /* semaphore_lease.c - a lease, from its node's create to its release. Called by semaphore_acquire.c
  * and the public API. Invariant: LOST is reported once, and only for a lease that was handed out.
  */
-#include "recipe/contender/fenced_write.h"
+#include "recipe/contender/place_grant.h"
 #include "recipe/semaphore/semaphore_internal.h"
 
 /* ---- what happens to its node ---------------------------------------------------------- */
@@ -120,55 +120,17 @@ clave_err clave_async_lease_release(clave_async_lease *l, clave_async_lease_left
 
 /* ---- what is known --------------------------------------------------------------------- */
 
-bool clave_async_lease_grant(const clave_async_lease *l, clave_grant *out)
+bool clave__lease_held(const clave_async_lease *l, struct grant_facts *out)
 {
     if (!l->place)
         return false;
-    *out = clave__contender_grant(l->place);
+    *out = clave__contender_facts(l->place);
     return true;
 }
 
-bool clave_async_lease_valid_for(const clave_async_lease *l, int64_t now, int64_t ms)
+clave_err clave_async_lease_grant(const clave_async_lease *l, clave_async_grant **out)
 {
-    clave_grant g;
-    return clave_async_lease_grant(l, &g) && clave__grant_lasts(&g, now, ms);
-}
-
-static clave_err semaphore_lease_write_one(clave_async_lease *l, const clave_op *op,
-                                           clave_result_cb *cb, void *arg)
-{
-    if (!l->place)
-        return CLAVE_ELOST;
-    return clave__fenced_write_one(l->s->client, l->place->own.path, op, cb, arg);
-}
-
-clave_err clave_async_lease_create(clave_async_lease *l, const char *path, const void *data,
-                                   size_t len, clave_create_mode mode, clave_result_cb *cb,
-                                   void *arg)
-{
-    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
-    return semaphore_lease_write_one(l, &op, cb, arg);
-}
-
-clave_err clave_async_lease_set(clave_async_lease *l, const char *path, const void *data,
-                                size_t len, int32_t version, clave_result_cb *cb, void *arg)
-{
-    clave_op op = {
-        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
-    return semaphore_lease_write_one(l, &op, cb, arg);
-}
-
-clave_err clave_async_lease_delete(clave_async_lease *l, const char *path, int32_t version,
-                                   clave_result_cb *cb, void *arg)
-{
-    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
-    return semaphore_lease_write_one(l, &op, cb, arg);
-}
-
-clave_err clave_async_lease_multi(clave_async_lease *l, const clave_op *ops, size_t nops,
-                                  clave_result_cb *cb, void *arg)
-{
-    if (!l->place)
-        return CLAVE_ELOST;
-    return clave__fenced_write_multi(l->s->client, l->place->own.path, ops, nops, cb, arg);
+    struct grant_facts f;
+    *out = NULL;
+    return clave__lease_held(l, &f) ? clave__grant_new(out, &f) : CLAVE_ELOST;
 }

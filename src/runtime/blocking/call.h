@@ -4,7 +4,8 @@
  *   loop            the loop's thread; how other threads get work done on it
  *   client          clave_client: opening, state, closing
  *   call, reply     one blocking call and its answer; arena: its texts; request: create, get, ...
- *   mutex           clave_mutex (rwlock too); thread_hold: what each thread holds
+ *   thread_grant    clave_grant: what is held, and writes under it; every holder gives it
+ *   mutex           clave_mutex (rwlock too); thread_hold: how threads release it
  *   semaphore, multilock, latch, once, cache    the blocking form of each recipe
  *   selector        a leader selector: runs the user's function while leading
  *   participants, deadlock    queries, each copied into one block

@@ -8,8 +8,8 @@
 #include "base/deadline.h"
 #include "clave/async/leader.h"
 #include "clave/async/plain_layouts.h"
-#include "recipe/election/latch_internal.h"
-#include "runtime/blocking/guarded_write.h"
+#include "recipe/grant_facts.h"
+#include "runtime/blocking/thread_grant.h"
 
 enum { FREE_WAIT_MS = 1000 };
 
@@ -27,7 +27,7 @@ struct clave_latch {
 
 /* ---- what the loop's thread publishes ------------------------------------------------------- */
 
-static void blocking_latch_publish(clave_latch *c, const clave_grant *g)
+static void blocking_latch_publish(clave_latch *c, const struct grant_facts *g)
 {
     if (c->token == g->token && c->deadline == g->deadline)
         return;
@@ -41,8 +41,8 @@ static void blocking_latch_publish(clave_latch *c, const clave_grant *g)
 
 static void blocking_latch_refresh(clave_latch *c)
 {
-    clave_grant g = {.deadline = INT64_MIN};
-    (void)clave_async_latch_grant(c->latch, &g);
+    struct grant_facts g = {.deadline = INT64_MIN};
+    (void)clave__latch_held(c->latch, &g);
     blocking_latch_publish(c, &g);
 }
 
@@ -90,7 +90,7 @@ static void blocking_latch_on_session_ended(struct observer *o)
     clave_latch *c = LIST_ENTRY(o, clave_latch, observer);
     clave_async_latch_free(c->latch);
     c->latch = NULL;
-    blocking_latch_publish(c, &(clave_grant){.deadline = INT64_MIN});
+    blocking_latch_publish(c, &(struct grant_facts){.deadline = INT64_MIN});
 }
 
 /* `b` has layout, path and prefix. */
@@ -298,36 +298,28 @@ clave_err clave_latch_await_loss(clave_latch *c, int64_t timeout_ms)
 
 /* ---- queries -------------------------------------------------------------------------------- */
 
-int64_t clave_latch_deadline(clave_latch *c)
-{
-    if (!clave__loop_is_here(c->session->loop))
-        return INT64_MIN;
-    clave__loop_lock(c->session->loop);
-    int64_t deadline = c->deadline;
-    clave__loop_unlock(c->session->loop);
-    return deadline;
-}
-
-bool clave_latch_valid_for(clave_latch *c, int64_t ms)
-{
-    int64_t deadline = clave_latch_deadline(c);
-    int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
-    return deadline_lasts(deadline, now, ms);
-}
-
 bool clave_latch_has_leadership(clave_latch *c)
 {
-    return clave_latch_valid_for(c, 0);
+    clave_loop *loop = c->session->loop;
+    if (!clave__loop_is_here(loop))
+        return false;
+    clave__loop_lock(loop);
+    int64_t deadline = c->deadline;
+    clave__loop_unlock(loop);
+    int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
+    return deadline_lasts(deadline, now, 0);
 }
 
-int64_t clave_latch_token(clave_latch *c)
+static clave_err blocking_latch_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {
-    if (!clave__loop_is_here(c->session->loop))
-        return 0;
-    clave__loop_lock(c->session->loop);
-    int64_t token = c->token;
-    clave__loop_unlock(c->session->loop);
-    return token;
+    const clave_latch *c = holder;
+    (void)owner;
+    return clave_async_latch_grant(c->latch, out);
+}
+
+clave_err clave_latch_grant(clave_latch *c, clave_grant **out)
+{
+    return clave__thread_grant_take(out, c->session, blocking_latch_find_grant, c, 0);
 }
 
 /* ---- what only the leader may do ------------------------------------------------------------ */
@@ -362,51 +354,4 @@ clave_err clave_latch_transfer(clave_latch *c, const char *node, int64_t timeout
     struct request r = {.c = c, .node = node};
     struct call_spec spec = {.begin = blocking_latch_begin_transfer, .args = &r};
     return clave__call(c->session, &spec, timeout_ms, NULL);
-}
-
-static clave_err blocking_latch_find_node(const struct guard *g, const char **node)
-{
-    const clave_latch *c = g->holder;
-    struct latch_lead lead;
-    if (!clave__latch_lead(c->latch, &lead))
-        return CLAVE_ENOTHELD;
-    *node = lead.node;
-    return CLAVE_OK;
-}
-
-static struct guard blocking_latch_guard(clave_latch *c)
-{
-    return (struct guard){
-        .session = c->session, .holder = c, .find_node = blocking_latch_find_node};
-}
-
-clave_err clave_latch_create(clave_latch *c, const char *path, const void *data, size_t len,
-                             clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
-{
-    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
-    const struct guard g = blocking_latch_guard(c);
-    return clave__guarded_write(&g, &op, timeout_ms, out);
-}
-
-clave_err clave_latch_set(clave_latch *c, const char *path, const void *data, size_t len,
-                          int32_t version, int64_t timeout_ms)
-{
-    clave_op op = {
-        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
-    const struct guard g = blocking_latch_guard(c);
-    return clave__guarded_write(&g, &op, timeout_ms, NULL);
-}
-
-clave_err clave_latch_delete(clave_latch *c, const char *path, int32_t version, int64_t timeout_ms)
-{
-    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
-    const struct guard g = blocking_latch_guard(c);
-    return clave__guarded_write(&g, &op, timeout_ms, NULL);
-}
-
-clave_err clave_latch_multi(clave_latch *c, const clave_op *ops, size_t nops, int64_t timeout_ms,
-                            clave_reply **out)
-{
-    const struct guard g = blocking_latch_guard(c);
-    return clave__guarded_multi(&g, ops, nops, timeout_ms, out);
 }

@@ -131,7 +131,8 @@ static int64_t time_left(int64_t timeout_ms, int64_t deadline)
 static clave_err acquire_all(clave_multilock *l, int64_t timeout_ms, int64_t deadline, bool *again,
                              const char **failed)
 {
-    bool fresh = clave_mutex_token(l->members[0].lock) == 0;
+    uint64_t self = clave_mutex_owner_self();
+    bool fresh = !clave__thread_hold_is_good(l->members[0].lock, self);
     clave_err err = CLAVE_OK;
     size_t n = 0;
     while (err == CLAVE_OK && n < l->n) {
@@ -139,7 +140,7 @@ static clave_err acquire_all(clave_multilock *l, int64_t timeout_ms, int64_t dea
         n += err == CLAVE_OK;
     }
     size_t lost = 0;
-    while (err == CLAVE_OK && lost < n && clave_mutex_token(l->members[lost].lock) != 0)
+    while (err == CLAVE_OK && lost < n && clave__thread_hold_is_good(l->members[lost].lock, self))
         lost++;
     if (err == CLAVE_OK && lost == n)
         return CLAVE_OK;
@@ -169,24 +170,6 @@ clave_err clave_multilock_release(clave_multilock *l, const char **failed)
 {
     blocking_multilock_report(failed, NULL);
     return release_first(l, l->n, failed);
-}
-
-/* ---- queries -------------------------------------------------------------------------------- */
-
-bool clave_multilock_valid_for(clave_multilock *l, int64_t ms)
-{
-    bool valid = true;
-    for (size_t i = 0; valid && i < l->n; i++)
-        valid = clave_mutex_valid_for(l->members[i].lock, ms);
-    return valid;
-}
-
-int64_t clave_multilock_deadline(clave_multilock *l)
-{
-    int64_t first = CLAVE_NEVER;
-    for (size_t i = 0; i < l->n; i++)
-        first = deadline_earlier(first, clave_mutex_deadline(l->members[i].lock));
-    return first;
 }
 
 clave_mutex *clave_multilock_at(const clave_multilock *l, const char *path)

@@ -1,4 +1,4 @@
-/* mutex.c - clave_mutex: clave_async_mutex for threads: its life, acquire, guarded writes. What
+/* mutex.c - clave_mutex: clave_async_mutex for threads: its life, acquire, grants. What
  * each thread holds is thread_hold.c. An owner is a thread, never a thread id that may be
  * reused. */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "base/deadline.h"
 #include "recipe/lock/mutex_parts.h"
-#include "runtime/blocking/guarded_write.h"
+#include "runtime/blocking/thread_grant.h"
 #include "runtime/blocking/thread_hold.h"
 
 enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
@@ -265,73 +265,17 @@ clave_err clave_mutex_cancel_as(clave_mutex *l, uint64_t owner)
     return x.err;
 }
 
-/* ---- queries -----------------------------------------------------------------------------------
+/* ---- what is held -----------------------------------------------------------------------------
  */
 
-bool clave_mutex_valid_for(clave_mutex *l, int64_t ms)
+static clave_err blocking_mutex_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {
-    struct thread_hold t;
-    if (!clave__thread_hold_look(l, clave_mutex_owner_self(), &t))
-        return false;
-    int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
-    return deadline_lasts(t.deadline, now, ms);
+    const clave_mutex *l = holder;
+    return clave_async_mutex_grant(l->mutex, owner, out);
 }
 
-int64_t clave_mutex_deadline(clave_mutex *l)
+clave_err clave_mutex_grant(clave_mutex *l, clave_grant **out)
 {
-    struct thread_hold t;
-    return clave__thread_hold_look(l, clave_mutex_owner_self(), &t) ? t.deadline : INT64_MIN;
-}
-
-int64_t clave_mutex_token(clave_mutex *l)
-{
-    struct thread_hold t;
-    return clave__thread_hold_look(l, clave_mutex_owner_self(), &t) ? t.token : 0;
-}
-
-/* ---- guarded writes ------------------------------------------------------------------------- */
-
-static clave_err blocking_mutex_find_node(const struct guard *g, const char **node)
-{
-    const clave_mutex *l = g->holder;
-    return clave__mutex_find_node(l->mutex, g->owner, node);
-}
-
-static struct guard blocking_mutex_guard(clave_mutex *l)
-{
-    return (struct guard){.session = l->session,
-                          .holder = l,
-                          .owner = clave_mutex_owner_self(),
-                          .find_node = blocking_mutex_find_node};
-}
-
-clave_err clave_mutex_create(clave_mutex *l, const char *path, const void *data, size_t len,
-                             clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
-{
-    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
-    const struct guard g = blocking_mutex_guard(l);
-    return clave__guarded_write(&g, &op, timeout_ms, out);
-}
-
-clave_err clave_mutex_set(clave_mutex *l, const char *path, const void *data, size_t len,
-                          int32_t version, int64_t timeout_ms)
-{
-    clave_op op = {
-        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
-    const struct guard g = blocking_mutex_guard(l);
-    return clave__guarded_write(&g, &op, timeout_ms, NULL);
-}
-
-clave_err clave_mutex_delete(clave_mutex *l, const char *path, int32_t version, int64_t timeout_ms)
-{
-    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
-    const struct guard g = blocking_mutex_guard(l);
-    return clave__guarded_write(&g, &op, timeout_ms, NULL);
-}
-
-clave_err clave_mutex_multi(clave_mutex *l, const clave_op *ops, size_t nops, int64_t timeout_ms,
-                            clave_reply **out)
-{
-    const struct guard g = blocking_mutex_guard(l);
-    return clave__guarded_multi(&g, ops, nops, timeout_ms, out);
+    return clave__thread_grant_take(out, l->session, blocking_mutex_find_grant, l,
+                                    clave_mutex_owner_self());
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/blocking/thread_hold.h"
+#include "runtime/blocking/thread_grant.h"
 
 struct clave_once {
     clave_client *session;    /* with a reference from the beginning */
@@ -65,8 +65,7 @@ static void on_begun(clave_async_once *once, clave_err err, const clave_once_rec
 
 struct begin_args {
     clave_once *job;
-    clave_mutex *lock;
-    uint64_t owner;
+    const clave_grant *grant;
     const clave_once_options *o;
 };
 
@@ -74,24 +73,21 @@ static clave_err begin_once(struct call *c, void *args)
 {
     const struct begin_args *b = args;
     clave_once *j = b->job;
-    struct thread_hold t;
-    clave_grant g;
-    if (!clave_async_mutex_grant(b->lock->mutex, b->owner, &g))
-        return clave__thread_hold_look(b->lock, b->owner, &t) ? CLAVE_ELOST : CLAVE_ENOTHELD;
-    clave_err err = clave_async_once_begin(&j->once, j->session->client, &g, b->o, on_begun, j);
+    clave_err err = clave_async_once_begin(&j->once, clave__thread_grant_of_engine(b->grant), b->o,
+                                           on_begun, j);
     j->call = err == CLAVE_OK ? c : NULL;
     if (err == CLAVE_OK)
         list_push_back(&j->session->children, &j->observer.link);
     return err;
 }
 
-clave_err clave_once_begin(clave_once **out, clave_mutex *l, const clave_once_options *o,
+clave_err clave_once_begin(clave_once **out, clave_grant *grant, const clave_once_options *o,
                            int64_t timeout_ms, clave_once_record *former)
 {
+    clave_client *s = clave__thread_grant_session(grant);
     clave_once_options own;
     *out = NULL;
-    clave_err err =
-        clave__session_take_options(l->session, &own, sizeof own, o, "clave_once_options");
+    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_once_options");
     if (err == CLAVE_OK && !own.path)
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
@@ -99,11 +95,11 @@ clave_err clave_once_begin(clave_once **out, clave_mutex *l, const clave_once_op
     clave_once *j = calloc(1, sizeof *j);
     if (!j)
         return CLAVE_ENOMEM;
-    j->session = l->session;
+    j->session = s;
     clave__session_ref(j->session);
     list_init(&j->observer.link);
     j->observer.ended = once_on_client_ended;
-    struct begin_args b = {.job = j, .lock = l, .owner = clave_mutex_owner_self(), .o = &own};
+    struct begin_args b = {.job = j, .grant = grant, .o = &own};
     struct call_spec spec = {.begin = begin_once, .args = &b};
     err = clave__call(j->session, &spec, timeout_ms, NULL);
     if (former && (err == CLAVE_OK || err == CLAVE_EDONE))

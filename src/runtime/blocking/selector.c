@@ -9,7 +9,7 @@
 #include "base/deadline.h"
 #include "client/client_internal.h"
 #include "recipe/election/selector_state.h"
-#include "runtime/blocking/thread_hold.h"
+#include "runtime/blocking/thread_grant.h"
 
 /* The pause before a failed task is tried again, and between two attempts to cancel one that should
  * end. */
@@ -37,6 +37,7 @@ struct clave_selector {
     struct selector_state state;
     enum selector_runner runner;
     uint64_t owner;          /* of the task's thread; 0: not known yet */
+    clave_grant *grant;      /* the task's, while it leads; else NULL */
     struct cell work;        /* QUEUED, or closed */
     struct cell interrupted; /* for a thread in clave_selector_pause */
     struct cell ended;       /* nothing runs any more */
@@ -98,11 +99,12 @@ static clave_err selector_begin_task(clave_selector *s)
     return err;
 }
 
-static bool selector_elect(clave_selector *s)
+static bool selector_elect(clave_selector *s, clave_grant *grant)
 {
-    bool valid = clave_mutex_valid_for(s->lock, 0);
+    bool valid = clave_grant_valid_for(grant, 0);
     selector_enter(s);
     bool leads = clave__selector_state_elect(&s->state, valid);
+    s->grant = leads ? grant : NULL;
     selector_leave(s);
     return leads;
 }
@@ -110,6 +112,7 @@ static bool selector_elect(clave_selector *s)
 static void selector_end_task(clave_selector *s, clave_err err)
 {
     selector_enter(s);
+    s->grant = NULL;
     clave__selector_state_end(&s->state, err);
     selector_leave(s);
 }
@@ -123,10 +126,14 @@ static void selector_run_task(clave_selector *s)
         selector_end_task(s, err);
         return;
     }
-    if (selector_elect(s))
+    clave_grant *grant;
+    err = clave_mutex_grant(s->lock, &grant);
+    if (err == CLAVE_OK && selector_elect(s, grant))
         s->take(s, s->take_arg);
-    selector_end_task(s, CLAVE_OK);
+    /* It was lost already: nothing failed, and it queues again if it should. */
+    selector_end_task(s, err == CLAVE_ELOST ? CLAVE_OK : err);
     (void)clave_mutex_release(s->lock);
+    clave_grant_free(grant);
 }
 
 /* ---- running the task ------------------------------------------------------------------------ */
@@ -410,40 +417,36 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
     return !interrupted;
 }
 
-/* The grant, while leading. */
-static bool selector_look(clave_selector *s, struct thread_hold *out)
+/* With the mutex held: the grant, while leading; else NULL. */
+static clave_grant *selector_look(const clave_selector *s)
 {
-    if (!selector_is_here(s))
-        return false;
-    selector_enter(s);
-    bool leads = clave__selector_state_leads(&s->state);
-    uint64_t owner = s->owner;
-    selector_leave(s);
-    return leads && clave__thread_hold_look(s->lock, owner, out);
-}
-
-int64_t clave_selector_deadline(clave_selector *s)
-{
-    struct thread_hold t;
-    return selector_look(s, &t) ? t.deadline : INT64_MIN;
-}
-
-int64_t clave_selector_token(clave_selector *s)
-{
-    struct thread_hold t;
-    return selector_look(s, &t) ? t.token : 0;
-}
-
-bool clave_selector_valid_for(clave_selector *s, int64_t ms)
-{
-    int64_t deadline = clave_selector_deadline(s);
-    int64_t now = clave_now(); /* read after the check, so that a pause in between counts */
-    return deadline_lasts(deadline, now, ms);
+    return clave__selector_state_leads(&s->state) ? s->grant : NULL;
 }
 
 bool clave_selector_has_leadership(clave_selector *s)
 {
-    return clave_selector_valid_for(s, 0);
+    if (!selector_is_here(s))
+        return false;
+    selector_enter(s);
+    const clave_grant *g = selector_look(s);
+    int64_t deadline = g ? clave__thread_grant_deadline_locked(g) : INT64_MIN;
+    selector_leave(s);
+    int64_t now = clave_now(); /* read after the check, so that a pause in between counts */
+    return deadline_lasts(deadline, now, 0);
+}
+
+clave_err clave_selector_grant(clave_selector *s, clave_grant **out)
+{
+    *out = NULL;
+    if (!selector_is_here(s))
+        return CLAVE_ECLOSED;
+    selector_enter(s);
+    clave_grant *g = selector_look(s);
+    if (g)
+        *out = clave_grant_ref(g);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : CLAVE_ENOTHELD;
+    selector_leave(s);
+    return g ? CLAVE_OK : err;
 }
 
 const char *clave_selector_id(const clave_selector *s)
@@ -459,28 +462,4 @@ clave_err clave_selector_error(clave_selector *s)
     clave_err err = s->state.phase == SELECTOR_STATE_IDLE ? s->state.err : CLAVE_OK;
     selector_leave(s);
     return err;
-}
-
-clave_err clave_selector_create(clave_selector *s, const char *path, const void *data, size_t len,
-                                clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
-{
-    return clave_mutex_create(s->lock, path, data, len, mode, timeout_ms, out);
-}
-
-clave_err clave_selector_set(clave_selector *s, const char *path, const void *data, size_t len,
-                             int32_t version, int64_t timeout_ms)
-{
-    return clave_mutex_set(s->lock, path, data, len, version, timeout_ms);
-}
-
-clave_err clave_selector_delete(clave_selector *s, const char *path, int32_t version,
-                                int64_t timeout_ms)
-{
-    return clave_mutex_delete(s->lock, path, version, timeout_ms);
-}
-
-clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,
-                               int64_t timeout_ms, clave_reply **out)
-{
-    return clave_mutex_multi(s->lock, ops, nops, timeout_ms, out);
 }

@@ -1,6 +1,4 @@
-/* semaphore.c - clave_semaphore: clave_async_semaphore for threads. A thread's question about its
- * lease is answered from a copy of the grant, which the loop's thread updates after every pass, as
- * for a mutex. */
+/* semaphore.c - clave_semaphore: clave_async_semaphore for threads. */
 #include "clave/semaphore.h"
 
 #include <stdio.h>
@@ -10,14 +8,12 @@
 #include "base/deadline.h"
 #include "clave/mutex.h"
 #include "recipe/semaphore/semaphore_internal.h"
-#include "runtime/blocking/guarded_write.h"
+#include "runtime/blocking/thread_grant.h"
 
 struct clave_lease {
     struct list link; /* in the semaphore's list; the loop's thread only */
     clave_semaphore *parent;
     clave_async_lease *lease; /* the loop's thread only */
-    int64_t token;            /* under the mutex, like the deadline */
-    int64_t deadline;
     /* the release that waits for the server; may be NULL. The loop's thread only */
     struct call *call;
 };
@@ -29,49 +25,7 @@ struct clave_semaphore {
     struct list leases;
     struct list waiting; /* acquires under way */
     uint64_t requests;
-    clave_lease_event_cb *event_cb; /* the user's */
-    void *event_arg;
 };
-
-/* ---- what the loop's thread publishes ------------------------------------------------------- */
-
-static void blocking_semaphore_publish(clave_lease *q, int64_t token, int64_t deadline)
-{
-    clave_loop *loop = q->parent->session->loop;
-    if (q->token == token && q->deadline == deadline)
-        return;
-    clave__loop_lock(loop);
-    q->token = token;
-    q->deadline = deadline;
-    clave__loop_unlock(loop);
-}
-
-static void blocking_semaphore_refresh(clave_lease *q)
-{
-    clave_grant g;
-    if (clave_async_lease_grant(q->lease, &g))
-        blocking_semaphore_publish(q, g.token, g.deadline);
-    else
-        blocking_semaphore_publish(q, 0, INT64_MIN);
-}
-
-static void blocking_semaphore_on_settled(struct observer *o)
-{
-    clave_semaphore *p = LIST_ENTRY(o, clave_semaphore, observer);
-    for (struct list *e = p->leases.next; e != &p->leases; e = e->next)
-        blocking_semaphore_refresh(LIST_ENTRY(e, clave_lease, link));
-}
-
-static void blocking_semaphore_on_event(clave_async_semaphore *s, const clave_lease_event *ev,
-                                        void *arg)
-{
-    clave_semaphore *p = arg;
-    if (ev->kind == CLAVE_LEASE_LOST)
-        /* before the user's callback acts on the news */
-        blocking_semaphore_on_settled(&p->observer);
-    if (p->event_cb)
-        p->event_cb(s, ev, p->event_arg);
-}
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -99,7 +53,6 @@ static void blocking_semaphore_on_client_ended(struct observer *o)
     for (struct list *e = p->leases.next; e != &p->leases; e = e->next) {
         clave_lease *q = LIST_ENTRY(e, clave_lease, link);
         q->lease = NULL;
-        blocking_semaphore_publish(q, 0, INT64_MIN);
     }
 }
 
@@ -115,11 +68,6 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *s, const char
     if (!p)
         return CLAVE_ENOMEM;
     p->session = s;
-    p->event_cb = own.event_cb;
-    p->event_arg = own.event_arg;
-    own.event_cb = blocking_semaphore_on_event;
-    own.event_arg = p;
-    p->observer.settled = blocking_semaphore_on_settled;
     p->observer.ended = blocking_semaphore_on_client_ended;
     list_init(&p->leases);
     list_init(&p->waiting);
@@ -176,7 +124,6 @@ static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease
     for (size_t i = 0; i < n; i++) {
         a->fresh[i]->lease = leases[i];
         list_push_back(&a->p->leases, &a->fresh[i]->link);
-        blocking_semaphore_refresh(a->fresh[i]);
     }
     clave__call_finish(a->call, err);
 }
@@ -336,80 +283,18 @@ clave_err clave_lease_release_confirmed(clave_lease *q, int64_t timeout_ms)
     return blocking_semaphore_release(q, true, timeout_ms);
 }
 
-/* ---- queries, and guarded writes ------------------------------------------------------------ */
+/* ---- what is held -----------------------------------------------------------------------------
+ */
 
-int64_t clave_lease_deadline(clave_lease *q)
+static clave_err blocking_semaphore_find_grant(void *holder, uint64_t owner,
+                                               clave_async_grant **out)
 {
-    clave_loop *loop = q->parent->session->loop;
-    if (!clave__loop_is_here(loop))
-        return INT64_MIN;
-    clave__loop_lock(loop);
-    int64_t deadline = q->deadline;
-    clave__loop_unlock(loop);
-    return deadline;
+    const clave_lease *q = holder;
+    (void)owner;
+    return clave_async_lease_grant(q->lease, out);
 }
 
-bool clave_lease_valid_for(clave_lease *q, int64_t ms)
+clave_err clave_lease_grant(clave_lease *q, clave_grant **out)
 {
-    int64_t deadline = clave_lease_deadline(q);
-    int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
-    return deadline_lasts(deadline, now, ms);
-}
-
-int64_t clave_lease_token(clave_lease *q)
-{
-    clave_loop *loop = q->parent->session->loop;
-    if (!clave__loop_is_here(loop))
-        return 0;
-    clave__loop_lock(loop);
-    int64_t token = q->token;
-    clave__loop_unlock(loop);
-    return token;
-}
-
-static clave_err blocking_semaphore_find_node(const struct guard *g, const char **node)
-{
-    const clave_lease *q = g->holder;
-    clave_grant grant;
-    if (!clave_async_lease_grant(q->lease, &grant))
-        return CLAVE_ELOST;
-    *node = grant.node;
-    return CLAVE_OK;
-}
-
-static struct guard blocking_semaphore_guard(clave_lease *q)
-{
-    return (struct guard){
-        .session = q->parent->session, .holder = q, .find_node = blocking_semaphore_find_node};
-}
-
-clave_err clave_lease_create(clave_lease *q, const char *path, const void *data, size_t len,
-                             clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
-{
-    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
-    const struct guard g = blocking_semaphore_guard(q);
-    return clave__guarded_write(&g, &op, timeout_ms, out);
-}
-
-clave_err clave_lease_set(clave_lease *q, const char *path, const void *data, size_t len,
-                          int32_t version, int64_t timeout_ms)
-{
-    clave_op op = {
-        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
-    const struct guard g = blocking_semaphore_guard(q);
-    return clave__guarded_write(&g, &op, timeout_ms, NULL);
-}
-
-clave_err clave_lease_delete(clave_lease *q, const char *path, int32_t version, int64_t timeout_ms)
-{
-    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
-    const struct guard g = blocking_semaphore_guard(q);
-    return clave__guarded_write(&g, &op, timeout_ms, NULL);
-}
-
-clave_err clave_lease_multi(clave_lease *q, const clave_op *ops, size_t nops, int64_t timeout_ms,
-                            clave_reply **out)
-{
-    const struct guard g = blocking_semaphore_guard(q);
-    return clave__guarded_multi(&g, ops, nops, timeout_ms, out);
+    return clave__thread_grant_take(out, q->parent->session, blocking_semaphore_find_grant, q, 0);
 }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "recipe/grant_facts.h"
+
 /* ---- finding -------------------------------------------------------------------------------- */
 
 static struct thread_hold *thread_hold_find(const clave_mutex *l, uint64_t owner)
@@ -23,38 +25,34 @@ static struct thread_hold *find_held(const clave_mutex *l, uint64_t owner)
     return t && t->count > 0 ? t : NULL;
 }
 
-bool clave__thread_hold_look(clave_mutex *l, uint64_t owner, struct thread_hold *out)
+bool clave__thread_hold_is_good(clave_mutex *l, uint64_t owner)
 {
     if (!clave__loop_is_here(l->session->loop))
         return false;
     clave__loop_lock(l->session->loop);
     const struct thread_hold *t = find_held(l, owner);
-    if (t)
-        *out = *t;
+    bool good = t && t->deadline != INT64_MIN;
     clave__loop_unlock(l->session->loop);
-    return t != NULL;
+    return good;
 }
 
 /* ---- what the loop's thread publishes ------------------------------------------------------- */
 
-static void thread_hold_publish(struct thread_hold *t, int64_t token, int64_t deadline)
+static void thread_hold_publish(struct thread_hold *t, int64_t deadline)
 {
     clave_loop *loop = t->lock->session->loop;
-    if (t->token == token && t->deadline == deadline)
+    if (t->deadline == deadline)
         return;
     clave__loop_lock(loop);
-    t->token = token;
     t->deadline = deadline;
     clave__loop_unlock(loop);
 }
 
 static void thread_hold_refresh(struct thread_hold *t)
 {
-    clave_grant g;
-    if (clave_async_mutex_grant(t->lock->mutex, t->owner, &g))
-        thread_hold_publish(t, g.token, g.deadline);
-    else
-        thread_hold_publish(t, 0, INT64_MIN);
+    struct grant_facts g;
+    bool held = clave__mutex_held(t->lock->mutex, t->owner, &g);
+    thread_hold_publish(t, held ? g.deadline : INT64_MIN);
 }
 
 void clave__thread_holds_refresh(clave_mutex *l)
@@ -67,7 +65,7 @@ void clave__thread_hold_lose(clave_mutex *l, uint64_t owner)
 {
     struct thread_hold *t = thread_hold_find(l, owner);
     if (t)
-        thread_hold_publish(t, 0, INT64_MIN);
+        thread_hold_publish(t, INT64_MIN);
 }
 
 /* ---- releasing, on the loop's thread -------------------------------------------------------- */

@@ -1,9 +1,7 @@
 /* thread_hold.h - what threads hold of a clave_mutex, and how they release it.
  *
- * A thread's question about its hold is answered from a struct thread_hold: a copy of the grant,
- * which the loop's thread updates after every pass, and which the asking thread judges by its own
- * reading of the clock. So a thread that was stopped past the deadline gets the truth at once,
- * whatever the loop has had time to notice.
+ * A release that need not be awaited is decided from a struct thread_hold: its deadline is a copy,
+ * which the loop's thread updates after every pass.
  *
  *   HELD ──▶ GIVEN ──▶ LEAVING ──▶ freed
  *   count    given      (no hold left: until the server knows, or the session has ended) */
@@ -22,7 +20,6 @@ struct thread_hold {
     uint64_t owner;
     unsigned count;    /* holds not yet released, lost ones included */
     unsigned released; /* released, and not yet seen by the loop's thread */
-    int64_t token;     /* 0: lost */
     int64_t deadline;  /* INT64_MIN: lost */
     /* the loop's thread only: the release that waits for the server; may be NULL */
     struct call *call;
@@ -52,15 +49,15 @@ struct thread_hold *clave__thread_hold_new(clave_mutex *l, uint64_t owner);
 /* On the loop's thread. A hold was granted: takes *fresh if it is the owner's first. */
 void clave__thread_hold_add_hold(clave_mutex *l, struct thread_hold **fresh);
 void clave__thread_hold_lose(clave_mutex *l, uint64_t owner);
-/* Copies all grants again. */
+/* Copies all deadlines again. */
 void clave__thread_holds_refresh(clave_mutex *l);
 /* Releases every hold. */
 void clave__thread_holds_give_back(clave_mutex *l);
 /* The mutex is being freed: holds that are LEAVING free themselves. */
 void clave__thread_holds_orphan(clave_mutex *l);
 
-/* Any thread. A copy of what the owner holds; false: nothing. */
-bool clave__thread_hold_look(clave_mutex *l, uint64_t owner, struct thread_hold *out);
+/* Any thread. The owner holds it, and no loss of it is known. */
+bool clave__thread_hold_is_good(clave_mutex *l, uint64_t owner);
 /* Waits until the server knows that nothing is held any more, or until the deadline. */
 void clave__thread_holds_await_left(clave_mutex *l, int64_t deadline);
 

@@ -97,7 +97,7 @@ void clave__http_ready(struct http_connection *c);
 void clave__http_arm(struct http *h, uint64_t until);
 /* Other connections, and the loop's other work, come first. */
 bool clave__http_turn_is_over(struct http *h);
-/* A connection is gone: another one may be accepted. */
+/* A connection is gone, or may go: another one may be accepted. */
 void clave__http_gone(struct http *h);
 /* A handle or a connection is closed; the last one frees the server. */
 void clave__http_release(struct http *h);

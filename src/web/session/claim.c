@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/session_keeper.h"
+#include "recipe/contender/place_grant.h"
 #include "web/session/claim_events.h"
 #include "web/session/validity.h"
 
@@ -100,12 +101,15 @@ static void claim_enter(struct claim *c, enum claim_state to)
     if (c->state == CLAIM_PROVING)
         clave__session_wait_cancel(&c->proof);
     c->state = to;
-    if (to == CLAIM_HELD)
+    if (to == CLAIM_HELD) {
         c->granted_at = c->part.s->all->web->now;
+        c->told_token = c->grant.token;
+    }
     c->part.token = has ? c->grant.token : 0;
     c->part.node = has ? c->node : NULL;
     if (to == CLAIM_ENDED) {
         clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
+        clave__claim_say_cause(c);
         clave__claim_drop(c);
     }
     claim_tell(c);
@@ -122,7 +126,7 @@ void clave__claim_end(struct claim *c, clave_err why)
 int64_t clave__claim_valid_ms(const struct claim *c, int64_t arrived)
 {
     const struct http_session *s = c->part.s;
-    clave_grant g;
+    struct grant_facts g;
     if (c->state != CLAIM_HELD || !c->kind->grant(c, &g))
         return 0;
     struct validity v = {.arrived = arrived,
@@ -199,8 +203,11 @@ static clave_err claim_begin_delay(struct claim *c)
         return CLAVE_ENOMEM;
     snprintf(mark, cap, "%s-held", c->path);
     clave_delay_options o = {.size = sizeof o, .path = mark, .delay_ms = c->lock_delay_ms};
-    clave_err err =
-        clave_async_delay_begin(&c->delay, c->part.s->client, &c->grant, &o, claim_on_delayed, c);
+    clave_async_grant *grant;
+    clave_err err = clave__grant_new(&grant, &c->grant);
+    if (err == CLAVE_OK)
+        err = clave_async_delay_begin(&c->delay, grant, &o, claim_on_delayed, c);
+    clave_async_grant_free(grant);
     clave__mem_free(mem, mark);
     return err;
 }

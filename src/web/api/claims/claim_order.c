@@ -225,6 +225,16 @@ static void order_begin(struct session_call *k)
         o->begin(k);
 }
 
+bool clave__claim_order_begin_again(struct session_call *k)
+{
+    struct claim_order *o = k->arg;
+    if (o->again)
+        return false;
+    o->again = true;
+    order_begin(k);
+    return true;
+}
+
 /* It has not been answered. false: the answer that came is of no use, and it has answered now. */
 static bool order_has_answer(struct session_call *k, clave_err err)
 {

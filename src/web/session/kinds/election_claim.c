@@ -61,9 +61,9 @@ static clave_err election_claim_begin(struct claim *c)
     return clave_async_latch_start(own->latch);
 }
 
-static bool election_claim_grant(const struct claim *c, clave_grant *out)
+static bool election_claim_grant(const struct claim *c, struct grant_facts *out)
 {
-    return clave_async_latch_grant(((const struct election_claim *)(const void *)c)->latch, out);
+    return clave__latch_held(((const struct election_claim *)(const void *)c)->latch, out);
 }
 
 static void election_claim_on_closed(clave_async_latch *l, clave_err err, void *arg)

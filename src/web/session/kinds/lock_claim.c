@@ -64,10 +64,10 @@ static clave_err lock_claim_begin(struct claim *c)
     return err == CLAVE_OK ? clave__lock_claim_acquire(l) : err;
 }
 
-bool clave__lock_claim_grant(const struct claim *c, clave_grant *out)
+bool clave__lock_claim_grant(const struct claim *c, struct grant_facts *out)
 {
     const clave_async_mutex *m = ((const struct lock_claim *)(const void *)c)->mutex;
-    return clave_async_mutex_grant(m, 0, out);
+    return clave__mutex_held(m, 0, out);
 }
 
 static void lock_claim_on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)

@@ -16,7 +16,7 @@ clave_mutex_options clave__lock_claim_options(struct claim *c);
 /* `mutex` is set: takes its place there. */
 clave_err clave__lock_claim_acquire(struct lock_claim *l);
 /* Of struct claim_kind. */
-bool clave__lock_claim_grant(const struct claim *c, clave_grant *out);
+bool clave__lock_claim_grant(const struct claim *c, struct grant_facts *out);
 clave_err clave__lock_claim_release(struct claim *c);
 clave_err clave__lock_claim_describe(struct claim *c, const clave_identity *said,
                                      queue_described *done, void *arg, size_t *n);

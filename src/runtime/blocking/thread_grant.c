@@ -1,0 +1,260 @@
+/* thread_grant.c - clave_grant: clave_async_grant for threads. A thread's question how long it is
+ * valid is answered from a copy of the deadline, which the loop's thread updates after every pass,
+ * and which the asking thread judges by its own reading of the clock. So a thread that was stopped
+ * past the deadline gets the truth at once, whatever the loop has had time to notice. */
+#include "runtime/blocking/thread_grant.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/deadline.h"
+#include "recipe/contender/place_grant.h"
+
+struct clave_grant {
+    unsigned refs; /* atomic */
+    clave_client *session;
+    struct observer observer; /* the loop's thread only, as the engine's grant */
+    clave_async_grant *grant; /* NULL: the session has ended */
+    int64_t deadline;         /* under the loop's mutex, and written by the loop's thread only */
+    int64_t token;
+    int64_t session_id;
+    char node[];
+};
+
+/* ---- what the loop's thread publishes ------------------------------------------------------- */
+
+static void thread_grant_publish(clave_grant *g, int64_t deadline)
+{
+    if (g->deadline == deadline)
+        return;
+    clave__loop_lock(g->session->loop);
+    g->deadline = deadline;
+    clave__loop_unlock(g->session->loop);
+}
+
+static void thread_grant_on_settled(struct observer *o)
+{
+    clave_grant *g = LIST_ENTRY(o, clave_grant, observer);
+    thread_grant_publish(g, clave_async_grant_deadline(g->grant));
+}
+
+/* Before the user's callback acts on the loss. */
+static void thread_grant_on_over(void *arg)
+{
+    thread_grant_publish(arg, INT64_MIN);
+}
+
+static void thread_grant_drop(clave_grant *g)
+{
+    if (g->grant)
+        clave__grant_observe(g->grant, NULL, NULL);
+    clave_async_grant_free(g->grant);
+    g->grant = NULL;
+}
+
+static void thread_grant_on_session_ended(struct observer *o)
+{
+    clave_grant *g = LIST_ENTRY(o, clave_grant, observer);
+    thread_grant_drop(g);
+    thread_grant_publish(g, INT64_MIN);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+struct thread_grant_request {
+    clave_client *session;
+    thread_grant_find *find;
+    void *holder;
+    uint64_t owner;
+    clave_grant *made;
+    clave_err err;
+};
+
+static void thread_grant_make(clave_async_client *c, void *arg)
+{
+    struct thread_grant_request *r = arg;
+    clave_async_grant *found;
+    (void)c;
+    r->err = r->find(r->holder, r->owner, &found);
+    if (r->err != CLAVE_OK)
+        return;
+    const char *node = clave_async_grant_node(found);
+    size_t len = strlen(node) + 1;
+    clave_grant *g = calloc(1, sizeof *g + len);
+    if (!g) {
+        clave_async_grant_free(found);
+        r->err = CLAVE_ENOMEM;
+        return;
+    }
+    g->refs = 1;
+    g->session = r->session;
+    g->grant = found;
+    g->token = clave_async_grant_token(found);
+    g->session_id = clave_async_grant_session_id(found);
+    g->deadline = clave_async_grant_deadline(found);
+    memcpy(g->node, node, len);
+    g->observer.settled = thread_grant_on_settled;
+    g->observer.ended = thread_grant_on_session_ended;
+    clave__grant_observe(found, thread_grant_on_over, g);
+    clave__session_adopt(g->session, &g->observer);
+    r->made = g;
+}
+
+clave_err clave__thread_grant_take(clave_grant **out, clave_client *s, thread_grant_find *find,
+                                   void *holder, uint64_t owner)
+{
+    struct thread_grant_request r = {
+        .session = s, .find = find, .holder = holder, .owner = owner, .err = CLAVE_ECLOSED};
+    clave__blocking_do(s, thread_grant_make, &r);
+    *out = r.made;
+    return r.err;
+}
+
+clave_grant *clave_grant_ref(clave_grant *g)
+{
+    (void)__atomic_add_fetch(&g->refs, 1, __ATOMIC_RELAXED);
+    return g;
+}
+
+static void thread_grant_destroy(clave_async_client *c, void *arg)
+{
+    clave_grant *g = arg;
+    (void)c;
+    list_remove(&g->observer.link);
+    thread_grant_drop(g);
+}
+
+void clave_grant_free(clave_grant *g)
+{
+    if (!g || !clave__loop_is_here(g->session->loop))
+        return;
+    if (__atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    clave__blocking_do(g->session, thread_grant_destroy, g);
+    clave__session_unref(g->session);
+    free(g);
+}
+
+/* ---- what it names, and how long it is valid ------------------------------------------------ */
+
+const char *clave_grant_node(const clave_grant *g)
+{
+    return g->node;
+}
+
+int64_t clave_grant_token(const clave_grant *g)
+{
+    return g->token;
+}
+
+int64_t clave_grant_session_id(const clave_grant *g)
+{
+    return g->session_id;
+}
+
+int64_t clave__thread_grant_deadline_locked(const clave_grant *g)
+{
+    return g->deadline;
+}
+
+int64_t clave_grant_deadline(clave_grant *g)
+{
+    clave_loop *loop = g->session->loop;
+    if (!clave__loop_is_here(loop))
+        return INT64_MIN;
+    clave__loop_lock(loop);
+    int64_t deadline = g->deadline;
+    clave__loop_unlock(loop);
+    return deadline;
+}
+
+bool clave_grant_valid_for(clave_grant *g, int64_t ms)
+{
+    int64_t deadline = clave_grant_deadline(g);
+    int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
+    return deadline_lasts(deadline, now, ms);
+}
+
+clave_async_grant *clave__thread_grant_of_engine(const clave_grant *g)
+{
+    return g->grant;
+}
+
+clave_client *clave__thread_grant_session(const clave_grant *g)
+{
+    return g->session;
+}
+
+/* ---- guarded writes ------------------------------------------------------------------------- */
+
+struct thread_grant_write {
+    clave_grant *const *grants;
+    clave_async_grant **found; /* room for n */
+    size_t n;
+    const clave_op *ops;
+    size_t nops;
+};
+
+static clave_err thread_grant_begin_write(struct call *c, void *args)
+{
+    const struct thread_grant_write *w = args;
+    return clave__grant_write(w->grants[0]->grant, w->ops, clave__call_on_result, c);
+}
+
+static clave_err thread_grant_write(clave_grant *g, const clave_op *op, int64_t timeout_ms,
+                                    clave_reply **out)
+{
+    struct thread_grant_write w = {.grants = &g, .n = 1, .ops = op, .nops = 1};
+    struct call_spec spec = {.begin = thread_grant_begin_write, .args = &w};
+    spec.path = op->kind == CLAVE_OP_CREATE ? op->path : NULL;
+    return clave__call(g->session, &spec, timeout_ms, out);
+}
+
+clave_err clave_grant_create(clave_grant *g, const char *path, const void *data, size_t len,
+                             clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
+{
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    return thread_grant_write(g, &op, timeout_ms, out);
+}
+
+clave_err clave_grant_set(clave_grant *g, const char *path, const void *data, size_t len,
+                          int32_t version, int64_t timeout_ms)
+{
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    return thread_grant_write(g, &op, timeout_ms, NULL);
+}
+
+clave_err clave_grant_delete(clave_grant *g, const char *path, int32_t version, int64_t timeout_ms)
+{
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    return thread_grant_write(g, &op, timeout_ms, NULL);
+}
+
+static clave_err thread_grant_begin_multi(struct call *c, void *args)
+{
+    const struct thread_grant_write *w = args;
+    for (size_t i = 0; i < w->n; i++)
+        w->found[i] = w->grants[i]->grant;
+    return clave_async_grant_multi(w->found, w->n, w->ops, w->nops, clave__call_on_result, c);
+}
+
+clave_err clave_grant_multi(clave_grant *const *grants, size_t n, const clave_op *ops, size_t nops,
+                            int64_t timeout_ms, clave_reply **out)
+{
+    if (out)
+        *out = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (grants[i]->session != grants[0]->session)
+            return CLAVE_EINVAL;
+    if (n == 0)
+        return CLAVE_EINVAL;
+    struct thread_grant_write w = {.grants = grants, .n = n, .ops = ops, .nops = nops};
+    struct call_spec spec = {.begin = thread_grant_begin_multi, .args = &w, .nops = nops};
+    w.found = calloc(n, sizeof *w.found);
+    if (!w.found)
+        return CLAVE_ENOMEM;
+    clave_err err = clave__call(grants[0]->session, &spec, timeout_ms, out);
+    free(w.found);
+    return err;
+}

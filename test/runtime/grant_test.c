@@ -1,0 +1,161 @@
+/* grant_test.c - grants for threads: who may write under them, when they are over, and what they
+ * may outlive. */
+#include "rig.h"
+
+#include "clave/clave.h"
+#include "clave/uv.h"
+
+enum { PATIENCE = 10000 };
+
+static void assert_over(clave_grant *g, clave_err err)
+{
+    const clave_op op = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
+    assert_false(clave_grant_valid_for(g, 0));
+    assert_true(clave_grant_deadline(g) == INT64_MIN);
+    assert_int_equal(clave_grant_create(g, "/y", "", 0, CLAVE_PERSISTENT, PATIENCE, NULL), err);
+    assert_int_equal(clave_grant_set(g, "/", "", 0, -1, PATIENCE), err);
+    assert_int_equal(clave_grant_delete(g, "/y", -1, PATIENCE), err);
+    assert_int_equal(clave_grant_multi(&g, 1, &op, 1, PATIENCE, NULL), err);
+}
+
+static void *write_elsewhere(void *arg)
+{
+    clave_grant *g = arg;
+    bool fine = clave_grant_valid_for(g, 1) &&
+                clave_grant_create(g, "/by-", "", 0, CLAVE_EPHEMERAL_SEQUENTIAL, PATIENCE, NULL) ==
+                    CLAVE_OK;
+    clave_grant_free(g);
+    return fine ? arg : NULL;
+}
+
+/* The grant is not its thread's: what has it, writes. */
+static void any_thread_writes_under_it(void **state)
+{
+    (void)state;
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *l;
+    clave_grant *g;
+    pthread_t thread;
+    void *fine;
+    assert_int_equal(clave_mutex_new(&l, s, "/grants/thread", NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_grant(l, &g), CLAVE_ENOTHELD);
+    assert_null(g);
+    assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_mutex_grant(l, &g), CLAVE_OK);
+    assert_true(clave_grant_token(g) > 0);
+    assert_true(clave_grant_session_id(g) == clave_client_id(s));
+    assert_memory_equal(clave_grant_node(g), "/grants/thread/_c_", 18);
+    assert_true(clave_grant_deadline(g) > clave_now());
+    assert_int_equal(pthread_create(&thread, NULL, write_elsewhere, clave_grant_ref(g)), 0);
+    assert_int_equal(pthread_join(thread, &fine), 0);
+    assert_non_null(fine);
+    clave_grant_free(g);
+    clave_grant_free(NULL);
+    assert_int_equal(clave_mutex_release(l), CLAVE_OK);
+    clave_mutex_free(l);
+    clave_client_close(s, PATIENCE);
+}
+
+static void no_copy_writes_after_a_release(void **state)
+{
+    (void)state;
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *l;
+    clave_grant *first, *second;
+    assert_int_equal(clave_mutex_new(&l, s, "/grants/release", NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_mutex_grant(l, &first), CLAVE_OK);
+    assert_int_equal(clave_mutex_release(l), CLAVE_OK);
+    /* The loop's thread may not have seen the release yet: the write stands behind it. */
+    assert_int_equal(clave_grant_set(first, "/", "", 0, -1, PATIENCE), CLAVE_ELOST);
+    assert_over(first, CLAVE_ELOST);
+    assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_mutex_grant(l, &second), CLAVE_OK);
+    assert_true(clave_grant_token(second) > clave_grant_token(first));
+    assert_over(first, CLAVE_ELOST);
+    assert_int_equal(clave_mutex_release_confirmed(l, PATIENCE), CLAVE_OK);
+    assert_over(second, CLAVE_ELOST);
+    clave_mutex_free(l);
+    assert_over(second, CLAVE_ELOST);
+    clave_grant_free(first);
+    clave_grant_free(second);
+    clave_client_close(s, PATIENCE);
+}
+
+static void it_may_outlive_the_session(void **state)
+{
+    (void)state;
+    clave_client *s = rig_session(rig->connect);
+    const clave_semaphore_options o = {.size = sizeof o, .limit = 1};
+    clave_semaphore *permits;
+    clave_lease *lease;
+    clave_grant *of_lease, *of_latch;
+    clave_latch *latch;
+    assert_int_equal(clave_semaphore_new(&permits, s, "/grants/s", &o), CLAVE_OK);
+    assert_int_equal(clave_semaphore_acquire(permits, 1, PATIENCE, &lease), CLAVE_OK);
+    assert_int_equal(clave_lease_grant(lease, &of_lease), CLAVE_OK);
+    assert_int_equal(clave_latch_new(&latch, s, "/grants/e", NULL), CLAVE_OK);
+    assert_int_equal(clave_latch_grant(latch, &of_latch), CLAVE_ENOTHELD);
+    assert_int_equal(clave_latch_start(latch), CLAVE_OK);
+    assert_int_equal(clave_latch_await(latch, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_latch_grant(latch, &of_latch), CLAVE_OK);
+    assert_true(clave_grant_valid_for(of_lease, 1) && clave_grant_valid_for(of_latch, 1));
+    clave_client_close(s, PATIENCE);
+    assert_over(of_lease, CLAVE_ECLOSED);
+    assert_over(of_latch, CLAVE_ECLOSED);
+    clave_grant *none;
+    assert_int_equal(clave_latch_grant(latch, &none), CLAVE_ECLOSED);
+    assert_int_equal(clave_lease_grant(lease, &none), CLAVE_ECLOSED);
+    clave_latch_free(latch);
+    clave_semaphore_free(permits);
+    assert_over(of_lease, CLAVE_ECLOSED);
+    clave_grant_free(of_lease);
+    clave_grant_free(of_latch);
+}
+
+static void several_guard_one_write(void **state)
+{
+    (void)state;
+    clave_client *s = rig_session(rig->connect), *other = rig_session(rig->connect);
+    const clave_multilock_part parts[] = {{.path = "/grants/a"}, {.path = "/grants/b"}};
+    const clave_op make = {.kind = CLAVE_OP_CREATE, .path = "/grants/made"};
+    clave_multilock *both;
+    clave_mutex *l;
+    clave_grant *g[2], *mixed[2];
+    clave_reply *r;
+    assert_int_equal(clave_multilock_new(&both, s, parts, 2, NULL), CLAVE_OK);
+    assert_int_equal(clave_multilock_acquire(both, PATIENCE, NULL), CLAVE_OK);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(clave_mutex_grant(clave_multilock_at(both, parts[i].path), &g[i]),
+                         CLAVE_OK);
+    assert_int_equal(clave_grant_multi(g, 2, &make, 1, PATIENCE, &r), CLAVE_OK);
+    assert_int_equal(r->nops, 1);
+    clave_reply_free(r);
+    assert_int_equal(clave_grant_multi(g, 0, &make, 1, PATIENCE, &r), CLAVE_EINVAL);
+    assert_null(r);
+    assert_int_equal(clave_mutex_new(&l, other, "/grants/c", NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
+    mixed[0] = g[0];
+    assert_int_equal(clave_mutex_grant(l, &mixed[1]), CLAVE_OK);
+    assert_int_equal(clave_grant_multi(mixed, 2, &make, 1, PATIENCE, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_delete(s, clave_grant_node(g[1]), -1, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_grant_multi(g, 2, &make, 1, PATIENCE, NULL), CLAVE_ELOST);
+    clave_grant_free(g[0]);
+    clave_grant_free(g[1]);
+    clave_grant_free(mixed[1]);
+    clave_mutex_free(l);
+    clave_multilock_free(both);
+    clave_client_close(s, PATIENCE);
+    clave_client_close(other, PATIENCE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_thread_writes_under_it),
+        cmocka_unit_test(no_copy_writes_after_a_release),
+        cmocka_unit_test(it_may_outlive_the_session),
+        cmocka_unit_test(several_guard_one_write),
+    };
+    return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
+}
