@@ -1,4 +1,4 @@
-/* grant.c - grants: counted copies of what a holder has, and the writes under them. Mutex,
+/* place_grant.c - grants: counted copies of what a holder has, and the writes under them. Mutex,
  * semaphore and latch make them; contender.c and the latch end them. Invariant: a grant is in the
  * list of its place exactly as long as its hold lasts. */
 #include "recipe/contender/place_grant.h"
