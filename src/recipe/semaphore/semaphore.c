@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "recipe/contender/participant_list.h"
+#include "recipe/queue/participant_list.h"
 
 enum { LIMIT_MAX = INT32_MAX };
 

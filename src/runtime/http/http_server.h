@@ -73,7 +73,8 @@ struct http_options {
     bool (*is_known)(void *arg, void *user, void **kept);
     /* The connection of this one is closed. NULL: that is not told. */
     void (*kept_gone)(void *arg, void *kept);
-    /* A proxy, which speaks for many. NULL: there is none. */
+    /* A proxy, which speaks for many: its connections only go while they are idle. NULL: there is
+     * none. */
     bool (*is_exempt)(void *arg, const struct peer_addr *peer);
     void *arg;
     /* For addresses with "tls:"; with clave__http_alpn. NULL: there are none. Its files may be read

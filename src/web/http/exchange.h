@@ -58,6 +58,9 @@ struct web_exchange {
     void (*answering)(struct web_exchange *x); /* before the answer, whoever makes it */
     /* Answers, before `cancel`, when the gate stops while it waits; NULL: see `begun`. */
     void (*stop)(struct web_exchange *x);
+    /* Answers, before `cancel`, when the servers have not answered in time; it need not. NULL: 503
+     * or 504. */
+    void (*late)(struct web_exchange *x);
     void *state; /* the handler's own */
     /* Of client_call.c: what is done with the client once there is one. */
     void (*go)(struct web_exchange *x, clave_async_client *c);

@@ -11,8 +11,8 @@
 #define CLAVE_WEB_SESSION_CLAIM_H
 
 #include "clave/async/lock_delay.h"
-#include "recipe/contender/queue_kind.h"
 #include "recipe/grant_facts.h"
+#include "recipe/queue/queue_kind.h"
 #include "recipe/queue_place.h"
 #include "web/session/http_session.h"
 
@@ -57,6 +57,9 @@ struct claim_kind {
     bool (*grant)(const struct claim *c, struct grant_facts *out);
     /* Of a session_part; NULL: it holds one node. */
     const char *(*more)(const struct session_part *p, size_t i);
+    /* The token of each node but the claim's own, whether it is still held or was lost; 0: there
+     * are no more. NULL: it holds one node. */
+    int64_t (*more_token)(const struct claim *c, size_t i);
     /* Gives back what is held; clave__claim_left when its node is gone. An error: at once. */
     clave_err (*release)(struct claim *c);
     /* Frees the recipe's objects, with what they have; harmless when there are none. */

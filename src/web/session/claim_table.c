@@ -8,7 +8,7 @@
 
 #include "base/path.h"
 #include "base/siphash.h"
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 #include "web/session/claim.h"
 
 enum { CLAIM_DATA = 8192 };

@@ -75,6 +75,12 @@ struct session_part {
     void (*free)(struct session_part *p);
 };
 
+/* A node that a proof checks. */
+struct session_check {
+    int64_t token; /* of its part; 0: there is none, and the root is checked */
+    size_t nth;    /* of the part's nodes */
+};
+
 /* Somebody who waits for the session: `done` runs at most once, perhaps at once. */
 struct session_wait {
     struct list link;
@@ -107,6 +113,7 @@ struct http_session {
     struct timer timer; /* OPENING: gives up. LIVE: silence. ENDED: forgets it */
     struct list waits;
     struct session_proof *proof;   /* under way, for those of `proving`; NULL: none is */
+    struct session_check refused;  /* the next transaction of that proof begins after this check */
     struct list proving, unproven; /* session_wait; unproven: those who wait for the next one */
     struct list parts;
     clave_err why;   /* ENDED. OK: closed by its client */

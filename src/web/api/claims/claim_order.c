@@ -8,8 +8,8 @@
 
 #include "base/path.h"
 #include "clave/async/semaphore.h"
-#include "recipe/contender/identity.h"
-#include "recipe/contender/queue_kind.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/queue_kind.h"
 #include "web/api/parents.h"
 #include "web/http/body.h"
 #include "web/http/problem.h"
@@ -223,6 +223,16 @@ static void order_begin(struct session_call *k)
     k->x->looking = false;
     if (order_find_own(k))
         o->begin(k);
+}
+
+bool clave__claim_order_begin_again(struct session_call *k)
+{
+    struct claim_order *o = k->arg;
+    if (o->again)
+        return false;
+    o->again = true;
+    order_begin(k);
+    return true;
 }
 
 /* It has not been answered. false: the answer that came is of no use, and it has answered now. */

@@ -68,6 +68,19 @@ static void claim_put_holder(struct json *j, const void *arg)
     clave__json_close(j, '}');
 }
 
+static void on_claim_news(struct claim_poll *p);
+
+/* The try ended before another gate made the place of this session. */
+static void claim_is_own(struct session_call *k)
+{
+    struct problem p = {.status = 503, .err = CLAVE_EINUSE, .path = k->path, .retry_after_s = 1};
+    if (k->poll.done == on_claim_news && clave__claim_order_begin_again(k))
+        return;
+    clave__session_call_done(k);
+    clave__web_problem(k->x, &p, "this session holds %s by another gate, since a moment ago",
+                       p.path ? p.path : "it");
+}
+
 static void on_claim_holder(clave_async_client *client, clave_err err,
                             const clave_participant *list, size_t n, void *arg)
 {
@@ -80,6 +93,13 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
     if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
         clave__session_call_gone(k, k->s->why ? k->s->why : err);
         return;
+    }
+    if (err == CLAVE_OK && n > 0 && list[0].stat.ephemeral_owner == k->s->id) {
+        if (!k->path || !clave__claim_is_being_left(k->s, k->path)) {
+            claim_is_own(k);
+            return;
+        }
+        n = 0; /* what was tried, and is being deleted */
     }
     if (err == CLAVE_OK && n > 0) {
         p.members = claim_put_holder;
