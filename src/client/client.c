@@ -178,11 +178,13 @@ static void client_destroy(clave_async_client *c)
 
 void clave__client_ref(clave_async_client *c)
 {
+    assert(c->refs > 0);
     c->refs++;
 }
 
 void clave__client_drop(clave_async_client *c)
 {
+    assert(c->refs > 0);
     if (--c->refs == 0)
         client_destroy(c);
 }
@@ -389,6 +391,7 @@ void clave__client_unlisten(struct listener *l)
 
 void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at)
 {
+    assert(t->fire);
     clave__timers_set(&c->timers, t, at);
 }
 

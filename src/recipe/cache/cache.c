@@ -3,6 +3,7 @@
  * also when the user frees the cache in one of them. */
 #include "clave/async/cache.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -22,6 +23,7 @@ void clave__cache_enter(clave_async_cache *cache)
 
 static void cache_drop(clave_async_cache *cache)
 {
+    assert(cache->refs > 0);
     if (--cache->refs > 0)
         return;
     clave_async_client *c = cache->client;

@@ -45,6 +45,7 @@ void clave__latch_hold(clave_async_latch *l)
 
 void clave__latch_drop(clave_async_latch *l)
 {
+    assert(l->refs > 0);
     if (--l->refs > 0)
         return;
     list_remove(&l->loss.link);

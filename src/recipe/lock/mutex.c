@@ -17,6 +17,7 @@ static void mutex_ref(clave_async_mutex *m)
 
 static void mutex_unref(clave_async_mutex *m)
 {
+    assert(m->refs > 0);
     if (--m->refs > 0)
         return;
     clave__map_fini(&m->owner_entries);
@@ -134,6 +135,7 @@ static void recipe_mutex_on_moved(void *owner)
 
 void clave__owner_entry_tell_held(struct owner_entry *t)
 {
+    assert(t->place && t->count > 0);
     const struct contender *place = t->place;
     struct answer a = t->answer;
     a.cb(a.m, a.owner, CLAVE_OK, a.arg);
@@ -148,6 +150,7 @@ void clave__owner_entry_tell_held(struct owner_entry *t)
 static void recipe_mutex_on_held(void *owner)
 {
     struct owner_entry *t = owner;
+    assert(t->place && t->count == 0);
     t->count = 1;
     t->answer.m->turns = 0;
     clave__handoff_end_wait(t);
@@ -175,6 +178,7 @@ static void recipe_mutex_on_ended(void *owner, clave_err err)
 
 void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict)
 {
+    assert(!t->place);
     clave__map_remove(&t->answer.m->owner_entries, &t->node);
     clave__handoff_end_wait(t);
     answer_post(&t->answer, verdict);
@@ -395,6 +399,7 @@ static clave_err recipe_mutex_add_identity(const struct owner_entry *t)
 clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
                                         const char *downgrade)
 {
+    assert(!t->place);
     clave_async_mutex *m = t->answer.m;
     clave_err err = clave__contender_new(&t->place, m->client, &m->config.spec, &events, t);
     if (err == CLAVE_OK)
@@ -493,6 +498,7 @@ static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void 
 
 static clave_err release_lost(struct owner_entry *t)
 {
+    assert(!t->place && t->count > 0 && t->lost != CLAVE_OK);
     clave_err verdict = t->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
     if (--t->count == 0) {
         clave__map_remove(&t->answer.m->owner_entries, &t->node);

@@ -3,6 +3,7 @@
  * long. A client that trickles bytes, or does not read, must not keep a place: every state but
  * HTTP_WAITING ends. Invariant: until its channel is closing, a connection is in the list of its
  * state, ordered by `until`. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "runtime/http/http_internal.h"
@@ -168,6 +169,7 @@ uint64_t clave__http_connections_expire(struct http *h)
 
 void clave__http_release(struct http *h)
 {
+    assert(h->handles > 0);
     if (--h->handles > 0)
         return;
     clave__http_shares_fini(&h->shares);
