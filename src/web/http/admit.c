@@ -2,6 +2,7 @@
  * handler. */
 #include "web/http/admit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "web/http/answer.h"
@@ -136,28 +137,75 @@ static bool admit_target(struct web_exchange *x)
     return text && !fault;
 }
 
-static bool admit_route(struct web_exchange *x)
+/* A route of GET takes HEAD, too. */
+static bool admit_is_method(const struct web_exchange *x, const struct route *r)
 {
-    char allow[ROUTE_ALLOW_CAP];
-    switch (clave__route_find(x, allow)) {
-    case ROUTE_OK:
-        return true;
-    case ROUTE_NONE:
+    return strcmp(x->q->method, r->method) == 0 ||
+           (strcmp(x->q->method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
+}
+
+/* A znode's path has its slash in front, encoded or not; the pattern's own slash is not part of
+ * it. */
+static bool admit_params(struct web_exchange *x, const char *pattern,
+                         const struct target_part *parts)
+{
+    const char *param = strchr(pattern, '{');
+    for (size_t i = 0; param; i++, param = strchr(param + 1, '{')) {
+        bool is_path = strncmp(param, "{path}", 6) == 0;
+        char *to = clave__web_alloc(x, parts[i].n + 2);
+        if (!to) {
+            admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+            return false;
+        }
+        to[0] = '/';
+        if (!clave__percent_decode(to + 1, parts[i].at, parts[i].n, false)) {
+            admit_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
+            return false;
+        }
+        x->params[i] = is_path && to[1] != '/' ? to : to + 1;
+    }
+    return true;
+}
+
+enum { ALLOW_CAP = 64 };
+
+static void admit_allow(char allow[ALLOW_CAP], const char *method)
+{
+    size_t n = strlen(allow);
+    if (!strstr(allow, method))
+        snprintf(allow + n, ALLOW_CAP - n, "%s%s", n > 0 ? ", " : "", method);
+}
+
+/* `allow`: the methods of the routes whose patterns match; "": there is none. */
+static void admit_no_route(struct web_exchange *x, const char *allow)
+{
+    if (!allow[0]) {
         clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
                            "there is nothing at %.200s: see /v1/openapi.json", x->target.path);
-        return false;
-    case ROUTE_OTHER_METHOD:
-        clave__web_set_header(x, "Allow", "%s", allow);
-        clave__web_problem(x, &(struct problem){.status = 405, .err = CLAVE_EINVAL},
-                           "this path does not take %.16s, only %s", x->q->method, allow);
-        return false;
-    case ROUTE_BAD_PATH:
-        admit_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
-        return false;
-    case ROUTE_NO_MEMORY:
-        admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
-        return false;
+        return;
     }
+    clave__web_set_header(x, "Allow", "%s", allow);
+    clave__web_problem(x, &(struct problem){.status = 405, .err = CLAVE_EINVAL},
+                       "this path does not take %.16s, only %s", x->q->method, allow);
+}
+
+static bool admit_route(struct web_exchange *x)
+{
+    char allow[ALLOW_CAP] = "";
+    for (size_t i = 0; i < x->web->routes->n; i++) {
+        const struct route *r = &x->web->routes->at[i];
+        struct target_part parts[WEB_MAX_PARAMS];
+        if (!clave__target_matches(&x->target, r->pattern, parts))
+            continue;
+        if (admit_is_method(x, r)) {
+            x->route = r;
+            return admit_params(x, r->pattern, parts);
+        }
+        admit_allow(allow, r->method);
+        if (strcmp(r->method, "GET") == 0)
+            admit_allow(allow, "HEAD");
+    }
+    admit_no_route(x, allow);
     return false;
 }
 
