@@ -78,12 +78,6 @@ struct webrig_call *webrig_request(struct webrig *r, const char *method, const c
                                    const char *headers, const char *body);
 struct webrig_call *webrig_request_bytes(struct webrig *r, const char *method, const char *target,
                                          const char *headers, const void *body, size_t n);
-/* The same; the test fails unless the whole answer is there, and has this status. */
-struct webrig_call *webrig_answer(struct webrig *r, const char *method, const char *target,
-                                  const char *headers, const char *body, unsigned status);
-/* And ends it. */
-void webrig_done(struct webrig *r, const char *method, const char *target, const char *headers,
-                 const char *body, unsigned status);
 /* Only the head, which announces a body of so many bytes, or one in chunks (-1); then pieces of it
  * (false: no more is wanted), and its end. */
 struct webrig_call *webrig_head(struct webrig *r, const char *method, const char *target,

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/webrig.h"
+#include "lib/webrig_answer.h"
 #include "web/web_internal.h"
 
 #define JSON_ "Accept: application/json"

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "lib/failmem.h"
-#include "lib/webrig.h"
+#include "lib/webrig_answer.h"
 
 #define OCTETS "Content-Type: application/octet-stream"
 #define UUID "01234567-89ab-4def-8123-456789abcdef"

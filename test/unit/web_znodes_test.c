@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/webrig.h"
+#include "lib/webrig_answer.h"
 
 #define OCTETS "Content-Type: application/octet-stream"
 
