@@ -6,18 +6,19 @@
 #include <clave/clave.h>
 #include <stdio.h>
 
-/* Asks before each step. The answer comes from memory, by this machine's clock: after a pause that
- * was too long it is no, at once. */
-static void work(clave_latch *latch)
+/* Asks before each step, which takes less than a second. The answer comes from memory, by this
+ * machine's clock: after a pause that was too long it is no, at once. */
+static void work(clave_grant *term)
 {
-    for (int step = 1; step <= 3 && clave_latch_has_leadership(latch); step++)
-        printf("step %d\n", step);
+    for (int step = 1; step <= 3 && clave_grant_valid_for(term, 1000); step++)
+        printf("term %lld, step %d\n", (long long)clave_grant_token(term), step);
 }
 
 int main(void)
 {
     clave_client *client;
     clave_latch *latch = NULL;
+    clave_grant *term = NULL;
     clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
     o.policy = CLAVE_POLICY_SESSION; /* leads on while the connection is lost, until the deadline */
 
@@ -32,9 +33,12 @@ int main(void)
     if (err == CLAVE_OK)
         err = clave_latch_await(latch, -1); /* for as long as it takes */
     if (err == CLAVE_OK)
-        work(latch);
+        err = clave_latch_grant(latch, &term);
+    if (err == CLAVE_OK)
+        work(term);
     else
         fprintf(stderr, "election: %s\n", clave_strerror(err));
+    clave_grant_free(term);
     clave_latch_free(latch); /* the next one leads */
     clave_client_close(client, 1000);
     return err != CLAVE_OK;

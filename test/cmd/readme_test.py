@@ -18,6 +18,13 @@ class Readme(unittest.TestCase):
         for block in blocks:
             self.assertIn(block, read("examples/blocking.c"))
 
+    def test_it_is_short_and_begins_with_two_commands_and_cron(self):
+        page = read("README.md")
+        self.assertLessEqual(len(re.findall(r"\S*\w\S*", page)), 1200)
+        first = re.search(r"```sh\n(.*?)```", page, re.S)[1]
+        self.assertRegex(first, r"\Amake demo +#.*\nmake check +#.*\n\Z")
+        self.assertRegex(page, r"\|---\|---\|\n\| a cron job on several machines.*docs/start/cron.md")
+
     def test_links(self):
         for name in ("README.md", "CONTRIBUTING.md"):
             for target in re.findall(r"\]\(([^)#]+)\)", read(name)):

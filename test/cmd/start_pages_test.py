@@ -62,8 +62,8 @@ class ThreeMachines(unittest.TestCase):
 
     def crontab(self, text):
         """(environment, command) of a file in /etc/cron.d with one line, as cron takes it."""
-        env = {"HOME": environment()["HOME"], "CLAVE_SYSTEM_CONFIG": self.config, "PATH": "/usr/bin:/bin",
-               "SHELL": "/bin/sh", "LOGNAME": "root"}
+        env = {"HOME": environment()["HOME"], "CLAVE_SYSTEM_CONFIG": self.config,
+               "PATH": "/usr/bin:/bin", "SHELL": "/bin/sh", "LOGNAME": "root"}
         for line in self.installed(text).splitlines():
             setting = re.fullmatch(r"(\w+)\s*=\s*(.*)", line)
             if setting:
@@ -129,7 +129,6 @@ class ThreeMachines(unittest.TestCase):
             self.skipTest("there is no jq")
         self.program("ran-lately", blocks("cron.md", "sh")[0])
         env, command = self.crontab(blocks("cron.md", "crontab")[1])
-        env["PATH"] = f"{self.bin}:{env['PATH']}"
         record = "/jobs/report-once/nightly"
 
         def alert(command):
