@@ -370,12 +370,12 @@ const char *clave_async_client_errmsg(const clave_async_client *c)
     return "no fault so far";
 }
 
-uint64_t clave_async_client_requests_sent(const clave_async_client *c, int op)
+uint64_t clave__client_requests_sent(const clave_async_client *c, int op)
 {
     return clave__opcode(op)->body ? c->pipeline.counts[clave__client_opcode_place(op)] : 0;
 }
 
-uint64_t clave_async_client_events_received(const clave_async_client *c)
+uint64_t clave__client_events_received(const clave_async_client *c)
 {
     return c->watches.events;
 }

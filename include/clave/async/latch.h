@@ -128,8 +128,6 @@ CLAVE_METHOD bool clave_async_latch_has_leadership(const clave_async_latch *l, i
 CLAVE_METHOD clave_err clave_async_latch_grant(const clave_async_latch *l, clave_async_grant **out);
 /* LATENT, STARTED or CLOSED. */
 CLAVE_METHOD clave_latch_state clave_async_latch_state_of(const clave_async_latch *l);
-/* The id of its options, "" for none. Valid until clave_async_latch_free. */
-CLAVE_METHOD const char *clave_async_latch_id(const clave_async_latch *l);
 /* The full path of its node; NULL while none is known to exist. Valid until the next call on l. */
 CLAVE_METHOD const char *clave_async_latch_own_path(const clave_async_latch *l);
 

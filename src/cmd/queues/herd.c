@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "clave/async/plain_layouts.h"
+#include "client/client_metrics.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "runtime/clock.h"
@@ -91,8 +92,8 @@ static void herd_count(clave_async_client *client, void *arg)
         const clave_async_client *c = h->all[i].client;
         for (int op = 1; c && op < 128; op++)
             if (op != OP_PING && op != OP_SYNC)
-                h->requests += clave_async_client_requests_sent(c, op);
-        h->events += c ? clave_async_client_events_received(c) : 0;
+                h->requests += clave__client_requests_sent(c, op);
+        h->events += c ? clave__client_events_received(c) : 0;
     }
 }
 
