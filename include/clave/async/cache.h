@@ -74,7 +74,7 @@ typedef struct clave_cache_event {
     const char *path;            /* of the node; of the others the cache's own */
     const clave_cache_node *now; /* CREATED, CHANGED; else NULL */
     const clave_cache_node *was; /* CHANGED, DELETED; else NULL */
-    int64_t zxid;                /* INITIALIZED, RESYNCED: as clave_async_cache_zxid says now */
+    int64_t zxid;                /* INITIALIZED, RESYNCED: as clave_cache_status says now */
     clave_err err;               /* ENDED */
 } clave_cache_event;
 /* The queries answer with the event done. It may free the cache. */

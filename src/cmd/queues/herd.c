@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "clave/async/plain_layouts.h"
+#include "clave/async/latch.h"
 #include "client/client_metrics.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
@@ -61,8 +61,9 @@ static void herd_stand(clave_async_client *client, void *arg)
     const struct herd *h = c->herd;
     clave_latch_options o = {.size = sizeof o, .event_cb = herd_on_event, .event_arg = c};
     c->client = client;
-    c->err = h->fair ? clave_async_latch_new_fair(&c->latch, client, h->path, "c_", &o)
-                     : clave_async_latch_new_unfair(&c->latch, client, h->path, &o);
+    o.layout = h->fair ? CLAVE_LATCH_FAIR : CLAVE_LATCH_UNFAIR;
+    o.prefix = h->fair ? "c_" : NULL;
+    c->err = clave_async_latch_new(&c->latch, client, h->path, &o);
     if (c->err == CLAVE_OK)
         c->err = clave_async_latch_start(c->latch);
 }
