@@ -1,5 +1,5 @@
 /* auth.c - identities (clave_client_options.auths, clave_async_add_auth): each is sent on every
- * connection, before any request that may need it. pipeline.c sends them, link.c passes the
+ * connection, before any request that may need it. pipeline.c sends them, transport.c passes the
  * answers. Those of the options are what the user is: before they are accepted the session is not
  * reported as connected (session.c), and if one is refused, the client is closed. */
 #include <string.h>
@@ -83,7 +83,7 @@ static clave_err send_auth(clave_async_client *c, struct auth *a)
         .body.auth = {.scheme = clave__jbytes(a->scheme),
                       .auth = clave__jbytes_n(a->bytes, a->len)},
     };
-    clave_err err = clave__pipeline_put(c, &q);
+    clave_err err = clave__output_put(c, &q);
     if (err == CLAVE_OK)
         a->phase = AUTH_SENT;
     return err;
@@ -98,29 +98,28 @@ clave_err clave__auth_fill(clave_async_client *c)
     return err;
 }
 
-void clave__auth_reply(clave_async_client *c, clave_err err)
+struct auth *clave__auth_asked(clave_async_client *c)
 {
-    struct auth *a = first_in(c, AUTH_SENT);
-    if (!a) {
-        clave__link_drop(c, CLAVE_EPROTO);
-        return;
-    }
-    if (err == CLAVE_OK) {
-        a->phase = AUTH_ACCEPTED;
-        client_auth_complete(c, a, CLAVE_OK);
-        clave__session_admitted(c);
-        return;
-    }
+    return first_in(c, AUTH_SENT);
+}
+
+void clave__auth_accepted(clave_async_client *c, struct auth *a)
+{
+    a->phase = AUTH_ACCEPTED;
+    client_auth_complete(c, a, CLAVE_OK);
+}
+
+bool clave__auth_refused(clave_async_client *c, const struct auth *a)
+{
     clave__client_fault(c,
                         "the server refused the identity of scheme %s: it does not support the "
                         "scheme, or the credentials are wrong",
                         a->scheme);
-    if (a->needed) {
-        clave__session_end(c, CLAVE_EAUTHFAILED);
-        return;
-    }
-    /* The server hangs up now. The session goes on without this identity. */
-    clave__link_drop(c, CLAVE_EAUTHFAILED);
+    return a->needed;
+}
+
+void clave__auth_forget(clave_async_client *c, struct auth *a)
+{
     list_remove(&a->link);
     client_auth_complete(c, a, CLAVE_EAUTHFAILED);
     free_auth(c, a);
@@ -163,18 +162,14 @@ clave_err clave__auth_need(clave_async_client *c, const clave_auth *auths, size_
     return err;
 }
 
-clave_err clave_async_add_auth(clave_async_client *c, const char *scheme, const void *auth,
-                               size_t len, clave_result_cb *cb, void *arg)
+clave_err clave__auth_add(clave_async_client *c, const clave_auth *q, clave_result_cb *cb,
+                          void *arg)
 {
-    const clave_auth q = {.scheme = scheme, .auth = auth, .len = len};
     struct auth *a;
-    if (c->session.closing || c->session.state == CLAVE_STATE_CLOSED)
-        return CLAVE_ECLOSED;
-    clave_err err = auth_new(c, &q, &a);
+    clave_err err = auth_new(c, q, &a);
     if (err != CLAVE_OK)
         return err;
     a->cb = cb;
     a->arg = arg;
-    clave__pipeline_fill(c);
     return CLAVE_OK;
 }

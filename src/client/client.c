@@ -2,8 +2,6 @@
  * public call that may run callbacks is surrounded by clave__engine_enter and _leave (deliver.c).
  */
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/deadline.h"
@@ -11,10 +9,7 @@
 #include "client/engine.h"
 #include "wire/opcode.h"
 
-enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_OUT = 64 * 1024 };
-/* What stays of room for messages. A process may have a thousand clients, each of which has listed
- * the same long queue once. */
-enum { KEEP_ROOM = 4 * 1024 };
+enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024 };
 /* A server may send longer frames than it accepts: a listing has no limit of its own. */
 enum { REPLY_FRAMES = 4 };
 
@@ -92,17 +87,6 @@ static void client_init_buffers(clave_async_client *c)
     clave__buf_init(&c->acls, mem, frame);
     /* A name of one byte costs five in a frame, and a pointer and a NUL more here. */
     clave__buf_init(&c->decoded, mem, frame * REPLY_FRAMES * 4);
-}
-
-void clave__client_trim(clave_async_client *c)
-{
-    struct buf *scratch[] = {&c->encode, &c->multi, &c->path, &c->acls, &c->decoded};
-    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++) {
-        clave__buf_clear(scratch[i]);
-        clave__buf_trim(scratch[i], KEEP_ROOM);
-    }
-    clave__buf_trim(&c->link.out, KEEP_OUT);
-    clave__buf_trim(&c->link.in.held, KEEP_ROOM);
 }
 
 static void init_options(clave_async_client *c, const clave_client_options *o)
@@ -299,17 +283,6 @@ int64_t clave_async_client_deadline(const clave_async_client *c)
         at, deadline_earlier(clave__session_deadline(c), clave__heartbeat_deadline(c)));
 }
 
-const char *clave_state_name(clave_state state)
-{
-    static const char *const names[] = {
-        [CLAVE_STATE_LATENT] = "LATENT",       [CLAVE_STATE_CONNECTED] = "CONNECTED",
-        [CLAVE_STATE_SUSPENDED] = "SUSPENDED", [CLAVE_STATE_RECONNECTED] = "RECONNECTED",
-        [CLAVE_STATE_LOST] = "LOST",           [CLAVE_STATE_READ_ONLY] = "READ_ONLY",
-        [CLAVE_STATE_CLOSED] = "CLOSED",
-    };
-    return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
-}
-
 clave_err clave__client_not_in_time(const clave_async_client *c, bool trying)
 {
     bool unknown =
@@ -352,24 +325,6 @@ int64_t clave_async_client_hold_deadline(const clave_async_client *c)
     return c->session.may_be_over ? INT64_MIN : clave__hold_deadline_get(&c->hold_deadline);
 }
 
-const char *clave_async_client_errmsg(const clave_async_client *c)
-{
-    if (c->fault[0])
-        return c->fault;
-    switch (c->link.phase) {
-    case LINK_HANDSHAKE:
-        return "a server was connected to, but has not answered yet";
-    case LINK_DIALLING:
-    case LINK_SECURING:
-        return "the attempt to connect has not been answered yet";
-    case LINK_IDLE:
-    case LINK_OPEN:
-    case LINK_HANGUP:
-        break;
-    }
-    return "no fault so far";
-}
-
 uint64_t clave__client_requests_sent(const clave_async_client *c, int op)
 {
     return clave__opcode(op)->body ? c->pipeline.counts[clave__client_opcode_place(op)] : 0;
@@ -400,15 +355,6 @@ int64_t clave__client_contact(const clave_async_client *c)
 int64_t clave__client_best_hold(const clave_async_client *c)
 {
     return clave__hold_deadline_best(&c->hold_deadline);
-}
-
-clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t dst_size,
-                                     const void *src, const char *name)
-{
-    const char *fault = clave__options_fault(dst_size, src);
-    if (fault)
-        clave__client_fault(c, "%s %s", name, fault);
-    return clave__options_take(dst, dst_size, src);
 }
 
 uint64_t clave__client_hash_seed(const clave_async_client *c)
@@ -459,14 +405,4 @@ void clave__client_refused(clave_async_client *c, unsigned addresses)
 bool clave__client_all_refuse(const clave_async_client *c)
 {
     return clave__hosts_all_refuse(&c->hosts);
-}
-
-void clave__client_fault(clave_async_client *c, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(c->fault, sizeof c->fault, fmt, args);
-    va_end(args);
-    c->fault_is_news = true;
-    clave__log(&c->log, CLAVE_LOG_DEBUG, "%s", c->fault);
 }

@@ -1,16 +1,21 @@
 /* engine.h - the inside of a clave_async_client, as the files of this folder share it.
  *
- *   client.c     new and free, options, queries      link.c       dial, handshake, hang-up
- *   session.c    the states users see; LOST          pipeline.c   requests to and from the wire
- *   request.c    one request and its encoding        submit.c     the public requests
- *   reply.c      from a reply to a clave_result      deliver.c    callbacks, one at a time
- *   create.c     creates of several requests         cleanup.c    guaranteed deletes
- *   identify.c   the lost answer to a create under a name the caller chose
- *   protect.c    the names of protected creates
- *   watch.c      the registry of watches             heartbeat.c  pings and confirmed heartbeats
- *   auth.c       identities                          hold_deadline.c   its arithmetic
- *   hosts.c      the servers, in order; the chroot   backoff.c         retry policies
- *   timer.c      deadlines in a heap                 client_metrics.c  what it counts
+ *   client.c       new and free, options, queries     engine.c     entries, callbacks
+ *   transport.c    the driver's calls, frames         fault.c      clave_async_client_errmsg
+ *   link.c         dial, hang-up: which host, when    session.c    the states users see; LOST
+ *   pipeline.c     requests to and from the wire      heartbeat.c  pings, confirmed heartbeats
+ *   output.c       requests past the pipeline         deliver.c    what waits to be delivered
+ *   auth.c         identities                         watch.c      the registry of watches
+ *   watch_owed.c   setWatches on a new connection     watch_handle.c   a watch as its user has it
+ *   hold_deadline.c   its arithmetic                  backoff.c    retry policies
+ *   hosts.c        the servers, in order; the chroot  timer.c      deadlines in a heap
+ *   request/       requests: submit, encode, request, reply; those of several requests: create,
+ *                  creation, search, identify, protect, cleanup
+ *   client_metrics.c  what it counts
+ *
+ * Calls go down: client and transport; engine; request/submit and what is composed of it; link,
+ * session, pipeline and heartbeat; the rest. Only those four call each other in a circle: a request
+ * or heartbeat that fails ends the connection, which suspends the session, which fails requests.
  * Recipes include client_internal.h, not this file. */
 #ifndef CLAVE_CLIENT_ENGINE_H
 #define CLAVE_CLIENT_ENGINE_H
@@ -21,7 +26,7 @@
 #include "client/client_metrics.h"
 #include "client/hold_deadline.h"
 #include "client/hosts.h"
-#include "client/request.h"
+#include "client/request/request.h"
 #include "client/watch.h"
 #include "wire/frame.h"
 
@@ -67,10 +72,27 @@ void clave__link_shut(clave_async_client *c);
 void clave__link_tick(clave_async_client *c);
 int64_t clave__link_deadline(const clave_async_client *c);
 
+/* The only function that changes the phase. */
+void clave__link_enter(clave_async_client *c, enum link_phase to, int64_t until);
+/* How long an attempt may take, so that several fit into a session; and the TLS handshake. */
+int64_t clave__link_attempt_timeout(const clave_async_client *c);
+int64_t clave__link_securing_timeout(const clave_async_client *c);
+/* The host in use is of use, so far: when the connection ends, the next attempt need not wait for a
+ * pause. */
+void clave__link_is_of_use(clave_async_client *c);
+/* After a connection or an attempt: dials the next host, or ends the client. */
+void clave__link_gone(clave_async_client *c, bool failed);
+/* The host in use, for messages. Returns `out`. */
+const char *clave__link_host(const clave_async_client *c, char *out, size_t cap);
+
 static inline bool clave__link_is_open(const struct link *l)
 {
     return l->phase == LINK_OPEN;
 }
+
+/* Writes a request to the connection that is not tracked in the pipeline: its answer is recognised
+ * by its xid. ENOMEM: nothing is written. */
+clave_err clave__output_put(clave_async_client *c, const struct wire_request *q);
 
 /* ---- session: what users see ----------------------------------------------------------------- */
 
@@ -125,9 +147,6 @@ struct pipeline {
 void clave__pipeline_init(struct pipeline *p);
 /* Takes ownership of the request, which will be answered exactly once. */
 void clave__pipeline_submit(clave_async_client *c, struct request *r);
-/* Writes a request that is not tracked in the pipeline: its answer is recognised by its xid.
- * ENOMEM: nothing is written. */
-clave_err clave__pipeline_put(clave_async_client *c, const struct wire_request *q);
 /* Moves as many unsent requests as fit into the link's output. */
 void clave__pipeline_fill(clave_async_client *c);
 /* Whether a write answered with this error in its reply header passed the leader all the same. */
@@ -143,6 +162,8 @@ void clave__pipeline_reply_too_big(clave_async_client *c);
 size_t clave__pipeline_cut(clave_async_client *c);
 /* The connection is gone: requests that may be sent again wait, the rest fail. */
 void clave__pipeline_detached(clave_async_client *c);
+/* Answers a request of deliveries.failed. */
+void clave__pipeline_failed(struct request *r);
 /* Fails every request: the unsent ones with one error, the sent ones with the other. */
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent);
 
@@ -215,7 +236,15 @@ bool clave__auth_is_settled(clave_async_client *c);
 void clave__auth_detached(clave_async_client *c);
 /* Appends to the link's output the identities not yet sent on this connection. */
 clave_err clave__auth_fill(clave_async_client *c);
-void clave__auth_reply(clave_async_client *c, clave_err err);
+/* The identity that the next answer is for; NULL: none was asked about. */
+struct auth *clave__auth_asked(clave_async_client *c);
+void clave__auth_accepted(clave_async_client *c, struct auth *a);
+/* Sets the fault. true: the client cannot do without this identity; else it is forgotten. */
+bool clave__auth_refused(clave_async_client *c, const struct auth *a);
+void clave__auth_forget(clave_async_client *c, struct auth *a);
+/* Another one, to be sent by clave__pipeline_fill. ETOOBIG, ENOMEM. */
+clave_err clave__auth_add(clave_async_client *c, const clave_auth *q, clave_result_cb *cb,
+                          void *arg);
 /* No session follows. */
 void clave__auth_end(clave_async_client *c);
 
@@ -295,13 +324,5 @@ enum retry_fault {
     RETRY_FAULTS,
 };
 enum retry_fault clave__retry_fault(const clave_retry *r);
-
-/* Between entries: frees the memory that a huge message needed. */
-void clave__client_trim(clave_async_client *c);
-
-/* The path as the server knows it, with the chroot. The slice is valid until the next call. */
-clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out);
-/* The path below the chroot; the chroot itself and an empty path give "/". n = -1: outside. */
-struct jbytes clave__strip_chroot(const clave_async_client *c, struct jbytes full);
 
 #endif

@@ -5,7 +5,7 @@
  * is a multi that checks held nodes, which also proves that they still exist. */
 #include "base/deadline.h"
 #include "client/engine.h"
-#include "client/submit.h"
+#include "client/request/encode.h"
 
 static bool has_holds(const clave_async_client *c)
 {
@@ -36,7 +36,7 @@ static int64_t confirm_timeout(const clave_async_client *c)
 static void ping(clave_async_client *c)
 {
     struct wire_request q = {.xid = XID_PING, .op = OP_PING};
-    if (clave__pipeline_put(c, &q) != CLAVE_OK) {
+    if (clave__output_put(c, &q) != CLAVE_OK) {
         clave__link_drop(c, CLAVE_ENOMEM);
         return;
     }
@@ -105,9 +105,14 @@ static void confirm(clave_async_client *c)
     if (n == 0)
         b->checked[n++] = NULL; /* the root always exists */
     struct request_spec spec = {.ops = ops, .nops = n, .cb = on_confirmed, .quiet = true};
+    union wire_body body;
+    struct request *r;
     b->asked = b->answered = c->now;
     b->wanted = false;
-    b->confirming = clave__submit_multi(c, &spec) == CLAVE_OK;
+    b->confirming = clave__encode_multi(c, &spec, &body) == CLAVE_OK &&
+                    clave__request_new(c, &spec, &body, &r) == CLAVE_OK;
+    if (b->confirming)
+        clave__pipeline_submit(c, r);
 }
 
 static void beat(clave_async_client *c)

@@ -58,25 +58,11 @@ static clave_err send_request(clave_async_client *c, struct request *r)
     return CLAVE_OK;
 }
 
-clave_err clave__pipeline_put(clave_async_client *c, const struct wire_request *q)
-{
-    struct jwriter w = clave__jwriter(&c->link.out);
-    size_t begin = clave__frame_begin(&w);
-    clave__wire_put_request(&w, q);
-    clave_err err = clave__frame_end(&w, begin);
-    if (err != CLAVE_OK)
-        return err;
-    c->link.wrote = c->now;
-    if (q->op >= 0) /* closeSession is negative */
-        c->pipeline.counts[clave__client_opcode_place(q->op)]++;
-    return CLAVE_OK;
-}
-
 /* Sends closeSession, after every other request. */
 static clave_err send_close(clave_async_client *c)
 {
     struct wire_request q = {.xid = next_xid(&c->pipeline), .op = OP_CLOSE_SESSION};
-    clave_err err = clave__pipeline_put(c, &q);
+    clave_err err = clave__output_put(c, &q);
     c->pipeline.close_sent = err == CLAVE_OK;
     c->session.may_be_over |= c->pipeline.close_sent;
     return err;
@@ -150,6 +136,14 @@ static void fail_all(clave_async_client *c, struct list *requests, clave_err err
         clave__deliver_failure(c, LIST_ENTRY(l, struct request, link), err);
 }
 
+/* A watch that the request leaves behind may have to be removed. */
+static void pipeline_answer(struct request *r, clave_err server_err, const clave_result *res)
+{
+    if (clave__client_watch_answered(r, server_err))
+        clave__pipeline_fill(r->client);
+    clave__request_answer(r, res);
+}
+
 bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header *h,
                            struct jreader *body)
 {
@@ -173,7 +167,7 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
     if (fault != CLAVE_OK) {
         res.err = fault;
         if (r->watch)
-            clave_async_watch_disarm(r->watch); /* as for any request that fails */
+            (void)clave__client_watch_disarm(r->watch); /* as for any request that fails */
     }
     list_remove(&r->link);
     if (h->err == CLAVE_EEXPIRED) {
@@ -186,7 +180,7 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
     if (h->zxid > c->session.last_zxid)
         c->session.last_zxid = h->zxid;
     take_proof(c, r, (clave_err)h->err);
-    clave__request_answer(r, (clave_err)h->err, &res);
+    pipeline_answer(r, (clave_err)h->err, &res);
     if (h->err == CLAVE_ESASLREQUIRED) { /* it closes the connection, and does none of the others */
         fail_all(c, &p->sent, CLAVE_ESASLREQUIRED);
         clave__link_refused(c, CLAVE_ESASLREQUIRED, "requests");
@@ -203,6 +197,12 @@ void clave__pipeline_reply_too_big(clave_async_client *c)
         return; /* the write may have been done */
     list_remove(&r->link);
     clave__deliver_failure(c, r, CLAVE_ETOOBIG);
+}
+
+void clave__pipeline_failed(struct request *r)
+{
+    clave_result res = {.err = r->err, .path = r->path};
+    pipeline_answer(r, r->err, &res);
 }
 
 /* ---- the connection goes --------------------------------------------------------------------- */
@@ -271,6 +271,14 @@ static int64_t pipeline_delay(clave_async_client *c, struct request *r, clave_er
     return too_large ? -1 : 0;
 }
 
+static void pipeline_resume(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct request *r = LIST_ENTRY(t, struct request, pause);
+    list_remove(&r->link);
+    clave__pipeline_submit(r->client, r);
+}
+
 void clave__pipeline_detached(clave_async_client *c)
 {
     struct pipeline *p = &c->pipeline;
@@ -288,6 +296,7 @@ void clave__pipeline_detached(clave_async_client *c)
             list_push_back(&again, l);
         else {
             list_push_back(&p->paused, l);
+            r->pause.fire = pipeline_resume;
             clave__timers_set(&c->timers, &r->pause, c->now + delay);
         }
     }

@@ -12,6 +12,17 @@ static bool client_session_is_up(const struct session *s)
            s->state == CLAVE_STATE_READ_ONLY;
 }
 
+const char *clave_state_name(clave_state state)
+{
+    static const char *const names[] = {
+        [CLAVE_STATE_LATENT] = "LATENT",       [CLAVE_STATE_CONNECTED] = "CONNECTED",
+        [CLAVE_STATE_SUSPENDED] = "SUSPENDED", [CLAVE_STATE_RECONNECTED] = "RECONNECTED",
+        [CLAVE_STATE_LOST] = "LOST",           [CLAVE_STATE_READ_ONLY] = "READ_ONLY",
+        [CLAVE_STATE_CLOSED] = "CLOSED",
+    };
+    return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
+}
+
 static void client_session_enter(clave_async_client *c, clave_state to, clave_err why)
 {
     clave__log(&c->log, CLAVE_LOG_INFO, "session 0x%llx %s -> %s%s%s",

@@ -1,16 +1,14 @@
-/* watch.c - the client's watches: the registry of watch.h and the public clave_async_watch calls.
- * request.c reports when a watch is asked for and answered, link.c passes events, session.c says
- * when all are owed again or lost. client_watch_enter is the only function that changes a watch's
+/* watch.c - the client's watches: the registry of watch.h. submit.c says when a watch is asked for,
+ * pipeline.c when its request is answered, transport.c passes events, session.c says when all are
+ * owed again (watch_owed.c) or lost. client_watch_enter is the only function that changes a watch's
  * phase: a watch is in the map exactly while it is not IDLE. */
 #include "client/watch.h"
 
 #include <string.h>
 
 #include "client/engine.h"
+#include "client/request/encode.h"
 #include "wire/opcode.h"
-
-/* As in Apache's client, no setWatches is longer than this, however many watches there are. */
-enum { SET_WATCHES_BYTES = 128 * 1024 };
 
 clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem, uint64_t seed)
 {
@@ -162,7 +160,7 @@ static void send_remove_watches(clave_async_client *c, const char *path, int32_t
     if (clave__request_new(c, &spec, &body, &r) != CLAVE_OK)
         return;
     r->quiet = true;
-    clave__pipeline_submit(c, r);
+    list_push_back(&c->pipeline.unsent, &r->link);
 }
 
 /* Has the server forget an idle watch. Beside a persistent one it was left to remember those of the
@@ -182,23 +180,24 @@ static void client_watch_forget(clave_async_client *c, char *path, enum watch_ki
     }
 }
 
-void clave_async_watch_disarm(clave_async_watch *w)
+bool clave__client_watch_disarm(clave_async_watch *w)
 {
     if (w->phase == WATCH_IDLE) {
         list_remove(&w->link); /* its event may be pending */
-        return;
+        return false;
     }
     if (w->phase == WATCH_ASKED) {
         w->request->watch = NULL;
         w->request->watch_freed = true;
         client_watch_enter(w, WATCH_IDLE);
-        return;
+        return false;
     }
     client_watch_enter(w, WATCH_IDLE);
     client_watch_forget(w->client, w->path, w->kind);
+    return true;
 }
 
-void clave__client_watch_answered(struct request *r, clave_err err)
+bool clave__client_watch_answered(struct request *r, clave_err err)
 {
     bool exist = err == CLAVE_ENONODE && (clave__opcode(r->op)->flags & OPCODE_WATCH_ABSENT);
     bool armed = err == CLAVE_OK || exist;
@@ -209,9 +208,10 @@ void clave__client_watch_answered(struct request *r, clave_err err)
             w->kind = WATCH_EXIST;
         client_watch_enter(w, armed ? WATCH_ARMED : WATCH_IDLE);
     }
-    bool is_left = r->watch_heir || (r->watch_freed && armed);
-    if (is_left && !(w && armed))
+    bool is_left = (r->watch_heir || (r->watch_freed && armed)) && !(w && armed);
+    if (is_left)
         client_watch_forget(r->client, r->path, r->watch_kind);
+    return is_left;
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -288,19 +288,17 @@ static const char *client_watch_event_path(clave_async_client *c, struct jbytes 
     return (const char *)clave__buf_bytes(&c->decoded);
 }
 
-void clave__client_watch_event(clave_async_client *c, const struct wire_event *wire)
+clave_err clave__client_watch_event(clave_async_client *c, const struct wire_event *wire)
 {
     struct watches *ws = &c->watches;
     struct jbytes path = clave__strip_chroot(c, wire->path);
     ws->events++;
     if (path.n < 0)
-        return;
+        return CLAVE_OK;
     clave_event ev = {.type = (clave_event_type)wire->type, .connection = c->link.connections};
     ev.path = client_watch_event_path(c, path);
-    if (!ev.path) { /* the next connection brings what this one cannot */
-        clave__link_drop(c, CLAVE_ENOMEM);
-        return;
-    }
+    if (!ev.path)
+        return CLAVE_ENOMEM;
     client_watch_collect(c, wire->type, path, false);
     client_watch_collect_above(c, wire->type, path);
     for (struct list *l; (l = list_pop_front(&ws->firing));) {
@@ -311,134 +309,6 @@ void clave__client_watch_event(clave_async_client *c, const struct wire_event *w
         } else {
             client_watch_fire(w, ev.type);
         }
-    }
-}
-
-/* ---- a new connection ------------------------------------------------------------------------ */
-
-/* A server forgets a client's watches with the connection. They are registered again on the next
- * one, before any request: one-shot watches with setWatches, which every server knows; persistent
- * ones after them with setWatches2, which those before 3.6 refuse. */
-void clave__client_watches_attached(clave_async_client *c)
-{
-    struct watches *ws = &c->watches;
-    struct list all, *l;
-    list_init(&all);
-    list_splice(&all, &ws->owed);
-    list_splice(&all, &ws->owed_persistent);
-    list_splice(&all, &ws->armed);
-    while ((l = list_pop_front(&all))) {
-        bool stays = LIST_ENTRY(l, clave_async_watch, link)->kind >= WATCH_PERSISTENT;
-        list_push_back(stays ? &ws->owed_persistent : &ws->owed, l);
-    }
-    ws->owed_since = c->session.last_zxid;
-    ws->unanswered = ws->unanswered_persistent = 0;
-}
-
-bool clave__client_watches_are_owed(const clave_async_client *c)
-{
-    return !list_empty(&c->watches.owed) || !list_empty(&c->watches.owed_persistent);
-}
-
-bool clave__client_watches_settled(const clave_async_client *c)
-{
-    return !clave__client_watches_are_owed(c) && c->watches.unanswered == 0;
-}
-
-bool clave__client_watches_answered(clave_async_client *c, bool *persistent)
-{
-    struct watches *ws = &c->watches;
-    bool asked = ws->unanswered > 0;
-    *persistent = asked && ws->unanswered == ws->unanswered_persistent;
-    ws->unanswered -= asked;
-    ws->unanswered_persistent -= *persistent;
-    return asked;
-}
-
-/* Appends the paths of one kind, from the head of a list up to `end`, to c->encode as one vector.
- */
-static struct jvec paths_of_kind(clave_async_client *c, enum watch_kind kind,
-                                 const struct list *head, const struct list *end)
-{
-    struct jwriter w = clave__jwriter(&c->encode);
-    struct jvec v = {0};
-    size_t at = clave__buf_len(&c->encode);
-    for (struct list *l = head->next; l != end; l = l->next) {
-        const clave_async_watch *watch = LIST_ENTRY(l, clave_async_watch, link);
-        struct jbytes full;
-        if (watch->kind != kind)
-            continue;
-        if (clave__full_path(c, watch->path, &full) != CLAVE_OK)
-            w.err = CLAVE_ENOMEM;
-        clave__jput_bytes(&w, full);
-        v.count++;
-    }
-    v.n = clave__buf_len(&c->encode) - at;
-    if (w.err)
-        v.count = -1;
-    return v;
-}
-
-/* Where the part of a list that fits in one setWatches ends: bounded in bytes, never empty. */
-static struct list *set_watches_end(const clave_async_client *c, const struct list *head)
-{
-    size_t bytes = 0;
-    struct list *l = head->next;
-    do {
-        bytes += strlen(LIST_ENTRY(l, clave_async_watch, link)->path) + c->hosts.chroot_len + 4;
-        l = l->next;
-    } while (l != head && bytes < SET_WATCHES_BYTES);
-    return l;
-}
-
-/* Encodes these watches' paths, by kind, one vector after the other in c->encode. */
-static clave_err put_paths(clave_async_client *c, const struct list *head, const struct list *end,
-                           struct jvec v[WATCH_KINDS])
-{
-    clave__buf_clear(&c->encode);
-    for (int kind = 0; kind < WATCH_KINDS; kind++) {
-        v[kind] = paths_of_kind(c, (enum watch_kind)kind, head, end);
-        if (v[kind].count < 0)
-            return CLAVE_ENOMEM;
-    }
-    const uint8_t *at = clave__buf_bytes(&c->encode); /* the buffer no longer moves */
-    for (int kind = 0; kind < WATCH_KINDS; kind++) {
-        v[kind].p = at;
-        at += v[kind].n;
-    }
-    return CLAVE_OK;
-}
-
-clave_err clave__client_watches_fill(clave_async_client *c)
-{
-    struct watches *ws = &c->watches;
-    struct jvec v[WATCH_KINDS];
-    bool persistent = list_empty(&ws->owed);
-    struct list *owed = persistent ? &ws->owed_persistent : &ws->owed;
-    if (list_empty(owed))
-        return CLAVE_OK;
-    struct list *end = set_watches_end(c, owed);
-    clave_err err = put_paths(c, owed, end, v);
-    struct wire_request q = {
-        .xid = XID_SET_WATCHES,
-        .op = persistent ? OP_SET_WATCHES2 : OP_SET_WATCHES,
-        .body.watches = {.relative_zxid = ws->owed_since,
-                         .data = v[WATCH_DATA],
-                         .exist = v[WATCH_EXIST],
-                         .child = v[WATCH_CHILD],
-                         .persistent = v[WATCH_PERSISTENT],
-                         .persistent_recursive = v[WATCH_RECURSIVE]},
-    };
-    if (err == CLAVE_OK)
-        err = clave__pipeline_put(c, &q);
-    if (err)
-        return err;
-    ws->unanswered++;
-    ws->unanswered_persistent += persistent;
-    while (owed->next != end) {
-        struct list *l = owed->next;
-        list_remove(l);
-        list_push_back(&ws->armed, l);
     }
     return CLAVE_OK;
 }
@@ -483,37 +353,4 @@ bool clave__client_watches_deliver_lost(clave_async_client *c)
         return false;
     client_watch_fire(LIST_ENTRY(l, clave_async_watch, link), CLAVE_EVENT_LOST);
     return true;
-}
-
-/* ---- public ---------------------------------------------------------------------------------- */
-
-clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c, clave_watch_cb *cb,
-                                void *arg)
-{
-    clave_async_watch *w = clave__mem_zalloc(&c->mem, sizeof *w);
-    *out = w;
-    if (!w)
-        return CLAVE_ENOMEM;
-    list_init(&w->link);
-    w->client = c;
-    w->cb = cb;
-    w->arg = arg;
-    clave__client_ref(c);
-    return CLAVE_OK;
-}
-
-void clave_async_watch_free(clave_async_watch *w)
-{
-    if (!w)
-        return;
-    clave_async_client *c = w->client;
-    clave_async_watch_disarm(w);
-    clave__mem_free(&c->mem, w->path);
-    clave__mem_free(&c->mem, w);
-    clave__client_drop(c); /* not _unref: the watch may be a recipe's, in mid-operation */
-}
-
-bool clave_async_watch_is_armed(const clave_async_watch *w)
-{
-    return w->phase != WATCH_IDLE;
 }

@@ -59,10 +59,13 @@ enum watch_kind clave__client_watch_kind(int32_t op);
  * or its event is pending. ENOMEM. */
 clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path, enum watch_kind kind);
 void clave__client_watch_asked(clave_async_watch *w, struct request *r);
-/* The request was answered: the watch is armed, or idle again. */
-void clave__client_watch_answered(struct request *r, clave_err err);
-/* The server sent an event. */
-void clave__client_watch_event(clave_async_client *c, const struct wire_event *ev);
+/* The request was answered: the watch is armed, or idle again. true: a request was put behind the
+ * unsent ones, to be sent by clave__pipeline_fill. */
+bool clave__client_watch_answered(struct request *r, clave_err err);
+/* The watch is idle. true: as above. */
+bool clave__client_watch_disarm(clave_async_watch *w);
+/* The server sent an event. ENOMEM: nobody was told. */
+clave_err clave__client_watch_event(clave_async_client *c, const struct wire_event *ev);
 
 /* There is a new connection: every armed watch is owed again. */
 void clave__client_watches_attached(clave_async_client *c);

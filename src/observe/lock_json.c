@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "base/rfc3339.h"
 #include "base/utf8.h"
-#include "recipe/contender/identity.h"
-#include "recipe/contender/kazoo.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/kazoo.h"
 
 /* ---- values ---------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "observe/lock_grants.h"
 #include "observe/lock_place.h"
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 static const char leases_name[] = "/leases", locks_name[] = "/locks", kazoo_name[] = "-__lock__";
 static const char mark_name[] = "-held";

@@ -24,7 +24,7 @@
 #include "base/map.h"
 #include "base/ordered.h"
 #include "clave/async/client.h"
-#include "recipe/contender/queue_kind.h"
+#include "recipe/queue/queue_kind.h"
 
 enum {
     LOCK_DATA_MAX = 4096, /* longer data of a node is cut; one byte more tells that there is more */

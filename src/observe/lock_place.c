@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/utf8.h"
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 enum { DIGITS = 10 };
 

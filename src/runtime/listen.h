@@ -7,8 +7,8 @@
 #include <uv.h>
 
 #include "base/list.h"
+#include "base/peer_addr.h"
 #include "runtime/start_error.h"
-#include "server/server.h"
 
 struct listener;
 /* A connection waits, probably. If it is not accepted, this is called again in the next turn. */

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/peer_addr.h"
 #include "clave/err.h"
 #include "clave/mem.h"
 
@@ -169,22 +170,6 @@ void clave__server_end_turn(struct server *s, int64_t now);
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-struct peer_addr {
-    uint8_t family; /* 4, 6, or 0 for a Unix socket */
-    uint8_t ip[16];
-    uint16_t port;
-    char text[64]; /* as cons shows it: "127.0.0.1:42100", "local" */
-    bool secure;   /* over TLS */
-    bool has_uid;  /* the system says who the client is: on Unix sockets only */
-    bool is_gate;  /* HTTP of this process, which has its own rules of who may come in */
-    uint32_t uid;  /* an identity of the scheme uid */
-};
-/* Of `ip`: the bytes by which the bounds on one address count. A host with IPv6 has the 2^64
- * addresses of a network to itself; of an IPv4 address all bytes count, mapped to IPv6 or not. */
-static inline size_t clave__peer_counted(const struct peer_addr *p)
-{
-    return p->family == 6 ? 8 : sizeof p->ip;
-}
 /* The bound on all connections is reached: _accept would refuse. */
 bool clave__server_is_full(const struct server *s);
 /* A connection has been turned away; only counts it. */

@@ -4,7 +4,7 @@
  *   version.c      the version text
  *   request/       a client's bytes in, replies and events out: conn (one connection), connect,
  *                  request (dispatch), read, shown, write, multi, watch_ops, session, end_session,
- *                  auth, acl, x509_name, quota, bounds, audit, slow, session_nodes, turn
+ *                  auth, acl, quota, bounds, audit, slow, session_nodes, turn
  *                  (how much of whose input a turn takes)
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,

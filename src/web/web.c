@@ -134,9 +134,11 @@ static void on_exchange_late(struct timer *t, int64_t now)
 {
     struct web_exchange *x = LIST_ENTRY(t, struct web_exchange, timer);
     (void)now;
+    if (!x->answered && x->late)
+        x->late(x);
+    exchange_cancel(x);
     if (x->answered)
         return;
-    exchange_cancel(x);
     clave__web_problem_err(x, x->looking ? CLAVE_EUNREACHABLE : CLAVE_EOPTIMEOUT,
                            "finish the request", NULL);
 }

@@ -259,6 +259,17 @@ class Behind(unittest.TestCase):
         gate.plain, gate.address = gate.address, f"127.0.0.1:{port}"
         return gate
 
+    def await_audit(self, audit, text):
+        """A line of it. It is written behind the answer, by a thread of its own."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            with open(audit, encoding="utf-8") as f:
+                told = f.read()
+            if text in told:
+                return
+            self.assertLess(time.monotonic(), until, f"{text!r} not in {told!r}")
+            time.sleep(0.02)
+
     def raw(self, gate, header, fields=b"", what=b"GET /v1/whoami"):
         """The status of a request after this header; None: it was closed."""
         host, port = gate.address.split(":")
@@ -290,8 +301,7 @@ class Behind(unittest.TestCase):
                 port = c.sock.getsockname()[1]
                 self.assertEqual(ask(c, "POST", "/v1/sessions", {})[0], 401)
                 c.close()
-                with open(audit, encoding="utf-8") as f:
-                    self.assertIn(f"ip=127.0.0.5:{port}", f.read())
+                self.await_audit(audit, f"ip=127.0.0.5:{port}")
 
     def test_whoever_names_nobody_is_nobody(self):
         gate = self.proxied()
@@ -323,8 +333,7 @@ class Behind(unittest.TestCase):
                 status = self.raw(gate, b"PROXY TCP4 127.0.0.%d 127.0.0.1 1 2\r\n" % host,
                                   b"X-Forwarded-For: 192.0.2.9\r\n", b"DELETE /v1/sessions/1")
                 self.assertEqual(status, 401)
-                with open(audit, encoding="utf-8") as f:
-                    self.assertIn(f"ip={address}\t", f.read())
+                self.await_audit(audit, f"ip={address}\t")
 
     # ---- how many connections it may have --------------------------------------------------------
 

@@ -164,8 +164,9 @@ class Serving(unittest.TestCase):
         s.stop(signal.SIGKILL)
         files = {n: open(f"{s.data}/version-2/{n}", "rb").read() for n in os.listdir(s.data + "/version-2")}
         oldest = min((n for n in files if n.startswith("snapshot.")), key=lambda n: int(n[9:], 16))
-        log = max((n for n in files if n.startswith("log.")), key=lambda n: int(n[4:], 16))
         logs = {n: b for n, b in files.items() if n.startswith("log.")}
+        # The first that is read behind the snapshot: the end of the newest may be torn, and what is before is not read.
+        log = min((n for n in logs if int(n[4:], 16) > int(oldest[9:], 16)), key=lambda n: int(n[4:], 16))
         flipped = bytearray(files[log])
         flipped[100] ^= 1
         first = min(logs, key=lambda n: int(n[4:], 16))
@@ -266,10 +267,11 @@ class Serving(unittest.TestCase):
         """Measured at the start, and again and again."""
         s = ClaveServer().start()
         files = f"/proc/{s.process.pid}/fd"
+        # While it was measured two connections, or files that are soon closed, may have been open.
         first = int(self.mntr(s)["zk_open_file_descriptor_count"])
-        self.assertAlmostEqual(first, len(os.listdir(files)), delta=2)  # two connections may be open
+        self.assertAlmostEqual(first, len(os.listdir(files)), delta=2)
         held = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(20)]
-        until(lambda: int(self.mntr(s)["zk_open_file_descriptor_count"]) >= first + len(held))
+        until(lambda: int(self.mntr(s)["zk_open_file_descriptor_count"]) >= first + len(held) - 2)
         with open(f"/proc/{s.process.pid}/limits") as f:
             most = re.search(r"Max open files +(\d+)", f.read())[1]
         self.assertEqual(self.mntr(s)["zk_max_file_descriptor_count"], most)

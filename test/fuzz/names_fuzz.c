@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "recipe/contender/priority_tag.h"
-#include "recipe/contender/queue_order.h"
 #include "recipe/election/latch_internal.h"
+#include "recipe/queue/priority_tag.h"
+#include "recipe/queue/queue_order.h"
 
 enum { NAMES = 64 };
 

@@ -8,8 +8,8 @@
 #include "base/path.h"
 #include "client/hosts.h"
 #include "fuzz/fuzz.h"
-#include "recipe/contender/identity.h"
-#include "server/request/x509_name.h"
+#include "recipe/queue/identity.h"
+#include "wire/x509_name.h"
 
 /* A copy of its own size, with a NUL after it. */
 static char *copy_of(const uint8_t *p, size_t n)

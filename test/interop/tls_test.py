@@ -222,7 +222,7 @@ class OnApache(Tls, unittest.TestCase):
     kind = SecureApache
 
     def test_one_certificate_is_one_identity(self):
-        """However odd its subject is; server_x509_name_test.c has more of them."""
+        """However odd its subject is; wire_x509_name_test.c has more of them."""
         if self.server.version < (3, 7):
             self.skipTest("whoAmI came with 3.7")
         ours = SecureClave().start()

@@ -176,6 +176,22 @@ class Outside:
         program = self.compile("static", self.flags("--cflags", "--libs", "clave-static"))
         self.runs(program, False)
 
+    def leader_page(self):
+        """docs/start/leader.md: its program, built by its line, leads."""
+        with open(f"{SOURCE}/docs/start/leader.md", encoding="utf-8") as f:
+            page = f.read()
+        program, line = page.split("```c\n")[1].split("```")[0], page.split("outside_test.py\n")[1].split("```")[0]
+        with open(f"{self.folder}/leader.c", "w", encoding="utf-8") as f:
+            f.write(program)
+        run("sh", "-ec", f"cd {self.folder}; {line}", PKG_CONFIG_PATH=f"{self.libdir}/pkgconfig")
+        there = f"unix:{self.folder}/socket"
+        with subprocess.Popen([f"{self.prefix}/bin/clave", "serve", "--data", f"{self.folder}/data", "--listen", there],
+                              stdout=subprocess.PIPE, env={**os.environ, "LD_LIBRARY_PATH": self.libdir}) as server:
+            server.stdout.readline()
+            said = run(f"{self.folder}/leader", LD_LIBRARY_PATH=self.libdir, CLAVE_CONNECT=there)
+            server.terminate()
+        expect(said == "step 1\nstep 2\nstep 3\n", f"leader.md leads: {said}")
+
     def pkg_config_static(self):
         """Where there is no shared library, the names that --static adds are all that is needed."""
         archive = f"{self.folder}/archive"
@@ -197,7 +213,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="clave-outside-") as folder:
         outside = Outside(folder)
         for step in (outside.install, outside.dlopen_notes, outside.manual, outside.find_package, outside.find_package_refuses,
-                     outside.add_subdirectory, outside.pkg_config, outside.pkg_config_static,
+                     outside.add_subdirectory, outside.pkg_config, outside.leader_page, outside.pkg_config_static,
                      outside.without_any_shared_library):
             start = time.monotonic()
             step()

@@ -197,7 +197,7 @@ class FixtureHandler(http.server.BaseHTTPRequestHandler):
                 return self.json({**COPY, **page_of(have, family, query)})
             if path.startswith(f"/v1/{family}/"):
                 one = have.get(path[len(f"/v1/{family}"):])
-                return self.json({**one, **COPY}) if one else self.problem(404, "Nobody is in a queue at this path.")
+                return self.json({**COPY, **one}) if one else self.problem(404, "Nobody is in a queue at this path.")
         if path.startswith("/v1/znodes"):
             return self.znode(path[len("/v1/znodes"):] or "/", query)
         return self.problem(404, "There is no such path.")

@@ -248,7 +248,8 @@ class Server(PageCase):
         self.assertRegex(shown["Requests"][0], r"^[\d.]+/s$", "not how many since the start")
         labels = [e.get_attribute("aria-label") for e in b.all(".plot")]
         self.assertEqual(len(labels), 15)
-        self.assertIn("Sessions: 196 to 213", labels)
+        self.assertIn("Sessions: 196 to 214", labels, "the present number counts")
+        self.assertEqual(shown["Sessions"][1], "most 214, now")
         self.assertIn("The server in the last hour", b.text("main"))
         self.assertIn("48\u202f211 transactions ago", b.text(".facts"))
 

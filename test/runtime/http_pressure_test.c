@@ -280,6 +280,37 @@ static void test_who_stays(void **state)
     }
 }
 
+/* A proxy keeps what it has opened: with all places taken the one that was idle for the longest
+ * goes, whatever its last request was, never one whose request is not answered. */
+static void test_a_proxy_loses_idle_ones_alone(void **state)
+{
+    struct world w;
+    int fds[PLACES];
+    (void)state;
+    world_open(&w, true);
+    w.exempt = INADDR_LOOPBACK;
+    dial_all(&w, fds, PLACES, 1);
+    static const char waits[] = "GET /wait HTTP/1.1\r\n\r\n";
+    assert_int_equal(send(fds[0], waits, sizeof waits - 1, MSG_NOSIGNAL), sizeof waits - 1);
+    assert_int_equal(ask(&w, fds[2], "/401", false), 401);
+    assert_int_equal(ask(&w, fds[1], "/", true), 200);
+    assert_int_equal(ask(&w, fds[2], "/", true), 200);
+    for (int gone = 1; gone <= 2; gone++) {
+        assert_false(is_closed(&w, fds[gone]));
+        int late = dial(&w, 1);
+        assert_int_equal(ask(&w, late, "/wait-no-more", false), 200);
+        assert_true(is_closed(&w, fds[gone]));
+        close(fds[gone]);
+        fds[gone] = late;
+        assert_int_equal(send(late, waits, sizeof waits - 1, MSG_NOSIGNAL), sizeof waits - 1);
+        turn_until_accepted(&w);
+    }
+    for (int i = 0; i < PLACES; i++)
+        assert_false(is_closed(&w, fds[i]));
+    close_all(fds, PLACES);
+    world_close(&w);
+}
+
 /* From its next connection on it is none any more. */
 static void test_a_proxy_that_is_named_no_more(void **state)
 {
@@ -335,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_an_address_loses_its_own),
         cmocka_unit_test(test_who_goes_first),
         cmocka_unit_test(test_who_stays),
+        cmocka_unit_test(test_a_proxy_loses_idle_ones_alone),
         cmocka_unit_test(test_a_proxy_that_is_named_no_more),
         cmocka_unit_test(test_a_stream_that_is_not_read),
     };

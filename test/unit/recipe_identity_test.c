@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 static clave_identity parse(char *buf, size_t cap, const void *data, size_t n)
 {

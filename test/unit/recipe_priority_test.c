@@ -13,8 +13,8 @@
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
-#include "recipe/contender/priority_tag.h"
 #include "recipe/election/latch_internal.h"
+#include "recipe/queue/priority_tag.h"
 
 enum { TIMEOUT = 6000 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "recipe/contender/queue_kind.h"
+#include "recipe/queue/queue_kind.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define UUID "01234567-89ab-4def-8123-456789abcdef"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "recipe/contender/kazoo.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/kazoo.h"
+#include "recipe/queue/queue_order.h"
 
 #define UUID "_c_2f4a7c1e-9d53-4b0a-8a35-000000000000-"
 #define COUNT(a) (sizeof(a) / sizeof *(a))

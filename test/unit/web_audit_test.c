@@ -12,6 +12,8 @@
 
 #include "lib/claim_scene.h"
 #include "lib/mutex_owner.h"
+#include "web/http/route.h"
+#include "web/routes.h"
 
 static const struct web_access access = {.owner_uid = 7}; /* who may do everything */
 
@@ -114,12 +116,58 @@ static void transactions_name_each_operation(void **state)
     webrig_free(r);
 }
 
+/* Over every route that changes something at a path: the node is named, done or refused. */
+static void whatever_changes_at_a_path_names_it(void **state)
+{
+    (void)state;
+    struct webrig *r = audit_rig();
+    for (size_t i = 0; i < clave__routes.n; i++) {
+        const struct route *at = &clave__routes.at[i];
+        const char *param = strstr(at->pattern, "{path}");
+        char target[80], named[160];
+        if (strcmp(at->method, "GET") == 0 || !param)
+            continue;
+        snprintf(target, sizeof target, "%.*s%sa/b%s", (int)(param - at->pattern), at->pattern,
+                 param[-1] == '/' ? "" : "/", param + 6);
+        webrig_end(webrig_request(r, at->method, target, NULL, NULL));
+        snprintf(named, sizeof named, "owner %s %s %s", at->method, target, audit_last(r));
+        if (!strstr(audit_last(r), " /a/b"))
+            print_error("%s\n", named);
+        assert_non_null(strstr(audit_last(r), " /a/b"));
+    }
+    webrig_free(r);
+}
+
+static void changes_of_values_name_their_nodes(void **state)
+{
+    (void)state;
+    struct webrig *r = audit_rig();
+    struct user u;
+    char secret[160];
+    user_enter(r, &u);
+    user_takes_claim(
+        &u, user_sends(r, &u, "POST", -1, NULL, "{\"path\": \"/e\", \"kind\": \"election\"}"));
+    snprintf(secret, sizeof secret, "Clave-Session: %s\nContent-Type: application/octet-stream",
+             u.secret);
+    user_expects(webrig_request(r, "PUT", "/v1/elections/e/value", secret, "v"), 204);
+    assert_string_equal(audit_last(r), "owner PUT /v1/elections/e/value 204 session /e-value");
+    user_expects(webrig_request(r, "PUT", "/v1/znodes/n", "If-None-Match: *", "v"), 201);
+    assert_string_equal(audit_last(r), "owner PUT /v1/znodes/n 201 /n");
+    user_expects(webrig_request(r, "PUT", "/v1/znodes/n", NULL, "w"), 200);
+    assert_string_equal(audit_last(r), "owner PUT /v1/znodes/n 200 /n");
+    user_expects(webrig_request(r, "DELETE", "/v1/znodes/n", NULL, NULL), 204);
+    assert_string_equal(audit_last(r), "owner DELETE /v1/znodes/n 204 /n");
+    webrig_free(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(claims_are_named),
         cmocka_unit_test(orders_name_the_node),
         cmocka_unit_test(transactions_name_each_operation),
+        cmocka_unit_test(whatever_changes_at_a_path_names_it),
+        cmocka_unit_test(changes_of_values_name_their_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,6 +174,43 @@ static void another_gate_finds_a_lease(void **state)
     webrig_free(r);
 }
 
+/* It queues for a lease at one gate and is given it at another. The first finds it there, and makes
+ * no lease of its own, when its request has the session back. */
+static void a_gate_finds_the_lease_that_another_has_made_meanwhile(void **state)
+{
+    static const char one[] = "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 1}";
+    static const char w_key[] = "Idempotency-Key: w";
+    static const uint8_t key[32] = {42};
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u, v, w;
+    (void)state;
+    user_enter(r, &u);
+    user_enter(r, &v);
+    user_enter(r, &w);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL, one));
+    user_takes_claim(&v, user_sends(r, &v, "POST", -1, NULL, one));
+    user_takes_claim(&w, user_sends(r, &w, "POST", -1, w_key, one));
+    assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 2);
+    assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 2);
+    webrig_second(r);
+    struct webrig_call *c = user_sends(r, &w, "POST", 20, w_key, one);
+    webrig_other(r);
+    user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
+    user_expects(user_sends(r, &v, "DELETE", -1, NULL, NULL), 204);
+    webrig_other(r);
+    webrig_advance(r, 4000);
+    user_expects(c, 201);
+    webrig_end(c);
+    webrig_other(r);
+    c = user_sends(r, &w, "POST", 20, w_key, one);
+    webrig_advance(r, 4000);
+    user_expects(c, 201);
+    webrig_end(c);
+    assert_int_equal(memnet_list(r->net, 0, "/s/locks", NULL, 0), 0);
+    assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 1);
+    webrig_free(r);
+}
+
 /* v waits for its lease; at another gate it asks for the claim again, and gives it back before that
  * gate has found any of its nodes, or before it has found the lease. */
 static void what_is_given_back_before_it_is_found_goes(void **state)
@@ -215,6 +252,36 @@ static void what_is_given_back_before_it_is_found_goes(void **state)
         assert_int_equal(memnet_list(r->net, 0, "/s/leases", NULL, 0), 1);
         webrig_free(r);
     }
+}
+
+/* While a gate asks who holds what it has tried in vain, another gate gets it for the session. */
+static void a_try_is_answered_with_what_another_gate_got_meanwhile(void **state)
+{
+    static const char u_key[] = "Idempotency-Key: u";
+    static const uint8_t key[32] = {42};
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u, v;
+    user_enter(r, &u); /* by client 1 */
+    user_enter(r, &v);
+    user_takes_claim(&v, user_sends(r, &v, "POST", -1, NULL, LOCK));
+    memnet_rule(r->net, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 1});
+    struct webrig_call *tries = user_sends(r, &u, "POST", 0, u_key, LOCK);
+    assert_false(tries->answered);
+    user_expects(user_sends(r, &v, "DELETE", -1, NULL, NULL), 204);
+    memnet_refuse(r->net, 1, true);
+    memnet_clear(r->net);
+    webrig_second(r);
+    struct webrig_call *c = user_sends(r, &u, "POST", -1, u_key, LOCK);
+    webrig_advance(r, 1000);
+    user_takes_claim(&u, c);
+    memnet_refuse(r->net, 1, false);
+    webrig_advance(r, 4000);
+    user_expects(tries, 201);
+    assert_string_equal(webrig_member(tries, "id"), u.claim);
+    webrig_end(tries);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    webrig_free(r);
 }
 
 /* The connection is lost while a try at the second gate looks for the node that the first holds. */
@@ -326,7 +393,9 @@ int main(void)
         cmocka_unit_test(a_key_finds_its_own_claim),
         cmocka_unit_test(another_gate_finds_the_place),
         cmocka_unit_test(another_gate_finds_a_lease),
+        cmocka_unit_test(a_gate_finds_the_lease_that_another_has_made_meanwhile),
         cmocka_unit_test(what_is_given_back_before_it_is_found_goes),
+        cmocka_unit_test(a_try_is_answered_with_what_another_gate_got_meanwhile),
         cmocka_unit_test(a_try_leaves_what_it_only_found),
         cmocka_unit_test(a_try_that_was_cut_off_leaves_what_another_gate_holds),
         cmocka_unit_test(a_gate_that_stops_leaves_what_is_held),

@@ -376,6 +376,40 @@ static void requests_share_proofs(void **state)
 }
 
 /* Without a key that others may have, what the gate remembers is proof. */
+/* The checks of a transaction end with the one that is refused: a node of the first claim that its
+ * session may not read proves nothing of the second. */
+static void a_check_that_is_refused_proves_nothing_of_the_next(void **state)
+{
+    static const char unreadable[] =
+        "{\"acl\": [{\"perms\": \"cdwa\", \"scheme\": \"world\", \"id\": \"anyone\"}]}";
+    static const char one[] = "{\"path\": \"/l\"}", two[] = "{\"path\": \"/m\"}";
+    struct scene s;
+    char node[128];
+    (void)state;
+    scene_begin(&s, one);
+    struct user first = s.u;
+    webrig_other(s.r);
+    struct webrig_call *c = user_sends(s.r, &s.u, "GET", -1, NULL, NULL);
+    snprintf(node, sizeof node, "/v1/znodes%s?acl", webrig_member(c, "node"));
+    user_expects(c, 200);
+    webrig_end(c);
+    user_takes_claim(&s.u, user_sends(s.r, &s.u, "POST", -1, NULL, two));
+    struct web_peer peer = s.r->peer;
+    s.r->peer = (struct web_peer){.is_unix = true, .address = "unix"}; /* who may write */
+    user_expects(webrig_request(s.r, "PUT", node, NULL, unreadable), 200);
+    s.r->peer = peer;
+    user_expects(user_sends(s.r, &first, "GET", -1, NULL, NULL), 200);
+    user_expects(user_sends(s.r, &s.u, "GET", -1, NULL, NULL), 200);
+    webrig_other(s.r);
+    s.body = two;
+    snprintf(s.again, sizeof s.again, "Idempotency-Key: %s", s.u.claim);
+    scene_deletes_claim(&s);
+    webrig_other(s.r);
+    user_expects(user_sends(s.r, &s.u, "GET", -1, NULL, NULL), 410);
+    user_expects(user_sends(s.r, &first, "GET", -1, NULL, NULL), 200);
+    webrig_free(s.r);
+}
+
 static void a_gate_that_is_alone_proves_nothing_for_a_look(void **state)
 {
     struct webrig *r = webrig_new(NULL);
@@ -464,6 +498,7 @@ int main(void)
         cmocka_unit_test(a_try_that_goes_on_elsewhere_is_not_cleaned_up),
         cmocka_unit_test(a_wait_ends_in_held_only_when_that_is_proved),
         cmocka_unit_test(requests_share_proofs),
+        cmocka_unit_test(a_check_that_is_refused_proves_nothing_of_the_next),
         cmocka_unit_test(a_gate_that_is_alone_proves_nothing_for_a_look),
         cmocka_unit_test(a_poll_here_and_renewals_there_leave_each_other_alone),
         cmocka_unit_test(no_answer_says_held_of_what_was_given_back_at_another_gate),

@@ -322,6 +322,43 @@ static void a_hold_of_two_gates_stays_for_its_ttl(void **state)
     webrig_free(a.r);
 }
 
+/* Two gates with one session: the claim waits at both, and the second only found its place. When
+ * the role is gone at the second alone, the place stays: the first one made it, and judges it. */
+static void a_gate_that_only_found_a_place_leaves_it(void **state)
+{
+    static const uint8_t key[32] = {42};
+    struct admitted a;
+    char again[240], target[80];
+    (void)state;
+    admitted_begin(&a, key);
+    snprintf(again, sizeof again, "%s\nIdempotency-Key: %s", a.other,
+             a.waits + strlen("/v1/claims/"));
+    webrig_second(a.r);
+    struct webrig_call *c = webrig_request(a.r, "POST", "/v1/claims", again, "{\"path\": \"/a\"}");
+    webrig_settle(a.r);
+    expect(c, 202);
+    webrig_end(c);
+    c = webrig_request(a.r, "POST", "/v1/sessions/1/renew", a.other, NULL); /* it names the other */
+    expect(c, 403);
+    snprintf(target, sizeof target, "/v1/sessions/%s/renew",
+             strstr(webrig_member(c, "detail"), "of session ") + strlen("of session "));
+    webrig_end(c);
+    clave__web_set_access(a.r->web, &then);
+    bool has_gone = false;
+    for (int i = 0; i < 12; i++) { /* for longer than a hold at the first could last */
+        webrig_advance(a.r, 1000);
+        webrig_end(renew(&a));
+        c = webrig_request(a.r, "POST", target, a.other, NULL);
+        webrig_settle(a.r);
+        expect(c, 200);
+        has_gone = !strstr(webrig_body(c), "waiting");
+        webrig_end(c);
+    }
+    assert_true(has_gone);
+    assert_int_equal(places(&a, "/a"), 2);
+    webrig_free(a.r);
+}
+
 /* What was told is over, and two requests are here: the later one's arrival gives the other
  * nothing.
  */
@@ -413,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_stream_of_a_hold_ends_likewise),
         cmocka_unit_test(what_was_admitted_is_judged_again),
         cmocka_unit_test(a_hold_of_two_gates_stays_for_its_ttl),
+        cmocka_unit_test(a_gate_that_only_found_a_place_leaves_it),
         cmocka_unit_test(nothing_more_is_told_to_two_at_once),
         cmocka_unit_test(heartbeats_come_every_second_to_every_15_s),
         cmocka_unit_test(a_path_has_a_longest),

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "clave/async/mutex.h"
+#include "lib/claim_scene.h"
 #include "lib/observe_scene.h"
 
 /* "what:cause" of each entry. */
@@ -193,6 +194,31 @@ static void those_who_begin_a_semaphore_are_in_its_history(void **state)
     scene_close(&s);
 }
 
+/* Its session ends since its client was silent: each of its leases has expired. */
+static void each_lease_of_a_claim_has_its_cause(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    webrig_end(webrig_request(r, "GET", "/v1/history", NULL, NULL)); /* it begins to look */
+    webrig_advance(r, 1000);
+    user_enter(r, &u);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, NULL,
+                                    "{\"path\": \"/s\", \"kind\": \"semaphore\", \"limit\": 3, "
+                                    "\"permits\": 3}"));
+    for (int i = 0; i < 30; i++)
+        webrig_advance(r, 1000);
+    struct webrig_call *c = webrig_request(r, "GET", "/v1/history?path=/s", NULL, NULL);
+    size_t expired = 0;
+    for (const char *at = webrig_body(c); (at = strstr(at, "\"cause\": \"expired\"")); at++)
+        expired++;
+    if (expired != 3)
+        print_error("%s\n", webrig_body(c));
+    assert_int_equal(expired, 3);
+    webrig_end(c);
+    webrig_free(r);
+}
+
 /* Not all of it is looked at in one piece, also where the newest entries are not asked for. */
 static void a_long_history_is_read_in_pieces(void **state)
 {
@@ -259,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_driver_may_know_why_it_ended),
         cmocka_unit_test(a_semaphore_has_one_history_for_both_its_queues),
         cmocka_unit_test(those_who_begin_a_semaphore_are_in_its_history),
+        cmocka_unit_test(each_lease_of_a_claim_has_its_cause),
         cmocka_unit_test(a_long_history_is_read_in_pieces),
         cmocka_unit_test(nothing_is_missing_since_from),
     };

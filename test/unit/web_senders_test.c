@@ -263,11 +263,42 @@ static void a_body_counts_with_its_values(void **state)
     for (; n + 3 < sizeof body - 3; n += 3)
         memcpy(body + n, ",{}", 3);
     memcpy(body + n, "]}", 3);
-    refused(post(&s, "/v1/multi", ann, body), 429, "350000 bytes of bodies and answers of ann");
+    refused(post(&s, "/v1/multi", ann, body), 413, "more than the 350000 bytes that one sender");
     memset(strchr(body, '[') + 1, ' ', n - 8);
     refused(post(&s, "/v1/multi", ann, body), 400, "ops");
     assert_int_equal(clave__senders_have(s.r->web, SENDER_BYTES), 0);
     webrig_free(s.r);
+}
+
+/* It has room in any case, as a small write has; a large one has none. */
+static void a_small_transaction_needs_no_pool(void **state)
+{
+    static const struct {
+        int ops;
+        unsigned status;
+    } rows[] = {{1, 200}, {8, 200}, {20, 200}, {60, 503}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct webrig_options o = {.max_sessions = 0};
+        char body[8000];
+        struct scene s;
+        scene_open(&s, &o);
+        struct sender *greedy = clave__sender_get(s.r->web, SENDER_NAMED, "greedy");
+        clave__sender_add(s.r->web, greedy, SENDER_BYTES, LOTS);
+        int n = snprintf(body, sizeof body, "{\"ops\": [");
+        for (int op = 0; op < rows[i].ops; op++)
+            n += snprintf(body + n, sizeof body - (size_t)n,
+                          "%s{\"op\": \"create\", \"path\": \"/node-%d\", \"data\": \"some text\"}",
+                          op ? ", " : "", op);
+        snprintf(body + n, sizeof body - (size_t)n, "]}");
+        struct webrig_call *c = post(&s, "/v1/multi", ann, body);
+        webrig_settle(s.r);
+        assert_int_equal(c->status, rows[i].status);
+        webrig_end(c);
+        clave__sender_give(s.r->web, greedy, SENDER_BYTES, LOTS);
+        clave__sender_unref(s.r->web, greedy);
+        webrig_free(s.r);
+    }
 }
 
 /* In chunks nothing is announced: it counts as it comes. */
@@ -283,7 +314,7 @@ static void chunks_count_as_they_come(void **state)
         assert_true(webrig_piece(c, piece, sizeof piece));
     assert_int_equal(clave__senders_have(s.r->web, SENDER_BYTES), 350000);
     assert_false(webrig_piece(c, piece, 1));
-    refused(c, 429, "of ann");
+    refused(c, 413, "more than the 350000 bytes that one sender");
     assert_int_equal(clave__senders_have(s.r->web, SENDER_BYTES), 0);
     webrig_free(s.r);
 }
@@ -519,6 +550,7 @@ int main(void)
         cmocka_unit_test(what_was_done_is_answered_whatever_others_take),
         cmocka_unit_test(memory_is_shared_by_sender),
         cmocka_unit_test(a_body_counts_with_its_values),
+        cmocka_unit_test(a_small_transaction_needs_no_pool),
         cmocka_unit_test(chunks_count_as_they_come),
         cmocka_unit_test(a_large_answer_is_of_its_sender_too),
         cmocka_unit_test(a_stranger_sends_little),

@@ -194,6 +194,29 @@ static void a_lost_answer_is_an_unknown_outcome(void **state)
     webrig_free(r);
 }
 
+/* Servers that answer no more, or a gate that stops, in the midst of it: what is known is told. */
+static void what_was_deleted_so_far_is_told(void **state)
+{
+    (void)state;
+    for (int stops = 0; stops < 2; stops++) {
+        struct webrig *r = rig();
+        plant(r, "/a", 1000);
+        memnet_rule(r->net, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 2});
+        struct webrig_call *c = delete_all(r, "/v1/znodes/a?recursive", NULL);
+        assert_false(c->answered);
+        if (stops)
+            clave__web_close(r->web, r->net->now);
+        webrig_settle(r);
+        for (int ms = 0; ms < 16000 && !c->answered; ms += 500)
+            webrig_advance(r, 500);
+        assert_string_equal(webrig_member(c, "class"), "unknown");
+        assert_non_null(webrig_member(c, "left"));
+        expect(c, 504, "400");
+        memnet_clear(r->net);
+        webrig_free(r);
+    }
+}
+
 /* It has only been listed. */
 static void a_list_that_does_not_come_is_no_beginning(void **state)
 {
@@ -220,6 +243,7 @@ int main(void)
         cmocka_unit_test(nodes_that_go_meanwhile_are_gone),
         cmocka_unit_test(a_node_that_comes_meanwhile_is_not_deleted),
         cmocka_unit_test(a_lost_answer_is_an_unknown_outcome),
+        cmocka_unit_test(what_was_deleted_so_far_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -209,8 +209,8 @@ static void a_role_is_needed_on_the_path(void **state)
     done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"set\",\"path\":\"/b\"}]}", 403);
     done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"check\",\"path\":\"/b\"}]}", 200);
     assert_int_equal(r->naudits, 6);
-    assert_string_equal(r->audits[0], "bob PUT /v1/znodes/a 200");
-    assert_string_equal(r->audits[1], "bob PUT /v1/znodes/b 403");
+    assert_string_equal(r->audits[0], "bob PUT /v1/znodes/a 200 /a");
+    assert_string_equal(r->audits[1], "bob PUT /v1/znodes/b 403 /b");
     webrig_free(r);
 }
 

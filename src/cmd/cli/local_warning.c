@@ -59,9 +59,8 @@ void local_note(const struct options *o)
     diag_note(o, "local: the server of user %s on this machine, %s", user_name(user), p.socket);
 }
 
-void local_tell_acquired(const struct lock_plan *plan, int64_t session_id)
+void local_tell_acquired(struct options *o, const char *path, bool elected, int64_t session_id)
 {
-    struct options *o = plan->o;
     struct local_paths p;
     char user[USER_CAP];
     bool unseen = !isatty(STDERR_FILENO) && o->client.local != CLIENT_LOCAL_YES;
@@ -73,15 +72,14 @@ void local_tell_acquired(const struct lock_plan *plan, int64_t session_id)
          "%s: %s at local:, user %s's own server at %s, session 0x%" PRIx64 ": other users and "
          "other machines are not excluded (name a shared server with --connect, or set 'local = "
          "yes' in the configuration)",
-         plan->path, plan->elects ? "elected" : "acquired", user_name(user), p.socket,
-         (uint64_t)session_id);
+         path, elected ? "elected" : "acquired", user_name(user), p.socket, (uint64_t)session_id);
 }
 
-void local_put(const struct lock_plan *plan, struct json *j)
+void local_put(const struct options *o, struct json *j)
 {
     struct local_paths p;
     char user[USER_CAP];
-    if (!is_used(plan->o) || !local_server_find(&p))
+    if (!is_used(o) || !local_server_find(&p))
         return;
     clave__json_open(j, "local", '{');
     clave__json_string(j, "user", user_name(user));

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "recipe/contender/kazoo.h"
-#include "recipe/contender/queue_kind.h"
+#include "recipe/queue/kazoo.h"
+#include "recipe/queue/queue_kind.h"
 #include "runtime/clock.h"
 
 /* Appends; cuts only between characters. */

@@ -10,8 +10,8 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/run/sd_notify.h"
 #include "cmd/serve/configured.h"
+#include "cmd/service/sd_notify.h"
 
 enum { GRACE_MS = 3000 };
 

@@ -14,7 +14,7 @@
 
 #include "clave/client.h"
 #include "observe/lock_listing.h"
-#include "recipe/contender/queue_nodes.h"
+#include "recipe/queue/queue_nodes.h"
 
 struct queue_view_place {
     const clave_participant *p;

@@ -11,7 +11,7 @@
 #include "clave/uv.h"
 #include "cmd/run/held_since.h"
 #include "cmd/run/process_identity.h"
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 

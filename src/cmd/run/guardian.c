@@ -54,8 +54,8 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/proctree.h"
-#include "cmd/run/sd_notify.h"
 #include "cmd/run/spawn.h"
+#include "cmd/service/sd_notify.h"
 
 enum { CLOSE_MS = 5000, LOOK_FIRST_MS = 20, LOOK_LAST_MS = 2000, LOOK_SHARE = 100 };
 

@@ -10,7 +10,7 @@
  *   run_stages      --once, --lock-delay, --min-hold
  *   lock_messages   messages and JSON events; wait_progress: while waiting;
  *                   hook: --on-elected and so on
- *   sd_notify       systemd's protocol; sd_status: what is sent, and when
+ *   sd_status       what the service manager is told, and when (service/sd_notify: how)
  *   deadline_page   CLAVE_DEADLINE; held_since: since when, in the node; owner_env: CLAVE_OWNER
  *   process_identity  host, pid and command, as other participants see them */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_H

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 static const char numbered[] = "\ngranted-at="; /* milliseconds since the epoch */
 static const char waited[] = "\ngranted=ctime\n", granted[] = "\ngranted=mtime\n";

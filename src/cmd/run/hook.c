@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cmd/cli/diag.h"
-#include "cmd/run/sd_notify.h"
+#include "cmd/service/sd_notify.h"
 
 enum { ADDED = 4 };
 

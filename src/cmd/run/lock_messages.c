@@ -266,7 +266,7 @@ void lock_message_acquired(const struct lock_plan *p, const struct grant_facts *
         diag_note(p->o, "%s: %s after %s, token %" PRId64 ", session 0x%" PRIx64, p->path,
                   words(p)->acquired, age_format(waited_ms, age), g->token,
                   (uint64_t)g->session_id);
-        local_tell_acquired(p, g->session_id);
+        local_tell_acquired(p->o, p->path, p->elects, g->session_id);
         return;
     }
     lock_message_begin(p, &j, words(p)->acquired);
@@ -274,7 +274,7 @@ void lock_message_acquired(const struct lock_plan *p, const struct grant_facts *
     clave__json_string(&j, "node", g->node);
     json_hex(&j, "session", g->session_id);
     clave__json_int(&j, "waited_ms", waited_ms);
-    local_put(p, &j);
+    local_put(p->o, &j);
     lock_message_end(&j);
 }
 

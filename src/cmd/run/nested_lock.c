@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/queue_order.h"
 
 /* The owners "a" and "a/b" are outer ones of "a/b/c". */
 static bool is_outer(const struct nested *n, const clave_participant *p)

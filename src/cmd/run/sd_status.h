@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <uv.h>
 
-#include "cmd/run/sd_notify.h"
+#include "cmd/service/sd_notify.h"
 
 struct runner;
 

@@ -12,8 +12,8 @@
 #include "client/client_internal.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/run/lock_messages.h"
-#include "recipe/contender/identity.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/queue_order.h"
 #include "runtime/clock.h"
 
 /* The first report comes late enough that a short wait prints nothing. */

@@ -9,9 +9,9 @@
 #include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/run/sd_notify.h"
 #include "cmd/serve/configured.h"
 #include "cmd/serve/serve_gate.h"
+#include "cmd/service/sd_notify.h"
 #include "runtime/client/local_serve.h"
 #include "runtime/server/uv_server.h"
 

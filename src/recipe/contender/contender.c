@@ -9,7 +9,7 @@
 #include "base/deadline.h"
 #include "base/err_class.h"
 #include "client/client_metrics.h"
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 /* Room for "_c_" + uuid + "-" before the given name, and for the number after it. */
 enum { PROTECTED_LEN = 40, NUMBER_LEN = 11, FOREIGN_NAME_LEN = 64 };

@@ -2,13 +2,12 @@
  * built on it, and so is every other recipe that queues with sequential nodes. The folder:
  *
  *   contender.c            states, create, loss, end      contender_config.c  copies of the options
- *   contender_turn.c       is it our turn?                queue_order.c       who is before whom
+ *   contender_turn.c       is it our turn?                contender_describe.c  says something else
  *   contender_race.c       the recipe without a queue     node_watch.c        one watched node
- *   contender_downgrade.c  a write's place for a read     kazoo.c             kazoo's names
+ *   contender_downgrade.c  a write's place for a read     fenced_write.c      guarded writes
  *   place_grant.c          copies of what is held, and writes under them
- *   fenced_write.c         guarded writes                 identity.c          what a node says
- *   participant_list.c     who is in a queue              priority_tag.c      priorities in names
- *   queue_nodes.c          the nodes of a queue, read     contender_describe.c  says something else
+ *
+ * What the nodes of a queue say, and who is before whom, is in src/recipe/queue.
  *
  *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
  *      ^        ^ │           │ ^───────── │            │
@@ -37,9 +36,9 @@
 #include "clave/async/mutex.h"
 #include "client/client_internal.h"
 #include "recipe/contender/node_watch.h"
-#include "recipe/contender/queue_order.h"
 #include "recipe/deadlock/detector.h"
 #include "recipe/grant_facts.h"
+#include "recipe/queue/queue_order.h"
 #include "recipe/queue_place.h"
 
 /* What all attempts of one recipe have in common; borrowed while there is an owner. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "recipe/contender/contender.h"
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 /* Others write to the node only to ask for it. */
 enum { DESCRIBE_TRIES = 8 };

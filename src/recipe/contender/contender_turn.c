@@ -7,8 +7,8 @@
 #include "base/deadline.h"
 #include "base/path.h"
 #include "recipe/contender/contender.h"
-#include "recipe/contender/identity.h"
-#include "recipe/contender/kazoo.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/kazoo.h"
 
 static int64_t min_valid_ms(const struct contender *c)
 {
@@ -219,10 +219,18 @@ static void contender_turn_anew(struct contender *c)
         clave__contender_start_over(c, false);
 }
 
+/* Once for each recipe object. Of a path of leases all children count, whatever their names. */
+static void warn_of_kazoo(const struct contender *c, const char *const *names, size_t n)
+{
+    bool *warned = c->spec->warned_of_kazoo;
+    if (warned && !*warned && !c->spec->counted)
+        *warned = clave__kazoo_warn(clave__client_log(c->client), c->spec->path, names, n);
+}
+
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
     struct queue_order_place at = find_place(c, names, n);
-    clave__kazoo_warn(c, names, n);
+    warn_of_kazoo(c, names, n);
     if (!at.found) {
         c->failures++;
         contender_turn_anew(c);

@@ -7,7 +7,7 @@
 
 #include "base/deadline.h"
 #include "base/path.h"
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 enum { MOST_DOUBLINGS = 6, LONGEST_MS = 60000, MAX_NODES = 10000 };
 

@@ -7,7 +7,7 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
-#include "recipe/contender/queue_kind.h"
+#include "recipe/queue/queue_kind.h"
 
 /* Pending requests at once: heartbeats and the user's own requests go between them. */
 enum { WINDOW = 64, FIRST_ROOM = 16 };

@@ -5,7 +5,7 @@
 #define CLAVE_RECIPE_DEADLOCK_SCAN_H
 
 #include "clave/async/mutex.h"
-#include "recipe/contender/queue_nodes.h"
+#include "recipe/queue/queue_nodes.h"
 
 struct scan_queue {
     char *path;

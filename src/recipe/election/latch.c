@@ -328,7 +328,7 @@ static clave_err latch_make(clave_async_latch **out, clave_async_client *c,
     clave__timer_init(&l->retry, latch_on_retry);
     clave__latch_priority_init(l);
     clave_err err =
-        clave__contender_config_init(&l->config, c, at->path, &at->rule, "the election's path");
+        clave__contender_config_init(&l->config, c, at->path, at->rule, "the election's path");
     if (err == CLAVE_OK)
         err = latch_copy_options(l, o);
     if (err != CLAVE_OK) {

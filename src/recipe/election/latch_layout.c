@@ -17,7 +17,7 @@ static clave_err latch_layout_unfair(struct latch_layout *l, clave_async_client 
         clave__client_fault(c, "the election's node \"%s\" %s", node, fault);
         return CLAVE_EPATH;
     }
-    l->rule = (struct queue_order_rule){
+    l->own = (struct queue_order_rule){
         .base = clave__path_name(node), .unprotected = true, .race = true};
     l->parent = clave__mem_strndup(clave__client_mem(c), node, clave__path_parent_len(node, len));
     l->path = l->parent;
@@ -28,13 +28,14 @@ clave_err clave__latch_layout_init(struct latch_layout *l, clave_async_client *c
                                    const clave_latch_options *o)
 {
     bool ranks = o->priority > 0 || o->spread; /* the node's name must say it */
-    *l = (struct latch_layout){.rule = clave__queue_order_latch, .path = path};
+    *l = (struct latch_layout){.rule = &clave__queue_order_latch, .path = path};
     if (o->layout == CLAVE_LATCH_CURATOR)
         return o->prefix ? CLAVE_EINVAL : CLAVE_OK;
     if (ranks)
         return CLAVE_EINVAL;
+    l->rule = &l->own;
     if (o->layout == CLAVE_LATCH_FAIR)
-        return o->prefix ? clave__queue_order_unprotected(&l->rule, o->prefix) : CLAVE_EINVAL;
+        return o->prefix ? clave__queue_order_unprotected(&l->own, o->prefix) : CLAVE_EINVAL;
     return o->layout == CLAVE_LATCH_UNFAIR ? latch_layout_unfair(l, c, path) : CLAVE_EINVAL;
 }
 

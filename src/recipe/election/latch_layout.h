@@ -3,12 +3,13 @@
 #define CLAVE_RECIPE_ELECTION_LATCH_LAYOUT_H
 
 #include "clave/async/latch.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/queue_order.h"
 
 struct latch_layout {
-    struct queue_order_rule rule;
-    const char *path; /* of the parent */
-    char *parent;     /* its memory; NULL: it is the caller's */
+    const struct queue_order_rule *rule;
+    struct queue_order_rule own; /* if it is not Curator's */
+    const char *path;            /* of the parent */
+    char *parent;                /* its memory; NULL: it is the caller's */
 };
 
 /* EINVAL, EPATH, ENOMEM. What `o` and `path` point to must last as long. */

@@ -1,14 +1,14 @@
 /* latch_priority.c - a candidate with a priority. When its turn comes, it lists the other
  * candidates and hands over to a higher one; while it waits, it may ask a leader with a lower
  * priority to resign. Called by latch.c. The rules: docs/guide/elections.md; the priorities in the
- * nodes' names: recipe/contender/priority_tag.h.
+ * nodes' names: recipe/queue/priority_tag.h.
  *
  * Invariant: a candidate that has a priority never leads before a listing has shown nobody higher,
  * or the server has refused the hand-over. */
 #include <string.h>
 
-#include "recipe/contender/priority_tag.h"
 #include "recipe/election/latch_internal.h"
+#include "recipe/queue/priority_tag.h"
 
 /* FNV-1a. */
 static uint64_t priority_mix(uint64_t hash, const char *text)

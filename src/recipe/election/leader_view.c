@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 void clave__leader_view_fini(struct leader_view *v, const struct clave_mem *mem)
 {

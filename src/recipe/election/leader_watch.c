@@ -11,10 +11,10 @@
 #include "base/err_class.h"
 #include "base/path.h"
 #include "client/client_internal.h"
-#include "recipe/contender/participant_list.h"
-#include "recipe/contender/queue_order.h"
 #include "recipe/election/latch_internal.h"
 #include "recipe/election/leader_view.h"
+#include "recipe/queue/participant_list.h"
+#include "recipe/queue/queue_order.h"
 
 enum { RETRY_MS = 1000 };
 enum stage { STAGE_LIST, STAGE_NODE, STAGE_VALUE, STAGE_NONE };

@@ -6,9 +6,9 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
-#include "recipe/contender/priority_tag.h"
-#include "recipe/contender/queue_order.h"
 #include "recipe/election/latch_internal.h"
+#include "recipe/queue/priority_tag.h"
+#include "recipe/queue/queue_order.h"
 
 /* A try fails when a candidate between leader and target has left meanwhile. */
 enum { TRIES = 16 };

@@ -9,7 +9,7 @@
 #include "base/err_class.h"
 #include "base/path.h"
 #include "recipe/contender/fenced_write.h"
-#include "recipe/contender/identity.h"
+#include "recipe/queue/identity.h"
 
 enum { TRIES = 16, ROUNDS = 16, HEAD_CAP = 160, IDENTITY_HEAD = sizeof "clave/1\n" - 1 };
 

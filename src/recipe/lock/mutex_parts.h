@@ -5,7 +5,7 @@
 
 #include "clave/async/mutex.h"
 #include "recipe/contender/contender.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/queue_order.h"
 
 /* clave_async_mutex_new with the names of another rule; NULL: as the options say. */
 clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,

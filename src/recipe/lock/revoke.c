@@ -6,9 +6,9 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
-#include "recipe/contender/identity.h"
-#include "recipe/contender/kazoo.h"
-#include "recipe/contender/queue_kind.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/kazoo.h"
+#include "recipe/queue/queue_kind.h"
 
 /* The owner may write to its node once, after the grant. */
 enum { REVOKE_TRIES = 8 };

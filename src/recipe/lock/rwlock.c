@@ -3,8 +3,8 @@
 #include "clave/async/rwlock.h"
 
 #include "client/client_internal.h"
-#include "recipe/contender/participant_list.h"
 #include "recipe/lock/mutex_parts.h"
+#include "recipe/queue/participant_list.h"
 
 struct clave_async_rwlock {
     clave_async_client *client;

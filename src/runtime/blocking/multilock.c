@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
-#include "recipe/contender/queue_order.h"
+#include "recipe/queue/queue_order.h"
 #include "runtime/blocking/thread_hold.h"
 
 struct member {

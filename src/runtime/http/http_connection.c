@@ -7,7 +7,7 @@
 #include "runtime/http/http_internal.h"
 #include "runtime/http/http_proxy.h"
 #include "runtime/tls/tls_filter.h"
-#include "server/request/x509_name.h"
+#include "wire/x509_name.h"
 
 /* What may come behind a request that is not answered yet, before no more is read. How often the
  * socket is written to before others have a turn. Bodies that were refused are read on,
@@ -88,15 +88,28 @@ static bool http_connection_join(struct http_connection *c)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
+/* It was answered, and may have to go for another one. */
+static void http_connection_rest(struct http_connection *c, unsigned status)
+{
+    struct http *h = c->http;
+    bool is_exempt = clave__http_share_is_exempt(&c->share);
+    if (!h->o.is_known) /* nobody has to go */
+        return;
+    clave__http_share_set(&h->shares, &c->share,
+                          status == 401 && !is_exempt ? HTTP_TURNED_AWAY : HTTP_UNASKED);
+    if (is_exempt)
+        clave__http_gone(h);
+}
+
 /* The answer was sent. true: there may be another request. */
 static bool http_connection_next(struct http_connection *c)
 {
     struct http_exchange *x = c->exchange;
     bool closes = x->closes, lingers = !x->is_whole || clave__buf_len(&c->left) > 0;
-    enum http_standing standing = x->answer->status == 401 ? HTTP_TURNED_AWAY : HTTP_UNASKED;
+    unsigned status = x->answer->status;
     c->exchange = NULL;
     clave__http_exchange_free(x);
-    clave__http_share_set(&c->http->shares, &c->share, standing);
+    http_connection_rest(c, status);
     if (!closes) {
         clave__http_connection_enter(c, HTTP_IDLE);
         return true;

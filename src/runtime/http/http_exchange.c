@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/http_reason.h"
 #include "base/memory.h"
@@ -123,13 +122,6 @@ static void http_exchange_end_request(struct http_exchange *x)
         o->body_done(o->arg, x->user);
 }
 
-/* Only once the head was admitted; HTTP/1.0 does not know it. */
-static bool http_exchange_wants_continue(const struct http_exchange *x)
-{
-    const char *expects = clave__http_head_find(&x->head, "Expect");
-    return expects && x->parse.is_1_1 && strcasecmp(expects, "100-continue") == 0;
-}
-
 void clave__http_exchange_begin(struct http_exchange *x)
 {
     struct http_connection *c = x->of;
@@ -139,12 +131,12 @@ void clave__http_exchange_begin(struct http_exchange *x)
     c->in_call = true;
     x->is_begun = true;
     h->o.begin(h->o.arg, &x->q, x, &x->user);
-    bool known = c->share.standing != HTTP_KNOWN && h->o.is_known && x->user &&
-                 h->o.is_known(h->o.arg, x->user, &c->kept);
+    bool may_be = c->share.standing != HTTP_KNOWN && !clave__http_share_is_exempt(&c->share);
+    bool known = may_be && h->o.is_known && x->user && h->o.is_known(h->o.arg, x->user, &c->kept);
     clave__http_share_set(&h->shares, &c->share, known ? HTTP_KNOWN : HTTP_ASKING);
     if (x->parse.body_length == 0)
         http_exchange_end_request(x);
-    else if (!x->answer && http_exchange_wants_continue(x))
+    else if (!x->answer && x->parse.expects_continue) /* its head was admitted */
         clave__http_output_continue(x);
     c->in_call = false;
 }

@@ -5,11 +5,11 @@
 #include <time.h>
 
 #include "base/list.h"
+#include "base/peer_addr.h"
 #include "runtime/channel.h"
 #include "runtime/http/http_parse.h"
 #include "runtime/http/http_server.h"
 #include "runtime/http/http_share.h"
-#include "server/server.h"
 
 /* One read of a client. */
 enum { HTTP_READ_SIZE = 32 * 1024 };
@@ -97,7 +97,7 @@ void clave__http_ready(struct http_connection *c);
 void clave__http_arm(struct http *h, uint64_t until);
 /* Other connections, and the loop's other work, come first. */
 bool clave__http_turn_is_over(struct http *h);
-/* A connection is gone: another one may be accepted. */
+/* A connection is gone, or may go: another one may be accepted. */
 void clave__http_gone(struct http *h);
 /* A handle or a connection is closed; the last one frees the server. */
 void clave__http_release(struct http *h);

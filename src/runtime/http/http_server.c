@@ -18,7 +18,7 @@
 
 enum { ACCEPTED_A_TURN = 128, HANDSHAKES_A_TURN = 4 };
 /* How long a client may be out of reach until that is noticed, when nothing else tells. */
-enum { SILENT_S = 30, PROBE_S = 10, PROBES = 3, UNCONFIRMED_MS = 60000 };
+enum { SILENT_S = 10, PROBE_S = 5, PROBES = 2, UNCONFIRMED_MS = 20000 };
 
 const char clave__http_alpn[] = "http/1.1";
 const char clave__http_to_foreign[] =

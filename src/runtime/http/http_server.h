@@ -3,12 +3,12 @@
  * Map of src/runtime/http:
  *   http_server      addresses, accepting, limits, the loop's turns
  *   http_connection  one connection: its bytes, its peer, TLS
- *   http_state       its state and how long that may last; http_turn: when it goes on
+ *   http_turn        when it goes on; its state, and how long that may last
  *   http_proxy       what a proxy says of a client before, by proxy_protocol
  *   http_share       which connection goes when there is no room for another
  *   http_exchange    one request and its answer
  *   http_output      an answer as bytes: its head, its length or its chunks
- *   http_parse       a request of bytes: http_head, by a library, and http_body
+ *   http_parse       a request of bytes: http_head, by a library, and http_chunks
  *   http_library     that library, loaded when it is needed
  *
  *   HTTP_SHAKING        head          all of it          _answer, the client does not take it
@@ -73,7 +73,8 @@ struct http_options {
     bool (*is_known)(void *arg, void *user, void **kept);
     /* The connection of this one is closed. NULL: that is not told. */
     void (*kept_gone)(void *arg, void *kept);
-    /* A proxy, which speaks for many. NULL: there is none. */
+    /* A proxy, which speaks for many: its connections only go while they are idle. NULL: there is
+     * none. */
     bool (*is_exempt)(void *arg, const struct peer_addr *peer);
     void *arg;
     /* For addresses with "tls:"; with clave__http_alpn. NULL: there are none. Its files may be read

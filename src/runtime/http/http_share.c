@@ -86,6 +86,7 @@ clave_err clave__http_shares_init(struct http_shares *all, const struct clave_me
                                   uint64_t seed)
 {
     all->mem = mem;
+    list_init(&all->idle);
     for (int i = 0; i < HTTP_SHARE_BUCKETS; i++)
         list_init(&all->with[i]);
     return clave__map_init(&all->by_address, mem, seed);
@@ -113,13 +114,19 @@ clave_err clave__http_share_join(struct http_shares *all, struct http_share *s,
     return CLAVE_OK;
 }
 
+bool clave__http_share_is_exempt(const struct http_share *s)
+{
+    return s->of && s->of->is_exempt;
+}
+
 void clave__http_share_set(struct http_shares *all, struct http_share *s, enum http_standing to)
 {
     if (!s->of || s->standing == HTTP_KNOWN || s->standing == to)
         return;
+    bool is_idle = s->of->is_exempt && to == HTTP_UNASKED;
     s->standing = to;
     list_remove(&s->link);
-    list_push_back(&s->of->of[to], &s->link);
+    list_push_back(is_idle ? &all->idle : &s->of->of[to], &s->link);
     if (to == HTTP_KNOWN)
         http_address_count(all, s->of, false);
 }
@@ -149,5 +156,5 @@ struct http_share *clave__http_shares_victim(struct http_shares *all)
             if (!list_empty(&a->of[standing]))
                 return LIST_ENTRY(a->of[standing].next, struct http_share, link);
     }
-    return NULL;
+    return list_empty(&all->idle) ? NULL : LIST_ENTRY(all->idle.next, struct http_share, link);
 }

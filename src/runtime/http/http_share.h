@@ -7,7 +7,9 @@
  * IPv6 network of 64 bits; all users of a Unix socket are one each) with the most connections of
  * unknown senders, to within a factor of two: one that was answered 401 if there is one, else the
  * one that has been without a request for the longest, else the one whose request is the oldest.
- * Exempt addresses (proxies, which speak for many) have no share: their connections stay.
+ * Exempt addresses (proxies, which speak for many) have no share: their connections stay, but when
+ * there is no other to go, the one of them that was answered and has been idle for the longest
+ * goes. A proxy opens another one when it needs it.
  *
  * So with N places a holder's new connection stays while its address has fewer than half of the
  * unknown connections of another one; among addresses that have as many each (a flood from
@@ -21,7 +23,8 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "server/server.h"
+#include "base/peer_addr.h"
+#include "clave/mem.h"
 
 enum { HTTP_SHARE_BUCKETS = 32 };
 
@@ -32,6 +35,7 @@ struct http_shares {
     const struct clave_mem *mem;
     struct map by_address;
     struct list with[HTTP_SHARE_BUCKETS]; /* addresses, by the logarithm of their unknown ones */
+    struct list idle; /* connections of exempt addresses that were answered, the oldest first */
 };
 
 struct http_address; /* opaque */
@@ -50,7 +54,9 @@ void clave__http_shares_fini(struct http_shares *all);
 /* A connection of this peer has come. ENOMEM. */
 clave_err clave__http_share_join(struct http_shares *all, struct http_share *s,
                                  const struct peer_addr *peer, bool is_exempt);
-/* HTTP_KNOWN stays so. */
+/* Its sender is that of each request: a connection of an exempt address is never HTTP_KNOWN. */
+bool clave__http_share_is_exempt(const struct http_share *s);
+/* HTTP_KNOWN stays so. HTTP_UNASKED: it was answered, and is idle. */
 void clave__http_share_set(struct http_shares *all, struct http_share *s, enum http_standing to);
 void clave__http_share_leave(struct http_shares *all, struct http_share *s);
 /* The one that is to go; NULL: none. */

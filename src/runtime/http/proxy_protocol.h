@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "server/server.h"
+#include "base/peer_addr.h"
 
 /* A header that is longer is refused; version 1 has 107 bytes, of version 2 most are extensions. */
 enum { PROXY_MAX_HEADER = 4096 };

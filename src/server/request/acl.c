@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/request/x509_name.h"
+#include "wire/x509_name.h"
 
 /* Longer lists are refused: finding duplicates compares every entry with every other. */
 enum { MAX_ENTRIES = 1024 };

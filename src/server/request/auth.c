@@ -9,7 +9,7 @@
 #include "base/base64.h"
 #include "base/ip_range.h"
 #include "base/sha1.h"
-#include "server/request/x509_name.h"
+#include "wire/x509_name.h"
 
 /* The digest users of one connection are bounded, since each makes every check slower. */
 enum { MAX_DIGESTS = 64, MAX_DIGESTS_BYTES = 1 << 20, MAX_SUBJECT = 64 * 1024 };

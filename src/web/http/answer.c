@@ -87,6 +87,13 @@ static const char *answer_audit_target(struct web_exchange *x)
     return text;
 }
 
+/* The node that the handler named, or else the path of the target, if it has one. */
+static const char *answer_audit_path(const struct web_exchange *x)
+{
+    bool has_path = x->route && strstr(x->route->pattern, "{path}");
+    return x->deed.path ? x->deed.path : has_path ? x->params[0] : NULL;
+}
+
 /* Every change, and every refusal of a sender. */
 static void answer_audit(struct web_exchange *x, unsigned status)
 {
@@ -100,7 +107,7 @@ static void answer_audit(struct web_exchange *x, unsigned status)
                                              .method = x->q->method,
                                              .target = answer_audit_target(x),
                                              .session = x->deed.session,
-                                             .path = x->deed.path,
+                                             .path = answer_audit_path(x),
                                              .what = x->deed.what,
                                              .status = status,
                                              .reason = x->deed.reason});

@@ -68,6 +68,21 @@ bool clave__web_may_make_session(struct web_exchange *x)
     return found == SENDER_MAY && clave__web_may_call(x);
 }
 
+/* n bytes alone are more than there can ever be for it, or there is no room at present. */
+static void limit_refuse_bytes(struct web_exchange *x, enum sender_found found, size_t n,
+                               size_t most)
+{
+    if (found == SENDER_NO_MEMORY || n <= most) {
+        limit_refuse(x, SENDER_BYTES, found, most);
+        return;
+    }
+    x->refused = HTTP_REFUSED_MEMORY;
+    clave__web_problem(x, &(struct problem){.status = 413, .err = CLAVE_ETOOBIG},
+                       "the body takes too much memory: more than the %zu bytes that one sender "
+                       "may have",
+                       most);
+}
+
 /* ---- the body -------------------------------------------------------------------------------- */
 
 /* A GET, a DELETE and a renewal need none. */
@@ -94,7 +109,7 @@ bool clave__web_may_receive(struct web_exchange *x, int64_t n)
     }
     enum sender_found found = clave__shares_take_body(x, (size_t)n, &most);
     if (found != SENDER_MAY)
-        limit_refuse(x, SENDER_BYTES, found, most);
+        limit_refuse_bytes(x, found, (size_t)n, most);
     return found == SENDER_MAY;
 }
 
@@ -104,6 +119,6 @@ bool clave__web_may_parse(struct web_exchange *x, size_t n)
     enum sender_found found =
         clave__shares_is_own(x) ? SENDER_MAY : clave__shares_take_tree(x, n, &most);
     if (found != SENDER_MAY)
-        limit_refuse(x, SENDER_BYTES, found, most);
+        limit_refuse_bytes(x, found, n + x->received.cap, most);
     return found == SENDER_MAY;
 }

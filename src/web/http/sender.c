@@ -357,7 +357,8 @@ enum sender_found clave__shares_take_body(struct web_exchange *x, size_t n, size
 static size_t sender_bytes(const struct web_exchange *x, size_t answer)
 {
     size_t body = x->received.cap + x->tree;
-    return (body > SHARES_SMALL ? body : 0) + (answer > SHARES_SMALL ? answer : 0);
+    bool is_small = x->received.cap <= SHARES_SMALL && x->tree <= SHARES_SMALL_TREE;
+    return (is_small ? 0 : body) + (answer > SHARES_SMALL ? answer : 0);
 }
 
 enum sender_found clave__shares_take_tree(struct web_exchange *x, size_t n, size_t *most)

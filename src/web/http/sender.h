@@ -54,6 +54,8 @@ size_t clave__senders_have(const struct web *w, enum sender_share share);
 /* Bodies and answers up to this do not count: a connection costs as much. So a claim, a small
  * write, and every refusal have room in any case. */
 enum { SHARES_SMALL = 4096 };
+/* Of such a body as JSON, which takes a multiple of it: some 20 operations of a transaction. */
+enum { SHARES_SMALL_TREE = 4 * SHARES_SMALL };
 
 /* Whose share the request counts to. NULL: out of memory. */
 struct sender *clave__web_sender(struct web_exchange *x);

@@ -101,12 +101,15 @@ static void claim_enter(struct claim *c, enum claim_state to)
     if (c->state == CLAIM_PROVING)
         clave__session_wait_cancel(&c->proof);
     c->state = to;
-    if (to == CLAIM_HELD)
+    if (to == CLAIM_HELD) {
         c->granted_at = c->part.s->all->web->now;
+        c->told_token = c->grant.token;
+    }
     c->part.token = has ? c->grant.token : 0;
     c->part.node = has ? c->node : NULL;
     if (to == CLAIM_ENDED) {
         clave__web_timer_clear(c->part.s->all->web, &c->gives_back);
+        clave__claim_say_cause(c);
         clave__claim_drop(c);
     }
     claim_tell(c);

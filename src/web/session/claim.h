@@ -11,8 +11,8 @@
 #define CLAVE_WEB_SESSION_CLAIM_H
 
 #include "clave/async/lock_delay.h"
-#include "recipe/contender/queue_kind.h"
 #include "recipe/grant_facts.h"
+#include "recipe/queue/queue_kind.h"
 #include "recipe/queue_place.h"
 #include "web/session/http_session.h"
 
@@ -57,6 +57,9 @@ struct claim_kind {
     bool (*grant)(const struct claim *c, struct grant_facts *out);
     /* Of a session_part; NULL: it holds one node. */
     const char *(*more)(const struct session_part *p, size_t i);
+    /* The token of each node but the claim's own, whether it is still held or was lost; 0: there
+     * are no more. NULL: it holds one node. */
+    int64_t (*more_token)(const struct claim *c, size_t i);
     /* Gives back what is held; clave__claim_left when its node is gone. An error: at once. */
     clave_err (*release)(struct claim *c);
     /* Frees the recipe's objects, with what they have; harmless when there are none. */
@@ -168,8 +171,9 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id);
 /* The session's claim on this path that has not ended; NULL: there is none. */
 struct claim *clave__claim_on_path(const struct http_session *s, const char *path);
 /* An earlier claim on this path was given up, but its node may still be there: it is looked for by
- * its id, and deleted. */
-bool clave__claim_is_being_left(const struct http_session *s, const char *path);
+ * its id, and deleted. That counts while its create may be under way, so that a new one could come
+ * before its delete; of a claim of this id (may be NULL) in any case. */
+bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id);
 /* Writes the id that belongs to an Idempotency-Key of this session. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);

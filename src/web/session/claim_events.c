@@ -56,24 +56,27 @@ static void claim_put_event(const struct claim *c, const char *name)
                      &text);
 }
 
-/* Why the node of a hold goes, for the history. */
-static void claim_say_cause(struct claim *c)
+static enum lock_cause claim_cause(const struct claim *c)
 {
-    if (c->state == CLAIM_HELD)
-        c->told_token = c->part.token;
-    if (c->state != CLAIM_ENDED || c->told_token == 0)
-        return;
     /* A silent client's session is this gate's to end while it is attached here. */
     bool silent = c->why == CLAVE_EREQUESTTIMEOUT && c->part.s->attached;
-    enum lock_cause cause = c->why == CLAVE_OK                   ? LOCK_RELEASED
-                            : c->why == CLAVE_EMAXHOLD           ? LOCK_RELEASED
-                            : c->why == CLAVE_EEXPIRED || silent ? LOCK_EXPIRED
-                            : c->why == CLAVE_ECLOSED            ? LOCK_CLOSED
-                            : c->why == CLAVE_EAUTHFAILED        ? LOCK_BROKEN
-                                                                 : LOCK_UNKNOWN;
-    if (cause != LOCK_UNKNOWN)
-        clave__observe_cause(c->part.s->all->web->observe, c->told_token, cause);
-    c->told_token = 0;
+    return c->why == CLAVE_OK                   ? LOCK_RELEASED
+           : c->why == CLAVE_EMAXHOLD           ? LOCK_RELEASED
+           : c->why == CLAVE_EEXPIRED || silent ? LOCK_EXPIRED
+           : c->why == CLAVE_ECLOSED            ? LOCK_CLOSED
+           : c->why == CLAVE_EAUTHFAILED        ? LOCK_BROKEN
+                                                : LOCK_UNKNOWN;
+}
+
+void clave__claim_say_cause(struct claim *c)
+{
+    enum lock_cause cause = claim_cause(c);
+    struct observe *o = c->part.s->all->web->observe;
+    if (c->told_token == 0 || cause == LOCK_UNKNOWN)
+        return;
+    clave__observe_cause(o, c->told_token, cause);
+    for (size_t i = 0; c->kind->more_token && c->kind->more_token(c, i); i++)
+        clave__observe_cause(o, c->kind->more_token(c, i), cause);
 }
 
 void clave__claim_publish(struct claim *c)
@@ -83,7 +86,6 @@ void clave__claim_publish(struct claim *c)
         [CLAIM_EVENT_ASKED] = "asked",   [CLAIM_EVENT_LOST] = "lost",
     };
     enum claim_event event = claim_event_of(c);
-    claim_say_cause(c);
     if (!c->part.s->all->web->observe || event == CLAIM_EVENT_NONE || event <= c->told)
         return;
     c->told = event;

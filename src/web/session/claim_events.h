@@ -11,6 +11,8 @@ struct http_session;
 
 /* There is news of the claim. What was told before is not told again. */
 void clave__claim_publish(struct claim *c);
+/* It ENDs: why the nodes of its hold go, for the history. Before the kind drops them. */
+void clave__claim_say_cause(struct claim *c);
 /* The connection is lost by which it holds or waits. */
 void clave__claim_publish_suspended(struct claim *c);
 /* The session is over, for everybody. */

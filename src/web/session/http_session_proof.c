@@ -12,12 +12,12 @@ enum { PROOF_ATTEMPTS = 8 };
 struct session_proof {
     struct http_session *s;
     size_t n;
-    int64_t tokens[]; /* of what is checked, in the order of the checks; 0: of the root */
+    struct session_check checks[];
 };
 
-static struct session_part *proof_find(const struct session_proof *p, int64_t token)
+static struct session_part *proof_find(const struct http_session *s, int64_t token)
 {
-    struct list *parts = &p->s->parts;
+    const struct list *parts = &s->parts;
     for (struct list *l = parts->next; token != 0 && l != parts; l = l->next) {
         struct session_part *part = LIST_ENTRY(l, struct session_part, link);
         if (part->token == token)
@@ -34,8 +34,8 @@ static void proof_tell(struct list *round, clave_err err)
     }
 }
 
-/* Whether the servers have answered for good: one that refuses the check for want of permission
- * knows the session as well, and the hold deadline says how much that proves. */
+/* Whether the servers have answered for good: a check that is refused for want of permission proves
+ * the session and that its node exists, and the hold deadline says how much that is worth. */
 static bool proof_is_answer(clave_err err)
 {
     return err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
@@ -47,13 +47,24 @@ static bool proof_end_missing(const struct session_proof *p, const clave_result 
 {
     bool missing = false;
     for (size_t i = 0; i < res->nops && i < p->n; i++) {
-        bool gone = res->ops[i].err == CLAVE_ENONODE && p->tokens[i] != 0;
-        struct session_part *part = gone ? proof_find(p, p->tokens[i]) : NULL;
+        bool gone = res->ops[i].err == CLAVE_ENONODE && p->checks[i].token != 0;
+        struct session_part *part = gone ? proof_find(p->s, p->checks[i].token) : NULL;
         if (part)
             part->missing(part);
         missing |= gone;
     }
     return missing;
+}
+
+/* A transaction ends with the check that is refused: those after it were not made. */
+static bool proof_is_cut_short(const struct session_proof *p, const clave_result *res)
+{
+    struct http_session *s = p->s;
+    s->refused = (struct session_check){0};
+    for (size_t i = 0; i < res->nops && i + 1 < p->n; i++)
+        if (res->ops[i].err == CLAVE_ENOAUTH)
+            s->refused = p->checks[i];
+    return s->refused.token != 0;
 }
 
 /* Those for whom it was not answered wait for the next one, but for those who have waited for too
@@ -70,6 +81,7 @@ static void proof_again(struct http_session *s, struct list *tired)
 }
 
 static void proof_next(struct http_session *s);
+static clave_err proof_submit(struct http_session *s);
 
 static void on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
@@ -79,8 +91,13 @@ static void on_proven(clave_async_client *c, const clave_result *res, void *arg)
     (void)c;
     list_init(&told);
     s->proof = NULL;
-    bool proven = !proof_end_missing(p, res) && proof_is_answer(res->err);
+    bool answered = !proof_end_missing(p, res) && proof_is_answer(res->err);
+    bool goes_on = answered && proof_is_cut_short(p, res) && s->state == HTTP_SESSION_LIVE;
+    bool proven = answered && !goes_on;
     clave__mem_free(&s->all->web->mem, p);
+    if (goes_on && proof_submit(s) == CLAVE_OK)
+        return;
+    s->refused = (struct session_check){0};
     if (proven)
         list_splice(&told, &s->proving);
     else
@@ -97,6 +114,29 @@ static size_t proof_nodes(const struct session_part *part)
     return n;
 }
 
+/* After the refused check, if there was one whose part is still there. */
+static void proof_put_checks(struct session_proof *p, clave_op *ops)
+{
+    struct http_session *s = p->s;
+    bool skips = proof_find(s, s->refused.token) != NULL;
+    for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
+        const struct session_part *part = LIST_ENTRY(l, struct session_part, link);
+        size_t n = proof_nodes(part), first = 0;
+        if (skips && part->token != s->refused.token)
+            continue;
+        if (skips)
+            first = s->refused.nth + 1;
+        skips = false;
+        for (size_t i = first; i < n; i++) {
+            const char *node = i == 0 ? part->node : part->more(part, i - 1);
+            p->checks[p->n] = (struct session_check){part->token, i};
+            ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
+        }
+    }
+    if (p->n == 0)
+        ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
+}
+
 /* All that it holds by now. */
 static clave_err proof_submit(struct http_session *s)
 {
@@ -105,22 +145,12 @@ static clave_err proof_submit(struct http_session *s)
     size_t room = 1;
     for (struct list *l = parts->next; l != parts; l = l->next)
         room += proof_nodes(LIST_ENTRY(l, struct session_part, link));
-    struct session_proof *p = clave__mem_zalloc(mem, sizeof *p + room * sizeof *p->tokens);
+    struct session_proof *p = clave__mem_zalloc(mem, sizeof *p + room * sizeof *p->checks);
     clave_op *ops = clave__mem_zalloc(mem, room * sizeof *ops);
     clave_err err = p && ops ? CLAVE_OK : CLAVE_ENOMEM;
     if (err == CLAVE_OK) {
         p->s = s;
-        for (struct list *l = parts->next; l != parts; l = l->next) {
-            const struct session_part *part = LIST_ENTRY(l, struct session_part, link);
-            size_t n = proof_nodes(part);
-            for (size_t i = 0; i < n; i++) {
-                const char *node = i == 0 ? part->node : part->more(part, i - 1);
-                p->tokens[p->n] = part->token;
-                ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
-            }
-        }
-        if (p->n == 0)
-            ops[p->n++] = (clave_op){.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
+        proof_put_checks(p, ops);
         err = clave_async_multi(s->client, ops, p->n, on_proven, p);
     }
     clave__mem_free(mem, ops);

@@ -138,17 +138,21 @@ static void places_judge(struct http_world *h, unsigned site)
     }
 }
 
-static void queue_look(struct http_world *h, unsigned site)
+/* The queue as it is; NULL: there is none. *changed: it is another than when it was seen. */
+static const struct node *queue_find(struct http_world *h, const char *path,
+                                     struct http_queue_seen *seen, bool *changed)
 {
-    struct http_places *s = &h->places;
-    const char *queue = h->sites[site].layout.queue;
-    const struct node *top = clave__tree_find(&h->server->server->tree, clave__jbytes(queue));
-    struct http_queue_seen *seen = &s->queues[site];
+    const struct node *top = clave__tree_find(&h->server->server->tree, clave__jbytes(path));
     struct http_queue_seen now = {top ? top->stat.czxid : 0, top ? top->stat.pzxid : 0,
                                   h->server->stats.starts};
-    if (now.czxid == seen->czxid && now.pzxid == seen->pzxid && now.start == seen->start)
-        return;
+    *changed = now.czxid != seen->czxid || now.pzxid != seen->pzxid || now.start != seen->start;
     *seen = now;
+    return top;
+}
+
+static void queue_look(struct http_world *h, unsigned site, const struct node *top)
+{
+    struct http_places *s = &h->places;
     for (size_t i = 0; i < s->nstanding; i++)
         s->standing[i]->seen = s->standing[i]->site != site;
     for (const struct node *n = top; n && (n = clave__tree_next(n, top));)
@@ -158,8 +162,46 @@ static void queue_look(struct http_world *h, unsigned site)
     places_judge(h, site);
 }
 
+/* The UUID of a claim's node. NULL: it is of no claim. */
+static const char *place_uuid(const char *node)
+{
+    const char *name = strrchr(node, '/');
+    return name && strncmp(name, "/_c_", 4) == 0 ? name + 4 : NULL;
+}
+
+/* Who queues for leases of a semaphore may have the lease of this place already, and no other. */
+static void waits_compare(struct http_world *h, unsigned site, const struct node *waits)
+{
+    const struct http_places *s = &h->places;
+    for (const struct node *n = waits; n && (n = clave__tree_next(n, waits));) {
+        char path[PATH_SIZE];
+        snprintf(path, sizeof path, "%.*s", (int)n->path_len, clave__node_path(n));
+        const char *own = place_uuid(path);
+        for (size_t i = 0; own && i < s->nstanding; i++) {
+            const struct http_place *p = s->standing[i];
+            const char *other = place_uuid(p->node);
+            if (p->site == site && p->session == n->stat.owner && other &&
+                strncmp(own, other, CLAVE_UUID_TEXT) != 0)
+                http_rule_broken(h->w, RULE_ONE_PLACE, "session 0x%llx has %s and %s",
+                                 (unsigned long long)p->session, path, p->node);
+        }
+    }
+}
+
 void http_places_look(struct http_world *h)
 {
-    for (unsigned i = 0; i < HTTP_SITES; i++)
-        queue_look(h, i);
+    for (unsigned i = 0; i < HTTP_SITES; i++) {
+        const struct lock_layout *at = &h->sites[i].layout;
+        char locks[PATH_SIZE];
+        bool queue_changed, waits_changed = false;
+        const struct node *waits = NULL;
+        const struct node *queue = queue_find(h, at->queue, &h->places.queues[i], &queue_changed);
+        snprintf(locks, sizeof locks, "%s/locks", at->path);
+        if (at->kind == LOCK_SEMAPHORE)
+            waits = queue_find(h, locks, &h->places.waits[i], &waits_changed);
+        if (queue_changed)
+            queue_look(h, i, queue);
+        if (queue_changed || waits_changed)
+            waits_compare(h, i, waits);
+    }
 }

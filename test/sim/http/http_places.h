@@ -38,6 +38,7 @@ struct http_places {
     size_t nstanding;
     int64_t newest; /* token */
     struct http_queue_seen queues[HTTP_SITES];
+    struct http_queue_seen waits[HTTP_SITES]; /* of a semaphore: where sessions queue for leases */
 };
 
 /* Looks at what stands there now. */

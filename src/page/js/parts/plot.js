@@ -29,20 +29,22 @@ function paths(series, samples, top) {
     return pieces.map((p) => `M${(p.length === 1 ? [p[0], p[0]] : p).join("L")}`);
 }
 
-function picture(series, { samples, everyMs, at, format, name, least }) {
+function picture(series, { samples, everyMs, at, format, name, least, now = null }) {
     const known = series.filter((v) => v !== null);
     if (known.length < 2) return h("p.note.plot-note", {}, "No samples yet.");
+    if (now !== null) known.push(now);
     const top = Math.max(...known);
     const bottom = Math.min(...known);
     const told = least ? bottom : top;
-    const when = clockTime(at - (series.length - 1 - series.lastIndexOf(told)) * everyMs).replace(/:\d\d$/, "");
+    const when = told === now ? "now" : `at ${clockTime(at - (series.length - 1 - series.lastIndexOf(told)) * everyMs).replace(/:\d\d$/, "")}`;
     const label = `${name}: ${format(bottom)} to ${format(top)}`;
     return [svg("svg.plot", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
         svg("path.base", { d: `M0 ${HEIGHT - 1}L${WIDTH} ${HEIGHT - 1}` }), paths(series, samples, Math.max(top, 1e-9)).map((d) => svg("path.line", { d }))),
-        h("p.note.plot-note", {}, bottom === top ? "unchanged" : `${least ? "least" : "most"} ${format(told)}, at ${when}`)];
+        h("p.note.plot-note", {}, bottom === top ? "unchanged" : `${least ? "least" : "most"} ${format(told)}, ${when}`)];
 }
 
-/* f: {name, value (text), tone, least (is told, not the most), series, samples, everyMs, at, format} */
+/* f: {name, value (text), tone, least (is told, not the most), series, samples, everyMs, at, format, now (a value that is
+ * newer than the series)} */
 export function plot(f) {
     return h("div.figure", { "data-key": f.name }, h("dt", {}, f.name), h("dd", {}, h(`b${f.tone ? `.${f.tone}` : ""}`, {}, f.value),
         f.series ? picture(f.series, f) : null));

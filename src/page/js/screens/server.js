@@ -61,7 +61,7 @@ function figuresOf(told, owner, list) {
     return h("dl.figures", {}, list.map(({ id, name, format, rate, tone, least }) => {
         const values = rate && series[id] ? rates(series[id], samples.every_ms) : series[id];
         const value = rate ? values?.at(-1) : told[owner]?.[id];
-        return plot({ name, value: known(value, format), tone: value === null || value === undefined ? null : tone, series: values || null, format, least, ...common });
+        return plot({ name, value: known(value, format), tone: value === null || value === undefined ? null : tone, series: values || null, format, least, now: rate ? null : value, ...common });
     }));
 }
 

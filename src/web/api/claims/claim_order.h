@@ -11,6 +11,7 @@ struct claim_order {
     int64_t ttl_ms;           /* of /v1/hold; 0: not given */
     bool keyed;               /* by an Idempotency-Key, whose claim's id is `own` */
     char own[CLAVE_UUID_TEXT + 1];
+    bool again;     /* it was begun a second time: see _begin_again */
     const char *at; /* what is looked at */
     void (*begin)(struct session_call *k);
     void *arg; /* the handler's */
@@ -22,6 +23,9 @@ struct claim_order *clave__claim_order_read(struct web_exchange *x);
  * when there is none and nothing is in the way of one; at once or later. Otherwise it has answered.
  */
 void clave__claim_order_look(struct session_call *k, void (*begin)(struct session_call *k));
+/* It was tried, and the session itself holds it, by another gate: that claim is found. false: it
+ * was begun again before. */
+bool clave__claim_order_begin_again(struct session_call *k);
 /* k->claim has news. true: the session has another place there; it has answered, or `begin` goes on
  * with that. */
 bool clave__claim_order_is_excluded(struct session_call *k);

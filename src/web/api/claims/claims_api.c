@@ -8,7 +8,6 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
-#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
 
@@ -68,6 +67,24 @@ static void claim_put_holder(struct json *j, const void *arg)
     clave__json_close(j, '}');
 }
 
+static void on_claim_news(struct claim_poll *p);
+
+/* The first of the queue is this session's: what another gate got after the try had ended, or what
+ * was tried and is being deleted. */
+static void claim_is_own(struct session_call *k, const char *node)
+{
+    struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
+    bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
+    const char *id = is_claim ? clave__web_strndup(k->x, node + 3, CLAVE_UUID_TEXT) : NULL;
+    bool left = !k->path || clave__claim_is_being_left(k->s, k->path, id);
+    if (!left && k->poll.done == on_claim_news && clave__claim_order_begin_again(k))
+        return;
+    clave__session_call_done(k);
+    clave__web_problem(k->x, &p, "%s was not granted to this request, and %s",
+                       p.path ? p.path : "it",
+                       left ? "its place is being given back" : "another of this session has it");
+}
+
 static void on_claim_holder(clave_async_client *client, clave_err err,
                             const clave_participant *list, size_t n, void *arg)
 {
@@ -79,6 +96,10 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
     struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
     if (err == CLAVE_EEXPIRED || !clave__http_session_is_live(k->s)) {
         clave__session_call_gone(k, k->s->why ? k->s->why : err);
+        return;
+    }
+    if (err == CLAVE_OK && n > 0 && list[0].stat.ephemeral_owner == k->s->id) {
+        claim_is_own(k, list[0].node);
         return;
     }
     if (err == CLAVE_OK && n > 0) {

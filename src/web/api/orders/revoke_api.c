@@ -8,8 +8,8 @@
 #include "base/path.h"
 #include "clave/async/leader.h"
 #include "clave/async/mutex.h"
-#include "recipe/contender/identity.h"
-#include "recipe/contender/queue_kind.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/queue_kind.h"
 #include "web/api/client_call.h"
 #include "web/api/place_search.h"
 #include "web/http/answer.h"
@@ -78,6 +78,11 @@ static void on_revoke_done(clave_async_client *c, const clave_result *res, void 
     clave__web_answer_json(x, 200);
 }
 
+/* By its path, though the token was checked before: ZooKeeper binds a delete to a version of the
+ * data, not to a czxid. But a name does not come again: its number grows as long as the parent
+ * lives, and the nodes of clave, Curator and kazoo have a UUID beside it. The exception is a lease
+ * of kazoo, which has the UUID of its object alone: one that was given back and taken again by the
+ * same object, in the time of one round trip, is the one that goes. */
 static void revoke_change(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;

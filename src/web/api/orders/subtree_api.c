@@ -286,8 +286,19 @@ static void subtree_go_on(struct subtree *s, clave_async_client *c)
         subtree_answer(s);
 }
 
+/* What was deleted so far is told. While it was only listed, nothing was. */
+static void subtree_give_up(struct web_exchange *x)
+{
+    struct subtree *s = x->state;
+    if (s->rounds == 0)
+        return;
+    subtree_fail(s, CLAVE_EOPTIMEOUT, NULL);
+    subtree_answer(s);
+}
+
 static void subtree_begin(struct web_exchange *x, clave_async_client *c)
 {
+    x->late = x->stop = subtree_give_up;
     x->looking = true;
     subtree_go_on(x->state, c);
 }

@@ -68,6 +68,7 @@ void clave__web_put_value(struct web_exchange *x)
     char *node = clave__web_sprintf(x, "%s-value", x->params[0]);
     if (!node)
         clave__web_problem_err(x, CLAVE_ENOMEM, "publish the value of", x->params[0]);
-    else if (clave__web_must(x, WEB_LOCK, node))
+    x->deed.path = node;
+    if (node && clave__web_must(x, WEB_LOCK, node))
         clave__session_call(x, NULL, value_put);
 }

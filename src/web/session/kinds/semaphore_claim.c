@@ -4,13 +4,18 @@
 #include "clave/async/semaphore.h"
 #include "web/session/kinds/claim_kinds.h"
 
+struct semaphore_lease {
+    clave_async_lease *lease;
+    int64_t token;
+};
+
 struct semaphore_claim {
     struct claim claim; /* first */
     clave_async_semaphore *semaphore;
-    clave_async_lease **leases; /* room for its permits */
-    size_t n;                   /* that it holds */
-    size_t leaving;             /* that are being given back */
-    clave_err left;             /* the first fault of one of those */
+    struct semaphore_lease *leases; /* room for its permits */
+    size_t n;                       /* that it holds */
+    size_t leaving;                 /* that are being given back */
+    clave_err left;                 /* the first fault of one of those */
 };
 
 static struct semaphore_claim *semaphore_claim_of(struct claim *c)
@@ -46,8 +51,11 @@ static void semaphore_claim_on_leased(clave_async_semaphore *s, clave_err err,
     struct semaphore_claim *own = semaphore_claim_of(c);
     if (!clave__claim_repaid(c) || own->semaphore != s)
         return;
-    for (size_t i = 0; err == CLAVE_OK && i < n; i++)
-        own->leases[own->n++] = leases[i];
+    struct grant_facts g;
+    for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
+        int64_t token = clave__lease_held(leases[i], &g) ? g.token : 0;
+        own->leases[own->n++] = (struct semaphore_lease){leases[i], token};
+    }
     if (err == CLAVE_OK)
         clave__claim_granted(c);
     else
@@ -83,7 +91,7 @@ static bool semaphore_claim_grant(const struct claim *c, struct grant_facts *out
     const struct semaphore_claim *own = (const struct semaphore_claim *)(const void *)c;
     int64_t deadline = INT64_MAX;
     for (size_t i = 0; i < own->n; i++) {
-        if (!clave__lease_held(own->leases[i], out))
+        if (!clave__lease_held(own->leases[i].lease, out))
             return false;
         deadline = out->deadline < deadline ? out->deadline : deadline;
     }
@@ -96,7 +104,13 @@ static const char *semaphore_claim_more(const struct session_part *p, size_t i)
 {
     const struct semaphore_claim *own = (const struct semaphore_claim *)(const void *)p;
     struct grant_facts g;
-    return i + 1 < own->n && clave__lease_held(own->leases[i], &g) ? g.node : NULL;
+    return i + 1 < own->n && clave__lease_held(own->leases[i].lease, &g) ? g.node : NULL;
+}
+
+static int64_t semaphore_claim_more_token(const struct claim *c, size_t i)
+{
+    const struct semaphore_claim *own = (const struct semaphore_claim *)(const void *)c;
+    return i + 1 < own->n ? own->leases[i].token : 0;
 }
 
 static void semaphore_claim_on_left(clave_async_semaphore *s, clave_err err, void *arg)
@@ -115,7 +129,7 @@ static clave_err semaphore_claim_release(struct claim *c)
     struct semaphore_claim *own = semaphore_claim_of(c);
     clave_err err = CLAVE_OK;
     for (; own->n > 0; own->n--) {
-        clave_async_lease *l = own->leases[own->n - 1];
+        clave_async_lease *l = own->leases[own->n - 1].lease;
         clave_err one =
             clave__claim_owe(c, clave_async_lease_release(l, semaphore_claim_on_left, c));
         own->leaving += one == CLAVE_OK;
@@ -150,6 +164,7 @@ const struct claim_kind clave__semaphore_claim = {
     .begin = semaphore_claim_begin,
     .grant = semaphore_claim_grant,
     .more = semaphore_claim_more,
+    .more_token = semaphore_claim_more_token,
     .release = semaphore_claim_release,
     .drop = semaphore_claim_drop,
     .describe = semaphore_claim_describe,

@@ -1,0 +1,303 @@
+/* identity.c - writes and reads what lock nodes say about their owner. Called by the contender,
+ * participants, the deadlock folder, lock_record and src/observe. Invariant: only data in clave's
+ * form is read as fields; anything else printable is text. */
+#include "recipe/queue/identity.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+static const char form[] = "clave/1\n";
+static const char hex[] = "0123456789ABCDEF";
+
+/* "VV-TRACE-SPAN-FF": hexadecimal digits in small letters; versions after 00 may append more. */
+bool clave__identity_is_traceparent(const char *text)
+{
+    enum { LEN = 55, MOST = 128 };
+    static const char shape[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+    size_t n = strlen(text);
+    if (n < LEN || n > MOST || strspn(text, "0123456789abcdef-") < n)
+        return false;
+    for (size_t i = 0; i < LEN; i++)
+        if ((text[i] == '-') != (shape[i] == '-'))
+            return false;
+    bool ends = n == LEN || (text[LEN] == '-' && strncmp(text, "00", 2) != 0);
+    bool has_trace = strspn(text + 3, "0") < 32;
+    return ends && has_trace && strncmp(text, "ff", 2) != 0;
+}
+
+/* ---- format ---------------------------------------------------------------------------- */
+
+/* Counts all that it is given, and keeps what fits. */
+struct sink {
+    char *out;
+    size_t cap;
+    size_t len;
+};
+
+static void identity_put(struct sink *s, char ch)
+{
+    if (s->len + 1 < s->cap)
+        s->out[s->len] = ch;
+    s->len++;
+}
+
+static void identity_put_text(struct sink *s, const char *text)
+{
+    for (; *text; text++)
+        identity_put(s, *text);
+}
+
+static void put_escaped(struct sink *s, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char ch = (unsigned char)*text;
+        if (ch >= 0x20 && ch != 0x7f && ch != '%') {
+            identity_put(s, *text);
+            continue;
+        }
+        identity_put(s, '%');
+        identity_put(s, hex[ch >> 4]);
+        identity_put(s, hex[ch & 15]);
+    }
+}
+
+static void put_field(struct sink *s, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    identity_put_text(s, key);
+    identity_put(s, '=');
+    put_escaped(s, value);
+    identity_put(s, '\n');
+}
+
+/* What may be long comes last: readers may cut it. */
+static void identity_put_fields(struct sink *s, const clave_identity *id)
+{
+    char pid[24], limit[24];
+    snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
+    snprintf(limit, sizeof limit, "%lu", (unsigned long)id->limit);
+    put_field(s, "owner", id->owner);
+    put_field(s, "task", id->task);
+    put_field(s, "limit", id->limit ? limit : NULL);
+    put_field(s, "yields", id->yields ? "1" : NULL);
+    put_field(s, "revocable", id->revocable ? (id->revocable > 0 ? "1" : "0") : NULL);
+    put_field(s, "asked", id->asked ? "1" : NULL);
+    put_field(s, "host", id->host);
+    put_field(s, "pid", id->pid ? pid : NULL);
+    if (id->traceparent && clave__identity_is_traceparent(id->traceparent))
+        put_field(s, "traceparent", id->traceparent);
+    put_field(s, "name", id->name);
+    put_field(s, "command", id->command);
+    put_field(s, "text", id->text);
+}
+
+static void identity_finish(struct sink *s)
+{
+    if (s->cap)
+        s->out[s->len < s->cap ? s->len : s->cap - 1] = '\0';
+}
+
+size_t clave_identity_format(const clave_identity *id, char *out, size_t cap)
+{
+    struct sink s = {out, cap, 0};
+    identity_put_text(&s, form);
+    identity_put_fields(&s, id);
+    identity_finish(&s);
+    return s.len;
+}
+
+bool clave__identity_is_form(const void *data, size_t n)
+{
+    return n >= sizeof form - 1 && memcmp(data, form, sizeof form - 1) == 0;
+}
+
+bool clave__identity_is_request(const void *data, size_t n)
+{
+    return n == sizeof CLAVE_REVOKE_WORD - 1 && memcmp(data, CLAVE_REVOKE_WORD, n) == 0;
+}
+
+char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
+                             const clave_identity *more, size_t *out)
+{
+    struct sink s = {NULL, 0, 0};
+    identity_put_fields(&s, more);
+    s.cap = (n > 0 ? n : sizeof form) + 1 + s.len + 1;
+    s.out = clave__mem_alloc(mem, s.cap);
+    s.len = n;
+    if (!s.out)
+        return NULL;
+    if (n == 0)
+        identity_put_text(&s, form);
+    else
+        memcpy(s.out, data, n);
+    if (s.out[s.len - 1] != '\n')
+        identity_put(&s, '\n');
+    identity_put_fields(&s, more);
+    identity_finish(&s);
+    *out = s.len;
+    return s.out;
+}
+
+/* ---- parse ----------------------------------------------------------------------------- */
+
+static int hex_value(char ch)
+{
+    const char *at = ch ? strchr(hex, ch) : NULL;
+    return at ? (int)(at - hex) : -1;
+}
+
+/* In place; a % that begins no escape is kept. */
+static void identity_unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        int high = *from == '%' ? hex_value(from[1]) : -1;
+        int low = high >= 0 ? hex_value(from[2]) : -1;
+        if (low < 0) {
+            *to++ = *from;
+            continue;
+        }
+        *to++ = (char)(high << 4 | low);
+        from += 2;
+    }
+    *to = '\0';
+}
+
+/* 0: it is not a positive decimal number. */
+static int64_t number(const char *text)
+{
+    int64_t n = 0;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || n > (INT64_MAX - 9) / 10)
+            return 0;
+        n = n * 10 + (*text - '0');
+    }
+    return n;
+}
+
+/* Skips unknown keys, which a later version may write. */
+static void take_field(clave_identity *out, const char *key, char *value)
+{
+    identity_unescape(value);
+    if (strcmp(key, "host") == 0)
+        out->host = value;
+    else if (strcmp(key, "pid") == 0)
+        out->pid = number(value);
+    else if (strcmp(key, "name") == 0)
+        out->name = value;
+    else if (strcmp(key, "command") == 0)
+        out->command = value;
+    else if (strcmp(key, "text") == 0)
+        out->text = value;
+    else if (strcmp(key, "traceparent") == 0)
+        out->traceparent = clave__identity_is_traceparent(value) ? value : NULL;
+    else if (strcmp(key, "owner") == 0)
+        out->owner = value;
+    else if (strcmp(key, "task") == 0)
+        out->task = value;
+    else if (strcmp(key, "limit") == 0)
+        out->limit = number(value) <= INT32_MAX ? (uint32_t)number(value) : 0;
+    else if (strcmp(key, "yields") == 0)
+        out->yields = strcmp(value, "1") == 0;
+    else if (strcmp(key, "revocable") == 0)
+        out->revocable = strcmp(value, "1") == 0 ? 1 : strcmp(value, "0") == 0 ? -1 : 0;
+    else if (strcmp(key, "asked") == 0)
+        out->asked = strcmp(value, "1") == 0;
+}
+
+static void take_line(clave_identity *out, char *line)
+{
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return;
+    *equals = '\0';
+    take_field(out, line, equals + 1);
+}
+
+static bool is_printable(const char *data, size_t n)
+{
+    size_t len = 1;
+    for (size_t i = 0; i < n && len > 0; i += len)
+        len = clave__utf8_printable(data + i, n - i);
+    return n > 0 && len > 0;
+}
+
+void clave__identity_parse(char *data, size_t n, clave_identity *out)
+{
+    *out = (clave_identity){0};
+    size_t nform = sizeof form - 1;
+    if (!clave__identity_is_form(data, n)) {
+        out->asked = clave__identity_is_request(data, n);
+        if (!out->asked && is_printable(data, n))
+            out->text = data;
+        return;
+    }
+    if (memchr(data, '\0', n))
+        return;
+    for (char *line = data + nform; *line;) {
+        size_t len = strcspn(line, "\n");
+        char *next = line[len] ? line + len + 1 : line + len;
+        line[len] = '\0';
+        take_line(out, line);
+        line = next;
+    }
+}
+
+/* ---- lock delay ------------------------------------------------------------------------- */
+
+static const char delays[] = "delays=1\n";
+
+/* Where the value of the first line "key=value" begins, up to `end`; NULL: there is none. */
+static const char *identity_find_value(const char *data, const char *end, const char *key)
+{
+    size_t n = strlen(key);
+    for (const char *line = data; line && line < end;) {
+        if ((size_t)(end - line) > n && memcmp(line, key, n) == 0 && line[n] == '=')
+            return line + n + 1;
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        line = newline ? newline + 1 : NULL;
+    }
+    return NULL;
+}
+
+static bool identity_has_value(const void *data, size_t n, const char *key, const char *value)
+{
+    if (!clave__identity_is_form(data, n))
+        return false;
+    const char *end = (const char *)data + n;
+    const char *at = identity_find_value(data, end, key);
+    size_t len = strlen(value);
+    return at && (size_t)(end - at) >= len && memcmp(at, value, len) == 0;
+}
+
+size_t clave__identity_put_delays(char *data, size_t n, size_t cap)
+{
+    if (n + sizeof delays > cap)
+        return n;
+    memcpy(data + n, delays, sizeof delays);
+    return n + sizeof delays - 1;
+}
+
+bool clave__identity_delays(const void *data, size_t n)
+{
+    return identity_has_value(data, n, "delays", "1\n");
+}
+
+int64_t clave__identity_mark_token(const void *data, size_t n)
+{
+    enum { DIGITS = 20 };
+    char text[DIGITS] = "";
+    if (!identity_has_value(data, n, "state", "held\n"))
+        return 0;
+    const char *end = (const char *)data + n;
+    const char *at = identity_find_value(data, end, "token");
+    size_t i = 0;
+    for (; at && at + i < end && at[i] != '\n' && i + 1 < sizeof text; i++)
+        text[i] = at[i];
+    return number(text);
+}

@@ -1,0 +1,59 @@
+/* queue_kind.c - see queue_kind.h. Called by the deadlock folder, the program's views of queues and
+ * the HTTP gate's model of locks. Invariant: what a kind waits for is what its recipe's rule in
+ * queue_order.c says. */
+#include "recipe/queue/queue_kind.h"
+
+#include "recipe/queue/kazoo.h"
+
+enum {
+    KAZOO = 1 << QUEUE_KAZOO_LOCK | 1 << QUEUE_KAZOO_READ,
+    SIDES = 1 << QUEUE_READ | 1 << QUEUE_WRITE,
+    QUEUED = 1 << QUEUE_LOCK | SIDES | 1 << QUEUE_LATCH,
+};
+
+enum queue_kind clave__queue_kind_of(const char *name)
+{
+    static const struct {
+        struct queue_order_rule names;
+        enum queue_kind kind;
+    } table[] = {
+        {{.base = "lock-"}, QUEUE_LOCK},          {{.base = "latch-"}, QUEUE_LATCH},
+        {{.base = "__READ__"}, QUEUE_READ},       {{.base = "__WRIT__"}, QUEUE_WRITE},
+        {{.base = "__lock__"}, QUEUE_KAZOO_LOCK}, {{.base = "__rlock__"}, QUEUE_KAZOO_READ},
+        {{.base = "lease-"}, QUEUE_LEASE},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (clave__queue_order_is_kind(&table[i].names, name))
+            return table[i].kind;
+    return QUEUE_OTHER;
+}
+
+const struct queue_order_rule *clave__queue_kind_rule(unsigned kinds)
+{
+    if (kinds & (SIDES | 1 << QUEUE_KAZOO_READ))
+        return &clave__queue_order_write;
+    if (kinds & 1 << QUEUE_LATCH)
+        return &clave__queue_order_latch;
+    if (kinds & 1 << QUEUE_LEASE)
+        return &clave__queue_order_lease;
+    return kinds & (1 << QUEUE_LOCK | 1 << QUEUE_KAZOO_LOCK) ? &clave__queue_order_mutex : NULL;
+}
+
+unsigned clave__queue_kind_waits_for(enum queue_kind kind)
+{
+    static const unsigned table[QUEUE_KINDS] = {
+        [QUEUE_OTHER] = 1 << QUEUE_OTHER | QUEUED | KAZOO,
+        [QUEUE_LOCK] = 1 << QUEUE_LOCK | 1 << QUEUE_KAZOO_LOCK,
+        [QUEUE_READ] = 1 << QUEUE_WRITE | 1 << QUEUE_KAZOO_LOCK,
+        [QUEUE_WRITE] = SIDES | KAZOO,
+        [QUEUE_KAZOO_LOCK] = QUEUED | KAZOO,
+        [QUEUE_KAZOO_READ] = 1 << QUEUE_WRITE | 1 << QUEUE_KAZOO_LOCK,
+        [QUEUE_LATCH] = 1 << QUEUE_LATCH | 1 << QUEUE_KAZOO_LOCK,
+    };
+    return table[kind];
+}
+
+unsigned clave__queue_kind_unseen(enum queue_kind kind, const char *name)
+{
+    return 1u << kind & KAZOO && clave__kazoo_is_default(name) ? QUEUED : 0;
+}
