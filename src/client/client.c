@@ -327,12 +327,12 @@ int64_t clave_async_client_hold_deadline(const clave_async_client *c)
     return c->session.may_be_over ? INT64_MIN : clave__hold_deadline_get(&c->hold_deadline);
 }
 
-uint64_t clave_async_client_requests_sent(const clave_async_client *c, int op)
+uint64_t clave__client_requests_sent(const clave_async_client *c, int op)
 {
     return clave__opcode(op)->body ? c->pipeline.counts[clave__client_opcode_place(op)] : 0;
 }
 
-uint64_t clave_async_client_events_received(const clave_async_client *c)
+uint64_t clave__client_events_received(const clave_async_client *c)
 {
     return c->watches.events;
 }

@@ -141,9 +141,9 @@ void inspector_compare(const struct server_host *h, const clave_async_cache *cac
         if (o->single_node)
             break;
     }
-    if (!out[0] && k.nodes != clave_async_cache_count(cache))
-        snprintf(out, cap, "it has %zu nodes, the tree %zu", clave_async_cache_count(cache),
-                 k.nodes);
+    if (!out[0] && k.nodes != clave_async_cache_status_of(cache).count)
+        snprintf(out, cap, "it has %zu nodes, the tree %zu",
+                 clave_async_cache_status_of(cache).count, k.nodes);
 }
 
 void inspector_check_snapshot(const struct server_host *h, int64_t zxid)

@@ -235,16 +235,6 @@ clave_err clave_async_cache_walk(const clave_async_cache *cache, const char *pat
     return err;
 }
 
-size_t clave_async_cache_count(const clave_async_cache *cache)
-{
-    return cache->tree.count;
-}
-
-size_t clave_async_cache_bytes(const clave_async_cache *cache)
-{
-    return cache->tree.bytes;
-}
-
 void clave__cache_cut(clave_async_cache *cache, clave_cache_cuts_cb *cuts)
 {
     cache->cuts = cuts;
@@ -255,17 +245,11 @@ int64_t clave__cache_answered_zxid(const clave_async_cache *cache)
     return cache->answer_zxid;
 }
 
-int64_t clave_async_cache_zxid(const clave_async_cache *cache)
+clave_cache_status clave_async_cache_status_of(const clave_async_cache *cache)
 {
-    return cache->zxid;
-}
-
-bool clave_async_cache_is_current(const clave_async_cache *cache)
-{
-    return cache->phase == CACHE_CURRENT;
-}
-
-bool clave_async_cache_is_complete(const clave_async_cache *cache)
-{
-    return !cache->full;
+    return (clave_cache_status){.count = cache->tree.count,
+                                .bytes = cache->tree.bytes,
+                                .zxid = cache->zxid,
+                                .current = cache->phase == CACHE_CURRENT,
+                                .complete = !cache->full};
 }

@@ -124,11 +124,6 @@ clave_latch_state clave_async_latch_state_of(const clave_async_latch *l)
     return l->state == LATCH_LATENT ? CLAVE_LATCH_LATENT : CLAVE_LATCH_CLOSED;
 }
 
-const char *clave_async_latch_id(const clave_async_latch *l)
-{
-    return l->id;
-}
-
 const char *clave_async_latch_own_path(const clave_async_latch *l)
 {
     const struct contender *p = l->place;

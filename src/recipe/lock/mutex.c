@@ -257,10 +257,15 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     clave_mutex_options o;
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_mutex_options");
+    struct queue_order_rule simple;
     if (err == CLAVE_OK)
         err = recipe_mutex_check_options(&o);
+    if (err == CLAVE_OK && o.simple_prefix)
+        err = rule ? CLAVE_EINVAL : clave__queue_order_unprotected(&simple, o.simple_prefix);
     if (err != CLAVE_OK)
         return err;
+    if (!rule)
+        rule = o.simple_prefix ? &simple : &clave__queue_order_mutex;
     const struct clave_mem *mem = clave__client_mem(c);
     clave_async_mutex *m = clave__mem_zalloc(mem, sizeof *m);
     if (!m)
@@ -286,7 +291,7 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
 clave_err clave_async_mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
                                 const clave_mutex_options *o)
 {
-    return clave__mutex_new(out, c, path, o, &clave__queue_order_mutex);
+    return clave__mutex_new(out, c, path, o, NULL);
 }
 
 void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *arg)

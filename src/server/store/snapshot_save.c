@@ -314,7 +314,7 @@ static clave_err save_step(struct server *s, struct buf *out, bool waits, bool *
 
 int64_t clave__server_snapshot_begin(struct server *s)
 {
-    assert(s->save.phase == SAVE_IDLE);
+    assert(s->snapshot.save.phase == SAVE_IDLE);
     save_begin(s);
     clave__snapshot_schedule(s);
     return s->snapshot.save.zxid;
