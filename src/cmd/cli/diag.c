@@ -165,9 +165,9 @@ void diag_note(const struct options *o, const char *fmt, ...)
     end_line();
 }
 
-static bool diag_is_connected(clave_client *s)
+static bool diag_is_connected(clave_client *c)
 {
-    clave_state state = clave_client_state(s);
+    clave_state state = clave_client_state(c);
     return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
            state == CLAVE_STATE_READ_ONLY;
 }
@@ -175,10 +175,10 @@ static bool diag_is_connected(clave_client *s)
 /* The session's latest fault says more than the general text if the trouble is on the way to the
  * server. While it is connected, a timeout has no such fault: the latest one is about something
  * else. */
-static bool is_about_the_way(clave_err err, clave_client *s)
+static bool is_about_the_way(clave_err err, clave_client *c)
 {
     int code = exit_code_of(err);
-    if (err == CLAVE_ETIMEDOUT && diag_is_connected(s))
+    if (err == CLAVE_ETIMEDOUT && diag_is_connected(c))
         return false;
     return code == EXIT_UNREACHABLE || code == EXIT_TIMEOUT || err == CLAVE_EAUTHFAILED ||
            err == CLAVE_EPATH;
@@ -236,12 +236,12 @@ static int diag_put_err(const struct options *o, const char *path, clave_err err
     return exit_code_of(err);
 }
 
-int diag_err(const struct options *o, const char *path, clave_err err, clave_client *s)
+int diag_err(const struct options *o, const char *path, clave_err err, clave_client *c)
 {
     char fault[512] = "";
-    if (s)
-        clave_client_errmsg(s, fault, sizeof fault);
-    if (s && is_about_the_way(err, s))
+    if (c)
+        clave_client_errmsg(c, fault, sizeof fault);
+    if (c && is_about_the_way(err, c))
         return diag_put_err(o, path, err, fault);
     return diag_fault(o, path, err, fault);
 }

@@ -35,7 +35,7 @@ void diag(const struct options *o, const char *fmt, ...) __attribute__((format(p
 int diag_usage(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "clave: VERB PATH: no such node (create it with ...)". `s` (may be NULL) supplies the details of
  * the latest fault. Returns exit_code_of(err). */
-int diag_err(const struct options *o, const char *path, clave_err err, clave_client *s);
+int diag_err(const struct options *o, const char *path, clave_err err, clave_client *c);
 /* The same with the text of clave_async_client_errmsg, of which what is about this error is used.
  */
 int diag_fault(const struct options *o, const char *path, clave_err err, const char *fault);

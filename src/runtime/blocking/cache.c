@@ -68,24 +68,24 @@ static void blocking_cache_on_session_ended(struct observer *o)
     blocking_cache_publish(c, false, CLAVE_ECLOSED);
 }
 
-clave_err clave_cache_new(clave_cache **out, clave_client *s, const char *path,
+clave_err clave_cache_new(clave_cache **out, clave_client *client, const char *path,
                           const clave_cache_options *o, clave_async_cache_cb *cb, void *arg)
 {
     clave_cache_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_cache_options");
+    clave_err err = clave__session_take_options(client, &own, sizeof own, o, "clave_cache_options");
     if (err != CLAVE_OK)
         return err;
     clave_cache *c = calloc(1, sizeof *c);
     if (!c)
         return CLAVE_ENOMEM;
-    c->session = s;
+    c->session = client;
     c->cb = cb;
     c->arg = arg;
     c->observer.ended = blocking_cache_on_session_ended;
     clave__cell_init(&c->changed);
     struct creation b = {.c = c, .path = path, .o = &own, .err = CLAVE_ECLOSED};
-    clave__blocking_do(s, blocking_cache_create, &b);
+    clave__blocking_do(client, blocking_cache_create, &b);
     if (b.err != CLAVE_OK) {
         clave__cell_fini(&c->changed);
         free(c);

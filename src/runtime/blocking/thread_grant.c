@@ -100,12 +100,12 @@ static void thread_grant_make(clave_async_client *c, void *arg)
     r->made = g;
 }
 
-clave_err clave__thread_grant_take(clave_grant **out, clave_client *s, thread_grant_find *find,
+clave_err clave__thread_grant_take(clave_grant **out, clave_client *c, thread_grant_find *find,
                                    void *holder, uint64_t owner)
 {
     struct thread_grant_request r = {
-        .session = s, .find = find, .holder = holder, .owner = owner, .err = CLAVE_ECLOSED};
-    clave__blocking_do(s, thread_grant_make, &r);
+        .session = c, .find = find, .holder = holder, .owner = owner, .err = CLAVE_ECLOSED};
+    clave__blocking_do(c, thread_grant_make, &r);
     *out = r.made;
     return r.err;
 }

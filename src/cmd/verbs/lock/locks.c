@@ -95,22 +95,22 @@ static void locks_show_line(size_t position, const struct queue_view_place *at, 
 
 static int show_queue(struct options *o, const char *path)
 {
-    clave_client *s;
+    clave_client *c;
     struct queue_view l;
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
-    clave_err err = queue_view_read(s, path, o->timeout_ms, &l);
+    clave_err err = queue_view_read(c, path, o->timeout_ms, &l);
     if (err != CLAVE_OK)
-        code = diag_err(o, path, err, s);
-    else if (l.n == 0 && no_queue_report(o, s, path))
+        code = diag_err(o, path, err, c);
+    else if (l.n == 0 && no_queue_report(o, c, path))
         code = EXIT_PATH;
     else if (l.n == 0)
         diag_note(o, "%s: no holder, nobody waiting", path);
     for (size_t i = 0; i < l.n; i++)
         (o->json ? locks_show_json : locks_show_line)(i + 1, &l.list[i], locks_held_ms(&l.list[i]));
     queue_view_fini(&l);
-    connect_close(s);
+    connect_close(c);
     return code;
 }
 
