@@ -73,7 +73,7 @@ struct kill_policy {
 
 /* As it is now. */
 struct kill_policy_sight {
-    int64_t deadline;  /* as the holder says; LEASH_NO_DEADLINE */
+    int64_t deadline;  /* as the holder says; KILL_POLICY_NO_DEADLINE */
     bool told_to_stop; /* by the holder */
     bool alone;        /* the holder is dead */
     bool reaped;       /* the command itself has ended */

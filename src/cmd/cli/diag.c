@@ -227,7 +227,7 @@ static int diag_put_err(const struct options *o, const char *path, clave_err err
     const char *text = strcmp(detail, ANSWER_TOO_LONG) == 0 ? detail : diag_text(o, err);
     begin_line(o);
     if (path)
-        fprintf(stderr, "%s%s ", path, tell_colon(path));
+        fprintf(stderr, "%s%s ", path, diag_colon(path));
     fputs(text, stderr);
     if (*detail && strcmp(detail, text) != 0)
         fprintf(stderr, ": %s", detail);
@@ -263,7 +263,7 @@ int diag_path(const struct options *o, const char *path, const char *fault)
     return EXIT_PATH;
 }
 
-const char *tell_colon(const char *connect)
+const char *diag_colon(const char *connect)
 {
     size_t n = strlen(connect);
     return n > 0 && connect[n - 1] == ':' ? "" : ":";
@@ -273,14 +273,14 @@ int diag_unreachable(const struct options *o, const char *connect, int64_t withi
                      const char *fault)
 {
     char within[DURATION_CAP];
-    diag(o, "%s%s no server could be reached within %s: %s", connect, tell_colon(connect),
+    diag(o, "%s%s no server could be reached within %s: %s", connect, diag_colon(connect),
          clave__duration_format(within_ms, within), fault);
     return EXIT_UNREACHABLE;
 }
 
 int diag_refused(const struct options *o, const char *connect, const char *fault)
 {
-    diag(o, "%s%s %s", connect, tell_colon(connect), fault);
+    diag(o, "%s%s %s", connect, diag_colon(connect), fault);
     return EXIT_UNREACHABLE;
 }
 

@@ -42,7 +42,7 @@ int diag_fault(const struct options *o, const char *path, clave_err err, const c
 /* The path is not valid: `fault` says why. Returns EXIT_PATH. */
 int diag_path(const struct options *o, const char *path, const char *fault);
 /* What follows the servers at the beginning of a line: nothing after "local:". */
-const char *tell_colon(const char *connect);
+const char *diag_colon(const char *connect);
 /* No server of `connect` was reached in this time; `fault` is the client's latest one. Returns
  * EXIT_UNREACHABLE. */
 int diag_unreachable(const struct options *o, const char *connect, int64_t within_ms,

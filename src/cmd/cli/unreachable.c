@@ -72,7 +72,7 @@ void unreachable_report(struct unreachable *u, const char *fault)
     if (unreachable_is_news(u, fault)) {
         unreachable_clear(u);
         diag(u->o, "%s%s no server has answered yet: %s; trying for %s more", u->connect,
-             tell_colon(u->connect), fault, left(u, text));
+             diag_colon(u->connect), fault, left(u, text));
     }
     if (u->live)
         unreachable_draw(u);

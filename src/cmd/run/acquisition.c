@@ -49,7 +49,7 @@ static size_t format_identity(const struct lock_plan *plan, char *out, size_t ca
     size_t n = clave_identity_format(&self.identity, out, cap);
     if (n >= cap)
         return cap - 1;
-    if (plan->run_policy.lock_delay_ms > 0)
+    if (plan->stages.lock_delay_ms > 0)
         n = clave__identity_put_delays(out, n, cap);
     return held_since_promise(plan, out, n, cap);
 }

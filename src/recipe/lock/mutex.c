@@ -88,7 +88,7 @@ static clave_err answer_post_new(clave_async_mutex *m, uint64_t owner,
     return CLAVE_OK;
 }
 
-/* ---- tenants --------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------- */
 
 static bool owner_eq(const struct map_node *node, const void *key)
 {

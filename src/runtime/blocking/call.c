@@ -19,7 +19,7 @@ static void call_free(struct call *c)
 
 void clave__call_finish(struct call *c, clave_err err)
 {
-    clave_loop *l = c->session->loop;
+    clave_loop *l = c->client->loop;
     clave__loop_lock(l);
     assert(c->state != CALL_DONE);
     bool abandoned = c->abandoned;
@@ -42,10 +42,10 @@ void clave__call_on_result(clave_async_client *client, const clave_result *res, 
 static void call_begin(struct task *t)
 {
     struct call *c = LIST_ENTRY(t, struct call, task);
-    clave_client *client = c->session;
+    clave_client *client = c->client;
     clave_loop *l = client->loop;
     if (!client->ended)
-        clave_async_client_tick(client->client, clave_now());
+        clave_async_client_tick(client->async, clave_now());
     clave__loop_lock(l);
     /* since it was taken from the queue: the caller's args are gone */
     bool abandoned = c->abandoned;
@@ -78,7 +78,7 @@ static struct call *call_new(clave_client *client, const struct call_spec *spec,
     if (!c)
         return NULL;
     *c = (struct call){
-        .task.run = call_begin, .session = client, .begin = spec->begin, .args = spec->args};
+        .task.run = call_begin, .client = client, .begin = spec->begin, .args = spec->args};
     clave__cell_init(&c->cell);
     if (!wants_reply)
         return c;
@@ -93,7 +93,7 @@ static struct call *call_new(clave_client *client, const struct call_spec *spec,
 /* With the mutex held. true: done. */
 static bool await(struct call *c, int64_t deadline)
 {
-    clave_loop *l = c->session->loop;
+    clave_loop *l = c->client->loop;
     while (c->state != CALL_DONE) {
         c->out_of_time = c->state == CALL_BEGINNING;
         if (!clave__cell_wait(&c->cell, l, c->out_of_time ? CLAVE_NEVER : deadline))

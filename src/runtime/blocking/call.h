@@ -38,7 +38,7 @@ struct clave_client {
     clave_loop *loop;
     unsigned refs; /* atomic: references of the user, the children, and visits under way */
     bool own_loop;
-    clave_async_client *client; /* the loop's thread only, as uv */
+    clave_async_client *async; /* the loop's thread only, as uv */
     clave_uv *uv;
     clave_state_cb *state_cb; /* the user's */
     void *state_arg;
@@ -105,7 +105,7 @@ enum call_state { CALL_QUEUED, CALL_BEGINNING, CALL_PENDING, CALL_DONE };
 
 struct call {
     struct task task;
-    clave_client *session;
+    clave_client *client;
     enum call_state state; /* under the mutex, as is everything below */
     bool abandoned;
     bool out_of_time; /* only waits for the end of BEGINNING */

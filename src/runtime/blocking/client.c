@@ -129,7 +129,7 @@ static void blocking_client_start(void *arg)
 {
     struct blocking_client_start *a = arg;
     clave_client *c = a->c;
-    a->err = clave__uv_start(&c->uv, &c->loop->uv, &c->loop->wakeup, c->client);
+    a->err = clave__uv_start(&c->uv, &c->loop->uv, &c->loop->wakeup, c->async);
     if (a->err != CLAVE_OK)
         return;
     clave__uv_on_settled(c->uv, blocking_client_on_settled, c);
@@ -157,14 +157,14 @@ static clave_err make_client(clave_client *c, clave_client_options *own, const c
     c->state_arg = own->state_arg;
     own->state_cb = blocking_client_on_state;
     own->state_arg = c;
-    clave_err err = clave_async_client_new(&c->client, own);
+    clave_err err = clave_async_client_new(&c->async, own);
     if (err == CLAVE_EHOST)
         clave__start_error(f, err, "invalid server list '%s': %s", own->hosts,
                            clave_async_client_host_fault(own->hosts));
     else if (err == CLAVE_EINVAL)
         clave__start_error(f, err, "invalid clave_client_options: %s",
                            clave_async_client_options_fault(own));
-    return err == CLAVE_OK && *warning ? clave__client_warn_at_grant(c->client, warning) : err;
+    return err == CLAVE_OK && *warning ? clave__client_warn_at_grant(c->async, warning) : err;
 }
 
 /* Starts a loop of its own unless there is one. */
@@ -175,7 +175,7 @@ static clave_err launch_client(clave_client *c, const struct fault *f)
         return err;
     err = start_client(c);
     if (err != CLAVE_OK)
-        clave__start_error(f, err, "%s", clave_async_client_errmsg(c->client));
+        clave__start_error(f, err, "%s", clave_async_client_errmsg(c->async));
     return err;
 }
 
@@ -221,7 +221,7 @@ fail:
     if (open_fault[0] == '\0')
         clave__start_error(&f, err, "%s", clave_strerror(err));
     if (c) {
-        clave_async_client_free(c->client);
+        clave_async_client_free(c->async);
         if (c->own_loop)
             clave_loop_free(c->loop);
     }
@@ -268,7 +268,7 @@ clave_err clave_client_wait(clave_client *c, int64_t timeout_ms)
 static void close_client(void *arg)
 {
     clave_client *c = arg;
-    clave_async_client_close(c->client, clave_now());
+    clave_async_client_close(c->async, clave_now());
     clave_uv_flush(c->uv);
 }
 
@@ -290,9 +290,9 @@ static void on_stopped(void *arg)
     clave__loop_unlock(c->loop);
     end_children(c);
     list_remove(&c->in_loop);
-    clave__client_totals_add_client(&c->loop->past, c->client);
-    clave_async_client_free(c->client);
-    c->client = NULL;
+    clave__client_totals_add_client(&c->loop->past, c->async);
+    clave_async_client_free(c->async);
+    c->async = NULL;
     c->uv = NULL;
     clave__loop_lock(c->loop);
     c->stopped = true;
@@ -303,7 +303,7 @@ static void on_stopped(void *arg)
 static void stop_client(void *arg)
 {
     clave_client *c = arg;
-    clave_async_client_abandon(c->client, clave_now()); /* does nothing if it is closed already */
+    clave_async_client_abandon(c->async, clave_now()); /* does nothing if it is closed already */
     clave_uv_flush(c->uv);
     clave_uv_stop(c->uv, on_stopped, c);
 }
@@ -363,7 +363,7 @@ static void copy_errmsg(void *arg)
     struct errmsg *e = arg;
     const char *text;
     if (clave__uv_refusal(e->c->uv, &text) == CLAVE_OK)
-        text = clave_async_client_errmsg(e->c->client);
+        text = clave_async_client_errmsg(e->c->async);
     size_t n = strlen(text);
     n = n < e->cap ? n : e->cap - 1;
     memcpy(e->buf, text, n);
@@ -399,8 +399,8 @@ static void blocking_client_visit(void *arg)
     v->too_late = v->c->ended;
     if (v->too_late)
         return;
-    clave_async_client_tick(v->c->client, clave_now());
-    v->fn(v->c->client, v->arg);
+    clave_async_client_tick(v->c->async, clave_now());
+    v->fn(v->c->async, v->arg);
     clave__blocking_flush_later(v->c);
 }
 
@@ -448,7 +448,7 @@ void clave__blocking_do(clave_client *c, clave_loop_fn *fn, void *arg)
 {
     clave_err err = clave_client_run(c, fn, arg);
     if (err == CLAVE_ELOOPTHREAD && !c->ended)
-        fn(c->client, arg);
+        fn(c->async, arg);
 }
 
 struct refusal {

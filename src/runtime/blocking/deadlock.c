@@ -91,7 +91,7 @@ static void deadlock_on_found(clave_async_client *client, clave_err err, const c
 static clave_err deadlock_begin(struct call *c, void *args)
 {
     const struct roots *r = args;
-    return clave_async_deadlocks_find(c->session->client, r->list, r->n, deadlock_on_found, c);
+    return clave_async_deadlocks_find(c->client->async, r->list, r->n, deadlock_on_found, c);
 }
 
 clave_err clave_deadlocks_find(clave_client *c, const char *const *roots, size_t nroots,
@@ -130,6 +130,6 @@ const char *clave_mutex_deadlock(clave_mutex *m, char *buf, size_t cap)
 {
     struct deadlock_query q = {.mutex = m->mutex, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
-    clave__blocking_do(m->session, deadlock_answer, &q);
+    clave__blocking_do(m->client, deadlock_answer, &q);
     return buf;
 }

@@ -13,7 +13,7 @@
 enum { FREE_WAIT_MS = 1000 };
 
 struct clave_latch {
-    clave_client *session;
+    clave_client *client;
     clave_async_latch *latch; /* the loop's thread only, like the observer */
     struct observer observer;
     struct list awaiting;           /* requests of clave_latch_await; the loop's thread only */
@@ -30,12 +30,12 @@ static void blocking_latch_publish(clave_latch *l, const struct grant_facts *g)
 {
     if (l->token == g->token && l->deadline == g->deadline)
         return;
-    clave__loop_lock(l->session->loop);
+    clave__loop_lock(l->client->loop);
     l->token = g->token;
     l->deadline = g->deadline;
     if (l->token == 0)
         clave__cell_wake(&l->lost);
-    clave__loop_unlock(l->session->loop);
+    clave__loop_unlock(l->client->loop);
 }
 
 static void blocking_latch_refresh(clave_latch *l)
@@ -73,7 +73,7 @@ static void blocking_latch_create(clave_async_client *client, void *arg)
     struct creation *b = arg;
     b->err = clave_async_latch_new(&b->l->latch, client, b->path, b->o);
     if (b->err == CLAVE_OK)
-        clave__session_adopt(b->l->session, &b->l->observer);
+        clave__session_adopt(b->l->client, &b->l->observer);
 }
 
 static void blocking_latch_on_session_ended(struct observer *o)
@@ -95,7 +95,7 @@ clave_err clave_latch_new(clave_latch **out, clave_client *c, const char *path,
     clave_latch *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
-    l->session = c;
+    l->client = c;
     l->event_cb = own.event_cb;
     l->event_arg = own.event_arg;
     l->deadline = INT64_MIN;
@@ -126,12 +126,12 @@ static void blocking_latch_destroy(clave_async_client *client, void *arg)
 
 void clave_latch_free(clave_latch *l)
 {
-    if (!l || !clave__loop_is_here(l->session->loop))
+    if (!l || !clave__loop_is_here(l->client->loop))
         return;
     (void)clave_latch_close(l, CLAVE_CLOSE_SILENT, FREE_WAIT_MS);
-    clave__blocking_do(l->session, blocking_latch_destroy, l);
+    clave__blocking_do(l->client, blocking_latch_destroy, l);
     clave__cell_fini(&l->lost);
-    clave__session_unref(l->session);
+    clave__session_unref(l->client);
     free(l);
 }
 
@@ -167,14 +167,14 @@ static void blocking_latch_take_step(clave_async_client *client, void *arg)
 clave_err clave_latch_start(clave_latch *l)
 {
     struct step s = {.c = l, .take = clave_async_latch_start, .err = CLAVE_ECLOSED};
-    clave__blocking_do(l->session, blocking_latch_take_step, &s);
+    clave__blocking_do(l->client, blocking_latch_take_step, &s);
     return s.err;
 }
 
 clave_err clave_latch_resign(clave_latch *l)
 {
     struct step s = {.c = l, .take = clave_async_latch_resign, .err = CLAVE_ECLOSED};
-    clave__blocking_do(l->session, blocking_latch_take_step, &s);
+    clave__blocking_do(l->client, blocking_latch_take_step, &s);
     return s.err;
 }
 
@@ -196,7 +196,7 @@ clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode, int64_t
 {
     struct request r = {.l = l, .mode = mode};
     struct call_spec spec = {.begin = blocking_latch_begin_close, .args = &r};
-    return clave__call(l->session, &spec, timeout_ms, NULL);
+    return clave__call(l->client, &spec, timeout_ms, NULL);
 }
 
 static void blocking_latch_on_awaited(clave_async_latch *l, clave_err err, void *arg)
@@ -226,7 +226,7 @@ clave_err clave_latch_await(clave_latch *l, int64_t timeout_ms)
     struct call_spec spec = {.begin = blocking_latch_begin_await, .args = &r};
     /* The deadline is the engine's timer. The call itself waits for ever, so that `r` exists when
      * the callback runs. */
-    return clave__call(l->session, &spec, -1, NULL);
+    return clave__call(l->client, &spec, -1, NULL);
 }
 
 static void blocking_latch_cancel_all(clave_async_client *client, void *arg)
@@ -240,19 +240,19 @@ static void blocking_latch_cancel_all(clave_async_client *client, void *arg)
 
 void clave_latch_cancel(clave_latch *l)
 {
-    clave__blocking_do(l->session, blocking_latch_cancel_all, l);
+    clave__blocking_do(l->client, blocking_latch_cancel_all, l);
 }
 
 clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms)
 {
-    clave_loop *loop = l->session->loop;
+    clave_loop *loop = l->client->loop;
     int64_t until = clave__deadline_after(timeout_ms);
-    if (!clave__loop_is_here(loop) || clave__session_has_ended(l->session))
+    if (!clave__loop_is_here(loop) || clave__session_has_ended(l->client))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(loop))
         return CLAVE_ELOOPTHREAD;
     clave__loop_lock(loop);
-    clave__blocking_enter_locked(l->session);
+    clave__blocking_enter_locked(l->client);
     int64_t now = clave_now(), term = l->token;
     while (term != 0 && l->token == term && now <= l->deadline && now < until) {
         /* The deadline normally moves on: then look again. */
@@ -260,7 +260,7 @@ clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms)
         now = clave_now();
     }
     bool leads = term != 0 && l->token == term && now <= l->deadline;
-    clave__blocking_leave_locked(l->session);
+    clave__blocking_leave_locked(l->client);
     clave__loop_unlock(loop);
     return leads ? CLAVE_EBUSY : CLAVE_OK;
 }
@@ -269,7 +269,7 @@ clave_err clave_latch_await_loss(clave_latch *l, int64_t timeout_ms)
 
 bool clave_latch_has_leadership(clave_latch *l)
 {
-    clave_loop *loop = l->session->loop;
+    clave_loop *loop = l->client->loop;
     if (!clave__loop_is_here(loop))
         return false;
     clave__loop_lock(loop);
@@ -288,7 +288,7 @@ static clave_err blocking_latch_find_grant(void *holder, uint64_t owner, clave_a
 
 clave_err clave_latch_grant(clave_latch *l, clave_grant **out)
 {
-    return clave__thread_grant_take(out, l->session, blocking_latch_find_grant, l, 0);
+    return clave__thread_grant_take(out, l->client, blocking_latch_find_grant, l, 0);
 }
 
 /* ---- what only the leader may do ------------------------------------------------------------ */
@@ -303,7 +303,7 @@ clave_err clave_latch_publish(clave_latch *l, const void *data, size_t len, int6
 {
     struct request r = {.l = l, .data = data, .len = len};
     struct call_spec spec = {.begin = blocking_latch_begin_publish, .args = &r};
-    return clave__call(l->session, &spec, timeout_ms, NULL);
+    return clave__call(l->client, &spec, timeout_ms, NULL);
 }
 
 static void blocking_latch_on_transferred(clave_async_client *client, clave_err err, void *arg)
@@ -322,5 +322,5 @@ clave_err clave_latch_transfer(clave_latch *l, const char *node, int64_t timeout
 {
     struct request r = {.l = l, .node = node};
     struct call_spec spec = {.begin = blocking_latch_begin_transfer, .args = &r};
-    return clave__call(l->session, &spec, timeout_ms, NULL);
+    return clave__call(l->client, &spec, timeout_ms, NULL);
 }

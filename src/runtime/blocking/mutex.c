@@ -91,7 +91,7 @@ static void create_mutex(clave_async_client *c, void *arg)
     struct create_args *b = arg;
     b->err = clave__mutex_new(&b->m->mutex, c, b->path, b->o, b->rule);
     if (b->err == CLAVE_OK)
-        clave__session_adopt(b->m->session, &b->m->observer);
+        clave__session_adopt(b->m->client, &b->m->observer);
 }
 
 static void blocking_mutex_drop(clave_mutex *m)
@@ -121,7 +121,7 @@ clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *c, const ch
     clave_mutex *m = calloc(1, sizeof *m);
     if (!m)
         return CLAVE_ENOMEM;
-    m->session = c;
+    m->client = c;
     m->event_cb = own.event_cb;
     m->event_arg = own.event_arg;
     m->observer.settled = blocking_mutex_on_settled;
@@ -168,13 +168,13 @@ static void free_mutex(clave_async_client *c, void *arg)
 
 void clave_mutex_free(clave_mutex *m)
 {
-    if (!m || !clave__loop_is_here(m->session->loop))
+    if (!m || !clave__loop_is_here(m->client->loop))
         return;
-    clave__blocking_do(m->session, give_all_back, m);
+    clave__blocking_do(m->client, give_all_back, m);
     clave__thread_holds_await_left(m, clave_now() + FREE_WAIT_MS);
-    clave__blocking_do(m->session, free_mutex, m);
+    clave__blocking_do(m->client, free_mutex, m);
     clave__cell_fini(&m->all_left);
-    clave__session_unref(m->session);
+    clave__session_unref(m->client);
     free(m);
 }
 
@@ -216,7 +216,7 @@ clave_err clave_mutex_acquire_as(clave_mutex *m, uint64_t owner, int64_t timeout
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
     /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
      * there for the callback. */
-    clave_err err = clave__call(m->session, &spec, -1, NULL);
+    clave_err err = clave__call(m->client, &spec, -1, NULL);
     free(a.fresh); /* NULL if it became the thread's hold */
     return err;
 }
@@ -252,7 +252,7 @@ static void cancel(clave_async_client *c, void *arg)
 clave_err clave_mutex_cancel_as(clave_mutex *m, uint64_t owner)
 {
     struct cancel x = {.lock = m, .owner = owner, .err = CLAVE_ECLOSED};
-    clave__blocking_do(m->session, cancel, &x);
+    clave__blocking_do(m->client, cancel, &x);
     return x.err;
 }
 
@@ -267,6 +267,6 @@ static clave_err blocking_mutex_find_grant(void *holder, uint64_t owner, clave_a
 
 clave_err clave_mutex_grant(clave_mutex *m, clave_grant **out)
 {
-    return clave__thread_grant_take(out, m->session, blocking_mutex_find_grant, m,
+    return clave__thread_grant_take(out, m->client, blocking_mutex_find_grant, m,
                                     clave_mutex_owner_self());
 }

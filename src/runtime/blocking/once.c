@@ -7,7 +7,7 @@
 #include "runtime/blocking/thread_grant.h"
 
 struct clave_once {
-    clave_client *session;    /* with a reference from the beginning */
+    clave_client *client;     /* with a reference from the beginning */
     struct observer observer; /* while there is a once */
     clave_async_once *once;   /* the loop's thread only, as is everything below */
     struct call *call;        /* the call of the waiting thread; NULL: none waits */
@@ -44,10 +44,10 @@ static void blocking_once_destroy(clave_async_client *c, void *arg)
 
 void clave_once_free(clave_once *o)
 {
-    if (!o || !clave__loop_is_here(o->session->loop))
+    if (!o || !clave__loop_is_here(o->client->loop))
         return;
-    clave__blocking_do(o->session, blocking_once_destroy, o);
-    clave__session_unref(o->session);
+    clave__blocking_do(o->client, blocking_once_destroy, o);
+    clave__session_unref(o->client);
     free(o);
 }
 
@@ -77,7 +77,7 @@ static clave_err begin_once(struct call *c, void *args)
                                            on_begun, o);
     o->call = err == CLAVE_OK ? c : NULL;
     if (err == CLAVE_OK)
-        list_push_back(&o->session->children, &o->observer.link);
+        list_push_back(&o->client->children, &o->observer.link);
     return err;
 }
 
@@ -95,13 +95,13 @@ clave_err clave_once_begin(clave_once **out, clave_grant *grant, const clave_onc
     clave_once *once = calloc(1, sizeof *once);
     if (!once)
         return CLAVE_ENOMEM;
-    once->session = c;
-    clave__session_ref(once->session);
+    once->client = c;
+    clave__session_ref(once->client);
     list_init(&once->observer.link);
     once->observer.ended = once_on_client_ended;
     struct begin_args b = {.job = once, .grant = grant, .o = &own};
     struct call_spec spec = {.begin = begin_once, .args = &b};
-    err = clave__call(once->session, &spec, timeout_ms, NULL);
+    err = clave__call(once->client, &spec, timeout_ms, NULL);
     if (former && (err == CLAVE_OK || err == CLAVE_EDONE))
         *former = once->former;
     if (err == CLAVE_OK)
@@ -139,7 +139,7 @@ clave_err clave_once_end(clave_once *o, bool succeeded, int64_t timeout_ms)
 {
     struct end_args e = {.job = o, .succeeded = succeeded};
     struct call_spec spec = {.begin = end_once, .args = &e};
-    clave_err err = clave__call(o->session, &spec, timeout_ms, NULL);
+    clave_err err = clave__call(o->client, &spec, timeout_ms, NULL);
     clave_once_free(o);
     return err;
 }

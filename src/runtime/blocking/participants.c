@@ -63,7 +63,7 @@ static void blocking_participants_on_participants(clave_async_client *client, cl
 static clave_err blocking_participants_begin(struct call *c, void *args)
 {
     const struct request *r = args;
-    return r->call(c->session->client, r->path, blocking_participants_on_participants, c);
+    return r->call(c->client->async, r->path, blocking_participants_on_participants, c);
 }
 
 clave_err clave_participants(clave_client *c, clave_participants_fn *call, const char *path,

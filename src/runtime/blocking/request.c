@@ -18,7 +18,7 @@ struct args {
 static clave_err blocking_request_begin_create(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_create(c->session->client, a->path, a->data, a->len, a->create,
+    return clave_async_create(c->client->async, a->path, a->data, a->len, a->create,
                               clave__call_on_result, c);
 }
 
@@ -39,7 +39,7 @@ clave_err clave_create(clave_client *c, const char *path, const void *data, size
 static clave_err blocking_request_begin_delete(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_delete(c->session->client, a->path, a->version, clave__call_on_result, c);
+    return clave_async_delete(c->client->async, a->path, a->version, clave__call_on_result, c);
 }
 
 clave_err clave_delete(clave_client *c, const char *path, int32_t version, int64_t timeout_ms)
@@ -52,7 +52,7 @@ clave_err clave_delete(clave_client *c, const char *path, int32_t version, int64
 static clave_err begin_exists(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_exists(c->session->client, a->path, NULL, clave__call_on_result, c);
+    return clave_async_exists(c->client->async, a->path, NULL, clave__call_on_result, c);
 }
 
 clave_err clave_exists(clave_client *c, const char *path, int64_t timeout_ms, clave_reply **out)
@@ -65,7 +65,7 @@ clave_err clave_exists(clave_client *c, const char *path, int64_t timeout_ms, cl
 static clave_err begin_get(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_get(c->session->client, a->path, NULL, clave__call_on_result, c);
+    return clave_async_get(c->client->async, a->path, NULL, clave__call_on_result, c);
 }
 
 clave_err clave_get(clave_client *c, const char *path, int64_t timeout_ms, clave_reply **out)
@@ -78,7 +78,7 @@ clave_err clave_get(clave_client *c, const char *path, int64_t timeout_ms, clave
 static clave_err blocking_request_begin_set(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_set(c->session->client, a->path, a->data, a->len, a->version,
+    return clave_async_set(c->client->async, a->path, a->data, a->len, a->version,
                            clave__call_on_result, c);
 }
 
@@ -93,7 +93,7 @@ clave_err clave_set(clave_client *c, const char *path, const void *data, size_t 
 static clave_err begin_children(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_children(c->session->client, a->path, NULL, clave__call_on_result, c);
+    return clave_async_children(c->client->async, a->path, NULL, clave__call_on_result, c);
 }
 
 clave_err clave_children(clave_client *c, const char *path, int64_t timeout_ms, clave_reply **out)
@@ -106,7 +106,7 @@ clave_err clave_children(clave_client *c, const char *path, int64_t timeout_ms, 
 static clave_err begin_get_acl(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_get_acl(c->session->client, a->path, clave__call_on_result, c);
+    return clave_async_get_acl(c->client->async, a->path, clave__call_on_result, c);
 }
 
 clave_err clave_get_acl(clave_client *c, const char *path, int64_t timeout_ms, clave_reply **out)
@@ -119,7 +119,7 @@ clave_err clave_get_acl(clave_client *c, const char *path, int64_t timeout_ms, c
 static clave_err begin_set_acl(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_set_acl(c->session->client, a->path, a->acls, a->nacls, a->version,
+    return clave_async_set_acl(c->client->async, a->path, a->acls, a->nacls, a->version,
                                clave__call_on_result, c);
 }
 
@@ -134,7 +134,7 @@ clave_err clave_set_acl(clave_client *c, const char *path, const clave_acl *acls
 static clave_err blocking_request_begin_multi(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_multi(c->session->client, a->ops, a->nops, clave__call_on_result, c);
+    return clave_async_multi(c->client->async, a->ops, a->nops, clave__call_on_result, c);
 }
 
 clave_err clave_multi(clave_client *c, const clave_op *ops, size_t nops, int64_t timeout_ms,
@@ -148,7 +148,7 @@ clave_err clave_multi(clave_client *c, const clave_op *ops, size_t nops, int64_t
 static clave_err begin_sync(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_sync(c->session->client, a->path, clave__call_on_result, c);
+    return clave_async_sync(c->client->async, a->path, clave__call_on_result, c);
 }
 
 clave_err clave_sync(clave_client *c, const char *path, int64_t timeout_ms)
@@ -179,8 +179,8 @@ clave_err clave_client_set_hosts(clave_client *c, const char *connect)
 static clave_err begin_add_auth(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_async_add_auth(c->session->client, a->scheme, a->data, a->len,
-                                clave__call_on_result, c);
+    return clave_async_add_auth(c->client->async, a->scheme, a->data, a->len, clave__call_on_result,
+                                c);
 }
 
 clave_err clave_add_auth(clave_client *c, const char *scheme, const void *auth, size_t len,

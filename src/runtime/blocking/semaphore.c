@@ -19,7 +19,7 @@ struct clave_lease {
 };
 
 struct clave_semaphore {
-    clave_client *session;
+    clave_client *client;
     clave_async_semaphore *semaphore; /* the loop's thread only, as is everything below */
     struct observer observer;
     struct list leases;
@@ -41,7 +41,7 @@ static void blocking_semaphore_create(clave_async_client *c, void *arg)
     struct create_args *b = arg;
     b->err = clave_async_semaphore_new(&b->s->semaphore, c, b->path, b->o);
     if (b->err == CLAVE_OK)
-        clave__session_adopt(b->s->session, &b->s->observer);
+        clave__session_adopt(b->s->client, &b->s->observer);
 }
 
 /* The handles belong to the threads until they return them, or until _free. */
@@ -67,7 +67,7 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char
     clave_semaphore *sem = calloc(1, sizeof *sem);
     if (!sem)
         return CLAVE_ENOMEM;
-    sem->session = c;
+    sem->client = c;
     sem->observer.ended = blocking_semaphore_on_client_ended;
     list_init(&sem->leases);
     list_init(&sem->waiting);
@@ -91,13 +91,13 @@ static void blocking_semaphore_destroy(clave_async_client *c, void *arg)
 
 void clave_semaphore_free(clave_semaphore *s)
 {
-    if (!s || !clave__loop_is_here(s->session->loop))
+    if (!s || !clave__loop_is_here(s->client->loop))
         return;
     struct list *e;
-    clave__blocking_do(s->session, blocking_semaphore_destroy, s);
+    clave__blocking_do(s->client, blocking_semaphore_destroy, s);
     while ((e = list_pop_front(&s->leases)))
         free(LIST_ENTRY(e, clave_lease, link));
-    clave__session_unref(s->session);
+    clave__session_unref(s->client);
     free(s);
 }
 
@@ -169,7 +169,7 @@ clave_err clave_semaphore_acquire(clave_semaphore *s, size_t n, int64_t timeout_
     list_init(&a.link);
     /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
      * there for the callback. */
-    err = clave__call(s->session, &spec, -1, NULL);
+    err = clave__call(s->client, &spec, -1, NULL);
     for (size_t i = 0; err != CLAVE_OK && i < n; i++) {
         free(out[i]);
         out[i] = NULL;
@@ -195,7 +195,7 @@ const char *clave_semaphore_deadlock(clave_semaphore *s, char *buf, size_t cap)
 {
     struct deadlock_query q = {.semaphore = s->semaphore, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
-    clave__blocking_do(s->session, blocking_semaphore_answer, &q);
+    clave__blocking_do(s->client, blocking_semaphore_answer, &q);
     return buf;
 }
 
@@ -210,7 +210,7 @@ static void cancel_all(clave_async_client *c, void *arg)
 
 void clave_semaphore_cancel(clave_semaphore *s)
 {
-    clave__blocking_do(s->session, cancel_all, s);
+    clave__blocking_do(s->client, cancel_all, s);
 }
 
 /* ---- release -------------------------------------------------------------------------------- */
@@ -248,7 +248,7 @@ static clave_err blocking_semaphore_begin_release(struct call *c, void *args)
 /* Its session has ended, and with it the lease: only the handle is left. */
 static void discard(clave_lease *l)
 {
-    clave_client *c = l->parent->session;
+    clave_client *c = l->parent->client;
     if (!clave__loop_is_here(c->loop))
         return;
     clave__loop_lock(c->loop);
@@ -263,7 +263,7 @@ static clave_err blocking_semaphore_release(clave_lease *l, bool confirmed, int6
 {
     struct blocking_semaphore_release r = {.lease = l, .confirmed = confirmed};
     struct call_spec spec = {.begin = blocking_semaphore_begin_release, .args = &r};
-    clave_client *c = l->parent->session;
+    clave_client *c = l->parent->client;
     clave_err err = clave__call(c, &spec, timeout_ms, NULL);
     /* Time was up before the loop's thread got to it. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
@@ -296,5 +296,5 @@ static clave_err blocking_semaphore_find_grant(void *holder, uint64_t owner,
 
 clave_err clave_lease_grant(clave_lease *l, clave_grant **out)
 {
-    return clave__thread_grant_take(out, l->parent->session, blocking_semaphore_find_grant, l, 0);
+    return clave__thread_grant_take(out, l->parent->client, blocking_semaphore_find_grant, l, 0);
 }

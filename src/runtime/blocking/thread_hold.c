@@ -28,12 +28,12 @@ static struct thread_hold *find_held(const clave_mutex *m, uint64_t owner)
 
 bool clave__thread_hold_is_good(clave_mutex *m, uint64_t owner)
 {
-    if (!clave__loop_is_here(m->session->loop))
+    if (!clave__loop_is_here(m->client->loop))
         return false;
-    clave__loop_lock(m->session->loop);
+    clave__loop_lock(m->client->loop);
     const struct thread_hold *t = find_held(m, owner);
     bool good = t && t->deadline != INT64_MIN;
-    clave__loop_unlock(m->session->loop);
+    clave__loop_unlock(m->client->loop);
     return good;
 }
 
@@ -41,7 +41,7 @@ bool clave__thread_hold_is_good(clave_mutex *m, uint64_t owner)
 
 static void thread_hold_publish(struct thread_hold *t, int64_t deadline)
 {
-    clave_loop *loop = t->lock->session->loop;
+    clave_loop *loop = t->lock->client->loop;
     if (t->deadline == deadline)
         return;
     clave__loop_lock(loop);
@@ -78,11 +78,11 @@ static void thread_hold_on_left(clave_async_mutex *m, uint64_t owner, clave_err 
     (void)m;
     (void)owner;
     if (mutex) {
-        clave__loop_lock(mutex->session->loop);
+        clave__loop_lock(mutex->client->loop);
         list_remove(&t->link);
         if (list_empty(&mutex->leaving))
             clave__cell_wake(&mutex->all_left);
-        clave__loop_unlock(mutex->session->loop);
+        clave__loop_unlock(mutex->client->loop);
     }
     if (t->call)
         clave__call_finish(t->call, err);
@@ -108,12 +108,12 @@ static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *l
     *leaves = last && err == CLAVE_OK;
     if (!last)
         return err;
-    clave__loop_lock(m->session->loop);
+    clave__loop_lock(m->client->loop);
     clave__loop_unpost_locked(&t->task);
     list_remove(&t->link);
     if (*leaves)
         list_push_back(&m->leaving, &t->link);
-    clave__loop_unlock(m->session->loop);
+    clave__loop_unlock(m->client->loop);
     if (!*leaves)
         free(t);
     return err;
@@ -122,9 +122,9 @@ static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *l
 static void take_released(struct task *task)
 {
     struct thread_hold *t = LIST_ENTRY(task, struct thread_hold, task);
-    clave_client *c = t->lock->session;
+    clave_client *c = t->lock->client;
     bool any = true, last = false, leaves;
-    clave_async_client_tick(c->client, clave_now());
+    clave_async_client_tick(c->async, clave_now());
     while (any && !last) {
         clave__loop_lock(c->loop);
         any = t->released > 0;
@@ -141,9 +141,9 @@ void clave__thread_holds_give_back(clave_mutex *m)
     while (!list_empty(&m->thread_holds)) {
         struct thread_hold *t = LIST_ENTRY(m->thread_holds.next, struct thread_hold, link);
         bool leaves;
-        clave__loop_lock(m->session->loop);
+        clave__loop_lock(m->client->loop);
         bool last = take_off(t, t->count > 0 ? &t->count : &t->released);
-        clave__loop_unlock(m->session->loop);
+        clave__loop_unlock(m->client->loop);
         thread_hold_give_back(t, last, &leaves);
     }
 }
@@ -151,16 +151,16 @@ void clave__thread_holds_give_back(clave_mutex *m)
 void clave__thread_holds_orphan(clave_mutex *m)
 {
     struct list *e;
-    clave__loop_lock(m->session->loop);
+    clave__loop_lock(m->client->loop);
     while ((e = list_pop_front(&m->leaving)))
         LIST_ENTRY(e, struct thread_hold, link)->lock = NULL;
     clave__cell_wake(&m->all_left);
-    clave__loop_unlock(m->session->loop);
+    clave__loop_unlock(m->client->loop);
 }
 
 void clave__thread_holds_await_left(clave_mutex *m, int64_t deadline)
 {
-    clave_loop *loop = m->session->loop;
+    clave_loop *loop = m->client->loop;
     if (clave__loop_is_current(loop))
         return;
     clave__loop_lock(loop);
@@ -188,14 +188,14 @@ struct thread_hold *clave__thread_hold_new(clave_mutex *m, uint64_t owner)
 void clave__thread_hold_add_hold(clave_mutex *m, struct thread_hold **fresh)
 {
     struct thread_hold *t = thread_hold_find(m, (*fresh)->owner);
-    clave__loop_lock(m->session->loop);
+    clave__loop_lock(m->client->loop);
     if (!t) {
         t = *fresh;
         *fresh = NULL;
         list_push_back(&m->thread_holds, &t->link);
     }
     t->count++;
-    clave__loop_unlock(m->session->loop);
+    clave__loop_unlock(m->client->loop);
     thread_hold_refresh(t);
 }
 
@@ -212,7 +212,7 @@ struct release {
 static clave_err thread_hold_begin_release(struct call *c, void *args)
 {
     struct release *r = args;
-    clave_loop *loop = r->lock->session->loop;
+    clave_loop *loop = r->lock->client->loop;
     bool leaves;
     r->begun = true;
     clave__loop_lock(loop);
@@ -233,7 +233,7 @@ static clave_err release_on_loop(clave_mutex *m, uint64_t owner, bool confirmed,
 {
     struct release r = {.lock = m, .owner = owner, .confirmed = confirmed};
     struct call_spec spec = {.begin = thread_hold_begin_release, .args = &r};
-    clave_err err = clave__call(m->session, &spec, timeout_ms, NULL);
+    clave_err err = clave__call(m->client, &spec, timeout_ms, NULL);
     /* Time was up before the loop's thread got to it: it is released all the same. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
         (void)release_on_loop(m, owner, false, -1);
@@ -244,13 +244,13 @@ static clave_err release_on_loop(clave_mutex *m, uint64_t owner, bool confirmed,
  * the engine has to say so, and why. */
 clave_err clave_mutex_release_as(clave_mutex *m, uint64_t owner)
 {
-    clave_loop *loop = m->session->loop;
+    clave_loop *loop = m->client->loop;
     if (!clave__loop_is_here(loop))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(loop))
         return CLAVE_ELOOPTHREAD;
     clave__loop_lock(loop);
-    bool ended = m->session->ended;
+    bool ended = m->client->ended;
     struct thread_hold *t = find_held(m, owner);
     bool held = t != NULL;
     bool good = held && !ended && t->deadline >= clave_now();

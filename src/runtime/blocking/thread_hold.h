@@ -26,7 +26,7 @@ struct thread_hold {
 };
 
 struct clave_mutex {
-    clave_client *session;
+    clave_client *client;
     clave_async_mutex *mutex; /* the loop's thread only */
     struct observer observer;
     clave_mutex_event_cb *event_cb; /* the user's */

@@ -30,12 +30,12 @@ static void candidates_show_json(size_t position, const clave_participant *p)
 
 static void candidates_show_line(size_t position, const clave_participant *p)
 {
-    char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP], age[AGE_CAP], diag_note[PARTICIPANT_TEXT_CAP];
+    char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP], age[AGE_CAP], note[PARTICIPANT_TEXT_CAP];
     printf("%zu %-7s %s %6s %s%s%s\n", position, position == 1 ? "leader" : "waiting",
            participant_text_token(&p->stat, token), participant_text_age(&p->stat, age),
            participant_text_column(p->identity.text, true, id, sizeof id),
            participant_text_is_asked(p) ? " (asked to resign)" : "",
-           participant_text_note_suffix(p->node, diag_note));
+           participant_text_note_suffix(p->node, note));
 }
 
 static int show_candidates(struct options *o, const char *path)

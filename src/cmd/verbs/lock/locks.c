@@ -80,7 +80,7 @@ static void locks_show_line(size_t position, const struct queue_view_place *at, 
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
     char host[COLUMN_CAP], name[COLUMN_CAP], command[COMMAND_CAP];
-    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", diag_note[PARTICIPANT_TEXT_CAP];
+    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", note[PARTICIPANT_TEXT_CAP];
     if (id->pid != 0)
         snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
     printf("%zu %-7s %s %6s %s %s %s %s%s%s\n", position, at->role,
@@ -89,8 +89,7 @@ static void locks_show_line(size_t position, const struct queue_view_place *at, 
            participant_text_column(id->name, false, name, sizeof name),
            participant_text_column(id->command ? id->command : id->text, true, command,
                                    sizeof command),
-           at->asked ? " (asked to release it)" : "",
-           participant_text_note_suffix(p->node, diag_note));
+           at->asked ? " (asked to release it)" : "", participant_text_note_suffix(p->node, note));
 }
 
 static int show_queue(struct options *o, const char *path)

@@ -59,7 +59,7 @@ static clave_err read_stats(const struct options *o, clave_client *c, struct lis
 
 static void ls_show_child(const struct options *o, const char *name, const clave_stat *st)
 {
-    char modified[SHOW_TIME];
+    char modified[TIME_TEXT_CAP];
     struct json j;
     if (o->json) {
         json_begin(&j, stdout);
