@@ -6,7 +6,9 @@
  *   RETRY    the operation was certainly not done; the same call may succeed later, when another
  *            session has begun, the lock is free, or the system has memory, threads and files again
  *   UNKNOWN  the connection was lost or the time ran out before the answer came: the
- *            operation may or may not have been done
+ *            operation may or may not have been done. Call clave_sync (clave_async_sync), and
+ *            then read: without it the server that you are connected to now may not show yet
+ *            what was done. Acquire and release need none of this: they find out themselves
  *   FINAL    the server or the library refused; the same call will fail again
  *   FATAL    the object is unusable: only its _free is legal now
  *

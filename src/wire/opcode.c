@@ -1,11 +1,17 @@
 /* opcode.c - the table of opcodes, see opcode.h, and requests read and written by it. A new opcode
- * is a number in proto.h and a line here; the formats of bodies are in record_request.c and
- * record_multi.c. Records of the log have opcodes too, so some are here that no client sends. */
+ * is a number in proto.h and a line here; the formats of bodies are in record_request.c,
+ * that of a multi is here. Records of the log have opcodes too, so some are here that no client
+ * sends. */
 #include "wire/opcode.h"
 
 #include <string.h>
 
 #include "wire/record_internal.h"
+
+/* The body of a multi is made of bodies. */
+static void body_get_ops(struct jreader *r, union wire_body *b);
+static void body_put_ops(struct jwriter *w, const union wire_body *b);
+static const struct body_format body_ops = {body_get_ops, body_put_ops};
 
 /* Short names, for one line an opcode. */
 enum {
@@ -35,7 +41,7 @@ static const struct opcode opcodes[] = {
     [AT + OP_SET_DATA] = {"setData", &clave__body_set_data, EFFECT_SET_DATA, PART, STAT},
     [AT + OP_SET_ACL] = {"setACL", &clave__body_set_acl, EFFECT_SET_ACL, WRITE, STAT},
     [AT + OP_CHECK] = {"check", &clave__body_path_version, 0, PART, 0},
-    [AT + OP_MULTI] = {"multi", &clave__body_ops, 0, WRITE, REPLY_RESULTS},
+    [AT + OP_MULTI] = {"multi", &body_ops, 0, WRITE, REPLY_RESULTS},
     [AT + OP_RECONFIG] = {"reconfig", &clave__body_reconfig, 0, WRITE, DATA | STAT},
 
     [AT + OP_EXISTS] = {"exists", &clave__body_read, 0, ON_DATA | ABSENT, STAT},
@@ -45,7 +51,7 @@ static const struct opcode opcodes[] = {
     [AT + OP_GET_ACL] = {"getACL", &clave__body_path, 0, 0, REPLY_ACL | STAT},
     [AT + OP_GET_EPHEMERALS] = {"getEphemerals", &clave__body_path, 0, 0, NAMES},
     [AT + OP_GET_ALL_CHILDREN_NUMBER] = {"getAllChildrenNumber", &clave__body_path, 0, 0, NUMBER},
-    [AT + OP_MULTI_READ] = {"multiRead", &clave__body_ops, 0, 0, REPLY_RESULTS},
+    [AT + OP_MULTI_READ] = {"multiRead", &body_ops, 0, 0, REPLY_RESULTS},
     [AT + OP_SYNC] = {"sync", &clave__body_path, 0, 0, REPLY_PATH},
 
     [AT + OP_SET_WATCHES] = {"setWatches", &clave__body_set_watches, 0, 0, 0},
@@ -102,4 +108,46 @@ void clave__wire_put_request(struct jwriter *w, const struct wire_request *q)
 {
     clave__wire_put_request_header(w, q->xid, q->op);
     clave__wire_put_body(w, q->op, &q->body);
+}
+
+/* ---- multi ----------------------------------------------------------------------------------- */
+
+bool clave__wire_get_op(struct jreader *r, struct wire_op *op)
+{
+    struct multi_header h = clave__multi_get_header(r);
+    if (r->bad || h.done)
+        return false;
+    if (!clave__multi_may_have(h.type)) {
+        r->bad = true;
+        return false;
+    }
+    op->op = h.type;
+    clave__wire_get_body(r, h.type, &op->body);
+    return !r->bad;
+}
+
+void clave__wire_put_op(struct jwriter *w, const struct wire_op *op)
+{
+    clave__multi_put_header(w, op->op, false, -1);
+    clave__wire_put_body(w, op->op, &op->body);
+}
+
+/* The ops run up to the MultiHeader with done set. */
+static void body_get_ops(struct jreader *r, union wire_body *b)
+{
+    struct wire_ops ops = {.count = 0, .p = r->p};
+    struct wire_op op;
+    while (clave__wire_get_op(r, &op))
+        ops.count++;
+    ops.n = r->bad ? 0 : (size_t)(r->p - ops.p);
+    b->multi = ops;
+}
+
+static void body_put_ops(struct jwriter *w, const union wire_body *b)
+{
+    struct jreader r = clave__wire_ops_reader(&b->multi);
+    struct wire_op op;
+    while (clave__wire_get_op(&r, &op))
+        clave__wire_put_op(w, &op);
+    clave__wire_put_ops_end(w);
 }

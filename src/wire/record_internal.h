@@ -26,11 +26,22 @@ extern const struct body_format clave__body_auth;
 extern const struct body_format clave__body_set_watches;
 extern const struct body_format clave__body_set_watches2;
 extern const struct body_format clave__body_reconfig;
-/* record_multi.c */
-extern const struct body_format clave__body_ops;
 
-/* The results in the reply to a multi: record_multi.c. */
-struct wire_ops clave__wire_get_results(struct jreader *r);
-void clave__wire_put_results(struct jwriter *w, const struct wire_ops *ops);
+/* ---- record_multi.c -------------------------------------------------------------------------- */
+
+struct multi_header {
+    int32_t type;
+    bool done;
+    int32_t err;
+};
+
+struct multi_header clave__multi_get_header(struct jreader *r);
+void clave__multi_put_header(struct jwriter *w, int32_t type, bool done, int32_t err);
+
+/* Of any other opcode the end of the body is unknown in a multi: it makes the whole list bad. */
+static inline bool clave__multi_may_have(int32_t op)
+{
+    return clave__opcode(op)->flags & (OPCODE_IN_MULTI | OPCODE_IN_MULTI_READ);
+}
 
 #endif

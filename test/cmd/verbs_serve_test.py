@@ -165,8 +165,8 @@ class Serving(unittest.TestCase):
         files = {n: open(f"{s.data}/version-2/{n}", "rb").read() for n in os.listdir(s.data + "/version-2")}
         oldest = min((n for n in files if n.startswith("snapshot.")), key=lambda n: int(n[9:], 16))
         logs = {n: b for n, b in files.items() if n.startswith("log.")}
-        # A log with several transactions, so that byte 100 is before the last one.
-        log = max((n for n in files if n.startswith("log.") and len(files[n].rstrip(b"\0")) > 500), key=lambda n: int(n[4:], 16))
+        # The first that is read behind the snapshot: the end of the newest may be torn, and what is before is not read.
+        log = min((n for n in logs if int(n[4:], 16) > int(oldest[9:], 16)), key=lambda n: int(n[4:], 16))
         flipped = bytearray(files[log])
         flipped[100] ^= 1
         first = min(logs, key=lambda n: int(n[4:], 16))

@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include "clave/clave.h"
+#include "clave/testserver.h"
 #include "clave/uv.h"
 
 enum { PATIENCE = 10000 };
@@ -149,6 +150,36 @@ static void several_guard_one_write(void **state)
     clave_client_close(other, PATIENCE);
 }
 
+/* What the program does after an answer that was lost: clave/err.h. */
+static void after_a_lost_answer_it_syncs_and_reads(void **state)
+{
+    (void)state;
+    clave_test_server *server;
+    clave_test_fault lost = {.size = sizeof lost, .action = CLAVE_TEST_LOSE_REPLY, .times = 1};
+    clave_mutex *l;
+    clave_grant *g;
+    clave_reply *r;
+    lost.kind = CLAVE_TEST_MULTI;
+    assert_int_equal(clave_test_server_new(&server, NULL), CLAVE_OK);
+    clave_client *s = rig_session(clave_test_server_connect_string(server));
+    assert_int_equal(clave_create(s, "/x", "", 0, NULL, PATIENCE, NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_new(&l, s, "/l", NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_mutex_grant(l, &g), CLAVE_OK);
+    assert_int_equal(clave_test_server_inject(server, &lost), CLAVE_OK);
+    clave_err err = clave_grant_set(g, "/x", "new", 3, -1, PATIENCE);
+    assert_int_equal(clave_err_classify(err), CLAVE_CLASS_UNKNOWN);
+    assert_int_equal(clave_sync(s, "/x", PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_get(s, "/x", PATIENCE, &r), CLAVE_OK);
+    assert_int_equal(r->stat.version, 1); /* it was done, once */
+    clave_reply_free(r);
+    assert_int_equal(clave_grant_set(g, "/x", "newer", 5, 1, PATIENCE), CLAVE_OK);
+    clave_grant_free(g);
+    clave_mutex_free(l);
+    clave_client_close(s, PATIENCE);
+    clave_test_server_free(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +187,7 @@ int main(void)
         cmocka_unit_test(no_copy_writes_after_a_release),
         cmocka_unit_test(it_may_outlive_the_session),
         cmocka_unit_test(several_guard_one_write),
+        cmocka_unit_test(after_a_lost_answer_it_syncs_and_reads),
     };
     return cmocka_run_group_tests(tests, rig_start_group, rig_stop_group);
 }

@@ -17,6 +17,7 @@
 #include "wire/proto.h"
 
 static const uint8_t key[32] = {42};
+#define UUID "01234567-89ab-4def-8123-456789abcdef"
 
 /* Each kind, and where its node is. */
 static const struct kind {
@@ -193,6 +194,27 @@ static void a_semaphore_has_one_limit(void **state)
     webrig_free(r);
 }
 
+/* Its node may come before the delete of it does. */
+static void a_create_that_was_given_up_delays_the_next(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(NULL);
+    struct user u;
+    user_enter(r, &u);
+    assert_int_equal(memnet_create(r->net, 0, "/l"), CLAVE_OK);
+    memnet_rule(r->net, (struct memnet_rule){1, MEMNET_REQUEST, OP_CREATE2, MEMNET_HOLD, 0});
+    struct webrig_call *c = user_sends(r, &u, "POST", 20, "Idempotency-Key: " UUID, LOCK);
+    snprintf(u.claim, sizeof u.claim, "%s", UUID);
+    user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
+    expect_member(user_sends(r, &u, "POST", -1, NULL, LOCK), 503, "code", "EINUSE");
+    memnet_clear(r->net);
+    webrig_settle(r);
+    webrig_end(c);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 0);
+    user_expects(user_sends(r, &u, "POST", 0, NULL, LOCK), 201);
+    webrig_free(r);
+}
+
 /* ---- rights ---------------------------------------------------------------------------------- */
 
 static const struct web_grant deep[] = {{WEB_WRITE, "/jobs/deep/a"}};
@@ -306,6 +328,7 @@ int main(void)
         cmocka_unit_test(another_gate_knows_the_place_by_its_session),
         cmocka_unit_test(another_gate_makes_no_second_place_for_another_key),
         cmocka_unit_test(several_permits_are_one_place),
+        cmocka_unit_test(a_create_that_was_given_up_delays_the_next),
         cmocka_unit_test(a_semaphore_has_one_limit),
         cmocka_unit_test(nothing_is_made_outside_of_a_grant),
     };

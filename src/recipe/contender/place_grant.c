@@ -1,6 +1,6 @@
-/* grant.c - grants: counted copies of what a holder has, and the writes under them. Mutex,
- * semaphore and latch make them; contender.c and the latch end them. Invariant: a grant is in the
- * list of its place exactly as long as its hold lasts. */
+/* place_grant.c - clave_async_grant: counted copies of what a holder has, and the writes under
+ * them. Mutex, semaphore and latch make them; the contender says when the hold is over. Invariant:
+ * a grant watches its place exactly as long as the hold lasts. */
 #include "recipe/contender/place_grant.h"
 
 #include <assert.h>

@@ -61,23 +61,6 @@ clave_err clave_async_semaphore_set_limit(clave_async_semaphore *s, uint32_t lim
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-void clave__semaphore_hold(clave_async_semaphore *s)
-{
-    s->refs++;
-}
-
-void clave__semaphore_drop(clave_async_semaphore *s)
-{
-    if (--s->refs > 0)
-        return;
-    clave__shared_count_free(s->shared_count);
-    clave__contender_config_fini(&s->mutex_config);
-    clave__contender_config_fini(&s->lease_config);
-    clave__detector_terms_fini(&s->detector);
-    clave__mem_free(s->mem, s->deadlock);
-    clave__mem_free(s->mem, s);
-}
-
 static clave_err config_below(struct contender_config *config, clave_async_client *c,
                               const char *path, const char *name,
                               const struct queue_order_rule *rule)
@@ -208,24 +191,9 @@ void clave__semaphore_set_task(clave_async_semaphore *s, uint64_t task)
     s->task = task;
 }
 
-void clave__semaphore_keep_text(clave_async_semaphore *s, clave_err err,
-                                const struct contender *place)
-{
-    if (err == CLAVE_EDEADLOCK)
-        clave__detector_keep_text(s->mem, &s->deadlock, place->deadlock);
-}
-
 const char *clave_async_semaphore_deadlock(const clave_async_semaphore *s)
 {
     return s->deadlock;
-}
-
-void clave__semaphore_tell(clave_async_semaphore *s, const clave_lease_event *ev)
-{
-    clave__semaphore_hold(s);
-    if (s->event_cb)
-        s->event_cb(s, ev, s->event_arg);
-    clave__semaphore_drop(s);
 }
 
 /* ---- acquire --------------------------------------------------------------------------- */

@@ -7,6 +7,8 @@
 
 /* ---- giving up and answering ----------------------------------------------------------- */
 
+static const struct contender_events semaphore_lease_events;
+
 /* The leases first: the next holder of the mutex then finds room. */
 static void leave_all(struct semaphore_acquire *k)
 {
@@ -69,7 +71,7 @@ static clave_err semaphore_acquire_add_identity(struct contender *place,
     char task[24];
     snprintf(task, sizeof task, "%llx", (unsigned long long)k->task);
     clave_identity more = {.task = k->task ? task : NULL,
-                           .limit = s->shared_count ? 0 : clave_async_semaphore_limit(s),
+                           .limit = s->shared_count ? 0 : (uint32_t)s->lease_config.spec.limit,
                            .yields = s->detector.delay_ms > 0};
     return clave__contender_add_identity(place, &more);
 }
@@ -101,8 +103,8 @@ static void semaphore_acquire_find_leases(struct semaphore_acquire *k)
     for (k->got = 0; k->got < k->n; k->got++) {
         clave_async_lease *l = k->leases[k->got];
         if (!l->place) /* on an error it goes with the session */
-            (void)semaphore_acquire_take(&l->place, k, CLAVE_NEVER, config,
-                                         &clave__semaphore_lease_events, l);
+            (void)semaphore_acquire_take(&l->place, k, CLAVE_NEVER, config, &semaphore_lease_events,
+                                         l);
     }
 }
 
@@ -123,7 +125,7 @@ static void take_next_lease(struct semaphore_acquire *k)
     bool late = !k->trying && k->deadline <= clave__client_now(k->s->client);
     clave_err err = late ? CLAVE_EBUSY
                          : semaphore_acquire_take(&l->place, k, k->deadline, &k->s->lease_config,
-                                                  &clave__semaphore_lease_events, l);
+                                                  &semaphore_lease_events, l);
     if (err != CLAVE_OK)
         clave__semaphore_acquire_fail(k, err);
 }
@@ -144,7 +146,7 @@ static void grant(struct semaphore_acquire *k)
     semaphore_acquire_answer(k, CLAVE_OK);
 }
 
-void clave__semaphore_acquire_lease_held(struct semaphore_acquire *k)
+static void semaphore_acquire_lease_held(struct semaphore_acquire *k)
 {
     if (++k->got < k->n)
         take_next_lease(k);
@@ -165,7 +167,7 @@ static void semaphore_acquire_start_over(struct semaphore_acquire *k, clave_err 
         semaphore_acquire_answer(k, err);
 }
 
-void clave__semaphore_acquire_lease_lost(struct semaphore_acquire *k, clave_err why)
+static void semaphore_acquire_lease_lost(struct semaphore_acquire *k, clave_err why)
 {
     semaphore_acquire_start_over(k, why);
 }
@@ -178,7 +180,7 @@ static void tell_queued(struct semaphore_acquire *k, size_t ahead)
     clave__semaphore_tell(k->s, &ev);
 }
 
-void clave__semaphore_acquire_lease_waits(struct semaphore_acquire *k)
+static void semaphore_acquire_lease_waits(struct semaphore_acquire *k)
 {
     tell_queued(k, 0);
 }
@@ -257,7 +259,7 @@ static clave_err semaphore_acquire_look(struct semaphore_acquire *k)
     return take_mutex(k);
 }
 
-void clave__semaphore_acquire_lease_ended(struct semaphore_acquire *k, clave_err err)
+static void semaphore_acquire_lease_ended(struct semaphore_acquire *k, clave_err err)
 {
     if (semaphore_acquire_found_none(&k->s->lease_config, err) &&
         !semaphore_acquire_is_final(k, err)) {
@@ -323,3 +325,54 @@ clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k)
         clave__semaphore_acquire_cancel(k, clave__client_not_in_time(s->client, k->trying));
     return CLAVE_OK;
 }
+
+/* ---- what happens to the node of a lease ----------------------------------------------- */
+
+static void semaphore_acquire_on_lease_moved(void *owner)
+{
+    clave_async_lease *l = owner;
+    semaphore_acquire_lease_waits(l->semaphore_acquire);
+}
+
+static void semaphore_acquire_on_lease_held(void *owner)
+{
+    clave_async_lease *l = owner;
+    semaphore_acquire_lease_held(l->semaphore_acquire);
+}
+
+static void semaphore_acquire_on_lease_ended(void *owner, clave_err err)
+{
+    clave_async_lease *l = owner;
+    clave__semaphore_keep_text(l->s, err, l->place);
+    l->place = NULL;
+    semaphore_acquire_lease_ended(l->semaphore_acquire, err);
+}
+
+static void semaphore_acquire_on_lease_lost(void *owner, clave_err why)
+{
+    clave_async_lease *l = owner;
+    l->place = NULL;
+    if (l->semaphore_acquire) {
+        semaphore_acquire_lease_lost(l->semaphore_acquire, why);
+        return;
+    }
+    l->lost = why;
+    clave__semaphore_lease_tell(l, CLAVE_LEASE_LOST, why);
+}
+
+/* A lease that is held while its acquire waits for others belongs to nobody who could release it.
+ */
+static void semaphore_acquire_on_lease_asked(void *owner)
+{
+    clave_async_lease *l = owner;
+    if (!l->semaphore_acquire)
+        clave__semaphore_lease_tell(l, CLAVE_LEASE_ASKED, CLAVE_OK);
+}
+
+static const struct contender_events semaphore_lease_events = {
+    .moved = semaphore_acquire_on_lease_moved,
+    .held = semaphore_acquire_on_lease_held,
+    .ended = semaphore_acquire_on_lease_ended,
+    .lost = semaphore_acquire_on_lease_lost,
+    .asked = semaphore_acquire_on_lease_asked,
+};

@@ -2,7 +2,8 @@
  *
  *   semaphore.c          its life, its limit, its acquires
  *   semaphore_acquire.c  one acquire: first in <path>/locks, then one lease after the other
- *   semaphore_lease.c    one lease: its node, its release, what is known of it, guarded writes
+ *   semaphore_lease.c    one lease: its release, what is known of it
+ *   semaphore_life.c     what both need of the semaphore
  *   shared_count.c       the limit that processes share in a node */
 #ifndef CLAVE_RECIPE_SEMAPHORE_SEMAPHORE_INTERNAL_H
 #define CLAVE_RECIPE_SEMAPHORE_SEMAPHORE_INTERNAL_H
@@ -85,13 +86,6 @@ bool clave__semaphore_acquire_recount(struct semaphore_acquire *k);
 
 void clave__semaphore_lease_init(clave_async_lease *l, clave_async_semaphore *s,
                                  struct semaphore_acquire *k);
-/* Of the place of every lease. */
-extern const struct contender_events clave__semaphore_lease_events;
-/* Between the two: what happened to a lease that is being taken. */
-void clave__semaphore_acquire_lease_held(struct semaphore_acquire *k);
-void clave__semaphore_acquire_lease_waits(struct semaphore_acquire *k);
-void clave__semaphore_acquire_lease_lost(struct semaphore_acquire *k, clave_err why);
-/* It did not begin, or was given up. */
-void clave__semaphore_acquire_lease_ended(struct semaphore_acquire *k, clave_err err);
+void clave__semaphore_lease_tell(clave_async_lease *l, clave_lease_event_kind kind, clave_err why);
 
 #endif

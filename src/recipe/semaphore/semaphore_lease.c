@@ -1,65 +1,12 @@
-/* semaphore_lease.c - a lease, from its node's create to its release. Called by semaphore_acquire.c
- * and the public API. Invariant: LOST is reported once, and only for a lease that was handed out.
- */
+/* semaphore_lease.c - a lease once it was given out: its release, and what is known of it. */
 #include "recipe/contender/place_grant.h"
 #include "recipe/semaphore/semaphore_internal.h"
 
-/* ---- what happens to its node ---------------------------------------------------------- */
-
-static void semaphore_lease_on_moved(void *owner)
-{
-    clave_async_lease *l = owner;
-    clave__semaphore_acquire_lease_waits(l->semaphore_acquire);
-}
-
-static void semaphore_lease_on_held(void *owner)
-{
-    clave_async_lease *l = owner;
-    clave__semaphore_acquire_lease_held(l->semaphore_acquire);
-}
-
-static void semaphore_lease_on_ended(void *owner, clave_err err)
-{
-    clave_async_lease *l = owner;
-    clave__semaphore_keep_text(l->s, err, l->place);
-    l->place = NULL;
-    clave__semaphore_acquire_lease_ended(l->semaphore_acquire, err);
-}
-
-static void semaphore_lease_tell(clave_async_lease *l, clave_lease_event_kind kind, clave_err why)
+void clave__semaphore_lease_tell(clave_async_lease *l, clave_lease_event_kind kind, clave_err why)
 {
     clave_lease_event ev = {.kind = kind, .lease = l, .why = why};
     clave__semaphore_tell(l->s, &ev);
 }
-
-static void semaphore_lease_on_lost(void *owner, clave_err why)
-{
-    clave_async_lease *l = owner;
-    l->place = NULL;
-    if (l->semaphore_acquire) {
-        clave__semaphore_acquire_lease_lost(l->semaphore_acquire, why);
-        return;
-    }
-    l->lost = why;
-    semaphore_lease_tell(l, CLAVE_LEASE_LOST, why);
-}
-
-/* A lease that is held while its acquire waits for others belongs to nobody who could release it.
- */
-static void semaphore_lease_on_asked(void *owner)
-{
-    clave_async_lease *l = owner;
-    if (!l->semaphore_acquire)
-        semaphore_lease_tell(l, CLAVE_LEASE_ASKED, CLAVE_OK);
-}
-
-const struct contender_events clave__semaphore_lease_events = {
-    .moved = semaphore_lease_on_moved,
-    .held = semaphore_lease_on_held,
-    .ended = semaphore_lease_on_ended,
-    .lost = semaphore_lease_on_lost,
-    .asked = semaphore_lease_on_asked,
-};
 
 /* ---- giving back ----------------------------------------------------------------------- */
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/http_reason.h"
 #include "base/memory.h"
@@ -123,13 +122,6 @@ static void http_exchange_end_request(struct http_exchange *x)
         o->body_done(o->arg, x->user);
 }
 
-/* Only once the head was admitted; HTTP/1.0 does not know it. */
-static bool http_exchange_wants_continue(const struct http_exchange *x)
-{
-    const char *expects = clave__http_head_find(&x->head, "Expect");
-    return expects && x->parse.is_1_1 && strcasecmp(expects, "100-continue") == 0;
-}
-
 void clave__http_exchange_begin(struct http_exchange *x)
 {
     struct http_connection *c = x->of;
@@ -144,7 +136,7 @@ void clave__http_exchange_begin(struct http_exchange *x)
     clave__http_share_set(&h->shares, &c->share, known ? HTTP_KNOWN : HTTP_ASKING);
     if (x->parse.body_length == 0)
         http_exchange_end_request(x);
-    else if (!x->answer && http_exchange_wants_continue(x))
+    else if (!x->answer && x->parse.expects_continue) /* its head was admitted */
         clave__http_output_continue(x);
     c->in_call = false;
 }

@@ -210,6 +210,8 @@ static int http_parse_on_head(http_library_parser *p)
         return http_parse_refuse(t, 501, "of Transfer-Encoding only chunked is known");
     if (http_parse_refuse(t, http_parse_head_finish(t->head), NULL))
         return FAILED;
+    const char *expects = t->is_1_1 ? clave__http_head_find(t->head, "Expect") : NULL;
+    t->expects_continue = expects && strcasecmp(expects, "100-continue") == 0;
     http_parse_pause(p);
     return PAUSES;
 }
@@ -314,7 +316,9 @@ static size_t http_parse_head(struct http_parse *t, const char *p, size_t n, enu
     } else if (fault == HPE_PAUSED) {
         *what = HTTP_PARSED_HEAD;
         t->has_head = true;
-        clave__http_body_begin(&t->body, t->body_length);
+        t->left = t->body_length;
+        if (t->body_length < 0)
+            clave__http_chunks_begin(&t->chunks);
     } else {
         *what = HTTP_PARSED_FAULT;
         http_parse_judge(t, fault, used < n ? p[used] : '\0');
@@ -322,20 +326,32 @@ static size_t http_parse_head(struct http_parse *t, const char *p, size_t n, enu
     return used;
 }
 
-size_t clave__http_parse(struct http_parse *t, const void *p, size_t n, enum http_parsed *what)
+static size_t http_parse_chunks(struct http_parse *t, const char *p, size_t n,
+                                enum http_parsed *what)
 {
-    size_t len;
-    if (!t->has_head)
-        return http_parse_head(t, p, n, what);
-    size_t used = clave__http_body_read(&t->body, p, n, &len);
+    size_t len, used = clave__http_chunks_read(&t->chunks, p, n, &len);
     if (len > 0)
-        t->take(t->arg, (const char *)p + used - len, len);
-    *what = t->body.state == HTTP_BODY_END     ? HTTP_PARSED_END
-            : t->body.state == HTTP_BODY_FAULT ? HTTP_PARSED_FAULT
-                                               : HTTP_PARSED_ALL;
+        t->take(t->arg, p + used - len, len);
+    *what = t->chunks.state == HTTP_CHUNKS_END     ? HTTP_PARSED_END
+            : t->chunks.state == HTTP_CHUNKS_FAULT ? HTTP_PARSED_FAULT
+                                                   : HTTP_PARSED_ALL;
     if (*what == HTTP_PARSED_FAULT)
         http_parse_refuse(t, 400, "where the chunks of the body end is not beyond doubt");
     return used;
+}
+
+size_t clave__http_parse(struct http_parse *t, const void *p, size_t n, enum http_parsed *what)
+{
+    if (!t->has_head)
+        return http_parse_head(t, p, n, what);
+    if (t->body_length < 0)
+        return http_parse_chunks(t, p, n, what);
+    size_t len = n < (uint64_t)t->left ? n : (size_t)t->left;
+    t->left -= (int64_t)len;
+    if (len > 0)
+        t->take(t->arg, p, len);
+    *what = t->left > 0 ? HTTP_PARSED_ALL : HTTP_PARSED_END;
+    return len;
 }
 
 const char *clave__http_parse_method(const struct http_parse *t)

@@ -1,5 +1,5 @@
 /* http_parse.h - bytes of a connection to a request's head, pieces of its body and its end. The
- * head is collected as text, in memory of a bounded size; where the body ends is http_body.h's. The
+ * head is collected as text, in memory of a bounded size; chunks of a body are http_chunks.h's. The
  * library that reads the head (http_library.h) is replaceable here and nowhere else.
  *
  * What could be read in two ways is refused: a length given twice or beside chunks, a line that
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "runtime/http/http_body.h"
+#include "runtime/http/http_chunks.h"
 #include "runtime/http/http_library.h"
 #include "web/web.h"
 
@@ -48,12 +48,14 @@ struct http_parse {
     /* A piece of the body. */
     void (*take)(void *arg, const void *p, size_t n);
     void *arg;
-    struct http_body body;
+    struct http_chunks chunks;
+    int64_t left; /* of a body that is not in chunks */
     bool has_head;
     char last; /* byte of the head */
     /* What is known with HTTP_PARSED_HEAD. */
     int64_t body_length; /* -1: in chunks */
     bool keeps_alive, is_1_1;
+    bool expects_continue; /* before it sends the body */
     /* With HTTP_PARSED_FAULT: its status, and why. */
     unsigned refused;
     const char *why;

@@ -5,7 +5,6 @@
 
 #include "web/http/answer.h"
 #include "web/http/body.h"
-#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 
 /* ---- stat ----------------------------------------------------------------------------------- */

@@ -7,7 +7,6 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
-#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/query.h"

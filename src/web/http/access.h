@@ -1,6 +1,11 @@
-/* access.h - who may do what: tokens, uids of Unix sockets, client certificates, each with a role
- * below a path; which hosts and origins a request may name. The driver makes a struct web_access
- * from its configuration and hands it to the engine, which decides. Pure functions of it. */
+/* access.h - whom a request is from, and what that sender may do: tokens, uids of Unix sockets,
+ * client certificates, each with a role below a path; which hosts and origins a request may name.
+ * The driver makes a struct web_access from its configuration and hands it to the engine, which
+ * decides.
+ *
+ * A proxy that is named there is believed what X-Forwarded-For says: the last address in it that is
+ * not such a proxy's is the client's. Nobody else is believed; but a request with such a header is
+ * from no program of this machine: neither "loopback" nor a user of a Unix socket. */
 #ifndef CLAVE_WEB_HTTP_ACCESS_H
 #define CLAVE_WEB_HTTP_ACCESS_H
 
@@ -9,6 +14,7 @@
 #include <stdint.h>
 
 struct ip_range;
+struct web_exchange;
 struct web_peer;
 
 /* Each includes those before it. NONE: anybody, without proof. */
@@ -46,7 +52,7 @@ struct web_access {
     const char *const *origins; /* of pages behind a proxy: "https://gate.example.com:8443" */
     size_t norigins;
     const char *prefix;             /* may stand before every path: "/clave"; NULL: none */
-    const struct ip_range *proxies; /* that are believed: see forwarded.h */
+    const struct ip_range *proxies; /* that are believed */
     size_t nproxies;
     bool unix_proxies; /* whoever comes by a Unix socket is one */
 };
@@ -56,9 +62,6 @@ enum access_found { ACCESS_KNOWN, ACCESS_NOBODY, ACCESS_WRONG_TOKEN };
  * static. A token that is given counts, whatever else is known. `a` NULL: no users. */
 enum access_found clave__access_find(const struct web_access *a, const struct web_peer *peer,
                                      const char *authorization, const struct web_user **out);
-
-/* It stands for whoever comes from a loopback address. */
-bool clave__access_is_anybody(const struct web_user *u);
 
 /* Any of the grants gives the role on the path; with NULL, on any path. */
 bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
@@ -74,5 +77,14 @@ bool clave__access_origin_ok(const struct web_access *a, const char *origin, con
                              bool is_tls);
 /* The connection is one of a proxy that is named. */
 bool clave__access_is_proxy(const struct web_access *a, const struct web_peer *peer);
+
+/* ---- of a request ---------------------------------------------------------------------------- */
+
+/* Sets x->peer, from the connection's peer and the headers. */
+void clave__web_find_peer(struct web_exchange *x);
+/* Sets x->who, from the peer and the header Authorization. false: no memory. */
+bool clave__web_identify(struct web_exchange *x);
+/* The sender has the role on this path; NULL: on any. */
+bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path);
 
 #endif

@@ -2,10 +2,10 @@
  * handler. */
 #include "web/http/admit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "web/http/answer.h"
-#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"
@@ -58,10 +58,7 @@ static const char *admit_twice(const struct web_exchange *x)
                                        "Content-Type",   "Authorization",  "Origin",
                                        "Sec-Fetch-Site", "Clave-Session",  "If-Match",
                                        "If-None-Match",  "Idempotency-Key"};
-    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
-        if (clave__web_header_count(x, once[i]) > 1)
-            return once[i];
-    return NULL;
+    return clave__web_header_beyond(x, once, sizeof once / sizeof *once, 1);
 }
 
 static bool are_header_names(const struct web_request *q)
@@ -118,6 +115,15 @@ static bool admit_host(struct web_exchange *x)
 
 /* ---- the target ----------------------------------------------------------------------------- */
 
+/* The prefix behind a proxy, "/clave/v1/locks", is no part of the path. */
+static void admit_take_prefix(struct web_exchange *x)
+{
+    const struct web_access *a = x->web->o.access;
+    size_t n = a && a->prefix ? strlen(a->prefix) : 0;
+    x->has_prefix = n > 0 && strncmp(x->target.path, a->prefix, n) == 0 && x->target.path[n] == '/';
+    x->target.path += x->has_prefix ? n : 0;
+}
+
 static bool admit_target(struct web_exchange *x)
 {
     char *text = clave__web_strndup(x, x->q->target, strlen(x->q->target));
@@ -127,32 +133,79 @@ static bool admit_target(struct web_exchange *x)
     else if (fault)
         admit_refuse(x, 400, CLAVE_EINVAL, fault);
     else
-        x->target.path = clave__web_take_prefix(x, x->target.path);
+        admit_take_prefix(x);
     return text && !fault;
+}
+
+/* A route of GET takes HEAD, too. */
+static bool admit_is_method(const struct web_exchange *x, const struct route *r)
+{
+    return strcmp(x->q->method, r->method) == 0 ||
+           (strcmp(x->q->method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
+}
+
+/* A znode's path has its slash in front, encoded or not; the pattern's own slash is not part of
+ * it. */
+static bool admit_params(struct web_exchange *x, const char *pattern,
+                         const struct target_part *parts)
+{
+    const char *param = strchr(pattern, '{');
+    for (size_t i = 0; param; i++, param = strchr(param + 1, '{')) {
+        bool is_path = strncmp(param, "{path}", 6) == 0;
+        char *to = clave__web_alloc(x, parts[i].n + 2);
+        if (!to) {
+            admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+            return false;
+        }
+        to[0] = '/';
+        if (!clave__percent_decode(to + 1, parts[i].at, parts[i].n, false)) {
+            admit_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
+            return false;
+        }
+        x->params[i] = is_path && to[1] != '/' ? to : to + 1;
+    }
+    return true;
+}
+
+enum { ALLOW_CAP = 64 };
+
+static void admit_allow(char allow[ALLOW_CAP], const char *method)
+{
+    size_t n = strlen(allow);
+    if (!strstr(allow, method))
+        snprintf(allow + n, ALLOW_CAP - n, "%s%s", n > 0 ? ", " : "", method);
+}
+
+/* `allow`: the methods of the routes whose patterns match; "": there is none. */
+static void admit_no_route(struct web_exchange *x, const char *allow)
+{
+    if (!allow[0]) {
+        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
+                           "there is nothing at %.200s: see /v1/openapi.json", x->target.path);
+        return;
+    }
+    clave__web_set_header(x, "Allow", "%s", allow);
+    clave__web_problem(x, &(struct problem){.status = 405, .err = CLAVE_EINVAL},
+                       "this path does not take %.16s, only %s", x->q->method, allow);
 }
 
 static bool admit_route(struct web_exchange *x)
 {
-    char allow[ROUTE_ALLOW_CAP];
-    switch (clave__route_find(x, allow)) {
-    case ROUTE_OK:
-        return true;
-    case ROUTE_NONE:
-        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
-                           "there is nothing at %.200s: see /v1/openapi.json", x->target.path);
-        return false;
-    case ROUTE_OTHER_METHOD:
-        clave__web_set_header(x, "Allow", "%s", allow);
-        clave__web_problem(x, &(struct problem){.status = 405, .err = CLAVE_EINVAL},
-                           "this path does not take %.16s, only %s", x->q->method, allow);
-        return false;
-    case ROUTE_BAD_PATH:
-        admit_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
-        return false;
-    case ROUTE_NO_MEMORY:
-        admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
-        return false;
+    char allow[ALLOW_CAP] = "";
+    for (size_t i = 0; i < x->web->routes->n; i++) {
+        const struct route *r = &x->web->routes->at[i];
+        struct target_part parts[WEB_MAX_PARAMS];
+        if (!clave__target_matches(&x->target, r->pattern, parts))
+            continue;
+        if (admit_is_method(x, r)) {
+            x->route = r;
+            return admit_params(x, r->pattern, parts);
+        }
+        admit_allow(allow, r->method);
+        if (strcmp(r->method, "GET") == 0)
+            admit_allow(allow, "HEAD");
     }
+    admit_no_route(x, allow);
     return false;
 }
 
@@ -187,7 +240,7 @@ static const char *admit_path(const struct web_exchange *x)
 
 static bool admit_sender(struct web_exchange *x)
 {
-    if (!clave__exchange_identify(x)) {
+    if (!clave__web_identify(x)) {
         admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
         return false;
     }
@@ -276,7 +329,7 @@ bool clave__web_admit_again(struct web_exchange *x)
 {
     const char *name = x->who.name; /* who began it, for the audit */
     clave__web_find_peer(x);
-    if (!x->route || !clave__exchange_identify(x))
+    if (!x->route || !clave__web_identify(x))
         return true;
     if (x->who.found != ACCESS_KNOWN)
         x->who.name = name;

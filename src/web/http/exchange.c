@@ -176,12 +176,13 @@ bool clave__web_header_is(const struct web_exchange *x, const char *name, const 
     return given && header_is(given, value);
 }
 
-size_t clave__web_header_count(const struct web_exchange *x, const char *name)
+const char *clave__web_header_beyond(const struct web_exchange *x, const char *const *names,
+                                     size_t n, size_t most)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < x->q->nheaders; i++)
-        n += header_is(x->q->headers[i].name, name);
-    return n;
+    for (size_t i = 0; i < n; i++)
+        if (clave__web_header_at(x, names[i], most))
+            return names[i];
+    return NULL;
 }
 
 const char *clave__web_query(const struct web_exchange *x, const char *name)
@@ -209,42 +210,8 @@ bool clave__web_parse_int(const char *text, int64_t *out)
     return true;
 }
 
-/* ---- who asks ------------------------------------------------------------------------------- */
-
-static bool exchange_copy_user(struct web_exchange *x, const struct web_user *u)
+const char *clave__web_prefix(const struct web_exchange *x)
 {
-    const char *name = u->name ? u->name : "";
-    x->who.name = clave__web_strndup(x, name, strlen(name));
-    x->who.grants = clave__web_alloc(x, (u->ngrants + 1) * sizeof *u->grants);
-    if (!x->who.name || !x->who.grants)
-        return false;
-    for (size_t i = 0; i < u->ngrants; i++) {
-        const char *prefix = u->grants[i].prefix;
-        x->who.grants[i].role = u->grants[i].role;
-        x->who.grants[i].prefix = clave__web_strndup(x, prefix, strlen(prefix));
-        if (!x->who.grants[i].prefix)
-            return false;
-        x->who.ngrants = i + 1;
-    }
-    return true;
-}
-
-bool clave__exchange_identify(struct web_exchange *x)
-{
-    const struct web_user *u;
-    const char *authorization = clave__web_header(x, "Authorization");
-    x->who.name = "";
-    x->who.ngrants = 0; /* of another access, in which the sender was known */
-    x->who.found = clave__access_find(x->web->o.access, &x->peer, authorization, &u);
-    x->who.is_known = u && !clave__access_is_anybody(u);
-    if (x->who.found != ACCESS_KNOWN || exchange_copy_user(x, u))
-        return true;
-    x->who.name = "";
-    x->who.ngrants = 0;
-    return false;
-}
-
-bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path)
-{
-    return clave__access_covers(x->who.grants, x->who.ngrants, role, path);
+    const struct web_access *a = x->web->o.access;
+    return a && a->prefix && (x->has_prefix || x->is_passed_on) ? a->prefix : "";
 }

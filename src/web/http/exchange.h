@@ -123,17 +123,17 @@ const char *clave__web_header(const struct web_exchange *x, const char *name);
 const char *clave__web_query(const struct web_exchange *x, const char *name);
 /* The value of the one after the first `skip` of that name. */
 const char *clave__web_header_at(const struct web_exchange *x, const char *name, size_t skip);
-size_t clave__web_header_count(const struct web_exchange *x, const char *name);
+/* The first of n names that the request has more than `most` headers of; NULL: it has none. */
+const char *clave__web_header_beyond(const struct web_exchange *x, const char *const *names,
+                                     size_t n, size_t most);
 /* It has this value, in whatever case. */
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value);
 bool clave__web_is_method(const struct web_exchange *x, const char *method);
+/* What clients put before a path of the gate, which begins with '/': the prefix behind a proxy, and
+ * "" for a request that came straight here without it. */
+const char *clave__web_prefix(const struct web_exchange *x);
 /* The whole text is a decimal number of 64 bits. */
 bool clave__web_parse_int(const char *text, int64_t *out);
-
-/* Finds out whom the request is from: sets x->who. false: no memory. */
-bool clave__exchange_identify(struct web_exchange *x);
-/* The sender has the role on this path; NULL: on any. */
-bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path);
 
 /* A callback will come that has this exchange as its argument. What has no answer WEB_PATIENCE_MS
  * after its first one is answered 503, or 504 when it changes something. */

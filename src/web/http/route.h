@@ -1,5 +1,5 @@
-/* route.h - an endpoint: method, pattern, role, arguments, handler; and which one a request is for.
- */
+/* route.h - an endpoint: method, pattern, role, arguments, handler. The table of all is routes.c;
+ * admit.c finds the one that a request is for: the first whose pattern and method match. */
 #ifndef CLAVE_WEB_HTTP_ROUTE_H
 #define CLAVE_WEB_HTTP_ROUTE_H
 
@@ -27,12 +27,5 @@ struct route_table {
     const struct route *at;
     size_t n;
 };
-
-enum { ROUTE_ALLOW_CAP = 64 };
-
-enum route_found { ROUTE_OK, ROUTE_NONE, ROUTE_OTHER_METHOD, ROUTE_BAD_PATH, ROUTE_NO_MEMORY };
-/* Sets x->route and x->params. OTHER_METHOD: `allow` lists those there are, "GET, HEAD, PUT".
- * BAD_PATH: a parameter has a malformed escape. */
-enum route_found clave__route_find(struct web_exchange *x, char allow[ROUTE_ALLOW_CAP]);
 
 #endif

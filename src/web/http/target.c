@@ -1,5 +1,5 @@
-/* target.c - see target.h. Called by web.c and routes.c. Invariant: decoding never lengthens, so it
- * is done in place. */
+/* target.c - see target.h. Called by admit.c and by handlers. Invariant: decoding never lengthens,
+ * so it is done in place. */
 #include "web/http/target.h"
 
 #include <string.h>
@@ -127,4 +127,42 @@ const char *clave__target_arg(const struct target *t, const char *name)
         if (strcmp(t->args[i].name, name) == 0)
             return t->args[i].value;
     return NULL;
+}
+
+/* ---- patterns ------------------------------------------------------------------------------- */
+
+/* The part for {path}, which ends where `rest` of the pattern begins. */
+static bool target_part_of_path(const char *rest, const char *path, struct target_part *out)
+{
+    size_t n = strlen(path), end = strlen(rest);
+    if (n < end || strcmp(path + n - end, rest) != 0)
+        return false;
+    *out = (struct target_part){path, n - end};
+    return true;
+}
+
+/* Where a pattern has no slash before {path}, the path's own is there, or there is no path. */
+static bool target_is_path_apart(const char *pattern, const char *at, const char *path)
+{
+    return (at > pattern && at[-1] == '/') || *path == '/' || *path == '\0';
+}
+
+bool clave__target_matches(const struct target *t, const char *pattern, struct target_part *parts)
+{
+    const char *all = pattern, *path = t->path;
+    while (*pattern) {
+        if (strncmp(pattern, "{path}", 6) == 0)
+            return target_is_path_apart(all, pattern, path) &&
+                   target_part_of_path(pattern + 6, path, parts);
+        if (*pattern == '{') {
+            *parts = (struct target_part){path, strcspn(path, "/")};
+            if (parts->n == 0)
+                return false;
+            path += parts++->n;
+            pattern += strcspn(pattern, "}") + 1;
+        } else if (*pattern++ != *path++) {
+            return false;
+        }
+    }
+    return *path == '\0';
 }

@@ -1,4 +1,5 @@
-/* target.h - the target of a request: its path, and the arguments of its query. Pure text. */
+/* target.h - the target of a request: its path, the pattern that the path matches, and the
+ * arguments of its query. Pure text. */
 #ifndef CLAVE_WEB_HTTP_TARGET_H
 #define CLAVE_WEB_HTTP_TARGET_H
 
@@ -24,6 +25,14 @@ const char *clave__target_parse(struct target *t, char *text);
 
 /* The value of an argument; NULL: there is none. Of several the first. */
 const char *clave__target_arg(const struct target *t, const char *name);
+
+struct target_part {
+    const char *at; /* within the path, still encoded */
+    size_t n;
+};
+
+/* The path is one of the pattern (struct route): parts[i] is what its i-th {} stands for. */
+bool clave__target_matches(const struct target *t, const char *pattern, struct target_part *parts);
 
 /* Decodes n bytes of `from` to `to`, which has room for n + 1, and adds a NUL. `plus`: '+' is a
  * blank. false: a malformed escape, or a NUL. */

@@ -171,8 +171,9 @@ struct claim *clave__claim_find(const struct http_session *s, const char *id);
 /* The session's claim on this path that has not ended; NULL: there is none. */
 struct claim *clave__claim_on_path(const struct http_session *s, const char *path);
 /* An earlier claim on this path was given up, but its node may still be there: it is looked for by
- * its id, and deleted. */
-bool clave__claim_is_being_left(const struct http_session *s, const char *path);
+ * its id, and deleted. That counts while its create may be under way, so that a new one could come
+ * before its delete; of a claim of this id (may be NULL) in any case. */
+bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id);
 /* Writes the id that belongs to an Idempotency-Key of this session. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);

@@ -112,13 +112,14 @@ struct claim *clave__claim_on_path(const struct http_session *s, const char *pat
     return NULL;
 }
 
-bool clave__claim_is_being_left(const struct http_session *s, const char *path)
+bool clave__claim_is_being_left(const struct http_session *s, const char *path, const char *id)
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {
         const struct claim *c = clave__claim_of(LIST_ENTRY(l, struct session_part, link));
-        bool made_none = c->why == CLAVE_ENODEEXISTS;
-        if (c->state == CLAIM_ENDED && !made_none && c->place.ncontenders > 0 &&
-            strcmp(c->path, path) == 0)
+        bool is_same = id && strcmp(c->place.uuid, id) == 0;
+        bool leaves = c->state == CLAIM_ENDED && c->place.ncontenders > 0 &&
+                      c->why != CLAVE_ENODEEXISTS; /* that has made none */
+        if (leaves && strcmp(c->path, path) == 0 && (is_same || !c->placed))
             return true;
     }
     return false;
@@ -237,7 +238,7 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
     assert(!t->kind->misfit(t));
     if (clave__path_fault(t->path, strlen(t->path), false))
         return CLAVE_EPATH;
-    if (clave__claim_is_being_left(s, t->path))
+    if (clave__claim_is_being_left(s, t->path, t->id))
         return CLAVE_EINUSE;
     if (!claim_make_room(s))
         return CLAVE_EQUOTA;

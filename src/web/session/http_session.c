@@ -1,13 +1,14 @@
 /* http_session.c - the life of an HTTP session. Called by the endpoints of sessions and claims.
- * Invariant: it is LIVE only with the ZooKeeper session of its id. */
+ * Invariants: it is LIVE only with the ZooKeeper session of its id. A LIVE session without a
+ * request has its timer set, by which it ends: no session outlives a silent client for long. */
 #include "web/session/http_session.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "client/session_keeper.h"
 #include "web/http/sender.h"
-#include "web/session/claim_events.h"
+
+enum { OPENING_MS = 10000 };
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -48,112 +49,94 @@ static void http_session_put_in_map(struct http_session *s)
     s->in_map = true;
 }
 
-static void http_session_leave_map(struct http_session *s)
-{
-    if (s->in_map)
-        clave__map_remove(&s->all->by_id, &s->by_id);
-    s->in_map = false;
-}
+/* ---- is its client there? -------------------------------------------------------------------- */
 
-void clave__http_session_free(struct http_session *s)
-{
-    struct list *l;
-    struct web *w = s->all->web;
-    while ((l = list_pop_front(&s->parts))) {
-        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
-        p->free(p);
-    }
-    http_session_leave_map(s);
-    list_remove(&s->link);
-    s->all->nended -= !list_empty(&s->in_ended);
-    list_remove(&s->in_ended);
-    clave__web_timer_clear(w, &s->timer);
-    clave__sender_unref(w, s->sender);
-    clave__mem_free(&w->mem, s->name);
-    clave__mem_free(&w->mem, s->auths);
-    clave__mem_free(&w->mem, s);
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-void clave__session_wait_cancel(struct session_wait *w)
-{
-    list_remove(&w->link);
-}
-
-static void http_session_tell(struct http_session *s, clave_err err)
-{
-    struct list round, *l;
-    list_init(&round);
-    list_splice(&round, &s->waits);
-    list_splice(&round, &s->proving);
-    list_splice(&round, &s->unproven);
-    while ((l = list_pop_front(&round))) {
-        struct session_wait *w = LIST_ENTRY(l, struct session_wait, link);
-        /* Its end as its client asked for it is no proof that it lives. */
-        bool over = err == CLAVE_OK && s->state == HTTP_SESSION_ENDED && !w->ends;
-        w->done(w, over ? CLAVE_ECLOSED : err);
-    }
-}
-
-void clave__http_session_let_go(struct http_session *s)
+/* After each change: when is something due? */
+static void http_session_settle(struct http_session *s)
 {
     struct web *w = s->all->web;
-    clave_async_client *c = s->client;
-    s->client = NULL;
-    s->attached = false;
-    if (!c)
-        return;
-    clave__sender_give(w, s->sender, SENDER_SESSIONS, 1);
-    clave_async_client_abandon(c, w->now); /* before it begins another session */
-    w->o.env->client_free(w->o.env->arg, c);
-}
-
-/* The ZooKeeper session may live on, at another gate perhaps: who asks for it again is not told
- * that it is over, but attached to it if the servers know it. */
-static bool http_session_may_live(const struct http_session *s, clave_err why)
-{
-    return why == CLAVE_EUNREACHABLE || why == CLAVE_ETIMEDOUT || why == CLAVE_ENOMEM ||
-           why == CLAVE_ECONNLOSS || (why == CLAVE_EREQUESTTIMEOUT && !s->attached);
-}
-
-/* A part may be freed as soon as it has ended. */
-static void http_session_end_parts(struct http_session *s, clave_err why)
-{
-    struct list round, *l;
-    list_init(&round);
-    list_splice(&round, &s->parts);
-    while ((l = list_pop_front(&round))) {
-        struct session_part *p = LIST_ENTRY(l, struct session_part, link);
-        list_push_back(&s->parts, l);
-        p->ended(p, why);
+    if (s->client && s->state != HTTP_SESSION_CLOSING)
+        clave__client_rest(s->client, s->present == 0 && s->state == HTTP_SESSION_LIVE);
+    switch (s->state) {
+    case HTTP_SESSION_OPENING:
+        clave__web_timer_set(w, &s->timer, s->present > 0 ? s->made + OPENING_MS : w->now);
+        break;
+    case HTTP_SESSION_LIVE:
+        if (s->present > 0)
+            clave__web_timer_clear(w, &s->timer);
+        else
+            clave__web_timer_set(w, &s->timer, clave__http_session_silent_at(s));
+        break;
+    case HTTP_SESSION_CLOSING:
+        clave__web_timer_clear(w, &s->timer); /* its client has a limit of its own */
+        break;
+    case HTTP_SESSION_ENDED:
+        clave__http_session_keep_ended(s);
+        break;
     }
 }
 
-void clave__http_session_end(struct http_session *s, clave_err why, bool client_too)
+void clave__http_session_enter(struct http_session *s)
 {
-    if (s->state == HTTP_SESSION_ENDED)
+    struct web *w = s->all->web;
+    if (s->state != HTTP_SESSION_ENDED)
+        s->heard = w->now;
+    s->present++;
+    http_session_settle(s);
+    if (!s->client)
         return;
-    bool over = !http_session_may_live(s, why) && !s->all->web->closing;
-    s->state = HTTP_SESSION_ENDED;
-    s->why = why;
-    if (http_session_may_live(s, why))
-        http_session_leave_map(s);
-    if (s->client)
-        snprintf(s->fault, sizeof s->fault, "%s", clave_async_client_errmsg(s->client));
-    s->present++; /* what follows may be the end of the last request */
-    http_session_end_parts(s, why);
-    if (over)
-        clave__http_session_publish_end(s, why);
-    if (client_too)
-        clave__http_session_let_go(s);
-    http_session_tell(s, why);
+    clave_async_client_tick(s->client, w->now); /* it may be over already */
+    if (!s->attached)
+        clave__http_session_flush(s); /* it may have rested */
+}
+
+void clave__http_session_leave(struct http_session *s)
+{
     s->present--;
-    s->heard = s->all->web->now;
-    list_push_back(&s->all->ended, &s->in_ended);
-    s->all->nended++;
-    clave__http_session_settle(s);
-    clave__http_sessions_forget(s->all);
+    if (s->state != HTTP_SESSION_ENDED)
+        s->heard = s->all->web->now;
+    http_session_settle(s);
+}
+
+static void on_farewell(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct http_session *s = arg;
+    (void)c;
+    (void)res;
+    clave__http_session_let_go(s);
+}
+
+/* Its places are given back by deletes, which the servers refuse if the session lives on another
+ * gate; then the connection is dropped, and the rest goes with the session's timeout. */
+static void http_session_fall_silent(struct http_session *s)
+{
+    static const clave_op check = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
+    bool attached = s->attached;
+    clave__http_session_end(s, CLAVE_EREQUESTTIMEOUT, !attached);
+    if (!s->client)
+        return;
+    if (clave_async_multi(s->client, &check, 1, on_farewell, s) != CLAVE_OK)
+        clave__http_session_let_go(s);
+    else
+        clave__http_session_flush(s);
+}
+
+static void http_session_on_due(struct timer *t, int64_t now)
+{
+    struct http_session *s = LIST_ENTRY(t, struct http_session, timer);
+    switch (s->state) {
+    case HTTP_SESSION_OPENING:
+        clave__http_session_end(s, CLAVE_EUNREACHABLE, true);
+        break;
+    case HTTP_SESSION_LIVE:
+        http_session_fall_silent(s);
+        break;
+    case HTTP_SESSION_ENDED:
+        clave__http_session_forget(s, now);
+        break;
+    case HTTP_SESSION_CLOSING:
+        break;
+    }
 }
 
 /* ---- what its ZooKeeper client reports ------------------------------------------------------- */
@@ -170,8 +153,8 @@ static void http_session_attached(struct http_session *s, clave_async_client *c)
         http_session_put_in_map(s);
     }
     s->state = HTTP_SESSION_LIVE;
-    http_session_tell(s, CLAVE_OK);
-    clave__http_session_settle(s);
+    clave__http_session_tell(s, CLAVE_OK);
+    http_session_settle(s);
 }
 
 static void http_session_detached(struct http_session *s)
@@ -201,7 +184,7 @@ static void http_session_on_state(clave_async_client *c, clave_state state, clav
         http_session_detached(s);
         if (s->state == HTTP_SESSION_ENDED)
             clave__http_session_let_go(s);
-        clave__http_session_settle(s);
+        http_session_settle(s);
         break;
     case CLAVE_STATE_LOST:
     case CLAVE_STATE_CLOSED:
@@ -235,7 +218,7 @@ static struct http_session *http_session_new(struct http_sessions *ss, struct se
     list_init(&s->proving);
     list_init(&s->unproven);
     list_init(&s->parts);
-    clave__timer_init(&s->timer, clave__http_session_due);
+    clave__timer_init(&s->timer, http_session_on_due);
     list_init(&s->in_ended);
     list_push_back(&ss->all, &s->link);
     if (name && !s->name) {

@@ -1,11 +1,11 @@
 /* http_session.h - one HTTP session: one ZooKeeper session, held for a client that only sends
  * requests now and then. The folder:
  *
- *   http_session.c           made, attached to, ended       seal.c      the secret that proves it
- *   http_session_presence.c  is its client still there?     validity.h  what its client may rely on
- *   http_session_proof.c     a heartbeat that was confirmed, for all that ask
- *   claim.c                  what it holds or waits for     kinds/      on which recipe
- *   claim_table.c            all of a session's claims      claim_events.c  told to its streams
+ *   http_session.c        made, attached to, silent     seal.c      the secret that proves it
+ *   http_session_end.c    ended, and remembered         validity.h  what its client may rely on
+ *   http_session_proof.c  a heartbeat that was confirmed, for all that ask
+ *   claim.c               what it holds or waits for    kinds/      on which recipe
+ *   claim_table.c         all of a session's claims     claim_events.c  told to its streams
  *
  * Three times, in this order: the client's deadline (it counts from when it sent its newest
  * request; see validity.h); the gate's end of a session that it hears nothing of, SILENCE later at
@@ -169,6 +169,13 @@ void clave__session_wait_cancel(struct session_wait *w);
 /* What proves it, for its client. */
 void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1]);
 
+/* So long a session is kept after its client was heard: its timeout, which is what the client was
+ * promised at most, and a part of it more for a clock that is slower than ours. */
+static inline int64_t clave__http_session_silent_at(const struct http_session *s)
+{
+    return s->heard + s->ttl_ms + s->ttl_ms / SESSION_CLOCKS;
+}
+
 static inline bool clave__http_session_is_live(const struct http_session *s)
 {
     return s->state == HTTP_SESSION_LIVE;
@@ -188,24 +195,23 @@ static inline void clave__http_session_flush(struct http_session *s)
         clave__web_flush(s->all->web, s->client);
 }
 
-/* ---- http_session_presence.c ----------------------------------------------------------------- */
-
 /* A request of its client has arrived; was answered, or its client hung up. */
 void clave__http_session_enter(struct http_session *s);
 void clave__http_session_leave(struct http_session *s);
-/* After each change: when is something due? */
-void clave__http_session_settle(struct http_session *s);
-/* One has ended: the oldest of too many is due. */
-void clave__http_sessions_forget(struct http_sessions *ss);
-/* It is due. */
-void clave__http_session_due(struct timer *t, int64_t now);
 
-/* ---- between the files ----------------------------------------------------------------------- */
+/* ---- http_session_end.c, for http_session.c ---------------------------------------------------
+ */
 
 /* The only way to ENDED. `client_too`: lets go of the ZooKeeper client as well. */
 void clave__http_session_end(struct http_session *s, clave_err why, bool client_too);
 /* The ZooKeeper session is left as it is. */
 void clave__http_session_let_go(struct http_session *s);
+/* What waits for it, or for a proof, is told. */
+void clave__http_session_tell(struct http_session *s, clave_err err);
+/* ENDED, after each change: when is it forgotten? */
+void clave__http_session_keep_ended(struct http_session *s);
+/* That is due: frees it, once the servers have been told. */
+void clave__http_session_forget(struct http_session *s, int64_t now);
 void clave__http_session_free(struct http_session *s);
 
 #endif

@@ -1,5 +1,4 @@
-/* http_rules.h - what must hold over HTTP beside what a single program sees, in one table. A rule
- * that the product is known to break is switched off there, with the reason. */
+/* http_rules.h - what must hold over HTTP beside what a single program sees, in one table. */
 #ifndef CLAVE_SIM_HTTP_RULES_H
 #define CLAVE_SIM_HTTP_RULES_H
 
@@ -20,7 +19,7 @@ enum http_rule {
     HTTP_RULES,
 };
 
-/* Breaks the world, if the rule is on. */
+/* Breaks the world. */
 __attribute__((format(printf, 3, 4))) void http_rule_broken(struct world *w, enum http_rule rule,
                                                             const char *fmt, ...);
 

@@ -163,6 +163,12 @@ static void order_refuse(struct session_call *k, const char *path, const char *i
         id, path);
 }
 
+static void order_refuse_for_now(struct session_call *k, const char *path)
+{
+    const struct problem p = {.status = 503, .err = CLAVE_EINUSE, .path = path, .retry_after_s = 1};
+    clave__web_problem(k->x, &p, "what this session had on %s is still being given back", path);
+}
+
 /* Sets k->claim to the claim of an earlier request for the same, if there is one. false: it has
  * answered. */
 static bool order_find_own(struct session_call *k)
@@ -176,15 +182,11 @@ static bool order_find_own(struct session_call *k)
         keyed = NULL; /* refused: the next one is judged anew */
     struct claim *c = keyed ? keyed : clave__claim_on_path(k->s, t->path);
     bool leaving =
-        c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path);
+        c ? !keyed && c->state == CLAIM_LEAVING : clave__claim_is_being_left(k->s, t->path, t->id);
     if (keyed && !order_is_for(keyed, t)) {
         clave__web_problem(k->x, &reused, "this Idempotency-Key was used for another claim");
     } else if (leaving) {
-        clave__web_problem(
-            k->x,
-            &(struct problem){
-                .status = 503, .err = CLAVE_EINUSE, .path = t->path, .retry_after_s = 1},
-            "what this session had on %s is still being given back", t->path);
+        order_refuse_for_now(k, t->path);
     } else if (!keyed && c && (o->keyed || !order_is_for(c, t))) {
         order_refuse(k, t->path, c->place.uuid);
     } else {
@@ -204,13 +206,15 @@ bool clave__claim_order_is_excluded(struct session_call *k)
         return false;
     memcpy(o->own, c->other.uuid, sizeof o->own);
     k->claim = NULL;
-    if (o->keyed || !c->other.fits) {
+    if (clave__claim_is_being_left(k->s, o->terms.path, o->own)) {
+        order_refuse_for_now(k, o->terms.path);
+    } else if (o->keyed || !c->other.fits) {
         order_refuse(k, o->terms.path, o->own);
-        return true;
+    } else {
+        o->terms.id = o->own;
+        if (order_find_own(k))
+            o->begin(k);
     }
-    o->terms.id = o->own;
-    if (order_find_own(k))
-        o->begin(k);
     return true;
 }
 

@@ -8,7 +8,6 @@
 #include "web/api/session_call.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
-#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
 
@@ -70,15 +69,20 @@ static void claim_put_holder(struct json *j, const void *arg)
 
 static void on_claim_news(struct claim_poll *p);
 
-/* The try ended before another gate made the place of this session. */
-static void claim_is_own(struct session_call *k)
+/* The first of the queue is this session's: what another gate got after the try had ended, or what
+ * was tried and is being deleted. */
+static void claim_is_own(struct session_call *k, const char *node)
 {
-    struct problem p = {.status = 503, .err = CLAVE_EINUSE, .path = k->path, .retry_after_s = 1};
-    if (k->poll.done == on_claim_news && clave__claim_order_begin_again(k))
+    struct problem p = {.status = 409, .err = CLAVE_EBUSY, .path = k->path, .retry_after_s = 1};
+    bool is_claim = strncmp(node, "_c_", 3) == 0 && strlen(node) > 3 + CLAVE_UUID_TEXT;
+    const char *id = is_claim ? clave__web_strndup(k->x, node + 3, CLAVE_UUID_TEXT) : NULL;
+    bool left = !k->path || clave__claim_is_being_left(k->s, k->path, id);
+    if (!left && k->poll.done == on_claim_news && clave__claim_order_begin_again(k))
         return;
     clave__session_call_done(k);
-    clave__web_problem(k->x, &p, "this session holds %s by another gate, since a moment ago",
-                       p.path ? p.path : "it");
+    clave__web_problem(k->x, &p, "%s was not granted to this request, and %s",
+                       p.path ? p.path : "it",
+                       left ? "its place is being given back" : "another of this session has it");
 }
 
 static void on_claim_holder(clave_async_client *client, clave_err err,
@@ -95,11 +99,8 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
         return;
     }
     if (err == CLAVE_OK && n > 0 && list[0].stat.ephemeral_owner == k->s->id) {
-        if (!k->path || !clave__claim_is_being_left(k->s, k->path)) {
-            claim_is_own(k);
-            return;
-        }
-        n = 0; /* what was tried, and is being deleted */
+        claim_is_own(k, list[0].node);
+        return;
     }
     if (err == CLAVE_OK && n > 0) {
         p.members = claim_put_holder;

@@ -8,7 +8,6 @@
 #include "web/api/contrib/contrib_rest_format.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
-#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/session/rest_session.h"
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "web/http/answer.h"
-#include "web/http/forwarded.h"
 #include "web/http/problem.h"
 
 /* ---- which one ------------------------------------------------------------------------------ */
