@@ -144,8 +144,8 @@ static void load(const char *connect, int times)
         if (t == 0)
             after = own_status("VmRSS:");
         for (int i = 0; i < ROOTS; i++) {
-            nodes += t == 0 ? clave_cache_count(caches[i]) : 0;
-            bytes += t == 0 ? clave_cache_bytes(caches[i]) : 0;
+            nodes += t == 0 ? clave_cache_status_of(caches[i]).count : 0;
+            bytes += t == 0 ? clave_cache_status_of(caches[i]).bytes : 0;
             clave_cache_free(caches[i]);
         }
     }

@@ -23,9 +23,10 @@ static int take_turns(clave_client *a, clave_client *b)
     /* Whoever holds it for longer than a minute loses it. */
     clave_mutex_options o = CLAVE_MUTEX_OPTIONS_INIT;
     o.max_hold_ms = 60000;
+    o.simple_prefix = "lock_";
     int code = EXIT_FAILURE;
-    if (clave_mutex_new_simple(&mine, a, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
-        clave_mutex_new_simple(&yours, b, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
+    if (clave_mutex_new(&mine, a, "/exercise/lock", &o) == CLAVE_OK &&
+        clave_mutex_new(&yours, b, "/exercise/lock", &o) == CLAVE_OK &&
         clave_mutex_acquire(mine, 10000) == CLAVE_OK) {
         puts("the first has the lock");
         printf("the second tries: %s\n", clave_strerror(clave_mutex_acquire(yours, 0)));
@@ -58,8 +59,10 @@ static clave_latch *stand(clave_client *client, bool fair, char *name)
     o.id = name;
     o.event_cb = on_event;
     o.event_arg = name;
-    clave_err err = fair ? clave_latch_new_fair(&c, client, "/exercise/election", "c_", &o)
-                         : clave_latch_new_unfair(&c, client, "/exercise/leader", &o);
+    o.layout = fair ? CLAVE_LATCH_FAIR : CLAVE_LATCH_UNFAIR;
+    o.prefix = fair ? "c_" : NULL;
+    clave_err err =
+        clave_latch_new(&c, client, fair ? "/exercise/election" : "/exercise/leader", &o);
     if (err == CLAVE_OK)
         err = clave_latch_start(c);
     if (err == CLAVE_OK)

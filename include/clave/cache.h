@@ -63,17 +63,8 @@ CLAVE_METHOD clave_err clave_cache_children(clave_cache *cache, const char *path
  * of it is of one moment. ENONODE, ENOMEM, ECLOSED. */
 CLAVE_METHOD clave_err clave_cache_walk(clave_cache *cache, const char *path,
                                         clave_cache_visit_cb *visit, void *arg);
-/* How many nodes it has. */
-CLAVE_METHOD size_t clave_cache_count(clave_cache *cache);
-/* How much memory the nodes take, in bytes, without what the allocator adds. */
-CLAVE_METHOD size_t clave_cache_bytes(clave_cache *cache);
-/* The zxid of the newest point at which the cache was equal to the tree: nothing was being read. 0:
- * there was none yet. */
-CLAVE_METHOD int64_t clave_cache_zxid(clave_cache *cache);
-/* True from INITIALIZED to STALE, and from RESYNCED to STALE: changes are seen as they happen. */
-CLAVE_METHOD bool clave_cache_is_current(clave_cache *cache);
-/* False from FULL on until everything fits: something is left out. */
-CLAVE_METHOD bool clave_cache_is_complete(clave_cache *cache);
+/* Its status. All zero: the session has ended. */
+CLAVE_METHOD clave_cache_status clave_cache_status_of(clave_cache *cache);
 
 #ifdef __cplusplus
 }

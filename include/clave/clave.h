@@ -72,7 +72,6 @@
 #include "clave/async/mutex.h"
 #include "clave/async/once.h"
 #include "clave/async/persistent_watcher.h"
-#include "clave/async/plain_layouts.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 #include "clave/cache.h"

@@ -25,13 +25,6 @@ typedef struct clave_latch clave_latch; /* opaque */
  * is out of range. ENOMEM. ECLOSED: the session has ended. */
 CLAVE_MAKING clave_err clave_latch_new(clave_latch **out, clave_client *client, const char *path,
                                        const clave_latch_options *o);
-/* The same with the layout of the fair election, clave_async_latch_new_fair. */
-CLAVE_MAKING clave_err clave_latch_new_fair(clave_latch **out, clave_client *client,
-                                            const char *path, const char *prefix,
-                                            const clave_latch_options *o);
-/* The same with the layout of the unfair election, clave_async_latch_new_unfair. */
-CLAVE_MAKING clave_err clave_latch_new_unfair(clave_latch **out, clave_client *client,
-                                              const char *node, const clave_latch_options *o);
 /* Closes it without an event, waits at most a second for the server to confirm, and frees. No
  * thread may be waiting in it. NULL is ignored. */
 CLAVE_EXPORT void clave_latch_free(clave_latch *l);

@@ -28,12 +28,6 @@ typedef struct clave_mutex clave_mutex; /* opaque */
  * ended. */
 CLAVE_MAKING clave_err clave_mutex_new(clave_mutex **out, clave_client *client, const char *path,
                                        const clave_mutex_options *o);
-/* The same with the simple lock's layout (clave/async/plain_layouts.h): nodes
- * <path>/<prefix><10 digits>. EINVAL also when the prefix is empty, contains a slash, or consists
- * of digits only. */
-CLAVE_MAKING clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *client,
-                                              const char *path, const char *prefix,
-                                              const clave_mutex_options *o);
 /* Releases every hold, waits at most a second for the server to confirm, and frees. No thread may
  * be waiting in the mutex: clave_mutex_cancel_as ends a wait. NULL is ignored. */
 CLAVE_EXPORT void clave_mutex_free(clave_mutex *l);

@@ -78,8 +78,6 @@ CLAVE_METHOD bool clave_selector_pause(clave_selector *s, int64_t ms);
 CLAVE_METHOD bool clave_selector_has_leadership(clave_selector *s);
 /* The leadership, as clave_mutex_grant, for any thread. ENOTHELD: it does not lead. ECLOSED. */
 CLAVE_METHOD clave_err clave_selector_grant(clave_selector *s, clave_grant **out);
-/* The id of its options; NULL: none was given. Valid until clave_selector_free. */
-CLAVE_METHOD const char *clave_selector_id(const clave_selector *s);
 /* Why it left the election without being closed: ENOAUTH, ESEQUENCE and others that the server
  * answered; EIO: the executor refused. CLAVE_OK: it did not. ECLOSED: a forked process. */
 CLAVE_METHOD clave_err clave_selector_error(clave_selector *s);

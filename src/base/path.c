@@ -104,27 +104,3 @@ bool clave__path_is_child(const char *path, const char *dir, const char *name)
     size_t n = path_dir_len(dir);
     return strncmp(path, dir, n) == 0 && path[n] == '/' && strcmp(path + n + 1, name) == 0;
 }
-
-clave_err clave__path_join(char *out, size_t cap, const char *chroot, const char *path)
-{
-    size_t nroot = path_dir_len(chroot);
-    size_t npath = strlen(path);
-    if (nroot && npath == 1)
-        npath = 0;
-    if (nroot + npath + 1 > cap)
-        return CLAVE_ETOOBIG;
-    memcpy(out, chroot, nroot);
-    memcpy(out + nroot, path, npath);
-    out[nroot + npath] = '\0';
-    return CLAVE_OK;
-}
-
-const char *clave__path_strip(const char *full, const char *chroot)
-{
-    size_t nroot = path_dir_len(chroot);
-    if (strncmp(full, chroot, nroot) != 0)
-        return NULL;
-    if (full[nroot] == '\0')
-        return "/";
-    return full[nroot] == '/' ? full + nroot : NULL;
-}

@@ -1,12 +1,10 @@
 /* path.h - znode paths: the rules a ZooKeeper server applies to the path of a
- * write, the parts of a path, and the chroot. */
+ * write, and the parts of a path. */
 #ifndef CLAVE_BASE_PATH_H
 #define CLAVE_BASE_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "clave/err.h"
 
 struct clave_mem;
 
@@ -28,11 +26,5 @@ size_t clave__path_put_child(char *out, const char *dir, const char *name);
 /* The same, to be freed by the caller; NULL: out of memory. `mem` NULL: libc's. */
 char *clave__path_child(const struct clave_mem *mem, const char *dir, const char *name);
 bool clave__path_is_child(const char *path, const char *dir, const char *name);
-
-/* Writes chroot + path to out, NUL-terminated. A chroot of "" or "/" means none; the path
- * "/" under a chroot is the chroot itself. ETOOBIG when cap is too small. */
-clave_err clave__path_join(char *out, size_t cap, const char *chroot, const char *path);
-/* The part of `full` below chroot ("/" for the chroot itself); NULL when `full` is outside it. */
-const char *clave__path_strip(const char *full, const char *chroot);
 
 #endif

@@ -2,6 +2,7 @@
  * connection, before any request that may need it. pipeline.c sends them, transport.c passes the
  * answers. Those of the options are what the user is: before they are accepted the session is not
  * reported as connected (session.c), and if one is refused, the client is closed. */
+#include <assert.h>
 #include <string.h>
 
 #include "client/engine.h"
@@ -105,12 +106,14 @@ struct auth *clave__auth_asked(clave_async_client *c)
 
 void clave__auth_accepted(clave_async_client *c, struct auth *a)
 {
+    assert(a->phase == AUTH_SENT);
     a->phase = AUTH_ACCEPTED;
     client_auth_complete(c, a, CLAVE_OK);
 }
 
 bool clave__auth_refused(clave_async_client *c, const struct auth *a)
 {
+    assert(a->phase == AUTH_SENT);
     clave__client_fault(c,
                         "the server refused the identity of scheme %s: it does not support the "
                         "scheme, or the credentials are wrong",
@@ -120,6 +123,7 @@ bool clave__auth_refused(clave_async_client *c, const struct auth *a)
 
 void clave__auth_forget(clave_async_client *c, struct auth *a)
 {
+    assert(!a->needed);
     list_remove(&a->link);
     client_auth_complete(c, a, CLAVE_EAUTHFAILED);
     free_auth(c, a);

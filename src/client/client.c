@@ -178,11 +178,13 @@ static void client_destroy(clave_async_client *c)
 
 void clave__client_ref(clave_async_client *c)
 {
+    assert(c->refs > 0);
     c->refs++;
 }
 
 void clave__client_drop(clave_async_client *c)
 {
+    assert(c->refs > 0);
     if (--c->refs == 0)
         client_destroy(c);
 }
@@ -325,12 +327,12 @@ int64_t clave_async_client_hold_deadline(const clave_async_client *c)
     return c->session.may_be_over ? INT64_MIN : clave__hold_deadline_get(&c->hold_deadline);
 }
 
-uint64_t clave_async_client_requests_sent(const clave_async_client *c, int op)
+uint64_t clave__client_requests_sent(const clave_async_client *c, int op)
 {
     return clave__opcode(op)->body ? c->pipeline.counts[clave__client_opcode_place(op)] : 0;
 }
 
-uint64_t clave_async_client_events_received(const clave_async_client *c)
+uint64_t clave__client_events_received(const clave_async_client *c)
 {
     return c->watches.events;
 }
@@ -389,6 +391,7 @@ void clave__client_unlisten(struct listener *l)
 
 void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at)
 {
+    assert(t->fire);
     clave__timers_set(&c->timers, t, at);
 }
 

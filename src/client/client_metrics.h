@@ -43,6 +43,11 @@ clave_err clave__client_warn_at_grant(clave_async_client *c, const char *text);
 void clave__client_note_end(clave_async_client *c, bool elects);
 void clave__client_note_loss(clave_async_client *c, clave_err why);
 
+/* How many requests with this wire opcode (0..127) were sent since the start. */
+uint64_t clave__client_requests_sent(const clave_async_client *c, int op);
+/* How many watch events were received since the start. */
+uint64_t clave__client_events_received(const clave_async_client *c);
+
 /* Counts by opcode: no two that clients send share a place. */
 enum { CLIENT_OPCODES = 64, CLIENT_STATES = CLAVE_STATE_CLOSED + 1 };
 

@@ -38,6 +38,8 @@ void clave__deliver_state(clave_async_client *c, clave_state state, clave_err wh
 
 void clave__deliver_failure(clave_async_client *c, struct request *r, clave_err err)
 {
+    assert(err != CLAVE_OK);
+    assert(list_empty(&r->link));
     clave__timers_clear(&c->timers, &r->pause);
     r->err = err;
     list_push_back(&c->deliveries.failed, &r->link);

@@ -5,6 +5,8 @@
  * clave__engine_enter and clave__engine_leave. */
 #include "client/engine.h"
 
+#include <assert.h>
+
 enum { KEEP_OUT = 64 * 1024 };
 /* What stays of room for messages. A process may have a thousand clients, each of which has listed
  * the same long queue once. */
@@ -72,6 +74,7 @@ static bool deliver_deadline(clave_async_client *c)
 
 void clave__engine_deliver(clave_async_client *c)
 {
+    assert(c->deliveries.depth > 0);
     if (c->deliveries.depth > 1)
         return;
     while (deliver_state(c) || clave__client_watches_deliver_lost(c) || deliver_failure(c) ||
@@ -119,6 +122,7 @@ static void engine_trim(clave_async_client *c)
 
 void clave__engine_leave(clave_async_client *c)
 {
+    assert(c->deliveries.depth > 0);
     clave__engine_deliver(c);
     if (c->deliveries.depth == 1) {
         run_client_tasks(c);

@@ -3,6 +3,8 @@
  * with holds sends a heartbeat every quarter of the timeout, which keeps the hold deadline ahead:
  * on a standalone server a ping is enough; in an ensemble the heartbeat must pass the leader, so it
  * is a multi that checks held nodes, which also proves that they still exist. */
+#include <assert.h>
+
 #include "base/deadline.h"
 #include "client/engine.h"
 #include "client/request/encode.h"
@@ -35,6 +37,7 @@ static int64_t confirm_timeout(const clave_async_client *c)
 
 static void ping(clave_async_client *c)
 {
+    assert(!c->heartbeat.ping_out);
     struct wire_request q = {.xid = XID_PING, .op = OP_PING};
     if (clave__output_put(c, &q) != CLAVE_OK) {
         clave__link_drop(c, CLAVE_ENOMEM);
@@ -99,6 +102,7 @@ static size_t heartbeat_choose(clave_async_client *c, clave_op *ops)
 
 static void confirm(clave_async_client *c)
 {
+    assert(!c->heartbeat.confirming);
     struct heartbeat *b = &c->heartbeat;
     clave_op ops[HEARTBEAT_HOLDS] = {{.kind = CLAVE_OP_CHECK, .path = "/", .version = -1}};
     size_t n = heartbeat_choose(c, ops);
@@ -261,6 +265,7 @@ void clave__client_hold(clave_async_client *c, struct hold *h)
 
 void clave__client_unhold(clave_async_client *c, struct hold *h)
 {
+    assert(!list_empty(&h->link));
     list_remove(&h->link);
     for (size_t i = 0; i < HEARTBEAT_HOLDS; i++)
         if (c->heartbeat.checked[i] == h)

@@ -5,6 +5,7 @@
  * its writer's, such as a chroot after each host, is refused. */
 #include "client/hosts.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -393,6 +394,7 @@ void clave__hosts_shuffle(struct hosts *h, struct rand_state *rand)
 
 const struct host *clave__hosts_current(const struct hosts *h)
 {
+    assert(h->at < h->count);
     return &h->list[h->at];
 }
 

@@ -1,6 +1,7 @@
 /* link.c - the transport connection: which host to dial and when, and when to give a connection up.
  * The phases are drawn in engine.h; clave__link_enter is the only function that changes them, and
  * it drops all bytes of the old connection. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "client/engine.h"
@@ -9,6 +10,12 @@ enum { MIN_ATTEMPT_MS = 250 };
 
 void clave__link_enter(clave_async_client *c, enum link_phase to, int64_t until)
 {
+    assert(to != LINK_OPEN || c->link.phase == LINK_HANDSHAKE);
+    assert(to != LINK_HANDSHAKE || c->link.phase == LINK_DIALLING ||
+           c->link.phase == LINK_SECURING);
+    assert(to != LINK_OPEN || c->link.phase == LINK_HANDSHAKE);
+    assert(to != LINK_HANDSHAKE || c->link.phase == LINK_DIALLING ||
+           c->link.phase == LINK_SECURING);
     c->link.phase = to;
     c->link.until = until;
     if (to != LINK_HANDSHAKE && to != LINK_OPEN) { /* no bytes of one connection enter the next */
@@ -35,6 +42,7 @@ static int64_t session_timeout(const clave_async_client *c)
 /* How long one attempt may take, so that several fit into a session. */
 int64_t clave__link_attempt_timeout(const clave_async_client *c)
 {
+    assert(c->hosts.count > 0);
     int64_t hosts = (int64_t)c->hosts.count;
     int64_t ms = session_timeout(c) / (hosts > 3 ? hosts : 3);
     return ms > MIN_ATTEMPT_MS ? ms : MIN_ATTEMPT_MS;
@@ -69,6 +77,7 @@ int64_t clave__link_securing_timeout(const clave_async_client *c)
 
 static void link_dial(clave_async_client *c)
 {
+    assert(c->link.phase == LINK_IDLE);
     c->fault_is_news = false;
     clave__link_enter(c, LINK_DIALLING, c->now + dial_timeout(c));
 }
@@ -102,6 +111,7 @@ void clave__link_has_served(clave_async_client *c)
  * next dial is at once, and the back-off goes on. */
 void clave__link_gone(clave_async_client *c, bool failed)
 {
+    assert(c->link.phase != LINK_IDLE);
     if (!failed && !c->link.denied)
         clave__link_has_served(c);
     clave__link_enter(c, LINK_IDLE, CLAVE_NEVER);
@@ -136,6 +146,7 @@ void clave__client_rest(clave_async_client *c, bool rest)
 
 void clave__link_drop(clave_async_client *c, clave_err why)
 {
+    assert(why != CLAVE_OK);
     enum link_phase phase = c->link.phase;
     c->link.cut = 0;
     if (phase == LINK_IDLE || phase == LINK_HANGUP)
@@ -248,6 +259,7 @@ static void link_refused(clave_async_client *c)
 
 void clave__link_refused(clave_async_client *c, clave_err err, const char *what)
 {
+    assert(err != CLAVE_OK);
     char host[300];
     if (err == CLAVE_EEXPIRED) {
         link_refused(c);

@@ -1,9 +1,12 @@
 /* output.c - requests that the engine writes by itself, past the pipeline's queue: pings,
  * identities, watches, closeSession. */
+#include <assert.h>
+
 #include "client/engine.h"
 
 clave_err clave__output_put(clave_async_client *c, const struct wire_request *q)
 {
+    assert(clave__link_is_open(&c->link));
     struct jwriter w = clave__jwriter(&c->link.out);
     size_t begin = clave__frame_begin(&w);
     clave__wire_put_request(&w, q);

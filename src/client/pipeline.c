@@ -1,6 +1,8 @@
 /* pipeline.c - requests between their submission and their answer. submit.c and the composed
  * requests put them in, link.c passes the replies. Replies come in the order of the requests
  * (ZooKeeper's FIFO), so `sent` is a queue whose head is the only request a reply can be for. */
+#include <assert.h>
+
 #include "client/engine.h"
 #include "wire/opcode.h"
 
@@ -18,6 +20,7 @@ void clave__pipeline_init(struct pipeline *p)
 
 void clave__pipeline_submit(clave_async_client *c, struct request *r)
 {
+    assert(list_empty(&r->link));
     list_push_back(&c->pipeline.unsent, &r->link);
     clave__pipeline_fill(c);
 }
@@ -39,6 +42,7 @@ static void pipeline_put_int(uint8_t *at, int32_t v)
 
 static clave_err send_request(clave_async_client *c, struct request *r)
 {
+    assert(r->vouched == HOLD_DEADLINE_NONE);
     struct pipeline *p = &c->pipeline;
     struct link *l = &c->link;
     clave_err err = clave__buf_reserve(&l->out, r->frame_len);
@@ -61,6 +65,7 @@ static clave_err send_request(clave_async_client *c, struct request *r)
 /* Sends closeSession, after every other request. */
 static clave_err send_close(clave_async_client *c)
 {
+    assert(list_empty(&c->pipeline.unsent));
     struct wire_request q = {.xid = next_xid(&c->pipeline), .op = OP_CLOSE_SESSION};
     clave_err err = clave__output_put(c, &q);
     c->pipeline.close_sent = err == CLAVE_OK;
@@ -147,6 +152,7 @@ static void pipeline_answer(struct request *r, clave_err server_err, const clave
 bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header *h,
                            struct jreader *body)
 {
+    assert(clave__link_is_open(&c->link));
     struct pipeline *p = &c->pipeline;
     if (list_empty(&p->sent)) {
         if (!p->close_sent || h->xid != p->xid)
@@ -201,6 +207,7 @@ void clave__pipeline_reply_too_big(clave_async_client *c)
 
 void clave__pipeline_failed(struct request *r)
 {
+    assert(r->err != CLAVE_OK);
     clave_result res = {.err = r->err, .path = r->path};
     pipeline_answer(r, r->err, &res);
 }
@@ -220,6 +227,7 @@ static bool pipeline_has_begun(const clave_async_client *c, const struct request
 
 size_t clave__pipeline_cut(clave_async_client *c)
 {
+    assert(clave__link_is_open(&c->link));
     size_t largest = 0;
     for (struct list *l = c->pipeline.sent.next; l != &c->pipeline.sent; l = l->next) {
         struct request *r = LIST_ENTRY(l, struct request, link);

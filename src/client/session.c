@@ -1,6 +1,7 @@
 /* session.c - the session states users see: CONNECTED, SUSPENDED, RECONNECTED, LOST, READ_ONLY,
  * CLOSED, in Curator's order. link.c calls it on attach, detach and expiry, deliver.c on every
  * entry for the deadlines. client_session_enter is the only function that changes the state. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/deadline.h"
@@ -25,6 +26,7 @@ const char *clave_state_name(clave_state state)
 
 static void client_session_enter(clave_async_client *c, clave_state to, clave_err why)
 {
+    assert(c->session.state != CLAVE_STATE_CLOSED);
     clave__log(&c->log, CLAVE_LOG_INFO, "session 0x%llx %s -> %s%s%s",
                (unsigned long long)c->session.id, clave_state_name(c->session.state),
                clave_state_name(to), why ? ": " : "", why ? clave_strerror(why) : "");
@@ -65,6 +67,7 @@ static void ask_for_config(clave_async_client *c)
 
 static void session_take_deadline(clave_async_client *c, bool read_only, bool made, int64_t sent)
 {
+    assert(c->session.timeout_ms > 0);
     struct hold_deadline *l = &c->hold_deadline;
     int64_t timeout = c->session.timeout_ms;
     int64_t relay = c->relay_ms ? c->relay_ms : timeout / 4;
@@ -111,6 +114,8 @@ static void session_tell_timeout(clave_async_client *c)
 void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
                              int64_t sent)
 {
+    assert(clave__link_is_open(&c->link));
+    assert(r->session_id != 0 && r->passwd.n == (int32_t)sizeof c->session.passwd);
     struct session *s = &c->session;
     bool made = s->id == 0, alone = c->hold_deadline.relay_ms == 0;
     s->id = r->session_id;
@@ -137,6 +142,7 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
 
 void clave__session_detached(clave_async_client *c, clave_err why)
 {
+    assert(c->session.id != 0);
     if (client_session_is_up(&c->session))
         client_session_enter(c, CLAVE_STATE_SUSPENDED, why);
     clave__heartbeat_detached(c);
@@ -160,6 +166,7 @@ static void drop_session_state(clave_async_client *c, clave_err unsent, clave_er
 
 void clave__session_lose(clave_async_client *c, clave_err why)
 {
+    assert(why != CLAVE_OK);
     if (c->session.id == 0)
         return;
     clave__link_drop(c, why);

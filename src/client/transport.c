@@ -10,6 +10,7 @@
 static void send_connect_request(clave_async_client *c)
 {
     struct link *l = &c->link;
+    assert(l->phase == LINK_HANDSHAKE && clave__buf_len(&l->out) == 0);
     const struct session *s = &c->session;
     bool saw_more = s->event_zxid > s->last_zxid;
     struct wire_connect_request q = {
@@ -54,6 +55,7 @@ static void wants_tls(clave_async_client *c)
 
 static void take_connect_response(clave_async_client *c, struct jreader *r)
 {
+    assert(c->link.phase == LINK_HANDSHAKE);
     struct wire_connect_response m = clave__wire_get_connect_response(r);
     bool given = m.timeout_ms > 0;
     bool sound = m.session_id != 0 && m.passwd.n == (int32_t)sizeof c->session.passwd;
@@ -139,6 +141,7 @@ static void transport_take_auth(clave_async_client *c, clave_err err)
 
 static void transport_take_reply(clave_async_client *c, struct jreader *r)
 {
+    assert(clave__link_is_open(&c->link));
     struct wire_reply_header h = clave__wire_get_reply_header(r);
     struct wire_event ev = {0};
     bool ok = !r->bad;
@@ -264,6 +267,7 @@ void clave_async_client_connected(clave_async_client *c, int64_t now)
 /* An open connection. What the server may have closed it for says more than an earlier fault. */
 static void report_cut(clave_async_client *c, const char *host)
 {
+    assert(clave__link_is_open(&c->link));
     size_t cut = clave__pipeline_cut(c);
     c->link.cut = cut;
     if (cut >= LARGE_REQUEST)

@@ -4,6 +4,7 @@
  * phase: a watch is in the map exactly while it is not IDLE. */
 #include "client/watch.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "client/engine.h"
@@ -21,6 +22,7 @@ clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *
 
 void clave__client_watches_fini(struct watches *w)
 {
+    assert(list_empty(&w->armed) && list_empty(&w->owed) && list_empty(&w->owed_persistent));
     clave__map_fini(&w->by_path);
 }
 
@@ -94,6 +96,8 @@ static int32_t remove_type(const clave_async_watch *w)
 
 static void client_watch_enter(clave_async_watch *w, enum watch_phase phase)
 {
+    assert(phase != WATCH_ASKED || w->phase == WATCH_IDLE);
+    assert(phase != WATCH_ARMED || w->phase == WATCH_ASKED);
     struct watches *ws = &w->client->watches;
     bool was_idle = w->phase == WATCH_IDLE, is_idle = phase == WATCH_IDLE;
     if (w->phase == WATCH_ARMED)
@@ -269,6 +273,7 @@ static void client_watch_collect_above(clave_async_client *c, int32_t type, stru
 /* The event takes the path along: its callback may use the watch for another path, or free it. */
 static void client_watch_fire(clave_async_watch *w, clave_event_type type)
 {
+    assert(w->phase == WATCH_IDLE && w->path);
     clave_async_client *c = w->client;
     char *path = w->path;
     clave_event ev = {.type = type, .path = path, .connection = c->link.connections};

@@ -12,14 +12,14 @@ static bool lock_awaits_leases(const struct lock_queue *q)
 }
 
 /* Nodes whose names are bare UUIDs may be of anything else of kazoo's, a party. */
-bool clave__lock_is_semaphore(const struct lock_queue *q)
+static bool lock_is_semaphore(const struct lock_queue *q)
 {
     return q->leases && (q->kazoo || q->nbare < q->places.count || lock_awaits_leases(q));
 }
 
 static bool lock_has_leases(const struct lock_queue *q)
 {
-    return (q->places.count > 0 || lock_awaits_leases(q)) && clave__lock_is_semaphore(q);
+    return (q->places.count > 0 || lock_awaits_leases(q)) && lock_is_semaphore(q);
 }
 
 const struct lock_queue *clave__lock_acquired(const struct lock_queue *q)
@@ -90,7 +90,7 @@ static bool lock_is_step(enum lock_change what, const struct lock_place *p)
 
 const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p)
 {
-    bool lease = p->kind != QUEUE_LEASE || clave__lock_is_semaphore(p->queue);
+    bool lease = p->kind != QUEUE_LEASE || lock_is_semaphore(p->queue);
     if (!lease || lock_is_step(what, p))
         return NULL;
     const struct lock_queue *acquired = clave__lock_acquired(p->queue);

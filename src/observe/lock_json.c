@@ -31,7 +31,7 @@ void clave__lock_token_json(struct json *j, const char *key, int64_t token)
 /* ---- a place --------------------------------------------------------------------------------- */
 
 /* Of a semaphore, those who acquire a lease wait, though the first of them holds their queue. */
-const char *clave__lock_role(const struct lock_place *p)
+static const char *lock_json_role(const struct lock_place *p)
 {
     static const char *const roles[QUEUE_KINDS][2] = {
         [QUEUE_OTHER] = {"waiting", "holder"},      [QUEUE_LOCK] = {"waiting", "holder"},
@@ -50,7 +50,7 @@ const char *clave__lock_role_of_side(const struct lock_place *p)
     bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
     bool reads = p->kind == QUEUE_READ || p->kind == QUEUE_KAZOO_READ;
     if (!sides || p->kind == QUEUE_LATCH || clave__lock_is_outside(p))
-        return clave__lock_role(p);
+        return lock_json_role(p);
     if (p->holds)
         return reads ? "reader" : "writer";
     return reads ? "to-read" : "to-write";
@@ -93,7 +93,7 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
         clave__json_int64(j, "session", p->session->id);
     else
         clave__json_string(j, "session", NULL);
-    clave__json_string(j, "role", clave__lock_role(p));
+    clave__json_string(j, "role", lock_json_role(p));
     clave__json_string(j, "client", clave__lock_client(p));
     clave__json_string(j, "host", id.host);
     if (id.pid)

@@ -6,11 +6,9 @@
 #include "clave/async/mutex.h"
 #include "observe/lock_model.h"
 
-/* "holder", "waiting", "reader", "writer", "lease", "leader", "candidate"; "outside": see
- * clave__lock_is_outside. */
-const char *clave__lock_role(const struct lock_place *p);
-/* The same in the words of `clave locks` and `clave top`, which tell the sides of a read-write lock
- * that wait: "to-read", "to-write". */
+/* In the words of `clave locks` and `clave top`: "holder", "waiting", "lease", "leader",
+ * "candidate"; of a read-write lock "reader", "writer", and of those that wait "to-read",
+ * "to-write"; "outside": see clave__lock_is_outside. */
 const char *clave__lock_role_of_side(const struct lock_place *p);
 /* "clave", "curator", "kazoo", "other": who made the node, by its name and data; NULL: it may not
  * be read. */

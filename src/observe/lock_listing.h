@@ -17,7 +17,7 @@ struct lock_listing {
     const char *path; /* borrowed */
     char *locks;      /* where those wait who acquire a lease */
     /* The path is a lock's for certain: when its children are of no known kind, they are those of a
-     * program written by hand (clave/async/plain_layouts.h), the lowest number first. */
+     * program written by hand (simple_prefix, clave/async/mutex.h), the lowest number first. */
     bool certain;
 };
 

@@ -185,7 +185,6 @@ bool clave__lock_is_plain(const char *name);
 /* It has places, or awaits leases, and is neither the waiting side of a semaphore nor something
  * else of kazoo's. */
 bool clave__lock_is_shown(const struct lock_queue *q);
-bool clave__lock_is_semaphore(const struct lock_queue *q);
 /* The leases that those in this queue acquire; NULL: it is no waiting side. */
 const struct lock_queue *clave__lock_acquired(const struct lock_queue *q);
 struct lock_queue *clave__lock_queue_at(const struct lock_model *m,

@@ -90,6 +90,7 @@ static void channel_say_farewell(struct channel *ch)
 
 void clave__channel_finish(struct channel *ch)
 {
+    assert(clave__channel_is_live(ch));
     uv_os_fd_t fd;
     channel_say_farewell(ch);
     if (ch->state != CHANNEL_LINGERING)
@@ -139,6 +140,7 @@ static int channel_begin(struct channel *ch, uv_loop_t *loop, bool is_tcp)
 
 static void channel_end_connecting(struct channel *ch, int err)
 {
+    assert(ch->state == CHANNEL_CONNECTING);
     if (err != 0)
         clave__channel_close(ch, err);
     else
@@ -224,6 +226,7 @@ static void channel_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 
 void clave__channel_set_reading(struct channel *ch, bool wanted)
 {
+    assert(!wanted || clave__channel_is_live(ch));
     if (wanted == ch->reading)
         return;
     ch->reading = wanted;
@@ -253,6 +256,7 @@ static void channel_on_written(uv_write_t *req, int status)
  * them. */
 static int channel_write_later(struct channel *ch, const void *p, size_t n)
 {
+    assert(!ch->writing && n > 0);
     n = n < MAX_UNSENT ? n : MAX_UNSENT;
     struct unsent *u = clave__mem_alloc(ch->mem, sizeof *u + n);
     if (!u)

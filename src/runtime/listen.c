@@ -3,6 +3,7 @@
  * A Unix socket is never open to more users than its address says, not even for a moment. */
 #include "runtime/listen.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <grp.h>
 #include <netdb.h>
@@ -131,6 +132,7 @@ void clave__listen_name_peer(int fd, bool is_unix, struct peer_addr *out)
 static void listener_on_closed(uv_handle_t *h)
 {
     struct listener *l = h->data;
+    assert(l->handles > 0);
     if (--l->handles == 0)
         free(l);
 }

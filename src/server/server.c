@@ -35,45 +35,45 @@ static int32_t or_default(int32_t v, int32_t fallback)
 /* The options that may change while it serves. */
 static void server_take_limits(struct server *s, const struct server_options *o)
 {
-    s->min_session_ms = or_default(o->min_session_ms, 2 * s->tick_ms);
-    s->max_session_ms = or_default(o->max_session_ms, 20 * s->tick_ms);
-    if (s->max_session_ms < s->min_session_ms)
-        s->max_session_ms = s->min_session_ms;
-    s->sessionless_ms = or_default(o->sessionless_ms, DEFAULT_SESSIONLESS_MS);
-    s->slow_ms = o->slow_ms;
-    s->snap_count = or_default(o->snap_count, 0);
-    s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
-    s->container_rate = or_default(o->container_rate, DEFAULT_SWEEP_RATE);
-    s->never_used_ms = o->never_used_ms;
-    s->extended_types = o->extended_types;
-    s->enforce_quota = o->enforce_quota;
-    s->max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
-    s->max_outstanding = o->max_outstanding ? o->max_outstanding : DEFAULT_OUTSTANDING;
-    s->max_undelivered = o->max_undelivered ? o->max_undelivered : DEFAULT_UNDELIVERED;
+    s->limits.min_session_ms = or_default(o->min_session_ms, 2 * s->limits.tick_ms);
+    s->limits.max_session_ms = or_default(o->max_session_ms, 20 * s->limits.tick_ms);
+    if (s->limits.max_session_ms < s->limits.min_session_ms)
+        s->limits.max_session_ms = s->limits.min_session_ms;
+    s->limits.sessionless_ms = or_default(o->sessionless_ms, DEFAULT_SESSIONLESS_MS);
+    s->limits.slow_ms = o->slow_ms;
+    s->limits.snap_count = or_default(o->snap_count, 0);
+    s->limits.container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
+    s->limits.container_rate = or_default(o->container_rate, DEFAULT_SWEEP_RATE);
+    s->limits.never_used_ms = o->never_used_ms;
+    s->limits.extended_types = o->extended_types;
+    s->limits.enforce_quota = o->enforce_quota;
+    s->limits.max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
+    s->limits.max_outstanding = o->max_outstanding ? o->max_outstanding : DEFAULT_OUTSTANDING;
+    s->limits.max_undelivered = o->max_undelivered ? o->max_undelivered : DEFAULT_UNDELIVERED;
     clave__bounds_set(s, o->bounds);
 }
 
 static void take_options(struct server *s, const struct server_options *o)
 {
     s->log = (struct log){o->log, o->log_arg};
-    s->audit = o->audit;
-    s->audit_arg = o->audit_arg;
-    s->node_gone = o->node_gone;
-    s->node_gone_arg = o->node_gone_arg;
-    s->audit_user = o->audit_user ? o->audit_user : "";
-    s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
-    s->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
-    if (s->max_frame > MOST_FRAME)
-        s->max_frame = MOST_FRAME;
+    s->audit.write = o->audit;
+    s->audit.arg = o->audit_arg;
+    s->driver.node_gone = o->node_gone;
+    s->driver.node_gone_arg = o->node_gone_arg;
+    s->audit.user = o->audit_user ? o->audit_user : "";
+    s->limits.tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
+    s->limits.max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
+    if (s->limits.max_frame > MOST_FRAME)
+        s->limits.max_frame = MOST_FRAME;
     server_take_limits(s, o);
-    s->snapshot_piece = or_default(o->snapshot_piece, DEFAULT_SNAPSHOT_PIECE);
-    s->max_output = o->max_output ? o->max_output : DEFAULT_OUTPUT;
-    if (s->max_output < LEAST_OUTPUT)
-        s->max_output = LEAST_OUTPUT;
-    if (s->max_output > MOST_OUTPUT)
-        s->max_output = MOST_OUTPUT;
+    s->limits.snapshot_piece = or_default(o->snapshot_piece, DEFAULT_SNAPSHOT_PIECE);
+    s->limits.max_output = o->max_output ? o->max_output : DEFAULT_OUTPUT;
+    if (s->limits.max_output < LEAST_OUTPUT)
+        s->limits.max_output = LEAST_OUTPUT;
+    if (s->limits.max_output > MOST_OUTPUT)
+        s->limits.max_output = MOST_OUTPUT;
     clave__turn_init(s, o->work_a_turn ? o->work_a_turn : SIZE_MAX);
-    s->driver.client_port = -1;
+    s->driver.info.client_port = -1;
     s->x509 = o->x509;
     s->hash_seed = o->seed;
     clave__rand_seed(&s->rand, o->seed);
@@ -89,66 +89,57 @@ static clave_err server_copy_text(const struct server *s, const char *text, char
     return CLAVE_OK;
 }
 
-struct texts {
-    char *super_digest, *x509_super, *super_uid, *require_auth, *words;
-};
-
-static void free_texts(const struct server *s, const struct texts *t)
+static void server_free_access(const struct server *s, const struct server_access *a)
 {
-    clave__mem_free(&s->mem, t->super_digest);
-    clave__mem_free(&s->mem, t->x509_super);
-    clave__mem_free(&s->mem, t->super_uid);
-    clave__mem_free(&s->mem, t->require_auth);
-    clave__mem_free(&s->mem, t->words);
+    clave__mem_free(&s->mem, a->super_digest);
+    clave__mem_free(&s->mem, a->x509_super);
+    clave__mem_free(&s->mem, a->super_uid);
+    clave__mem_free(&s->mem, a->require_auth);
+    clave__mem_free(&s->mem, a->words);
 }
 
-/* Replaces all the texts, or none. */
-static clave_err take_texts(struct server *s, const struct server_options *o)
+/* Replaces all of it, or nothing. */
+static clave_err server_take_access(struct server *s, const struct server_options *o)
 {
-    struct texts before = {s->super_digest, s->x509_super, s->super_uid, s->require_auth, s->words};
-    struct texts t = {NULL};
-    clave_err err = server_copy_text(s, o->super_digest ? o->super_digest : "", &t.super_digest);
+    struct server_access a = {NULL};
+    clave_err err = server_copy_text(s, o->super_digest ? o->super_digest : "", &a.super_digest);
     if (err == CLAVE_OK)
-        err = server_copy_text(s, o->x509_super ? o->x509_super : "", &t.x509_super);
+        err = server_copy_text(s, o->x509_super ? o->x509_super : "", &a.x509_super);
     if (err == CLAVE_OK)
-        err = server_copy_text(s, o->super_uid ? o->super_uid : "", &t.super_uid);
+        err = server_copy_text(s, o->super_uid ? o->super_uid : "", &a.super_uid);
     if (err == CLAVE_OK)
-        err = server_copy_text(s, o->require_auth ? o->require_auth : "", &t.require_auth);
+        err = server_copy_text(s, o->require_auth ? o->require_auth : "", &a.require_auth);
     if (err == CLAVE_OK)
-        err = server_copy_text(s, o->words ? o->words : SERVER_WORDS, &t.words);
+        err = server_copy_text(s, o->words ? o->words : SERVER_WORDS, &a.words);
     if (err != CLAVE_OK) {
-        free_texts(s, &t);
+        server_free_access(s, &a);
         return err;
     }
-    s->super_digest = t.super_digest;
-    s->x509_super = t.x509_super;
-    s->super_uid = t.super_uid;
-    s->require_auth = t.require_auth;
-    s->words = t.words;
-    free_texts(s, &before);
+    server_free_access(s, &s->access);
+    s->access = a;
     return CLAVE_OK;
 }
 
 clave_err clave__server_change(struct server *s, const struct server_options *o)
 {
-    clave_err err = take_texts(s, o);
+    clave_err err = server_take_access(s, o);
     if (err != CLAVE_OK)
         return err;
     server_take_limits(s, o);
-    if (s->serving && s->next_sweep > s->now + s->container_check_ms)
-        s->next_sweep = s->now + s->container_check_ms;
+    if (s->serving && s->sweep.next > s->now + s->limits.container_check_ms)
+        s->sweep.next = s->now + s->limits.container_check_ms;
     return CLAVE_OK;
 }
 
 static void server_init_buffers(struct server *s)
 {
-    clave__buf_init(&s->pending, &s->mem, SIZE_MAX / 2);
-    clave__buf_init(&s->results, &s->mem, SIZE_MAX / 2);
-    s->driver_stats = DRIVER_STATS_UNKNOWN;
-    clave__buf_init(&s->scratch, &s->mem, s->max_frame + 4096);
-    clave__buf_init(&s->name, &s->mem, s->max_frame + 4096);
-    clave__buf_init(&s->quota_path, &s->mem, s->max_frame + 4096);
-    clave__buf_init(&s->audit_line, &s->mem, SIZE_MAX / 2);
+    clave__buf_init(&s->txn_log.pending, &s->mem, SIZE_MAX / 2);
+    clave__buf_init(&s->scratch.results, &s->mem, SIZE_MAX / 2);
+    s->driver.stats = DRIVER_STATS_UNKNOWN;
+    clave__buf_init(&s->scratch.request, &s->mem, s->limits.max_frame + 4096);
+    clave__buf_init(&s->scratch.name, &s->mem, s->limits.max_frame + 4096);
+    clave__buf_init(&s->scratch.quota_path, &s->mem, s->limits.max_frame + 4096);
+    clave__buf_init(&s->audit.line, &s->mem, SIZE_MAX / 2);
 }
 
 clave_err clave__server_new(struct server **out, const struct server_options *o)
@@ -161,31 +152,31 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     s->mem = mem;
     take_options(s, o);
     server_init_buffers(s);
-    list_init(&s->conns);
-    list_init(&s->gone);
-    list_init(&s->sessionless);
+    list_init(&s->conns.all);
+    list_init(&s->conns.gone);
+    list_init(&s->conns.sessionless);
     for (int k = 0; k < TURN_CLASSES; k++)
-        list_init(&s->ready[k]);
-    list_init(&s->waiting);
-    list_init(&s->with_output);
-    list_init(&s->paused);
-    list_init(&s->cursors);
-    list_init(&s->listings);
-    list_init(&s->lists);
-    list_init(&s->sweep_end);
-    s->named_zxid = -1;
-    s->replay_until = INT64_MAX;
-    s->next_sweep = INT64_MAX;
+        list_init(&s->conns.ready[k]);
+    list_init(&s->conns.waiting);
+    list_init(&s->conns.with_output);
+    list_init(&s->conns.paused);
+    list_init(&s->conns.cursors);
+    list_init(&s->listings.ready);
+    list_init(&s->listings.all);
+    list_init(&s->sweep.end);
+    s->replay.named_zxid = -1;
+    s->replay.until = INT64_MAX;
+    s->sweep.next = INT64_MAX;
     clave__snapshot_save_init(s);
     clave__snapshot_schedule(s);
     clave__txn_init(&s->txn, &s->tree);
     clave_err err = clave__tree_init(&s->tree, &s->mem, s->hash_seed);
     if (err == CLAVE_OK)
-        err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms, s->hash_seed);
+        err = clave__sessions_init(&s->sessions, &s->mem, s->limits.tick_ms, s->hash_seed);
     if (err == CLAVE_OK)
         err = clave__watches_init(&s->watches, &s->mem, s->hash_seed);
     if (err == CLAVE_OK)
-        err = take_texts(s, o);
+        err = server_take_access(s, o);
     if (err != CLAVE_OK) {
         clave__server_free(s);
         return err;
@@ -198,23 +189,22 @@ void clave__server_free(struct server *s)
 {
     if (!s)
         return;
-    while (!list_empty(&s->conns))
-        clave__server_conn_closed(LIST_ENTRY(s->conns.next, struct server_conn, in_conns));
+    while (!list_empty(&s->conns.all))
+        clave__server_conn_closed(LIST_ENTRY(s->conns.all.next, struct server_conn, in_conns));
     clave__conns_drop_watches(s, SIZE_MAX);
     clave__snapshot_save_fini(s);
     clave__txn_fini(&s->txn);
     clave__tree_fini(&s->tree);
     clave__sessions_fini(&s->sessions);
     clave__watches_fini(&s->watches);
-    clave__buf_fini(&s->pending);
-    clave__buf_fini(&s->results);
-    clave__buf_fini(&s->scratch);
-    clave__buf_fini(&s->name);
-    clave__buf_fini(&s->quota_path);
-    clave__buf_fini(&s->audit_line);
-    clave__mem_free(&s->mem, s->slow_turn);
-    free_texts(s, &(struct texts){s->super_digest, s->x509_super, s->super_uid, s->require_auth,
-                                  s->words});
+    clave__buf_fini(&s->txn_log.pending);
+    clave__buf_fini(&s->scratch.results);
+    clave__buf_fini(&s->scratch.request);
+    clave__buf_fini(&s->scratch.name);
+    clave__buf_fini(&s->scratch.quota_path);
+    clave__buf_fini(&s->audit.line);
+    clave__mem_free(&s->mem, s->slow.turn);
+    server_free_access(s, &s->access);
     struct clave_mem mem = s->mem;
     clave__mem_free(&mem, s);
 }
@@ -230,12 +220,12 @@ static struct owner *next_owner(const struct tree *t, const struct owner *o)
 static void expire_orphans(struct server *s)
 {
     struct owner *o = next_owner(&s->tree, NULL);
-    s->orphans = false;
+    s->sweep.orphans = false;
     while (o) {
         const struct owner *next = next_owner(&s->tree, o);
         int64_t id = o->id, next_id = next ? next->id : 0;
         if (!clave__sessions_find(&s->sessions, id) && clave__session_expire(s, id) != CLAVE_OK)
-            s->orphans = true;
+            s->sweep.orphans = true;
         o = next ? clave__tree_find_owner(&s->tree, next_id) : NULL;
         if (next && !o)
             o = next_owner(&s->tree, NULL);
@@ -244,11 +234,11 @@ static void expire_orphans(struct server *s)
 
 void clave__server_start(struct server *s, int64_t now, int64_t wall)
 {
-    s->now = s->started_at = s->turn_began = s->input_since = now;
+    s->now = s->started_at = s->turn.began = s->turn.input_since = now;
     s->wall = wall;
     s->serving = true;
-    s->durable_zxid = s->started_zxid = s->last_zxid;
-    s->next_sweep = now + s->container_check_ms;
+    s->txn_log.durable_zxid = s->counts.started_zxid = s->last_zxid;
+    s->sweep.next = now + s->limits.container_check_ms;
     clave__restore_start(s);
     clave__sessions_start(&s->sessions, now, wall);
     clave__quota_recount(s);
@@ -268,9 +258,9 @@ static bool is_held_up(const struct server *s, const struct session *session)
 
 static const struct server_conn *oldest_sessionless(const struct server *s)
 {
-    return list_empty(&s->sessionless)
+    return list_empty(&s->conns.sessionless)
                ? NULL
-               : LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
+               : LIST_ENTRY(s->conns.sessionless.next, struct server_conn, in_sessionless);
 }
 
 /* After a restart everybody comes back at once, and behind a queue of TLS handshakes: whoever has
@@ -293,12 +283,12 @@ static void expire_sessions(struct server *s)
     clave__sessions_advance(&s->sessions, s->now);
     while ((session = clave__sessions_next_due(&s->sessions, &looks))) {
         const size_t owned = s->tree.ephemerals;
-        const uint64_t sent = s->packets_sent;
+        const uint64_t sent = s->counts.packets_sent;
         if (is_held_up(s, session) || may_be_back(s, session) ||
             clave__session_expire(s, session->id) != CLAVE_OK)
             clave__session_postpone(&s->sessions, session);
         looks -= LOOKS_AN_END + LOOKS_A_NODE * (int)(owned - s->tree.ephemerals) +
-                 LOOKS_AN_EVENT * (int)(s->packets_sent - sent);
+                 LOOKS_AN_EVENT * (int)(s->counts.packets_sent - sent);
     }
 }
 
@@ -314,11 +304,12 @@ static int64_t sessionless_deadline(const struct server *s)
 
 static void close_sessionless(struct server *s)
 {
-    for (int left = CUT_A_TICK; left > 0 && !list_empty(&s->sessionless); left--) {
-        struct server_conn *c = LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
+    for (int left = CUT_A_TICK; left > 0 && !list_empty(&s->conns.sessionless); left--) {
+        struct server_conn *c =
+            LIST_ENTRY(s->conns.sessionless.next, struct server_conn, in_sessionless);
         if (s->now < c->start_by)
             return;
-        s->sessionless_expired++;
+        s->counts.sessionless_expired++;
         clave__conn_cut(c);
     }
 }
@@ -328,19 +319,19 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     s->now = now > s->now ? now : s->now;
     s->wall = wall;
     /* After a turn without a pause, what is read now may have come while that went on. */
-    bool at_once = now <= s->turn_ended + 1;
-    s->input_since = s->now - (at_once ? s->turn_ended - s->turn_began : 0);
-    s->turn_began = s->now;
+    bool at_once = now <= s->turn.ended + 1;
+    s->turn.input_since = s->now - (at_once ? s->turn.ended - s->turn.began : 0);
+    s->turn.began = s->now;
     if (!s->serving)
         return;
-    if (s->orphans)
+    if (s->sweep.orphans)
         expire_orphans(s);
     expire_sessions(s);
     close_sessionless(s);
     clave__conns_drop_stalled(s);
-    if (s->slow_untold > 0)
+    if (s->slow.untold > 0)
         clave__slow_tell_rest(s);
-    if (s->now >= s->next_sweep)
+    if (s->now >= s->sweep.next)
         clave__sweep(s);
     clave__word_step(s);
     clave__conns_drop_watches(s, DROPPED_A_TICK);
@@ -349,14 +340,14 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
 
 void clave__server_end_turn(struct server *s, int64_t now)
 {
-    s->turn_ended = now;
-    if (s->slow_turn)
+    s->turn.ended = now;
+    if (s->slow.turn)
         clave__slow_end_turn(s, now);
 }
 
 void clave__server_woke_late(struct server *s, int64_t since, int64_t now)
 {
-    if (!s->serving || now - since <= s->tick_ms)
+    if (!s->serving || now - since <= s->limits.tick_ms)
         return;
     clave__log(&s->log, CLAVE_LOG_WARN,
                "was not running for %lld ms: no session expires for a tick",
@@ -370,17 +361,17 @@ int64_t clave__server_deadline(const struct server *s)
         return INT64_MAX;
     if (clave__turn_has_left(s))
         return s->now;
-    if (!list_empty(&s->listings) || !list_empty(&s->gone))
+    if (!list_empty(&s->listings.ready) || !list_empty(&s->conns.gone))
         return s->now + 1;
     int64_t at = clave__sessions_deadline(&s->sessions);
     if (sessionless_deadline(s) < at)
         at = sessionless_deadline(s);
     if (clave__conns_deadline(s) < at)
         at = clave__conns_deadline(s);
-    if (!list_empty(&s->tree.swept) && s->next_sweep < at)
-        at = s->next_sweep;
-    if (s->orphans && s->now + s->tick_ms < at)
-        at = s->now + s->tick_ms;
+    if (!list_empty(&s->tree.swept) && s->sweep.next < at)
+        at = s->sweep.next;
+    if (s->sweep.orphans && s->now + s->limits.tick_ms < at)
+        at = s->now + s->limits.tick_ms;
     return at;
 }
 
@@ -392,16 +383,16 @@ void clave__server_durable(struct server *s, int64_t zxid)
     struct list *e;
     if (zxid > s->last_zxid)
         zxid = s->last_zxid;
-    if (zxid <= s->durable_zxid)
+    if (zxid <= s->txn_log.durable_zxid)
         return;
-    s->durable_zxid = zxid;
+    s->txn_log.durable_zxid = zxid;
     list_init(&todo);
-    list_splice(&todo, &s->waiting);
+    list_splice(&todo, &s->conns.waiting);
     while ((e = list_pop_front(&todo))) {
         struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_waiting);
         clave__conn_release(c);
         if (c->mark_count > 0)
-            list_push_back(&s->waiting, &c->in_waiting);
+            list_push_back(&s->conns.waiting, &c->in_waiting);
         clave__conn_resume(c);
     }
 }
@@ -410,22 +401,22 @@ void clave__server_durable(struct server *s, int64_t zxid)
 
 void clave__server_set_driver_info(struct server *s, const struct driver_info *info)
 {
-    s->driver = *info;
+    s->driver.info = *info;
 }
 
 void clave__server_set_driver_stats(struct server *s, const struct driver_stats *stats)
 {
-    s->driver_stats = *stats;
+    s->driver.stats = *stats;
 }
 
 void clave__server_note_append(struct server *s, int64_t us)
 {
-    clave__quantiles_note(&s->append_us, s->now, us, 1);
+    clave__quantiles_note(&s->counts.append_us, s->now, us, 1);
 }
 
 void clave__server_note_snapshot(struct server *s, int64_t ms)
 {
-    clave__quantiles_note(&s->snapshot_ms, s->now, ms, 1);
+    clave__quantiles_note(&s->counts.snapshot_ms, s->now, ms, 1);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -444,7 +435,7 @@ static int64_t server_quiet_ms(const struct server *s)
 /* Of another epoch: only the files can tell. */
 static int64_t server_snapshot_behind(const struct server *s)
 {
-    int64_t from = s->driver_stats.snapshot_zxid, to = s->last_zxid;
+    int64_t from = s->driver.stats.snapshot_zxid, to = s->last_zxid;
     return from >= 0 && to >= from && to >> 32 == from >> 32 ? to - from : -1;
 }
 
@@ -453,18 +444,18 @@ void clave__server_health(const struct server *s, struct server_health *out)
     *out = (struct server_health){
         .uptime_ms = s->now - s->started_at,
         .sessions = (int64_t)s->sessions.table.count,
-        .connections = (int64_t)s->nconns,
-        .requests = (int64_t)s->packets_received,
-        .outstanding = (int64_t)s->outstanding,
+        .connections = (int64_t)s->conns.n,
+        .requests = (int64_t)s->counts.packets_received,
+        .outstanding = (int64_t)s->counts.outstanding,
         .nodes = (int64_t)s->tree.nodes.count + 1,
         .watches = (int64_t)s->watches.count,
         .data_bytes = (int64_t)s->tree.data_bytes,
-        .read_ms = clave__quantiles_at(&s->read_ms, s->now, 990),
-        .write_ms = clave__quantiles_at(&s->write_ms, s->now, 990),
-        .append_us = clave__quantiles_at(&s->append_us, s->now, 990),
+        .read_ms = clave__quantiles_at(&s->counts.read_ms, s->now, 990),
+        .write_ms = clave__quantiles_at(&s->counts.write_ms, s->now, 990),
+        .append_us = clave__quantiles_at(&s->counts.append_us, s->now, 990),
         .snapshot_behind = server_snapshot_behind(s),
         .quiet_ms = server_quiet_ms(s),
-        .driver = s->driver_stats,
+        .driver = s->driver.stats,
     };
 }
 
@@ -472,20 +463,20 @@ void clave__server_stats(const struct server *s, struct server_stats *out)
 {
     *out = (struct server_stats){
         .last_zxid = s->last_zxid,
-        .durable_zxid = s->durable_zxid,
+        .durable_zxid = s->txn_log.durable_zxid,
         .nodes = s->tree.nodes.count + 1,
         .sessions = s->sessions.table.count,
-        .connections = s->nconns,
+        .connections = s->conns.n,
         .watches = s->watches.count,
         .ephemerals = s->tree.ephemerals,
-        .packets_received = s->packets_received,
-        .packets_sent = s->packets_sent,
+        .packets_received = s->counts.packets_received,
+        .packets_sent = s->counts.packets_sent,
         .data_bytes = s->tree.data_bytes,
-        .undelivered = s->undelivered,
+        .undelivered = s->conns.undelivered,
         .digest = s->tree.digest,
-        .digest_mismatches = s->digest_mismatches,
+        .digest_mismatches = s->replay.digest_mismatches,
     };
-    memcpy(out->requests, s->requests, sizeof out->requests);
+    memcpy(out->requests, s->counts.requests, sizeof out->requests);
     for (size_t i = 0; i < SERVER_BOUNDS; i++)
-        out->refused[i] = s->bounds[i].refused;
+        out->refused[i] = s->refused.bounds[i].refused;
 }

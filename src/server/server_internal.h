@@ -75,42 +75,177 @@ struct bound_state {
     int64_t told_at; /* when that was */
 };
 
-struct server {
-    struct clave_mem mem;
-    struct log log;
-    server_audit_cb *audit; /* NULL: no audit log */
-    void *audit_arg;
-    server_gone_cb *node_gone; /* NULL: nobody wants to know */
-    void *node_gone_arg;
-    const char *audit_user;
+/* What the operator has set, with the defaults filled in; server.c writes it. Those of the second
+ * half may change while it serves. */
+struct server_limits {
     size_t max_frame;
     size_t max_output;
     int32_t tick_ms;
+    int32_t snapshot_piece;
+
     int32_t min_session_ms;
     int32_t max_session_ms;
     int32_t sessionless_ms;
     int32_t slow_ms; /* 0: no request is slow */
     int32_t snap_count;
-    int32_t snapshot_piece;
     int32_t container_check_ms;
     int32_t container_rate;
     int64_t never_used_ms;
-    struct refusals newer;   /* of clients that know a later zxid */
-    struct refusals strange; /* of clients that have not authenticated */
-    struct driver_info driver;
-    struct driver_stats driver_stats;
     bool extended_types;
     bool enforce_quota;
     size_t max_connections; /* SIZE_MAX: any number */
     size_t max_outstanding;
     size_t max_undelivered;
-    struct bound_state bounds[SERVER_BOUNDS];
-    char *super_digest; /* "": nobody */
-    bool x509;
-    char *x509_super;   /* likewise */
-    char *super_uid;    /* likewise */
+};
+
+/* Who may do more than others, or anything at all; server.c writes it. "": nobody, nothing. */
+struct server_access {
+    char *super_digest;
+    char *x509_super;
+    char *super_uid;
     char *require_auth; /* schemes, of which a client needs one; "": none is needed */
     char *words;        /* the four-letter words allowed: "*", or names separated by commas */
+};
+
+/* What is said of the program around it, and whom that asks. */
+struct server_driver {
+    struct driver_info info;
+    struct driver_stats stats;
+    server_gone_cb *node_gone; /* NULL: nobody wants to know */
+    void *node_gone_arg;
+};
+
+/* The audit log; see request/audit.h. */
+struct server_audit {
+    server_audit_cb *write; /* NULL: there is none */
+    void *arg;
+    const char *user;
+    struct buf line;
+    bool torn; /* there was no memory for all of it */
+};
+
+/* What was refused. */
+struct server_refused {
+    struct refusals newer;   /* clients that know a later zxid */
+    struct refusals strange; /* clients that have not authenticated */
+    struct bound_state bounds[SERVER_BOUNDS];
+};
+
+/* Records on their way to the disk; see store/txn_log.c. */
+struct server_txn_log {
+    struct buf pending; /* those that the driver has not taken */
+    int64_t pending_first;
+    int64_t durable_zxid; /* on the disk */
+};
+
+/* Of the start, while snapshot and log are read; see store/recovery.h. */
+struct server_replay {
+    int64_t until;      /* the newest zxid to be replayed; INT64_MAX: all of the log */
+    int64_t named_zxid; /* of the snapshot to be loaded; -1: not given */
+    int64_t fuzzy_zxid; /* up to it the digests in the log need not match the tree */
+    uint64_t fuzzy_digest;
+    bool has_fuzzy_digest;
+    uint64_t digest_mismatches;
+};
+
+/* The one that is being written, and when the next is due; see store/snapshot_schedule.c. */
+struct server_snapshot {
+    struct snapshot_save save;
+    int64_t txns_since;
+    int64_t bytes_since; /* of the log */
+    int64_t share;       /* how much of its limits the next one uses, of 1024 */
+};
+
+/* The removal of containers and of nodes with a time to live; see tree/sweep.c. */
+struct server_sweep {
+    /* While one goes on, in tree.swept: after what it has yet to look at. */
+    struct list end;
+    int64_t next; /* or the next turn of one; INT64_MAX: there is nothing to sweep */
+    bool orphans; /* nodes of sessions that no longer exist */
+};
+
+/* The connections, by what they wait for; see request/conn.h. */
+struct server_conns {
+    struct list all;
+    size_t n;
+    struct list gone;        /* closed, and have watches still */
+    struct list sessionless; /* without a session, oldest first */
+    struct list ready[TURN_CLASSES];
+    int light_in_a_row;      /* of those that were ready */
+    struct list waiting;     /* with messages that are not durable */
+    struct list with_output; /* the one that took some last is at the end */
+    struct list paused;      /* not read because all together have too much output */
+    size_t undelivered;      /* memory of all output */
+    struct list cursors;     /* those in `all` */
+};
+
+/* The lists that four-letter words make piece by piece; see figures/listing.h. */
+struct server_listings {
+    struct list ready; /* those whose next piece may be made */
+    struct list all;   /* the one that waits longest for its client is first */
+    size_t n;
+};
+
+/* Memory that is used again and again. */
+struct server_scratch {
+    struct buf request; /* of one request */
+    struct buf name;    /* of one create: the path with its number */
+    struct buf results; /* of one multi */
+    struct buf quota_path;
+};
+
+/* A turn of the driver's loop, from _tick to _end_turn; see request/turn.h. */
+struct server_turn {
+    size_t looks;                   /* what the requests of this turn have cost */
+    size_t most_looks;              /* as many as that; SIZE_MAX: any number */
+    size_t most[TURN_CLASSES];      /* of these, for requests of each class, now */
+    struct list left[TURN_CLASSES]; /* connections with input that is left, in order */
+    enum turn_class class;          /* whose turn it is, while a turn begins */
+    int classes;                    /* of so many, before new input is read */
+    bool heavy_waited;              /* the last turn began without the heavy ones */
+    int64_t began;
+    int64_t ended;       /* of the last one that has */
+    int64_t input_since; /* what is read in this turn may have waited since */
+};
+
+/* What was slow, and how much of it is in the log; see request/slow.h. */
+struct server_slow {
+    struct slow_turn *turn; /* NULL: slow_ms was never set */
+    int64_t turn_at;        /* the last turn that was slow */
+    int64_t turn_ms;
+    int64_t second; /* when the present second began */
+    uint32_t told;  /* lines in it, and requests beyond them */
+    uint64_t untold;
+};
+
+/* What monitoring reads. */
+struct server_counts {
+    struct latency latency;
+    struct quantiles read_ms;  /* the same times, of requests that are not logged */
+    struct quantiles write_ms; /* of those that are */
+    struct quantiles append_us;
+    struct quantiles snapshot_ms;
+    int64_t started_zxid;   /* the newest when it began to serve */
+    uint64_t bytes_written; /* for clients */
+    uint64_t bytes_received;
+    uint64_t outstanding; /* replies waiting for the disk */
+    uint64_t connections_rejected;
+    uint64_t connections_dropped; /* by their clients, without closing a session */
+    uint64_t connect_requests;
+    uint64_t sessionless_expired;
+    uint64_t sessions_expired;
+    uint64_t taken; /* frames, and KiB of answers; srst does not reset it */
+    uint64_t packets_received;
+    uint64_t packets_sent;
+    uint64_t requests[128];
+};
+
+struct server {
+    struct clave_mem mem;
+    struct log log;
+    struct rand_state rand;
+    uint64_t hash_seed; /* keys the maps of what clients choose */
+    bool x509;          /* the driver checks certificates */
 
     bool serving;
     int64_t now;
@@ -121,92 +256,24 @@ struct server {
     struct sessions sessions;
     struct watches watches;
     struct txn txn;
+    int64_t last_zxid; /* applied */
     uint64_t event_number;
 
-    int64_t last_zxid;    /* applied */
-    int64_t durable_zxid; /* on the disk */
-    struct buf pending;   /* records the driver has not taken */
-    int64_t pending_first;
-
-    int64_t replay_until; /* the newest zxid to be replayed; INT64_MAX: all of the log */
-    int64_t named_zxid;   /* of the snapshot to be loaded; -1: not given */
-    int64_t fuzzy_zxid;   /* up to it the digests in the log need not match the tree */
-    uint64_t fuzzy_digest;
-    bool has_fuzzy_digest;
-    uint64_t digest_mismatches;
-    uint64_t expired; /* sessions, since the start */
-
-    struct snapshot_save save;
-    int64_t txns_since_snapshot;
-    int64_t bytes_since_snapshot; /* of the log */
-    int64_t snapshot_share;       /* how much of its limits the next one uses, of 1024 */
-    struct rand_state rand;
-    uint64_t hash_seed; /* keys the maps of what clients choose */
-
-    /* While a sweep goes on, in tree.swept: after what it has yet to look at. */
-    struct list sweep_end;
-    int64_t next_sweep; /* or the next turn of one; INT64_MAX: there is nothing to sweep */
-    bool orphans;       /* nodes of sessions that no longer exist */
-
-    struct list conns;
-    struct list gone;        /* connections that are closed and have watches still */
-    struct list sessionless; /* connections without a session, oldest first */
-    struct list ready[TURN_CLASSES];
-    int light_in_a_row;  /* of those that were ready */
-    struct list waiting; /* connections with messages that are not durable */
-    struct list
-        with_output;    /* connections with output; the one that took some last is at the end */
-    struct list paused; /* connections not read because all together have too much output */
-    size_t undelivered; /* memory of all output */
-    size_t nconns;
-    struct list cursors;  /* those in `conns` */
-    struct list listings; /* the lists of four-letter words whose next piece may be made */
-    struct list lists;    /* all of them; the one that waits longest for its client is first */
-    size_t nlists;
-
-    struct buf scratch; /* of one request */
-    struct buf name;    /* of one create: the path with its number */
-    struct buf results; /* of one multi */
-    struct buf quota_path;
-    struct buf audit_line;
-    bool audit_torn; /* there was no memory for all of it */
-
-    /* A turn of the driver's loop, from _tick to _end_turn. */
-    size_t looks;                        /* what the requests of this turn have cost */
-    size_t work_a_turn;                  /* as many as that; SIZE_MAX: any number */
-    size_t turn_most[TURN_CLASSES];      /* of these, for requests of each class, now */
-    struct list turn_left[TURN_CLASSES]; /* connections with input that is left, in order */
-    enum turn_class turn_class;          /* whose turn it is, while a turn begins */
-    int turn_classes;                    /* of so many, before new input is read */
-    bool heavy_waited;                   /* the last turn began without the heavy ones */
-    int64_t turn_began;
-    int64_t turn_ended;          /* of the last one that has */
-    int64_t input_since;         /* what is read in this turn may have waited since */
-    uint64_t work;               /* bytes written for clients */
-    struct slow_turn *slow_turn; /* of slow.c; NULL: slow_ms was never set */
-    int64_t slow_turn_at;        /* the last turn that was slow */
-    int64_t slow_turn_ms;
-    int64_t slow_second; /* when the present second of slow.c began */
-    uint32_t slow_told;  /* lines in it, and requests beyond them */
-    uint64_t slow_untold;
-
-    struct latency latency;
-    struct quantiles
-        read_ms; /* the same times; those of requests that are logged are in write_ms */
-    struct quantiles write_ms;
-    struct quantiles append_us;
-    struct quantiles snapshot_ms;
-    int64_t started_zxid; /* the newest when it began to serve */
-    uint64_t bytes_received;
-    uint64_t outstanding; /* replies waiting for the disk */
-    uint64_t connections_rejected;
-    uint64_t connections_dropped; /* by their clients, without closing a session */
-    uint64_t connect_requests;
-    uint64_t sessionless_expired;
-    uint64_t taken; /* frames, and KiB of answers; srst does not reset it */
-    uint64_t packets_received;
-    uint64_t packets_sent;
-    uint64_t requests[128];
+    struct server_limits limits;
+    struct server_access access;
+    struct server_driver driver;
+    struct server_audit audit;
+    struct server_refused refused;
+    struct server_txn_log txn_log;
+    struct server_replay replay;
+    struct server_snapshot snapshot;
+    struct server_sweep sweep;
+    struct server_conns conns;
+    struct server_listings listings;
+    struct server_scratch scratch;
+    struct server_turn turn;
+    struct server_slow slow;
+    struct server_counts counts;
 };
 
 /* ---- txn_log.c

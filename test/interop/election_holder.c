@@ -77,12 +77,13 @@ static void start_latch(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     clave_latch_options o = {.size = sizeof o, .id = h->name, .event_cb = on_event, .event_arg = h};
-    if (strcmp(h->what, "fair") == 0)
-        check(clave_async_latch_new_fair(&h->latch, c, h->path, "c_", &o), "latch");
-    else if (strcmp(h->what, "unfair") == 0)
-        check(clave_async_latch_new_unfair(&h->latch, c, h->path, &o), "latch");
-    else
-        check(clave_async_latch_new(&h->latch, c, h->path, &o), "latch");
+    if (strcmp(h->what, "fair") == 0) {
+        o.layout = CLAVE_LATCH_FAIR;
+        o.prefix = "c_";
+    } else if (strcmp(h->what, "unfair") == 0) {
+        o.layout = CLAVE_LATCH_UNFAIR;
+    }
+    check(clave_async_latch_new(&h->latch, c, h->path, &o), "latch");
     check(clave_async_latch_start(h->latch), "start");
 }
 
@@ -152,7 +153,8 @@ static void run_selector(struct holder *h, clave_client *s)
 static void run_simple(struct holder *h, clave_client *s)
 {
     clave_mutex *l;
-    check(clave_mutex_new_simple(&l, s, h->path, "lock_", NULL), "lock");
+    clave_mutex_options o = {.size = sizeof o, .simple_prefix = "lock_"};
+    check(clave_mutex_new(&l, s, h->path, &o), "lock");
     while (!is_over(h)) {
         check(clave_mutex_acquire(l, -1), "acquire");
         lead(h, token_held(by_mutex(l)));

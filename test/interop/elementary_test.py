@@ -1,5 +1,5 @@
 """One queue: programs written by hand and clave's simple lock, fair and unfair election
-(clave/async/plain_layouts.h) take turns; some of them are killed. Judged as queue_test.py judges.
+(simple_prefix, CLAVE_LATCH_FAIR, CLAVE_LATCH_UNFAIR) take turns; some of them are killed. Judged as queue_test.py judges.
 
   elementary_test.py clave|apache [simple|fair|unfair]...     CLAVE_QUEUE_TURNS=N for more than 150;
                                                   CLAVE_MIXED_SECONDS=N for that time, of each"""

@@ -83,8 +83,9 @@ static clave_err acquire_mutex(struct holder *h)
 
 static clave_err acquire_simple(struct holder *h)
 {
-    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
-    check(clave_mutex_new_simple(&h->lock, h->session, h->path, "lock_", &o), "lock");
+    clave_mutex_options o = {
+        .size = sizeof o, .event_cb = on_lost, .event_arg = h, .simple_prefix = "lock_"};
+    check(clave_mutex_new(&h->lock, h->session, h->path, &o), "lock");
     return clave_mutex_acquire(h->lock, -1);
 }
 
@@ -218,10 +219,9 @@ static void stand(clave_async_client *c, void *arg)
     struct holder *h = arg;
     clave_latch_options o = {
         .size = sizeof o, .policy = CLAVE_POLICY_SESSION, .event_cb = on_latch, .event_arg = h};
-    bool unfair = strcmp(h->kind->name, "unfair") == 0;
-    check(unfair ? clave_async_latch_new_unfair(&h->latch, c, h->path, &o)
-                 : clave_async_latch_new(&h->latch, c, h->path, &o),
-          "latch");
+    if (strcmp(h->kind->name, "unfair") == 0)
+        o.layout = CLAVE_LATCH_UNFAIR;
+    check(clave_async_latch_new(&h->latch, c, h->path, &o), "latch");
     check(clave_async_latch_start(h->latch), "start");
 }
 

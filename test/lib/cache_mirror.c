@@ -219,9 +219,9 @@ void cache_mirror_on_event(clave_async_cache *cache, const clave_cache_event *ev
 
 bool cache_mirror_differs(struct cache_mirror *m, const clave_async_cache *cache)
 {
-    if (m->count != clave_async_cache_count(cache))
+    if (m->count != clave_async_cache_status_of(cache).count)
         mirror_fault(m, "the cache has %zu nodes, its events told of %zu",
-                     clave_async_cache_count(cache), m->count);
+                     clave_async_cache_status_of(cache).count, m->count);
     for (size_t i = 0; i < m->count; i++) {
         const struct mirror_node *n = &m->nodes[i];
         clave_cache_node known;

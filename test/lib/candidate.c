@@ -68,9 +68,9 @@ clave_err candidate_open_plain(struct candidate *s, struct memnet *p, size_t cli
 {
     clave_latch_options mine = candidate_options(s, o);
     *s = (struct candidate){.p = p, .client = client};
-    clave_async_client *c = p->clients[client].c;
-    return prefix ? clave_async_latch_new_fair(&s->l, c, path, prefix, &mine)
-                  : clave_async_latch_new_unfair(&s->l, c, path, &mine);
+    mine.layout = prefix ? CLAVE_LATCH_FAIR : CLAVE_LATCH_UNFAIR;
+    mine.prefix = prefix;
+    return clave_async_latch_new(&s->l, p->clients[client].c, path, &mine);
 }
 
 void candidate_start(struct candidate *s)

@@ -2,7 +2,7 @@
 #ifndef CLAVE_TEST_CANDIDATE_H
 #define CLAVE_TEST_CANDIDATE_H
 
-#include "clave/async/plain_layouts.h"
+#include "clave/async/latch.h"
 #include "lib/async_grants.h"
 #include "lib/memnet.h"
 
@@ -35,7 +35,8 @@ clave_err candidate_open(struct candidate *s, struct memnet *p, size_t client, c
 /* The same, started and settled. */
 void candidate_enter(struct candidate *s, struct memnet *p, size_t client, const char *path,
                      const clave_latch_options *o);
-/* Of clave/async/plain_layouts.h: a fair one; with no prefix an unfair one, of the node `path`. */
+/* With the layout of a program written by hand: a fair one; with no prefix an unfair one, of the
+ * node `path`. */
 clave_err candidate_open_plain(struct candidate *s, struct memnet *p, size_t client,
                                const char *path, const char *prefix, const clave_latch_options *o);
 /* Frees it, and settles. */

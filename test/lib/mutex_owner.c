@@ -52,7 +52,8 @@ clave_err owner_open_simple(struct mutex_owner *s, struct memnet *p, size_t clie
 {
     clave_mutex_options mine = owner_options(s, o);
     *s = (struct mutex_owner){.p = p, .client = client};
-    return clave_async_mutex_new_simple(&s->m, p->clients[client].c, path, prefix, &mine);
+    mine.simple_prefix = prefix;
+    return clave_async_mutex_new(&s->m, p->clients[client].c, path, &mine);
 }
 
 void owner_share(struct mutex_owner *s, struct mutex_owner *with, uint64_t owner)

@@ -3,7 +3,6 @@
 #define CLAVE_TEST_MUTEX_OWNER_H
 
 #include "clave/async/mutex.h"
-#include "clave/async/plain_layouts.h"
 #include "clave/async/rwlock.h"
 #include "lib/async_grants.h"
 #include "lib/memnet.h"
@@ -32,7 +31,7 @@ struct mutex_owner {
 /* A mutex of its own. Options may be NULL; the event callback is set here. */
 clave_err owner_open(struct mutex_owner *s, struct memnet *p, size_t client, const char *path,
                      const clave_mutex_options *o);
-/* The same of clave/async/plain_layouts.h. */
+/* The same with simple_prefix. */
 clave_err owner_open_simple(struct mutex_owner *s, struct memnet *p, size_t client,
                             const char *path, const char *prefix, const clave_mutex_options *o);
 /* Another owner of the same mutex. No events. */

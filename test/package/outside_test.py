@@ -1,6 +1,6 @@
 """Projects outside the tree find clave, link it and run: by find_package, pkg-config and
 add_subdirectory, shared and static. What they link was installed under DESTDIR, that is, into
-another prefix than it was made for.
+another prefix than it was made for. The ways are those of docs/start/install.md.
 
   outside_test.py SOURCE-DIR BUILD-DIR VERSION [COMPILER-LAUNCHER]
 """

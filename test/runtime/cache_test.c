@@ -140,11 +140,11 @@ static void answers_from_memory(void **state)
     assert_int_equal(clave_cache_walk(cache, "/t", count_visit, &visits), CLAVE_OK);
     assert_int_equal(visits, 2); /* it ended the walk */
     assert_int_equal(clave_cache_walk(cache, "/none", count_visit, &visits), CLAVE_ENONODE);
-    assert_int_equal(clave_cache_count(cache), 3);
-    assert_true(clave_cache_bytes(cache) > 0);
-    assert_true(clave_cache_zxid(cache) > 0);
-    assert_true(clave_cache_is_current(cache));
-    assert_true(clave_cache_is_complete(cache));
+    assert_int_equal(clave_cache_status_of(cache).count, 3);
+    assert_true(clave_cache_status_of(cache).bytes > 0);
+    assert_true(clave_cache_status_of(cache).zxid > 0);
+    assert_true(clave_cache_status_of(cache).current);
+    assert_true(clave_cache_status_of(cache).complete);
     clave_cache_free(cache);
     clave_cache_free(NULL);
 }
@@ -166,8 +166,8 @@ static void what_does_not_fit_is_left_out(void **state)
     struct record r = RECORD_INIT;
     const clave_cache_options o = {.size = sizeof o, .max_nodes = 2};
     clave_cache *cache = load(&o, &r);
-    assert_false(clave_cache_is_complete(cache));
-    assert_int_equal(clave_cache_count(cache), 2);
+    assert_false(clave_cache_status_of(cache).complete);
+    assert_int_equal(clave_cache_status_of(cache).count, 2);
     assert_int_equal(r.seen[CLAVE_CACHE_FULL], 1);
     clave_cache_free(cache);
 }
@@ -203,7 +203,7 @@ static void follows_what_happens(void **state)
     assert_int_equal(clave_delete(session, "/t/b", -1, PATIENCE), CLAVE_OK);
     await_event(&r, CLAVE_CACHE_DELETED, 1);
     expect_none(cache, "/t/b");
-    assert_int_equal(clave_cache_count(cache), 3);
+    assert_int_equal(clave_cache_status_of(cache).count, 3);
     clave_cache_free(cache);
     assert_int_equal(r.seen[CLAVE_CACHE_ENDED], 0);
 }
@@ -215,13 +215,13 @@ static void is_stale_without_a_server_and_current_again_with_it(void **state)
     clave_cache *cache = load(NULL, &r);
     assert_int_equal(clave_test_server_stop(server), CLAVE_OK);
     await_event(&r, CLAVE_CACHE_STALE, 1);
-    assert_false(clave_cache_is_current(cache));
+    assert_false(clave_cache_status_of(cache).current);
     assert_int_equal(clave_cache_wait(cache, 20), CLAVE_ETIMEDOUT);
     expect_data(cache, "/t/a", "1"); /* what is known */
     assert_int_equal(clave_test_server_start(server), CLAVE_OK);
     assert_int_equal(clave_cache_wait(cache, PATIENCE), CLAVE_OK);
     await_event(&r, CLAVE_CACHE_RESYNCED, 1);
-    assert_true(clave_cache_is_current(cache));
+    assert_true(clave_cache_status_of(cache).current);
     expect_data(cache, "/t/a", "1");
     clave_cache_free(cache);
 }
@@ -350,7 +350,7 @@ static void ask_and_free(clave_async_cache *cache, const clave_cache_event *ev, 
         clave_reply *r;
         in->wait = clave_cache_wait(in->cache, 1000);
         in->get = clave_cache_get(in->cache, ev->path, &r);
-        in->count = clave_cache_count(in->cache);
+        in->count = clave_cache_status_of(in->cache).count;
         clave_reply_free(r);
         clave_cache_free(in->cache);
     }

@@ -259,7 +259,7 @@ static void a_cache_may_be_freed_behind_its_session(void **state)
         clave_client *s = open_session(&e, way);
         assert_int_equal(clave_cache_new(&loaded, s, "/", NULL, NULL, NULL), CLAVE_OK);
         assert_int_equal(clave_cache_wait(loaded, PATIENCE), CLAVE_OK);
-        assert_true(clave_cache_count(loaded) > 0);
+        assert_true(clave_cache_status_of(loaded).count > 0);
         assert_int_equal(clave_cache_new(&fresh, s, "/", NULL, NULL, NULL), CLAVE_OK);
         close_session(&e);
         assert_int_equal(clave_cache_wait(loaded, PATIENCE), CLAVE_ECLOSED);
@@ -269,11 +269,11 @@ static void a_cache_may_be_freed_behind_its_session(void **state)
         assert_null(r);
         assert_int_equal(clave_cache_walk(loaded, "/", never_visited, &visited), CLAVE_ECLOSED);
         assert_false(visited);
-        assert_int_equal(clave_cache_count(loaded), 0);
-        assert_int_equal(clave_cache_bytes(loaded), 0);
-        assert_int_equal(clave_cache_zxid(loaded), 0);
-        assert_false(clave_cache_is_current(loaded));
-        assert_false(clave_cache_is_complete(loaded));
+        assert_int_equal(clave_cache_status_of(loaded).count, 0);
+        assert_int_equal(clave_cache_status_of(loaded).bytes, 0);
+        assert_int_equal(clave_cache_status_of(loaded).zxid, 0);
+        assert_false(clave_cache_status_of(loaded).current);
+        assert_false(clave_cache_status_of(loaded).complete);
         assert_int_equal(clave_cache_wait(fresh, -1), CLAVE_ECLOSED);
         clave_cache_free(loaded);
         clave_cache_free(fresh);

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -331,6 +332,48 @@ static void test_a_proxy_that_is_named_no_more(void **state)
     world_close(&w);
 }
 
+static int option_of(int fd, int option)
+{
+    int value = 0;
+    socklen_t size = sizeof value;
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, option, &value, &size), 0);
+    return value;
+}
+
+/* The server's end of this connection. */
+static int other_end(int fd)
+{
+    struct sockaddr_in mine, peer;
+    socklen_t size = sizeof mine;
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&mine, &size), 0);
+    for (int other = 3; other < 1000; other++) {
+        size = sizeof peer;
+        if (other != fd && getpeername(other, (struct sockaddr *)&peer, &size) == 0 &&
+            peer.sin_family == AF_INET && peer.sin_port == mine.sin_port)
+            return other;
+    }
+    fail();
+    return -1;
+}
+
+/* A client without power sends no FIN: the kernel asks for it, whether something was sent or not.
+ */
+static void test_a_client_that_is_gone_is_noticed_in_20_s(void **state)
+{
+    struct world w;
+    (void)state;
+    world_open(&w, true);
+    int fd = dial(&w, 1);
+    turn_until_accepted(&w);
+    int served = other_end(fd);
+    int noticed = option_of(served, TCP_KEEPIDLE) +
+                  option_of(served, TCP_KEEPINTVL) * option_of(served, TCP_KEEPCNT);
+    assert_in_range(noticed, 1, 20);
+    assert_in_range(option_of(served, TCP_USER_TIMEOUT), 1, 20000);
+    close(fd);
+    world_close(&w);
+}
+
 static void on_line(uv_timer_t *t)
 {
     struct world *w = t->data;
@@ -368,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_who_stays),
         cmocka_unit_test(test_a_proxy_loses_idle_ones_alone),
         cmocka_unit_test(test_a_proxy_that_is_named_no_more),
+        cmocka_unit_test(test_a_client_that_is_gone_is_noticed_in_20_s),
         cmocka_unit_test(test_a_stream_that_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,20 +134,24 @@ static void *wait_on(void *arg)
     return NULL;
 }
 
-/* The elections of clave/async/plain_layouts.h, with the same calls. */
+/* The elections of programs written by hand, with the same calls. */
 static void elementary_candidates_lead_in_turn(void **state)
 {
     (void)state;
     clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
+    const clave_latch_options unfair = {.size = sizeof unfair, .layout = CLAVE_LATCH_UNFAIR};
+    clave_latch_options in_line = {.size = sizeof in_line, .layout = CLAVE_LATCH_FAIR};
     clave_latch *none;
-    assert_int_equal(clave_latch_new_fair(&none, s, "/fair", "1", NULL), CLAVE_EINVAL);
-    assert_int_equal(clave_latch_new_unfair(&none, s, "/", NULL), CLAVE_EPATH);
+    in_line.prefix = "1";
+    assert_int_equal(clave_latch_new(&none, s, "/fair", &in_line), CLAVE_EINVAL);
+    assert_int_equal(clave_latch_new(&none, s, "/", &unfair), CLAVE_EPATH);
+    in_line.prefix = "c_";
     for (int fair = 0; fair < 2; fair++) {
         clave_latch *c[2];
         for (int i = 0; i < 2; i++) {
             clave_client *mine = i ? t : s;
-            assert_int_equal(fair ? clave_latch_new_fair(&c[i], mine, "/fair", "c_", NULL)
-                                  : clave_latch_new_unfair(&c[i], mine, "/unfair", NULL),
+            assert_int_equal(fair ? clave_latch_new(&c[i], mine, "/fair", &in_line)
+                                  : clave_latch_new(&c[i], mine, "/unfair", &unfair),
                              CLAVE_OK);
             assert_int_equal(clave_latch_start(c[i]), CLAVE_OK);
             assert_int_equal(clave_latch_await(c[i], i ? 20 : RIG_PATIENCE_MS),

@@ -101,14 +101,6 @@ static clave_err try_mutex(const void *o)
     return err;
 }
 
-static clave_err try_mutex_simple(const void *o)
-{
-    clave_async_mutex *m;
-    clave_err err = clave_async_mutex_new_simple(&m, client, "/m", "l-", o);
-    clave_async_mutex_free(m);
-    return err;
-}
-
 static clave_err try_rwlock(const void *o)
 {
     clave_async_rwlock *rw;
@@ -138,14 +130,6 @@ static clave_err try_lock(const void *o)
 {
     clave_mutex *l;
     clave_err err = clave_mutex_new(&l, session, "/m", o);
-    clave_mutex_free(l);
-    return err;
-}
-
-static clave_err try_lock_simple(const void *o)
-{
-    clave_mutex *l;
-    clave_err err = clave_mutex_new_simple(&l, session, "/m", "l-", o);
     clave_mutex_free(l);
     return err;
 }
@@ -184,42 +168,10 @@ static clave_err try_latch(const void *o)
     return err;
 }
 
-static clave_err try_latch_fair(const void *o)
-{
-    clave_async_latch *l;
-    clave_err err = clave_async_latch_new_fair(&l, client, "/e", "n-", o);
-    clave_async_latch_free(l);
-    return err;
-}
-
-static clave_err try_latch_unfair(const void *o)
-{
-    clave_async_latch *l;
-    clave_err err = clave_async_latch_new_unfair(&l, client, "/e", o);
-    clave_async_latch_free(l);
-    return err;
-}
-
 static clave_err try_candidate(const void *o)
 {
     clave_latch *c;
     clave_err err = clave_latch_new(&c, session, "/e", o);
-    clave_latch_free(c);
-    return err;
-}
-
-static clave_err try_candidate_fair(const void *o)
-{
-    clave_latch *c;
-    clave_err err = clave_latch_new_fair(&c, session, "/e", "n-", o);
-    clave_latch_free(c);
-    return err;
-}
-
-static clave_err try_candidate_unfair(const void *o)
-{
-    clave_latch *c;
-    clave_err err = clave_latch_new_unfair(&c, session, "/e", o);
     clave_latch_free(c);
     return err;
 }
@@ -373,11 +325,9 @@ static const struct taker takers[] = {
     TAKER(clave_create_options, of_create, size, try_session_create, CLAVE_ETIMEDOUT,
           CLAVE_ETIMEDOUT, SESSION_TEXT),
     TAKER(clave_mutex_options, of_mutex, size, try_mutex, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
-    TAKER(clave_mutex_options, of_mutex, size, try_mutex_simple, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_mutex_options, of_mutex, size, try_rwlock, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_mutex_options, of_mutex, size, try_multilock_each, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_mutex_options, of_mutex, size, try_lock, CLAVE_OK, CLAVE_OK, SESSION_TEXT),
-    TAKER(clave_mutex_options, of_mutex, size, try_lock_simple, CLAVE_OK, CLAVE_OK, SESSION_TEXT),
     TAKER(clave_mutex_options, of_mutex, size, try_lock_pair_reads, CLAVE_OK, CLAVE_OK,
           SESSION_TEXT),
     TAKER(clave_mutex_options, of_mutex, size, try_lock_pair_writes, CLAVE_OK, CLAVE_OK,
@@ -386,13 +336,7 @@ static const struct taker takers[] = {
     TAKER(clave_multilock_options, of_multilock, size, try_multilock, CLAVE_OK, CLAVE_OK,
           CLIENT_TEXT),
     TAKER(clave_latch_options, of_latch, size, try_latch, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
-    TAKER(clave_latch_options, of_latch, size, try_latch_fair, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
-    TAKER(clave_latch_options, of_latch, size, try_latch_unfair, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_latch_options, of_latch, size, try_candidate, CLAVE_OK, CLAVE_OK, SESSION_TEXT),
-    TAKER(clave_latch_options, of_latch, size, try_candidate_fair, CLAVE_OK, CLAVE_OK,
-          SESSION_TEXT),
-    TAKER(clave_latch_options, of_latch, size, try_candidate_unfair, CLAVE_OK, CLAVE_OK,
-          SESSION_TEXT),
     TAKER(clave_selector_options, of_selector, take, try_selector, CLAVE_OK, CLAVE_EINVAL,
           SESSION_TEXT),
     TAKER(clave_semaphore_options, of_semaphore, limit, try_semaphore, CLAVE_OK, CLAVE_EINVAL,

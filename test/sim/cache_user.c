@@ -102,7 +102,7 @@ void cache_user_tell(const struct workload *l, char *out, size_t cap)
     out[0] = '\0';
     if (!u)
         return;
-    if (!clave_async_cache_is_current(u->cache))
+    if (!clave_async_cache_status_of(u->cache).current)
         snprintf(out, cap, "%s is not current", u->path);
     else if (cache_mirror_differs(&u->mirror, u->cache))
         snprintf(out, cap, "%s: %s", u->path, u->mirror.fault);

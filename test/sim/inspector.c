@@ -141,18 +141,18 @@ void inspector_compare(const struct server_host *h, const clave_async_cache *cac
         if (o->single_node)
             break;
     }
-    if (!out[0] && k.nodes != clave_async_cache_count(cache))
-        snprintf(out, cap, "it has %zu nodes, the tree %zu", clave_async_cache_count(cache),
-                 k.nodes);
+    if (!out[0] && k.nodes != clave_async_cache_status_of(cache).count)
+        snprintf(out, cap, "it has %zu nodes, the tree %zu",
+                 clave_async_cache_status_of(cache).count, k.nodes);
 }
 
 void inspector_check_snapshot(const struct server_host *h, int64_t zxid)
 {
     const struct server *s = h->server;
-    if (s->fuzzy_zxid > zxid)
+    if (s->replay.fuzzy_zxid > zxid)
         world_break(h->w, "a snapshot is exact", "snapshot.%llx has a node of zxid 0x%llx",
-                    (unsigned long long)zxid, (unsigned long long)s->fuzzy_zxid);
-    if (s->digest_mismatches > 0 && !h->counter_was_set)
+                    (unsigned long long)zxid, (unsigned long long)s->replay.fuzzy_zxid);
+    if (s->replay.digest_mismatches > 0 && !h->counter_was_set)
         world_break(h->w, "a snapshot is exact", "snapshot.%llx has not the digest of its tree",
                     (unsigned long long)zxid);
 }

@@ -116,7 +116,7 @@ static void replay(struct replica *r, const struct log_entry *e, const void *byt
                                         &done) == CLAVE_OK);
     clave__buf_fini(&file);
     world_must(r->server->last_zxid == e->zxid);
-    if (r->server->digest_mismatches > 0)
+    if (r->server->replay.digest_mismatches > 0)
         world_break(r->w, "a replica has the leader's tree", "it differs from zxid 0x%llx on",
                     (unsigned long long)e->zxid);
 }

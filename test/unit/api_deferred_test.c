@@ -17,7 +17,6 @@
 #include "clave/async/mutex.h"
 #include "clave/async/once.h"
 #include "clave/async/persistent_watcher.h"
-#include "clave/async/plain_layouts.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 #include "clave/deadlock.h"
@@ -560,26 +559,7 @@ static void no_semaphore_answers_inside_a_call(void **state)
 
 /* ---- elections ------------------------------------------------------------------------------ */
 
-static clave_err (*latch_layout)(clave_async_latch **out, clave_async_client *c,
-                                 const clave_latch_options *o);
-
-static clave_err new_curators(clave_async_latch **out, clave_async_client *c,
-                              const clave_latch_options *o)
-{
-    return clave_async_latch_new(out, c, "/e", o);
-}
-
-static clave_err new_fair(clave_async_latch **out, clave_async_client *c,
-                          const clave_latch_options *o)
-{
-    return clave_async_latch_new_fair(out, c, "/e", "n_", o);
-}
-
-static clave_err new_unfair(clave_async_latch **out, clave_async_client *c,
-                            const clave_latch_options *o)
-{
-    return clave_async_latch_new_unfair(out, c, "/e", o);
-}
+static clave_latch_layout latch_layout;
 
 static void use_latch(struct memnet *p, clave_async_latch *l)
 {
@@ -597,11 +577,13 @@ static void use_latch(struct memnet *p, clave_async_latch *l)
 
 static void play_latch(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
-    const clave_latch_options o = {
+    clave_latch_options o = {
         .size = sizeof o, .id = "a", .revocable = true, .event_cb = on_latch_event};
     clave_async_latch *l, *second;
-    assert_int_equal(latch_layout(&l, c, &o), CLAVE_OK);
-    assert_int_equal(latch_layout(&second, c, &o), CLAVE_OK);
+    o.layout = latch_layout;
+    o.prefix = o.layout == CLAVE_LATCH_FAIR ? "n_" : NULL;
+    assert_int_equal(clave_async_latch_new(&l, c, "/e", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_new(&second, c, "/e", &o), CLAVE_OK);
     DO(clave_async_latch_start(l));
     use_latch(p, l);
     memnet_settle(p);
@@ -618,11 +600,11 @@ static void play_latch(struct memnet *p, clave_async_client *c, void (*set)(stru
 static void no_latch_answers_inside_a_call(void **state)
 {
     (void)state;
-    latch_layout = new_curators;
+    latch_layout = CLAVE_LATCH_CURATOR;
     at_every_stage(play_latch);
-    latch_layout = new_fair;
+    latch_layout = CLAVE_LATCH_FAIR;
     at_every_stage(play_latch);
-    latch_layout = new_unfair;
+    latch_layout = CLAVE_LATCH_UNFAIR;
     at_every_stage(play_latch);
 }
 

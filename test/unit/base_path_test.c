@@ -1,4 +1,4 @@
-/* base_path_test.c - the rules for paths, their parts, and the chroot. */
+/* base_path_test.c - the rules for paths, and their parts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,47 +170,13 @@ static void children(void **state)
     assert_false(clave__path_is_child("", "/", "a"));
 }
 
-static void under_a_chroot(void **state)
-{
-    static const struct {
-        const char *chroot, *path, *full;
-    } cases[] = {
-        {"", "/", "/"},           {"", "/a/b", "/a/b"},  {"/", "/", "/"},
-        {"/", "/a", "/a"},        {"/app", "/", "/app"}, {"/app", "/a", "/app/a"},
-        {"/a/b", "/c", "/a/b/c"},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        size_t n = strlen(cases[i].full);
-        for (size_t cap = 0; cap < n + 3; cap++) {
-            char *out = malloc(cap ? cap : 1);
-            assert_non_null(out);
-            clave_err err = clave__path_join(out, cap, cases[i].chroot, cases[i].path);
-            assert_int_equal(err, cap > n ? CLAVE_OK : CLAVE_ETOOBIG);
-            if (err == CLAVE_OK)
-                assert_string_equal(out, cases[i].full);
-            free(out);
-        }
-        assert_string_equal(clave__path_strip(cases[i].full, cases[i].chroot), cases[i].path);
-    }
-}
-
-static void outside_a_chroot(void **state)
-{
-    (void)state;
-    assert_null(clave__path_strip("/application", "/app"));
-    assert_null(clave__path_strip("/ap", "/app"));
-    assert_null(clave__path_strip("/", "/app"));
-    assert_null(clave__path_strip("/other/app", "/app"));
-    assert_string_equal(clave__path_strip("/app/app", "/app"), "/app");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_one_by_one),  cmocka_unit_test(every_character),
-        cmocka_unit_test(parents_and_names), cmocka_unit_test(under_a_chroot),
-        cmocka_unit_test(outside_a_chroot),  cmocka_unit_test(children),
+        cmocka_unit_test(paths_one_by_one),
+        cmocka_unit_test(every_character),
+        cmocka_unit_test(parents_and_names),
+        cmocka_unit_test(children),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

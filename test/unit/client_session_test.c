@@ -194,7 +194,7 @@ static void pings_keep_a_connection(void **state)
         fake_answer_ping(&s);
         assert_int_equal(clave_async_client_hold_deadline(s.c), s.now - 20 + T - MARGIN);
     }
-    assert_int_equal(clave_async_client_requests_sent(s.c, OP_PING), 100);
+    assert_int_equal(clave__client_requests_sent(s.c, OP_PING), 100);
     assert_true(clave_async_client_is_connected(s.c));
     fake_close(&s);
 }
@@ -266,7 +266,7 @@ static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
         last_answer = s.now;
     }
     assert_true(clave_async_client_hold_deadline(s.c) > s.now + T / 4);
-    assert_int_equal(clave_async_client_requests_sent(s.c, OP_PING), 0);
+    assert_int_equal(clave__client_requests_sent(s.c, OP_PING), 0);
     assert_int_equal(h.settled, 1);
     assert_int_equal(h.missing, 0);
     clave__client_unhold(s.c, &h.hold);

@@ -32,17 +32,17 @@ static void beyond_its_bound_a_cache_says_so(bool each)
     play_open(&y, "/t", &o);
     play_create(&y, "/t/b");
     play_create(&y, "/t/c");
-    assert_true(clave_async_cache_is_complete(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).complete);
     play_create(&y, "/t/d");
     play_create(&y, "/t/e");
     play_told(&y, "+/t +/t/a initialized +/t/b +/t/c full ");
-    assert_int_equal(clave_async_cache_count(y.cache), 4);
-    assert_false(clave_async_cache_is_complete(y.cache));
+    assert_int_equal(clave_async_cache_status_of(y.cache).count, 4);
+    assert_false(clave_async_cache_status_of(y.cache).complete);
     play_delete(&y, "/t/a");
     play_delete(&y, "/t/b");
     assert_int_equal(y.m.resynced, 1);
     assert_int_equal(y.m.full, 1);
-    assert_true(clave_async_cache_is_complete(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).complete);
     play_assert_equals_the_tree(&y);
     play_end(&y);
 }
@@ -64,14 +64,14 @@ static void data_that_does_not_fit_is_left_out(bool each)
     play_open(&y, "/t", &o);
     play_set(&y, "/t/a", big);
     assert_int_equal(y.m.full, 1);
-    assert_true(clave_async_cache_bytes(y.cache) <= o.max_bytes);
+    assert_true(clave_async_cache_status_of(y.cache).bytes <= o.max_bytes);
     assert_int_equal(clave_async_cache_get(y.cache, "/t/a", &n), CLAVE_OK);
     assert_false(n.has_data);
     assert_int_equal(n.stat.data_length, 2999);
     play_set(&y, "/t/a", "small");
     assert_int_equal(clave_async_cache_get(y.cache, "/t/a", &n), CLAVE_OK);
     assert_true(n.has_data);
-    assert_true(clave_async_cache_is_complete(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).complete);
     play_end(&y);
 }
 BOTH(data_that_does_not_fit_is_left_out)
@@ -157,7 +157,7 @@ static void a_cache_ends_with_its_client(bool each)
     memnet_settle(y.p);
     assert_int_equal(y.m.ended, 1);
     assert_int_equal(y.m.why, CLAVE_ECLOSED);
-    assert_int_equal(clave_async_cache_count(y.cache), 1);
+    assert_int_equal(clave_async_cache_status_of(y.cache).count, 1);
     play_end(&y);
 }
 BOTH(a_cache_ends_with_its_client)
@@ -188,7 +188,7 @@ static void a_cache_answers_queries(void **state)
     assert_int_equal(clave_async_cache_walk(y.cache, "/t/b", count_visit, &visited), CLAVE_OK);
     assert_int_equal(visited, 6);
     assert_int_equal(clave_async_cache_walk(y.cache, "/u", count_visit, &visited), CLAVE_ENONODE);
-    assert_true(clave_async_cache_zxid(y.cache) > 0);
+    assert_true(clave_async_cache_status_of(y.cache).zxid > 0);
     play_end(&y);
 }
 
@@ -221,7 +221,7 @@ static bool live_through_failure(bool each, size_t first, size_t fails)
         memnet_advance(y.p, 4000);
         play_create(&y, "/t/d");
         memnet_advance(y.p, 4000);
-        assert_true(clave_async_cache_is_current(y.cache));
+        assert_true(clave_async_cache_status_of(y.cache).current);
         play_assert_equals_the_tree(&y);
         play_check(&y);
         clave_async_cache_free(y.cache);

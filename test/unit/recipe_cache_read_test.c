@@ -148,7 +148,7 @@ static void long_data_is_read_alone(bool each)
         snprintf(path, sizeof path, "/t/%02u", i);
         assert_data(&y, path, true, FRAME - 1);
     }
-    assert_true(clave_async_cache_is_complete(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).complete);
     assert_true(asked(&y, NARROW, OP_MULTI_READ) <= 16); /* what the window had */
     play_end(&y);
 }
@@ -167,7 +167,7 @@ static void a_listing_that_is_too_long_is_left_out(bool each)
     assert_int_equal(y.m.initialized, 1);
     assert_int_equal(y.m.count, 3);
     assert_int_equal(y.m.full, 1);
-    assert_false(clave_async_cache_is_complete(y.cache));
+    assert_false(clave_async_cache_status_of(y.cache).complete);
     play_create(&y, "/t/c"); /* what is beside it is followed */
     assert_int_equal(y.m.count, 4);
     play_end(&y);

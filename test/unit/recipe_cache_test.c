@@ -24,8 +24,8 @@ static void testAfterInitialized(bool each)
     play_set(&y, "/t/a/b", "x");
     play_open(&y, "/t", NULL);
     play_told(&y, "+/t +/t/a +/t/a/b=x initialized ");
-    assert_true(clave_async_cache_is_current(y.cache));
-    assert_int_equal(clave_async_cache_count(y.cache), 3);
+    assert_true(clave_async_cache_status_of(y.cache).current);
+    assert_int_equal(clave_async_cache_status_of(y.cache).count, 3);
     play_create(&y, "/t/c");
     play_set(&y, "/t/c", "1");
     play_set(&y, "/t/c", "2");
@@ -89,8 +89,8 @@ static void testGreaterThan64kZNodes(void **state)
     memnet_settle(y.p);
     assert_int_equal(counts[CLAVE_CACHE_CREATED], MANY + 1);
     assert_int_equal(counts[CLAVE_CACHE_INITIALIZED], 1);
-    assert_int_equal(clave_async_cache_count(y.cache), MANY + 1);
-    assert_true(clave_async_cache_bytes(y.cache) < MANY * 100);
+    assert_int_equal(clave_async_cache_status_of(y.cache).count, MANY + 1);
+    assert_true(clave_async_cache_status_of(y.cache).bytes < MANY * 100);
     assert_int_equal(clave_async_cache_walk(y.cache, "/t", count_visit, &visited), CLAVE_OK);
     assert_int_equal(visited, MANY + 1);
     clave_async_cache_free(y.cache);
@@ -123,7 +123,7 @@ static void testReconnectConsistency(bool each)
     play_create(&y, "/t/comes");
     play_create(&y, "/t/comes/too");
     play_told(&y, "stale ");
-    assert_false(clave_async_cache_is_current(y.cache));
+    assert_false(clave_async_cache_status_of(y.cache).current);
     memnet_refuse(y.p, USER, false);
     memnet_advance(y.p, 3000);
     assert_true(memnet_saw(y.p, USER, CLAVE_STATE_RECONNECTED));
@@ -132,7 +132,7 @@ static void testReconnectConsistency(bool each)
     assert_int_equal(y.m.created, 6 + 3);
     assert_int_equal(y.m.changed, 1);
     assert_int_equal(y.m.deleted, 3);
-    assert_int_equal(clave_async_cache_count(y.cache), 6);
+    assert_int_equal(clave_async_cache_status_of(y.cache).count, 6);
     play_create(&y, "/t/after");
     assert_non_null(cache_mirror_find(&y.m, "/t/after"));
     play_end(&y);
@@ -160,7 +160,7 @@ static void a_large_subtree_goes(bool each)
     memnet_refuse(y.p, USER, false);
     memnet_advance(y.p, 3000);
     assert_int_equal(y.m.deleted, MANY + 1);
-    assert_int_equal(clave_async_cache_count(y.cache), 1);
+    assert_int_equal(clave_async_cache_status_of(y.cache).count, 1);
     play_end(&y);
 }
 BOTH(a_large_subtree_goes)
@@ -300,7 +300,7 @@ static void simulate(bool each, uint64_t seed)
             fail_msg("%s\n%s", y.m.fault, y.m.story);
     }
     memnet_advance(y.p, 5000);
-    assert_true(clave_async_cache_is_current(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).current);
     play_assert_equals_the_tree(&y);
     play_end(&y);
 }
@@ -587,7 +587,7 @@ static void it_is_complete_under_a_steady_stream_of_changes(bool each)
     pass_all(&y, ACTOR);
     play_stream(&y);
     assert_int_equal(y.m.resynced, 1);
-    assert_true(clave_async_cache_is_complete(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).complete);
     assert_non_null(cache_mirror_find(&y.m, "/t/d"));
     memnet_settle(y.p);
     play_assert_equals_the_tree(&y);

@@ -83,7 +83,7 @@ static void an_unreadable_node_is_known_by_its_name(bool each)
     assert_int_equal(clave_async_cache_children(y.cache, "/t/b", visit_nothing, NULL),
                      CLAVE_ENOAUTH);
     assert_int_equal(cache_mirror_find(&y.m, "/t")->stat.num_children, 2);
-    assert_true(clave_async_cache_is_complete(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).complete);
     play_end(&y);
 }
 BOTH(an_unreadable_node_is_known_by_its_name)
@@ -148,9 +148,9 @@ static void access_lists_are_seen_after_a_reconnect(bool each)
     assert_unreadable(&y, "/t/1", true);
     assert_unreadable(&y, "/t/2", false);
     assert_unreadable(&y, "/t/3", true);
-    assert_int_equal(clave_async_cache_count(y.cache), 4);
+    assert_int_equal(clave_async_cache_status_of(y.cache).count, 4);
     assert_int_equal(y.m.deleted, 3); /* 1 and what was below it, 2 */
-    assert_true(clave_async_cache_is_current(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).current);
     play_end(&y);
 }
 
@@ -206,7 +206,7 @@ static void the_first_one_is_found_by_a_refresh(bool each)
     play_set_acl(&y, "/t/1/00007", &opened);
     memnet_advance(y.p, 2 * REFRESH);
     assert_unreadable(&y, "/t/1/00007", false);
-    assert_true(clave_async_cache_is_current(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).current);
     assert_int_equal(y.m.stale, 0);
     play_end(&y);
 }
@@ -331,7 +331,7 @@ static void they_are_followed_in_the_next_session(bool each)
     memnet_kill_session(y.p, USER);
     memnet_settle(y.p);
     memnet_advance(y.p, PLAY_TIMEOUT);
-    assert_true(clave_async_cache_is_current(y.cache));
+    assert_true(clave_async_cache_status_of(y.cache).current);
     play_told(&y, y.m.story);
     play_create_closed(&y, "/t/2");
     play_told(&y, "+/t/2 ");

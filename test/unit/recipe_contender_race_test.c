@@ -1,4 +1,4 @@
-/* The unfair election (clave/async/plain_layouts.h): one node with a fixed name. Never two leaders,
+/* The unfair election (CLAVE_LATCH_UNFAIR): one node with a fixed name. Never two leaders,
  * whose node it is is never mistaken, and a former leader deletes and writes nothing of the next.
  */
 #include <setjmp.h>
@@ -340,11 +340,12 @@ static void nodes_are_checked(void **state)
 {
     (void)state;
     struct memnet *p = world(1);
+    const clave_latch_options o = {.size = sizeof o, .layout = CLAVE_LATCH_UNFAIR};
     clave_async_latch *l;
     clave_async_client *c = p->clients[0].c;
-    assert_int_equal(clave_async_latch_new_unfair(&l, c, "/", NULL), CLAVE_EPATH);
-    assert_int_equal(clave_async_latch_new_unfair(&l, c, "leader", NULL), CLAVE_EPATH);
-    assert_int_equal(clave_async_latch_new_unfair(&l, c, "/leader/", NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_latch_new(&l, c, "/", &o), CLAVE_EPATH);
+    assert_int_equal(clave_async_latch_new(&l, c, "leader", &o), CLAVE_EPATH);
+    assert_int_equal(clave_async_latch_new(&l, c, "/leader/", &o), CLAVE_EPATH);
     assert_null(l);
     /* One below the root is fine. */
     struct candidate s;

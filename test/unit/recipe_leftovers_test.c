@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "clave/async/latch.h"
 #include "clave/async/multilock.h"
-#include "clave/async/plain_layouts.h"
 #include "clave/async/semaphore.h"
 #include "lib/mutex_owner.h"
 
@@ -59,8 +59,9 @@ static clave_err open_mutex(struct want *w)
 
 static clave_err open_simple(struct want *w)
 {
+    const clave_mutex_options o = {.size = sizeof o, .simple_prefix = "lock_"};
     clave_async_mutex *made;
-    clave_err err = clave_async_mutex_new_simple(&made, w->c, w->path, "lock_", NULL);
+    clave_err err = clave_async_mutex_new(&made, w->c, w->path, &o);
     w->recipe = made;
     return err;
 }
@@ -201,8 +202,9 @@ static clave_err open_latch(struct want *w)
 
 static clave_err open_unfair(struct want *w)
 {
+    const clave_latch_options o = {.size = sizeof o, .layout = CLAVE_LATCH_UNFAIR};
     clave_async_latch *made;
-    clave_err err = clave_async_latch_new_unfair(&made, w->c, w->path, NULL);
+    clave_err err = clave_async_latch_new(&made, w->c, w->path, &o);
     w->recipe = made;
     return err;
 }

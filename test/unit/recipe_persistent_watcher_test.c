@@ -399,7 +399,7 @@ static void a_cache_follows_on_a_server_before_3_6(void **state)
     const struct wire_path_watch *q = &fake_expect(&f, OP_EXISTS)->body.read;
     assert_true(q->watch);
     fake_answer(&f, CLAVE_ENONODE, NULL);
-    assert_true(clave_async_cache_is_current(cache));
+    assert_true(clave_async_cache_status_of(cache).current);
     fake_event(&f, EVENT_CREATED, "/a");
     q = &fake_expect(&f, OP_GET_DATA)->body.read;
     assert_true(q->watch);

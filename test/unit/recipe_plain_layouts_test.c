@@ -1,4 +1,4 @@
-/* The simple lock and the fair election (clave/async/plain_layouts.h): in one queue with a program
+/* The simple lock and the fair election of programs written by hand: in one queue with a program
  * written by hand, and with the promises of the mutex and the latch although the names say nothing.
  */
 #include <setjmp.h>
@@ -261,22 +261,31 @@ static void acquires_that_are_given_up_leave_nothing(void **state)
 static void prefixes_are_checked(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"", "0", "12", "-1", "a/b", NULL};
+    static const char *const wrong[] = {"", "0", "12", "-1", "a/b"};
     struct memnet *p = world(1);
     clave_async_client *c = p->clients[0].c;
+    clave_async_mutex *m;
+    clave_async_latch *l;
+    clave_async_rwlock *rw;
+    clave_mutex_options mo = {.size = sizeof mo};
+    clave_latch_options lo = {.size = sizeof lo, .layout = CLAVE_LATCH_FAIR};
+    assert_int_equal(clave_async_latch_new(&l, c, "/l", &lo), CLAVE_EINVAL); /* no prefix */
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        clave_async_mutex *m;
-        clave_async_latch *l;
-        assert_int_equal(clave_async_mutex_new_simple(&m, c, "/l", wrong[i], NULL), CLAVE_EINVAL);
+        mo.simple_prefix = lo.prefix = wrong[i];
+        assert_int_equal(clave_async_mutex_new(&m, c, "/l", &mo), CLAVE_EINVAL);
         assert_null(m);
-        assert_int_equal(clave_async_latch_new_fair(&l, c, "/l", wrong[i], NULL), CLAVE_EINVAL);
+        assert_int_equal(clave_async_latch_new(&l, c, "/l", &lo), CLAVE_EINVAL);
         assert_null(l);
     }
-    clave_async_mutex *m;
-    assert_int_equal(clave_async_mutex_new_simple(&m, c, "l", "n", NULL), CLAVE_EPATH);
-    clave_async_latch *l;
-    clave_latch_options o = {.size = sizeof o, .id = "a", .priority = 1};
-    assert_int_equal(clave_async_latch_new_fair(&l, c, "/l", "n", &o), CLAVE_EINVAL);
+    mo.simple_prefix = lo.prefix = "n";
+    assert_int_equal(clave_async_mutex_new(&m, c, "l", &mo), CLAVE_EPATH);
+    assert_int_equal(clave_async_rwlock_new(&rw, c, "/l", &mo), CLAVE_EINVAL);
+    lo.id = "a";
+    lo.priority = 1;
+    assert_int_equal(clave_async_latch_new(&l, c, "/l", &lo), CLAVE_EINVAL);
+    lo.priority = 0;
+    lo.layout = CLAVE_LATCH_CURATOR; /* has none */
+    assert_int_equal(clave_async_latch_new(&l, c, "/l", &lo), CLAVE_EINVAL);
     memnet_free(p);
 }
 

@@ -123,7 +123,7 @@ static void pings_and_reads_of_what_is_durable_do_not_wait(void **state)
     union wire_body typed = {.typed = {clave__jbytes("/b"), ADD_WATCH_PERSISTENT}};
     assert_true(is_answered(&s, OP_ADD_WATCH, &typed));
     assert_int_equal(memserver_stats(&s.d).durable_zxid, s.durable);
-    assert_int_equal(s.d.s->outstanding, 1); /* the write */
+    assert_int_equal(s.d.s->counts.outstanding, 1); /* the write */
     stall_close(&s);
 }
 

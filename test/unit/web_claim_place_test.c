@@ -150,6 +150,28 @@ static void another_gate_makes_no_second_place_for_another_key(void **state)
     }
 }
 
+/* What a gate remembers is in the way of nothing once another gate has given it back. */
+static void what_was_given_back_elsewhere_is_not_in_the_way(void **state)
+{
+    (void)state;
+    struct webrig *r = webrig_new(&(struct webrig_options){.session_key = key});
+    struct user u;
+    user_enter(r, &u);
+    user_takes_claim(&u, user_sends(r, &u, "POST", -1, "Idempotency-Key: " UUID, LOCK));
+    expect_member(user_sends(r, &u, "POST", -1, "Idempotency-Key: two", LOCK), 409, "claim", UUID);
+    webrig_second(r);
+    struct webrig_call *c = user_sends(r, &u, "POST", 20, "Idempotency-Key: " UUID, LOCK);
+    webrig_advance(r, 4000);
+    expect_member(c, 201, "id", UUID);
+    user_expects(user_sends(r, &u, "DELETE", -1, NULL, NULL), 204);
+    webrig_other(r);
+    c = user_sends(r, &u, "POST", 20, "Idempotency-Key: two", LOCK);
+    webrig_advance(r, 4000);
+    user_expects(c, 201);
+    assert_int_equal(memnet_list(r->net, 0, "/l", NULL, 0), 1);
+    webrig_free(r);
+}
+
 /* Each has a name of its own, and they are one place. */
 static void several_permits_are_one_place(void **state)
 {
@@ -327,6 +349,7 @@ int main(void)
         cmocka_unit_test(what_is_looked_for_in_vain_is_not_begun),
         cmocka_unit_test(another_gate_knows_the_place_by_its_session),
         cmocka_unit_test(another_gate_makes_no_second_place_for_another_key),
+        cmocka_unit_test(what_was_given_back_elsewhere_is_not_in_the_way),
         cmocka_unit_test(several_permits_are_one_place),
         cmocka_unit_test(a_create_that_was_given_up_delays_the_next),
         cmocka_unit_test(a_semaphore_has_one_limit),

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/webrig.h"
+#include "lib/webrig_answer.h"
 #include "web/web_internal.h"
 
 #define JSON_ "Accept: application/json"
@@ -30,23 +30,6 @@ static struct webrig *rig_new(void)
     r->peer.is_unix = true;
     r->peer.uid = 7;
     return r;
-}
-
-static struct webrig_call *send(struct webrig *r, const char *method, const char *target,
-                                const char *headers, const char *body, unsigned status)
-{
-    struct webrig_call *c = webrig_request(r, method, target, headers, body);
-    if (!c->answered || c->status != status)
-        print_error("%s %s: %u, not %u: %s\n", method, target, c->status, status, webrig_body(c));
-    assert_true(c->answered && c->done);
-    assert_int_equal(c->status, status);
-    return c;
-}
-
-static void done(struct webrig *r, const char *method, const char *target, const char *headers,
-                 const char *body, unsigned status)
-{
-    webrig_end(send(r, method, target, headers, body, status));
 }
 
 static void body_is(struct webrig_call *c, const char *text)
@@ -84,12 +67,12 @@ static void nodes_are_created_below_a_parent(void **state)
     };
     (void)state;
     struct webrig *r = rig_new();
-    done(r, "POST", "/znodes/v1/?name=b&op=create", JSON_, NULL, 201);
+    webrig_done(r, "POST", "/znodes/v1/?name=b&op=create", JSON_, NULL, 201);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char target[200];
         snprintf(target, sizeof target, "/znodes/v1/b?%s", cases[i].query);
         struct webrig_call *c =
-            send(r, "POST", target, JSON_ SEND_, cases[i].data, cases[i].status);
+            webrig_answer(r, "POST", target, JSON_ SEND_, cases[i].data, cases[i].status);
         if (cases[i].path) {
             assert_string_equal(webrig_member(c, "path"), cases[i].path);
             assert_string_equal(webrig_member(c, "uri"), "http://localhost:8080/znodes/v1/b");
@@ -98,8 +81,8 @@ static void nodes_are_created_below_a_parent(void **state)
         }
         webrig_end(c);
     }
-    body_is(send(r, "GET", "/znodes/v1/b/t4", OCTETS_, NULL, 200), "foo");
-    done(r, "GET", "/znodes/v1/b/t1", OCTETS_, NULL, 204);
+    body_is(webrig_answer(r, "GET", "/znodes/v1/b/t4", OCTETS_, NULL, 200), "foo");
+    webrig_done(r, "GET", "/znodes/v1/b/t1", OCTETS_, NULL, 204);
     webrig_free(r);
 }
 
@@ -108,12 +91,13 @@ static void a_node_is_created_below_the_root(void **state)
     (void)state;
     struct webrig *r = rig_new();
     struct webrig_call *c =
-        send(r, "POST", "/znodes/v1/?dataformat=utf8&name=root", JSON_ SEND_, "foo", 201);
+        webrig_answer(r, "POST", "/znodes/v1/?dataformat=utf8&name=root", JSON_ SEND_, "foo", 201);
     assert_string_equal(webrig_member(c, "uri"), "http://localhost:8080/znodes/v1/");
     assert_string_equal(webrig_header(c, "Location"), "/znodes/v1/root");
     webrig_end(c);
-    body_is(send(r, "POST", "/znodes/v1/?name=octets", OCTETS_ SEND_, "x", 201), "/octets");
-    body_is(send(r, "GET", "/znodes/v1/root", OCTETS_, NULL, 200), "foo");
+    body_is(webrig_answer(r, "POST", "/znodes/v1/?name=octets", OCTETS_ SEND_, "x", 201),
+            "/octets");
+    body_is(webrig_answer(r, "GET", "/znodes/v1/root", OCTETS_, NULL, 200), "foo");
     webrig_free(r);
 }
 
@@ -126,12 +110,12 @@ static void nodes_are_deleted_and_asked_for_in_every_format(void **state)
     struct webrig *r = rig_new();
     for (size_t i = 0; i < 3; i++) {
         bool octets = formats[i] == formats[0];
-        done(r, "POST", "/znodes/v1/?name=d", JSON_, NULL, 201);
-        done(r, "HEAD", "/znodes/v1/d", formats[i], NULL, octets ? 204 : 200);
-        done(r, "HEAD", "/znodes/v1/dkdk", formats[i], NULL, 404);
-        done(r, "DELETE", "/znodes/v1/d?version=3", formats[i], NULL, 412);
-        done(r, "DELETE", "/znodes/v1/d?version=0", formats[i], NULL, 204);
-        done(r, "DELETE", "/znodes/v1/d", formats[i], NULL, 404);
+        webrig_done(r, "POST", "/znodes/v1/?name=d", JSON_, NULL, 201);
+        webrig_done(r, "HEAD", "/znodes/v1/d", formats[i], NULL, octets ? 204 : 200);
+        webrig_done(r, "HEAD", "/znodes/v1/dkdk", formats[i], NULL, 404);
+        webrig_done(r, "DELETE", "/znodes/v1/d?version=3", formats[i], NULL, 412);
+        webrig_done(r, "DELETE", "/znodes/v1/d?version=0", formats[i], NULL, 204);
+        webrig_done(r, "DELETE", "/znodes/v1/d", formats[i], NULL, 404);
     }
     webrig_free(r);
 }
@@ -142,31 +126,33 @@ static void data_are_base64_or_text(void **state)
 {
     (void)state;
     struct webrig *r = rig_new();
-    done(r, "POST", "/znodes/v1/?name=g&null=true", JSON_, NULL, 201);
-    struct webrig_call *c = send(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200);
+    webrig_done(r, "POST", "/znodes/v1/?name=g&null=true", JSON_, NULL, 201);
+    struct webrig_call *c =
+        webrig_answer(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200);
     assert_null(webrig_member(c, "dataUtf8"));
     assert_null(webrig_member(c, "data64"));
     assert_string_equal(webrig_member(c, "path"), "/g");
     assert_string_equal(webrig_member(c, "uri"), "http://localhost:8080/znodes/v1/g");
     assert_string_equal(webrig_member(c, "version"), "0");
     webrig_end(c);
-    done(r, "PUT", "/znodes/v1/g", JSON_, NULL, 200);
-    body_has(send(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200),
+    webrig_done(r, "PUT", "/znodes/v1/g", JSON_, NULL, 200);
+    body_has(webrig_answer(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200),
              "\"dataUtf8\": \"\"");
-    body_has(send(r, "GET", "/znodes/v1/g", JSON_, NULL, 200), "\"data64\": \"\"");
-    done(r, "PUT", "/znodes/v1/g", JSON_ SEND_, "f<o", 200);
-    body_has(send(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200),
+    body_has(webrig_answer(r, "GET", "/znodes/v1/g", JSON_, NULL, 200), "\"data64\": \"\"");
+    webrig_done(r, "PUT", "/znodes/v1/g", JSON_ SEND_, "f<o", 200);
+    body_has(webrig_answer(r, "GET", "/znodes/v1/g?dataformat=utf8", JSON_, NULL, 200),
              "\"dataUtf8\": \"f<o\"");
-    body_has(send(r, "GET", "/znodes/v1/g?dataformat=base64", NULL, NULL, 200),
+    body_has(webrig_answer(r, "GET", "/znodes/v1/g?dataformat=base64", NULL, NULL, 200),
              "\"data64\": \"Zjxv\"");
-    body_has(send(r, "GET", "/znodes/v1/g?dataformat=utf8", XML_, NULL, 200),
+    body_has(webrig_answer(r, "GET", "/znodes/v1/g?dataformat=utf8", XML_, NULL, 200),
              "<dataUtf8>f&lt;o</dataUtf8>");
-    body_has(send(r, "GET", "/znodes/v1/g", XML_, NULL, 200), "<stat><path>/g</path><uri>");
-    body_is(send(r, "GET", "/znodes/v1/dkdk", JSON_, NULL, 404),
+    body_has(webrig_answer(r, "GET", "/znodes/v1/g", XML_, NULL, 200),
+             "<stat><path>/g</path><uri>");
+    body_is(webrig_answer(r, "GET", "/znodes/v1/dkdk", JSON_, NULL, 404),
             "{\"request\": \"GET /znodes/v1/dkdk\", \"message\": \"/dkdk: no such node\"}");
-    body_has(send(r, "GET", "/znodes/v1/dkdk", XML_, NULL, 404),
+    body_has(webrig_answer(r, "GET", "/znodes/v1/dkdk", XML_, NULL, 404),
              "<error><request>GET /znodes/v1/dkdk</request><message>");
-    body_is(send(r, "GET", "/znodes/v1/dkdk", OCTETS_, NULL, 404),
+    body_is(webrig_answer(r, "GET", "/znodes/v1/dkdk", OCTETS_, NULL, 404),
             "GET /znodes/v1/dkdk: /dkdk: no such node");
     webrig_free(r);
 }
@@ -175,21 +161,22 @@ static void children_are_listed(void **state)
 {
     (void)state;
     struct webrig *r = rig_new();
-    done(r, "POST", "/znodes/v1/?name=p", JSON_, NULL, 201);
-    done(r, "GET", "/znodes/v1/dkdk?view=children", JSON_, NULL, 404);
-    done(r, "GET", "/znodes/v1/dkdk?view=children", XML_, NULL, 404);
-    body_has(send(r, "GET", "/znodes/v1/p?view=children", JSON_, NULL, 200), "\"children\": []");
-    body_has(send(r, "GET", "/znodes/v1/p?view=children", XML_, NULL, 200),
+    webrig_done(r, "POST", "/znodes/v1/?name=p", JSON_, NULL, 201);
+    webrig_done(r, "GET", "/znodes/v1/dkdk?view=children", JSON_, NULL, 404);
+    webrig_done(r, "GET", "/znodes/v1/dkdk?view=children", XML_, NULL, 404);
+    body_has(webrig_answer(r, "GET", "/znodes/v1/p?view=children", JSON_, NULL, 200),
+             "\"children\": []");
+    body_has(webrig_answer(r, "GET", "/znodes/v1/p?view=children", XML_, NULL, 200),
              "<children></children></child>");
-    done(r, "POST", "/znodes/v1/p?name=c1", JSON_, NULL, 201);
-    struct webrig_call *c = send(r, "GET", "/znodes/v1/p?view=children", JSON_, NULL, 200);
+    webrig_done(r, "POST", "/znodes/v1/p?name=c1", JSON_, NULL, 201);
+    struct webrig_call *c = webrig_answer(r, "GET", "/znodes/v1/p?view=children", JSON_, NULL, 200);
     assert_string_equal(webrig_member(c, "uri"), "http://localhost:8080/znodes/v1/p");
     assert_string_equal(webrig_member(c, "child_uri_template"),
                         "http://localhost:8080/znodes/v1/p/{child}");
     body_has(c, "\"children\": [\"c1\"]");
-    body_has(send(r, "GET", "/znodes/v1/p?view=children", XML_, NULL, 200),
+    body_has(webrig_answer(r, "GET", "/znodes/v1/p?view=children", XML_, NULL, 200),
              "<children><child>c1</child></children>");
-    body_has(send(r, "GET", "/znodes/v1/?view=children", JSON_, NULL, 200),
+    body_has(webrig_answer(r, "GET", "/znodes/v1/?view=children", JSON_, NULL, 200),
              "\"http://localhost:8080/znodes/v1/{child}\"");
     webrig_free(r);
 }
@@ -200,20 +187,20 @@ static void data_are_set(void **state)
 {
     (void)state;
     struct webrig *r = rig_new();
-    done(r, "POST", "/znodes/v1/?name=s", JSON_ SEND_, "initial", 201);
-    struct webrig_call *c = send(r, "PUT", "/znodes/v1/s", JSON_ SEND_, "foobar", 200);
+    webrig_done(r, "POST", "/znodes/v1/?name=s", JSON_ SEND_, "initial", 201);
+    struct webrig_call *c = webrig_answer(r, "PUT", "/znodes/v1/s", JSON_ SEND_, "foobar", 200);
     assert_string_equal(webrig_member(c, "version"), "1");
     assert_null(webrig_member(c, "data64"));
     webrig_end(c);
-    body_is(send(r, "GET", "/znodes/v1/s", OCTETS_, NULL, 200), "foobar");
-    done(r, "PUT", "/znodes/v1/s?null=true", JSON_ SEND_, NULL, 200);
-    done(r, "GET", "/znodes/v1/s", OCTETS_, NULL, 204);
-    done(r, "PUT", "/znodes/v1/s", OCTETS_ SEND_, "x", 204);
-    done(r, "PUT", "/znodes/v1/s?version=3", JSON_ SEND_, "y", 200);
-    done(r, "PUT", "/znodes/v1/s?version=3", JSON_ SEND_, "y", 412);
-    done(r, "PUT", "/znodes/v1/s?version=x", JSON_ SEND_, "y", 400);
-    done(r, "PUT", "/znodes/v1/dkdk", JSON_ SEND_, "y", 404);
-    done(r, "PUT", "/znodes/v1/s", JSON_ "\nContent-Type: text/plain", "y", 415);
+    body_is(webrig_answer(r, "GET", "/znodes/v1/s", OCTETS_, NULL, 200), "foobar");
+    webrig_done(r, "PUT", "/znodes/v1/s?null=true", JSON_ SEND_, NULL, 200);
+    webrig_done(r, "GET", "/znodes/v1/s", OCTETS_, NULL, 204);
+    webrig_done(r, "PUT", "/znodes/v1/s", OCTETS_ SEND_, "x", 204);
+    webrig_done(r, "PUT", "/znodes/v1/s?version=3", JSON_ SEND_, "y", 200);
+    webrig_done(r, "PUT", "/znodes/v1/s?version=3", JSON_ SEND_, "y", 412);
+    webrig_done(r, "PUT", "/znodes/v1/s?version=x", JSON_ SEND_, "y", 400);
+    webrig_done(r, "PUT", "/znodes/v1/dkdk", JSON_ SEND_, "y", 404);
+    webrig_done(r, "PUT", "/znodes/v1/s", JSON_ "\nContent-Type: text/plain", "y", 415);
     webrig_free(r);
 }
 
@@ -223,20 +210,20 @@ static void formats_are_negotiated(void **state)
 {
     (void)state;
     struct webrig *r = rig_new();
-    struct webrig_call *c = send(r, "GET", "/znodes/v1/?view=children&callback=got_it",
-                                 "Accept: application/javascript", NULL, 200);
+    struct webrig_call *c = webrig_answer(r, "GET", "/znodes/v1/?view=children&callback=got_it",
+                                          "Accept: application/javascript", NULL, 200);
     assert_string_equal(webrig_header(c, "Content-Type"), "application/javascript");
     assert_memory_equal(webrig_body(c), "got_it({", 8);
     webrig_end(c);
-    done(r, "GET", "/znodes/v1/?callback=a.b", "Accept: application/javascript", NULL, 400);
-    c = send(r, "GET", "/znodes/v1/", "Accept: text/html, application/xml;q=0.9, */*;q=0.8", NULL,
-             200);
+    webrig_done(r, "GET", "/znodes/v1/?callback=a.b", "Accept: application/javascript", NULL, 400);
+    c = webrig_answer(r, "GET", "/znodes/v1/",
+                      "Accept: text/html, application/xml;q=0.9, */*;q=0.8", NULL, 200);
     assert_string_equal(webrig_header(c, "Content-Type"), "application/xml");
     webrig_end(c);
-    c = send(r, "GET", "/znodes/v1", "Accept: text/html, */*", NULL, 200);
+    c = webrig_answer(r, "GET", "/znodes/v1", "Accept: text/html, */*", NULL, 200);
     assert_string_equal(webrig_header(c, "Content-Type"), "application/json");
     webrig_end(c);
-    done(r, "GET", "/znodes/v1/", "Accept: text/html", NULL, 406);
+    webrig_done(r, "GET", "/znodes/v1/", "Accept: text/html", NULL, 406);
     webrig_free(r);
 }
 
@@ -259,14 +246,14 @@ static void faults_have_the_statuses_of_the_specification(void **state)
     (void)state;
     struct webrig *r = rig_new();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        done(r, cases[i].method, cases[i].target, JSON_, NULL, cases[i].status);
-    done(r, "POST", "/znodes/v1/?name=a", JSON_, NULL, 201);
-    done(r, "POST", "/znodes/v1/a?name=b", JSON_, NULL, 201);
-    done(r, "DELETE", "/znodes/v1/a", JSON_, NULL, 409);
+        webrig_done(r, cases[i].method, cases[i].target, JSON_, NULL, cases[i].status);
+    webrig_done(r, "POST", "/znodes/v1/?name=a", JSON_, NULL, 201);
+    webrig_done(r, "POST", "/znodes/v1/a?name=b", JSON_, NULL, 201);
+    webrig_done(r, "DELETE", "/znodes/v1/a", JSON_, NULL, 409);
     memnet_rule(r->net,
                 (struct memnet_rule){
                     .client = 0, .way = MEMNET_REPLY, .op = OP_SET_DATA, .fate = MEMNET_LOSE});
-    done(r, "PUT", "/znodes/v1/a", JSON_, NULL, 503);
+    webrig_done(r, "PUT", "/znodes/v1/a", JSON_, NULL, 503);
     webrig_free(r);
 }
 
@@ -277,7 +264,7 @@ static void session_new(struct webrig *r, const char *expire, char path[80])
 {
     char target[80];
     snprintf(target, sizeof target, "/sessions/v1?op=create&expire=%s", expire);
-    struct webrig_call *c = send(r, "POST", target, JSON_, NULL, 201);
+    struct webrig_call *c = webrig_answer(r, "POST", target, JSON_, NULL, 201);
     assert_int_equal(strlen(webrig_member(c, "id")), 36);
     snprintf(path, 80, "/sessions/v1/%s", webrig_member(c, "id"));
     assert_string_equal(webrig_member(c, "uri") + strlen("http://localhost:8080"), path);
@@ -292,15 +279,15 @@ static void a_session_owns_ephemeral_nodes_and_is_deleted(void **state)
     session_new(r, "30", path);
     snprintf(target, sizeof target, "/znodes/v1/?op=create&name=e&ephemeral=true&session=%s",
              path + strlen("/sessions/v1/"));
-    done(r, "POST", target, JSON_, NULL, 201);
-    struct webrig_call *c = send(r, "GET", "/znodes/v1/e", JSON_, NULL, 200);
+    webrig_done(r, "POST", target, JSON_, NULL, 201);
+    struct webrig_call *c = webrig_answer(r, "GET", "/znodes/v1/e", JSON_, NULL, 200);
     assert_string_not_equal(webrig_member(c, "ephemeralOwner"), "0");
     webrig_end(c);
-    done(r, "DELETE", path, JSON_, NULL, 204);
-    done(r, "DELETE", path, JSON_, NULL, 404);
-    done(r, "PUT", path, JSON_, NULL, 404);
-    done(r, "GET", "/znodes/v1/e", JSON_, NULL, 404);
-    done(r, "POST", target, JSON_, NULL, 401);
+    webrig_done(r, "DELETE", path, JSON_, NULL, 204);
+    webrig_done(r, "DELETE", path, JSON_, NULL, 404);
+    webrig_done(r, "PUT", path, JSON_, NULL, 404);
+    webrig_done(r, "GET", "/znodes/v1/e", JSON_, NULL, 404);
+    webrig_done(r, "POST", target, JSON_, NULL, 401);
     webrig_free(r);
 }
 
@@ -328,13 +315,13 @@ static void a_session_ends_without_heartbeats(void **state)
     struct webrig *r = rig_new();
     session_new(r, "1", path);
     webrig_advance(r, 900);
-    done(r, "PUT", path, JSON_, NULL, 200);
+    webrig_done(r, "PUT", path, JSON_, NULL, 200);
     webrig_advance(r, 900);
-    done(r, "PUT", path, JSON_, NULL, 200);
+    webrig_done(r, "PUT", path, JSON_, NULL, 200);
     webrig_advance(r, 1500);
-    done(r, "PUT", path, JSON_, NULL, 404);
-    done(r, "POST", "/sessions/v1?op=drop", JSON_, NULL, 400);
-    done(r, "POST", "/sessions/v1?expire=0", JSON_, NULL, 400);
+    webrig_done(r, "PUT", path, JSON_, NULL, 404);
+    webrig_done(r, "POST", "/sessions/v1?op=drop", JSON_, NULL, 400);
+    webrig_done(r, "POST", "/sessions/v1?expire=0", JSON_, NULL, 400);
     webrig_free(r);
 }
 
@@ -346,9 +333,9 @@ static void a_session_lives_as_long_as_its_maker_said(void **state)
     struct webrig *r = rig_new();
     session_new(r, "600", path);
     webrig_advance(r, 590000);
-    done(r, "PUT", path, JSON_, NULL, 200);
+    webrig_done(r, "PUT", path, JSON_, NULL, 200);
     webrig_advance(r, 601000);
-    done(r, "PUT", path, JSON_, NULL, 404);
+    webrig_done(r, "PUT", path, JSON_, NULL, 404);
     webrig_free(r);
 }
 
@@ -377,7 +364,7 @@ static void a_session_of_nobody_does_not_live_for_its_time(void **state)
     memnet_start_server(r->net);
     webrig_advance(r, 20000);
     assert_true(list_empty(&r->web->rest_sessions));
-    done(r, "POST", "/sessions/v1?expire=3601", JSON_, NULL, 400);
+    webrig_done(r, "POST", "/sessions/v1?expire=3601", JSON_, NULL, 400);
     webrig_free(r);
 }
 
@@ -395,9 +382,9 @@ static void no_uuid_is_written_down(void **state)
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         size_t n = (size_t)snprintf(target, sizeof target, "/znodes/v1/?");
         snprintf(target + n, sizeof target - n, asked[i], uuid);
-        done(r, "POST", target, JSON_, NULL, 201);
+        webrig_done(r, "POST", target, JSON_, NULL, 201);
     }
-    done(r, "DELETE", path, JSON_, NULL, 204);
+    webrig_done(r, "DELETE", path, JSON_, NULL, 204);
     size_t named = 0;
     for (size_t i = 0; i < r->naudits; i++) {
         assert_null(strstr(r->audits[i], uuid));

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "lib/failmem.h"
-#include "lib/webrig.h"
+#include "lib/webrig_answer.h"
 
 #define OCTETS "Content-Type: application/octet-stream"
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
@@ -40,26 +40,9 @@ static struct webrig *rig_new(void)
     return r;
 }
 
-static struct webrig_call *send(struct webrig *r, const char *method, const char *target,
-                                const char *headers, const char *body, unsigned status)
-{
-    struct webrig_call *c = webrig_request(r, method, target, headers, body);
-    if (!c->answered || c->status != status)
-        print_error("%s %s: %u, not %u: %s\n", method, target, c->status, status, webrig_body(c));
-    assert_true(c->answered && c->done);
-    assert_int_equal(c->status, status);
-    return c;
-}
-
-static void done(struct webrig *r, const char *method, const char *target, const char *headers,
-                 const char *body, unsigned status)
-{
-    webrig_end(send(r, method, target, headers, body, status));
-}
-
 static void create(struct webrig *r, const char *target, const char *data)
 {
-    done(r, "POST", target, OCTETS, data, 201);
+    webrig_done(r, "POST", target, OCTETS, data, 201);
 }
 
 static int64_t last_czxid;
@@ -170,7 +153,7 @@ static void put_guarded(struct webrig *r, const char *path, int64_t token, unsig
 {
     char headers[200];
     snprintf(headers, sizeof headers, "Clave-Guard: %s;token=%" PRId64, path, token);
-    struct webrig_call *c = send(r, "PUT", "/v1/znodes/a", headers, "x", status);
+    struct webrig_call *c = webrig_answer(r, "PUT", "/v1/znodes/a", headers, "x", status);
     if (status == 409 || status == 410) {
         snprintf(headers, sizeof headers, "token %" PRId64, token);
         assert_non_null(strstr(webrig_body(c), headers));
@@ -183,7 +166,7 @@ static void ask_token(struct webrig *r, const char *path, int64_t token, bool ho
 {
     char target[200];
     snprintf(target, sizeof target, "/v1/locks%s?token=%" PRId64, path, token);
-    struct webrig_call *c = send(r, "GET", target, NULL, NULL, 200);
+    struct webrig_call *c = webrig_answer(r, "GET", target, NULL, NULL, 200);
     assert_non_null(strstr(webrig_body(c), holds ? "\"holds\": true" : "\"holds\": false"));
     webrig_end(c);
 }
@@ -193,7 +176,7 @@ static void ask_page(struct webrig *r, const char *path, int64_t token, bool hol
     char target[200], text[64];
     snprintf(target, sizeof target, "/v1/locks%s", path);
     snprintf(text, sizeof text, "\"token\": \"%" PRId64 "\"", token);
-    struct webrig_call *c = send(r, "GET", target, NULL, NULL, 200);
+    struct webrig_call *c = webrig_answer(r, "GET", target, NULL, NULL, 200);
     const char *waiters = strstr(webrig_body(c), "\"waiters\""), *at = strstr(webrig_body(c), text);
     assert_non_null(waiters);
     assert_int_equal(at && at < waiters, holds);
@@ -248,7 +231,7 @@ static void a_lock_written_by_hand_has_tokens_too(void **state)
         put_guarded(r, "/hand", tokens[i], i == 0 ? 200 : 409);
         ask_token(r, "/hand", tokens[i], i == 0);
     }
-    done(r, "DELETE", "/v1/znodes/hand/lock_0000000001", NULL, NULL, 204);
+    webrig_done(r, "DELETE", "/v1/znodes/hand/lock_0000000001", NULL, NULL, 204);
     put_guarded(r, "/hand", tokens[0], 410);
     put_guarded(r, "/hand", tokens[1], 200);
     /* With a place of a known kind beside them they are none. */
@@ -272,9 +255,9 @@ static void a_guarded_write_is_done_while_the_token_holds(void **state)
     put_guarded(r, "/lock", tokens[8] + 1000, 410);
     put_guarded(r, "/nolock", tokens[0], 410);
     put_guarded(r, "/sem", queue(r, "/sem/leases/_c_1-lease-"), 200);
-    done(r, "DELETE", "/v1/znodes/lock/_c_1-lock-0000000004", NULL, NULL, 204);
+    webrig_done(r, "DELETE", "/v1/znodes/lock/_c_1-lock-0000000004", NULL, NULL, 204);
     put_guarded(r, "/lock", tokens[4], 410);
-    done(r, "DELETE", "/v1/znodes/lock/_c_1-lock-0000000000", NULL, NULL, 204);
+    webrig_done(r, "DELETE", "/v1/znodes/lock/_c_1-lock-0000000000", NULL, NULL, 204);
     put_guarded(r, "/lock", tokens[0], 410);
     put_guarded(r, "/lock", tokens[1], 200);
     memnet_kill_session(r->net, 0);
@@ -290,30 +273,31 @@ static void every_write_can_be_guarded(void **state)
     int64_t token = queue(r, "/l/x-lock-");
     snprintf(good, sizeof good, OCTETS "\nClave-Guard: /l;token=%" PRId64, token);
     snprintf(bad, sizeof bad, OCTETS "\nClave-Guard: /l;token=%" PRId64, token + 1);
-    done(r, "POST", "/v1/znodes/b", bad, "x", 410);
-    struct webrig_call *c = send(r, "POST", "/v1/znodes/b", good, "x", 201);
+    webrig_done(r, "POST", "/v1/znodes/b", bad, "x", 410);
+    struct webrig_call *c = webrig_answer(r, "POST", "/v1/znodes/b", good, "x", 201);
     assert_string_equal(webrig_header(c, "Location"), "/v1/znodes/b");
     webrig_end(c);
-    done(r, "POST", "/v1/znodes/b", good, "x", 409);
-    done(r, "DELETE", "/v1/znodes/b", bad, NULL, 410);
-    done(r, "DELETE", "/v1/znodes/b", good, NULL, 204);
-    done(r, "DELETE", "/v1/znodes/b", good, NULL, 404);
+    webrig_done(r, "POST", "/v1/znodes/b", good, "x", 409);
+    webrig_done(r, "DELETE", "/v1/znodes/b", bad, NULL, 410);
+    webrig_done(r, "DELETE", "/v1/znodes/b", good, NULL, 204);
+    webrig_done(r, "DELETE", "/v1/znodes/b", good, NULL, 404);
     snprintf(good, sizeof good, "Clave-Guard: /l;token=%" PRId64, token);
     snprintf(bad, sizeof bad, "Clave-Guard: /l;token=%" PRId64, token + 1);
     static const char ops[] = "{\"ops\":[{\"op\":\"create\",\"path\":\"/m\"},"
                               "{\"op\":\"delete\",\"path\":\"/m\"}]}";
-    done(r, "POST", "/v1/multi", bad, ops, 410);
-    done(r, "POST", "/v1/multi", good, ops, 200);
-    c = send(r, "POST", "/v1/multi", good, "{\"ops\":[{\"op\":\"delete\",\"path\":\"/m\"}]}", 404);
+    webrig_done(r, "POST", "/v1/multi", bad, ops, 410);
+    webrig_done(r, "POST", "/v1/multi", good, ops, 200);
+    c = webrig_answer(r, "POST", "/v1/multi", good,
+                      "{\"ops\":[{\"op\":\"delete\",\"path\":\"/m\"}]}", 404);
     assert_string_equal(webrig_member(c, "failed"), "0");
     webrig_end(c);
-    done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l", "x", 400);
-    done(r, "PUT", "/v1/znodes/l", "Clave-Guard: l;token=1", "x", 400);
-    done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l;token=1x", "x", 400);
-    done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l;token=1,", "x", 400);
-    done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l;token=1,/m", "x", 400);
-    done(r, "PUT", "/v1/znodes/l?acl", good,
-         "{\"acl\": [{\"perms\": \"r\", \"scheme\": \"world\", \"id\": \"anyone\"}]}", 400);
+    webrig_done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l", "x", 400);
+    webrig_done(r, "PUT", "/v1/znodes/l", "Clave-Guard: l;token=1", "x", 400);
+    webrig_done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l;token=1x", "x", 400);
+    webrig_done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l;token=1,", "x", 400);
+    webrig_done(r, "PUT", "/v1/znodes/l", "Clave-Guard: /l;token=1,/m", "x", 400);
+    webrig_done(r, "PUT", "/v1/znodes/l?acl", good,
+                "{\"acl\": [{\"perms\": \"r\", \"scheme\": \"world\", \"id\": \"anyone\"}]}", 400);
     webrig_free(r);
 }
 
@@ -336,31 +320,31 @@ static void a_guarded_create_takes_parents_and_every_mode(void **state)
     snprintf(headers, sizeof headers, OCTETS "\nClave-Guard: /l;token=%" PRId64, token);
     snprintf(lost, sizeof lost, OCTETS "\nClave-Guard: /l;token=%" PRId64, token + 100);
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        done(r, "POST", good[i].target, lost, "x", 410);
-        struct webrig_call *c = send(r, "POST", good[i].target, headers, "x", 201);
+        webrig_done(r, "POST", good[i].target, lost, "x", 410);
+        struct webrig_call *c = webrig_answer(r, "POST", good[i].target, headers, "x", 201);
         assert_string_equal(webrig_member(c, "path"), good[i].path);
         webrig_end(c);
         snprintf(node, sizeof node, "/v1/znodes%s", good[i].path);
-        c = send(r, "GET", node, NULL, NULL, 200);
+        c = webrig_answer(r, "GET", node, NULL, NULL, 200);
         assert_string_equal(webrig_body(c), "x");
         webrig_end(c);
     }
-    done(r, "POST", "/v1/znodes/y/z", headers, "x", 404);
-    done(r, "POST", "/v1/znodes/p/q/r?parents", headers, "x", 409);
-    done(r, "GET", "/v1/znodes/y", NULL, NULL, 404);
+    webrig_done(r, "POST", "/v1/znodes/y/z", headers, "x", 404);
+    webrig_done(r, "POST", "/v1/znodes/p/q/r?parents", headers, "x", 409);
+    webrig_done(r, "GET", "/v1/znodes/y", NULL, NULL, 404);
     snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64, token);
-    done(r, "POST", "/v1/multi", headers,
-         "{\"ops\":[{\"op\":\"create\",\"path\":\"/m\",\"mode\":\"container\"},"
-         "{\"op\":\"create\",\"path\":\"/m/n\"}]}",
-         200);
+    webrig_done(r, "POST", "/v1/multi", headers,
+                "{\"ops\":[{\"op\":\"create\",\"path\":\"/m\",\"mode\":\"container\"},"
+                "{\"op\":\"create\",\"path\":\"/m/n\"}]}",
+                200);
     /* A server without extended types has no TTL. */
-    done(r, "POST", "/v1/multi", headers,
-         "{\"ops\":[{\"op\":\"create\",\"path\":\"/t\",\"mode\":\"persistent_ttl\","
-         "\"ttl_ms\":1000}]}",
-         501);
-    done(r, "GET", "/v1/znodes/m/n", NULL, NULL, 200);
+    webrig_done(r, "POST", "/v1/multi", headers,
+                "{\"ops\":[{\"op\":\"create\",\"path\":\"/t\",\"mode\":\"persistent_ttl\","
+                "\"ttl_ms\":1000}]}",
+                501);
+    webrig_done(r, "GET", "/v1/znodes/m/n", NULL, NULL, 200);
     snprintf(headers, sizeof headers, OCTETS "\nClave-Guard: /l;token=%" PRId64, token);
-    done(r, "POST", "/v1/znodes/t?mode=persistent_ttl&ttl=60000", headers, "x", 501);
+    webrig_done(r, "POST", "/v1/znodes/t?mode=persistent_ttl&ttl=60000", headers, "x", 501);
     webrig_free(r);
 }
 
@@ -382,7 +366,7 @@ static void parents_are_guarded_too(void **state)
     webrig_settle(r);
     assert_int_equal(c->status, 410);
     webrig_end(c);
-    done(r, "GET", "/v1/znodes/p", NULL, NULL, 404);
+    webrig_done(r, "GET", "/v1/znodes/p", NULL, NULL, 404);
     webrig_free(r);
 }
 
@@ -407,7 +391,7 @@ static void a_write_is_guarded_by_several_locks(void **state)
                          i ? separators[way] : "", locks[i], tokens[i] + (lost == i ? 50 : 0));
             }
             struct webrig_call *c =
-                send(r, "PUT", "/v1/znodes/a", headers, "x", lost < LOCKS ? 410 : 200);
+                webrig_answer(r, "PUT", "/v1/znodes/a", headers, "x", lost < LOCKS ? 410 : 200);
             if (lost < LOCKS)
                 assert_string_equal(webrig_member(c, "path"), locks[lost]);
             webrig_end(c);
@@ -473,7 +457,7 @@ static void the_transaction_decides(void **state)
     webrig_settle(r);
     assert_int_equal(c->status, 410);
     webrig_end(c);
-    c = send(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
+    c = webrig_answer(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
     assert_string_equal(webrig_body(c), "old");
     webrig_free(r);
 }
@@ -486,7 +470,8 @@ static void a_guarded_write_keeps_its_session_until_the_answer(void **state)
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "old");
     int64_t token = queue(r, "/l/x-lock-");
-    struct webrig_call *s = send(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}", 201);
+    struct webrig_call *s =
+        webrig_answer(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 8000}", 201);
     snprintf(headers, sizeof headers, "Clave-Guard: /l;token=%" PRId64 "\nClave-Session: %s", token,
              webrig_member(s, "secret"));
     webrig_end(s);
@@ -647,7 +632,7 @@ static void without_memory_a_guarded_write_is_done_or_refused(void **state)
         if (c && c->answered && c->x) {
             unsigned status = c->status;
             webrig_end(c);
-            c = send(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
+            c = webrig_answer(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
             bool was_done = strcmp(webrig_body(c), "new") == 0;
             assert_true(status == 200 ? was_done : status == 504 || !was_done);
         }

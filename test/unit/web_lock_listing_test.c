@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/path.h"
 #include "base/rand.h"
+#include "lib/queue_text.h"
 #include "observe/lock_grants.h"
 #include "observe/lock_listing.h"
 
@@ -21,30 +22,6 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static struct clave_mem mem;
-
-/* "KIND holders | waiters", by their numbers. */
-static const char *show(const struct lock_queue *q)
-{
-    static char text[1024];
-    if (!q)
-        return "none";
-    snprintf(text, sizeof text, "%s", clave__lock_sort_name(clave__lock_sort(q)));
-    for (int side = 0; side < 2; side++) {
-        struct lock_place *p;
-        size_t n = 0, said = side == 0 ? q->nholders : clave__lock_nwaiters(q);
-        for (const char *name = ""; (p = side == 0 ? clave__lock_holder_after(q, name)
-                                                   : clave__lock_waiter_after(q, name));
-             name = p->name) {
-            size_t len = strlen(text);
-            snprintf(text + len, sizeof text - len, " %d", atoi(p->name + p->number));
-            n++;
-        }
-        assert_int_equal(n, said);
-        if (side == 0)
-            strcat(text, " |");
-    }
-    return text;
-}
 
 /* ---- a tree ---------------------------------------------------------------------------------- */
 
@@ -168,8 +145,8 @@ static void compare_models(const struct lock_model *a, const struct lock_model *
         if (!x)
             break;
         char text[1024];
-        snprintf(text, sizeof text, "%s", show(x));
-        assert_string_equal(text, show(y));
+        snprintf(text, sizeof text, "%s", queue_text(x));
+        assert_string_equal(text, queue_text(y));
         assert_string_equal(x->path, y->path);
         assert_int_equal(clave__lock_limit(x), clave__lock_limit(y));
         path = x->path;

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/rand.h"
 #include "lib/failmem.h"
+#include "lib/queue_text.h"
 #include "observe/lock_grants.h"
 #include "observe/lock_json.h"
 #include "observe/lock_model.h"
@@ -52,33 +53,9 @@ static void add(struct lock_model *m, int64_t at, const char *path)
     add_of(m, at, path, at, "");
 }
 
-/* "KIND holders | waiters", by their numbers. */
-static const char *show(const struct lock_queue *q)
-{
-    static char text[1024];
-    if (!q)
-        return "none";
-    snprintf(text, sizeof text, "%s", clave__lock_sort_name(clave__lock_sort(q)));
-    for (int side = 0; side < 2; side++) {
-        struct lock_place *p;
-        size_t n = 0, said = side == 0 ? q->nholders : clave__lock_nwaiters(q);
-        for (const char *name = ""; (p = side == 0 ? clave__lock_holder_after(q, name)
-                                                   : clave__lock_waiter_after(q, name));
-             name = p->name) {
-            size_t len = strlen(text);
-            snprintf(text + len, sizeof text - len, " %d", atoi(p->name + p->number));
-            n++;
-        }
-        assert_int_equal(n, said);
-        if (side == 0)
-            strcat(text, " |");
-    }
-    return text;
-}
-
 static const char *show_at(const struct lock_model *m, const char *path)
 {
-    return show(clave__lock_model_find(m, path));
+    return queue_text(clave__lock_model_find(m, path));
 }
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
@@ -400,7 +377,7 @@ static void a_stock_kazoo_lock_after_others_is_outside(void **state)
     add(&m, 2, "/a/" HEX "__lock__0000000002");
     add(&m, 3, "/a/_c_" UUID "-lock-0000000003");
     const struct lock_queue *q = clave__lock_model_find(&m, "/a");
-    assert_string_equal(show(q), "lock 1 | 2 3");
+    assert_string_equal(queue_text(q), "lock 1 | 2 3");
     struct lock_place *kazoo = clave__lock_waiter_after(q, "");
     assert_true(clave__lock_is_outside(kazoo));
     assert_false(clave__lock_is_outside(clave__lock_waiter_after(q, kazoo->name)));

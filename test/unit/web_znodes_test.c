@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/webrig.h"
+#include "lib/webrig_answer.h"
 
 #define OCTETS "Content-Type: application/octet-stream"
 
@@ -33,26 +33,9 @@ static struct webrig *rig_new(void)
     return r;
 }
 
-static struct webrig_call *send(struct webrig *r, const char *method, const char *target,
-                                const char *headers, const char *body, unsigned status)
-{
-    struct webrig_call *c = webrig_request(r, method, target, headers, body);
-    if (!c->answered || c->status != status)
-        print_error("%s %s: %u, not %u: %s\n", method, target, c->status, status, webrig_body(c));
-    assert_true(c->answered && c->done);
-    assert_int_equal(c->status, status);
-    return c;
-}
-
-static void done(struct webrig *r, const char *method, const char *target, const char *headers,
-                 const char *body, unsigned status)
-{
-    webrig_end(send(r, method, target, headers, body, status));
-}
-
 static void create(struct webrig *r, const char *target, const char *data)
 {
-    done(r, "POST", target, OCTETS, data, 201);
+    webrig_done(r, "POST", target, OCTETS, data, 201);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -68,16 +51,16 @@ static void data_are_the_body_as_they_are(void **state)
     assert_string_equal(webrig_header(c, "Location"), "/v1/znodes/a");
     assert_memory_equal(webrig_header(c, "ETag"), "\"0-", 3);
     webrig_end(c);
-    c = send(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
+    c = webrig_answer(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
     assert_string_equal(webrig_header(c, "Content-Type"), "application/octet-stream");
     assert_memory_equal(webrig_header(c, "ETag"), "\"0-", 3);
     assert_int_equal(clave__buf_len(&c->body), 4);
     assert_memory_equal(clave__buf_bytes(&c->body), bytes, 4);
     webrig_end(c);
-    c = send(r, "HEAD", "/v1/znodes/a", NULL, NULL, 200);
+    c = webrig_answer(r, "HEAD", "/v1/znodes/a", NULL, NULL, 200);
     assert_memory_equal(webrig_header(c, "ETag"), "\"0-", 3);
     webrig_end(c);
-    c = send(r, "GET", "/v1/znodes/b", NULL, NULL, 404);
+    c = webrig_answer(r, "GET", "/v1/znodes/b", NULL, NULL, 404);
     assert_string_equal(webrig_member(c, "code"), "ENONODE");
     assert_string_equal(webrig_member(c, "path"), "/b");
     webrig_free(r);
@@ -91,23 +74,23 @@ static void stat_children_and_acl_are_json(void **state)
     create(r, "/v1/znodes/a/z", NULL);
     create(r, "/v1/znodes/a/b%20c", NULL);
     create(r, "/v1/znodes/a/m", NULL);
-    struct webrig_call *c = send(r, "GET", "/v1/znodes/a?stat", NULL, NULL, 200);
+    struct webrig_call *c = webrig_answer(r, "GET", "/v1/znodes/a?stat", NULL, NULL, 200);
     assert_string_equal(webrig_member(c, "data_length"), "5");
     assert_string_equal(webrig_member(c, "num_children"), "3");
     assert_non_null(strstr(webrig_body(c), "\"czxid\": \""));
     webrig_end(c);
-    c = send(r, "GET", "/v1/znodes/a?children&sync", NULL, NULL, 200);
+    c = webrig_answer(r, "GET", "/v1/znodes/a?children&sync", NULL, NULL, 200);
     assert_non_null(
         strstr(webrig_body(c), "\"children\": [\"b c\", \"m\", \"z\"], \"next\": null"));
     webrig_end(c);
-    c = send(r, "GET", "/v1/znodes/a?children&limit=1&after=b%20c", NULL, NULL, 200);
+    c = webrig_answer(r, "GET", "/v1/znodes/a?children&limit=1&after=b%20c", NULL, NULL, 200);
     assert_non_null(strstr(webrig_body(c), "\"children\": [\"m\"], \"next\": \"m\""));
     webrig_end(c);
-    c = send(r, "GET", "/v1/znodes/a?acl", NULL, NULL, 200);
+    c = webrig_answer(r, "GET", "/v1/znodes/a?acl", NULL, NULL, 200);
     assert_non_null(strstr(webrig_body(c), "[{\"perms\": \"rwcda\", \"scheme\": \"world\", "
                                            "\"id\": \"anyone\"}]"));
     webrig_end(c);
-    c = send(r, "GET", "/v1/znodes/?children", NULL, NULL, 200);
+    c = webrig_answer(r, "GET", "/v1/znodes/?children", NULL, NULL, 200);
     assert_non_null(strstr(webrig_body(c), "[\"a\", \"zookeeper\"]"));
     webrig_free(r);
 }
@@ -118,28 +101,28 @@ static void conditions_are_checked(void **state)
 {
     (void)state;
     struct webrig *r = rig_new();
-    done(r, "PUT", "/v1/znodes/a", NULL, "x", 404);
-    done(r, "PUT", "/v1/znodes/a", "If-Match: *", "x", 412);
-    done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
-    struct webrig_call *c = send(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "y", 412);
+    webrig_done(r, "PUT", "/v1/znodes/a", NULL, "x", 404);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: *", "x", 412);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
+    struct webrig_call *c = webrig_answer(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "y", 412);
     assert_string_equal(webrig_member(c, "code"), "ENODEEXISTS");
     webrig_end(c);
-    c = send(r, "PUT", "/v1/znodes/a", "If-Match: \"0\"", "y", 200);
+    c = webrig_answer(r, "PUT", "/v1/znodes/a", "If-Match: \"0\"", "y", 200);
     assert_memory_equal(webrig_header(c, "ETag"), "\"1-", 3);
     webrig_end(c);
-    done(r, "PUT", "/v1/znodes/a", "If-Match: \"0\"", "z", 412);
-    done(r, "PUT", "/v1/znodes/a", "If-Match: 1", "z", 200);
-    done(r, "PUT", "/v1/znodes/a", "If-Match: *", "z", 200);
-    done(r, "PUT", "/v1/znodes/a", NULL, "z", 200);
-    done(r, "GET", "/v1/znodes/a?children&stat", NULL, NULL, 400);
-    done(r, "GET", "/v1/znodes/a?acl&fresh&children", NULL, NULL, 400);
-    done(r, "PUT", "/v1/znodes/a", "If-Match: \"x\"", "z", 400);
-    done(r, "PUT", "/v1/znodes/a", "If-Match: W/\"4\"", "z", 400);
-    done(r, "PUT", "/v1/znodes/a", "If-Match: \"-1\"", "z", 400);
-    done(r, "PUT", "/v1/znodes/a", "If-Match: *\nIf-None-Match: *", "z", 400);
-    done(r, "DELETE", "/v1/znodes/a", "If-Match: \"1\"", NULL, 412);
-    done(r, "DELETE", "/v1/znodes/a", "If-Match: \"4\"", NULL, 204);
-    done(r, "DELETE", "/v1/znodes/a", NULL, NULL, 404);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: \"0\"", "z", 412);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: 1", "z", 200);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: *", "z", 200);
+    webrig_done(r, "PUT", "/v1/znodes/a", NULL, "z", 200);
+    webrig_done(r, "GET", "/v1/znodes/a?children&stat", NULL, NULL, 400);
+    webrig_done(r, "GET", "/v1/znodes/a?acl&fresh&children", NULL, NULL, 400);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: \"x\"", "z", 400);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: W/\"4\"", "z", 400);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: \"-1\"", "z", 400);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-Match: *\nIf-None-Match: *", "z", 400);
+    webrig_done(r, "DELETE", "/v1/znodes/a", "If-Match: \"1\"", NULL, 412);
+    webrig_done(r, "DELETE", "/v1/znodes/a", "If-Match: \"4\"", NULL, 204);
+    webrig_done(r, "DELETE", "/v1/znodes/a", NULL, NULL, 404);
     webrig_free(r);
 }
 
@@ -147,27 +130,27 @@ static void nodes_are_created_in_every_mode(void **state)
 {
     (void)state;
     struct webrig *r = rig_new();
-    done(r, "POST", "/v1/znodes/a/b/c", OCTETS, "x", 404);
+    webrig_done(r, "POST", "/v1/znodes/a/b/c", OCTETS, "x", 404);
     create(r, "/v1/znodes/a/b/c?parents", "x");
-    done(r, "POST", "/v1/znodes/a/b/c", OCTETS, "x", 409);
-    done(r, "DELETE", "/v1/znodes/a", NULL, NULL, 409);
+    webrig_done(r, "POST", "/v1/znodes/a/b/c", OCTETS, "x", 409);
+    webrig_done(r, "DELETE", "/v1/znodes/a", NULL, NULL, 409);
     struct webrig_call *c =
-        send(r, "POST", "/v1/znodes/a/n-?mode=persistent_sequential", OCTETS, "x", 201);
+        webrig_answer(r, "POST", "/v1/znodes/a/n-?mode=persistent_sequential", OCTETS, "x", 201);
     assert_string_equal(webrig_header(c, "Location"), "/v1/znodes/a/n-0000000001");
     webrig_end(c);
     create(r, "/v1/znodes/q?mode=container", NULL);
     /* As Apache's without its setting for extended types. */
-    done(r, "POST", "/v1/znodes/t?mode=persistent_ttl&ttl=5000", OCTETS, NULL, 501);
-    done(r, "POST", "/v1/znodes/t2?mode=persistent_ttl", OCTETS, "x", 400);
-    done(r, "POST", "/v1/znodes/t2?ttl=5", OCTETS, "x", 400);
-    done(r, "POST", "/v1/znodes/t2?mode=eternal", OCTETS, "x", 400);
-    done(r, "POST", "/v1/znodes/e?mode=ephemeral", OCTETS, "x", 400);
-    done(r, "POST", "/v1/znodes/e", "Content-Type: text/plain", "x", 415);
-    done(r, "POST", "/v1/znodes/e", "Content-Type: Multipart/Form-Data", "x", 415);
-    done(r, "POST", "/v1/znodes/a//b", OCTETS, "x", 400);
-    done(r, "POST", "/v1/znodes/a/../b", OCTETS, "x", 400);
-    done(r, "POST", "/v1/znodes/%00", OCTETS, "x", 400);
-    done(r, "POST", "/v1/znodes/%ff", OCTETS, "x", 400);
+    webrig_done(r, "POST", "/v1/znodes/t?mode=persistent_ttl&ttl=5000", OCTETS, NULL, 501);
+    webrig_done(r, "POST", "/v1/znodes/t2?mode=persistent_ttl", OCTETS, "x", 400);
+    webrig_done(r, "POST", "/v1/znodes/t2?ttl=5", OCTETS, "x", 400);
+    webrig_done(r, "POST", "/v1/znodes/t2?mode=eternal", OCTETS, "x", 400);
+    webrig_done(r, "POST", "/v1/znodes/e?mode=ephemeral", OCTETS, "x", 400);
+    webrig_done(r, "POST", "/v1/znodes/e", "Content-Type: text/plain", "x", 415);
+    webrig_done(r, "POST", "/v1/znodes/e", "Content-Type: Multipart/Form-Data", "x", 415);
+    webrig_done(r, "POST", "/v1/znodes/a//b", OCTETS, "x", 400);
+    webrig_done(r, "POST", "/v1/znodes/a/../b", OCTETS, "x", 400);
+    webrig_done(r, "POST", "/v1/znodes/%00", OCTETS, "x", 400);
+    webrig_done(r, "POST", "/v1/znodes/%ff", OCTETS, "x", 400);
     webrig_free(r);
 }
 
@@ -176,20 +159,20 @@ static void an_access_list_is_set_and_counts(void **state)
     (void)state;
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
-    struct webrig_call *c =
-        send(r, "PUT", "/v1/znodes/a?acl", NULL,
-             "{\"acl\": [{\"perms\": \"ra\", \"scheme\": \"world\", \"id\": \"anyone\"}]}", 200);
+    struct webrig_call *c = webrig_answer(
+        r, "PUT", "/v1/znodes/a?acl", NULL,
+        "{\"acl\": [{\"perms\": \"ra\", \"scheme\": \"world\", \"id\": \"anyone\"}]}", 200);
     assert_string_equal(webrig_member(c, "aversion"), "1");
     webrig_end(c);
-    c = send(r, "PUT", "/v1/znodes/a", NULL, "y", 403);
+    c = webrig_answer(r, "PUT", "/v1/znodes/a", NULL, "y", 403);
     assert_string_equal(webrig_member(c, "code"), "ENOAUTH");
     webrig_end(c);
-    done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [{\"perms\": \"q\"}]}", 400);
-    done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [3]}", 400);
-    done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": []}", 400);
-    done(r, "PUT", "/v1/znodes/a?acl", NULL, "[]", 400);
-    done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [}", 400);
-    done(r, "PUT", "/v1/znodes/a?acl", OCTETS, "{}", 415);
+    webrig_done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [{\"perms\": \"q\"}]}", 400);
+    webrig_done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [3]}", 400);
+    webrig_done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": []}", 400);
+    webrig_done(r, "PUT", "/v1/znodes/a?acl", NULL, "[]", 400);
+    webrig_done(r, "PUT", "/v1/znodes/a?acl", NULL, "{\"acl\": [}", 400);
+    webrig_done(r, "PUT", "/v1/znodes/a?acl", OCTETS, "{}", 415);
     webrig_free(r);
 }
 
@@ -201,13 +184,14 @@ static void a_role_is_needed_on_the_path(void **state)
     create(r, "/v1/znodes/b", "x");
     r->naudits = 0;
     r->peer.uid = 8;
-    done(r, "PUT", "/v1/znodes/a", NULL, "y", 200);
-    done(r, "PUT", "/v1/znodes/b", NULL, "y", 403);
-    done(r, "PUT", "/v1/znodes/ab", NULL, "y", 403);
-    done(r, "PUT", "/v1/znodes/%2Fb", NULL, "y", 403);
-    done(r, "GET", "/v1/znodes/b", NULL, NULL, 200);
-    done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"set\",\"path\":\"/b\"}]}", 403);
-    done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"check\",\"path\":\"/b\"}]}", 200);
+    webrig_done(r, "PUT", "/v1/znodes/a", NULL, "y", 200);
+    webrig_done(r, "PUT", "/v1/znodes/b", NULL, "y", 403);
+    webrig_done(r, "PUT", "/v1/znodes/ab", NULL, "y", 403);
+    webrig_done(r, "PUT", "/v1/znodes/%2Fb", NULL, "y", 403);
+    webrig_done(r, "GET", "/v1/znodes/b", NULL, NULL, 200);
+    webrig_done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"set\",\"path\":\"/b\"}]}", 403);
+    webrig_done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"check\",\"path\":\"/b\"}]}",
+                200);
     assert_int_equal(r->naudits, 6);
     assert_string_equal(r->audits[0], "bob PUT /v1/znodes/a 200 /a");
     assert_string_equal(r->audits[1], "bob PUT /v1/znodes/b 403 /b");
@@ -221,14 +205,16 @@ static void a_sequential_node_is_beside_its_path(void **state)
     struct webrig *r = rig_new();
     create(r, "/v1/znodes/a", "x");
     r->peer.uid = 8;
-    done(r, "POST", "/v1/znodes/a?mode=persistent_sequential", OCTETS, "x", 403);
-    done(r, "POST", "/v1/znodes/a/?mode=persistent_sequential", OCTETS, "x", 201);
-    done(r, "POST", "/v1/znodes/a/n-?mode=persistent_sequential", OCTETS, "x", 201);
-    done(r, "POST", "/v1/multi", NULL,
-         "{\"ops\":[{\"op\":\"create\",\"path\":\"/a\",\"mode\":\"persistent_sequential\"}]}", 403);
-    done(r, "POST", "/v1/multi", NULL,
-         "{\"ops\":[{\"op\":\"create\",\"path\":\"/a/n\",\"mode\":\"persistent_sequential\"}]}",
-         200);
+    webrig_done(r, "POST", "/v1/znodes/a?mode=persistent_sequential", OCTETS, "x", 403);
+    webrig_done(r, "POST", "/v1/znodes/a/?mode=persistent_sequential", OCTETS, "x", 201);
+    webrig_done(r, "POST", "/v1/znodes/a/n-?mode=persistent_sequential", OCTETS, "x", 201);
+    webrig_done(
+        r, "POST", "/v1/multi", NULL,
+        "{\"ops\":[{\"op\":\"create\",\"path\":\"/a\",\"mode\":\"persistent_sequential\"}]}", 403);
+    webrig_done(
+        r, "POST", "/v1/multi", NULL,
+        "{\"ops\":[{\"op\":\"create\",\"path\":\"/a/n\",\"mode\":\"persistent_sequential\"}]}",
+        200);
     webrig_free(r);
 }
 
@@ -239,31 +225,32 @@ static void a_transaction_is_done_or_not(void **state)
     (void)state;
     struct webrig *r = rig_new();
     struct webrig_call *c =
-        send(r, "POST", "/v1/multi", NULL,
-             "{\"ops\": [{\"op\": \"create\", \"path\": \"/a\", \"data\": \"x\"},"
-             "{\"op\": \"create\", \"path\": \"/a/n\", \"data_base64\": \"AP8=\","
-             " \"mode\": \"persistent_sequential\"},"
-             "{\"op\": \"set\", \"path\": \"/a\", \"data\": \"y\", \"version\": 0},"
-             "{\"op\": \"check\", \"path\": \"/a\", \"version\": 1}]}",
-             200);
+        webrig_answer(r, "POST", "/v1/multi", NULL,
+                      "{\"ops\": [{\"op\": \"create\", \"path\": \"/a\", \"data\": \"x\"},"
+                      "{\"op\": \"create\", \"path\": \"/a/n\", \"data_base64\": \"AP8=\","
+                      " \"mode\": \"persistent_sequential\"},"
+                      "{\"op\": \"set\", \"path\": \"/a\", \"data\": \"y\", \"version\": 0},"
+                      "{\"op\": \"check\", \"path\": \"/a\", \"version\": 1}]}",
+                      200);
     assert_non_null(strstr(webrig_body(c), "\"path\": \"/a/n0000000000\""));
     webrig_end(c);
-    c = send(r, "GET", "/v1/znodes/a/n0000000000", NULL, NULL, 200);
+    c = webrig_answer(r, "GET", "/v1/znodes/a/n0000000000", NULL, NULL, 200);
     assert_int_equal(clave__buf_len(&c->body), 2);
     assert_memory_equal(clave__buf_bytes(&c->body), "\0\xff", 2);
     webrig_end(c);
-    c = send(r, "POST", "/v1/multi", NULL,
-             "{\"ops\": [{\"op\": \"set\", \"path\": \"/a\", \"data\": \"z\"},"
-             "{\"op\": \"delete\", \"path\": \"/a\", \"version\": 7}]}",
-             412);
+    c = webrig_answer(r, "POST", "/v1/multi", NULL,
+                      "{\"ops\": [{\"op\": \"set\", \"path\": \"/a\", \"data\": \"z\"},"
+                      "{\"op\": \"delete\", \"path\": \"/a\", \"version\": 7}]}",
+                      412);
     assert_string_equal(webrig_member(c, "failed"), "1");
     assert_string_equal(webrig_member(c, "path"), "/a");
     webrig_end(c);
-    c = send(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
+    c = webrig_answer(r, "GET", "/v1/znodes/a", NULL, NULL, 200);
     assert_string_equal(webrig_body(c), "y");
     webrig_end(c);
-    done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"delete\",\"path\":\"/a\"}]}", 409);
-    done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"set\",\"path\":\"/no\"}]}", 404);
+    webrig_done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"delete\",\"path\":\"/a\"}]}",
+                409);
+    webrig_done(r, "POST", "/v1/multi", NULL, "{\"ops\":[{\"op\":\"set\",\"path\":\"/no\"}]}", 404);
     webrig_free(r);
 }
 
@@ -298,11 +285,11 @@ static void a_malformed_transaction_is_told(void **state)
     (void)state;
     struct webrig *r = rig_new();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        done(r, "POST", "/v1/multi", NULL, bad[i], 400);
-    done(r, "POST", "/v1/multi", "Content-Type: text/plain", "{}", 415);
-    done(r, "POST", "/v1/multi", "Content-Type: application/json-seq", "{}", 415);
-    done(r, "POST", "/v1/multi", "Content-Type: Application/JSON; charset=utf-8",
-         "{\"ops\":[{\"op\":\"check\",\"path\":\"/\"}]}", 200);
+        webrig_done(r, "POST", "/v1/multi", NULL, bad[i], 400);
+    webrig_done(r, "POST", "/v1/multi", "Content-Type: text/plain", "{}", 415);
+    webrig_done(r, "POST", "/v1/multi", "Content-Type: application/json-seq", "{}", 415);
+    webrig_done(r, "POST", "/v1/multi", "Content-Type: Application/JSON; charset=utf-8",
+                "{\"ops\":[{\"op\":\"check\",\"path\":\"/\"}]}", 200);
     webrig_free(r);
 }
 
@@ -340,7 +327,7 @@ static void a_lost_answer_is_an_unknown_outcome_of_writes_only(void **state)
     memnet_rule(r->net,
                 (struct memnet_rule){
                     .client = 1, .way = MEMNET_REPLY, .op = OP_SET_DATA, .fate = MEMNET_LOSE});
-    struct webrig_call *c = send(r, "PUT", "/v1/znodes/a", NULL, "y", 504);
+    struct webrig_call *c = webrig_answer(r, "PUT", "/v1/znodes/a", NULL, "y", 504);
     assert_string_equal(webrig_member(c, "class"), "unknown");
     assert_string_equal(webrig_member(c, "code"), "ECONNLOSS");
     webrig_end(c);
@@ -359,7 +346,7 @@ static void a_write_does_not_wait_for_a_connection(void **state)
     (void)state;
     struct webrig *r = rig_new();
     memnet_refuse(r->net, 1, true);
-    struct webrig_call *c = send(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "y", 503);
+    struct webrig_call *c = webrig_answer(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "y", 503);
     assert_string_equal(webrig_header(c, "Retry-After"), "1");
     assert_string_equal(webrig_member(c, "class"), "retry");
     webrig_end(c);
@@ -370,7 +357,7 @@ static void a_write_does_not_wait_for_a_connection(void **state)
     webrig_end(c);
     memnet_refuse(r->net, 1, false);
     webrig_advance(r, 20000);
-    done(r, "GET", "/v1/znodes/a", NULL, NULL, 404);
+    webrig_done(r, "GET", "/v1/znodes/a", NULL, NULL, 404);
     webrig_free(r);
 }
 
@@ -390,7 +377,7 @@ static void reads_that_are_given_up_have_a_bound(void **state)
     assert_true(refused > 0 && refused < ENOUGH);
     memnet_refuse(r->net, 1, false);
     webrig_advance(r, 20000);
-    done(r, "GET", "/v1/znodes/", NULL, NULL, 200);
+    webrig_done(r, "GET", "/v1/znodes/", NULL, NULL, 200);
     webrig_free(r);
 }
 
@@ -422,35 +409,38 @@ static void a_place_is_asked_for_or_taken_away(void **state)
     int64_t token = queue(r, "/l/_c_1-lock-");
     queue(r, "/s/leases/_c_1-lease-");
     create(r, "/v1/znodes/l/config", "keep");
-    done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"_c_1-lock-0000000000\"}", 200);
-    struct webrig_call *c = send(r, "GET", "/v1/znodes/l/_c_1-lock-0000000000", NULL, NULL, 200);
+    webrig_done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"_c_1-lock-0000000000\"}", 200);
+    struct webrig_call *c =
+        webrig_answer(r, "GET", "/v1/znodes/l/_c_1-lock-0000000000", NULL, NULL, 200);
     assert_string_equal(webrig_body(c), "__REVOKE__");
     webrig_end(c);
     static const char *const said[][2] = {{"1", "\"revocable\": true"}, {"0", "takes no requests"}};
     for (int i = 0; i < 2; i++) {
         snprintf(body, sizeof body, "clave/1\nhost=web1\nrevocable=%s\n", said[i][0]);
-        done(r, "PUT", "/v1/znodes/l/_c_1-lock-0000000000", NULL, body, 200);
-        c = send(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"_c_1-lock-0000000000\"}",
-                 i == 0 ? 200 : 409);
+        webrig_done(r, "PUT", "/v1/znodes/l/_c_1-lock-0000000000", NULL, body, 200);
+        c = webrig_answer(r, "POST", "/v1/locks/l/revoke", NULL,
+                          "{\"node\": \"_c_1-lock-0000000000\"}", i == 0 ? 200 : 409);
         assert_non_null(strstr(webrig_body(c), said[i][1]));
         webrig_end(c);
     }
-    done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"config\"}", 409);
-    done(r, "POST", "/v1/locks/l/break", NULL, "{\"node\": \"config\", \"force\": true}", 409);
-    done(r, "POST", "/v1/locks/l/revoke", NULL, "{}", 400);
-    done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"../a\"}", 400);
-    done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"x-lock-0000000009\"}", 404);
-    done(r, "POST", "/v1/locks/s/revoke", NULL, "{\"node\": \"_c_1-lease-0000000000\"}", 200);
+    webrig_done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"config\"}", 409);
+    webrig_done(r, "POST", "/v1/locks/l/break", NULL, "{\"node\": \"config\", \"force\": true}",
+                409);
+    webrig_done(r, "POST", "/v1/locks/l/revoke", NULL, "{}", 400);
+    webrig_done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"../a\"}", 400);
+    webrig_done(r, "POST", "/v1/locks/l/revoke", NULL, "{\"node\": \"x-lock-0000000009\"}", 404);
+    webrig_done(r, "POST", "/v1/locks/s/revoke", NULL, "{\"node\": \"_c_1-lease-0000000000\"}",
+                200);
     snprintf(body, sizeof body, "{\"token\": \"%" PRId64 "\"}", token);
-    c = send(r, "POST", "/v1/locks/l/break", NULL, body, 409);
+    c = webrig_answer(r, "POST", "/v1/locks/l/break", NULL, body, 409);
     assert_non_null(strstr(webrig_body(c), "force"));
     webrig_end(c);
     snprintf(body, sizeof body, "{\"token\": \"%" PRId64 "\", \"force\": true}", token);
-    done(r, "POST", "/v1/locks/l/break", NULL, body, 200);
-    done(r, "GET", "/v1/znodes/l/_c_1-lock-0000000000", NULL, NULL, 404);
-    done(r, "POST", "/v1/locks/l/break", NULL, body, 410);
+    webrig_done(r, "POST", "/v1/locks/l/break", NULL, body, 200);
+    webrig_done(r, "GET", "/v1/znodes/l/_c_1-lock-0000000000", NULL, NULL, 404);
+    webrig_done(r, "POST", "/v1/locks/l/break", NULL, body, 410);
     r->peer.uid = 8;
-    done(r, "POST", "/v1/locks/l/break", NULL, body, 403);
+    webrig_done(r, "POST", "/v1/locks/l/break", NULL, body, 403);
     webrig_free(r);
 }
 
@@ -461,13 +451,15 @@ static void a_leader_is_asked_to_hand_over(void **state)
     queue(r, "/e/_c_1-latch-");
     queue(r, "/e/_c_2-latch-");
     queue(r, "/e/_c_3-latch-");
-    done(r, "POST", "/v1/elections/e/transfer", NULL, "{}", 400);
-    done(r, "POST", "/v1/elections/e/transfer", NULL, "{\"to\": \"a/b\"}", 400);
-    done(r, "POST", "/v1/elections/e/transfer", NULL, "{\"to\": \"_c_9-latch-0000000009\"}", 404);
+    webrig_done(r, "POST", "/v1/elections/e/transfer", NULL, "{}", 400);
+    webrig_done(r, "POST", "/v1/elections/e/transfer", NULL, "{\"to\": \"a/b\"}", 400);
+    webrig_done(r, "POST", "/v1/elections/e/transfer", NULL, "{\"to\": \"_c_9-latch-0000000009\"}",
+                404);
     r->naudits = 0;
-    done(r, "POST", "/v1/elections/e/transfer", NULL,
-         "{\"to\": \"_c_2-latch-0000000001\", \"reason\": \"drain\"}", 200);
-    struct webrig_call *c = send(r, "GET", "/v1/znodes/e/_c_1-latch-0000000000", NULL, NULL, 200);
+    webrig_done(r, "POST", "/v1/elections/e/transfer", NULL,
+                "{\"to\": \"_c_2-latch-0000000001\", \"reason\": \"drain\"}", 200);
+    struct webrig_call *c =
+        webrig_answer(r, "GET", "/v1/znodes/e/_c_1-latch-0000000000", NULL, NULL, 200);
     assert_memory_equal(webrig_header(c, "ETag"), "\"1-", 3); /* that is how it is asked */
     assert_int_equal(r->naudits, 1);
     webrig_free(r);
@@ -477,7 +469,8 @@ static void a_leader_is_asked_to_hand_over(void **state)
 
 static struct webrig_call *session_new(struct webrig *r, char secret[128])
 {
-    struct webrig_call *c = send(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 10000}", 201);
+    struct webrig_call *c =
+        webrig_answer(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 10000}", 201);
     snprintf(secret, 128, "Clave-Session: %s", webrig_member(c, "secret"));
     return c;
 }
@@ -489,19 +482,19 @@ static void ephemeral_nodes_live_as_long_as_their_session(void **state)
     struct webrig *r = rig_new();
     struct webrig_call *session = session_new(r, secret);
     snprintf(headers, sizeof headers, "%s\n" OCTETS, secret);
-    done(r, "POST", "/v1/znodes/e?mode=ephemeral", headers, "x", 201);
-    done(r, "POST", "/v1/multi", secret,
-         "{\"ops\":[{\"op\":\"create\",\"path\":\"/f\",\"mode\":\"ephemeral\"}]}", 200);
-    struct webrig_call *c = send(r, "GET", "/v1/znodes/e?stat", NULL, NULL, 200);
+    webrig_done(r, "POST", "/v1/znodes/e?mode=ephemeral", headers, "x", 201);
+    webrig_done(r, "POST", "/v1/multi", secret,
+                "{\"ops\":[{\"op\":\"create\",\"path\":\"/f\",\"mode\":\"ephemeral\"}]}", 200);
+    struct webrig_call *c = webrig_answer(r, "GET", "/v1/znodes/e?stat", NULL, NULL, 200);
     assert_string_not_equal(webrig_member(c, "ephemeral_owner"), "0");
     webrig_end(c);
-    done(r, "GET", "/v1/znodes/e", "Clave-Session: nonsense", NULL, 403);
+    webrig_done(r, "GET", "/v1/znodes/e", "Clave-Session: nonsense", NULL, 403);
     char target[100];
     snprintf(target, sizeof target, "/v1/sessions/%s", webrig_member(session, "id"));
-    done(r, "DELETE", target, secret, NULL, 204);
-    done(r, "GET", "/v1/znodes/e", NULL, NULL, 404);
-    done(r, "GET", "/v1/znodes/e", secret, NULL, 410);
-    done(r, "PUT", "/v1/znodes/a", secret, "x", 410);
+    webrig_done(r, "DELETE", target, secret, NULL, 204);
+    webrig_done(r, "GET", "/v1/znodes/e", NULL, NULL, 404);
+    webrig_done(r, "GET", "/v1/znodes/e", secret, NULL, 410);
+    webrig_done(r, "PUT", "/v1/znodes/a", secret, "x", 410);
     webrig_free(r);
 }
 
@@ -512,14 +505,14 @@ static void a_session_that_writes_is_alive_and_ends_when_it_is_silent(void **sta
     (void)state;
     struct webrig *r = rig_new();
     webrig_end(session_new(r, secret));
-    done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
     for (int i = 0; i < 5; i++) {
         webrig_advance(r, 7000);
-        done(r, "PUT", "/v1/znodes/a", secret, "x", 200);
-        done(r, "PUT", "/v1/znodes/a/", secret, "x", 400);
+        webrig_done(r, "PUT", "/v1/znodes/a", secret, "x", 200);
+        webrig_done(r, "PUT", "/v1/znodes/a/", secret, "x", 400);
     }
     webrig_advance(r, 20000);
-    done(r, "PUT", "/v1/znodes/a", secret, "x", 410);
+    webrig_done(r, "PUT", "/v1/znodes/a", secret, "x", 410);
     webrig_free(r);
 }
 
@@ -529,7 +522,7 @@ static void a_session_without_a_connection_is_waited_for(void **state)
     (void)state;
     struct webrig *r = rig_new();
     webrig_end(session_new(r, secret));
-    done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
+    webrig_done(r, "PUT", "/v1/znodes/a", "If-None-Match: *", "x", 201);
     memnet_refuse(r->net, 2, true);
     struct webrig_call *c = webrig_request(r, "PUT", "/v1/znodes/a", secret, "y");
     assert_false(c->answered);
@@ -545,7 +538,8 @@ static void a_write_that_found_no_connection_was_not_done(void **state)
     char secret[128];
     (void)state;
     struct webrig *r = rig_new();
-    struct webrig_call *c = send(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 40000}", 201);
+    struct webrig_call *c =
+        webrig_answer(r, "POST", "/v1/sessions", NULL, "{\"ttl_ms\": 40000}", 201);
     snprintf(secret, sizeof secret, "Clave-Session: %s", webrig_member(c, "secret"));
     webrig_end(c);
     memnet_refuse(r->net, 2, true);

@@ -74,7 +74,7 @@ typedef struct clave_cache_event {
     const char *path;            /* of the node; of the others the cache's own */
     const clave_cache_node *now; /* CREATED, CHANGED; else NULL */
     const clave_cache_node *was; /* CHANGED, DELETED; else NULL */
-    int64_t zxid;                /* INITIALIZED, RESYNCED: as clave_async_cache_zxid says now */
+    int64_t zxid;                /* INITIALIZED, RESYNCED: as clave_cache_status says now */
     clave_err err;               /* ENDED */
 } clave_cache_event;
 /* The queries answer with the event done. It may free the cache. */
@@ -97,7 +97,7 @@ typedef struct clave_cache_options {
     bool without_data;
     size_t max_data;  /* data longer than this is not kept; 0: no such bound */
     size_t max_nodes; /* 0: no bound */
-    size_t max_bytes; /* of clave_async_cache_bytes; 0: no bound */
+    size_t max_bytes; /* as of clave_cache_status; 0: no bound */
     uint32_t window;  /* nodes read at a time; 0: 256 */
     /* Always as for a server before 3.6. For tests, and for ensembles with members of both sorts.
      */
@@ -137,17 +137,19 @@ CLAVE_METHOD clave_err clave_async_cache_children(const clave_async_cache *cache
  * ENONODE as above. */
 CLAVE_METHOD clave_err clave_async_cache_walk(const clave_async_cache *cache, const char *path,
                                               clave_cache_visit_cb *visit, void *arg);
-/* How many nodes it has. */
-CLAVE_METHOD size_t clave_async_cache_count(const clave_async_cache *cache);
-/* How much memory the nodes take, in bytes, without what the allocator adds. */
-CLAVE_METHOD size_t clave_async_cache_bytes(const clave_async_cache *cache);
-/* The zxid of the newest point at which the cache was equal to the tree: nothing was being read. 0:
- * there was none yet. */
-CLAVE_METHOD int64_t clave_async_cache_zxid(const clave_async_cache *cache);
-/* True from INITIALIZED to STALE, and from RESYNCED to STALE: changes are seen as they happen. */
-CLAVE_METHOD bool clave_async_cache_is_current(const clave_async_cache *cache);
-/* False from FULL on until everything fits: something is left out. */
-CLAVE_METHOD bool clave_async_cache_is_complete(const clave_async_cache *cache);
+/* What it is at one moment. */
+typedef struct clave_cache_status {
+    size_t count; /* of nodes */
+    size_t bytes; /* how much memory the nodes take, without what the allocator adds */
+    /* The zxid of the newest point at which the cache was equal to the tree: nothing was being
+     * read. 0: there was none yet. */
+    int64_t zxid;
+    bool current; /* from INITIALIZED to STALE, and from RESYNCED to STALE: changes are seen as they
+                     happen */
+    bool complete; /* false from FULL on until everything fits: something is left out */
+} clave_cache_status;
+/* Its status, from memory. */
+CLAVE_METHOD clave_cache_status clave_async_cache_status_of(const clave_async_cache *cache);
 
 #ifdef __cplusplus
 }

@@ -214,12 +214,6 @@ CLAVE_METHOD int64_t clave_async_client_hold_deadline(const clave_async_client *
 /* The text of the latest fault: what was tried, on which path or host, what to do. Never NULL;
  * valid until the next call on c. */
 CLAVE_METHOD const char *clave_async_client_errmsg(const clave_async_client *c);
-/* How many requests with this wire opcode (0..127) were sent since the start; for tests and
- * metrics. */
-CLAVE_METHOD uint64_t clave_async_client_requests_sent(const clave_async_client *c, int op);
-/* How many watch events were received since the start; likewise. */
-CLAVE_METHOD uint64_t clave_async_client_events_received(const clave_async_client *c);
-
 /* ---- requests ---------------------------------------------------------------------
  * A call that returns CLAVE_OK runs `cb` exactly once, later; otherwise never. Requests may be
  * submitted in any state but CLOSED: they wait for the connection, and fail with ENOTSENT when the

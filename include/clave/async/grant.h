@@ -16,7 +16,7 @@
  *
  * What this process does not know yet, the server decides: a guarded write is one transaction with
  * a check of the grant's node, on the session of the grant. If the node is gone, or the session,
- * nothing is done, and the result is ELOST. In the unfair election (clave/async/plain_layouts.h)
+ * nothing is done, and the result is ELOST. In the unfair election (CLAVE_LATCH_UNFAIR)
  * all candidates have the same node: there, if somebody deletes the leader's node, a write that is
  * under way at that moment may meet the node of the next leader.
  *

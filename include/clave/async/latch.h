@@ -55,6 +55,26 @@ typedef enum clave_latch_policy {
                               somebody else can lead */
 } clave_latch_policy;
 
+/* The nodes of the candidates. FAIR and UNFAIR are for joining programs written by hand, and for
+ * learning; their data is the id, byte for byte, and when the answer to a create is lost, the node
+ * is found by its session and its czxid (CLAVE_CREATE_CERTAIN), so the same session must not create
+ * nodes of these names in any other way. They take no priority, which would have to be in the name.
+ *
+ * UNFAIR: `path` is the one node of all: its creator leads, the others watch it, and all of them
+ * try to create it when it is deleted. That costs the server two requests and an event for each
+ * candidate at each change of leaders (`clave bench herd` counts them), and no candidate is certain
+ * ever to lead. A candidate that resigned, or whose term was over, begins to try a tenth of a
+ * second later than the others. Waiting candidates get QUEUED and NEXT, with 1 ahead: the leader.
+ * The node's name does not say whose it is. If an operator deletes the leader's node and another
+ * candidate creates it, the server accepts a guarded write of the former leader until that leader
+ * is notified, which is at once; a leader that resigns in that moment deletes the other's node, and
+ * the other gets NOT_LEADER; and nothing can be published (EINVAL). */
+typedef enum clave_latch_layout {
+    CLAVE_LATCH_CURATOR, /* <path>/_c_<uuid>-latch-<10 digits>: the first leads */
+    CLAVE_LATCH_FAIR,    /* <path>/<prefix><10 digits>: likewise */
+    CLAVE_LATCH_UNFAIR,  /* <path>: its creator leads */
+} clave_latch_layout;
+
 typedef struct clave_latch_options {
     size_t size;           /* CLAVE_LATCH_OPTIONS_INIT sets it: clave/options.h */
     const char *id;        /* what participants see; UTF-8; NULL: ""; copied */
@@ -78,13 +98,16 @@ typedef struct clave_latch_options {
     bool preempt;
     clave_latch_event_cb *event_cb; /* may be NULL */
     void *event_arg;
+    clave_latch_layout layout;
+    const char *prefix; /* FAIR: as simple_prefix in clave_mutex_options; copied */
 } clave_latch_options;
 #define CLAVE_LATCH_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_latch_options)
 
 /* Makes a candidate, which is not started yet; does not contact the server. On CLAVE_OK *out
  * belongs to the caller, who frees it with clave_async_latch_free; on an error it is NULL. `o` may
- * be NULL. EPATH: the path is not valid. EINVAL: a negative number, spread without an id or with a
- * priority, preempt without either. ENOMEM. ECLOSED. */
+ * be NULL. EPATH: the path is not valid, or it is the root and the layout UNFAIR. EINVAL: a
+ * negative number, spread without an id or with a priority, preempt without either, a layout with a
+ * priority or without its prefix. ENOMEM. ECLOSED. */
 CLAVE_MAKING clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c,
                                              const char *path, const clave_latch_options *o);
 /* Closes it without an event if it takes part. Pending awaits end with ECLOSED, and a pending close
@@ -128,8 +151,6 @@ CLAVE_METHOD bool clave_async_latch_has_leadership(const clave_async_latch *l, i
 CLAVE_METHOD clave_err clave_async_latch_grant(const clave_async_latch *l, clave_async_grant **out);
 /* LATENT, STARTED or CLOSED. */
 CLAVE_METHOD clave_latch_state clave_async_latch_state_of(const clave_async_latch *l);
-/* The id of its options, "" for none. Valid until clave_async_latch_free. */
-CLAVE_METHOD const char *clave_async_latch_id(const clave_async_latch *l);
 /* The full path of its node; NULL while none is known to exist. Valid until the next call on l. */
 CLAVE_METHOD const char *clave_async_latch_own_path(const clave_async_latch *l);
 

@@ -56,7 +56,7 @@ CLAVE_EXPORT void clave_async_leader_watch_free(clave_async_leader_watch *w);
 
 /* Publishes a value in place of the previous one, only while it leads. It is removed when the latch
  * resigns or closes. `cb` may be NULL. res.err ELOST: it no longer leads. At once: ENOTHELD: it
- * does not lead. EINVAL: the path is "/", or the layout is unfair (clave/async/plain_layouts.h).
+ * does not lead. EINVAL: the path is "/", or the layout is CLAVE_LATCH_UNFAIR.
  * ETOOBIG. ENOMEM. */
 CLAVE_METHOD clave_err clave_async_latch_publish(clave_async_latch *l, const void *data, size_t len,
                                                  clave_result_cb *cb, void *arg);

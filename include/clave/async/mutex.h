@@ -61,7 +61,7 @@ typedef struct clave_mutex_options {
     /* Not 0: an acquire that has waited this long looks for a deadlock that it is part of
      * (clave/async/deadlock.h), again after twice as long, and so on. Of the members that look, the
      * one that arrived last ends with EDEADLOCK and keeps what it holds elsewhere. The data must be
-     * in clave's form, or none; not with share_turns, nor in clave/async/plain_layouts.h. It looks
+     * in clave's form, or none; not with share_turns, nor with simple_prefix. It looks
      * at the paths in lock_roots and everything below them, which must be the same for everybody
      * and have at most 10000 nodes (otherwise it finds nothing, and the log says so); none: the
      * parent of the lock's path. Copied. */
@@ -70,6 +70,14 @@ typedef struct clave_mutex_options {
     size_t nlock_roots;
     clave_mutex_event_cb *event_cb; /* may be NULL */
     void *event_arg;
+    /* For joining programs written by hand; NULL: Curator's layout. The nodes are
+     * <path>/<prefix><10 digits>, and their data is yours, byte for byte: NULL is none. The order
+     * is that of the numbers; children with other names count, as everywhere: those without the
+     * prefix by their whole name. When the answer to a create is lost, the node is found by its
+     * session and its czxid (CLAVE_CREATE_CERTAIN), so the same session must not create nodes of
+     * these names in any other way. EINVAL: the prefix is empty, contains a slash or consists of
+     * digits only; or it is for a side of a read-write lock or a part of a multilock. Copied. */
+    const char *simple_prefix;
 } clave_mutex_options;
 #define CLAVE_MUTEX_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_mutex_options)
 

@@ -4,6 +4,7 @@
  *
  * If others may take the node's name as soon as it goes, the czxid tells it from theirs: after a
  * lost answer, the node is looked up before the next attempt. */
+#include <assert.h>
 #include <string.h>
 
 #include "client/engine.h"
@@ -25,6 +26,7 @@ struct cleanup {
 
 static void cleanup_finish(struct cleanup *k, const clave_result *res)
 {
+    assert(!k->busy);
     clave__timers_clear(&k->client->timers, &k->pause);
     list_remove(&k->link);
     if (k->cb)
@@ -44,6 +46,7 @@ static void cleanup_submit(struct cleanup *k);
  * ever. */
 static void cleanup_pause(struct cleanup *k)
 {
+    assert(!k->busy);
     if (k->client->session.state == CLAVE_STATE_CLOSED) {
         finish_with(k, CLAVE_ECLOSED);
         return;
@@ -124,6 +127,7 @@ static void cleanup_look(struct cleanup *k)
 
 static void cleanup_submit(struct cleanup *k)
 {
+    assert(!k->busy);
     if (k->czxid)
         cleanup_look(k);
     else

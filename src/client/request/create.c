@@ -135,6 +135,10 @@ clave_err clave_async_create(clave_async_client *c, const char *path, const void
 clave_err clave__client_create_named(clave_async_client *c, const struct client_named_create *n,
                                      clave_result_cb *cb, void *arg)
 {
+    assert(!n->search || (n->o->flags & CLAVE_CREATE_PROTECTED));
+    assert(!n->below || n->excludes);
+    assert(!n->search || (n->o->flags & CLAVE_CREATE_PROTECTED));
+    assert(!n->below || n->excludes);
     struct jbytes bytes;
     assert(!n->uuid ||
            ((n->o->flags & CLAVE_CREATE_PROTECTED) && strlen(n->uuid) == CLAVE_UUID_TEXT));

@@ -19,8 +19,22 @@
 
 enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
 
+/* Which states may follow which. */
+#define TO(state) (1u << CREATION_##state)
+static const unsigned creation_moves[] = {
+    [CREATION_CREATING] = TO(CREATING) | TO(SEARCHING) | TO(PAUSED),
+    [CREATION_SEARCHING] = TO(CREATING) | TO(SEARCHING) | TO(CHECKING) | TO(PAUSED),
+    [CREATION_CHECKING] = TO(CREATING) | TO(SEARCHING) | TO(CHECKING) | TO(REMOVING) | TO(PAUSED),
+    [CREATION_REMOVING] = TO(CREATING) | TO(SEARCHING) | TO(PAUSED),
+    [CREATION_PAUSED] = TO(SEARCHING) | TO(PAUSED),
+};
+#undef TO
+
 void clave__creation_enter(struct creation *k, enum creation_state to)
 {
+    bool allowed = creation_moves[k->state] & (1u << to);
+    assert(allowed);
+    (void)allowed;
     k->state = to;
     if (to != CREATION_PAUSED)
         clave__timers_clear(&k->client->timers, &k->pause);
@@ -52,6 +66,7 @@ static void creation_identified(struct creation *k)
 
 void clave__creation_finish(struct creation *k, clave_err err, const clave_result *listing)
 {
+    assert(k->busy == 0);
     bool ok = err == CLAVE_OK;
     clave_result res = {
         .err = err,
@@ -76,6 +91,7 @@ void clave__creation_finish(struct creation *k, clave_err err, const clave_resul
  * time passes, so a creation that failed after _creations_end would wait for ever. */
 void clave__creation_pause(struct creation *k)
 {
+    assert(k->search);
     if (k->client->session.state == CLAVE_STATE_CLOSED) {
         clave__creation_finish(k, CLAVE_ECLOSED, NULL);
         return;
@@ -197,6 +213,7 @@ bool clave__creation_is_unwanted(const struct creation *k)
 
 void clave__creation_create(struct creation *k)
 {
+    assert(k->busy == 0 || k->state == CREATION_CREATING);
     if (k->only_found || clave__creation_is_unwanted(k)) {
         clave__creation_finish(k, CLAVE_ENONODE, NULL);
         return;
@@ -310,6 +327,7 @@ static void creation_conclude(struct creation *k, const clave_result *listing)
 
 void clave__creation_step_failed(struct creation *k, clave_err err)
 {
+    assert(err != CLAVE_OK);
     if (err == CLAVE_ECLOSED)
         clave__creation_finish(k, err, NULL);
     else if (err == CLAVE_ECONNLOSS || err == CLAVE_ENOTSENT)
@@ -330,6 +348,7 @@ bool clave__creation_proves(clave_err err)
 
 clave_err clave__creation_prove(struct creation *k, clave_result_cb *cb)
 {
+    assert(k->busy == 0);
     clave_op check = {.kind = CLAVE_OP_CHECK, .path = clave__creation_parent(k), .version = -1};
     struct request_spec spec = {.ops = &check, .nops = 1, .cb = cb, .arg = k, .quiet = true};
     k->proven = false;

@@ -2,6 +2,7 @@
  * multi. Nothing here is submitted. */
 #include "client/request/encode.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -9,6 +10,7 @@
 
 clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out)
 {
+    assert(path[0] == '/');
     const struct hosts *h = &c->hosts;
     bool root = strcmp(path, "/") == 0;
     clave__buf_clear(&c->path);

@@ -9,6 +9,7 @@
  *
  * A node of an older session is about to vanish: as in search.c it is never adopted; removing it is
  * left to the server. */
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,7 @@ static bool has_to_wait(const struct creation *k)
 
 static void decide(struct creation *k)
 {
+    assert(k->numbers);
     if (!k->matched) {
         clave__creation_create(k);
         return;
@@ -201,6 +203,7 @@ static void identify_on_proven(clave_async_client *c, const clave_result *res, v
 
 void clave__creation_identify(struct creation *k)
 {
+    assert(is_certain(k));
     if (has_to_wait(k)) {
         clave__creation_pause(k);
         return;

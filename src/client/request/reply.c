@@ -1,6 +1,7 @@
 /* reply.c - turns the body of a successful reply into a clave_result. Texts that must end in a NUL
  * are copied: final paths into room that their request reserved, so that the answer to a write
  * needs no memory; names and ACLs of a reply to a read into c->decoded. */
+#include <assert.h>
 #include <string.h>
 
 #include "client/engine.h"
@@ -34,6 +35,7 @@ static void reply_data(const struct wire_reply *m, clave_result *out)
  * not fit. */
 static const char *keep_path(struct request *r, struct jbytes full, size_t *used)
 {
+    assert(*used <= r->created_cap);
     struct jbytes path = r->raw ? full : clave__strip_chroot(r->client, full);
     if (path.n < 0 || (size_t)path.n + 1 > r->created_cap - *used)
         return NULL;
@@ -162,6 +164,7 @@ static clave_err decode_acls(clave_async_client *c, struct jvec acls, clave_resu
 clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_result *out,
                               clave_stat *stat)
 {
+    assert(out->err == CLAVE_OK);
     const struct opcode *op = clave__opcode(r->op);
     struct wire_reply m = clave__wire_get_reply(body, r->op);
     size_t used = 0;

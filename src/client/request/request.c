@@ -3,6 +3,7 @@
  * part. */
 #include "client/request/request.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,7 @@ static size_t created_room(const clave_async_client *c, const char *path)
 static struct request *request_alloc(clave_async_client *c, const struct request_spec *spec,
                                      size_t frame)
 {
+    assert(spec->path);
     size_t npath = strlen(spec->path) + 1;
     bool creates = clave__opcode(spec->op)->effect == EFFECT_CREATE;
     size_t created = creates ? created_room(c, spec->path) : 0;
@@ -123,6 +125,7 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
 
 void clave__request_free(struct request *r)
 {
+    assert(list_empty(&r->link) && !r->watch);
     clave__timers_clear(&r->client->timers, &r->pause);
     clave__mem_free(&r->client->mem, r);
 }

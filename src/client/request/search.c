@@ -5,6 +5,7 @@
  * session in which the create was sent is about to vanish and is removed, never adopted
  * (CURATOR-604). A node of any other session is another client's, whatever its name says, and the
  * search goes on. */
+#include <assert.h>
 #include <string.h>
 
 #include "client/engine.h"
@@ -34,6 +35,7 @@ static enum whose whose_node(const struct creation *k, const clave_stat *stat)
 
 static void remove_found(struct creation *k)
 {
+    assert(k->found[0] == '/');
     clave__creation_enter(k, CREATION_REMOVING);
     clave_err err = clave__submit_delete(k->client, k->found, -1, on_removed, k);
     k->busy += err == CLAVE_OK;
@@ -82,6 +84,7 @@ static bool search_is_proven(const struct creation *k)
  * not exist, provided that the listing proves it. */
 static void check_next(struct creation *k)
 {
+    assert(k->busy == 0 && k->next_match);
     size_t n = strlen(k->next_match);
     if (n == 0 && search_is_proven(k))
         clave__creation_create(k);
@@ -202,6 +205,7 @@ static void search_on_proven(clave_async_client *c, const clave_result *res, voi
 
 void clave__creation_search(struct creation *k)
 {
+    assert(k->flags & CLAVE_CREATE_PROTECTED);
     clave_err err = clave__creation_prove(k, search_on_proven);
     if (err) {
         clave__creation_step_failed(k, err);

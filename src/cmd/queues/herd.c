@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "clave/async/plain_layouts.h"
+#include "clave/async/latch.h"
+#include "client/client_metrics.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "runtime/clock.h"
@@ -60,8 +61,9 @@ static void herd_stand(clave_async_client *client, void *arg)
     const struct herd *h = c->herd;
     clave_latch_options o = {.size = sizeof o, .event_cb = herd_on_event, .event_arg = c};
     c->client = client;
-    c->err = h->fair ? clave_async_latch_new_fair(&c->latch, client, h->path, "c_", &o)
-                     : clave_async_latch_new_unfair(&c->latch, client, h->path, &o);
+    o.layout = h->fair ? CLAVE_LATCH_FAIR : CLAVE_LATCH_UNFAIR;
+    o.prefix = h->fair ? "c_" : NULL;
+    c->err = clave_async_latch_new(&c->latch, client, h->path, &o);
     if (c->err == CLAVE_OK)
         c->err = clave_async_latch_start(c->latch);
 }
@@ -91,8 +93,8 @@ static void herd_count(clave_async_client *client, void *arg)
         const clave_async_client *c = h->all[i].client;
         for (int op = 1; c && op < 128; op++)
             if (op != OP_PING && op != OP_SYNC)
-                h->requests += clave_async_client_requests_sent(c, op);
-        h->events += c ? clave_async_client_events_received(c) : 0;
+                h->requests += clave__client_requests_sent(c, op);
+        h->events += c ? clave__client_events_received(c) : 0;
     }
 }
 

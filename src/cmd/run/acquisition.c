@@ -3,6 +3,7 @@
  * verdict is reported; a loss only after a verdict of OK. */
 #include "cmd/run/acquisition.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,7 @@ static clave_err begin_lease(struct acquisition *c, clave_async_client *client,
 
 static void acquisition_dirs_answered(struct acquisition_dirs *d, clave_err err)
 {
+    assert(d->left > 0);
     d->left--;
     if (d->err == CLAVE_OK && err != CLAVE_ENODEEXISTS)
         d->err = err;

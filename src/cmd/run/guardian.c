@@ -33,6 +33,7 @@
  *   the machine         everything at once; the session expires */
 #include "cmd/run/guardian.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -179,6 +180,7 @@ static void guardian_look_soon(struct guardian_process *g)
 
 static void guardian_start_command(struct guardian_process *g, const struct guardian_task *task)
 {
+    assert(g->kill_policy.phase == KILL_POLICY_IDLE && g->command == 0);
     g->task = *task;
     if (!clave__kill_policy_run(&g->kill_policy, &task->terms, deadline_page_limit(g->page),
                                 clave_now())) {
@@ -247,6 +249,7 @@ static void guardian_tell_stuck(const struct guardian_process *g, const struct h
 static void guardian_tell_holdout(struct guardian_process *g, const struct holdout *h,
                                   enum guardian_event event)
 {
+    assert(event == GUARDIAN_HOLDOUT || event == GUARDIAN_STUCK);
     bool stuck = event == GUARDIAN_STUCK;
     bool same = g->told.uid == h->uid && strcmp(g->told.name, h->name) == 0;
     if (g->told_of == event && (stuck ? g->told.pid == h->pid : g->told.pid != 0 && same))

@@ -4,6 +4,7 @@
  * node's mtime has told until then. */
 #include "cmd/run/held_since.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,7 @@ static void held_text_on_read(clave_async_client *c, const clave_result *res, vo
 
 static void held_text_read(clave_async_client *c, struct held_text *t)
 {
+    assert(t->attempts > 0);
     t->attempts--;
     if (clave_async_get(c, t->node, NULL, held_text_on_read, t) != CLAVE_OK)
         held_text_free(t);

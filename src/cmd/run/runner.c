@@ -3,6 +3,7 @@
  * runner_leave, with the exit code. */
 #include "cmd/run/runner.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -108,6 +109,7 @@ static void runner_on_no_holder(uv_timer_t *timer)
  * tells in time. */
 static void runner_not_acquired(struct runner *r)
 {
+    assert(r->phase == WAITING);
     bool away = !clave_async_client_is_connected(r->client);
     const struct lock_obstacle why = {.away = away ? clave_async_client_errmsg(r->client) : NULL,
                                       .put_off = wait_progress_is_put_off(&r->progress),
@@ -206,6 +208,7 @@ static int64_t wait_until(const struct runner *r)
 
 static void begin_waiting(struct runner *r)
 {
+    assert(r->phase == CONNECTING);
     const struct lock_plan *plan = r->plan;
     /* The command gets some time before its first warning could be due. */
     const struct acquisition_terms terms = {.deadline = wait_until(r),
@@ -244,6 +247,7 @@ static void runner_on_dirs(void *arg, clave_err err)
 /* What is created in the path's node gets its list. */
 static void runner_use_parent_acl(struct runner *r)
 {
+    assert(r->phase == CONNECTING && !r->reads_acl);
     const struct lock_plan *plan = r->plan;
     lock_flags_warn_of_acl(plan);
     if (plan->kind != KIND_LEASE) {

@@ -258,7 +258,7 @@ static void top_read_server(struct top_read *r, const clave_async_client *c)
     out->loaded = f->loaded;
     out->stale_at = f->stale_at;
     out->hidden = f->unreadable > 0;
-    out->partial = !clave_async_cache_is_complete(f->cache) || f->model.left_out > 0;
+    out->partial = !clave_async_cache_status_of(f->cache).complete || f->model.left_out > 0;
     if (!out->server)
         r->err = CLAVE_ENOMEM;
 }

@@ -3,6 +3,7 @@
  * loop. */
 #include "cmd/znodes/request_window.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -54,6 +55,7 @@ static struct request_window *request_window_new(const struct request_window_pla
 /* Drops one reference, with the mutex held, and unlocks it. */
 static void request_window_release(struct request_window *f)
 {
+    assert(f->holders > 0);
     bool last = --f->holders == 0;
     pthread_mutex_unlock(&f->mutex);
     if (!last)

@@ -3,6 +3,7 @@
  * also when the user frees the cache in one of them. */
 #include "clave/async/cache.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -22,6 +23,7 @@ void clave__cache_enter(clave_async_cache *cache)
 
 static void cache_drop(clave_async_cache *cache)
 {
+    assert(cache->refs > 0);
     if (--cache->refs > 0)
         return;
     clave_async_client *c = cache->client;
@@ -233,16 +235,6 @@ clave_err clave_async_cache_walk(const clave_async_cache *cache, const char *pat
     return err;
 }
 
-size_t clave_async_cache_count(const clave_async_cache *cache)
-{
-    return cache->tree.count;
-}
-
-size_t clave_async_cache_bytes(const clave_async_cache *cache)
-{
-    return cache->tree.bytes;
-}
-
 void clave__cache_cut(clave_async_cache *cache, clave_cache_cuts_cb *cuts)
 {
     cache->cuts = cuts;
@@ -253,17 +245,11 @@ int64_t clave__cache_answered_zxid(const clave_async_cache *cache)
     return cache->answer_zxid;
 }
 
-int64_t clave_async_cache_zxid(const clave_async_cache *cache)
+clave_cache_status clave_async_cache_status_of(const clave_async_cache *cache)
 {
-    return cache->zxid;
-}
-
-bool clave_async_cache_is_current(const clave_async_cache *cache)
-{
-    return cache->phase == CACHE_CURRENT;
-}
-
-bool clave_async_cache_is_complete(const clave_async_cache *cache)
-{
-    return !cache->full;
+    return (clave_cache_status){.count = cache->tree.count,
+                                .bytes = cache->tree.bytes,
+                                .zxid = cache->zxid,
+                                .current = cache->phase == CACHE_CURRENT,
+                                .complete = !cache->full};
 }

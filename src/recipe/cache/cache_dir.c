@@ -2,6 +2,7 @@
  * probing; a removal moves back what had to give way, so there are no marks of what was removed. */
 #include "recipe/cache/cache_dir.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { DIR_SLOTS = 4 }; /* at first */
@@ -19,6 +20,7 @@ static uint32_t dir_home(const struct cache_tree *t, uint32_t nslots, const char
 uint32_t clave__cache_dir_place(const struct cache_tree *t, const struct cache_dir *d,
                                 const char *name, size_t len)
 {
+    assert(d->nslots > 0 && (d->nslots & (d->nslots - 1)) == 0);
     uint32_t at = dir_home(t, d->nslots, name, len);
     for (;; at = (at + 1) & (d->nslots - 1)) {
         const struct cache_node *n = d->slots[at];
@@ -59,6 +61,7 @@ clave_err clave__cache_dir_reserve(struct cache_tree *t, struct cache_dir *d)
 
 void clave__cache_dir_insert(struct cache_tree *t, struct cache_dir *d, struct cache_node *n)
 {
+    assert(d->count < d->nslots);
     dir_put(t, d, n);
     d->count++;
     d->present += n->present;
@@ -69,6 +72,7 @@ void clave__cache_dir_remove(const struct cache_tree *t, struct cache_dir *d,
 {
     uint32_t mask = d->nslots - 1;
     uint32_t hole = clave__cache_dir_place(t, d, clave__cache_dir_name(n), n->name_len);
+    assert(d->slots[hole] == n);
     d->count--;
     d->present -= n->present;
     for (uint32_t at = (hole + 1) & mask; d->slots[at]; at = (at + 1) & mask) {

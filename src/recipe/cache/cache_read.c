@@ -4,6 +4,7 @@
  * cache equals the tree as of the newest answer. Under a steady stream of changes that may never
  * be: so the cache is current as soon as no node is owed: all was read that had no event. From then
  * on rounds say how old it is at most: each owes what waits when it begins. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/err_class.h"
@@ -34,6 +35,7 @@ static bool queue_push(clave_async_cache *cache, struct cache_node *n)
 
 static struct cache_node *queue_pop(clave_async_cache *cache)
 {
+    assert(cache->queue.count > 0);
     struct cache_queue *q = &cache->queue;
     struct cache_node *n = q->at[q->first];
     q->first = (q->first + 1) % q->cap;
@@ -120,6 +122,7 @@ void clave__cache_owe(clave_async_cache *cache, struct cache_node *n)
 
 static void cache_acquit(clave_async_cache *cache, struct cache_node *n)
 {
+    assert(cache->owed >= n->owed);
     cache->owed -= n->owed;
     n->owed = false;
 }
@@ -181,6 +184,7 @@ static int32_t cache_op_of(const clave_async_cache *cache, const struct cache_no
 static struct cache_request *cache_request_new(clave_async_cache *cache, struct cache_node *n,
                                                int32_t op)
 {
+    assert(cache->nfree > 0 && n->phase == CACHE_NODE_IDLE);
     struct cache_request *q = cache->free_requests;
     cache->free_requests = q->next;
     cache->nfree--;
@@ -197,6 +201,7 @@ static struct cache_request *cache_request_new(clave_async_cache *cache, struct 
 /* Its node may want something again. */
 static void cache_request_end(struct cache_request *q)
 {
+    assert(q->node && q->node->phase == CACHE_NODE_ASKED);
     clave_async_cache *cache = q->cache;
     cache_node_enter(q->node, CACHE_NODE_IDLE);
     cache_settle(cache, q->node);
@@ -255,6 +260,7 @@ static clave_err cache_send_many(clave_async_cache *cache, struct cache_request 
 
 static void cache_send(clave_async_cache *cache, struct cache_request *first, size_t n)
 {
+    assert(first && n > 0);
     clave_err err = n > 1 ? cache_send_many(cache, first, n) : cache_send_one(cache, first);
     if (err == CLAVE_OK) {
         clave__cache_enter(cache);
@@ -389,6 +395,7 @@ void clave__cache_pump(clave_async_cache *cache)
 static void cache_on_synced(clave_async_client *c, const clave_result *res, void *arg)
 {
     clave_async_cache *cache = arg;
+    assert(cache->syncs > 0 && cache->under_way > 0);
     (void)c;
     (void)res; /* if it failed, the reads are as good as without it */
     cache->under_way--;
@@ -458,6 +465,7 @@ static void cache_on_answer(clave_async_client *c, const clave_result *res, void
 {
     struct cache_request *q = arg;
     clave_async_cache *cache = q->cache;
+    assert(cache->under_way > 0);
     (void)c;
     cache_take_answer(q, res);
     cache->under_way--;
@@ -468,6 +476,7 @@ static void cache_on_answers(clave_async_client *c, const clave_result *res, voi
 {
     struct cache_request *q = arg, *next;
     clave_async_cache *cache = q->cache;
+    assert(cache->under_way > 0);
     struct jreader r = clave__client_gets_reader(res);
     bool refused =
         res->err != CLAVE_OK && res->err != CLAVE_ECLOSED && !clave__err_passes(res->err);

@@ -1,6 +1,8 @@
 /* cache_tell.c - what a cache says to its user. Called by cache.c, cache_read.c and cache_watch.c,
  * between clave__cache_enter and clave__cache_leave: the user may free the cache in it, and is told
  * nothing any more. */
+#include <assert.h>
+
 #include "recipe/cache/cache_internal.h"
 
 clave_cache_node clave__cache_view(const char *path, const struct cache_value *v)
@@ -15,6 +17,7 @@ clave_cache_node clave__cache_view(const char *path, const struct cache_value *v
 
 void clave__cache_tell(clave_async_cache *cache, clave_cache_event_type type, clave_err err)
 {
+    assert(cache->refs > 0);
     if (cache->freed || !cache->cb)
         return;
     clave_cache_event ev = {.type = type, .zxid = cache->zxid, .err = err};
@@ -26,6 +29,7 @@ void clave__cache_tell_node(clave_async_cache *cache, clave_cache_event_type typ
                             const struct cache_node *node, const struct cache_value *now,
                             const struct cache_value *was)
 {
+    assert(cache->refs > 0 && (now || was));
     if (cache->freed || !cache->cb)
         return;
     clave_cache_event ev = {.type = type};

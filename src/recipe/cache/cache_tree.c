@@ -3,6 +3,7 @@
  * waited for. */
 #include "recipe/cache/cache_tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "recipe/cache/cache_dir.h"
@@ -52,6 +53,7 @@ static void dir_free(struct cache_tree *t, struct cache_dir *d)
 
 static void node_free(struct cache_tree *t, struct cache_node *n)
 {
+    assert(t->nodes > 0 && t->bytes >= node_size(n));
     if (n->dir)
         dir_free(t, n->dir);
     t->nodes--;
@@ -289,6 +291,7 @@ static struct cache_node *first_child(const struct cache_node *n)
 
 uint32_t clave__cache_tree_slot(const struct cache_tree *t, const struct cache_node *n)
 {
+    assert(n->parent);
     return clave__cache_dir_place(t, n->parent, clave__cache_dir_name(n), n->name_len);
 }
 

@@ -3,6 +3,7 @@
  * each event. Called by cache.c and cache_read.c. */
 #include "recipe/cache/cache_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct cache_watches {
@@ -134,6 +135,7 @@ static void cache_on_state(struct listener *l, clave_state state, clave_err why)
 /* What is known already is read once more, to leave a watch. */
 static void cache_watch_each(clave_async_cache *cache)
 {
+    assert(!cache->watches_each);
     cache->watches_each = true;
     cache->batch = 1; /* a multiRead leaves no watches */
     clave__client_listen(cache->client, &cache->listener);
@@ -145,6 +147,7 @@ static void cache_watch_each(clave_async_cache *cache)
 
 static void cache_watcher_ended(clave_async_cache *cache, clave_err err)
 {
+    assert(cache->watcher);
     clave_async_persistent_watcher_free(cache->watcher);
     cache->watcher = NULL;
     if (err == CLAVE_EUNIMPLEMENTED)

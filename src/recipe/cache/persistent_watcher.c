@@ -10,6 +10,7 @@
  */
 #include "clave/async/persistent_watcher.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/err_class.h"
@@ -42,6 +43,7 @@ struct clave_async_persistent_watcher {
 
 static void watcher_drop(clave_async_persistent_watcher *w)
 {
+    assert(w->refs > 0);
     if (--w->refs > 0)
         return;
     clave__mem_free(w->mem, w->path);

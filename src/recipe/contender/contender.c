@@ -113,6 +113,7 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
  * less than a request to forget it. */
 static void contender_remove_node(struct contender *c, const char *path)
 {
+    assert(path[0] == '/');
     clave_err err =
         clave__client_delete_node(c->client, path, c->race ? c->token : 0, contender_on_deleted, c);
     c->must_delete = err == CLAVE_ENOMEM;
@@ -131,6 +132,7 @@ void clave__contender_remove_own(struct contender *c)
 
 void clave__contender_join_failed(struct contender *c, clave_err err)
 {
+    assert(c->state == CONTENDER_JOINING && err != CLAVE_OK);
     if (c->race && err == CLAVE_ENODEEXISTS) {
         clave__contender_race_stand_by(c);
         return;
@@ -156,6 +158,7 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
 void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
                              size_t n)
 {
+    assert(c->state == CONTENDER_JOINING);
     c->session_id = clave_async_client_session_id(c->client);
     c->own_seen = stat && stat->ephemeral_owner == c->session_id;
     c->token = stat ? stat->czxid : 0;
@@ -209,6 +212,7 @@ static void contender_on_created(clave_async_client *client, const clave_result 
 
 const void *clave__contender_data(const struct contender *c, size_t *len)
 {
+    assert(c->data || c->spec);
     *len = c->data ? c->ndata : c->spec->len;
     return c->data ? c->data : c->spec->data;
 }
@@ -251,6 +255,7 @@ static clave_err submit_create(struct contender *c)
 
 static clave_err submit_join(struct contender *c)
 {
+    assert(c->owner);
     clave_err err = c->downgrade ? clave__contender_downgrade_submit(c) : submit_create(c);
     if (err != CLAVE_OK)
         return err;
@@ -338,6 +343,7 @@ void clave__contender_end(struct contender *c)
 
 static void begin_leaving(struct contender *c, bool remove)
 {
+    assert(c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD);
     bool has_node = c->state >= CONTENDER_WAITING;
     clave__contender_enter(c, CONTENDER_LEAVING);
     if (remove && has_node)
@@ -363,6 +369,7 @@ static bool has_place(const struct contender *c)
 
 void clave__contender_fail(struct contender *c, clave_err err)
 {
+    assert(c->owner && err != CLAVE_OK);
     void *owner = forget_owner(c);
     c->failed = true;
     /* The delete first, then the event: an acquire made in the callback must queue after the
@@ -374,6 +381,7 @@ void clave__contender_fail(struct contender *c, clave_err err)
 
 void clave__contender_lose(struct contender *c, clave_err why, bool remove)
 {
+    assert(c->owner && c->state == CONTENDER_HELD);
     void *owner = forget_owner(c);
     clave__client_note_loss(c->client, why);
     begin_leaving(c, remove);
@@ -382,6 +390,7 @@ void clave__contender_lose(struct contender *c, clave_err why, bool remove)
 
 void clave__contender_start_over(struct contender *c, bool remove)
 {
+    assert(c->owner);
     c->again = true;
     begin_leaving(c, remove);
 }
@@ -413,6 +422,7 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
 
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg)
 {
+    assert(c->owner);
     clave__contender_begin(c);
     forget_owner(c);
     c->left = left;

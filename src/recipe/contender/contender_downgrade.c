@@ -6,6 +6,7 @@
  *
  * The name is chosen once and known, so it needs no search as protection. When the answer is lost,
  * our own node is read; if it did not exist yet, the next create will meet it. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 
 clave_err clave__contender_downgrade_prepare(struct contender *c, const char *node)
 {
+    assert(!c->downgrade);
     const struct contender_spec *spec = c->spec;
     const char *number = clave__queue_order_key(spec->rule, clave__path_name(node)).text;
     char prefix[CLAVE_PROTECTED_PREFIX + 1];
@@ -83,6 +85,7 @@ static void contender_downgrade_on_created(clave_async_client *client, const cla
 
 clave_err clave__contender_downgrade_submit(struct contender *c)
 {
+    assert(c->downgrade && c->downgrade_own);
     const struct contender_spec *spec = c->spec;
     size_t len;
     const void *data = clave__contender_data(c, &len);

@@ -5,6 +5,8 @@
  *
  * Invariant: the czxid says whose node it is, never the name or the session alone: a node created
  * under that name by another session, or by another contender of the same one, is not ours. */
+#include <assert.h>
+
 #include "recipe/contender/contender.h"
 
 enum { LET_OTHERS_MS = 100 };
@@ -17,6 +19,7 @@ void clave__contender_race_delay(struct contender *c)
 
 void clave__contender_race_stand_by(struct contender *c)
 {
+    assert(c->race);
     if (c->trying) {
         clave__contender_fail(c, CLAVE_EBUSY);
         return;

@@ -2,6 +2,7 @@
  * confirmations. P1 to P6 are the rewrites of Curator's steps that docs/evidence/queues.md
  * derives. Called by contender.c. Invariant: nothing is granted on an event or a listing of an
  * earlier attempt. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/deadline.h"
@@ -24,6 +25,7 @@ static int64_t min_valid_ms(const struct contender *c)
  * turn comes. */
 static void start_hold(struct contender *c)
 {
+    assert(c->own.path[0] == '/');
     if (c->holding)
         return;
     c->hold.path = c->own.path;
@@ -49,6 +51,7 @@ static void contender_turn_watch_own(struct contender *c)
 
 void clave__contender_limit(struct contender *c, int64_t max)
 {
+    assert(max >= 0);
     int64_t now = clave__client_now(c->client);
     c->hold_end = max > 0 ? deadline_after(now, max) : CLAVE_NEVER;
     if (c->hold_end != CLAVE_NEVER)
@@ -59,6 +62,7 @@ void clave__contender_limit(struct contender *c, int64_t max)
 
 void clave__contender_hand_over(struct contender *c, void *owner)
 {
+    assert(owner && c->owner && c->owner != owner);
     c->owner = owner;
     c->trying = false; /* only the previous owner was trying */
     clave__contender_end_hold(c);
@@ -68,6 +72,7 @@ void clave__contender_hand_over(struct contender *c, void *owner)
 
 static void contender_turn_grant(struct contender *c)
 {
+    assert(c->owner && c->session_id != 0);
     clave__contender_enter(c, CONTENDER_HELD);
     clave__contender_limit(c, c->spec->max_hold_ms);
     /* Watched at once: it may have been asked for before we held it; or, in a race, another
@@ -84,6 +89,7 @@ static void contender_turn_grant(struct contender *c)
  * away. */
 void clave__contender_turn_has_come(struct contender *c)
 {
+    assert(c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING);
     if (clave_async_client_session_id(c->client) != c->session_id) {
         clave__contender_start_over(c, false);
         return;
@@ -162,6 +168,7 @@ static void list_again(struct contender *c)
 
 void clave__contender_turn_check(struct contender *c)
 {
+    assert(c->state == CONTENDER_WAITING);
     clave_err err = c->own_seen ? CLAVE_OK : clave__node_watch_read(&c->own);
     if (err == CLAVE_OK && !c->race)
         err = contender_turn_list(c);
@@ -229,6 +236,7 @@ static void warn_of_kazoo(const struct contender *c, const char *const *names, s
 
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
+    assert(c->state == CONTENDER_WAITING && c->own_seen && !c->race);
     struct queue_order_place at = find_place(c, names, n);
     warn_of_kazoo(c, names, n);
     if (!at.found) {

@@ -3,6 +3,7 @@
  * to another. */
 #include "recipe/contender/node_watch.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -78,6 +79,7 @@ static void node_watch_on_reply(clave_async_client *c, const clave_result *res, 
 
 clave_err clave__node_watch_read(struct node_watch *l)
 {
+    assert(l->path[0] == '/');
     if (l->asking) {
         /* The pending getData set no watch, because one was armed; that one has fired since. */
         l->again = l->again || !clave_async_watch_is_armed(l->watch);

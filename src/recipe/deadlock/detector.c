@@ -3,6 +3,7 @@
  * victim. */
 #include "recipe/deadlock/detector.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/deadline.h"
@@ -73,6 +74,7 @@ void clave__detector_keep_text(const struct clave_mem *mem, char **kept, const c
 
 static void detector_look_later(struct detector *s)
 {
+    assert(s->terms);
     int64_t now = clave__client_now(s->client), delay = s->terms->delay_ms;
     for (unsigned i = 0; i < s->looks && i < MOST_DOUBLINGS && delay < LONGEST_MS; i++)
         delay *= 2;
@@ -107,6 +109,7 @@ static void detector_on_found(clave_async_client *c, clave_err err, const clave_
 static void detector_on_timer(struct timer *timer, int64_t now)
 {
     struct detector *s = LIST_ENTRY(timer, struct detector, timer);
+    assert(!s->deadlock_search);
     (void)now;
     struct deadlock_search_options o = {.roots = (const char *const *)s->terms->roots,
                                         .nroots = s->terms->nroots,
@@ -126,6 +129,7 @@ void clave__detector_init(struct detector *s, clave_async_client *c,
 
 void clave__detector_begin(struct detector *s, const struct detector_terms *terms, const char *node)
 {
+    assert(node);
     if (!terms || terms->delay_ms == 0 || s->terms)
         return;
     s->terms = terms;

@@ -2,6 +2,7 @@
  * WINDOW requests are pending at once. */
 #include "recipe/deadlock/scan.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -144,6 +145,7 @@ static clave_err take_names(struct scan *s, const clave_result *res)
 
 static void scan_on_answer(struct scan *s)
 {
+    assert(s->pending > 0);
     s->pending--;
     scan_proceed(s);
 }

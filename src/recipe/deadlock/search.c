@@ -3,6 +3,7 @@
  */
 #include "recipe/deadlock/search.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ static void search_tell(struct deadlock_search *h, clave_err err, const struct d
  */
 static void search_conclude(struct deadlock_search *h)
 {
+    assert(h->before && h->now);
     struct queue_snapshot p;
     struct wait_verdict v = {0};
     struct deadlocks_found f = {.mem = h->mem};
@@ -81,6 +83,7 @@ static clave_err is_anybody_stuck(const struct deadlock_search *h, bool *out)
 
 static clave_err search_look_again(struct deadlock_search *h)
 {
+    assert(!h->now);
     size_t n = h->before->nqueues;
     const char **paths = clave__mem_alloc(h->mem, n * sizeof *paths);
     if (!paths)

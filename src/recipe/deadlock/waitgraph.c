@@ -3,6 +3,7 @@
  * is looked at a bounded number of times, however deep the graph is. */
 #include "recipe/deadlock/waitgraph.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -106,6 +107,7 @@ static struct owner *add_owner(struct solver *s, const struct wait_claim *claim)
 
 static size_t index_of(const struct solver *s, const struct owner *o)
 {
+    assert(o >= s->owners);
     return (size_t)(o - s->owners);
 }
 
@@ -257,6 +259,7 @@ static void owner_try(struct solver *s, struct owner *o)
 /* Perhaps it does not wait any more. */
 static void link_try(struct solver *s, struct link *l)
 {
+    assert(!l->blocked || s->owners[l->owner].blocked > 0);
     s->looked++;
     if (!l->blocked || link_is_blocked(s, l))
         return;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "recipe/election/latch_layout.h"
 
 enum { RETRY_MS = 1000 };
 
@@ -45,6 +46,7 @@ void clave__latch_hold(clave_async_latch *l)
 
 void clave__latch_drop(clave_async_latch *l)
 {
+    assert(l->refs > 0);
     if (--l->refs > 0)
         return;
     list_remove(&l->loss.link);
@@ -309,19 +311,9 @@ static clave_err latch_copy_options(clave_async_latch *l, const clave_latch_opti
     return err == CLAVE_OK ? clave__latch_set_priority(l, o) : err;
 }
 
-clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
-                           const clave_latch_options *given, const struct queue_order_rule *rule)
+static clave_err latch_make(clave_async_latch **out, clave_async_client *c,
+                            const clave_latch_options *o, const struct latch_layout *at)
 {
-    clave_latch_options o;
-    *out = NULL;
-    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_latch_options");
-    if (err == CLAVE_OK)
-        err = latch_check_options(&o);
-    if (err != CLAVE_OK)
-        return err;
-    bool ranks = o.priority > 0 || o.spread; /* the node's name must say it */
-    if (ranks && rule->unprotected)
-        return CLAVE_EINVAL;
     const struct clave_mem *mem = clave__client_mem(c);
     clave_async_latch *l = clave__mem_zalloc(mem, sizeof *l);
     if (!l)
@@ -336,9 +328,10 @@ clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const
     l->listener.on_state = latch_on_state;
     clave__timer_init(&l->retry, latch_on_retry);
     clave__latch_priority_init(l);
-    err = clave__contender_config_init(&l->config, c, path, rule, "the election's path");
+    clave_err err =
+        clave__contender_config_init(&l->config, c, at->path, at->rule, "the election's path");
     if (err == CLAVE_OK)
-        err = latch_copy_options(l, &o);
+        err = latch_copy_options(l, o);
     if (err != CLAVE_OK) {
         clave__latch_drop(l);
         return err;
@@ -350,9 +343,21 @@ clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const
 }
 
 clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
-                                const clave_latch_options *o)
+                                const clave_latch_options *given)
 {
-    return clave__latch_new(out, c, path, o, &clave__queue_order_latch);
+    clave_latch_options o;
+    struct latch_layout at;
+    *out = NULL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_latch_options");
+    if (err == CLAVE_OK)
+        err = latch_check_options(&o);
+    if (err != CLAVE_OK)
+        return err;
+    err = clave__latch_layout_init(&at, c, path, &o);
+    if (err == CLAVE_OK)
+        err = latch_make(out, c, &o, &at);
+    clave__latch_layout_fini(&at, c);
+    return err;
 }
 
 clave_err clave_async_latch_start(clave_async_latch *l)

@@ -80,9 +80,6 @@ static inline bool clave__latch_leads(const clave_async_latch *l)
     return l->state == LATCH_LEADING || l->state == LATCH_ASKED;
 }
 
-/* clave_async_latch_new with the names of another rule. */
-clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
-                           const clave_latch_options *o, const struct queue_order_rule *rule);
 /* It lives until whatever is under way for it has ended. */
 void clave__latch_hold(clave_async_latch *l);
 void clave__latch_drop(clave_async_latch *l);

@@ -1,6 +1,8 @@
 /* latch_leadership.c - the leadership of a latch: how it is gained, proved and lost, what is known
  * of it, and what only a leader may write. Called by the public API and latch.c. Invariant: it
  * leads only while its node is the first and its grant lasts. */
+#include <assert.h>
+
 #include "base/deadline.h"
 #include "recipe/contender/place_grant.h"
 #include "recipe/election/latch_internal.h"
@@ -34,11 +36,13 @@ void clave__latch_give_up(clave_async_latch *l, enum latch_state to)
 
 void clave__latch_begin_proof(clave_async_latch *l)
 {
+    assert(l->place && l->proof_token == 0);
     l->proof_token = l->place->token;
 }
 
 bool clave__latch_end_proof(clave_async_latch *l)
 {
+    assert(l->proof_token != 0);
     int64_t token = l->proof_token;
     l->proof_token = 0;
     if (l->state != LATCH_FIRST)
@@ -118,11 +122,6 @@ clave_latch_state clave_async_latch_state_of(const clave_async_latch *l)
     if (clave__latch_is_started(l))
         return CLAVE_LATCH_STARTED;
     return l->state == LATCH_LATENT ? CLAVE_LATCH_LATENT : CLAVE_LATCH_CLOSED;
-}
-
-const char *clave_async_latch_id(const clave_async_latch *l)
-{
-    return l->id;
 }
 
 const char *clave_async_latch_own_path(const clave_async_latch *l)

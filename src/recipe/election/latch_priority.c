@@ -5,6 +5,7 @@
  *
  * Invariant: a candidate that has a priority never leads before a listing has shown nobody higher,
  * or the server has refused the hand-over. */
+#include <assert.h>
 #include <string.h>
 
 #include "recipe/election/latch_internal.h"
@@ -111,6 +112,7 @@ clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_opti
 
 void clave__latch_regain_later(clave_async_latch *l)
 {
+    assert(l->priority != 0);
     int64_t pause = clave_async_client_session_timeout(l->client);
     clave__client_timer_set(l->client, &l->regain, clave__client_now(l->client) + pause);
 }

@@ -2,6 +2,7 @@
  * then written to; or a former leader's, which would end with that leader's session: then it is
  * replaced. The server's answer shows which it is. Called by the public API and latch.c. Invariant:
  * a value is written only in a transaction with a check of the leader's node. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -63,6 +64,7 @@ static void leader_value_on_done(clave_async_client *c, const clave_result *res,
 
 static clave_err leader_value_submit(clave_async_client *c, struct publication *p)
 {
+    assert(p->tries < TRIES);
     clave_op remove = {.kind = CLAVE_OP_DELETE, .path = p->path, .version = -1};
     clave_op create = {.kind = CLAVE_OP_CREATE,
                        .path = p->path,

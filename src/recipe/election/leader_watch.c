@@ -6,6 +6,7 @@
  *       └── vacant ────────────────^                                                     */
 #include "clave/async/leader.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/err_class.h"
@@ -45,6 +46,7 @@ static void leader_watch_read_from(clave_async_leader_watch *w, enum stage stage
 
 static void leader_watch_drop(clave_async_leader_watch *w)
 {
+    assert(w->refs > 0);
     if (--w->refs > 0)
         return;
     clave__leader_view_fini(&w->now, w->mem);

@@ -2,6 +2,7 @@
  * the nodes of the leader and the target exist, and deletes the nodes between them; then the leader
  * resigns, by itself or because it is asked to. Called by the public API and latch_priority.c.
  * Invariant: no candidate can come between leader and target, since numbers only grow. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -168,6 +169,7 @@ static clave_err transfer_make_ops(struct transfer *t, const char *const *names,
 
 static clave_err transfer_set_leader(struct transfer *t)
 {
+    assert(t->nops > 0);
     clave__mem_free(t->mem, t->leader);
     t->leader = clave__mem_strdup(t->mem, t->ops[0].path);
     return t->leader ? CLAVE_OK : CLAVE_ENOMEM;

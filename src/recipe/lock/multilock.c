@@ -2,6 +2,7 @@
  * the order of their paths, and an acquire that failed holds none of them. */
 #include "clave/async/multilock.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ struct clave_async_multilock {
 
 static void recipe_multilock_drop(clave_async_multilock *ml)
 {
+    assert(ml->refs > 0);
     if (--ml->refs > 0)
         return;
     for (size_t i = 0; i < ml->n; i++)
@@ -328,6 +330,7 @@ static void recipe_multilock_note(struct multilock_release *d, clave_err err, co
 
 static void release_end_part(struct multilock_release *d)
 {
+    assert(d->left > 0);
     if (--d->left > 0)
         return;
     struct multilock_release out = *d;

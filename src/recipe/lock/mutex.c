@@ -17,6 +17,7 @@ static void mutex_ref(clave_async_mutex *m)
 
 static void mutex_unref(clave_async_mutex *m)
 {
+    assert(m->refs > 0);
     if (--m->refs > 0)
         return;
     clave__map_fini(&m->owner_entries);
@@ -134,6 +135,7 @@ static void recipe_mutex_on_moved(void *owner)
 
 void clave__owner_entry_tell_held(struct owner_entry *t)
 {
+    assert(t->place && t->count > 0);
     const struct contender *place = t->place;
     struct answer a = t->answer;
     a.cb(a.m, a.owner, CLAVE_OK, a.arg);
@@ -148,6 +150,7 @@ void clave__owner_entry_tell_held(struct owner_entry *t)
 static void recipe_mutex_on_held(void *owner)
 {
     struct owner_entry *t = owner;
+    assert(t->place && t->count == 0);
     t->count = 1;
     t->answer.m->turns = 0;
     clave__handoff_end_wait(t);
@@ -175,6 +178,7 @@ static void recipe_mutex_on_ended(void *owner, clave_err err)
 
 void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict)
 {
+    assert(!t->place);
     clave__map_remove(&t->answer.m->owner_entries, &t->node);
     clave__handoff_end_wait(t);
     answer_post(&t->answer, verdict);
@@ -253,10 +257,15 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     clave_mutex_options o;
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_mutex_options");
+    struct queue_order_rule simple;
     if (err == CLAVE_OK)
         err = recipe_mutex_check_options(&o);
+    if (err == CLAVE_OK && o.simple_prefix)
+        err = rule ? CLAVE_EINVAL : clave__queue_order_unprotected(&simple, o.simple_prefix);
     if (err != CLAVE_OK)
         return err;
+    if (!rule)
+        rule = o.simple_prefix ? &simple : &clave__queue_order_mutex;
     const struct clave_mem *mem = clave__client_mem(c);
     clave_async_mutex *m = clave__mem_zalloc(mem, sizeof *m);
     if (!m)
@@ -282,7 +291,7 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
 clave_err clave_async_mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
                                 const clave_mutex_options *o)
 {
-    return clave__mutex_new(out, c, path, o, &clave__queue_order_mutex);
+    return clave__mutex_new(out, c, path, o, NULL);
 }
 
 void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *arg)
@@ -395,6 +404,7 @@ static clave_err recipe_mutex_add_identity(const struct owner_entry *t)
 clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
                                         const char *downgrade)
 {
+    assert(!t->place);
     clave_async_mutex *m = t->answer.m;
     clave_err err = clave__contender_new(&t->place, m->client, &m->config.spec, &events, t);
     if (err == CLAVE_OK)
@@ -493,6 +503,7 @@ static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void 
 
 static clave_err release_lost(struct owner_entry *t)
 {
+    assert(!t->place && t->count > 0 && t->lost != CLAVE_OK);
     clave_err verdict = t->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
     if (--t->count == 0) {
         clave__map_remove(&t->answer.m->owner_entries, &t->node);

@@ -3,6 +3,8 @@
  * wait. After share_turns hand-offs the node is deleted, and the next owner queues at the end, so
  * that other processes are not kept out. Called by mutex.c. Invariant: at most one owner has the
  * place. */
+#include <assert.h>
+
 #include "recipe/lock/mutex_internal.h"
 
 static void mutex_handoff_on_limit(struct timer *timer, int64_t now)
@@ -37,6 +39,7 @@ static void set_limit(struct owner_entry *t)
 
 clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline)
 {
+    assert(!t->place);
     clave_async_mutex *m = t->answer.m;
     bool trying = deadline <= clave__client_now(m->client);
     t->deadline = deadline;
@@ -62,6 +65,7 @@ static struct owner_entry *next_waiter(clave_async_mutex *m)
 
 static void move_place(struct owner_entry *from, struct owner_entry *to)
 {
+    assert(from->place && !to->place);
     to->place = from->place;
     from->place = NULL;
     from->answer.m->place_owner = to;

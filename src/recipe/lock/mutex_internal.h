@@ -3,7 +3,6 @@
  *   mutex.c          owners, holds, answers        mutex_handoff.c  owners that share one place
  *   mutex_parts.h    mutexes that other recipes are made of
  *   rwlock.c         two mutexes in one queue      multilock.c      several locks as one
- *   plain_layouts.c  layouts of programs written by hand
  *   once.c           a job that runs once          lock_delay.c     a pause after a lost holder
  *   lock_record.c    the record node of both */
 #ifndef CLAVE_RECIPE_LOCK_MUTEX_INTERNAL_H

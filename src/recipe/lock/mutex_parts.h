@@ -7,7 +7,7 @@
 #include "recipe/contender/contender.h"
 #include "recipe/queue/queue_order.h"
 
-/* clave_async_mutex_new with the names of another rule. */
+/* clave_async_mutex_new with the names of another rule; NULL: as the options say. */
 clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
                            const clave_mutex_options *o, const struct queue_order_rule *rule);
 /* In place of the callback of the options. */

@@ -1,5 +1,6 @@
 /* semaphore_acquire.c - acquiring leases: first in the queue of those who acquire, then one lease
  * after the other, each of which waits for room. */
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -121,6 +122,7 @@ void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
  */
 static void take_next_lease(struct semaphore_acquire *k)
 {
+    assert(k->got < k->n && !k->leases[k->got]->place);
     clave_async_lease *l = k->leases[k->got];
     bool late = !k->trying && k->deadline <= clave__client_now(k->s->client);
     clave_err err = late ? CLAVE_EBUSY
@@ -132,6 +134,7 @@ static void take_next_lease(struct semaphore_acquire *k)
 
 static void grant(struct semaphore_acquire *k)
 {
+    assert(k->got == k->n);
     struct contender *mutex = k->mutex;
     k->mutex = NULL;
     /* Sent after the creates and not awaited: the next acquire gets the mutex as soon as possible.
@@ -244,6 +247,7 @@ static const struct contender_events mutex_events = {
 
 static clave_err take_mutex(struct semaphore_acquire *k)
 {
+    assert(!k->mutex);
     return semaphore_acquire_take(&k->mutex, k, k->deadline, &k->s->mutex_config, &mutex_events, k);
 }
 
@@ -273,6 +277,7 @@ static void semaphore_acquire_lease_ended(struct semaphore_acquire *k, clave_err
 
 bool clave__semaphore_acquire_recount(struct semaphore_acquire *k)
 {
+    assert(k->got < k->n);
     struct contender *waits = k->leases[k->got]->place;
     if (waits)
         clave__contender_recount(waits);
@@ -331,18 +336,21 @@ clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k)
 static void semaphore_acquire_on_lease_moved(void *owner)
 {
     clave_async_lease *l = owner;
+    assert(l->semaphore_acquire);
     semaphore_acquire_lease_waits(l->semaphore_acquire);
 }
 
 static void semaphore_acquire_on_lease_held(void *owner)
 {
     clave_async_lease *l = owner;
+    assert(l->semaphore_acquire);
     semaphore_acquire_lease_held(l->semaphore_acquire);
 }
 
 static void semaphore_acquire_on_lease_ended(void *owner, clave_err err)
 {
     clave_async_lease *l = owner;
+    assert(l->semaphore_acquire);
     clave__semaphore_keep_text(l->s, err, l->place);
     l->place = NULL;
     semaphore_acquire_lease_ended(l->semaphore_acquire, err);

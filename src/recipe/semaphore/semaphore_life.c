@@ -1,5 +1,7 @@
 /* semaphore_life.c - what acquires and leases need of their semaphore: that it stays while they
  * last, and that its user is told. */
+#include <assert.h>
+
 #include "recipe/semaphore/semaphore_internal.h"
 
 void clave__semaphore_hold(clave_async_semaphore *s)
@@ -9,6 +11,7 @@ void clave__semaphore_hold(clave_async_semaphore *s)
 
 void clave__semaphore_drop(clave_async_semaphore *s)
 {
+    assert(s->refs > 0);
     if (--s->refs > 0)
         return;
     clave__shared_count_free(s->shared_count);

@@ -3,6 +3,7 @@
  */
 #include "recipe/semaphore/shared_count.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -31,6 +32,7 @@ static void shared_count_begin(struct shared_count *q)
 
 static void shared_count_end(struct shared_count *q)
 {
+    assert(q->busy > 0);
     if (--q->busy > 0 || q->owner || q->node.asking)
         return;
     clave__client_unlisten(&q->listener);

@@ -37,7 +37,7 @@ static void blocking_cache_on_event(clave_async_cache *cache, const clave_cache_
 {
     clave_cache *c = arg;
     if (!ev->now && !ev->was) /* of the cache, not of a node */
-        blocking_cache_publish(c, clave_async_cache_is_current(cache), ev->err);
+        blocking_cache_publish(c, clave_async_cache_status_of(cache).current, ev->err);
     if (c->cb)
         c->cb(cache, ev, c->arg); /* may free the cache */
 }
@@ -248,54 +248,21 @@ clave_err clave_cache_walk(clave_cache *c, const char *path, clave_cache_visit_c
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* What the queries say of it at one moment; all zero: the session has ended. */
 struct survey {
     const clave_cache *c;
-    size_t count, bytes;
-    int64_t zxid;
-    bool current, complete;
+    clave_cache_status status;
 };
 
 static void blocking_cache_survey(clave_async_client *client, void *arg)
 {
     struct survey *v = arg;
-    const clave_async_cache *cache = v->c->cache;
     (void)client;
-    v->count = clave_async_cache_count(cache);
-    v->bytes = clave_async_cache_bytes(cache);
-    v->zxid = clave_async_cache_zxid(cache);
-    v->current = clave_async_cache_is_current(cache);
-    v->complete = clave_async_cache_is_complete(cache);
+    v->status = clave_async_cache_status_of(v->c->cache);
 }
 
-static struct survey blocking_cache_look(clave_cache *c)
+clave_cache_status clave_cache_status_of(clave_cache *c)
 {
     struct survey v = {.c = c};
     clave__blocking_do(c->session, blocking_cache_survey, &v);
-    return v;
-}
-
-size_t clave_cache_count(clave_cache *c)
-{
-    return blocking_cache_look(c).count;
-}
-
-size_t clave_cache_bytes(clave_cache *c)
-{
-    return blocking_cache_look(c).bytes;
-}
-
-int64_t clave_cache_zxid(clave_cache *c)
-{
-    return blocking_cache_look(c).zxid;
-}
-
-bool clave_cache_is_current(clave_cache *c)
-{
-    return blocking_cache_look(c).current;
-}
-
-bool clave_cache_is_complete(clave_cache *c)
-{
-    return blocking_cache_look(c).complete;
+    return v.status;
 }

@@ -3,6 +3,7 @@
  * when given up by its answer. */
 #include "runtime/blocking/call.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ void clave__call_finish(struct call *c, clave_err err)
 {
     clave_loop *l = c->session->loop;
     clave__loop_lock(l);
+    assert(c->state != CALL_DONE);
     bool abandoned = c->abandoned;
     c->err = err;
     c->state = CALL_DONE;

@@ -1,5 +1,6 @@
 /* client.c - clave_client: opens, closes and describes the asynchronous client for threads. Its
  * state changes on the loop's thread only, and is published under the mutex. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,7 @@ void clave__blocking_enter_locked(clave_client *s)
 
 void clave__blocking_leave_locked(clave_client *s)
 {
+    assert(s->inside > 0);
     if (--s->inside == 0)
         wake_waiters(s);
 }

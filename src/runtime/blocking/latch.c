@@ -7,7 +7,6 @@
 
 #include "base/deadline.h"
 #include "clave/async/leader.h"
-#include "clave/async/plain_layouts.h"
 #include "recipe/grant_facts.h"
 #include "runtime/blocking/thread_grant.h"
 
@@ -62,13 +61,9 @@ static void blocking_latch_on_event(clave_async_latch *l, const clave_latch_even
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-enum layout { LAYOUT_CURATOR, LAYOUT_FAIR, LAYOUT_UNFAIR };
-
 struct creation {
     clave_latch *c;
-    enum layout layout;
     const char *path;
-    const char *prefix; /* fair */
     const clave_latch_options *o;
     clave_err err;
 };
@@ -76,11 +71,7 @@ struct creation {
 static void blocking_latch_create(clave_async_client *client, void *arg)
 {
     struct creation *b = arg;
-    clave_async_latch **out = &b->c->latch;
-    b->err = b->layout == LAYOUT_FAIR
-                 ? clave_async_latch_new_fair(out, client, b->path, b->prefix, b->o)
-             : b->layout == LAYOUT_UNFAIR ? clave_async_latch_new_unfair(out, client, b->path, b->o)
-                                          : clave_async_latch_new(out, client, b->path, b->o);
+    b->err = clave_async_latch_new(&b->c->latch, client, b->path, b->o);
     if (b->err == CLAVE_OK)
         clave__session_adopt(b->c->session, &b->c->observer);
 }
@@ -93,9 +84,8 @@ static void blocking_latch_on_session_ended(struct observer *o)
     blocking_latch_publish(c, &(struct grant_facts){.deadline = INT64_MIN});
 }
 
-/* `b` has layout, path and prefix. */
-static clave_err blocking_latch_new(clave_latch **out, clave_client *s, struct creation b,
-                                    const clave_latch_options *o)
+clave_err clave_latch_new(clave_latch **out, clave_client *s, const char *path,
+                          const clave_latch_options *o)
 {
     clave_latch_options own;
     *out = NULL;
@@ -115,9 +105,7 @@ static clave_err blocking_latch_new(clave_latch **out, clave_client *s, struct c
     list_init(&c->awaiting);
     own.event_cb = blocking_latch_on_event;
     own.event_arg = c;
-    b.err = CLAVE_ECLOSED;
-    b.c = c;
-    b.o = &own;
+    struct creation b = {.c = c, .path = path, .o = &own, .err = CLAVE_ECLOSED};
     clave__blocking_do(s, blocking_latch_create, &b);
     if (b.err != CLAVE_OK) {
         clave__cell_fini(&c->lost);
@@ -126,25 +114,6 @@ static clave_err blocking_latch_new(clave_latch **out, clave_client *s, struct c
     }
     *out = c;
     return CLAVE_OK;
-}
-
-clave_err clave_latch_new(clave_latch **out, clave_client *s, const char *path,
-                          const clave_latch_options *o)
-{
-    return blocking_latch_new(out, s, (struct creation){.layout = LAYOUT_CURATOR, .path = path}, o);
-}
-
-clave_err clave_latch_new_fair(clave_latch **out, clave_client *s, const char *path,
-                               const char *prefix, const clave_latch_options *o)
-{
-    struct creation b = {.layout = LAYOUT_FAIR, .path = path, .prefix = prefix};
-    return blocking_latch_new(out, s, b, o);
-}
-
-clave_err clave_latch_new_unfair(clave_latch **out, clave_client *s, const char *node,
-                                 const clave_latch_options *o)
-{
-    return blocking_latch_new(out, s, (struct creation){.layout = LAYOUT_UNFAIR, .path = node}, o);
 }
 
 static void blocking_latch_destroy(clave_async_client *client, void *arg)

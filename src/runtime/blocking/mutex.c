@@ -149,16 +149,7 @@ clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *s, const ch
 clave_err clave_mutex_new(clave_mutex **out, clave_client *s, const char *path,
                           const clave_mutex_options *o)
 {
-    return clave__blocking_mutex_new(out, s, path, o, &clave__queue_order_mutex);
-}
-
-clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *s, const char *path,
-                                 const char *prefix, const clave_mutex_options *o)
-{
-    struct queue_order_rule rule;
-    *out = NULL;
-    clave_err err = clave__queue_order_unprotected(&rule, prefix);
-    return err == CLAVE_OK ? clave__blocking_mutex_new(out, s, path, o, &rule) : err;
+    return clave__blocking_mutex_new(out, s, path, o, NULL);
 }
 
 static void give_all_back(clave_async_client *c, void *arg)

@@ -25,7 +25,6 @@ enum selector_runner {
 struct clave_selector {
     clave_client *session;
     clave_mutex *lock;
-    char *id;
     clave_take_leadership_fn *take;
     void *take_arg;
     clave_execute_fn *execute;
@@ -305,7 +304,6 @@ static void selector_destroy(clave_selector *s)
     clave__cell_fini(&s->work);
     clave__cell_fini(&s->interrupted);
     clave__cell_fini(&s->ended);
-    free(s->id);
     free(s);
 }
 
@@ -348,8 +346,7 @@ clave_err clave_selector_new(clave_selector **out, clave_client *session, const 
     clave__cell_init(&s->work);
     clave__cell_init(&s->interrupted);
     clave__cell_init(&s->ended);
-    s->id = o.id ? strdup(o.id) : NULL;
-    err = s->id || !o.id ? selector_open_lock(s, path, &o) : CLAVE_ENOMEM;
+    err = selector_open_lock(s, path, &o);
     if (err != CLAVE_OK) {
         selector_destroy(s);
         return err;
@@ -447,11 +444,6 @@ clave_err clave_selector_grant(clave_selector *s, clave_grant **out)
     clave_err err = s->session->ended ? CLAVE_ECLOSED : CLAVE_ENOTHELD;
     selector_leave(s);
     return g ? CLAVE_OK : err;
-}
-
-const char *clave_selector_id(const clave_selector *s)
-{
-    return s->id;
 }
 
 clave_err clave_selector_error(clave_selector *s)

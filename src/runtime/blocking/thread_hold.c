@@ -2,6 +2,7 @@
  * released exactly once, also when time is up before the loop's thread gets to it. */
 #include "runtime/blocking/thread_hold.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "recipe/grant_facts.h"

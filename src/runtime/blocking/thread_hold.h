@@ -36,7 +36,7 @@ struct clave_mutex {
     struct cell all_left; /* no hold is LEAVING any more */
 };
 
-/* As clave_mutex_new, for a queue with another rule. (mutex.c) */
+/* As clave_mutex_new, for a queue with another rule; NULL: as the options say. (mutex.c) */
 struct queue_order_rule;
 clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *s, const char *path,
                                     const clave_mutex_options *o,

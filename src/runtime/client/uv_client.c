@@ -62,6 +62,7 @@ static clave_uv *uv_client_of(struct channel *ch)
 static void uv_client_on_handle_closed(void *user)
 {
     clave_uv *u = user;
+    assert(u->handles > 0);
     if (--u->handles > 0)
         return;
     void (*closed)(void *arg) = u->closed;
@@ -218,6 +219,7 @@ static bool uv_client_tls_failed(struct channel *ch, struct tls *t)
 /* Uses renewed certificate files; if they are unusable, the old ones stay in use. */
 static void uv_client_add_tls(clave_uv *u)
 {
+    assert(u->tls && u->channel.state == CHANNEL_SECURING);
     static const struct tls_events events = {uv_client_opened, uv_client_tls_failed};
     char text[400] = "";
     const struct fault f = {text, sizeof text};
@@ -306,6 +308,7 @@ static void uv_client_look_up(clave_uv *u, const clave_target *t)
 
 static void uv_client_dial(clave_uv *u)
 {
+    assert(u->busy && !u->resolve && u->channel.state == CHANNEL_CLOSED);
     clave_target t = clave_async_client_target(u->client);
     struct sockaddr_storage addr;
     u->addresses = 1;
@@ -396,6 +399,7 @@ static bool uv_client_step(clave_uv *u)
 
 static void uv_client_close_all(clave_uv *u)
 {
+    assert(u->stopping);
     uv_client_drop(u);
     list_remove(&u->sleeper.link);
     if (u->own_wakeup)

@@ -1,6 +1,8 @@
 /* gate_clients.c - see gate_clients.h; gate.c calls it. */
 #include "runtime/gate/gate_clients.h"
 
+#include <assert.h>
+
 #include "runtime/client/uv_client.h"
 
 /*   NEW ──▶ RUNNING ──▶ STOPPING ──▶ STOPPED ──▶ freed
@@ -48,6 +50,7 @@ static void gate_client_destroy(struct gate_client *k)
 static void gate_client_on_stopped(void *arg)
 {
     struct gate_client *k = arg;
+    assert(k->of->running > 0);
     k->phase = CLIENT_STOPPED;
     k->driver = NULL;
     k->of->running--;

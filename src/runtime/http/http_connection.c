@@ -1,5 +1,6 @@
 /* http_connection.c - one connection of an HTTP server: its bytes, its peer, TLS. Bytes that come
  * are read as a request; what is to be sent is fetched from its answer as the socket takes it. */
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -104,6 +105,7 @@ static void http_connection_rest(struct http_connection *c, unsigned status)
 /* The answer was sent. true: there may be another request. */
 static bool http_connection_next(struct http_connection *c)
 {
+    assert(c->exchange && c->exchange->answer);
     struct http_exchange *x = c->exchange;
     bool closes = x->closes, lingers = !x->is_whole || clave__buf_len(&c->left) > 0;
     unsigned status = x->answer->status;
@@ -214,6 +216,7 @@ static size_t http_connection_output(struct channel *ch, const void **p)
 static void http_connection_sent(struct channel *ch, size_t n)
 {
     struct http_connection *c = http_connection_of(ch);
+    assert(c->exchange);
     clave__http_output_sent(c->exchange, n);
     if (c->state == HTTP_SENDING)
         clave__http_connection_enter(c, HTTP_SENDING);
@@ -262,6 +265,7 @@ static void http_connection_closing(struct channel *ch, enum channel_state was, 
 {
     struct http_connection *c = http_connection_of(ch);
     struct http *h = c->http;
+    assert(h->nconnections > 0);
     (void)was;
     (void)why;
     h->nconnections--;
@@ -280,6 +284,7 @@ static void http_connection_closing(struct channel *ch, enum channel_state was, 
 
 static void http_connection_free(struct http_connection *c)
 {
+    assert(!c->exchange);
     struct http *h = c->http;
     clave__buf_fini(&c->left);
     clave__mem_free(h->o.mem, c->tls_subject);

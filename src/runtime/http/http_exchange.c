@@ -1,5 +1,6 @@
 /* http_exchange.c - one request of an HTTP server and its answer; http_connection.c gives it the
  * bytes. Invariant: the owner is told of each begun exchange that it is over, once. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ struct http_exchange *clave__http_exchange_new(struct http_connection *c)
 
 void clave__http_exchange_free(struct http_exchange *x)
 {
+    assert(!x->is_over);
     const struct http_options *o = &x->of->http->o;
     x->is_over = true;
     if (x->is_begun && o->ended)
@@ -62,6 +64,7 @@ static const char *http_exchange_code(unsigned status)
 /* By what the owner does not see, or cannot answer. */
 static void http_exchange_refuse(struct http_exchange *x, unsigned status, const char *why)
 {
+    assert(!x->answer && !x->own);
     const struct clave_mem *mem = x->of->http->o.mem;
     struct web_answer *a = x->own = clave__mem_zalloc(mem, sizeof *a);
     char text[300];
@@ -115,6 +118,7 @@ static void http_exchange_describe(struct http_exchange *x)
 
 static void http_exchange_end_request(struct http_exchange *x)
 {
+    assert(!x->is_whole);
     const struct http_options *o = &x->of->http->o;
     x->is_whole = true;
     clave__http_connection_enter(x->of, HTTP_WAITING);
@@ -124,6 +128,7 @@ static void http_exchange_end_request(struct http_exchange *x)
 
 void clave__http_exchange_begin(struct http_exchange *x)
 {
+    assert(!x->is_begun && !x->is_over);
     struct http_connection *c = x->of;
     struct http *h = c->http;
     x->is_due = false;
@@ -155,6 +160,7 @@ static void http_exchange_on_body(void *exchange, const void *p, size_t n)
 
 size_t clave__http_exchange_read(struct http_exchange *x, const void *p, size_t n)
 {
+    assert(clave__http_exchange_reads(x));
     enum http_parsed what;
     size_t used = clave__http_parse(&x->parse, p, n, &what);
     if (what == HTTP_PARSED_HEAD) {

@@ -93,8 +93,6 @@ void clave__http_turns_begin(struct http *h);
 void clave__http_turns_end(struct http *h);
 /* It goes on in the next turn. */
 void clave__http_ready(struct http_connection *c);
-/* The timer runs then, or before. */
-void clave__http_arm(struct http *h, uint64_t until);
 /* Other connections, and the loop's other work, come first. */
 bool clave__http_turn_is_over(struct http *h);
 /* A connection is gone, or may go: another one may be accepted. */

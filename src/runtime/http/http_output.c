@@ -1,6 +1,7 @@
 /* http_output.c - an answer as bytes: its head, its body of a known length, or pieces in chunks;
  * http_connection.c fetches them as the client takes them, so nothing is made for a client that
  * does not read. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -117,6 +118,7 @@ static void http_output_begin_body(struct http_exchange *x)
 
 static void http_output_begin(struct http_exchange *x)
 {
+    assert(!x->is_done);
     const struct web_answer *a = x->answer;
     const char *reason = clave__http_reason(a->status);
     char line[100];
@@ -180,6 +182,7 @@ static bool http_output_is_stuck(struct http_exchange *x)
 
 static void http_output_piece(struct http_exchange *x)
 {
+    assert(x->answer->more && x->has_head);
     struct http *h = x->of->http;
     size_t at = clave__buf_len(&x->out);
     x->is_put_off = x->has_made_piece || (h->o.piece_a_turn && h->has_made_piece) ||

@@ -70,6 +70,7 @@ static unsigned http_address_bucket(size_t n)
 /* By so many unknown ones more, or fewer. */
 static void http_address_count(struct http_shares *all, struct http_address *a, bool more)
 {
+    assert(more || a->nunknown > 0);
     unsigned was = http_address_bucket(a->nunknown);
     a->nunknown += more ? 1 : (size_t)-1;
     unsigned is = http_address_bucket(a->nunknown);
@@ -101,6 +102,7 @@ void clave__http_shares_fini(struct http_shares *all)
 clave_err clave__http_share_join(struct http_shares *all, struct http_share *s,
                                  const struct peer_addr *peer, bool is_exempt)
 {
+    assert(!s->of);
     struct http_address *a = http_address_get(all, peer);
     if (!a)
         return CLAVE_ENOMEM;

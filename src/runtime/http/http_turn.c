@@ -3,6 +3,7 @@
  * long. A client that trickles bytes, or does not read, must not keep a place: every state but
  * HTTP_WAITING ends. Invariant: until its channel is closing, a connection is in the list of its
  * state, ordered by `until`. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "runtime/http/http_internal.h"
@@ -58,15 +59,18 @@ static void http_turn_on_check(uv_check_t *check)
     h->turn_ends = 0;
 }
 
+static void http_turn_arm(struct http *h, uint64_t until);
+
 static void http_turn_on_timer(uv_timer_t *t)
 {
     struct http *h = t->data;
     h->armed = UINT64_MAX;
-    clave__http_arm(h, h->expire(h));
+    http_turn_arm(h, h->expire(h));
 }
 
-/* One that runs too early finds out when to run next, and costs less than to move it each time. */
-void clave__http_arm(struct http *h, uint64_t until)
+/* The timer runs then, or before. One that runs too early finds out when to run next, and costs
+ * less than to move it each time. */
+static void http_turn_arm(struct http *h, uint64_t until)
 {
     uint64_t now = uv_now(h->o.loop);
     if (h->is_stopped || until >= h->armed)
@@ -130,7 +134,7 @@ void clave__http_connection_enter(struct http_connection *c, enum http_state to)
     c->until = ms > 0 ? uv_now(h->o.loop) + ms : UINT64_MAX;
     list_remove(&c->link);
     http_turn_sort(c);
-    clave__http_arm(h, c->until);
+    http_turn_arm(h, c->until);
 }
 
 static void http_turn_give_up(struct http_connection *c)
@@ -168,6 +172,7 @@ uint64_t clave__http_connections_expire(struct http *h)
 
 void clave__http_release(struct http *h)
 {
+    assert(h->handles > 0);
     if (--h->handles > 0)
         return;
     clave__http_shares_fini(&h->shares);

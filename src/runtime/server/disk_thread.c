@@ -2,6 +2,8 @@
  * audit_log.c and serve_log.c are its jobs. */
 #include "runtime/server/disk_thread.h"
 
+#include <assert.h>
+
 #include "runtime/resources.h"
 
 static void *disk_thread_main(void *arg)
@@ -24,12 +26,14 @@ static void *disk_thread_main(void *arg)
 
 void clave__disk_thread_post(struct disk_thread *t)
 {
+    assert(t->running && clave__disk_thread_state(t) == JOB_FREE);
     atomic_store_explicit(&t->state, JOB_POSTED, memory_order_release);
     uv_sem_post(&t->work);
 }
 
 void clave__disk_thread_take(struct disk_thread *t, size_t keep)
 {
+    assert(clave__disk_thread_state(t) == JOB_DONE);
     clave__buf_clear(&t->bytes);
     clave__buf_trim(&t->bytes, keep);
     atomic_store_explicit(&t->state, JOB_FREE, memory_order_relaxed);
@@ -39,6 +43,7 @@ clave_err clave__disk_thread_start(struct disk_thread *t, const char *name,
                                    int (*job)(struct disk_thread *t), const struct clave_mem *mem,
                                    struct notifier *done)
 {
+    assert(!t->running);
     t->job = job;
     t->done = done;
     atomic_init(&t->ending, false);

@@ -1,6 +1,7 @@
 /* uv_conn.c - the connections of a server (uv_server_internal.h): accepting and limits. Each is a
  * channel (channel.h) with the engine above it. The engine's bytes are never kept over a call into
  * it. */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -112,6 +113,7 @@ static void uv_conn_count_out(struct server_run *r, struct conn *c)
 
 static void uv_conn_note_session(struct conn *c)
 {
+    assert(c->engine);
     if (c->has_session || !clave__server_conn_has_session(c->engine))
         return;
     c->has_session = true;
@@ -163,6 +165,7 @@ static void uv_conn_on_closed(struct channel *ch)
 {
     struct conn *c = uv_conn_of(ch);
     struct server_run *r = uv_conn_run(ch);
+    assert(!c->engine && !c->address && r->nconns > 0);
     list_remove(&c->link);
     r->nconns--;
     free(c);
@@ -218,6 +221,7 @@ static uv_buf_t uv_conn_buffer(struct channel *ch)
 
 static bool uv_conn_input(struct channel *ch, const void *p, size_t n)
 {
+    assert(uv_conn_of(ch)->engine);
     struct server_run *r = uv_conn_run(ch);
     clave__run_tick(r);
     clave__server_conn_input(uv_conn_of(ch)->engine, p, n);
@@ -244,6 +248,7 @@ static bool uv_conn_is_done(struct channel *ch)
 
 static void uv_conn_set_reading(struct conn *c)
 {
+    assert(c->engine);
     bool serving = uv_conn_run(&c->channel)->phase != RUN_STOPPING &&
                    list_empty(&c->in_handshakes) && list_empty(&c->in_hung_up) &&
                    list_empty(&c->in_declined);
@@ -355,6 +360,7 @@ static void uv_conn_note_turned_away(struct server_run *r, const struct peer_add
  * client must not wait in the queue twice. */
 static void uv_conn_await_turn(struct conn *c)
 {
+    assert(list_empty(&c->in_handshakes));
     struct server_run *r = uv_conn_run(&c->channel);
     list_push_back(&r->handshakes, &c->in_handshakes);
     clave__server_conn_set_waiting(c->engine, true);
@@ -372,6 +378,7 @@ static bool uv_conn_is_abandoned(const struct conn *c)
 
 static void uv_conn_begin_handshake(struct conn *c)
 {
+    assert(c->engine && !c->channel.filter);
     static const struct tls_events events = {uv_conn_secured, uv_conn_tls_failed};
     struct server_run *r = uv_conn_run(&c->channel);
     if (!clave__tls_add_filter(&c->channel, r->tls, NULL, &events)) {

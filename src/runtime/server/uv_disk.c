@@ -1,6 +1,7 @@
 /* uv_disk.c - what a running server gives to the threads that write, and what it does when they are
  * done: batches of the log, pieces of a snapshot, the room on the disk. Nothing is acknowledged
  * that is not on the disk, and after a disk fault nothing at all. */
+#include <assert.h>
 #include <string.h>
 
 #include "runtime/clock.h"
@@ -35,6 +36,7 @@ static void post_records(struct server_run *r)
 
 static void post_snapshot_job(struct server_run *r, enum snapshot_job job)
 {
+    assert(clave__disk_thread_state(&r->snapshot_thread.thread) == JOB_FREE);
     r->snapshot_thread.job = job;
     r->is_saving = job == SNAPSHOT_PIECE;
     clave__disk_thread_post(&r->snapshot_thread.thread);
@@ -43,6 +45,7 @@ static void post_snapshot_job(struct server_run *r, enum snapshot_job job)
 /* Posts the next piece, one a turn of the loop. The engine has none while it waits for the log. */
 static void post_piece(struct server_run *r)
 {
+    assert(r->is_saving);
     bool done;
     struct buf *bytes = &r->snapshot_thread.thread.bytes;
     clave_err err = clave__server_snapshot_step(r->server, bytes, &done);

@@ -22,8 +22,9 @@ static void command_environment(struct server *s, struct json *j)
 {
     clave__json_string(j, "zookeeper.version", clave__server_version);
     for (size_t i = 0; i < ENVIRONMENT_LINES; i++)
-        if (s->driver.environment[i].name)
-            clave__json_string(j, s->driver.environment[i].name, s->driver.environment[i].value);
+        if (s->driver.info.environment[i].name)
+            clave__json_string(j, s->driver.info.environment[i].name,
+                               s->driver.info.environment[i].value);
 }
 
 static void command_read_only(struct server *s, struct json *j)
@@ -51,17 +52,17 @@ static void command_zab(struct server *s, struct json *j)
 
 static void command_configuration(struct server *s, struct json *j)
 {
-    const struct driver_info *at = &s->driver;
+    const struct driver_info *at = &s->driver.info;
     const char *dir = at->data_dir ? at->data_dir : "";
     clave__json_int(j, "client_port", at->client_port);
     if (at->secure_client_port > 0)
         clave__json_int(j, "secure_client_port", at->secure_client_port);
     clave__json_string(j, "data_dir", dir);
     clave__json_string(j, "data_log_dir", dir);
-    clave__json_int(j, "tick_time", s->tick_ms);
+    clave__json_int(j, "tick_time", s->limits.tick_ms);
     clave__json_int(j, "max_client_cnxns", at->max_per_address);
-    clave__json_int(j, "min_session_timeout", s->min_session_ms);
-    clave__json_int(j, "max_session_timeout", s->max_session_ms);
+    clave__json_int(j, "min_session_timeout", s->limits.min_session_ms);
+    clave__json_int(j, "max_session_timeout", s->limits.max_session_ms);
     clave__json_int(j, "server_id", 0);
     clave__json_int(j, "client_port_listen_backlog", -1);
 }
@@ -82,9 +83,9 @@ static void command_dirs(struct server *s, struct json *j)
 static void command_last_snapshot(struct server *s, struct json *j)
 {
     char hex[20];
-    snprintf(hex, sizeof hex, "%" PRIx64, (uint64_t)s->driver_stats.snapshot_zxid);
+    snprintf(hex, sizeof hex, "%" PRIx64, (uint64_t)s->driver.stats.snapshot_zxid);
     clave__json_string(j, "zxid", hex);
-    clave__json_int(j, "timestamp", s->driver_stats.snapshot_seconds);
+    clave__json_int(j, "timestamp", s->driver.stats.snapshot_seconds);
 }
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -108,16 +109,16 @@ static void command_server_stats(struct server *s, struct json *j)
     clave__json_string(j, "version", clave__server_version);
     clave__json_bool(j, "read_only", false);
     clave__json_open(j, "server_stats", '{');
-    clave__json_int(j, "packets_received", (int64_t)s->packets_received);
-    clave__json_int(j, "packets_sent", (int64_t)s->packets_sent);
+    clave__json_int(j, "packets_received", (int64_t)s->counts.packets_received);
+    clave__json_int(j, "packets_sent", (int64_t)s->counts.packets_sent);
     admin_put_sizes(s, j, "data_dir_size", "log_dir_size");
     clave__json_string(j, "server_state", "standalone");
-    clave__json_int(j, "last_processed_zxid", s->durable_zxid);
-    clave__json_int(j, "outstanding_requests", (int64_t)s->outstanding);
-    clave__json_number(j, "avg_latency", clave__latency_average(&s->latency, avg));
-    clave__json_int(j, "max_latency", s->latency.max);
-    clave__json_int(j, "min_latency", s->latency.min);
-    clave__json_int(j, "num_alive_client_connections", (int64_t)s->nconns);
+    clave__json_int(j, "last_processed_zxid", s->txn_log.durable_zxid);
+    clave__json_int(j, "outstanding_requests", (int64_t)s->counts.outstanding);
+    clave__json_number(j, "avg_latency", clave__latency_average(&s->counts.latency, avg));
+    clave__json_int(j, "max_latency", s->counts.latency.max);
+    clave__json_int(j, "min_latency", s->counts.latency.min);
+    clave__json_int(j, "num_alive_client_connections", (int64_t)s->conns.n);
     clave__json_bool(j, "provider_null", false);
     clave__json_int(j, "uptime", s->now - s->started_at);
     clave__json_close(j, '}');

@@ -18,14 +18,15 @@ static void word_put_version(struct text *t)
 static void word_put_server(struct server *s, struct text *t)
 {
     char avg[DECIMAL_CAP];
-    const struct latency *l = &s->latency;
+    const struct latency *l = &s->counts.latency;
     clave__text_put(t, "Latency min/avg/max: %" PRId64 "/%s/%" PRId64 "\n", l->min,
                     clave__latency_average(l, avg), l->max);
     clave__text_put(
         t, "Received: %" PRIu64 "\nSent: %" PRIu64 "\nConnections: %zu\nOutstanding: %zu\n",
-        s->packets_received, s->packets_sent, s->nconns, (size_t)s->outstanding);
+        s->counts.packets_received, s->counts.packets_sent, s->conns.n,
+        (size_t)s->counts.outstanding);
     clave__text_put(t, "Zxid: 0x%" PRIx64 "\nMode: standalone\nNode count: %zu\n",
-                    (uint64_t)s->durable_zxid, clave__count_nodes(s));
+                    (uint64_t)s->txn_log.durable_zxid, clave__count_nodes(s));
 }
 
 /* ---- the words ------------------------------------------------------------------------------- */
@@ -64,7 +65,7 @@ static bool word_stat_end(struct listing *l)
 
 static void word_conf(struct server *s, struct text *t)
 {
-    const struct driver_info *at = &s->driver;
+    const struct driver_info *at = &s->driver.info;
     const char *dir = at->data_dir ? at->data_dir : "";
     struct data_sizes sizes = clave__data_sizes(s);
     int secure = at->secure_client_port > 0 ? (int)at->secure_client_port : -1;
@@ -74,9 +75,9 @@ static void word_conf(struct server *s, struct text *t)
     clave__text_put(t, "\ndataDirSize=%" PRId64 "\ndataLogDir=", sizes.snapshots);
     clave__text_path(t, clave__jbytes(dir));
     clave__text_put(t, "\ndataLogSize=%" PRId64 "\ntickTime=%d\nmaxClientCnxns=%d\n", sizes.logs,
-                    (int)s->tick_ms, (int)at->max_per_address);
-    clave__text_put(t, "minSessionTimeout=%d\nmaxSessionTimeout=%d\n", (int)s->min_session_ms,
-                    (int)s->max_session_ms);
+                    (int)s->limits.tick_ms, (int)at->max_per_address);
+    clave__text_put(t, "minSessionTimeout=%d\nmaxSessionTimeout=%d\n",
+                    (int)s->limits.min_session_ms, (int)s->limits.max_session_ms);
     clave__text_put(t, "clientPortListenBacklog=-1\nserverId=0\n");
 }
 
@@ -91,7 +92,7 @@ static void word_envi(struct server *s, struct text *t)
 {
     clave__text_put(t, "Environment:\nzookeeper.version=%s\n", clave__server_version);
     for (size_t i = 0; i < ENVIRONMENT_LINES; i++) {
-        const struct environment_line *l = &s->driver.environment[i];
+        const struct environment_line *l = &s->driver.info.environment[i];
         if (l->name)
             clave__text_put(t, "%s=%s\n", l->name, l->value);
     }
@@ -167,7 +168,7 @@ static const struct word *word_find(uint32_t word)
 /* Whether the word is in the whitelist, or the whitelist is "*". */
 static bool word_is_listed(const struct server *s, const char *name)
 {
-    const char *at = s->words;
+    const char *at = s->access.words;
     if (strcmp(at, "*") == 0)
         return true;
     while (*at) {
@@ -216,7 +217,7 @@ static void word_put_piece(struct word_list *w)
 {
     struct server_conn *c = w->c;
     list_remove(&w->in_lists);
-    list_push_back(&c->s->lists, &w->in_lists);
+    list_push_back(&c->s->listings.all, &w->in_lists);
     clave_err err = clave__listing_step(&w->listing, &c->out);
     clave__conn_count_text(c, clave__buf_len(&c->out), err);
     if (!clave__listing_is_over(&w->listing)) {
@@ -230,12 +231,12 @@ static void word_put_piece(struct word_list *w)
 /* A client that reads is never the one that has waited longest among so many. */
 static void word_make_room(struct server *s)
 {
-    if (s->nlists < MOST_LISTS)
+    if (s->listings.n < MOST_LISTS)
         return;
-    struct server_conn *c = LIST_ENTRY(s->lists.next, struct word_list, in_lists)->c;
+    struct server_conn *c = LIST_ENTRY(s->listings.all.next, struct word_list, in_lists)->c;
     clave__log(&s->log, CLAVE_LOG_WARN,
                "%s is closed: it does not read its list, and %zu lists are being sent",
-               c->peer.text, s->nlists);
+               c->peer.text, s->listings.n);
     clave__conn_cut(c);
     clave__word_end(c);
 }
@@ -251,7 +252,7 @@ static void word_list_begin(struct server_conn *c, listing_part *const *parts)
     w->c = c;
     list_init(&w->in_listings);
     list_init(&w->in_lists);
-    c->s->nlists++;
+    c->s->listings.n++;
     clave__listing_begin(&w->listing, c->s, parts);
     c->list = w;
     c->list_goes_on = true;
@@ -262,12 +263,12 @@ static void word_list_begin(struct server_conn *c, listing_part *const *parts)
 void clave__word_go_on(struct server_conn *c)
 {
     if (c->list_goes_on && clave__buf_len(&c->out) == 0 && list_empty(&c->list->in_listings))
-        list_push_back(&c->s->listings, &c->list->in_listings);
+        list_push_back(&c->s->listings.ready, &c->list->in_listings);
 }
 
 void clave__word_step(struct server *s)
 {
-    struct list *e = list_pop_front(&s->listings);
+    struct list *e = list_pop_front(&s->listings.ready);
     struct word_list *w = e ? LIST_ENTRY(e, struct word_list, in_listings) : NULL;
     if (w && w->c->list_goes_on)
         word_put_piece(w);
@@ -281,7 +282,7 @@ void clave__word_end(struct server_conn *c)
         return;
     list_remove(&w->in_listings);
     list_remove(&w->in_lists);
-    c->s->nlists--;
+    c->s->listings.n--;
     clave__listing_end(&w->listing);
     clave__mem_free(&c->s->mem, w);
 }

@@ -83,7 +83,7 @@ bool clave__owners_text(struct listing *l)
 
 bool clave__session_connections_text(struct listing *l)
 {
-    size_t count = l->s->nconns;
+    size_t count = l->s->conns.n;
     if (!l->begun)
         clave__text_put(&l->text, "Connections dump:\nConnections Sets (%zu)/(%zu):\n", count,
                         count);

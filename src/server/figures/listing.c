@@ -61,7 +61,7 @@ struct server_conn *clave__listing_next_conn(struct listing *l)
 {
     struct list *e;
     if (!l->begun)
-        list_cursor_open(&l->outer, &l->s->cursors, &l->s->conns);
+        list_cursor_open(&l->outer, &l->s->conns.cursors, &l->s->conns.all);
     e = list_cursor_next(&l->outer);
     return e ? LIST_ENTRY(e, struct server_conn, in_conns) : NULL;
 }

@@ -39,12 +39,12 @@ static const struct {
     size_t at; /* its quantiles in struct server; NEVER: nothing is ever noted */
 } summaries[] = {
     {{"readlatency", PROMETHEUS_SUMMARY, 0, "Milliseconds from a read to its answer."},
-     AT(read_ms)},
+     AT(counts.read_ms)},
     {{"updatelatency", PROMETHEUS_SUMMARY, 0, "Milliseconds from a write to its answer."},
-     AT(write_ms)},
+     AT(counts.write_ms)},
     {{"local_write_committed_time_ms", PROMETHEUS_SUMMARY, 0,
       "Milliseconds until a write is committed."},
-     AT(write_ms)},
+     AT(counts.write_ms)},
     {{"server_write_committed_time_ms", PROMETHEUS_SUMMARY, 0,
       "Of other servers' writes: there are none."},
      NEVER},
@@ -53,10 +53,10 @@ static const struct {
      NEVER},
     {{"fsynctime", PROMETHEUS_SUMMARY, 3,
       "Milliseconds to write a batch of transactions to the disk."},
-     AT(append_us)},
-    {{"log_append_ms", PROMETHEUS_SUMMARY, 3, "The same as fsynctime."}, AT(append_us)},
+     AT(counts.append_us)},
+    {{"log_append_ms", PROMETHEUS_SUMMARY, 3, "The same as fsynctime."}, AT(counts.append_us)},
     {{"snapshottime", PROMETHEUS_SUMMARY, 0, "Milliseconds to make and write a snapshot."},
-     AT(snapshot_ms)},
+     AT(counts.snapshot_ms)},
 };
 
 static struct prometheus_summary metrics_summary(const struct quantiles *q, int64_t now)
@@ -73,7 +73,8 @@ static void metrics_put_times(struct prometheus *p, const struct server *s)
 {
     static const struct prometheus_family all = {"request_latency_ms", PROMETHEUS_SUMMARY, 0,
                                                  "Milliseconds from a request to its answer."};
-    struct prometheus_summary summary = {.sum = s->latency.sum, .count = s->latency.count};
+    struct prometheus_summary summary = {.sum = s->counts.latency.sum,
+                                         .count = s->counts.latency.count};
     clave__prometheus_family(p, &all);
     clave__prometheus_summary(p, NULL, &summary);
     for (size_t i = 0; i < sizeof summaries / sizeof *summaries; i++) {
@@ -100,9 +101,10 @@ static void metrics_put_requests(struct prometheus *p, const struct server *s)
     static const struct prometheus_family f = {"requests", PROMETHEUS_COUNTER, 0,
                                                "Requests of clients, by operation."};
     clave__prometheus_family(p, &f);
-    for (int32_t op = 0; op < (int32_t)(sizeof s->requests / sizeof *s->requests); op++)
+    for (int32_t op = 0; op < (int32_t)(sizeof s->counts.requests / sizeof *s->counts.requests);
+         op++)
         if (clave__opcode(op)->body)
-            metrics_put_labelled(p, "op", clave__opcode(op)->name, s->requests[op]);
+            metrics_put_labelled(p, "op", clave__opcode(op)->name, s->counts.requests[op]);
 }
 
 static void metrics_put_bounds(struct prometheus *p, const struct server *s)
@@ -111,7 +113,7 @@ static void metrics_put_bounds(struct prometheus *p, const struct server *s)
                                                "Requests beyond a bound, by bound."};
     clave__prometheus_family(p, &f);
     for (enum server_bound b = 0; b < SERVER_BOUNDS; b++)
-        metrics_put_labelled(p, "bound", clave__bound_name(b), s->bounds[b].refused);
+        metrics_put_labelled(p, "bound", clave__bound_name(b), s->refused.bounds[b].refused);
 }
 
 static void metrics_put_sessions(struct prometheus *p, const struct sessions *t)

@@ -28,7 +28,7 @@ size_t clave__count_nodes(const struct server *s)
 
 struct data_sizes clave__data_sizes(const struct server *s)
 {
-    int64_t snapshots = s->driver_stats.snapshot_bytes, logs = s->driver_stats.log_bytes;
+    int64_t snapshots = s->driver.stats.snapshot_bytes, logs = s->driver.stats.log_bytes;
     return (struct data_sizes){snapshots > 0 ? snapshots : 0, logs > 0 ? logs : 0};
 }
 
@@ -42,7 +42,7 @@ static const char *figures_put_digits(int64_t n, char out[DECIMAL_CAP])
 
 static const char *figures_average(const struct server *s, char out[DECIMAL_CAP])
 {
-    return clave__latency_average(&s->latency, out);
+    return clave__latency_average(&s->counts.latency, out);
 }
 
 static const char *figures_nodes(const struct server *s, char out[DECIMAL_CAP])
@@ -57,17 +57,17 @@ static const char *figures_uptime(const struct server *s, char out[DECIMAL_CAP])
 
 static const char *figures_proposals(const struct server *s, char out[DECIMAL_CAP])
 {
-    return figures_put_digits(s->last_zxid - s->started_zxid, out);
+    return figures_put_digits(s->last_zxid - s->counts.started_zxid, out);
 }
 
 static const char *figures_commits(const struct server *s, char out[DECIMAL_CAP])
 {
-    return figures_put_digits(s->durable_zxid - s->started_zxid, out);
+    return figures_put_digits(s->txn_log.durable_zxid - s->counts.started_zxid, out);
 }
 
 static const char *figures_cpu_seconds(const struct server *s, char out[DECIMAL_CAP])
 {
-    int64_t ms = s->driver_stats.cpu_ms;
+    int64_t ms = s->driver.stats.cpu_ms;
     if (ms < 0)
         return NULL;
     snprintf(out, DECIMAL_CAP, "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
@@ -88,43 +88,43 @@ static const struct figure figures[] = {
      .get = figures_average},
     {{"max_latency", PROMETHEUS_GAUGE, 0, "The longest latency, in milliseconds."},
      IN_BOTH | IN_LATENCY,
-     AT(latency.max)},
+     AT(counts.latency.max)},
     {{"min_latency", PROMETHEUS_GAUGE, 0, "The shortest latency, in milliseconds."},
      IN_BOTH | IN_LATENCY,
-     AT(latency.min)},
+     AT(counts.latency.min)},
     {{"packets_received", PROMETHEUS_GAUGE, 0, "Since the start, or stat_reset."},
      IN_BOTH | IN_LOAD,
-     AT(packets_received)},
+     AT(counts.packets_received)},
     {{"packets_sent", PROMETHEUS_GAUGE, 0, "Since the start, or stat_reset."},
      IN_BOTH | IN_LOAD,
-     AT(packets_sent)},
+     AT(counts.packets_sent)},
     {{"bytes_received_count", PROMETHEUS_BARE_COUNTER, 0, "Bytes that clients have sent."},
      IN_BOTH | IN_LOAD,
-     AT(bytes_received)},
+     AT(counts.bytes_received)},
     {{"num_alive_connections", PROMETHEUS_GAUGE, 0, "Connections of clients."},
      IN_BOTH | IN_LOAD,
-     AT(nconns)},
+     AT(conns.n)},
     {{"connection_request_count", PROMETHEUS_BARE_COUNTER, 0,
       "Sessions that clients asked for or came back to."},
      IN_BOTH | IN_LOAD,
-     AT(connect_requests)},
+     AT(counts.connect_requests)},
     {{"connection_rejected", PROMETHEUS_BARE_COUNTER, 0, "Connections turned away by a limit."},
      IN_BOTH | IN_LOAD,
-     AT(connections_rejected)},
+     AT(counts.connections_rejected)},
     {{"connection_drop_count", PROMETHEUS_BARE_COUNTER, 0,
       "Connections closed by clients, their session open."},
      IN_BOTH | IN_LOAD,
-     AT(connections_dropped)},
+     AT(counts.connections_dropped)},
     {{"sessionless_connections_expired", PROMETHEUS_BARE_COUNTER, 0,
       "Connections that did not start a session."},
      IN_BOTH | IN_LOAD,
-     AT(sessionless_expired)},
+     AT(counts.sessionless_expired)},
     {{"outstanding_requests", PROMETHEUS_GAUGE, 0, "Answers waiting for the disk."},
      IN_BOTH | IN_LOAD,
-     AT(outstanding)},
+     AT(counts.outstanding)},
     {{"undelivered_bytes", PROMETHEUS_GAUGE, 0, "Answers that clients have not read."},
      IN_LOAD,
-     AT(undelivered)},
+     AT(conns.undelivered)},
     {{"proposal_count", PROMETHEUS_BARE_COUNTER, 0, "Transactions that were given a zxid."},
      IN_BOTH | IN_LOAD,
      .get = figures_proposals},
@@ -150,13 +150,13 @@ static const struct figure figures[] = {
      AT(tree.data_bytes)},
     {{"last_zxid", PROMETHEUS_GAUGE, 0, "The last transaction that is on the disk."},
      IN_STATE,
-     AT(durable_zxid)},
+     AT(txn_log.durable_zxid)},
     {{"open_file_descriptor_count", PROMETHEUS_GAUGE, 0, "Open files."},
      IN_BOTH | IN_PROCESS,
-     AT(driver_stats.open_files)},
+     AT(driver.stats.open_files)},
     {{"max_file_descriptor_count", PROMETHEUS_GAUGE, 0, "Most files that may be open."},
      IN_BOTH | IN_PROCESS,
-     AT(driver_stats.max_files)},
+     AT(driver.stats.max_files)},
     {{"uptime", PROMETHEUS_GAUGE, 0, "Milliseconds since the start."},
      IN_BOTH | IN_STATE,
      .get = figures_uptime},
@@ -168,27 +168,27 @@ static const struct figure figures[] = {
      .constant = "0"},
     {{"stale_sessions_expired", PROMETHEUS_BARE_COUNTER, 0, "Sessions that have expired."},
      IN_BOTH | IN_LOAD,
-     AT(expired)},
+     AT(counts.sessions_expired)},
     {{"digest_mismatches_count", PROMETHEUS_BARE_COUNTER, 0,
       "Transactions after which the digest in the log differed."},
      IN_BOTH | IN_LOAD,
-     AT(digest_mismatches)},
+     AT(replay.digest_mismatches)},
     {{"data_dir_size", PROMETHEUS_GAUGE, 0, "Bytes of the snapshots."},
      IN_DISK,
-     AT(driver_stats.snapshot_bytes)},
+     AT(driver.stats.snapshot_bytes)},
     {{"log_dir_size", PROMETHEUS_GAUGE, 0, "Bytes of the logs."},
      IN_DISK,
-     AT(driver_stats.log_bytes)},
+     AT(driver.stats.log_bytes)},
     {{"data_dir_free_bytes", PROMETHEUS_GAUGE, 0,
       "Bytes that may still be written to the disk of the data directory."},
      IN_MNTR | IN_DISK,
-     AT(driver_stats.free_bytes)},
+     AT(driver.stats.free_bytes)},
     {{"data_dir_total_bytes", PROMETHEUS_GAUGE, 0, "Bytes of that disk."},
      IN_MNTR | IN_DISK,
-     AT(driver_stats.total_bytes)},
+     AT(driver.stats.total_bytes)},
     {{"process_resident_memory_bytes", PROMETHEUS_GAUGE, 0, "Memory in use."},
      IN_PROCESS,
-     AT(driver_stats.resident_bytes)},
+     AT(driver.stats.resident_bytes)},
     {{"process_cpu_seconds", PROMETHEUS_COUNTER, 0, "CPU time, user and system."},
      IN_PROCESS,
      .get = figures_cpu_seconds},
@@ -228,6 +228,6 @@ void clave__figures_each(const struct server *s, unsigned shown, figure_visit *v
 
 void clave__stats_reset(struct server *s)
 {
-    s->latency = (struct latency){0};
-    s->packets_received = s->packets_sent = 0;
+    s->counts.latency = (struct latency){0};
+    s->counts.packets_received = s->counts.packets_sent = 0;
 }

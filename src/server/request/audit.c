@@ -14,8 +14,8 @@ enum { KEEP_LINE = 1024 };
 
 static void audit_put_text(struct server *s, const void *text, size_t n)
 {
-    if (clave__buf_append(&s->audit_line, text, n) != CLAVE_OK)
-        s->audit_torn = true;
+    if (clave__buf_append(&s->audit.line, text, n) != CLAVE_OK)
+        s->audit.torn = true;
 }
 
 static void audit_put_value(struct server *s, struct jbytes value)
@@ -36,7 +36,7 @@ static void audit_put_value(struct server *s, struct jbytes value)
 
 static void audit_begin_pair(struct server *s, const char *key)
 {
-    if (clave__buf_len(&s->audit_line) > 0)
+    if (clave__buf_len(&s->audit.line) > 0)
         audit_put_text(s, "\t", 1);
     audit_put_text(s, key, strlen(key));
     audit_put_text(s, "=", 1);
@@ -58,12 +58,12 @@ static void audit_put_session(struct server *s, int64_t id)
 static void audit_end(struct server *s, bool failed)
 {
     audit_put(s, "result", failed ? "failure" : "success");
-    s->audit(s->audit_arg, failed,
-             s->audit_torn ? NULL : (const char *)clave__buf_bytes(&s->audit_line),
-             clave__buf_len(&s->audit_line));
-    s->audit_torn = false;
-    clave__buf_clear(&s->audit_line);
-    clave__buf_trim(&s->audit_line, KEEP_LINE);
+    s->audit.write(s->audit.arg, failed,
+                   s->audit.torn ? NULL : (const char *)clave__buf_bytes(&s->audit.line),
+                   clave__buf_len(&s->audit.line));
+    s->audit.torn = false;
+    clave__buf_clear(&s->audit.line);
+    clave__buf_trim(&s->audit.line, KEEP_LINE);
 }
 
 /* ---- who ------------------------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ void clave__audit_write(struct server_conn *c, int32_t op, const union wire_body
                         const struct change *made)
 {
     struct server *s = c->s;
-    if (!s->audit || !audit_operation(op)) /* check, in a multi */
+    if (!s->audit.write || !audit_operation(op)) /* check, in a multi */
         return;
     const struct opcode *kind = clave__opcode(op);
     audit_begin(c, s->txn.head.client, audit_operation(op)); /* c may have been cut meanwhile */
@@ -181,7 +181,7 @@ void clave__audit_write(struct server_conn *c, int32_t op, const union wire_body
 
 void clave__audit_failed_multi(struct server_conn *c)
 {
-    if (!c->s->audit)
+    if (!c->s->audit.write)
         return;
     audit_begin(c, c->s->txn.head.client, "multiOperation");
     audit_end(c->s, true);
@@ -189,7 +189,7 @@ void clave__audit_failed_multi(struct server_conn *c)
 
 void clave__audit_end_session(struct server_conn *c, struct jbytes path, clave_err err)
 {
-    if (!c->s->audit)
+    if (!c->s->audit.write)
         return;
     audit_begin(c, c->session->id, audit_operation(OP_DELETE));
     audit_begin_pair(c->s, "znode");
@@ -199,9 +199,9 @@ void clave__audit_end_session(struct server_conn *c, struct jbytes path, clave_e
 
 void clave__audit_ephemerals(struct server *s, int64_t session)
 {
-    for (size_t i = 0; s->audit && i < s->txn.count; i++) {
+    for (size_t i = 0; s->audit.write && i < s->txn.count; i++) {
         audit_put_session(s, session);
-        audit_put(s, "user", s->audit_user);
+        audit_put(s, "user", s->audit.user);
         audit_put(s, "operation", "ephemeralZNodeDeletionOnSessionCloseOrExpire");
         audit_begin_pair(s, "znode");
         audit_put_value(s, s->txn.changes[i].path);

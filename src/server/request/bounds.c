@@ -35,14 +35,14 @@ const char *clave__bound_name(enum server_bound bound)
 void clave__bounds_set(struct server *s, const size_t most[SERVER_BOUNDS])
 {
     for (size_t i = 0; i < SERVER_BOUNDS; i++)
-        s->bounds[i].most = most[i] ? most[i] : table[i].fallback;
-    s->bounds[BOUND_REQUEST].most = s->max_frame;
+        s->refused.bounds[i].most = most[i] ? most[i] : table[i].fallback;
+    s->refused.bounds[BOUND_REQUEST].most = s->limits.max_frame;
 }
 
 bool clave__bound_allows(struct server_conn *c, enum server_bound bound, size_t n)
 {
     struct server *s = c->s;
-    struct bound_state *b = &s->bounds[bound];
+    struct bound_state *b = &s->refused.bounds[bound];
     if (n <= b->most)
         return true;
     b->refused++;

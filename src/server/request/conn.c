@@ -33,7 +33,7 @@ static void update_wants_read(struct server_conn *c)
     bool wants = clave__server_conn_wants_read(c);
     if (!wants && clave__conn_is_open(c) && list_empty(&c->in_paused) &&
         clave__conns_are_full(c->s))
-        list_push_back(&c->s->paused, &c->in_paused);
+        list_push_back(&c->s->conns.paused, &c->in_paused);
     if (wants != c->wanted_read)
         clave__conn_mark_ready(c);
     c->wanted_read = wants;
@@ -43,22 +43,25 @@ static void update_wants_read(struct server_conn *c)
  * again. Not called while a request is being processed, since resuming processes theirs. */
 static void resume_paused(struct server *s)
 {
-    while (!list_empty(&s->paused) && !clave__conns_are_full(s))
-        clave__conn_resume(LIST_ENTRY(list_pop_front(&s->paused), struct server_conn, in_paused));
+    while (!list_empty(&s->conns.paused) && !clave__conns_are_full(s))
+        clave__conn_resume(
+            LIST_ENTRY(list_pop_front(&s->conns.paused), struct server_conn, in_paused));
 }
 
 int64_t clave__conns_deadline(const struct server *s)
 {
-    if (list_empty(&s->with_output) || !clave__conns_are_full(s))
+    if (list_empty(&s->conns.with_output) || !clave__conns_are_full(s))
         return INT64_MAX;
-    return LIST_ENTRY(s->with_output.next, struct server_conn, in_with_output)->undelivered_since +
+    return LIST_ENTRY(s->conns.with_output.next, struct server_conn, in_with_output)
+               ->undelivered_since +
            NO_PROGRESS_MS;
 }
 
 void clave__conns_drop_stalled(struct server *s)
 {
     while (clave__conns_deadline(s) <= s->now) {
-        struct server_conn *c = LIST_ENTRY(s->with_output.next, struct server_conn, in_with_output);
+        struct server_conn *c =
+            LIST_ENTRY(s->conns.with_output.next, struct server_conn, in_with_output);
         if (c->mark_count > 0) { /* its output waits for our disk */
             clave__conn_count_output(c, true);
             continue;
@@ -116,17 +119,17 @@ static size_t conn_take(struct server_conn *c, const void *p, size_t n)
     size_t len;
     clave__frame_feed(&c->frames, p, n);
     while (clave__conn_is_open(c) && !clave__conn_is_full(c) && !clave__turn_is_full(c)) {
-        const size_t before = c->s->looks;
+        const size_t before = c->s->turn.looks;
         int rc = clave__frame_next(&c->frames, &frame, &len);
         if (rc == 0)
             break;
-        c->s->taken++;
-        c->s->looks += LOOKS_A_READ + (rc > 0 ? len / 1024 * LOOKS_A_KIB : 0);
+        c->s->counts.taken++;
+        c->s->turn.looks += LOOKS_A_READ + (rc > 0 ? len / 1024 * LOOKS_A_KIB : 0);
         if (rc > 0)
             take_frame(c, frame, len);
         else
             refuse_frame(c, rc, len);
-        clave__turn_charge(c, c->s->looks - before);
+        clave__turn_charge(c, c->s->turn.looks - before);
     }
     size_t left = c->frames.in_len;
     c->frames.in = NULL;
@@ -146,7 +149,7 @@ static void conn_keep(struct server_conn *c, const void *p, size_t n)
 
 void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
 {
-    c->s->bytes_received += n;
+    c->s->counts.bytes_received += n;
     if (!clave__conn_is_open(c))
         return;
     if (clave__buf_len(&c->backlog) > 0) {
@@ -164,7 +167,7 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
 
 uint64_t clave__server_taken(const struct server *s)
 {
-    return s->taken;
+    return s->counts.taken;
 }
 
 void clave__conn_resume(struct server_conn *c)
@@ -199,12 +202,12 @@ void clave__server_conn_left_unread(struct server_conn *c)
 
 bool clave__server_is_full(const struct server *s)
 {
-    return s->nconns >= s->max_connections;
+    return s->conns.n >= s->limits.max_connections;
 }
 
 void clave__server_note_rejected(struct server *s)
 {
-    s->connections_rejected++;
+    s->counts.connections_rejected++;
 }
 
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer, void *user)
@@ -218,32 +221,32 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     c->peer = *peer;
     c->wanted_read = true;
     c->accepted_at = c->last_reply_at = s->now;
-    c->start_by = s->now + s->sessionless_ms;
+    c->start_by = s->now + s->limits.sessionless_ms;
     c->unread_since = INT64_MAX;
-    clave__frame_reader_init(&c->frames, &s->mem, s->max_frame);
+    clave__frame_reader_init(&c->frames, &s->mem, s->limits.max_frame);
     if (c->frames.max_frame > MAX_FIRST_FRAME)
         c->frames.max_frame = MAX_FIRST_FRAME;
-    clave__buf_init(&c->backlog, &s->mem, s->max_frame + MAX_CHUNK);
-    clave__buf_init(&c->out, &s->mem, s->max_output * DISCONNECT_FACTOR);
+    clave__buf_init(&c->backlog, &s->mem, s->limits.max_frame + MAX_CHUNK);
+    clave__buf_init(&c->out, &s->mem, s->limits.max_output * DISCONNECT_FACTOR);
     clave__identities_init(&c->who, &s->mem, peer);
     c->who.knows_x509 = s->x509;
-    clave__identities_note_super_uid(&c->who, clave__jbytes(s->super_uid));
+    clave__identities_note_super_uid(&c->who, clave__jbytes(s->access.super_uid));
     clave__watcher_init(&c->watcher);
-    list_push_back(&s->conns, &c->in_conns);
-    list_push_back(&s->sessionless, &c->in_sessionless);
+    list_push_back(&s->conns.all, &c->in_conns);
+    list_push_back(&s->conns.sessionless, &c->in_sessionless);
     list_init(&c->in_ready);
     list_init(&c->in_waiting);
     list_init(&c->in_with_output);
     list_init(&c->in_paused);
     list_init(&c->in_left);
     list_init(&c->slow);
-    s->nconns++;
+    s->conns.n++;
     return c;
 }
 
 void clave__server_conn_set_waiting(struct server_conn *c, bool waiting)
 {
-    c->start_by = waiting ? INT64_MAX : c->s->now + c->s->sessionless_ms;
+    c->start_by = waiting ? INT64_MAX : c->s->now + c->s->limits.sessionless_ms;
 }
 
 static bool is_one_line(struct jbytes text)
@@ -262,7 +265,7 @@ clave_err clave__server_conn_certify(struct server_conn *c, const void *der, siz
         return err;
     struct jbytes subject = clave__identities_subject(&c->who);
     bool fit = is_one_line(subject);
-    clave__identities_note_x509_super(&c->who, clave__jbytes(c->s->x509_super));
+    clave__identities_note_x509_super(&c->who, clave__jbytes(c->s->access.x509_super));
     clave__log(&c->s->log, CLAVE_LOG_INFO, "%s is %.*s%s", c->peer.text, fit ? (int)subject.n : 1,
                fit ? subject.p : "?", c->who.is_super ? ", the super user" : "");
     return CLAVE_OK;
@@ -292,8 +295,8 @@ static bool conn_drop_watches(struct server_conn *c, size_t *most)
 
 void clave__conns_drop_watches(struct server *s, size_t most)
 {
-    while (!list_empty(&s->gone) &&
-           conn_drop_watches(LIST_ENTRY(s->gone.next, struct server_conn, in_conns), &most))
+    while (!list_empty(&s->conns.gone) &&
+           conn_drop_watches(LIST_ENTRY(s->conns.gone.next, struct server_conn, in_conns), &most))
         continue;
 }
 
@@ -301,19 +304,19 @@ void clave__server_conn_closed(struct server_conn *c)
 {
     struct server *s = c->s;
     size_t most = DROPPED_AT_ONCE;
-    s->connections_dropped += clave__conn_is_open(c);
+    s->counts.connections_dropped += clave__conn_is_open(c);
     clave__conn_cut(c);
     clave__word_end(c);
-    list_cursors_leave(&s->cursors, &c->in_conns);
+    list_cursors_leave(&s->conns.cursors, &c->in_conns);
     list_remove(&c->in_conns);
     list_remove(&c->in_ready);
-    s->nconns--;
+    s->conns.n--;
     clave__slow_drop(c);
     clave__identities_fini(&c->who);
     clave__frame_reader_fini(&c->frames);
     clave__buf_fini(&c->backlog);
     clave__mem_free(&s->mem, c->marks);
-    list_push_back(&s->gone, &c->in_conns);
+    list_push_back(&s->conns.gone, &c->in_conns);
     conn_drop_watches(c, &most);
     resume_paused(s);
 }
@@ -321,9 +324,10 @@ void clave__server_conn_closed(struct server_conn *c)
 /* A little output does not wait for the much of others, which is sent all the same. */
 struct server_conn *clave__server_next_ready(struct server *s)
 {
-    struct list *light = &s->ready[TURN_LIGHT], *heavy = &s->ready[TURN_HEAVY];
-    bool is_light = !list_empty(light) && (list_empty(heavy) || s->light_in_a_row < LIGHT_IN_A_ROW);
-    s->light_in_a_row = is_light ? s->light_in_a_row + 1 : 0;
+    struct list *light = &s->conns.ready[TURN_LIGHT], *heavy = &s->conns.ready[TURN_HEAVY];
+    bool is_light =
+        !list_empty(light) && (list_empty(heavy) || s->conns.light_in_a_row < LIGHT_IN_A_ROW);
+    s->conns.light_in_a_row = is_light ? s->conns.light_in_a_row + 1 : 0;
     struct list *e = list_pop_front(is_light ? light : heavy);
     return e ? LIST_ENTRY(e, struct server_conn, in_ready) : NULL;
 }

@@ -19,7 +19,7 @@ enum { BYTES_A_REQUEST = 1024 };
 void clave__conn_mark_ready(struct server_conn *c)
 {
     if (list_empty(&c->in_ready))
-        list_push_back(&c->s->ready[clave__turn_class_of(c)], &c->in_ready);
+        list_push_back(&c->s->conns.ready[clave__turn_class_of(c)], &c->in_ready);
 }
 
 /* Whether the bound on the output of all connections holds this one up. Up to twice the bound, a
@@ -28,16 +28,17 @@ void clave__conn_mark_ready(struct server_conn *c)
 static bool is_throttled(const struct server_conn *c)
 {
     const struct server *s = c->s;
-    return clave__conns_are_full(s) || (c->undurable > 0 && s->outstanding >= s->max_outstanding) ||
-           (c->undelivered > 0 && s->undelivered >= s->max_undelivered);
+    return clave__conns_are_full(s) ||
+           (c->undurable > 0 && s->counts.outstanding >= s->limits.max_outstanding) ||
+           (c->undelivered > 0 && s->conns.undelivered >= s->limits.max_undelivered);
 }
 
 bool clave__conn_is_full(const struct server_conn *c)
 {
-    return is_throttled(c) || clave__buf_len(&c->out) >= c->s->max_output ||
+    return is_throttled(c) || clave__buf_len(&c->out) >= c->s->limits.max_output ||
            c->undurable >= MAX_UNDURABLE ||
-           (c->undurable > 0 &&
-            (clave__buf_len(&c->s->pending) >= MAX_PENDING || clave__server_log_waits(c->s)));
+           (c->undurable > 0 && (clave__buf_len(&c->s->txn_log.pending) >= MAX_PENDING ||
+                                 clave__server_log_waits(c->s)));
 }
 
 bool clave__server_conn_wants_read(const struct server_conn *c)
@@ -60,15 +61,15 @@ void clave__conn_count_output(struct server_conn *c, bool some_taken)
         list_remove(&c->in_with_output);
         c->undelivered_since = s->now;
         if (now > 0)
-            list_push_back(&s->with_output, &c->in_with_output);
+            list_push_back(&s->conns.with_output, &c->in_with_output);
     }
-    s->undelivered = s->undelivered - c->undelivered + now;
+    s->conns.undelivered = s->conns.undelivered - c->undelivered + now;
     c->undelivered = now;
 }
 
 static void drop_output(struct server_conn *c)
 {
-    c->s->outstanding -= c->undurable;
+    c->s->counts.outstanding -= c->undurable;
     c->undurable = 0;
     c->mark_count = 0;
     c->releasable = c->written;
@@ -100,7 +101,7 @@ void clave__conn_cut(struct server_conn *c)
 
 bool clave__conns_are_full(const struct server *s)
 {
-    return s->undelivered / 2 >= s->max_undelivered;
+    return s->conns.undelivered / 2 >= s->limits.max_undelivered;
 }
 
 /* ---- which output may leave ------------------------------------------------------------------ */
@@ -131,7 +132,7 @@ static bool grow_marks(struct server_conn *c)
 static int64_t conn_depends_on(const struct server_conn *c, int64_t shows)
 {
     const struct server *s = c->s;
-    int64_t queued = c->mark_count ? mark_at(c, c->mark_count - 1)->zxid : s->durable_zxid;
+    int64_t queued = c->mark_count ? mark_at(c, c->mark_count - 1)->zxid : s->txn_log.durable_zxid;
     int64_t zxid = shows < s->last_zxid ? shows : s->last_zxid; /* nodes of others may know more */
     return zxid > queued ? zxid : queued;
 }
@@ -167,11 +168,11 @@ static void note_replies(struct server_conn *c, int64_t since, struct replies n)
     if (n.all == 0)
         return;
     clave__latency_note(&c->latency, ms, n.all);
-    clave__latency_note(&s->latency, ms, n.all);
+    clave__latency_note(&s->counts.latency, ms, n.all);
     if (n.writes > 0)
-        clave__quantiles_note(&s->write_ms, s->now, ms, n.writes);
+        clave__quantiles_note(&s->counts.write_ms, s->now, ms, n.writes);
     if (n.all > n.writes)
-        clave__quantiles_note(&s->read_ms, s->now, ms, n.all - n.writes);
+        clave__quantiles_note(&s->counts.read_ms, s->now, ms, n.all - n.writes);
     c->last_reply_at = s->now;
     c->last_latency = ms;
 }
@@ -181,10 +182,10 @@ static void conn_settle(struct server_conn *c, int64_t zxid, bool reply)
 {
     struct server *s = c->s;
     struct replies replies = conn_replies(c, reply);
-    s->packets_sent++;
+    s->counts.packets_sent++;
     c->sent++;
     /* With marks left, clave__server_durable has not come to this connection yet. */
-    if (zxid <= s->durable_zxid && c->mark_count == 0) {
+    if (zxid <= s->txn_log.durable_zxid && c->mark_count == 0) {
         c->releasable = c->written;
         note_replies(c, s->now, replies);
         clave__conn_mark_ready(c);
@@ -195,19 +196,19 @@ static void conn_settle(struct server_conn *c, int64_t zxid, bool reply)
         return;
     }
     if (list_empty(&c->in_waiting))
-        list_push_back(&s->waiting, &c->in_waiting);
+        list_push_back(&s->conns.waiting, &c->in_waiting);
     c->undurable += replies.all;
-    s->outstanding += replies.all;
+    s->counts.outstanding += replies.all;
 }
 
 void clave__conn_release(struct server_conn *c)
 {
     struct server *s = c->s;
-    while (c->mark_count > 0 && mark_at(c, 0)->zxid <= s->durable_zxid) {
+    while (c->mark_count > 0 && mark_at(c, 0)->zxid <= s->txn_log.durable_zxid) {
         const struct mark *m = mark_at(c, 0);
         c->releasable = m->end;
         c->undurable -= m->replies.all;
-        s->outstanding -= m->replies.all;
+        s->counts.outstanding -= m->replies.all;
         note_replies(c, m->since, m->replies);
         c->mark_head = (c->mark_head + 1) & (c->mark_cap - 1);
         c->mark_count--;
@@ -225,7 +226,7 @@ struct message clave__message_begin(struct server_conn *c, int64_t shows)
     struct message m = {.c = c, .w = clave__jwriter(&c->out)};
     m.zxid = conn_depends_on(c, shows);
     m.begin = clave__frame_begin(&m.w);
-    m.w.most = m.begin + c->s->bounds[BOUND_ANSWER].most;
+    m.w.most = m.begin + c->s->refused.bounds[BOUND_ANSWER].most;
     return m;
 }
 
@@ -245,9 +246,9 @@ void clave__message_end(struct message *m, bool reply)
     }
     size_t n = clave__buf_len(&c->out) - m->begin;
     c->written += n;
-    c->s->work += n;
-    c->s->taken += n / BYTES_A_REQUEST;
-    c->s->looks += n / 1024 * LOOKS_A_KIB;
+    c->s->counts.bytes_written += n;
+    c->s->counts.taken += n / BYTES_A_REQUEST;
+    c->s->turn.looks += n / 1024 * LOOKS_A_KIB;
     clave__conn_count_output(c, false);
     conn_settle(c, m->zxid, reply);
 }
@@ -292,7 +293,7 @@ void clave__conn_send_event(struct server_conn *c, int64_t shows, int64_t zxid,
     clave__wire_put_reply_header(&m.w, &h);
     clave__wire_put_event(&m.w, &e);
     clave__message_end(&m, false);
-    c->s->looks += LOOKS_AN_EVENT;
+    c->s->turn.looks += LOOKS_AN_EVENT;
 }
 
 void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err)
@@ -308,7 +309,7 @@ void clave__conn_count_text(struct server_conn *c, size_t n, clave_err err)
     c->written += n;
     clave__conn_count_output(c, false);
     c->releasable = c->written;
-    c->s->packets_sent++;
+    c->s->counts.packets_sent++;
     c->sent++;
     clave__conn_mark_ready(c);
 }

@@ -39,7 +39,7 @@ static void connect_tell(struct server_conn *c, const struct session *session, i
     c->told_id = session->id;
     c->told_ms = timeout_ms;
     c->handshake = ++c->s->sessions.handshakes;
-    c->frames.max_frame = c->s->max_frame;
+    c->frames.max_frame = c->s->limits.max_frame;
 }
 
 /* ---- a new session --------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static bool is_password_of(int64_t id, struct jbytes passwd)
 
 bool clave__conn_is_known(const struct server_conn *c)
 {
-    const char *schemes = c->s->require_auth;
+    const char *schemes = c->s->access.require_auth;
     return !*schemes || c->peer.is_gate || clave__identities_have_scheme(&c->who, schemes);
 }
 
@@ -168,22 +168,22 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
 static void refuse_newer(struct server_conn *c, int64_t seen)
 {
     struct server *s = c->s;
-    if (clave__refusals_note(&s->newer, s->now))
+    if (clave__refusals_note(&s->refused.newer, s->now))
         clave__log(&s->log, CLAVE_LOG_WARN,
                    "refused %s, and %llu before it: it has seen zxid 0x%llx, the newest here is "
                    "0x%llx. Either it was connected to another server, or the files here are an "
                    "older copy: then fencing tokens will repeat, so stop, and make the directory "
                    "with 'clave data restore'",
-                   c->peer.text, (unsigned long long)s->newer.count - 1, (unsigned long long)seen,
-                   (unsigned long long)s->last_zxid);
+                   c->peer.text, (unsigned long long)s->refused.newer.count - 1,
+                   (unsigned long long)seen, (unsigned long long)s->last_zxid);
     clave__conn_close(c);
 }
 
 static int32_t negotiate(const struct server *s, int32_t asked_ms)
 {
-    if (asked_ms < s->min_session_ms)
-        return s->min_session_ms;
-    return asked_ms > s->max_session_ms ? s->max_session_ms : asked_ms;
+    if (asked_ms < s->limits.min_session_ms)
+        return s->limits.min_session_ms;
+    return asked_ms > s->limits.max_session_ms ? s->limits.max_session_ms : asked_ms;
 }
 
 void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
@@ -191,8 +191,8 @@ void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
     struct server *s = c->s;
     struct jreader r = clave__jreader(p, n);
     struct wire_connect_request q = clave__wire_get_connect_request(&r);
-    s->packets_received++;
-    s->connect_requests++;
+    s->counts.packets_received++;
+    s->counts.connect_requests++;
     c->received++;
     if (r.bad) {
         clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: its first frame is not a ConnectRequest",

@@ -67,7 +67,7 @@ clave_err clave__session_expire(struct server *s, int64_t id)
     clave_err err = end_session(s, id, 0, SESSION_EXPIRED);
     if (err != CLAVE_OK)
         return err;
-    s->expired++;
+    s->counts.sessions_expired++;
     if (id == SESSION_OF_RESTORE)
         clave__log(&s->log, CLAVE_LOG_INFO,
                    "the wait after the restore is over: ephemeral nodes are created again");

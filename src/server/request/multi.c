@@ -31,9 +31,9 @@ static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int
 {
     struct server *s = c->s;
     struct jreader r = clave__wire_ops_reader(ops);
-    struct jwriter w = clave__jwriter(&s->results);
+    struct jwriter w = clave__jwriter(&s->scratch.results);
     struct wire_op op;
-    clave__buf_clear(&s->results);
+    clave__buf_clear(&s->scratch.results);
     for (*done = 0; clave__wire_get_op(&r, &op); ++*done) {
         clave_err err = clave__request_op(op.op)->act(c, op.op, &op.body);
         if (err != CLAVE_OK)
@@ -49,9 +49,9 @@ static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int
 static clave_err record_failure(struct server_conn *c, int32_t count, int32_t done, clave_err why)
 {
     struct server *s = c->s;
-    struct jwriter w = clave__jwriter(&s->results);
+    struct jwriter w = clave__jwriter(&s->scratch.results);
     clave__txn_undo(&s->txn);
-    clave__buf_clear(&s->results);
+    clave__buf_clear(&s->scratch.results);
     for (int32_t i = 0; i < count; i++) {
         clave_err err = i < done ? CLAVE_OK : i == done ? why : CLAVE_ERUNTIME;
         clave__wire_put_result_header(&w, OP_ERROR, err);
@@ -77,7 +77,7 @@ static void audit_all(struct server_conn *c, const struct wire_ops *ops)
 
 static void reply_with_results(struct server_conn *c, int32_t xid)
 {
-    struct buf *results = &c->s->results;
+    struct buf *results = &c->s->scratch.results;
     struct message m = clave__message_begin(c, c->s->last_zxid);
     clave__message_header(&m, xid, m.zxid, CLAVE_OK);
     if (m.w.err == CLAVE_OK)
@@ -117,14 +117,14 @@ void clave__conn_multi(struct server_conn *c, const struct wire_request *q,
     err = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, CLAVE_ENOMEM);
     if (err == CLAVE_OK && failed)
         clave__audit_failed_multi(c);
-    else if (err == CLAVE_OK && s->audit)
+    else if (err == CLAVE_OK && s->audit.write)
         audit_all(c, ops);
     if (err == CLAVE_OK)
         reply_with_results(c, q->xid);
     else
         clave__conn_cut(c);
     clave__txn_end(&s->txn);
-    clave__buf_trim(&s->results, 0);
+    clave__buf_trim(&s->scratch.results, 0);
 }
 
 /* ---- reads ----------------------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q,
     struct jreader r = clave__wire_ops_reader(&q->body.multi);
     while (clave__message_bound(&m) && clave__wire_get_op(&r, &part)) {
         put_read(&m.w, c, &part);
-        c->s->looks += LOOKS_A_READ;
+        c->s->turn.looks += LOOKS_A_READ;
     }
     if (!m.refused)
         clave__wire_put_ops_end(&m.w);

@@ -30,7 +30,7 @@ static bool has_any(const struct server *s)
 /* The node of this name that a quota on `path` has. NULL: none, or no memory to look for it. */
 static struct node *find_part(struct server *s, struct jbytes path, const char *name)
 {
-    struct buf *b = &s->quota_path;
+    struct buf *b = &s->scratch.quota_path;
     clave__buf_clear(b);
     if (clave__buf_append(b, quota_root, sizeof quota_root - 1) != CLAVE_OK ||
         clave__buf_append(b, path.p, (size_t)path.n) != CLAVE_OK ||
@@ -124,7 +124,7 @@ static void quota_count(struct server *s, struct jbytes path)
         f.nodes++;
         f.bytes += quota_size_of(n->data_len);
     }
-    s->looks += (size_t)f.nodes;
+    s->turn.looks += (size_t)f.nodes;
     if (stats)
         put_stats(s, stats, &f);
 }

@@ -27,7 +27,7 @@ static void authenticate(struct server_conn *c, const struct wire_request *q,
         clave__conn_cut(c);
         return;
     }
-    clave__identities_note_super(&c->who, clave__jbytes(c->s->super_digest));
+    clave__identities_note_super(&c->who, clave__jbytes(c->s->access.super_digest));
     if (c->state == CONN_RESUMING && clave__conn_is_known(c) && !clave__conn_take_up(c))
         return;
     request_reply_as_apache(c, q->xid, 0, err);
@@ -160,10 +160,11 @@ static bool request_is_let_in(struct server_conn *c, const struct wire_request *
     if (request_is_harmless(c, q->op))
         return true;
     struct server *s = c->s;
-    if (clave__refusals_note(&s->strange, s->now))
+    if (clave__refusals_note(&s->refused.strange, s->now))
         clave__log(&s->log, CLAVE_LOG_WARN,
                    "%s is closed, and %llu before it: it has not authenticated (--require-auth %s)",
-                   c->peer.text, (unsigned long long)s->strange.count - 1, s->require_auth);
+                   c->peer.text, (unsigned long long)s->refused.strange.count - 1,
+                   s->access.require_auth);
     request_reply_as_apache(c, q->xid, 0, CLAVE_ESASLREQUIRED);
     clave__conn_close(c);
     return false;
@@ -175,7 +176,7 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
 {
     enum { HEADER = 8 };
     struct server *s = c->s;
-    const uint64_t work = s->work;
+    const uint64_t work = s->counts.bytes_written;
     struct jreader r = clave__jreader(p, n);
     if (n < HEADER) {
         clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: it sent a request without a header",
@@ -184,13 +185,13 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
         return;
     }
     struct wire_request q = clave__wire_get_request(&r);
-    s->packets_received++;
+    s->counts.packets_received++;
     c->received++;
     c->last_op = q.op;
     if (q.xid >= 0) /* the client's last real request, as Apache shows it */
         c->last_xid = q.xid;
-    if (q.op >= 0 && (size_t)q.op < sizeof s->requests / sizeof *s->requests)
-        s->requests[q.op]++;
+    if (q.op >= 0 && (size_t)q.op < sizeof s->counts.requests / sizeof *s->counts.requests)
+        s->counts.requests[q.op]++;
     const struct request_op *op = clave__request_op(q.op);
     if (!request_is_let_in(c, &q))
         return;
@@ -203,6 +204,6 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
         op->answer(c, &q, op);
     else
         server_request_refuse(c, &q);
-    if (s->slow_ms > 0)
+    if (s->limits.slow_ms > 0)
         clave__slow_note(c, work, p, n);
 }

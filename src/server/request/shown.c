@@ -29,7 +29,7 @@ static bool shown_is_of_quota(const struct node *n)
 
 int64_t clave__shown_at(const struct server *s, struct jbytes path, const struct node *n)
 {
-    if (s->last_zxid == s->durable_zxid || path.n < 0)
+    if (s->last_zxid == s->txn_log.durable_zxid || path.n < 0)
         return SHOWS_NOTHING;
     if (!n)
         return shown_by_absence(s, path);

@@ -97,9 +97,9 @@ static void slow_find_least(struct slow_turn *t)
 static void slow_note_in_turn(struct server *s, const struct slow_what *what, struct jbytes path,
                               uint64_t work)
 {
-    struct slow_turn *t = s->slow_turn;
+    struct slow_turn *t = s->slow.turn;
     t->noted++;
-    t->late += what->read - what->since >= s->slow_ms;
+    t->late += what->read - what->since >= s->limits.slow_ms;
     if (t->n == LINES_A_SECOND && !slow_comes_before(what, work, &t->most[t->least]))
         return;
     struct slow_in_turn *q = &t->most[t->n < LINES_A_SECOND ? t->n++ : t->least];
@@ -112,12 +112,12 @@ static void slow_note_in_turn(struct server *s, const struct slow_what *what, st
 void clave__slow_note(struct server_conn *c, uint64_t work, const void *frame, size_t n)
 {
     struct server *s = c->s;
-    if (!s->slow_turn)
-        s->slow_turn = clave__mem_zalloc(&s->mem, sizeof *s->slow_turn);
-    if (c->last_op == OP_PING || !s->slow_turn)
+    if (!s->slow.turn)
+        s->slow.turn = clave__mem_zalloc(&s->mem, sizeof *s->slow.turn);
+    if (c->last_op == OP_PING || !s->slow.turn)
         return; /* without memory a line is lost, no request */
     struct jbytes path = slow_path(c, frame, n);
-    int64_t since = c->unread_since < s->input_since ? c->unread_since : s->input_since;
+    int64_t since = c->unread_since < s->turn.input_since ? c->unread_since : s->turn.input_since;
     struct slow_what what = {.since = since,
                              .read = s->now,
                              .op = c->last_op,
@@ -125,7 +125,7 @@ void clave__slow_note(struct server_conn *c, uint64_t work, const void *frame, s
                              .bytes = n,
                              .session = c->told_id};
     if (c->releasable == c->written)
-        slow_note_in_turn(s, &what, path, s->work - work + n);
+        slow_note_in_turn(s, &what, path, s->counts.bytes_written - work + n);
     else
         slow_note_waiting(c, &what, path);
 }
@@ -134,14 +134,14 @@ void clave__slow_note(struct server_conn *c, uint64_t work, const void *frame, s
 
 void clave__slow_tell_rest(struct server *s)
 {
-    if (s->now < s->slow_second + SECOND_MS)
+    if (s->now < s->slow.second + SECOND_MS)
         return;
-    if (s->slow_untold > 0)
+    if (s->slow.untold > 0)
         clave__log(&s->log, CLAVE_LOG_WARN, "%llu more slow request%s in a second",
-                   (unsigned long long)s->slow_untold, clave__plural(s->slow_untold));
-    s->slow_second = s->now;
-    s->slow_told = 0;
-    s->slow_untold = 0;
+                   (unsigned long long)s->slow.untold, clave__plural(s->slow.untold));
+    s->slow.second = s->now;
+    s->slow.told = 0;
+    s->slow.untold = 0;
 }
 
 /* `turn` and `disk`: how long it has waited for the end of its turn, and then for the disk. */
@@ -149,14 +149,14 @@ static void slow_tell(struct server *s, const struct slow_what *q, const char *p
                       int64_t disk)
 {
     int64_t unread = q->read - q->since;
-    if (s->slow_ms == 0 || unread + turn + disk < s->slow_ms)
+    if (s->limits.slow_ms == 0 || unread + turn + disk < s->limits.slow_ms)
         return;
     clave__slow_tell_rest(s);
-    if (s->slow_told == LINES_A_SECOND) {
-        s->slow_untold++;
+    if (s->slow.told == LINES_A_SECOND) {
+        s->slow.untold++;
         return;
     }
-    s->slow_told++;
+    s->slow.told++;
     const struct session *session = clave__sessions_find(&s->sessions, q->session);
     clave__log(&s->log, CLAVE_LOG_WARN,
                "slow request: %s %.*s took %lld ms (%lld unread, %lld in its turn, %lld for the "
@@ -171,13 +171,13 @@ static void slow_tell(struct server *s, const struct slow_what *q, const char *p
 
 void clave__slow_end_turn(struct server *s, int64_t now)
 {
-    struct slow_turn *t = s->slow_turn;
+    struct slow_turn *t = s->slow.turn;
     int64_t turn = now - s->now;
-    bool is_slow = s->slow_ms > 0 && turn >= s->slow_ms;
+    bool is_slow = s->limits.slow_ms > 0 && turn >= s->limits.slow_ms;
     size_t slow = is_slow ? t->noted : t->late;
     if (is_slow) {
-        s->slow_turn_at = s->now;
-        s->slow_turn_ms = turn;
+        s->slow.turn_at = s->now;
+        s->slow.turn_ms = turn;
     }
     for (size_t left = t->n; left > 0; left--) {
         size_t first = 0;
@@ -187,7 +187,7 @@ void clave__slow_end_turn(struct server *s, int64_t now)
         slow_tell(s, &t->most[first].what, t->most[first].path, turn, 0);
         t->most[first] = t->most[left - 1];
     }
-    s->slow_untold += slow > t->n ? slow - t->n : 0;
+    s->slow.untold += slow > t->n ? slow - t->n : 0;
     t->noted = t->late = t->n = 0;
 }
 
@@ -198,7 +198,7 @@ void clave__slow_release(struct server_conn *c)
         struct slow_request *q = LIST_ENTRY(c->slow.next, struct slow_request, link);
         if (q->end > c->releasable)
             return;
-        int64_t turn = q->what.read == s->slow_turn_at ? s->slow_turn_ms : 0;
+        int64_t turn = q->what.read == s->slow.turn_at ? s->slow.turn_ms : 0;
         int64_t since_read = s->now - q->what.read;
         turn = turn < since_read ? turn : since_read;
         slow_tell(s, &q->what, q->path, turn, since_read - turn);

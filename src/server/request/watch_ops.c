@@ -10,8 +10,8 @@
 clave_err clave__conn_add_watch(struct server_conn *c, struct jbytes path, unsigned marks)
 {
     struct server *s = c->s;
-    bool room = s->watches.count < s->bounds[BOUND_WATCHES].most &&
-                c->watcher.count < s->bounds[BOUND_CONNECTION_WATCHES].most;
+    bool room = s->watches.count < s->refused.bounds[BOUND_WATCHES].most &&
+                c->watcher.count < s->refused.bounds[BOUND_CONNECTION_WATCHES].most;
     if (!room && clave__watch_marks(&s->watches, &c->watcher, path, marks) != marks &&
         (!clave__bound_allows(c, BOUND_CONNECTION_WATCHES, c->watcher.count + 1) ||
          !clave__bound_allows(c, BOUND_WATCHES, s->watches.count + 1)))
@@ -64,7 +64,7 @@ static clave_err catch_up_paths(const struct catch_up *u, struct jvec paths)
     struct server *s = u->c->s;
     struct jreader r = clave__jvec_reader(paths);
     for (int32_t i = 0; i < paths.count; i++) {
-        s->looks += LOOKS_A_READ;
+        s->turn.looks += LOOKS_A_READ;
         struct jbytes path = clave__jget_bytes(&r);
         if (path.n < 0)
             return CLAVE_EMARSHALLING;

@@ -79,13 +79,14 @@ static void write_tell_gone(const struct server *s)
         const struct change *c = &t->changes[i];
         if (c->state == CHANGE_DONE && clave__opcode(c->type)->effect == EFFECT_DELETE &&
             clave__owner_kind(c->node->stat.owner) == NODE_EPHEMERAL)
-            s->node_gone(s->node_gone_arg, c->node->stat.czxid, write_how_gone(&t->head, c->node));
+            s->driver.node_gone(s->driver.node_gone_arg, c->node->stat.czxid,
+                                write_how_gone(&t->head, c->node));
     }
 }
 
 clave_err clave__write_commit(struct server *s)
 {
-    s->looks += s->txn.count * LOOKS_A_CHANGE;
+    s->turn.looks += s->txn.count * LOOKS_A_CHANGE;
     clave_err err = clave__log_append(s);
     if (err != CLAVE_OK) {
         clave__txn_undo(&s->txn);
@@ -96,14 +97,14 @@ clave_err clave__write_commit(struct server *s)
     for (size_t i = 0; i < s->txn.count && s->watches.count > 0; i++)
         if (s->txn.changes[i].state == CHANGE_DONE)
             fire_change(s, &s->txn.changes[i]);
-    if (s->node_gone)
+    if (s->driver.node_gone)
         write_tell_gone(s);
     return CLAVE_OK;
 }
 
 clave_err clave__write_fail(struct server *s, clave_err why)
 {
-    s->looks += s->txn.count * LOOKS_A_CHANGE;
+    s->turn.looks += s->txn.count * LOOKS_A_CHANGE;
     clave__txn_undo(&s->txn);
     clave__txn_end(&s->txn);
     if (why == CLAVE_ENOMEM)
@@ -189,7 +190,7 @@ static clave_err check_mode(const struct server *s, int32_t op, const struct wir
 {
     if (m->flags < MODE_PERSISTENT || m->flags > MODE_PERSISTENT_SEQUENTIAL_TTL)
         return CLAVE_EBADARGS;
-    if (has_ttl(m->flags) && !s->extended_types)
+    if (has_ttl(m->flags) && !s->limits.extended_types)
         return CLAVE_EUNIMPLEMENTED;
     if (has_ttl(m->flags) != (op == OP_CREATE_TTL))
         return CLAVE_EBADARGS;
@@ -224,20 +225,20 @@ static clave_err append_sequence(struct server *s, const struct node *parent, st
 {
     char digits[16];
     int n = snprintf(digits, sizeof digits, "%010d", (int)parent->stat.cversion);
-    clave__buf_clear(&s->name);
-    clave_err err = clave__buf_append(&s->name, path->p, (size_t)path->n);
+    clave__buf_clear(&s->scratch.name);
+    clave_err err = clave__buf_append(&s->scratch.name, path->p, (size_t)path->n);
     if (err == CLAVE_OK)
-        err = clave__buf_append(&s->name, digits, (size_t)n);
+        err = clave__buf_append(&s->scratch.name, digits, (size_t)n);
     if (err != CLAVE_OK)
         return CLAVE_ENOMEM;
-    *path = clave__jbytes_n(clave__buf_bytes(&s->name), clave__buf_len(&s->name));
+    *path = clave__jbytes_n(clave__buf_bytes(&s->scratch.name), clave__buf_len(&s->scratch.name));
     return CLAVE_OK;
 }
 
 /* A path with fewer bytes than it may have nodes needs no counting. */
 static clave_err check_size(struct server_conn *c, struct jbytes path)
 {
-    const struct bound_state *bounds = c->s->bounds;
+    const struct bound_state *bounds = c->s->refused.bounds;
     size_t n = (size_t)path.n, parent = clave__path_parent_len(path.p, n), depth = 0;
     if (!clave__bound_allows(c, BOUND_NAME, n - parent - (parent > 1 ? 1 : 0)))
         return CLAVE_EBADARGS;
@@ -297,7 +298,7 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
     if (err == CLAVE_OK)
         err = check_shape(path);
     if (err == CLAVE_OK)
-        err = clave__acl_fix_up(m->acl, &c->who, &s->scratch, &acl);
+        err = clave__acl_fix_up(m->acl, &c->who, &s->scratch.request, &acl);
     if (err != CLAVE_OK)
         return err;
     struct node *parent = clave__tree_find_parent(&s->tree, path);
@@ -308,7 +309,7 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
         err = has_number(c, parent) ? append_sequence(s, parent, &path) : CLAVE_EBADARGS;
     if (err == CLAVE_OK)
         err = check_place(c, parent, path);
-    if (err == CLAVE_OK && s->enforce_quota)
+    if (err == CLAVE_OK && s->limits.enforce_quota)
         err = clave__quota_check(s, path, 1, 0, m->data.n);
     if (err == CLAVE_OK)
         err = check_owner(s, owner);
@@ -392,7 +393,7 @@ clave_err clave__write_set_data(struct server_conn *c, int32_t op, const union w
     clave_err err = check_path(m->path);
     if (err == CLAVE_OK)
         err = write_find_node(s, c, m->path, PERM_WRITE, &n);
-    if (err == CLAVE_OK && s->enforce_quota)
+    if (err == CLAVE_OK && s->limits.enforce_quota)
         err = clave__quota_check(s, m->path, 0, n->data_len, m->data.n);
     if (err == CLAVE_OK)
         err = check_version(m->version, n->stat.version);
@@ -414,7 +415,7 @@ clave_err clave__write_set_acl(struct server_conn *c, int32_t op, const union wi
     struct change *change;
     clave_err err = check_path(m->path);
     if (err == CLAVE_OK)
-        err = clave__acl_fix_up(m->acl, &c->who, &s->scratch, &acl);
+        err = clave__acl_fix_up(m->acl, &c->who, &s->scratch.request, &acl);
     if (err == CLAVE_OK)
         err = write_find_node(s, c, m->path, PERM_ADMIN, &n);
     if (err == CLAVE_OK)

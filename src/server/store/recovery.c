@@ -26,7 +26,7 @@ void clave__recovery_begin(struct recovery *r, struct server *s, const struct re
 
 void clave__recovery_until(struct recovery *r, int64_t zxid)
 {
-    r->s->replay_until = zxid;
+    r->s->replay.until = zxid;
     while (r->snapshot < r->files.nsnapshots && r->files.snapshots[r->snapshot] > zxid)
         r->snapshot--;
 }
@@ -37,7 +37,7 @@ bool clave__recovery_next(const struct recovery *r, struct recovery_file *out)
     bool is_log = r->from >= 0;
     if (is_log ? r->log >= f->nlogs : r->snapshot >= f->nsnapshots)
         return false;
-    if (is_log && r->s->last_zxid >= r->s->replay_until)
+    if (is_log && r->s->last_zxid >= r->s->replay.until)
         return false;
     *out = (struct recovery_file){is_log, is_log ? f->logs[r->log] : f->snapshots[r->snapshot]};
     return true;
@@ -49,10 +49,10 @@ static void recovery_load(struct recovery *r, const void *p, size_t n, struct re
     int64_t zxid = f->snapshots[r->snapshot];
     clave__server_snapshot_named(r->s, zxid);
     out->err = clave__server_load_snapshot(r->s, p, n, out->fault, sizeof out->fault);
-    if (out->err == CLAVE_OK && r->s->fuzzy_zxid > r->s->replay_until) {
+    if (out->err == CLAVE_OK && r->s->replay.fuzzy_zxid > r->s->replay.until) {
         out->err = CLAVE_ECORRUPT;
         snprintf(out->fault, sizeof out->fault, "it was saved while it changed, up to zxid 0x%llx",
-                 (unsigned long long)r->s->fuzzy_zxid);
+                 (unsigned long long)r->s->replay.fuzzy_zxid);
     }
     if (out->err == CLAVE_ECORRUPT) {
         out->verdict = RECOVERY_SKIPPED;

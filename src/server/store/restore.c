@@ -54,7 +54,7 @@ clave_err clave__server_restore(struct server *s, const struct restore *r, struc
     s->last_zxid = r->zxid;
     clave_err err = remove_ephemerals(s);
     clave__server_log_taken(s); /* the snapshot has it all */
-    s->durable_zxid = s->last_zxid;
+    s->txn_log.durable_zxid = s->last_zxid;
     return err == CLAVE_OK
                ? clave__sessions_add(&s->sessions, SESSION_OF_RESTORE, r->quiet_ms, &quiet)
                : err;
@@ -62,7 +62,7 @@ clave_err clave__server_restore(struct server *s, const struct restore *r, struc
 
 int32_t clave__restore_longest_session(const struct server *s)
 {
-    int32_t longest_ms = s->max_session_ms;
+    int32_t longest_ms = s->limits.max_session_ms;
     struct map_node *at = NULL;
     while ((at = clave__map_next(&s->sessions.table, at))) {
         const struct session *session = MAP_ENTRY(at, struct session, in_table);
@@ -77,8 +77,8 @@ void clave__restore_start(struct server *s)
     struct session *quiet = s->sessions.of_restore;
     if (!quiet)
         return;
-    if (quiet->timeout_ms < s->max_session_ms)
-        quiet->timeout_ms = s->max_session_ms;
+    if (quiet->timeout_ms < s->limits.max_session_ms)
+        quiet->timeout_ms = s->limits.max_session_ms;
     clave__log(&s->log, CLAVE_LOG_WARN,
                "this directory was restored: for %d ms no ephemeral node is created, so no lock is "
                "granted, because clients from before may still believe that they hold one",

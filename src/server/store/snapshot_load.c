@@ -141,13 +141,13 @@ static clave_err settle_zxid(struct loading *l)
     const struct snapshot_reader *in = &l->in;
     if (in->newest == INT64_MAX)
         return clave__snapshot_damaged(&l->in, "it has the largest possible zxid");
-    s->last_zxid = s->named_zxid >= 0 ? s->named_zxid : in->newest;
-    s->durable_zxid = s->last_zxid;
-    s->fuzzy_zxid = in->newest;
-    s->fuzzy_digest = in->digest;
+    s->last_zxid = s->replay.named_zxid >= 0 ? s->replay.named_zxid : in->newest;
+    s->txn_log.durable_zxid = s->last_zxid;
+    s->replay.fuzzy_zxid = in->newest;
+    s->replay.fuzzy_digest = in->digest;
     /* Apache does not know the digest of a tree that no transaction has changed, and writes 0. */
-    s->has_fuzzy_digest = in->has_digest && in->digest_zxid > 0 &&
-                          in->digest_zxid >= s->last_zxid && in->digest_zxid == in->newest;
+    s->replay.has_fuzzy_digest = in->has_digest && in->digest_zxid > 0 &&
+                                 in->digest_zxid >= s->last_zxid && in->digest_zxid == in->newest;
     clave__log_check_fuzzy_digest(s);
     return CLAVE_OK;
 }
@@ -166,7 +166,7 @@ static clave_err snapshot_load(struct loading *l, const void *p, size_t n)
 
 void clave__server_snapshot_named(struct server *s, int64_t zxid)
 {
-    s->named_zxid = zxid;
+    s->replay.named_zxid = zxid;
 }
 
 /* Resets to a fresh server, or to one without any nodes, for loading a snapshot (`bare`). */
@@ -174,9 +174,9 @@ static clave_err snapshot_reset_server(struct server *s, bool bare)
 {
     clave__tree_fini(&s->tree);
     clave__sessions_fini(&s->sessions);
-    s->last_zxid = s->durable_zxid = s->fuzzy_zxid = 0;
-    s->has_fuzzy_digest = false;
-    clave_err err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms, s->hash_seed);
+    s->last_zxid = s->txn_log.durable_zxid = s->replay.fuzzy_zxid = 0;
+    s->replay.has_fuzzy_digest = false;
+    clave_err err = clave__sessions_init(&s->sessions, &s->mem, s->limits.tick_ms, s->hash_seed);
     if (err != CLAVE_OK)
         return err;
     return bare ? clave__tree_init_bare(&s->tree, &s->mem, s->hash_seed)
@@ -192,7 +192,7 @@ clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n,
     if (err != CLAVE_OK)
         return err;
     err = snapshot_load(&l, p, n);
-    s->named_zxid = -1;
+    s->replay.named_zxid = -1;
     if (err == CLAVE_OK) {
         clave__snapshot_schedule(s);
         return CLAVE_OK;

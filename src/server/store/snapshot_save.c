@@ -73,7 +73,7 @@ static void save_put_node(struct jwriter *w, const struct node *n)
 
 static size_t save_piece_bytes(const struct server *s)
 {
-    return (size_t)s->snapshot_piece * ELEMENT_BYTES;
+    return (size_t)s->limits.snapshot_piece * ELEMENT_BYTES;
 }
 
 /* One piece of the file under way. */
@@ -198,7 +198,7 @@ static bool save_take_ahead(struct snapshot_save *v, struct save_piece *p)
 
 static bool save_sessions(struct server *s, struct save_piece *p)
 {
-    struct list *unsaved = &s->save.sessions;
+    struct list *unsaved = &s->snapshot.save.sessions;
     for (; !list_empty(unsaved) && save_piece_has_room(p); p->items--) {
         struct list *at = list_pop_front(unsaved);
         struct session *session = LIST_ENTRY(at, struct session, in_all);
@@ -212,7 +212,7 @@ static bool save_sessions(struct server *s, struct save_piece *p)
 static bool save_lists(struct server *s, struct save_piece *p)
 {
     struct acls *acls = &s->tree.acls;
-    struct list *unsaved = &s->save.lists;
+    struct list *unsaved = &s->snapshot.save.lists;
     for (; !list_empty(unsaved) && save_piece_has_room(p); p->items--) {
         struct list *at = list_pop_front(unsaved);
         struct acl *list = LIST_ENTRY(at, struct acl, in_all);
@@ -225,7 +225,7 @@ static bool save_lists(struct server *s, struct save_piece *p)
 
 static bool save_nodes(struct server *s, struct save_piece *p)
 {
-    struct snapshot_save *v = &s->save;
+    struct snapshot_save *v = &s->snapshot.save;
     for (; v->next && save_piece_has_room(p); p->items--) {
         struct node *n = v->next;
         if (n->saved != s->tree.saved)
@@ -240,8 +240,8 @@ static bool save_nodes(struct server *s, struct save_piece *p)
  * the log has to be on the disk up to there. */
 static bool save_end(struct server *s, struct save_piece *p)
 {
-    struct snapshot_save *v = &s->save;
-    if (p->waits && v->err == CLAVE_OK && s->durable_zxid < v->zxid)
+    struct snapshot_save *v = &s->snapshot.save;
+    if (p->waits && v->err == CLAVE_OK && s->txn_log.durable_zxid < v->zxid)
         return false;
     save_put_end(v, p);
     return true;
@@ -255,7 +255,7 @@ static bool save_phase_is_over(struct server *s, struct save_piece *p)
         [SAVE_NODES] = save_nodes,
         [SAVE_END] = save_end,
     };
-    return work[s->save.phase](s, p);
+    return work[s->snapshot.save.phase](s, p);
 }
 
 static void save_observe(struct server *s, bool begin)
@@ -263,13 +263,13 @@ static void save_observe(struct server *s, bool begin)
     s->sessions.before_remove = begin ? save_before_session_goes : NULL;
     s->tree.acls.before_free = begin ? save_before_list_goes : NULL;
     s->tree.before_change = begin ? save_before_node_changes : NULL;
-    s->sessions.observer = s->tree.acls.observer = s->tree.observer = &s->save;
+    s->sessions.observer = s->tree.acls.observer = s->tree.observer = &s->snapshot.save;
 }
 
 /* Every element counts as unsaved, without a visit. */
 static void save_begin(struct server *s)
 {
-    struct snapshot_save *v = &s->save;
+    struct snapshot_save *v = &s->snapshot.save;
     struct jwriter w = clave__jwriter(&v->ahead[SAVE_SESSIONS]);
     struct jwriter lists = clave__jwriter(&v->ahead[SAVE_LISTS]);
     save_put_header(&w);
@@ -291,9 +291,9 @@ static void save_begin(struct server *s)
 
 static clave_err save_step(struct server *s, struct buf *out, bool waits, bool *done)
 {
-    struct snapshot_save *v = &s->save;
+    struct snapshot_save *v = &s->snapshot.save;
     size_t begin = clave__buf_len(out);
-    struct save_piece p = {save_writer(v, out), (size_t)s->snapshot_piece,
+    struct save_piece p = {save_writer(v, out), (size_t)s->limits.snapshot_piece,
                            begin + save_piece_bytes(s), begin, waits};
     for (; v->phase != SAVE_IDLE; v->phase = v->phase == SAVE_END ? SAVE_IDLE : v->phase + 1) {
         bool taken = v->phase == SAVE_END || save_take_ahead(v, &p);
@@ -314,10 +314,10 @@ static clave_err save_step(struct server *s, struct buf *out, bool waits, bool *
 
 int64_t clave__server_snapshot_begin(struct server *s)
 {
-    assert(s->save.phase == SAVE_IDLE);
+    assert(s->snapshot.save.phase == SAVE_IDLE);
     save_begin(s);
     clave__snapshot_schedule(s);
-    return s->save.zxid;
+    return s->snapshot.save.zxid;
 }
 
 clave_err clave__server_snapshot_step(struct server *s, struct buf *out, bool *done)
@@ -339,7 +339,7 @@ clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t
 
 bool clave__server_log_waits(const struct server *s)
 {
-    const struct snapshot_save *v = &s->save;
+    const struct snapshot_save *v = &s->snapshot.save;
     size_t ahead = 0;
     for (size_t i = 0; i < SAVE_END; i++)
         ahead += clave__buf_len(&v->ahead[i]);
@@ -350,15 +350,15 @@ bool clave__server_log_waits(const struct server *s)
 
 void clave__snapshot_save_init(struct server *s)
 {
-    list_init(&s->save.sessions);
-    list_init(&s->save.lists);
+    list_init(&s->snapshot.save.sessions);
+    list_init(&s->snapshot.save.lists);
     for (size_t i = 0; i < SAVE_END; i++)
-        clave__buf_init(&s->save.ahead[i], &s->mem, SIZE_MAX / 2);
+        clave__buf_init(&s->snapshot.save.ahead[i], &s->mem, SIZE_MAX / 2);
 }
 
 void clave__snapshot_save_fini(struct server *s)
 {
     save_observe(s, false);
     for (size_t i = 0; i < SAVE_END; i++)
-        clave__buf_fini(&s->save.ahead[i]);
+        clave__buf_fini(&s->snapshot.save.ahead[i]);
 }

@@ -10,15 +10,15 @@ enum { MANY = 10 };
 /* Between half of all that the limits allow and all of it, as in Apache. */
 void clave__snapshot_schedule(struct server *s)
 {
-    s->txns_since_snapshot = 0;
-    s->bytes_since_snapshot = 0;
-    s->snapshot_share = ALL / 2 + (int64_t)clave__rand_below(&s->rand, ALL / 2 + 1);
+    s->snapshot.txns_since = 0;
+    s->snapshot.bytes_since = 0;
+    s->snapshot.share = ALL / 2 + (int64_t)clave__rand_below(&s->rand, ALL / 2 + 1);
 }
 
 void clave__snapshot_count(struct server *s, size_t bytes)
 {
-    s->txns_since_snapshot++;
-    s->bytes_since_snapshot += (int64_t)bytes;
+    s->snapshot.txns_since++;
+    s->snapshot.bytes_since += (int64_t)bytes;
 }
 
 /* About what a snapshot would have. */
@@ -29,7 +29,7 @@ static int64_t tree_bytes(const struct server *s)
 
 static bool is_over(const struct server *s, int64_t value, int64_t most)
 {
-    return value > most * s->snapshot_share / ALL;
+    return value > most * s->snapshot.share / ALL;
 }
 
 /* A large tree is saved only after as many transactions as it has nodes, and as many bytes of them
@@ -39,21 +39,21 @@ static bool has_enough(const struct server *s)
 {
     int64_t nodes = (int64_t)s->tree.nodes.count;
     int64_t most = nodes > DEFAULT_SNAP_COUNT ? nodes : DEFAULT_SNAP_COUNT;
-    if (s->snap_count > 0)
-        return is_over(s, s->txns_since_snapshot, s->snap_count);
-    return is_over(s, s->txns_since_snapshot, MANY * most) ||
-           (is_over(s, s->txns_since_snapshot, most) &&
-            is_over(s, s->bytes_since_snapshot, tree_bytes(s)));
+    if (s->limits.snap_count > 0)
+        return is_over(s, s->snapshot.txns_since, s->limits.snap_count);
+    return is_over(s, s->snapshot.txns_since, MANY * most) ||
+           (is_over(s, s->snapshot.txns_since, most) &&
+            is_over(s, s->snapshot.bytes_since, tree_bytes(s)));
 }
 
 /* Of nodes of a megabyte, 100000 transactions would fill any disk. */
 static bool is_long(const struct server *s)
 {
     int64_t most = tree_bytes(s);
-    return is_over(s, s->bytes_since_snapshot, most > LONG_LOG ? most : LONG_LOG);
+    return is_over(s, s->snapshot.bytes_since, most > LONG_LOG ? most : LONG_LOG);
 }
 
 bool clave__server_wants_snapshot(const struct server *s)
 {
-    return s->save.phase == SAVE_IDLE && (has_enough(s) || is_long(s));
+    return s->snapshot.save.phase == SAVE_IDLE && (has_enough(s) || is_long(s));
 }

@@ -12,8 +12,8 @@
 
 clave_err clave__log_append(struct server *s)
 {
-    struct jwriter w = clave__jwriter(&s->pending);
-    size_t begin = clave__buf_len(&s->pending), head = begin + LOG_RECORD_HEAD;
+    struct jwriter w = clave__jwriter(&s->txn_log.pending);
+    size_t begin = clave__buf_len(&s->txn_log.pending), head = begin + LOG_RECORD_HEAD;
     clave__jput_long(&w, 0);
     clave__jput_int(&w, 0);
     clave__txn_write(&w, &s->txn);
@@ -23,17 +23,17 @@ clave_err clave__log_append(struct server *s)
     }
     if (begin == 0)
         clave__jput_byte(&w, LOG_BATCH_MARK);
-    size_t n = clave__buf_len(&s->pending) - head;
+    size_t n = clave__buf_len(&s->txn_log.pending) - head;
     clave__jput_byte(&w, LOG_END_MARK);
     if (w.err != CLAVE_OK) {
-        s->pending.tail -= clave__buf_len(&s->pending) - begin;
+        s->txn_log.pending.tail -= clave__buf_len(&s->txn_log.pending) - begin;
         return w.err;
     }
-    uint32_t sum = clave__checksum(CHECKSUM_START, clave__buf_bytes(&s->pending) + head, n);
+    uint32_t sum = clave__checksum(CHECKSUM_START, clave__buf_bytes(&s->txn_log.pending) + head, n);
     clave__jput_int_at(&w, begin + 4, (int32_t)sum);
     clave__jput_int_at(&w, begin + 8, (int32_t)n);
     if (begin == 0)
-        s->pending_first = s->txn.head.zxid;
+        s->txn_log.pending_first = s->txn.head.zxid;
     s->last_zxid = s->txn.head.zxid;
     clave__snapshot_count(s, LOG_RECORD_HEAD + n);
     return CLAVE_OK;
@@ -41,24 +41,25 @@ clave_err clave__log_append(struct server *s)
 
 struct log_batch clave__server_log_pending(const struct server *s)
 {
-    size_t n = clave__buf_len(&s->pending);
+    size_t n = clave__buf_len(&s->txn_log.pending);
     if (n == 0)
         return (struct log_batch){NULL, 0, 0, 0};
-    return (struct log_batch){clave__buf_bytes(&s->pending), n, s->pending_first, s->last_zxid};
+    return (struct log_batch){clave__buf_bytes(&s->txn_log.pending), n, s->txn_log.pending_first,
+                              s->last_zxid};
 }
 
 void clave__server_log_taken(struct server *s)
 {
-    clave__buf_clear(&s->pending);
+    clave__buf_clear(&s->txn_log.pending);
 }
 
 /* Only the memory changes hands, not the limits. */
 void clave__server_log_swap(struct server *s, struct buf *empty)
 {
-    struct buf full = s->pending;
-    s->pending.data = empty->data;
-    s->pending.cap = empty->cap;
-    s->pending.head = s->pending.tail = 0;
+    struct buf full = s->txn_log.pending;
+    s->txn_log.pending.data = empty->data;
+    s->txn_log.pending.cap = empty->cap;
+    s->txn_log.pending.head = s->txn_log.pending.tail = 0;
     empty->data = full.data;
     empty->cap = full.cap;
     empty->head = full.head;
@@ -88,9 +89,9 @@ static enum proof check_digest(struct server *s, const struct txn_record *t)
         return PROOF_NONE;
     if (t->digest == s->tree.digest)
         return PROOF_SAME;
-    if (t->head.zxid <= s->fuzzy_zxid)
+    if (t->head.zxid <= s->replay.fuzzy_zxid)
         return PROOF_NONE;
-    if (s->digest_mismatches++ == 0)
+    if (s->replay.digest_mismatches++ == 0)
         clave__log(&s->log, CLAVE_LOG_WARN,
                    "the tree differs from the one the log was written with, from zxid 0x%llx on: "
                    "digest %llu, not %llu",
@@ -101,14 +102,14 @@ static enum proof check_digest(struct server *s, const struct txn_record *t)
 
 void clave__log_check_fuzzy_digest(struct server *s)
 {
-    if (!s->has_fuzzy_digest || s->last_zxid < s->fuzzy_zxid)
+    if (!s->replay.has_fuzzy_digest || s->last_zxid < s->replay.fuzzy_zxid)
         return;
-    s->has_fuzzy_digest = false;
-    if (s->last_zxid == s->fuzzy_zxid && s->fuzzy_digest != s->tree.digest) {
-        s->digest_mismatches++;
+    s->replay.has_fuzzy_digest = false;
+    if (s->last_zxid == s->replay.fuzzy_zxid && s->replay.fuzzy_digest != s->tree.digest) {
+        s->replay.digest_mismatches++;
         clave__log(&s->log, CLAVE_LOG_WARN,
                    "the tree differs from the one of the snapshot, at zxid 0x%llx",
-                   (unsigned long long)s->fuzzy_zxid);
+                   (unsigned long long)s->replay.fuzzy_zxid);
     }
 }
 
@@ -227,9 +228,9 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
     bool is_log = clave__log_walk(&r.w, p, n);
     *out = (struct log_replay){.valid_len = is_log ? r.w.at : 0};
     r.w.known_zxid = s->last_zxid;
-    while (is_log && err == CLAVE_OK && s->last_zxid < s->replay_until &&
+    while (is_log && err == CLAVE_OK && s->last_zxid < s->replay.until &&
            (step = clave__log_walk_next(&r.w, &rec)) == LOG_STEP_RECORD &&
-           rec.zxid <= s->replay_until)
+           rec.zxid <= s->replay.until)
         err = replay_take(&r, &rec, out);
     if (err == CLAVE_OK && step == LOG_STEP_RECORD)
         return CLAVE_OK; /* far enough: what follows does not matter */

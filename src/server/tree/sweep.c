@@ -18,7 +18,7 @@ static bool is_over(const struct server *s, const struct node *n)
     if (n->stat.cversion > 0)
         return true;
     /* It never had children, and may be about to get some. */
-    return s->never_used_ms > 0 && unchanged_ms > s->never_used_ms;
+    return s->limits.never_used_ms > 0 && unchanged_ms > s->limits.never_used_ms;
 }
 
 static clave_err sweep_one(struct server *s, struct node *n)
@@ -38,13 +38,13 @@ static clave_err sweep_one(struct server *s, struct node *n)
 /* How many one turn removes at most: a tenth of a second's share, so that they need few syncs. */
 static int32_t sweep_batch(const struct server *s)
 {
-    int32_t n = s->container_rate / BATCHES_A_MINUTE;
+    int32_t n = s->limits.container_rate / BATCHES_A_MINUTE;
     return n < 1 ? 1 : n;
 }
 
 static void sweep_go_on_after(struct server *s, int64_t ms)
 {
-    s->next_sweep = s->now + (ms > 0 ? ms : 1);
+    s->sweep.next = s->now + (ms > 0 ? ms : 1);
 }
 
 void clave__sweep(struct server *s)
@@ -53,11 +53,11 @@ void clave__sweep(struct server *s)
     const int32_t batch = sweep_batch(s);
     int32_t removed = 0;
     int looks = LOOKS_A_TURN;
-    if (list_empty(&s->sweep_end))
-        list_push_back(swept, &s->sweep_end);
-    for (; swept->next != &s->sweep_end; looks--) {
+    if (list_empty(&s->sweep.end))
+        list_push_back(swept, &s->sweep.end);
+    for (; swept->next != &s->sweep.end; looks--) {
         if (removed == batch || looks <= 0) {
-            int64_t share_ms = (int64_t)removed * MINUTE_MS / s->container_rate;
+            int64_t share_ms = (int64_t)removed * MINUTE_MS / s->limits.container_rate;
             sweep_go_on_after(s, share_ms);
             return;
         }
@@ -67,12 +67,12 @@ void clave__sweep(struct server *s)
         list_push_back(swept, e);
         if (!is_over(s, n))
             continue;
-        const uint64_t sent = s->packets_sent;
+        const uint64_t sent = s->counts.packets_sent;
         if (sweep_one(s, n) != CLAVE_OK)
             break; /* out of memory: the next sweep is soon enough */
         removed++;
-        looks -= LOOKS_A_REMOVAL + LOOKS_AN_EVENT * (int)(s->packets_sent - sent);
+        looks -= LOOKS_A_REMOVAL + LOOKS_AN_EVENT * (int)(s->counts.packets_sent - sent);
     }
-    list_remove(&s->sweep_end);
-    sweep_go_on_after(s, s->container_check_ms);
+    list_remove(&s->sweep.end);
+    sweep_go_on_after(s, s->limits.container_check_ms);
 }

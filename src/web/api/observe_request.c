@@ -196,7 +196,8 @@ void clave__copy_json_since(const struct web_exchange *x, struct json *j, int64_
     copy_json(x, j, as_of < 0 ? -1 : x->web->now - as_of);
 }
 
-void clave__copy_set_headers(struct web_exchange *x)
+/* Age and Clave-Source. */
+static void copy_set_headers(struct web_exchange *x)
 {
     int64_t age = clave__observe_age(x->web->observe);
     if (age >= 0)
@@ -213,7 +214,7 @@ static void copy_answer_old(struct web_exchange *x, const char *path, const char
                         .retry_after_s = 1,
                         .members = clave__copy_json,
                         .arg = x};
-    clave__copy_set_headers(x);
+    copy_set_headers(x);
     clave__web_problem(x, &p, "%s %s is not known: the gate's copy of the tree is not current",
                        what, path);
 }
@@ -248,14 +249,14 @@ bool clave__copy_is_news(struct web_exchange *x, const char *path, const char *e
 {
     if (!clave__condition_knows(x, etag, COPY_ETAG_NONE)) {
         clave__web_set_header(x, "ETag", "%s", etag);
-        clave__copy_set_headers(x);
+        copy_set_headers(x);
         return true;
     }
     if (copy_waits(x, path))
         return false;
     if (clave__observe_is_current(x->web->observe)) {
         clave__web_set_header(x, "ETag", "%s", etag);
-        clave__copy_set_headers(x);
+        copy_set_headers(x);
         clave__web_answer_empty(x, 304);
     } else {
         copy_answer_old(x, path, "whether anything has changed at");
@@ -318,7 +319,7 @@ bool clave__list_request_read(struct web_exchange *x, struct list_request *out)
         !list_request_is_below(x, out))
         return false;
     out->limit = (size_t)n;
-    clave__copy_set_headers(x);
+    copy_set_headers(x);
     return true;
 }
 

@@ -32,8 +32,6 @@ void clave__list_request_close(struct web_exchange *x, const struct list_request
 void clave__copy_json(struct json *j, const void *arg);
 /* The same of a list that began before. */
 void clave__copy_json_since(const struct web_exchange *x, struct json *j, int64_t as_of);
-/* The headers Age and Clave-Source. */
-void clave__copy_set_headers(struct web_exchange *x);
 
 /* The answer about what is at `path` has this entity tag, "\"...\"". false: the request's
  * If-None-Match knows it. Then it waits, as long as its Prefer says, and is handled again; or it

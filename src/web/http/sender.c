@@ -221,7 +221,8 @@ static struct sender_most sender_most(const struct web *w, const struct sender *
     return most;
 }
 
-enum sender_found clave__sender_may(const struct web *w, const struct sender *s,
+/* Never NO_MEMORY. */
+static enum sender_found sender_may(const struct web *w, const struct sender *s,
                                     enum sender_share share, size_t n, size_t *most)
 {
     enum sender_pool pool = sender_pool(s, share);
@@ -297,7 +298,7 @@ enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share sh
                                     size_t *most)
 {
     const struct sender *s = clave__web_sender(x);
-    return s ? clave__sender_may(x->web, s, share, n, most) : SENDER_NO_MEMORY;
+    return s ? sender_may(x->web, s, share, n, most) : SENDER_NO_MEMORY;
 }
 
 /* ---- requests that wait --------------------------------------------------------------------- */

@@ -37,9 +37,6 @@ struct sender *clave__sender_ref(struct sender *s);
 /* NULL is ignored. */
 void clave__sender_unref(struct web *w, struct sender *s);
 
-/* It may have n more; never NO_MEMORY. Otherwise *most is the limit that is reached. */
-enum sender_found clave__sender_may(const struct web *w, const struct sender *s,
-                                    enum sender_share share, size_t n, size_t *most);
 /* It has n more, or less, whatever the limit. */
 void clave__sender_add(struct web *w, struct sender *s, enum sender_share share, size_t n);
 void clave__sender_give(struct web *w, struct sender *s, enum sender_share share, size_t n);

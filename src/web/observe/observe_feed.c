@@ -102,7 +102,7 @@ static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev,
         break;
     case CLAVE_CACHE_INITIALIZED:
     case CLAVE_CACHE_RESYNCED:
-        f->o->partial = !clave_async_cache_is_complete(f->cache);
+        f->o->partial = !clave_async_cache_status_of(f->cache).complete;
         clave__observe_loaded(f->o, clave__cache_answered_zxid(f->cache));
         break;
     case CLAVE_CACHE_STALE:

@@ -177,8 +177,6 @@ bool clave__claim_is_being_left(const struct http_session *s, const char *path, 
 /* Writes the id that belongs to an Idempotency-Key of this session. */
 void clave__claim_id_of_key(const struct http_session *s, const char *key,
                             char out[CLAVE_UUID_TEXT + 1]);
-/* An ENDED claim is forgotten, as if there had been no request. */
-void clave__claim_forget(struct claim *c);
 
 /* ---- claim_place.c --------------------------------------------------------------------------- */
 

@@ -81,11 +81,6 @@ static void claim_place_unused(struct queue_place *p)
         claim_free(&c->part);
 }
 
-void clave__claim_forget(struct claim *c)
-{
-    claim_free(&c->part);
-}
-
 /* ---- finding --------------------------------------------------------------------------------- */
 
 struct claim *clave__claim_find(const struct http_session *s, const char *id)
@@ -188,7 +183,7 @@ static bool claim_make_room(struct http_session *s)
         before = l->prev;
         if (c->state == CLAIM_ENDED && c->place.ncontenders == 0 && list_empty(&c->polls) &&
             ++ended > SESSION_ENDED_CLAIMS)
-            clave__claim_forget(c);
+            claim_free(&c->part); /* as if there had been no request */
         else
             n++;
     }

@@ -3,6 +3,7 @@
  * A watch is one-shot and only says that something happened, so what is printed comes from
  * comparing the previous reading with the current one: no final state is missed, neither between
  * two watches nor while the connection or the session was away. */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -79,6 +80,7 @@ static void read_node(clave_async_client *c, struct watching *w);
 
 static void reading_done(clave_async_client *c, struct watching *w)
 {
+    assert(w->pending > 0);
     if (--w->pending > 0)
         return;
     /* After an error that passes, the next request waits for a new connection or session, or for

@@ -169,8 +169,27 @@ static void order_refuse_for_now(struct session_call *k, const char *path)
     clave__web_problem(k->x, &p, "what this session had on %s is still being given back", path);
 }
 
+static void on_order_proven(struct session_wait *w, clave_err err)
+{
+    struct session_call *k = clave__session_call_of(w);
+    struct claim_order *o = k->arg;
+    if (err == CLAVE_OK)
+        clave__claim_order_look(k, o->begin);
+    else
+        clave__session_call_gone(k, err);
+}
+
+/* Another gate may have given back what is in the way. */
+static void order_prove(struct session_call *k)
+{
+    struct claim_order *o = k->arg;
+    o->proved = true;
+    clave__session_call_await(k, on_order_proven);
+    clave__http_session_prove(k->s, &k->wait);
+}
+
 /* Sets k->claim to the claim of an earlier request for the same, if there is one. false: it has
- * answered. */
+ * answered, or looks again later. */
 static bool order_find_own(struct session_call *k)
 {
     static const struct problem reused = {.status = 409, .err = CLAVE_ENODEEXISTS};
@@ -188,7 +207,10 @@ static bool order_find_own(struct session_call *k)
     } else if (leaving) {
         order_refuse_for_now(k, t->path);
     } else if (!keyed && c && (o->keyed || !order_is_for(c, t))) {
-        order_refuse(k, t->path, c->place.uuid);
+        if (!o->proved && clave__http_session_is_shared(k->s))
+            order_prove(k);
+        else
+            order_refuse(k, t->path, c->place.uuid);
     } else {
         k->claim = c;
         return true;

@@ -11,6 +11,7 @@ struct claim_order {
     int64_t ttl_ms;           /* of /v1/hold; 0: not given */
     bool keyed;               /* by an Idempotency-Key, whose claim's id is `own` */
     char own[CLAVE_UUID_TEXT + 1];
+    bool proved;    /* what the session has here was proved */
     bool again;     /* it was begun a second time: see _begin_again */
     const char *at; /* what is looked at */
     void (*begin)(struct session_call *k);

@@ -190,20 +190,29 @@ static void revoke_go(struct web_exchange *x, clave_async_client *c)
 
 /* ---- the request ---------------------------------------------------------------------------- */
 
+/* NULL: it has answered with what is wrong. */
+static struct revoke *revoke_new(struct web_exchange *x, bool breaks, json_t **body)
+{
+    struct revoke *r = clave__web_alloc(x, sizeof *r);
+    *body = clave__web_body(x);
+    if (!*body)
+        return NULL;
+    if (r)
+        *r = (struct revoke){.breaks = breaks};
+    else
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
+    return r;
+}
+
 static void revoke_begin(struct web_exchange *x, bool breaks)
 {
     static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
     static const char *const keys[] = {"node", "token", "reason", "force", NULL};
     static const int64_t tokens[2] = {1, INT64_MAX};
-    struct revoke *r = clave__web_alloc(x, sizeof *r);
-    json_t *body = clave__web_body(x);
-    if (!body)
+    json_t *body;
+    struct revoke *r = revoke_new(x, breaks, &body);
+    if (!r)
         return;
-    if (!r) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
-        return;
-    }
-    *r = (struct revoke){.breaks = breaks};
     if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "node", &r->node) ||
         !clave__body_text(x, body, "reason", &x->deed.reason) ||
         !clave__body_flag(x, body, "force", &r->force) ||
@@ -261,15 +270,10 @@ void clave__web_post_transfer(struct web_exchange *x)
 {
     static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
     static const char *const keys[] = {"to", "reason", NULL};
-    struct revoke *r = clave__web_alloc(x, sizeof *r);
-    json_t *body = clave__web_body(x);
-    if (!body)
+    json_t *body;
+    struct revoke *r = revoke_new(x, false, &body);
+    if (!r)
         return;
-    if (!r) {
-        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
-        return;
-    }
-    *r = (struct revoke){0};
     if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "to", &r->node) ||
         !clave__body_text(x, body, "reason", &x->deed.reason))
         return;
