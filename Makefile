@@ -14,7 +14,7 @@ BUILD = build
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak diskfaults fuzz real \
-    real-cutoff real-timelines reference screenshots format clean help
+    real-cutoff real-timelines reference screenshots dist packages rpm image format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@tools/setup --check build
@@ -122,6 +122,25 @@ reference: ## the public headers as HTML, in build/reference
 screenshots: ## every screen of the page, in build/screenshots [ONLY="locks deadlocks", ONLY=docs for docs/images]
 	@tools/setup screenshots
 	@/usr/bin/python3 -B test/page/screenshots.py $(BUILD)/screenshots $(ONLY)
+
+dist: ## the source as build/packages/clave-VERSION.tar.gz, one hash for one commit
+	@tools/dist
+
+packages: dist ## that, and packages of this Debian from a clean root, with their bill of materials and hashes; as root
+	@tools/setup deb
+	@tools/deb build $$(. /etc/os-release && echo $$VERSION_CODENAME)
+	@tools/sbom $$(. /etc/os-release && echo $$VERSION_CODENAME)
+	@cd $(BUILD)/packages && sha256sum $$(find . -type f ! -name SHA256SUMS | sort) >SHA256SUMS
+
+rpm: ## RPM packages, in build/packages/rpm
+	@tools/setup rpm
+	@$(MAKE) compile
+	@tools/rpm $(BUILD)
+
+image: ## a container image of clave serve, build/packages/clave-VERSION-image.tar; as root
+	@tools/setup image
+	@$(MAKE) compile
+	@tools/image $(BUILD)
 
 format: ## clang-format over the C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
