@@ -25,22 +25,23 @@ const char *clave__lock_cause_name(enum lock_cause cause)
     return names[cause];
 }
 
-clave_err clave__lock_ends_init(struct lock_ends *e, const struct clave_mem *mem, uint64_t seed)
+clave_err clave__lock_end_causes_init(struct lock_end_causes *e, const struct clave_mem *mem,
+                                      uint64_t seed)
 {
-    *e = (struct lock_ends){.mem = mem};
+    *e = (struct lock_end_causes){.mem = mem};
     list_init(&e->pending);
     list_init(&e->said);
     return clave__map_init(&e->by_token, mem, seed);
 }
 
-static void said_free(struct lock_ends *e, struct said_cause *s)
+static void said_free(struct lock_end_causes *e, struct said_cause *s)
 {
     list_remove(&s->link);
     clave__map_remove(&e->by_token, &s->node);
     clave__mem_free(e->mem, s);
 }
 
-void clave__lock_ends_fini(struct lock_ends *e)
+void clave__lock_end_causes_fini(struct lock_end_causes *e)
 {
     for (struct list *at; (at = list_pop_front(&e->pending));)
         clave__mem_free(e->mem, LIST_ENTRY(at, struct lock_end, link));
@@ -57,14 +58,14 @@ static bool said_eq(const struct map_node *node, const void *key)
     return ((const struct said_cause *)(const void *)at)->token == *(const int64_t *)key;
 }
 
-static struct said_cause *said_find(const struct lock_ends *e, int64_t token)
+static struct said_cause *said_find(const struct lock_end_causes *e, int64_t token)
 {
     struct map_node *node =
         clave__map_find(&e->by_token, clave__map_hash_u64((uint64_t)token), said_eq, &token);
     return node ? MAP_ENTRY(node, struct said_cause, node) : NULL;
 }
 
-void clave__lock_ends_say(struct lock_ends *e, int64_t token, enum lock_cause cause)
+void clave__lock_end_causes_say(struct lock_end_causes *e, int64_t token, enum lock_cause cause)
 {
     struct said_cause *s = said_find(e, token);
     if (s) {
@@ -82,16 +83,16 @@ void clave__lock_ends_say(struct lock_ends *e, int64_t token, enum lock_cause ca
     clave__map_insert(&e->by_token, &s->node, clave__map_hash_u64((uint64_t)token));
 }
 
-void clave__lock_ends_suppose(struct lock_ends *e, int64_t token, enum lock_cause cause)
+void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token, enum lock_cause cause)
 {
     if (!said_find(e, token))
-        clave__lock_ends_say(e, token, cause);
+        clave__lock_end_causes_say(e, token, cause);
 }
 
 /* ---- what has ended -------------------------------------------------------------------------- */
 
-struct lock_end *clave__lock_ends_add(struct lock_ends *e, int64_t now, const struct lock_place *p,
-                                      const char *path)
+struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t now,
+                                            const struct lock_place *p, const char *path)
 {
     size_t n = strlen(path) + 1;
     struct lock_end *end = clave__mem_zalloc(e->mem, sizeof *end + n);
@@ -107,7 +108,8 @@ struct lock_end *clave__lock_ends_add(struct lock_ends *e, int64_t now, const st
     return end;
 }
 
-struct lock_end *clave__lock_ends_take(struct lock_ends *e, int64_t now, const struct lock_model *m)
+struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t now,
+                                             const struct lock_model *m)
 {
     if (list_empty(&e->pending))
         return NULL;
@@ -125,12 +127,12 @@ struct lock_end *clave__lock_ends_take(struct lock_ends *e, int64_t now, const s
     return end;
 }
 
-void clave__lock_ends_free(struct lock_ends *e, struct lock_end *end)
+void clave__lock_end_causes_free(struct lock_end_causes *e, struct lock_end *end)
 {
     clave__mem_free(e->mem, end);
 }
 
-int64_t clave__lock_ends_deadline(const struct lock_ends *e)
+int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e)
 {
     return list_empty(&e->pending) ? CLAVE_NEVER
                                    : LIST_ENTRY(e->pending.next, struct lock_end, link)->due;

@@ -31,7 +31,7 @@ struct lock_end {
     char path[];    /* of the lock */
 };
 
-struct lock_ends {
+struct lock_end_causes {
     const struct clave_mem *mem; /* borrowed */
     struct list pending;         /* by due */
     struct list said;            /* causes, the oldest first */
@@ -39,23 +39,25 @@ struct lock_ends {
 };
 
 /* ENOMEM. */
-clave_err clave__lock_ends_init(struct lock_ends *e, const struct clave_mem *mem, uint64_t seed);
-void clave__lock_ends_fini(struct lock_ends *e);
+clave_err clave__lock_end_causes_init(struct lock_end_causes *e, const struct clave_mem *mem,
+                                      uint64_t seed);
+void clave__lock_end_causes_fini(struct lock_end_causes *e);
 
 /* The node with this token is gone or will be for this reason. The newest of the causes that are
  * not used are kept; without memory it stays unknown. */
-void clave__lock_ends_say(struct lock_ends *e, int64_t token, enum lock_cause cause);
+void clave__lock_end_causes_say(struct lock_end_causes *e, int64_t token, enum lock_cause cause);
 /* The same of one who sees only how the node went: not where something is said already. */
-void clave__lock_ends_suppose(struct lock_ends *e, int64_t token, enum lock_cause cause);
+void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token,
+                                    enum lock_cause cause);
 
 /* A place has ended. NULL: no memory, and its cause is not found out. */
-struct lock_end *clave__lock_ends_add(struct lock_ends *e, int64_t now, const struct lock_place *p,
-                                      const char *path);
-/* The next whose cause is settled, for clave__lock_ends_free; NULL: none is due. */
-struct lock_end *clave__lock_ends_take(struct lock_ends *e, int64_t now,
-                                       const struct lock_model *m);
-void clave__lock_ends_free(struct lock_ends *e, struct lock_end *end);
+struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t now,
+                                            const struct lock_place *p, const char *path);
+/* The next whose cause is settled, for clave__lock_end_causes_free; NULL: none is due. */
+struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t now,
+                                             const struct lock_model *m);
+void clave__lock_end_causes_free(struct lock_end_causes *e, struct lock_end *end);
 /* When the next one is due; CLAVE_NEVER. */
-int64_t clave__lock_ends_deadline(const struct lock_ends *e);
+int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e);
 
 #endif

@@ -56,7 +56,8 @@ static const struct queue_order_rule *waits_rule(const struct lock_queue *q)
 
 /* ---- a scan of them -------------------------------------------------------------------------- */
 
-static clave_err waits_add_node(struct scan *s, struct scan_queue *to, const struct lock_place *p)
+static clave_err waits_add_node(struct queue_scan *s, struct queue_scan_queue *to,
+                                const struct lock_place *p)
 {
     struct queue_node *node = &to->nodes.list[to->nodes.n++];
     *node = (struct queue_node){.reader = s, .there = p->session != NULL};
@@ -73,7 +74,7 @@ static clave_err waits_add_node(struct scan *s, struct scan_queue *to, const str
     return CLAVE_OK;
 }
 
-static clave_err waits_add_queue(struct scan *s, const struct lock_queue *q)
+static clave_err waits_add_queue(struct queue_scan *s, const struct lock_queue *q)
 {
     const struct queue_order_rule *rule = waits_rule(q);
     struct lock_place *p = NULL;
@@ -87,7 +88,7 @@ static clave_err waits_add_queue(struct scan *s, const struct lock_queue *q)
     s->counted += n;
     if (s->counted > MOST_PLACES)
         return CLAVE_ETOOBIG;
-    struct scan_queue *to = &s->queues[s->nqueues++];
+    struct queue_scan_queue *to = &s->queues[s->nqueues++];
     to->rule = rule;
     to->path = q->leases && q->nbare == 0 ? clave__path_child(s->mem, q->path, "leases")
                                           : clave__mem_strdup(s->mem, q->path);
@@ -100,7 +101,7 @@ static clave_err waits_add_queue(struct scan *s, const struct lock_queue *q)
     return err;
 }
 
-static clave_err waits_scan(struct scan *s, const struct lock_model *m)
+static clave_err waits_scan(struct queue_scan *s, const struct lock_model *m)
 {
     const struct lock_queue *q = NULL;
     size_t n = 0;
@@ -119,7 +120,7 @@ static clave_err waits_scan(struct scan *s, const struct lock_model *m)
     return err;
 }
 
-static void waits_scan_fini(struct scan *s)
+static void waits_scan_fini(struct queue_scan *s)
 {
     for (size_t i = 0; i < s->nqueues; i++) {
         clave__queue_nodes_fini(&s->queues[i].nodes);
@@ -203,7 +204,7 @@ static bool waits_is_known(struct list *before, uint64_t id)
     return false;
 }
 
-static void waits_take(struct lock_waits *w, const struct deadlocks_found *f)
+static void waits_take(struct lock_waits *w, const struct deadlock_list *f)
 {
     struct list before;
     list_init(&before);
@@ -226,10 +227,10 @@ static void waits_take(struct lock_waits *w, const struct deadlocks_found *f)
 
 void clave__lock_waits_look(struct lock_waits *w, const struct lock_model *m)
 {
-    struct scan s = {.mem = w->mem};
+    struct queue_scan s = {.mem = w->mem};
     struct queue_snapshot p = {0};
     struct wait_verdict v = {0};
-    struct deadlocks_found f = {.mem = w->mem};
+    struct deadlock_list f = {.mem = w->mem};
     clave_err err = waits_scan(&s, m);
     w->nplaces = s.counted;
     if (err == CLAVE_OK && s.nqueues > 0)
@@ -237,10 +238,10 @@ void clave__lock_waits_look(struct lock_waits *w, const struct lock_model *m)
     if (err == CLAVE_OK && p.n > 0)
         err = clave__waitgraph_solve(w->mem, w->seed, p.queues, p.n, &v);
     if (err == CLAVE_OK)
-        err = clave__deadlocks_found_init(&f, &s, &p, &v);
+        err = clave__deadlock_list_init(&f, &s, &p, &v);
     w->complete = err == CLAVE_OK;
     waits_take(w, &f);
-    clave__deadlocks_found_fini(&f);
+    clave__deadlock_list_fini(&f);
     clave__waitgraph_fini(w->mem, &v);
     if (p.mem)
         clave__queue_snapshot_fini(&p);

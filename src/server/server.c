@@ -50,7 +50,7 @@ static void server_take_limits(struct server *s, const struct server_options *o)
     s->limits.max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
     s->limits.max_outstanding = o->max_outstanding ? o->max_outstanding : DEFAULT_OUTSTANDING;
     s->limits.max_undelivered = o->max_undelivered ? o->max_undelivered : DEFAULT_UNDELIVERED;
-    clave__bounds_set(s, o->bounds);
+    clave__client_limits_set(s, o->bounds);
 }
 
 static void take_options(struct server *s, const struct server_options *o)
@@ -72,7 +72,7 @@ static void take_options(struct server *s, const struct server_options *o)
         s->limits.max_output = LEAST_OUTPUT;
     if (s->limits.max_output > MOST_OUTPUT)
         s->limits.max_output = MOST_OUTPUT;
-    clave__turn_init(s, o->work_a_turn ? o->work_a_turn : SIZE_MAX);
+    clave__fair_schedule_init(s, o->work_a_turn ? o->work_a_turn : SIZE_MAX);
     s->driver.info.client_port = -1;
     s->x509 = o->x509;
     s->hash_seed = o->seed;
@@ -239,7 +239,7 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
     s->serving = true;
     s->txn_log.durable_zxid = s->counts.started_zxid = s->last_zxid;
     s->sweep.next = now + s->limits.container_check_ms;
-    clave__restore_start(s);
+    clave__backup_restore_start(s);
     clave__sessions_start(&s->sessions, now, wall);
     clave__quota_recount(s);
     expire_orphans(s);
@@ -330,7 +330,7 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     close_sessionless(s);
     clave__conns_drop_stalled(s);
     if (s->slow.untold > 0)
-        clave__slow_tell_rest(s);
+        clave__slow_requests_tell_rest(s);
     if (s->now >= s->sweep.next)
         clave__sweep(s);
     clave__word_step(s);
@@ -342,7 +342,7 @@ void clave__server_end_turn(struct server *s, int64_t now)
 {
     s->turn.ended = now;
     if (s->slow.turn)
-        clave__slow_end_turn(s, now);
+        clave__slow_requests_end_turn(s, now);
 }
 
 void clave__server_woke_late(struct server *s, int64_t since, int64_t now)
@@ -359,7 +359,7 @@ int64_t clave__server_deadline(const struct server *s)
 {
     if (!s->serving)
         return INT64_MAX;
-    if (clave__turn_has_left(s))
+    if (clave__fair_schedule_has_left(s))
         return s->now;
     if (!list_empty(&s->listings.ready) || !list_empty(&s->conns.gone))
         return s->now + 1;

@@ -16,7 +16,7 @@
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/routes.h"
-#include "web/server_stats.h"
+#include "web/server_trend.h"
 #include "web/session/claim_rights.h"
 #include "web/session/http_session.h"
 #include "web/session/rest_session.h"
@@ -51,7 +51,7 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     if (err == CLAVE_OK)
         err = clave__own_client_open(w);
     if (err == CLAVE_OK)
-        err = clave__server_figures_new(w);
+        err = clave__server_trend_new(w);
     if (err == CLAVE_OK && o->observe)
         clave__observe_feed_start(w->observe);
     if (err == CLAVE_OK)
@@ -80,7 +80,7 @@ void clave__web_tell_cause(struct web *w, int64_t czxid, int cause)
 void clave__web_take_figures(struct web *w, int64_t now, const int64_t figures[WEB_FIGURES])
 {
     w->now = now > w->now ? now : w->now;
-    clave__server_figures_take(w->figures, figures);
+    clave__server_trend_take(w->figures, figures);
 }
 
 void clave__web_free(struct web *w)
@@ -96,7 +96,7 @@ void clave__web_free(struct web *w)
     clave__http_metrics_free(w);
     clave__znode_polls_free(w);
     clave__senders_free(w);
-    clave__server_figures_free(w);
+    clave__server_trend_free(w);
     struct clave_mem mem = w->mem;
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.hosts);
     clave__mem_free(&mem, (char *)(uintptr_t)w->o.connect);

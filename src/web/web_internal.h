@@ -14,7 +14,7 @@ struct observe;
 struct senders;
 struct znode_polls;
 struct route_table;
-struct server_figures;
+struct server_trend;
 
 enum { WEB_MAX_BODY = 2 << 20 };
 
@@ -37,7 +37,7 @@ struct web {
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
     struct senders *senders;           /* see http/sender.h */
-    struct server_figures *figures;    /* see server_stats.h */
+    struct server_trend *figures;      /* see server_trend.h */
     struct znode_polls *znode_polls;   /* see api/znode_poll.h */
     const struct route_table *routes;  /* of all endpoints */
 };

@@ -54,21 +54,21 @@ int __wrap_fdatasync(int fd)
     return fails(&syncs) ? -1 : 0;
 }
 
-static struct log_file create(const char *dir)
+static struct txn_log_file create(const char *dir)
 {
-    struct log_file f;
+    struct txn_log_file f;
     int at = open(dir, O_RDONLY | O_DIRECTORY);
     assert_true(at >= 0);
-    assert_int_equal(clave__log_file_create(&f, at, 1), 0);
+    assert_int_equal(clave__txn_log_file_create(&f, at, 1), 0);
     close(at);
     return f;
 }
 
-static int append(struct log_file *f, size_t n)
+static int append(struct txn_log_file *f, size_t n)
 {
     static char batch[64 * 1024];
     memset(batch, 'x', sizeof batch);
-    return clave__log_file_append(f, batch, n);
+    return clave__txn_log_file_append(f, batch, n);
 }
 
 static long long length(const char *dir)
@@ -89,17 +89,17 @@ static void a_failed_append_is_cut_off_at_once(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *dir = rig_dir();
-        struct log_file f = create(dir);
+        struct txn_log_file f = create(dir);
         assert_int_equal(append(&f, 8), 0);
         cases[i].calls->fails = cases[i].number;
         assert_int_equal(append(&f, 8), cases[i].number);
         assert_int_equal(length(dir), SERVER_LOG_HEADER + 8);
-        clave__log_file_close(&f);
+        clave__txn_log_file_close(&f);
     }
 }
 
 /* How many writes of zeros an append takes. */
-static int fills_of(struct log_file *f, size_t n)
+static int fills_of(struct txn_log_file *f, size_t n)
 {
     int before = fills.made;
     assert_int_equal(append(f, n), 0);
@@ -110,7 +110,7 @@ static int fills_of(struct log_file *f, size_t n)
 static void short_batches_have_zeros_ahead(void **state)
 {
     (void)state;
-    struct log_file f = create(rig_dir());
+    struct txn_log_file f = create(rig_dir());
     assert_in_range(fills_of(&f, 200), 4, 5); /* 64 KiB: the whole room at first */
     assert_int_equal(fills_of(&f, 200), 0);
     for (int i = 0; i < 8; i++) /* long ones have none, since they would use them up at once */
@@ -118,7 +118,7 @@ static void short_batches_have_zeros_ahead(void **state)
     assert_in_range(fills_of(&f, 200), 16, 17);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(fills_of(&f, 200), 0);
-    clave__log_file_close(&f);
+    clave__txn_log_file_close(&f);
 }
 
 /* Such a log is slower, and nothing else. */
@@ -128,12 +128,12 @@ static void zeros_that_cannot_be_written_are_done_without(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         const char *dir = rig_dir();
-        struct log_file f = create(dir);
+        struct txn_log_file f = create(dir);
         fills.fails = numbers[i];
         assert_int_equal(fills_of(&f, 200), 1);
         for (int k = 0; k < 1000; k++)
             assert_int_equal(append(&f, 200), 0);
-        clave__log_file_close(&f);
+        clave__txn_log_file_close(&f);
         assert_int_equal(length(dir), SERVER_LOG_HEADER + 1001 * 200);
     }
 }

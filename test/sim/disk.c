@@ -95,7 +95,7 @@ static int64_t sync_ends(struct disk *d)
 }
 
 /* The name of a log is durable before its records are, and its header before its name
- * (clave__log_file_create). */
+ * (clave__txn_log_file_create). */
 static struct disk_file *begin_log(struct disk *d, int64_t first_zxid)
 {
     uint8_t header[SERVER_LOG_HEADER];

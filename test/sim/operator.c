@@ -48,7 +48,7 @@ static void send_from(struct server_host *h, const struct peer_addr *peer, struc
     struct server_conn *c = clave__server_accept(h->server, peer, NULL);
     world_must(c != NULL);
     clave__server_conn_input(c, clave__buf_bytes(b), clave__buf_len(b));
-    while (clave__turn_has_left(h->server)) /* turns later, or the rest would be lost */
+    while (clave__fair_schedule_has_left(h->server)) /* turns later, or the rest would be lost */
         clave__server_tick(h->server, h->server->now, h->server->wall);
     clave__server_conn_closed(c);
     clave__buf_fini(b);

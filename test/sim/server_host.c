@@ -255,7 +255,7 @@ static void recover_file(struct server_host *h, struct recovery *r,
     struct recovery_finding found;
     struct disk_file *log = disk_log(&h->disk, r->log);
     const struct disk_file *f = file->is_log ? log : disk_newest_snapshot(&h->disk, file->zxid + 1);
-    clave__recovery_read(r, clave__buf_bytes(&f->bytes), clave__buf_len(&f->bytes), &found);
+    clave__recovery_plan_read(r, clave__buf_bytes(&f->bytes), clave__buf_len(&f->bytes), &found);
     if (found.verdict == RECOVERY_SKIPPED || found.verdict == RECOVERY_REFUSED)
         world_break(h->w, "recovery works", "%s.%llx: %s", file->is_log ? "log" : "snapshot",
                     (unsigned long long)file->zxid, found.fault);
@@ -280,10 +280,10 @@ static void recover(struct server_host *h)
     files.snapshots -= files.nsnapshots;
     for (; (f = disk_log(&h->disk, files.nlogs)); files.nlogs++)
         logs[files.nlogs] = f->zxid;
-    clave__recovery_begin(&r, h->server, &files, RECOVER_FROM_NEWEST);
+    clave__recovery_plan_begin(&r, h->server, &files, RECOVER_FROM_NEWEST);
     if (files.nsnapshots == 0)
         r.from = 0; /* of an empty tree, which the driver would have saved */
-    while (clave__recovery_next(&r, &file))
+    while (clave__recovery_plan_next(&r, &file))
         recover_file(h, &r, &file);
 }
 
@@ -316,7 +316,7 @@ void server_host_restore(struct server_host *h)
     new_server(h);
     recover(h);
     struct restore r = {.wall = WALL_AT_BOOT + clock_now(h), .quiet_ms = 1};
-    r.zxid = clave__restore_zxid(inspector_zxid(h), 0, r.wall);
+    r.zxid = clave__backup_restore_zxid(inspector_zxid(h), 0, r.wall);
     world_must(clave__server_restore(h->server, &r, &gone) == CLAVE_OK);
     clave__buf_init(&image, &h->allocator.mem, SIZE_MAX / 4);
     world_must(clave__server_save_snapshot(h->server, &image, &zxid) == CLAVE_OK);

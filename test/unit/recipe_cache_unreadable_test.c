@@ -366,7 +366,7 @@ static void a_root_that_comes_again_may_be_readable(void **state)
 static void play_bound_watches(struct play *y, size_t most)
 {
     const size_t bounds[SERVER_BOUNDS] = {[BOUND_CONNECTION_WATCHES] = most};
-    clave__bounds_set(y->p->server, bounds);
+    clave__client_limits_set(y->p->server, bounds);
 }
 
 /* A watch that is refused is asked for again, with pauses; nothing is taken for deleted meanwhile.

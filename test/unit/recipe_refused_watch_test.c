@@ -27,7 +27,7 @@ static void on_taken(clave_async_client *c, clave_async_watch *w, const clave_ev
 static void bound_watches(size_t most)
 {
     const size_t bounds[SERVER_BOUNDS] = {[BOUND_WATCHES] = most};
-    clave__bounds_set(p->server, bounds);
+    clave__client_limits_set(p->server, bounds);
 }
 
 static void begin(void)

@@ -202,10 +202,10 @@ static void recover(const struct directory *dir, struct memserver *e, enum recov
     struct recovery_file file;
     struct recovery_finding found = {.verdict = RECOVERY_FINE};
     size_t n = 0;
-    clave__recovery_begin(&r, e->s, &dir->files, start);
-    while (found.verdict != RECOVERY_REFUSED && clave__recovery_next(&r, &file)) {
+    clave__recovery_plan_begin(&r, e->s, &dir->files, start);
+    while (found.verdict != RECOVERY_REFUSED && clave__recovery_plan_next(&r, &file)) {
         const struct buf *b = content(dir, &file);
-        clave__recovery_read(&r, b->data, b->tail, &found);
+        clave__recovery_plan_read(&r, b->data, b->tail, &found);
         n += (size_t)snprintf(told + n, cap - n, "%s%s.%d %s%s", n > 0 ? ", " : "",
                               file.is_log ? "log" : "snapshot", (int)file.zxid,
                               verdicts[found.verdict], found.lost_tail ? " with its tail" : "");
@@ -247,11 +247,11 @@ static void up_to_a_zxid(void **state)
         directory_make(&dir);
         newest_log_torn(&dir); /* of which nothing is seen before the end */
         assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
-        clave__recovery_begin(&r, e.s, &dir.files, RECOVER_FROM_NEWEST);
-        clave__recovery_until(&r, until);
-        while (clave__recovery_next(&r, &file)) {
+        clave__recovery_plan_begin(&r, e.s, &dir.files, RECOVER_FROM_NEWEST);
+        clave__recovery_plan_until(&r, until);
+        while (clave__recovery_plan_next(&r, &file)) {
             const struct buf *b = content(&dir, &file);
-            clave__recovery_read(&r, b->data, b->tail, &found);
+            clave__recovery_plan_read(&r, b->data, b->tail, &found);
             assert_true(found.verdict == RECOVERY_FINE || until > 5);
         }
         assert_int_equal(r.from, until < 3 ? 0 : 3);

@@ -143,7 +143,8 @@ static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int6
                  (uint64_t)w->gap);
     if (step == LOG_STEP_TORN)
         snprintf(v->note, sizeof v->note, "a record at offset %zu that was never finished", w->at);
-    if (step == LOG_STEP_LOST && v->records > 0 && clave__recovery_continues(v->last_zxid, next))
+    if (step == LOG_STEP_LOST && v->records > 0 &&
+        clave__recovery_plan_continues(v->last_zxid, next))
         snprintf(v->note, sizeof v->note, "%s; the next log continues before it", w->fault);
     else
         snprintf(v->fault, sizeof v->fault, "%s", w->fault);

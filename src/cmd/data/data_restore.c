@@ -103,14 +103,14 @@ static int restore_choose_zxid(struct restoring *r)
              newest);
         return EXIT_USAGE;
     }
-    if (r->o->epoch == 0 && !clave__restore_knows_time(wall)) {
+    if (r->o->epoch == 0 && !clave__backup_restore_knows_time(wall)) {
         diag(r->f->o, "the clock of this machine is before 2020, so it cannot tell what a server "
                       "that was restored earlier has handed out: set it, or give an --epoch above "
                       "every earlier one");
         return EXIT_REFUSED;
     }
-    r->begin.zxid =
-        r->o->epoch > 0 ? r->o->epoch << 32 : clave__restore_zxid(r->from_zxid, r->epoch, wall);
+    r->begin.zxid = r->o->epoch > 0 ? r->o->epoch << 32
+                                    : clave__backup_restore_zxid(r->from_zxid, r->epoch, wall);
     if (r->begin.zxid >> 32 < INT32_MAX)
         return EXIT_OK;
     diag(r->f->o, "the data have epoch %" PRId64 ", after which there is none", newest);

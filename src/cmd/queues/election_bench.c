@@ -18,16 +18,16 @@
 enum { POLL_NS = 200000 };
 
 struct candidate {
-    struct herd *herd;
+    struct election_bench *herd;
     clave_client *session;
     clave_async_client *client; /* the loop's thread only, like the latch */
     clave_async_latch *latch;
     clave_err err;
 };
 
-struct herd {
+struct election_bench {
     struct options *o;
-    const struct herd_plan *plan;
+    const struct election_bench_plan *plan;
     bool fair;
     char path[256];
     clave_loop *loop;
@@ -46,7 +46,7 @@ struct herd {
 static void herd_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct candidate *c = arg;
-    struct herd *h = c->herd;
+    struct election_bench *h = c->herd;
     (void)l;
     if (ev->kind != CLAVE_LATCH_LEADER)
         return;
@@ -58,7 +58,7 @@ static void herd_on_event(clave_async_latch *l, const clave_latch_event *ev, voi
 static void herd_stand(clave_async_client *client, void *arg)
 {
     struct candidate *c = arg;
-    const struct herd *h = c->herd;
+    const struct election_bench *h = c->herd;
     clave_latch_options o = {.size = sizeof o, .event_cb = herd_on_event, .event_arg = c};
     c->client = client;
     o.layout = h->fair ? CLAVE_LATCH_FAIR : CLAVE_LATCH_UNFAIR;
@@ -78,7 +78,7 @@ static void withdraw(clave_async_client *client, void *arg)
 
 static void depose(clave_async_client *client, void *arg)
 {
-    struct herd *h = arg;
+    struct election_bench *h = arg;
     h->left_at = clave__clock_us();
     withdraw(client, h->leader);
 }
@@ -86,7 +86,7 @@ static void depose(clave_async_client *client, void *arg)
 /* Of all candidates, excluding heartbeats and our own observing requests. */
 static void herd_count(clave_async_client *client, void *arg)
 {
-    struct herd *h = arg;
+    struct election_bench *h = arg;
     (void)client;
     h->requests = h->events = 0;
     for (size_t i = 0; i < h->n; i++) {
@@ -100,14 +100,14 @@ static void herd_count(clave_async_client *client, void *arg)
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-static clave_err herd_look(struct herd *h)
+static clave_err herd_look(struct election_bench *h)
 {
     return clave_client_run(h->all[0].session, herd_count, h);
 }
 
 /* Once a sync is answered, everything due to a session has arrived. It is quiet when such a round
  * trip of every session has triggered no request. */
-static clave_err herd_settle(struct herd *h)
+static clave_err herd_settle(struct election_bench *h)
 {
     uint64_t before;
     clave_err err = herd_look(h);
@@ -123,7 +123,7 @@ static clave_err herd_settle(struct herd *h)
 
 /* Waits for the next leader, and then for quiet. Until it leads we send nothing, which would take
  * time from the candidates that are measured. */
-static clave_err await_leader(struct herd *h, unsigned known)
+static clave_err await_leader(struct election_bench *h, unsigned known)
 {
     int64_t deadline = clave__clock_us() + h->o->timeout_ms * 1000;
     while (atomic_load(&h->leaderships) == known && clave__clock_us() < deadline)
@@ -131,7 +131,7 @@ static clave_err await_leader(struct herd *h, unsigned known)
     return atomic_load(&h->leaderships) == known ? CLAVE_ETIMEDOUT : herd_settle(h);
 }
 
-static clave_err stand_all(struct herd *h)
+static clave_err stand_all(struct election_bench *h)
 {
     clave_err err = CLAVE_OK;
     for (size_t i = 0; i < h->n && err == CLAVE_OK; i++) {
@@ -141,7 +141,8 @@ static clave_err stand_all(struct herd *h)
     return err == CLAVE_OK ? await_leader(h, 0) : err;
 }
 
-static clave_err change_leaders(struct herd *h, const struct herd_figures *out, size_t round)
+static clave_err change_leaders(struct election_bench *h, const struct election_bench_figures *out,
+                                size_t round)
 {
     uint64_t requests = h->requests, events = h->events;
     unsigned known = atomic_load(&h->leaderships);
@@ -161,7 +162,7 @@ static clave_err change_leaders(struct herd *h, const struct herd_figures *out, 
 
 /* ---- sessions ------------------------------------------------------------------------------- */
 
-static int open_all(struct herd *h)
+static int open_all(struct election_bench *h)
 {
     clave_client_options co;
     const char *connect = connect_dial(h->o);
@@ -190,7 +191,7 @@ static int open_all(struct herd *h)
     return EXIT_OK;
 }
 
-static void herd_close_all(struct herd *h)
+static void herd_close_all(struct election_bench *h)
 {
     for (size_t i = 0; i < h->n; i++) {
         clave_client_run(h->all[i].session, withdraw, &h->all[i]);
@@ -202,24 +203,24 @@ static void herd_close_all(struct herd *h)
 }
 
 /* What is left are containers, which the server would delete in time. */
-static void tidy(struct herd *h)
+static void tidy(struct election_bench *h)
 {
     if (h->fair)
         (void)clave_delete(h->all[0].session, h->path, -1, h->o->timeout_ms);
     (void)clave_delete(h->all[0].session, h->plan->path, -1, h->o->timeout_ms);
 }
 
-static void withdraw_all(struct herd *h)
+static void withdraw_all(struct election_bench *h)
 {
     for (size_t i = 0; i < h->n; i++)
         clave_client_run(h->all[i].session, withdraw, &h->all[i]);
     (void)herd_settle(h);
 }
 
-int herd_run(struct options *o, const struct herd_plan *plan, bool fair,
-             const struct herd_figures *out)
+int herd_run(struct options *o, const struct election_bench_plan *plan, bool fair,
+             const struct election_bench_figures *out)
 {
-    struct herd h = {.o = o, .plan = plan, .fair = fair};
+    struct election_bench h = {.o = o, .plan = plan, .fair = fair};
     snprintf(h.path, sizeof h.path, "%s/%s", plan->path, fair ? "fair" : "unfair");
     h.all = calloc(plan->candidates, sizeof *h.all);
     if (!h.all)

@@ -7,12 +7,12 @@
 
 #include "recipe/deadlock/deadlock_search.h"
 
-static const char *found_path_of(const struct scan *scan, const struct wait_step *step)
+static const char *found_path_of(const struct queue_scan *scan, const struct wait_step *step)
 {
     return step->blocker == WAIT_NONE ? NULL : scan->queues[step->queue].path;
 }
 
-static void found_set_member(const struct scan *scan, const struct queue_snapshot *p,
+static void found_set_member(const struct queue_scan *scan, const struct queue_snapshot *p,
                              const struct wait_step *step, clave_deadlock_member *out)
 {
     const struct queue_node *node = clave__queue_snapshot_node(p, step->queue, step->claim);
@@ -42,7 +42,7 @@ static size_t found_first_of(const struct queue_snapshot *p, const struct wait_c
     return c->victim != WAIT_NONE ? c->victim : first;
 }
 
-static clave_err found_fill(struct deadlocks_found *f, const struct scan *scan,
+static clave_err found_fill(struct deadlock_list *f, const struct queue_scan *scan,
                             const struct queue_snapshot *p, const struct wait_verdict *v)
 {
     clave_deadlock_member *at = f->members;
@@ -61,25 +61,25 @@ static clave_err found_fill(struct deadlocks_found *f, const struct scan *scan,
     return CLAVE_OK;
 }
 
-clave_err clave__deadlocks_found_init(struct deadlocks_found *f, const struct scan *scan,
-                                      const struct queue_snapshot *p, const struct wait_verdict *v)
+clave_err clave__deadlock_list_init(struct deadlock_list *f, const struct queue_scan *scan,
+                                    const struct queue_snapshot *p, const struct wait_verdict *v)
 {
-    *f = (struct deadlocks_found){.mem = scan->mem};
+    *f = (struct deadlock_list){.mem = scan->mem};
     if (v->n == 0)
         return CLAVE_OK;
     f->list = clave__mem_zalloc(f->mem, v->n * sizeof *f->list);
     f->members = clave__mem_zalloc(f->mem, v->stuck * sizeof *f->members);
     clave_err err = f->list && f->members ? found_fill(f, scan, p, v) : CLAVE_ENOMEM;
     if (err != CLAVE_OK)
-        clave__deadlocks_found_fini(f);
+        clave__deadlock_list_fini(f);
     return err;
 }
 
-void clave__deadlocks_found_fini(struct deadlocks_found *f)
+void clave__deadlock_list_fini(struct deadlock_list *f)
 {
     for (size_t i = 0; i < f->n; i++)
         clave__mem_free(f->mem, (void *)(uintptr_t)f->list[i].text);
     clave__mem_free(f->mem, f->list);
     clave__mem_free(f->mem, f->members);
-    *f = (struct deadlocks_found){.mem = f->mem};
+    *f = (struct deadlock_list){.mem = f->mem};
 }

@@ -5,7 +5,7 @@
 #include "clave/async/deadlock.h"
 #include "recipe/deadlock/queue_snapshot.h"
 
-struct deadlocks_found {
+struct deadlock_list {
     const struct clave_mem *mem;
     clave_deadlock *list;           /* points into the scan */
     clave_deadlock_member *members; /* of all */
@@ -13,8 +13,8 @@ struct deadlocks_found {
 };
 
 /* Of the snapshot of `scan`, and what the graph said of it. ENOMEM: it is empty. */
-clave_err clave__deadlocks_found_init(struct deadlocks_found *f, const struct scan *scan,
-                                      const struct queue_snapshot *p, const struct wait_verdict *v);
-void clave__deadlocks_found_fini(struct deadlocks_found *f);
+clave_err clave__deadlock_list_init(struct deadlock_list *f, const struct queue_scan *scan,
+                                    const struct queue_snapshot *p, const struct wait_verdict *v);
+void clave__deadlock_list_fini(struct deadlock_list *f);
 
 #endif

@@ -18,18 +18,18 @@ struct deadlock_search {
     const struct clave_mem *mem;
     clave_async_deadlocks_cb *cb;
     void *arg;
-    struct scan *before;
-    struct scan *now; /* may be running, as may `before` while there is no `now` */
+    struct queue_scan *before;
+    struct queue_scan *now; /* may be running, as may `before` while there is no `now` */
 };
 
 static void free_deadlock_search(struct deadlock_search *s)
 {
-    clave__scan_free(s->before);
-    clave__scan_free(s->now);
+    clave__queue_scan_free(s->before);
+    clave__queue_scan_free(s->now);
     clave__mem_free(s->mem, s);
 }
 
-static void search_tell(struct deadlock_search *s, clave_err err, const struct deadlocks_found *f)
+static void search_tell(struct deadlock_search *s, clave_err err, const struct deadlock_list *f)
 {
     s->cb(s->client, err, f ? f->list : NULL, f ? f->n : 0, s->arg);
 }
@@ -43,7 +43,7 @@ static void search_conclude(struct deadlock_search *s)
     assert(s->before && s->now);
     struct queue_snapshot p;
     struct wait_verdict v = {0};
-    struct deadlocks_found f = {.mem = s->mem};
+    struct deadlock_list f = {.mem = s->mem};
     clave_err err = s->now->err;
     if (err == CLAVE_OK) {
         err = clave__queue_snapshot_init(&p, s->before, s->now);
@@ -51,17 +51,17 @@ static void search_conclude(struct deadlock_search *s)
             err = clave__waitgraph_solve(s->mem, clave__client_hash_seed(s->client), p.queues, p.n,
                                          &v);
             if (err == CLAVE_OK)
-                err = clave__deadlocks_found_init(&f, s->now, &p, &v);
+                err = clave__deadlock_list_init(&f, s->now, &p, &v);
             clave__queue_snapshot_fini(&p);
         }
     }
     clave__waitgraph_fini(s->mem, &v);
     search_tell(s, err, &f);
-    clave__deadlocks_found_fini(&f);
+    clave__deadlock_list_fini(&f);
     free_deadlock_search(s);
 }
 
-static void on_second(struct scan *s, void *arg)
+static void on_second(struct queue_scan *s, void *arg)
 {
     (void)s;
     search_conclude(arg);
@@ -91,13 +91,13 @@ static clave_err search_look_again(struct deadlock_search *s)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < n; i++)
         paths[i] = s->before->queues[i].path;
-    struct scan_options o = {.paths = paths, .n = n, .done = on_second, .arg = s};
-    clave_err err = clave__scan_new(&s->now, s->client, &o);
+    struct queue_scan_options o = {.paths = paths, .n = n, .done = on_second, .arg = s};
+    clave_err err = clave__queue_scan_new(&s->now, s->client, &o);
     clave__mem_free(s->mem, (void *)paths);
     return err;
 }
 
-static void on_first(struct scan *s, void *arg)
+static void on_first(struct queue_scan *s, void *arg)
 {
     struct deadlock_search *search = arg;
     bool stuck = false;
@@ -125,13 +125,13 @@ clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async
     if (!s)
         return CLAVE_ENOMEM;
     *s = (struct deadlock_search){.client = c, .mem = mem, .cb = cb, .arg = arg};
-    struct scan_options look = {.paths = o->roots,
-                                .n = o->nroots,
-                                .descends = true,
-                                .max = o->max_nodes,
-                                .done = on_first,
-                                .arg = s};
-    clave_err err = clave__scan_new(&s->before, c, &look);
+    struct queue_scan_options look = {.paths = o->roots,
+                                      .n = o->nroots,
+                                      .descends = true,
+                                      .max = o->max_nodes,
+                                      .done = on_first,
+                                      .arg = s};
+    clave_err err = clave__queue_scan_new(&s->before, c, &look);
     if (err != CLAVE_OK)
         clave__mem_free(mem, s);
     else if (out)

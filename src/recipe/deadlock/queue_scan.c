@@ -13,17 +13,17 @@
 /* Pending requests at once: heartbeats and the user's own requests go between them. */
 enum { WINDOW = 64, FIRST_ROOM = 16 };
 
-static void scan_proceed(struct scan *s);
+static void scan_proceed(struct queue_scan *s);
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static void free_queue(struct scan *s, struct scan_queue *q)
+static void free_queue(struct queue_scan *s, struct queue_scan_queue *q)
 {
     clave__queue_nodes_fini(&q->nodes);
     clave__mem_free(s->mem, q->path);
 }
 
-static void scan_destroy(struct scan *s)
+static void scan_destroy(struct queue_scan *s)
 {
     for (size_t i = 0; i < s->nqueues; i++)
         free_queue(s, &s->queues[i]);
@@ -34,7 +34,7 @@ static void scan_destroy(struct scan *s)
     clave__mem_free(s->mem, s);
 }
 
-void clave__scan_free(struct scan *s)
+void clave__queue_scan_free(struct queue_scan *s)
 {
     if (s && s->pending > 0) {
         s->done = NULL;
@@ -44,7 +44,7 @@ void clave__scan_free(struct scan *s)
     }
 }
 
-static void scan_fault(struct scan *s, clave_err err)
+static void scan_fault(struct queue_scan *s, clave_err err)
 {
     if (s->err == CLAVE_OK)
         s->err = err;
@@ -53,7 +53,7 @@ static void scan_fault(struct scan *s, clave_err err)
 /* ---- what there is to read ------------------------------------------------------------- */
 
 /* Makes room for one more element of `size` bytes; NULL: the list is unchanged. */
-static void *scan_grow(struct scan *s, void *list, size_t n, size_t *room, size_t size)
+static void *scan_grow(struct queue_scan *s, void *list, size_t n, size_t *room, size_t size)
 {
     if (n < *room)
         return list;
@@ -65,7 +65,7 @@ static void *scan_grow(struct scan *s, void *list, size_t n, size_t *room, size_
 }
 
 /* Takes over the path; NULL: there was no memory for it. */
-static clave_err scan_add_path(struct scan *s, char *path)
+static clave_err scan_add_path(struct queue_scan *s, char *path)
 {
     char **paths = scan_grow(s, s->paths, s->npaths, &s->path_cap, sizeof *paths);
     if (paths)
@@ -110,22 +110,22 @@ static bool scan_is_relevant(const struct queue_order_rule *rule, const clave_re
                     strcmp(clave__path_name(res->path), "locks") == 0);
 }
 
-static clave_err scan_add_queue(struct scan *s, const clave_result *res)
+static clave_err scan_add_queue(struct queue_scan *s, const clave_result *res)
 {
     const struct queue_order_rule *rule = rule_of_all(res);
     if (!scan_is_relevant(rule, res))
         return CLAVE_OK;
-    struct scan_queue *queues = scan_grow(s, s->queues, s->nqueues, &s->cap, sizeof *queues);
+    struct queue_scan_queue *queues = scan_grow(s, s->queues, s->nqueues, &s->cap, sizeof *queues);
     if (!queues)
         return CLAVE_ENOMEM;
     s->queues = queues;
-    struct scan_queue *q = &s->queues[s->nqueues++];
-    *q = (struct scan_queue){.rule = rule, .path = clave__mem_strdup(s->mem, res->path)};
+    struct queue_scan_queue *q = &s->queues[s->nqueues++];
+    *q = (struct queue_scan_queue){.rule = rule, .path = clave__mem_strdup(s->mem, res->path)};
     return q->path ? clave__queue_nodes_init(&q->nodes, s->mem, rule, scan_is_contender, res, s)
                    : CLAVE_ENOMEM;
 }
 
-static clave_err take_names(struct scan *s, const clave_result *res)
+static clave_err take_names(struct queue_scan *s, const clave_result *res)
 {
     s->counted += res->nnames;
     if (s->max > 0 && s->counted > s->max) {
@@ -143,7 +143,7 @@ static clave_err take_names(struct scan *s, const clave_result *res)
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static void scan_on_answer(struct scan *s)
+static void scan_on_answer(struct queue_scan *s)
 {
     assert(s->pending > 0);
     s->pending--;
@@ -152,7 +152,7 @@ static void scan_on_answer(struct scan *s)
 
 static void scan_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct scan *s = arg;
+    struct queue_scan *s = arg;
     (void)c;
     if (res->err == CLAVE_OK && s->err == CLAVE_OK)
         scan_fault(s, take_names(s, res));
@@ -164,7 +164,7 @@ static void scan_on_names(clave_async_client *c, const clave_result *res, void *
 static void scan_on_data(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct queue_node *node = arg;
-    struct scan *s = node->reader;
+    struct queue_scan *s = node->reader;
     (void)c;
     if (res->err == CLAVE_OK && s->err == CLAVE_OK) {
         scan_fault(s, clave__queue_node_take(node, s->mem, res));
@@ -183,7 +183,7 @@ static void scan_on_synced(clave_async_client *c, const clave_result *res, void 
 }
 
 /* NULL: all nodes are read. */
-static struct queue_node *next_node(struct scan *s)
+static struct queue_node *next_node(struct queue_scan *s)
 {
     for (; s->in_queue < s->nqueues; s->in_queue++, s->at_node = 0)
         if (s->at_node < s->queues[s->in_queue].nodes.n)
@@ -192,7 +192,7 @@ static struct queue_node *next_node(struct scan *s)
 }
 
 /* false: there is nothing to request now. */
-static bool ask_next(struct scan *s)
+static bool ask_next(struct queue_scan *s)
 {
     clave_err err = CLAVE_OK;
     if (s->listed < s->npaths) {
@@ -210,7 +210,7 @@ static bool ask_next(struct scan *s)
     return true;
 }
 
-static void scan_proceed(struct scan *s)
+static void scan_proceed(struct queue_scan *s)
 {
     while (s->err == CLAVE_OK && s->pending < WINDOW && ask_next(s))
         continue;
@@ -223,7 +223,7 @@ static void scan_proceed(struct scan *s)
 }
 
 /* Is this path read with another one already? */
-static bool is_covered(const struct scan_options *o, size_t at)
+static bool is_covered(const struct queue_scan_options *o, size_t at)
 {
     const char *path = o->paths[at];
     for (size_t i = 0; i < o->n; i++) {
@@ -237,14 +237,15 @@ static bool is_covered(const struct scan_options *o, size_t at)
     return false;
 }
 
-clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct scan_options *o)
+clave_err clave__queue_scan_new(struct queue_scan **out, clave_async_client *c,
+                                const struct queue_scan_options *o)
 {
     const struct clave_mem *mem = clave__client_mem(c);
-    struct scan *s = clave__mem_zalloc(mem, sizeof *s);
+    struct queue_scan *s = clave__mem_zalloc(mem, sizeof *s);
     *out = NULL;
     if (!s)
         return CLAVE_ENOMEM;
-    *s = (struct scan){.client = c, .mem = mem, .done = o->done, .arg = o->arg};
+    *s = (struct queue_scan){.client = c, .mem = mem, .done = o->done, .arg = o->arg};
     s->descends = o->descends;
     s->max = o->max;
     clave_err err = o->n > 0 ? CLAVE_OK : CLAVE_EINVAL;
@@ -263,7 +264,8 @@ clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct
     return CLAVE_OK;
 }
 
-const struct scan_queue *clave__scan_find(const struct scan *s, const char *path, size_t n)
+const struct queue_scan_queue *clave__queue_scan_find(const struct queue_scan *s, const char *path,
+                                                      size_t n)
 {
     for (size_t i = 0; i < s->nqueues; i++)
         if (strlen(s->queues[i].path) == n && memcmp(s->queues[i].path, path, n) == 0)

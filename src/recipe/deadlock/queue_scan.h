@@ -7,18 +7,18 @@
 #include "clave/async/mutex.h"
 #include "recipe/queue/queue_nodes.h"
 
-struct scan_queue {
+struct queue_scan_queue {
     char *path;
     const struct queue_order_rule *rule; /* mutex, write (both sides), lease */
     struct queue_nodes nodes;            /* `there`: was read, and belongs to a session */
 };
 
-struct scan {
+struct queue_scan {
     clave_async_client *client;
     const struct clave_mem *mem;
     clave_err err; /* the first that counts */
     /* Only those in which somebody may wait, and those of leases and of their acquires. */
-    struct scan_queue *queues;
+    struct queue_scan_queue *queues;
     size_t nqueues;
     /* Private from here on. */
     size_t cap;   /* for queues */
@@ -29,26 +29,28 @@ struct scan {
     size_t pending;           /* requests under way */
     bool descends;
     bool reading; /* listing is over */
-    void (*done)(struct scan *s, void *arg);
+    void (*done)(struct queue_scan *s, void *arg);
     void *arg;
 };
 
-struct scan_options {
+struct queue_scan_options {
     const char *const *paths; /* the queues at these */
     size_t n;
-    bool descends;                           /* and those below */
-    size_t max;                              /* the most nodes that there may be; 0: any number */
-    void (*done)(struct scan *s, void *arg); /* once, later */
+    bool descends; /* and those below */
+    size_t max;    /* the most nodes that there may be; 0: any number */
+    void (*done)(struct queue_scan *s, void *arg); /* once, later */
     void *arg;
 };
 /* Its `err` when it is done: ETOOBIG when there are too many nodes, or the error that stopped it.
  * Nodes that may not be read, or vanish meanwhile, are left out. Returns ENOMEM; EINVAL: no path;
  * EPATH, ECLOSED. */
-clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct scan_options *o);
+clave_err clave__queue_scan_new(struct queue_scan **out, clave_async_client *c,
+                                const struct queue_scan_options *o);
 /* NULL is ignored. A scan with pending requests frees itself when they are answered. */
-void clave__scan_free(struct scan *s);
+void clave__queue_scan_free(struct queue_scan *s);
 
 /* The queue of that path; NULL. */
-const struct scan_queue *clave__scan_find(const struct scan *s, const char *path, size_t n);
+const struct queue_scan_queue *clave__queue_scan_find(const struct queue_scan *s, const char *path,
+                                                      size_t n);
 
 #endif

@@ -47,7 +47,8 @@ static struct wait_claim *add_claim(struct queue_snapshot *p, const struct queue
 /* ---- queues ---------------------------------------------------------------------------- */
 
 /* Both are in the order of the queue: `at` is just after the node found last. */
-static bool was_there(const struct scan_queue *before, size_t *at, const struct queue_node *node)
+static bool was_there(const struct queue_scan_queue *before, size_t *at,
+                      const struct queue_node *node)
 {
     for (size_t i = *at; before && i < before->nodes.n; i++) {
         const struct queue_node *old = &before->nodes.list[i];
@@ -76,8 +77,9 @@ static void set_place(struct wait_claim *claim, const struct wait_queue *q,
         claim->rank = q->claims[q->n - 1].rank;
 }
 
-static clave_err queue_snapshot_add_queue(struct queue_snapshot *p, const struct scan_queue *now,
-                                          const struct scan_queue *before, bool all)
+static clave_err queue_snapshot_add_queue(struct queue_snapshot *p,
+                                          const struct queue_scan_queue *now,
+                                          const struct queue_scan_queue *before, bool all)
 {
     size_t at = 0, first = p->nclaims;
     struct wait_queue *q = &p->queues[p->n++];
@@ -97,7 +99,7 @@ static clave_err queue_snapshot_add_queue(struct queue_snapshot *p, const struct
 
 /* ---- leases ---------------------------------------------------------------------------- */
 
-static size_t limit_said(const struct scan_queue *q)
+static size_t limit_said(const struct queue_scan_queue *q)
 {
     size_t limit = 0;
     for (size_t i = 0; i < q->nodes.n; i++)
@@ -106,7 +108,7 @@ static size_t limit_said(const struct scan_queue *q)
     return limit;
 }
 
-static size_t count_there(const struct scan_queue *q)
+static size_t count_there(const struct queue_scan_queue *q)
 {
     size_t n = 0;
     for (size_t i = 0; q && i < q->nodes.n; i++)
@@ -116,18 +118,18 @@ static size_t count_there(const struct scan_queue *q)
 
 /* The nodes of leases, and of those who acquire one, say how many there are. If leases come or go
  * between the scans, nothing can be concluded: any of them may be the one that is waited for. */
-static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct scan *now,
-                            const struct scan_queue *before, bool all)
+static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct queue_scan *now,
+                            const struct queue_scan_queue *before, bool all)
 {
     static const char leases[] = "/leases", locks[] = "/locks";
-    const struct scan_queue *q = &now->queues[at];
+    const struct queue_scan_queue *q = &now->queues[at];
     struct wait_queue *w = &p->queues[at];
     size_t n = strlen(q->path), nbase = n - (sizeof leases - 1);
     bool steady = count_there(q) == w->n && (all || count_there(before) == w->n);
     if (n < sizeof leases - 1 || strcmp(q->path + nbase, leases) != 0 || !steady)
         return;
     for (size_t i = 0; i < now->nqueues; i++) {
-        const struct scan_queue *gate = &now->queues[i];
+        const struct queue_scan_queue *gate = &now->queues[i];
         if (strlen(gate->path) != nbase + sizeof locks - 1 ||
             memcmp(gate->path, q->path, nbase) != 0 || strcmp(gate->path + nbase, locks) != 0)
             continue;
@@ -142,7 +144,8 @@ static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct sc
 /* ---- sessions that go on --------------------------------------------------------------- */
 
 static clave_err note_moving(struct queue_snapshot *p, struct wait_queue *moving,
-                             const struct scan_queue *of, const struct scan_queue *other)
+                             const struct queue_scan_queue *of,
+                             const struct queue_scan_queue *other)
 {
     size_t at = 0;
     for (size_t i = 0; of && i < of->nodes.n; i++) {
@@ -161,15 +164,16 @@ static clave_err note_moving(struct queue_snapshot *p, struct wait_queue *moving
 
 /* Sessions that came to a lock, or left one, between the scans: one of the session's owners is not
  * stuck, and it may be the one that is waited for. */
-static clave_err add_moving_sessions(struct queue_snapshot *p, const struct scan *before,
-                                     const struct scan *now)
+static clave_err add_moving_sessions(struct queue_snapshot *p, const struct queue_scan *before,
+                                     const struct queue_scan *now)
 {
     clave_err err = CLAVE_OK;
     struct wait_queue *moving = &p->queues[p->n++];
     *moving = (struct wait_queue){.claims = &p->claims[p->nclaims], .mutex_queue = WAIT_NONE};
     for (size_t i = 0; err == CLAVE_OK && i < before->nqueues; i++) {
-        const struct scan_queue *q = &before->queues[i];
-        const struct scan_queue *after = clave__scan_find(now, q->path, strlen(q->path));
+        const struct queue_scan_queue *q = &before->queues[i];
+        const struct queue_scan_queue *after =
+            clave__queue_scan_find(now, q->path, strlen(q->path));
         err = note_moving(p, moving, q, after);
         if (err == CLAVE_OK)
             err = note_moving(p, moving, after, q);
@@ -179,7 +183,7 @@ static clave_err add_moving_sessions(struct queue_snapshot *p, const struct scan
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static size_t count_nodes(const struct scan *s)
+static size_t count_nodes(const struct queue_scan *s)
 {
     size_t n = 0;
     for (size_t i = 0; s && i < s->nqueues; i++)
@@ -187,14 +191,14 @@ static size_t count_nodes(const struct scan *s)
     return n;
 }
 
-static clave_err queue_snapshot_fill(struct queue_snapshot *p, const struct scan *before,
-                                     const struct scan *now)
+static clave_err queue_snapshot_fill(struct queue_snapshot *p, const struct queue_scan *before,
+                                     const struct queue_scan *now)
 {
     clave_err err = CLAVE_OK;
     for (size_t i = 0; err == CLAVE_OK && i < now->nqueues; i++) {
-        const struct scan_queue *q = &now->queues[i];
-        const struct scan_queue *old =
-            before ? clave__scan_find(before, q->path, strlen(q->path)) : NULL;
+        const struct queue_scan_queue *q = &now->queues[i];
+        const struct queue_scan_queue *old =
+            before ? clave__queue_scan_find(before, q->path, strlen(q->path)) : NULL;
         err = queue_snapshot_add_queue(p, q, old, !before);
         if (err == CLAVE_OK && q->rule == &clave__queue_order_lease)
             set_mutex_queue(p, i, now, old, !before);
@@ -202,8 +206,8 @@ static clave_err queue_snapshot_fill(struct queue_snapshot *p, const struct scan
     return err == CLAVE_OK && before ? add_moving_sessions(p, before, now) : err;
 }
 
-clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct scan *before,
-                                     const struct scan *now)
+clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct queue_scan *before,
+                                     const struct queue_scan *now)
 {
     const struct clave_mem *mem = now->mem;
     size_t n = 1 + 2 * count_nodes(now) + count_nodes(before);

@@ -17,8 +17,8 @@ struct queue_snapshot {
 };
 
 /* Of `now`, and as far as `before` has it too; NULL: all of it. ENOMEM. */
-clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct scan *before,
-                                     const struct scan *now);
+clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct queue_scan *before,
+                                     const struct queue_scan *now);
 void clave__queue_snapshot_fini(struct queue_snapshot *p);
 
 const struct queue_node *clave__queue_snapshot_node(const struct queue_snapshot *p, size_t queue,

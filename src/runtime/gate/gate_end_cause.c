@@ -15,7 +15,7 @@ struct gate_end {
     enum server_gone how;
 };
 
-struct gate_ends {
+struct gate_end_causes {
     const struct clave_mem *mem;
     uv_async_t *told;
     pthread_mutex_t mutex;
@@ -24,9 +24,9 @@ struct gate_ends {
     struct gate_end taken[MOST_ENDS]; /* the gate's thread's */
 };
 
-clave_err gate_ends_new(struct gate_ends **out, const struct clave_mem *mem, uv_async_t *told)
+clave_err gate_ends_new(struct gate_end_causes **out, const struct clave_mem *mem, uv_async_t *told)
 {
-    struct gate_ends *e = *out = clave__mem_zalloc(mem, sizeof *e);
+    struct gate_end_causes *e = *out = clave__mem_zalloc(mem, sizeof *e);
     if (!e)
         return CLAVE_ENOMEM;
     e->mem = mem;
@@ -35,7 +35,7 @@ clave_err gate_ends_new(struct gate_ends **out, const struct clave_mem *mem, uv_
     return CLAVE_OK;
 }
 
-void gate_ends_put(struct gate_ends *e, int64_t czxid, enum server_gone how)
+void gate_ends_put(struct gate_end_causes *e, int64_t czxid, enum server_gone how)
 {
     pthread_mutex_lock(&e->mutex);
     if (e->n < MOST_ENDS)
@@ -44,7 +44,7 @@ void gate_ends_put(struct gate_ends *e, int64_t czxid, enum server_gone how)
     uv_async_send(e->told);
 }
 
-void gate_ends_pass_on(struct gate_ends *e, struct web *w)
+void gate_ends_pass_on(struct gate_end_causes *e, struct web *w)
 {
     static const enum lock_cause causes[] = {
         [GONE_DELETED] = LOCK_RELEASED,
@@ -61,7 +61,7 @@ void gate_ends_pass_on(struct gate_ends *e, struct web *w)
         clave__web_tell_cause(w, e->taken[i].czxid, causes[e->taken[i].how]);
 }
 
-void gate_ends_free(struct gate_ends *e)
+void gate_ends_free(struct gate_end_causes *e)
 {
     if (!e)
         return;

@@ -65,9 +65,9 @@ struct gate {
     bool reopens;               /* under the mutex: the audit */
     struct gate_replay *replay; /* NULL: none */
     uv_async_t replayed;
-    struct gate_ends *ends; /* NULL: not in a server */
+    struct gate_end_causes *ends; /* NULL: not in a server */
     uv_async_t ended;
-    struct gate_figures *figures; /* NULL: not in a server */
+    struct gate_server_stats *figures; /* NULL: not in a server */
     uv_async_t measured;
     int64_t grace_ms;
     int64_t closed_by; /* CLOSING: until when */

@@ -291,7 +291,7 @@ static clave_err recover_file(struct recover *r, const struct recovery_file *fil
     if (number != 0)
         return recover_unread(r, number, name, &c);
     size_t n = c.n;
-    clave__recovery_read(&r->recovery, c.p ? c.p : "", n, &found);
+    clave__recovery_plan_read(&r->recovery, c.p ? c.p : "", n, &found);
     clave_err err = recover_act_on(r, name, n, &found);
     bool whole = found.verdict != RECOVERY_SKIPPED && found.verdict != RECOVERY_NO_RECORD;
     if (err == CLAVE_OK && whole && !r->d->read_only && recover_is_newest_log(r, file))
@@ -329,10 +329,10 @@ static clave_err recover_read_all(struct recover *r)
         return err;
     const struct recovery_files files = {r->snapshots.zxid, r->snapshots.n, r->logs.zxid,
                                          r->logs.n};
-    clave__recovery_begin(&r->recovery, r->s, &files, r->start);
+    clave__recovery_plan_begin(&r->recovery, r->s, &files, r->start);
     if (r->until != INT64_MAX)
-        clave__recovery_until(&r->recovery, r->until);
-    while (err == CLAVE_OK && clave__recovery_next(&r->recovery, &file))
+        clave__recovery_plan_until(&r->recovery, r->until);
+    while (err == CLAVE_OK && clave__recovery_plan_next(&r->recovery, &file))
         err = recover_file(r, &file);
     if (err == CLAVE_OK && r->recovery.from < 0)
         return without_snapshot(r);

@@ -18,7 +18,7 @@ enum { LEAST_ROOM = 64 * 1024, MOST_ROOM = 8 * 1024 * 1024 };
  * longer batch zeros would cost more than they save. */
 enum { FILL = 256 * 1024, FILL_BATCH = 32 * 1024, FILL_PIECE = 16 * 1024 };
 
-int clave__log_file_create(struct log_file *f, int dir, int64_t first_zxid)
+int clave__txn_log_file_create(struct txn_log_file *f, int dir, int64_t first_zxid)
 {
     char name[FILE_NAME_SIZE];
     uint8_t header[SERVER_LOG_HEADER];
@@ -41,7 +41,7 @@ int clave__log_file_create(struct log_file *f, int dir, int64_t first_zxid)
 
 /* Makes room for n bytes and some more. Where that is impossible, on a full disk or a file system
  * without fallocate, the file grows as it is written. */
-static void log_file_make_room(struct log_file *f, size_t n)
+static void log_file_make_room(struct txn_log_file *f, size_t n)
 {
     int64_t need = f->end + (int64_t)n;
     if (f->room == 0 || need <= f->room)
@@ -56,7 +56,7 @@ static void log_file_make_room(struct log_file *f, size_t n)
 /* Writes zeros into the room behind a batch of n bytes that ends there. The first sync of a block
  * that only fallocate made waits for the file system's journal. If it fails, the sync of the batch
  * says so, or nothing is lost but time. */
-static void log_file_fill(struct log_file *f, size_t n, int64_t end)
+static void log_file_fill(struct txn_log_file *f, size_t n, int64_t end)
 {
     static uint8_t zeros[FILL_PIECE];
     if (n > FILL_BATCH || end <= f->filled)
@@ -72,13 +72,13 @@ static void log_file_fill(struct log_file *f, size_t n, int64_t end)
 
 /* Cuts the file off after its records: the room ahead of them, and what a failed append left. A
  * failure is not reported: readers skip the zeros. */
-static void log_file_cut(struct log_file *f)
+static void log_file_cut(struct txn_log_file *f)
 {
     if (f->room != f->end && ftruncate(f->fd, (off_t)f->end) == 0)
         f->room = f->end;
 }
 
-int clave__log_file_append(struct log_file *f, const void *p, size_t n)
+int clave__txn_log_file_append(struct txn_log_file *f, const void *p, size_t n)
 {
     log_file_make_room(f, n);
     int err = clave__file_write(f->fd, p, n, f->end);
@@ -95,7 +95,7 @@ int clave__log_file_append(struct log_file *f, const void *p, size_t n)
     return err;
 }
 
-void clave__log_file_close(struct log_file *f)
+void clave__txn_log_file_close(struct txn_log_file *f)
 {
     if (f->fd < 0)
         return;

@@ -11,27 +11,27 @@
  * deadline that comes nearer, are noticed by the next one. */
 enum { WAIT_MS = 1 };
 
-static _Thread_local const struct log_thread *log_thread_current;
+static _Thread_local const struct txn_log_thread *log_thread_current;
 
-static int log_thread_append(struct log_thread *t)
+static int log_thread_append(struct txn_log_thread *t)
 {
     int fault = 0;
-    t->grown = -clave__log_file_length(&t->file);
+    t->grown = -clave__txn_log_file_length(&t->file);
     if (t->new_file || t->file.fd < 0) {
-        clave__log_file_close(&t->file);
-        t->grown += clave__log_file_length(&t->file);
-        fault = clave__log_file_create(&t->file, t->dir, t->first_zxid);
+        clave__txn_log_file_close(&t->file);
+        t->grown += clave__txn_log_file_length(&t->file);
+        fault = clave__txn_log_file_create(&t->file, t->dir, t->first_zxid);
     }
     t->took_ns = uv_hrtime();
     if (fault == 0)
-        fault = clave__log_file_append(&t->file, clave__buf_bytes(&t->bytes),
-                                       clave__buf_len(&t->bytes));
+        fault = clave__txn_log_file_append(&t->file, clave__buf_bytes(&t->bytes),
+                                           clave__buf_len(&t->bytes));
     t->took_ns = uv_hrtime() - t->took_ns;
-    t->grown += clave__log_file_length(&t->file);
+    t->grown += clave__txn_log_file_length(&t->file);
     return fault;
 }
 
-static void log_thread_write(struct log_thread *t)
+static void log_thread_write(struct txn_log_thread *t)
 {
     bool waiting = t->waiting;
     t->state = LOG_WRITING;
@@ -52,7 +52,7 @@ static void log_thread_write(struct log_thread *t)
 }
 
 /* Without a write nobody else wants the turn. */
-static void log_thread_wait(struct log_thread *t)
+static void log_thread_wait(struct txn_log_thread *t)
 {
     if (t->state == LOG_FREE) {
         uv_run(t->loop, UV_RUN_ONCE);
@@ -72,7 +72,7 @@ static void log_thread_wait(struct log_thread *t)
     t->waiting = false;
 }
 
-static void log_thread_take_turns(struct log_thread *t)
+static void log_thread_take_turns(struct txn_log_thread *t)
 {
     log_thread_current = t;
     while (!t->ended) {
@@ -87,7 +87,7 @@ static void log_thread_take_turns(struct log_thread *t)
     log_thread_current = NULL;
 }
 
-void clave__log_thread_run(struct log_thread *t)
+void clave__txn_log_thread_run(struct txn_log_thread *t)
 {
     uv_mutex_lock(&t->turn);
     t->begun = true;
@@ -97,7 +97,7 @@ void clave__log_thread_run(struct log_thread *t)
 
 static void *log_thread_main(void *arg)
 {
-    struct log_thread *t = arg;
+    struct txn_log_thread *t = arg;
     uv_mutex_lock(&t->turn);
     while (!t->begun && !t->ended)
         uv_cond_wait(&t->wanted, &t->turn);
@@ -106,23 +106,24 @@ static void *log_thread_main(void *arg)
     return NULL;
 }
 
-void clave__log_thread_post(struct log_thread *t)
+void clave__txn_log_thread_post(struct txn_log_thread *t)
 {
     t->state = LOG_POSTED;
 }
 
-void clave__log_thread_end(struct log_thread *t)
+void clave__txn_log_thread_end(struct txn_log_thread *t)
 {
     t->ended = true;
 }
 
-bool clave__log_thread_is_current(const struct log_thread *t)
+bool clave__txn_log_thread_is_current(const struct txn_log_thread *t)
 {
     return log_thread_current == t;
 }
 
-clave_err clave__log_thread_start(struct log_thread *t, int dir, const struct clave_mem *mem,
-                                  uv_loop_t *loop, void (*written)(void *arg), void *arg)
+clave_err clave__txn_log_thread_start(struct txn_log_thread *t, int dir,
+                                      const struct clave_mem *mem, uv_loop_t *loop,
+                                      void (*written)(void *arg), void *arg)
 {
     t->dir = dir;
     clave__buf_init(&t->bytes, mem, SIZE_MAX / 2);
@@ -149,7 +150,7 @@ fail_wanted:
     return err;
 }
 
-void clave__log_thread_stop(struct log_thread *t)
+void clave__txn_log_thread_stop(struct txn_log_thread *t)
 {
     if (!t->running)
         return;
@@ -161,7 +162,7 @@ void clave__log_thread_stop(struct log_thread *t)
     uv_cond_destroy(&t->returned);
     uv_cond_destroy(&t->wanted);
     uv_mutex_destroy(&t->turn);
-    clave__log_file_close(&t->file);
+    clave__txn_log_file_close(&t->file);
     clave__buf_fini(&t->bytes);
     t->running = false;
 }

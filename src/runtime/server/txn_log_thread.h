@@ -22,7 +22,7 @@
 
 enum log_state { LOG_FREE, LOG_POSTED, LOG_WRITING };
 
-struct log_thread {
+struct txn_log_thread {
     pthread_t second;
     bool running;
     uv_mutex_t turn;
@@ -38,7 +38,7 @@ struct log_thread {
     void (*written)(void *arg);
     void *arg;
     int dir;
-    struct log_file file;
+    struct txn_log_file file;
     /* The batch: the loop's, but while it is WRITING that of the thread that writes. */
     enum log_state state;
     struct buf bytes;
@@ -51,17 +51,18 @@ struct log_thread {
 };
 
 /* ENOMEM. ETHREAD: cannot start the thread. `written` has the turn; it is not called after _end. */
-clave_err clave__log_thread_start(struct log_thread *t, int dir, const struct clave_mem *mem,
-                                  uv_loop_t *loop, void (*written)(void *arg), void *arg);
+clave_err clave__txn_log_thread_start(struct txn_log_thread *t, int dir,
+                                      const struct clave_mem *mem, uv_loop_t *loop,
+                                      void (*written)(void *arg), void *arg);
 /* Runs the loop until _end. */
-void clave__log_thread_run(struct log_thread *t);
+void clave__txn_log_thread_run(struct txn_log_thread *t);
 /* _run returns after this pass of the loop. */
-void clave__log_thread_end(struct log_thread *t);
+void clave__txn_log_thread_end(struct txn_log_thread *t);
 /* Whether the calling thread is one of the two, in _run of this loop. */
-bool clave__log_thread_is_current(const struct log_thread *t);
+bool clave__txn_log_thread_is_current(const struct txn_log_thread *t);
 /* Lets the current batch finish, and closes the file. Does nothing if it was not started. */
-void clave__log_thread_stop(struct log_thread *t);
+void clave__txn_log_thread_stop(struct txn_log_thread *t);
 /* Hands over a batch, while FREE. */
-void clave__log_thread_post(struct log_thread *t);
+void clave__txn_log_thread_post(struct txn_log_thread *t);
 
 #endif

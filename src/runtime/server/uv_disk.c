@@ -20,7 +20,7 @@ enum { MEASURE_MS = 10000, MEASURE_FOR_HTTP_MS = 2000 };
  * when it is written. */
 static void post_records(struct server_run *r)
 {
-    struct log_thread *log = &r->log_thread;
+    struct txn_log_thread *log = &r->log_thread;
     struct log_batch pending = clave__server_log_pending(r->server);
     if (pending.n == 0 || log->state != LOG_FREE || clave__server_log_waits(r->server))
         return;
@@ -29,7 +29,7 @@ static void post_records(struct server_run *r)
     log->new_file = r->new_log;
     r->new_log = false;
     clave__server_log_swap(r->server, &log->bytes);
-    clave__log_thread_post(log);
+    clave__txn_log_thread_post(log);
     if (r->audit)
         clave__audit_log_posted(r->audit);
 }
@@ -96,7 +96,7 @@ static bool uv_server_check_disk(struct server_run *r, int number, const char *w
 void clave__run_on_log_written(void *arg)
 {
     struct server_run *r = arg;
-    struct log_thread *log = &r->log_thread;
+    struct txn_log_thread *log = &r->log_thread;
     clave__run_tick(r);
     clave__buf_clear(&log->bytes);
     clave__buf_trim(&log->bytes, KEEP_BYTES);

@@ -87,7 +87,7 @@ static void uv_server_enter(struct server_run *r, enum run_phase phase)
 {
     r->phase = phase;
     if (phase == RUN_STOPPED)
-        clave__log_thread_end(&r->log_thread);
+        clave__txn_log_thread_end(&r->log_thread);
 }
 
 /* That it is active keeps the loop from waiting. A turn begins, with what the last one has left. */
@@ -170,7 +170,7 @@ void clave__run_halt(struct server_run *r)
 
 bool clave__run_is_current(const struct server_run *r)
 {
-    return clave__log_thread_is_current(&r->log_thread);
+    return clave__txn_log_thread_is_current(&r->log_thread);
 }
 
 static void on_grace(uv_timer_t *t)
@@ -215,8 +215,8 @@ static void uv_server_on_signal(uv_signal_t *s, int number)
 
 static clave_err uv_server_note_longest_session(const struct server_run *r, const struct fault *f)
 {
-    return clave__datadir_note_longest_session(&r->dir, clave__restore_longest_session(r->server),
-                                               f);
+    return clave__datadir_note_longest_session(&r->dir,
+                                               clave__backup_restore_longest_session(r->server), f);
 }
 
 /* Sessions may be longer now; or the note has been damaged since the start, and so are backups. */
@@ -405,8 +405,8 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
         clave__run_take_space(r, &space);
         clave__datadir_measure(&r->dir, &r->stats);
         clave__server_set_driver_stats(r->server, &r->stats);
-        err = clave__log_thread_start(&r->log_thread, r->dir.dir, &r->mem, &r->loop,
-                                      clave__run_on_log_written, r);
+        err = clave__txn_log_thread_start(&r->log_thread, r->dir.dir, &r->mem, &r->loop,
+                                          clave__run_on_log_written, r);
     }
     if (err == CLAVE_OK)
         err = clave__snapshot_thread_start(&r->snapshot_thread, r->dir.dir, &r->mem, &r->disk_done);
@@ -586,7 +586,7 @@ clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
     clave__run_count(r);
     clave__run_pump(r);
     clave__run_measure(r);
-    clave__log_thread_run(&r->log_thread);
+    clave__txn_log_thread_run(&r->log_thread);
     snprintf(fault, cap, "%s", r->fault);
     return r->result;
 }
@@ -606,7 +606,7 @@ void clave__server_run_free(struct server_run *r)
     clave__admin_stop(r);
     clave__conn_close_quiet(r, true);
     clave__snapshot_thread_stop(&r->snapshot_thread); /* before what they wake closes */
-    clave__log_thread_stop(&r->log_thread);
+    clave__txn_log_thread_stop(&r->log_thread);
     close_audit(r, durable);
     uv_server_end_loop(r);
     clave__server_free(r->server);

@@ -34,7 +34,7 @@ struct server_run {
     char version_2[PATH_MAX + 16];
     uv_utsname_t system;
     char host_name[UV_MAXHOSTNAMESIZE];
-    struct log_thread log_thread;
+    struct txn_log_thread log_thread;
     struct snapshot_thread snapshot_thread;
     struct audit_log *audit; /* NULL: none */
     bool is_saving;          /* the engine makes a snapshot, a piece at a time */

@@ -114,7 +114,7 @@ static void metrics_put_bounds(struct prometheus *p, const struct server *s)
                                                "Requests beyond a bound, by bound."};
     clave__prometheus_family(p, &f);
     for (enum server_bound b = 0; b < SERVER_BOUNDS; b++)
-        metrics_put_labelled(p, "bound", clave__bound_name(b), s->refused.bounds[b].refused);
+        metrics_put_labelled(p, "bound", clave__client_limit_name(b), s->refused.bounds[b].refused);
 }
 
 static void metrics_put_sessions(struct prometheus *p, const struct sessions *t)

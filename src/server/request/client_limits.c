@@ -27,19 +27,19 @@ static const struct {
     [BOUND_REQUEST] = {"request", 0, "bytes of a request", "--max-request"},
 };
 
-const char *clave__bound_name(enum server_bound bound)
+const char *clave__client_limit_name(enum server_bound bound)
 {
     return table[bound].name;
 }
 
-void clave__bounds_set(struct server *s, const size_t most[SERVER_BOUNDS])
+void clave__client_limits_set(struct server *s, const size_t most[SERVER_BOUNDS])
 {
     for (size_t i = 0; i < SERVER_BOUNDS; i++)
         s->refused.bounds[i].most = most[i] ? most[i] : table[i].fallback;
     s->refused.bounds[BOUND_REQUEST].most = s->limits.max_frame;
 }
 
-bool clave__bound_allows(struct server_conn *c, enum server_bound bound, size_t n)
+bool clave__client_limit_allows(struct server_conn *c, enum server_bound bound, size_t n)
 {
     struct server *s = c->s;
     struct bound_state *b = &s->refused.bounds[bound];

@@ -8,11 +8,11 @@
 
 /* Whether n is within the bound. If not, the refusal is counted and, once a second for each bound,
  * logged; what the client is told is the caller's part. */
-bool clave__bound_allows(struct server_conn *c, enum server_bound bound, size_t n);
+bool clave__client_limit_allows(struct server_conn *c, enum server_bound bound, size_t n);
 
 /* As the metrics name it: "connection_watches". */
-const char *clave__bound_name(enum server_bound bound);
+const char *clave__client_limit_name(enum server_bound bound);
 /* Takes those given; the others have their defaults. */
-void clave__bounds_set(struct server *s, const size_t most[SERVER_BOUNDS]);
+void clave__client_limits_set(struct server *s, const size_t most[SERVER_BOUNDS]);
 
 #endif

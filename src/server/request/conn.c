@@ -104,7 +104,8 @@ static void refuse_frame(struct server_conn *c, int why, size_t n)
         return;
     }
     if (why == CLAVE_ETOOBIG)
-        (void)clave__bound_allows(c, BOUND_REQUEST, n); /* counted, and logged with the flag */
+        (void)clave__client_limit_allows(c, BOUND_REQUEST,
+                                         n); /* counted, and logged with the flag */
     else
         clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
                    why == CLAVE_ENOMEM ? "out of memory" : "it sent a frame of impossible length");
@@ -118,7 +119,7 @@ static size_t conn_take(struct server_conn *c, const void *p, size_t n)
     const uint8_t *frame;
     size_t len;
     clave__frame_feed(&c->frames, p, n);
-    while (clave__conn_is_open(c) && !clave__conn_is_full(c) && !clave__turn_is_full(c)) {
+    while (clave__conn_is_open(c) && !clave__conn_is_full(c) && !clave__fair_schedule_is_full(c)) {
         const size_t before = c->s->turn.looks;
         int rc = clave__frame_next(&c->frames, &frame, &len);
         if (rc == 0)
@@ -129,7 +130,7 @@ static size_t conn_take(struct server_conn *c, const void *p, size_t n)
             take_frame(c, frame, len);
         else
             refuse_frame(c, rc, len);
-        clave__turn_charge(c, c->s->turn.looks - before);
+        clave__fair_schedule_charge(c, c->s->turn.looks - before);
     }
     size_t left = c->frames.in_len;
     c->frames.in = NULL;
@@ -161,7 +162,7 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
     if (used == n)
         c->unread_since = INT64_MAX;
     conn_keep(c, (const uint8_t *)p + used, n - used);
-    clave__turn_leave(c, used > 0);
+    clave__fair_schedule_leave(c, used > 0);
     update_wants_read(c);
 }
 
@@ -180,15 +181,15 @@ void clave__conn_resume(struct server_conn *c)
         if (clave__buf_len(&c->backlog) == 0)
             c->unread_since = INT64_MAX;
     }
-    clave__turn_leave(c, used > 0);
+    clave__fair_schedule_leave(c, used > 0);
     update_wants_read(c);
 }
 
 void clave__conns_take_left(struct server *s)
 {
     struct server_conn *c;
-    clave__turn_begin(s);
-    while ((c = clave__turn_next(s)))
+    clave__fair_schedule_begin(s);
+    while ((c = clave__fair_schedule_next(s)))
         clave__conn_resume(c);
 }
 
@@ -311,7 +312,7 @@ void clave__server_conn_closed(struct server_conn *c)
     list_remove(&c->in_conns);
     list_remove(&c->in_ready);
     s->conns.n--;
-    clave__slow_drop(c);
+    clave__slow_requests_drop(c);
     clave__identities_fini(&c->who);
     clave__frame_reader_fini(&c->frames);
     clave__buf_fini(&c->backlog);

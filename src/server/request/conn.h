@@ -101,7 +101,7 @@ struct message {
 enum { SHOWS_NOTHING = 0 };
 
 /* `shows`: the newest transaction of which the message can show anything; s->last_zxid is always
- * right, and waits for every other client's fsync (see clave__shown_at). */
+ * right, and waits for every other client's fsync (see clave__visible_zxid_at). */
 struct message clave__message_begin(struct server_conn *c, int64_t shows);
 /* Ends the message. `reply`: it answers a request, and counts as outstanding if it waits for the
  * disk. Without memory the connection is cut: no message is ever skipped. */

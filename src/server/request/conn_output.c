@@ -19,7 +19,7 @@ enum { BYTES_A_REQUEST = 1024 };
 void clave__conn_mark_ready(struct server_conn *c)
 {
     if (list_empty(&c->in_ready))
-        list_push_back(&c->s->conns.ready[clave__turn_class_of(c)], &c->in_ready);
+        list_push_back(&c->s->conns.ready[clave__fair_schedule_class_of(c)], &c->in_ready);
 }
 
 /* Whether the bound on the output of all connections holds this one up. Up to twice the bound, a
@@ -216,7 +216,7 @@ void clave__conn_release(struct server_conn *c)
     }
     if (c->mark_count == 0)
         list_remove(&c->in_waiting);
-    clave__slow_release(c);
+    clave__slow_requests_release(c);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -265,7 +265,8 @@ void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_e
 bool clave__message_bound(struct message *m)
 {
     struct server_conn *c = m->c;
-    if (m->refused || clave__bound_allows(c, BOUND_ANSWER, clave__buf_len(&c->out) - m->begin))
+    if (m->refused ||
+        clave__client_limit_allows(c, BOUND_ANSWER, clave__buf_len(&c->out) - m->begin))
         return !m->refused;
     int32_t xid = m->xid;
     c->out.tail = c->out.head + m->begin;

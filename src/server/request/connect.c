@@ -62,8 +62,9 @@ static clave_err create_session(struct server *s, int32_t timeout_ms, struct ses
 static bool has_room_for_session(struct server_conn *c)
 {
     const struct sessions *t = &c->s->sessions;
-    return clave__bound_allows(c, BOUND_SESSIONS, t->table.count + 1) &&
-           clave__bound_allows(c, BOUND_DISCONNECTED, clave__sessions_detached(t, &c->peer) + 1);
+    return clave__client_limit_allows(c, BOUND_SESSIONS, t->table.count + 1) &&
+           clave__client_limit_allows(c, BOUND_DISCONNECTED,
+                                      clave__sessions_detached(t, &c->peer) + 1);
 }
 
 static void open_session(struct server_conn *c, const struct wire_connect_request *q,

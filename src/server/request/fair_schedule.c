@@ -6,7 +6,7 @@
  * millisecond: with the driver's two milliseconds, a tenth of the loop's time. */
 enum { LIGHT_AT_ONCE = 10, LIGHT_A_MS = 20 };
 
-void clave__turn_init(struct server *s, size_t work_a_turn)
+void clave__fair_schedule_init(struct server *s, size_t work_a_turn)
 {
     s->turn.most_looks = work_a_turn;
     for (int k = 0; k < TURN_CLASSES; k++) {
@@ -22,33 +22,33 @@ static size_t turn_owed(const struct server_conn *c)
     return ms <= c->owed / a_ms ? c->owed - ms * a_ms : 0;
 }
 
-enum turn_class clave__turn_class_of(const struct server_conn *c)
+enum turn_class clave__fair_schedule_class_of(const struct server_conn *c)
 {
     return turn_owed(c) > c->s->turn.most_looks / LIGHT_AT_ONCE ? TURN_HEAVY : TURN_LIGHT;
 }
 
-bool clave__turn_is_full(const struct server_conn *c)
+bool clave__fair_schedule_is_full(const struct server_conn *c)
 {
-    return c->s->turn.looks >= c->s->turn.most[clave__turn_class_of(c)];
+    return c->s->turn.looks >= c->s->turn.most[clave__fair_schedule_class_of(c)];
 }
 
-void clave__turn_charge(struct server_conn *c, size_t looks)
+void clave__fair_schedule_charge(struct server_conn *c, size_t looks)
 {
     c->owed = turn_owed(c) + looks;
     c->owed_at = c->s->now;
 }
 
-void clave__turn_leave(struct server_conn *c, bool had_some)
+void clave__fair_schedule_leave(struct server_conn *c, bool had_some)
 {
-    bool is_left =
-        clave__conn_is_open(c) && clave__buf_len(&c->backlog) > 0 && clave__turn_is_full(c);
+    bool is_left = clave__conn_is_open(c) && clave__buf_len(&c->backlog) > 0 &&
+                   clave__fair_schedule_is_full(c);
     if (!is_left || had_some)
         list_remove(&c->in_left);
     if (is_left && list_empty(&c->in_left))
-        list_push_back(&c->s->turn.left[clave__turn_class_of(c)], &c->in_left);
+        list_push_back(&c->s->turn.left[clave__fair_schedule_class_of(c)], &c->in_left);
 }
 
-bool clave__turn_has_left(const struct server *s)
+bool clave__fair_schedule_has_left(const struct server *s)
 {
     return !list_empty(&s->turn.left[TURN_LIGHT]) || !list_empty(&s->turn.left[TURN_HEAVY]);
 }
@@ -70,7 +70,7 @@ static void turn_enter(struct server *s, enum turn_class k, size_t most)
 
 /* Heavy ones that had none of the last turn come first in this one: however little a turn takes,
  * both classes go on. */
-void clave__turn_begin(struct server *s)
+void clave__fair_schedule_begin(struct server *s)
 {
     const bool both =
         !list_empty(&s->turn.left[TURN_LIGHT]) && !list_empty(&s->turn.left[TURN_HEAVY]);
@@ -82,7 +82,7 @@ void clave__turn_begin(struct server *s)
                both ? s->turn.most_looks - s->turn.most_looks / 2 : turn_most_of(s, first));
 }
 
-struct server_conn *clave__turn_next(struct server *s)
+struct server_conn *clave__fair_schedule_next(struct server *s)
 {
     for (; s->turn.classes > 0; s->turn.classes--) {
         const enum turn_class k = s->turn.class, other = TURN_CLASSES - 1 - k;

@@ -11,24 +11,24 @@
 
 #include "server/request/conn.h"
 
-void clave__turn_init(struct server *s, size_t work_a_turn);
+void clave__fair_schedule_init(struct server *s, size_t work_a_turn);
 /* By what it has cost lately. */
-enum turn_class clave__turn_class_of(const struct server_conn *c);
+enum turn_class clave__fair_schedule_class_of(const struct server_conn *c);
 
-void clave__turn_begin(struct server *s);
+void clave__fair_schedule_begin(struct server *s);
 /* Call it after _begin until it is NULL: the next connection whose input the last turn has left. */
-struct server_conn *clave__turn_next(struct server *s);
+struct server_conn *clave__fair_schedule_next(struct server *s);
 /* Whether some input waits for the next turn. */
-bool clave__turn_has_left(const struct server *s);
+bool clave__fair_schedule_has_left(const struct server *s);
 
 /* Whether this turn takes no more of the connection's requests: other clients, and the disk, would
  * wait for them. */
-bool clave__turn_is_full(const struct server_conn *c);
+bool clave__fair_schedule_is_full(const struct server_conn *c);
 /* A request of it has cost so many looks. */
-void clave__turn_charge(struct server_conn *c, size_t looks);
+void clave__fair_schedule_charge(struct server_conn *c, size_t looks);
 /* Call it when the connection has had its chance: it stays in the queue if the turn is the reason
  * that it has a backlog. `had_some`: some of its input was taken; those that had none come first.
  */
-void clave__turn_leave(struct server_conn *c, bool had_some);
+void clave__fair_schedule_leave(struct server_conn *c, bool had_some);
 
 #endif

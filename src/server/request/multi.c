@@ -147,7 +147,7 @@ static int64_t newest_shown(const struct server *s, const struct wire_ops *ops)
     int64_t newest = SHOWS_NOTHING;
     while (newest < s->last_zxid && clave__wire_get_op(&r, &part)) {
         struct jbytes path = part.body.path;
-        int64_t zxid = clave__shown_at(s, path, clave__tree_find(&s->tree, path));
+        int64_t zxid = clave__visible_zxid_at(s, path, clave__tree_find(&s->tree, path));
         newest = zxid > newest ? zxid : newest;
     }
     return newest;

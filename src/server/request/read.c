@@ -90,7 +90,7 @@ static int64_t read_shows(const struct server *s, const struct request_op *op,
 {
     if (err == CLAVE_EMARSHALLING || err == CLAVE_EBADARGS)
         return SHOWS_NOTHING;
-    return op->shows_others ? s->last_zxid : clave__shown_at(s, q->body.path, n);
+    return op->shows_others ? s->last_zxid : clave__visible_zxid_at(s, q->body.path, n);
 }
 
 void clave__conn_read(struct server_conn *c, const struct wire_request *q,

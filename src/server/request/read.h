@@ -22,7 +22,7 @@ clave_err clave__read_find(const struct server_conn *c, const struct request_op 
 
 /* The newest transaction that an answer can show which says of this path what the node is, or that
  * there is none: visible_zxid.c. */
-int64_t clave__shown_at(const struct server *s, struct jbytes path, const struct node *n);
+int64_t clave__visible_zxid_at(const struct server *s, struct jbytes path, const struct node *n);
 
 /* setWatches, setWatches2, addWatch, checkWatches, removeWatches: watch_ops.c. */
 request_answer clave__conn_watch;

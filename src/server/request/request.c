@@ -205,5 +205,5 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     else
         server_request_refuse(c, &q);
     if (s->limits.slow_ms > 0)
-        clave__slow_note(c, work, p, n);
+        clave__slow_requests_note(c, work, p, n);
 }

@@ -109,7 +109,7 @@ static void slow_note_in_turn(struct server *s, const struct slow_what *what, st
     slow_find_least(t);
 }
 
-void clave__slow_note(struct server_conn *c, uint64_t work, const void *frame, size_t n)
+void clave__slow_requests_note(struct server_conn *c, uint64_t work, const void *frame, size_t n)
 {
     struct server *s = c->s;
     if (!s->slow.turn)
@@ -132,7 +132,7 @@ void clave__slow_note(struct server_conn *c, uint64_t work, const void *frame, s
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-void clave__slow_tell_rest(struct server *s)
+void clave__slow_requests_tell_rest(struct server *s)
 {
     if (s->now < s->slow.second + SECOND_MS)
         return;
@@ -151,7 +151,7 @@ static void slow_tell(struct server *s, const struct slow_what *q, const char *p
     int64_t unread = q->read - q->since;
     if (s->limits.slow_ms == 0 || unread + turn + disk < s->limits.slow_ms)
         return;
-    clave__slow_tell_rest(s);
+    clave__slow_requests_tell_rest(s);
     if (s->slow.told == LINES_A_SECOND) {
         s->slow.untold++;
         return;
@@ -169,7 +169,7 @@ static void slow_tell(struct server *s, const struct slow_what *q, const char *p
 
 /* ---- when it is known ------------------------------------------------------------------------ */
 
-void clave__slow_end_turn(struct server *s, int64_t now)
+void clave__slow_requests_end_turn(struct server *s, int64_t now)
 {
     struct slow_turn *t = s->slow.turn;
     int64_t turn = now - s->now;
@@ -191,7 +191,7 @@ void clave__slow_end_turn(struct server *s, int64_t now)
     t->noted = t->late = t->n = 0;
 }
 
-void clave__slow_release(struct server_conn *c)
+void clave__slow_requests_release(struct server_conn *c)
 {
     struct server *s = c->s;
     while (!list_empty(&c->slow)) {
@@ -207,7 +207,7 @@ void clave__slow_release(struct server_conn *c)
     }
 }
 
-void clave__slow_drop(struct server_conn *c)
+void clave__slow_requests_drop(struct server_conn *c)
 {
     struct list *e;
     while ((e = list_pop_front(&c->slow)))

@@ -27,7 +27,7 @@ static bool shown_is_of_quota(const struct node *n)
     return n->path_len > LEN && memcmp(clave__node_path(n), quota, LEN) == 0;
 }
 
-int64_t clave__shown_at(const struct server *s, struct jbytes path, const struct node *n)
+int64_t clave__visible_zxid_at(const struct server *s, struct jbytes path, const struct node *n)
 {
     if (s->last_zxid == s->txn_log.durable_zxid || path.n < 0)
         return SHOWS_NOTHING;

@@ -13,10 +13,10 @@ clave_err clave__conn_add_watch(struct server_conn *c, struct jbytes path, unsig
     bool room = s->watches.count < s->refused.bounds[BOUND_WATCHES].most &&
                 c->watcher.count < s->refused.bounds[BOUND_CONNECTION_WATCHES].most;
     if (!room && clave__watch_marks(&s->watches, &c->watcher, path, marks) != marks &&
-        (!clave__bound_allows(c, BOUND_CONNECTION_WATCHES, c->watcher.count + 1) ||
-         !clave__bound_allows(c, BOUND_WATCHES, s->watches.count + 1)))
+        (!clave__client_limit_allows(c, BOUND_CONNECTION_WATCHES, c->watcher.count + 1) ||
+         !clave__client_limit_allows(c, BOUND_WATCHES, s->watches.count + 1)))
         return CLAVE_EBADARGS;
-    if (path.n > 0 && !clave__bound_allows(c, BOUND_PATH, (size_t)path.n))
+    if (path.n > 0 && !clave__client_limit_allows(c, BOUND_PATH, (size_t)path.n))
         return CLAVE_EBADARGS;
     return clave__watch_add(&s->watches, &c->watcher, path, marks);
 }
@@ -73,7 +73,7 @@ static clave_err catch_up_paths(const struct catch_up *u, struct jvec paths)
         struct watch_event ev = {.type = type, .path = path};
         clave_err err = CLAVE_OK;
         if (type != 0)
-            clave__conn_send_event(u->c, clave__shown_at(s, path, n), -1, &ev);
+            clave__conn_send_event(u->c, clave__visible_zxid_at(s, path, n), -1, &ev);
         else
             err = clave__conn_add_watch(u->c, path, u->mark);
         if (err != CLAVE_OK)

@@ -217,7 +217,8 @@ static bool has_number(struct server_conn *c, const struct node *parent)
         clave__log(&c->s->log, CLAVE_LOG_WARN,
                    "%d sequence numbers are left below %.*s: continue below another node",
                    FEW_NUMBERS, (int)parent->path_len, clave__node_path(parent));
-    return clave__bound_allows(c, BOUND_SEQUENCE, (size_t)(uint32_t)parent->stat.cversion + 1);
+    return clave__client_limit_allows(c, BOUND_SEQUENCE,
+                                      (size_t)(uint32_t)parent->stat.cversion + 1);
 }
 
 /* The number is the parent's stored cversion: how many children it ever had. */
@@ -240,11 +241,12 @@ static clave_err check_size(struct server_conn *c, struct jbytes path)
 {
     const struct bound_state *bounds = c->s->refused.bounds;
     size_t n = (size_t)path.n, parent = clave__path_parent_len(path.p, n), depth = 0;
-    if (!clave__bound_allows(c, BOUND_NAME, n - parent - (parent > 1 ? 1 : 0)))
+    if (!clave__client_limit_allows(c, BOUND_NAME, n - parent - (parent > 1 ? 1 : 0)))
         return CLAVE_EBADARGS;
     for (size_t i = 0; n > bounds[BOUND_DEPTH].most && i < n; i++)
         depth += path.p[i] == '/';
-    return clave__bound_allows(c, BOUND_PATH, n) && clave__bound_allows(c, BOUND_DEPTH, depth)
+    return clave__client_limit_allows(c, BOUND_PATH, n) &&
+                   clave__client_limit_allows(c, BOUND_DEPTH, depth)
                ? CLAVE_OK
                : CLAVE_EBADARGS;
 }

@@ -18,9 +18,9 @@
  * If the backup's last zxid or `epoch`, the newest that its ensemble knew (0: none), is ahead of
  * the clock, it is the next epoch after these. Another restore of the same backup gets that epoch
  * too, so only an epoch of the operator's (--epoch) is certain then; likewise before 2020. */
-int64_t clave__restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wall);
+int64_t clave__backup_restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wall);
 /* Whether the clock may be right: it is later than 2020. */
-bool clave__restore_knows_time(int64_t wall);
+bool clave__backup_restore_knows_time(int64_t wall);
 
 struct restored {
     size_t sessions;   /* ended */
@@ -38,8 +38,8 @@ clave_err clave__server_restore(struct server *s, const struct restore *r, struc
 
 /* How long a session may be that a client has, or gets, from this server, in ms: what a later
  * restore has to wait. After the recovery. */
-int32_t clave__restore_longest_session(const struct server *s);
+int32_t clave__backup_restore_longest_session(const struct server *s);
 /* At the start of any server. */
-void clave__restore_start(struct server *s);
+void clave__backup_restore_start(struct server *s);
 
 #endif

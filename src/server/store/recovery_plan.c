@@ -18,21 +18,21 @@ static size_t recovery_oldest(const struct recovery_files *f)
     return i;
 }
 
-void clave__recovery_begin(struct recovery *r, struct server *s, const struct recovery_files *files,
-                           enum recovery_start start)
+void clave__recovery_plan_begin(struct recovery *r, struct server *s,
+                                const struct recovery_files *files, enum recovery_start start)
 {
     *r = (struct recovery){.s = s, .files = *files, .start = start, .from = -1};
     r->snapshot = start == RECOVER_FROM_NEWEST ? files->nsnapshots - 1 : recovery_oldest(files);
 }
 
-void clave__recovery_until(struct recovery *r, int64_t zxid)
+void clave__recovery_plan_until(struct recovery *r, int64_t zxid)
 {
     r->s->replay.until = zxid;
     while (r->snapshot < r->files.nsnapshots && r->files.snapshots[r->snapshot] > zxid)
         r->snapshot--;
 }
 
-bool clave__recovery_next(const struct recovery *r, struct recovery_file *out)
+bool clave__recovery_plan_next(const struct recovery *r, struct recovery_file *out)
 {
     const struct recovery_files *f = &r->files;
     bool is_log = r->from >= 0;
@@ -72,7 +72,7 @@ static enum recovery_verdict judge_log(const struct recovery *r, clave_err err,
 {
     bool newest = r->log + 1 == r->files.nlogs;
     bool continued =
-        !newest && clave__recovery_continues(r->s->last_zxid, r->files.logs[r->log + 1]);
+        !newest && clave__recovery_plan_continues(r->s->last_zxid, r->files.logs[r->log + 1]);
     if (err != CLAVE_OK)
         return log->lost_tail && continued ? RECOVERY_FINE : RECOVERY_REFUSED;
     if (log->valid_len < SERVER_LOG_HEADER)
@@ -102,7 +102,8 @@ static void recovery_replay(struct recovery *r, const void *p, size_t n,
     r->log++;
 }
 
-void clave__recovery_read(struct recovery *r, const void *p, size_t n, struct recovery_finding *out)
+void clave__recovery_plan_read(struct recovery *r, const void *p, size_t n,
+                               struct recovery_finding *out)
 {
     *out = (struct recovery_finding){.verdict = RECOVERY_FINE};
     if (r->from < 0)

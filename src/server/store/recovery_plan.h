@@ -54,23 +54,23 @@ struct recovery_finding {
 };
 
 /* `files` outlive the recovery. */
-void clave__recovery_begin(struct recovery *r, struct server *s, const struct recovery_files *files,
-                           enum recovery_start start);
+void clave__recovery_plan_begin(struct recovery *r, struct server *s,
+                                const struct recovery_files *files, enum recovery_start start);
 /* Only up to this zxid: a snapshot from before it, and the logs as far as they go to it. A snapshot
  * that Apache saved while writes went on is skipped if it has later changes. Call it right after
  * _begin. */
-void clave__recovery_until(struct recovery *r, int64_t zxid);
+void clave__recovery_plan_until(struct recovery *r, int64_t zxid);
 /* The file to be read next. false: there is no more. Without a snapshot by then, the server is
  * empty. */
-bool clave__recovery_next(const struct recovery *r, struct recovery_file *out);
+bool clave__recovery_plan_next(const struct recovery *r, struct recovery_file *out);
 /* Loads or replays the content of that file. */
-void clave__recovery_read(struct recovery *r, const void *p, size_t n,
-                          struct recovery_finding *out);
+void clave__recovery_plan_read(struct recovery *r, const void *p, size_t n,
+                               struct recovery_finding *out);
 
 /* Whether a log named by `next` begins right after `last`. Then its writer had found no more
  * either: it replaces whatever the log before it has after `last`. The first log of a later leader
  * does not: it comes after all of it, too. */
-static inline bool clave__recovery_continues(int64_t last, int64_t next)
+static inline bool clave__recovery_plan_continues(int64_t last, int64_t next)
 {
     return next == last + 1;
 }

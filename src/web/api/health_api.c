@@ -7,7 +7,7 @@
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/observe/observe.h"
-#include "web/server_stats.h"
+#include "web/server_trend.h"
 
 static void health_answer(struct web_exchange *x, const char *status)
 {
@@ -60,9 +60,9 @@ void clave__web_get_server(struct web_exchange *x)
     clave__json_int64(j, "session_id", clave_async_client_session_id(w->own));
     clave__json_int(j, "max_body", (int64_t)clave__web_max_body(w));
     bool all = clave__observe_may_see(x, NULL); /* as of /metrics */
-    clave__server_figures_json(j, w, all);
+    clave__server_trend_json(j, w, all);
     if (all && clave__web_query(x, "samples"))
-        clave__server_figures_samples_json(j, w);
+        clave__server_trend_samples_json(j, w);
     clave__json_close(j, '}');
     clave__web_answer_json(x, 200);
 }

@@ -31,7 +31,7 @@ struct search_node {
     bool bare; /* it has no number */
 };
 
-struct place_search {
+struct token_lookup {
     struct web_exchange *x;
     struct clave_mem mem;
     struct place_question q;
@@ -52,7 +52,7 @@ struct place_search {
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static void search_drop_nodes(struct place_search *s)
+static void search_drop_nodes(struct token_lookup *s)
 {
     for (size_t i = 0; i < s->n; i++)
         clave__mem_free(&s->mem, s->nodes[i].path);
@@ -61,7 +61,7 @@ static void search_drop_nodes(struct place_search *s)
     s->low = s->high = s->end = s->n = s->at = 0;
 }
 
-static void search_free(struct place_search *s)
+static void search_free(struct token_lookup *s)
 {
     search_drop_nodes(s);
     clave__lock_listing_fini(&s->listing);
@@ -73,7 +73,7 @@ static void search_free(struct place_search *s)
 }
 
 /* Nothing was done: an answer that was lost leaves nothing in doubt. */
-static void search_fail(struct place_search *s, clave_err err)
+static void search_fail(struct token_lookup *s, clave_err err)
 {
     struct web_exchange *x = s->x;
     bool lost = clave_err_classify(err) == CLAVE_CLASS_UNKNOWN;
@@ -81,7 +81,7 @@ static void search_fail(struct place_search *s, clave_err err)
     search_free(s);
 }
 
-static void search_finish(struct place_search *s, clave_async_client *c, enum place_found found,
+static void search_finish(struct token_lookup *s, clave_async_client *c, enum place_found found,
                           const char *node)
 {
     struct web_exchange *x = s->x;
@@ -97,7 +97,7 @@ static void search_finish(struct place_search *s, clave_async_client *c, enum pl
 }
 
 /* An answer came. false: nobody waits any more, and with the last answer the search is freed. */
-static bool search_expected(struct place_search *s)
+static bool search_expected(struct token_lookup *s)
 {
     bool abandoned = !clave__web_expected(s->x) || s->abandoned;
     s->abandoned = abandoned;
@@ -107,7 +107,7 @@ static bool search_expected(struct place_search *s)
     return !abandoned;
 }
 
-static void search_expect(struct place_search *s, clave_err err)
+static void search_expect(struct token_lookup *s, clave_err err)
 {
     if (err == CLAVE_OK) {
         clave__web_expect(s->x);
@@ -118,7 +118,7 @@ static void search_expect(struct place_search *s, clave_err err)
 }
 
 /* Something was submitted, or nothing could be: then it fails at once. */
-static void search_sent(struct place_search *s)
+static void search_sent(struct token_lookup *s)
 {
     if (s->pending == 0)
         search_fail(s, s->err);
@@ -126,10 +126,10 @@ static void search_sent(struct place_search *s)
 
 /* ---- one of the nodes ----------------------------------------------------------------------- */
 
-static void search_next(struct place_search *s, clave_async_client *c);
-static void search_list(struct place_search *s, clave_async_client *c);
+static void search_next(struct token_lookup *s, clave_async_client *c);
+static void search_list(struct token_lookup *s, clave_async_client *c);
 
-static const struct lock_place *search_place_at(const struct place_search *s, const char *path)
+static const struct lock_place *search_place_at(const struct token_lookup *s, const char *path)
 {
     const char *name = clave__path_name(path);
     const struct lock_queue *q = s->nodes[s->at].queue;
@@ -141,7 +141,7 @@ static const struct lock_place *search_place_at(const struct place_search *s, co
 }
 
 /* Its node is there and has the token. */
-static void search_judge(struct place_search *s, clave_async_client *c)
+static void search_judge(struct token_lookup *s, clave_async_client *c)
 {
     const char *path = s->nodes[s->at].path;
     const struct lock_place *p = search_place_at(s, path);
@@ -156,7 +156,7 @@ static void search_judge(struct place_search *s, clave_async_client *c)
 
 static void on_search_read(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct place_search *s = arg;
+    struct token_lookup *s = arg;
     if (!search_expected(s))
         return;
     clave_err err = res->err;
@@ -176,7 +176,7 @@ static void on_search_read(clave_async_client *c, const clave_result *res, void 
 
 /* What the names do not tell: whether it is within its lock delay, or a lease has room by its own
  * limit and may be the one that waits for it. */
-static void search_read(struct place_search *s, clave_async_client *c)
+static void search_read(struct token_lookup *s, clave_async_client *c)
 {
     const char *path = s->nodes[s->at].path;
     const struct lock_queue *q = s->nodes[s->at].queue;
@@ -198,7 +198,7 @@ static void search_read(struct place_search *s, clave_async_client *c)
 
 /* ---- the search ----------------------------------------------------------------------------- */
 
-static void search_remove(struct place_search *s)
+static void search_remove(struct token_lookup *s)
 {
     clave__mem_free(&s->mem, s->nodes[s->at].path);
     memmove(s->nodes + s->at, s->nodes + s->at + 1, (s->n - s->at - 1) * sizeof *s->nodes);
@@ -209,7 +209,7 @@ static void search_remove(struct place_search *s)
 
 static void on_search_stat(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct place_search *s = arg;
+    struct token_lookup *s = arg;
     if (!search_expected(s))
         return;
     clave_err err = res->err;
@@ -244,7 +244,7 @@ static int search_compare(const void *a, const void *b)
 }
 
 /* Those that hold; `all`: those that wait too. */
-static clave_err search_collect(struct place_search *s, bool all)
+static clave_err search_collect(struct token_lookup *s, bool all)
 {
     search_drop_nodes(s);
     s->all = all;
@@ -268,7 +268,7 @@ static clave_err search_collect(struct place_search *s, bool all)
 }
 
 /* The nodes of the next queue. */
-static bool search_begin_queue(struct place_search *s)
+static bool search_begin_queue(struct token_lookup *s)
 {
     s->low = s->end;
     while (s->end < s->n && s->nodes[s->end].queue == s->nodes[s->low].queue)
@@ -277,7 +277,7 @@ static bool search_begin_queue(struct place_search *s)
     return s->low < s->high;
 }
 
-static void search_exhausted(struct place_search *s, clave_async_client *c)
+static void search_exhausted(struct token_lookup *s, clave_async_client *c)
 {
     clave_err err = CLAVE_OK;
     if (!s->fresh) {
@@ -296,7 +296,7 @@ static void search_exhausted(struct place_search *s, clave_async_client *c)
 }
 
 /* The first in a queue holds in most cases; then the middle one of those that are left. */
-static void search_next(struct place_search *s, clave_async_client *c)
+static void search_next(struct token_lookup *s, clave_async_client *c)
 {
     bool begins = s->low >= s->high;
     if (begins && !search_begin_queue(s)) {
@@ -313,9 +313,9 @@ static void search_next(struct place_search *s, clave_async_client *c)
 
 /* ---- the listing ---------------------------------------------------------------------------- */
 
-static void search_listed(struct place_search *s, clave_async_client *c);
+static void search_listed(struct token_lookup *s, clave_async_client *c);
 
-static void search_note_names(struct place_search *s, const clave_result *res)
+static void search_note_names(struct token_lookup *s, const clave_result *res)
 {
     for (size_t i = 0; i < res->nnames; i++) {
         const char *name = res->names[i];
@@ -327,7 +327,7 @@ static void search_note_names(struct place_search *s, const clave_result *res)
 
 static void on_search_names(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct place_search *s = arg;
+    struct token_lookup *s = arg;
     enum lock_side side = LOCK_SIDE_PATH;
     if (!search_expected(s))
         return;
@@ -347,7 +347,7 @@ static void on_search_names(clave_async_client *c, const clave_result *res, void
 /* Somebody else's node may be there, which may not be readable. */
 static void on_search_mark(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct place_search *s = arg;
+    struct token_lookup *s = arg;
     if (!search_expected(s))
         return;
     clave_err err = res->err;
@@ -361,7 +361,7 @@ static void on_search_mark(clave_async_client *c, const clave_result *res, void 
 
 static void on_search_committed(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct place_search *s = arg;
+    struct token_lookup *s = arg;
     if (!search_expected(s))
         return;
     if (res->err != CLAVE_OK && s->err == CLAVE_OK)
@@ -371,7 +371,7 @@ static void on_search_committed(clave_async_client *c, const clave_result *res, 
 }
 
 /* A semaphore's sides, the leases first. */
-static void search_list_sides(struct place_search *s, clave_async_client *c)
+static void search_list_sides(struct token_lookup *s, clave_async_client *c)
 {
     for (enum lock_side side = LOCK_SIDE_LEASES; side < LOCK_SIDES; side++)
         if (side == LOCK_SIDE_KAZOO ? s->kazoo : s->counted)
@@ -381,7 +381,7 @@ static void search_list_sides(struct place_search *s, clave_async_client *c)
 }
 
 /* A flight has come back. One whose commit was lost is sent again. */
-static void search_listed(struct place_search *s, clave_async_client *c)
+static void search_listed(struct token_lookup *s, clave_async_client *c)
 {
     if (clave_err_classify(s->err) == CLAVE_CLASS_UNKNOWN && s->tries < MOST_TRIES)
         search_list(s, c);
@@ -396,7 +396,7 @@ static void search_listed(struct place_search *s, clave_async_client *c)
 }
 
 /* From the beginning: at first as it comes, then behind a commit. */
-static void search_list(struct place_search *s, clave_async_client *c)
+static void search_list(struct token_lookup *s, clave_async_client *c)
 {
     static const clave_op nothing = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
     s->fresh = s->q.any || s->tries > 0;
@@ -416,13 +416,13 @@ void clave__place_search(struct web_exchange *x, clave_async_client *c,
                          const struct place_question *q)
 {
     struct web *w = x->web;
-    struct place_search *s = clave__mem_zalloc(&w->mem, sizeof *s);
+    struct token_lookup *s = clave__mem_zalloc(&w->mem, sizeof *s);
     x->looking = true;
     if (!s) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "look for the token at", q->path);
         return;
     }
-    *s = (struct place_search){.x = x, .mem = w->mem, .q = *q};
+    *s = (struct token_lookup){.x = x, .mem = w->mem, .q = *q};
     clave_err err =
         clave__lock_listing_init(&s->listing, &s->mem, clave__rand_u64(&w->rand), q->path);
     s->listing.certain = true;

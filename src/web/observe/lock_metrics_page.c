@@ -9,8 +9,9 @@
 
 enum { PIECE_LOCKS = 300, MAX_PATHS = 1000 };
 
-void clave__metrics_page_init(struct metrics_page *p, const struct observe *o,
-                              const struct metrics_labels *labels, enum prometheus_format format)
+void clave__lock_metrics_page_init(struct metrics_page *p, const struct observe *o,
+                                   const struct metrics_labels *labels,
+                                   enum prometheus_format format)
 {
     *p = (struct metrics_page){.o = o, .labels = *labels};
     if (p->labels.max_paths == 0)
@@ -19,7 +20,7 @@ void clave__metrics_page_init(struct metrics_page *p, const struct observe *o,
     clave__buf_init(&p->at, &o->web->mem, SIZE_MAX);
 }
 
-void clave__metrics_page_fini(struct metrics_page *p)
+void clave__lock_metrics_page_fini(struct metrics_page *p)
 {
     clave__buf_fini(&p->at);
 }
@@ -354,7 +355,7 @@ static const struct {
     {page_step_elections, INFO_LEADER},
 };
 
-clave_err clave__metrics_page_piece(struct metrics_page *p, struct buf *out, bool *done)
+clave_err clave__lock_metrics_page_piece(struct metrics_page *p, struct buf *out, bool *done)
 {
     p->p.out = out;
     bool over = page_steps[p->step].run(p, page_steps[p->step].which);

@@ -34,10 +34,11 @@ struct metrics_page {
     struct metrics_others others[LOCK_SORTS];
 };
 
-void clave__metrics_page_init(struct metrics_page *p, const struct observe *o,
-                              const struct metrics_labels *labels, enum prometheus_format format);
-void clave__metrics_page_fini(struct metrics_page *p);
+void clave__lock_metrics_page_init(struct metrics_page *p, const struct observe *o,
+                                   const struct metrics_labels *labels,
+                                   enum prometheus_format format);
+void clave__lock_metrics_page_fini(struct metrics_page *p);
 /* Appends some more; *done: that was all, but for clave__prometheus_end. ETOOBIG, ENOMEM. */
-clave_err clave__metrics_page_piece(struct metrics_page *p, struct buf *out, bool *done);
+clave_err clave__lock_metrics_page_piece(struct metrics_page *p, struct buf *out, bool *done);
 
 #endif

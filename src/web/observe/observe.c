@@ -162,13 +162,13 @@ void clave__observe_event(struct observe *o, const struct event_text *e)
 
 void clave__observe_cause(struct observe *o, int64_t token, enum lock_cause cause)
 {
-    clave__lock_ends_say(&o->ends, token, cause);
+    clave__lock_end_causes_say(&o->ends, token, cause);
 }
 
 void clave__observe_suppose_cause(struct observe *o, int64_t token, enum lock_cause cause)
 {
-    clave__lock_ends_suppose(&o->ends, token, cause);
-    if (clave__lock_ends_deadline(&o->ends) != CLAVE_NEVER)
+    clave__lock_end_causes_suppose(&o->ends, token, cause);
+    if (clave__lock_end_causes_deadline(&o->ends) != CLAVE_NEVER)
         clave__web_timer_set(o->web, &o->settle, o->web->now);
 }
 
@@ -179,13 +179,13 @@ static void observe_settle(struct timer *t, int64_t now)
     struct observe *o = LIST_ENTRY(t, struct observe, settle);
     int left = DONE_A_TURN;
     struct lock_end *end;
-    for (; left > 0 && (end = clave__lock_ends_take(&o->ends, now, &o->model)); left--) {
+    for (; left > 0 && (end = clave__lock_end_causes_take(&o->ends, now, &o->model)); left--) {
         clave__lock_metrics_note_cause(&o->metrics, end);
         clave__history_set_cause(&o->history, end->entry, end->cause);
         clave__election_set_cause(&o->elections, end->path, end->token, end->cause);
-        clave__lock_ends_free(&o->ends, end);
+        clave__lock_end_causes_free(&o->ends, end);
     }
-    int64_t next = clave__lock_ends_deadline(&o->ends);
+    int64_t next = clave__lock_end_causes_deadline(&o->ends);
     if (next != CLAVE_NEVER)
         clave__web_timer_set(o->web, t, left > 0 ? next : now + 1);
 }
@@ -212,7 +212,7 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
                                           p, path);
     if (what != LOCK_ENDED)
         return;
-    struct lock_end *end = clave__lock_ends_add(&o->ends, o->web->now, p, path);
+    struct lock_end *end = clave__lock_end_causes_add(&o->ends, o->web->now, p, path);
     if (end)
         end->entry = n;
     if (!o->settle.armed)
@@ -363,7 +363,7 @@ clave_err clave__observe_new(struct web *w)
     clave_err err =
         clave__lock_model_init(&o->model, &w->mem, clave__rand_u64(&w->rand), LOCK_MODEL_BYTES);
     clave_err ring = clave__event_ring_init(&o->ring, &w->mem, clave__rand_u64(&w->rand));
-    clave_err ends = clave__lock_ends_init(&o->ends, &w->mem, clave__rand_u64(&w->rand));
+    clave_err ends = clave__lock_end_causes_init(&o->ends, &w->mem, clave__rand_u64(&w->rand));
     clave_err polls = clave__map_init(&o->polls, &w->mem, clave__rand_u64(&w->rand));
     o->model.changed = observe_on_change;
     o->model.arg = o;
@@ -383,7 +383,7 @@ void clave__observe_free(struct web *w)
     clave__web_timer_clear(w, &o->settle);
     clave__web_timer_clear(w, &o->look);
     clave__lock_waits_fini(&o->waits);
-    clave__lock_ends_fini(&o->ends);
+    clave__lock_end_causes_fini(&o->ends);
     clave__history_fini(&o->history);
     clave__election_model_fini(&o->elections);
     clave__event_ring_fini(&o->ring);

@@ -42,7 +42,7 @@ struct observe {
     struct lock_model model;
     struct event_ring ring;
     struct history history;
-    struct lock_ends ends;
+    struct lock_end_causes ends;
     struct election_model elections;
     struct lock_waits waits;
     struct lock_metrics metrics;

@@ -16,7 +16,7 @@ enum { BENCH_CANDIDATES = 'n', BENCH_ROUNDS = 'r' };
 struct kind {
     const char *name;
     bool fair;
-    struct herd_figures figures;
+    struct election_bench_figures figures;
 };
 
 static int compare_u64(const void *a, const void *b)
@@ -31,14 +31,15 @@ static int compare_i64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void sort_figures(struct herd_figures *f, size_t n)
+static void sort_figures(struct election_bench_figures *f, size_t n)
 {
     qsort(f->requests, n, sizeof *f->requests, compare_u64);
     qsort(f->events, n, sizeof *f->events, compare_u64);
     qsort(f->leader_us, n, sizeof *f->leader_us, compare_i64);
 }
 
-static void bench_show_json(const struct herd_plan *plan, const struct kind *kinds, size_t nkinds)
+static void bench_show_json(const struct election_bench_plan *plan, const struct kind *kinds,
+                            size_t nkinds)
 {
     struct json j;
     size_t mid = plan->rounds / 2, last = plan->rounds - 1;
@@ -46,7 +47,7 @@ static void bench_show_json(const struct herd_plan *plan, const struct kind *kin
     clave__json_int(&j, "candidates", (int64_t)plan->candidates);
     clave__json_int(&j, "rounds", (int64_t)plan->rounds);
     for (size_t i = 0; i < nkinds; i++) {
-        const struct herd_figures *f = &kinds[i].figures;
+        const struct election_bench_figures *f = &kinds[i].figures;
         clave__json_open(&j, kinds[i].name, '{');
         clave__json_int(&j, "requests", (int64_t)f->requests[mid]);
         clave__json_int(&j, "requests_most", (int64_t)f->requests[last]);
@@ -59,7 +60,8 @@ static void bench_show_json(const struct herd_plan *plan, const struct kind *kin
     json_end(&j);
 }
 
-static void bench_show_text(const struct herd_plan *plan, const struct kind *kinds, size_t nkinds)
+static void bench_show_text(const struct election_bench_plan *plan, const struct kind *kinds,
+                            size_t nkinds)
 {
     size_t mid = plan->rounds / 2, last = plan->rounds - 1;
     printf("%zu candidates, each with a session; the cost of a change of leaders,\n"
@@ -67,7 +69,7 @@ static void bench_show_text(const struct herd_plan *plan, const struct kind *kin
            plan->candidates, plan->rounds);
     printf("%-10s %18s %18s %22s\n", "", "requests", "watch events", "new leader after ms");
     for (size_t i = 0; i < nkinds; i++) {
-        const struct herd_figures *f = &kinds[i].figures;
+        const struct election_bench_figures *f = &kinds[i].figures;
         char requests[48], events[48], leader[64];
         snprintf(requests, sizeof requests, "%llu (%llu)", (unsigned long long)f->requests[mid],
                  (unsigned long long)f->requests[last]);
@@ -79,7 +81,7 @@ static void bench_show_text(const struct herd_plan *plan, const struct kind *kin
     }
 }
 
-static bool figures_alloc(struct herd_figures *f, size_t n)
+static bool figures_alloc(struct election_bench_figures *f, size_t n)
 {
     f->requests = calloc(n, sizeof *f->requests);
     f->events = calloc(n, sizeof *f->events);
@@ -87,14 +89,14 @@ static bool figures_alloc(struct herd_figures *f, size_t n)
     return f->requests && f->events && f->leader_us;
 }
 
-static void figures_free(struct herd_figures *f)
+static void figures_free(struct election_bench_figures *f)
 {
     free(f->requests);
     free(f->events);
     free(f->leader_us);
 }
 
-static int bench_measure(struct options *o, const struct herd_plan *plan)
+static int bench_measure(struct options *o, const struct election_bench_plan *plan)
 {
     struct kind kinds[] = {{.name = "unfair"}, {.name = "fair", .fair = true}};
     size_t nkinds = sizeof kinds / sizeof *kinds;
@@ -135,7 +137,7 @@ static int run_bench(struct options *o, int argc, char **argv)
     if (strcmp(o->argv[0], "herd") != 0)
         return diag_usage(o, "there is no bench '%s'", o->argv[0]);
     snprintf(path, sizeof path, "/clave-bench-%016llx", (unsigned long long)clave_random_seed());
-    const struct herd_plan plan = {
+    const struct election_bench_plan plan = {
         .candidates = (size_t)candidates, .rounds = (size_t)rounds, .path = path};
     return bench_measure(o, &plan);
 }

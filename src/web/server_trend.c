@@ -1,7 +1,7 @@
-/* server_stats.c - see server_stats.h. web.c makes it, api/health_api.c shows it. Invariant:
+/* server_trend.c - see server_trend.h. web.c makes it, api/health_api.c shows it. Invariant:
  * the newest `n` samples end with the one before `next`, and are SAMPLE_MS apart but for the time
  * that the process was stopped. */
-#include "web/server_stats.h"
+#include "web/server_trend.h"
 
 #include "observe/lock_json.h"
 #include "web/http/http_metrics.h"
@@ -46,7 +46,7 @@ static const struct {
     [GATE_REQUESTS] = {"requests", true},
 };
 
-struct server_figures {
+struct server_trend {
     struct web *web;
     struct timer sample;
     int64_t began; /* with the first sample */
@@ -59,12 +59,12 @@ struct server_figures {
 
 /* ---- taking ---------------------------------------------------------------------------------- */
 
-static bool figures_knows_server(const struct server_figures *f)
+static bool trend_knows_server(const struct server_trend *f)
 {
     return f->told > 0 && f->web->now - f->told < TELLS_WITHIN_MS;
 }
 
-static int64_t figures_now(const struct server_figures *f, size_t which)
+static int64_t trend_now(const struct server_trend *f, size_t which)
 {
     switch (which) {
     case GATE_LATENCY_MS:
@@ -76,18 +76,18 @@ static int64_t figures_now(const struct server_figures *f, size_t which)
     case GATE_REQUESTS:
         return (int64_t)clave__http_metrics_answered(f->web);
     default:
-        return figures_knows_server(f) ? f->server[which] : -1;
+        return trend_knows_server(f) ? f->server[which] : -1;
     }
 }
 
 /* The latency in a sample was measured after the one before it. */
 static void figures_on_sample(struct timer *t, int64_t now)
 {
-    struct server_figures *f = LIST_ENTRY(t, struct server_figures, sample);
+    struct server_trend *f = LIST_ENTRY(t, struct server_trend, sample);
     f->began = f->began ? f->began : now;
     f->at = clave__observe_now(f->web->observe);
     for (size_t i = 0; i < GATE_FIGURES; i++)
-        f->samples[f->next][i] = figures_now(f, i);
+        f->samples[f->next][i] = trend_now(f, i);
     f->next = (f->next + 1) % SAMPLES;
     f->n += f->n < SAMPLES;
     clave__own_client_measure(f->web);
@@ -95,7 +95,7 @@ static void figures_on_sample(struct timer *t, int64_t now)
         clave__web_timer_set(f->web, t, now + SAMPLE_MS);
 }
 
-void clave__server_figures_take(struct server_figures *f, const int64_t server[WEB_FIGURES])
+void clave__server_trend_take(struct server_trend *f, const int64_t server[WEB_FIGURES])
 {
     f->told = f->web->now;
     for (size_t i = 0; i < WEB_FIGURES; i++)
@@ -112,30 +112,30 @@ static void figures_put(struct json *j, const char *name, int64_t value)
         clave__json_int(j, name, value);
 }
 
-static void figures_object(struct json *j, const struct server_figures *f, size_t from, size_t to)
+static void trend_object(struct json *j, const struct server_trend *f, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++)
-        figures_put(j, figures[i].name, figures_now(f, i));
+        figures_put(j, figures[i].name, trend_now(f, i));
 }
 
-void clave__server_figures_json(struct json *j, const struct web *w, bool all)
+void clave__server_trend_json(struct json *j, const struct web *w, bool all)
 {
-    const struct server_figures *f = w->figures;
+    const struct server_trend *f = w->figures;
     clave__json_open(j, "gate", '{');
     clave__json_int(j, "uptime_ms", f->began ? w->now - f->began : 0);
     clave__json_bool(j, "current", clave__observe_is_current(w->observe));
-    figures_object(j, f, WEB_FIGURES, GATE_FIGURES);
+    trend_object(j, f, WEB_FIGURES, GATE_FIGURES);
     clave__json_close(j, '}');
-    if (!all || !figures_knows_server(f)) {
+    if (!all || !trend_knows_server(f)) {
         clave__json_string(j, "server", NULL);
         return;
     }
     clave__json_open(j, "server", '{');
-    figures_object(j, f, 0, WEB_FIGURES);
+    trend_object(j, f, 0, WEB_FIGURES);
     clave__json_close(j, '}');
 }
 
-static void figures_series(struct json *j, const struct server_figures *f, size_t which)
+static void trend_series(struct json *j, const struct server_trend *f, size_t which)
 {
     clave__json_open(j, figures[which].name, '[');
     for (size_t i = 0; i < f->n; i++)
@@ -143,13 +143,13 @@ static void figures_series(struct json *j, const struct server_figures *f, size_
     clave__json_close(j, ']');
 }
 
-void clave__server_figures_samples_json(struct json *j, const struct web *w)
+void clave__server_trend_samples_json(struct json *j, const struct web *w)
 {
     static const struct {
         const char *name;
         size_t from, to;
     } owners[] = {{"gate", WEB_FIGURES, GATE_FIGURES}, {"server", 0, WEB_FIGURES}};
-    const struct server_figures *f = w->figures;
+    const struct server_trend *f = w->figures;
     clave__json_open(j, "samples", '{');
     clave__json_int(j, "every_ms", SAMPLE_MS);
     clave__lock_time_json(j, "at", f->at);
@@ -157,7 +157,7 @@ void clave__server_figures_samples_json(struct json *j, const struct web *w)
         clave__json_open(j, owners[o].name, '{');
         for (size_t i = owners[o].from; i < owners[o].to; i++)
             if (figures[i].sampled)
-                figures_series(j, f, i);
+                trend_series(j, f, i);
         clave__json_close(j, '}');
     }
     clave__json_close(j, '}');
@@ -165,9 +165,9 @@ void clave__server_figures_samples_json(struct json *j, const struct web *w)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-clave_err clave__server_figures_new(struct web *w)
+clave_err clave__server_trend_new(struct web *w)
 {
-    struct server_figures *f = w->figures = clave__mem_zalloc(&w->mem, sizeof *f);
+    struct server_trend *f = w->figures = clave__mem_zalloc(&w->mem, sizeof *f);
     if (!f)
         return CLAVE_ENOMEM;
     f->web = w;
@@ -178,7 +178,7 @@ clave_err clave__server_figures_new(struct web *w)
     return CLAVE_OK;
 }
 
-void clave__server_figures_free(struct web *w)
+void clave__server_trend_free(struct web *w)
 {
     if (w->figures)
         clave__web_timer_clear(w, &w->figures->sample);
