@@ -30,7 +30,7 @@ CLAVE_MAKING clave_err clave_mutex_new(clave_mutex **out, clave_client *client, 
                                        const clave_mutex_options *o);
 /* Releases every hold, waits at most a second for the server to confirm, and frees. No thread may
  * be waiting in the mutex: clave_mutex_cancel_as ends a wait. NULL is ignored. */
-CLAVE_EXPORT void clave_mutex_free(clave_mutex *l);
+CLAVE_EXPORT void clave_mutex_free(clave_mutex *m);
 
 /* Acquires the mutex for the calling thread. timeout_ms 0: only if it is free now. One deadline
  * covers the whole call, waiting for a connection included. On any error nothing was acquired.
@@ -40,7 +40,7 @@ CLAVE_EXPORT void clave_mutex_free(clave_mutex *l);
  * EUPGRADE: see clave/rwlock.h. ELOST: this thread's earlier hold was lost and has not been
  * released yet. ENOAUTH, EINVALIDACL, ESEQUENCE and other final errors: the server refused the lock
  * node. ENOMEM. ECLOSED. */
-CLAVE_METHOD clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_mutex_acquire(clave_mutex *m, int64_t timeout_ms);
 /* Releases one hold and does not wait for the server: Curator's release costs one round trip, this
  * one none. After the last hold the delete of the lock node is sent in the background, ahead of
  * every later request of the session, and is repeated until the node is certainly gone.
@@ -48,22 +48,22 @@ CLAVE_METHOD clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms);
  * leaves the node until the session times out.
  * ENOTHELD: this thread holds nothing. ELOST: the hold had been lost; EMAXHOLD: its maximum time
  * had passed; with both the hold is released all the same. ECLOSED. */
-CLAVE_METHOD clave_err clave_mutex_release(clave_mutex *l);
+CLAVE_METHOD clave_err clave_mutex_release(clave_mutex *m);
 /* The same, but returns when the server has confirmed the delete: from then on everybody sees the
  * queue without this node. ETIMEDOUT: released, and the delete continues in the background. Other
  * errors of the delete (ENOAUTH ...): the node remains until the session ends. */
-CLAVE_METHOD clave_err clave_mutex_release_confirmed(clave_mutex *l, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_mutex_release_confirmed(clave_mutex *m, int64_t timeout_ms);
 
 /* Makes the acquire of `owner`, waiting in another thread, return ECANCELED. Does not wait; also
  * legal in callbacks. ENOTHELD: this owner is not waiting. ECLOSED. */
-CLAVE_METHOD clave_err clave_mutex_cancel_as(clave_mutex *l, uint64_t owner);
+CLAVE_METHOD clave_err clave_mutex_cancel_as(clave_mutex *m, uint64_t owner);
 /* clave_mutex_acquire for `owner` instead of the calling thread. EINVAL: this owner is already
  * waiting. */
-CLAVE_METHOD clave_err clave_mutex_acquire_as(clave_mutex *l, uint64_t owner, int64_t timeout_ms);
+CLAVE_METHOD clave_err clave_mutex_acquire_as(clave_mutex *m, uint64_t owner, int64_t timeout_ms);
 /* clave_mutex_release for `owner` instead of the calling thread. */
-CLAVE_METHOD clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner);
+CLAVE_METHOD clave_err clave_mutex_release_as(clave_mutex *m, uint64_t owner);
 /* clave_mutex_release_confirmed for `owner` instead of the calling thread. */
-CLAVE_METHOD clave_err clave_mutex_release_confirmed_as(clave_mutex *l, uint64_t owner,
+CLAVE_METHOD clave_err clave_mutex_release_confirmed_as(clave_mutex *m, uint64_t owner,
                                                         int64_t timeout_ms);
 /* The owner number of the calling thread, for clave_mutex_cancel_as in another thread. Never used
  * again in this process, not even after the thread has ended. */
@@ -71,14 +71,14 @@ CLAVE_EXPORT uint64_t clave_mutex_owner_self(void);
 
 /* Copies the text of the latest deadlock (clave_async_mutex_deadlock) into buf, cut to cap bytes,
  * and returns buf; "" when there is none. */
-CLAVE_METHOD const char *clave_mutex_deadlock(clave_mutex *l, char *buf, size_t cap);
+CLAVE_METHOD const char *clave_mutex_deadlock(clave_mutex *m, char *buf, size_t cap);
 
 /* What the calling thread holds: its token, how long it is valid, and the writes that only its
  * holder may do (clave/grant.h). On CLAVE_OK *out is the caller's, for clave_grant_free; on an
  * error it is NULL. Each call gives a reference of its own. Does not wait for the server. ENOTHELD:
  * this thread does not hold it. ELOST: its hold was lost and has not been released yet. ENOMEM.
  * ECLOSED. */
-CLAVE_METHOD clave_err clave_mutex_grant(clave_mutex *l, clave_grant **out);
+CLAVE_METHOD clave_err clave_mutex_grant(clave_mutex *m, clave_grant **out);
 
 #ifdef __cplusplus
 }

@@ -4,9 +4,9 @@
  */
 #include "client/hold_deadline.h"
 
-void clave__hold_deadline_init(struct hold_deadline *l)
+void clave__hold_deadline_init(struct hold_deadline *d)
 {
-    *l = (struct hold_deadline){.proven = HOLD_DEADLINE_NONE,
+    *d = (struct hold_deadline){.proven = HOLD_DEADLINE_NONE,
                                 .contact = HOLD_DEADLINE_NONE,
                                 .attached = HOLD_DEADLINE_NONE};
 }
@@ -17,92 +17,92 @@ static void move_on(int64_t *t, int64_t to)
         *t = to;
 }
 
-void clave__hold_deadline_agreed(struct hold_deadline *l, int64_t timeout_ms, int64_t margin_ms)
+void clave__hold_deadline_agreed(struct hold_deadline *d, int64_t timeout_ms, int64_t margin_ms)
 {
-    int64_t longer = (timeout_ms - margin_ms) - (l->timeout_ms - l->margin_ms);
-    if (l->proven != HOLD_DEADLINE_NONE && longer > 0)
-        l->proven -= longer;
-    l->timeout_ms = timeout_ms;
-    l->margin_ms = margin_ms;
+    int64_t longer = (timeout_ms - margin_ms) - (d->timeout_ms - d->margin_ms);
+    if (d->proven != HOLD_DEADLINE_NONE && longer > 0)
+        d->proven -= longer;
+    d->timeout_ms = timeout_ms;
+    d->margin_ms = margin_ms;
 }
 
-void clave__hold_deadline_attached_read_only(struct hold_deadline *l, int64_t sent)
+void clave__hold_deadline_attached_read_only(struct hold_deadline *d, int64_t sent)
 {
-    l->first = l->count = 0;
-    l->attached = HOLD_DEADLINE_NONE;
-    move_on(&l->contact, sent);
+    d->first = d->count = 0;
+    d->attached = HOLD_DEADLINE_NONE;
+    move_on(&d->contact, sent);
 }
 
-void clave__hold_deadline_attached(struct hold_deadline *l, int64_t sent)
+void clave__hold_deadline_attached(struct hold_deadline *d, int64_t sent)
 {
-    clave__hold_deadline_attached_read_only(l, sent);
-    l->attached = sent;
+    clave__hold_deadline_attached_read_only(d, sent);
+    d->attached = sent;
 }
 
-void clave__hold_deadline_made(struct hold_deadline *l, int64_t sent)
+void clave__hold_deadline_made(struct hold_deadline *d, int64_t sent)
 {
-    clave__hold_deadline_attached_read_only(l, sent);
-    move_on(&l->proven, sent);
+    clave__hold_deadline_attached_read_only(d, sent);
+    move_on(&d->proven, sent);
 }
 
-void clave__hold_deadline_set_relay(struct hold_deadline *l, int64_t relay_ms)
+void clave__hold_deadline_set_relay(struct hold_deadline *d, int64_t relay_ms)
 {
-    l->relay_ms = relay_ms;
+    d->relay_ms = relay_ms;
     if (relay_ms == 0)
-        move_on(&l->proven, l->contact);
+        move_on(&d->proven, d->contact);
 }
 
 /* Keeps an answer only when it is far enough from the newest sample: a busy session has thousands
  * of answers in a relay interval, and the oldest of a group counts first. */
-static void keep_sample(struct hold_deadline *l, int64_t sent, int64_t now)
+static void keep_sample(struct hold_deadline *d, int64_t sent, int64_t now)
 {
-    size_t newest = (l->first + l->count + HOLD_DEADLINE_SAMPLES - 1) % HOLD_DEADLINE_SAMPLES;
-    if (l->count && now < l->samples[newest].answered + l->relay_ms / (HOLD_DEADLINE_SAMPLES / 2))
+    size_t newest = (d->first + d->count + HOLD_DEADLINE_SAMPLES - 1) % HOLD_DEADLINE_SAMPLES;
+    if (d->count && now < d->samples[newest].answered + d->relay_ms / (HOLD_DEADLINE_SAMPLES / 2))
         return;
-    if (l->count == HOLD_DEADLINE_SAMPLES) {
-        l->first = (l->first + 1) % HOLD_DEADLINE_SAMPLES;
-        l->count--;
+    if (d->count == HOLD_DEADLINE_SAMPLES) {
+        d->first = (d->first + 1) % HOLD_DEADLINE_SAMPLES;
+        d->count--;
     }
-    l->samples[(l->first + l->count++) % HOLD_DEADLINE_SAMPLES] =
+    d->samples[(d->first + d->count++) % HOLD_DEADLINE_SAMPLES] =
         (struct hold_deadline_sample){sent, now};
 }
 
-void clave__hold_deadline_answered(struct hold_deadline *l, int64_t sent, int64_t now)
+void clave__hold_deadline_answered(struct hold_deadline *d, int64_t sent, int64_t now)
 {
-    move_on(&l->contact, sent);
-    if (l->relay_ms == 0)
-        move_on(&l->proven, sent);
+    move_on(&d->contact, sent);
+    if (d->relay_ms == 0)
+        move_on(&d->proven, sent);
     else
-        keep_sample(l, sent, now);
+        keep_sample(d, sent, now);
 }
 
-int64_t clave__hold_deadline_vouch(const struct hold_deadline *l, int64_t now)
+int64_t clave__hold_deadline_vouch(const struct hold_deadline *d, int64_t now)
 {
-    int64_t newest = l->attached;
-    for (size_t i = 0; i < l->count; i++) {
-        const struct hold_deadline_sample *s = &l->samples[(l->first + i) % HOLD_DEADLINE_SAMPLES];
-        if (s->answered + l->relay_ms <= now)
+    int64_t newest = d->attached;
+    for (size_t i = 0; i < d->count; i++) {
+        const struct hold_deadline_sample *s = &d->samples[(d->first + i) % HOLD_DEADLINE_SAMPLES];
+        if (s->answered + d->relay_ms <= now)
             newest = s->sent;
     }
     return newest;
 }
 
-void clave__hold_deadline_confirmed(struct hold_deadline *l, int64_t vouched)
+void clave__hold_deadline_confirmed(struct hold_deadline *d, int64_t vouched)
 {
-    move_on(&l->proven, vouched);
+    move_on(&d->proven, vouched);
 }
 
-int64_t clave__hold_deadline_get(const struct hold_deadline *l)
+int64_t clave__hold_deadline_get(const struct hold_deadline *d)
 {
-    return l->proven == HOLD_DEADLINE_NONE ? INT64_MIN : l->proven + l->timeout_ms - l->margin_ms;
+    return d->proven == HOLD_DEADLINE_NONE ? INT64_MIN : d->proven + d->timeout_ms - d->margin_ms;
 }
 
-int64_t clave__hold_deadline_best(const struct hold_deadline *l)
+int64_t clave__hold_deadline_best(const struct hold_deadline *d)
 {
-    return l->timeout_ms - l->margin_ms - l->relay_ms;
+    return d->timeout_ms - d->margin_ms - d->relay_ms;
 }
 
-int64_t clave__hold_deadline_contact(const struct hold_deadline *l)
+int64_t clave__hold_deadline_contact(const struct hold_deadline *d)
 {
-    return l->contact == HOLD_DEADLINE_NONE ? INT64_MIN : l->contact + l->timeout_ms;
+    return d->contact == HOLD_DEADLINE_NONE ? INT64_MIN : d->contact + d->timeout_ms;
 }

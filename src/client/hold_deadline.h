@@ -41,32 +41,32 @@ struct hold_deadline {
 };
 
 /* No session. */
-void clave__hold_deadline_init(struct hold_deadline *l);
+void clave__hold_deadline_init(struct hold_deadline *d);
 /* The timeout agreed with a server, perhaps anew. For what is already proven the leader counts by
  * the previous timeout, so a longer one moves no deadline. */
-void clave__hold_deadline_agreed(struct hold_deadline *l, int64_t timeout_ms, int64_t margin_ms);
+void clave__hold_deadline_agreed(struct hold_deadline *d, int64_t timeout_ms, int64_t margin_ms);
 /* The session was made by a handshake sent at `sent`, which was committed. */
-void clave__hold_deadline_made(struct hold_deadline *l, int64_t sent);
+void clave__hold_deadline_made(struct hold_deadline *d, int64_t sent);
 /* The session was re-attached. The member's leader hears of that at once; it counts as soon as
  * something was committed. Samples of the previous connection no longer count. */
-void clave__hold_deadline_attached(struct hold_deadline *l, int64_t sent);
+void clave__hold_deadline_attached(struct hold_deadline *d, int64_t sent);
 /* It was re-attached by a read-only server, which has no leader: nothing is proven. */
-void clave__hold_deadline_attached_read_only(struct hold_deadline *l, int64_t sent);
+void clave__hold_deadline_attached_read_only(struct hold_deadline *d, int64_t sent);
 /* The kind of server has become known: 0 for a standalone one. */
-void clave__hold_deadline_set_relay(struct hold_deadline *l, int64_t relay_ms);
+void clave__hold_deadline_set_relay(struct hold_deadline *d, int64_t relay_ms);
 
 /* Any answer, to a request sent at `sent`. */
-void clave__hold_deadline_answered(struct hold_deadline *l, int64_t sent, int64_t now);
+void clave__hold_deadline_answered(struct hold_deadline *d, int64_t sent, int64_t now);
 /* Called when a request that passes the leader is sent: returns what its answer will prove. */
-int64_t clave__hold_deadline_vouch(const struct hold_deadline *l, int64_t now);
+int64_t clave__hold_deadline_vouch(const struct hold_deadline *d, int64_t now);
 /* That answer has arrived. */
-void clave__hold_deadline_confirmed(struct hold_deadline *l, int64_t vouched);
+void clave__hold_deadline_confirmed(struct hold_deadline *d, int64_t vouched);
 
 /* Until then nobody else can own what the session holds; INT64_MIN: not known. */
-int64_t clave__hold_deadline_get(const struct hold_deadline *l);
+int64_t clave__hold_deadline_get(const struct hold_deadline *d);
 /* How far ahead that deadline can be at best: right after a proof has arrived. */
-int64_t clave__hold_deadline_best(const struct hold_deadline *l);
+int64_t clave__hold_deadline_best(const struct hold_deadline *d);
 /* When a session without holds must be considered ended. */
-int64_t clave__hold_deadline_contact(const struct hold_deadline *l);
+int64_t clave__hold_deadline_contact(const struct hold_deadline *d);
 
 #endif

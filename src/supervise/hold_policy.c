@@ -6,73 +6,73 @@
 #include "base/deadline.h"
 #include "clave/async/client.h"
 
-void clave__hold_policy_begin(struct hold_policy *s, const struct kill_policy_terms *terms)
+void clave__hold_policy_begin(struct hold_policy *p, const struct kill_policy_terms *terms)
 {
-    *s = (struct hold_policy){.terms = *terms, .deadline = CLAVE_NEVER, .gone_by = CLAVE_NEVER};
+    *p = (struct hold_policy){.terms = *terms, .deadline = CLAVE_NEVER, .gone_by = CLAVE_NEVER};
 }
 
-int64_t clave__hold_policy_extend(struct hold_policy *s, int64_t deadline)
+int64_t clave__hold_policy_extend(struct hold_policy *p, int64_t deadline)
 {
-    s->deadline = deadline;
-    return deadline_earlier(deadline, s->terms.until);
+    p->deadline = deadline;
+    return deadline_earlier(deadline, p->terms.until);
 }
 
 /* What is lost by its deadline had to be over by then; what is lost before has a grace from now
  * on. */
-void clave__hold_policy_lose(struct hold_policy *s, int64_t now)
+void clave__hold_policy_lose(struct hold_policy *p, int64_t now)
 {
-    s->lost = true;
-    s->gone_by = now + s->terms.grace_ms + s->terms.lead_ms;
+    p->lost = true;
+    p->gone_by = now + p->terms.grace_ms + p->terms.lead_ms;
 }
 
 /* A moment before the end, which is one behind the guardian's own. */
-static int64_t limit_before(const struct hold_policy *s, int64_t end)
+static int64_t limit_before(const struct hold_policy *p, int64_t end)
 {
-    return end == CLAVE_NEVER ? end : end - s->terms.lead_ms / 2;
+    return end == CLAVE_NEVER ? end : end - p->terms.lead_ms / 2;
 }
 
 /* By then the command has had its grace behind the maximum hold. */
-static int64_t end_of_max_hold(const struct hold_policy *s)
+static int64_t end_of_max_hold(const struct hold_policy *p)
 {
-    int64_t until = s->terms.until;
-    return until == CLAVE_NEVER ? until : until + s->terms.grace_ms + s->terms.lead_ms;
+    int64_t until = p->terms.until;
+    return until == CLAVE_NEVER ? until : until + p->terms.grace_ms + p->terms.lead_ms;
 }
 
-static int64_t limit_of_hold(const struct hold_policy *s)
+static int64_t limit_of_hold(const struct hold_policy *p)
 {
-    bool never = s->terms.on_lost == ON_LOST_IGNORE;
-    return limit_before(s, never ? CLAVE_NEVER : deadline_earlier(s->deadline, s->gone_by));
+    bool never = p->terms.on_lost == ON_LOST_IGNORE;
+    return limit_before(p, never ? CLAVE_NEVER : deadline_earlier(p->deadline, p->gone_by));
 }
 
-int64_t clave__hold_policy_limit(const struct hold_policy *s)
+int64_t clave__hold_policy_limit(const struct hold_policy *p)
 {
-    if (s->excused)
+    if (p->excused)
         return CLAVE_NEVER;
-    return deadline_earlier(limit_of_hold(s), limit_before(s, end_of_max_hold(s)));
+    return deadline_earlier(limit_of_hold(p), limit_before(p, end_of_max_hold(p)));
 }
 
-bool clave__hold_policy_is_overdue(struct hold_policy *s, int64_t now)
+bool clave__hold_policy_is_overdue(struct hold_policy *p, int64_t now)
 {
-    if (s->phase != HOLD_POLICY_WATCHING || now < clave__hold_policy_limit(s))
+    if (p->phase != HOLD_POLICY_WATCHING || now < clave__hold_policy_limit(p))
         return false;
-    s->lost |= now >= limit_of_hold(s);
-    s->overdue = true;
-    s->phase = HOLD_POLICY_SWEEPING;
+    p->lost |= now >= limit_of_hold(p);
+    p->overdue = true;
+    p->phase = HOLD_POLICY_SWEEPING;
     return true;
 }
 
-void clave__hold_policy_bereave(struct hold_policy *s)
+void clave__hold_policy_bereave(struct hold_policy *p)
 {
-    s->phase = HOLD_POLICY_SWEEPING;
+    p->phase = HOLD_POLICY_SWEEPING;
 }
 
-void clave__hold_policy_excuse(struct hold_policy *s)
+void clave__hold_policy_excuse(struct hold_policy *p)
 {
-    s->excused = true;
+    p->excused = true;
 }
 
-bool clave__hold_policy_was_cut_short(const struct hold_policy *s, enum kill_policy_cause cause)
+bool clave__hold_policy_was_cut_short(const struct hold_policy *p, enum kill_policy_cause cause)
 {
-    return s->lost || s->overdue || cause == CAUSE_DEADLINE || cause == CAUSE_LOST ||
+    return p->lost || p->overdue || cause == CAUSE_DEADLINE || cause == CAUSE_LOST ||
            cause == CAUSE_MAX_HOLD;
 }

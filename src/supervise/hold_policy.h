@@ -19,23 +19,23 @@ struct hold_policy {
     bool excused;     /* the guardian has said that it cannot end the command */
 };
 
-void clave__hold_policy_begin(struct hold_policy *s, const struct kill_policy_terms *terms);
+void clave__hold_policy_begin(struct hold_policy *p, const struct kill_policy_terms *terms);
 /* The hold has this deadline now, and the guardian is to go by it. Until when the command may
  * count on the hold: no longer than the maximum. */
-int64_t clave__hold_policy_extend(struct hold_policy *s, int64_t deadline);
+int64_t clave__hold_policy_extend(struct hold_policy *p, int64_t deadline);
 /* The hold is lost: the guardian is to be told to stop, and that there is no deadline. */
-void clave__hold_policy_lose(struct hold_policy *s, int64_t now);
+void clave__hold_policy_lose(struct hold_policy *p, int64_t now);
 /* When the guardian must have ended the command, and a moment more: then it is time to look. */
-int64_t clave__hold_policy_limit(const struct hold_policy *s);
+int64_t clave__hold_policy_limit(const struct hold_policy *p);
 /* The command has not ended by now, as far as the guardian has said. True: what is left of it is
  * to be killed from here, the guardian first. */
-bool clave__hold_policy_is_overdue(struct hold_policy *s, int64_t now);
+bool clave__hold_policy_is_overdue(struct hold_policy *p, int64_t now);
 /* The same, because the guardian is dead. */
-void clave__hold_policy_bereave(struct hold_policy *s);
+void clave__hold_policy_bereave(struct hold_policy *p);
 /* The guardian has tried to kill the command and says that it cannot, nor could we: from now on it
  * is never overdue. */
-void clave__hold_policy_excuse(struct hold_policy *s);
+void clave__hold_policy_excuse(struct hold_policy *p);
 /* Nothing is left of the command: was it ended because the hold was? */
-bool clave__hold_policy_was_cut_short(const struct hold_policy *s, enum kill_policy_cause cause);
+bool clave__hold_policy_was_cut_short(const struct hold_policy *p, enum kill_policy_cause cause);
 
 #endif

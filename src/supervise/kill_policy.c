@@ -28,48 +28,48 @@ int64_t clave__kill_policy_lead(int64_t timeout_ms)
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-static void note_deadline(struct kill_policy *l, int64_t deadline)
+static void note_deadline(struct kill_policy *p, int64_t deadline)
 {
     if (deadline != KILL_POLICY_NO_DEADLINE)
-        l->deadline = deadline;
+        p->deadline = deadline;
 }
 
 /* When nothing of the command may be alive any more. */
-static int64_t limit_of_deadline(const struct kill_policy *l)
+static int64_t limit_of_deadline(const struct kill_policy *p)
 {
-    bool never = l->terms.on_lost == ON_LOST_IGNORE;
-    return never ? CLAVE_NEVER : l->deadline - l->terms.lead_ms;
+    bool never = p->terms.on_lost == ON_LOST_IGNORE;
+    return never ? CLAVE_NEVER : p->deadline - p->terms.lead_ms;
 }
 
-static int64_t term_at_deadline(const struct kill_policy *l)
+static int64_t term_at_deadline(const struct kill_policy *p)
 {
-    int64_t limit = limit_of_deadline(l);
-    bool warned = limit != CLAVE_NEVER && l->terms.on_lost == ON_LOST_TERM;
-    return warned ? limit - l->terms.grace_ms : limit;
+    int64_t limit = limit_of_deadline(p);
+    bool warned = limit != CLAVE_NEVER && p->terms.on_lost == ON_LOST_TERM;
+    return warned ? limit - p->terms.grace_ms : limit;
 }
 
 /* A maximum hold is the command's in full; its grace comes behind it. Nobody else is promised the
  * hold by then: it goes on when nothing of the command is left. */
-static int64_t warn_at(const struct kill_policy *l)
+static int64_t warn_at(const struct kill_policy *p)
 {
-    return deadline_earlier(term_at_deadline(l), l->terms.until);
+    return deadline_earlier(term_at_deadline(p), p->terms.until);
 }
 
-static int64_t kill_at(const struct kill_policy *l)
+static int64_t kill_at(const struct kill_policy *p)
 {
-    return deadline_earlier(l->kill_at, limit_of_deadline(l));
+    return deadline_earlier(p->kill_at, limit_of_deadline(p));
 }
 
-int64_t clave__kill_policy_wake_at(struct kill_policy *l, int64_t deadline, int64_t now)
+int64_t clave__kill_policy_wake_at(struct kill_policy *p, int64_t deadline, int64_t now)
 {
-    note_deadline(l, deadline);
-    switch (l->phase) {
+    note_deadline(p, deadline);
+    switch (p->phase) {
     case KILL_POLICY_RUNNING:
-        return warn_at(l);
+        return warn_at(p);
     case KILL_POLICY_ENDING:
-        return kill_at(l);
+        return kill_at(p);
     case KILL_POLICY_KILLING:
-        return now + l->again_ms;
+        return now + p->again_ms;
     case KILL_POLICY_IDLE:
     case KILL_POLICY_ENDED:
         break;
@@ -79,28 +79,28 @@ int64_t clave__kill_policy_wake_at(struct kill_policy *l, int64_t deadline, int6
 
 /* ---- what is done -------------------------------------------------------------------------- */
 
-bool clave__kill_policy_run(struct kill_policy *l, const struct kill_policy_terms *terms,
+bool clave__kill_policy_run(struct kill_policy *p, const struct kill_policy_terms *terms,
                             int64_t deadline, int64_t now)
 {
-    l->terms = *terms;
-    l->again_ms = KILL_AGAIN_MS;
-    note_deadline(l, deadline);
-    bool late = now >= warn_at(l);
+    p->terms = *terms;
+    p->again_ms = KILL_AGAIN_MS;
+    note_deadline(p, deadline);
+    bool late = now >= warn_at(p);
     if (late) /* the holder slept since it was granted */
-        l->cause = CAUSE_DEADLINE;
-    l->phase = late ? KILL_POLICY_ENDED : KILL_POLICY_RUNNING;
+        p->cause = CAUSE_DEADLINE;
+    p->phase = late ? KILL_POLICY_ENDED : KILL_POLICY_RUNNING;
     return !late;
 }
 
-bool clave__kill_policy_ask(struct kill_policy *l, int64_t now)
+bool clave__kill_policy_ask(struct kill_policy *p, int64_t now)
 {
-    if (l->phase != KILL_POLICY_RUNNING)
+    if (p->phase != KILL_POLICY_RUNNING)
         return false;
-    if (!l->asked)
-        l->asked_at = now;
-    l->insisted = l->asked && now - l->asked_at >= TWICE_MS;
-    l->asked = true;
-    return l->insisted;
+    if (!p->asked)
+        p->asked_at = now;
+    p->insisted = p->asked && now - p->asked_at >= TWICE_MS;
+    p->asked = true;
+    return p->insisted;
 }
 
 int64_t clave__kill_policy_pace(int64_t last_ms, bool stuck)
@@ -108,70 +108,70 @@ int64_t clave__kill_policy_pace(int64_t last_ms, bool stuck)
     return stuck ? clamp(2 * last_ms, KILL_AGAIN_MS, KILL_POLICY_SLOWEST_MS) : KILL_AGAIN_MS;
 }
 
-void clave__kill_policy_killed(struct kill_policy *l, bool stuck)
+void clave__kill_policy_killed(struct kill_policy *p, bool stuck)
 {
-    l->again_ms = clave__kill_policy_pace(l->again_ms, stuck);
+    p->again_ms = clave__kill_policy_pace(p->again_ms, stuck);
 }
 
-void clave__kill_policy_refused(struct kill_policy *l)
+void clave__kill_policy_refused(struct kill_policy *p)
 {
-    l->phase = KILL_POLICY_ENDED;
+    p->phase = KILL_POLICY_ENDED;
 }
 
 /* If the maximum hold has passed, from then, whatever the cause: a guardian that was stopped
  * meanwhile may see another one first. */
-static int64_t grace_from(const struct kill_policy *l, enum kill_policy_cause cause, int64_t now)
+static int64_t grace_from(const struct kill_policy *p, enum kill_policy_cause cause, int64_t now)
 {
-    return deadline_earlier(cause == CAUSE_SIGNAL ? l->asked_at : now, l->terms.until);
+    return deadline_earlier(cause == CAUSE_SIGNAL ? p->asked_at : now, p->terms.until);
 }
 
-static unsigned begin_ending(struct kill_policy *l, enum kill_policy_cause cause, int64_t now)
+static unsigned begin_ending(struct kill_policy *p, enum kill_policy_cause cause, int64_t now)
 {
     bool loss = cause == CAUSE_DEADLINE || cause == CAUSE_LOST;
-    bool at_once = loss && l->terms.on_lost == ON_LOST_KILL;
-    l->cause = cause;
-    l->kill_at = grace_from(l, cause, now) + l->terms.grace_ms;
-    l->phase = at_once ? KILL_POLICY_KILLING : KILL_POLICY_ENDING;
+    bool at_once = loss && p->terms.on_lost == ON_LOST_KILL;
+    p->cause = cause;
+    p->kill_at = grace_from(p, cause, now) + p->terms.grace_ms;
+    p->phase = at_once ? KILL_POLICY_KILLING : KILL_POLICY_ENDING;
     return at_once ? KILL_POLICY_TELL : KILL_POLICY_TELL | KILL_POLICY_TERM;
 }
 
-static unsigned look_at_running(struct kill_policy *l, const struct kill_policy_sight *s,
+static unsigned look_at_running(struct kill_policy *p, const struct kill_policy_sight *s,
                                 int64_t now)
 {
-    if (s->told_to_stop && l->terms.on_lost != ON_LOST_IGNORE)
-        return begin_ending(l, CAUSE_LOST, now);
+    if (s->told_to_stop && p->terms.on_lost != ON_LOST_IGNORE)
+        return begin_ending(p, CAUSE_LOST, now);
     if (s->reaped && s->nothing_left) {
-        l->phase = KILL_POLICY_ENDED;
+        p->phase = KILL_POLICY_ENDED;
         return KILL_POLICY_TELL_END;
     }
     if (s->reaped)
-        return begin_ending(l, CAUSE_NONE, now);
+        return begin_ending(p, CAUSE_NONE, now);
     if (s->alone)
-        return begin_ending(l, CAUSE_KILLED, now);
-    if (l->insisted)
-        return begin_ending(l, CAUSE_SIGNAL, now);
-    if (now >= l->terms.until)
-        return begin_ending(l, CAUSE_MAX_HOLD, now);
-    if (now >= term_at_deadline(l))
-        return begin_ending(l, CAUSE_DEADLINE, now);
+        return begin_ending(p, CAUSE_KILLED, now);
+    if (p->insisted)
+        return begin_ending(p, CAUSE_SIGNAL, now);
+    if (now >= p->terms.until)
+        return begin_ending(p, CAUSE_MAX_HOLD, now);
+    if (now >= term_at_deadline(p))
+        return begin_ending(p, CAUSE_DEADLINE, now);
     return 0;
 }
 
-unsigned clave__kill_policy_step(struct kill_policy *l, const struct kill_policy_sight *s,
+unsigned clave__kill_policy_step(struct kill_policy *p, const struct kill_policy_sight *s,
                                  int64_t now)
 {
     unsigned todo = 0;
-    note_deadline(l, s->deadline);
-    if (l->phase == KILL_POLICY_IDLE && s->alone)
-        l->phase = KILL_POLICY_ENDED;
-    if (l->phase == KILL_POLICY_RUNNING)
-        todo = look_at_running(l, s, now);
-    if (l->phase == KILL_POLICY_ENDING && now >= kill_at(l))
-        l->phase = KILL_POLICY_KILLING;
-    if (l->phase == KILL_POLICY_KILLING)
+    note_deadline(p, s->deadline);
+    if (p->phase == KILL_POLICY_IDLE && s->alone)
+        p->phase = KILL_POLICY_ENDED;
+    if (p->phase == KILL_POLICY_RUNNING)
+        todo = look_at_running(p, s, now);
+    if (p->phase == KILL_POLICY_ENDING && now >= kill_at(p))
+        p->phase = KILL_POLICY_KILLING;
+    if (p->phase == KILL_POLICY_KILLING)
         todo |= KILL_POLICY_KILL;
-    if ((l->phase == KILL_POLICY_ENDING || l->phase == KILL_POLICY_KILLING) && s->nothing_left) {
-        l->phase = KILL_POLICY_ENDED;
+    if ((p->phase == KILL_POLICY_ENDING || p->phase == KILL_POLICY_KILLING) && s->nothing_left) {
+        p->phase = KILL_POLICY_ENDED;
         todo = (todo & KILL_POLICY_TELL) | KILL_POLICY_TELL_END;
     }
     return todo;

@@ -73,7 +73,7 @@ struct kill_policy {
 
 /* As it is now. */
 struct kill_policy_sight {
-    int64_t deadline;  /* as the holder says; LEASH_NO_DEADLINE */
+    int64_t deadline;  /* as the holder says; KILL_POLICY_NO_DEADLINE */
     bool told_to_stop; /* by the holder */
     bool alone;        /* the holder is dead */
     bool reaped;       /* the command itself has ended */
@@ -89,23 +89,23 @@ enum {
 };
 
 /* The command is to be started. False: it is too late for that, and it has ENDED. */
-bool clave__kill_policy_run(struct kill_policy *l, const struct kill_policy_terms *terms,
+bool clave__kill_policy_run(struct kill_policy *p, const struct kill_policy_terms *terms,
                             int64_t deadline, int64_t now);
 /* Somebody has sent SIGTERM, which is passed on to the command. The first time that is all: how
  * long it takes is the command's own affair. True: this is the second time, and the command is
  * being ended; the grace counts from the first. */
-bool clave__kill_policy_ask(struct kill_policy *l, int64_t now);
+bool clave__kill_policy_ask(struct kill_policy *p, int64_t now);
 /* KILL has been carried out. `stuck`: all that is left of the command is beyond it. */
-void clave__kill_policy_killed(struct kill_policy *l, bool stuck);
+void clave__kill_policy_killed(struct kill_policy *p, bool stuck);
 /* How long to wait before the next attempt, when the last one came after `last_ms` (0: the first):
  * ever longer while nothing can be ended. */
 int64_t clave__kill_policy_pace(int64_t last_ms, bool stuck);
 /* It could not be started. */
-void clave__kill_policy_refused(struct kill_policy *l);
+void clave__kill_policy_refused(struct kill_policy *p);
 /* Something has happened, or it is time to look. */
-unsigned clave__kill_policy_step(struct kill_policy *l, const struct kill_policy_sight *s,
+unsigned clave__kill_policy_step(struct kill_policy *p, const struct kill_policy_sight *s,
                                  int64_t now);
 /* When to act next; CLAVE_NEVER: not yet known. The deadline moves: ask again after every sleep. */
-int64_t clave__kill_policy_wake_at(struct kill_policy *l, int64_t deadline, int64_t now);
+int64_t clave__kill_policy_wake_at(struct kill_policy *p, int64_t deadline, int64_t now);
 
 #endif

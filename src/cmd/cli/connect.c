@@ -45,11 +45,11 @@ void connect_note_session(const struct options *o, int64_t id, int32_t got_ms)
     diag_note(o, "session 0x%llx, timeout %dms", (unsigned long long)id, (int)got_ms);
 }
 
-static void note_session(const struct options *o, clave_client *s)
+static void note_session(const struct options *o, clave_client *c)
 {
     int32_t got_ms = 0;
-    if (o->verbose > 0 && clave_client_run(s, get_timeout, &got_ms) == CLAVE_OK)
-        connect_note_session(o, clave_client_id(s), got_ms);
+    if (o->verbose > 0 && clave_client_run(c, get_timeout, &got_ms) == CLAVE_OK)
+        connect_note_session(o, clave_client_id(c), got_ms);
 }
 
 /* false after a message: no TLS. */
@@ -80,7 +80,7 @@ const char *connect_dial(struct options *o)
 }
 
 /* As clave_client_wait, for the time that is left. */
-static clave_err await_server(struct options *o, clave_client *s, const char *connect)
+static clave_err await_server(struct options *o, clave_client *c, const char *connect)
 {
     struct unreachable r;
     char fault[512];
@@ -89,11 +89,11 @@ static clave_err await_server(struct options *o, clave_client *s, const char *co
     clave_err err;
     for (;;) {
         int64_t due = unreachable_due_ms(&r);
-        err = clave_client_wait(s, deadline_earlier(due, left));
+        err = clave_client_wait(c, deadline_earlier(due, left));
         left = options_left_ms(o);
-        if (err != CLAVE_EUNREACHABLE || left == 0 || clave_client_state(s) == CLAVE_STATE_CLOSED)
+        if (err != CLAVE_EUNREACHABLE || left == 0 || clave_client_state(c) == CLAVE_STATE_CLOSED)
             break;
-        unreachable_report(&r, clave_client_errmsg(s, fault, sizeof fault));
+        unreachable_report(&r, clave_client_errmsg(c, fault, sizeof fault));
     }
     unreachable_clear(&r);
     return err;
@@ -102,7 +102,7 @@ static clave_err await_server(struct options *o, clave_client *s, const char *co
 int connect_open(struct options *o, const clave_client_options *co, clave_client **out)
 {
     clave_client_options own;
-    clave_client *s;
+    clave_client *c;
     char fault[512];
     const char *connect = connect_dial(o);
     *out = NULL;
@@ -112,31 +112,31 @@ int connect_open(struct options *o, const clave_client_options *co, clave_client
         connect_client_options(o, &own);
         co = &own;
     }
-    clave_err err = clave_client_open(&s, NULL, connect, co);
+    clave_err err = clave_client_open(&c, NULL, connect, co);
     if (err != CLAVE_OK)
         return diag_err(o, connect, err, NULL);
-    err = await_server(o, s, connect);
+    err = await_server(o, c, connect);
     int code = EXIT_OK;
     if (err == CLAVE_EUNREACHABLE)
         code = diag_unreachable(o, connect, o->timeout_ms,
-                                clave_client_errmsg(s, fault, sizeof fault));
+                                clave_client_errmsg(c, fault, sizeof fault));
     else if (err == CLAVE_ETLS || err == CLAVE_ELOCAL || err == CLAVE_ETHREAD)
-        code = diag_refused(o, connect, clave_client_errmsg(s, fault, sizeof fault));
+        code = diag_refused(o, connect, clave_client_errmsg(c, fault, sizeof fault));
     else if (err != CLAVE_OK)
-        code = diag_err(o, connect, err, s);
+        code = diag_err(o, connect, err, c);
     if (code != EXIT_OK) {
-        clave_client_close(s, 0);
+        clave_client_close(c, 0);
         return code;
     }
-    note_session(o, s);
-    *out = s;
+    note_session(o, c);
+    *out = c;
     return EXIT_OK;
 }
 
-void connect_close(clave_client *s)
+void connect_close(clave_client *c)
 {
-    if (s)
-        clave_client_close(s, CLOSE_MS);
+    if (c)
+        clave_client_close(c, CLOSE_MS);
 }
 
 bool connect_path_ok(struct options *o, const char *path)

@@ -17,7 +17,7 @@ int connect_open(struct options *o, const clave_client_options *co, clave_client
 /* With -v: the session. */
 void connect_note_session(const struct options *o, int64_t id, int32_t got_ms);
 /* NULL is ignored. */
-void connect_close(clave_client *s);
+void connect_close(clave_client *c);
 
 /* true: the path is valid and may be sent to the server. Otherwise reports what is wrong with it.
  */

@@ -165,9 +165,9 @@ void diag_note(const struct options *o, const char *fmt, ...)
     end_line();
 }
 
-static bool diag_is_connected(clave_client *s)
+static bool diag_is_connected(clave_client *c)
 {
-    clave_state state = clave_client_state(s);
+    clave_state state = clave_client_state(c);
     return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
            state == CLAVE_STATE_READ_ONLY;
 }
@@ -175,10 +175,10 @@ static bool diag_is_connected(clave_client *s)
 /* The session's latest fault says more than the general text if the trouble is on the way to the
  * server. While it is connected, a timeout has no such fault: the latest one is about something
  * else. */
-static bool is_about_the_way(clave_err err, clave_client *s)
+static bool is_about_the_way(clave_err err, clave_client *c)
 {
     int code = exit_code_of(err);
-    if (err == CLAVE_ETIMEDOUT && diag_is_connected(s))
+    if (err == CLAVE_ETIMEDOUT && diag_is_connected(c))
         return false;
     return code == EXIT_UNREACHABLE || code == EXIT_TIMEOUT || err == CLAVE_EAUTHFAILED ||
            err == CLAVE_EPATH;
@@ -227,7 +227,7 @@ static int diag_put_err(const struct options *o, const char *path, clave_err err
     const char *text = strcmp(detail, ANSWER_TOO_LONG) == 0 ? detail : diag_text(o, err);
     begin_line(o);
     if (path)
-        fprintf(stderr, "%s%s ", path, tell_colon(path));
+        fprintf(stderr, "%s%s ", path, diag_colon(path));
     fputs(text, stderr);
     if (*detail && strcmp(detail, text) != 0)
         fprintf(stderr, ": %s", detail);
@@ -236,12 +236,12 @@ static int diag_put_err(const struct options *o, const char *path, clave_err err
     return exit_code_of(err);
 }
 
-int diag_err(const struct options *o, const char *path, clave_err err, clave_client *s)
+int diag_err(const struct options *o, const char *path, clave_err err, clave_client *c)
 {
     char fault[512] = "";
-    if (s)
-        clave_client_errmsg(s, fault, sizeof fault);
-    if (s && is_about_the_way(err, s))
+    if (c)
+        clave_client_errmsg(c, fault, sizeof fault);
+    if (c && is_about_the_way(err, c))
         return diag_put_err(o, path, err, fault);
     return diag_fault(o, path, err, fault);
 }
@@ -263,7 +263,7 @@ int diag_path(const struct options *o, const char *path, const char *fault)
     return EXIT_PATH;
 }
 
-const char *tell_colon(const char *connect)
+const char *diag_colon(const char *connect)
 {
     size_t n = strlen(connect);
     return n > 0 && connect[n - 1] == ':' ? "" : ":";
@@ -273,14 +273,14 @@ int diag_unreachable(const struct options *o, const char *connect, int64_t withi
                      const char *fault)
 {
     char within[DURATION_CAP];
-    diag(o, "%s%s no server could be reached within %s: %s", connect, tell_colon(connect),
+    diag(o, "%s%s no server could be reached within %s: %s", connect, diag_colon(connect),
          clave__duration_format(within_ms, within), fault);
     return EXIT_UNREACHABLE;
 }
 
 int diag_refused(const struct options *o, const char *connect, const char *fault)
 {
-    diag(o, "%s%s %s", connect, tell_colon(connect), fault);
+    diag(o, "%s%s %s", connect, diag_colon(connect), fault);
     return EXIT_UNREACHABLE;
 }
 

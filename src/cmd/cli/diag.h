@@ -35,14 +35,14 @@ void diag(const struct options *o, const char *fmt, ...) __attribute__((format(p
 int diag_usage(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "clave: VERB PATH: no such node (create it with ...)". `s` (may be NULL) supplies the details of
  * the latest fault. Returns exit_code_of(err). */
-int diag_err(const struct options *o, const char *path, clave_err err, clave_client *s);
+int diag_err(const struct options *o, const char *path, clave_err err, clave_client *c);
 /* The same with the text of clave_async_client_errmsg, of which what is about this error is used.
  */
 int diag_fault(const struct options *o, const char *path, clave_err err, const char *fault);
 /* The path is not valid: `fault` says why. Returns EXIT_PATH. */
 int diag_path(const struct options *o, const char *path, const char *fault);
 /* What follows the servers at the beginning of a line: nothing after "local:". */
-const char *tell_colon(const char *connect);
+const char *diag_colon(const char *connect);
 /* No server of `connect` was reached in this time; `fault` is the client's latest one. Returns
  * EXIT_UNREACHABLE. */
 int diag_unreachable(const struct options *o, const char *connect, int64_t within_ms,

@@ -11,7 +11,7 @@
 
 void format_stat(FILE *out, const clave_stat *st)
 {
-    char created[SHOW_TIME], modified[SHOW_TIME];
+    char created[TIME_TEXT_CAP], modified[TIME_TEXT_CAP];
     fprintf(out,
             "czxid 0x%" PRIx64 "\nmzxid 0x%" PRIx64 "\npzxid 0x%" PRIx64 "\nctime %s\nmtime %s\n",
             (uint64_t)st->czxid, (uint64_t)st->mzxid, (uint64_t)st->pzxid,

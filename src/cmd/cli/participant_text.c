@@ -117,8 +117,8 @@ const char *participant_text_note(const char *node)
 
 const char *participant_text_note_suffix(const char *node, char out[PARTICIPANT_TEXT_CAP])
 {
-    const char *diag_note = participant_text_note(node);
-    snprintf(out, PARTICIPANT_TEXT_CAP, "%s%s%s", diag_note ? " (" : "", diag_note ? diag_note : "",
-             diag_note ? ")" : "");
+    const char *note = participant_text_note(node);
+    snprintf(out, PARTICIPANT_TEXT_CAP, "%s%s%s", note ? " (" : "", note ? note : "",
+             note ? ")" : "");
     return out;
 }

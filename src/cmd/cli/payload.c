@@ -71,7 +71,7 @@ static clave_err payload_culprit(const clave_reply *r, clave_err err)
     return err;
 }
 
-clave_err guard_multi(clave_client *s, const char *node, const clave_op *ops, size_t nops,
+clave_err guard_multi(clave_client *c, const char *node, const clave_op *ops, size_t nops,
                       int64_t timeout_ms)
 {
     clave_op all[FENCED_WRITE_MAX_OPS + 1] = {
@@ -80,7 +80,7 @@ clave_err guard_multi(clave_client *s, const char *node, const clave_op *ops, si
     if (nops > FENCED_WRITE_MAX_OPS)
         return CLAVE_EINVAL;
     memcpy(all + 1, ops, nops * sizeof *ops);
-    clave_err err = clave_multi(s, all, nops + 1, timeout_ms, &r);
+    clave_err err = clave_multi(c, all, nops + 1, timeout_ms, &r);
     if (err != CLAVE_OK)
         err = payload_culprit(r, err);
     clave_reply_free(r);
@@ -89,14 +89,14 @@ clave_err guard_multi(clave_client *s, const char *node, const clave_op *ops, si
 
 /* Where the missing ancestors of path end, the topmost first; SIZE_MAX when there are more than
  * `max`. */
-static clave_err missing_ancestors(clave_client *s, char *path, int64_t timeout_ms, size_t *ends,
+static clave_err missing_ancestors(clave_client *c, char *path, int64_t timeout_ms, size_t *ends,
                                    size_t max, size_t *count)
 {
     size_t n = clave__path_parent_len(path, strlen(path));
     *count = 0;
     for (; n > 1; n = clave__path_parent_len(path, n)) {
         path[n] = '\0';
-        clave_err err = clave_exists(s, path, timeout_ms, NULL);
+        clave_err err = clave_exists(c, path, timeout_ms, NULL);
         path[n] = '/';
         if (err == CLAVE_OK)
             return CLAVE_OK;
@@ -113,13 +113,13 @@ static clave_err missing_ancestors(clave_client *s, char *path, int64_t timeout_
 
 /* One attempt of guard_create_deep; ENODEEXISTS may be an ancestor that another client created
  * meanwhile. */
-static clave_err create_deep(clave_client *s, const char *node, const clave_op *op, char *path,
+static clave_err create_deep(clave_client *c, const char *node, const clave_op *op, char *path,
                              int64_t timeout_ms, bool *is_alone)
 {
     size_t ends[FENCED_WRITE_MAX_OPS - 1], n;
     clave_op ops[FENCED_WRITE_MAX_OPS];
     char *names[FENCED_WRITE_MAX_OPS - 1] = {NULL};
-    clave_err err = missing_ancestors(s, path, timeout_ms, ends, FENCED_WRITE_MAX_OPS - 1, &n);
+    clave_err err = missing_ancestors(c, path, timeout_ms, ends, FENCED_WRITE_MAX_OPS - 1, &n);
     if (err != CLAVE_OK)
         return err;
     for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
@@ -131,13 +131,13 @@ static clave_err create_deep(clave_client *s, const char *node, const clave_op *
     ops[n] = *op;
     *is_alone = n == 0;
     if (err == CLAVE_OK)
-        err = guard_multi(s, node, ops, n + 1, timeout_ms);
+        err = guard_multi(c, node, ops, n + 1, timeout_ms);
     for (size_t i = 0; i < n; i++)
         free(names[i]);
     return err;
 }
 
-clave_err guard_create_deep(clave_client *s, const char *node, const clave_op *op,
+clave_err guard_create_deep(clave_client *c, const char *node, const clave_op *op,
                             int64_t timeout_ms)
 {
     enum { TRIES = 8 };
@@ -147,7 +147,7 @@ clave_err guard_create_deep(clave_client *s, const char *node, const clave_op *o
     if (!path)
         return CLAVE_ENOMEM;
     for (int i = 0; i < TRIES; i++) {
-        err = create_deep(s, node, op, path, timeout_ms, &is_alone);
+        err = create_deep(c, node, op, path, timeout_ms, &is_alone);
         bool raced = (err == CLAVE_ENODEEXISTS && !is_alone) || err == CLAVE_ENONODE;
         if (!raced)
             break;
@@ -156,10 +156,10 @@ clave_err guard_create_deep(clave_client *s, const char *node, const clave_op *o
     return err;
 }
 
-int guard_tell(struct options *o, const char *path, clave_err err, clave_client *s)
+int guard_tell(struct options *o, const char *path, clave_err err, clave_client *c)
 {
     if (err != CLAVE_ELOST)
-        return diag_err(o, path, err, s);
+        return diag_err(o, path, err, c);
     diag(o, "%s: not written: the lock node %s is gone, so the lock was lost", path,
          getenv("CLAVE_NODE"));
     return EXIT_LOST;

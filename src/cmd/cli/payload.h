@@ -23,12 +23,12 @@ const char *guard_node(struct options *o);
  * CLAVE_ELOST: it is gone, and nothing was done. Any other error is that of the first of `ops` that
  * failed. At most GUARD_MAX_OPS; `out` may be NULL, its op_errs are those of `ops`. */
 enum { FENCED_WRITE_MAX_OPS = 64 };
-clave_err guard_multi(clave_client *s, const char *node, const clave_op *ops, size_t nops,
+clave_err guard_multi(clave_client *c, const char *node, const clave_op *ops, size_t nops,
                       int64_t timeout_ms);
 /* Creates the node that op describes under the guard, with its missing parents. */
-clave_err guard_create_deep(clave_client *s, const char *node, const clave_op *op,
+clave_err guard_create_deep(clave_client *c, const char *node, const clave_op *op,
                             int64_t timeout_ms);
 /* As diag_err; for CLAVE_ELOST it explains what that means here. */
-int guard_tell(struct options *o, const char *path, clave_err err, clave_client *s);
+int guard_tell(struct options *o, const char *path, clave_err err, clave_client *c);
 
 #endif

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <time.h>
 
-const char *time_text(int64_t ms, char buf[SHOW_TIME])
+const char *time_text(int64_t ms, char buf[TIME_TEXT_CAP])
 {
     char day[32];
     time_t s = (time_t)(ms / 1000);
     struct tm tm;
     if (ms < 0 || !gmtime_r(&s, &tm) || strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm) == 0)
-        snprintf(buf, SHOW_TIME, "%" PRId64 "ms", ms);
+        snprintf(buf, TIME_TEXT_CAP, "%" PRId64 "ms", ms);
     else
-        snprintf(buf, SHOW_TIME, "%s.%03dZ", day, (int)(ms % 1000));
+        snprintf(buf, TIME_TEXT_CAP, "%s.%03dZ", day, (int)(ms % 1000));
     return buf;
 }

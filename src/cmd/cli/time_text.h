@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Milliseconds since the epoch as "2024-05-01T12:00:00.123Z". Returns buf. */
-enum { SHOW_TIME = 40 };
-const char *time_text(int64_t ms, char buf[SHOW_TIME]);
+enum { TIME_TEXT_CAP = 40 };
+const char *time_text(int64_t ms, char buf[TIME_TEXT_CAP]);
 
 #endif

@@ -11,21 +11,21 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/participant_text.h"
 
-void unreachable_begin(struct unreachable *r, const struct options *o, const char *connect,
+void unreachable_begin(struct unreachable *u, const struct options *o, const char *connect,
                        int64_t until)
 {
     const char *term = getenv("TERM");
     bool terminal = isatty(STDERR_FILENO);
-    *r = (struct unreachable){.o = o, .connect = connect, .began = clave_now(), .until = until};
-    r->says = terminal || o->verbose > 0;
-    r->live = terminal && term && strcmp(term, "dumb") != 0 && o->verbose == 0;
+    *u = (struct unreachable){.o = o, .connect = connect, .began = clave_now(), .until = until};
+    u->says = terminal || o->verbose > 0;
+    u->live = terminal && term && strcmp(term, "dumb") != 0 && o->verbose == 0;
 }
 
-int64_t unreachable_due_ms(const struct unreachable *r)
+int64_t unreachable_due_ms(const struct unreachable *u)
 {
-    if (!r->says)
+    if (!u->says)
         return INT64_MAX;
-    int64_t first = r->began + UNREACHABLE_FIRST_MS - clave_now();
+    int64_t first = u->began + UNREACHABLE_FIRST_MS - clave_now();
     return first > 0 ? first : UNREACHABLE_AGAIN_MS;
 }
 
@@ -37,50 +37,50 @@ static uint64_t unreachable_hash(const char *s) /* FNV-1a */
     return h;
 }
 
-bool unreachable_is_news(struct unreachable *r, const char *fault)
+bool unreachable_is_news(struct unreachable *u, const char *fault)
 {
     uint64_t h = unreachable_hash(fault);
-    for (size_t i = 0; i < r->nreported; i++)
-        if (r->reported[i] == h)
+    for (size_t i = 0; i < u->nreported; i++)
+        if (u->reported[i] == h)
             return false;
-    if (r->nreported == UNREACHABLE_REASONS)
+    if (u->nreported == UNREACHABLE_REASONS)
         return false;
-    r->reported[r->nreported++] = h;
+    u->reported[u->nreported++] = h;
     return true;
 }
 
 /* Whole seconds, so that it counts down to 1. */
-static const char *left(const struct unreachable *r, char out[AGE_CAP])
+static const char *left(const struct unreachable *u, char out[AGE_CAP])
 {
-    int64_t ms = r->until - clave_now();
+    int64_t ms = u->until - clave_now();
     return age_format((ms > 0 ? ms + 999 : 1000) / 1000 * 1000, out);
 }
 
-static void unreachable_draw(struct unreachable *r)
+static void unreachable_draw(struct unreachable *u)
 {
     char text[AGE_CAP];
-    fprintf(stderr, "\rclave: %s: connecting, %s left\033[K", r->o->verb->name, left(r, text));
+    fprintf(stderr, "\rclave: %s: connecting, %s left\033[K", u->o->verb->name, left(u, text));
     fflush(stderr);
-    r->drawn = true;
+    u->drawn = true;
 }
 
-void unreachable_report(struct unreachable *r, const char *fault)
+void unreachable_report(struct unreachable *u, const char *fault)
 {
     char text[AGE_CAP];
-    if (!r->says)
+    if (!u->says)
         return;
-    if (unreachable_is_news(r, fault)) {
-        unreachable_clear(r);
-        diag(r->o, "%s%s no server has answered yet: %s; trying for %s more", r->connect,
-             tell_colon(r->connect), fault, left(r, text));
+    if (unreachable_is_news(u, fault)) {
+        unreachable_clear(u);
+        diag(u->o, "%s%s no server has answered yet: %s; trying for %s more", u->connect,
+             diag_colon(u->connect), fault, left(u, text));
     }
-    if (r->live)
-        unreachable_draw(r);
+    if (u->live)
+        unreachable_draw(u);
 }
 
-void unreachable_clear(struct unreachable *r)
+void unreachable_clear(struct unreachable *u)
 {
-    if (r->drawn)
+    if (u->drawn)
         fputs("\r\033[K", stderr);
-    r->drawn = false;
+    u->drawn = false;
 }

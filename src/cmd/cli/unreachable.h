@@ -20,15 +20,15 @@ struct unreachable {
 };
 
 /* Starts now; the client tries until `until`. */
-void unreachable_begin(struct unreachable *r, const struct options *o, const char *connect,
+void unreachable_begin(struct unreachable *u, const struct options *o, const char *connect,
                        int64_t until);
 /* Milliseconds until unreachable_report may have something to print; INT64_MAX: never. */
-int64_t unreachable_due_ms(const struct unreachable *r);
+int64_t unreachable_due_ms(const struct unreachable *u);
 /* true: `fault` was not reported before, and now counts as reported. */
-bool unreachable_is_news(struct unreachable *r, const char *fault);
+bool unreachable_is_news(struct unreachable *u, const char *fault);
 /* Still no server; `fault` is the client's latest. */
-void unreachable_report(struct unreachable *r, const char *fault);
+void unreachable_report(struct unreachable *u, const char *fault);
 /* Clears the line. Harmless at any time. */
-void unreachable_clear(struct unreachable *r);
+void unreachable_clear(struct unreachable *u);
 
 #endif

@@ -31,9 +31,9 @@ struct verdict {
     int64_t last_zxid;
     size_t nodes;
     size_t sessions;
-    bool whole;          /* a snapshot that can be loaded */
-    char fault[400];     /* "": it is intact */
-    char diag_note[300]; /* "": nothing unusual */
+    bool whole;      /* a snapshot that can be loaded */
+    char fault[400]; /* "": it is intact */
+    char note[300];  /* "": nothing unusual */
 };
 
 /* ---- output --------------------------------------------------------------------------------- */
@@ -54,7 +54,7 @@ static void say_json(struct json *j, const struct verdict *v, bool is_log)
         clave__json_int(j, "sessions", (int64_t)v->sessions);
     }
     clave__json_string(j, "fault", v->fault[0] ? v->fault : NULL);
-    clave__json_string(j, "note", v->diag_note[0] ? v->diag_note : NULL);
+    clave__json_string(j, "note", v->note[0] ? v->note : NULL);
     clave__json_close(j, '}');
 }
 
@@ -75,8 +75,8 @@ static void data_check_say(struct checking *c, const struct verdict *v, bool is_
     if (!is_log && v->whole)
         printf(", zxid 0x%" PRIx64 ", %zu node%s, %zu session%s", (uint64_t)v->last_zxid, v->nodes,
                clave__plural(v->nodes), v->sessions, clave__plural(v->sessions));
-    if (v->diag_note[0])
-        printf(", %s", v->diag_note);
+    if (v->note[0])
+        printf(", %s", v->note);
     if (v->fault[0])
         printf(", DAMAGED: %s", v->fault);
     putchar('\n');
@@ -114,7 +114,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
     if (err != CLAVE_OK && err != CLAVE_ECORRUPT)
         snprintf(v.fault, sizeof v.fault, "%s", clave_strerror(err));
     if (!v.whole && unfinished) {
-        snprintf(v.diag_note, sizeof v.diag_note, "never finished, skipped: %.200s", v.fault);
+        snprintf(v.note, sizeof v.note, "never finished, skipped: %.200s", v.fault);
         v.fault[0] = '\0';
     }
     clave__server_stats(s, &st);
@@ -138,15 +138,13 @@ static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int6
         c->digests += e.txn.has_digest;
     }
     if (w->gap != 0)
-        snprintf(v->diag_note, sizeof v->diag_note,
+        snprintf(v->note, sizeof v->note,
                  "no record of zxid 0x%" PRIx64 " (ZooKeeper 3.9.4 and later refuse such a log)",
                  (uint64_t)w->gap);
     if (step == LOG_STEP_TORN)
-        snprintf(v->diag_note, sizeof v->diag_note,
-                 "a record at offset %zu that was never finished", w->at);
+        snprintf(v->note, sizeof v->note, "a record at offset %zu that was never finished", w->at);
     if (step == LOG_STEP_LOST && v->records > 0 && clave__recovery_continues(v->last_zxid, next))
-        snprintf(v->diag_note, sizeof v->diag_note, "%s; the next log continues before it",
-                 w->fault);
+        snprintf(v->note, sizeof v->note, "%s; the next log continues before it", w->fault);
     else
         snprintf(v->fault, sizeof v->fault, "%s", w->fault);
 }

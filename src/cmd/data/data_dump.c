@@ -124,7 +124,7 @@ static void show_entry(const struct dumping *d, const struct log_entry *e)
 {
     const struct txn_record *t = &e->txn;
     struct jreader at = t->body;
-    char when[SHOW_TIME];
+    char when[TIME_TEXT_CAP];
     struct change_record c;
     printf("%s offset %zu: zxid 0x%" PRIx64 " %s session 0x%" PRIx64 " cxid 0x%x %s", d->file,
            e->offset, (uint64_t)t->head.zxid, time_text(t->head.time, when),
@@ -144,7 +144,7 @@ static void json_entry(const struct dumping *d, const struct log_entry *e)
 {
     const struct txn_record *t = &e->txn;
     struct jreader at = t->body;
-    char when[SHOW_TIME];
+    char when[TIME_TEXT_CAP];
     struct change_record c;
     struct json j;
     json_begin(&j, stdout);

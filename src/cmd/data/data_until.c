@@ -94,7 +94,7 @@ static bool until_search_log(struct until_search *u, int64_t zxid)
 
 static int until_find(struct until_search *u, const char *text, int64_t *zxid)
 {
-    char first[SHOW_TIME];
+    char first[TIME_TEXT_CAP];
     const struct data_files *f = u->f;
     for (size_t i = 0; i < f->logs.n && !u->found; i++)
         if (!until_search_log(u, f->logs.zxid[i]))

@@ -85,23 +85,23 @@ static void deadlocks_show_json(const clave_deadlock *d)
 
 /* A mistyped path would show no deadlock: refuse one that does not exist. EXIT_OK, or the exit code
  * after a message. */
-static int deadlocks_look_for(struct options *o, clave_client *s, const char *const *paths,
+static int deadlocks_look_for(struct options *o, clave_client *c, const char *const *paths,
                               size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        clave_err err = clave_exists(s, paths[i], options_left_ms(o), NULL);
+        clave_err err = clave_exists(c, paths[i], options_left_ms(o), NULL);
         if (err != CLAVE_OK)
-            return diag_err(o, paths[i], err, s);
+            return diag_err(o, paths[i], err, c);
     }
     return EXIT_OK;
 }
 
-static int deadlocks_search(struct options *o, clave_client *s, const char *const *paths, size_t n)
+static int deadlocks_search(struct options *o, clave_client *c, const char *const *paths, size_t n)
 {
     clave_deadlocks *found;
-    clave_err err = clave_deadlocks_find(s, paths, n, o->timeout_ms, &found);
+    clave_err err = clave_deadlocks_find(c, paths, n, o->timeout_ms, &found);
     if (err != CLAVE_OK)
-        return diag_err(o, paths[0], err, s);
+        return diag_err(o, paths[0], err, c);
     size_t certain = 0;
     for (size_t i = 0; i < found->n; i++) {
         (o->json ? deadlocks_show_json : deadlocks_show_text)(&found->list[i]);
@@ -120,13 +120,13 @@ static int deadlocks_search(struct options *o, clave_client *s, const char *cons
 int deadlocks_show(struct options *o, const char *const *paths, size_t n)
 {
     static const char *const everywhere = "/";
-    clave_client *s;
-    int code = connect_open(o, NULL, &s);
+    clave_client *c;
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
-    code = deadlocks_look_for(o, s, paths, n);
+    code = deadlocks_look_for(o, c, paths, n);
     if (code == EXIT_OK)
-        code = deadlocks_search(o, s, n > 0 ? paths : &everywhere, n > 0 ? n : 1);
-    connect_close(s);
+        code = deadlocks_search(o, c, n > 0 ? paths : &everywhere, n > 0 ? n : 1);
+    connect_close(c);
     return code;
 }

@@ -19,12 +19,12 @@ const struct flag handover_flags[] = {
 };
 
 /* The exit code once the new leader is known, else -1. */
-static int handover_judge(struct handover *h, struct leader_follow *s,
+static int handover_judge(struct handover *h, struct leader_follow *f,
                           const struct leader_state *it)
 {
     bool asks = h->former == 0;
     if (it->err != CLAVE_OK)
-        return diag_err(h->o, h->path, it->err, s->session);
+        return diag_err(h->o, h->path, it->err, f->session);
     if (asks && it->vacant) {
         if (!no_queue_report(h->o, h->session, h->path))
             diag(h->o, "%s: the election has no leader", h->path);
@@ -35,7 +35,7 @@ static int handover_judge(struct handover *h, struct leader_follow *s,
         h->until = clave_now() + h->wait_ms;
         if (h->target[0] && strcmp(it->node, h->target) == 0)
             return EXIT_OK; /* it leads already */
-        leader_follow_transfer(s, h->target[0] ? h->target : NULL);
+        leader_follow_transfer(f, h->target[0] ? h->target : NULL);
         return -1;
     }
     if (it->vacant || it->stat.czxid == h->former)
@@ -55,28 +55,28 @@ static int handover_report_late(struct handover *h)
     return EXIT_TIMEOUT;
 }
 
-static bool handover_is_answered(struct leader_follow *s)
+static bool handover_is_answered(struct leader_follow *f)
 {
-    pthread_mutex_lock(&s->mutex);
-    bool answered = s->answered;
-    pthread_mutex_unlock(&s->mutex);
+    pthread_mutex_lock(&f->mutex);
+    bool answered = f->answered;
+    pthread_mutex_unlock(&f->mutex);
     return answered;
 }
 
-static int handover_wait(struct handover *h, struct leader_follow *s)
+static int handover_wait(struct handover *h, struct leader_follow *f)
 {
     int code = -1, sig;
     clave_err why;
     while (code < 0) {
-        struct leader_state *it = leader_follow_next(s, -1, h->until, &sig, &why);
-        bool asked = handover_is_answered(s);
+        struct leader_state *it = leader_follow_next(f, -1, h->until, &sig, &why);
+        bool asked = handover_is_answered(f);
         if (it)
-            code = handover_judge(h, s, it);
+            code = handover_judge(h, f, it);
         else if (why != CLAVE_OK)
-            code = diag_err(h->o, h->path, why, s->session);
+            code = diag_err(h->o, h->path, why, f->session);
         else
             code = asked ? handover_report_late(h)
-                         : diag_err(h->o, h->path, CLAVE_ETIMEDOUT, s->session);
+                         : diag_err(h->o, h->path, CLAVE_ETIMEDOUT, f->session);
         leader_follow_free(it);
     }
     return code;

@@ -66,84 +66,84 @@ static struct leader_state *leader_state_new(const clave_leader_news *news)
 
 static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
-    struct leader_follow *s = arg;
+    struct leader_follow *f = arg;
     struct leader_state *it = leader_state_new(news);
     (void)w;
-    pthread_mutex_lock(&s->mutex);
+    pthread_mutex_lock(&f->mutex);
     if (it) {
-        *s->last = it;
-        s->last = &it->next;
+        *f->last = it;
+        f->last = &it->next;
     } else {
-        s->out_of_memory = true;
+        f->out_of_memory = true;
     }
-    pthread_mutex_unlock(&s->mutex);
-    eventfd_write(s->wakeup, 1);
+    pthread_mutex_unlock(&f->mutex);
+    eventfd_write(f->wakeup, 1);
 }
 
 static void leader_follow_on_transferred(clave_async_client *c, clave_err err, void *arg)
 {
-    struct leader_follow *s = arg;
+    struct leader_follow *f = arg;
     (void)c;
-    pthread_mutex_lock(&s->mutex);
-    s->answered = true;
-    s->answer = err;
-    pthread_mutex_unlock(&s->mutex);
-    eventfd_write(s->wakeup, 1);
+    pthread_mutex_lock(&f->mutex);
+    f->answered = true;
+    f->answer = err;
+    pthread_mutex_unlock(&f->mutex);
+    eventfd_write(f->wakeup, 1);
 }
 
 static void leader_follow_begin(clave_async_client *c, void *arg)
 {
-    struct leader_follow *s = arg;
-    s->answer = clave_async_leader_watch_new(&s->watch, c, s->path, on_news, s);
+    struct leader_follow *f = arg;
+    f->answer = clave_async_leader_watch_new(&f->watch, c, f->path, on_news, f);
 }
 
 static void transfer(clave_async_client *c, void *arg)
 {
-    struct leader_follow *s = arg;
+    struct leader_follow *f = arg;
     clave_err err =
-        clave_async_leader_transfer(c, s->path, s->target, leader_follow_on_transferred, s);
+        clave_async_leader_transfer(c, f->path, f->target, leader_follow_on_transferred, f);
     if (err != CLAVE_OK)
-        leader_follow_on_transferred(c, err, s);
+        leader_follow_on_transferred(c, err, f);
 }
 
 static void leader_follow_end(clave_async_client *c, void *arg)
 {
-    struct leader_follow *s = arg;
+    struct leader_follow *f = arg;
     (void)c;
-    clave_async_leader_watch_free(s->watch);
-    s->watch = NULL;
+    clave_async_leader_watch_free(f->watch);
+    f->watch = NULL;
 }
 
 /* ---- on the verb's thread ------------------------------------------------------------------- */
 
-int leader_follow_open(struct leader_follow *s, clave_client *session, const char *path,
+int leader_follow_open(struct leader_follow *f, clave_client *session, const char *path,
                        const struct options *o)
 {
-    *s = (struct leader_follow){.session = session, .path = path};
-    s->last = &s->first;
-    pthread_mutex_init(&s->mutex, NULL);
-    s->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->wakeup < 0) {
+    *f = (struct leader_follow){.session = session, .path = path};
+    f->last = &f->first;
+    pthread_mutex_init(&f->mutex, NULL);
+    f->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (f->wakeup < 0) {
         diag(o, "%s", strerror(errno));
         return EXIT_INTERNAL;
     }
-    clave_client_run(session, leader_follow_begin, s);
-    return s->answer == CLAVE_OK ? EXIT_OK : diag_err(o, path, s->answer, session);
+    clave_client_run(session, leader_follow_begin, f);
+    return f->answer == CLAVE_OK ? EXIT_OK : diag_err(o, path, f->answer, session);
 }
 
-static struct leader_state *leader_follow_take(struct leader_follow *s, clave_err *why)
+static struct leader_state *leader_follow_take(struct leader_follow *f, clave_err *why)
 {
     eventfd_t count;
-    pthread_mutex_lock(&s->mutex);
-    eventfd_read(s->wakeup, &count);
-    struct leader_state *it = s->first;
+    pthread_mutex_lock(&f->mutex);
+    eventfd_read(f->wakeup, &count);
+    struct leader_state *it = f->first;
     if (it) {
-        s->first = it->next;
-        if (!s->first)
-            s->last = &s->first;
+        f->first = it->next;
+        if (!f->first)
+            f->last = &f->first;
     }
-    *why = s->out_of_memory ? CLAVE_ENOMEM : s->answered ? s->answer : CLAVE_OK;
-    pthread_mutex_unlock(&s->mutex);
+    *why = f->out_of_memory ? CLAVE_ENOMEM : f->answered ? f->answer : CLAVE_OK;
+    pthread_mutex_unlock(&f->mutex);
     return it;
 }
 
@@ -154,17 +154,17 @@ static int leader_follow_poll_ms(int64_t until)
     return left < 0 ? 0 : left > 86400000 ? 86400000 : (int)left;
 }
 
-struct leader_state *leader_follow_next(struct leader_follow *s, int signals, int64_t until,
+struct leader_state *leader_follow_next(struct leader_follow *f, int signals, int64_t until,
                                         int *sig, clave_err *why)
 {
     struct signalfd_siginfo info;
     *sig = 0;
     for (;;) {
-        struct leader_state *it = leader_follow_take(s, why);
+        struct leader_state *it = leader_follow_take(f, why);
         if (it || *why != CLAVE_OK)
             return it;
         struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
-                               {.fd = s->wakeup, .events = POLLIN}};
+                               {.fd = f->wakeup, .events = POLLIN}};
         int n = poll(fds, 2, leader_follow_poll_ms(until));
         if (n > 0 && fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
             *sig = (int)info.ssi_signo;
@@ -175,21 +175,21 @@ struct leader_state *leader_follow_next(struct leader_follow *s, int signals, in
     }
 }
 
-void leader_follow_transfer(struct leader_follow *s, const char *node)
+void leader_follow_transfer(struct leader_follow *f, const char *node)
 {
-    s->target = node;
-    clave_client_run(s->session, transfer, s);
+    f->target = node;
+    clave_client_run(f->session, transfer, f);
 }
 
-void leader_follow_close(struct leader_follow *s)
+void leader_follow_close(struct leader_follow *f)
 {
-    if (s->watch)
-        clave_client_run(s->session, leader_follow_end, s);
-    connect_close(s->session); /* every request of ours has ended with it */
-    for (struct leader_state *it = s->first, *next; it; it = next) {
+    if (f->watch)
+        clave_client_run(f->session, leader_follow_end, f);
+    connect_close(f->session); /* every request of ours has ended with it */
+    for (struct leader_state *it = f->first, *next; it; it = next) {
         next = it->next;
         leader_follow_free(it);
     }
-    pthread_mutex_destroy(&s->mutex);
-    close(s->wakeup);
+    pthread_mutex_destroy(&f->mutex);
+    close(f->wakeup);
 }

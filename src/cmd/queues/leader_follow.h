@@ -34,18 +34,18 @@ struct leader_follow {
 };
 
 /* EXIT_OK, or the exit code after a message. The struct must not move afterwards. */
-int leader_follow_open(struct leader_follow *s, clave_client *session, const char *path,
+int leader_follow_open(struct leader_follow *f, clave_client *session, const char *path,
                        const struct options *o);
 /* The next state, to be freed. NULL: `until` (clave_now()) has passed, with CLAVE_OK in *why; or a
  * signal came on `signals` (-1: none), its number in *sig; or the transfer was answered or memory
  * ran out, with the error in *why. */
-struct leader_state *leader_follow_next(struct leader_follow *s, int signals, int64_t until,
+struct leader_state *leader_follow_next(struct leader_follow *f, int signals, int64_t until,
                                         int *sig, clave_err *why);
 void leader_follow_free(struct leader_state *it); /* NULL is ignored */
 /* Asks the leader to resign for `node` (NULL: for any other). leader_follow_next() returns the
  * answer if it is an error. */
-void leader_follow_transfer(struct leader_follow *s, const char *node);
+void leader_follow_transfer(struct leader_follow *f, const char *node);
 /* Closes the session too. */
-void leader_follow_close(struct leader_follow *s);
+void leader_follow_close(struct leader_follow *f);
 
 #endif

@@ -29,13 +29,13 @@ static void no_queue_count(struct no_queue *q, const char *path, const char *nam
     free(node);
 }
 
-bool no_queue_report(const struct options *o, clave_client *s, const char *path)
+bool no_queue_report(const struct options *o, clave_client *c, const char *path)
 {
     struct no_queue q = {0};
     clave_reply *r = NULL;
     char hint[HINT_CAP];
     const char *const locks[] = {"locks", NULL}, *const one[] = {"locks", path, NULL};
-    if (clave_children(s, path, o->timeout_ms, &r) == CLAVE_OK)
+    if (clave_children(c, path, o->timeout_ms, &r) == CLAVE_OK)
         for (size_t i = 0; i < r->nnames; i++)
             no_queue_count(&q, path, r->names[i]);
     clave_reply_free(r);

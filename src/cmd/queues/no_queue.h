@@ -8,6 +8,6 @@
 
 /* true, after a message: the path has children, but none of a lock, or of an election if the verb
  * is about those. A path without children may be either. */
-bool no_queue_report(const struct options *o, clave_client *s, const char *path);
+bool no_queue_report(const struct options *o, clave_client *c, const char *path);
 
 #endif

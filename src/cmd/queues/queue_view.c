@@ -91,27 +91,27 @@ static void queue_view_got_data(size_t i, const clave_result *res, void *arg)
 
 static clave_err queue_view_name_nodes(struct queue_view_read *r)
 {
-    struct queue_view *l = r->out;
-    l->nodes = calloc(l->listing.model.nplaces + 1, sizeof *l->nodes);
-    if (!l->nodes)
+    struct queue_view *v = r->out;
+    v->nodes = calloc(v->listing.model.nplaces + 1, sizeof *v->nodes);
+    if (!v->nodes)
         return CLAVE_ENOMEM;
-    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&l->listing, p));) {
-        struct queue_view_node *node = &l->nodes[l->nnodes];
-        node->of.path = clave__lock_place_path(&l->mem, p);
+    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&v->listing, p));) {
+        struct queue_view_node *node = &v->nodes[v->nnodes];
+        node->of.path = clave__lock_place_path(&v->mem, p);
         if (!node->of.path)
             return CLAVE_ENOMEM;
         node->of.name = clave__path_name(node->of.path);
         node->queue = p->queue;
         node->held_since = -1;
-        l->nnodes++;
+        v->nnodes++;
     }
     return CLAVE_OK;
 }
 
-static clave_err queue_view_run(clave_client *s, struct queue_view_read *r, int64_t timeout_ms)
+static clave_err queue_view_run(clave_client *c, struct queue_view_read *r, int64_t timeout_ms)
 {
     struct request_window_plan names = {FLIGHT, queue_view_submit_names, queue_view_got_names, r};
-    clave_err err = request_window_run(s, &names, timeout_ms);
+    clave_err err = request_window_run(c, &names, timeout_ms);
     if (err == CLAVE_OK)
         err = r->err;
     if (err == CLAVE_OK)
@@ -120,7 +120,7 @@ static clave_err queue_view_run(clave_client *s, struct queue_view_read *r, int6
         return err;
     struct request_window_plan data = {r->out->nnodes, queue_view_submit_data, queue_view_got_data,
                                        r};
-    err = request_window_run(s, &data, timeout_ms);
+    err = request_window_run(c, &data, timeout_ms);
     return err == CLAVE_OK ? r->err : err;
 }
 
@@ -128,47 +128,47 @@ static clave_err queue_view_run(clave_client *s, struct queue_view_read *r, int6
 
 /* Every place was named, and they come in almost the same order: the search begins where the last
  * one was. */
-static const struct queue_view_node *queue_view_node_of(const struct queue_view *l,
+static const struct queue_view_node *queue_view_node_of(const struct queue_view *v,
                                                         const struct lock_place *p, size_t *at)
 {
     const struct queue_view_node *node;
     do
-        node = &l->nodes[(*at)++ % l->nnodes];
+        node = &v->nodes[(*at)++ % v->nnodes];
     while (node->queue != p->queue || strcmp(node->of.name, p->name) != 0);
     return node;
 }
 
-static const char *queue_view_role(const struct queue_view *l, const struct lock_place *p)
+static const char *queue_view_role(const struct queue_view *v, const struct lock_place *p)
 {
     if (p->kind == QUEUE_LATCH && !clave__lock_is_outside(p))
         return p->holds ? "holder" : "waiting";
-    return clave__lock_listing_role(&l->listing, p);
+    return clave__lock_listing_role(&v->listing, p);
 }
 
-static clave_err queue_view_place_all(struct queue_view *l)
+static clave_err queue_view_place_all(struct queue_view *v)
 {
-    l->list = calloc(l->nnodes + 1, sizeof *l->list);
-    l->participants = calloc(l->nnodes + 1, sizeof *l->participants);
-    if (!l->list || !l->participants)
+    v->list = calloc(v->nnodes + 1, sizeof *v->list);
+    v->participants = calloc(v->nnodes + 1, sizeof *v->participants);
+    if (!v->list || !v->participants)
         return CLAVE_ENOMEM;
     size_t from = 0;
-    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&l->listing, p));) {
-        const struct queue_view_node *node = queue_view_node_of(l, p, &from);
-        struct queue_view_place *at = &l->list[l->n];
-        clave_participant *who = &l->participants[l->n++];
+    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&v->listing, p));) {
+        const struct queue_view_node *node = queue_view_node_of(v, p, &from);
+        struct queue_view_place *at = &v->list[v->n];
+        clave_participant *who = &v->participants[v->n++];
         *who = (clave_participant){
             .node = node->of.name, .identity = node->of.identity, .stat = node->of.stat};
         *at = (struct queue_view_place){.p = who,
                                         .path = node->of.path,
-                                        .holds = clave__lock_listing_holds(&l->listing, p),
-                                        .role = queue_view_role(l, p),
+                                        .holds = clave__lock_listing_holds(&v->listing, p),
+                                        .role = queue_view_role(v, p),
                                         .asked = participant_text_is_asked(who),
                                         .held_since = node->held_since};
     }
     return CLAVE_OK;
 }
 
-clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
+clave_err queue_view_read(clave_client *c, const char *path, int64_t timeout_ms,
                           struct queue_view *out)
 {
     *out = (struct queue_view){.mem = clave__mem_or_default(NULL)};
@@ -183,7 +183,7 @@ clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
             err = CLAVE_ENOMEM;
     }
     if (err == CLAVE_OK)
-        err = queue_view_run(s, &r, timeout_ms);
+        err = queue_view_run(c, &r, timeout_ms);
     if (err == CLAVE_OK)
         err = queue_view_place_all(out);
     clave__mem_free(&out->mem, r.mark);
@@ -194,16 +194,16 @@ clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
     return err;
 }
 
-void queue_view_fini(struct queue_view *l)
+void queue_view_fini(struct queue_view *v)
 {
-    for (size_t i = 0; i < l->nnodes; i++) {
-        clave__mem_free(&l->mem, l->nodes[i].of.data);
-        clave__mem_free(&l->mem, l->nodes[i].of.path);
+    for (size_t i = 0; i < v->nnodes; i++) {
+        clave__mem_free(&v->mem, v->nodes[i].of.data);
+        clave__mem_free(&v->mem, v->nodes[i].of.path);
     }
-    free(l->nodes);
-    free(l->participants);
-    free(l->list);
-    if (l->listing.path)
-        clave__lock_listing_fini(&l->listing);
-    *l = (struct queue_view){.n = 0};
+    free(v->nodes);
+    free(v->participants);
+    free(v->list);
+    if (v->listing.path)
+        clave__lock_listing_fini(&v->listing);
+    *v = (struct queue_view){.n = 0};
 }

@@ -46,8 +46,8 @@ struct queue_view {
 
 /* Reads it after a sync, as clave_participants does. A missing path is an empty queue; errors as
  * there. *out stays where it is. */
-clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
+clave_err queue_view_read(clave_client *c, const char *path, int64_t timeout_ms,
                           struct queue_view *out);
-void queue_view_fini(struct queue_view *l);
+void queue_view_fini(struct queue_view *v);
 
 #endif

@@ -34,11 +34,11 @@ static bool revoke_is_meant(const struct revoke_request *w, const struct queue_v
 }
 
 static const struct queue_view_place *revoke_find(const struct revoke_request *w,
-                                                  const struct queue_view *l)
+                                                  const struct queue_view *v)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (revoke_is_meant(w, &l->list[i]))
-            return &l->list[i];
+    for (size_t i = 0; i < v->n; i++)
+        if (revoke_is_meant(w, &v->list[i]))
+            return &v->list[i];
     return NULL;
 }
 
@@ -110,7 +110,7 @@ static bool confirmed(const struct revoke_target *t)
     return said && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int revoke_break(struct options *o, clave_client *s, const struct revoke_target *t)
+static int revoke_break(struct options *o, clave_client *c, const struct revoke_target *t)
 {
     const struct revoke_request *w = t->request;
     char hint[HINT_CAP];
@@ -126,21 +126,21 @@ static int revoke_break(struct options *o, clave_client *s, const struct revoke_
         diag(o, "%s: not deleted", w->path);
         return EXIT_REFUSED;
     }
-    clave_err err = clave_delete(s, t->path, -1, o->timeout_ms);
+    clave_err err = clave_delete(c, t->path, -1, o->timeout_ms);
     if (err != CLAVE_OK && err != CLAVE_ENONODE)
-        return diag_err(o, t->path, err, s);
+        return diag_err(o, t->path, err, c);
     revoke_show(o, t, "deleted", err == CLAVE_OK);
     return EXIT_OK;
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-static int revoke_await_end(struct options *o, clave_client *s, const struct revoke_target *t)
+static int revoke_await_end(struct options *o, clave_client *c, const struct revoke_target *t)
 {
     int64_t until = clave_now() + t->request->wait_ms;
     struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
     clave_err err;
-    while ((err = clave_exists(s, t->path, o->timeout_ms, NULL)) == CLAVE_OK) {
+    while ((err = clave_exists(c, t->path, o->timeout_ms, NULL)) == CLAVE_OK) {
         if (clave_now() >= until) {
             diag(o, "%s: asked, but it was not released in time (only revocable locks are)",
                  t->request->path);
@@ -148,7 +148,7 @@ static int revoke_await_end(struct options *o, clave_client *s, const struct rev
         }
         nanosleep(&pause, NULL);
     }
-    return err == CLAVE_ENONODE ? EXIT_OK : diag_err(o, t->path, err, s);
+    return err == CLAVE_ENONODE ? EXIT_OK : diag_err(o, t->path, err, c);
 }
 
 struct revoke_call {
@@ -183,34 +183,34 @@ static int revoke_refused(struct options *o, const struct revoke_target *t)
     return EXIT_REFUSED;
 }
 
-static int revoke_ask(struct options *o, clave_client *s, const struct revoke_target *t)
+static int revoke_ask(struct options *o, clave_client *c, const struct revoke_target *t)
 {
     struct revoke_call call = {.path = t->path};
     const struct request_window_plan plan = {1, revoke_submit, revoke_done, &call};
-    clave_err err = request_window_run(s, &plan, o->timeout_ms);
+    clave_err err = request_window_run(c, &plan, o->timeout_ms);
     err = err == CLAVE_OK ? call.err : err;
     if (err == CLAVE_EINVAL)
         return revoke_refused(o, t);
     if (err != CLAVE_OK && err != CLAVE_ENONODE)
-        return diag_err(o, t->path, err, s);
+        return diag_err(o, t->path, err, c);
     revoke_show(o, t, "asked", err == CLAVE_OK);
-    return err == CLAVE_OK && t->request->wait_ms > 0 ? revoke_await_end(o, s, t) : EXIT_OK;
+    return err == CLAVE_OK && t->request->wait_ms > 0 ? revoke_await_end(o, c, t) : EXIT_OK;
 }
 
 /* ---- either --------------------------------------------------------------------------------- */
 
 int revoke_node(struct options *o, const struct revoke_request *w)
 {
-    clave_client *s;
+    clave_client *c;
     struct queue_view l;
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
-    clave_err err = queue_view_read(s, w->path, o->timeout_ms, &l);
+    clave_err err = queue_view_read(c, w->path, o->timeout_ms, &l);
     const struct queue_view_place *at = err == CLAVE_OK ? revoke_find(w, &l) : NULL;
     if (err != CLAVE_OK) {
-        code = diag_err(o, w->path, err, s);
-    } else if (!at && l.n == 0 && no_queue_report(o, s, w->path)) {
+        code = diag_err(o, w->path, err, c);
+    } else if (!at && l.n == 0 && no_queue_report(o, c, w->path)) {
         code = EXIT_PATH;
     } else if (!at) {
         diag(o, "%s: no participant has the node or the token '%s'", w->path, w->node);
@@ -218,9 +218,9 @@ int revoke_node(struct options *o, const struct revoke_request *w)
     } else {
         struct revoke_target t = {.request = w, .at = at, .path = at->path};
         participant_text_format(&at->p->identity, t.who, sizeof t.who);
-        code = w->breaks ? revoke_break(o, s, &t) : revoke_ask(o, s, &t);
+        code = w->breaks ? revoke_break(o, c, &t) : revoke_ask(o, c, &t);
     }
     queue_view_fini(&l);
-    connect_close(s);
+    connect_close(c);
     return code;
 }

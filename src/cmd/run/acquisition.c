@@ -20,24 +20,24 @@ enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 
 static void acquisition_on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
-    struct acquisition *c = arg;
+    struct acquisition *a = arg;
     (void)m;
     (void)owner;
-    c->events->verdict(c->arg, err);
+    a->events->verdict(a->arg, err);
 }
 
 static void on_mutex_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
-    struct acquisition *c = arg;
+    struct acquisition *a = arg;
     (void)m;
     if (ev->kind == CLAVE_MUTEX_QUEUED)
-        c->events->moved(c->arg, ev->ahead, ev->predecessor);
+        a->events->moved(a->arg, ev->ahead, ev->predecessor);
     else if (ev->kind == CLAVE_MUTEX_NEXT)
-        c->events->next(c->arg);
+        a->events->next(a->arg);
     else if (ev->kind == CLAVE_MUTEX_LOST)
-        c->events->lost(c->arg, ev->why);
+        a->events->lost(a->arg, ev->why);
     else if (ev->kind == CLAVE_MUTEX_ASKED)
-        c->events->asked(c->arg);
+        a->events->asked(a->arg);
 }
 
 static size_t format_identity(const struct lock_plan *plan, char *out, size_t cap)
@@ -49,16 +49,16 @@ static size_t format_identity(const struct lock_plan *plan, char *out, size_t ca
     size_t n = clave_identity_format(&self.identity, out, cap);
     if (n >= cap)
         return cap - 1;
-    if (plan->run_policy.lock_delay_ms > 0)
+    if (plan->stages.lock_delay_ms > 0)
         n = clave__identity_put_delays(out, n, cap);
     return held_since_promise(plan, out, n, cap);
 }
 
-static clave_err begin_lock(struct acquisition *c, clave_async_client *client,
+static clave_err begin_lock(struct acquisition *a, clave_async_client *client,
                             const struct lock_plan *plan, const struct acquisition_terms *terms)
 {
     char identity[IDENTITY_CAP];
-    clave_mutex_options o = {.size = sizeof o, .event_cb = on_mutex_event, .event_arg = c};
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_mutex_event, .event_arg = a};
     o.data = identity;
     o.len = format_identity(plan, identity, sizeof identity);
     o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
@@ -69,14 +69,14 @@ static clave_err begin_lock(struct acquisition *c, clave_async_client *client,
     o.lock_roots = &plan->root;
     o.nlock_roots = plan->root ? 1 : 0;
     clave_err err = plan->kind == KIND_MUTEX
-                        ? clave_async_mutex_new(&c->mutex, client, plan->path, &o)
-                        : clave_async_rwlock_new(&c->rw, client, plan->path, &o);
+                        ? clave_async_mutex_new(&a->mutex, client, plan->path, &o)
+                        : clave_async_rwlock_new(&a->rw, client, plan->path, &o);
     if (err != CLAVE_OK)
         return err;
-    if (c->rw)
-        c->mutex = plan->kind == KIND_READ ? clave_async_rwlock_read(c->rw)
-                                           : clave_async_rwlock_write(c->rw);
-    return clave_async_mutex_acquire(c->mutex, OWNER, terms->deadline, acquisition_on_acquired, c);
+    if (a->rw)
+        a->mutex = plan->kind == KIND_READ ? clave_async_rwlock_read(a->rw)
+                                           : clave_async_rwlock_write(a->rw);
+    return clave_async_mutex_acquire(a->mutex, OWNER, terms->deadline, acquisition_on_acquired, a);
 }
 
 /* ---- a lease -------------------------------------------------------------------------------- */
@@ -84,34 +84,34 @@ static clave_err begin_lock(struct acquisition *c, clave_async_client *client,
 static void on_lease(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
                      size_t n, void *arg)
 {
-    struct acquisition *c = arg;
+    struct acquisition *a = arg;
     (void)s;
-    c->lease = n > 0 ? leases[0] : NULL;
-    c->events->verdict(c->arg, err);
+    a->lease = n > 0 ? leases[0] : NULL;
+    a->events->verdict(a->arg, err);
 }
 
 static void on_lease_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
 {
-    struct acquisition *c = arg;
+    struct acquisition *a = arg;
     (void)s;
     switch (ev->kind) {
     case CLAVE_LEASE_QUEUED:
-        c->events->moved(c->arg, ev->ahead, "");
+        a->events->moved(a->arg, ev->ahead, "");
         break;
     case CLAVE_LEASE_LOST:
-        c->events->lost(c->arg, ev->why);
+        a->events->lost(a->arg, ev->why);
         break;
     case CLAVE_LEASE_ASKED:
-        c->events->asked(c->arg);
+        a->events->asked(a->arg);
         break;
     }
 }
 
-static clave_err begin_lease(struct acquisition *c, clave_async_client *client,
+static clave_err begin_lease(struct acquisition *a, clave_async_client *client,
                              const struct lock_plan *plan, const struct acquisition_terms *terms)
 {
     char identity[IDENTITY_CAP];
-    clave_semaphore_options o = {.size = sizeof o, .event_cb = on_lease_event, .event_arg = c};
+    clave_semaphore_options o = {.size = sizeof o, .event_cb = on_lease_event, .event_arg = a};
     o.limit = plan->limit;
     o.limit_path = plan->limit_path;
     o.data = identity;
@@ -123,9 +123,9 @@ static clave_err begin_lease(struct acquisition *c, clave_async_client *client,
     o.detect_deadlocks_ms = plan->detects ? DETECT_MS : 0;
     o.lock_roots = &plan->root;
     o.nlock_roots = plan->root ? 1 : 0;
-    clave_err err = clave_async_semaphore_new(&c->semaphore, client, plan->path, &o);
+    clave_err err = clave_async_semaphore_new(&a->semaphore, client, plan->path, &o);
     if (err == CLAVE_OK)
-        err = clave_async_semaphore_acquire(c->semaphore, 0, 1, terms->deadline, on_lease, c);
+        err = clave_async_semaphore_acquire(a->semaphore, 0, 1, terms->deadline, on_lease, a);
     return err;
 }
 
@@ -175,31 +175,31 @@ clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *
 
 static void acquisition_on_verdict(clave_async_latch *l, clave_err err, void *arg)
 {
-    struct acquisition *c = arg;
+    struct acquisition *a = arg;
     if (err != CLAVE_OK)
         (void)clave_async_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
-    c->events->verdict(c->arg, err == CLAVE_ECANCELED ? CLAVE_EBUSY : err); /* a try's end */
+    a->events->verdict(a->arg, err == CLAVE_ECANCELED ? CLAVE_EBUSY : err); /* a try's end */
 }
 
 static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
-    struct acquisition *c = arg;
+    struct acquisition *a = arg;
     switch (ev->kind) {
     case CLAVE_LATCH_QUEUED:
-        c->events->moved(c->arg, ev->ahead, ev->predecessor);
-        if (c->tries)
-            (void)clave_async_latch_cancel(l, acquisition_on_verdict, c);
+        a->events->moved(a->arg, ev->ahead, ev->predecessor);
+        if (a->tries)
+            (void)clave_async_latch_cancel(l, acquisition_on_verdict, a);
         break;
     case CLAVE_LATCH_NEXT:
-        c->events->next(c->arg);
+        a->events->next(a->arg);
         break;
     case CLAVE_LATCH_NOT_LEADER:
         /* One command, one leadership: it does not queue again. */
         (void)clave_async_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
-        c->events->lost(c->arg, ev->why);
+        a->events->lost(a->arg, ev->why);
         break;
     case CLAVE_LATCH_ASKED:
-        c->events->asked(c->arg);
+        a->events->asked(a->arg);
         break;
     case CLAVE_LATCH_LEADER: /* the await reports both of these */
     case CLAVE_LATCH_FAILED:
@@ -209,10 +209,10 @@ static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, vo
 
 /* The session policy: the guardian ends the command by the hold deadline, so a connection that is
  * lost for a moment is no reason to. */
-static clave_err begin_election(struct acquisition *c, clave_async_client *client,
+static clave_err begin_election(struct acquisition *a, clave_async_client *client,
                                 const struct lock_plan *plan, const struct acquisition_terms *terms)
 {
-    clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event, .event_arg = c};
+    clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event, .event_arg = a};
     o.id = plan->name;
     o.policy = CLAVE_POLICY_SESSION;
     o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
@@ -223,69 +223,69 @@ static clave_err begin_election(struct acquisition *c, clave_async_client *clien
     o.spread = plan->spread;
     o.preempt = plan->preempt;
     int64_t deadline = terms->deadline;
-    c->tries = deadline == CLAVE_TRY;
-    if (c->tries) /* until its place is known, or no server answers */
+    a->tries = deadline == CLAVE_TRY;
+    if (a->tries) /* until its place is known, or no server answers */
         deadline = deadline_after(clave_now(), clave_async_client_session_timeout(client));
-    clave_err err = clave_async_latch_new(&c->latch, client, plan->path, &o);
+    clave_err err = clave_async_latch_new(&a->latch, client, plan->path, &o);
     if (err == CLAVE_OK)
-        err = clave_async_latch_await(c->latch, deadline, acquisition_on_verdict, c);
-    return err == CLAVE_OK ? clave_async_latch_start(c->latch) : err;
+        err = clave_async_latch_await(a->latch, deadline, acquisition_on_verdict, a);
+    return err == CLAVE_OK ? clave_async_latch_start(a->latch) : err;
 }
 
 /* ---- any of them --------------------------------------------------------------------------------
  */
 
-clave_err acquisition_begin(struct acquisition *c, clave_async_client *client,
+clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
                             const struct lock_plan *plan, const struct acquisition_terms *terms)
 {
     return (plan->elects               ? begin_election
             : plan->kind == KIND_LEASE ? begin_lease
-                                       : begin_lock)(c, client, plan, terms);
+                                       : begin_lock)(a, client, plan, terms);
 }
 
-bool acquisition_held(const struct acquisition *c, struct grant_facts *out)
+bool acquisition_held(const struct acquisition *a, struct grant_facts *out)
 {
-    if (c->latch)
-        return clave__latch_held(c->latch, out);
-    if (c->semaphore)
-        return c->lease && clave__lease_held(c->lease, out);
-    return c->mutex && clave__mutex_held(c->mutex, OWNER, out);
+    if (a->latch)
+        return clave__latch_held(a->latch, out);
+    if (a->semaphore)
+        return a->lease && clave__lease_held(a->lease, out);
+    return a->mutex && clave__mutex_held(a->mutex, OWNER, out);
 }
 
-clave_err acquisition_grant(const struct acquisition *c, clave_async_grant **out)
+clave_err acquisition_grant(const struct acquisition *a, clave_async_grant **out)
 {
     *out = NULL;
-    if (c->latch)
-        return clave_async_latch_grant(c->latch, out);
-    if (c->semaphore)
-        return c->lease ? clave_async_lease_grant(c->lease, out) : CLAVE_ENOTHELD;
-    return c->mutex ? clave_async_mutex_grant(c->mutex, OWNER, out) : CLAVE_ENOTHELD;
+    if (a->latch)
+        return clave_async_latch_grant(a->latch, out);
+    if (a->semaphore)
+        return a->lease ? clave_async_lease_grant(a->lease, out) : CLAVE_ENOTHELD;
+    return a->mutex ? clave_async_mutex_grant(a->mutex, OWNER, out) : CLAVE_ENOTHELD;
 }
 
-bool acquisition_limit_missing(const struct acquisition *c)
+bool acquisition_limit_missing(const struct acquisition *a)
 {
-    return c->semaphore && clave_async_semaphore_limit(c->semaphore) == 0;
+    return a->semaphore && clave_async_semaphore_limit(a->semaphore) == 0;
 }
 
-const char *acquisition_deadlock(const struct acquisition *c)
+const char *acquisition_deadlock(const struct acquisition *a)
 {
-    if (c->semaphore)
-        return clave_async_semaphore_deadlock(c->semaphore);
-    return c->mutex ? clave_async_mutex_deadlock(c->mutex) : NULL;
+    if (a->semaphore)
+        return clave_async_semaphore_deadlock(a->semaphore);
+    return a->mutex ? clave_async_mutex_deadlock(a->mutex) : NULL;
 }
 
-clave_err acquisition_publish(struct acquisition *c, const char *value)
+clave_err acquisition_publish(struct acquisition *a, const char *value)
 {
-    return clave_async_latch_publish(c->latch, value, strlen(value), NULL, NULL);
+    return clave_async_latch_publish(a->latch, value, strlen(value), NULL, NULL);
 }
 
-void acquisition_free(struct acquisition *c)
+void acquisition_free(struct acquisition *a)
 {
-    if (c->rw)
-        clave_async_rwlock_free(c->rw);
+    if (a->rw)
+        clave_async_rwlock_free(a->rw);
     else
-        clave_async_mutex_free(c->mutex);
-    clave_async_semaphore_free(c->semaphore);
-    clave_async_latch_free(c->latch);
-    *c = (struct acquisition){.events = c->events, .arg = c->arg};
+        clave_async_mutex_free(a->mutex);
+    clave_async_semaphore_free(a->semaphore);
+    clave_async_latch_free(a->latch);
+    *a = (struct acquisition){.events = a->events, .arg = a->arg};
 }

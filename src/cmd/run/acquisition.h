@@ -52,21 +52,21 @@ clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *
                                 const struct lock_plan *plan);
 
 /* Starts what the plan asks for. Free it after an error too. */
-clave_err acquisition_begin(struct acquisition *c, clave_async_client *client,
+clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
                             const struct lock_plan *plan, const struct acquisition_terms *terms);
 /* Says what is held; false: not held, or no longer held. Answers from memory, without the server.
  */
-bool acquisition_held(const struct acquisition *c, struct grant_facts *out);
+bool acquisition_held(const struct acquisition *a, struct grant_facts *out);
 /* The grant itself, as clave_async_mutex_grant. */
-clave_err acquisition_grant(const struct acquisition *c, clave_async_grant **out);
+clave_err acquisition_grant(const struct acquisition *a, clave_async_grant **out);
 /* true: nobody can get a lease, because the node that holds the number of leases has none, or has
  * not been read yet. */
-bool acquisition_limit_missing(const struct acquisition *c);
+bool acquisition_limit_missing(const struct acquisition *a);
 /* The cycle behind a verdict of EDEADLOCK; may be NULL. */
-const char *acquisition_deadlock(const struct acquisition *c);
+const char *acquisition_deadlock(const struct acquisition *a);
 /* For a leader: publishes the value to everyone who follows the election. */
-clave_err acquisition_publish(struct acquisition *c, const char *value);
+clave_err acquisition_publish(struct acquisition *a, const char *value);
 /* No event after this. */
-void acquisition_free(struct acquisition *c);
+void acquisition_free(struct acquisition *a);
 
 #endif

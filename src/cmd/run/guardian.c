@@ -93,9 +93,9 @@ struct guardian_process {
 /* While a command runs that may have to be ended. */
 static bool guardian_looks(const struct guardian_process *g)
 {
-    const struct kill_policy *l = &g->kill_policy;
-    return l->phase == KILL_POLICY_ENDING ||
-           (l->phase == KILL_POLICY_RUNNING && l->terms.on_lost != ON_LOST_IGNORE);
+    const struct kill_policy *p = &g->kill_policy;
+    return p->phase == KILL_POLICY_ENDING ||
+           (p->phase == KILL_POLICY_RUNNING && p->terms.on_lost != ON_LOST_IGNORE);
 }
 
 /* CLOCK_BOOTTIME, unlike poll's own timeout: it fires at once after the machine was suspended. */
@@ -388,16 +388,16 @@ static void close_streams(void)
 static void close_session(struct guardian_process *g)
 {
     clave_client_options co;
-    clave_client *s;
+    clave_client *c;
     close_streams();
     connect_client_options(g->plan->o, &co);
     co.session_timeout_ms = g->session.timeout_ms;
     co.resume_session_id = g->session.id;
     memcpy(co.resume_passwd, g->session.passwd, sizeof co.resume_passwd);
-    if (clave_client_open(&s, NULL, g->plan->connect, &co) != CLAVE_OK)
+    if (clave_client_open(&c, NULL, g->plan->connect, &co) != CLAVE_OK)
         return;
-    clave_err err = clave_client_wait(s, g->session.timeout_ms);
-    clave_client_close(s, err == CLAVE_OK ? CLOSE_MS : 0);
+    clave_err err = clave_client_wait(c, g->session.timeout_ms);
+    clave_client_close(c, err == CLAVE_OK ? CLOSE_MS : 0);
 }
 
 static bool guardian_prepare(struct guardian_process *g)

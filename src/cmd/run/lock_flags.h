@@ -41,7 +41,7 @@ struct lock_plan {
     struct acl_list acl; /* of the lock node; empty: open */
     struct acl_list
         *parent_acl; /* &acl, to be filled in with that of the path; NULL: it is given */
-    struct run_stages_plan run_policy;
+    struct run_stages_plan stages;
     char owner[OWNER_CAP]; /* the owner of the lock; "": none in particular */
     enum sd_notify_when notify;
 

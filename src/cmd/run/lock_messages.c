@@ -50,7 +50,7 @@ static const struct words *words(const struct lock_plan *p)
 static void lock_message_begin(const struct lock_plan *p, struct json *j, const char *event)
 {
     flockfile(stderr);
-    char when[SHOW_TIME];
+    char when[TIME_TEXT_CAP];
     json_begin(j, stderr);
     clave__json_string(j, "time", time_text(clave__clock_wall(), when));
     clave__json_string(j, "event", event);
@@ -444,7 +444,7 @@ void lock_message_done(const struct lock_plan *p, const clave_once_record *forme
     bool aged = former->age_ms >= 0, done = former->state == CLAVE_ONCE_DONE;
     if (p->o->json) {
         lock_message_begin(p, &j, "done");
-        clave__json_string(&j, "key", p->run_policy.once);
+        clave__json_string(&j, "key", p->stages.once);
         clave__json_bool(&j, "succeeded", done);
         clave__json_int(&j, "began_ms", former->began);
         if (aged)
@@ -452,7 +452,7 @@ void lock_message_done(const struct lock_plan *p, const clave_once_record *forme
         put_identity(&j, "by", &former->identity);
         lock_message_end(&j);
     } else if (!p->quiet) {
-        diag(p->o, "%s: '%s' was %s already, started%s%s%s by %s", p->path, p->run_policy.once,
+        diag(p->o, "%s: '%s' was %s already, started%s%s%s by %s", p->path, p->stages.once,
              done ? "done" : "tried", aged ? " " : "", aged ? age_format(former->age_ms, age) : "",
              aged ? " ago" : "", participant_text_format(&former->identity, who, sizeof who));
     }

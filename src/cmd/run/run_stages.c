@@ -20,7 +20,7 @@ static bool take_key(struct lock_plan *p)
 {
     const char *key = p->o->value;
     char path[1024], shown[PARTICIPANT_TEXT_CAP];
-    p->run_policy.once = key;
+    p->stages.once = key;
     int n = snprintf(path, sizeof path, "/%s", key);
     const char *fault = strchr(key, '/') || !*key ? "a key is one word, without a '/'"
                         : n >= (int)sizeof path   ? "too long for the name of a node"
@@ -33,7 +33,7 @@ static bool take_key(struct lock_plan *p)
 
 bool run_stages_take_flag(struct lock_plan *p, int id)
 {
-    struct run_stages_plan *c = &p->run_policy;
+    struct run_stages_plan *c = &p->stages;
     struct options *o = p->o;
     int64_t n;
     switch (id) {
@@ -61,7 +61,7 @@ bool run_stages_take_flag(struct lock_plan *p, int id)
 
 int run_stages_check(const struct lock_plan *p)
 {
-    const struct run_stages_plan *c = &p->run_policy;
+    const struct run_stages_plan *c = &p->stages;
     bool beside = c->once || c->marks;
     if (!c->once && (c->period_ms > 0 || c->at_most_once || c->done_code != 0))
         return diag_usage(p->o, "--for, --at-most-once and --done-code need --once KEY");
@@ -80,21 +80,21 @@ int run_stages_check(const struct lock_plan *p)
 /* Clears the mark of a held lock; the end of the session follows. */
 void run_stages_release(struct runner *r)
 {
-    if (r->run_policy.delay)
-        (void)clave_async_delay_end(r->run_policy.delay, NULL, NULL);
+    if (r->stages.delay)
+        (void)clave_async_delay_end(r->stages.delay, NULL, NULL);
 }
 
 static void on_rested(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
-    r->events->leave(r, r->run_policy.code);
+    r->events->leave(r, r->stages.code);
 }
 
 static void run_stages_rest(struct runner *r)
 {
-    struct run_stages *c = &r->run_policy;
-    int64_t left = r->acquired_at + r->plan->run_policy.min_hold_ms - clave_now();
-    bool rests = r->plan->run_policy.min_hold_ms > 0 && left > 0 && r->command != 0 &&
+    struct run_stages *c = &r->stages;
+    int64_t left = r->acquired_at + r->plan->stages.min_hold_ms - clave_now();
+    bool rests = r->plan->stages.min_hold_ms > 0 && left > 0 && r->command != 0 &&
                  !r->ended_by_signal && !r->asked;
     if (!rests) {
         r->events->leave(r, c->code);
@@ -110,14 +110,14 @@ static void run_stages_rest(struct runner *r)
 static void run_stages_report_not_recorded(struct runner *r, bool certain, clave_err err)
 {
     diag(r->o, "%s: the result of '%s' %s recorded, so it may be run again: %s", r->plan->path,
-         r->plan->run_policy.once, certain ? "was not" : "may not have been", clave_strerror(err));
+         r->plan->stages.once, certain ? "was not" : "may not have been", clave_strerror(err));
 }
 
 static void on_recorded(clave_async_once *once, clave_err err, const clave_once_record *former,
                         void *arg)
 {
     struct runner *r = arg;
-    struct run_stages *c = &r->run_policy;
+    struct run_stages *c = &r->stages;
     (void)once;
     (void)former;
     if (r->phase != KEEPING)
@@ -133,7 +133,7 @@ static void on_recorded(clave_async_once *once, clave_err err, const clave_once_
 
 void run_stages_end(struct runner *r, int code)
 {
-    struct run_stages *c = &r->run_policy;
+    struct run_stages *c = &r->stages;
     r->phase = KEEPING;
     c->code = code;
     uv_poll_stop(&r->reports);
@@ -158,7 +158,7 @@ void run_stages_end(struct runner *r, int code)
 
 void run_stages_lost(struct runner *r, clave_err why)
 {
-    struct run_stages *c = &r->run_policy;
+    struct run_stages *c = &r->stages;
     if (c->phase == NOT_GRANTED || (r->phase != WAITING && r->phase != KEEPING))
         return;
     lock_message_lost(r->plan, why);
@@ -170,9 +170,9 @@ void run_stages_lost(struct runner *r, clave_err why)
 
 void run_stages_cut_short(struct runner *r)
 {
-    if (r->run_policy.phase == RESTING)
-        r->events->leave(r, r->run_policy.code);
-    else if (r->run_policy.phase == DELAYING || r->run_policy.phase == ASKING)
+    if (r->stages.phase == RESTING)
+        r->events->leave(r, r->stages.code);
+    else if (r->stages.phase == DELAYING || r->stages.phase == ASKING)
         r->events->leave(r, EXIT_LOST);
 }
 
@@ -203,11 +203,11 @@ static void run_stages_on_asked(clave_async_once *once, clave_err err,
         return;
     if (err == CLAVE_EDONE) {
         lock_message_done(r->plan, former);
-        r->events->leave(r, r->plan->run_policy.done_code);
+        r->events->leave(r, r->plan->stages.done_code);
     } else if (err != CLAVE_OK) {
         run_stages_give_up(r, err);
     } else {
-        r->run_policy.phase = BEGUN;
+        r->stages.phase = BEGUN;
         r->events->cleared(r);
     }
 }
@@ -218,20 +218,20 @@ static void run_stages_ask(struct runner *r)
     const struct lock_plan *plan = r->plan;
     struct process_identity self;
     clave_err err = CLAVE_ENOMEM;
-    char *path = beside(plan, "-once/", plan->run_policy.once);
+    char *path = beside(plan, "-once/", plan->stages.once);
     process_identity_describe(&self, plan);
     const clave_once_options o = {.size = sizeof o,
                                   .path = path,
-                                  .period_ms = plan->run_policy.period_ms,
-                                  .at_most_once = plan->run_policy.at_most_once,
+                                  .period_ms = plan->stages.period_ms,
+                                  .at_most_once = plan->stages.at_most_once,
                                   .acls = plan->acl.n > 0 ? plan->acl.list : NULL,
                                   .nacls = plan->acl.n,
                                   .identity = &self.identity};
-    r->run_policy.phase = ASKING;
+    r->stages.phase = ASKING;
     if (path)
         err = acquisition_grant(&r->acquisition, &g);
     if (err == CLAVE_OK)
-        err = clave_async_once_begin(&r->run_policy.once, g, &o, run_stages_on_asked, r);
+        err = clave_async_once_begin(&r->stages.once, g, &o, run_stages_on_asked, r);
     clave_async_grant_free(g);
     free(path);
     if (err != CLAVE_OK)
@@ -244,10 +244,10 @@ static void run_stages_proceed(struct runner *r)
     struct grant_facts g;
     if (!acquisition_held(&r->acquisition, &g)) {
         run_stages_lost(r, CLAVE_ELOST);
-    } else if (r->plan->run_policy.once) {
+    } else if (r->plan->stages.once) {
         run_stages_ask(r);
     } else {
-        r->run_policy.phase = BEGUN;
+        r->stages.phase = BEGUN;
         r->events->cleared(r);
     }
 }
@@ -284,7 +284,7 @@ static void delay(struct runner *r)
     process_identity_describe(&self, plan);
     const clave_delay_options o = {.size = sizeof o,
                                    .path = path,
-                                   .delay_ms = plan->run_policy.lock_delay_ms,
+                                   .delay_ms = plan->stages.lock_delay_ms,
                                    .acls = plan->acl.n > 0 ? plan->acl.list : NULL,
                                    .nacls = plan->acl.n,
                                    .identity = &self.identity,
@@ -293,7 +293,7 @@ static void delay(struct runner *r)
     if (path)
         err = acquisition_grant(&r->acquisition, &g);
     if (err == CLAVE_OK)
-        err = clave_async_delay_begin(&r->run_policy.delay, g, &o, on_delayed, r);
+        err = clave_async_delay_begin(&r->stages.delay, g, &o, on_delayed, r);
     clave_async_grant_free(g);
     free(path);
     if (err != CLAVE_OK)
@@ -303,8 +303,8 @@ static void delay(struct runner *r)
 void run_stages_begin(struct runner *r)
 {
     struct grant_facts g;
-    r->run_policy.phase = DELAYING;
-    if (!r->plan->run_policy.marks)
+    r->stages.phase = DELAYING;
+    if (!r->plan->stages.marks)
         run_stages_proceed(r);
     else if (acquisition_held(&r->acquisition, &g))
         delay(r);
@@ -316,19 +316,19 @@ void run_stages_begin(struct runner *r)
 
 void run_stages_open(struct runner *r)
 {
-    uv_timer_init(&r->loop, &r->run_policy.rest);
-    r->run_policy.rest.data = r;
+    uv_timer_init(&r->loop, &r->stages.rest);
+    r->stages.rest.data = r;
 }
 
 void run_stages_close(struct runner *r)
 {
-    uv_close((uv_handle_t *)&r->run_policy.rest, NULL);
+    uv_close((uv_handle_t *)&r->stages.rest, NULL);
 }
 
 void run_stages_free(struct runner *r)
 {
-    clave_async_once_free(r->run_policy.once);
-    clave_async_delay_free(r->run_policy.delay);
-    r->run_policy.once = NULL;
-    r->run_policy.delay = NULL;
+    clave_async_once_free(r->stages.once);
+    clave_async_delay_free(r->stages.delay);
+    r->stages.once = NULL;
+    r->stages.delay = NULL;
 }

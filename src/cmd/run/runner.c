@@ -66,11 +66,11 @@ static void runner_leave(struct runner *r, int code)
         return;
     r->phase = LEAVING;
     r->code = code;
-    uint64_t phase_timer = clave_async_client_is_connected(r->client) ? LEAVE_MS : 0;
+    uint64_t limit_ms = clave_async_client_is_connected(r->client) ? LEAVE_MS : 0;
     wait_progress_end(&r->progress);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
-    uv_timer_start(&r->phase_timer, on_phase_timeout, phase_timer, 0);
+    uv_timer_start(&r->phase_timer, on_phase_timeout, limit_ms, 0);
     sd_status_leaving(r);
     run_stages_release(r);
     /* Closing the session deletes its nodes: one transaction. */
@@ -157,7 +157,7 @@ static void runner_on_moved(void *arg, size_t ahead, const char *predecessor)
 static void on_outer(void *arg, const clave_participant *outer)
 {
     struct runner *r = arg;
-    if (r->phase != WAITING || r->run_policy.phase != NOT_GRANTED)
+    if (r->phase != WAITING || r->stages.phase != NOT_GRANTED)
         return;
     wait_progress_end(&r->progress);
     lock_message_nested(r->plan, outer);

@@ -53,7 +53,7 @@ struct runner {
     struct acquisition_dirs dirs;
     struct acquisition acquisition;
     struct nested nested;
-    struct run_stages run_policy;
+    struct run_stages stages;
     struct guardian guardian;
     struct terminal terminal;
     struct wait_progress progress;

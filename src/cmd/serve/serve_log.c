@@ -77,7 +77,7 @@ static bool is_path(const char *word, size_t n)
 static void serve_log_put_json(struct buf *out, int level, const char *msg)
 {
     static const char *const names[] = {"error", "error", "warn", "info", "debug"};
-    char when[SHOW_TIME], value[VALUE_CAP];
+    char when[TIME_TEXT_CAP], value[VALUE_CAP];
     struct json j = clave__json_to(out);
     clave__json_open(&j, NULL, '{');
     clave__json_string(&j, "time", time_text(clave__clock_wall(), when));
@@ -110,7 +110,7 @@ static bool serve_log_shows_time(const struct serve_log *l)
 
 static void serve_log_put_text(struct buf *out, const struct serve_log *l, const char *msg)
 {
-    char when[SHOW_TIME] = "";
+    char when[TIME_TEXT_CAP] = "";
     bool timed = serve_log_shows_time(l);
     if (timed)
         time_text(clave__clock_wall(), when);
@@ -122,7 +122,7 @@ static void serve_log_put_text(struct buf *out, const struct serve_log *l, const
 /* The reserve makes room for any line: each byte becomes at most six, and up to three times. */
 static void serve_log_put(struct serve_log *l, int level, const char *msg)
 {
-    size_t most = 6 * (strlen(msg) + 3 * VALUE_CAP) + strlen(l->verb) + SHOW_TIME + 200;
+    size_t most = 6 * (strlen(msg) + 3 * VALUE_CAP) + strlen(l->verb) + TIME_TEXT_CAP + 200;
     if (clave__buf_len(&l->waiting) >= MOST_WAITING ||
         clave__buf_reserve(&l->waiting, most) != CLAVE_OK) {
         l->dropped++;

@@ -261,11 +261,11 @@ static int top_once(struct top *t)
 
 /* ---- the verb ------------------------------------------------------------------------------- */
 
-static int top_run(struct top *t, clave_client *s, bool once)
+static int top_run(struct top *t, clave_client *c, bool once)
 {
     t->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    clave_err err = top_feed_new(&t->feed, s, t->path, t->wakeup);
-    int code = err != CLAVE_OK ? diag_err(t->o, t->path, err, s) : once ? top_once(t) : top_live(t);
+    clave_err err = top_feed_new(&t->feed, c, t->path, t->wakeup);
+    int code = err != CLAVE_OK ? diag_err(t->o, t->path, err, c) : once ? top_once(t) : top_live(t);
     top_feed_free(t->feed);
     top_view_fini(&t->view);
     top_ask_clear(&t->ask);
@@ -277,7 +277,7 @@ static int top_run(struct top *t, clave_client *s, bool once)
 static int run_top(struct options *o, int argc, char **argv)
 {
     struct top t = {.o = o};
-    clave_client *s;
+    clave_client *c;
     bool once = !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
     int id;
     while ((id = options_next(o, argc, argv)) > 0)
@@ -289,7 +289,7 @@ static int run_top(struct options *o, int argc, char **argv)
     t.path = o->argc > 0 ? o->argv[0] : "/";
     if (!connect_path_ok(o, t.path))
         return EXIT_PATH;
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
     setlocale(LC_CTYPE, "");
@@ -298,8 +298,8 @@ static int run_top(struct options *o, int argc, char **argv)
     t.signals = inheritance_open_signals(once ? 0 : SIGWINCH);
     t.screen.connect = o->connect ? o->connect : "local:";
     t.screen.ascii = !once && strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-    code = top_run(&t, s, once);
-    connect_close(s);
+    code = top_run(&t, c, once);
+    connect_close(c);
     close(t.signals);
     return code;
 }

@@ -74,22 +74,22 @@ static clave_err top_list_print(const struct options *o, struct top_feed *f,
 
 int top_list_show(struct options *o)
 {
-    clave_client *s;
+    clave_client *c;
     struct top_feed *f = NULL;
     struct top_view view = {.loaded = false};
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
     int wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    clave_err err = top_feed_new(&f, s, "/", wakeup);
+    clave_err err = top_feed_new(&f, c, "/", wakeup);
     if (err == CLAVE_OK)
         err = top_list_await(f, wakeup, clave_now() + o->timeout_ms, &view);
     if (err == CLAVE_OK)
         err = top_list_print(o, f, &view);
-    code = err == CLAVE_OK ? EXIT_OK : diag_err(o, "/", err, s);
+    code = err == CLAVE_OK ? EXIT_OK : diag_err(o, "/", err, c);
     top_view_fini(&view);
     top_feed_free(f);
-    connect_close(s);
+    connect_close(c);
     close(wakeup);
     return code;
 }

@@ -34,52 +34,52 @@ struct request_window {
 
 static struct request_window *request_window_new(const struct request_window_plan *plan)
 {
-    struct request_window *f = calloc(1, sizeof *f);
+    struct request_window *w = calloc(1, sizeof *w);
     pthread_condattr_t attr;
-    if (!f)
+    if (!w)
         return NULL;
-    f->plan = *plan;
-    f->holders = 2;
-    pthread_mutex_init(&f->mutex, NULL);
+    w->plan = *plan;
+    w->holders = 2;
+    pthread_mutex_init(&w->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&f->cond, &attr);
+    pthread_cond_init(&w->cond, &attr);
     pthread_condattr_destroy(&attr);
     for (size_t i = 0; i < WINDOW; i++) {
-        f->slots[i] = (struct slot){.request_window = f, .next_free = f->free};
-        f->free = &f->slots[i];
+        w->slots[i] = (struct slot){.request_window = w, .next_free = w->free};
+        w->free = &w->slots[i];
     }
-    return f;
+    return w;
 }
 
 /* Drops one reference, with the mutex held, and unlocks it. */
-static void request_window_release(struct request_window *f)
+static void request_window_release(struct request_window *w)
 {
-    assert(f->holders > 0);
-    bool last = --f->holders == 0;
-    pthread_mutex_unlock(&f->mutex);
+    assert(w->holders > 0);
+    bool last = --w->holders == 0;
+    pthread_mutex_unlock(&w->mutex);
     if (!last)
         return;
-    pthread_cond_destroy(&f->cond);
-    pthread_mutex_destroy(&f->mutex);
-    free(f);
+    pthread_cond_destroy(&w->cond);
+    pthread_mutex_destroy(&w->mutex);
+    free(w);
 }
 
 static void on_result(clave_async_client *c, const clave_result *res, void *arg);
 
 /* Submits what the window allows; call it with the mutex held. */
-static void request_window_fill(struct request_window *f)
+static void request_window_fill(struct request_window *w)
 {
-    while (!f->abandoned && f->free && f->next < f->plan.n) {
-        struct slot *slot = f->free;
-        slot->i = f->next++;
-        clave_err err = f->plan.submit(f->client, slot->i, on_result, slot, f->plan.arg);
+    while (!w->abandoned && w->free && w->next < w->plan.n) {
+        struct slot *slot = w->free;
+        slot->i = w->next++;
+        clave_err err = w->plan.submit(w->client, slot->i, on_result, slot, w->plan.arg);
         if (err == CLAVE_OK) {
-            f->free = slot->next_free;
-            f->holders++;
+            w->free = slot->next_free;
+            w->holders++;
         } else {
-            f->plan.done(slot->i, &(clave_result){.err = err}, f->plan.arg);
-            f->done++;
+            w->plan.done(slot->i, &(clave_result){.err = err}, w->plan.arg);
+            w->done++;
         }
     }
 }
@@ -87,47 +87,47 @@ static void request_window_fill(struct request_window *f)
 static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct slot *slot = arg;
-    struct request_window *f = slot->request_window;
+    struct request_window *w = slot->request_window;
     (void)c;
-    pthread_mutex_lock(&f->mutex);
-    if (!f->abandoned)
-        f->plan.done(slot->i, res, f->plan.arg);
-    f->done++;
-    slot->next_free = f->free;
-    f->free = slot;
-    request_window_fill(f);
-    pthread_cond_signal(&f->cond);
-    request_window_release(f);
+    pthread_mutex_lock(&w->mutex);
+    if (!w->abandoned)
+        w->plan.done(slot->i, res, w->plan.arg);
+    w->done++;
+    slot->next_free = w->free;
+    w->free = slot;
+    request_window_fill(w);
+    pthread_cond_signal(&w->cond);
+    request_window_release(w);
 }
 
 static void request_window_begin(clave_async_client *c, void *arg)
 {
-    struct request_window *f = arg;
-    pthread_mutex_lock(&f->mutex);
-    f->client = c;
-    request_window_fill(f);
-    pthread_cond_signal(&f->cond);
-    request_window_release(f);
+    struct request_window *w = arg;
+    pthread_mutex_lock(&w->mutex);
+    w->client = c;
+    request_window_fill(w);
+    pthread_cond_signal(&w->cond);
+    request_window_release(w);
 }
 
-clave_err request_window_run(clave_client *s, const struct request_window_plan *plan,
+clave_err request_window_run(clave_client *c, const struct request_window_plan *plan,
                              int64_t timeout_ms)
 {
-    struct request_window *f = request_window_new(plan);
-    if (!f)
+    struct request_window *w = request_window_new(plan);
+    if (!w)
         return CLAVE_ENOMEM;
-    clave_err err = clave_client_post(s, request_window_begin, f);
-    pthread_mutex_lock(&f->mutex);
+    clave_err err = clave_client_post(c, request_window_begin, w);
+    pthread_mutex_lock(&w->mutex);
     if (err != CLAVE_OK)
-        f->holders--; /* request_window_begin() will not run */
-    while (err == CLAVE_OK && f->done < plan->n) {
-        size_t before = f->done;
+        w->holders--; /* request_window_begin() will not run */
+    while (err == CLAVE_OK && w->done < plan->n) {
+        size_t before = w->done;
         struct timespec until = clave__clock_after(timeout_ms);
-        int waited = pthread_cond_timedwait(&f->cond, &f->mutex, &until);
-        if (waited == ETIMEDOUT && f->done == before)
+        int waited = pthread_cond_timedwait(&w->cond, &w->mutex, &until);
+        if (waited == ETIMEDOUT && w->done == before)
             err = CLAVE_ETIMEDOUT;
     }
-    f->abandoned = true;
-    request_window_release(f);
+    w->abandoned = true;
+    request_window_release(w);
     return err;
 }

@@ -21,7 +21,7 @@ struct request_window_plan {
 /* Sends requests 0 to n-1 in this order and waits for all. `done` runs for each; a request that
  * could not be submitted gets its error as its result. ETIMEDOUT: nothing was answered for
  * timeout_ms; neither function runs after that. */
-clave_err request_window_run(clave_client *s, const struct request_window_plan *plan,
+clave_err request_window_run(clave_client *c, const struct request_window_plan *plan,
                              int64_t timeout_ms);
 
 #endif

@@ -113,7 +113,7 @@ static clave_err first_fatal(const struct level *l, size_t n)
     return CLAVE_OK;
 }
 
-static clave_err read_level(clave_client *s, struct level *l, size_t n, bool data, bool children,
+static clave_err read_level(clave_client *c, struct level *l, size_t n, bool data, bool children,
                             int64_t timeout_ms)
 {
     struct request_window_plan get = {.n = n, .submit = submit_get, .done = got_data, .arg = l};
@@ -121,11 +121,11 @@ static clave_err read_level(clave_client *s, struct level *l, size_t n, bool dat
         .n = n, .submit = submit_children, .done = got_children, .arg = l};
     clave_err err = CLAVE_OK;
     if (children)
-        err = request_window_run(s, &list, timeout_ms);
+        err = request_window_run(c, &list, timeout_ms);
     if (err == CLAVE_OK)
         err = first_fatal(l, n);
     if (err == CLAVE_OK && data)
-        err = request_window_run(s, &get, timeout_ms);
+        err = request_window_run(c, &get, timeout_ms);
     return err == CLAVE_OK ? first_fatal(l, n) : err;
 }
 
@@ -163,7 +163,7 @@ static clave_err add_children(struct tree_walk *w, size_t parent)
     return CLAVE_OK;
 }
 
-clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_options *options,
+clave_err tree_walk_read(clave_client *c, const char *path, const struct tree_walk_options *options,
                          struct tree_walk *out)
 {
     *out = (struct tree_walk){0};
@@ -175,7 +175,7 @@ clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_wa
     for (unsigned depth = 0; first < out->n; depth++) {
         size_t end = out->n;
         struct level l = {.walk = out, .first = first};
-        clave_err err = read_level(s, &l, end - first, options->data,
+        clave_err err = read_level(c, &l, end - first, options->data,
                                    depth < options->max_depth || first == 0, options->timeout_ms);
         for (size_t i = first; i < end && err == CLAVE_OK; i++) {
             if (depth < options->max_depth)

@@ -35,7 +35,7 @@ struct tree_walk_options {
 
 /* Reads the tree below path. An error of a single node is kept in it; an error of the root, or one
  * that ends the walk, is returned. Call tree_walk_fini() in either case. */
-clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_options *options,
+clave_err tree_walk_read(clave_client *c, const char *path, const struct tree_walk_options *options,
                          struct tree_walk *out);
 void tree_walk_fini(struct tree_walk *w);
 

@@ -187,7 +187,7 @@ static int tree_watch_wait(const struct tree_watch *w, int signals)
     return 0;
 }
 
-static int tree_watch_follow(struct tree_watch *w, struct options *o, bool once, clave_client *s,
+static int tree_watch_follow(struct tree_watch *w, struct options *o, bool once, clave_client *c,
                              int signals)
 {
     for (;;) {
@@ -197,13 +197,13 @@ static int tree_watch_follow(struct tree_watch *w, struct options *o, bool once,
             return 128 + signo;
         bool changed = tree_watch_print(o, tree_watch_take(w, &err), once);
         if (err != CLAVE_OK)
-            return diag_err(o, w->path, err, s);
+            return diag_err(o, w->path, err, c);
         if (ferror(stdout) || (once && changed))
             return EXIT_OK;
     }
 }
 
-int tree_watch(struct options *o, const char *path, bool once, clave_client *s, int signals)
+int tree_watch(struct options *o, const char *path, bool once, clave_client *c, int signals)
 {
     struct tree_watch w = {.path = path, .mutex = PTHREAD_MUTEX_INITIALIZER};
     w.last = &w.first;
@@ -212,9 +212,9 @@ int tree_watch(struct options *o, const char *path, bool once, clave_client *s, 
         diag(o, "%s", strerror(errno));
         return EXIT_INTERNAL;
     }
-    clave_client_run(s, tree_watch_begin, &w);
-    int code = tree_watch_follow(&w, o, once, s, signals);
-    clave_client_run(s, tree_watch_end, &w);
+    clave_client_run(c, tree_watch_begin, &w);
+    int code = tree_watch_follow(&w, o, once, c, signals);
+    clave_client_run(c, tree_watch_end, &w);
     clave_err err;
     for (struct tree_event *e = tree_watch_take(&w, &err), *next; e; e = next) {
         next = e->next;

@@ -13,6 +13,6 @@ void tree_watch_show(const struct options *o, const char *event, const char *pat
                      const clave_stat *st);
 /* Prints until a signal comes on this signalfd; with `once` until the first change. Returns the
  * exit code. */
-int tree_watch(struct options *o, const char *path, bool once, clave_client *s, int signals);
+int tree_watch(struct options *o, const char *path, bool once, clave_client *c, int signals);
 
 #endif

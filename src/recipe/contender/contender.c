@@ -528,9 +528,9 @@ static void contender_on_pause(struct timer *t, int64_t now)
 }
 
 /* The rule that every member of the cycle applies makes us the victim. */
-static void on_deadlock(struct detector *s, const char *text)
+static void on_deadlock(struct detector *d, const char *text)
 {
-    struct contender *c = LIST_ENTRY(s, struct contender, detector);
+    struct contender *c = LIST_ENTRY(d, struct contender, detector);
     if (c->state != CONTENDER_WAITING)
         return;
     clave__contender_begin(c);

@@ -236,8 +236,8 @@ void clave__contender_race_stand_by(struct contender *c);
 /* Before _join: a contender that has just had the node starts a moment later, so that the others
  * hear of its end first. Does nothing to one that queues. */
 void clave__contender_race_delay(struct contender *c);
-void clave__contender_race_rival_reply(struct node_watch *l, const clave_result *res);
-void clave__contender_race_rival_event(struct node_watch *l, const clave_event *ev);
+void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res);
+void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev);
 
 /* It is first in the queue, or need not be. */
 void clave__contender_turn_has_come(struct contender *c);
@@ -247,12 +247,12 @@ void clave__contender_turn_check(struct contender *c);
 /* HELD: looks at our node, and watches it. */
 void clave__contender_turn_look(struct contender *c);
 /* The engine's calls. */
-void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *res);
-void clave__contender_turn_own_event(struct node_watch *l, const clave_event *ev);
-void clave__contender_turn_predecessor_reply(struct node_watch *l, const clave_result *res);
-void clave__contender_turn_predecessor_event(struct node_watch *l, const clave_event *ev);
-void clave__contender_turn_before_predecessor_reply(struct node_watch *l, const clave_result *res);
-void clave__contender_turn_before_predecessor_event(struct node_watch *l, const clave_event *ev);
+void clave__contender_turn_own_reply(struct node_watch *w, const clave_result *res);
+void clave__contender_turn_own_event(struct node_watch *w, const clave_event *ev);
+void clave__contender_turn_predecessor_reply(struct node_watch *w, const clave_result *res);
+void clave__contender_turn_predecessor_event(struct node_watch *w, const clave_event *ev);
+void clave__contender_turn_before_predecessor_reply(struct node_watch *w, const clave_result *res);
+void clave__contender_turn_before_predecessor_event(struct node_watch *w, const clave_event *ev);
 void clave__contender_turn_children_event(clave_async_client *client, clave_async_watch *w,
                                           const clave_event *ev, void *arg);
 void clave__contender_turn_confirmed(struct confirm_waiter *w);

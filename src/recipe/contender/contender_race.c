@@ -32,9 +32,9 @@ void clave__contender_race_stand_by(struct contender *c)
         clave__contender_fail(c, err);
 }
 
-void clave__contender_race_rival_reply(struct node_watch *l, const clave_result *res)
+void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, predecessor);
+    struct contender *c = LIST_ENTRY(w, struct contender, predecessor);
     clave__contender_begin(c);
     if (c->state != CONTENDER_STANDING_BY) {
         /* It was asked for in an earlier state, or the contender was given up. */
@@ -52,15 +52,15 @@ void clave__contender_race_rival_reply(struct node_watch *l, const clave_result 
     clave__contender_end(c);
 }
 
-void clave__contender_race_rival_event(struct node_watch *l, const clave_event *ev)
+void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, predecessor);
+    struct contender *c = LIST_ENTRY(w, struct contender, predecessor);
     clave__contender_begin(c);
     if (c->state == CONTENDER_STANDING_BY && ev->type == CLAVE_EVENT_DELETED) {
         clave__contender_join_again(c);
     } else if (c->state == CONTENDER_STANDING_BY) {
         /* It was written to; or it was deleted and created again while we were not connected. */
-        clave_err err = clave__node_watch_read(l);
+        clave_err err = clave__node_watch_read(w);
         if (err != CLAVE_OK)
             clave__contender_fail(c, err);
     }

@@ -331,9 +331,9 @@ static void contender_turn_held_seen(struct contender *c, const clave_result *re
         c->events->asked(c->owner);
 }
 
-void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *res)
+void clave__contender_turn_own_reply(struct node_watch *w, const clave_result *res)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, own);
+    struct contender *c = LIST_ENTRY(w, struct contender, own);
     clave__contender_begin(c);
     bool rival = c->race && res->err == CLAVE_OK && res->stat->czxid != c->token;
     if (res->err == CLAVE_ENONODE || rival)
@@ -350,23 +350,23 @@ void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *r
 }
 
 /* The watch fired but the node still exists: somebody wrote to it. Watch it again. */
-static void watch_again(struct contender *c, struct node_watch *l)
+static void watch_again(struct contender *c, struct node_watch *w)
 {
-    clave_err err = clave__node_watch_read(l);
+    clave_err err = clave__node_watch_read(w);
     if (err != CLAVE_OK && c->state == CONTENDER_WAITING)
         clave__contender_fail(c, err);
 }
 
-void clave__contender_turn_own_event(struct node_watch *l, const clave_event *ev)
+void clave__contender_turn_own_event(struct node_watch *w, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, own);
+    struct contender *c = LIST_ENTRY(w, struct contender, own);
     clave__contender_begin(c);
     if (ev->type == CLAVE_EVENT_DELETED)
         node_gone(c);
     else if (c->state == CONTENDER_HELD)
         clave__contender_turn_look(c);
     else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
-        watch_again(c, l);
+        watch_again(c, w);
     clave__contender_end(c);
 }
 
@@ -401,13 +401,13 @@ static bool may_take_over(const struct contender *c, const clave_event *ev)
            clave_async_client_session_id(c->client) == c->session_id;
 }
 
-void clave__contender_turn_predecessor_event(struct node_watch *l, const clave_event *ev)
+void clave__contender_turn_predecessor_event(struct node_watch *w, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, predecessor);
+    struct contender *c = LIST_ENTRY(w, struct contender, predecessor);
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING) {
         if (ev->type != CLAVE_EVENT_DELETED)
-            watch_again(c, l);
+            watch_again(c, w);
         else if (may_take_over(c, ev))
             clave__contender_turn_has_come(c);
         else
@@ -428,25 +428,25 @@ static void predecessor_replied(struct contender *c, const clave_result *res)
     clave__contender_end(c);
 }
 
-void clave__contender_turn_predecessor_reply(struct node_watch *l, const clave_result *res)
+void clave__contender_turn_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
-    predecessor_replied(LIST_ENTRY(l, struct contender, predecessor), res);
+    predecessor_replied(LIST_ENTRY(w, struct contender, predecessor), res);
 }
 
-void clave__contender_turn_before_predecessor_reply(struct node_watch *l, const clave_result *res)
+void clave__contender_turn_before_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
-    predecessor_replied(LIST_ENTRY(l, struct contender, before_predecessor), res);
+    predecessor_replied(LIST_ENTRY(w, struct contender, before_predecessor), res);
 }
 
-void clave__contender_turn_before_predecessor_event(struct node_watch *l, const clave_event *ev)
+void clave__contender_turn_before_predecessor_event(struct node_watch *w, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, before_predecessor);
+    struct contender *c = LIST_ENTRY(w, struct contender, before_predecessor);
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING) {
         if (ev->type == CLAVE_EVENT_DELETED)
             list_again(c);
         else
-            watch_again(c, l);
+            watch_again(c, w);
     }
     clave__contender_end(c);
 }

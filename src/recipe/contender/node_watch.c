@@ -12,114 +12,114 @@ static void on_watch(clave_async_client *c, clave_async_watch *w, const clave_ev
 {
     (void)c;
     (void)w;
-    struct node_watch *l = arg;
+    struct node_watch *nw = arg;
     /* CLAVE_EVENT_LOST is left to the state listener, which is told of it too. */
-    if (!l->moved && ev->type != CLAVE_EVENT_LOST)
-        l->on_event(l, ev);
+    if (!nw->moved && ev->type != CLAVE_EVENT_LOST)
+        nw->on_event(nw, ev);
 }
 
-clave_err clave__node_watch_init(struct node_watch *l, clave_async_client *c,
+clave_err clave__node_watch_init(struct node_watch *w, clave_async_client *c,
                                  const struct clave_mem *mem, size_t cap)
 {
-    l->client = c;
-    l->mem = mem;
-    l->cap = cap;
-    l->path = clave__mem_zalloc(mem, cap);
-    if (!l->path)
+    w->client = c;
+    w->mem = mem;
+    w->cap = cap;
+    w->path = clave__mem_zalloc(mem, cap);
+    if (!w->path)
         return CLAVE_ENOMEM;
-    clave_err err = clave_async_watch_new(&l->watch, c, on_watch, l);
+    clave_err err = clave_async_watch_new(&w->watch, c, on_watch, w);
     if (err != CLAVE_OK)
-        clave__node_watch_fini(l);
+        clave__node_watch_fini(w);
     return err;
 }
 
-void clave__node_watch_fini(struct node_watch *l)
+void clave__node_watch_fini(struct node_watch *w)
 {
-    if (l->watch)
-        clave_async_watch_free(l->watch);
-    clave__mem_free(l->mem, l->path);
-    l->watch = NULL;
-    l->path = NULL;
+    if (w->watch)
+        clave_async_watch_free(w->watch);
+    clave__mem_free(w->mem, w->path);
+    w->watch = NULL;
+    w->path = NULL;
 }
 
-clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const char *name)
+clave_err clave__node_watch_set(struct node_watch *w, const char *dir, const char *name)
 {
     size_t need = strlen(dir) + (name ? strlen(name) : 0) + 2;
-    if (need > l->cap) {
-        char *path = clave__mem_realloc(l->mem, l->path, need);
+    if (need > w->cap) {
+        char *path = clave__mem_realloc(w->mem, w->path, need);
         if (!path)
             return CLAVE_ENOMEM;
-        l->path = path;
-        l->cap = need;
+        w->path = path;
+        w->cap = need;
     }
     if (name)
-        clave__path_put_child(l->path, dir, name);
+        clave__path_put_child(w->path, dir, name);
     else
-        memcpy(l->path, dir, strlen(dir) + 1);
+        memcpy(w->path, dir, strlen(dir) + 1);
     return CLAVE_OK;
 }
 
 static void node_watch_on_reply(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct node_watch *l = arg;
-    bool again = l->again && res->err == CLAVE_OK;
-    l->asking = l->again = false;
-    if (l->moved || again) {
-        if (l->moved)
-            clave_async_watch_disarm(l->watch);
-        l->moved = false;
-        clave_err err = clave__node_watch_read(l);
+    struct node_watch *w = arg;
+    bool again = w->again && res->err == CLAVE_OK;
+    w->asking = w->again = false;
+    if (w->moved || again) {
+        if (w->moved)
+            clave_async_watch_disarm(w->watch);
+        w->moved = false;
+        clave_err err = clave__node_watch_read(w);
         if (err != CLAVE_OK)
-            l->on_reply(l, &(clave_result){.err = err, .path = l->path});
+            w->on_reply(w, &(clave_result){.err = err, .path = w->path});
         return;
     }
-    l->connection = clave_async_client_connection(c);
-    l->on_reply(l, res);
+    w->connection = clave_async_client_connection(c);
+    w->on_reply(w, res);
 }
 
-clave_err clave__node_watch_read(struct node_watch *l)
+clave_err clave__node_watch_read(struct node_watch *w)
 {
-    assert(l->path[0] == '/');
-    if (l->asking) {
+    assert(w->path[0] == '/');
+    if (w->asking) {
         /* The pending getData set no watch, because one was armed; that one has fired since. */
-        l->again = l->again || !clave_async_watch_is_armed(l->watch);
+        w->again = w->again || !clave_async_watch_is_armed(w->watch);
         return CLAVE_OK;
     }
-    clave_async_watch *watch = clave_async_watch_is_armed(l->watch) ? NULL : l->watch;
-    clave_err err = clave_async_get(l->client, l->path, watch, node_watch_on_reply, l);
-    l->asking = err == CLAVE_OK;
+    clave_async_watch *watch = clave_async_watch_is_armed(w->watch) ? NULL : w->watch;
+    clave_err err = clave_async_get(w->client, w->path, watch, node_watch_on_reply, w);
+    w->asking = err == CLAVE_OK;
     return err;
 }
 
-clave_err clave__node_watch_move(struct node_watch *l, const char *dir, const char *name)
+clave_err clave__node_watch_move(struct node_watch *w, const char *dir, const char *name)
 {
-    bool same = clave__path_is_child(l->path, dir, name);
-    if (same && (l->asking || clave_async_watch_is_armed(l->watch))) {
+    bool same = clave__path_is_child(w->path, dir, name);
+    if (same && (w->asking || clave_async_watch_is_armed(w->watch))) {
         /* After a reconnect the client registers its watches again before anything else, and so
          * before the reply at hand: the watch is armed on this connection. */
-        if (!l->asking)
-            l->connection = clave_async_client_connection(l->client);
+        if (!w->asking)
+            w->connection = clave_async_client_connection(w->client);
         return CLAVE_OK;
     }
-    clave_err err = same ? CLAVE_OK : clave__node_watch_set(l, dir, name);
+    clave_err err = same ? CLAVE_OK : clave__node_watch_set(w, dir, name);
     if (err != CLAVE_OK)
         return err;
-    if (l->asking) {
-        l->moved = true;
+    if (w->asking) {
+        w->moved = true;
         return CLAVE_OK;
     }
-    clave_async_watch_disarm(l->watch);
-    return clave__node_watch_read(l);
+    clave_async_watch_disarm(w->watch);
+    return clave__node_watch_read(w);
 }
 
-void clave__node_watch_clear(struct node_watch *l)
+void clave__node_watch_clear(struct node_watch *w)
 {
-    clave_async_watch_disarm(l->watch);
-    l->moved = l->again = false;
-    l->path[0] = '\0';
+    clave_async_watch_disarm(w->watch);
+    w->moved = w->again = false;
+    w->path[0] = '\0';
 }
 
-bool clave__node_watch_is_armed(const struct node_watch *l)
+bool clave__node_watch_is_armed(const struct node_watch *w)
 {
-    return !l->asking && clave_async_watch_is_armed(l->watch);
+    return !w->asking && clave_async_watch_is_armed(w->watch);
 }

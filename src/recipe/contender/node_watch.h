@@ -22,27 +22,27 @@ struct node_watch {
     bool again;  /* and it sets no watch, although none is armed any more */
     /* The connection on which the watch is known to be armed. */
     uint64_t connection;
-    void (*on_reply)(struct node_watch *l, const clave_result *res);
-    void (*on_event)(struct node_watch *l, const clave_event *ev);
+    void (*on_reply)(struct node_watch *w, const clave_result *res);
+    void (*on_event)(struct node_watch *w, const clave_event *ev);
 };
 
 /* `cap`: bytes foreseen for a path. ENOMEM. */
-clave_err clave__node_watch_init(struct node_watch *l, clave_async_client *c,
+clave_err clave__node_watch_init(struct node_watch *w, clave_async_client *c,
                                  const struct clave_mem *mem, size_t cap);
-void clave__node_watch_fini(struct node_watch *l);
+void clave__node_watch_fini(struct node_watch *w);
 
 /* Sets the path, dir/name or, with `name` NULL, dir; asks nothing. ENOMEM: the path is unchanged.
  */
-clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const char *name);
+clave_err clave__node_watch_set(struct node_watch *w, const char *dir, const char *name);
 /* getData of the path, with the watch unless it is armed. As clave_async_get. */
-clave_err clave__node_watch_read(struct node_watch *l);
+clave_err clave__node_watch_read(struct node_watch *w);
 /* Watches dir/name from now on; reads it only if it does not watch it already. Call it with a reply
  * at hand that was asked for on the present connection. */
-clave_err clave__node_watch_move(struct node_watch *l, const char *dir, const char *name);
+clave_err clave__node_watch_move(struct node_watch *w, const char *dir, const char *name);
 /* Watches nothing; the server forgets the watch. */
-void clave__node_watch_clear(struct node_watch *l);
+void clave__node_watch_clear(struct node_watch *w);
 
 /* The read that set the watch was answered, and the watch has not fired. */
-bool clave__node_watch_is_armed(const struct node_watch *l);
+bool clave__node_watch_is_armed(const struct node_watch *w);
 
 #endif

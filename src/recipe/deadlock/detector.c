@@ -72,21 +72,21 @@ void clave__detector_keep_text(const struct clave_mem *mem, char **kept, const c
 
 /* ---- looking --------------------------------------------------------------------------- */
 
-static void detector_look_later(struct detector *s)
+static void detector_look_later(struct detector *d)
 {
-    assert(s->terms);
-    int64_t now = clave__client_now(s->client), delay = s->terms->delay_ms;
-    for (unsigned i = 0; i < s->looks && i < MOST_DOUBLINGS && delay < LONGEST_MS; i++)
+    assert(d->terms);
+    int64_t now = clave__client_now(d->client), delay = d->terms->delay_ms;
+    for (unsigned i = 0; i < d->looks && i < MOST_DOUBLINGS && delay < LONGEST_MS; i++)
         delay *= 2;
-    s->looks++;
-    clave__client_timer_set(s->client, &s->timer, deadline_after(now, delay));
+    d->looks++;
+    clave__client_timer_set(d->client, &d->timer, deadline_after(now, delay));
 }
 
-static const char *text_for(const struct detector *s, const clave_deadlock *list, size_t n)
+static const char *text_for(const struct detector *d, const clave_deadlock *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (list[i].victim < list[i].n &&
-            strcmp(list[i].members[list[i].victim].node, s->node) == 0)
+            strcmp(list[i].members[list[i].victim].node, d->node) == 0)
             return list[i].text;
     return NULL;
 }
@@ -95,54 +95,54 @@ static const char *text_for(const struct detector *s, const clave_deadlock *list
 static void detector_on_found(clave_async_client *c, clave_err err, const clave_deadlock *list,
                               size_t n, void *arg)
 {
-    struct detector *s = arg;
-    s->deadlock_search = NULL;
-    const char *text = err == CLAVE_OK ? text_for(s, list, n) : NULL;
+    struct detector *d = arg;
+    d->deadlock_search = NULL;
+    const char *text = err == CLAVE_OK ? text_for(d, list, n) : NULL;
     if (err != CLAVE_OK)
-        clave__log(clave__client_log(c), CLAVE_LOG_WARN, "looking for deadlocks of %s: %s", s->node,
+        clave__log(clave__client_log(c), CLAVE_LOG_WARN, "looking for deadlocks of %s: %s", d->node,
                    err == CLAVE_ETOOBIG ? clave_async_client_errmsg(c) : clave_strerror(err));
-    detector_look_later(s);
+    detector_look_later(d);
     if (text)
-        s->on_deadlock(s, text);
+        d->on_deadlock(d, text);
 }
 
 static void detector_on_timer(struct timer *timer, int64_t now)
 {
-    struct detector *s = LIST_ENTRY(timer, struct detector, timer);
-    assert(!s->deadlock_search);
+    struct detector *d = LIST_ENTRY(timer, struct detector, timer);
+    assert(!d->deadlock_search);
     (void)now;
-    struct deadlock_search_options o = {.roots = (const char *const *)s->terms->roots,
-                                        .nroots = s->terms->nroots,
+    struct deadlock_search_options o = {.roots = (const char *const *)d->terms->roots,
+                                        .nroots = d->terms->nroots,
                                         .max_nodes = MAX_NODES};
     clave_err err =
-        clave__deadlock_search_start(&s->deadlock_search, s->client, &o, detector_on_found, s);
+        clave__deadlock_search_start(&d->deadlock_search, d->client, &o, detector_on_found, d);
     if (err != CLAVE_OK)
-        detector_look_later(s);
+        detector_look_later(d);
 }
 
-void clave__detector_init(struct detector *s, clave_async_client *c,
-                          void (*on_deadlock)(struct detector *s, const char *text))
+void clave__detector_init(struct detector *d, clave_async_client *c,
+                          void (*on_deadlock)(struct detector *d, const char *text))
 {
-    *s = (struct detector){.client = c, .on_deadlock = on_deadlock};
-    clave__timer_init(&s->timer, detector_on_timer);
+    *d = (struct detector){.client = c, .on_deadlock = on_deadlock};
+    clave__timer_init(&d->timer, detector_on_timer);
 }
 
-void clave__detector_begin(struct detector *s, const struct detector_terms *terms, const char *node)
+void clave__detector_begin(struct detector *d, const struct detector_terms *terms, const char *node)
 {
     assert(node);
-    if (!terms || terms->delay_ms == 0 || s->terms)
+    if (!terms || terms->delay_ms == 0 || d->terms)
         return;
-    s->terms = terms;
-    s->node = node;
-    s->looks = 0;
-    detector_look_later(s);
+    d->terms = terms;
+    d->node = node;
+    d->looks = 0;
+    detector_look_later(d);
 }
 
-void clave__detector_end(struct detector *s)
+void clave__detector_end(struct detector *d)
 {
-    clave__client_timer_clear(s->client, &s->timer);
-    if (s->deadlock_search)
-        clave__deadlock_search_abandon(s->deadlock_search);
-    s->deadlock_search = NULL;
-    s->terms = NULL;
+    clave__client_timer_clear(d->client, &d->timer);
+    if (d->deadlock_search)
+        clave__deadlock_search_abandon(d->deadlock_search);
+    d->deadlock_search = NULL;
+    d->terms = NULL;
 }

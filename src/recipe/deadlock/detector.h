@@ -47,17 +47,17 @@ struct detector {
     unsigned looks;                          /* so far */
     struct deadlock_search *deadlock_search; /* under way */
     /* The node at this path must give up. `text` is NULL if there was no memory for it. */
-    void (*on_deadlock)(struct detector *s, const char *text);
+    void (*on_deadlock)(struct detector *d, const char *text);
     const char *node;
 };
 
-void clave__detector_init(struct detector *s, clave_async_client *c,
-                          void (*on_deadlock)(struct detector *s, const char *text));
+void clave__detector_init(struct detector *d, clave_async_client *c,
+                          void (*on_deadlock)(struct detector *d, const char *text));
 /* The contender waits, with this node, whose text must stay where it is. Does nothing if it looks
  * already. */
-void clave__detector_begin(struct detector *s, const struct detector_terms *terms,
+void clave__detector_begin(struct detector *d, const struct detector_terms *terms,
                            const char *node);
 /* The contender no longer waits. */
-void clave__detector_end(struct detector *s);
+void clave__detector_end(struct detector *d);
 
 #endif

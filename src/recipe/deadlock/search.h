@@ -17,7 +17,7 @@ clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async
                                        const struct deadlock_search_options *o,
                                        clave_async_deadlocks_cb *cb, void *arg);
 /* The callback will not run. */
-void clave__deadlock_search_abandon(struct deadlock_search *h);
+void clave__deadlock_search_abandon(struct deadlock_search *s);
 
 /* report.c: in words; NULL: no memory. */
 struct clave_mem;

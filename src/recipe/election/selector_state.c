@@ -13,110 +13,110 @@ static const unsigned moves[] = {
 };
 #undef TO
 
-static void selector_state_enter(struct selector_state *c, enum selector_state_phase to)
+static void selector_state_enter(struct selector_state *s, enum selector_state_phase to)
 {
-    bool allowed = moves[c->phase] & (1u << to);
+    bool allowed = moves[s->phase] & (1u << to);
     assert(allowed);
     (void)allowed;
-    c->phase = to;
+    s->phase = to;
 }
 
-clave_err clave__selector_state_start(struct selector_state *c)
+clave_err clave__selector_state_start(struct selector_state *s)
 {
-    if (c->phase != SELECTOR_STATE_LATENT || c->closed)
+    if (s->phase != SELECTOR_STATE_LATENT || s->closed)
         return CLAVE_EINVAL;
-    selector_state_enter(c, SELECTOR_STATE_QUEUED);
+    selector_state_enter(s, SELECTOR_STATE_QUEUED);
     return CLAVE_OK;
 }
 
-clave_err clave__selector_state_requeue(struct selector_state *c)
+clave_err clave__selector_state_requeue(struct selector_state *s)
 {
-    if (c->closed)
+    if (s->closed)
         return CLAVE_ECLOSED;
-    if (c->phase == SELECTOR_STATE_LATENT)
+    if (s->phase == SELECTOR_STATE_LATENT)
         return CLAVE_EINVAL;
-    if (c->phase != SELECTOR_STATE_IDLE)
+    if (s->phase != SELECTOR_STATE_IDLE)
         return CLAVE_EBUSY;
-    selector_state_enter(c, SELECTOR_STATE_QUEUED);
-    c->err = CLAVE_OK; /* the user asks for it: there is no pause, whatever ended the last task */
+    selector_state_enter(s, SELECTOR_STATE_QUEUED);
+    s->err = CLAVE_OK; /* the user asks for it: there is no pause, whatever ended the last task */
     return CLAVE_OK;
 }
 
 /* ---- the task ------------------------------------------------------------------------------ */
 
-clave_err clave__selector_state_begin(struct selector_state *c)
+clave_err clave__selector_state_begin(struct selector_state *s)
 {
-    c->interrupted = c->closed;
-    if (!c->closed)
+    s->interrupted = s->closed;
+    if (!s->closed)
         return CLAVE_OK;
-    clave__selector_state_end(c, CLAVE_ECLOSED);
+    clave__selector_state_end(s, CLAVE_ECLOSED);
     return CLAVE_ECLOSED;
 }
 
 /* Only the connection: the loss of the lock is an event of its own. */
-static bool selector_state_is_doubtful(const struct selector_state *c)
+static bool selector_state_is_doubtful(const struct selector_state *s)
 {
-    return c->suspended && c->policy == CLAVE_POLICY_STANDARD;
+    return s->suspended && s->policy == CLAVE_POLICY_STANDARD;
 }
 
 /* testRaceAtStateChanged: leadership must not begin with a lock lost since its grant. */
-bool clave__selector_state_elect(struct selector_state *c, bool valid)
+bool clave__selector_state_elect(struct selector_state *s, bool valid)
 {
-    if (!valid || selector_state_is_doubtful(c) || c->closed)
+    if (!valid || selector_state_is_doubtful(s) || s->closed)
         return false;
-    selector_state_enter(c, SELECTOR_STATE_LEADING);
+    selector_state_enter(s, SELECTOR_STATE_LEADING);
     return true;
 }
 
-void clave__selector_state_end(struct selector_state *c, clave_err err)
+void clave__selector_state_end(struct selector_state *s, clave_err err)
 {
-    c->err = err;
-    bool again = c->auto_requeue && !c->closed;
-    selector_state_enter(c, again ? SELECTOR_STATE_QUEUED : SELECTOR_STATE_IDLE);
+    s->err = err;
+    bool again = s->auto_requeue && !s->closed;
+    selector_state_enter(s, again ? SELECTOR_STATE_QUEUED : SELECTOR_STATE_IDLE);
 }
 
-void clave__selector_state_rest(struct selector_state *c)
+void clave__selector_state_rest(struct selector_state *s)
 {
-    selector_state_enter(c, SELECTOR_STATE_IDLE);
+    selector_state_enter(s, SELECTOR_STATE_IDLE);
 }
 
-bool clave__selector_state_goes_on(const struct selector_state *c)
+bool clave__selector_state_goes_on(const struct selector_state *s)
 {
-    return c->phase == SELECTOR_STATE_QUEUED && !c->closed && c->err == CLAVE_OK;
+    return s->phase == SELECTOR_STATE_QUEUED && !s->closed && s->err == CLAVE_OK;
 }
 
 /* ---- what happens to it -------------------------------------------------------------------- */
 
-void clave__selector_state_connection(struct selector_state *c, clave_state state)
+void clave__selector_state_connection(struct selector_state *s, clave_state state)
 {
-    c->suspended = state != CLAVE_STATE_CONNECTED && state != CLAVE_STATE_RECONNECTED;
-    if (c->phase == SELECTOR_STATE_LEADING && selector_state_is_doubtful(c))
-        c->interrupted = true;
+    s->suspended = state != CLAVE_STATE_CONNECTED && state != CLAVE_STATE_RECONNECTED;
+    if (s->phase == SELECTOR_STATE_LEADING && selector_state_is_doubtful(s))
+        s->interrupted = true;
 }
 
 /* An acquire that began after the close shows itself by this event. */
-bool clave__selector_state_event(struct selector_state *c, clave_mutex_event_kind kind)
+bool clave__selector_state_event(struct selector_state *s, clave_mutex_event_kind kind)
 {
     if (kind == CLAVE_MUTEX_LOST || kind == CLAVE_MUTEX_ASKED)
-        c->interrupted = true;
-    return c->closed && kind == CLAVE_MUTEX_QUEUED;
+        s->interrupted = true;
+    return s->closed && kind == CLAVE_MUTEX_QUEUED;
 }
 
-clave_err clave__selector_state_interrupt(struct selector_state *c)
+clave_err clave__selector_state_interrupt(struct selector_state *s)
 {
-    if (c->phase != SELECTOR_STATE_LEADING)
+    if (s->phase != SELECTOR_STATE_LEADING)
         return CLAVE_ENOTHELD;
-    c->interrupted = true;
+    s->interrupted = true;
     return CLAVE_OK;
 }
 
-bool clave__selector_state_close(struct selector_state *c)
+bool clave__selector_state_close(struct selector_state *s)
 {
-    c->closed = c->interrupted = true;
-    return c->phase == SELECTOR_STATE_QUEUED;
+    s->closed = s->interrupted = true;
+    return s->phase == SELECTOR_STATE_QUEUED;
 }
 
-bool clave__selector_state_leads(const struct selector_state *c)
+bool clave__selector_state_leads(const struct selector_state *s)
 {
-    return c->phase == SELECTOR_STATE_LEADING && !selector_state_is_doubtful(c);
+    return s->phase == SELECTOR_STATE_LEADING && !selector_state_is_doubtful(s);
 }

@@ -33,34 +33,34 @@ struct selector_state {
 };
 
 /* EINVAL: started before, or closed. */
-clave_err clave__selector_state_start(struct selector_state *c);
+clave_err clave__selector_state_start(struct selector_state *s);
 /* EBUSY: it is queued or leads. ECLOSED; EINVAL: not started. */
-clave_err clave__selector_state_requeue(struct selector_state *c);
+clave_err clave__selector_state_requeue(struct selector_state *s);
 
 /* ---- the task: begin, acquire, elect, the function, end, release -------------------------- */
 
 /* ECLOSED: there is nothing to acquire, and the task has ended. */
-clave_err clave__selector_state_begin(struct selector_state *c);
+clave_err clave__selector_state_begin(struct selector_state *s);
 /* The lock is granted, and valid by the clock or not any more: is the function called? */
-bool clave__selector_state_elect(struct selector_state *c, bool valid);
+bool clave__selector_state_elect(struct selector_state *s, bool valid);
 /* The function has returned or was not called, and the lock is not yet released: from here on a
  * requeue succeeds. */
-void clave__selector_state_end(struct selector_state *c, clave_err err);
+void clave__selector_state_end(struct selector_state *s, clave_err err);
 /* The next task follows at once. */
-bool clave__selector_state_goes_on(const struct selector_state *c);
+bool clave__selector_state_goes_on(const struct selector_state *s);
 /* The task that is queued will not be run: IDLE. */
-void clave__selector_state_rest(struct selector_state *c);
+void clave__selector_state_rest(struct selector_state *s);
 
 /* ---- what happens to it -------------------------------------------------------------------- */
 
-void clave__selector_state_connection(struct selector_state *c, clave_state state);
+void clave__selector_state_connection(struct selector_state *s, clave_state state);
 /* Of the lock. True: this acquire is to be cancelled. */
-bool clave__selector_state_event(struct selector_state *c, clave_mutex_event_kind kind);
+bool clave__selector_state_event(struct selector_state *s, clave_mutex_event_kind kind);
 /* ENOTHELD: it does not lead. */
-clave_err clave__selector_state_interrupt(struct selector_state *c);
+clave_err clave__selector_state_interrupt(struct selector_state *s);
 /* True: it is queued, and its acquire is to be cancelled. */
-bool clave__selector_state_close(struct selector_state *c);
+bool clave__selector_state_close(struct selector_state *s);
 /* As far as this knows: its hold must be valid, too. */
-bool clave__selector_state_leads(const struct selector_state *c);
+bool clave__selector_state_leads(const struct selector_state *s);
 
 #endif

@@ -88,7 +88,7 @@ static clave_err answer_post_new(clave_async_mutex *m, uint64_t owner,
     return CLAVE_OK;
 }
 
-/* ---- tenants --------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------- */
 
 static bool owner_eq(const struct map_node *node, const void *key)
 {
@@ -106,55 +106,55 @@ static struct owner_entry *recipe_mutex_find(const clave_async_mutex *m, uint64_
 
 static struct owner_entry *find_holder(const clave_async_mutex *m, uint64_t owner)
 {
-    struct owner_entry *t = recipe_mutex_find(m, owner);
-    return t && t->count > 0 && t->place ? t : NULL;
+    struct owner_entry *e = recipe_mutex_find(m, owner);
+    return e && e->count > 0 && e->place ? e : NULL;
 }
 
-static void recipe_mutex_tell(struct owner_entry *t, clave_mutex_event_kind kind, clave_err why)
+static void recipe_mutex_tell(struct owner_entry *e, clave_mutex_event_kind kind, clave_err why)
 {
-    clave_async_mutex *m = t->answer.m;
+    clave_async_mutex *m = e->answer.m;
     if (!m->event_cb)
         return;
-    clave_mutex_event ev = {.kind = kind, .owner = t->answer.owner, .why = why};
+    clave_mutex_event ev = {.kind = kind, .owner = e->answer.owner, .why = why};
     if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
-        ev.ahead = t->place->ahead;
-        ev.predecessor = t->place->predecessor.path;
+        ev.ahead = e->place->ahead;
+        ev.predecessor = e->place->predecessor.path;
     }
     m->event_cb(m, &ev, m->event_arg);
 }
 
 static void recipe_mutex_on_moved(void *owner)
 {
-    struct owner_entry *t = owner;
-    const struct contender *place = t->place;
-    recipe_mutex_tell(t, CLAVE_MUTEX_QUEUED, CLAVE_OK);
+    struct owner_entry *e = owner;
+    const struct contender *place = e->place;
+    recipe_mutex_tell(e, CLAVE_MUTEX_QUEUED, CLAVE_OK);
     /* The callback may have cancelled; then the place no longer has an owner. */
-    if (place->owner == t && place->ahead == 1)
-        recipe_mutex_tell(t, CLAVE_MUTEX_NEXT, CLAVE_OK);
+    if (place->owner == e && place->ahead == 1)
+        recipe_mutex_tell(e, CLAVE_MUTEX_NEXT, CLAVE_OK);
 }
 
-void clave__owner_entry_tell_held(struct owner_entry *t)
+void clave__owner_entry_tell_held(struct owner_entry *e)
 {
-    assert(t->place && t->count > 0);
-    const struct contender *place = t->place;
-    struct answer a = t->answer;
+    assert(e->place && e->count > 0);
+    const struct contender *place = e->place;
+    struct answer a = e->answer;
     a.cb(a.m, a.owner, CLAVE_OK, a.arg);
     /* The callback may have released, or freed m. */
-    if (place->owner == t)
-        recipe_mutex_tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
-    if (place->owner == t && t->asked)
-        recipe_mutex_tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
+    if (place->owner == e)
+        recipe_mutex_tell(e, CLAVE_MUTEX_HELD, CLAVE_OK);
+    if (place->owner == e && e->asked)
+        recipe_mutex_tell(e, CLAVE_MUTEX_ASKED, CLAVE_OK);
     mutex_unref(a.m);
 }
 
 static void recipe_mutex_on_held(void *owner)
 {
-    struct owner_entry *t = owner;
-    assert(t->place && t->count == 0);
-    t->count = 1;
-    t->answer.m->turns = 0;
-    clave__handoff_end_wait(t);
-    clave__owner_entry_tell_held(t);
+    struct owner_entry *e = owner;
+    assert(e->place && e->count == 0);
+    e->count = 1;
+    e->answer.m->turns = 0;
+    clave__handoff_end_wait(e);
+    clave__owner_entry_tell_held(e);
 }
 
 const char *clave_async_mutex_deadlock(const clave_async_mutex *m)
@@ -164,53 +164,53 @@ const char *clave_async_mutex_deadlock(const clave_async_mutex *m)
 
 static void recipe_mutex_on_ended(void *owner, clave_err err)
 {
-    struct owner_entry *t = owner;
-    clave_async_mutex *m = t->answer.m;
+    struct owner_entry *e = owner;
+    clave_async_mutex *m = e->answer.m;
     if (err == CLAVE_EDEADLOCK)
-        clave__detector_keep_text(m->mem, &m->deadlock, t->place->deadlock);
-    t->place = NULL;
-    clave__map_remove(&m->owner_entries, &t->node);
-    clave__handoff_end_wait(t);
-    if (m->place_owner == t)
+        clave__detector_keep_text(m->mem, &m->deadlock, e->place->deadlock);
+    e->place = NULL;
+    clave__map_remove(&m->owner_entries, &e->node);
+    clave__handoff_end_wait(e);
+    if (m->place_owner == e)
         clave__handoff_promote(m); /* before anything that the callback may start */
-    answer_deliver(&t->answer, err);
+    answer_deliver(&e->answer, err);
 }
 
-void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict)
+void clave__owner_entry_dismiss(struct owner_entry *e, clave_err verdict)
 {
-    assert(!t->place);
-    clave__map_remove(&t->answer.m->owner_entries, &t->node);
-    clave__handoff_end_wait(t);
-    answer_post(&t->answer, verdict);
+    assert(!e->place);
+    clave__map_remove(&e->answer.m->owner_entries, &e->node);
+    clave__handoff_end_wait(e);
+    answer_post(&e->answer, verdict);
 }
 
 static void recipe_mutex_on_lost(void *owner, clave_err why)
 {
-    struct owner_entry *t = owner;
-    clave_async_mutex *m = t->answer.m;
-    t->place = NULL;
+    struct owner_entry *e = owner;
+    clave_async_mutex *m = e->answer.m;
+    e->place = NULL;
     mutex_ref(m);
-    bool told = clave__handoff_lose(t);
+    bool told = clave__handoff_lose(e);
     if (told) {
-        t->lost = why;
-        recipe_mutex_tell(t, CLAVE_MUTEX_LOST, why);
+        e->lost = why;
+        recipe_mutex_tell(e, CLAVE_MUTEX_LOST, why);
     }
     mutex_unref(m);
 }
 
 static void recipe_mutex_on_asked(void *owner)
 {
-    struct owner_entry *t = owner;
-    if (t->callback_due)
-        t->asked = true;
+    struct owner_entry *e = owner;
+    if (e->callback_due)
+        e->asked = true;
     else
-        recipe_mutex_tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
+        recipe_mutex_tell(e, CLAVE_MUTEX_ASKED, CLAVE_OK);
 }
 
 static void recipe_mutex_on_left(void *arg, clave_err err)
 {
-    struct owner_entry *t = arg;
-    answer_post(&t->answer, err); /* this may run inside the release */
+    struct owner_entry *e = arg;
+    answer_post(&e->answer, err); /* this may run inside the release */
 }
 
 static const struct contender_events events = {
@@ -308,11 +308,11 @@ void clave__mutex_set_place(clave_async_mutex *m, struct queue_place *place)
 clave_err clave__mutex_describe(clave_async_mutex *m, uint64_t owner, const clave_identity *said,
                                 queue_described *done, void *arg, size_t *n)
 {
-    struct owner_entry *t = recipe_mutex_find(m, owner);
+    struct owner_entry *e = recipe_mutex_find(m, owner);
     *n = 0;
-    if (!t || !t->place)
+    if (!e || !e->place)
         return CLAVE_OK;
-    clave_err err = clave__contender_describe(t->place, said, done, arg);
+    clave_err err = clave__contender_describe(e->place, said, done, arg);
     *n = err == CLAVE_OK;
     return err == CLAVE_ENOTHELD ? CLAVE_OK : err;
 }
@@ -324,17 +324,17 @@ void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
 }
 
 /* Takes an owner out of the map; its pending acquire ends with ECANCELED. */
-static void remove_owner(clave_async_mutex *m, struct owner_entry *t)
+static void remove_owner(clave_async_mutex *m, struct owner_entry *e)
 {
     if (!m->freed)
-        clave__handoff_step_down(t);
-    struct contender *place = t->place;
-    t->place = NULL;
-    if (t->count == 0 || t->callback_due) {
-        clave__owner_entry_dismiss(t, CLAVE_ECANCELED);
+        clave__handoff_step_down(e);
+    struct contender *place = e->place;
+    e->place = NULL;
+    if (e->count == 0 || e->callback_due) {
+        clave__owner_entry_dismiss(e, CLAVE_ECANCELED);
     } else {
-        clave__map_remove(&m->owner_entries, &t->node);
-        clave__mem_free(m->mem, t);
+        clave__map_remove(&m->owner_entries, &e->node);
+        clave__mem_free(m->mem, e);
     }
     if (place)
         clave__contender_leave(place, NULL, NULL);
@@ -358,15 +358,15 @@ void clave_async_mutex_free(clave_async_mutex *m)
 
 /* ---- acquire, release ------------------------------------------------------------------ */
 
-static clave_err acquire_again(struct owner_entry *t, clave_async_mutex_cb *cb, void *arg)
+static clave_err acquire_again(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
 {
-    if (t->count == 0 || t->callback_due)
+    if (e->count == 0 || e->callback_due)
         return CLAVE_EINVAL; /* one is pending */
-    if (t->lost != CLAVE_OK)
+    if (e->lost != CLAVE_OK)
         return CLAVE_ELOST;
-    clave_err err = answer_post_new(t->answer.m, t->answer.owner, on_again, cb, arg);
+    clave_err err = answer_post_new(e->answer.m, e->answer.owner, on_again, cb, arg);
     if (err == CLAVE_OK)
-        t->count++;
+        e->count++;
     return err;
 }
 
@@ -375,46 +375,46 @@ static clave_err acquire_again(struct owner_entry *t, clave_async_mutex_cb *cb, 
 static clave_err check_other_side(const clave_async_mutex *m, uint64_t owner,
                                   const struct contender **downgrade)
 {
-    const struct owner_entry *t = m->other ? recipe_mutex_find(m->other, owner) : NULL;
+    const struct owner_entry *e = m->other ? recipe_mutex_find(m->other, owner) : NULL;
     *downgrade = NULL;
-    if (!t)
+    if (!e)
         return CLAVE_OK;
     if (!m->config.spec.rule->shares)
         return CLAVE_EUPGRADE;
-    if (t->count == 0)
+    if (e->count == 0)
         return CLAVE_EINVAL; /* one is pending */
-    if (t->lost != CLAVE_OK)
+    if (e->lost != CLAVE_OK)
         return CLAVE_ELOST;
-    *downgrade = t->place;
+    *downgrade = e->place;
     return CLAVE_OK;
 }
 
 /* Writes whose place it is. A shared place belongs to several owners in turn: "*". */
-static clave_err recipe_mutex_add_identity(const struct owner_entry *t)
+static clave_err recipe_mutex_add_identity(const struct owner_entry *e)
 {
-    const clave_async_mutex *m = t->answer.m;
+    const clave_async_mutex *m = e->answer.m;
     char task[24] = "*";
     if (m->share_turns == 0)
-        snprintf(task, sizeof task, "%llx", (unsigned long long)t->answer.owner);
-    bool any = m->share_turns == 0 && t->answer.owner == 0;
+        snprintf(task, sizeof task, "%llx", (unsigned long long)e->answer.owner);
+    bool any = m->share_turns == 0 && e->answer.owner == 0;
     clave_identity more = {.task = any ? NULL : task, .yields = m->detector.delay_ms > 0};
-    return clave__contender_add_identity(t->place, &more);
+    return clave__contender_add_identity(e->place, &more);
 }
 
-clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
+clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
                                         const char *downgrade)
 {
-    assert(!t->place);
-    clave_async_mutex *m = t->answer.m;
-    clave_err err = clave__contender_new(&t->place, m->client, &m->config.spec, &events, t);
+    assert(!e->place);
+    clave_async_mutex *m = e->answer.m;
+    clave_err err = clave__contender_new(&e->place, m->client, &m->config.spec, &events, e);
     if (err == CLAVE_OK)
-        err = recipe_mutex_add_identity(t);
+        err = recipe_mutex_add_identity(e);
     if (err == CLAVE_OK && downgrade)
-        err = clave__contender_downgrade(t->place, downgrade);
+        err = clave__contender_downgrade(e->place, downgrade);
     if (err == CLAVE_OK)
-        err = clave__contender_join(t->place, deadline);
+        err = clave__contender_join(e->place, deadline);
     if (err != CLAVE_OK)
-        t->place = NULL;
+        e->place = NULL;
     return err;
 }
 
@@ -423,77 +423,77 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
 {
     if (!cb)
         return CLAVE_EINVAL;
-    struct owner_entry *t = recipe_mutex_find(m, owner);
-    if (t)
-        return acquire_again(t, cb, arg);
+    struct owner_entry *e = recipe_mutex_find(m, owner);
+    if (e)
+        return acquire_again(e, cb, arg);
     if (clave_async_client_state(m->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     const struct contender *downgrade;
     clave_err err = check_other_side(m, owner, &downgrade);
     if (err != CLAVE_OK)
         return err;
-    t = clave__mem_zalloc(m->mem, sizeof *t);
-    if (!t)
+    e = clave__mem_zalloc(m->mem, sizeof *e);
+    if (!e)
         return CLAVE_ENOMEM;
-    answer_init(&t->answer, m, owner, cb, arg);
-    clave__handoff_init(t);
-    t->downgrade_token = downgrade ? downgrade->token : 0;
+    answer_init(&e->answer, m, owner, cb, arg);
+    clave__handoff_init(e);
+    e->downgrade_token = downgrade ? downgrade->token : 0;
     bool trying = deadline <= clave__client_now(m->client);
     if (trying && (m->place_owner || !clave_async_client_is_connected(m->client))) {
         /* A try never waits: not for a connection, nor for another owner in this process. */
-        answer_post(&t->answer,
+        answer_post(&e->answer,
                     m->place_owner ? CLAVE_EBUSY : clave__client_not_in_time(m->client, trying));
         return CLAVE_OK;
     }
     err = m->share_turns > 0
-              ? clave__handoff_acquire(t, deadline)
-              : clave__owner_entry_take_place(t, deadline, downgrade ? downgrade->own.path : NULL);
+              ? clave__handoff_acquire(e, deadline)
+              : clave__owner_entry_take_place(e, deadline, downgrade ? downgrade->own.path : NULL);
     if (err != CLAVE_OK) {
-        clave__mem_free(m->mem, t);
+        clave__mem_free(m->mem, e);
         mutex_unref(m);
         return err;
     }
-    clave__map_insert(&m->owner_entries, &t->node, clave__map_hash_u64(owner));
+    clave__map_insert(&m->owner_entries, &e->node, clave__map_hash_u64(owner));
     return CLAVE_OK;
 }
 
 clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
 {
-    struct owner_entry *t = recipe_mutex_find(m, owner);
-    if (t && t->callback_due)
+    struct owner_entry *e = recipe_mutex_find(m, owner);
+    if (e && e->callback_due)
         return CLAVE_OK; /* it is granted: its callback is about to run */
-    if (!t || t->count > 0)
+    if (!e || e->count > 0)
         return CLAVE_ENOTHELD;
-    remove_owner(m, t);
+    remove_owner(m, e);
     return CLAVE_OK;
 }
 
 /* Gives the last hold back: deletes the node. With a callback the entry lives until the node is
  * certainly gone. */
-static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void *arg)
+static void release_place(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
 {
-    clave_async_mutex *m = t->answer.m;
-    struct contender *place = t->place;
-    bool shared = m->place_owner == t;
+    clave_async_mutex *m = e->answer.m;
+    struct contender *place = e->place;
+    bool shared = m->place_owner == e;
     /* A read that took over the write's place has the same number, not a later one: the next writer
      * must queue after that read. */
-    bool downgraded = m->other && recipe_mutex_find(m->other, t->answer.owner);
-    clave__map_remove(&m->owner_entries, &t->node);
-    if (shared && !downgraded && clave__handoff_hand_over(t)) {
+    bool downgraded = m->other && recipe_mutex_find(m->other, e->answer.owner);
+    clave__map_remove(&m->owner_entries, &e->node);
+    if (shared && !downgraded && clave__handoff_hand_over(e)) {
         /* The node stays: another owner has it now. */
         if (cb) {
-            answer_init(&t->answer, m, t->answer.owner, cb, arg);
-            answer_post(&t->answer, CLAVE_OK);
+            answer_init(&e->answer, m, e->answer.owner, cb, arg);
+            answer_post(&e->answer, CLAVE_OK);
         } else {
-            clave__mem_free(m->mem, t);
+            clave__mem_free(m->mem, e);
         }
         return;
     }
     if (cb) {
-        answer_init(&t->answer, m, t->answer.owner, cb, arg);
-        clave__contender_leave(place, recipe_mutex_on_left, t);
+        answer_init(&e->answer, m, e->answer.owner, cb, arg);
+        clave__contender_leave(place, recipe_mutex_on_left, e);
     } else {
-        clave__mem_free(m->mem, t);
+        clave__mem_free(m->mem, e);
         clave__contender_leave(place, NULL, NULL);
     }
     /* After the delete: at the end of the queue. */
@@ -501,13 +501,13 @@ static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void 
         clave__handoff_promote(m);
 }
 
-static clave_err release_lost(struct owner_entry *t)
+static clave_err release_lost(struct owner_entry *e)
 {
-    assert(!t->place && t->count > 0 && t->lost != CLAVE_OK);
-    clave_err verdict = t->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
-    if (--t->count == 0) {
-        clave__map_remove(&t->answer.m->owner_entries, &t->node);
-        clave__mem_free(t->answer.m->mem, t);
+    assert(!e->place && e->count > 0 && e->lost != CLAVE_OK);
+    clave_err verdict = e->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
+    if (--e->count == 0) {
+        clave__map_remove(&e->answer.m->owner_entries, &e->node);
+        clave__mem_free(e->answer.m->mem, e);
     }
     return verdict;
 }
@@ -515,18 +515,18 @@ static clave_err release_lost(struct owner_entry *t)
 clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_async_mutex_cb *cb,
                                     void *arg)
 {
-    struct owner_entry *t = recipe_mutex_find(m, owner);
-    if (!t || t->count == 0 || t->callback_due)
+    struct owner_entry *e = recipe_mutex_find(m, owner);
+    if (!e || e->count == 0 || e->callback_due)
         return CLAVE_ENOTHELD;
-    if (!t->place)
-        return release_lost(t);
-    if (t->count == 1) {
-        release_place(t, cb, arg);
+    if (!e->place)
+        return release_lost(e);
+    if (e->count == 1) {
+        release_place(e, cb, arg);
         return CLAVE_OK;
     }
     clave_err err = cb ? answer_post_new(m, owner, recipe_mutex_on_due, cb, arg) : CLAVE_OK;
     if (err == CLAVE_OK)
-        t->count--;
+        e->count--;
     return err;
 }
 
@@ -534,13 +534,13 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
 
 bool clave__mutex_held(const clave_async_mutex *m, uint64_t owner, struct grant_facts *out)
 {
-    const struct owner_entry *t = find_holder(m, owner);
-    if (!t)
+    const struct owner_entry *e = find_holder(m, owner);
+    if (!e)
         return false;
-    *out = clave__contender_facts(t->place);
-    out->count = t->count;
-    if (t->place->downgrade)
-        out->token = t->downgrade_token;
+    *out = clave__contender_facts(e->place);
+    out->count = e->count;
+    if (e->place->downgrade)
+        out->token = e->downgrade_token;
     return true;
 }
 
@@ -551,6 +551,6 @@ clave_err clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner,
     *out = NULL;
     if (clave__mutex_held(m, owner, &f))
         return clave__grant_new(out, &f);
-    const struct owner_entry *t = recipe_mutex_find(m, owner);
-    return t && t->count > 0 ? CLAVE_ELOST : CLAVE_ENOTHELD;
+    const struct owner_entry *e = recipe_mutex_find(m, owner);
+    return e && e->count > 0 ? CLAVE_ELOST : CLAVE_ENOTHELD;
 }

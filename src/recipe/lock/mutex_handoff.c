@@ -10,50 +10,50 @@
 static void mutex_handoff_on_limit(struct timer *timer, int64_t now)
 {
     (void)now;
-    struct owner_entry *t = LIST_ENTRY(timer, struct owner_entry, limit);
-    clave__handoff_step_down(t);
-    struct contender *place = t->place;
-    t->place = NULL;
-    clave__owner_entry_dismiss(t, CLAVE_EBUSY);
+    struct owner_entry *e = LIST_ENTRY(timer, struct owner_entry, limit);
+    clave__handoff_step_down(e);
+    struct contender *place = e->place;
+    e->place = NULL;
+    clave__owner_entry_dismiss(e, CLAVE_EBUSY);
     if (place)
         clave__contender_leave(place, NULL, NULL);
 }
 
-void clave__handoff_init(struct owner_entry *t)
+void clave__handoff_init(struct owner_entry *e)
 {
-    list_init(&t->link);
-    clave__timer_init(&t->limit, mutex_handoff_on_limit);
+    list_init(&e->link);
+    clave__timer_init(&e->limit, mutex_handoff_on_limit);
 }
 
-void clave__handoff_end_wait(struct owner_entry *t)
+void clave__handoff_end_wait(struct owner_entry *e)
 {
-    list_remove(&t->link);
-    clave__client_timer_clear(t->answer.m->client, &t->limit);
+    list_remove(&e->link);
+    clave__client_timer_clear(e->answer.m->client, &e->limit);
 }
 
-static void set_limit(struct owner_entry *t)
+static void set_limit(struct owner_entry *e)
 {
-    if (t->deadline != CLAVE_NEVER)
-        clave__client_timer_set(t->answer.m->client, &t->limit, t->deadline);
+    if (e->deadline != CLAVE_NEVER)
+        clave__client_timer_set(e->answer.m->client, &e->limit, e->deadline);
 }
 
-clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline)
+clave_err clave__handoff_acquire(struct owner_entry *e, int64_t deadline)
 {
-    assert(!t->place);
-    clave_async_mutex *m = t->answer.m;
+    assert(!e->place);
+    clave_async_mutex *m = e->answer.m;
     bool trying = deadline <= clave__client_now(m->client);
-    t->deadline = deadline;
+    e->deadline = deadline;
     if (m->place_owner) {
-        list_push_back(&m->waiters, &t->link);
+        list_push_back(&m->waiters, &e->link);
     } else {
         /* The place does not get its deadline, since others may wait for the place. */
-        clave_err err = clave__owner_entry_take_place(t, trying ? deadline : CLAVE_NEVER, NULL);
+        clave_err err = clave__owner_entry_take_place(e, trying ? deadline : CLAVE_NEVER, NULL);
         if (err != CLAVE_OK)
             return err;
-        m->place_owner = t;
+        m->place_owner = e;
     }
     if (!trying)
-        set_limit(t);
+        set_limit(e);
     return CLAVE_OK;
 }
 
@@ -85,13 +85,13 @@ void clave__handoff_promote(clave_async_mutex *m)
     }
 }
 
-void clave__handoff_step_down(struct owner_entry *t)
+void clave__handoff_step_down(struct owner_entry *e)
 {
-    clave_async_mutex *m = t->answer.m;
-    struct owner_entry *next = m->place_owner == t && t->count == 0 ? next_waiter(m) : NULL;
+    clave_async_mutex *m = e->answer.m;
+    struct owner_entry *next = m->place_owner == e && e->count == 0 ? next_waiter(m) : NULL;
     if (next)
-        move_place(t, next);
-    else if (m->place_owner == t)
+        move_place(e, next);
+    else if (m->place_owner == e)
         m->place_owner = NULL;
 }
 
@@ -100,20 +100,20 @@ void clave__handoff_step_down(struct owner_entry *t)
 /* The release that handed it over has returned. */
 static void handoff_on_deferred(struct client_task *task)
 {
-    struct owner_entry *t = LIST_ENTRY(task, struct owner_entry, answer.due);
-    t->callback_due = false;
-    clave__owner_entry_tell_held(t);
+    struct owner_entry *e = LIST_ENTRY(task, struct owner_entry, answer.due);
+    e->callback_due = false;
+    clave__owner_entry_tell_held(e);
 }
 
-bool clave__handoff_hand_over(struct owner_entry *t)
+bool clave__handoff_hand_over(struct owner_entry *e)
 {
-    clave_async_mutex *m = t->answer.m;
-    bool good = clave__contender_deadline(t->place) > clave__client_now(m->client);
+    clave_async_mutex *m = e->answer.m;
+    bool good = clave__contender_deadline(e->place) > clave__client_now(m->client);
     struct owner_entry *next = good && m->turns < m->share_turns ? next_waiter(m) : NULL;
     if (!next)
         return false;
     m->turns++;
-    move_place(t, next);
+    move_place(e, next);
     next->count = 1;
     next->callback_due = true;
     clave__handoff_end_wait(next);
@@ -122,18 +122,18 @@ bool clave__handoff_hand_over(struct owner_entry *t)
     return true;
 }
 
-bool clave__handoff_lose(struct owner_entry *t)
+bool clave__handoff_lose(struct owner_entry *e)
 {
-    clave_async_mutex *m = t->answer.m;
-    bool told = !t->callback_due;
+    clave_async_mutex *m = e->answer.m;
+    bool told = !e->callback_due;
     if (!told) {
-        t->callback_due = t->asked = false;
-        t->count = 0;
-        list_remove(&t->answer.due.link);
-        list_push_front(&m->waiters, &t->link);
-        set_limit(t);
+        e->callback_due = e->asked = false;
+        e->count = 0;
+        list_remove(&e->answer.due.link);
+        list_push_front(&m->waiters, &e->link);
+        set_limit(e);
     }
-    if (m->place_owner == t)
+    if (m->place_owner == e)
         clave__handoff_promote(m);
     return told;
 }

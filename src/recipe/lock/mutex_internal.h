@@ -63,28 +63,28 @@ struct clave_async_mutex {
 
 /* Takes a place of its own in the queue; its owner is notified. `downgrade`: the node to take over,
  * may be NULL. */
-clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
+clave_err clave__owner_entry_take_place(struct owner_entry *e, int64_t deadline,
                                         const char *downgrade);
 /* It holds: its acquire's callback, then the event. */
-void clave__owner_entry_tell_held(struct owner_entry *t);
+void clave__owner_entry_tell_held(struct owner_entry *e);
 /* Out of the map, and its callback told, later. */
-void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict);
+void clave__owner_entry_dismiss(struct owner_entry *e, clave_err verdict);
 
 /* ---- mutex_handoff.c: one place for several owners
  * --------------------------------------------------- */
 
-void clave__handoff_init(struct owner_entry *t);
+void clave__handoff_init(struct owner_entry *e);
 /* Takes a place, or waits for the existing one, which a try must not do. */
-clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline);
+clave_err clave__handoff_acquire(struct owner_entry *e, int64_t deadline);
 /* The owner of the place gives its last hold back. true: another owner has the place now. */
-bool clave__handoff_hand_over(struct owner_entry *t);
+bool clave__handoff_hand_over(struct owner_entry *e);
 /* The place is gone: the next waiter takes one. */
 void clave__handoff_promote(clave_async_mutex *m);
 /* Its acquire has ended, in whatever way. */
-void clave__handoff_end_wait(struct owner_entry *t);
+void clave__handoff_end_wait(struct owner_entry *e);
 /* The grant is gone. false: its owner had not been told of the grant yet, and waits again. */
-bool clave__handoff_lose(struct owner_entry *t);
+bool clave__handoff_lose(struct owner_entry *e);
 /* Gives up waiting: if it has the place, the next waiter gets it. */
-void clave__handoff_step_down(struct owner_entry *t);
+void clave__handoff_step_down(struct owner_entry *e);
 
 #endif

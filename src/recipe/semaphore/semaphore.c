@@ -202,9 +202,9 @@ static struct semaphore_acquire *recipe_semaphore_find(const clave_async_semapho
                                                        uint64_t request)
 {
     for (struct list *e = s->acquires.next; e != &s->acquires; e = e->next) {
-        struct semaphore_acquire *k = LIST_ENTRY(e, struct semaphore_acquire, link);
-        if (k->request == request)
-            return k;
+        struct semaphore_acquire *a = LIST_ENTRY(e, struct semaphore_acquire, link);
+        if (a->request == request)
+            return a;
     }
     return NULL;
 }
@@ -228,24 +228,24 @@ clave_err clave_async_semaphore_acquire(clave_async_semaphore *s, uint64_t reque
     if (clave_async_client_state(s->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     clave_err err = check_limit(s);
-    struct semaphore_acquire *k;
+    struct semaphore_acquire *a;
     if (err == CLAVE_OK)
-        err = clave__semaphore_acquire_new(&k, s, n);
+        err = clave__semaphore_acquire_new(&a, s, n);
     if (err != CLAVE_OK)
         return err;
-    k->request = request;
-    k->deadline = deadline;
-    k->cb = cb;
-    k->arg = arg;
-    return clave__semaphore_acquire_start(k);
+    a->request = request;
+    a->deadline = deadline;
+    a->cb = cb;
+    a->arg = arg;
+    return clave__semaphore_acquire_start(a);
 }
 
 clave_err clave_async_semaphore_cancel(clave_async_semaphore *s, uint64_t request)
 {
-    struct semaphore_acquire *k = recipe_semaphore_find(s, request);
-    if (!k)
+    struct semaphore_acquire *a = recipe_semaphore_find(s, request);
+    if (!a)
         return CLAVE_ENOTHELD;
-    clave__semaphore_acquire_cancel(k, CLAVE_ECANCELED);
+    clave__semaphore_acquire_cancel(a, CLAVE_ECANCELED);
     return CLAVE_OK;
 }
 

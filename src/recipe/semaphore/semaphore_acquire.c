@@ -11,80 +11,80 @@
 static const struct contender_events semaphore_lease_events;
 
 /* The leases first: the next holder of the mutex then finds room. */
-static void leave_all(struct semaphore_acquire *k)
+static void leave_all(struct semaphore_acquire *a)
 {
-    for (size_t i = 0; i < k->n; i++) {
-        struct contender *place = k->leases[i]->place;
-        k->leases[i]->place = NULL;
+    for (size_t i = 0; i < a->n; i++) {
+        struct contender *place = a->leases[i]->place;
+        a->leases[i]->place = NULL;
         if (place)
             clave__contender_leave(place, NULL, NULL);
     }
-    struct contender *mutex = k->mutex;
-    k->mutex = NULL;
+    struct contender *mutex = a->mutex;
+    a->mutex = NULL;
     if (mutex)
         clave__contender_leave(mutex, NULL, NULL);
-    k->got = 0;
+    a->got = 0;
 }
 
-static void free_acquire(struct semaphore_acquire *k)
+static void free_acquire(struct semaphore_acquire *a)
 {
-    clave_async_semaphore *s = k->s;
-    for (size_t i = 0; i < k->n && k->leases[i]; i++)
-        clave__mem_free(s->mem, k->leases[i]);
-    clave__mem_free(s->mem, k);
+    clave_async_semaphore *s = a->s;
+    for (size_t i = 0; i < a->n && a->leases[i]; i++)
+        clave__mem_free(s->mem, a->leases[i]);
+    clave__mem_free(s->mem, a);
 }
 
 /* Nothing refers to the acquire any more when its callback runs. */
-static void semaphore_acquire_answer(struct semaphore_acquire *k, clave_err err)
+static void semaphore_acquire_answer(struct semaphore_acquire *a, clave_err err)
 {
-    clave_async_semaphore *s = k->s;
-    list_remove(&k->link);
-    list_remove(&k->due.link);
+    clave_async_semaphore *s = a->s;
+    list_remove(&a->link);
+    list_remove(&a->due.link);
     if (err == CLAVE_OK) {
-        k->cb(s, CLAVE_OK, k->leases, k->n, k->arg);
-        k->n = 0; /* they belong to the caller */
+        a->cb(s, CLAVE_OK, a->leases, a->n, a->arg);
+        a->n = 0; /* they belong to the caller */
     } else {
-        k->cb(s, err, NULL, 0, k->arg);
+        a->cb(s, err, NULL, 0, a->arg);
     }
-    free_acquire(k);
+    free_acquire(a);
     clave__semaphore_drop(s);
 }
 
 static void semaphore_acquire_on_due(struct client_task *t)
 {
-    struct semaphore_acquire *k = LIST_ENTRY(t, struct semaphore_acquire, due);
-    semaphore_acquire_answer(k, k->verdict);
+    struct semaphore_acquire *a = LIST_ENTRY(t, struct semaphore_acquire, due);
+    semaphore_acquire_answer(a, a->verdict);
 }
 
-void clave__semaphore_acquire_fail(struct semaphore_acquire *k, clave_err err)
+void clave__semaphore_acquire_fail(struct semaphore_acquire *a, clave_err err)
 {
-    leave_all(k);
-    semaphore_acquire_answer(k, err);
+    leave_all(a);
+    semaphore_acquire_answer(a, err);
 }
 
 /* ---- taking ---------------------------------------------------------------------------- */
 
 /* Writes whose place it is, and what a search for deadlocks needs to know of the semaphore. */
 static clave_err semaphore_acquire_add_identity(struct contender *place,
-                                                const struct semaphore_acquire *k)
+                                                const struct semaphore_acquire *a)
 {
-    const clave_async_semaphore *s = k->s;
+    const clave_async_semaphore *s = a->s;
     char task[24];
-    snprintf(task, sizeof task, "%llx", (unsigned long long)k->task);
-    clave_identity more = {.task = k->task ? task : NULL,
+    snprintf(task, sizeof task, "%llx", (unsigned long long)a->task);
+    clave_identity more = {.task = a->task ? task : NULL,
                            .limit = s->shared_count ? 0 : (uint32_t)s->lease_config.spec.limit,
                            .yields = s->detector.delay_ms > 0};
     return clave__contender_add_identity(place, &more);
 }
 
-static clave_err semaphore_acquire_take(struct contender **place, struct semaphore_acquire *k,
+static clave_err semaphore_acquire_take(struct contender **place, struct semaphore_acquire *a,
                                         int64_t deadline, const struct contender_config *config,
                                         const struct contender_events *events, void *owner)
 {
-    clave_err err = clave__contender_new(place, k->s->client, &config->spec, events, owner);
+    clave_err err = clave__contender_new(place, a->s->client, &config->spec, events, owner);
     if (err == CLAVE_OK) {
-        (*place)->nth = k->got;
-        err = semaphore_acquire_add_identity(*place, k);
+        (*place)->nth = a->got;
+        err = semaphore_acquire_add_identity(*place, a);
     }
     if (err == CLAVE_OK)
         err = clave__contender_join(*place, deadline);
@@ -95,103 +95,103 @@ static clave_err semaphore_acquire_take(struct contender **place, struct semapho
 
 /* By a name of the user's, another process with this session may have made leases already. They
  * are looked for, and deleted. */
-static void semaphore_acquire_find_leases(struct semaphore_acquire *k)
+static void semaphore_acquire_find_leases(struct semaphore_acquire *a)
 {
-    struct contender_config *config = &k->s->lease_config;
+    struct contender_config *config = &a->s->lease_config;
     if (!config->spec.place || !config->spec.place->search)
         return;
     config->spec.only_found = true;
-    for (k->got = 0; k->got < k->n; k->got++) {
-        clave_async_lease *l = k->leases[k->got];
+    for (a->got = 0; a->got < a->n; a->got++) {
+        clave_async_lease *l = a->leases[a->got];
         if (!l->place) /* on an error it goes with the session */
-            (void)semaphore_acquire_take(&l->place, k, CLAVE_NEVER, config, &semaphore_lease_events,
+            (void)semaphore_acquire_take(&l->place, a, CLAVE_NEVER, config, &semaphore_lease_events,
                                          l);
     }
 }
 
-void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
+void clave__semaphore_acquire_cancel(struct semaphore_acquire *a, clave_err err)
 {
-    semaphore_acquire_find_leases(k);
-    leave_all(k);
-    list_remove(&k->link);
-    k->verdict = err;
-    clave__client_later(k->s->client, &k->due);
+    semaphore_acquire_find_leases(a);
+    leave_all(a);
+    list_remove(&a->link);
+    a->verdict = err;
+    clave__client_later(a->s->client, &a->due);
 }
 
 /* The deadline may have passed unnoticed in a stopped process: a lease acquired now would be a try.
  */
-static void take_next_lease(struct semaphore_acquire *k)
+static void take_next_lease(struct semaphore_acquire *a)
 {
-    assert(k->got < k->n && !k->leases[k->got]->place);
-    clave_async_lease *l = k->leases[k->got];
-    bool late = !k->trying && k->deadline <= clave__client_now(k->s->client);
+    assert(a->got < a->n && !a->leases[a->got]->place);
+    clave_async_lease *l = a->leases[a->got];
+    bool late = !a->trying && a->deadline <= clave__client_now(a->s->client);
     clave_err err = late ? CLAVE_EBUSY
-                         : semaphore_acquire_take(&l->place, k, k->deadline, &k->s->lease_config,
+                         : semaphore_acquire_take(&l->place, a, a->deadline, &a->s->lease_config,
                                                   &semaphore_lease_events, l);
     if (err != CLAVE_OK)
-        clave__semaphore_acquire_fail(k, err);
+        clave__semaphore_acquire_fail(a, err);
 }
 
-static void grant(struct semaphore_acquire *k)
+static void grant(struct semaphore_acquire *a)
 {
-    assert(k->got == k->n);
-    struct contender *mutex = k->mutex;
-    k->mutex = NULL;
+    assert(a->got == a->n);
+    struct contender *mutex = a->mutex;
+    a->mutex = NULL;
     /* Sent after the creates and not awaited: the next acquire gets the mutex as soon as possible.
      */
     if (mutex) /* not when the lease was found */
         clave__contender_leave(mutex, NULL, NULL);
-    for (size_t i = 0; i < k->n; i++) {
-        k->leases[i]->semaphore_acquire = NULL;
-        clave__contender_limit(k->leases[i]->place, k->s->max_hold_ms);
-        list_push_back(&k->s->leases, &k->leases[i]->link);
+    for (size_t i = 0; i < a->n; i++) {
+        a->leases[i]->semaphore_acquire = NULL;
+        clave__contender_limit(a->leases[i]->place, a->s->max_hold_ms);
+        list_push_back(&a->s->leases, &a->leases[i]->link);
     }
-    semaphore_acquire_answer(k, CLAVE_OK);
+    semaphore_acquire_answer(a, CLAVE_OK);
 }
 
-static void semaphore_acquire_lease_held(struct semaphore_acquire *k)
+static void semaphore_acquire_lease_held(struct semaphore_acquire *a)
 {
-    if (++k->got < k->n)
-        take_next_lease(k);
+    if (++a->got < a->n)
+        take_next_lease(a);
     else
-        grant(k);
+        grant(a);
 }
 
-static clave_err semaphore_acquire_look(struct semaphore_acquire *k);
+static clave_err semaphore_acquire_look(struct semaphore_acquire *a);
 
-static void semaphore_acquire_start_over(struct semaphore_acquire *k, clave_err why)
+static void semaphore_acquire_start_over(struct semaphore_acquire *a, clave_err why)
 {
-    leave_all(k);
-    bool late = k->trying || k->deadline <= clave__client_now(k->s->client);
+    leave_all(a);
+    bool late = a->trying || a->deadline <= clave__client_now(a->s->client);
     clave_err err = why == CLAVE_ECLOSED ? why
-                    : late               ? clave__client_not_in_time(k->s->client, k->trying)
-                                         : semaphore_acquire_look(k);
+                    : late               ? clave__client_not_in_time(a->s->client, a->trying)
+                                         : semaphore_acquire_look(a);
     if (err != CLAVE_OK)
-        semaphore_acquire_answer(k, err);
+        semaphore_acquire_answer(a, err);
 }
 
-static void semaphore_acquire_lease_lost(struct semaphore_acquire *k, clave_err why)
+static void semaphore_acquire_lease_lost(struct semaphore_acquire *a, clave_err why)
 {
-    semaphore_acquire_start_over(k, why);
+    semaphore_acquire_start_over(a, why);
 }
 
 /* ---- the gate -------------------------------------------------------------------------- */
 
-static void tell_queued(struct semaphore_acquire *k, size_t ahead)
+static void tell_queued(struct semaphore_acquire *a, size_t ahead)
 {
-    clave_lease_event ev = {.kind = CLAVE_LEASE_QUEUED, .request = k->request, .ahead = ahead};
-    clave__semaphore_tell(k->s, &ev);
+    clave_lease_event ev = {.kind = CLAVE_LEASE_QUEUED, .request = a->request, .ahead = ahead};
+    clave__semaphore_tell(a->s, &ev);
 }
 
-static void semaphore_acquire_lease_waits(struct semaphore_acquire *k)
+static void semaphore_acquire_lease_waits(struct semaphore_acquire *a)
 {
-    tell_queued(k, 0);
+    tell_queued(a, 0);
 }
 
 static void on_mutex_moved(void *owner)
 {
-    struct semaphore_acquire *k = owner;
-    tell_queued(k, k->mutex->ahead);
+    struct semaphore_acquire *a = owner;
+    tell_queued(a, a->mutex->ahead);
 }
 
 static void on_mutex_held(void *owner)
@@ -206,36 +206,36 @@ static bool semaphore_acquire_found_none(const struct contender_config *config, 
 }
 
 /* It has gone on elsewhere to its lease, or was given up there. */
-static bool semaphore_acquire_is_final(const struct semaphore_acquire *k, clave_err err)
+static bool semaphore_acquire_is_final(const struct semaphore_acquire *a, clave_err err)
 {
-    const struct queue_place *place = k->s->mutex_config.spec.place;
+    const struct queue_place *place = a->s->mutex_config.spec.place;
     return place && place->final && err == CLAVE_ENONODE;
 }
 
 static void on_mutex_ended(void *owner, clave_err err)
 {
-    struct semaphore_acquire *k = owner;
-    clave__semaphore_keep_text(k->s, err, k->mutex);
-    k->mutex = NULL;
-    if (!semaphore_acquire_found_none(&k->s->mutex_config, err) &&
-        !semaphore_acquire_is_final(k, err)) {
-        clave__semaphore_acquire_fail(k, err);
+    struct semaphore_acquire *a = owner;
+    clave__semaphore_keep_text(a->s, err, a->mutex);
+    a->mutex = NULL;
+    if (!semaphore_acquire_found_none(&a->s->mutex_config, err) &&
+        !semaphore_acquire_is_final(a, err)) {
+        clave__semaphore_acquire_fail(a, err);
         return;
     }
-    k->s->lease_config.spec.only_found = true;
-    take_next_lease(k);
+    a->s->lease_config.spec.only_found = true;
+    take_next_lease(a);
 }
 
 /* By a name of the user's, another process with this session may have gone on: the lease under way
  * may be its own, and held. So it is not given up, and waits as one that was found. */
 static void on_mutex_lost(void *owner, clave_err why)
 {
-    struct semaphore_acquire *k = owner;
-    k->mutex = NULL;
-    if (k->s->lease_config.spec.place && why == CLAVE_ENONODE)
-        k->s->lease_config.spec.only_found = true;
+    struct semaphore_acquire *a = owner;
+    a->mutex = NULL;
+    if (a->s->lease_config.spec.place && why == CLAVE_ENONODE)
+        a->s->lease_config.spec.only_found = true;
     else
-        semaphore_acquire_start_over(k, why);
+        semaphore_acquire_start_over(a, why);
 }
 
 static const struct contender_events mutex_events = {
@@ -245,40 +245,40 @@ static const struct contender_events mutex_events = {
     .lost = on_mutex_lost,
 };
 
-static clave_err take_mutex(struct semaphore_acquire *k)
+static clave_err take_mutex(struct semaphore_acquire *a)
 {
-    assert(!k->mutex);
-    return semaphore_acquire_take(&k->mutex, k, k->deadline, &k->s->mutex_config, &mutex_events, k);
+    assert(!a->mutex);
+    return semaphore_acquire_take(&a->mutex, a, a->deadline, &a->s->mutex_config, &mutex_events, a);
 }
 
 /* Another process with this session may have begun: its place among those who acquire is looked for
  * first, then its leases. Who has a lease alone must not queue: those before it wait for that
  * lease.
  */
-static clave_err semaphore_acquire_look(struct semaphore_acquire *k)
+static clave_err semaphore_acquire_look(struct semaphore_acquire *a)
 {
-    const struct queue_place *place = k->s->mutex_config.spec.place;
-    k->s->mutex_config.spec.only_found = place && place->search;
-    k->s->lease_config.spec.only_found = false;
-    return take_mutex(k);
+    const struct queue_place *place = a->s->mutex_config.spec.place;
+    a->s->mutex_config.spec.only_found = place && place->search;
+    a->s->lease_config.spec.only_found = false;
+    return take_mutex(a);
 }
 
-static void semaphore_acquire_lease_ended(struct semaphore_acquire *k, clave_err err)
+static void semaphore_acquire_lease_ended(struct semaphore_acquire *a, clave_err err)
 {
-    if (semaphore_acquire_found_none(&k->s->lease_config, err) &&
-        !semaphore_acquire_is_final(k, err)) {
-        leave_all(k); /* a part of them is as good as none, and others may wait for it */
-        k->s->mutex_config.spec.only_found = k->s->lease_config.spec.only_found = false;
-        err = take_mutex(k);
+    if (semaphore_acquire_found_none(&a->s->lease_config, err) &&
+        !semaphore_acquire_is_final(a, err)) {
+        leave_all(a); /* a part of them is as good as none, and others may wait for it */
+        a->s->mutex_config.spec.only_found = a->s->lease_config.spec.only_found = false;
+        err = take_mutex(a);
     }
     if (err != CLAVE_OK)
-        clave__semaphore_acquire_fail(k, err);
+        clave__semaphore_acquire_fail(a, err);
 }
 
-bool clave__semaphore_acquire_recount(struct semaphore_acquire *k)
+bool clave__semaphore_acquire_recount(struct semaphore_acquire *a)
 {
-    assert(k->got < k->n);
-    struct contender *waits = k->leases[k->got]->place;
+    assert(a->got < a->n);
+    struct contender *waits = a->leases[a->got]->place;
     if (waits)
         clave__contender_recount(waits);
     return waits != NULL;
@@ -292,42 +292,42 @@ clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_asy
     *out = NULL;
     if (n > (SIZE_MAX - sizeof **out) / sizeof(clave_async_lease *))
         return CLAVE_ENOMEM;
-    struct semaphore_acquire *k = clave__mem_zalloc(s->mem, sizeof *k + n * sizeof *k->leases);
-    if (!k)
+    struct semaphore_acquire *a = clave__mem_zalloc(s->mem, sizeof *a + n * sizeof *a->leases);
+    if (!a)
         return CLAVE_ENOMEM;
-    k->s = s;
-    k->n = n;
-    k->task = s->task;
-    list_init(&k->link);
-    list_init(&k->due.link);
-    k->due.run = semaphore_acquire_on_due;
+    a->s = s;
+    a->n = n;
+    a->task = s->task;
+    list_init(&a->link);
+    list_init(&a->due.link);
+    a->due.run = semaphore_acquire_on_due;
     for (size_t i = 0; i < n; i++) {
-        k->leases[i] = clave__mem_zalloc(s->mem, sizeof **k->leases);
-        if (!k->leases[i]) {
-            free_acquire(k);
+        a->leases[i] = clave__mem_zalloc(s->mem, sizeof **a->leases);
+        if (!a->leases[i]) {
+            free_acquire(a);
             return CLAVE_ENOMEM;
         }
-        clave__semaphore_lease_init(k->leases[i], s, k);
+        clave__semaphore_lease_init(a->leases[i], s, a);
     }
-    *out = k;
+    *out = a;
     return CLAVE_OK;
 }
 
-clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k)
+clave_err clave__semaphore_acquire_start(struct semaphore_acquire *a)
 {
-    clave_async_semaphore *s = k->s;
-    k->trying = k->deadline <= clave__client_now(s->client);
+    clave_async_semaphore *s = a->s;
+    a->trying = a->deadline <= clave__client_now(s->client);
     /* A try never waits, not even for a connection. */
-    bool in_vain = k->trying && !clave_async_client_is_connected(s->client);
-    clave_err err = in_vain ? CLAVE_OK : semaphore_acquire_look(k);
+    bool in_vain = a->trying && !clave_async_client_is_connected(s->client);
+    clave_err err = in_vain ? CLAVE_OK : semaphore_acquire_look(a);
     if (err != CLAVE_OK) {
-        free_acquire(k);
+        free_acquire(a);
         return err;
     }
     clave__semaphore_hold(s);
-    list_push_back(&s->acquires, &k->link);
+    list_push_back(&s->acquires, &a->link);
     if (in_vain)
-        clave__semaphore_acquire_cancel(k, clave__client_not_in_time(s->client, k->trying));
+        clave__semaphore_acquire_cancel(a, clave__client_not_in_time(s->client, a->trying));
     return CLAVE_OK;
 }
 

@@ -76,16 +76,16 @@ struct semaphore_acquire {
 clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_async_semaphore *s,
                                        size_t n);
 /* Takes its place in the queue. When it fails, the acquire is freed. */
-clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k);
+clave_err clave__semaphore_acquire_start(struct semaphore_acquire *a);
 /* Ends it: the callback is told `err`. */
-void clave__semaphore_acquire_fail(struct semaphore_acquire *k, clave_err err);
+void clave__semaphore_acquire_fail(struct semaphore_acquire *a, clave_err err);
 /* The same, after this call. */
-void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err);
+void clave__semaphore_acquire_cancel(struct semaphore_acquire *a, clave_err err);
 /* The limit has changed. false: it does not wait for room. */
-bool clave__semaphore_acquire_recount(struct semaphore_acquire *k);
+bool clave__semaphore_acquire_recount(struct semaphore_acquire *a);
 
 void clave__semaphore_lease_init(clave_async_lease *l, clave_async_semaphore *s,
-                                 struct semaphore_acquire *k);
+                                 struct semaphore_acquire *a);
 void clave__semaphore_lease_tell(clave_async_lease *l, clave_lease_event_kind kind, clave_err why);
 
 #endif

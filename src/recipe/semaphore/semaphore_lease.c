@@ -35,10 +35,10 @@ static void semaphore_lease_on_left(void *arg, clave_err err)
 }
 
 void clave__semaphore_lease_init(clave_async_lease *l, clave_async_semaphore *s,
-                                 struct semaphore_acquire *k)
+                                 struct semaphore_acquire *a)
 {
     l->s = s;
-    l->semaphore_acquire = k;
+    l->semaphore_acquire = a;
     list_init(&l->link);
     list_init(&l->left.link);
     l->left.run = semaphore_lease_on_due;

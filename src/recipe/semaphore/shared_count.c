@@ -25,137 +25,137 @@ static uint32_t decode(const void *data, size_t len)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-static void shared_count_begin(struct shared_count *q)
+static void shared_count_begin(struct shared_count *c)
 {
-    q->busy++;
+    c->busy++;
 }
 
-static void shared_count_end(struct shared_count *q)
+static void shared_count_end(struct shared_count *c)
 {
-    assert(q->busy > 0);
-    if (--q->busy > 0 || q->owner || q->node.asking)
+    assert(c->busy > 0);
+    if (--c->busy > 0 || c->owner || c->node.asking)
         return;
-    clave__client_unlisten(&q->listener);
-    clave__node_watch_fini(&q->node);
-    clave__mem_free(q->mem, q);
+    clave__client_unlisten(&c->listener);
+    clave__node_watch_fini(&c->node);
+    clave__mem_free(c->mem, c);
 }
 
 /* Only the watch would report another value, and it may be gone. */
-static void shared_count_look_later(struct shared_count *q)
+static void shared_count_look_later(struct shared_count *c)
 {
-    if (q->owner)
-        clave__client_timer_set(q->client, &q->later, clave__client_now(q->client) + LATER_MS);
+    if (c->owner)
+        clave__client_timer_set(c->client, &c->later, clave__client_now(c->client) + LATER_MS);
 }
 
-static void shared_count_fail(struct shared_count *q, clave_err err)
+static void shared_count_fail(struct shared_count *c, clave_err err)
 {
     if (err == CLAVE_ENOMEM)
-        shared_count_look_later(q);
-    if (q->owner)
-        q->events->failed(q->owner, err);
+        shared_count_look_later(c);
+    if (c->owner)
+        c->events->failed(c->owner, err);
 }
 
-static void shared_count_look(struct shared_count *q)
+static void shared_count_look(struct shared_count *c)
 {
-    clave_err err = q->owner ? clave__node_watch_read(&q->node) : CLAVE_OK;
+    clave_err err = c->owner ? clave__node_watch_read(&c->node) : CLAVE_OK;
     if (err != CLAVE_OK)
-        shared_count_fail(q, err);
+        shared_count_fail(c, err);
 }
 
 static void on_later(struct timer *t, int64_t now)
 {
     (void)now;
-    struct shared_count *q = LIST_ENTRY(t, struct shared_count, later);
-    shared_count_begin(q);
-    shared_count_look(q);
-    shared_count_end(q);
+    struct shared_count *c = LIST_ENTRY(t, struct shared_count, later);
+    shared_count_begin(c);
+    shared_count_look(c);
+    shared_count_end(c);
 }
 
 static void on_made(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
-    struct shared_count *q = arg;
+    struct shared_count *count = arg;
     clave_err_class class_ = clave_err_classify(res->err);
     /* It exists, whoever created it; if not, reading it will tell. */
     if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS || class_ == CLAVE_CLASS_UNKNOWN)
-        shared_count_look(q);
+        shared_count_look(count);
     else if (res->err == CLAVE_ENOMEM)
-        shared_count_look_later(q);
+        shared_count_look_later(count);
     else if (class_ == CLAVE_CLASS_FINAL)
-        shared_count_fail(q, res->err);
-    shared_count_end(q);
+        shared_count_fail(count, res->err);
+    shared_count_end(count);
 }
 
 static void on_awaited(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
-    struct shared_count *q = arg;
+    struct shared_count *count = arg;
     if (res->err == CLAVE_OK)
-        shared_count_look(q); /* it was created meanwhile; if not, the watch will tell */
+        shared_count_look(count); /* it was created meanwhile; if not, the watch will tell */
     else if (res->err == CLAVE_ENOMEM)
-        shared_count_look_later(q);
-    shared_count_end(q);
+        shared_count_look_later(count);
+    shared_count_end(count);
 }
 
 /* Creates the missing node, or waits until somebody does. */
-static void make(struct shared_count *q)
+static void make(struct shared_count *c)
 {
     uint8_t data[SIZE];
     clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     clave_err err;
-    if (q->seed > 0) {
-        shared_count_encode(q->seed, data);
-        err = clave_async_create(q->client, q->node.path, data, SIZE, &o, on_made, q);
+    if (c->seed > 0) {
+        shared_count_encode(c->seed, data);
+        err = clave_async_create(c->client, c->node.path, data, SIZE, &o, on_made, c);
     } else {
-        err = clave_async_exists(q->client, q->node.path, q->node.watch, on_awaited, q);
+        err = clave_async_exists(c->client, c->node.path, c->node.watch, on_awaited, c);
     }
     if (err == CLAVE_OK)
-        shared_count_begin(q);
+        shared_count_begin(c);
     else
-        shared_count_fail(q, err);
+        shared_count_fail(c, err);
 }
 
-static void found(struct shared_count *q, const clave_result *res)
+static void found(struct shared_count *c, const clave_result *res)
 {
-    if (res->stat->mzxid < q->mzxid)
+    if (res->stat->mzxid < c->mzxid)
         return; /* the server lags behind */
-    q->mzxid = res->stat->mzxid;
-    q->events->changed(q->owner, decode(res->data, res->len));
+    c->mzxid = res->stat->mzxid;
+    c->events->changed(c->owner, decode(res->data, res->len));
 }
 
-static void shared_count_on_reply(struct node_watch *l, const clave_result *res)
+static void shared_count_on_reply(struct node_watch *w, const clave_result *res)
 {
-    struct shared_count *q = LIST_ENTRY(l, struct shared_count, node);
-    shared_count_begin(q);
-    if (q->owner && res->err == CLAVE_ENONODE)
-        make(q);
-    else if (q->owner && res->err == CLAVE_OK)
-        found(q, res);
+    struct shared_count *c = LIST_ENTRY(w, struct shared_count, node);
+    shared_count_begin(c);
+    if (c->owner && res->err == CLAVE_ENONODE)
+        make(c);
+    else if (c->owner && res->err == CLAVE_OK)
+        found(c, res);
     else if (res->err == CLAVE_ENOMEM)
-        shared_count_look_later(q);
+        shared_count_look_later(c);
     else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL)
-        shared_count_fail(q, res->err);
+        shared_count_fail(c, res->err);
     /* Otherwise the reconnect reads again. */
-    shared_count_end(q);
+    shared_count_end(c);
 }
 
-static void shared_count_on_event(struct node_watch *l, const clave_event *ev)
+static void shared_count_on_event(struct node_watch *w, const clave_event *ev)
 {
     (void)ev;
-    struct shared_count *q = LIST_ENTRY(l, struct shared_count, node);
-    shared_count_begin(q);
-    shared_count_look(q);
-    shared_count_end(q);
+    struct shared_count *c = LIST_ENTRY(w, struct shared_count, node);
+    shared_count_begin(c);
+    shared_count_look(c);
+    shared_count_end(c);
 }
 
 static void shared_count_on_state(struct listener *l, clave_state state, clave_err why)
 {
     (void)why;
-    struct shared_count *q = LIST_ENTRY(l, struct shared_count, listener);
-    shared_count_begin(q);
+    struct shared_count *c = LIST_ENTRY(l, struct shared_count, listener);
+    shared_count_begin(c);
     if (state == CLAVE_STATE_RECONNECTED || state == CLAVE_STATE_CONNECTED)
-        shared_count_look(q);
-    shared_count_end(q);
+        shared_count_look(c);
+    shared_count_end(c);
 }
 
 clave_err clave__shared_count_new(struct shared_count **out, clave_async_client *c,
@@ -169,51 +169,51 @@ clave_err clave__shared_count_new(struct shared_count **out, clave_async_client 
         clave__client_fault(c, "the limit's path \"%s\" %s", path, fault);
         return CLAVE_EPATH;
     }
-    struct shared_count *q = clave__mem_zalloc(mem, sizeof *q);
-    if (!q)
+    struct shared_count *count = clave__mem_zalloc(mem, sizeof *count);
+    if (!count)
         return CLAVE_ENOMEM;
-    *q = (struct shared_count){.client = c, .mem = mem, .events = events, .seed = seed};
-    list_init(&q->listener.link);
-    q->listener.on_state = shared_count_on_state;
-    clave__timer_init(&q->later, on_later);
-    shared_count_begin(q);
-    clave_err err = clave__node_watch_init(&q->node, c, mem, strlen(path) + 2);
-    q->node.on_reply = shared_count_on_reply;
-    q->node.on_event = shared_count_on_event;
+    *count = (struct shared_count){.client = c, .mem = mem, .events = events, .seed = seed};
+    list_init(&count->listener.link);
+    count->listener.on_state = shared_count_on_state;
+    clave__timer_init(&count->later, on_later);
+    shared_count_begin(count);
+    clave_err err = clave__node_watch_init(&count->node, c, mem, strlen(path) + 2);
+    count->node.on_reply = shared_count_on_reply;
+    count->node.on_event = shared_count_on_event;
     if (err == CLAVE_OK)
-        err = clave__node_watch_set(&q->node, path, NULL);
+        err = clave__node_watch_set(&count->node, path, NULL);
     if (err == CLAVE_OK)
-        err = clave__node_watch_read(&q->node);
+        err = clave__node_watch_read(&count->node);
     if (err == CLAVE_OK) {
-        clave__client_listen(c, &q->listener);
-        q->owner = owner;
-        *out = q;
+        clave__client_listen(c, &count->listener);
+        count->owner = owner;
+        *out = count;
     }
-    shared_count_end(q);
+    shared_count_end(count);
     return err;
 }
 
-void clave__shared_count_free(struct shared_count *q)
+void clave__shared_count_free(struct shared_count *c)
 {
-    if (!q)
+    if (!c)
         return;
-    shared_count_begin(q);
-    q->owner = NULL;
-    clave__client_timer_clear(q->client, &q->later);
-    clave_async_watch_disarm(q->node.watch);
-    shared_count_end(q);
+    shared_count_begin(c);
+    c->owner = NULL;
+    clave__client_timer_clear(c->client, &c->later);
+    clave_async_watch_disarm(c->node.watch);
+    shared_count_end(c);
 }
 
-clave_err clave__shared_count_refresh(struct shared_count *q)
+clave_err clave__shared_count_refresh(struct shared_count *c)
 {
-    bool follows = q->node.asking || clave_async_watch_is_armed(q->node.watch);
-    return follows ? CLAVE_OK : clave__node_watch_read(&q->node);
+    bool follows = c->node.asking || clave_async_watch_is_armed(c->node.watch);
+    return follows ? CLAVE_OK : clave__node_watch_read(&c->node);
 }
 
-clave_err clave__shared_count_set(struct shared_count *q, uint32_t value, clave_result_cb *cb,
+clave_err clave__shared_count_set(struct shared_count *c, uint32_t value, clave_result_cb *cb,
                                   void *arg)
 {
     uint8_t data[SIZE];
     shared_count_encode(value, data);
-    return clave_async_set(q->client, q->node.path, data, SIZE, -1, cb, arg);
+    return clave_async_set(c->client, c->node.path, data, SIZE, -1, cb, arg);
 }

@@ -31,11 +31,11 @@ clave_err clave__shared_count_new(struct shared_count **out, clave_async_client 
                                   const char *path, uint32_t seed,
                                   const struct shared_count_events *events, void *owner);
 /* No event after this. NULL is ignored. */
-void clave__shared_count_free(struct shared_count *q);
+void clave__shared_count_free(struct shared_count *c);
 /* Reads again unless it is being read or watched. */
-clave_err clave__shared_count_refresh(struct shared_count *q);
+clave_err clave__shared_count_refresh(struct shared_count *c);
 /* As clave_async_set. */
-clave_err clave__shared_count_set(struct shared_count *q, uint32_t value, clave_result_cb *cb,
+clave_err clave__shared_count_set(struct shared_count *c, uint32_t value, clave_result_cb *cb,
                                   void *arg);
 
 #endif

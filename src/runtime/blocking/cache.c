@@ -10,7 +10,7 @@
 #include "runtime/blocking/call.h"
 
 struct clave_cache {
-    clave_client *session;
+    clave_client *client;
     clave_async_cache *cache; /* the loop's thread only, like the observer; NULL: it has ended */
     struct observer observer;
     clave_async_cache_cb *cb; /* the user's */
@@ -24,12 +24,12 @@ struct clave_cache {
 
 static void blocking_cache_publish(clave_cache *c, bool current, clave_err err)
 {
-    clave__loop_lock(c->session->loop);
+    clave__loop_lock(c->client->loop);
     c->current = current;
     if (c->err == CLAVE_OK)
         c->err = err;
     clave__cell_wake(&c->changed);
-    clave__loop_unlock(c->session->loop);
+    clave__loop_unlock(c->client->loop);
 }
 
 static void blocking_cache_on_event(clave_async_cache *cache, const clave_cache_event *ev,
@@ -57,7 +57,7 @@ static void blocking_cache_create(clave_async_client *client, void *arg)
     b->err =
         clave_async_cache_new(&b->c->cache, client, b->path, b->o, blocking_cache_on_event, b->c);
     if (b->err == CLAVE_OK)
-        clave__session_adopt(b->c->session, &b->c->observer);
+        clave__session_adopt(b->c->client, &b->c->observer);
 }
 
 static void blocking_cache_on_session_ended(struct observer *o)
@@ -68,24 +68,24 @@ static void blocking_cache_on_session_ended(struct observer *o)
     blocking_cache_publish(c, false, CLAVE_ECLOSED);
 }
 
-clave_err clave_cache_new(clave_cache **out, clave_client *s, const char *path,
+clave_err clave_cache_new(clave_cache **out, clave_client *client, const char *path,
                           const clave_cache_options *o, clave_async_cache_cb *cb, void *arg)
 {
     clave_cache_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_cache_options");
+    clave_err err = clave__session_take_options(client, &own, sizeof own, o, "clave_cache_options");
     if (err != CLAVE_OK)
         return err;
     clave_cache *c = calloc(1, sizeof *c);
     if (!c)
         return CLAVE_ENOMEM;
-    c->session = s;
+    c->client = client;
     c->cb = cb;
     c->arg = arg;
     c->observer.ended = blocking_cache_on_session_ended;
     clave__cell_init(&c->changed);
     struct creation b = {.c = c, .path = path, .o = &own, .err = CLAVE_ECLOSED};
-    clave__blocking_do(s, blocking_cache_create, &b);
+    clave__blocking_do(client, blocking_cache_create, &b);
     if (b.err != CLAVE_OK) {
         clave__cell_fini(&c->changed);
         free(c);
@@ -105,11 +105,11 @@ static void blocking_cache_destroy(clave_async_client *client, void *arg)
 
 void clave_cache_free(clave_cache *c)
 {
-    if (!c || !clave__loop_is_here(c->session->loop))
+    if (!c || !clave__loop_is_here(c->client->loop))
         return;
-    clave__blocking_do(c->session, blocking_cache_destroy, c);
+    clave__blocking_do(c->client, blocking_cache_destroy, c);
     clave__cell_fini(&c->changed);
-    clave__session_unref(c->session);
+    clave__session_unref(c->client);
     free(c);
 }
 
@@ -117,23 +117,23 @@ void clave_cache_free(clave_cache *c)
 static clave_err blocking_cache_await(clave_cache *c, int64_t deadline)
 {
     while (!c->current && c->err == CLAVE_OK)
-        if (!clave__cell_wait(&c->changed, c->session->loop, deadline))
-            return c->session->was_connected ? CLAVE_ETIMEDOUT : CLAVE_EUNREACHABLE;
+        if (!clave__cell_wait(&c->changed, c->client->loop, deadline))
+            return c->client->was_connected ? CLAVE_ETIMEDOUT : CLAVE_EUNREACHABLE;
     return c->err;
 }
 
 clave_err clave_cache_wait(clave_cache *c, int64_t timeout_ms)
 {
-    clave_loop *loop = c->session->loop;
+    clave_loop *loop = c->client->loop;
     int64_t deadline = clave__deadline_after(timeout_ms);
-    if (!clave__loop_is_here(loop) || clave__session_has_ended(c->session))
+    if (!clave__loop_is_here(loop) || clave__session_has_ended(c->client))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(loop))
         return CLAVE_ELOOPTHREAD;
     clave__loop_lock(loop);
-    clave__blocking_enter_locked(c->session);
+    clave__blocking_enter_locked(c->client);
     clave_err err = blocking_cache_await(c, deadline);
-    clave__blocking_leave_locked(c->session);
+    clave__blocking_leave_locked(c->client);
     clave__loop_unlock(loop);
     return err;
 }
@@ -156,7 +156,7 @@ static clave_err blocking_cache_read(struct reading *r, clave_loop_fn *fn, clave
     r->reply = clave__reply_new(0, 0);
     if (!r->reply)
         return CLAVE_ENOMEM;
-    clave__blocking_do(r->c->session, fn, r);
+    clave__blocking_do(r->c->client, fn, r);
     if (r->err == CLAVE_OK)
         *out = r->reply;
     else
@@ -242,7 +242,7 @@ static void blocking_cache_walk(clave_async_client *client, void *arg)
 clave_err clave_cache_walk(clave_cache *c, const char *path, clave_cache_visit_cb *visit, void *arg)
 {
     struct reading r = {.c = c, .path = path, .visit = visit, .arg = arg, .err = CLAVE_ECLOSED};
-    clave__blocking_do(c->session, blocking_cache_walk, &r);
+    clave__blocking_do(c->client, blocking_cache_walk, &r);
     return r.err;
 }
 
@@ -263,6 +263,6 @@ static void blocking_cache_survey(clave_async_client *client, void *arg)
 clave_cache_status clave_cache_status_of(clave_cache *c)
 {
     struct survey v = {.c = c};
-    clave__blocking_do(c->session, blocking_cache_survey, &v);
+    clave__blocking_do(c->client, blocking_cache_survey, &v);
     return v.status;
 }

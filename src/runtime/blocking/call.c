@@ -19,7 +19,7 @@ static void call_free(struct call *c)
 
 void clave__call_finish(struct call *c, clave_err err)
 {
-    clave_loop *l = c->session->loop;
+    clave_loop *l = c->client->loop;
     clave__loop_lock(l);
     assert(c->state != CALL_DONE);
     bool abandoned = c->abandoned;
@@ -42,10 +42,10 @@ void clave__call_on_result(clave_async_client *client, const clave_result *res, 
 static void call_begin(struct task *t)
 {
     struct call *c = LIST_ENTRY(t, struct call, task);
-    clave_client *s = c->session;
-    clave_loop *l = s->loop;
-    if (!s->ended)
-        clave_async_client_tick(s->client, clave_now());
+    clave_client *client = c->client;
+    clave_loop *l = client->loop;
+    if (!client->ended)
+        clave_async_client_tick(client->async, clave_now());
     clave__loop_lock(l);
     /* since it was taken from the queue: the caller's args are gone */
     bool abandoned = c->abandoned;
@@ -55,7 +55,7 @@ static void call_begin(struct task *t)
         call_free(c);
         return;
     }
-    if (s->ended) {
+    if (client->ended) {
         clave__call_finish(c, CLAVE_ECLOSED);
         return;
     }
@@ -69,16 +69,16 @@ static void call_begin(struct task *t)
             clave__cell_wake(&c->cell);
         clave__loop_unlock(l);
     }
-    clave__blocking_flush_later(s);
+    clave__blocking_flush_later(client);
 }
 
-static struct call *call_new(clave_client *s, const struct call_spec *spec, bool wants_reply)
+static struct call *call_new(clave_client *client, const struct call_spec *spec, bool wants_reply)
 {
     struct call *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
     *c = (struct call){
-        .task.run = call_begin, .session = s, .begin = spec->begin, .args = spec->args};
+        .task.run = call_begin, .client = client, .begin = spec->begin, .args = spec->args};
     clave__cell_init(&c->cell);
     if (!wants_reply)
         return c;
@@ -93,7 +93,7 @@ static struct call *call_new(clave_client *s, const struct call_spec *spec, bool
 /* With the mutex held. true: done. */
 static bool await(struct call *c, int64_t deadline)
 {
-    clave_loop *l = c->session->loop;
+    clave_loop *l = c->client->loop;
     while (c->state != CALL_DONE) {
         c->out_of_time = c->state == CALL_BEGINNING;
         if (!clave__cell_wait(&c->cell, l, c->out_of_time ? CLAVE_NEVER : deadline))
@@ -102,30 +102,30 @@ static bool await(struct call *c, int64_t deadline)
     return true;
 }
 
-clave_err clave__call(clave_client *s, const struct call_spec *spec, int64_t timeout_ms,
+clave_err clave__call(clave_client *client, const struct call_spec *spec, int64_t timeout_ms,
                       clave_reply **out)
 {
-    clave_loop *l = s->loop;
+    clave_loop *l = client->loop;
     int64_t deadline = clave__deadline_after(timeout_ms);
     if (out)
         *out = NULL;
-    if (!clave__loop_is_here(l) || clave__session_has_ended(s))
+    if (!clave__loop_is_here(l) || clave__session_has_ended(client))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(l))
         return CLAVE_ELOOPTHREAD;
-    struct call *c = call_new(s, spec, out != NULL);
+    struct call *c = call_new(client, spec, out != NULL);
     if (!c)
         return CLAVE_ENOMEM;
     clave__loop_lock(l);
-    if (s->ended) {
+    if (client->ended) {
         clave__loop_unlock(l);
         call_free(c);
         return CLAVE_ECLOSED;
     }
-    clave__blocking_enter_locked(s);
+    clave__blocking_enter_locked(client);
     clave__loop_post_locked(l, &c->task);
     bool done = await(c, deadline);
-    clave__blocking_leave_locked(s);
+    clave__blocking_leave_locked(client);
     if (!done) {
         bool begun = !clave__loop_unpost_locked(&c->task);
         c->abandoned = begun;

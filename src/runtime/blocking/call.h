@@ -38,7 +38,7 @@ struct clave_client {
     clave_loop *loop;
     unsigned refs; /* atomic: references of the user, the children, and visits under way */
     bool own_loop;
-    clave_async_client *client; /* the loop's thread only, as uv */
+    clave_async_client *async; /* the loop's thread only, as uv */
     clave_uv *uv;
     clave_state_cb *state_cb; /* the user's */
     void *state_arg;
@@ -63,36 +63,36 @@ struct waiter {
     struct cell cell;
 };
 /* With the mutex held, which is released while waiting; false: the deadline has passed. */
-bool clave__blocking_await_locked(clave_client *s, int64_t deadline);
+bool clave__blocking_await_locked(clave_client *c, int64_t deadline);
 
 /* Any thread. */
 
 /* On the loop's thread: adds a new child, which keeps a reference until its _free. */
-void clave__session_adopt(clave_client *s, struct observer *o);
+void clave__session_adopt(clave_client *c, struct observer *o);
 /* With these a child keeps the client's memory, from its _new to its _free. Any thread. */
-void clave__session_ref(clave_client *s);
-void clave__session_unref(clave_client *s);
+void clave__session_ref(clave_client *c);
+void clave__session_unref(clave_client *c);
 
 /* Any thread: every call on a child returns ECLOSED. */
-bool clave__session_has_ended(clave_client *s);
+bool clave__session_has_ended(clave_client *c);
 
 /* Called around every call that waits on the client, with the mutex held. */
-void clave__blocking_enter_locked(clave_client *s);
-void clave__blocking_leave_locked(clave_client *s);
+void clave__blocking_enter_locked(clave_client *c);
+void clave__blocking_leave_locked(clave_client *c);
 
 /* As clave_client_run; on the loop's thread itself, just the call. Does nothing if that thread does
  * not exist in this process, or the client has ended: then nothing else touches its children any
  * more when this returns, except on the loop's thread. */
-void clave__blocking_do(clave_client *s, clave_loop_fn *fn, void *arg);
+void clave__blocking_do(clave_client *c, clave_loop_fn *fn, void *arg);
 
 /* As clave__options_take for the struct of that name; clave_client_errmsg tells why options are
  * refused. */
-clave_err clave__session_take_options(clave_client *s, void *dst, size_t dst_size, const void *src,
+clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
                                       const char *name);
 
 /* On the loop's thread: what its tasks have requested of the client is sent in one write when all
  * of them have run. */
-void clave__blocking_flush_later(clave_client *s);
+void clave__blocking_flush_later(clave_client *c);
 
 /* A request of another thread. It lives on the heap: one that is given up after its timeout
  * (`abandoned`) is freed by its late answer.
@@ -105,7 +105,7 @@ enum call_state { CALL_QUEUED, CALL_BEGINNING, CALL_PENDING, CALL_DONE };
 
 struct call {
     struct task task;
-    clave_client *session;
+    clave_client *client;
     enum call_state state; /* under the mutex, as is everything below */
     bool abandoned;
     bool out_of_time; /* only waits for the end of BEGINNING */
@@ -127,7 +127,7 @@ struct call_spec {
 };
 
 /* Submits the call and waits. `out` may be NULL. */
-clave_err clave__call(clave_client *s, const struct call_spec *spec, int64_t timeout_ms,
+clave_err clave__call(clave_client *c, const struct call_spec *spec, int64_t timeout_ms,
                       clave_reply **out);
 /* The clave_result_cb of every request; arg is the call. */
 void clave__call_on_result(clave_async_client *c, const clave_result *res, void *arg);

@@ -21,47 +21,47 @@ static bool blocking_client_is_connected(clave_state state)
 }
 
 /* With the mutex held. */
-static void wake_waiters(clave_client *s)
+static void wake_waiters(clave_client *c)
 {
-    for (struct list *e = s->waiters.next; e != &s->waiters; e = e->next)
+    for (struct list *e = c->waiters.next; e != &c->waiters; e = e->next)
         clave__cell_wake(&LIST_ENTRY(e, struct waiter, link)->cell);
 }
 
 static void blocking_client_on_state(clave_async_client *c, clave_state state, clave_err why,
                                      void *arg)
 {
-    clave_client *s = arg;
-    if (!s->uv) /* it was not opened after all: the caller gets the error instead */
+    clave_client *client = arg;
+    if (!client->uv) /* it was not opened after all: the caller gets the error instead */
         return;
-    clave__loop_lock(s->loop);
-    s->state = state;
-    s->why = why;
-    s->id = clave_async_client_session_id(c);
-    s->was_connected = s->was_connected || blocking_client_is_connected(state);
-    wake_waiters(s);
-    clave__loop_unlock(s->loop);
-    if (s->state_cb)
-        s->state_cb(c, state, why, s->state_arg);
+    clave__loop_lock(client->loop);
+    client->state = state;
+    client->why = why;
+    client->id = clave_async_client_session_id(c);
+    client->was_connected = client->was_connected || blocking_client_is_connected(state);
+    wake_waiters(client);
+    clave__loop_unlock(client->loop);
+    if (client->state_cb)
+        client->state_cb(c, state, why, client->state_arg);
 }
 
 /* Only this thread writes it, so it may read it without the mutex. */
-static void look_at_refusal(clave_client *s)
+static void look_at_refusal(clave_client *c)
 {
     const char *why;
-    clave_err refusal = clave__uv_refusal(s->uv, &why);
-    if (refusal == s->refusal)
+    clave_err refusal = clave__uv_refusal(c->uv, &why);
+    if (refusal == c->refusal)
         return;
-    clave__loop_lock(s->loop);
-    s->refusal = refusal;
-    wake_waiters(s);
-    clave__loop_unlock(s->loop);
+    clave__loop_lock(c->loop);
+    c->refusal = refusal;
+    wake_waiters(c);
+    clave__loop_unlock(c->loop);
 }
 
 static void blocking_client_on_settled(void *arg)
 {
-    clave_client *s = arg;
-    look_at_refusal(s);
-    for (struct list *e = s->children.next; e != &s->children; e = e->next) {
+    clave_client *c = arg;
+    look_at_refusal(c);
+    for (struct list *e = c->children.next; e != &c->children; e = e->next) {
         struct observer *o = LIST_ENTRY(e, struct observer, link);
         if (o->settled)
             o->settled(o);
@@ -70,22 +70,22 @@ static void blocking_client_on_settled(void *arg)
 
 static void blocking_client_flush(struct task *t)
 {
-    clave_client *s = LIST_ENTRY(t, struct clave_client, flush);
-    if (!s->ended)
-        clave_uv_flush(s->uv);
+    clave_client *c = LIST_ENTRY(t, struct clave_client, flush);
+    if (!c->ended)
+        clave_uv_flush(c->uv);
 }
 
-void clave__blocking_flush_later(clave_client *s)
+void clave__blocking_flush_later(clave_client *c)
 {
-    clave__loop_finally(s->loop, &s->flush);
+    clave__loop_finally(c->loop, &c->flush);
 }
 
-bool clave__blocking_await_locked(clave_client *s, int64_t deadline)
+bool clave__blocking_await_locked(clave_client *c, int64_t deadline)
 {
     struct waiter w;
     clave__cell_init(&w.cell);
-    list_push_back(&s->waiters, &w.link);
-    bool in_time = clave__cell_wait(&w.cell, s->loop, deadline);
+    list_push_back(&c->waiters, &w.link);
+    bool in_time = clave__cell_wait(&w.cell, c->loop, deadline);
     list_remove(&w.link);
     clave__cell_fini(&w.cell);
     return in_time;
@@ -93,53 +93,53 @@ bool clave__blocking_await_locked(clave_client *s, int64_t deadline)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-void clave__session_ref(clave_client *s)
+void clave__session_ref(clave_client *c)
 {
-    (void)__atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
+    (void)__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
 }
 
-void clave__session_adopt(clave_client *s, struct observer *o)
+void clave__session_adopt(clave_client *c, struct observer *o)
 {
-    list_push_back(&s->children, &o->link);
-    clave__session_ref(s);
+    list_push_back(&c->children, &o->link);
+    clave__session_ref(c);
 }
 
-void clave__session_unref(clave_client *s)
+void clave__session_unref(clave_client *c)
 {
-    if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0)
+    if (__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    clave__loop_unref(s->loop);
-    free(s);
+    clave__loop_unref(c->loop);
+    free(c);
 }
 
-bool clave__session_has_ended(clave_client *s)
+bool clave__session_has_ended(clave_client *c)
 {
-    clave__loop_lock(s->loop);
-    bool ended = s->ended;
-    clave__loop_unlock(s->loop);
+    clave__loop_lock(c->loop);
+    bool ended = c->ended;
+    clave__loop_unlock(c->loop);
     return ended;
 }
 
 struct blocking_client_start {
-    clave_client *s;
+    clave_client *c;
     clave_err err;
 };
 
 static void blocking_client_start(void *arg)
 {
     struct blocking_client_start *a = arg;
-    clave_client *s = a->s;
-    a->err = clave__uv_start(&s->uv, &s->loop->uv, &s->loop->wakeup, s->client);
+    clave_client *c = a->c;
+    a->err = clave__uv_start(&c->uv, &c->loop->uv, &c->loop->wakeup, c->async);
     if (a->err != CLAVE_OK)
         return;
-    clave__uv_on_settled(s->uv, blocking_client_on_settled, s);
-    list_push_back(&s->loop->clients, &s->in_loop);
+    clave__uv_on_settled(c->uv, blocking_client_on_settled, c);
+    list_push_back(&c->loop->clients, &c->in_loop);
 }
 
-static clave_err start_client(clave_client *s)
+static clave_err start_client(clave_client *c)
 {
-    struct blocking_client_start a = {.s = s, .err = CLAVE_ECLOSED};
-    if (clave__loop_run(s->loop, blocking_client_start, &a) == CLAVE_ELOOPTHREAD)
+    struct blocking_client_start a = {.c = c, .err = CLAVE_ECLOSED};
+    if (clave__loop_run(c->loop, blocking_client_start, &a) == CLAVE_ELOOPTHREAD)
         blocking_client_start(&a);
     return a.err;
 }
@@ -148,34 +148,34 @@ static clave_err start_client(clave_client *s)
 static _Thread_local char open_fault[512];
 
 /* `own`: the options, completed. */
-static clave_err make_client(clave_client *s, clave_client_options *own, const char *warning,
+static clave_err make_client(clave_client *c, clave_client_options *own, const char *warning,
                              const struct fault *f)
 {
     if (own->seed == 0)
         own->seed = clave_random_seed();
-    s->state_cb = own->state_cb;
-    s->state_arg = own->state_arg;
+    c->state_cb = own->state_cb;
+    c->state_arg = own->state_arg;
     own->state_cb = blocking_client_on_state;
-    own->state_arg = s;
-    clave_err err = clave_async_client_new(&s->client, own);
+    own->state_arg = c;
+    clave_err err = clave_async_client_new(&c->async, own);
     if (err == CLAVE_EHOST)
         clave__start_error(f, err, "invalid server list '%s': %s", own->hosts,
                            clave_async_client_host_fault(own->hosts));
     else if (err == CLAVE_EINVAL)
         clave__start_error(f, err, "invalid clave_client_options: %s",
                            clave_async_client_options_fault(own));
-    return err == CLAVE_OK && *warning ? clave__client_warn_at_grant(s->client, warning) : err;
+    return err == CLAVE_OK && *warning ? clave__client_warn_at_grant(c->async, warning) : err;
 }
 
 /* Starts a loop of its own unless there is one. */
-static clave_err launch_client(clave_client *s, const struct fault *f)
+static clave_err launch_client(clave_client *c, const struct fault *f)
 {
-    clave_err err = s->loop ? CLAVE_OK : clave_loop_new(&s->loop);
+    clave_err err = c->loop ? CLAVE_OK : clave_loop_new(&c->loop);
     if (err != CLAVE_OK)
         return err;
-    err = start_client(s);
+    err = start_client(c);
     if (err != CLAVE_OK)
-        clave__start_error(f, err, "%s", clave_async_client_errmsg(s->client));
+        clave__start_error(f, err, "%s", clave_async_client_errmsg(c->async));
     return err;
 }
 
@@ -186,97 +186,97 @@ clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *co
     struct client_settings settings = {.connect = NULL};
     char warning[CLIENT_WARNING_CAP] = "";
     clave_client_options own;
-    clave_client *s = calloc(1, sizeof *s);
-    clave_err err = s ? clave__options_take(&own, sizeof own, o) : CLAVE_ENOMEM;
+    clave_client *c = calloc(1, sizeof *c);
+    clave_err err = c ? clave__options_take(&own, sizeof own, o) : CLAVE_ENOMEM;
     *out = NULL;
     open_fault[0] = '\0';
     if (err == CLAVE_EINVAL)
         clave__start_error(&f, err, "clave_client_options %s", clave__options_fault(sizeof own, o));
     if (err != CLAVE_OK)
         goto fail;
-    s->loop = loop;
-    s->own_loop = !loop;
-    s->state = CLAVE_STATE_LATENT;
-    list_init(&s->waiters);
-    list_init(&s->children);
-    list_init(&s->in_loop);
-    list_init(&s->flush.link);
-    s->flush.run = blocking_client_flush;
+    c->loop = loop;
+    c->own_loop = !loop;
+    c->state = CLAVE_STATE_LATENT;
+    list_init(&c->waiters);
+    list_init(&c->children);
+    list_init(&c->in_loop);
+    list_init(&c->flush.link);
+    c->flush.run = blocking_client_flush;
     own.hosts = connect;
     if (!connect)
         err = clave__client_settings_complete(&settings, &own, warning, &f);
     if (err == CLAVE_OK)
-        err = make_client(s, &own, warning, &f);
+        err = make_client(c, &own, warning, &f);
     if (err == CLAVE_OK)
-        err = launch_client(s, &f);
+        err = launch_client(c, &f);
     if (err != CLAVE_OK)
         goto fail;
     clave__client_settings_fini(&settings);
-    s->refs = 1;
-    clave__loop_ref(s->loop);
-    *out = s;
+    c->refs = 1;
+    clave__loop_ref(c->loop);
+    *out = c;
     return CLAVE_OK;
 fail:
     clave__client_settings_fini(&settings);
     if (open_fault[0] == '\0')
         clave__start_error(&f, err, "%s", clave_strerror(err));
-    if (s) {
-        clave_async_client_free(s->client);
-        if (s->own_loop)
-            clave_loop_free(s->loop);
+    if (c) {
+        clave_async_client_free(c->async);
+        if (c->own_loop)
+            clave_loop_free(c->loop);
     }
-    free(s);
+    free(c);
     return err;
 }
 
-void clave__blocking_enter_locked(clave_client *s)
+void clave__blocking_enter_locked(clave_client *c)
 {
-    s->inside++;
+    c->inside++;
 }
 
-void clave__blocking_leave_locked(clave_client *s)
+void clave__blocking_leave_locked(clave_client *c)
 {
-    assert(s->inside > 0);
-    if (--s->inside == 0)
-        wake_waiters(s);
+    assert(c->inside > 0);
+    if (--c->inside == 0)
+        wake_waiters(c);
 }
 
-clave_err clave_client_wait(clave_client *s, int64_t timeout_ms)
+clave_err clave_client_wait(clave_client *c, int64_t timeout_ms)
 {
     int64_t deadline = clave__deadline_after(timeout_ms);
     clave_err err = CLAVE_OK;
-    if (!clave__loop_is_here(s->loop))
+    if (!clave__loop_is_here(c->loop))
         return CLAVE_ECLOSED;
-    if (clave__loop_is_current(s->loop))
+    if (clave__loop_is_current(c->loop))
         return CLAVE_ELOOPTHREAD;
-    clave_loop *l = s->loop;
+    clave_loop *l = c->loop;
     clave__loop_lock(l);
-    clave__blocking_enter_locked(s);
-    while (!blocking_client_is_connected(s->state) && err == CLAVE_OK) {
-        if (s->state == CLAVE_STATE_CLOSED)
-            err = s->why != CLAVE_OK ? s->why : CLAVE_ECLOSED;
-        else if (s->refusal != CLAVE_OK)
-            err = s->refusal;
-        else if (!clave__blocking_await_locked(s, deadline))
+    clave__blocking_enter_locked(c);
+    while (!blocking_client_is_connected(c->state) && err == CLAVE_OK) {
+        if (c->state == CLAVE_STATE_CLOSED)
+            err = c->why != CLAVE_OK ? c->why : CLAVE_ECLOSED;
+        else if (c->refusal != CLAVE_OK)
+            err = c->refusal;
+        else if (!clave__blocking_await_locked(c, deadline))
             err = CLAVE_EUNREACHABLE;
     }
-    clave__blocking_leave_locked(s);
+    clave__blocking_leave_locked(c);
     clave__loop_unlock(l);
     return err;
 }
 
 static void close_client(void *arg)
 {
-    clave_client *s = arg;
-    clave_async_client_close(s->client, clave_now());
-    clave_uv_flush(s->uv);
+    clave_client *c = arg;
+    clave_async_client_close(c->async, clave_now());
+    clave_uv_flush(c->uv);
 }
 
 /* User code runs only when no child depends on the client any more, since it may free them. */
-static void end_children(clave_client *s)
+static void end_children(clave_client *c)
 {
     struct list *e;
-    while ((e = list_pop_front(&s->children))) {
+    while ((e = list_pop_front(&c->children))) {
         struct observer *o = LIST_ENTRY(e, struct observer, link);
         o->ended(o);
     }
@@ -284,76 +284,76 @@ static void end_children(clave_client *s)
 
 static void on_stopped(void *arg)
 {
-    clave_client *s = arg;
-    clave__loop_lock(s->loop);
-    s->ended = true;
-    clave__loop_unlock(s->loop);
-    end_children(s);
-    list_remove(&s->in_loop);
-    clave__client_totals_add_client(&s->loop->past, s->client);
-    clave_async_client_free(s->client);
-    s->client = NULL;
-    s->uv = NULL;
-    clave__loop_lock(s->loop);
-    s->stopped = true;
-    wake_waiters(s);
-    clave__loop_unlock(s->loop);
+    clave_client *c = arg;
+    clave__loop_lock(c->loop);
+    c->ended = true;
+    clave__loop_unlock(c->loop);
+    end_children(c);
+    list_remove(&c->in_loop);
+    clave__client_totals_add_client(&c->loop->past, c->async);
+    clave_async_client_free(c->async);
+    c->async = NULL;
+    c->uv = NULL;
+    clave__loop_lock(c->loop);
+    c->stopped = true;
+    wake_waiters(c);
+    clave__loop_unlock(c->loop);
 }
 
 static void stop_client(void *arg)
 {
-    clave_client *s = arg;
-    clave_async_client_abandon(s->client, clave_now()); /* does nothing if it is closed already */
-    clave_uv_flush(s->uv);
-    clave_uv_stop(s->uv, on_stopped, s);
+    clave_client *c = arg;
+    clave_async_client_abandon(c->async, clave_now()); /* does nothing if it is closed already */
+    clave_uv_flush(c->uv);
+    clave_uv_stop(c->uv, on_stopped, c);
 }
 
-void clave_client_close(clave_client *s, int64_t timeout_ms)
+void clave_client_close(clave_client *c, int64_t timeout_ms)
 {
-    if (!s || !clave__loop_is_here(s->loop))
+    if (!c || !clave__loop_is_here(c->loop))
         return;
-    clave_loop *l = s->loop;
+    clave_loop *l = c->loop;
     int64_t deadline = clave__deadline_after(timeout_ms);
     clave__loop_must_not_be_current(l, "clave_client_close");
-    (void)clave__loop_run(l, close_client, s);
+    (void)clave__loop_run(l, close_client, c);
     clave__loop_lock(l);
-    while (s->state != CLAVE_STATE_CLOSED && clave__blocking_await_locked(s, deadline))
+    while (c->state != CLAVE_STATE_CLOSED && clave__blocking_await_locked(c, deadline))
         continue;
     clave__loop_unlock(l);
-    clave__loop_run(l, stop_client, s);
+    clave__loop_run(l, stop_client, c);
     clave__loop_lock(l);
-    while (!s->stopped || s->inside > 0)
-        clave__blocking_await_locked(s, CLAVE_NEVER);
+    while (!c->stopped || c->inside > 0)
+        clave__blocking_await_locked(c, CLAVE_NEVER);
     clave__loop_unlock(l);
-    if (s->own_loop)
+    if (c->own_loop)
         clave_loop_free(l);
-    clave__session_unref(s);
+    clave__session_unref(c);
 }
 
 /* ---- what is known -------------------------------------------------------------------------- */
 
-clave_state clave_client_state(clave_client *s)
+clave_state clave_client_state(clave_client *c)
 {
-    if (!clave__loop_is_here(s->loop))
+    if (!clave__loop_is_here(c->loop))
         return CLAVE_STATE_CLOSED;
-    clave__loop_lock(s->loop);
-    clave_state state = s->state;
-    clave__loop_unlock(s->loop);
+    clave__loop_lock(c->loop);
+    clave_state state = c->state;
+    clave__loop_unlock(c->loop);
     return state;
 }
 
-int64_t clave_client_id(clave_client *s)
+int64_t clave_client_id(clave_client *c)
 {
-    if (!clave__loop_is_here(s->loop))
+    if (!clave__loop_is_here(c->loop))
         return 0;
-    clave__loop_lock(s->loop);
-    int64_t id = s->id;
-    clave__loop_unlock(s->loop);
+    clave__loop_lock(c->loop);
+    int64_t id = c->id;
+    clave__loop_unlock(c->loop);
     return id;
 }
 
 struct errmsg {
-    clave_client *s;
+    clave_client *c;
     char *buf;
     size_t cap;
 };
@@ -362,23 +362,23 @@ static void copy_errmsg(void *arg)
 {
     struct errmsg *e = arg;
     const char *text;
-    if (clave__uv_refusal(e->s->uv, &text) == CLAVE_OK)
-        text = clave_async_client_errmsg(e->s->client);
+    if (clave__uv_refusal(e->c->uv, &text) == CLAVE_OK)
+        text = clave_async_client_errmsg(e->c->async);
     size_t n = strlen(text);
     n = n < e->cap ? n : e->cap - 1;
     memcpy(e->buf, text, n);
     e->buf[n] = '\0';
 }
 
-const char *clave_client_errmsg(clave_client *s, char *buf, size_t cap)
+const char *clave_client_errmsg(clave_client *c, char *buf, size_t cap)
 {
-    struct errmsg e = {.s = s, .buf = buf, .cap = cap};
-    if (!s)
+    struct errmsg e = {.c = c, .buf = buf, .cap = cap};
+    if (!c)
         snprintf(buf, cap, "%s", open_fault);
-    else if (!clave__loop_is_here(s->loop))
+    else if (!clave__loop_is_here(c->loop))
         snprintf(buf, cap,
                  "this process is a fork of the one that opened the session, and needs its own");
-    else if (cap > 0 && clave__loop_run(s->loop, copy_errmsg, &e) == CLAVE_ELOOPTHREAD)
+    else if (cap > 0 && clave__loop_run(c->loop, copy_errmsg, &e) == CLAVE_ELOOPTHREAD)
         copy_errmsg(&e);
     return buf;
 }
@@ -387,7 +387,7 @@ const char *clave_client_errmsg(clave_client *s, char *buf, size_t cap)
 
 struct blocking_client_visit {
     struct task task; /* _post only */
-    clave_client *s;
+    clave_client *c;
     clave_loop_fn *fn;
     void *arg;
     bool too_late;
@@ -396,59 +396,59 @@ struct blocking_client_visit {
 static void blocking_client_visit(void *arg)
 {
     struct blocking_client_visit *v = arg;
-    v->too_late = v->s->ended;
+    v->too_late = v->c->ended;
     if (v->too_late)
         return;
-    clave_async_client_tick(v->s->client, clave_now());
-    v->fn(v->s->client, v->arg);
-    clave__blocking_flush_later(v->s);
+    clave_async_client_tick(v->c->async, clave_now());
+    v->fn(v->c->async, v->arg);
+    clave__blocking_flush_later(v->c);
 }
 
 static void visit_and_free(struct task *t)
 {
     struct blocking_client_visit *v = LIST_ENTRY(t, struct blocking_client_visit, task);
     blocking_client_visit(v);
-    clave__session_unref(v->s);
+    clave__session_unref(v->c);
     free(v);
 }
 
 /* From here on the loop's thread waits until _leave. false: the client has ended, and nothing else
  * touches its children any more. */
-static bool enter_unless_ended(clave_client *s)
+static bool enter_unless_ended(clave_client *c)
 {
-    bool current = clave__loop_is_current(s->loop);
-    clave__loop_lock(s->loop);
-    bool ended = s->ended;
+    bool current = clave__loop_is_current(c->loop);
+    clave__loop_lock(c->loop);
+    bool ended = c->ended;
     if (!ended)
-        clave__blocking_enter_locked(s);
-    while (ended && !s->stopped && !current)
-        clave__blocking_await_locked(s, CLAVE_NEVER);
-    clave__loop_unlock(s->loop);
+        clave__blocking_enter_locked(c);
+    while (ended && !c->stopped && !current)
+        clave__blocking_await_locked(c, CLAVE_NEVER);
+    clave__loop_unlock(c->loop);
     return !ended;
 }
 
-static void blocking_client_leave(clave_client *s)
+static void blocking_client_leave(clave_client *c)
 {
-    clave__loop_lock(s->loop);
-    clave__blocking_leave_locked(s);
-    clave__loop_unlock(s->loop);
+    clave__loop_lock(c->loop);
+    clave__blocking_leave_locked(c);
+    clave__loop_unlock(c->loop);
 }
 
-clave_err clave_client_run(clave_client *s, clave_loop_fn *fn, void *arg)
+clave_err clave_client_run(clave_client *c, clave_loop_fn *fn, void *arg)
 {
-    struct blocking_client_visit v = {.s = s, .fn = fn, .arg = arg};
-    if (!clave__loop_is_here(s->loop) || !enter_unless_ended(s))
+    struct blocking_client_visit v = {.c = c, .fn = fn, .arg = arg};
+    if (!clave__loop_is_here(c->loop) || !enter_unless_ended(c))
         return CLAVE_ECLOSED;
-    clave_err err = clave__loop_run(s->loop, blocking_client_visit, &v);
-    blocking_client_leave(s);
+    clave_err err = clave__loop_run(c->loop, blocking_client_visit, &v);
+    blocking_client_leave(c);
     return v.too_late ? CLAVE_ECLOSED : err;
 }
 
-void clave__blocking_do(clave_client *s, clave_loop_fn *fn, void *arg)
+void clave__blocking_do(clave_client *c, clave_loop_fn *fn, void *arg)
 {
-    clave_err err = clave_client_run(s, fn, arg);
-    if (err == CLAVE_ELOOPTHREAD && !s->ended)
-        fn(s->client, arg);
+    clave_err err = clave_client_run(c, fn, arg);
+    if (err == CLAVE_ELOOPTHREAD && !c->ended)
+        fn(c->async, arg);
 }
 
 struct refusal {
@@ -461,24 +461,24 @@ static void tell_refusal(clave_async_client *c, void *arg)
     clave__client_fault(c, "%s %s", r->name, r->fault);
 }
 
-clave_err clave__session_take_options(clave_client *s, void *dst, size_t dst_size, const void *src,
+clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
                                       const char *name)
 {
     struct refusal r = {.name = name, .fault = clave__options_fault(dst_size, src)};
     if (r.fault)
-        clave__blocking_do(s, tell_refusal, &r);
+        clave__blocking_do(c, tell_refusal, &r);
     return clave__options_take(dst, dst_size, src);
 }
 
-clave_err clave_client_post(clave_client *s, clave_loop_fn *fn, void *arg)
+clave_err clave_client_post(clave_client *c, clave_loop_fn *fn, void *arg)
 {
-    if (!clave__loop_is_here(s->loop))
+    if (!clave__loop_is_here(c->loop))
         return CLAVE_ECLOSED;
     struct blocking_client_visit *v = malloc(sizeof *v);
     if (!v)
         return CLAVE_ENOMEM;
-    *v = (struct blocking_client_visit){.task.run = visit_and_free, .s = s, .fn = fn, .arg = arg};
-    clave__session_ref(s);
-    clave__loop_post(s->loop, &v->task);
+    *v = (struct blocking_client_visit){.task.run = visit_and_free, .c = c, .fn = fn, .arg = arg};
+    clave__session_ref(c);
+    clave__loop_post(c->loop, &v->task);
     return CLAVE_OK;
 }

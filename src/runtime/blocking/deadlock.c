@@ -91,17 +91,17 @@ static void deadlock_on_found(clave_async_client *client, clave_err err, const c
 static clave_err deadlock_begin(struct call *c, void *args)
 {
     const struct roots *r = args;
-    return clave_async_deadlocks_find(c->session->client, r->list, r->n, deadlock_on_found, c);
+    return clave_async_deadlocks_find(c->client->async, r->list, r->n, deadlock_on_found, c);
 }
 
-clave_err clave_deadlocks_find(clave_client *s, const char *const *roots, size_t nroots,
+clave_err clave_deadlocks_find(clave_client *c, const char *const *roots, size_t nroots,
                                int64_t timeout_ms, clave_deadlocks **out)
 {
     struct roots r = {.list = roots, .n = nroots};
     struct call_spec spec = {.begin = deadlock_begin, .args = &r};
     clave_reply *reply = NULL;
     *out = NULL;
-    clave_err err = clave__call(s, &spec, timeout_ms, &reply);
+    clave_err err = clave__call(c, &spec, timeout_ms, &reply);
     if (err != CLAVE_OK)
         return err;
     *out = reply->data;
@@ -126,10 +126,10 @@ static void deadlock_answer(clave_async_client *c, void *arg)
     snprintf(q->buf, q->cap, "%s", text ? text : "");
 }
 
-const char *clave_mutex_deadlock(clave_mutex *l, char *buf, size_t cap)
+const char *clave_mutex_deadlock(clave_mutex *m, char *buf, size_t cap)
 {
-    struct deadlock_query q = {.mutex = l->mutex, .buf = buf, .cap = cap};
+    struct deadlock_query q = {.mutex = m->mutex, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
-    clave__blocking_do(l->session, deadlock_answer, &q);
+    clave__blocking_do(m->client, deadlock_answer, &q);
     return buf;
 }

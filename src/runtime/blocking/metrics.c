@@ -27,7 +27,7 @@ static void metrics_add_loop(void *arg)
     clave__client_totals_add(v->totals, &v->loop->past);
     for (struct list *e = v->loop->clients.next; e != &v->loop->clients; e = e->next)
         clave__client_totals_add_client(v->totals,
-                                        LIST_ENTRY(e, struct clave_client, in_loop)->client);
+                                        LIST_ENTRY(e, struct clave_client, in_loop)->async);
 }
 
 /* A loop that is ending has no clients any more, and its past does not change. */

@@ -24,32 +24,32 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct member *)a)->path, ((const struct member *)b)->path);
 }
 
-static clave_err copy_paths(clave_multilock *l, const clave_multilock_part *parts, size_t n)
+static clave_err copy_paths(clave_multilock *m, const clave_multilock_part *parts, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if ((unsigned)parts[i].kind > CLAVE_MULTILOCK_WRITE)
             return CLAVE_EINVAL;
-        l->members[i].path = strdup(parts[i].path);
-        if (!l->members[i].path)
+        m->members[i].path = strdup(parts[i].path);
+        if (!m->members[i].path)
             return CLAVE_ENOMEM;
     }
-    qsort(l->members, n, sizeof *l->members, by_path);
+    qsort(m->members, n, sizeof *m->members, by_path);
     for (size_t i = 1; i < n; i++)
-        if (by_path(&l->members[i - 1], &l->members[i]) == 0)
+        if (by_path(&m->members[i - 1], &m->members[i]) == 0)
             return CLAVE_EINVAL;
     return CLAVE_OK;
 }
 
 /* Its index; n: not found. */
-static size_t blocking_multilock_find(const clave_multilock *l, const char *path)
+static size_t blocking_multilock_find(const clave_multilock *m, const char *path)
 {
     size_t i = 0;
-    while (i < l->n && strcmp(l->members[i].path, path) != 0)
+    while (i < m->n && strcmp(m->members[i].path, path) != 0)
         i++;
     return i;
 }
 
-static clave_err open_locks(clave_multilock *l, clave_client *s, const clave_multilock_part *parts,
+static clave_err open_locks(clave_multilock *l, clave_client *c, const clave_multilock_part *parts,
                             const clave_mutex_options *each)
 {
     static const struct queue_order_rule *const rules[] = {
@@ -60,42 +60,42 @@ static clave_err open_locks(clave_multilock *l, clave_client *s, const clave_mul
     clave_err err = CLAVE_OK;
     for (size_t i = 0; err == CLAVE_OK && i < l->n; i++) {
         struct member *m = &l->members[blocking_multilock_find(l, parts[i].path)];
-        err = clave__blocking_mutex_new(&m->lock, s, m->path, each, rules[parts[i].kind]);
+        err = clave__blocking_mutex_new(&m->lock, c, m->path, each, rules[parts[i].kind]);
     }
     return err;
 }
 
-clave_err clave_multilock_new(clave_multilock **out, clave_client *s,
+clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
                               const clave_multilock_part *parts, size_t n,
                               const clave_mutex_options *each)
 {
     *out = NULL;
     if (n == 0 || n > (SIZE_MAX - sizeof **out) / sizeof(struct member))
         return CLAVE_EINVAL;
-    clave_multilock *l = calloc(1, sizeof *l + n * sizeof *l->members);
-    if (!l)
+    clave_multilock *m = calloc(1, sizeof *m + n * sizeof *m->members);
+    if (!m)
         return CLAVE_ENOMEM;
-    l->n = n;
-    clave_err err = copy_paths(l, parts, n);
+    m->n = n;
+    clave_err err = copy_paths(m, parts, n);
     if (err == CLAVE_OK)
-        err = open_locks(l, s, parts, each);
+        err = open_locks(m, c, parts, each);
     if (err != CLAVE_OK) {
-        clave_multilock_free(l);
+        clave_multilock_free(m);
         return err;
     }
-    *out = l;
+    *out = m;
     return CLAVE_OK;
 }
 
-void clave_multilock_free(clave_multilock *l)
+void clave_multilock_free(clave_multilock *m)
 {
-    if (!l)
+    if (!m)
         return;
-    for (size_t i = l->n; i-- > 0;) {
-        clave_mutex_free(l->members[i].lock);
-        free(l->members[i].path);
+    for (size_t i = m->n; i-- > 0;) {
+        clave_mutex_free(m->members[i].lock);
+        free(m->members[i].path);
     }
-    free(l);
+    free(m);
 }
 
 /* ---- acquire, release ----------------------------------------------------------------------- */
@@ -107,14 +107,14 @@ static void blocking_multilock_report(const char **failed, const char *path)
 }
 
 /* Releases the last n of those acquired, in reverse order. */
-static clave_err release_first(clave_multilock *l, size_t n, const char **failed)
+static clave_err release_first(clave_multilock *m, size_t n, const char **failed)
 {
     clave_err first = CLAVE_OK;
     for (size_t i = n; i-- > 0;) {
-        clave_err err = clave_mutex_release(l->members[i].lock);
+        clave_err err = clave_mutex_release(m->members[i].lock);
         if (err != CLAVE_OK && first == CLAVE_OK) {
             first = err;
-            blocking_multilock_report(failed, l->members[i].path);
+            blocking_multilock_report(failed, m->members[i].path);
         }
     }
     return first;
@@ -128,29 +128,29 @@ static int64_t time_left(int64_t timeout_ms, int64_t deadline)
 
 /* One round over all. *again: a lock was lost while others were waited for, and had not been held
  * before. */
-static clave_err acquire_all(clave_multilock *l, int64_t timeout_ms, int64_t deadline, bool *again,
+static clave_err acquire_all(clave_multilock *m, int64_t timeout_ms, int64_t deadline, bool *again,
                              const char **failed)
 {
     uint64_t self = clave_mutex_owner_self();
-    bool fresh = !clave__thread_hold_is_good(l->members[0].lock, self);
+    bool fresh = !clave__thread_hold_is_good(m->members[0].lock, self);
     clave_err err = CLAVE_OK;
     size_t n = 0;
-    while (err == CLAVE_OK && n < l->n) {
-        err = clave_mutex_acquire(l->members[n].lock, time_left(timeout_ms, deadline));
+    while (err == CLAVE_OK && n < m->n) {
+        err = clave_mutex_acquire(m->members[n].lock, time_left(timeout_ms, deadline));
         n += err == CLAVE_OK;
     }
     size_t lost = 0;
-    while (err == CLAVE_OK && lost < n && clave__thread_hold_is_good(l->members[lost].lock, self))
+    while (err == CLAVE_OK && lost < n && clave__thread_hold_is_good(m->members[lost].lock, self))
         lost++;
     if (err == CLAVE_OK && lost == n)
         return CLAVE_OK;
     *again = err == CLAVE_OK && fresh;
-    blocking_multilock_report(failed, l->members[err == CLAVE_OK ? lost : n].path);
-    (void)release_first(l, n, NULL);
+    blocking_multilock_report(failed, m->members[err == CLAVE_OK ? lost : n].path);
+    (void)release_first(m, n, NULL);
     return err == CLAVE_OK ? CLAVE_ELOST : err;
 }
 
-clave_err clave_multilock_acquire(clave_multilock *l, int64_t timeout_ms, const char **failed)
+clave_err clave_multilock_acquire(clave_multilock *m, int64_t timeout_ms, const char **failed)
 {
     int64_t deadline = clave__deadline_after(timeout_ms);
     bool again = true;
@@ -158,7 +158,7 @@ clave_err clave_multilock_acquire(clave_multilock *l, int64_t timeout_ms, const 
     blocking_multilock_report(failed, NULL);
     while (again) {
         again = false;
-        err = acquire_all(l, timeout_ms, deadline, &again, failed);
+        err = acquire_all(m, timeout_ms, deadline, &again, failed);
         again = again && timeout_ms != 0;
     }
     if (err == CLAVE_OK)
@@ -166,14 +166,14 @@ clave_err clave_multilock_acquire(clave_multilock *l, int64_t timeout_ms, const 
     return err;
 }
 
-clave_err clave_multilock_release(clave_multilock *l, const char **failed)
+clave_err clave_multilock_release(clave_multilock *m, const char **failed)
 {
     blocking_multilock_report(failed, NULL);
-    return release_first(l, l->n, failed);
+    return release_first(m, m->n, failed);
 }
 
-clave_mutex *clave_multilock_at(const clave_multilock *l, const char *path)
+clave_mutex *clave_multilock_at(const clave_multilock *m, const char *path)
 {
-    size_t i = blocking_multilock_find(l, path);
-    return i < l->n ? l->members[i].lock : NULL;
+    size_t i = blocking_multilock_find(m, path);
+    return i < m->n ? m->members[i].lock : NULL;
 }

@@ -31,11 +31,11 @@ static void blocking_mutex_on_settled(struct observer *o)
 
 static void blocking_mutex_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
-    clave_mutex *l = arg;
+    clave_mutex *mutex = arg;
     if (ev->kind == CLAVE_MUTEX_LOST)
-        clave__thread_hold_lose(l, ev->owner);
-    if (l->event_cb)
-        l->event_cb(m, ev, l->event_arg);
+        clave__thread_hold_lose(mutex, ev->owner);
+    if (mutex->event_cb)
+        mutex->event_cb(m, ev, mutex->event_arg);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static size_t default_data(const clave_mutex_options *o, char *out, size_t cap)
 }
 
 struct create_args {
-    clave_mutex *l;
+    clave_mutex *m;
     const char *path;
     const clave_mutex_options *o;
     const struct queue_order_rule *rule;
@@ -89,67 +89,67 @@ struct create_args {
 static void create_mutex(clave_async_client *c, void *arg)
 {
     struct create_args *b = arg;
-    b->err = clave__mutex_new(&b->l->mutex, c, b->path, b->o, b->rule);
+    b->err = clave__mutex_new(&b->m->mutex, c, b->path, b->o, b->rule);
     if (b->err == CLAVE_OK)
-        clave__session_adopt(b->l->session, &b->l->observer);
+        clave__session_adopt(b->m->client, &b->m->observer);
 }
 
-static void blocking_mutex_drop(clave_mutex *l)
+static void blocking_mutex_drop(clave_mutex *m)
 {
-    clave__thread_holds_orphan(l);
-    clave_async_mutex_free(l->mutex);
-    l->mutex = NULL;
+    clave__thread_holds_orphan(m);
+    clave_async_mutex_free(m->mutex);
+    m->mutex = NULL;
 }
 
 static void blocking_mutex_on_client_ended(struct observer *o)
 {
-    clave_mutex *l = LIST_ENTRY(o, clave_mutex, observer);
-    clave__thread_holds_give_back(l);
-    blocking_mutex_drop(l);
+    clave_mutex *m = LIST_ENTRY(o, clave_mutex, observer);
+    clave__thread_holds_give_back(m);
+    blocking_mutex_drop(m);
 }
 
-clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *s, const char *path,
+clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *c, const char *path,
                                     const clave_mutex_options *o,
                                     const struct queue_order_rule *rule)
 {
     char data[IDENTITY_SIZE];
     clave_mutex_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_mutex_options");
+    clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_mutex_options");
     if (err != CLAVE_OK)
         return err;
-    clave_mutex *l = calloc(1, sizeof *l);
-    if (!l)
+    clave_mutex *m = calloc(1, sizeof *m);
+    if (!m)
         return CLAVE_ENOMEM;
-    l->session = s;
-    l->event_cb = own.event_cb;
-    l->event_arg = own.event_arg;
-    l->observer.settled = blocking_mutex_on_settled;
-    l->observer.ended = blocking_mutex_on_client_ended;
-    list_init(&l->thread_holds);
-    list_init(&l->leaving);
-    clave__cell_init(&l->all_left);
+    m->client = c;
+    m->event_cb = own.event_cb;
+    m->event_arg = own.event_arg;
+    m->observer.settled = blocking_mutex_on_settled;
+    m->observer.ended = blocking_mutex_on_client_ended;
+    list_init(&m->thread_holds);
+    list_init(&m->leaving);
+    clave__cell_init(&m->all_left);
     own.event_cb = blocking_mutex_on_event;
-    own.event_arg = l;
+    own.event_arg = m;
     if (!own.data) {
         own.data = data;
         own.len = default_data(&own, data, sizeof data);
     }
-    struct create_args b = {.l = l, .path = path, .o = &own, .rule = rule, .err = CLAVE_ECLOSED};
-    clave__blocking_do(s, create_mutex, &b);
+    struct create_args b = {.m = m, .path = path, .o = &own, .rule = rule, .err = CLAVE_ECLOSED};
+    clave__blocking_do(c, create_mutex, &b);
     if (b.err != CLAVE_OK) {
-        clave__cell_fini(&l->all_left);
-        free(l);
+        clave__cell_fini(&m->all_left);
+        free(m);
         return b.err;
     }
-    *out = l;
+    *out = m;
     return CLAVE_OK;
 }
 
-clave_err clave_mutex_new(clave_mutex **out, clave_client *s, const char *path,
+clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
                           const clave_mutex_options *o)
 {
-    return clave__blocking_mutex_new(out, s, path, o, NULL);
+    return clave__blocking_mutex_new(out, c, path, o, NULL);
 }
 
 static void give_all_back(clave_async_client *c, void *arg)
@@ -160,22 +160,22 @@ static void give_all_back(clave_async_client *c, void *arg)
 
 static void free_mutex(clave_async_client *c, void *arg)
 {
-    clave_mutex *l = arg;
+    clave_mutex *m = arg;
     (void)c;
-    list_remove(&l->observer.link);
-    blocking_mutex_drop(l);
+    list_remove(&m->observer.link);
+    blocking_mutex_drop(m);
 }
 
-void clave_mutex_free(clave_mutex *l)
+void clave_mutex_free(clave_mutex *m)
 {
-    if (!l || !clave__loop_is_here(l->session->loop))
+    if (!m || !clave__loop_is_here(m->client->loop))
         return;
-    clave__blocking_do(l->session, give_all_back, l);
-    clave__thread_holds_await_left(l, clave_now() + FREE_WAIT_MS);
-    clave__blocking_do(l->session, free_mutex, l);
-    clave__cell_fini(&l->all_left);
-    clave__session_unref(l->session);
-    free(l);
+    clave__blocking_do(m->client, give_all_back, m);
+    clave__thread_holds_await_left(m, clave_now() + FREE_WAIT_MS);
+    clave__blocking_do(m->client, free_mutex, m);
+    clave__cell_fini(&m->all_left);
+    clave__session_unref(m->client);
+    free(m);
 }
 
 /* ---- acquire -------------------------------------------------------------------------------- */
@@ -207,33 +207,33 @@ static clave_err blocking_mutex_begin_acquire(struct call *c, void *args)
                                      blocking_mutex_on_acquired, a);
 }
 
-clave_err clave_mutex_acquire_as(clave_mutex *l, uint64_t owner, int64_t timeout_ms)
+clave_err clave_mutex_acquire_as(clave_mutex *m, uint64_t owner, int64_t timeout_ms)
 {
-    struct acquire a = {.lock = l, .owner = owner, .fresh = clave__thread_hold_new(l, owner)};
+    struct acquire a = {.lock = m, .owner = owner, .fresh = clave__thread_hold_new(m, owner)};
     struct call_spec spec = {.begin = blocking_mutex_begin_acquire, .args = &a};
     if (!a.fresh)
         return CLAVE_ENOMEM;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
     /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
      * there for the callback. */
-    clave_err err = clave__call(l->session, &spec, -1, NULL);
+    clave_err err = clave__call(m->client, &spec, -1, NULL);
     free(a.fresh); /* NULL if it became the thread's hold */
     return err;
 }
 
-clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms)
+clave_err clave_mutex_acquire(clave_mutex *m, int64_t timeout_ms)
 {
-    return clave_mutex_acquire_as(l, clave_mutex_owner_self(), timeout_ms);
+    return clave_mutex_acquire_as(m, clave_mutex_owner_self(), timeout_ms);
 }
 
-clave_err clave_mutex_release(clave_mutex *l)
+clave_err clave_mutex_release(clave_mutex *m)
 {
-    return clave_mutex_release_as(l, clave_mutex_owner_self());
+    return clave_mutex_release_as(m, clave_mutex_owner_self());
 }
 
-clave_err clave_mutex_release_confirmed(clave_mutex *l, int64_t timeout_ms)
+clave_err clave_mutex_release_confirmed(clave_mutex *m, int64_t timeout_ms)
 {
-    return clave_mutex_release_confirmed_as(l, clave_mutex_owner_self(), timeout_ms);
+    return clave_mutex_release_confirmed_as(m, clave_mutex_owner_self(), timeout_ms);
 }
 
 struct cancel {
@@ -249,10 +249,10 @@ static void cancel(clave_async_client *c, void *arg)
     x->err = clave_async_mutex_cancel(x->lock->mutex, x->owner);
 }
 
-clave_err clave_mutex_cancel_as(clave_mutex *l, uint64_t owner)
+clave_err clave_mutex_cancel_as(clave_mutex *m, uint64_t owner)
 {
-    struct cancel x = {.lock = l, .owner = owner, .err = CLAVE_ECLOSED};
-    clave__blocking_do(l->session, cancel, &x);
+    struct cancel x = {.lock = m, .owner = owner, .err = CLAVE_ECLOSED};
+    clave__blocking_do(m->client, cancel, &x);
     return x.err;
 }
 
@@ -261,12 +261,12 @@ clave_err clave_mutex_cancel_as(clave_mutex *l, uint64_t owner)
 
 static clave_err blocking_mutex_find_grant(void *holder, uint64_t owner, clave_async_grant **out)
 {
-    const clave_mutex *l = holder;
-    return clave_async_mutex_grant(l->mutex, owner, out);
+    const clave_mutex *m = holder;
+    return clave_async_mutex_grant(m->mutex, owner, out);
 }
 
-clave_err clave_mutex_grant(clave_mutex *l, clave_grant **out)
+clave_err clave_mutex_grant(clave_mutex *m, clave_grant **out)
 {
-    return clave__thread_grant_take(out, l->session, blocking_mutex_find_grant, l,
+    return clave__thread_grant_take(out, m->client, blocking_mutex_find_grant, m,
                                     clave_mutex_owner_self());
 }

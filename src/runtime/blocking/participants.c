@@ -63,10 +63,10 @@ static void blocking_participants_on_participants(clave_async_client *client, cl
 static clave_err blocking_participants_begin(struct call *c, void *args)
 {
     const struct request *r = args;
-    return r->call(c->session->client, r->path, blocking_participants_on_participants, c);
+    return r->call(c->client->async, r->path, blocking_participants_on_participants, c);
 }
 
-clave_err clave_participants(clave_client *s, clave_participants_fn *call, const char *path,
+clave_err clave_participants(clave_client *c, clave_participants_fn *call, const char *path,
                              int64_t timeout_ms, clave_participant_list **out)
 {
     struct request r = {.call = call, .path = path};
@@ -74,12 +74,12 @@ clave_err clave_participants(clave_client *s, clave_participants_fn *call, const
     clave_reply *reply = NULL;
     int64_t deadline = clave__deadline_after(timeout_ms);
     *out = NULL;
-    clave_err err = clave_sync(s, path, timeout_ms);
+    clave_err err = clave_sync(c, path, timeout_ms);
     if (err != CLAVE_OK)
         return err;
     if (timeout_ms >= 0)
         timeout_ms = deadline_left(deadline, clave_now());
-    err = clave__call(s, &spec, timeout_ms, &reply);
+    err = clave__call(c, &spec, timeout_ms, &reply);
     if (err != CLAVE_OK)
         return err;
     *out = reply->data;

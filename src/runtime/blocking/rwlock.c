@@ -17,21 +17,21 @@ static void blocking_rwlock_pair(clave_async_client *c, void *arg)
     clave__mutex_pair(w->read->mutex, w->write->mutex);
 }
 
-clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write, clave_client *s,
+clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write, clave_client *c,
                            const char *path, const clave_mutex_options *reads,
                            const clave_mutex_options *writes)
 {
     *write = NULL;
-    clave_err err = clave__blocking_mutex_new(read, s, path, reads, &clave__queue_order_read);
+    clave_err err = clave__blocking_mutex_new(read, c, path, reads, &clave__queue_order_read);
     if (err != CLAVE_OK)
         return err;
-    err = clave__blocking_mutex_new(write, s, path, writes, &clave__queue_order_write);
+    err = clave__blocking_mutex_new(write, c, path, writes, &clave__queue_order_write);
     if (err != CLAVE_OK) {
         clave_mutex_free(*read);
         *read = NULL;
         return err;
     }
     struct rwlock_sides w = {.read = *read, .write = *write};
-    clave__blocking_do(s, blocking_rwlock_pair, &w);
+    clave__blocking_do(c, blocking_rwlock_pair, &w);
     return CLAVE_OK;
 }

@@ -23,7 +23,7 @@ enum selector_runner {
 };
 
 struct clave_selector {
-    clave_client *session;
+    clave_client *client;
     clave_mutex *lock;
     clave_take_leadership_fn *take;
     void *take_arg;
@@ -44,17 +44,17 @@ struct clave_selector {
 
 static bool selector_is_here(const clave_selector *s)
 {
-    return clave__loop_is_here(s->session->loop);
+    return clave__loop_is_here(s->client->loop);
 }
 
 static void selector_enter(clave_selector *s)
 {
-    clave__loop_lock(s->session->loop);
+    clave__loop_lock(s->client->loop);
 }
 
 static void selector_leave(clave_selector *s)
 {
-    clave__loop_unlock(s->session->loop);
+    clave__loop_unlock(s->client->loop);
 }
 
 /* With the mutex held. */
@@ -140,7 +140,7 @@ static void selector_run_task(clave_selector *s)
 static void *selector_thread(void *arg)
 {
     clave_selector *s = arg;
-    clave_loop *loop = s->session->loop;
+    clave_loop *loop = s->client->loop;
     selector_enter(s);
     while (!s->state.closed) {
         if (s->state.phase != SELECTOR_STATE_QUEUED) {
@@ -221,7 +221,7 @@ clave_err clave_selector_start(clave_selector *s)
     if (!selector_is_here(s))
         return CLAVE_ECLOSED;
     selector_enter(s);
-    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_start(&s->state);
+    clave_err err = s->client->ended ? CLAVE_ECLOSED : clave__selector_state_start(&s->state);
     selector_leave(s);
     return err == CLAVE_OK ? selector_run(s) : err;
 }
@@ -231,7 +231,7 @@ clave_err clave_selector_requeue(clave_selector *s)
     if (!selector_is_here(s))
         return CLAVE_ECLOSED;
     selector_enter(s);
-    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_requeue(&s->state);
+    clave_err err = s->client->ended ? CLAVE_ECLOSED : clave__selector_state_requeue(&s->state);
     selector_leave(s);
     return err == CLAVE_OK ? selector_run(s) : err;
 }
@@ -241,7 +241,7 @@ clave_err clave_selector_interrupt(clave_selector *s)
     if (!selector_is_here(s))
         return CLAVE_ECLOSED;
     selector_enter(s);
-    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_interrupt(&s->state);
+    clave_err err = s->client->ended ? CLAVE_ECLOSED : clave__selector_state_interrupt(&s->state);
     selector_wake_if_interrupted(s);
     selector_leave(s);
     return err;
@@ -275,7 +275,7 @@ static void selector_listen(clave_async_client *c, void *arg)
     clave_selector *s = l->s;
     s->state.suspended = !clave_async_client_is_connected(c);
     clave__client_listen(c, &s->listener);
-    clave__session_adopt(s->session, &s->observer);
+    clave__session_adopt(s->client, &s->observer);
     l->begun = true;
 }
 
@@ -316,16 +316,15 @@ static clave_err selector_open_lock(clave_selector *s, const char *path,
     m.acls = o->acls;
     m.nacls = o->nacls;
     m.revocable = o->revocable;
-    return clave_mutex_new(&s->lock, s->session, path, &m);
+    return clave_mutex_new(&s->lock, s->client, path, &m);
 }
 
-clave_err clave_selector_new(clave_selector **out, clave_client *session, const char *path,
+clave_err clave_selector_new(clave_selector **out, clave_client *c, const char *path,
                              const clave_selector_options *given)
 {
     clave_selector_options o;
     *out = NULL;
-    clave_err err =
-        clave__session_take_options(session, &o, sizeof o, given, "clave_selector_options");
+    clave_err err = clave__session_take_options(c, &o, sizeof o, given, "clave_selector_options");
     if (err == CLAVE_OK && !o.take)
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
@@ -333,7 +332,7 @@ clave_err clave_selector_new(clave_selector **out, clave_client *session, const 
     clave_selector *s = calloc(1, sizeof *s);
     if (!s)
         return CLAVE_ENOMEM;
-    s->session = session;
+    s->client = c;
     s->state.policy = o.policy;
     s->state.auto_requeue = o.auto_requeue;
     s->take = o.take;
@@ -352,7 +351,7 @@ clave_err clave_selector_new(clave_selector **out, clave_client *session, const 
         return err;
     }
     struct selector_listening listening = {.s = s};
-    clave__blocking_do(session, selector_listen, &listening);
+    clave__blocking_do(c, selector_listen, &listening);
     if (!listening.begun) {
         clave_mutex_free(s->lock);
         selector_destroy(s);
@@ -366,7 +365,7 @@ void clave_selector_free(clave_selector *s)
 {
     if (!s || !selector_is_here(s))
         return;
-    clave_loop *loop = s->session->loop;
+    clave_loop *loop = s->client->loop;
     clave__loop_must_not_be_current(loop, "clave_selector_free");
     clave_selector_close(s);
     selector_enter(s);
@@ -382,9 +381,9 @@ void clave_selector_free(clave_selector *s)
     selector_leave(s);
     if (joins)
         pthread_join(s->thread, NULL);
-    clave__blocking_do(s->session, selector_unlisten, s);
+    clave__blocking_do(s->client, selector_unlisten, s);
     clave_mutex_free(s->lock);
-    clave__session_unref(s->session);
+    clave__session_unref(s->client);
     selector_destroy(s);
 }
 
@@ -407,7 +406,7 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
     if (!selector_is_here(s))
         return false;
     selector_enter(s);
-    while (!s->state.interrupted && clave__cell_wait(&s->interrupted, s->session->loop, until))
+    while (!s->state.interrupted && clave__cell_wait(&s->interrupted, s->client->loop, until))
         continue;
     bool interrupted = s->state.interrupted;
     selector_leave(s);
@@ -441,7 +440,7 @@ clave_err clave_selector_grant(clave_selector *s, clave_grant **out)
     clave_grant *g = selector_look(s);
     if (g)
         *out = clave_grant_ref(g);
-    clave_err err = s->session->ended ? CLAVE_ECLOSED : CLAVE_ENOTHELD;
+    clave_err err = s->client->ended ? CLAVE_ECLOSED : CLAVE_ENOTHELD;
     selector_leave(s);
     return g ? CLAVE_OK : err;
 }

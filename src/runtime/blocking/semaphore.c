@@ -19,7 +19,7 @@ struct clave_lease {
 };
 
 struct clave_semaphore {
-    clave_client *session;
+    clave_client *client;
     clave_async_semaphore *semaphore; /* the loop's thread only, as is everything below */
     struct observer observer;
     struct list leases;
@@ -30,7 +30,7 @@ struct clave_semaphore {
 /* ---- life ----------------------------------------------------------------------------------- */
 
 struct create_args {
-    clave_semaphore *p;
+    clave_semaphore *s;
     const char *path;
     const clave_semaphore_options *o;
     clave_err err;
@@ -39,66 +39,66 @@ struct create_args {
 static void blocking_semaphore_create(clave_async_client *c, void *arg)
 {
     struct create_args *b = arg;
-    b->err = clave_async_semaphore_new(&b->p->semaphore, c, b->path, b->o);
+    b->err = clave_async_semaphore_new(&b->s->semaphore, c, b->path, b->o);
     if (b->err == CLAVE_OK)
-        clave__session_adopt(b->p->session, &b->p->observer);
+        clave__session_adopt(b->s->client, &b->s->observer);
 }
 
 /* The handles belong to the threads until they return them, or until _free. */
 static void blocking_semaphore_on_client_ended(struct observer *o)
 {
-    clave_semaphore *p = LIST_ENTRY(o, clave_semaphore, observer);
-    clave_async_semaphore_free(p->semaphore);
-    p->semaphore = NULL;
-    for (struct list *e = p->leases.next; e != &p->leases; e = e->next) {
-        clave_lease *q = LIST_ENTRY(e, clave_lease, link);
-        q->lease = NULL;
+    clave_semaphore *s = LIST_ENTRY(o, clave_semaphore, observer);
+    clave_async_semaphore_free(s->semaphore);
+    s->semaphore = NULL;
+    for (struct list *e = s->leases.next; e != &s->leases; e = e->next) {
+        clave_lease *l = LIST_ENTRY(e, clave_lease, link);
+        l->lease = NULL;
     }
 }
 
-clave_err clave_semaphore_new(clave_semaphore **out, clave_client *s, const char *path,
+clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char *path,
                               const clave_semaphore_options *o)
 {
     clave_semaphore_options own;
     *out = NULL;
-    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_semaphore_options");
+    clave_err err = clave__session_take_options(c, &own, sizeof own, o, "clave_semaphore_options");
     if (err != CLAVE_OK)
         return err;
-    clave_semaphore *p = calloc(1, sizeof *p);
-    if (!p)
+    clave_semaphore *sem = calloc(1, sizeof *sem);
+    if (!sem)
         return CLAVE_ENOMEM;
-    p->session = s;
-    p->observer.ended = blocking_semaphore_on_client_ended;
-    list_init(&p->leases);
-    list_init(&p->waiting);
-    struct create_args b = {.p = p, .path = path, .o = &own, .err = CLAVE_ECLOSED};
-    clave__blocking_do(s, blocking_semaphore_create, &b);
+    sem->client = c;
+    sem->observer.ended = blocking_semaphore_on_client_ended;
+    list_init(&sem->leases);
+    list_init(&sem->waiting);
+    struct create_args b = {.s = sem, .path = path, .o = &own, .err = CLAVE_ECLOSED};
+    clave__blocking_do(c, blocking_semaphore_create, &b);
     if (b.err != CLAVE_OK) {
-        free(p);
+        free(sem);
         return b.err;
     }
-    *out = p;
+    *out = sem;
     return CLAVE_OK;
 }
 
 static void blocking_semaphore_destroy(clave_async_client *c, void *arg)
 {
-    clave_semaphore *p = arg;
+    clave_semaphore *s = arg;
     (void)c;
-    list_remove(&p->observer.link);
-    clave_async_semaphore_free(p->semaphore);
+    list_remove(&s->observer.link);
+    clave_async_semaphore_free(s->semaphore);
 }
 
-void clave_semaphore_free(clave_semaphore *p)
+void clave_semaphore_free(clave_semaphore *s)
 {
-    if (!p || !clave__loop_is_here(p->session->loop))
+    if (!s || !clave__loop_is_here(s->client->loop))
         return;
     struct list *e;
-    clave__blocking_do(p->session, blocking_semaphore_destroy, p);
-    while ((e = list_pop_front(&p->leases)))
+    clave__blocking_do(s->client, blocking_semaphore_destroy, s);
+    while ((e = list_pop_front(&s->leases)))
         free(LIST_ENTRY(e, clave_lease, link));
-    clave__session_unref(p->session);
-    free(p);
+    clave__session_unref(s->client);
+    free(s);
 }
 
 /* ---- acquire -------------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ void clave_semaphore_free(clave_semaphore *p)
 /* On the stack of the thread that waits. */
 struct acquire {
     struct list link;
-    clave_semaphore *p;
+    clave_semaphore *s;
     struct call *call;
     uint64_t request;
     uint64_t task; /* the thread */
@@ -123,7 +123,7 @@ static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease
     list_remove(&a->link);
     for (size_t i = 0; i < n; i++) {
         a->fresh[i]->lease = leases[i];
-        list_push_back(&a->p->leases, &a->fresh[i]->link);
+        list_push_back(&a->s->leases, &a->fresh[i]->link);
     }
     clave__call_finish(a->call, err);
 }
@@ -131,18 +131,18 @@ static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease
 static clave_err blocking_semaphore_begin_acquire(struct call *c, void *args)
 {
     struct acquire *a = args;
-    clave_semaphore *p = a->p;
+    clave_semaphore *s = a->s;
     a->call = c;
-    a->request = p->requests++;
-    clave__semaphore_set_task(p->semaphore, a->task);
+    a->request = s->requests++;
+    clave__semaphore_set_task(s->semaphore, a->task);
     clave_err err =
-        clave_async_semaphore_acquire(p->semaphore, a->request, a->n, a->deadline, on_leases, a);
+        clave_async_semaphore_acquire(s->semaphore, a->request, a->n, a->deadline, on_leases, a);
     if (err == CLAVE_OK)
-        list_push_back(&p->waiting, &a->link);
+        list_push_back(&s->waiting, &a->link);
     return err;
 }
 
-static clave_err make_leases(clave_semaphore *p, size_t n, clave_lease **out)
+static clave_err make_leases(clave_semaphore *s, size_t n, clave_lease **out)
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = calloc(1, sizeof **out);
@@ -152,24 +152,24 @@ static clave_err make_leases(clave_semaphore *p, size_t n, clave_lease **out)
             return CLAVE_ENOMEM;
         }
         list_init(&out[i]->link);
-        out[i]->parent = p;
+        out[i]->parent = s;
     }
     return CLAVE_OK;
 }
 
-clave_err clave_semaphore_acquire(clave_semaphore *p, size_t n, int64_t timeout_ms,
+clave_err clave_semaphore_acquire(clave_semaphore *s, size_t n, int64_t timeout_ms,
                                   clave_lease **out)
 {
-    struct acquire a = {.p = p, .task = clave_mutex_owner_self(), .n = n, .fresh = out};
+    struct acquire a = {.s = s, .task = clave_mutex_owner_self(), .n = n, .fresh = out};
     struct call_spec spec = {.begin = blocking_semaphore_begin_acquire, .args = &a};
-    clave_err err = make_leases(p, n, out);
+    clave_err err = make_leases(s, n, out);
     if (err != CLAVE_OK)
         return err;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
     list_init(&a.link);
     /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
      * there for the callback. */
-    err = clave__call(p->session, &spec, -1, NULL);
+    err = clave__call(s->client, &spec, -1, NULL);
     for (size_t i = 0; err != CLAVE_OK && i < n; i++) {
         free(out[i]);
         out[i] = NULL;
@@ -191,26 +191,26 @@ static void blocking_semaphore_answer(clave_async_client *c, void *arg)
     snprintf(q->buf, q->cap, "%s", text ? text : "");
 }
 
-const char *clave_semaphore_deadlock(clave_semaphore *p, char *buf, size_t cap)
+const char *clave_semaphore_deadlock(clave_semaphore *s, char *buf, size_t cap)
 {
-    struct deadlock_query q = {.semaphore = p->semaphore, .buf = buf, .cap = cap};
+    struct deadlock_query q = {.semaphore = s->semaphore, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
-    clave__blocking_do(p->session, blocking_semaphore_answer, &q);
+    clave__blocking_do(s->client, blocking_semaphore_answer, &q);
     return buf;
 }
 
 static void cancel_all(clave_async_client *c, void *arg)
 {
-    clave_semaphore *p = arg;
+    clave_semaphore *s = arg;
     (void)c;
-    for (struct list *e = p->waiting.next; e != &p->waiting; e = e->next)
-        (void)clave_async_semaphore_cancel(p->semaphore,
+    for (struct list *e = s->waiting.next; e != &s->waiting; e = e->next)
+        (void)clave_async_semaphore_cancel(s->semaphore,
                                            LIST_ENTRY(e, struct acquire, link)->request);
 }
 
-void clave_semaphore_cancel(clave_semaphore *p)
+void clave_semaphore_cancel(clave_semaphore *s)
 {
-    clave__blocking_do(p->session, cancel_all, p);
+    clave__blocking_do(s->client, cancel_all, s);
 }
 
 /* ---- release -------------------------------------------------------------------------------- */
@@ -223,64 +223,64 @@ struct blocking_semaphore_release {
 
 static void blocking_semaphore_on_left(clave_async_semaphore *s, clave_err err, void *arg)
 {
-    clave_lease *q = arg;
+    clave_lease *l = arg;
     (void)s;
-    if (q->call)
-        clave__call_finish(q->call, err);
-    free(q);
+    if (l->call)
+        clave__call_finish(l->call, err);
+    free(l);
 }
 
 static clave_err blocking_semaphore_begin_release(struct call *c, void *args)
 {
     struct blocking_semaphore_release *r = args;
-    clave_lease *q = r->lease;
+    clave_lease *l = r->lease;
     r->begun = true;
-    list_remove(&q->link);
-    q->call = r->confirmed ? c : NULL;
+    list_remove(&l->link);
+    l->call = r->confirmed ? c : NULL;
     c->answered = !r->confirmed;
     clave_err err =
-        clave_async_lease_release(q->lease, r->confirmed ? blocking_semaphore_on_left : NULL, q);
+        clave_async_lease_release(l->lease, r->confirmed ? blocking_semaphore_on_left : NULL, l);
     if (!r->confirmed || err != CLAVE_OK)
-        free(q);
+        free(l);
     return err;
 }
 
 /* Its session has ended, and with it the lease: only the handle is left. */
-static void discard(clave_lease *q)
+static void discard(clave_lease *l)
 {
-    clave_client *s = q->parent->session;
-    if (!clave__loop_is_here(s->loop))
+    clave_client *c = l->parent->client;
+    if (!clave__loop_is_here(c->loop))
         return;
-    clave__loop_lock(s->loop);
-    while (!s->stopped)
-        clave__blocking_await_locked(s, CLAVE_NEVER);
-    list_remove(&q->link);
-    clave__loop_unlock(s->loop);
-    free(q);
+    clave__loop_lock(c->loop);
+    while (!c->stopped)
+        clave__blocking_await_locked(c, CLAVE_NEVER);
+    list_remove(&l->link);
+    clave__loop_unlock(c->loop);
+    free(l);
 }
 
-static clave_err blocking_semaphore_release(clave_lease *q, bool confirmed, int64_t timeout_ms)
+static clave_err blocking_semaphore_release(clave_lease *l, bool confirmed, int64_t timeout_ms)
 {
-    struct blocking_semaphore_release r = {.lease = q, .confirmed = confirmed};
+    struct blocking_semaphore_release r = {.lease = l, .confirmed = confirmed};
     struct call_spec spec = {.begin = blocking_semaphore_begin_release, .args = &r};
-    clave_client *s = q->parent->session;
-    clave_err err = clave__call(s, &spec, timeout_ms, NULL);
+    clave_client *c = l->parent->client;
+    clave_err err = clave__call(c, &spec, timeout_ms, NULL);
     /* Time was up before the loop's thread got to it. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
-        (void)blocking_semaphore_release(q, false, -1);
+        (void)blocking_semaphore_release(l, false, -1);
     if (err == CLAVE_ECLOSED && !r.begun)
-        discard(q);
+        discard(l);
     return err;
 }
 
-clave_err clave_lease_release(clave_lease *q)
+clave_err clave_lease_release(clave_lease *l)
 {
-    return blocking_semaphore_release(q, false, -1);
+    return blocking_semaphore_release(l, false, -1);
 }
 
-clave_err clave_lease_release_confirmed(clave_lease *q, int64_t timeout_ms)
+clave_err clave_lease_release_confirmed(clave_lease *l, int64_t timeout_ms)
 {
-    return blocking_semaphore_release(q, true, timeout_ms);
+    return blocking_semaphore_release(l, true, timeout_ms);
 }
 
 /* ---- what is held -----------------------------------------------------------------------------
@@ -289,12 +289,12 @@ clave_err clave_lease_release_confirmed(clave_lease *q, int64_t timeout_ms)
 static clave_err blocking_semaphore_find_grant(void *holder, uint64_t owner,
                                                clave_async_grant **out)
 {
-    const clave_lease *q = holder;
+    const clave_lease *l = holder;
     (void)owner;
-    return clave_async_lease_grant(q->lease, out);
+    return clave_async_lease_grant(l->lease, out);
 }
 
-clave_err clave_lease_grant(clave_lease *q, clave_grant **out)
+clave_err clave_lease_grant(clave_lease *l, clave_grant **out)
 {
-    return clave__thread_grant_take(out, q->parent->session, blocking_semaphore_find_grant, q, 0);
+    return clave__thread_grant_take(out, l->parent->client, blocking_semaphore_find_grant, l, 0);
 }

@@ -12,7 +12,7 @@
 
 struct clave_grant {
     unsigned refs; /* atomic */
-    clave_client *session;
+    clave_client *client;
     struct observer observer; /* the loop's thread only, as the engine's grant */
     clave_async_grant *grant; /* NULL: the session has ended */
     int64_t deadline;         /* under the loop's mutex, and written by the loop's thread only */
@@ -27,9 +27,9 @@ static void thread_grant_publish(clave_grant *g, int64_t deadline)
 {
     if (g->deadline == deadline)
         return;
-    clave__loop_lock(g->session->loop);
+    clave__loop_lock(g->client->loop);
     g->deadline = deadline;
-    clave__loop_unlock(g->session->loop);
+    clave__loop_unlock(g->client->loop);
 }
 
 static void thread_grant_on_settled(struct observer *o)
@@ -62,7 +62,7 @@ static void thread_grant_on_session_ended(struct observer *o)
 /* ---- life ----------------------------------------------------------------------------------- */
 
 struct thread_grant_request {
-    clave_client *session;
+    clave_client *client;
     thread_grant_find *find;
     void *holder;
     uint64_t owner;
@@ -87,7 +87,7 @@ static void thread_grant_make(clave_async_client *c, void *arg)
         return;
     }
     g->refs = 1;
-    g->session = r->session;
+    g->client = r->client;
     g->grant = found;
     g->token = clave_async_grant_token(found);
     g->session_id = clave_async_grant_session_id(found);
@@ -96,16 +96,16 @@ static void thread_grant_make(clave_async_client *c, void *arg)
     g->observer.settled = thread_grant_on_settled;
     g->observer.ended = thread_grant_on_session_ended;
     clave__grant_observe(found, thread_grant_on_over, g);
-    clave__session_adopt(g->session, &g->observer);
+    clave__session_adopt(g->client, &g->observer);
     r->made = g;
 }
 
-clave_err clave__thread_grant_take(clave_grant **out, clave_client *s, thread_grant_find *find,
+clave_err clave__thread_grant_take(clave_grant **out, clave_client *c, thread_grant_find *find,
                                    void *holder, uint64_t owner)
 {
     struct thread_grant_request r = {
-        .session = s, .find = find, .holder = holder, .owner = owner, .err = CLAVE_ECLOSED};
-    clave__blocking_do(s, thread_grant_make, &r);
+        .client = c, .find = find, .holder = holder, .owner = owner, .err = CLAVE_ECLOSED};
+    clave__blocking_do(c, thread_grant_make, &r);
     *out = r.made;
     return r.err;
 }
@@ -126,12 +126,12 @@ static void thread_grant_destroy(clave_async_client *c, void *arg)
 
 void clave_grant_free(clave_grant *g)
 {
-    if (!g || !clave__loop_is_here(g->session->loop))
+    if (!g || !clave__loop_is_here(g->client->loop))
         return;
     if (__atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    clave__blocking_do(g->session, thread_grant_destroy, g);
-    clave__session_unref(g->session);
+    clave__blocking_do(g->client, thread_grant_destroy, g);
+    clave__session_unref(g->client);
     free(g);
 }
 
@@ -159,7 +159,7 @@ int64_t clave__thread_grant_deadline_locked(const clave_grant *g)
 
 int64_t clave_grant_deadline(clave_grant *g)
 {
-    clave_loop *loop = g->session->loop;
+    clave_loop *loop = g->client->loop;
     if (!clave__loop_is_here(loop))
         return INT64_MIN;
     clave__loop_lock(loop);
@@ -182,7 +182,7 @@ clave_async_grant *clave__thread_grant_of_engine(const clave_grant *g)
 
 clave_client *clave__thread_grant_session(const clave_grant *g)
 {
-    return g->session;
+    return g->client;
 }
 
 /* ---- guarded writes ------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ static clave_err thread_grant_write(clave_grant *g, const clave_op *op, int64_t 
     struct thread_grant_write w = {.grants = &g, .n = 1, .ops = op, .nops = 1};
     struct call_spec spec = {.begin = thread_grant_begin_write, .args = &w};
     spec.path = op->kind == CLAVE_OP_CREATE ? op->path : NULL;
-    return clave__call(g->session, &spec, timeout_ms, out);
+    return clave__call(g->client, &spec, timeout_ms, out);
 }
 
 clave_err clave_grant_create(clave_grant *g, const char *path, const void *data, size_t len,
@@ -245,7 +245,7 @@ clave_err clave_grant_multi(clave_grant *const *grants, size_t n, const clave_op
     if (out)
         *out = NULL;
     for (size_t i = 0; i < n; i++)
-        if (grants[i]->session != grants[0]->session)
+        if (grants[i]->client != grants[0]->client)
             return CLAVE_EINVAL;
     if (n == 0)
         return CLAVE_EINVAL;
@@ -254,7 +254,7 @@ clave_err clave_grant_multi(clave_grant *const *grants, size_t n, const clave_op
     w.found = calloc(n, sizeof *w.found);
     if (!w.found)
         return CLAVE_ENOMEM;
-    clave_err err = clave__call(grants[0]->session, &spec, timeout_ms, out);
+    clave_err err = clave__call(grants[0]->client, &spec, timeout_ms, out);
     free(w.found);
     return err;
 }

@@ -9,7 +9,7 @@
 typedef clave_err thread_grant_find(void *holder, uint64_t owner, clave_async_grant **out);
 
 /* Any thread: the grant that `find` finds. Its errors; ENOMEM, ECLOSED. */
-clave_err clave__thread_grant_take(clave_grant **out, clave_client *s, thread_grant_find *find,
+clave_err clave__thread_grant_take(clave_grant **out, clave_client *c, thread_grant_find *find,
                                    void *holder, uint64_t owner);
 /* clave_grant_deadline, with the loop's mutex held. */
 int64_t clave__thread_grant_deadline_locked(const clave_grant *g);

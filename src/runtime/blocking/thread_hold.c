@@ -9,9 +9,9 @@
 
 /* ---- finding -------------------------------------------------------------------------------- */
 
-static struct thread_hold *thread_hold_find(const clave_mutex *l, uint64_t owner)
+static struct thread_hold *thread_hold_find(const clave_mutex *m, uint64_t owner)
 {
-    for (struct list *e = l->thread_holds.next; e != &l->thread_holds; e = e->next) {
+    for (struct list *e = m->thread_holds.next; e != &m->thread_holds; e = e->next) {
         struct thread_hold *t = LIST_ENTRY(e, struct thread_hold, link);
         if (t->owner == owner)
             return t;
@@ -20,20 +20,20 @@ static struct thread_hold *thread_hold_find(const clave_mutex *l, uint64_t owner
 }
 
 /* With the mutex held. */
-static struct thread_hold *find_held(const clave_mutex *l, uint64_t owner)
+static struct thread_hold *find_held(const clave_mutex *m, uint64_t owner)
 {
-    struct thread_hold *t = thread_hold_find(l, owner);
+    struct thread_hold *t = thread_hold_find(m, owner);
     return t && t->count > 0 ? t : NULL;
 }
 
-bool clave__thread_hold_is_good(clave_mutex *l, uint64_t owner)
+bool clave__thread_hold_is_good(clave_mutex *m, uint64_t owner)
 {
-    if (!clave__loop_is_here(l->session->loop))
+    if (!clave__loop_is_here(m->client->loop))
         return false;
-    clave__loop_lock(l->session->loop);
-    const struct thread_hold *t = find_held(l, owner);
+    clave__loop_lock(m->client->loop);
+    const struct thread_hold *t = find_held(m, owner);
     bool good = t && t->deadline != INT64_MIN;
-    clave__loop_unlock(l->session->loop);
+    clave__loop_unlock(m->client->loop);
     return good;
 }
 
@@ -41,7 +41,7 @@ bool clave__thread_hold_is_good(clave_mutex *l, uint64_t owner)
 
 static void thread_hold_publish(struct thread_hold *t, int64_t deadline)
 {
-    clave_loop *loop = t->lock->session->loop;
+    clave_loop *loop = t->lock->client->loop;
     if (t->deadline == deadline)
         return;
     clave__loop_lock(loop);
@@ -56,15 +56,15 @@ static void thread_hold_refresh(struct thread_hold *t)
     thread_hold_publish(t, held ? g.deadline : INT64_MIN);
 }
 
-void clave__thread_holds_refresh(clave_mutex *l)
+void clave__thread_holds_refresh(clave_mutex *m)
 {
-    for (struct list *e = l->thread_holds.next; e != &l->thread_holds; e = e->next)
+    for (struct list *e = m->thread_holds.next; e != &m->thread_holds; e = e->next)
         thread_hold_refresh(LIST_ENTRY(e, struct thread_hold, link));
 }
 
-void clave__thread_hold_lose(clave_mutex *l, uint64_t owner)
+void clave__thread_hold_lose(clave_mutex *m, uint64_t owner)
 {
-    struct thread_hold *t = thread_hold_find(l, owner);
+    struct thread_hold *t = thread_hold_find(m, owner);
     if (t)
         thread_hold_publish(t, INT64_MIN);
 }
@@ -74,15 +74,15 @@ void clave__thread_hold_lose(clave_mutex *l, uint64_t owner)
 static void thread_hold_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct thread_hold *t = arg;
-    clave_mutex *l = t->lock;
+    clave_mutex *mutex = t->lock;
     (void)m;
     (void)owner;
-    if (l) {
-        clave__loop_lock(l->session->loop);
+    if (mutex) {
+        clave__loop_lock(mutex->client->loop);
         list_remove(&t->link);
-        if (list_empty(&l->leaving))
-            clave__cell_wake(&l->all_left);
-        clave__loop_unlock(l->session->loop);
+        if (list_empty(&mutex->leaving))
+            clave__cell_wake(&mutex->all_left);
+        clave__loop_unlock(mutex->client->loop);
     }
     if (t->call)
         clave__call_finish(t->call, err);
@@ -101,19 +101,19 @@ static bool take_off(struct thread_hold *t, unsigned *from)
  * if the lock was lost, otherwise (*leaves) when the server knows. */
 static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *leaves)
 {
-    clave_mutex *l = t->lock;
+    clave_mutex *m = t->lock;
     /* Without a callback, or for the last hold, this needs no memory. */
     clave_err err =
-        clave_async_mutex_release(l->mutex, t->owner, last ? thread_hold_on_left : NULL, t);
+        clave_async_mutex_release(m->mutex, t->owner, last ? thread_hold_on_left : NULL, t);
     *leaves = last && err == CLAVE_OK;
     if (!last)
         return err;
-    clave__loop_lock(l->session->loop);
+    clave__loop_lock(m->client->loop);
     clave__loop_unpost_locked(&t->task);
     list_remove(&t->link);
     if (*leaves)
-        list_push_back(&l->leaving, &t->link);
-    clave__loop_unlock(l->session->loop);
+        list_push_back(&m->leaving, &t->link);
+    clave__loop_unlock(m->client->loop);
     if (!*leaves)
         free(t);
     return err;
@@ -122,49 +122,49 @@ static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *l
 static void take_released(struct task *task)
 {
     struct thread_hold *t = LIST_ENTRY(task, struct thread_hold, task);
-    clave_client *s = t->lock->session;
+    clave_client *c = t->lock->client;
     bool any = true, last = false, leaves;
-    clave_async_client_tick(s->client, clave_now());
+    clave_async_client_tick(c->async, clave_now());
     while (any && !last) {
-        clave__loop_lock(s->loop);
+        clave__loop_lock(c->loop);
         any = t->released > 0;
         last = any && take_off(t, &t->released);
-        clave__loop_unlock(s->loop);
+        clave__loop_unlock(c->loop);
         if (any)
             thread_hold_give_back(t, last, &leaves);
     }
-    clave__blocking_flush_later(s);
+    clave__blocking_flush_later(c);
 }
 
-void clave__thread_holds_give_back(clave_mutex *l)
+void clave__thread_holds_give_back(clave_mutex *m)
 {
-    while (!list_empty(&l->thread_holds)) {
-        struct thread_hold *t = LIST_ENTRY(l->thread_holds.next, struct thread_hold, link);
+    while (!list_empty(&m->thread_holds)) {
+        struct thread_hold *t = LIST_ENTRY(m->thread_holds.next, struct thread_hold, link);
         bool leaves;
-        clave__loop_lock(l->session->loop);
+        clave__loop_lock(m->client->loop);
         bool last = take_off(t, t->count > 0 ? &t->count : &t->released);
-        clave__loop_unlock(l->session->loop);
+        clave__loop_unlock(m->client->loop);
         thread_hold_give_back(t, last, &leaves);
     }
 }
 
-void clave__thread_holds_orphan(clave_mutex *l)
+void clave__thread_holds_orphan(clave_mutex *m)
 {
     struct list *e;
-    clave__loop_lock(l->session->loop);
-    while ((e = list_pop_front(&l->leaving)))
+    clave__loop_lock(m->client->loop);
+    while ((e = list_pop_front(&m->leaving)))
         LIST_ENTRY(e, struct thread_hold, link)->lock = NULL;
-    clave__cell_wake(&l->all_left);
-    clave__loop_unlock(l->session->loop);
+    clave__cell_wake(&m->all_left);
+    clave__loop_unlock(m->client->loop);
 }
 
-void clave__thread_holds_await_left(clave_mutex *l, int64_t deadline)
+void clave__thread_holds_await_left(clave_mutex *m, int64_t deadline)
 {
-    clave_loop *loop = l->session->loop;
+    clave_loop *loop = m->client->loop;
     if (clave__loop_is_current(loop))
         return;
     clave__loop_lock(loop);
-    while (!list_empty(&l->leaving) && clave__cell_wait(&l->all_left, loop, deadline))
+    while (!list_empty(&m->leaving) && clave__cell_wait(&m->all_left, loop, deadline))
         continue;
     clave__loop_unlock(loop);
 }
@@ -172,7 +172,7 @@ void clave__thread_holds_await_left(clave_mutex *l, int64_t deadline)
 /* ---- holds ------------------------------------------------------------------------------------
  */
 
-struct thread_hold *clave__thread_hold_new(clave_mutex *l, uint64_t owner)
+struct thread_hold *clave__thread_hold_new(clave_mutex *m, uint64_t owner)
 {
     struct thread_hold *t = calloc(1, sizeof *t);
     if (!t)
@@ -180,22 +180,22 @@ struct thread_hold *clave__thread_hold_new(clave_mutex *l, uint64_t owner)
     list_init(&t->link);
     list_init(&t->task.link);
     t->task.run = take_released;
-    t->lock = l;
+    t->lock = m;
     t->owner = owner;
     return t;
 }
 
-void clave__thread_hold_add_hold(clave_mutex *l, struct thread_hold **fresh)
+void clave__thread_hold_add_hold(clave_mutex *m, struct thread_hold **fresh)
 {
-    struct thread_hold *t = thread_hold_find(l, (*fresh)->owner);
-    clave__loop_lock(l->session->loop);
+    struct thread_hold *t = thread_hold_find(m, (*fresh)->owner);
+    clave__loop_lock(m->client->loop);
     if (!t) {
         t = *fresh;
         *fresh = NULL;
-        list_push_back(&l->thread_holds, &t->link);
+        list_push_back(&m->thread_holds, &t->link);
     }
     t->count++;
-    clave__loop_unlock(l->session->loop);
+    clave__loop_unlock(m->client->loop);
     thread_hold_refresh(t);
 }
 
@@ -212,7 +212,7 @@ struct release {
 static clave_err thread_hold_begin_release(struct call *c, void *args)
 {
     struct release *r = args;
-    clave_loop *loop = r->lock->session->loop;
+    clave_loop *loop = r->lock->client->loop;
     bool leaves;
     r->begun = true;
     clave__loop_lock(loop);
@@ -229,29 +229,29 @@ static clave_err thread_hold_begin_release(struct call *c, void *args)
     return err;
 }
 
-static clave_err release_on_loop(clave_mutex *l, uint64_t owner, bool confirmed, int64_t timeout_ms)
+static clave_err release_on_loop(clave_mutex *m, uint64_t owner, bool confirmed, int64_t timeout_ms)
 {
-    struct release r = {.lock = l, .owner = owner, .confirmed = confirmed};
+    struct release r = {.lock = m, .owner = owner, .confirmed = confirmed};
     struct call_spec spec = {.begin = thread_hold_begin_release, .args = &r};
-    clave_err err = clave__call(l->session, &spec, timeout_ms, NULL);
+    clave_err err = clave__call(m->client, &spec, timeout_ms, NULL);
     /* Time was up before the loop's thread got to it: it is released all the same. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
-        (void)release_on_loop(l, owner, false, -1);
+        (void)release_on_loop(m, owner, false, -1);
     return err;
 }
 
 /* A hold that is valid as far as we know is released by a note to the loop's thread. If it is not,
  * the engine has to say so, and why. */
-clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner)
+clave_err clave_mutex_release_as(clave_mutex *m, uint64_t owner)
 {
-    clave_loop *loop = l->session->loop;
+    clave_loop *loop = m->client->loop;
     if (!clave__loop_is_here(loop))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(loop))
         return CLAVE_ELOOPTHREAD;
     clave__loop_lock(loop);
-    bool ended = l->session->ended;
-    struct thread_hold *t = find_held(l, owner);
+    bool ended = m->client->ended;
+    struct thread_hold *t = find_held(m, owner);
     bool held = t != NULL;
     bool good = held && !ended && t->deadline >= clave_now();
     if (good) {
@@ -265,10 +265,10 @@ clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner)
         return CLAVE_OK;
     if (ended)
         return CLAVE_ECLOSED;
-    return held ? release_on_loop(l, owner, false, -1) : CLAVE_ENOTHELD;
+    return held ? release_on_loop(m, owner, false, -1) : CLAVE_ENOTHELD;
 }
 
-clave_err clave_mutex_release_confirmed_as(clave_mutex *l, uint64_t owner, int64_t timeout_ms)
+clave_err clave_mutex_release_confirmed_as(clave_mutex *m, uint64_t owner, int64_t timeout_ms)
 {
-    return release_on_loop(l, owner, true, timeout_ms);
+    return release_on_loop(m, owner, true, timeout_ms);
 }

@@ -26,7 +26,7 @@ struct thread_hold {
 };
 
 struct clave_mutex {
-    clave_client *session;
+    clave_client *client;
     clave_async_mutex *mutex; /* the loop's thread only */
     struct observer observer;
     clave_mutex_event_cb *event_cb; /* the user's */
@@ -38,27 +38,27 @@ struct clave_mutex {
 
 /* As clave_mutex_new, for a queue with another rule; NULL: as the options say. (mutex.c) */
 struct queue_order_rule;
-clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *s, const char *path,
+clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *c, const char *path,
                                     const clave_mutex_options *o,
                                     const struct queue_order_rule *rule);
 
 /* Any thread: allocated before the acquire begins, since a grant cannot fail. Free it if it was not
  * taken. */
-struct thread_hold *clave__thread_hold_new(clave_mutex *l, uint64_t owner);
+struct thread_hold *clave__thread_hold_new(clave_mutex *m, uint64_t owner);
 
 /* On the loop's thread. A hold was granted: takes *fresh if it is the owner's first. */
-void clave__thread_hold_add_hold(clave_mutex *l, struct thread_hold **fresh);
-void clave__thread_hold_lose(clave_mutex *l, uint64_t owner);
+void clave__thread_hold_add_hold(clave_mutex *m, struct thread_hold **fresh);
+void clave__thread_hold_lose(clave_mutex *m, uint64_t owner);
 /* Copies all deadlines again. */
-void clave__thread_holds_refresh(clave_mutex *l);
+void clave__thread_holds_refresh(clave_mutex *m);
 /* Releases every hold. */
-void clave__thread_holds_give_back(clave_mutex *l);
+void clave__thread_holds_give_back(clave_mutex *m);
 /* The mutex is being freed: holds that are LEAVING free themselves. */
-void clave__thread_holds_orphan(clave_mutex *l);
+void clave__thread_holds_orphan(clave_mutex *m);
 
 /* Any thread. The owner holds it, and no loss of it is known. */
-bool clave__thread_hold_is_good(clave_mutex *l, uint64_t owner);
+bool clave__thread_hold_is_good(clave_mutex *m, uint64_t owner);
 /* Waits until the server knows that nothing is held any more, or until the deadline. */
-void clave__thread_holds_await_left(clave_mutex *l, int64_t deadline);
+void clave__thread_holds_await_left(clave_mutex *m, int64_t deadline);
 
 #endif

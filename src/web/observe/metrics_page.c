@@ -9,50 +9,50 @@
 
 enum { PIECE_LOCKS = 300, MAX_PATHS = 1000 };
 
-void clave__metrics_page_init(struct metrics_page *g, const struct observe *o,
+void clave__metrics_page_init(struct metrics_page *p, const struct observe *o,
                               const struct metrics_labels *labels, enum prometheus_format format)
 {
-    *g = (struct metrics_page){.o = o, .labels = *labels};
-    if (g->labels.max_paths == 0)
-        g->labels.max_paths = MAX_PATHS;
-    g->p = clave__prometheus_to(NULL, format);
-    clave__buf_init(&g->at, &o->web->mem, SIZE_MAX);
+    *p = (struct metrics_page){.o = o, .labels = *labels};
+    if (p->labels.max_paths == 0)
+        p->labels.max_paths = MAX_PATHS;
+    p->p = clave__prometheus_to(NULL, format);
+    clave__buf_init(&p->at, &o->web->mem, SIZE_MAX);
 }
 
-void clave__metrics_page_fini(struct metrics_page *g)
+void clave__metrics_page_fini(struct metrics_page *p)
 {
-    clave__buf_fini(&g->at);
+    clave__buf_fini(&p->at);
 }
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
-static void page_remember(struct metrics_page *g, const char *path)
+static void page_remember(struct metrics_page *p, const char *path)
 {
-    clave_err err = clave__buf_set_text(&g->at, path);
-    if (g->p.err == CLAVE_OK)
-        g->p.err = err;
+    clave_err err = clave__buf_set_text(&p->at, path);
+    if (p->p.err == CLAVE_OK)
+        p->p.err = err;
 }
 
-static bool page_labels(struct metrics_page *g, const char *path)
+static bool page_labels(struct metrics_page *p, const char *path)
 {
-    for (size_t i = 0; i < g->labels.nprefixes && g->nlabelled < g->labels.max_paths; i++)
-        if (clave__observe_is_below(path, g->labels.prefixes[i])) {
-            g->nlabelled++;
+    for (size_t i = 0; i < p->labels.nprefixes && p->nlabelled < p->labels.max_paths; i++)
+        if (clave__observe_is_below(path, p->labels.prefixes[i])) {
+            p->nlabelled++;
             return true;
         }
     return false;
 }
 
 /* The first family of a walk adds up the others too: without labels that is all there is. */
-static bool page_walks(const struct metrics_page *g, bool first)
+static bool page_walks(const struct metrics_page *p, bool first)
 {
-    return first || g->labels.nprefixes > 0;
+    return first || p->labels.nprefixes > 0;
 }
 
-static void page_put(struct metrics_page *g, const char *path, const char *kind, int64_t value)
+static void page_put(struct metrics_page *p, const char *path, const char *kind, int64_t value)
 {
     struct prometheus_label labels[] = {{"path", path}, {kind ? "kind" : NULL, kind}, {0}};
-    clave__prometheus_put(&g->p, labels, value);
+    clave__prometheus_put(&p->p, labels, value);
 }
 
 /* ---- locks ----------------------------------------------------------------------------------- */
@@ -69,10 +69,10 @@ static const struct prometheus_family lock_gauges[LOCK_GAUGES] = {
 };
 
 /* false: there is none. */
-static bool gauge_value(const struct metrics_page *g, const struct metrics_others *of,
+static bool gauge_value(const struct metrics_page *p, const struct metrics_others *of,
                         enum lock_gauge gauge, int64_t *out)
 {
-    int64_t now = clave__observe_now(g->o);
+    int64_t now = clave__observe_now(p->o);
     switch (gauge) {
     case GAUGE_HOLDERS:
         *out = (int64_t)of->holders;
@@ -112,46 +112,46 @@ static void others_add(struct metrics_others *to, const struct metrics_others *m
     to->waiters += more->waiters;
 }
 
-static void page_put_lock(struct metrics_page *g, const char *path, enum lock_sort sort,
+static void page_put_lock(struct metrics_page *p, const char *path, enum lock_sort sort,
                           const struct metrics_others *of, enum lock_gauge gauge)
 {
     int64_t value;
-    if (gauge_value(g, of, gauge, &value))
-        page_put(g, path, clave__lock_sort_name(sort), value);
+    if (gauge_value(p, of, gauge, &value))
+        page_put(p, path, clave__lock_sort_name(sort), value);
 }
 
 /* The others are added up in the first of these steps, whose family is holders. */
-static bool page_step_locks(struct metrics_page *g, int which)
+static bool page_step_locks(struct metrics_page *p, int which)
 {
     enum lock_gauge gauge = (enum lock_gauge)which;
-    if (!g->within)
-        clave__prometheus_family(&g->p, &lock_gauges[gauge]);
+    if (!p->within)
+        clave__prometheus_family(&p->p, &lock_gauges[gauge]);
     for (int i = 0; i < PIECE_LOCKS; i++) {
         const struct lock_queue *q =
-            page_walks(g, gauge == GAUGE_HOLDERS)
-                ? clave__lock_model_after(&g->o->model, clave__buf_text(&g->at), g->at_leases)
+            page_walks(p, gauge == GAUGE_HOLDERS)
+                ? clave__lock_model_after(&p->o->model, clave__buf_text(&p->at), p->at_leases)
                 : NULL;
         if (!q) {
             for (int sort = 0; sort < LOCK_SORTS; sort++)
-                if (g->others[sort].n > 0)
-                    page_put_lock(g, "other", (enum lock_sort)sort, &g->others[sort], gauge);
+                if (p->others[sort].n > 0)
+                    page_put_lock(p, "other", (enum lock_sort)sort, &p->others[sort], gauge);
             return true;
         }
-        page_remember(g, q->path);
-        g->at_leases = q->leases;
+        page_remember(p, q->path);
+        p->at_leases = q->leases;
         struct metrics_others of = gauges_of(q);
         enum lock_sort sort = clave__lock_sort(q);
-        if (page_labels(g, q->path))
-            page_put_lock(g, q->path, sort, &of, gauge);
+        if (page_labels(p, q->path))
+            page_put_lock(p, q->path, sort, &of, gauge);
         else if (gauge == GAUGE_HOLDERS)
-            others_add(&g->others[sort], &of);
+            others_add(&p->others[sort], &of);
     }
     return false;
 }
 
 /* ---- what happened to locks ------------------------------------------------------------------ */
 
-static void page_put_durations(struct metrics_page *g, const struct histogram *of,
+static void page_put_durations(struct metrics_page *p, const struct histogram *of,
                                const char *outcome)
 {
     for (int sort = 0; sort < LOCK_SORTS; sort++) {
@@ -159,48 +159,48 @@ static void page_put_durations(struct metrics_page *g, const struct histogram *o
         struct prometheus_label labels[] = {
             {"kind", kind}, {outcome ? "outcome" : NULL, outcome}, {0}};
         if (clave__histogram_count(&of[sort]) > 0)
-            clave__prometheus_histogram(&g->p, labels, &of[sort]);
+            clave__prometheus_histogram(&p->p, labels, &of[sort]);
     }
 }
 
-static bool page_step_durations(struct metrics_page *g, int which)
+static bool page_step_durations(struct metrics_page *p, int which)
 {
     static const struct prometheus_family wait = {"clave_lock_wait_seconds", PROMETHEUS_HISTOGRAM,
                                                   3,
                                                   "From queueing until granted, or until it left."};
     static const struct prometheus_family hold = {"clave_lock_hold_seconds", PROMETHEUS_HISTOGRAM,
                                                   3, "From granted until the node was gone."};
-    const struct lock_metrics *m = &g->o->metrics;
+    const struct lock_metrics *m = &p->o->metrics;
     (void)which;
-    clave__prometheus_family(&g->p, &wait);
-    page_put_durations(g, m->waited, "granted");
-    page_put_durations(g, m->left, "left");
-    clave__prometheus_family(&g->p, &hold);
-    page_put_durations(g, m->held, NULL);
+    clave__prometheus_family(&p->p, &wait);
+    page_put_durations(p, m->waited, "granted");
+    page_put_durations(p, m->left, "left");
+    clave__prometheus_family(&p->p, &hold);
+    page_put_durations(p, m->held, NULL);
     return true;
 }
 
-static bool page_step_ends(struct metrics_page *g, int which)
+static bool page_step_ends(struct metrics_page *p, int which)
 {
     static const struct prometheus_family grants = {"clave_lock_grants", PROMETHEUS_COUNTER, 0,
                                                     "Locks that were granted."};
     static const struct prometheus_family ends = {"clave_lock_ends", PROMETHEUS_COUNTER, 0,
                                                   "Holds that ended, by cause."};
-    const struct lock_metrics *m = &g->o->metrics;
+    const struct lock_metrics *m = &p->o->metrics;
     (void)which;
-    clave__prometheus_family(&g->p, &grants);
+    clave__prometheus_family(&p->p, &grants);
     for (int sort = 0; sort < LOCK_SORTS; sort++) {
         const char *kind = clave__lock_sort_name((enum lock_sort)sort);
-        clave__prometheus_put(&g->p, (struct prometheus_label[]){{"kind", kind}, {0}},
+        clave__prometheus_put(&p->p, (struct prometheus_label[]){{"kind", kind}, {0}},
                               (int64_t)clave__histogram_count(&m->waited[sort]));
     }
-    clave__prometheus_family(&g->p, &ends);
+    clave__prometheus_family(&p->p, &ends);
     for (int cause = 0; cause < LOCK_CAUSES; cause++) {
         const char *name = clave__lock_cause_name((enum lock_cause)cause);
         uint64_t n = 0;
         for (int sort = 0; sort < LOCK_SORTS; sort++)
             n += m->ends[sort][cause];
-        clave__prometheus_put(&g->p, (struct prometheus_label[]){{"cause", name}, {0}}, (int64_t)n);
+        clave__prometheus_put(&p->p, (struct prometheus_label[]){{"cause", name}, {0}}, (int64_t)n);
     }
     return true;
 }
@@ -225,18 +225,18 @@ static const struct prometheus_family election_gauges[ELECTION_GAUGES] = {
     {"clave_election_leader_info", PROMETHEUS_GAUGE, 0, "Who leads."},
 };
 
-static struct metrics_others election_values(const struct metrics_page *g, const struct election *e)
+static struct metrics_others election_values(const struct metrics_page *p, const struct election *e)
 {
-    const struct lock_queue *q = clave__lock_model_get(&g->o->model, e->path, false);
+    const struct lock_queue *q = clave__lock_model_get(&p->o->model, e->path, false);
     return (struct metrics_others){.n = 1,
                                    .holders = q ? q->nholders : 0,
                                    .waiters = q ? clave__lock_nwaiters(q) : 0,
                                    .terms = (int64_t)e->terms_total,
                                    .vacant_ms =
-                                       clave__election_vacant_ms(e, clave__observe_now(g->o))};
+                                       clave__election_vacant_ms(e, clave__observe_now(p->o))};
 }
 
-static void page_put_election(struct metrics_page *g, const char *path,
+static void page_put_election(struct metrics_page *p, const char *path,
                               const struct metrics_others *of, enum election_gauge gauge)
 {
     const int64_t values[INFO_LEADER] = {[GAUGE_HAS_LEADER] = of->holders >= of->n,
@@ -244,48 +244,48 @@ static void page_put_election(struct metrics_page *g, const char *path,
                                          [COUNT_TERMS] = of->terms,
                                          [COUNT_VACANCY] = of->vacant_ms};
     if (gauge < INFO_LEADER)
-        page_put(g, path, NULL, values[gauge]);
+        page_put(p, path, NULL, values[gauge]);
 }
 
-static void page_put_leader(struct metrics_page *g, const struct election *e)
+static void page_put_leader(struct metrics_page *p, const struct election *e)
 {
-    const struct lock_queue *q = clave__lock_model_get(&g->o->model, e->path, false);
+    const struct lock_queue *q = clave__lock_model_get(&p->o->model, e->path, false);
     const struct lock_place *leader = q ? clave__lock_holder_after(q, "") : NULL;
     char who[LOCK_WHO_CAP];
     if (!leader)
         return;
     struct prometheus_label labels[] = {
         {"path", e->path}, {"leader", clave__lock_who(leader, who)}, {0}};
-    clave__prometheus_put(&g->p, labels, 1);
+    clave__prometheus_put(&p->p, labels, 1);
 }
 
-static bool page_step_elections(struct metrics_page *g, int which)
+static bool page_step_elections(struct metrics_page *p, int which)
 {
     enum election_gauge gauge = (enum election_gauge)which;
-    struct metrics_others *others = &g->others[LOCK_SORT_ELECTION];
-    if (!g->within) {
-        clave__prometheus_family(&g->p, &election_gauges[gauge]);
+    struct metrics_others *others = &p->others[LOCK_SORT_ELECTION];
+    if (!p->within) {
+        clave__prometheus_family(&p->p, &election_gauges[gauge]);
         if (gauge == GAUGE_HAS_LEADER)
             *others = (struct metrics_others){0};
     }
     for (int i = 0; i < PIECE_LOCKS; i++) {
         const struct election *e =
-            page_walks(g, gauge == GAUGE_HAS_LEADER)
-                ? clave__election_after(&g->o->elections, clave__buf_text(&g->at))
+            page_walks(p, gauge == GAUGE_HAS_LEADER)
+                ? clave__election_after(&p->o->elections, clave__buf_text(&p->at))
                 : NULL;
         if (!e) {
             if (others->n > 0)
-                page_put_election(g, "other", others, gauge);
+                page_put_election(p, "other", others, gauge);
             return true;
         }
-        page_remember(g, e->path);
+        page_remember(p, e->path);
         if (!clave__election_is_shown(e) || e->over)
             continue;
-        struct metrics_others of = election_values(g, e);
-        if (page_labels(g, e->path)) {
-            page_put_election(g, e->path, &of, gauge);
+        struct metrics_others of = election_values(p, e);
+        if (page_labels(p, e->path)) {
+            page_put_election(p, e->path, &of, gauge);
             if (gauge == INFO_LEADER)
-                page_put_leader(g, e);
+                page_put_leader(p, e);
         } else if (gauge == GAUGE_HAS_LEADER) {
             others_add(others, &of);
             others->terms += of.terms;
@@ -297,9 +297,9 @@ static bool page_step_elections(struct metrics_page *g, int which)
 
 /* ---- the model itself ------------------------------------------------------------------------ */
 
-static bool page_step_model(struct metrics_page *g, int which)
+static bool page_step_model(struct metrics_page *p, int which)
 {
-    const struct observe *o = g->o;
+    const struct observe *o = p->o;
     const struct {
         struct prometheus_family family;
         int64_t value;
@@ -328,8 +328,8 @@ static bool page_step_model(struct metrics_page *g, int which)
     };
     (void)which;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        clave__prometheus_family(&g->p, &table[i].family);
-        clave__prometheus_put(&g->p, NULL, table[i].value);
+        clave__prometheus_family(&p->p, &table[i].family);
+        clave__prometheus_put(&p->p, NULL, table[i].value);
     }
     return true;
 }
@@ -337,7 +337,7 @@ static bool page_step_model(struct metrics_page *g, int which)
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 static const struct {
-    bool (*run)(struct metrics_page *g, int which); /* true: the step is done */
+    bool (*run)(struct metrics_page *p, int which); /* true: the step is done */
     int which;                                      /* of the gauges */
 } page_steps[] = {
     {page_step_model, 0},
@@ -354,17 +354,17 @@ static const struct {
     {page_step_elections, INFO_LEADER},
 };
 
-clave_err clave__metrics_page_piece(struct metrics_page *g, struct buf *out, bool *done)
+clave_err clave__metrics_page_piece(struct metrics_page *p, struct buf *out, bool *done)
 {
-    g->p.out = out;
-    bool over = page_steps[g->step].run(g, page_steps[g->step].which);
-    g->within = !over;
+    p->p.out = out;
+    bool over = page_steps[p->step].run(p, page_steps[p->step].which);
+    p->within = !over;
     if (over) {
-        g->step++;
-        g->nlabelled = 0;
-        g->at_leases = false;
-        clave__buf_clear(&g->at);
+        p->step++;
+        p->nlabelled = 0;
+        p->at_leases = false;
+        clave__buf_clear(&p->at);
     }
-    *done = g->step == sizeof page_steps / sizeof *page_steps;
-    return g->p.err;
+    *done = p->step == sizeof page_steps / sizeof *page_steps;
+    return p->p.err;
 }

@@ -34,10 +34,10 @@ struct metrics_page {
     struct metrics_others others[LOCK_SORTS];
 };
 
-void clave__metrics_page_init(struct metrics_page *g, const struct observe *o,
+void clave__metrics_page_init(struct metrics_page *p, const struct observe *o,
                               const struct metrics_labels *labels, enum prometheus_format format);
-void clave__metrics_page_fini(struct metrics_page *g);
+void clave__metrics_page_fini(struct metrics_page *p);
 /* Appends some more; *done: that was all, but for clave__prometheus_end. ETOOBIG, ENOMEM. */
-clave_err clave__metrics_page_piece(struct metrics_page *g, struct buf *out, bool *done);
+clave_err clave__metrics_page_piece(struct metrics_page *p, struct buf *out, bool *done);
 
 #endif

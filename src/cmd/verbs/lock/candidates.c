@@ -30,33 +30,33 @@ static void candidates_show_json(size_t position, const clave_participant *p)
 
 static void candidates_show_line(size_t position, const clave_participant *p)
 {
-    char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP], age[AGE_CAP], diag_note[PARTICIPANT_TEXT_CAP];
+    char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP], age[AGE_CAP], note[PARTICIPANT_TEXT_CAP];
     printf("%zu %-7s %s %6s %s%s%s\n", position, position == 1 ? "leader" : "waiting",
            participant_text_token(&p->stat, token), participant_text_age(&p->stat, age),
            participant_text_column(p->identity.text, true, id, sizeof id),
            participant_text_is_asked(p) ? " (asked to resign)" : "",
-           participant_text_note_suffix(p->node, diag_note));
+           participant_text_note_suffix(p->node, note));
 }
 
 static int show_candidates(struct options *o, const char *path)
 {
-    clave_client *s;
+    clave_client *c;
     clave_participant_list *roll;
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
     clave_err err =
-        clave_participants(s, clave_async_latch_participants, path, o->timeout_ms, &roll);
+        clave_participants(c, clave_async_latch_participants, path, o->timeout_ms, &roll);
     if (err != CLAVE_OK)
-        code = diag_err(o, path, err, s);
-    else if (roll->n == 0 && no_queue_report(o, s, path))
+        code = diag_err(o, path, err, c);
+    else if (roll->n == 0 && no_queue_report(o, c, path))
         code = EXIT_PATH;
     else if (roll->n == 0)
         diag_note(o, "%s: no candidates", path);
     for (size_t i = 0; roll && i < roll->n; i++)
         (o->json ? candidates_show_json : candidates_show_line)(i + 1, &roll->list[i]);
     clave_participant_list_free(roll);
-    connect_close(s);
+    connect_close(c);
     return code;
 }
 

@@ -60,13 +60,13 @@ static int check_answer(const struct options *o, const struct check *c, bool hel
 }
 
 /* ENOAUTH: there is a holder whose node may not be read, so its token is not known. */
-static clave_err check_look_for(const struct queue_view *l, int64_t token, bool *held)
+static clave_err check_look_for(const struct queue_view *v, int64_t token, bool *held)
 {
     bool hidden = false;
     *held = false;
-    for (size_t i = 0; i < l->n; i++) {
-        const clave_stat *st = &l->list[i].p->stat;
-        bool holds = l->list[i].holds;
+    for (size_t i = 0; i < v->n; i++) {
+        const clave_stat *st = &v->list[i].p->stat;
+        bool holds = v->list[i].holds;
         *held = *held || (holds && participant_text_is_known(st) && st->czxid == token);
         hidden = hidden || (holds && !participant_text_is_known(st));
     }

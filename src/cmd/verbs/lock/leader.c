@@ -57,32 +57,32 @@ static void leader_show(const struct options *o, const char *path, const struct 
 }
 
 /* Prints one state: the exit code if it was the last one, else -1. */
-static int leader_take(struct options *o, struct leader_follow *s, const struct leader_state *it,
+static int leader_take(struct options *o, struct leader_follow *f, const struct leader_state *it,
                        bool watch)
 {
     if (it->err != CLAVE_OK)
-        return diag_err(o, s->path, it->err, NULL);
-    if (!watch && it->vacant && no_queue_report(o, s->session, s->path))
+        return diag_err(o, f->path, it->err, NULL);
+    if (!watch && it->vacant && no_queue_report(o, f->session, f->path))
         return EXIT_PATH;
-    leader_show(o, s->path, it);
+    leader_show(o, f->path, it);
     if (ferror(stdout))
         return EXIT_IO;
     return watch ? -1 : it->vacant ? EXIT_PATH : EXIT_OK;
 }
 
-static int leader_follow(struct options *o, struct leader_follow *s, int signals, bool watch)
+static int leader_follow(struct options *o, struct leader_follow *f, int signals, bool watch)
 {
     int64_t until = watch ? CLAVE_NEVER : clave_now() + o->timeout_ms;
     int code = -1, sig;
     clave_err why;
     while (code < 0) {
-        struct leader_state *it = leader_follow_next(s, signals, until, &sig, &why);
+        struct leader_state *it = leader_follow_next(f, signals, until, &sig, &why);
         if (it)
-            code = leader_take(o, s, it, watch);
+            code = leader_take(o, f, it, watch);
         else if (sig != 0)
             code = 128 + sig;
         else
-            code = diag_err(o, s->path, why == CLAVE_OK ? CLAVE_ETIMEDOUT : why, s->session);
+            code = diag_err(o, f->path, why == CLAVE_OK ? CLAVE_ETIMEDOUT : why, f->session);
         leader_follow_free(it);
     }
     return code;

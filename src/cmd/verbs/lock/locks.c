@@ -80,7 +80,7 @@ static void locks_show_line(size_t position, const struct queue_view_place *at, 
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
     char host[COLUMN_CAP], name[COLUMN_CAP], command[COMMAND_CAP];
-    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", diag_note[PARTICIPANT_TEXT_CAP];
+    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", note[PARTICIPANT_TEXT_CAP];
     if (id->pid != 0)
         snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
     printf("%zu %-7s %s %6s %s %s %s %s%s%s\n", position, at->role,
@@ -89,28 +89,27 @@ static void locks_show_line(size_t position, const struct queue_view_place *at, 
            participant_text_column(id->name, false, name, sizeof name),
            participant_text_column(id->command ? id->command : id->text, true, command,
                                    sizeof command),
-           at->asked ? " (asked to release it)" : "",
-           participant_text_note_suffix(p->node, diag_note));
+           at->asked ? " (asked to release it)" : "", participant_text_note_suffix(p->node, note));
 }
 
 static int show_queue(struct options *o, const char *path)
 {
-    clave_client *s;
+    clave_client *c;
     struct queue_view l;
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
-    clave_err err = queue_view_read(s, path, o->timeout_ms, &l);
+    clave_err err = queue_view_read(c, path, o->timeout_ms, &l);
     if (err != CLAVE_OK)
-        code = diag_err(o, path, err, s);
-    else if (l.n == 0 && no_queue_report(o, s, path))
+        code = diag_err(o, path, err, c);
+    else if (l.n == 0 && no_queue_report(o, c, path))
         code = EXIT_PATH;
     else if (l.n == 0)
         diag_note(o, "%s: no holder, nobody waiting", path);
     for (size_t i = 0; i < l.n; i++)
         (o->json ? locks_show_json : locks_show_line)(i + 1, &l.list[i], locks_held_ms(&l.list[i]));
     queue_view_fini(&l);
-    connect_close(s);
+    connect_close(c);
     return code;
 }
 

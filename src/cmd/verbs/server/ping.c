@@ -88,28 +88,28 @@ static void show_round(const struct options *o, int64_t us)
     fflush(stdout);
 }
 
-static int ping_once(const struct options *o, clave_client *s)
+static int ping_once(const struct options *o, clave_client *c)
 {
     int64_t start = clave__clock_us();
-    clave_err err = clave_exists(s, "/", o->timeout_ms, NULL);
+    clave_err err = clave_exists(c, "/", o->timeout_ms, NULL);
     int64_t us = clave__clock_us() - start;
     /* Any answer will do: a chroot need not exist, or may be unreadable. */
     if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
-        return diag_err(o, "/", err, s);
+        return diag_err(o, "/", err, c);
     show_round(o, us);
     return EXIT_OK;
 }
 
-static int ping_server(const struct options *o, clave_client *s, struct ping *p)
+static int ping_server(const struct options *o, clave_client *c, struct ping *p)
 {
     int code = EXIT_OK;
-    if (clave_client_run(s, get_target, p) == CLAVE_OK)
+    if (clave_client_run(c, get_target, p) == CLAVE_OK)
         get_version(o, p);
     show_server(o, p);
     for (int64_t i = 0; i < p->count && code == EXIT_OK && !ferror(stdout); i++) {
         if (i > 0)
             poll(NULL, 0, (int)p->interval_ms);
-        code = ping_once(o, s);
+        code = ping_once(o, c);
     }
     return code;
 }
@@ -117,7 +117,7 @@ static int ping_server(const struct options *o, clave_client *s, struct ping *p)
 static int run_ping(struct options *o, int argc, char **argv)
 {
     struct ping p = {.count = 3, .interval_ms = 200};
-    clave_client *s;
+    clave_client *c;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
         if (id == 'n' && !options_number(o, "count", 1, INT32_MAX, &p.count))
@@ -129,11 +129,11 @@ static int run_ping(struct options *o, int argc, char **argv)
         return o->status;
     if (!options_args(o, 0, 0))
         return EXIT_USAGE;
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
-    code = ping_server(o, s, &p);
-    connect_close(s);
+    code = ping_server(o, c, &p);
+    connect_close(c);
     return code;
 }
 

@@ -61,13 +61,13 @@ static bool sessions_flag(const clave_reply *r, const char *name)
     return strcmp(text, "true") == 0;
 }
 
-static clave_err sessions_read(const struct options *o, clave_client *s, const char *id,
+static clave_err sessions_read(const struct options *o, clave_client *c, const char *id,
                                struct session_line *out)
 {
     char path[SESSIONS_PATH_CAP];
     clave_reply *r = NULL;
     snprintf(path, sizeof path, "%s/%s", top, id);
-    clave_err err = clave_get(s, path, o->timeout_ms, &r);
+    clave_err err = clave_get(c, path, o->timeout_ms, &r);
     if (err == CLAVE_OK) {
         *out = (struct session_line){.id = id,
                                      .timeout_ms = sessions_number(r, "timeout_ms"),
@@ -82,10 +82,10 @@ static clave_err sessions_read(const struct options *o, clave_client *s, const c
 }
 
 /* Other servers, and this one for other users, have no such nodes. */
-static int sessions_fail(const struct options *o, clave_err err, clave_client *s)
+static int sessions_fail(const struct options *o, clave_err err, clave_client *c)
 {
     if (err != CLAVE_ENONODE)
-        return diag_err(o, top, err, s);
+        return diag_err(o, top, err, c);
     diag(o, "only a super user of 'clave serve' can see its sessions: the user of its --super-uid "
             "over a Unix socket, of its --super-digest with --auth, or the subject of its "
             "--x509-super with --tls-cert; and --connect must not have a path");
@@ -118,20 +118,20 @@ static void sessions_show(struct json *j, const struct session_line *l)
            l->ephemerals, whose, l->ending ? ", ending" : "");
 }
 
-static int sessions_list(const struct options *o, clave_client *s)
+static int sessions_list(const struct options *o, clave_client *c)
 {
     struct json j;
     clave_reply *names = NULL;
-    clave_err err = clave_children(s, top, o->timeout_ms, &names);
+    clave_err err = clave_children(c, top, o->timeout_ms, &names);
     if (err != CLAVE_OK)
-        return sessions_fail(o, err, s);
+        return sessions_fail(o, err, c);
     if (o->json) {
         json_begin(&j, stdout);
         clave__json_open(&j, "sessions", '[');
     }
     for (size_t i = 0; i < names->nnames && err == CLAVE_OK; i++) {
         struct session_line line;
-        err = sessions_read(o, s, names->names[i], &line);
+        err = sessions_read(o, c, names->names[i], &line);
         if (err == CLAVE_OK)
             sessions_show(o->json ? &j : NULL, &line);
         if (err == CLAVE_ENONODE) /* it has ended meanwhile */
@@ -142,7 +142,7 @@ static int sessions_list(const struct options *o, clave_client *s)
         json_end(&j);
     }
     clave_reply_free(names);
-    return err == CLAVE_OK ? EXIT_OK : diag_err(o, top, err, s);
+    return err == CLAVE_OK ? EXIT_OK : diag_err(o, top, err, c);
 }
 
 /* ---- the end of one ---------------------------------------------------------------------------
@@ -174,7 +174,7 @@ static bool sessions_id(const char *given, char *id, size_t cap)
     return isxdigit((unsigned char)*given) && *end == '\0' && errno == 0 && number != 0;
 }
 
-static int sessions_kill(const struct options *o, clave_client *s, const char *given, bool now)
+static int sessions_kill(const struct options *o, clave_client *c, const char *given, bool now)
 {
     char id[24], path[SESSIONS_PATH_CAP];
     struct session_line line;
@@ -184,30 +184,30 @@ static int sessions_kill(const struct options *o, clave_client *s, const char *g
              hint_command(o, (const char *const[]){"sessions", NULL}, hint));
         return EXIT_USAGE;
     }
-    clave_err err = sessions_read(o, s, id, &line);
+    clave_err err = sessions_read(o, c, id, &line);
     if (err == CLAVE_ENONODE) {
         clave_reply *r = NULL;
-        err = clave_exists(s, top, o->timeout_ms, &r); /* may we see any? */
+        err = clave_exists(c, top, o->timeout_ms, &r); /* may we see any? */
         clave_reply_free(r);
         if (err != CLAVE_OK)
-            return sessions_fail(o, err, s);
+            return sessions_fail(o, err, c);
         diag(o, "there is no session %s", id);
         return EXIT_PATH;
     }
     snprintf(path, sizeof path, "%s/%s%s", top, id, now ? "/now" : "");
     if (err == CLAVE_OK)
-        err = clave_delete(s, path, -1, o->timeout_ms);
-    if (err == CLAVE_OK && (now || sessions_read(o, s, id, &line) == CLAVE_ENONODE))
+        err = clave_delete(c, path, -1, o->timeout_ms);
+    if (err == CLAVE_OK && (now || sessions_read(o, c, id, &line) == CLAVE_ENONODE))
         line.expires_in_ms = 0;
     if (err != CLAVE_OK)
-        return diag_err(o, path, err, s);
+        return diag_err(o, path, err, c);
     sessions_tell_ended(o, &line);
     return EXIT_OK;
 }
 
 static int run_sessions(struct options *o, int argc, char **argv)
 {
-    clave_client *s;
+    clave_client *c;
     bool kill = false, now = false;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
@@ -218,14 +218,14 @@ static int run_sessions(struct options *o, int argc, char **argv)
         return o->status;
     if (kill ? o->argc == 0 : o->argc > 0 || now)
         return diag_usage(o, "sessions are ended with --kill ID...");
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
     if (!kill)
-        code = sessions_list(o, s);
+        code = sessions_list(o, c);
     for (int i = 0; i < o->argc && code == EXIT_OK; i++)
-        code = sessions_kill(o, s, o->argv[i], now);
-    connect_close(s);
+        code = sessions_kill(o, c, o->argv[i], now);
+    connect_close(c);
     return code;
 }
 

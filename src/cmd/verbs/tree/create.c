@@ -50,7 +50,7 @@ static void verb_create_show(const struct options *o, const char *path)
     json_end(&j);
 }
 
-static clave_err create_guarded(struct options *o, clave_client *s, const struct create *w)
+static clave_err create_guarded(struct options *o, clave_client *c, const struct create *w)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE,
                    .path = w->path,
@@ -59,22 +59,22 @@ static clave_err create_guarded(struct options *o, clave_client *s, const struct
                    .mode = mode_of(w),
                    .acls = w->acl.n ? w->acl.list : NULL,
                    .nacls = w->acl.n};
-    clave_err err = w->parents ? guard_create_deep(s, w->node, &op, o->timeout_ms)
-                               : guard_multi(s, w->node, &op, 1, o->timeout_ms);
+    clave_err err = w->parents ? guard_create_deep(c, w->node, &op, o->timeout_ms)
+                               : guard_multi(c, w->node, &op, 1, o->timeout_ms);
     if (err == CLAVE_OK)
         verb_create_show(o, w->path);
     return err;
 }
 
 /* Fills in --acl parent. EXIT_OK, or the exit code after a message. */
-static int create_read_parent_acl(struct options *o, clave_client *s, struct create *w)
+static int create_read_parent_acl(struct options *o, clave_client *c, struct create *w)
 {
     size_t n = clave__path_parent_len(w->path, strlen(w->path));
     char *path = strndup(w->path, n > 0 ? n : 1);
     const char *fault = NULL;
     clave_reply *r = NULL;
-    clave_err err = path ? clave_get_acl(s, path, o->timeout_ms, &r) : CLAVE_ENOMEM;
-    int code = err == CLAVE_OK ? EXIT_OK : diag_err(o, path, err, s);
+    clave_err err = path ? clave_get_acl(c, path, o->timeout_ms, &r) : CLAVE_ENOMEM;
+    int code = err == CLAVE_OK ? EXIT_OK : diag_err(o, path, err, c);
     if (err == CLAVE_OK && !acl_copy(&w->acl, r->acls, r->nacls, &fault)) {
         diag(o, "%s: its access list cannot be that of %s: %s", path, w->path, fault);
         code = EXIT_NOAUTH;
@@ -84,7 +84,7 @@ static int create_read_parent_acl(struct options *o, clave_client *s, struct cre
     return code;
 }
 
-static clave_err create_plain(struct options *o, clave_client *s, const struct create *w)
+static clave_err create_plain(struct options *o, clave_client *c, const struct create *w)
 {
     clave_create_options co = {.size = sizeof co,
                                .mode = mode_of(w),
@@ -93,7 +93,7 @@ static clave_err create_plain(struct options *o, clave_client *s, const struct c
                                .acls = w->acl.n ? w->acl.list : NULL,
                                .nacls = w->acl.n};
     clave_reply *r = NULL;
-    clave_err err = clave_create(s, w->path, w->data.p, w->data.n, &co, o->timeout_ms, &r);
+    clave_err err = clave_create(c, w->path, w->data.p, w->data.n, &co, o->timeout_ms, &r);
     if (err == CLAVE_OK)
         verb_create_show(o, r->path);
     clave_reply_free(r);
@@ -155,14 +155,14 @@ static int verb_create_parse(struct options *o, int argc, char **argv, struct cr
 static int run_create(struct options *o, int argc, char **argv)
 {
     struct create w = {0};
-    clave_client *s = NULL;
+    clave_client *c = NULL;
     int code = verb_create_parse(o, argc, argv, &w);
     if (code == EXIT_OK && w.path)
-        code = connect_open(o, NULL, &s);
-    if (s && w.acl.of_parent)
-        code = create_read_parent_acl(o, s, &w);
-    if (s && code == EXIT_OK) {
-        clave_err err = w.guard ? create_guarded(o, s, &w) : create_plain(o, s, &w);
+        code = connect_open(o, NULL, &c);
+    if (c && w.acl.of_parent)
+        code = create_read_parent_acl(o, c, &w);
+    if (c && code == EXIT_OK) {
+        clave_err err = w.guard ? create_guarded(o, c, &w) : create_plain(o, c, &w);
         if (err == CLAVE_EUNIMPLEMENTED && w.ttl_ms > 0) {
             diag(o,
                  "%s: the server does not support nodes with a time to live: start it with "
@@ -170,10 +170,10 @@ static int run_create(struct options *o, int argc, char **argv)
                  w.path);
             code = exit_code_of(err);
         } else if (err != CLAVE_OK) {
-            code = guard_tell(o, w.path, err, s);
+            code = guard_tell(o, w.path, err, c);
         }
     }
-    connect_close(s);
+    connect_close(c);
     data_fini(&w.data);
     acl_fini(&w.acl);
     return code;

@@ -45,21 +45,21 @@ static void ls_got_stat(size_t i, const clave_result *res, void *arg)
         l->children[i].stat = *res->stat;
 }
 
-static clave_err read_stats(const struct options *o, clave_client *s, struct listing *l)
+static clave_err read_stats(const struct options *o, clave_client *c, struct listing *l)
 {
     struct request_window_plan plan = {
         .n = l->n, .submit = submit_exists, .done = ls_got_stat, .arg = l};
     l->children = calloc(l->n + 1, sizeof *l->children);
     if (!l->children)
         return CLAVE_ENOMEM;
-    return request_window_run(s, &plan, o->timeout_ms);
+    return request_window_run(c, &plan, o->timeout_ms);
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
 
 static void ls_show_child(const struct options *o, const char *name, const clave_stat *st)
 {
-    char modified[SHOW_TIME];
+    char modified[TIME_TEXT_CAP];
     struct json j;
     if (o->json) {
         json_begin(&j, stdout);
@@ -93,17 +93,17 @@ static int ls_show(const struct options *o, const struct listing *l)
     return code;
 }
 
-static int ls_list(struct options *o, clave_client *s, const char *path, bool details)
+static int ls_list(struct options *o, clave_client *c, const char *path, bool details)
 {
     clave_reply *r = NULL;
-    clave_err err = clave_children(s, path, o->timeout_ms, &r);
+    clave_err err = clave_children(c, path, o->timeout_ms, &r);
     if (err != CLAVE_OK)
-        return diag_err(o, path, err, s);
+        return diag_err(o, path, err, c);
     tree_walk_sort_names(r->names, r->nnames);
     struct listing l = {.path = path, .names = r->names, .n = r->nnames};
     if (details)
-        err = read_stats(o, s, &l);
-    int code = err == CLAVE_OK ? ls_show(o, &l) : diag_err(o, path, err, s);
+        err = read_stats(o, c, &l);
+    int code = err == CLAVE_OK ? ls_show(o, &l) : diag_err(o, path, err, c);
     free(l.children);
     clave_reply_free(r);
     return code;
@@ -111,7 +111,7 @@ static int ls_list(struct options *o, clave_client *s, const char *path, bool de
 
 static int run_ls(struct options *o, int argc, char **argv)
 {
-    clave_client *s;
+    clave_client *c;
     bool details = false;
     int id;
     while ((id = options_next(o, argc, argv)) > 0)
@@ -123,11 +123,11 @@ static int run_ls(struct options *o, int argc, char **argv)
     const char *path = o->argc > 0 ? o->argv[0] : "/";
     if (!connect_path_ok(o, path))
         return EXIT_PATH;
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
-    code = ls_list(o, s, path, details);
-    connect_close(s);
+    code = ls_list(o, c, path, details);
+    connect_close(c);
     return code;
 }
 

@@ -42,14 +42,14 @@ static void deleted(size_t i, const clave_result *res, void *arg)
     f->where = removal_node(f, i);
 }
 
-static int rm_remove_tree(struct options *o, clave_client *s, const char *path, bool force)
+static int rm_remove_tree(struct options *o, clave_client *c, const char *path, bool force)
 {
     enum { TRIES = 5 }; /* other clients may keep creating children */
     struct tree_walk_options options = {.max_depth = UINT_MAX, .timeout_ms = o->timeout_ms};
     int code = EXIT_OK;
     for (int i = 0; i < TRIES; i++) {
         struct removal f = {.err = CLAVE_OK};
-        clave_err err = tree_walk_read(s, path, &options, &f.walk);
+        clave_err err = tree_walk_read(c, path, &options, &f.walk);
         struct request_window_plan plan = {
             .n = f.walk.n, .submit = submit_delete, .done = deleted, .arg = &f};
         if (err == CLAVE_ENONODE && (force || i > 0)) {
@@ -57,12 +57,12 @@ static int rm_remove_tree(struct options *o, clave_client *s, const char *path, 
             return EXIT_OK;
         }
         if (err == CLAVE_OK)
-            err = request_window_run(s, &plan, o->timeout_ms);
+            err = request_window_run(c, &plan, o->timeout_ms);
         bool again = err == CLAVE_OK && f.err == CLAVE_ENOTEMPTY && i + 1 < TRIES;
         if (err != CLAVE_OK)
-            code = diag_err(o, path, err, s);
+            code = diag_err(o, path, err, c);
         else if (f.err != CLAVE_OK && !again)
-            code = diag_err(o, f.walk.nodes[f.where].path, f.err, s);
+            code = diag_err(o, f.walk.nodes[f.where].path, f.err, c);
         tree_walk_fini(&f.walk);
         if (!again)
             break;
@@ -73,20 +73,20 @@ static int rm_remove_tree(struct options *o, clave_client *s, const char *path, 
 /* ---- the verb ---------------------------------------------------------------------------------
  */
 
-static int rm_remove_node(struct options *o, clave_client *s, const char *path, int32_t version,
+static int rm_remove_node(struct options *o, clave_client *c, const char *path, int32_t version,
                           bool force)
 {
-    clave_err err = clave_delete(s, path, version, o->timeout_ms);
+    clave_err err = clave_delete(c, path, version, o->timeout_ms);
     if (err == CLAVE_OK || (force && err == CLAVE_ENONODE))
         return EXIT_OK;
-    return diag_err(o, path, err, s);
+    return diag_err(o, path, err, c);
 }
 
 static int run_rm(struct options *o, int argc, char **argv)
 {
     bool recursive = false, force = false;
     int64_t version = -1;
-    clave_client *s;
+    clave_client *c;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
         if (id == 'r')
@@ -109,12 +109,12 @@ static int run_rm(struct options *o, int argc, char **argv)
         diag(o, "/: the root cannot be removed");
         return EXIT_PATH;
     }
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
-    code = recursive ? rm_remove_tree(o, s, path, force)
-                     : rm_remove_node(o, s, path, (int32_t)version, force);
-    connect_close(s);
+    code = recursive ? rm_remove_tree(o, c, path, force)
+                     : rm_remove_node(o, c, path, (int32_t)version, force);
+    connect_close(c);
     return code;
 }
 

@@ -18,7 +18,7 @@ struct set {
     const char *node;
 };
 
-static clave_err write_once(struct options *o, clave_client *s, const struct set *w)
+static clave_err write_once(struct options *o, clave_client *c, const struct set *w)
 {
     clave_op op = {.kind = CLAVE_OP_SET,
                    .path = w->path,
@@ -26,11 +26,11 @@ static clave_err write_once(struct options *o, clave_client *s, const struct set
                    .len = w->data.n,
                    .version = (int32_t)w->version};
     if (w->node)
-        return guard_multi(s, w->node, &op, 1, o->timeout_ms);
-    return clave_set(s, w->path, w->data.p, w->data.n, (int32_t)w->version, o->timeout_ms, NULL);
+        return guard_multi(c, w->node, &op, 1, o->timeout_ms);
+    return clave_set(c, w->path, w->data.p, w->data.n, (int32_t)w->version, o->timeout_ms, NULL);
 }
 
-static clave_err create_once(struct options *o, clave_client *s, const struct set *w)
+static clave_err create_once(struct options *o, clave_client *c, const struct set *w)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE,
                    .path = w->path,
@@ -39,20 +39,20 @@ static clave_err create_once(struct options *o, clave_client *s, const struct se
                    .mode = CLAVE_PERSISTENT};
     clave_create_options co = {.size = sizeof co, .flags = CLAVE_CREATE_PARENTS};
     if (w->node)
-        return guard_create_deep(s, w->node, &op, o->timeout_ms);
-    return clave_create(s, w->path, w->data.p, w->data.n, &co, o->timeout_ms, NULL);
+        return guard_create_deep(c, w->node, &op, o->timeout_ms);
+    return clave_create(c, w->path, w->data.p, w->data.n, &co, o->timeout_ms, NULL);
 }
 
 /* Other clients may create and delete the node between two attempts. */
-static clave_err write_node(struct options *o, clave_client *s, const struct set *w)
+static clave_err write_node(struct options *o, clave_client *c, const struct set *w)
 {
     enum { TRIES = 8 };
     clave_err err = CLAVE_OK;
     for (int i = 0; i < TRIES; i++) {
-        err = write_once(o, s, w);
+        err = write_once(o, c, w);
         if (err != CLAVE_ENONODE || !w->create)
             return err;
-        err = create_once(o, s, w);
+        err = create_once(o, c, w);
         if (err != CLAVE_ENODEEXISTS)
             return err;
     }
@@ -87,16 +87,16 @@ static int set_parse(struct options *o, int argc, char **argv, struct set *w)
 static int run_set(struct options *o, int argc, char **argv)
 {
     struct set w = {.version = -1};
-    clave_client *s = NULL;
+    clave_client *c = NULL;
     int code = set_parse(o, argc, argv, &w);
     if (code == EXIT_OK && w.path)
-        code = connect_open(o, NULL, &s);
-    if (s) {
-        clave_err err = write_node(o, s, &w);
+        code = connect_open(o, NULL, &c);
+    if (c) {
+        clave_err err = write_node(o, c, &w);
         if (err != CLAVE_OK)
-            code = guard_tell(o, w.path, err, s);
+            code = guard_tell(o, w.path, err, c);
     }
-    connect_close(s);
+    connect_close(c);
     data_fini(&w.data);
     return code;
 }

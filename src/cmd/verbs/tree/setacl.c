@@ -64,17 +64,17 @@ static int setacl_parse(struct options *o, int argc, char **argv, struct setacl 
 static int run_setacl(struct options *o, int argc, char **argv)
 {
     struct setacl w = {.version = -1};
-    clave_client *s = NULL;
+    clave_client *c = NULL;
     int code = setacl_parse(o, argc, argv, &w);
     if (code == EXIT_OK && w.path)
-        code = connect_open(o, NULL, &s);
-    if (s) {
+        code = connect_open(o, NULL, &c);
+    if (c) {
         clave_err err =
-            clave_set_acl(s, w.path, w.acl.list, w.acl.n, (int32_t)w.version, o->timeout_ms, NULL);
+            clave_set_acl(c, w.path, w.acl.list, w.acl.n, (int32_t)w.version, o->timeout_ms, NULL);
         if (err != CLAVE_OK)
-            code = diag_err(o, w.path, err, s);
+            code = diag_err(o, w.path, err, c);
     }
-    connect_close(s);
+    connect_close(c);
     acl_fini(&w.acl);
     return code;
 }

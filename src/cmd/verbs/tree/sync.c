@@ -8,7 +8,7 @@
 
 static int run_sync(struct options *o, int argc, char **argv)
 {
-    clave_client *s;
+    clave_client *c;
     struct json j;
     if (options_next(o, argc, argv) == OPTIONS_STOP)
         return o->status;
@@ -17,18 +17,18 @@ static int run_sync(struct options *o, int argc, char **argv)
     const char *path = o->argc > 0 ? o->argv[0] : "/";
     if (!connect_path_ok(o, path))
         return EXIT_PATH;
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
-    clave_err err = clave_sync(s, path, o->timeout_ms);
+    clave_err err = clave_sync(c, path, o->timeout_ms);
     if (err != CLAVE_OK) {
-        code = diag_err(o, path, err, s);
+        code = diag_err(o, path, err, c);
     } else if (o->json) {
         json_begin(&j, stdout);
         clave__json_string(&j, "path", path);
         json_end(&j);
     }
-    connect_close(s);
+    connect_close(c);
     return code;
 }
 

@@ -59,7 +59,7 @@ static int run_tree(struct options *o, int argc, char **argv)
 {
     struct tree_walk_options options = {.max_depth = UINT_MAX};
     struct tree_walk w;
-    clave_client *s;
+    clave_client *c;
     int64_t depth;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
@@ -77,13 +77,13 @@ static int run_tree(struct options *o, int argc, char **argv)
     const char *path = o->argc > 0 ? o->argv[0] : "/";
     if (!connect_path_ok(o, path))
         return EXIT_PATH;
-    int code = connect_open(o, NULL, &s);
+    int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;
     options.timeout_ms = o->timeout_ms;
-    clave_err err = tree_walk_read(s, path, &options, &w);
-    code = err == CLAVE_OK ? verb_tree_show(o, &w, options.data) : diag_err(o, path, err, s);
-    connect_close(s);
+    clave_err err = tree_walk_read(c, path, &options, &w);
+    code = err == CLAVE_OK ? verb_tree_show(o, &w, options.data) : diag_err(o, path, err, c);
+    connect_close(c);
     tree_walk_fini(&w);
     return code;
 }

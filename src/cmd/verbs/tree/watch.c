@@ -296,14 +296,14 @@ static struct view *wait_for_view(struct watching *w, int signals, int *code)
     return v;
 }
 
-static int verb_watch_follow(struct watching *w, clave_client *s, int signals)
+static int verb_watch_follow(struct watching *w, clave_client *c, int signals)
 {
     struct view *old = NULL, *new;
     int code = EXIT_OK;
     while ((new = wait_for_view(w, signals, &code))) {
         unsigned printed = 0;
         if (new->err != CLAVE_OK &&new->err != CLAVE_ENONODE)
-            code = diag_err(w->o, w->path, new->err, s);
+            code = diag_err(w->o, w->path, new->err, c);
         else if (old)
             printed = compare(w, old, new);
         else
@@ -319,8 +319,8 @@ static int verb_watch_follow(struct watching *w, clave_client *s, int signals)
 
 static int watch_path(struct watching *w)
 {
-    clave_client *s;
-    int code = connect_open(w->o, NULL, &s);
+    clave_client *c;
+    int code = connect_open(w->o, NULL, &c);
     if (code != EXIT_OK)
         return code;
     int signals = inheritance_open_signals(0); /* the loop's thread blocks all */
@@ -329,13 +329,13 @@ static int watch_path(struct watching *w)
         diag(w->o, "%s", strerror(errno));
         code = EXIT_INTERNAL;
     } else if (w->recursive) {
-        code = tree_watch(w->o, w->path, w->once, s, signals);
+        code = tree_watch(w->o, w->path, w->once, c, signals);
     } else {
-        clave_client_run(s, verb_watch_begin, w);
-        code = verb_watch_follow(w, s, signals);
-        clave_client_run(s, verb_watch_end, w);
+        clave_client_run(c, verb_watch_begin, w);
+        code = verb_watch_follow(w, c, signals);
+        clave_client_run(c, verb_watch_end, w);
     }
-    connect_close(s); /* whatever was pending has ended with it */
+    connect_close(c); /* whatever was pending has ended with it */
     view_free(w->latest);
     close(signals);
     close(w->wakeup);

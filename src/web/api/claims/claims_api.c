@@ -119,7 +119,8 @@ static void on_claim_holder(clave_async_client *client, clave_err err,
                            p.path ? p.path : "it", clave_strerror(err));
 }
 
-/* It was not to wait, and is not free: whose is it? */
+/* It was not to wait, and is not free: whose is it? Its place is perhaps not yet deleted, so a
+ * request that is not answered is not one of which nothing was done. */
 static bool claim_ask_holder(struct session_call *k)
 {
     const struct claim *c = k->claim;
@@ -130,7 +131,6 @@ static bool claim_ask_holder(struct session_call *k)
         return false;
     k->path = clave__web_sprintf(k->x, "%s", c->path);
     k->claim = NULL; /* a repeated request makes another one, and this one is forgotten */
-    k->x->looking = true;
     clave__web_expect(k->x);
     clave__http_session_flush(k->s);
     return true;
