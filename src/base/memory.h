@@ -4,7 +4,7 @@
  *   memory    allocation through the owner's hooks   err      the table of errors
  *   buf       a byte queue with a maximum            list     an intrusive list
  *   map       an intrusive hash map                  path     znode paths and the chroot
- *   rand      seeded random numbers, UUIDs           log      a line for the owner's log hook
+ *   rand      seeded random numbers, UUIDs           log_line a line for the owner's log hook
  *   json      JSON output                            options  growing option structs
  *   deadline  arithmetic with moments                utf8     characters
  *   histogram how often values are below bounds      prometheus  pages of metrics

@@ -4,7 +4,7 @@
 #define CLAVE_CLIENT_CLIENT_INTERNAL_H
 
 #include "base/list.h"
-#include "base/log.h"
+#include "base/log_line.h"
 #include "base/memory.h"
 #include "base/rand.h"
 #include "clave/async/client.h"

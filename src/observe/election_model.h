@@ -6,7 +6,7 @@
 #define CLAVE_OBSERVE_ELECTION_MODEL_H
 
 #include "base/json.h"
-#include "observe/lock_ends.h"
+#include "observe/lock_end_cause.h"
 
 struct election_term {
     struct list link;

@@ -5,7 +5,7 @@
 #define CLAVE_OBSERVE_HISTORY_H
 
 #include "base/json.h"
-#include "observe/lock_ends.h"
+#include "observe/lock_end_cause.h"
 
 struct history_entry {
     struct ordered_node node; /* by number */

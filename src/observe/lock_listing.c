@@ -1,4 +1,4 @@
-/* lock_listing.c - see lock_listing.h. Called by queue_view.c of the program and place_search.c of
+/* lock_listing.c - see lock_listing.h. Called by queue_view.c of the program and token_lookup.c of
  * the gate. Invariant: the model is what it would be if the tree had these nodes and no others; it
  * never ends to load, since nobody is told of changes. */
 #include "observe/lock_listing.h"

@@ -1,10 +1,10 @@
 /* lock_metrics.h - counters and durations of what happens to locks, of all clients. What is so now
- * (holders, waiters) is read from the model when a page is made: metrics_page.h. */
+ * (holders, waiters) is read from the model when a page is made: lock_metrics_page.h. */
 #ifndef CLAVE_OBSERVE_LOCK_METRICS_H
 #define CLAVE_OBSERVE_LOCK_METRICS_H
 
 #include "base/histogram.h"
-#include "observe/lock_ends.h"
+#include "observe/lock_end_cause.h"
 
 struct lock_metrics {
     struct histogram waited[LOCK_SORTS]; /* until they were granted */

@@ -12,7 +12,7 @@
  *   lock_listing    one lock, of one listing       lock_metrics     what happens to them, counted
  *   lock_json       a lock and a place as JSON
  *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
- *   history         who held what when             lock_ends        why a hold ended
+ *   history         who held what when             lock_end_cause   why a hold ended
  *   lock_replay     the same from before, of a transaction log
  *
  * Its customers are src/web, `clave top` and `clave locks`. Who holds is decided in lock_grants and

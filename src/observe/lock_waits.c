@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "observe/lock_grants.h"
 #include "observe/lock_json.h"
-#include "recipe/deadlock/found.h"
+#include "recipe/deadlock/deadlock_list.h"
 #include "recipe/queue/identity.h"
 
 enum { MOST_PLACES = 10000, JSON_MAX = 1 << 20 };

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/request/bounds.h"
+#include "server/request/client_limits.h"
+#include "server/request/fair_schedule.h"
 #include "server/request/quota.h"
-#include "server/request/slow.h"
-#include "server/request/turn.h"
+#include "server/request/slow_requests.h"
 #include "server/request/write.h"
-#include "server/store/restore.h"
+#include "server/store/backup_restore.h"
 
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAPSHOT_PIECE = 1000 };
 enum { DEFAULT_SWEEP_MS = 60000, DEFAULT_SWEEP_RATE = 10000 };

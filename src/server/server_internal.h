@@ -17,7 +17,7 @@
 #define CLAVE_SERVER_SERVER_INTERNAL_H
 
 #include "base/list.h"
-#include "base/log.h"
+#include "base/log_line.h"
 #include "base/rand.h"
 #include "server/figures/quantiles.h"
 #include "server/request/session.h"
@@ -32,7 +32,7 @@
 enum { LOOKS_A_TURN = 3000, LOOKS_AN_EVENT = 2 };
 enum { LOOKS_A_READ = 3, LOOKS_A_CHANGE = 10, LOOKS_A_KIB = 10 };
 
-/* Connections that have cost little lately, and the others; see request/turn.h. */
+/* Connections that have cost little lately, and the others; see request/fair_schedule.h. */
 enum turn_class { TURN_LIGHT, TURN_HEAVY, TURN_CLASSES };
 
 /* The time from reading a request until its reply may be sent, in ms. */
@@ -67,7 +67,7 @@ static inline bool clave__refusals_note(struct refusals *r, int64_t now)
     return told;
 }
 
-/* One of the bounds; see request/bounds.h. */
+/* One of the bounds; see request/client_limits.h. */
 struct bound_state {
     size_t most;
     uint64_t refused;
@@ -138,7 +138,7 @@ struct server_txn_log {
     int64_t durable_zxid; /* on the disk */
 };
 
-/* Of the start, while snapshot and log are read; see store/recovery.h. */
+/* Of the start, while snapshot and log are read; see store/recovery_plan.h. */
 struct server_replay {
     int64_t until;      /* the newest zxid to be replayed; INT64_MAX: all of the log */
     int64_t named_zxid; /* of the snapshot to be loaded; -1: not given */
@@ -156,7 +156,7 @@ struct server_snapshot {
     int64_t share;       /* how much of its limits the next one uses, of 1024 */
 };
 
-/* The removal of containers and of nodes with a time to live; see tree/sweep.c. */
+/* The removal of containers and of nodes with a time to live; see tree/container_ttl.c. */
 struct server_sweep {
     /* While one goes on, in tree.swept: after what it has yet to look at. */
     struct list end;
@@ -194,7 +194,7 @@ struct server_scratch {
     struct buf quota_path;
 };
 
-/* A turn of the driver's loop, from _tick to _end_turn; see request/turn.h. */
+/* A turn of the driver's loop, from _tick to _end_turn; see request/fair_schedule.h. */
 struct server_turn {
     size_t looks;                   /* what the requests of this turn have cost */
     size_t most_looks;              /* as many as that; SIZE_MAX: any number */
@@ -208,7 +208,7 @@ struct server_turn {
     int64_t input_since; /* what is read in this turn may have waited since */
 };
 
-/* What was slow, and how much of it is in the log; see request/slow.h. */
+/* What was slow, and how much of it is in the log; see request/slow_requests.h. */
 struct server_slow {
     struct slow_turn *turn; /* NULL: slow_ms was never set */
     int64_t turn_at;        /* the last turn that was slow */
@@ -293,7 +293,7 @@ void clave__snapshot_schedule(struct server *s);
 /* One was logged, or replayed, with so many bytes. */
 void clave__snapshot_count(struct server *s, size_t bytes);
 
-/* ---- sweep.c --------------------------------------------------------------------------------- */
+/* ---- container_ttl.c ------------------------------------------------------------------------- */
 
 /* Removes containers that have become empty and nodes whose time to live has passed, or some of
  * them, and sets next_sweep. */

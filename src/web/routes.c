@@ -2,6 +2,9 @@
  * literal text stands before one with less. */
 #include "web/routes.h"
 
+#include "web/api/actions/revoke_api.h"
+#include "web/api/actions/token_api.h"
+#include "web/api/actions/value_api.h"
 #include "web/api/claims/claims_api.h"
 #include "web/api/claims/hold_api.h"
 #include "web/api/contrib/contrib_rest.h"
@@ -14,9 +17,6 @@
 #include "web/api/locks_api.h"
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
-#include "web/api/orders/revoke_api.h"
-#include "web/api/orders/token_api.h"
-#include "web/api/orders/value_api.h"
 #include "web/api/sessions_api.h"
 #include "web/api/znodes_api.h"
 

@@ -7,16 +7,16 @@
 #include <string.h>
 
 #include "web/api/znode_poll.h"
-#include "web/http/admit.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
+#include "web/http/head_checks.h"
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
 #include "web/http/sender.h"
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/routes.h"
-#include "web/server_figures.h"
+#include "web/server_stats.h"
 #include "web/session/claim_rights.h"
 #include "web/session/http_session.h"
 #include "web/session/rest_session.h"

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/log_line.h"
 #include "clave/async/client.h"
 
 struct jansson;
@@ -121,18 +121,19 @@ struct web_options {
     const struct clave_mem *mem; /* NULL: libc */
     uint64_t seed;               /* not 0 */
     struct log log;
-    const struct web_env *env;       /* borrowed */
-    const char *hosts;               /* of the ZooKeeper servers; copied */
-    const char *connect;             /* what other clients connect to; copied. NULL: hosts */
-    struct clave_tls *tls;           /* for hosts with "tls:"; borrowed */
-    const uint8_t *session_key;      /* of 32 bytes: gates that share it know each other's
-                                        sessions; NULL: made of the seed, which is for tests:
-                                        what the engine draws later tells it */
-    bool key_is_shared;              /* other gates may have it, so what this one remembers of a
-                                        session is proved before it is told */
-    const struct jansson *jansson;   /* borrowed */
-    const struct web_access *access; /* borrowed until another is set; NULL: see http/access.h */
-    const struct web_asset *assets;  /* borrowed */
+    const struct web_env *env;     /* borrowed */
+    const char *hosts;             /* of the ZooKeeper servers; copied */
+    const char *connect;           /* what other clients connect to; copied. NULL: hosts */
+    struct clave_tls *tls;         /* for hosts with "tls:"; borrowed */
+    const uint8_t *session_key;    /* of 32 bytes: gates that share it know each other's
+                                      sessions; NULL: made of the seed, which is for tests:
+                                      what the engine draws later tells it */
+    bool key_is_shared;            /* other gates may have it, so what this one remembers of a
+                                      session is proved before it is told */
+    const struct jansson *jansson; /* borrowed */
+    const struct web_access
+        *access; /* borrowed until another is set; NULL: see http/authorization.h */
+    const struct web_asset *assets; /* borrowed */
     size_t nassets;
     int32_t session_timeout_ms; /* of the engine's own session; 0: 10000 */
     const clave_auth *auths;    /* its identities; borrowed for the time of _new */
@@ -197,8 +198,8 @@ enum web_figure {
 /* Now and then; nothing is known of the server without. */
 void clave__web_take_figures(struct web *w, int64_t now, const int64_t figures[WEB_FIGURES]);
 /* The node of this czxid is gone, or will be soon, for this reason (enum lock_cause of
- * observe/lock_ends.h): a driver may know it of the server. What the engine knows by itself counts
- * more. */
+ * observe/lock_end_cause.h): a driver may know it of the server. What the engine knows by itself
+ * counts more. */
 void clave__web_tell_cause(struct web *w, int64_t czxid, int cause);
 
 /* The head of a request has arrived: here it is decided whether it is admitted. env.answered may

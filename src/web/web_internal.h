@@ -37,7 +37,7 @@ struct web {
     struct observe *observe;           /* see observe/observe.h */
     struct http_metrics *http_metrics; /* see http/http_metrics.h */
     struct senders *senders;           /* see http/sender.h */
-    struct server_figures *figures;    /* see server_figures.h */
+    struct server_figures *figures;    /* see server_stats.h */
     struct znode_polls *znode_polls;   /* see api/znode_poll.h */
     const struct route_table *routes;  /* of all endpoints */
 };

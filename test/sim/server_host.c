@@ -7,8 +7,8 @@
 #include "inspector.h"
 #include "operator.h"
 #include "server/request/session.h"
-#include "server/store/recovery.h"
-#include "server/store/restore.h"
+#include "server/store/backup_restore.h"
+#include "server/store/recovery_plan.h"
 
 #define WALL_AT_BOOT ((int64_t)1700000000 * 1000)
 enum { READ_SIZE = 65536, BUSY_US = 20 };
@@ -267,7 +267,7 @@ static void recover_file(struct server_host *h, struct recovery *r,
         inspector_check_snapshot(h, file->zxid);
 }
 
-/* As src/runtime/server/recover.c does it. */
+/* As src/runtime/server/recovery_load.c does it. */
 static void recover(struct server_host *h)
 {
     int64_t snapshots[DISK_FILES], logs[DISK_FILES], below = INT64_MAX;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/log.h"
+#include "base/log_line.h"
 #include "base/memory.h"
 #include "clave/err.h"
 #include "lib/failmem.h"

@@ -13,7 +13,7 @@
 #include "lib/failmem.h"
 #include "lib/memserver.h"
 #include "server/figures/admin_commands.h"
-#include "server/figures/metrics_page.h"
+#include "server/figures/server_metrics.h"
 
 enum { MOST = 1 << 20 };
 

@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "lib/memserver.h"
-#include "server/store/recovery.h"
+#include "server/store/recovery_plan.h"
 
 enum { OLD, NEW, EACH };
 

@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "lib/memserver.h"
 #include "server/request/session.h"
-#include "server/store/recovery.h"
-#include "server/store/restore.h"
+#include "server/store/backup_restore.h"
+#include "server/store/recovery_plan.h"
 #include "wire/proto.h"
 
 #define YEAR_2026 ((int64_t)1795413600 * 1000)

@@ -1,5 +1,5 @@
-/* create.c - clave_async_create and its kin: what is asked, and which search (search.c, identify.c)
- * finds the node when the answer is lost. creation.c does the rest. */
+/* create.c - clave_async_create and its kin: what is asked, and which search (lost_create.c,
+ * identify.c) finds the node when the answer is lost. creation.c does the rest. */
 #include <assert.h>
 #include <string.h>
 

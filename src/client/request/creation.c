@@ -1,7 +1,7 @@
 /* creation.c - the states of a create of more than one request: with the missing ancestors, with a
  * listing of the parent sent together with it, and with a search for its node when the answer was
- * lost. Which search that is, create.c has chosen: search.c by the protected name, identify.c by
- * the order in which the server executes. Both step back into the states here.
+ * lost. Which search that is, create.c has chosen: lost_create.c by the protected name, identify.c
+ * by the order in which the server executes. Both step back into the states here.
  *
  *   CREATING ──▶ SEARCHING ──▶ CHECKING ──▶ REMOVING
  *    ▲ │ ▲          │  ▲ │ found   │ of an older session │

@@ -39,7 +39,7 @@ struct creation {
     clave_result_cb *cb;
     void *arg;
     struct submit_create what; /* its texts are in the same block, after the struct */
-    char *name;                /* of what.path, which may still change: see protect.c */
+    char *name;                /* of what.path, which may still change: see protected_name.c */
     int64_t sent_in;           /* the session of the newest create; 0: the next session. No node
                                   of an older create is left: a create is only sent again after a
                                   search has proved that it left no node */
@@ -88,7 +88,7 @@ void clave__creation_step_failed(struct creation *k, clave_err err);
  * found. */
 const char *clave__creation_parent(struct creation *k);
 
-/* ---- the searches: search.c, identify.c ------------------------------------------------------ */
+/* ---- the searches: lost_create.c, identify.c ------------------------------------------------- */
 
 void clave__creation_search(struct creation *k);
 void clave__creation_identify(struct creation *k);

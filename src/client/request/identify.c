@@ -7,8 +7,8 @@
  * is ours, or that of a later create whose answer was lost as well. So of several the one with the
  * least czxid is ours, and creates sent before ours must have found theirs first.
  *
- * A node of an older session is about to vanish: as in search.c it is never adopted; removing it is
- * left to the server. */
+ * A node of an older session is about to vanish: as in lost_create.c it is never adopted; removing
+ * it is left to the server. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "server/store/inspect.h"
-#include "server/store/recovery.h"
+#include "server/store/recovery_plan.h"
 
 struct checking {
     struct data_files *f;

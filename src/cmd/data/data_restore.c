@@ -1,6 +1,6 @@
 /* data_restore.c - `clave data restore`: loads a backup, or any data directory, and writes one
  * snapshot from which a server goes on without repeating a fencing token. What that takes is
- * decided by server/store/restore.h; data.c calls it. */
+ * decided by server/store/backup_restore.h; data.c calls it. */
 #include "cmd/data/data_restore.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include "cmd/cli/diag.h"
 #include "cmd/data/data_until.h"
 #include "runtime/server/copy_dir.h"
+#include "server/store/backup_restore.h"
 #include "server/store/inspect.h"
-#include "server/store/restore.h"
 
 /* Twenty ticks of two seconds, the longest session timeout of a server that is not told another;
  * and whatever it was told when the backup was made, it may have been told this later. */

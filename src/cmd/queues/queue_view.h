@@ -8,7 +8,7 @@
  *   deadlocks       owners that wait for each other
  *   leader_follow   every change of an election's leader
  *   handover        resign and transfer: asks the leader and waits
- *   herd            what a change of leaders costs, for bench */
+ *   election_bench  what a change of leaders costs, for bench */
 #ifndef CLAVE_CMD_QUEUES_QUEUE_VIEW_H
 #define CLAVE_CMD_QUEUES_QUEUE_VIEW_H
 

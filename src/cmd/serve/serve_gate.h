@@ -5,7 +5,7 @@
 #define CLAVE_CMD_SERVE_SERVE_GATE_H
 
 #include "cmd/serve/serve_settings.h"
-#include "runtime/gate/gate_access.h"
+#include "runtime/gate/gate_access_file.h"
 
 struct serve_gate; /* opaque */
 

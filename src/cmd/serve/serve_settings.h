@@ -16,9 +16,9 @@
 #ifndef CLAVE_CMD_SERVE_SERVE_SETTINGS_H
 #define CLAVE_CMD_SERVE_SERVE_SETTINGS_H
 
-#include "base/log.h"
+#include "base/log_line.h"
 #include "cmd/serve/serve_log.h"
-#include "runtime/gate/gate_access.h"
+#include "runtime/gate/gate_access_file.h"
 #include "runtime/server/uv_server.h"
 #include "runtime/start_error.h"
 

@@ -36,7 +36,7 @@
 #include "clave/async/mutex.h"
 #include "client/client_internal.h"
 #include "recipe/contender/node_watch.h"
-#include "recipe/deadlock/detector.h"
+#include "recipe/deadlock/waiter_detector.h"
 #include "recipe/grant_facts.h"
 #include "recipe/queue/queue_order.h"
 #include "recipe/queue_place.h"

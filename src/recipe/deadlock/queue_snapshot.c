@@ -1,5 +1,5 @@
-/* queue_snapshot.c - derives owners and waits from two scans. Called by search.c. Invariant: only
- * what both scans contain counts. */
+/* queue_snapshot.c - derives owners and waits from two scans. Called by deadlock_search.c.
+ * Invariant: only what both scans contain counts. */
 #include "recipe/deadlock/queue_snapshot.h"
 
 #include <stdio.h>

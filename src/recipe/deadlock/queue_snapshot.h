@@ -4,7 +4,7 @@
 #ifndef CLAVE_RECIPE_DEADLOCK_QUEUE_SNAPSHOT_H
 #define CLAVE_RECIPE_DEADLOCK_QUEUE_SNAPSHOT_H
 
-#include "recipe/deadlock/scan.h"
+#include "recipe/deadlock/queue_scan.h"
 #include "recipe/deadlock/waitgraph.h"
 
 struct queue_snapshot {

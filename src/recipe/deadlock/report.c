@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/memory.h"
 #include "base/utf8.h"
-#include "recipe/deadlock/search.h"
+#include "recipe/deadlock/deadlock_search.h"
 
 enum { TEXT_MAX = 16 * 1024, PIECE_MAX = 512 };
 

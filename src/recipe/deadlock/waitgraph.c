@@ -1,6 +1,7 @@
-/* waitgraph.c - the graph of owners that wait for owners, and its cycles. Called by search.c and by
- * the HTTP gate's model of locks. Invariant: no owner is in two of the cycles found, and each claim
- * is looked at a bounded number of times, however deep the graph is. */
+/* waitgraph.c - the graph of owners that wait for owners, and its cycles. Called by
+ * deadlock_search.c and by the HTTP gate's model of locks. Invariant: no owner is in two of the
+ * cycles found, and each claim is looked at a bounded number of times, however deep the graph is.
+ */
 #include "recipe/deadlock/waitgraph.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/log.h"
+#include "base/log_line.h"
 
 /* "<32 hexadecimal digits>__lock__<number>", or __rlock__. */
 bool clave__kazoo_is_default(const char *name);

@@ -1,5 +1,5 @@
-/* queue_nodes.c - see queue_nodes.h. Called by participant_list.c and deadlock/scan.c. Invariant:
- * the nodes stay where they are, so that a request may have one as its argument. */
+/* queue_nodes.c - see queue_nodes.h. Called by participant_list.c and deadlock/queue_scan.c.
+ * Invariant: the nodes stay where they are, so that a request may have one as its argument. */
 #include "recipe/queue/queue_nodes.h"
 
 #include "base/path.h"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "base/log_line.h"
 #include "clave/async/client.h"
 #include "runtime/start_error.h"
 

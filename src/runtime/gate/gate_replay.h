@@ -9,7 +9,7 @@
 
 #include <uv.h>
 
-#include "base/log.h"
+#include "base/log_line.h"
 #include "base/memory.h"
 #include "clave/err.h"
 

@@ -3,22 +3,22 @@
  * thread beside the server's, so that HTTP never delays the protocol.
  *
  * Map of src/runtime/gate:
- *   gate_run        the loop, what comes from HTTP, and the end
- *   gate_clients    the clients that the engine asks for
- *   gate_access     the file of tokens, and the gate's names
- *   gate_key        the file of the key that seals the secrets of sessions
- *   gate_audit      the file of who changed what
- *   gate_replay     what happened to the locks before, of a server's logs
- *   gate_ends       why nodes ended, as the server in the same process tells it
- *   gate_figures    how the server in the same process is
- *   gate_jansson    the library that parses bodies
+ *   gate_run           the loop, what comes from HTTP, and the end
+ *   gate_clients       the clients that the engine asks for
+ *   gate_access_file   the file of tokens, and the gate's names
+ *   gate_key           the file of the key that seals the secrets of sessions
+ *   gate_audit         the file of who changed what
+ *   gate_replay        what happened to the locks before, of a server's logs
+ *   gate_end_cause     why nodes ended, as the server in the same process tells it
+ *   gate_server_stats  how the server in the same process is
+ *   gate_jansson       the library that parses bodies
  * The verb is src/cmd/gate/gate.c. */
 #ifndef CLAVE_RUNTIME_GATE_GATE_RUN_H
 #define CLAVE_RUNTIME_GATE_GATE_RUN_H
 
 #include <uv.h>
 
-#include "runtime/gate/gate_access.h"
+#include "runtime/gate/gate_access_file.h"
 #include "runtime/start_error.h"
 #include "runtime/tls/tls_context.h"
 #include "server/server.h"

@@ -87,7 +87,7 @@ struct http_exchange {
     bool closes;              /* the connection, with the answer */
 };
 
-/* ---- turns and times (http_turn.c) ---------------------------------------------------------- */
+/* ---- turns and times (http_schedule.c) ------------------------------------------------------- */
 
 void clave__http_turns_begin(struct http *h);
 void clave__http_turns_end(struct http *h);

@@ -3,7 +3,7 @@
  * Map of src/runtime/http:
  *   http_server      addresses, accepting, limits, the loop's turns
  *   http_connection  one connection: its bytes, its peer, TLS
- *   http_turn        when it goes on; its state, and how long that may last
+ *   http_schedule    when it goes on; its state, and how long that may last
  *   http_proxy       what a proxy says of a client before, by proxy_protocol
  *   http_share       which connection goes when there is no room for another
  *   http_exchange    one request and its answer
@@ -30,7 +30,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
-#include "base/log.h"
+#include "base/log_line.h"
 #include "runtime/start_error.h"
 #include "web/web.h"
 

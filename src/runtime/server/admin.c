@@ -10,7 +10,7 @@
 
 #include "runtime/http/http_server.h"
 #include "server/figures/admin_commands.h"
-#include "server/figures/metrics_page.h"
+#include "server/figures/server_metrics.h"
 
 /* A client silent for this long is disconnected, and every client after this long in total: one
  * that trickles bytes must not keep a place. */

@@ -3,7 +3,7 @@
 #ifndef CLAVE_RUNTIME_SERVER_AUDIT_LOG_H
 #define CLAVE_RUNTIME_SERVER_AUDIT_LOG_H
 
-#include "base/log.h"
+#include "base/log_line.h"
 #include "runtime/server/disk_thread.h"
 #include "runtime/server/line_file.h"
 #include "runtime/start_error.h"

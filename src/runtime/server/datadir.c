@@ -1,5 +1,5 @@
-/* datadir.c - opens, locks and describes a data directory (datadir.h); recover.c loads it. At most
- * one process has it open for writing. */
+/* datadir.c - opens, locks and describes a data directory (datadir.h); recovery_load.c loads it. At
+ * most one process has it open for writing. */
 #include "runtime/server/datadir.h"
 
 #include <dirent.h>

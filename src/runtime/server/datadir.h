@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "base/log.h"
+#include "base/log_line.h"
 #include "runtime/start_error.h"
 #include "server/server.h"
 

@@ -1,7 +1,7 @@
 /* file_io.c - a whole file read, bytes written to a place in one, and files and directories made
- * durable (file_io.h). Recovery and `clave data` read by it, log_file.c and snapshot_file.c write
- * by it. What _write has written is durable when the caller has synced it. Files are never mapped:
- * a sector that cannot be read would be a SIGBUS, not an error. */
+ * durable (file_io.h). Recovery and `clave data` read by it, txn_log_file.c and snapshot_file.c
+ * write by it. What _write has written is durable when the caller has synced it. Files are never
+ * mapped: a sector that cannot be read would be a SIGBUS, not an error. */
 #include "runtime/server/file_io.h"
 
 #include <errno.h>

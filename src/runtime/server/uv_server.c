@@ -16,7 +16,7 @@
 #include "runtime/resources.h"
 #include "runtime/server/admin.h"
 #include "runtime/server/uv_server_internal.h"
-#include "server/store/restore.h"
+#include "server/store/backup_restore.h"
 
 enum { SERVED_A_TURN = 128, SENT_A_TURN = 1024 * 1024 };
 /* Two milliseconds. */

@@ -1,6 +1,6 @@
 /* uv_server_internal.h - one running server, shared by uv_server.c (its life), uv_disk.c (the log
  * and the snapshots) and uv_conn.c (its connections). Everything belongs to the loop's thread,
- * which is one or the other of log_thread.h. */
+ * which is one or the other of txn_log_thread.h. */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 
@@ -14,8 +14,8 @@
 #include "runtime/notifier.h"
 #include "runtime/server/audit_log.h"
 #include "runtime/server/datadir.h"
-#include "runtime/server/log_thread.h"
 #include "runtime/server/snapshot_thread.h"
+#include "runtime/server/txn_log_thread.h"
 #include "runtime/server/uv_server.h"
 
 enum { RUN_INPUT_SIZE = 64 * 1024 };

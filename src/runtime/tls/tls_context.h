@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include "base/log.h"
+#include "base/log_line.h"
 #include "clave/tls.h"
 #include "runtime/start_error.h"
 #include "runtime/tls/openssl.h"

@@ -3,7 +3,7 @@
  *   mntr_and_metrics.c   the table of figures: a new field of mntr or a new metric is a line
  *   four_letter.c        the four-letter words, as text; mntr has figures of the table
  *   admin_commands.c     the admin commands, as JSON; monitor has figures of the table
- *   metrics_page.c       the page for Prometheus, most of it from the table
+ *   server_metrics.c     the page for Prometheus, most of it from the table
  *   listing.c            an answer in pieces: all of them are made so
  *   list_connections.c   cons, connections
  *   list_sessions.c      dump

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "server/request/bounds.h"
-#include "server/request/slow.h"
-#include "server/request/turn.h"
+#include "server/request/client_limits.h"
+#include "server/request/fair_schedule.h"
+#include "server/request/slow_requests.h"
 
 /* A client that does not read is disconnected at this many times max_output. */
 enum { DISCONNECT_FACTOR = 512 };
@@ -21,7 +21,7 @@ enum { NO_PROGRESS_MS = 1000 };
 enum { MAX_FIRST_FRAME = 1024 };
 /* Watches dropped with their connection; the rest goes a piece a turn. */
 enum { DROPPED_AT_ONCE = 16 };
-/* Light connections (turn.h) whose output is sent before that of a heavy one. */
+/* Light connections (fair_schedule.h) whose output is sent before that of a heavy one. */
 enum { LIGHT_IN_A_ROW = 16 };
 /* The longest chunk of input from the driver, in addition to a frame. */
 enum { MAX_CHUNK = 1024 * 1024 };

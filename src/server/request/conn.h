@@ -44,7 +44,7 @@ struct server_conn {
     struct list in_waiting;
     struct list in_with_output;
     struct list in_paused;
-    struct list in_left; /* turn.h */
+    struct list in_left; /* fair_schedule.h */
     size_t owed;         /* looks that it had cost at owed_at, less its share since */
     int64_t owed_at;
     struct word_list *list; /* a list is the answer to its four-letter word; NULL: none */
@@ -64,7 +64,7 @@ struct server_conn {
     size_t mark_head;
     size_t mark_count;
     size_t undurable; /* replies that wait for the disk */
-    struct list slow; /* requests whose replies wait, for slow.c */
+    struct list slow; /* requests whose replies wait, for slow_requests.c */
 
     int64_t accepted_at;
     int64_t start_by;        /* when it must have a session; INT64_MAX: it waits for its turn */

@@ -2,9 +2,9 @@
  * output, and the end of a connection; see conn.h. It knows nothing of input. No byte leaves before
  * the transaction that it shows is durable. */
 #include "base/memory.h"
-#include "server/request/bounds.h"
-#include "server/request/slow.h"
-#include "server/request/turn.h"
+#include "server/request/client_limits.h"
+#include "server/request/fair_schedule.h"
+#include "server/request/slow_requests.h"
 #include "wire/opcode.h"
 
 /* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.

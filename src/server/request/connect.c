@@ -4,7 +4,7 @@
  * its password follows from its id, so anybody has it. end_session.c is the other end. */
 #include <string.h>
 
-#include "server/request/bounds.h"
+#include "server/request/client_limits.h"
 #include "server/request/write.h"
 
 /* ---- the response ---------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ clave_err clave__read_find(const struct server_conn *c, const struct request_op 
                            struct jbytes path, struct node **out);
 
 /* The newest transaction that an answer can show which says of this path what the node is, or that
- * there is none: shown.c. */
+ * there is none: visible_zxid.c. */
 int64_t clave__shown_at(const struct server *s, struct jbytes path, const struct node *n);
 
 /* setWatches, setWatches2, addWatch, checkWatches, removeWatches: watch_ops.c. */
@@ -33,7 +33,7 @@ request_act clave__watch_op_remove;
 
 /* ---- watches (watch_ops.c) ------------------------------------------------------------------- */
 
-/* Sets a watch of the connection. EBADARGS: a bound is reached (bounds.h); ENOMEM. */
+/* Sets a watch of the connection. EBADARGS: a bound is reached (client_limits.h); ENOMEM. */
 clave_err clave__conn_add_watch(struct server_conn *c, struct jbytes path, unsigned marks);
 
 #endif

@@ -3,7 +3,7 @@
  * calls it for every frame after the handshake. A new opcode is a line in the table here. */
 #include "server/request/read.h"
 #include "server/request/session_nodes.h"
-#include "server/request/slow.h"
+#include "server/request/slow_requests.h"
 #include "server/request/write.h"
 
 /* ---- the connection itself ------------------------------------------------------------------- */

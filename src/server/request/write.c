@@ -1,5 +1,5 @@
 /* write.c - requests that change something: the checks of each op in ZooKeeper's order, then one
- * transaction, its events and the reply. The table in request.c refers to them, sweep.c and
+ * transaction, its events and the reply. The table in request.c refers to them, container_ttl.c and
  * end_session.c use its transactions. As in ZooKeeper, a request that fails takes a zxid and is
  * logged too. */
 #include "server/request/write.h"
@@ -9,7 +9,7 @@
 
 #include "base/path.h"
 #include "server/request/audit.h"
-#include "server/request/bounds.h"
+#include "server/request/client_limits.h"
 #include "server/request/quota.h"
 
 /* So many sequence numbers before the end, a message says so. */

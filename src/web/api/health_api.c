@@ -7,7 +7,7 @@
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 #include "web/observe/observe.h"
-#include "web/server_figures.h"
+#include "web/server_stats.h"
 
 static void health_answer(struct web_exchange *x, const char *status)
 {

@@ -1,12 +1,12 @@
-/* metrics_api.c - see metrics_api.h and observe/metrics_page.h. Called by routes.c. Invariant: the
- * page is made while it is read, one piece a turn of the driver. */
+/* metrics_api.c - see metrics_api.h and observe/lock_metrics_page.h. Called by routes.c. Invariant:
+ * the page is made while it is read, one piece a turn of the driver. */
 #include "web/api/metrics_api.h"
 
 #include "web/api/observe_request.h"
 #include "web/http/answer.h"
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
-#include "web/observe/metrics_page.h"
+#include "web/observe/lock_metrics_page.h"
 #include "web/observe/observe_feed.h"
 
 struct metrics_answer {

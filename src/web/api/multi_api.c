@@ -9,7 +9,7 @@
 #include "base/base64.h"
 #include "base/path.h"
 #include "web/api/client_call.h"
-#include "web/api/guard.h"
+#include "web/api/guard_header.h"
 #include "web/api/node_json.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"

@@ -3,17 +3,17 @@
  * answer that was lost is 504 and nothing else. */
 #include <string.h>
 
+#include "web/api/actions/subtree_api.h"
 #include "web/api/client_call.h"
-#include "web/api/guard.h"
+#include "web/api/guard_header.h"
 #include "web/api/node_json.h"
-#include "web/api/orders/subtree_api.h"
 #include "web/api/parents.h"
 #include "web/api/znode_poll.h"
 #include "web/api/znodes_api.h"
-#include "web/http/admit.h"
 #include "web/http/answer.h"
 #include "web/http/body.h"
 #include "web/http/conditional.h"
+#include "web/http/head_checks.h"
 #include "web/http/problem.h"
 
 struct znode_write {

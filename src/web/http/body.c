@@ -1,4 +1,4 @@
-/* body.c - see body.h. Called by web.c, admit.c and handlers. Invariant: of jansson only the
+/* body.c - see body.h. Called by web.c, head_checks.c and handlers. Invariant: of jansson only the
  * functions of the driver's table are used. */
 #include "web/http/body.h"
 #include "web/http/limits.h"

@@ -11,7 +11,7 @@
 #define CLAVE_WEB_HTTP_EXCHANGE_H
 
 #include "base/json.h"
-#include "web/http/access.h"
+#include "web/http/authorization.h"
 #include "web/http/jansson.h"
 #include "web/http/target.h"
 #include "web/web_internal.h"

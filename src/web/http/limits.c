@@ -1,5 +1,5 @@
-/* limits.c - see limits.h. Called by admit.c, body.c, and by handlers that wait, ask a server, or
- * make a session. */
+/* limits.c - see limits.h. Called by head_checks.c, body.c, and by handlers that wait, ask a
+ * server, or make a session. */
 #include "web/http/limits.h"
 
 #include "web/http/http_metrics.h"

@@ -1,5 +1,5 @@
 /* route.h - an endpoint: method, pattern, role, arguments, handler. The table of all is routes.c;
- * admit.c finds the one that a request is for: the first whose pattern and method match. */
+ * head_checks.c finds the one that a request is for: the first whose pattern and method match. */
 #ifndef CLAVE_WEB_HTTP_ROUTE_H
 #define CLAVE_WEB_HTTP_ROUTE_H
 

@@ -1,5 +1,5 @@
-/* target.c - see target.h. Called by admit.c and by handlers. Invariant: decoding never lengthens,
- * so it is done in place. */
+/* target.c - see target.h. Called by head_checks.c and by handlers. Invariant: decoding never
+ * lengthens, so it is done in place. */
 #include "web/http/target.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
  *   observe_poll    requests that wait for a change
  *   event_ring      events with numbers
  *   event_stream    server-sent events of one reader
- *   metrics_page    all locks and elections as a page for Prometheus
+ *   lock_metrics_page  all locks and elections as a page for Prometheus
  *
  * Everything here is of one thread, as struct web. Changes are collected for FLUSH_MS, so that a
  * busy lock makes few events; then those who read are woken. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "web/http/access.h"
+#include "web/http/authorization.h"
 #include "web/session/claim.h"
 
 struct claim_sender {

@@ -1,5 +1,5 @@
-/* bench.c - `clave bench`: runs herd.h's elections and prints the figures. It deletes the nodes it
- * has made. */
+/* bench.c - `clave bench`: runs election_bench.h's elections and prints the figures. It deletes the
+ * nodes it has made. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/queues/herd.h"
+#include "cmd/queues/election_bench.h"
 
 enum { MAX_CANDIDATES = 10000, MAX_ROUNDS = 1000 };
 enum { BENCH_CANDIDATES = 'n', BENCH_ROUNDS = 'r' };

@@ -1,0 +1,137 @@
+/* lock_end_cause.c - see lock_end_cause.h. Called by observe.c. Invariant: each place that was
+ * added is given once, after SETTLE_MS or when its cause was said. */
+#include "observe/lock_end_cause.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { SETTLE_MS = 100, MOST_SAID = 10000 };
+
+/* What somebody knows of a node that still exists, or is just going. */
+struct said_cause {
+    struct map_node node;
+    struct list link;
+    int64_t token;
+    enum lock_cause cause;
+};
+
+const char *clave__lock_cause_name(enum lock_cause cause)
+{
+    static const char *const names[LOCK_CAUSES] = {
+        [LOCK_UNKNOWN] = "unknown", [LOCK_RELEASED] = "released", [LOCK_EXPIRED] = "expired",
+        [LOCK_CLOSED] = "closed",   [LOCK_BROKEN] = "broken",
+    };
+    return names[cause];
+}
+
+clave_err clave__lock_ends_init(struct lock_ends *e, const struct clave_mem *mem, uint64_t seed)
+{
+    *e = (struct lock_ends){.mem = mem};
+    list_init(&e->pending);
+    list_init(&e->said);
+    return clave__map_init(&e->by_token, mem, seed);
+}
+
+static void said_free(struct lock_ends *e, struct said_cause *s)
+{
+    list_remove(&s->link);
+    clave__map_remove(&e->by_token, &s->node);
+    clave__mem_free(e->mem, s);
+}
+
+void clave__lock_ends_fini(struct lock_ends *e)
+{
+    for (struct list *at; (at = list_pop_front(&e->pending));)
+        clave__mem_free(e->mem, LIST_ENTRY(at, struct lock_end, link));
+    while (!list_empty(&e->said))
+        said_free(e, LIST_ENTRY(e->said.next, struct said_cause, link));
+    clave__map_fini(&e->by_token);
+}
+
+/* ---- what is said ---------------------------------------------------------------------------- */
+
+static bool said_eq(const struct map_node *node, const void *key)
+{
+    const char *at = (const char *)node - offsetof(struct said_cause, node);
+    return ((const struct said_cause *)(const void *)at)->token == *(const int64_t *)key;
+}
+
+static struct said_cause *said_find(const struct lock_ends *e, int64_t token)
+{
+    struct map_node *node =
+        clave__map_find(&e->by_token, clave__map_hash_u64((uint64_t)token), said_eq, &token);
+    return node ? MAP_ENTRY(node, struct said_cause, node) : NULL;
+}
+
+void clave__lock_ends_say(struct lock_ends *e, int64_t token, enum lock_cause cause)
+{
+    struct said_cause *s = said_find(e, token);
+    if (s) {
+        s->cause = cause;
+        return;
+    }
+    s = clave__mem_zalloc(e->mem, sizeof *s);
+    if (!s)
+        return;
+    s->token = token;
+    s->cause = cause;
+    if (e->by_token.count >= MOST_SAID)
+        said_free(e, LIST_ENTRY(e->said.next, struct said_cause, link));
+    list_push_back(&e->said, &s->link);
+    clave__map_insert(&e->by_token, &s->node, clave__map_hash_u64((uint64_t)token));
+}
+
+void clave__lock_ends_suppose(struct lock_ends *e, int64_t token, enum lock_cause cause)
+{
+    if (!said_find(e, token))
+        clave__lock_ends_say(e, token, cause);
+}
+
+/* ---- what has ended -------------------------------------------------------------------------- */
+
+struct lock_end *clave__lock_ends_add(struct lock_ends *e, int64_t now, const struct lock_place *p,
+                                      const char *path)
+{
+    size_t n = strlen(path) + 1;
+    struct lock_end *end = clave__mem_zalloc(e->mem, sizeof *end + n);
+    if (!end)
+        return NULL;
+    *end = (struct lock_end){.due = now + SETTLE_MS,
+                             .session = p->session ? p->session->id : 0,
+                             .token = p->token,
+                             .sort = clave__lock_sort(p->queue),
+                             .held = p->holds};
+    memcpy(end->path, path, n);
+    list_push_back(&e->pending, &end->link);
+    return end;
+}
+
+struct lock_end *clave__lock_ends_take(struct lock_ends *e, int64_t now, const struct lock_model *m)
+{
+    if (list_empty(&e->pending))
+        return NULL;
+    struct lock_end *end = LIST_ENTRY(e->pending.next, struct lock_end, link);
+    struct said_cause *said = said_find(e, end->token);
+    if (!said && end->due > now)
+        return NULL;
+    if (said) {
+        end->cause = said->cause;
+        said_free(e, said);
+    } else if (end->session && clave__lock_model_has_session(m, end->session)) {
+        end->cause = LOCK_RELEASED;
+    }
+    list_remove(&end->link);
+    return end;
+}
+
+void clave__lock_ends_free(struct lock_ends *e, struct lock_end *end)
+{
+    clave__mem_free(e->mem, end);
+}
+
+int64_t clave__lock_ends_deadline(const struct lock_ends *e)
+{
+    return list_empty(&e->pending) ? CLAVE_NEVER
+                                   : LIST_ENTRY(e->pending.next, struct lock_end, link)->due;
+}

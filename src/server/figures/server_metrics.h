@@ -1,0 +1,11 @@
+/* server_metrics.h - the page that Prometheus reads. */
+#ifndef CLAVE_SERVER_FIGURES_SERVER_METRICS_H
+#define CLAVE_SERVER_FIGURES_SERVER_METRICS_H
+
+#include "base/prometheus.h"
+#include "server/server.h"
+
+/* Appends all metrics. ETOOBIG, ENOMEM: discard them. */
+clave_err clave__metrics(const struct server *s, enum prometheus_format format, struct buf *out);
+
+#endif

@@ -1,0 +1,112 @@
+/* recovery_plan.c - the order of the files of a directory, and the judgement on each; see
+ * recovery_plan.h. What may have been acknowledged is never dropped: whatever does not fit is
+ * refused. */
+#include "server/store/recovery_plan.h"
+
+#include <stdio.h>
+
+#include "base/plural.h"
+#include "server/server_internal.h"
+#include "server/store/txn_log_read.h"
+
+/* The oldest snapshot that the logs reach back to, or else the newest. */
+static size_t recovery_oldest(const struct recovery_files *f)
+{
+    size_t i = 0;
+    while (f->nlogs > 0 && i + 1 < f->nsnapshots && f->snapshots[i] < f->logs[0] - 1)
+        i++;
+    return i;
+}
+
+void clave__recovery_begin(struct recovery *r, struct server *s, const struct recovery_files *files,
+                           enum recovery_start start)
+{
+    *r = (struct recovery){.s = s, .files = *files, .start = start, .from = -1};
+    r->snapshot = start == RECOVER_FROM_NEWEST ? files->nsnapshots - 1 : recovery_oldest(files);
+}
+
+void clave__recovery_until(struct recovery *r, int64_t zxid)
+{
+    r->s->replay.until = zxid;
+    while (r->snapshot < r->files.nsnapshots && r->files.snapshots[r->snapshot] > zxid)
+        r->snapshot--;
+}
+
+bool clave__recovery_next(const struct recovery *r, struct recovery_file *out)
+{
+    const struct recovery_files *f = &r->files;
+    bool is_log = r->from >= 0;
+    if (is_log ? r->log >= f->nlogs : r->snapshot >= f->nsnapshots)
+        return false;
+    if (is_log && r->s->last_zxid >= r->s->replay.until)
+        return false;
+    *out = (struct recovery_file){is_log, is_log ? f->logs[r->log] : f->snapshots[r->snapshot]};
+    return true;
+}
+
+static void recovery_load(struct recovery *r, const void *p, size_t n, struct recovery_finding *out)
+{
+    const struct recovery_files *f = &r->files;
+    int64_t zxid = f->snapshots[r->snapshot];
+    clave__server_snapshot_named(r->s, zxid);
+    out->err = clave__server_load_snapshot(r->s, p, n, out->fault, sizeof out->fault);
+    if (out->err == CLAVE_OK && r->s->replay.fuzzy_zxid > r->s->replay.until) {
+        out->err = CLAVE_ECORRUPT;
+        snprintf(out->fault, sizeof out->fault, "it was saved while it changed, up to zxid 0x%llx",
+                 (unsigned long long)r->s->replay.fuzzy_zxid);
+    }
+    if (out->err == CLAVE_ECORRUPT) {
+        out->verdict = RECOVERY_SKIPPED;
+        r->snapshot += r->start == RECOVER_FROM_NEWEST ? SIZE_MAX : 1; /* down or up */
+        return;
+    }
+    out->verdict = out->err == CLAVE_OK ? RECOVERY_FINE : RECOVERY_REFUSED;
+    r->from = zxid;
+    while (r->log + 1 < f->nlogs && f->logs[r->log + 1] <= zxid + 1)
+        r->log++;
+}
+
+/* Apache pads with zeros, and continues in a new file after a tail that it found torn. */
+static enum recovery_verdict judge_log(const struct recovery *r, clave_err err,
+                                       const struct log_replay *log, bool padded)
+{
+    bool newest = r->log + 1 == r->files.nlogs;
+    bool continued =
+        !newest && clave__recovery_continues(r->s->last_zxid, r->files.logs[r->log + 1]);
+    if (err != CLAVE_OK)
+        return log->lost_tail && continued ? RECOVERY_FINE : RECOVERY_REFUSED;
+    if (log->valid_len < SERVER_LOG_HEADER)
+        return newest ? RECOVERY_NO_RECORD : RECOVERY_REFUSED;
+    if (!log->torn || padded || continued)
+        return RECOVERY_FINE;
+    return newest ? RECOVERY_TORN : RECOVERY_UNFINISHED;
+}
+
+static void recovery_replay(struct recovery *r, const void *p, size_t n,
+                            struct recovery_finding *out)
+{
+    struct log_replay log;
+    clave_err err = clave__server_replay_log(r->s, p, n, &log);
+    bool padded = clave__log_skip_zeros(p, log.valid_len, n) == n;
+    out->valid_len = log.valid_len;
+    out->last_batch = log.last_batch;
+    out->verdict = judge_log(r, err, &log, padded);
+    if (out->verdict == RECOVERY_REFUSED) {
+        out->err = err == CLAVE_OK ? CLAVE_ECORRUPT : err;
+        out->lost_tail = log.lost_tail;
+        snprintf(out->fault, sizeof out->fault, "%s", log.fault);
+    }
+    if (out->verdict == RECOVERY_REFUSED && err == CLAVE_OK)
+        snprintf(out->fault, sizeof out->fault, "only %zu byte%s, but newer logs follow", n,
+                 clave__plural(n));
+    r->log++;
+}
+
+void clave__recovery_read(struct recovery *r, const void *p, size_t n, struct recovery_finding *out)
+{
+    *out = (struct recovery_finding){.verdict = RECOVERY_FINE};
+    if (r->from < 0)
+        recovery_load(r, p, n, out);
+    else
+        recovery_replay(r, p, n, out);
+}

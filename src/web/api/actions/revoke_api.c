@@ -1,0 +1,287 @@
+/* revoke_api.c - see revoke_api.h. Called by the table of routes. Invariant: nothing but a place in
+ * a queue is touched: a node that is named as one and, to be asked, ephemeral. So the role "lock"
+ * on a path does not become one to write below it. */
+#include "web/api/actions/revoke_api.h"
+
+#include <string.h>
+
+#include "base/path.h"
+#include "clave/async/leader.h"
+#include "clave/async/mutex.h"
+#include "recipe/queue/identity.h"
+#include "recipe/queue/queue_kind.h"
+#include "web/api/client_call.h"
+#include "web/api/token_lookup.h"
+#include "web/http/answer.h"
+#include "web/http/body.h"
+#include "web/http/problem.h"
+#include "web/observe/observe.h"
+
+struct revoke {
+    const char *node; /* its name; NULL: the token says which */
+    int64_t token;    /* 0: any, until the node is found */
+    bool breaks, force;
+    size_t place;     /* in `places`, below the lock's path */
+    const char *path; /* of the node */
+};
+
+/* Where the nodes of a lock are; of a semaphore in the other two. */
+static const char *const places[] = {NULL, "leases", "locks"};
+
+static const char *revoke_verb(const struct revoke *r)
+{
+    return r->breaks ? "break" : "revoke";
+}
+
+/* ---- the change ----------------------------------------------------------------------------- */
+
+/* Does its node say that the owner takes requests? It is asked in any case unless it says no. */
+static void revoke_put_revocable(struct web_exchange *x, const clave_result *res)
+{
+    clave_identity id = {.revocable = 0};
+    char *text = clave__web_alloc(x, res->len + 1);
+    if (text && res->data) {
+        memcpy(text, res->data, res->len);
+        text[res->len] = '\0';
+        clave__identity_parse(text, res->len, &id);
+    }
+    if (id.revocable)
+        clave__json_bool(&x->json, "revocable", true);
+    else
+        clave__json_string(&x->json, "revocable", NULL);
+}
+
+static void on_revoke_done(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    const struct revoke *r = x->state;
+    if (!r->breaks && res->err == CLAVE_EINVAL) {
+        clave__web_problem(x, &(struct problem){409, CLAVE_EINVAL, x->params[0], 0, NULL, NULL},
+                           "%s: end it, or break the lock", clave_async_client_errmsg(c));
+        return;
+    }
+    if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE) { /* gone: it has just been released */
+        clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
+        return;
+    }
+    /* Only what was carried out is said: an answer that is lost leaves the cause unknown. */
+    if (r->breaks && res->err == CLAVE_OK)
+        clave__observe_cause(x->web->observe, r->token, LOCK_BROKEN);
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_string(&x->json, "path", x->params[0]);
+    clave__json_string(&x->json, "node", clave__path_name(r->path));
+    if (!r->breaks && res->err == CLAVE_OK)
+        revoke_put_revocable(x, res);
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+/* By its path, though the token was checked before: ZooKeeper binds a delete to a version of the
+ * data, not to a czxid. But a name does not come again: its number grows as long as the parent
+ * lives, and the nodes of clave, Curator and kazoo have a UUID beside it. The exception is a lease
+ * of kazoo, which has the UUID of its object alone: one that was given back and taken again by the
+ * same object, in the time of one round trip, is the one that goes. */
+static void revoke_change(struct web_exchange *x, clave_async_client *c)
+{
+    const struct revoke *r = x->state;
+    x->looking = false;
+    clave_err err = r->breaks ? clave_async_delete(c, r->path, -1, on_revoke_done, x)
+                              : clave_async_revoke(c, r->path, on_revoke_done, x);
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__client_call_refused(x, c, err, revoke_verb(r), r->path);
+}
+
+/* ---- the node ------------------------------------------------------------------------------- */
+
+/* Every child of "leases" is a lease. */
+static bool is_place(const struct revoke *r)
+{
+    return r->place == 1 || clave__queue_kind_of(clave__path_name(r->path)) != QUEUE_OTHER;
+}
+
+static const char *revoke_fault(const struct revoke *r, const clave_stat *st)
+{
+    if (!is_place(r))
+        return "it is no place in a queue";
+    if (r->breaks && st->ephemeral_owner != 0 && !r->force)
+        return "the session that owns it is alive: revoke it, end its owner, or say \"force\"";
+    if (!r->breaks && st->ephemeral_owner == 0)
+        return "no session owns it, so that nobody can be asked";
+    return NULL;
+}
+
+static void revoke_look(struct web_exchange *x, clave_async_client *c);
+
+static void on_revoke_stat(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct web_exchange *x = arg;
+    if (!clave__web_expected(x))
+        return;
+    struct revoke *r = x->state;
+    struct problem p = {.status = 409, .err = CLAVE_EINVAL, .path = x->params[0]};
+    if (res->err == CLAVE_ENONODE && r->node && ++r->place < sizeof places / sizeof *places) {
+        revoke_look(x, c);
+        return;
+    }
+    bool other = res->err == CLAVE_OK && r->token && res->stat->czxid != r->token;
+    const char *fault = res->err == CLAVE_OK && !other ? revoke_fault(r, res->stat) : NULL;
+    if (res->err == CLAVE_ENONODE || other)
+        clave__web_problem(x, &(struct problem){404, CLAVE_ENONODE, x->params[0], 0, NULL, NULL},
+                           "no place of %s has this node and token", x->params[0]);
+    else if (res->err != CLAVE_OK)
+        clave__web_problem_err(x, res->err, revoke_verb(r), r->path);
+    else if (fault)
+        clave__web_problem(x, &p, "cannot %s %s: %s", revoke_verb(r), r->path, fault);
+    else {
+        r->token = res->stat->czxid;
+        revoke_change(x, c);
+    }
+}
+
+static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
+{
+    const struct revoke *r = x->state;
+    x->deed.path = r->path;
+    x->looking = true;
+    clave_err err =
+        r->path ? clave_async_exists(c, r->path, NULL, on_revoke_stat, x) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__client_call_refused(x, c, err, revoke_verb(r), x->params[0]);
+}
+
+static void revoke_look(struct web_exchange *x, clave_async_client *c)
+{
+    struct revoke *r = x->state;
+    const char *dir = x->params[0];
+    if (places[r->place])
+        dir = clave__web_child(x, dir, places[r->place]);
+    r->path = dir ? clave__web_child(x, dir, r->node) : NULL;
+    revoke_ask_stat(x, c);
+}
+
+static void revoke_found(struct web_exchange *x, clave_async_client *c, void *arg,
+                         enum place_found found, const char *node)
+{
+    struct revoke *r = arg;
+    r->path = node;
+    if (found == PLACE_GONE)
+        clave__web_problem(x, &(struct problem){410, CLAVE_ELOST, x->params[0], 0, NULL, NULL},
+                           "no place of %s has the token %lld any more", x->params[0],
+                           (long long)r->token);
+    else
+        revoke_ask_stat(x, c);
+}
+
+static void revoke_go(struct web_exchange *x, clave_async_client *c)
+{
+    struct revoke *r = x->state;
+    const struct place_question q = {x->params[0], r->token, true, revoke_found, r};
+    if (r->node)
+        revoke_look(x, c);
+    else
+        clave__place_search(x, c, &q);
+}
+
+/* ---- the request ---------------------------------------------------------------------------- */
+
+/* NULL: it has answered with what is wrong. */
+static struct revoke *revoke_new(struct web_exchange *x, bool breaks, json_t **body)
+{
+    struct revoke *r = clave__web_alloc(x, sizeof *r);
+    *body = clave__web_body(x);
+    if (!*body)
+        return NULL;
+    if (r)
+        *r = (struct revoke){.breaks = breaks};
+    else
+        clave__web_problem_err(x, CLAVE_ENOMEM, "read the request for", x->params[0]);
+    return r;
+}
+
+static void revoke_begin(struct web_exchange *x, bool breaks)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    static const char *const keys[] = {"node", "token", "reason", "force", NULL};
+    static const int64_t tokens[2] = {1, INT64_MAX};
+    json_t *body;
+    struct revoke *r = revoke_new(x, breaks, &body);
+    if (!r)
+        return;
+    if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "node", &r->node) ||
+        !clave__body_text(x, body, "reason", &x->deed.reason) ||
+        !clave__body_flag(x, body, "force", &r->force) ||
+        !clave__body_int(x, body, "token", tokens, &r->token))
+        return;
+    if ((!r->node && !r->token) || (r->node && strchr(r->node, '/'))) {
+        clave__web_problem(x, &bad, "which place? \"node\", its name, or \"token\"");
+        return;
+    }
+    x->state = r;
+    clave__client_call(x, revoke_go);
+}
+
+void clave__web_post_revoke(struct web_exchange *x)
+{
+    revoke_begin(x, false);
+}
+
+void clave__web_post_break(struct web_exchange *x)
+{
+    revoke_begin(x, true);
+}
+
+/* ---- leaderships ---------------------------------------------------------------------------- */
+
+static void on_transferred(clave_async_client *c, clave_err err, void *arg)
+{
+    struct web_exchange *x = arg;
+    (void)c;
+    if (!clave__web_expected(x))
+        return;
+    const struct revoke *r = x->state;
+    if (err != CLAVE_OK) {
+        clave__web_problem_err(x, err, "transfer the leadership of", x->params[0]);
+        return;
+    }
+    clave__json_open(&x->json, NULL, '{');
+    clave__json_string(&x->json, "path", x->params[0]);
+    clave__json_string(&x->json, "node", r->node);
+    clave__json_close(&x->json, '}');
+    clave__web_answer_json(x, 200);
+}
+
+static void transfer_go(struct web_exchange *x, clave_async_client *c)
+{
+    const struct revoke *r = x->state;
+    clave_err err = clave_async_leader_transfer(c, x->params[0], r->node, on_transferred, x);
+    if (err == CLAVE_OK)
+        clave__web_expect(x);
+    else
+        clave__client_call_refused(x, c, err, "transfer the leadership of", x->params[0]);
+}
+
+void clave__web_post_transfer(struct web_exchange *x)
+{
+    static const struct problem bad = {.status = 400, .err = CLAVE_EINVAL};
+    static const char *const keys[] = {"to", "reason", NULL};
+    json_t *body;
+    struct revoke *r = revoke_new(x, false, &body);
+    if (!r)
+        return;
+    if (!clave__body_only(x, body, keys) || !clave__body_text(x, body, "to", &r->node) ||
+        !clave__body_text(x, body, "reason", &x->deed.reason))
+        return;
+    if (!r->node || strchr(r->node, '/')) {
+        clave__web_problem(x, &bad, "\"to\" must be the node of a candidate");
+        return;
+    }
+    x->state = r;
+    x->deed.path = clave__web_child(x, x->params[0], r->node);
+    clave__client_call(x, transfer_go);
+}

@@ -1,0 +1,439 @@
+/* token_lookup.c - see token_lookup.h. Called by guard_header.c, actions/token_api.c and
+ * actions/revoke_api.c.
+ *
+ * A flight lists the path and reads the mark of a lock delay; a second one a semaphore's sides.
+ * Then the names tell who holds. A token is the czxid of a node, which only the node itself tells:
+ * the nodes of one queue have numbers that grow with their czxid, so the search halves, and most
+ * locks have one holder. What its node says is read only where it may decide (lock_listing.h).
+ *
+ * Invariants: [low, high) of `nodes` are those of one queue, up to `end`, that may still be it; the
+ * other queues follow. The search is freed when it is done, or when the last answer has come that
+ * it expects. */
+#include "web/api/token_lookup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/path.h"
+#include "observe/lock_listing.h"
+#include "observe/lock_place.h"
+#include "web/api/client_call.h"
+#include "web/http/problem.h"
+
+enum { MOST_TRIES = 3 };
+
+/* A place that may be the one. */
+struct search_node {
+    const struct lock_queue *queue;
+    const char *number; /* in the path */
+    char *path;
+    bool bare; /* it has no number */
+};
+
+struct place_search {
+    struct web_exchange *x;
+    struct clave_mem mem;
+    struct place_question q;
+    struct lock_listing listing;
+    char *mark;
+    char *sides[LOCK_SIDES];
+    struct search_node *nodes;
+    size_t low, high, end, n, at;
+    unsigned pending; /* answers */
+    unsigned tries;
+    clave_err err;
+    bool fresh;     /* listed after a commit */
+    bool all;       /* `nodes` has those too that wait */
+    bool hidden;    /* there is one whose token may not be read */
+    bool abandoned; /* nobody waits for the answer */
+    bool counted, kazoo;
+};
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void search_drop_nodes(struct place_search *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        clave__mem_free(&s->mem, s->nodes[i].path);
+    clave__mem_free(&s->mem, s->nodes);
+    s->nodes = NULL;
+    s->low = s->high = s->end = s->n = s->at = 0;
+}
+
+static void search_free(struct place_search *s)
+{
+    search_drop_nodes(s);
+    clave__lock_listing_fini(&s->listing);
+    clave__mem_free(&s->mem, s->mark);
+    for (int i = 0; i < LOCK_SIDES; i++)
+        clave__mem_free(&s->mem, s->sides[i]);
+    struct clave_mem mem = s->mem;
+    clave__mem_free(&mem, s);
+}
+
+/* Nothing was done: an answer that was lost leaves nothing in doubt. */
+static void search_fail(struct place_search *s, clave_err err)
+{
+    struct web_exchange *x = s->x;
+    bool lost = clave_err_classify(err) == CLAVE_CLASS_UNKNOWN;
+    clave__web_problem_err(x, lost ? CLAVE_EUNREACHABLE : err, "look for the token at", s->q.path);
+    search_free(s);
+}
+
+static void search_finish(struct place_search *s, clave_async_client *c, enum place_found found,
+                          const char *node)
+{
+    struct web_exchange *x = s->x;
+    char *copy = node ? clave__web_strndup(x, node, strlen(node)) : NULL;
+    if (node && !copy) {
+        search_fail(s, CLAVE_ENOMEM);
+        return;
+    }
+    const struct place_question q = s->q;
+    x->looking = false;
+    search_free(s);
+    q.done(x, c, q.arg, found, copy);
+}
+
+/* An answer came. false: nobody waits any more, and with the last answer the search is freed. */
+static bool search_expected(struct place_search *s)
+{
+    bool abandoned = !clave__web_expected(s->x) || s->abandoned;
+    s->abandoned = abandoned;
+    s->pending--;
+    if (abandoned && s->pending == 0)
+        search_free(s);
+    return !abandoned;
+}
+
+static void search_expect(struct place_search *s, clave_err err)
+{
+    if (err == CLAVE_OK) {
+        clave__web_expect(s->x);
+        s->pending++;
+    } else if (s->err == CLAVE_OK) {
+        s->err = err;
+    }
+}
+
+/* Something was submitted, or nothing could be: then it fails at once. */
+static void search_sent(struct place_search *s)
+{
+    if (s->pending == 0)
+        search_fail(s, s->err);
+}
+
+/* ---- one of the nodes ----------------------------------------------------------------------- */
+
+static void search_next(struct place_search *s, clave_async_client *c);
+static void search_list(struct place_search *s, clave_async_client *c);
+
+static const struct lock_place *search_place_at(const struct place_search *s, const char *path)
+{
+    const char *name = clave__path_name(path);
+    const struct lock_queue *q = s->nodes[s->at].queue;
+    const struct lock_place *p = NULL;
+    while ((p = clave__lock_listing_after(&s->listing, p)))
+        if (p->queue == q && strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+/* Its node is there and has the token. */
+static void search_judge(struct place_search *s, clave_async_client *c)
+{
+    const char *path = s->nodes[s->at].path;
+    const struct lock_place *p = search_place_at(s, path);
+    bool holds = p && clave__lock_listing_holds(&s->listing, p);
+    if (holds || s->q.any)
+        search_finish(s, c, PLACE_HOLDS, path);
+    else if (s->fresh)
+        search_finish(s, c, PLACE_WAITS, path);
+    else
+        search_list(s, c);
+}
+
+static void on_search_read(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct place_search *s = arg;
+    if (!search_expected(s))
+        return;
+    clave_err err = res->err;
+    if (err == CLAVE_OK)
+        err = clave__lock_listing_node(&s->listing, res->path, res->stat, res->data, res->len);
+    else if (err == CLAVE_ENONODE)
+        clave__lock_listing_gone(&s->listing, res->path);
+    if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH && s->err == CLAVE_OK)
+        s->err = err;
+    if (s->pending > 0)
+        return;
+    if (s->err != CLAVE_OK)
+        search_fail(s, s->err);
+    else
+        search_judge(s, c);
+}
+
+/* What the names do not tell: whether it is within its lock delay, or a lease has room by its own
+ * limit and may be the one that waits for it. */
+static void search_read(struct place_search *s, clave_async_client *c)
+{
+    const char *path = s->nodes[s->at].path;
+    const struct lock_queue *q = s->nodes[s->at].queue;
+    const struct lock_place *first = q->leases ? clave__lock_waiter_after(q, "") : NULL;
+    bool marked = q->mark != 0 && q->mark != s->q.token;
+    if (s->q.any || (!marked && !q->leases)) {
+        search_judge(s, c);
+        return;
+    }
+    search_expect(s, clave_async_get(c, path, NULL, on_search_read, s));
+    char *waiter = first ? clave__lock_place_path(&s->mem, first) : NULL;
+    if (waiter)
+        search_expect(s, clave_async_get(c, waiter, NULL, on_search_read, s));
+    else if (first && s->err == CLAVE_OK)
+        s->err = CLAVE_ENOMEM;
+    clave__mem_free(&s->mem, waiter);
+    search_sent(s);
+}
+
+/* ---- the search ----------------------------------------------------------------------------- */
+
+static void search_remove(struct place_search *s)
+{
+    clave__mem_free(&s->mem, s->nodes[s->at].path);
+    memmove(s->nodes + s->at, s->nodes + s->at + 1, (s->n - s->at - 1) * sizeof *s->nodes);
+    s->n--;
+    s->end--;
+    s->high--;
+}
+
+static void on_search_stat(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct place_search *s = arg;
+    if (!search_expected(s))
+        return;
+    clave_err err = res->err;
+    bool found = err == CLAVE_OK && res->stat->czxid == s->q.token;
+    if (found)
+        err = clave__lock_listing_node(&s->listing, s->nodes[s->at].path, res->stat, NULL, 0);
+    s->hidden = s->hidden || err == CLAVE_ENOAUTH;
+    if (err == CLAVE_ENONODE || err == CLAVE_ENOAUTH)
+        search_remove(s);
+    else if (err != CLAVE_OK)
+        search_fail(s, err);
+    else if (found)
+        search_read(s, c);
+    else if (s->nodes[s->at].bare || res->stat->czxid < s->q.token)
+        s->low = s->at + 1;
+    else
+        s->high = s->at;
+    if (err == CLAVE_ENONODE || err == CLAVE_ENOAUTH || (err == CLAVE_OK && !found))
+        search_next(s, c);
+}
+
+/* By their queues, in which they have numbers. */
+static int search_compare(const void *a, const void *b)
+{
+    const struct search_node *x = a, *y = b;
+    int cmp = strcmp(x->queue->path, y->queue->path);
+    if (cmp == 0)
+        cmp = x->queue->leases - y->queue->leases;
+    if (cmp == 0)
+        cmp = strcmp(x->number, y->number);
+    return cmp ? cmp : strcmp(x->path, y->path);
+}
+
+/* Those that hold; `all`: those that wait too. */
+static clave_err search_collect(struct place_search *s, bool all)
+{
+    search_drop_nodes(s);
+    s->all = all;
+    s->nodes = clave__mem_zalloc(&s->mem, (s->listing.model.nplaces + 1) * sizeof *s->nodes);
+    if (!s->nodes)
+        return CLAVE_ENOMEM;
+    for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&s->listing, p));) {
+        if (!all && !clave__lock_listing_holds(&s->listing, p))
+            break; /* holders come first */
+        struct search_node *node = &s->nodes[s->n];
+        node->path = clave__lock_place_path(&s->mem, p);
+        if (!node->path)
+            return CLAVE_ENOMEM;
+        node->queue = p->queue;
+        node->number = clave__path_name(node->path) + p->number;
+        node->bare = p->kind == QUEUE_LEASE && clave__lock_is_bare(p->name);
+        s->n++;
+    }
+    qsort(s->nodes, s->n, sizeof *s->nodes, search_compare);
+    return CLAVE_OK;
+}
+
+/* The nodes of the next queue. */
+static bool search_begin_queue(struct place_search *s)
+{
+    s->low = s->end;
+    while (s->end < s->n && s->nodes[s->end].queue == s->nodes[s->low].queue)
+        s->end++;
+    s->high = s->end;
+    return s->low < s->high;
+}
+
+static void search_exhausted(struct place_search *s, clave_async_client *c)
+{
+    clave_err err = CLAVE_OK;
+    if (!s->fresh) {
+        search_list(s, c);
+    } else if (!s->all) {
+        err = search_collect(s, true);
+        if (err == CLAVE_OK)
+            search_next(s, c);
+        else
+            search_fail(s, err);
+    } else if (s->hidden) {
+        search_fail(s, CLAVE_ENOAUTH);
+    } else {
+        search_finish(s, c, PLACE_GONE, NULL);
+    }
+}
+
+/* The first in a queue holds in most cases; then the middle one of those that are left. */
+static void search_next(struct place_search *s, clave_async_client *c)
+{
+    bool begins = s->low >= s->high;
+    if (begins && !search_begin_queue(s)) {
+        search_exhausted(s, c);
+        return;
+    }
+    if (!begins && !s->nodes[s->low].bare)
+        s->at = s->low + (s->high - s->low) / 2;
+    else
+        s->at = s->low;
+    search_expect(s, clave_async_exists(c, s->nodes[s->at].path, NULL, on_search_stat, s));
+    search_sent(s);
+}
+
+/* ---- the listing ---------------------------------------------------------------------------- */
+
+static void search_listed(struct place_search *s, clave_async_client *c);
+
+static void search_note_names(struct place_search *s, const clave_result *res)
+{
+    for (size_t i = 0; i < res->nnames; i++) {
+        const char *name = res->names[i];
+        enum queue_kind kind = clave__queue_kind_of(name);
+        s->counted = s->counted || strcmp(name, "leases") == 0;
+        s->kazoo = s->kazoo || (kind == QUEUE_OTHER && clave__lock_is_bare(name));
+    }
+}
+
+static void on_search_names(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct place_search *s = arg;
+    enum lock_side side = LOCK_SIDE_PATH;
+    if (!search_expected(s))
+        return;
+    while (side < LOCK_SIDE_KAZOO && strcmp(res->path, s->sides[side]) != 0)
+        side++;
+    clave_err err = res->err;
+    if (err == CLAVE_OK)
+        err = clave__lock_listing_names(&s->listing, side, res->names, res->nnames);
+    if (err == CLAVE_OK && side == LOCK_SIDE_PATH)
+        search_note_names(s, res);
+    if (err != CLAVE_OK && err != CLAVE_ENONODE && s->err == CLAVE_OK)
+        s->err = err;
+    if (s->pending == 0)
+        search_listed(s, c);
+}
+
+/* Somebody else's node may be there, which may not be readable. */
+static void on_search_mark(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct place_search *s = arg;
+    if (!search_expected(s))
+        return;
+    clave_err err = res->err;
+    if (err == CLAVE_OK)
+        err = clave__lock_listing_node(&s->listing, s->mark, res->stat, res->data, res->len);
+    if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH && s->err == CLAVE_OK)
+        s->err = err;
+    if (s->pending == 0)
+        search_listed(s, c);
+}
+
+static void on_search_committed(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct place_search *s = arg;
+    if (!search_expected(s))
+        return;
+    if (res->err != CLAVE_OK && s->err == CLAVE_OK)
+        s->err = res->err;
+    if (s->pending == 0)
+        search_listed(s, c);
+}
+
+/* A semaphore's sides, the leases first. */
+static void search_list_sides(struct place_search *s, clave_async_client *c)
+{
+    for (enum lock_side side = LOCK_SIDE_LEASES; side < LOCK_SIDES; side++)
+        if (side == LOCK_SIDE_KAZOO ? s->kazoo : s->counted)
+            search_expect(s, clave_async_children(c, s->sides[side], NULL, on_search_names, s));
+    s->counted = s->kazoo = false;
+    search_sent(s);
+}
+
+/* A flight has come back. One whose commit was lost is sent again. */
+static void search_listed(struct place_search *s, clave_async_client *c)
+{
+    if (clave_err_classify(s->err) == CLAVE_CLASS_UNKNOWN && s->tries < MOST_TRIES)
+        search_list(s, c);
+    else if (s->err != CLAVE_OK)
+        search_fail(s, s->err);
+    else if (s->counted || s->kazoo)
+        search_list_sides(s, c);
+    else if (search_collect(s, s->q.any) == CLAVE_OK)
+        search_next(s, c);
+    else
+        search_fail(s, CLAVE_ENOMEM);
+}
+
+/* From the beginning: at first as it comes, then behind a commit. */
+static void search_list(struct place_search *s, clave_async_client *c)
+{
+    static const clave_op nothing = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
+    s->fresh = s->q.any || s->tries > 0;
+    s->tries++;
+    s->err = CLAVE_OK;
+    s->hidden = s->counted = s->kazoo = false;
+    search_drop_nodes(s);
+    clave__lock_model_clear(&s->listing.model);
+    if (s->fresh)
+        search_expect(s, clave_async_multi(c, &nothing, 1, on_search_committed, s));
+    search_expect(s, clave_async_children(c, s->q.path, NULL, on_search_names, s));
+    search_expect(s, clave_async_get(c, s->mark, NULL, on_search_mark, s));
+    search_sent(s);
+}
+
+void clave__place_search(struct web_exchange *x, clave_async_client *c,
+                         const struct place_question *q)
+{
+    struct web *w = x->web;
+    struct place_search *s = clave__mem_zalloc(&w->mem, sizeof *s);
+    x->looking = true;
+    if (!s) {
+        clave__web_problem_err(x, CLAVE_ENOMEM, "look for the token at", q->path);
+        return;
+    }
+    *s = (struct place_search){.x = x, .mem = w->mem, .q = *q};
+    clave_err err =
+        clave__lock_listing_init(&s->listing, &s->mem, clave__rand_u64(&w->rand), q->path);
+    s->listing.certain = true;
+    s->mark = clave__lock_mark_path(&s->mem, q->path);
+    bool made = err == CLAVE_OK && s->mark;
+    for (int i = 0; i < LOCK_SIDES; i++) {
+        s->sides[i] = clave__lock_side_path(&s->mem, q->path, (enum lock_side)i);
+        made = made && s->sides[i];
+    }
+    if (made)
+        search_list(s, c);
+    else
+        search_fail(s, CLAVE_ENOMEM);
+}

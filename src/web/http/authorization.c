@@ -1,0 +1,350 @@
+/* authorization.c - see authorization.h. Called by head_checks.c, by handlers, and by the driver
+ * that reads a configuration. Invariant: what is not named is refused. */
+#include "web/http/authorization.h"
+
+#include <string.h>
+
+#include "base/ip_range.h"
+#include "web/http/exchange.h"
+
+/* ---- roles ---------------------------------------------------------------------------------- */
+
+static const char *const role_names[] = {
+    [WEB_NONE] = "none",   [WEB_READ] = "read",   [WEB_LOCK] = "lock",
+    [WEB_WRITE] = "write", [WEB_ADMIN] = "admin",
+};
+
+const char *clave__web_role_name(enum web_role role)
+{
+    return role_names[role];
+}
+
+bool clave__web_role_parse(const char *name, enum web_role *out)
+{
+    for (int role = WEB_READ; role <= WEB_ADMIN; role++) {
+        if (strcmp(name, role_names[role]) == 0) {
+            *out = (enum web_role)role;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool prefix_covers(const char *prefix, const char *path)
+{
+    size_t n = strlen(prefix);
+    while (n > 0 && prefix[n - 1] == '/')
+        n--;
+    return strncmp(path, prefix, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_role role,
+                          const char *path)
+{
+    for (size_t i = 0; i < n; i++)
+        if (grants[i].role >= role && (!path || prefix_covers(grants[i].prefix, path)))
+            return true;
+    return role == WEB_NONE;
+}
+
+/* ---- who ------------------------------------------------------------------------------------ */
+
+static const struct web_grant all_of_it = {WEB_ADMIN, "/"};
+static const struct web_grant read_and_lock = {WEB_LOCK, "/"};
+static const struct web_user owner = {
+    .name = "owner", .uid = -1, .grants = &all_of_it, .ngrants = 1};
+static const struct web_user loopback = {
+    .name = "loopback", .uid = -1, .grants = &read_and_lock, .ngrants = 1};
+
+/* How long it takes says nothing about where they differ. */
+static bool token_is(const char *token, const char *given, size_t n)
+{
+    size_t len = strlen(token);
+    volatile unsigned char differ = len != n;
+    for (size_t i = 0; i < n; i++)
+        differ |= (unsigned char)(given[i] ^ token[len ? i % len : 0]);
+    return differ == 0;
+}
+
+/* The token of "Bearer TOKEN"; NULL: it is something else. */
+static const char *bearer_token(const char *authorization, size_t *n)
+{
+    static const char scheme[] = "bearer ";
+    size_t i = 0;
+    while (scheme[i] && (authorization[i] | 0x20) == scheme[i])
+        i++;
+    if (scheme[i])
+        return NULL;
+    const char *token = authorization + i + strspn(authorization + i, " ");
+    *n = strcspn(token, " ");
+    return *n > 0 ? token : NULL;
+}
+
+static enum access_found find_by_token(const struct web_access *a, const char *authorization,
+                                       const struct web_user **out)
+{
+    size_t n = 0;
+    const char *token = bearer_token(authorization, &n);
+    enum access_found found = ACCESS_WRONG_TOKEN;
+    for (size_t i = 0; a && token && i < a->nusers; i++) {
+        if (a->users[i].token && token_is(a->users[i].token, token, n)) {
+            *out = &a->users[i];
+            found = ACCESS_KNOWN;
+        }
+    }
+    return found;
+}
+
+static const struct web_user *find_by_peer(const struct web_access *a, const struct web_peer *peer)
+{
+    for (size_t i = 0; a && i < a->nusers; i++) {
+        const struct web_user *u = &a->users[i];
+        bool uid = peer->is_unix && peer->uid >= 0 && u->uid == peer->uid;
+        bool subject =
+            peer->tls_subject && u->tls_subject && strcmp(u->tls_subject, peer->tls_subject) == 0;
+        if (uid || subject)
+            return u;
+    }
+    if (peer->is_unix && (peer->uid == 0 || (a && peer->uid >= 0 && peer->uid == a->owner_uid)))
+        return &owner;
+    return peer->is_loopback && (!a || a->nusers == 0) ? &loopback : NULL;
+}
+
+enum access_found clave__access_find(const struct web_access *a, const struct web_peer *peer,
+                                     const char *authorization, const struct web_user **out)
+{
+    *out = NULL;
+    if (authorization)
+        return find_by_token(a, authorization, out);
+    *out = find_by_peer(a, peer);
+    return *out ? ACCESS_KNOWN : ACCESS_NOBODY;
+}
+
+/* ---- hosts and origins ---------------------------------------------------------------------- */
+
+static bool is_digits_and_dots(const char *s, size_t n)
+{
+    return n > 0 && strspn(s, "0123456789.") >= n;
+}
+
+/* Whatever the case of letters; `text` has its NUL. */
+static bool text_is(const char *text, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char c = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] | 0x20) : s[i];
+        char d = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 0x20) : text[i];
+        if (c != d)
+            return false;
+    }
+    return true;
+}
+
+static bool name_is(const char *name, const char *s, size_t n)
+{
+    return text_is(name, s, n) && name[n] == '\0';
+}
+
+/* It is the name in one of the origins: "https://gate.example:8443". */
+static bool access_is_public(const struct web_access *a, const char *host, size_t n)
+{
+    for (size_t i = 0; a && i < a->norigins; i++) {
+        const char *name = strstr(a->origins[i], "://") + 3;
+        if (strcspn(name, ":") == n && text_is(name, host, n))
+            return true;
+    }
+    return false;
+}
+
+/* ":80", or nothing. What else stands after a name could be taken for another name by somebody who
+ * reads it: "localhost:80@evil". */
+static bool is_port(const char *s)
+{
+    size_t n = s[0] == ':' ? strspn(s + 1, "0123456789") : 0;
+    return s[0] == '\0' || (s[0] == ':' && n <= 5 && s[n + 1] == '\0');
+}
+
+bool clave__access_host_ok(const struct web_access *a, const char *host)
+{
+    if (!host)
+        return true;
+    if (host[0] == '[') { /* an address of IPv6, which no name server can give */
+        size_t end = strcspn(host, "]");
+        return strspn(host + 1, "0123456789abcdefABCDEF:.") + 1 == end && host[end] == ']' &&
+               is_port(host + end + 1);
+    }
+    size_t n = strcspn(host, ":");
+    if (!is_port(host + n))
+        return false;
+    if (is_digits_and_dots(host, n) || name_is("localhost", host, n))
+        return true;
+    for (size_t i = 0; a && i < a->nhosts; i++)
+        if (name_is(a->hosts[i], host, n))
+            return true;
+    return access_is_public(a, host, n);
+}
+
+bool clave__access_origin_ok(const struct web_access *a, const char *origin, const char *host,
+                             bool is_tls)
+{
+    if (!origin)
+        return true;
+    for (size_t i = 0; a && i < a->norigins; i++)
+        if (name_is(a->origins[i], origin, strlen(origin)))
+            return true;
+    const char *at = strstr(origin, "://");
+    if (is_tls && strncmp(origin, "https://", 8) != 0)
+        return false;
+    return host && at && name_is(host, at + 3, strlen(at + 3));
+}
+
+/* ---- proxies --------------------------------------------------------------------------------- */
+
+/* Of "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT" the address alone; *n becomes its length. */
+static const char *forwarded_host(const char *text, size_t *n)
+{
+    const char *colon = memchr(text, ':', *n), *bracket = memchr(text, ']', *n);
+    if (*n > 0 && text[0] == '[') {
+        *n = bracket ? (size_t)(bracket - text - 1) : 0;
+        return text + 1;
+    }
+    if (colon && !memchr(colon + 1, ':', *n - (size_t)(colon + 1 - text)))
+        *n = (size_t)(colon - text);
+    return text;
+}
+
+static bool forwarded_parse(struct ip_range *out, const char *text, size_t n)
+{
+    const char *host = forwarded_host(text, &n);
+    return !memchr(host, '/', n) && clave__ip_range_parse(out, host, n);
+}
+
+static bool forwarded_is_loopback(const struct ip_range *address)
+{
+    static const struct ip_range v4 = {.family = 4, .ip = {127}, .bits = 8};
+    static const struct ip_range v6 = {.family = 6, .ip = {[15] = 1}, .bits = 128};
+    return clave__ip_range_has(&v4, address) || clave__ip_range_has(&v6, address);
+}
+
+static bool forwarded_is_proxy(const struct web_access *a, const struct ip_range *address)
+{
+    for (size_t i = 0; i < a->nproxies; i++)
+        if (clave__ip_range_has(&a->proxies[i], address))
+            return true;
+    return false;
+}
+
+bool clave__access_is_proxy(const struct web_access *a, const struct web_peer *peer)
+{
+    struct ip_range address;
+    if (!a || peer->is_unix)
+        return a && a->unix_proxies;
+    return peer->address && forwarded_parse(&address, peer->address, strlen(peer->address)) &&
+           forwarded_is_proxy(a, &address);
+}
+
+/* The last entry of the first *n bytes of a list, without the blanks around it; *n becomes what is
+ * before it. Returns its length. */
+static size_t forwarded_last(const char *list, size_t *n, const char **entry)
+{
+    size_t end = *n, at;
+    while (end > 0 && (list[end - 1] == ' ' || list[end - 1] == '\t'))
+        end--;
+    for (at = end; at > 0 && list[at - 1] != ','; at--) {
+    }
+    *n = at > 0 ? at - 1 : 0;
+    *entry = list + at + strspn(list + at, " \t");
+    return *entry < list + end ? (size_t)(list + end - *entry) : 0;
+}
+
+/* NULL: none of the proxies has said whom the request is from. */
+static const char *forwarded_client(struct web_exchange *x, bool *is_loopback)
+{
+    const struct web_access *a = x->web->o.access;
+    size_t nlists = 0;
+    while (clave__web_header_at(x, "X-Forwarded-For", nlists))
+        nlists++;
+    for (; nlists > 0; nlists--) {
+        const char *list = clave__web_header_at(x, "X-Forwarded-For", nlists - 1), *entry;
+        size_t left = strlen(list);
+        while (left > 0) {
+            struct ip_range address;
+            size_t n = forwarded_last(list, &left, &entry);
+            if (!forwarded_parse(&address, entry, n))
+                return NULL;
+            if (forwarded_is_proxy(a, &address))
+                continue;
+            *is_loopback = forwarded_is_loopback(&address);
+            return clave__web_strndup(x, entry, n);
+        }
+    }
+    return NULL;
+}
+
+static bool forwarded_is_passed_on(const struct web_exchange *x)
+{
+    static const char *const headers[] = {"Forwarded",        "X-Forwarded-For",
+                                          "X-Forwarded-Host", "X-Forwarded-Proto",
+                                          "X-Real-IP",        "Via"};
+    return clave__web_header_beyond(x, headers, sizeof headers / sizeof *headers, 0);
+}
+
+/* What is loopback to a proxy elsewhere is that machine. */
+void clave__web_find_peer(struct web_exchange *x)
+{
+    bool is_loopback = false;
+    const char *client = NULL;
+    x->peer = x->q->peer;
+    x->is_passed_on = forwarded_is_passed_on(x);
+    if (clave__access_is_proxy(x->web->o.access, &x->q->peer)) {
+        x->is_passed_on = true;
+        client = forwarded_client(x, &is_loopback);
+        x->peer.is_tls |= clave__web_header_is(x, "X-Forwarded-Proto", "https");
+    }
+    if (!x->is_passed_on)
+        return;
+    x->peer.is_loopback = is_loopback && (x->q->peer.is_loopback || x->q->peer.is_unix);
+    x->peer.is_unix = false;
+    x->peer.uid = -1;
+    if (client)
+        x->peer.address = client;
+}
+
+/* ---- whom a request is from ------------------------------------------------------------------ */
+
+static bool access_copy_user(struct web_exchange *x, const struct web_user *u)
+{
+    const char *name = u->name ? u->name : "";
+    x->who.name = clave__web_strndup(x, name, strlen(name));
+    x->who.grants = clave__web_alloc(x, (u->ngrants + 1) * sizeof *u->grants);
+    if (!x->who.name || !x->who.grants)
+        return false;
+    for (size_t i = 0; i < u->ngrants; i++) {
+        const char *prefix = u->grants[i].prefix;
+        x->who.grants[i].role = u->grants[i].role;
+        x->who.grants[i].prefix = clave__web_strndup(x, prefix, strlen(prefix));
+        if (!x->who.grants[i].prefix)
+            return false;
+        x->who.ngrants = i + 1;
+    }
+    return true;
+}
+
+bool clave__web_identify(struct web_exchange *x)
+{
+    const struct web_user *u;
+    const char *authorization = clave__web_header(x, "Authorization");
+    x->who.name = "";
+    x->who.ngrants = 0; /* of another access, in which the sender was known */
+    x->who.found = clave__access_find(x->web->o.access, &x->peer, authorization, &u);
+    x->who.is_known = u && u != &loopback; /* which is no proof of its own */
+    if (x->who.found != ACCESS_KNOWN || access_copy_user(x, u))
+        return true;
+    x->who.name = "";
+    x->who.ngrants = 0;
+    return false;
+}
+
+bool clave__web_may(const struct web_exchange *x, enum web_role role, const char *path)
+{
+    return clave__access_covers(x->who.grants, x->who.ngrants, role, path);
+}

@@ -1,0 +1,351 @@
+/* head_checks.c - see head_checks.h. Called by web.c. Invariant: a request that is refused has
+ * reached no handler. */
+#include "web/http/head_checks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "web/http/answer.h"
+#include "web/http/limits.h"
+#include "web/http/problem.h"
+#include "web/http/route.h"
+
+enum { MAX_HEADER_BYTES = 16384 };
+
+static void admit_refuse(struct web_exchange *x, unsigned status, clave_err err, const char *text)
+{
+    clave__web_problem(x, &(struct problem){.status = status, .err = err}, "%s", text);
+}
+
+/* ---- the head ------------------------------------------------------------------------------- */
+
+static bool admit_size(struct web_exchange *x, unsigned status, const char *what, size_t n,
+                       size_t most)
+{
+    if (n <= most)
+        return true;
+    clave__web_problem(x, &(struct problem){.status = status, .err = CLAVE_ETOOBIG},
+                       "%s: more than %zu bytes", what, most);
+    return false;
+}
+
+static bool admit_sizes(struct web_exchange *x)
+{
+    const struct web_request *q = x->q;
+    size_t headers = 0;
+    for (size_t i = 0; i < q->nheaders; i++)
+        headers += strlen(q->headers[i].name) + strlen(q->headers[i].value);
+    return admit_size(x, 414, "the path and query are too long", strlen(q->target), TARGET_MAX) &&
+           admit_size(x, 431, "the headers are too large", headers, MAX_HEADER_BYTES) &&
+           admit_size(x, 413, "the body is too large (--http-max-body)",
+                      q->body_length > 0 ? (size_t)q->body_length : 0, clave__web_max_body(x->web));
+}
+
+static bool is_header_name(const char *name)
+{
+    const char *c = name;
+    while ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+           (*c && strchr("-_.!#$%&'*+^`|~", *c)))
+        c++;
+    return c > name && *c == '\0';
+}
+
+/* Each of these decides something by its value. Of two values a proxy in front of the gate could
+ * take the other one. */
+static const char *admit_twice(const struct web_exchange *x)
+{
+    static const char *const once[] = {"Host",           "Content-Length", "Transfer-Encoding",
+                                       "Content-Type",   "Authorization",  "Origin",
+                                       "Sec-Fetch-Site", "Clave-Session",  "If-Match",
+                                       "If-None-Match",  "Idempotency-Key"};
+    return clave__web_header_beyond(x, once, sizeof once / sizeof *once, 1);
+}
+
+static bool are_header_names(const struct web_request *q)
+{
+    for (size_t i = 0; i < q->nheaders; i++)
+        if (!is_header_name(q->headers[i].name))
+            return false;
+    return true;
+}
+
+/* Where the body ends must be beyond doubt: what follows it is taken for the next request. So the
+ * connection is closed, too. */
+static bool admit_framing(struct web_exchange *x)
+{
+    const char *coding = clave__web_header(x, "Transfer-Encoding"), *twice = NULL, *fault = NULL;
+    struct problem p = {.status = 400, .err = CLAVE_EINVAL};
+    if (!are_header_names(x->q)) {
+        fault = "the name of a header has a character that no name may have";
+    } else if ((twice = admit_twice(x)) != NULL) {
+        fault = "this header is given twice: ";
+    } else if (coding && !clave__web_header_is(x, "Transfer-Encoding", "chunked")) {
+        fault = "of Transfer-Encoding only \"chunked\" is known";
+        p.status = 501;
+    } else if (coding && clave__web_header(x, "Content-Length")) {
+        fault = "Content-Length and Transfer-Encoding exclude each other";
+    }
+    if (!fault)
+        return true;
+    clave__web_set_header(x, "Connection", "close");
+    clave__web_problem(x, &p, "%s%s", fault, twice ? twice : "");
+    return false;
+}
+
+/* A host in the target counts in place of that in the header. */
+static const char *admit_named_host(const struct web_exchange *x)
+{
+    return x->target.host ? x->target.host : clave__web_header(x, "Host");
+}
+
+static bool admit_host(struct web_exchange *x)
+{
+    const char *host = admit_named_host(x);
+    bool missing = x->q->must_have_host && !clave__web_header(x, "Host");
+    if (!missing && (!host || clave__access_host_ok(x->web->o.access, host)))
+        return true;
+    if (missing)
+        admit_refuse(x, 400, CLAVE_EINVAL, "a request of HTTP/1.1 has the header Host");
+    else
+        clave__web_problem(
+            x, &(struct problem){.status = 421, .err = CLAVE_EINVAL},
+            "the Host \"%.200s\" is not a name of this gate: add it with --http-host", host);
+    return false;
+}
+
+/* ---- the target ----------------------------------------------------------------------------- */
+
+/* The prefix behind a proxy, "/clave/v1/locks", is no part of the path. */
+static void admit_take_prefix(struct web_exchange *x)
+{
+    const struct web_access *a = x->web->o.access;
+    size_t n = a && a->prefix ? strlen(a->prefix) : 0;
+    x->has_prefix = n > 0 && strncmp(x->target.path, a->prefix, n) == 0 && x->target.path[n] == '/';
+    x->target.path += x->has_prefix ? n : 0;
+}
+
+static bool admit_target(struct web_exchange *x)
+{
+    char *text = clave__web_strndup(x, x->q->target, strlen(x->q->target));
+    const char *fault = text ? clave__target_parse(&x->target, text) : NULL;
+    if (!text)
+        admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+    else if (fault)
+        admit_refuse(x, 400, CLAVE_EINVAL, fault);
+    else
+        admit_take_prefix(x);
+    return text && !fault;
+}
+
+/* A route of GET takes HEAD, too. */
+static bool admit_is_method(const struct web_exchange *x, const struct route *r)
+{
+    return strcmp(x->q->method, r->method) == 0 ||
+           (strcmp(x->q->method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
+}
+
+/* A znode's path has its slash in front, encoded or not; the pattern's own slash is not part of
+ * it. */
+static bool admit_params(struct web_exchange *x, const char *pattern,
+                         const struct target_part *parts)
+{
+    const char *param = strchr(pattern, '{');
+    for (size_t i = 0; param; i++, param = strchr(param + 1, '{')) {
+        bool is_path = strncmp(param, "{path}", 6) == 0;
+        char *to = clave__web_alloc(x, parts[i].n + 2);
+        if (!to) {
+            admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+            return false;
+        }
+        to[0] = '/';
+        if (!clave__percent_decode(to + 1, parts[i].at, parts[i].n, false)) {
+            admit_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
+            return false;
+        }
+        x->params[i] = is_path && to[1] != '/' ? to : to + 1;
+    }
+    return true;
+}
+
+enum { ALLOW_CAP = 64 };
+
+static void admit_allow(char allow[ALLOW_CAP], const char *method)
+{
+    size_t n = strlen(allow);
+    if (!strstr(allow, method))
+        snprintf(allow + n, ALLOW_CAP - n, "%s%s", n > 0 ? ", " : "", method);
+}
+
+/* `allow`: the methods of the routes whose patterns match; "": there is none. */
+static void admit_no_route(struct web_exchange *x, const char *allow)
+{
+    if (!allow[0]) {
+        clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
+                           "there is nothing at %.200s: see /v1/openapi.json", x->target.path);
+        return;
+    }
+    clave__web_set_header(x, "Allow", "%s", allow);
+    clave__web_problem(x, &(struct problem){.status = 405, .err = CLAVE_EINVAL},
+                       "this path does not take %.16s, only %s", x->q->method, allow);
+}
+
+static bool admit_route(struct web_exchange *x)
+{
+    char allow[ALLOW_CAP] = "";
+    for (size_t i = 0; i < x->web->routes->n; i++) {
+        const struct route *r = &x->web->routes->at[i];
+        struct target_part parts[WEB_MAX_PARAMS];
+        if (!clave__target_matches(&x->target, r->pattern, parts))
+            continue;
+        if (admit_is_method(x, r)) {
+            x->route = r;
+            return admit_params(x, r->pattern, parts);
+        }
+        admit_allow(allow, r->method);
+        if (strcmp(r->method, "GET") == 0)
+            admit_allow(allow, "HEAD");
+    }
+    admit_no_route(x, allow);
+    return false;
+}
+
+/* ---- the sender ----------------------------------------------------------------------------- */
+
+/* A page of another site must not act through the browser of somebody who may. What needs no role
+ * may be linked to from anywhere. */
+static bool admit_origin(struct web_exchange *x)
+{
+    const char *site = clave__web_header(x, "Sec-Fetch-Site");
+    bool foreign = site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
+    if (!clave__access_origin_ok(x->web->o.access, clave__web_header(x, "Origin"),
+                                 admit_named_host(x), x->peer.is_tls))
+        foreign = true;
+    if (!foreign || x->route->role == WEB_NONE)
+        return true;
+    admit_refuse(x, 403, CLAVE_ENOAUTH, "the request comes from a page of another site");
+    return false;
+}
+
+/* The path that the role is needed on; NULL: none is known. */
+static const char *admit_path(const struct web_exchange *x)
+{
+    size_t i = 0;
+    if (x->acts_on)
+        return x->acts_on;
+    for (const char *at = x->route->pattern; (at = strchr(at, '{')); at++, i++)
+        if (strncmp(at, "{path}", 6) == 0)
+            return x->params[i];
+    return NULL;
+}
+
+static bool admit_sender(struct web_exchange *x)
+{
+    if (!clave__web_identify(x)) {
+        admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+        return false;
+    }
+    bool may = clave__web_may(x, x->route->role, admit_path(x));
+    if (!may)
+        clave__web_refuse_role(x, x->route->role, admit_path(x));
+    return may;
+}
+
+/* ---- the query ------------------------------------------------------------------------------ */
+
+/* `names` are words with blanks between. */
+static bool is_word_of(const char *names, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = names; n > 0 && (at = strstr(at, name)); at += n)
+        if ((at == names || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+/* What would narrow a request is never ignored. */
+static bool admit_guard(struct web_exchange *x)
+{
+    if (x->route->flags & ROUTE_GUARDED || !clave__web_header(x, "Clave-Guard"))
+        return true;
+    admit_refuse(x, 400, CLAVE_EINVAL,
+                 "Clave-Guard is for PUT, POST and DELETE of /v1/znodes and POST of /v1/multi");
+    return false;
+}
+
+/* Arguments that are there or not. One of "false" would be taken for what it is not. */
+static bool admit_flag(struct web_exchange *x, const struct target_arg *a)
+{
+    static const char flags[] = "acl children claims fresh parents recursive samples stat sync";
+    if (!is_word_of(flags, a->name) || is_word_of("1 true", a->value) || !a->value[0])
+        return true;
+    clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                       "%s is a flag: it stands alone, or is left out", a->name);
+    return false;
+}
+
+static bool admit_query(struct web_exchange *x)
+{
+    const char *known = x->route->query ? x->route->query : "";
+    for (size_t i = 0; i < x->target.nargs && strcmp(known, "*") != 0; i++) {
+        const char *name = x->target.args[i].name;
+        if (!is_word_of(known, name)) {
+            clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                               "unknown query parameter \"%.64s\": %s%s", name,
+                               known[0] ? "this request takes " : "this request takes none", known);
+            return false;
+        }
+        if (clave__web_query(x, name) != x->target.args[i].value) {
+            clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
+                               "the query parameter \"%.64s\" is given twice", name);
+            return false;
+        }
+        if (!admit_flag(x, &x->target.args[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+bool clave__web_admit(struct web_exchange *x)
+{
+    clave__web_find_peer(x);
+    return admit_sizes(x) && admit_framing(x) && admit_target(x) && admit_host(x) &&
+           admit_route(x) && admit_origin(x) && admit_sender(x) && admit_guard(x) &&
+           admit_query(x) && clave__web_may_receive(x, x->q->body_length);
+}
+
+/* Which of its roles the sender does not have; `route` is where that of the route is written. */
+static const struct web_need *admit_missing(const struct web_exchange *x, struct web_need *route)
+{
+    *route = (struct web_need){x->needs, x->route->role, admit_path(x)};
+    const struct web_need *n = route;
+    while (n && clave__web_may(x, n->role, n->path))
+        n = n->next;
+    return n;
+}
+
+bool clave__web_admit_again(struct web_exchange *x)
+{
+    const char *name = x->who.name; /* who began it, for the audit */
+    clave__web_find_peer(x);
+    if (!x->route || !clave__web_identify(x))
+        return true;
+    if (x->who.found != ACCESS_KNOWN)
+        x->who.name = name;
+    return clave__web_may_still(x);
+}
+
+bool clave__web_may_still(const struct web_exchange *x)
+{
+    struct web_need route;
+    return !admit_missing(x, &route);
+}
+
+void clave__web_refuse_now(struct web_exchange *x)
+{
+    struct web_need route;
+    const struct web_need *n = admit_missing(x, &route);
+    if (n)
+        clave__web_refuse_role(x, n->role, n->path);
+}
