@@ -14,7 +14,7 @@ BUILD = build
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak diskfaults fuzz real \
-    real-cutoff real-timelines reference screenshots dist packages rpm image format clean help
+    real-cutoff real-timelines works-with reference screenshots dist packages rpm image format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@tools/setup --check build
@@ -106,6 +106,12 @@ real-cutoff: dev ## a member of an ensemble cut off or stopped, its holders watc
 real-timelines: dev ## published double leaders, on Curator and on clave [TICKETS="604 696"]
 	@tools/setup real
 	@$(REAL)/timelines.py $(TICKETS) || [ $$? = 77 ]
+
+works-with: dev ## other people's programs on a server: a table [NAMES="ctdb tooz"]
+	@tools/setup works-with
+	@npm install --silent --no-audit --no-fund --prefix $(BUILD)/dev/works-with zookeeper@7.3.0 node-zookeeper-client@1.1.3 \
+	    || echo "npm could not install its modules: their rows are skipped" >&2
+	@test/works-with/run $(BUILD)/dev $(NAMES)
 
 fuzz: ## every fuzz target for SECONDS=60 [JOBS=N at once]
 	@tools/setup fuzz

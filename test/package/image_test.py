@@ -16,7 +16,7 @@ import tempfile
 
 SOURCE, BUILD, VERSION = sys.argv[1:4]
 USER = "54321:54321"
-NAMESPACES = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child"]
+NAMESPACES = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork"]
 
 
 def run(*command):
@@ -64,10 +64,15 @@ class Container:
             exec env -i {shlex.join(config['Env'])} {shlex.join(command)}"""
         self.process = subprocess.Popen(NAMESPACES + ["sh", "-euc", script], text=True, stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT)
-        atexit.register(self.process.kill) # and so all that is in its namespaces
         line = self.process.stdout.readline()
         expect("serving on" in line, f"it serves: {line}{'' if line else self.process.communicate()[0]}")
         self.pid = int(run("pgrep", "-P", str(self.process.pid)))
+        atexit.register(self.kill)
+
+    def kill(self):
+        """A failed test ends its server, since unshare's --kill-child is lost when it becomes another user."""
+        if self.process.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
 
     def entered(self, command):
         return ["nsenter", "--target", str(self.pid), "--mount", "--net", "--pid", "env", "-i",
@@ -92,7 +97,6 @@ class Container:
         try:
             said = self.process.communicate(timeout=20)[0]
         except subprocess.TimeoutExpired:
-            self.process.kill()
             sys.exit("FAILED: process 1 does not end at SIGTERM")
         expect(self.process.returncode == 0, f"ended by SIGTERM, it exits with 0: {self.process.returncode}, {said}")
 

@@ -60,6 +60,7 @@ extern const struct verb verb_bench;
 extern const struct verb verb_candidates;
 extern const struct verb verb_check;
 extern const struct verb verb_create;
+extern const struct verb verb_ctdb_lock;
 extern const struct verb verb_data;
 extern const struct verb verb_elect;
 extern const struct verb verb_gate;

@@ -2,10 +2,12 @@
  * output, and the end of a connection; see conn.h. It knows nothing of input. No byte leaves before
  * the transaction that it shows is durable. */
 #include "base/memory.h"
+
 #include "server/request/client_limits.h"
 #include "server/request/fair_schedule.h"
 #include "server/request/slow_requests.h"
 #include "wire/opcode.h"
+#include <assert.h>
 
 /* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
  */
@@ -69,6 +71,7 @@ void clave__conn_count_output(struct server_conn *c, bool some_taken)
 
 static void drop_output(struct server_conn *c)
 {
+    assert(c->s->counts.outstanding >= c->undurable);
     c->s->counts.outstanding -= c->undurable;
     c->undurable = 0;
     c->mark_count = 0;
@@ -108,11 +111,13 @@ bool clave__conns_are_full(const struct server *s)
 
 static struct mark *mark_at(const struct server_conn *c, size_t i)
 {
+    assert(i < c->mark_cap);
     return &c->marks[(c->mark_head + i) & (c->mark_cap - 1)];
 }
 
 static bool grow_marks(struct server_conn *c)
 {
+    assert(c->mark_count == c->mark_cap);
     size_t cap = c->mark_cap ? c->mark_cap * 2 : FIRST_MARKS;
     struct mark *grown = clave__mem_alloc(&c->s->mem, cap * sizeof *grown);
     if (!grown)
@@ -155,6 +160,7 @@ static bool put_mark(struct server_conn *c, int64_t zxid, struct replies replies
         last = mark_at(c, c->mark_count++);
         *last = (struct mark){.zxid = zxid, .since = s->now};
     }
+    assert(last->end <= c->written);
     last->end = c->written;
     last->replies.all += replies.all;
     last->replies.writes += replies.writes;
@@ -206,6 +212,7 @@ void clave__conn_release(struct server_conn *c)
     struct server *s = c->s;
     while (c->mark_count > 0 && mark_at(c, 0)->zxid <= s->txn_log.durable_zxid) {
         const struct mark *m = mark_at(c, 0);
+        assert(m->end >= c->releasable && c->undurable >= m->replies.all);
         c->releasable = m->end;
         c->undurable -= m->replies.all;
         s->counts.outstanding -= m->replies.all;
@@ -245,6 +252,7 @@ void clave__message_end(struct message *m, bool reply)
         return;
     }
     size_t n = clave__buf_len(&c->out) - m->begin;
+    assert(n > 0);
     c->written += n;
     c->s->counts.bytes_written += n;
     c->s->counts.taken += n / BYTES_A_REQUEST;
@@ -325,6 +333,7 @@ void clave__conn_end_list(struct server_conn *c)
 
 size_t clave__server_conn_output(struct server_conn *c, const void **p)
 {
+    assert(c->written >= c->releasable && clave__buf_len(&c->out) >= c->written - c->releasable);
     *p = clave__buf_bytes(&c->out);
     return clave__buf_len(&c->out) - (size_t)(c->written - c->releasable);
 }

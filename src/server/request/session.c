@@ -3,6 +3,8 @@
  * timeout. */
 #include "server/request/session.h"
 
+#include <assert.h>
+
 #include "base/memory.h"
 
 /* Apache marks ids with the server's number in the top byte; a standalone server is 1. */
@@ -44,11 +46,13 @@ void clave__sessions_note_id(struct sessions *t, int64_t id)
 
 static int64_t end_of_tick(const struct sessions *t, int64_t at)
 {
+    assert(t->tick_ms > 0);
     return (at / t->tick_ms + 1) * t->tick_ms;
 }
 
 static void put_in_ring(struct sessions *t, struct session *s)
 {
+    assert(list_empty(&s->in_ring));
     int64_t tick = clave__session_expires(t, s) / t->tick_ms;
     if (tick <= t->done)
         tick = t->done + 1;
@@ -99,6 +103,7 @@ void clave__sessions_postpone_all(struct sessions *t, int64_t now)
 
 void clave__sessions_advance(struct sessions *t, int64_t now)
 {
+    assert(now >= t->now);
     int64_t target = now / t->tick_ms;
     int64_t first = t->done + 1;
     t->now = now;
@@ -168,6 +173,7 @@ static void detached_count_out(struct sessions *t, struct session *s)
 {
     struct detached *d = s->detached_from ? detached_find(t, s->detached_from) : NULL;
     s->detached_from = 0;
+    assert(!d || d->count > 0);
     if (!d || --d->count > 0)
         return;
     clave__map_remove(&t->detached, &d->node);
@@ -177,6 +183,7 @@ static void detached_count_out(struct sessions *t, struct session *s)
 /* Without memory it is not counted. */
 static void detached_count_in(struct sessions *t, struct session *s, uint32_t hash)
 {
+    assert(hash != 0 && s->detached_from == 0);
     struct detached *d = detached_find(t, hash);
     if (!d && (d = clave__mem_zalloc(t->mem, sizeof *d)))
         clave__map_insert(&t->detached, &d->node, hash);

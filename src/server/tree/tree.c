@@ -85,6 +85,7 @@ static struct owner *take_owner(struct tree *t, int64_t id)
 static void drop_owner(struct tree *t, int64_t id)
 {
     struct owner *o = clave__tree_find_owner(t, id);
+    assert(o && o->refs > 0);
     if (--o->refs > 0)
         return;
     clave__map_remove(&t->owners, &o->in_tree);
@@ -164,6 +165,7 @@ static size_t server_tree_size_of(const struct node *n)
 
 static void link_owned(struct tree *t, struct node *n)
 {
+    assert(n->stat.owner != 0);
     struct list *link = &clave__node_owned(n)->link;
     if (clave__owner_kind(n->stat.owner) != NODE_EPHEMERAL) {
         list_push_back(&t->swept, link);
@@ -189,6 +191,7 @@ static void count_below(struct node *n, int by)
 
 void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
 {
+    assert(parent && !n->parent && n != t->root);
     clave__map_insert(&t->nodes, &n->in_tree,
                       clave__map_hash_bytes(&t->nodes, clave__node_path(n), n->path_len));
     n->parent = parent;
@@ -203,7 +206,7 @@ void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
 
 void clave__tree_unlink(struct tree *t, struct node *n)
 {
-    assert(list_empty(&n->children));
+    assert(n->parent && list_empty(&n->children));
     clave__tree_before_change(t, n);
     clave__map_remove(&t->nodes, &n->in_tree);
     list_remove(&n->sibling);

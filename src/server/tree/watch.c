@@ -97,6 +97,7 @@ static void clear_marks(struct watches *t, struct watch *e, unsigned marks)
 {
     marks &= e->marks;
     e->marks &= ~marks;
+    assert(t->count >= count_marks(marks) && e->by->count >= count_marks(marks));
     t->count -= count_marks(marks);
     e->by->count -= count_marks(marks);
     t->recursive -= (marks & WATCH_RECURSIVE) ? 1 : 0;
@@ -127,6 +128,7 @@ static struct watched *take_path(struct watches *t, struct jbytes path)
 
 clave_err clave__watch_add(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks)
 {
+    assert(marks != 0 && (marks & ~(unsigned)WATCH_ALL) == 0);
     struct watched *on = take_path(t, canonical(path));
     if (!on)
         return CLAVE_ENOMEM;
@@ -231,6 +233,7 @@ static void send_to_entries(struct watches *t, struct watched *on, unsigned mark
 
 void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_send *send, void *arg)
 {
+    assert(ev->number != 0);
     struct jbytes path = canonical(ev->path);
     struct watched *on = t->count ? server_watch_find_path(t, path) : NULL;
     if (on) {
