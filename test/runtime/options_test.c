@@ -208,7 +208,7 @@ static clave_async_grant *forge_grant(void)
     clave_async_grant *g;
     place = (struct contender){
         .client = client, .mem = clave__client_mem(client), .state = CONTENDER_HELD};
-    list_init(&place.watchers);
+    list_init(&place.grant.watchers);
     assert_int_equal(clave__grant_new(&g, &f), CLAVE_OK);
     return g;
 }

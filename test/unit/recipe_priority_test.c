@@ -337,7 +337,7 @@ static void who_is_removed_while_it_looks_stands_again(void **state)
     struct candidate s;
     struct memnet *p = looking(&s);
     assert_int_equal(
-        clave_async_delete(p->clients[1].c, s.l->place->own.path, -1, ignore_result, NULL),
+        clave_async_delete(p->clients[1].c, s.l->place->node.watch.path, -1, ignore_result, NULL),
         CLAVE_OK);
     memnet_settle(p);
     assert_int_equal(s.leader, 0);

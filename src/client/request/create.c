@@ -61,7 +61,7 @@ static struct creation *creation_new(clave_async_client *c, const char *path,
     clave__creation_init(k);
     char *at = put_acls(k, o);
     at = client_create_put_path(k, at, path, uuid);
-    k->named = uuid != NULL;
+    k->lost.named = uuid != NULL;
     k->what.place = o->flags & CLAVE_CREATE_PARENTS ? CREATE_BELOW : CREATE_ALONE;
     k->what.again = uuid ? AGAIN_NOT_UNSENT : AGAIN_BY_OPCODE;
     k->found = at;
@@ -151,16 +151,16 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
     if (!k)
         return CLAVE_ENOMEM;
     k->once = n->once;
-    k->below = n->below;
-    k->excludes = n->excludes;
-    k->excludes_arg = n->excludes_arg;
+    k->lost.below = n->below;
+    k->lost.excludes = n->excludes;
+    k->lost.excludes_arg = n->excludes_arg;
     k->stake = n->stake;
     if (!n->search)
         return creation_start(k, cb, arg);
     k->cb = cb;
     k->arg = arg;
     k->sent_in = c->session.id;
-    k->only_found = n->only_found;
+    k->lost.only_found = n->only_found;
     k->search(k);
     return CLAVE_OK;
 }

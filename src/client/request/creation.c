@@ -45,8 +45,8 @@ static void creation_sent(struct creation *k)
     clave_async_client *c = k->client;
     list_remove(&k->link);
     list_push_back(&c->creations, &k->link);
-    k->after = c->session.last_zxid;
-    k->before = INT64_MAX;
+    k->certain.after = c->session.last_zxid;
+    k->certain.before = INT64_MAX;
 }
 
 static void creation_identified(struct creation *k)
@@ -57,10 +57,10 @@ static void creation_identified(struct creation *k)
         struct creation *other = LIST_ENTRY(l, struct creation, link);
         if (other == k)
             later = true;
-        else if (later && other->after < k->stat.czxid)
-            other->after = k->stat.czxid;
-        else if (!later && other->before > k->stat.czxid)
-            other->before = k->stat.czxid;
+        else if (later && other->certain.after < k->stat.czxid)
+            other->certain.after = k->stat.czxid;
+        else if (!later && other->certain.before > k->stat.czxid)
+            other->certain.before = k->stat.czxid;
     }
 }
 
@@ -82,8 +82,8 @@ void clave__creation_finish(struct creation *k, clave_err err, const clave_resul
     list_remove(&k->link);
     if (k->cb)
         k->cb(k->client, &res, k->arg);
-    clave__mem_free(&k->client->mem, k->numbers);
-    clave__mem_free(&k->client->mem, k->matches);
+    clave__mem_free(&k->client->mem, k->certain.numbers);
+    clave__mem_free(&k->client->mem, k->lost.matches);
     clave__mem_free(&k->client->mem, k);
 }
 
@@ -121,9 +121,10 @@ static void creation_on_parent(clave_async_client *c, const clave_result *res, v
     struct creation *k = arg;
     if (res->err == CLAVE_EUNIMPLEMENTED)
         c->no_containers = true; /* a server before 3.5: use persistent nodes */
-    else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS && k->parent_err == CLAVE_OK) {
-        k->parent_err = res->err; /* the first error causes the others */
-        k->parent_len = strlen(res->path);
+    else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS &&
+             k->ancestors.err == CLAVE_OK) {
+        k->ancestors.err = res->err; /* the first error causes the others */
+        k->ancestors.len = strlen(res->path);
     }
     if (--k->busy == 0)
         creation_conclude(k, NULL);
@@ -180,7 +181,7 @@ clave_err clave__creation_submit(struct creation *k)
     if (!k->with_names)
         return CLAVE_OK;
     /* It is not sent again: a listing of a later connection would be of no use. */
-    struct request_spec spec = {.again = k->named ? AGAIN_NOT_UNSENT : AGAIN_NEVER,
+    struct request_spec spec = {.again = k->lost.named ? AGAIN_NOT_UNSENT : AGAIN_NEVER,
                                 .path = clave__creation_parent(k),
                                 .cb = creation_on_listed,
                                 .arg = k,
@@ -214,7 +215,7 @@ bool clave__creation_is_unwanted(const struct creation *k)
 void clave__creation_create(struct creation *k)
 {
     assert(k->busy == 0 || k->state == CREATION_CREATING);
-    if (k->only_found || clave__creation_is_unwanted(k)) {
+    if (k->lost.only_found || clave__creation_is_unwanted(k)) {
         clave__creation_finish(k, CLAVE_ENONODE, NULL);
         return;
     }
@@ -249,8 +250,8 @@ static void make_parents(struct creation *k)
 {
     clave_async_client *c = k->client;
     struct jbytes full;
-    k->parent_attempts++;
-    k->parent_err = CLAVE_OK;
+    k->ancestors.attempts++;
+    k->ancestors.err = CLAVE_OK;
     if (creation_put_full_path(k, &full) != CLAVE_OK) {
         clave__creation_finish(k, CLAVE_ENOMEM, NULL);
         return;
@@ -266,7 +267,7 @@ static void make_parents(struct creation *k)
         if (clave__submit_create(c, &parent, creation_on_parent, k) == CLAVE_OK)
             k->busy++;
         else
-            k->parent_err = CLAVE_ENOMEM;
+            k->ancestors.err = CLAVE_ENOMEM;
         k->found[i] = '/';
     }
     clave__creation_create(k);
@@ -276,20 +277,20 @@ static void make_parents(struct creation *k)
  * creates were lost with a connection while the create itself went out on the next. */
 static bool may_retry_parents(const struct creation *k)
 {
-    return (k->flags & CLAVE_CREATE_PARENTS) && k->parent_attempts < MAX_PARENT_ATTEMPTS &&
-           (k->parent_err == CLAVE_OK || clave__err_passes(k->parent_err));
+    return (k->flags & CLAVE_CREATE_PARENTS) && k->ancestors.attempts < MAX_PARENT_ATTEMPTS &&
+           (k->ancestors.err == CLAVE_OK || clave__err_passes(k->ancestors.err));
 }
 
 /* Without an answer, the fault that the link has set says more. */
 static void creation_no_parent(struct creation *k)
 {
     struct jbytes full;
-    bool answered = clave_err_classify(k->parent_err) == CLAVE_CLASS_FINAL;
+    bool answered = clave_err_classify(k->ancestors.err) == CLAVE_CLASS_FINAL;
     if (answered && creation_put_full_path(k, &full) == CLAVE_OK) {
-        k->found[k->parent_len] = '\0';
-        clave__request_tell_ancestor(k->client, k->found, k->parent_err);
+        k->found[k->ancestors.len] = '\0';
+        clave__request_tell_ancestor(k->client, k->found, k->ancestors.err);
     }
-    clave__creation_finish(k, k->parent_err, NULL);
+    clave__creation_finish(k, k->ancestors.err, NULL);
 }
 
 static void creation_end(struct creation *k, const clave_result *listing)
@@ -313,11 +314,11 @@ static void creation_conclude(struct creation *k, const clave_result *listing)
         clave__creation_finish(k, k->err, NULL);
     else if (k->err == CLAVE_ENONODE && may_retry_parents(k))
         make_parents(k);
-    else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
+    else if (k->err == CLAVE_ENONODE && k->ancestors.err != CLAVE_OK)
         creation_no_parent(k);
     else if (k->err == CLAVE_EOPTIMEOUT && !k->once && k->search)
         clave__creation_pause(k); /* the server is there, and would be asked without a pause */
-    else if (k->search && (lost || (k->named && k->err == CLAVE_ENOTSENT)))
+    else if (k->search && (lost || (k->lost.named && k->err == CLAVE_ENOTSENT)))
         k->search(k);
     else
         creation_end(k, listing);
@@ -351,8 +352,8 @@ clave_err clave__creation_prove(struct creation *k, clave_result_cb *cb)
     assert(k->busy == 0);
     clave_op check = {.kind = CLAVE_OP_CHECK, .path = clave__creation_parent(k), .version = -1};
     struct request_spec spec = {.ops = &check, .nops = 1, .cb = cb, .arg = k, .quiet = true};
-    k->proven = false;
-    k->parent_err = CLAVE_OK;
+    k->lost.proven = false;
+    k->ancestors.err = CLAVE_OK;
     clave__creation_enter(k, CREATION_SEARCHING);
     clave_err err = clave__submit_multi(k->client, &spec);
     k->busy += err == CLAVE_OK;

@@ -13,26 +13,51 @@ enum creation_state {
     CREATION_PAUSED,
 };
 
+/* The missing ancestors of its path; creation.c makes them. */
+struct creation_ancestors {
+    unsigned attempts;
+    clave_err err; /* why one could not be made */
+    size_t len;    /* of its path on the server */
+};
+
+/* The search for the node of a lost answer by its name; see lost_create.c. */
+struct creation_lost {
+    bool named;      /* its UUID is the caller's: another process may create the same, whenever it
+                        has the session. So what a search has proved holds for its connection */
+    bool only_found; /* these as of client_named_create */
+    const char *below;
+    bool (*excludes)(void *arg, const char *path);
+    void *excludes_arg;
+    /* The names that begin as ours does and have not been checked yet, each with its NUL, and a NUL
+     * after the last. */
+    char *matches;
+    const char *next_match;
+    bool proven;        /* reads from now on show everything committed before the search */
+    uint64_t proven_on; /* the connection on which that was so */
+};
+
+/* CLAVE_CREATE_CERTAIN: the node's czxid, if it exists, lies between `after` and `before`; during
+ * the search also the numbers of the nodes still to be checked, and the best match so far. See
+ * identify.c. */
+struct creation_certain {
+    int64_t after, before;
+    int32_t *numbers;
+    size_t nnumbers;
+    bool matched;
+    int32_t match;
+};
+
 struct creation {
     struct list link; /* in the client's list; those with CLAVE_CREATE_CERTAIN are in the order in
                          which they were sent */
     clave_async_client *client;
     enum creation_state state;
     unsigned busy; /* requests under way */
-    unsigned parent_attempts;
-    unsigned cuts;        /* in a row: the server closed the connection, some of it had left */
-    bool rested;          /* it has paused since the newest of many cuts */
-    clave_err parent_err; /* why an ancestor could not be made */
-    size_t parent_len;    /* of the ancestor's path on the server */
+    unsigned cuts; /* in a row: the server closed the connection, some of it had left */
+    bool rested;   /* it has paused since the newest of many cuts */
     unsigned flags;
     bool with_names;
-    bool named;      /* its UUID is the caller's: another process may create the same, whenever it
-                        has the session. So what a search has proved holds for its connection */
-    bool only_found; /* these as of client_named_create, up to `stake` */
     bool once;
-    const char *below;
-    bool (*excludes)(void *arg, const char *path);
-    void *excludes_arg;
     struct create_stake *stake;
     struct timer pause;
     void (*search)(struct creation *k); /* for the node of a lost answer; NULL: none */
@@ -49,19 +74,10 @@ struct creation {
     clave_err err;
     int64_t zxid;
     clave_stat stat;
-    /* During the search: the names that begin as ours does and have not been checked yet, each
-     * with its NUL, and a NUL after the last. */
-    char *matches;
-    const char *next_match;
-    bool proven;        /* reads from now on show everything committed before the search */
-    uint64_t proven_on; /* the connection on which that was so */
-    /* CLAVE_CREATE_CERTAIN: the node's czxid, if it exists, lies between these two; during the
-     * search also the numbers of the nodes still to be checked, and the best match so far. */
-    int64_t after, before;
-    int32_t *numbers;
-    size_t nnumbers;
-    bool matched;
-    int32_t match;
+
+    struct creation_ancestors ancestors;
+    struct creation_lost lost;
+    struct creation_certain certain;
 };
 
 /* ---- creation.c ------------------------------------------------------------------------------ */

@@ -40,12 +40,12 @@ static bool has_to_wait(const struct creation *k)
 
 static void decide(struct creation *k)
 {
-    assert(k->numbers);
-    if (!k->matched) {
+    assert(k->certain.numbers);
+    if (!k->certain.matched) {
         clave__creation_create(k);
         return;
     }
-    snprintf(k->found, k->found_cap, "%s%010ld", k->what.path, (long)k->match);
+    snprintf(k->found, k->found_cap, "%s%010ld", k->what.path, (long)k->certain.match);
     clave__creation_finish(k, CLAVE_OK, NULL);
 }
 
@@ -73,17 +73,17 @@ static bool is_newer(int32_t a, int32_t b)
 /* Looks at the newest number first, so that it can stop at the first node that is too old. */
 static void look_at_next(struct creation *k)
 {
-    if (k->nnumbers == 0) {
+    if (k->certain.nnumbers == 0) {
         decide(k);
         return;
     }
     size_t newest = 0;
-    for (size_t i = 1; i < k->nnumbers; i++)
-        if (is_newer(k->numbers[i], k->numbers[newest]))
+    for (size_t i = 1; i < k->certain.nnumbers; i++)
+        if (is_newer(k->certain.numbers[i], k->certain.numbers[newest]))
             newest = i;
-    int32_t number = k->numbers[newest];
-    k->numbers[newest] = k->numbers[--k->nnumbers];
-    k->numbers[k->nnumbers] = number;
+    int32_t number = k->certain.numbers[newest];
+    k->certain.numbers[newest] = k->certain.numbers[--k->certain.nnumbers];
+    k->certain.numbers[k->certain.nnumbers] = number;
     snprintf(k->found, k->found_cap, "%s%010ld", k->what.path, (long)number);
     look_at(k);
 }
@@ -91,12 +91,12 @@ static void look_at_next(struct creation *k)
 static void looked_at_one_of_many(struct creation *k, const clave_result *res, bool ours)
 {
     if (ours) {
-        k->matched = true;
-        k->match = k->numbers[k->nnumbers];
+        k->certain.matched = true;
+        k->certain.match = k->certain.numbers[k->certain.nnumbers];
         k->stat = *res->stat;
         k->zxid = res->zxid;
     }
-    if (res->err == CLAVE_OK && res->stat->czxid <= k->after)
+    if (res->err == CLAVE_OK && res->stat->czxid <= k->certain.after)
         decide(k);
     else
         look_at_next(k);
@@ -111,7 +111,7 @@ static void identify_on_looked(clave_async_client *c, const clave_result *res, v
         return;
     }
     bool ours = res->err == CLAVE_OK && res->stat->ephemeral_owner == c->session.id &&
-                res->stat->czxid > k->after && res->stat->czxid < k->before;
+                res->stat->czxid > k->certain.after && res->stat->czxid < k->certain.before;
     if (identify_is_sequential(k)) {
         looked_at_one_of_many(k, res, ours);
     } else if (ours) {
@@ -146,16 +146,16 @@ static clave_err take_numbers(struct creation *k, const clave_result *res)
 {
     const struct clave_mem *mem = &k->client->mem;
     const char *prefix = clave__path_name(k->what.path);
-    clave__mem_free(mem, k->numbers);
-    k->nnumbers = 0;
-    k->matched = false;
+    clave__mem_free(mem, k->certain.numbers);
+    k->certain.nnumbers = 0;
+    k->certain.matched = false;
     /* At least one element, so that NULL means out of memory. */
-    k->numbers = clave__mem_alloc(mem, (res->nnames + 1) * sizeof *k->numbers);
-    if (!k->numbers)
+    k->certain.numbers = clave__mem_alloc(mem, (res->nnames + 1) * sizeof *k->certain.numbers);
+    if (!k->certain.numbers)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < res->nnames; i++)
-        if (identify_parse_number(res->names[i], prefix, &k->numbers[k->nnumbers]))
-            k->nnumbers++;
+        if (identify_parse_number(res->names[i], prefix, &k->certain.numbers[k->certain.nnumbers]))
+            k->certain.nnumbers++;
     return CLAVE_OK;
 }
 
@@ -180,8 +180,8 @@ static void identify_on_proven(clave_async_client *c, const clave_result *res, v
     struct creation *k = arg;
     (void)c;
     k->busy--;
-    k->proven = clave__creation_proves(res->err);
-    if (!k->proven) {
+    k->lost.proven = clave__creation_proves(res->err);
+    if (!k->lost.proven) {
         clave__creation_step_failed(k, res->err);
         return;
     }

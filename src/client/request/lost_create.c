@@ -77,15 +77,15 @@ static void on_checked(clave_async_client *c, const clave_result *res, void *arg
  * session may have made one, which the server of the second need not know yet. */
 static bool search_is_proven(const struct creation *k)
 {
-    return k->proven && (!k->named || k->proven_on == k->client->link.connections);
+    return k->lost.proven && (!k->lost.named || k->lost.proven_on == k->client->link.connections);
 }
 
 /* Checks the next name of the listing that begins as ours does. When none is left, our node does
  * not exist, provided that the listing proves it. */
 static void check_next(struct creation *k)
 {
-    assert(k->busy == 0 && k->next_match);
-    size_t n = strlen(k->next_match);
+    assert(k->busy == 0 && k->lost.next_match);
+    size_t n = strlen(k->lost.next_match);
     if (n == 0 && search_is_proven(k))
         clave__creation_create(k);
     else if (n == 0)
@@ -94,8 +94,8 @@ static void check_next(struct creation *k)
         return;
     size_t dir = (size_t)(k->name - k->what.path);
     memcpy(k->found, k->what.path, dir);
-    memcpy(k->found + dir, k->next_match, n + 1);
-    k->next_match += n + 1;
+    memcpy(k->found + dir, k->lost.next_match, n + 1);
+    k->lost.next_match += n + 1;
     clave__creation_enter(k, CREATION_CHECKING);
     struct request_spec spec = {
         .again = AGAIN_ALWAYS, .path = k->found, .cb = on_checked, .arg = k, .quiet = true};
@@ -115,7 +115,7 @@ static bool is_match(const struct creation *k, const char *name)
 /* The listing is of the session's ephemeral nodes, else of the parent. */
 static bool search_lists_own(const struct creation *k)
 {
-    return k->below && !k->client->no_ephemerals;
+    return k->lost.below && !k->client->no_ephemerals;
 }
 
 /* What of a listed name may be the name of our node; NULL: nothing. */
@@ -138,11 +138,11 @@ static clave_err take_matches(struct creation *k, const clave_result *res)
         const char *name = search_name_of(k, res->names[i]);
         size += is_match(k, name) ? strlen(name) + 1 : 0;
     }
-    clave__mem_free(mem, k->matches);
-    k->matches = clave__mem_zalloc(mem, size);
-    if (!k->matches)
+    clave__mem_free(mem, k->lost.matches);
+    k->lost.matches = clave__mem_zalloc(mem, size);
+    if (!k->lost.matches)
         return CLAVE_ENOMEM;
-    char *at = k->matches;
+    char *at = k->lost.matches;
     for (size_t i = 0; i < res->nnames; i++) {
         const char *name = search_name_of(k, res->names[i]);
         if (!is_match(k, name))
@@ -150,7 +150,7 @@ static clave_err take_matches(struct creation *k, const clave_result *res)
         memcpy(at, name, strlen(name) + 1);
         at += strlen(name) + 1;
     }
-    k->next_match = k->matches;
+    k->lost.next_match = k->lost.matches;
     return CLAVE_OK;
 }
 
@@ -158,12 +158,12 @@ static clave_err take_matches(struct creation *k, const clave_result *res)
 static bool search_is_excluded(const struct creation *k, const clave_result *res)
 {
     bool excluded = false;
-    size_t n = k->below ? strlen(k->below) : 0;
+    size_t n = k->lost.below ? strlen(k->lost.below) : 0;
     for (size_t i = 0; search_lists_own(k) && i < res->nnames; i++) {
         struct jbytes path = clave__strip_chroot(k->client, clave__jbytes(res->names[i]));
         /* A server takes the path for the beginning of any text. */
-        bool below = path.n > 0 && strncmp(path.p, k->below, n) == 0 && path.p[n] == '/';
-        excluded |= below && k->excludes(k->excludes_arg, path.p);
+        bool below = path.n > 0 && strncmp(path.p, k->lost.below, n) == 0 && path.p[n] == '/';
+        excluded |= below && k->lost.excludes(k->lost.excludes_arg, path.p);
     }
     return excluded;
 }
@@ -193,8 +193,8 @@ static void on_searched(clave_async_client *c, const clave_result *res, void *ar
 static void search_on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
-    k->proven = clave__creation_proves(res->err);
-    k->proven_on = c->link.connections;
+    k->lost.proven = clave__creation_proves(res->err);
+    k->lost.proven_on = c->link.connections;
     if (--k->busy > 0)
         return;
     if (res->err == CLAVE_ECLOSED)
@@ -213,7 +213,8 @@ void clave__creation_search(struct creation *k)
     }
     struct request_spec spec = {.again = AGAIN_ALWAYS,
                                 .op = OP_GET_EPHEMERALS,
-                                .path = search_lists_own(k) ? k->below : clave__creation_parent(k),
+                                .path =
+                                    search_lists_own(k) ? k->lost.below : clave__creation_parent(k),
                                 .cb = on_searched,
                                 .arg = k,
                                 .quiet = true};

@@ -60,7 +60,7 @@ void clave__creations_session_made(clave_async_client *c)
         if (k->sent_in != 0)
             continue;
         k->sent_in = c->session.id;
-        if ((k->flags & CLAVE_CREATE_PROTECTED) && !k->named)
+        if ((k->flags & CLAVE_CREATE_PROTECTED) && !k->lost.named)
             complete_name(k);
     }
 }

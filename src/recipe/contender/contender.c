@@ -34,19 +34,19 @@ static const char *const state_names[] = {
 
 static void stop_waiting(struct contender *c)
 {
-    clave__node_watch_clear(&c->predecessor);
-    clave__node_watch_clear(&c->before_predecessor);
-    if (c->children)
-        clave_async_watch_disarm(c->children);
-    clave__client_timer_clear(c->client, &c->pause);
-    list_remove(&c->confirm.link);
+    clave__node_watch_clear(&c->queue.predecessor);
+    clave__node_watch_clear(&c->queue.before_predecessor);
+    if (c->queue.children)
+        clave_async_watch_disarm(c->queue.children);
+    clave__client_timer_clear(c->client, &c->acquire.pause);
+    list_remove(&c->grant.confirm.link);
     clave__detector_end(&c->detector);
 }
 
 void clave__contender_end_hold(struct contender *c)
 {
     struct list *e;
-    while ((e = list_pop_front(&c->watchers))) {
+    while ((e = list_pop_front(&c->grant.watchers))) {
         struct hold_watcher *w = LIST_ENTRY(e, struct hold_watcher, link);
         w->over(w);
     }
@@ -59,39 +59,40 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
     (void)allowed;
     clave__log(clave__client_log(c->client), CLAVE_LOG_DEBUG, "contender %s -> %s %s",
                state_names[c->state], state_names[to],
-               c->own.path[0] ? c->own.path
-               : c->spec      ? c->spec->path
-                              : "");
+               c->node.watch.path[0] ? c->node.watch.path
+               : c->spec             ? c->spec->path
+                                     : "");
     if (c->state == CONTENDER_HELD) {
-        clave__client_note_end(c->client, c->elects);
+        clave__client_note_end(c->client, c->acquire.elects);
         clave__contender_end_hold(c);
     }
     c->state = to;
     switch (to) {
     case CONTENDER_JOINING:
-        c->own_seen = c->plain = c->again = false;
-        c->token = 0;
-        c->restored = 0;
-        c->asked_before = false;
-        c->ahead = SIZE_MAX;
+        c->node.seen = c->queue.plain = c->leaving.again = false;
+        c->node.token = 0;
+        c->grant.restored = 0;
+        c->grant.asked_before = false;
+        c->queue.ahead = SIZE_MAX;
         break;
     case CONTENDER_HELD:
-        clave__client_note_grant(c->client, c->elects, clave__client_now(c->client) - c->joined);
+        clave__client_note_grant(c->client, c->acquire.elects,
+                                 clave__client_now(c->client) - c->acquire.joined);
         stop_waiting(c);
-        c->failures = 0;
+        c->acquire.failures = 0;
         break;
     case CONTENDER_LEAVING:
         stop_waiting(c);
-        if (c->holding)
-            clave__client_unhold(c->client, &c->hold);
-        c->holding = false;
+        if (c->grant.holding)
+            clave__client_unhold(c->client, &c->grant.hold);
+        c->grant.holding = false;
         break;
     case CONTENDER_IDLE:
-        clave__node_watch_clear(&c->own);
+        clave__node_watch_clear(&c->node.watch);
         break;
     case CONTENDER_WAITING:
-        if (!c->trying)
-            clave__detector_begin(&c->detector, c->spec->detector, c->own.path);
+        if (!c->acquire.trying)
+            clave__detector_begin(&c->detector, c->spec->detector, c->node.watch.path);
         break;
     case CONTENDER_STANDING_BY:
     case CONTENDER_CONFIRMING:
@@ -114,30 +115,30 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
 static void contender_remove_node(struct contender *c, const char *path)
 {
     assert(path[0] == '/');
-    clave_err err =
-        clave__client_delete_node(c->client, path, c->race ? c->token : 0, contender_on_deleted, c);
-    c->must_delete = err == CLAVE_ENOMEM;
+    clave_err err = clave__client_delete_node(c->client, path, c->acquire.race ? c->node.token : 0,
+                                              contender_on_deleted, c);
+    c->leaving.must_delete = err == CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         c->busy++;
     else if (err == CLAVE_ENOMEM)
         clave__contender_check_later(c);
     else
-        c->left_err = err; /* ECLOSED: the node goes with the session */
+        c->leaving.err = err; /* ECLOSED: the node goes with the session */
 }
 
 void clave__contender_remove_own(struct contender *c)
 {
-    contender_remove_node(c, c->own.path);
+    contender_remove_node(c, c->node.watch.path);
 }
 
 void clave__contender_join_failed(struct contender *c, clave_err err)
 {
     assert(c->state == CONTENDER_JOINING && err != CLAVE_OK);
-    if (c->race && err == CLAVE_ENODEEXISTS) {
+    if (c->acquire.race && err == CLAVE_ENODEEXISTS) {
         clave__contender_race_stand_by(c);
         return;
     }
-    if (c->trying && err == CLAVE_EOPTIMEOUT) { /* a try waits for nothing */
+    if (c->acquire.trying && err == CLAVE_EOPTIMEOUT) { /* a try waits for nothing */
         clave__contender_fail(c, CLAVE_EBUSY);
         return;
     }
@@ -151,7 +152,7 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
         clave__contender_fail(c, err);
         return;
     }
-    c->failures++;
+    c->acquire.failures++;
     clave__contender_start_over(c, false);
 }
 
@@ -159,17 +160,17 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
                              size_t n)
 {
     assert(c->state == CONTENDER_JOINING);
-    c->session_id = clave_async_client_session_id(c->client);
-    c->own_seen = stat && stat->ephemeral_owner == c->session_id;
-    c->token = stat ? stat->czxid : 0;
+    c->node.session_id = clave_async_client_session_id(c->client);
+    c->node.seen = stat && stat->ephemeral_owner == c->node.session_id;
+    c->node.token = stat ? stat->czxid : 0;
     clave__contender_enter(c, CONTENDER_WAITING);
     /* CURATOR-604: a node of a session that is over is about to vanish, and is never ours. */
-    if (stat && !c->own_seen)
-        clave__contender_start_over(c, !c->race);
-    else if (c->race)
+    if (stat && !c->node.seen)
+        clave__contender_start_over(c, !c->acquire.race);
+    else if (c->acquire.race)
         clave__contender_turn_has_come(c);
-    else if (c->own_seen && names) {
-        c->listed_on = clave_async_client_connection(c->client);
+    else if (c->node.seen && names) {
+        c->queue.listed_on = clave_async_client_connection(c->client);
         clave__contender_turn_by_listing(c, names, n);
     } else
         clave__contender_turn_check(c);
@@ -180,10 +181,10 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
 static bool contender_may_remove(const struct contender *c)
 {
     enum queue_place_spares spares = c->place ? c->place->spares : SPARES_NOTHING;
-    bool found = !c->stake.sent && !c->downgrade;
+    bool found = !c->leaving.stake.sent && !c->downgrade.node;
     if (spares == SPARES_ALL)
         return false;
-    return !(found && (spares == SPARES_FOUND || (c->failed && c->trying)));
+    return !(found && (spares == SPARES_FOUND || (c->leaving.failed && c->acquire.trying)));
 }
 
 static void contender_on_created(clave_async_client *client, const clave_result *res, void *arg)
@@ -191,10 +192,10 @@ static void contender_on_created(clave_async_client *client, const clave_result 
     (void)client;
     struct contender *c = arg;
     bool created = res->err == CLAVE_OK;
-    if (created && clave__node_watch_set(&c->own, res->path, NULL) != CLAVE_OK) {
+    if (created && clave__node_watch_set(&c->node.watch, res->path, NULL) != CLAVE_OK) {
         /* The name is longer than any that ZooKeeper makes, and there is no memory for it. */
         contender_remove_node(c, res->path);
-        c->must_delete = false;
+        c->leaving.must_delete = false;
         created = false;
         if (c->state == CONTENDER_JOINING)
             clave__contender_fail(c, CLAVE_ENOMEM);
@@ -204,17 +205,17 @@ static void contender_on_created(clave_async_client *client, const clave_result 
         else
             clave__contender_join_failed(c, res->err);
     } else if (created && contender_may_remove(c)) {
-        c->token = res->stat->czxid;
-        contender_remove_node(c, c->own.path); /* given up meanwhile */
+        c->node.token = res->stat->czxid;
+        contender_remove_node(c, c->node.watch.path); /* given up meanwhile */
     }
     clave__contender_end(c);
 }
 
 const void *clave__contender_data(const struct contender *c, size_t *len)
 {
-    assert(c->data || c->spec);
-    *len = c->data ? c->ndata : c->spec->len;
-    return c->data ? c->data : c->spec->data;
+    assert(c->node.data || c->spec);
+    *len = c->node.data ? c->node.ndata : c->spec->len;
+    return c->node.data ? c->node.data : c->spec->data;
 }
 
 static clave_err submit_create(struct contender *c)
@@ -222,12 +223,12 @@ static clave_err submit_create(struct contender *c)
     const struct contender_spec *spec = c->spec;
     clave_create_options o = {
         .size = sizeof o,
-        .mode = c->race ? CLAVE_EPHEMERAL : CLAVE_EPHEMERAL_SEQUENTIAL,
+        .mode = c->acquire.race ? CLAVE_EPHEMERAL : CLAVE_EPHEMERAL_SEQUENTIAL,
         .flags = CLAVE_CREATE_PARENTS |
                  (spec->rule->unprotected ? CLAVE_CREATE_CERTAIN : CLAVE_CREATE_PROTECTED),
         .acls = spec->acls,
         .nacls = spec->nacls,
-        .with_names = !c->race,
+        .with_names = !c->acquire.race,
     };
     size_t len;
     const void *data = clave__contender_data(c, &len);
@@ -244,19 +245,19 @@ static clave_err submit_create(struct contender *c)
                                     .uuid = place ? uuid : NULL,
                                     .search = place && place->search,
                                     .only_found = place && spec->only_found,
-                                    .once = c->trying,
+                                    .once = c->acquire.trying,
                                     .below = place ? place->below : NULL,
                                     .excludes = place ? place->excludes : NULL,
                                     .excludes_arg = spec->place,
-                                    .stake = &c->stake};
-    c->stake = (struct create_stake){0};
+                                    .stake = &c->leaving.stake};
+    c->leaving.stake = (struct create_stake){0};
     return clave__client_create_named(c->client, &n, contender_on_created, c);
 }
 
 static clave_err submit_join(struct contender *c)
 {
     assert(c->owner);
-    clave_err err = c->downgrade ? clave__contender_downgrade_submit(c) : submit_create(c);
+    clave_err err = c->downgrade.node ? clave__contender_downgrade_submit(c) : submit_create(c);
     if (err != CLAVE_OK)
         return err;
     c->busy++;
@@ -273,16 +274,16 @@ void clave__contender_join_again(struct contender *c)
 
 static int64_t contender_pause_ms(const struct contender *c)
 {
-    if (c->failures == 0)
+    if (c->acquire.failures == 0)
         return 0;
-    unsigned doublings = c->failures < 6 ? c->failures - 1 : 6;
+    unsigned doublings = c->acquire.failures < 6 ? c->acquire.failures - 1 : 6;
     int64_t ms = (int64_t)PAUSE_MIN_MS << doublings;
     return ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
 }
 
 static void retry_later(struct contender *c)
 {
-    clave__client_timer_set(c->client, &c->pause,
+    clave__client_timer_set(c->client, &c->acquire.pause,
                             clave__client_now(c->client) + contender_pause_ms(c));
 }
 
@@ -290,18 +291,18 @@ static void retry_later(struct contender *c)
 
 static void free_contender(struct contender *c)
 {
-    assert(list_empty(&c->watchers));
+    assert(list_empty(&c->grant.watchers));
     struct queue_place *place = c->place;
-    clave__client_timer_clear(c->client, &c->limit);
-    clave__client_timer_clear(c->client, &c->pause);
+    clave__client_timer_clear(c->client, &c->acquire.limit);
+    clave__client_timer_clear(c->client, &c->acquire.pause);
     clave__client_unlisten(&c->listener);
-    clave__node_watch_fini(&c->own);
-    clave__node_watch_fini(&c->predecessor);
-    clave__node_watch_fini(&c->before_predecessor);
-    if (c->children)
-        clave_async_watch_free(c->children);
-    clave__mem_free(c->mem, c->downgrade);
-    clave__mem_free(c->mem, c->data);
+    clave__node_watch_fini(&c->node.watch);
+    clave__node_watch_fini(&c->queue.predecessor);
+    clave__node_watch_fini(&c->queue.before_predecessor);
+    if (c->queue.children)
+        clave_async_watch_free(c->queue.children);
+    clave__mem_free(c->mem, c->downgrade.node);
+    clave__mem_free(c->mem, c->node.data);
     clave__mem_free(c->mem, c);
     if (place && --place->ncontenders == 0 && place->unused)
         place->unused(place);
@@ -309,8 +310,8 @@ static void free_contender(struct contender *c)
 
 static bool has_pending_requests(const struct contender *c)
 {
-    return c->busy > 0 || c->own.asking || c->predecessor.asking || c->before_predecessor.asking ||
-           c->must_delete;
+    return c->busy > 0 || c->node.watch.asking || c->queue.predecessor.asking ||
+           c->queue.before_predecessor.asking || c->leaving.must_delete;
 }
 
 /* LEAVING ends when no request is pending; what follows depends on whether there is an owner. */
@@ -318,17 +319,17 @@ static void contender_settle(struct contender *c)
 {
     if (c->state == CONTENDER_LEAVING && !has_pending_requests(c)) {
         clave__contender_enter(c, CONTENDER_IDLE);
-        if (c->again && contender_pause_ms(c) > 0)
+        if (c->leaving.again && contender_pause_ms(c) > 0)
             retry_later(c);
-        else if (c->again)
+        else if (c->leaving.again)
             clave__contender_join_again(c);
     }
     if (c->state != CONTENDER_IDLE || c->owner || has_pending_requests(c))
         return;
     clave__contender_enter(c, CONTENDER_ENDED);
-    contender_left *left = c->left;
-    void *left_arg = c->left_arg;
-    clave_err left_err = c->left_err;
+    contender_left *left = c->leaving.done;
+    void *left_arg = c->leaving.arg;
+    clave_err left_err = c->leaving.err;
     free_contender(c);
     if (left)
         left(left_arg, left_err);
@@ -347,7 +348,7 @@ static void begin_leaving(struct contender *c, bool remove)
     bool has_node = c->state >= CONTENDER_WAITING;
     clave__contender_enter(c, CONTENDER_LEAVING);
     if (remove && has_node)
-        contender_remove_node(c, c->own.path);
+        contender_remove_node(c, c->node.watch.path);
 }
 
 /* Nobody wants the lock from here on. The caller tells the owner. */
@@ -356,9 +357,9 @@ static void *forget_owner(struct contender *c)
     void *owner = c->owner;
     c->owner = NULL;
     c->spec = NULL;
-    c->stake.unwanted = true;
-    c->again = false;
-    clave__client_timer_clear(c->client, &c->limit);
+    c->leaving.stake.unwanted = true;
+    c->leaving.again = false;
+    clave__client_timer_clear(c->client, &c->acquire.limit);
     return owner;
 }
 
@@ -371,7 +372,7 @@ void clave__contender_fail(struct contender *c, clave_err err)
 {
     assert(c->owner && err != CLAVE_OK);
     void *owner = forget_owner(c);
-    c->failed = true;
+    c->leaving.failed = true;
     /* The delete first, then the event: an acquire made in the callback must queue after the
      * delete. */
     if (has_place(c))
@@ -391,13 +392,13 @@ void clave__contender_lose(struct contender *c, clave_err why, bool remove)
 void clave__contender_start_over(struct contender *c, bool remove)
 {
     assert(c->owner);
-    c->again = true;
+    c->leaving.again = true;
     begin_leaving(c, remove);
 }
 
 void clave__contender_check_later(struct contender *c)
 {
-    c->failures++;
+    c->acquire.failures++;
     retry_later(c);
 }
 
@@ -416,7 +417,7 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
     /* The session has ended, and the node with it. */
     bool gone =
         res->err == CLAVE_ENONODE || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT;
-    c->left_err = gone ? CLAVE_OK : res->err;
+    c->leaving.err = gone ? CLAVE_OK : res->err;
     clave__contender_end(c);
 }
 
@@ -425,8 +426,8 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
     assert(c->owner);
     clave__contender_begin(c);
     forget_owner(c);
-    c->left = left;
-    c->left_arg = arg;
+    c->leaving.done = left;
+    c->leaving.arg = arg;
     if (has_place(c))
         begin_leaving(c, contender_may_remove(c));
     clave__contender_end(c);
@@ -440,14 +441,14 @@ static void on_reconnected(struct contender *c)
     if (c->state == CONTENDER_CONFIRMING)
         clave__contender_enter(c, CONTENDER_WAITING);
     if (c->state == CONTENDER_WAITING) {
-        list_remove(&c->confirm.link);
+        list_remove(&c->grant.confirm.link);
         clave__contender_turn_check(c);
     }
 }
 
 static void on_session_lost(struct contender *c, clave_err why)
 {
-    c->must_delete = false;
+    c->leaving.must_delete = false;
     if (c->state == CONTENDER_HELD)
         clave__contender_lose(c, why == CLAVE_OK ? CLAVE_EEXPIRED : why, false);
     else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
@@ -459,7 +460,7 @@ static void on_session_lost(struct contender *c, clave_err why)
 
 static void contender_on_closed(struct contender *c)
 {
-    c->must_delete = false;
+    c->leaving.must_delete = false;
     if (!c->owner)
         return;
     if (c->state == CONTENDER_HELD) {
@@ -478,8 +479,8 @@ static void contender_on_state(struct listener *l, clave_state state, clave_err 
     clave__contender_begin(c);
     switch (state) {
     case CLAVE_STATE_SUSPENDED:
-        c->own_seen = false;
-        if (c->trying && c->owner && c->state != CONTENDER_HELD)
+        c->node.seen = false;
+        if (c->acquire.trying && c->owner && c->state != CONTENDER_HELD)
             clave__contender_fail(c, clave__client_not_in_time(c->client, true));
         break;
     case CLAVE_STATE_CONNECTED:
@@ -502,22 +503,22 @@ static void contender_on_state(struct listener *l, clave_state state, clave_err 
 static void contender_on_limit(struct timer *t, int64_t now)
 {
     (void)now;
-    struct contender *c = LIST_ENTRY(t, struct contender, limit);
+    struct contender *c = LIST_ENTRY(t, struct contender, acquire.limit);
     clave__contender_begin(c);
     if (c->state == CONTENDER_HELD)
         clave__contender_lose(c, CLAVE_EMAXHOLD, true);
     else
-        clave__contender_fail(c, clave__client_not_in_time(c->client, c->trying));
+        clave__contender_fail(c, clave__client_not_in_time(c->client, c->acquire.trying));
     clave__contender_end(c);
 }
 
 static void contender_on_pause(struct timer *t, int64_t now)
 {
     (void)now;
-    struct contender *c = LIST_ENTRY(t, struct contender, pause);
+    struct contender *c = LIST_ENTRY(t, struct contender, acquire.pause);
     clave__contender_begin(c);
-    if (c->state == CONTENDER_LEAVING && c->must_delete)
-        contender_remove_node(c, c->own.path);
+    if (c->state == CONTENDER_LEAVING && c->leaving.must_delete)
+        contender_remove_node(c, c->node.watch.path);
     else if (c->state == CONTENDER_WAITING)
         clave__contender_turn_check(c);
     else if (c->state == CONTENDER_HELD)
@@ -546,22 +547,22 @@ static clave_err init_watches(struct contender *c)
 {
     size_t own = strlen(c->spec->stem) + PROTECTED_LEN + NUMBER_LEN + 1;
     size_t other = strlen(c->spec->path) + PROTECTED_LEN + FOREIGN_NAME_LEN;
-    clave_err err = clave__node_watch_init(&c->own, c->client, c->mem, own);
+    clave_err err = clave__node_watch_init(&c->node.watch, c->client, c->mem, own);
     if (err == CLAVE_OK)
-        err = clave__node_watch_init(&c->predecessor, c->client, c->mem, other);
+        err = clave__node_watch_init(&c->queue.predecessor, c->client, c->mem, other);
     if (err == CLAVE_OK)
-        err = clave__node_watch_init(&c->before_predecessor, c->client, c->mem, other);
+        err = clave__node_watch_init(&c->queue.before_predecessor, c->client, c->mem, other);
     if (err == CLAVE_OK && c->spec->counted)
-        err =
-            clave_async_watch_new(&c->children, c->client, clave__contender_turn_children_event, c);
-    c->own.on_reply = clave__contender_turn_own_reply;
-    c->own.on_event = clave__contender_turn_own_event;
-    c->predecessor.on_reply =
-        c->race ? clave__contender_race_rival_reply : clave__contender_turn_predecessor_reply;
-    c->predecessor.on_event =
-        c->race ? clave__contender_race_rival_event : clave__contender_turn_predecessor_event;
-    c->before_predecessor.on_reply = clave__contender_turn_before_predecessor_reply;
-    c->before_predecessor.on_event = clave__contender_turn_before_predecessor_event;
+        err = clave_async_watch_new(&c->queue.children, c->client,
+                                    clave__contender_turn_children_event, c);
+    c->node.watch.on_reply = clave__contender_turn_own_reply;
+    c->node.watch.on_event = clave__contender_turn_own_event;
+    c->queue.predecessor.on_reply = c->acquire.race ? clave__contender_race_rival_reply
+                                                    : clave__contender_turn_predecessor_reply;
+    c->queue.predecessor.on_event = c->acquire.race ? clave__contender_race_rival_event
+                                                    : clave__contender_turn_predecessor_event;
+    c->queue.before_predecessor.on_reply = clave__contender_turn_before_predecessor_reply;
+    c->queue.before_predecessor.on_event = clave__contender_turn_before_predecessor_event;
     return err;
 }
 
@@ -580,20 +581,20 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     c->place = spec->place;
     if (c->place)
         c->place->ncontenders++;
-    c->race = spec->rule->race;
-    c->elects = spec->elects;
+    c->acquire.race = spec->rule->race;
+    c->acquire.elects = spec->elects;
     c->events = events;
     c->owner = owner;
     list_init(&c->listener.link);
-    list_init(&c->hold.link);
-    list_init(&c->confirm.link);
-    list_init(&c->watchers);
+    list_init(&c->grant.hold.link);
+    list_init(&c->grant.confirm.link);
+    list_init(&c->grant.watchers);
     c->listener.on_state = contender_on_state;
-    c->hold.on_missing = clave__contender_turn_node_missing;
-    c->hold.on_settled = clave__contender_turn_hold_settled;
-    c->confirm.on_confirmed = clave__contender_turn_confirmed;
-    clave__timer_init(&c->limit, contender_on_limit);
-    clave__timer_init(&c->pause, contender_on_pause);
+    c->grant.hold.on_missing = clave__contender_turn_node_missing;
+    c->grant.hold.on_settled = clave__contender_turn_hold_settled;
+    c->grant.confirm.on_confirmed = clave__contender_turn_confirmed;
+    clave__timer_init(&c->acquire.limit, contender_on_limit);
+    clave__timer_init(&c->acquire.pause, contender_on_pause);
     clave__detector_init(&c->detector, client, on_deadlock);
     clave_err err = init_watches(c);
     if (err != CLAVE_OK) {
@@ -619,8 +620,8 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
     bool may = clave__identity_is_form(spec->data, spec->len) || (spec->len == 0 && more->yields);
     if (!may || spec->rule->unprotected) /* its data is the caller's, byte for byte */
         return CLAVE_OK;
-    c->data = clave__identity_extend(c->mem, spec->data, spec->len, more, &c->ndata);
-    if (c->data)
+    c->node.data = clave__identity_extend(c->mem, spec->data, spec->len, more, &c->node.ndata);
+    if (c->node.data)
         return CLAVE_OK;
     free_contender(c);
     return CLAVE_ENOMEM;
@@ -628,15 +629,16 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
 
 clave_err clave__contender_join(struct contender *c, int64_t deadline)
 {
-    c->joined = clave__client_now(c->client);
-    c->trying = deadline <= c->joined;
-    clave_err err = c->pause.armed ? CLAVE_OK : submit_join(c); /* it lets others come first */
+    c->acquire.joined = clave__client_now(c->client);
+    c->acquire.trying = deadline <= c->acquire.joined;
+    clave_err err =
+        c->acquire.pause.armed ? CLAVE_OK : submit_join(c); /* it lets others come first */
     if (err != CLAVE_OK) {
         free_contender(c);
         return err;
     }
-    if (!c->trying && deadline != CLAVE_NEVER)
-        clave__client_timer_set(c->client, &c->limit, deadline);
+    if (!c->acquire.trying && deadline != CLAVE_NEVER)
+        clave__client_timer_set(c->client, &c->acquire.limit, deadline);
     return CLAVE_OK;
 }
 
@@ -650,17 +652,17 @@ void clave__contender_recount(struct contender *c)
 
 int64_t clave__contender_deadline(const struct contender *c)
 {
-    return deadline_earlier(clave_async_client_hold_deadline(c->client), c->hold_end);
+    return deadline_earlier(clave_async_client_hold_deadline(c->client), c->grant.end);
 }
 
 struct grant_facts clave__contender_facts(struct contender *c)
 {
     return (struct grant_facts){
         .place = c,
-        .token = c->token,
-        .session_id = c->session_id,
+        .token = c->node.token,
+        .session_id = c->node.session_id,
         .deadline = clave__contender_deadline(c),
-        .node = c->own.path,
+        .node = c->node.watch.path,
         .count = 1,
     };
 }

@@ -91,6 +91,66 @@ struct hold_watcher {
     void (*over)(struct hold_watcher *w);
 };
 
+/* What its owner asked for; contender.c writes it. */
+struct contender_acquire {
+    bool race;          /* as of the rule, which may be gone */
+    bool elects;        /* likewise */
+    int64_t joined;     /* when it was asked for */
+    bool trying;        /* leave when not first */
+    struct timer limit; /* the deadline; when HELD, the end of max_hold */
+    struct timer pause; /* before what failed is tried again */
+    unsigned failures;  /* in a row */
+};
+
+/* A node that our owner has already, whose number and place in the queue this contender takes over;
+ * see contender_downgrade.c. */
+struct contender_downgrade {
+    char *node;      /* NULL: it has a number of its own */
+    const char *own; /* our own path then, in the same block */
+};
+
+/* Our node, valid from WAITING to LEAVING. */
+struct contender_node {
+    struct node_watch watch;
+    int64_t session_id;
+    int64_t token; /* its czxid; 0: not known yet */
+    bool seen;     /* of this session, on this connection */
+    char *data;    /* the spec's data and more; NULL: no more */
+    size_t ndata;
+};
+
+/* Who is before us, as of the newest listing; see contender_turn.c. */
+struct contender_queue {
+    struct node_watch predecessor; /* the one just before us */
+    /* The one before that: when it goes, `predecessor` is the holder. */
+    struct node_watch before_predecessor;
+    clave_async_watch *children; /* counted: on the children of the path; else NULL */
+    bool listing;                /* a listing is under way */
+    uint64_t listed_on;          /* connection of the newest one */
+    bool plain;                  /* the names of all contenders in it were plain */
+    size_t ahead;                /* how many are before us, as far as we know */
+};
+
+struct contender_grant {
+    struct hold hold;
+    bool holding; /* the client has `hold`: from when we are next to the end */
+    struct confirm_waiter confirm;
+    struct list watchers; /* of the present hold; empty in every state but HELD */
+    bool asked_before;    /* somebody had asked when it was written again; to be told when HELD */
+    int32_t restored; /* the version of our node after its data was written again; 0: it was not */
+    int64_t end;      /* granted at + max_hold; CLAVE_NEVER: no limit */
+};
+
+struct contender_leaving {
+    struct create_stake stake; /* in its node */
+    bool failed;               /* it was not given up by its owner */
+    bool again;                /* and joins again after that */
+    bool must_delete;          /* the delete could not be submitted */
+    contender_left *done;
+    void *arg;
+    clave_err err;
+};
+
 struct contender {
     const struct contender_spec *spec; /* NULL when the owner is */
     struct queue_place *place;         /* of the spec; NULL: its own */
@@ -102,58 +162,15 @@ struct contender {
     enum contender_state state;
     unsigned busy; /* pending requests (but for those of the node watches), and running calls */
     struct listener listener; /* of the session */
-
-    /* The acquire. */
-    bool race;          /* as of the rule, which may be gone */
-    bool elects;        /* likewise */
-    int64_t joined;     /* when it was asked for */
-    bool trying;        /* leave when not first */
-    struct timer limit; /* the deadline; when HELD, the end of max_hold */
-    struct timer pause; /* before what failed is tried again */
-    unsigned failures;  /* in a row */
-
-    /* A node that our owner has already, whose number and place in the queue this contender takes
-     * over; NULL: it has a number of its own. See contender_downgrade.c. */
-    char *downgrade;
-    const char *downgrade_own; /* our own path then, in the same block */
-
-    /* The place, valid from WAITING to LEAVING. */
-    struct node_watch own;         /* our node */
-    struct node_watch predecessor; /* the one just before us */
-    struct node_watch
-        before_predecessor; /* the one before that: when it goes, `predecessor` is the holder */
-    clave_async_watch *children; /* counted: on the children of the path; else NULL */
-    int64_t session_id;
-    int64_t token;      /* czxid of our node; 0: not known yet */
-    bool own_seen;      /* our node was seen, of this session, on this connection */
-    bool listing;       /* a listing is under way */
-    uint64_t listed_on; /* connection of the newest listing */
-    bool plain;         /* the names of all contenders in it were plain */
-    size_t ahead;       /* how many are before us, as far as we know */
     struct detector detector;
     const char *deadlock; /* `ended` with EDEADLOCK: the text; may be NULL */
 
-    /* Of our node: the spec's data and more; NULL: no more. */
-    char *data;
-    size_t ndata;
-
-    /* The grant. */
-    struct hold hold;
-    struct list watchers; /* of the present hold; empty in every state but HELD */
-    bool asked_before;    /* somebody had asked when it was written again; to be told when HELD */
-    int32_t restored; /* the version of our node after its data was written again; 0: it was not */
-    bool holding;     /* the client has `hold`: from when we are next to the end */
-    struct confirm_waiter confirm;
-    int64_t hold_end; /* granted at + max_hold; CLAVE_NEVER: no limit */
-
-    /* Leaving. */
-    struct create_stake stake; /* in its node */
-    bool failed;               /* it was not given up by its owner */
-    bool again;                /* and joins again after that */
-    bool must_delete;          /* the delete could not be submitted */
-    contender_left *left;
-    void *left_arg;
-    clave_err left_err;
+    struct contender_acquire acquire;
+    struct contender_downgrade downgrade;
+    struct contender_node node;
+    struct contender_queue queue;
+    struct contender_grant grant;
+    struct contender_leaving leaving;
 };
 
 /* ENOMEM. Takes all the memory that waiting and holding need. */

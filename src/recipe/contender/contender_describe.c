@@ -24,15 +24,15 @@ static void describe_finish(struct description *d, clave_err err)
 {
     struct contender *c = d->c;
     if (err == CLAVE_OK) { /* of nodes to come, too */
-        clave__mem_free(c->mem, c->data);
-        c->data = d->data;
-        c->ndata = d->ndata;
+        clave__mem_free(c->mem, c->node.data);
+        c->node.data = d->data;
+        c->node.ndata = d->ndata;
         d->data = NULL;
-        c->asked_before |= d->asked;
+        c->grant.asked_before |= d->asked;
     }
-    bool tell = c->state == CONTENDER_HELD && c->asked_before && c->spec->revocable;
+    bool tell = c->state == CONTENDER_HELD && c->grant.asked_before && c->spec->revocable;
     if (tell) {
-        c->asked_before = false;
+        c->grant.asked_before = false;
         c->events->asked(c->owner);
     }
     contender_left *done = d->done;
@@ -99,7 +99,7 @@ static void on_described(clave_async_client *client, const clave_result *res, vo
     clave_err err = res->err;
     (void)client;
     if (err == CLAVE_OK)
-        d->c->restored = res->stat->version;
+        d->c->grant.restored = res->stat->version;
     if (err == CLAVE_EBADVERSION && ++d->tries < DESCRIBE_TRIES) {
         err = describe_read(d);
         if (err == CLAVE_OK)
@@ -120,11 +120,12 @@ static void on_describe_read(clave_async_client *client, const clave_result *res
         int32_t version = res->stat->version;
         bool request = clave__identity_is_request(res->data, res->len);
         const void *base = request ? clave__contender_data(c, &n) : res->data;
-        d->asked |= version != 0 && version != c->restored;
+        d->asked |= version != 0 && version != c->grant.restored;
         err = describe_compose(d, base, request ? n : res->len, &text, &n);
     }
     if (err == CLAVE_OK)
-        err = clave_async_set(client, c->own.path, text, n, res->stat->version, on_described, d);
+        err = clave_async_set(client, c->node.watch.path, text, n, res->stat->version, on_described,
+                              d);
     clave__mem_free(c->mem, text);
     if (err != CLAVE_OK)
         describe_finish(d, err);
@@ -132,7 +133,7 @@ static void on_describe_read(clave_async_client *client, const clave_result *res
 
 static clave_err describe_read(struct description *d)
 {
-    return clave_async_get(d->c->client, d->c->own.path, NULL, on_describe_read, d);
+    return clave_async_get(d->c->client, d->c->node.watch.path, NULL, on_describe_read, d);
 }
 
 static void describe_copy(const char **to, char **at)

@@ -15,36 +15,36 @@
 
 clave_err clave__contender_downgrade_prepare(struct contender *c, const char *node)
 {
-    assert(!c->downgrade);
+    assert(!c->downgrade.node);
     const struct contender_spec *spec = c->spec;
     const char *number = clave__queue_order_key(spec->rule, clave__path_name(node)).text;
     char prefix[CLAVE_PROTECTED_PREFIX + 1];
     size_t dir = (size_t)(clave__path_name(spec->stem) - spec->stem);
     size_t nnode = strlen(node) + 1;
     size_t nown = strlen(spec->stem) + CLAVE_PROTECTED_PREFIX + strlen(number) + 1;
-    c->downgrade = clave__mem_alloc(c->mem, nnode + nown);
-    if (!c->downgrade)
+    c->downgrade.node = clave__mem_alloc(c->mem, nnode + nown);
+    if (!c->downgrade.node)
         return CLAVE_ENOMEM;
     clave__client_protect(c->client, prefix);
-    memcpy(c->downgrade, node, nnode);
-    snprintf(c->downgrade + nnode, nown, "%.*s%s%s%s", (int)dir, spec->stem, prefix,
+    memcpy(c->downgrade.node, node, nnode);
+    snprintf(c->downgrade.node + nnode, nown, "%.*s%s%s%s", (int)dir, spec->stem, prefix,
              spec->stem + dir, number);
-    c->downgrade_own = c->downgrade + nnode;
+    c->downgrade.own = c->downgrade.node + nnode;
     return CLAVE_OK;
 }
 
 static void forget_downgrade(struct contender *c)
 {
-    clave__mem_free(c->mem, c->downgrade);
-    c->downgrade = NULL;
-    c->downgrade_own = NULL;
+    clave__mem_free(c->mem, c->downgrade.node);
+    c->downgrade.node = NULL;
+    c->downgrade.own = NULL;
 }
 
 static void created(struct contender *c, int64_t zxid)
 {
-    c->session_id = clave_async_client_session_id(c->client);
-    c->own_seen = true;
-    c->token = zxid;
+    c->node.session_id = clave_async_client_session_id(c->client);
+    c->node.seen = true;
+    c->node.token = zxid;
     clave__contender_enter(c, CONTENDER_WAITING);
     clave__contender_turn_has_come(c);
 }
@@ -52,7 +52,7 @@ static void created(struct contender *c, int64_t zxid)
 /* The node may exist. Reading it tells whether it does, and whose it is. */
 static void contender_downgrade_unknown(struct contender *c, clave_err err)
 {
-    c->session_id = clave_async_client_session_id(c->client);
+    c->node.session_id = clave_async_client_session_id(c->client);
     clave__contender_enter(c, CONTENDER_WAITING);
     if (err == CLAVE_ENODEEXISTS)
         clave__contender_turn_check(c);
@@ -85,22 +85,22 @@ static void contender_downgrade_on_created(clave_async_client *client, const cla
 
 clave_err clave__contender_downgrade_submit(struct contender *c)
 {
-    assert(c->downgrade && c->downgrade_own);
+    assert(c->downgrade.node && c->downgrade.own);
     const struct contender_spec *spec = c->spec;
     size_t len;
     const void *data = clave__contender_data(c, &len);
     /* The create comes first: when both would fail, its error is the one we need. */
     const clave_op ops[] = {
         {.kind = CLAVE_OP_CREATE,
-         .path = c->downgrade_own,
+         .path = c->downgrade.own,
          .data = data,
          .len = len,
          .mode = CLAVE_EPHEMERAL,
          .acls = spec->acls,
          .nacls = spec->nacls},
-        {.kind = CLAVE_OP_CHECK, .path = c->downgrade, .version = -1},
+        {.kind = CLAVE_OP_CHECK, .path = c->downgrade.node, .version = -1},
     };
-    clave_err err = clave__node_watch_set(&c->own, c->downgrade_own, NULL);
+    clave_err err = clave__node_watch_set(&c->node.watch, c->downgrade.own, NULL);
     return err == CLAVE_OK ? clave_async_multi(c->client, ops, 2, contender_downgrade_on_created, c)
                            : err;
 }

@@ -13,28 +13,29 @@ enum { LET_OTHERS_MS = 100 };
 
 void clave__contender_race_delay(struct contender *c)
 {
-    if (c->race)
-        clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + LET_OTHERS_MS);
+    if (c->acquire.race)
+        clave__client_timer_set(c->client, &c->acquire.pause,
+                                clave__client_now(c->client) + LET_OTHERS_MS);
 }
 
 void clave__contender_race_stand_by(struct contender *c)
 {
-    assert(c->race);
-    if (c->trying) {
+    assert(c->acquire.race);
+    if (c->acquire.trying) {
         clave__contender_fail(c, CLAVE_EBUSY);
         return;
     }
     clave__contender_enter(c, CONTENDER_STANDING_BY);
-    clave_err err = clave__node_watch_set(&c->predecessor, c->spec->stem, NULL);
+    clave_err err = clave__node_watch_set(&c->queue.predecessor, c->spec->stem, NULL);
     if (err == CLAVE_OK)
-        err = clave__node_watch_read(&c->predecessor);
+        err = clave__node_watch_read(&c->queue.predecessor);
     if (err != CLAVE_OK)
         clave__contender_fail(c, err);
 }
 
 void clave__contender_race_rival_reply(struct node_watch *w, const clave_result *res)
 {
-    struct contender *c = LIST_ENTRY(w, struct contender, predecessor);
+    struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
     clave__contender_begin(c);
     if (c->state != CONTENDER_STANDING_BY) {
         /* It was asked for in an earlier state, or the contender was given up. */
@@ -43,9 +44,9 @@ void clave__contender_race_rival_reply(struct node_watch *w, const clave_result 
     } else if (res->err != CLAVE_OK) {
         clave__contender_retry_or_fail(c, res->err);
     } else {
-        c->failures = 0;
-        bool news = c->ahead != 1;
-        c->ahead = 1; /* all others wait as we do, in no order */
+        c->acquire.failures = 0;
+        bool news = c->queue.ahead != 1;
+        c->queue.ahead = 1; /* all others wait as we do, in no order */
         if (news)
             c->events->moved(c->owner);
     }
@@ -54,7 +55,7 @@ void clave__contender_race_rival_reply(struct node_watch *w, const clave_result 
 
 void clave__contender_race_rival_event(struct node_watch *w, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(w, struct contender, predecessor);
+    struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
     clave__contender_begin(c);
     if (c->state == CONTENDER_STANDING_BY && ev->type == CLAVE_EVENT_DELETED) {
         clave__contender_join_again(c);

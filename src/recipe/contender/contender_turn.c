@@ -25,19 +25,19 @@ static int64_t min_valid_ms(const struct contender *c)
  * turn comes. */
 static void start_hold(struct contender *c)
 {
-    assert(c->own.path[0] == '/');
-    if (c->holding)
+    assert(c->node.watch.path[0] == '/');
+    if (c->grant.holding)
         return;
-    c->hold.path = c->own.path;
-    c->hold.settled = false;
-    c->holding = true;
-    clave__client_hold(c->client, &c->hold);
+    c->grant.hold.path = c->node.watch.path;
+    c->grant.hold.settled = false;
+    c->grant.holding = true;
+    clave__client_hold(c->client, &c->grant.hold);
 }
 
 /* Any other error than ENOMEM ends the hold by itself. */
 void clave__contender_turn_look(struct contender *c)
 {
-    if (clave__node_watch_read(&c->own) == CLAVE_ENOMEM)
+    if (clave__node_watch_read(&c->node.watch) == CLAVE_ENOMEM)
         clave__contender_check_later(c);
 }
 
@@ -45,7 +45,8 @@ void clave__contender_turn_look(struct contender *c)
  * else would report its end. */
 static void contender_turn_watch_own(struct contender *c)
 {
-    if (c->state == CONTENDER_HELD && c->hold.settled && !clave__node_watch_is_armed(&c->own))
+    if (c->state == CONTENDER_HELD && c->grant.hold.settled &&
+        !clave__node_watch_is_armed(&c->node.watch))
         clave__contender_turn_look(c);
 }
 
@@ -53,18 +54,18 @@ void clave__contender_limit(struct contender *c, int64_t max)
 {
     assert(max >= 0);
     int64_t now = clave__client_now(c->client);
-    c->hold_end = max > 0 ? deadline_after(now, max) : CLAVE_NEVER;
-    if (c->hold_end != CLAVE_NEVER)
-        clave__client_timer_set(c->client, &c->limit, c->hold_end);
+    c->grant.end = max > 0 ? deadline_after(now, max) : CLAVE_NEVER;
+    if (c->grant.end != CLAVE_NEVER)
+        clave__client_timer_set(c->client, &c->acquire.limit, c->grant.end);
     else
-        clave__client_timer_clear(c->client, &c->limit);
+        clave__client_timer_clear(c->client, &c->acquire.limit);
 }
 
 void clave__contender_hand_over(struct contender *c, void *owner)
 {
     assert(owner && c->owner && c->owner != owner);
     c->owner = owner;
-    c->trying = false; /* only the previous owner was trying */
+    c->acquire.trying = false; /* only the previous owner was trying */
     clave__contender_end_hold(c);
     if (c->state == CONTENDER_HELD)
         clave__contender_limit(c, c->spec->max_hold_ms);
@@ -72,13 +73,13 @@ void clave__contender_hand_over(struct contender *c, void *owner)
 
 static void contender_turn_grant(struct contender *c)
 {
-    assert(c->owner && c->session_id != 0);
+    assert(c->owner && c->node.session_id != 0);
     clave__contender_enter(c, CONTENDER_HELD);
     clave__contender_limit(c, c->spec->max_hold_ms);
     /* Watched at once: it may have been asked for before we held it; or, in a race, another
      * contender may create the name as soon as it is free, and a heartbeat's check would notice
      * nothing. */
-    if (c->spec->revocable || c->race)
+    if (c->spec->revocable || c->acquire.race)
         clave__contender_turn_look(c);
     else
         contender_turn_watch_own(c);
@@ -90,7 +91,7 @@ static void contender_turn_grant(struct contender *c)
 void clave__contender_turn_has_come(struct contender *c)
 {
     assert(c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING);
-    if (clave_async_client_session_id(c->client) != c->session_id) {
+    if (clave_async_client_session_id(c->client) != c->node.session_id) {
         clave__contender_start_over(c, false);
         return;
     }
@@ -102,19 +103,19 @@ void clave__contender_turn_has_come(struct contender *c)
     }
     if (c->state != CONTENDER_CONFIRMING)
         clave__contender_enter(c, CONTENDER_CONFIRMING);
-    list_remove(&c->confirm.link);
-    clave__client_await_confirm(c->client, &c->confirm);
+    list_remove(&c->grant.confirm.link);
+    clave__client_await_confirm(c->client, &c->grant.confirm);
     clave__client_confirm(c->client);
 }
 
 void clave__contender_turn_confirmed(struct confirm_waiter *w)
 {
-    struct contender *c = LIST_ENTRY(w, struct contender, confirm);
+    struct contender *c = LIST_ENTRY(w, struct contender, grant.confirm);
     clave__contender_begin(c);
     list_remove(&w->link);
     /* If own_seen is false, a reconnect has moved the deadline and its RECONNECTED is still to
      * come. */
-    if (c->state == CONTENDER_CONFIRMING && c->own_seen)
+    if (c->state == CONTENDER_CONFIRMING && c->node.seen)
         clave__contender_turn_has_come(c);
     clave__contender_end(c);
 }
@@ -124,14 +125,14 @@ void clave__contender_turn_confirmed(struct confirm_waiter *w)
 static void contender_turn_on_listed(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct contender *c = arg;
-    c->listing = false;
+    c->queue.listing = false;
     if (c->state == CONTENDER_WAITING) {
-        c->listed_on = clave_async_client_connection(client);
+        c->queue.listed_on = clave_async_client_connection(client);
         if (res->err == CLAVE_ENONODE)
             clave__contender_start_over(c, false); /* the container was reaped */
         else if (res->err != CLAVE_OK)
             clave__contender_retry_or_fail(c, res->err);
-        else if (c->own_seen)
+        else if (c->node.seen)
             clave__contender_turn_by_listing(c, res->names, res->nnames);
     }
     clave__contender_end(c);
@@ -140,21 +141,22 @@ static void contender_turn_on_listed(clave_async_client *client, const clave_res
 /* Only a contender that waits for others needs the watch. */
 static clave_async_watch *children_watch(const struct contender *c)
 {
-    bool waits = c->children && !c->trying && !clave_async_watch_is_armed(c->children);
-    return waits ? c->children : NULL;
+    bool waits =
+        c->queue.children && !c->acquire.trying && !clave_async_watch_is_armed(c->queue.children);
+    return waits ? c->queue.children : NULL;
 }
 
 static clave_err contender_turn_list(struct contender *c)
 {
     /* An event comes before any reply that shows a later state. So a pending listing will show what
      * we have just learnt. */
-    if (c->listing)
+    if (c->queue.listing)
         return CLAVE_OK;
     clave_err err = clave_async_children(c->client, c->spec->path, children_watch(c),
                                          contender_turn_on_listed, c);
     if (err != CLAVE_OK)
         return err;
-    c->listing = true;
+    c->queue.listing = true;
     c->busy++;
     return CLAVE_OK;
 }
@@ -169,8 +171,8 @@ static void list_again(struct contender *c)
 void clave__contender_turn_check(struct contender *c)
 {
     assert(c->state == CONTENDER_WAITING);
-    clave_err err = c->own_seen ? CLAVE_OK : clave__node_watch_read(&c->own);
-    if (err == CLAVE_OK && !c->race)
+    clave_err err = c->node.seen ? CLAVE_OK : clave__node_watch_read(&c->node.watch);
+    if (err == CLAVE_OK && !c->acquire.race)
         err = contender_turn_list(c);
     if (err != CLAVE_OK)
         clave__contender_fail(c, err);
@@ -182,13 +184,13 @@ void clave__contender_turn_check(struct contender *c)
 static clave_err watch_predecessors(struct contender *c, const struct queue_order_place *at)
 {
     const char *dir = c->spec->path;
-    clave_err err = clave__node_watch_move(&c->predecessor, dir, at->predecessor);
+    clave_err err = clave__node_watch_move(&c->queue.predecessor, dir, at->predecessor);
     if (err == CLAVE_OK)
-        err = clave__node_watch_move(&c->own, dir, clave__path_name(c->own.path));
+        err = clave__node_watch_move(&c->node.watch, dir, clave__path_name(c->node.watch.path));
     if (err == CLAVE_OK && at->before_predecessor)
-        err = clave__node_watch_move(&c->before_predecessor, dir, at->before_predecessor);
+        err = clave__node_watch_move(&c->queue.before_predecessor, dir, at->before_predecessor);
     else
-        clave__node_watch_clear(&c->before_predecessor);
+        clave__node_watch_clear(&c->queue.before_predecessor);
     return err;
 }
 
@@ -196,7 +198,8 @@ static clave_err watch_predecessors(struct contender *c, const struct queue_orde
  * The create's own listing sets no watch, since few contenders have to wait. */
 static clave_err watch_children(struct contender *c)
 {
-    clave_err err = clave__node_watch_move(&c->own, c->spec->path, clave__path_name(c->own.path));
+    clave_err err =
+        clave__node_watch_move(&c->node.watch, c->spec->path, clave__path_name(c->node.watch.path));
     return err == CLAVE_OK && children_watch(c) ? contender_turn_list(c) : err;
 }
 
@@ -205,7 +208,7 @@ static struct queue_order_place find_place(const struct contender *c, const char
 {
     const struct contender_spec *spec = c->spec;
     struct queue_order_place at =
-        clave__queue_order_locate(spec->rule, names, n, clave__path_name(c->own.path));
+        clave__queue_order_locate(spec->rule, names, n, clave__path_name(c->node.watch.path));
     if (spec->counted) {
         /* Every child counts, contender or not, in any order. For a place that was found
          * (semaphore_acquire.c) only those before it count: a later one may wait for this one. */
@@ -236,11 +239,11 @@ static void warn_of_kazoo(const struct contender *c, const char *const *names, s
 
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
-    assert(c->state == CONTENDER_WAITING && c->own_seen && !c->race);
+    assert(c->state == CONTENDER_WAITING && c->node.seen && !c->acquire.race);
     struct queue_order_place at = find_place(c, names, n);
     warn_of_kazoo(c, names, n);
     if (!at.found) {
-        c->failures++;
+        c->acquire.failures++;
         contender_turn_anew(c);
         return;
     }
@@ -252,17 +255,17 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
         clave__contender_fail(c, CLAVE_ESEQUENCE);
         return;
     }
-    c->failures = 0;
-    bool moved = at.ahead != c->ahead;
-    c->ahead = at.ahead;
-    c->plain = at.plain;
+    c->acquire.failures = 0;
+    bool moved = at.ahead != c->queue.ahead;
+    c->queue.ahead = at.ahead;
+    c->queue.plain = at.plain;
     if (at.ahead == 0) {
         clave__contender_turn_has_come(c);
         return;
     }
-    clave_err err = c->trying     ? CLAVE_EBUSY
-                    : c->children ? watch_children(c)
-                                  : watch_predecessors(c, &at);
+    clave_err err = c->acquire.trying   ? CLAVE_EBUSY
+                    : c->queue.children ? watch_children(c)
+                                        : watch_predecessors(c, &at);
     if (err != CLAVE_OK) {
         clave__contender_fail(c, err);
         return;
@@ -285,14 +288,14 @@ static void node_gone(struct contender *c)
 
 static void own_found(struct contender *c, const clave_stat *stat)
 {
-    if (!stat || stat->ephemeral_owner != c->session_id) {
+    if (!stat || stat->ephemeral_owner != c->node.session_id) {
         clave__contender_start_over(c, false); /* it is another client's, or about to vanish */
         return;
     }
-    bool news = !c->own_seen;
-    c->own_seen = true;
-    c->token = stat->czxid;
-    if (c->race)
+    bool news = !c->node.seen;
+    c->node.seen = true;
+    c->node.token = stat->czxid;
+    if (c->acquire.race)
         clave__contender_turn_has_come(c);
     else if (news)
         list_again(c);
@@ -309,8 +312,8 @@ static void contender_turn_restore(struct contender *c, int32_t version)
     if (clave__identity_is_form(data, n) && !c->spec->rule->unprotected)
         data = more = clave__identity_extend(c->mem, data, n, &asked, &n);
     if (data && n > 0 && !clave__identity_is_request(data, n) &&
-        clave_async_set(c->client, c->own.path, data, n, version, NULL, NULL) == CLAVE_OK)
-        c->restored = version + 1;
+        clave_async_set(c->client, c->node.watch.path, data, n, version, NULL, NULL) == CLAVE_OK)
+        c->grant.restored = version + 1;
     clave__mem_free(c->mem, more);
 }
 
@@ -320,10 +323,10 @@ static void contender_turn_held_seen(struct contender *c, const clave_result *re
 {
     int32_t version = res->stat ? res->stat->version : 0;
     bool request = clave__identity_is_request(res->data, res->len);
-    bool asked = c->asked_before;
-    c->failures = 0;
-    c->asked_before = false;
-    if (!asked && (version == 0 || (version == c->restored && !request)))
+    bool asked = c->grant.asked_before;
+    c->acquire.failures = 0;
+    c->grant.asked_before = false;
+    if (!asked && (version == 0 || (version == c->grant.restored && !request)))
         return;
     if (request)
         contender_turn_restore(c, version);
@@ -333,9 +336,9 @@ static void contender_turn_held_seen(struct contender *c, const clave_result *re
 
 void clave__contender_turn_own_reply(struct node_watch *w, const clave_result *res)
 {
-    struct contender *c = LIST_ENTRY(w, struct contender, own);
+    struct contender *c = LIST_ENTRY(w, struct contender, node.watch);
     clave__contender_begin(c);
-    bool rival = c->race && res->err == CLAVE_OK && res->stat->czxid != c->token;
+    bool rival = c->acquire.race && res->err == CLAVE_OK && res->stat->czxid != c->node.token;
     if (res->err == CLAVE_ENONODE || rival)
         node_gone(c);
     else if (c->state == CONTENDER_WAITING && res->err == CLAVE_OK)
@@ -359,7 +362,7 @@ static void watch_again(struct contender *c, struct node_watch *w)
 
 void clave__contender_turn_own_event(struct node_watch *w, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(w, struct contender, own);
+    struct contender *c = LIST_ENTRY(w, struct contender, node.watch);
     clave__contender_begin(c);
     if (ev->type == CLAVE_EVENT_DELETED)
         node_gone(c);
@@ -372,7 +375,7 @@ void clave__contender_turn_own_event(struct node_watch *w, const clave_event *ev
 
 void clave__contender_turn_node_missing(struct hold *h)
 {
-    struct contender *c = LIST_ENTRY(h, struct contender, hold);
+    struct contender *c = LIST_ENTRY(h, struct contender, grant.hold);
     clave__contender_begin(c);
     node_gone(c);
     clave__contender_end(c);
@@ -380,7 +383,7 @@ void clave__contender_turn_node_missing(struct hold *h)
 
 void clave__contender_turn_hold_settled(struct hold *h)
 {
-    struct contender *c = LIST_ENTRY(h, struct contender, hold);
+    struct contender *c = LIST_ENTRY(h, struct contender, grant.hold);
     clave__contender_begin(c);
     contender_turn_watch_own(c);
     clave__contender_end(c);
@@ -394,16 +397,17 @@ void clave__contender_turn_hold_settled(struct hold *h)
 static bool may_take_over(const struct contender *c, const clave_event *ev)
 {
     uint64_t connection = clave_async_client_connection(c->client);
-    return c->ahead == 1 && c->plain && !c->spec->strict && !c->spec->rule->overtaken &&
-           c->own_seen && clave__node_watch_is_armed(&c->own) && ev->connection == connection &&
-           c->listed_on == connection && c->own.connection == connection &&
-           c->predecessor.connection == connection &&
-           clave_async_client_session_id(c->client) == c->session_id;
+    return c->queue.ahead == 1 && c->queue.plain && !c->spec->strict && !c->spec->rule->overtaken &&
+           c->node.seen && clave__node_watch_is_armed(&c->node.watch) &&
+           ev->connection == connection && c->queue.listed_on == connection &&
+           c->node.watch.connection == connection &&
+           c->queue.predecessor.connection == connection &&
+           clave_async_client_session_id(c->client) == c->node.session_id;
 }
 
 void clave__contender_turn_predecessor_event(struct node_watch *w, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(w, struct contender, predecessor);
+    struct contender *c = LIST_ENTRY(w, struct contender, queue.predecessor);
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING) {
         if (ev->type != CLAVE_EVENT_DELETED)
@@ -430,17 +434,17 @@ static void predecessor_replied(struct contender *c, const clave_result *res)
 
 void clave__contender_turn_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
-    predecessor_replied(LIST_ENTRY(w, struct contender, predecessor), res);
+    predecessor_replied(LIST_ENTRY(w, struct contender, queue.predecessor), res);
 }
 
 void clave__contender_turn_before_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
-    predecessor_replied(LIST_ENTRY(w, struct contender, before_predecessor), res);
+    predecessor_replied(LIST_ENTRY(w, struct contender, queue.before_predecessor), res);
 }
 
 void clave__contender_turn_before_predecessor_event(struct node_watch *w, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(w, struct contender, before_predecessor);
+    struct contender *c = LIST_ENTRY(w, struct contender, queue.before_predecessor);
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING) {
         if (ev->type == CLAVE_EVENT_DELETED)

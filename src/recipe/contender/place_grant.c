@@ -50,7 +50,7 @@ clave_err clave__grant_new(clave_async_grant **out, const struct grant_facts *f)
     g->session_id = f->session_id;
     memcpy(g->node, f->node, len);
     g->watcher.over = place_grant_over;
-    list_push_back(&place->watchers, &g->watcher.link);
+    list_push_back(&place->grant.watchers, &g->watcher.link);
     return CLAVE_OK;
 }
 

@@ -180,12 +180,13 @@ static void latch_on_moved(void *owner)
 {
     clave_async_latch *l = owner;
     const struct contender *place = l->place;
-    clave_latch_event ev = {
-        .kind = CLAVE_LATCH_QUEUED, .ahead = place->ahead, .predecessor = place->predecessor.path};
+    clave_latch_event ev = {.kind = CLAVE_LATCH_QUEUED,
+                            .ahead = place->queue.ahead,
+                            .predecessor = place->queue.predecessor.path};
     clave__latch_hold(l);
     clave__latch_tell(l, ev);
     /* The callback may have given the place up. */
-    if (l->place == place && place->ahead == 1) {
+    if (l->place == place && place->queue.ahead == 1) {
         ev.kind = CLAVE_LATCH_NEXT;
         clave__latch_tell(l, ev);
     }
@@ -372,9 +373,9 @@ clave_err clave_async_latch_start(clave_async_latch *l)
 /* The place reports nothing from here on; `left` (may be NULL) runs when its node is gone. */
 static void latch_leave(clave_async_latch *l, struct contender *place, struct latch_callback *left)
 {
-    if (place && place->state == CONTENDER_HELD && place->token == l->published_token)
-        clave__value_withdraw(
-            &(struct latch_lead){l->client, l->config.path, place->own.path, place->token});
+    if (place && place->state == CONTENDER_HELD && place->node.token == l->published_token)
+        clave__value_withdraw(&(struct latch_lead){l->client, l->config.path,
+                                                   place->node.watch.path, place->node.token});
     if (place)
         clave__contender_leave(place, left ? latch_on_left : NULL, left);
     else if (left)

@@ -37,7 +37,7 @@ void clave__latch_give_up(clave_async_latch *l, enum latch_state to)
 void clave__latch_begin_proof(clave_async_latch *l)
 {
     assert(l->place && l->proof_token == 0);
-    l->proof_token = l->place->token;
+    l->proof_token = l->place->node.token;
 }
 
 bool clave__latch_end_proof(clave_async_latch *l)
@@ -47,7 +47,7 @@ bool clave__latch_end_proof(clave_async_latch *l)
     l->proof_token = 0;
     if (l->state != LATCH_FIRST)
         return false;
-    if (l->place->token == token)
+    if (l->place->node.token == token)
         return true;
     clave__latch_try_later(l); /* this place's own proof had to wait for that one */
     return false;
@@ -57,7 +57,7 @@ bool clave__latch_end_proof(clave_async_latch *l)
  * exists. It is ours if the watch on it has stayed armed: an event comes before a later reply. */
 static bool latch_is_surely_ours(const clave_async_latch *l)
 {
-    return !l->config.spec.rule->race || clave__node_watch_is_armed(&l->place->own);
+    return !l->config.spec.rule->race || clave__node_watch_is_armed(&l->place->node.watch);
 }
 
 /* The standard policy ended leadership with the connection, and as far as we know the place is
@@ -73,7 +73,7 @@ static void latch_on_proved(clave_async_client *c, const clave_result *res, void
         else if (res->err == CLAVE_OK)
             clave__latch_rise(l);
         else if (res->err == CLAVE_ENONODE)
-            clave__contender_turn_node_missing(&l->place->hold);
+            clave__contender_turn_node_missing(&l->place->grant.hold);
         else if (clave_err_classify(res->err) == CLAVE_CLASS_RETRY)
             clave__latch_try_later(l);
         /* If the answer was lost, another RECONNECTED or LOST will follow. */
@@ -85,7 +85,7 @@ void clave__latch_prove(clave_async_latch *l)
 {
     if (l->state != LATCH_FIRST || l->proof_token != 0)
         return;
-    clave_op check = {.kind = CLAVE_OP_CHECK, .path = l->place->own.path, .version = -1};
+    clave_op check = {.kind = CLAVE_OP_CHECK, .path = l->place->node.watch.path, .version = -1};
     clave_err err = clave_async_multi(l->client, &check, 1, latch_on_proved, l);
     if (err == CLAVE_OK) {
         clave__latch_begin_proof(l);
@@ -128,13 +128,14 @@ const char *clave_async_latch_own_path(const clave_async_latch *l)
 {
     const struct contender *p = l->place;
     bool stands = p && p->state >= CONTENDER_WAITING && p->state <= CONTENDER_HELD;
-    return stands ? p->own.path : NULL;
+    return stands ? p->node.watch.path : NULL;
 }
 
 bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out)
 {
     if (!clave__latch_leads(l))
         return false;
-    *out = (struct latch_lead){l->client, l->config.path, l->place->own.path, l->place->token};
+    *out = (struct latch_lead){l->client, l->config.path, l->place->node.watch.path,
+                               l->place->node.token};
     return true;
 }

@@ -67,7 +67,7 @@ static void transfer_finish(clave_async_client *c, struct transfer *t, clave_err
 
 static bool transfer_is_still_first(const struct transfer *t)
 {
-    return clave__latch_is_first(t->l) && strcmp(t->l->place->own.path, t->leader) == 0;
+    return clave__latch_is_first(t->l) && strcmp(t->l->place->node.watch.path, t->leader) == 0;
 }
 
 /* It resigns. After a yield it enters again with its priority, otherwise without. */
@@ -277,12 +277,12 @@ clave_err clave_async_leader_transfer(clave_async_client *c, const char *path, c
 clave_err clave__transfer_yield(clave_async_latch *l, clave_async_transfer_cb *cb)
 {
     struct transfer model = {.l = l, .keep = l, .aim = AIM_YIELD, .cb = cb, .arg = l};
-    return transfer_begin(l->client, &model, l->config.path, NULL, l->place->own.path);
+    return transfer_begin(l->client, &model, l->config.path, NULL, l->place->node.watch.path);
 }
 
 clave_err clave__transfer_claim(clave_async_latch *l, clave_async_transfer_cb *cb)
 {
     struct transfer model = {.keep = l, .aim = AIM_CLAIM, .cb = cb, .arg = l};
-    return transfer_begin(l->client, &model, l->config.path, clave__path_name(l->place->own.path),
-                          NULL);
+    return transfer_begin(l->client, &model, l->config.path,
+                          clave__path_name(l->place->node.watch.path), NULL);
 }

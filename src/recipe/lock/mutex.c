@@ -117,8 +117,8 @@ static void recipe_mutex_tell(struct owner_entry *e, clave_mutex_event_kind kind
         return;
     clave_mutex_event ev = {.kind = kind, .owner = e->answer.owner, .why = why};
     if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
-        ev.ahead = e->place->ahead;
-        ev.predecessor = e->place->predecessor.path;
+        ev.ahead = e->place->queue.ahead;
+        ev.predecessor = e->place->queue.predecessor.path;
     }
     m->event_cb(m, &ev, m->event_arg);
 }
@@ -129,7 +129,7 @@ static void recipe_mutex_on_moved(void *owner)
     const struct contender *place = e->place;
     recipe_mutex_tell(e, CLAVE_MUTEX_QUEUED, CLAVE_OK);
     /* The callback may have cancelled; then the place no longer has an owner. */
-    if (place->owner == e && place->ahead == 1)
+    if (place->owner == e && place->queue.ahead == 1)
         recipe_mutex_tell(e, CLAVE_MUTEX_NEXT, CLAVE_OK);
 }
 
@@ -437,7 +437,7 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
         return CLAVE_ENOMEM;
     answer_init(&e->answer, m, owner, cb, arg);
     clave__handoff_init(e);
-    e->downgrade_token = downgrade ? downgrade->token : 0;
+    e->downgrade_token = downgrade ? downgrade->node.token : 0;
     bool trying = deadline <= clave__client_now(m->client);
     if (trying && (m->place_owner || !clave_async_client_is_connected(m->client))) {
         /* A try never waits: not for a connection, nor for another owner in this process. */
@@ -445,9 +445,9 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
                     m->place_owner ? CLAVE_EBUSY : clave__client_not_in_time(m->client, trying));
         return CLAVE_OK;
     }
-    err = m->share_turns > 0
-              ? clave__handoff_acquire(e, deadline)
-              : clave__owner_entry_take_place(e, deadline, downgrade ? downgrade->own.path : NULL);
+    err = m->share_turns > 0 ? clave__handoff_acquire(e, deadline)
+                             : clave__owner_entry_take_place(
+                                   e, deadline, downgrade ? downgrade->node.watch.path : NULL);
     if (err != CLAVE_OK) {
         clave__mem_free(m->mem, e);
         mutex_unref(m);
@@ -539,7 +539,7 @@ bool clave__mutex_held(const clave_async_mutex *m, uint64_t owner, struct grant_
         return false;
     *out = clave__contender_facts(e->place);
     out->count = e->count;
-    if (e->place->downgrade)
+    if (e->place->downgrade.node)
         out->token = e->downgrade_token;
     return true;
 }

@@ -191,7 +191,7 @@ static void semaphore_acquire_lease_waits(struct semaphore_acquire *a)
 static void on_mutex_moved(void *owner)
 {
     struct semaphore_acquire *a = owner;
-    tell_queued(a, a->mutex->ahead);
+    tell_queued(a, a->mutex->queue.ahead);
 }
 
 static void on_mutex_held(void *owner)
