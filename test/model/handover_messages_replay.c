@@ -237,14 +237,14 @@ static void compare(struct play *p, unsigned who, const struct model_state *m)
                (long)memnet_under_way(p->p, who, ops, sizeof ops / sizeof *ops), m->under_way);
     if (!c || c->state == CONTENDER_LEAVING || c->state <= CONTENDER_JOINING)
         return;
-    expect(p, "own", who, number_of(&c->node.watch), m->node.watch);
+    expect(p, "own", who, number_of(&c->node.watch), m->own);
     if (c->state != CONTENDER_WAITING)
         return;
-    expect(p, "ahead", who, c->queue.ahead < MANY ? (long)c->queue.ahead : MANY, m->queue.ahead);
+    expect(p, "ahead", who, c->queue.ahead < MANY ? (long)c->queue.ahead : MANY, m->ahead);
     if (p->p->clients[who].severed || p->p->clients[who].closing)
         return; /* what it asks for meanwhile goes with the next connection */
-    expect(p, "own seen", who, c->node.seen, m->node.seen);
-    expect(p, "listing", who, c->queue.listing, m->queue.listing);
+    expect(p, "own seen", who, c->node.seen, m->own_seen);
+    expect(p, "listing", who, c->queue.listing, m->listing);
     compare_node_watch(p, who, &c->node.watch, &m->node_watches[0]);
     compare_node_watch(p, who, &c->queue.predecessor, &m->node_watches[1]);
     compare_node_watch(p, who, &c->queue.before_predecessor, &m->node_watches[2]);
