@@ -20,7 +20,7 @@ static int check(const char *what, clave_err err)
 static int take_turns(clave_client *a, clave_client *b)
 {
     clave_mutex *mine, *yours = NULL;
-    /* Whoever holds it for longer than a minute loses it. */
+    /* A hold that lasts longer than a minute is lost. */
     clave_mutex_options o = CLAVE_MUTEX_OPTIONS_INIT;
     o.max_hold_ms = 60000;
     o.simple_prefix = "lock_";

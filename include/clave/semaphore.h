@@ -2,7 +2,7 @@
  * asynchronous form, which describes the leases, the limits and the options, is
  * clave/async/semaphore.h; both forms share one queue.
  *
- * Owners   a lease belongs to whoever has its handle: any thread may release it.
+ * Owners   a lease is not bound to a thread: any thread that has it may release it.
  * Threads  any thread may call anything here. On the loop's thread (in a callback) the calls that
  *          wait return ELOOPTHREAD.
  * Times    timeout_ms is in milliseconds from now; negative: no limit. */

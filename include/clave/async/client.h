@@ -422,7 +422,7 @@ typedef enum clave_watch_mode {
 
 /* Arms `watch` so that it stays armed after an event, until it is disarmed or freed or gets
  * CLAVE_EVENT_LOST. The node need not exist. After a reconnect it is registered again before any
- * other request, but a change meanwhile has no event: whoever needs it reads the nodes anew, as
+ * other request, but a change meanwhile has no event. To learn of it, read the nodes anew, as
  * clave/async/cache.h does. A server before 3.9 has one watch for a path and session: do not set
  * one-shot watches on this very path. EUNIMPLEMENTED: a server before 3.6, which hangs up as well.
  * At once: EINVAL: no watch, it is in use, or the mode. */

@@ -4,8 +4,8 @@
  * It stays at the server after an event, is registered again after each reconnect and in each new
  * session, and its node need not exist. A registration that fails is repeated after 100 ms, then
  * after twice the time each, up to 5 s. Events are those of the server, in its order; there is no
- * catching up: a change while there is no connection has no event. So `armed` says whenever events
- * begin anew: whoever reads the nodes after it, and then follows the events, misses nothing.
+ * catching up: a change while there is no connection has no event. `armed` says whenever
+ * events begin anew: read the nodes after it, and then follow the events, to miss nothing.
  * clave/async/cache.h does that.
  *
  * Servers before 3.6 have no such watches. Servers before 3.9 have one watch a node and session: a

@@ -12,7 +12,7 @@
  * a part of what it wants; give those a deadline.)
  *
  * With a limit of 1 it is Curator's InterProcessSemaphoreMutex: a mutex that is not reentrant, and
- * that whoever has the lease may release.
+ * that any owner of the lease's handle may release.
  *
  * Asynchronous, on a clave_async_client and under its thread and callback rules. The blocking form
  * is clave/semaphore.h. */

@@ -1,4 +1,4 @@
-/* hint.c - see hint.h. Whoever tells a user which command to try next calls it. */
+/* hint.c - see hint.h. Called where a message names the command to try next. */
 #include "cmd/cli/hint.h"
 
 #include <stdio.h>

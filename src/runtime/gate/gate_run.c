@@ -240,7 +240,7 @@ static unsigned gate_max_connections(const struct gate *g, const struct gate_lim
     return (unsigned)(most < g->file_connections ? most : g->file_connections);
 }
 
-/* Whoever waits is not to take the connection of who renews or releases. */
+/* A waiting request must not use up the connection that renewals and releases need. */
 static size_t gate_max_waiting(const struct gate *g, const struct gate_limits *limits)
 {
     size_t connections = gate_max_connections(g, limits);

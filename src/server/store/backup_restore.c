@@ -72,7 +72,7 @@ int32_t clave__backup_restore_longest_session(const struct server *s)
     return longest_ms;
 }
 
-/* Whoever restored it may not have known what this server allows. */
+/* The restore may not have known what this server allows. */
 void clave__backup_restore_start(struct server *s)
 {
     struct session *quiet = s->sessions.of_restore;

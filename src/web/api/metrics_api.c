@@ -39,7 +39,7 @@ static clave_err metrics_answer_more(void *arg, struct buf *out, bool *done)
     return err == CLAVE_OK ? a->page.p.err : err;
 }
 
-/* Whoever may read everything may see it: it has paths and names from all of the tree. */
+/* It has paths and names from all of the tree, so it needs the right to read everything. */
 void clave__web_get_metrics(struct web_exchange *x)
 {
     const struct web_options *o = &x->web->o;

@@ -118,7 +118,7 @@ void clave__web_post_session(struct web_exchange *x)
 
 /* ---- renew ----------------------------------------------------------------------------------- */
 
-/* Whoever renews vouches for what it may lock itself. */
+/* A renewal vouches only for what its sender may lock. */
 static void session_admit_claims(const struct web_exchange *x, struct http_session *s)
 {
     for (struct list *l = s->parts.next; l != &s->parts; l = l->next) {

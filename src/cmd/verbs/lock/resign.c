@@ -1,5 +1,5 @@
 /* resign.c - `clave resign`: asks the leader of an election to resign and waits until it has
- * (cmd/queues/handover.h). Whoever may write to the election's path may ask. */
+ * (cmd/queues/handover.h). Any client that may write to the election's path may ask. */
 #include "cmd/cli/cmd_options.h"
 #include "cmd/queues/handover.h"
 
