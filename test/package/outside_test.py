@@ -96,7 +96,7 @@ class Outside:
             expect(f.read() == ".so man3/clave_mutex.3\n", "a function's page is its noun's")
         shown = run("groff", "-man", "-Tascii", "-P-cbou", f"{made}/clave_mutex.3")
         shown = " ".join(shown.split())
-        expect("clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms);" in shown and
+        expect("clave_err clave_mutex_acquire(clave_mutex *m, int64_t timeout_ms);" in shown and
                "EBUSY: not acquired in time." in shown, f"clave_mutex(3): {shown}")
 
     def runs(self, program, shared, tls="tls", **env):
