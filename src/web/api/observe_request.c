@@ -20,7 +20,7 @@
 #include "web/observe/observe_poll.h"
 
 /* Each takes some kilobytes, and all are answered in one turn. */
-enum { MOST_WAITING = 1000, MOST_PROBES = 100, MOST_POLL_MS = 300000 };
+enum { MOST_WAITING = 1000, MOST_PROBES = 100 };
 
 /* In x->state: of a request that asks the servers, or waits for a change. */
 struct observe_request {
@@ -234,7 +234,7 @@ static bool copy_waits(struct web_exchange *x, const char *path)
     if (!r)
         return true;
     if (!r->polls)
-        r->until = wait > 0 ? now + (wait < MOST_POLL_MS ? wait : MOST_POLL_MS) : now;
+        r->until = wait > 0 ? now + (wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS) : now;
     r->polls = true;
     if (now >= r->until)
         return false;

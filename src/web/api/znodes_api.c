@@ -14,8 +14,6 @@
 #include "web/http/problem.h"
 #include "web/http/query.h"
 
-enum { MOST_WAIT_MS = 300000 };
-
 static const int64_t child_limits[2] = {1, INT64_MAX};
 
 static void znode_open(struct web_exchange *x)
@@ -203,7 +201,7 @@ static int64_t znode_wait(struct web_exchange *x, const struct znode_view *v)
         fault = "a change of the root cannot be waited for";
     if (fault)
         clave__web_problem(x, &bad, "%s", fault);
-    return fault ? -1 : wait < MOST_WAIT_MS ? wait : MOST_WAIT_MS;
+    return fault ? -1 : wait < LONGEST_POLL_MS ? wait : LONGEST_POLL_MS;
 }
 
 /* A page goes on after a name that another page has told, though it may be gone since. */

@@ -5,6 +5,9 @@
 
 #include "web/http/sender.h"
 
+/* The longest that a request waits for news, whatever its `Prefer: wait` says, in milliseconds. */
+enum { LONGEST_POLL_MS = 300000 };
+
 /* The request is about to wait, or to be answered by a stream. false: too many do, and it has
  * answered 429 or 503. */
 bool clave__web_may_wait(struct web_exchange *x);

@@ -11,8 +11,6 @@
 #include "web/http/limits.h"
 #include "web/http/problem.h"
 
-enum { MOST_WAIT_MS = 300000 };
-
 /* ---- what is answered ------------------------------------------------------------------------ */
 
 struct claim_cause {
@@ -215,9 +213,9 @@ static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p
     k->polls = true;
     k->poll.done = done;
     k->poll.wants_position = wait < 0;
-    wait = wait < 0 && looks ? 0 : wait < 0 || wait > MOST_WAIT_MS ? MOST_WAIT_MS : wait;
+    wait = wait < 0 && looks ? 0 : wait < 0 || wait > LONGEST_POLL_MS ? LONGEST_POLL_MS : wait;
     if (k->claim->trying && !looks)
-        wait = MOST_WAIT_MS; /* it does not wait for long by itself */
+        wait = LONGEST_POLL_MS; /* it does not wait for long by itself */
     if (k->claim->state == CLAIM_HELD && clave__http_session_is_shared(k->s))
         claim_prove(k);
     else
