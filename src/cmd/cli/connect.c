@@ -118,8 +118,8 @@ int connect_open(struct options *o, const clave_client_options *co, clave_client
     err = await_server(o, c, connect);
     int code = EXIT_OK;
     if (err == CLAVE_EUNREACHABLE)
-        code = diag_unreachable(o, connect, o->timeout_ms,
-                                clave_client_errmsg(c, fault, sizeof fault));
+        code = unreachable_give_up(o, connect, o->timeout_ms,
+                                   clave_client_errmsg(c, fault, sizeof fault));
     else if (err == CLAVE_ETLS || err == CLAVE_ELOCAL || err == CLAVE_ETHREAD)
         code = diag_refused(o, connect, clave_client_errmsg(c, fault, sizeof fault));
     else if (err != CLAVE_OK)

@@ -269,15 +269,6 @@ const char *diag_colon(const char *connect)
     return n > 0 && connect[n - 1] == ':' ? "" : ":";
 }
 
-int diag_unreachable(const struct options *o, const char *connect, int64_t within_ms,
-                     const char *fault)
-{
-    char within[DURATION_CAP];
-    diag(o, "%s%s no server could be reached within %s: %s", connect, diag_colon(connect),
-         clave__duration_format(within_ms, within), fault);
-    return EXIT_UNREACHABLE;
-}
-
 int diag_refused(const struct options *o, const char *connect, const char *fault)
 {
     diag(o, "%s%s %s", connect, diag_colon(connect), fault);

@@ -43,10 +43,6 @@ int diag_fault(const struct options *o, const char *path, clave_err err, const c
 int diag_path(const struct options *o, const char *path, const char *fault);
 /* What follows the servers at the beginning of a line: nothing after "local:". */
 const char *diag_colon(const char *connect);
-/* No server of `connect` was reached in this time; `fault` is the client's latest one. Returns
- * EXIT_UNREACHABLE. */
-int diag_unreachable(const struct options *o, const char *connect, int64_t within_ms,
-                     const char *fault);
 /* Every server of `connect` refuses, or cannot be started, and will until what `fault` says is
  * fixed. Returns EXIT_UNREACHABLE. */
 int diag_refused(const struct options *o, const char *connect, const char *fault);

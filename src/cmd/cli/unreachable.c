@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/participant_text.h"
@@ -83,4 +84,13 @@ void unreachable_clear(struct unreachable *u)
     if (u->drawn)
         fputs("\r\033[K", stderr);
     u->drawn = false;
+}
+
+int unreachable_give_up(const struct options *o, const char *connect, int64_t within_ms,
+                        const char *fault)
+{
+    char within[DURATION_CAP];
+    diag(o, "%s%s no server could be reached within %s: %s", connect, diag_colon(connect),
+         clave__duration_format(within_ms, within), fault);
+    return EXIT_UNREACHABLE;
 }

@@ -30,5 +30,9 @@ bool unreachable_is_news(struct unreachable *u, const char *fault);
 void unreachable_report(struct unreachable *u, const char *fault);
 /* Clears the line. Harmless at any time. */
 void unreachable_clear(struct unreachable *u);
+/* No server of `connect` was reached in this time; `fault` is the client's latest one. Returns
+ * EXIT_UNREACHABLE. */
+int unreachable_give_up(const struct options *o, const char *connect, int64_t within_ms,
+                        const char *fault);
 
 #endif

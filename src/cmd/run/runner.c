@@ -2,6 +2,7 @@
  * call runner_run. The phase only moves forward (runner.h), and every path ends in one
  * runner_leave, with the exit code. */
 #include "cmd/run/runner.h"
+#include "cmd/cli/unreachable.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -364,8 +365,8 @@ static void on_connecting_ends(uv_timer_t *timer)
     wait_progress_end(&r->progress);
     runner_leave(r, clave__uv_refusal(r->uv, &why) != CLAVE_OK
                         ? diag_refused(r->o, connect, why)
-                        : diag_unreachable(r->o, connect, connect_within(r),
-                                           clave_async_client_errmsg(r->client)));
+                        : unreachable_give_up(r->o, connect, connect_within(r),
+                                              clave_async_client_errmsg(r->client)));
 }
 
 static void runner_on_settled(void *arg)
