@@ -2,7 +2,6 @@
  * multi. Nothing here is submitted. */
 #include "client/request/encode.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -10,7 +9,6 @@
 
 clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out)
 {
-    assert(path[0] == '/');
     const struct hosts *h = &c->hosts;
     bool root = strcmp(path, "/") == 0;
     clave__buf_clear(&c->path);

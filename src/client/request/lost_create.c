@@ -35,7 +35,6 @@ static enum whose whose_node(const struct creation *k, const clave_stat *stat)
 
 static void remove_found(struct creation *k)
 {
-    assert(k->found[0] == '/');
     clave__creation_enter(k, CREATION_REMOVING);
     clave_err err = clave__submit_delete(k->client, k->found, -1, on_removed, k);
     k->busy += err == CLAVE_OK;

@@ -114,7 +114,6 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
  * less than a request to forget it. */
 static void contender_remove_node(struct contender *c, const char *path)
 {
-    assert(path[0] == '/');
     clave_err err = clave__client_delete_node(c->client, path, c->acquire.race ? c->node.token : 0,
                                               contender_on_deleted, c);
     c->leaving.must_delete = err == CLAVE_ENOMEM;

@@ -3,7 +3,6 @@
  * to another. */
 #include "recipe/contender/node_watch.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -79,7 +78,6 @@ static void node_watch_on_reply(clave_async_client *c, const clave_result *res, 
 
 clave_err clave__node_watch_read(struct node_watch *w)
 {
-    assert(w->path[0] == '/');
     if (w->asking) {
         /* The pending getData set no watch, because one was armed; that one has fired since. */
         w->again = w->again || !clave_async_watch_is_armed(w->watch);
