@@ -333,7 +333,8 @@ static void a_guarded_write_of_an_expired_session_is_lost(void **state)
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/x", .version = -1};
     fake_open(&s, NULL);
     fake_connect(&s, true);
-    assert_int_equal(clave__fenced_write_one(s.c, "/l/a", &op, on_result, &o), CLAVE_OK);
+    struct fence lock = {.nodes = (const char *const[]){"/l/a"}, .n = 1};
+    assert_int_equal(clave__fenced_write_one(s.c, lock, &op, on_result, &o), CLAVE_OK);
     fake_expect(&s, OP_MULTI);
     fake_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(o.err, CLAVE_ELOST);

@@ -432,6 +432,15 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
     clave__contender_end(c);
 }
 
+void clave__contender_spend(struct contender *c)
+{
+    assert(c->owner && c->state == CONTENDER_HELD);
+    clave__contender_begin(c);
+    forget_owner(c);
+    begin_leaving(c, false);
+    clave__contender_end(c);
+}
+
 /* ---- session and time ------------------------------------------------------------------ */
 
 static void on_reconnected(struct contender *c)

@@ -194,6 +194,9 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
  * certainly gone: inside this call when there is nothing to delete, or no server to ask. */
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
 
+/* The same, when its owner has deleted the node itself, in a transaction. */
+void clave__contender_spend(struct contender *c);
+
 /* Our node says this from now on: host, name and command of clave's form, or `text` of any other;
  * NULL stays as it is. `done` runs once, later: CLAVE_OK; ELOST, ENONODE: the place was lost; else
  * as of clave_async_get and _set. At once: ENOTHELD: there is no node. ENOMEM. ECLOSED. */

@@ -13,6 +13,7 @@ struct fenced_write {
     clave_result_cb *cb;
     void *arg;
     size_t nchecks; /* how many operations are not the caller's */
+    bool kept;      /* as of the fence */
     bool single;    /* the caller asked for one operation, on `path` */
     char *path;     /* in the same block */
 };
@@ -31,9 +32,9 @@ static void fenced_write_on_done(clave_async_client *c, const clave_result *res,
     clave_result out = *res;
     bool has_ops = res->nops > g->nchecks;
     /* A check failed with NoNode: the node is gone, and the grant with it. Expired, or never sent:
-     * the session ended before, and the grant with it. */
-    if (fenced_write_lacks_node(res, g->nchecks) || res->err == CLAVE_EEXPIRED ||
-        res->err == CLAVE_ENOTSENT)
+     * the session ended before, and the grant with it, unless it is kept. */
+    bool ended = res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT;
+    if (fenced_write_lacks_node(res, g->nchecks) || (ended && !g->kept))
         out.err = CLAVE_ELOST;
     out.ops = has_ops ? res->ops + g->nchecks : NULL;
     out.nops = has_ops ? res->nops - g->nchecks : 0;
@@ -85,16 +86,17 @@ static clave_err fenced_write_submit(clave_async_client *c, const char *const *n
     return err;
 }
 
-clave_err clave__fenced_write_one(clave_async_client *c, const char *node, const clave_op *op,
+clave_err clave__fenced_write_one(clave_async_client *c, struct fence f, const clave_op *op,
                                   clave_result_cb *cb, void *arg)
 {
-    struct fenced_write model = {.cb = cb, .arg = arg, .nchecks = 1, .single = true};
-    return fenced_write_submit(c, &node, op, 1, model);
+    struct fenced_write model = {
+        .cb = cb, .arg = arg, .nchecks = f.n, .kept = f.kept, .single = true};
+    return fenced_write_submit(c, f.nodes, op, 1, model);
 }
 
 clave_err clave__fenced_write_multi(clave_async_client *c, struct fence f, const clave_op *ops,
                                     size_t nops, clave_result_cb *cb, void *arg)
 {
-    struct fenced_write model = {.cb = cb, .arg = arg, .nchecks = f.n};
+    struct fenced_write model = {.cb = cb, .arg = arg, .nchecks = f.n, .kept = f.kept};
     return fenced_write_submit(c, f.nodes, ops, nops, model);
 }

@@ -3,17 +3,20 @@
 #ifndef CLAVE_RECIPE_CONTENDER_FENCED_WRITE_H
 #define CLAVE_RECIPE_CONTENDER_FENCED_WRITE_H
 
+#include <stdbool.h>
+
 #include "clave/async/client.h"
 
 /* What must still exist. */
 struct fence {
     const char *const *nodes;
     size_t n;
+    bool kept; /* by no session: the end of ours says nothing of them */
 };
 
 /* As clave_async_multi; res.err ELOST: a node is gone, or its session, and nothing was done. _one:
  * a single operation, and the result is that of it; _multi: res.ops are those of the caller. */
-clave_err clave__fenced_write_one(clave_async_client *c, const char *node, const clave_op *op,
+clave_err clave__fenced_write_one(clave_async_client *c, struct fence f, const clave_op *op,
                                   clave_result_cb *cb, void *arg);
 clave_err clave__fenced_write_multi(clave_async_client *c, struct fence f, const clave_op *ops,
                                     size_t nops, clave_result_cb *cb, void *arg);

@@ -13,7 +13,8 @@
 
 struct clave_async_grant {
     struct hold_watcher watcher;   /* of the place, until it is over */
-    const struct contender *place; /* NULL: it is over */
+    const struct contender *place; /* NULL: it is over, or kept */
+    bool kept;                     /* by the server alone: only it knows when the hold is over */
     clave_async_client *client;    /* with a reference */
     unsigned refs;
     int64_t token;
@@ -33,25 +34,50 @@ static void place_grant_over(struct hold_watcher *w)
         g->on_over(g->over_arg);
 }
 
+static clave_async_grant *place_grant_alloc(clave_async_client *c, const char *node, int64_t token)
+{
+    size_t len = strlen(node) + 1;
+    clave_async_grant *g = clave__mem_zalloc(clave__client_mem(c), sizeof *g + len);
+    if (!g)
+        return NULL;
+    g->client = c;
+    clave__client_ref(c);
+    g->refs = 1;
+    g->token = token;
+    memcpy(g->node, node, len);
+    g->watcher.over = place_grant_over;
+    list_init(&g->watcher.link);
+    return g;
+}
+
 clave_err clave__grant_new(clave_async_grant **out, const struct grant_facts *f)
 {
     struct contender *place = f->place;
     assert(place->state == CONTENDER_HELD);
-    size_t len = strlen(f->node) + 1;
-    clave_async_grant *g = clave__mem_zalloc(place->mem, sizeof *g + len);
+    clave_async_grant *g = place_grant_alloc(place->client, f->node, f->token);
     *out = g;
     if (!g)
         return CLAVE_ENOMEM;
     g->place = place;
-    g->client = place->client;
-    clave__client_ref(g->client);
-    g->refs = 1;
-    g->token = f->token;
     g->session_id = f->session_id;
-    memcpy(g->node, f->node, len);
-    g->watcher.over = place_grant_over;
     list_push_back(&place->grant.watchers, &g->watcher.link);
     return CLAVE_OK;
+}
+
+clave_err clave__grant_new_kept(clave_async_grant **out, clave_async_client *c, const char *node,
+                                int64_t token)
+{
+    clave_async_grant *g = place_grant_alloc(c, node, token);
+    *out = g;
+    if (!g)
+        return CLAVE_ENOMEM;
+    g->kept = true;
+    return CLAVE_OK;
+}
+
+static bool place_grant_is_over(const clave_async_grant *g)
+{
+    return !g->place && !g->kept;
 }
 
 void clave__grant_observe(clave_async_grant *g, grant_over *on_over, void *arg)
@@ -103,12 +129,14 @@ int64_t clave_async_grant_session_id(const clave_async_grant *g)
 
 int64_t clave_async_grant_deadline(const clave_async_grant *g)
 {
+    if (g->kept)
+        return CLAVE_NEVER;
     return g->place ? clave__contender_deadline(g->place) : INT64_MIN;
 }
 
 bool clave_async_grant_valid_for(const clave_async_grant *g, int64_t now, int64_t ms)
 {
-    return g->place && deadline_lasts(clave__contender_deadline(g->place), now, ms);
+    return !place_grant_is_over(g) && deadline_lasts(clave_async_grant_deadline(g), now, ms);
 }
 
 /* ---- guarded writes ------------------------------------------------------------------------- */
@@ -116,7 +144,9 @@ bool clave_async_grant_valid_for(const clave_async_grant *g, int64_t now, int64_
 clave_err clave__grant_write(clave_async_grant *g, const clave_op *op, clave_result_cb *cb,
                              void *arg)
 {
-    return g->place ? clave__fenced_write_one(g->client, g->node, op, cb, arg) : CLAVE_ELOST;
+    struct fence f = {.nodes = (const char *const[]){g->node}, .n = 1, .kept = g->kept};
+    return place_grant_is_over(g) ? CLAVE_ELOST
+                                  : clave__fenced_write_one(g->client, f, op, cb, arg);
 }
 
 clave_err clave_async_grant_create(clave_async_grant *g, const char *path, const void *data,
@@ -148,7 +178,7 @@ static clave_err place_grants_check(clave_async_grant *const *grants, size_t n)
         if (grants[i]->client != grants[0]->client)
             return CLAVE_EINVAL;
     for (size_t i = 0; i < n; i++)
-        if (!grants[i]->place)
+        if (place_grant_is_over(grants[i]))
             return CLAVE_ELOST;
     return n > 0 ? CLAVE_OK : CLAVE_EINVAL;
 }
@@ -166,9 +196,12 @@ clave_err clave_async_grant_multi(clave_async_grant *const *grants, size_t n, co
     const char **nodes = clave__mem_alloc(mem, n * sizeof *nodes);
     if (!nodes)
         return CLAVE_ENOMEM;
-    for (size_t i = 0; i < n; i++)
+    struct fence f = {.nodes = nodes, .n = n, .kept = true};
+    for (size_t i = 0; i < n; i++) {
         nodes[i] = grants[i]->node;
-    err = clave__fenced_write_multi(c, (struct fence){nodes, n}, ops, nops, cb, arg);
+        f.kept = f.kept && grants[i]->kept;
+    }
+    err = clave__fenced_write_multi(c, f, ops, nops, cb, arg);
     clave__mem_free(mem, nodes);
     return err;
 }

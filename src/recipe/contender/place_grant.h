@@ -8,6 +8,9 @@ struct grant_facts;
 
 /* The grant of what is held: `f` is what its holder says at this moment. ENOMEM. */
 clave_err clave__grant_new(clave_async_grant **out, const struct grant_facts *f);
+/* The grant of a node that no session and no deadline of ours keeps. ENOMEM. */
+clave_err clave__grant_new_kept(clave_async_grant **out, clave_async_client *c, const char *node,
+                                int64_t token);
 /* `on_over` runs when the grant is over, before its holder is told of a loss; it must not free the
  * grant. At most one. */
 typedef void grant_over(void *arg);

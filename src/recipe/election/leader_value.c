@@ -78,7 +78,7 @@ static clave_err leader_value_submit(clave_async_client *c, struct publication *
                                                 : remove,
                        create};
     p->tries++;
-    struct fence leader = {(const char *const[]){p->node}, 1};
+    struct fence leader = {.nodes = (const char *const[]){p->node}, .n = 1};
     return clave__fenced_write_multi(c, leader, ops, p->step == STEP_REPLACE ? 2 : 1,
                                      leader_value_on_done, p);
 }
@@ -148,6 +148,7 @@ void clave__value_withdraw(const struct latch_lead *lead)
     if (!path)
         return;
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = -1};
-    (void)clave__fenced_write_one(lead->client, lead->node, &op, NULL, NULL);
+    struct fence leader = {.nodes = (const char *const[]){lead->node}, .n = 1};
+    (void)clave__fenced_write_one(lead->client, leader, &op, NULL, NULL);
     clave__mem_free(mem, path);
 }

@@ -208,7 +208,7 @@ static clave_err lock_record_submit(struct lock_record *l)
     l->tries++;
     if (l->act == LOCK_RECORD_READ)
         return clave_async_get(l->client, l->path, NULL, lock_record_on_read, l);
-    struct fence lock = {(const char *const[]){l->node}, 1};
+    struct fence lock = {.nodes = (const char *const[]){l->node}, .n = 1};
     return clave__fenced_write_multi(l->client, lock, ops, l->act == LOCK_RECORD_REPLACE ? 2 : 1,
                                      lock_record_on_written, l);
 }

@@ -248,9 +248,16 @@ void clave__identity_parse(char *data, size_t n, clave_identity *out)
     }
 }
 
-/* ---- lock delay ------------------------------------------------------------------------- */
+/* ---- fields of some recipes ------------------------------------------------------------- */
 
-static const char delays[] = "delays=1\n";
+size_t clave__identity_put_field(char *data, size_t n, size_t cap, const char *key,
+                                 const char *value)
+{
+    struct sink s = {data, cap, n};
+    put_field(&s, key, value);
+    identity_finish(&s);
+    return s.len;
+}
 
 /* Where the value of the first line "key=value" begins, up to `end`; NULL: there is none. */
 static const char *identity_find_value(const char *data, const char *end, const char *key)
@@ -264,6 +271,28 @@ static const char *identity_find_value(const char *data, const char *end, const 
     }
     return NULL;
 }
+
+bool clave__identity_get_field(const void *data, size_t n, const char *key, char *out, size_t cap)
+{
+    out[0] = '\0';
+    if (!clave__identity_is_form(data, n) || memchr(data, '\0', n))
+        return false;
+    const char *end = (const char *)data + n;
+    const char *at = identity_find_value(data, end, key);
+    if (!at)
+        return false;
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    size_t len = (size_t)((newline ? newline : end) - at);
+    len = len < cap ? len : cap - 1;
+    memcpy(out, at, len);
+    out[len] = '\0';
+    identity_unescape(out);
+    return true;
+}
+
+/* ---- lock delay ------------------------------------------------------------------------- */
+
+static const char delays[] = "delays=1\n";
 
 static bool identity_has_value(const void *data, size_t n, const char *key, const char *value)
 {

@@ -20,6 +20,13 @@ bool clave__identity_is_request(const void *data, size_t n);
 char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
                              const clave_identity *more, size_t *out);
 
+/* A field that only some recipes write, escaped as the others are. Appends it to data of that form,
+ * n of cap bytes, and returns the new length, whether it fits or not. `value` NULL: nothing. */
+size_t clave__identity_put_field(char *data, size_t n, size_t cap, const char *key,
+                                 const char *value);
+/* The value of a field, cut to what fits; false, and "": there is none. */
+bool clave__identity_get_field(const void *data, size_t n, const char *key, char *out, size_t cap);
+
 /* A field of a lock node for others to read: its owner uses a lock delay
  * (clave/async/lock_delay.h), so that a grant alone does not begin its work. Appends it to data of
  * that form, n of cap bytes, if it fits; returns the new length. */

@@ -8,19 +8,18 @@
 
 #include "base/path.h"
 
-enum { SIZE = 4, LATER_MS = 1000 };
+enum { LATER_MS = 1000 };
 
-static void shared_count_encode(uint32_t value, uint8_t out[SIZE])
+void clave__shared_count_encode(uint32_t value, uint8_t out[SHARED_COUNT_SIZE])
 {
-    for (int i = 0; i < SIZE; i++)
-        out[i] = (uint8_t)(value >> (8 * (SIZE - 1 - i)));
+    for (int i = 0; i < SHARED_COUNT_SIZE; i++)
+        out[i] = (uint8_t)(value >> (8 * (SHARED_COUNT_SIZE - 1 - i)));
 }
 
-/* Anything but a positive number lets nobody in. */
-static uint32_t decode(const void *data, size_t len)
+uint32_t clave__shared_count_decode(const void *data, size_t len)
 {
     const uint8_t *b = data;
-    if (len != SIZE || b[0] > 127)
+    if (len != SHARED_COUNT_SIZE || b[0] > 127)
         return 0;
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
@@ -100,12 +99,12 @@ static void on_awaited(clave_async_client *c, const clave_result *res, void *arg
 /* Creates the missing node, or waits until somebody does. */
 static void make(struct shared_count *c)
 {
-    uint8_t data[SIZE];
+    uint8_t data[SHARED_COUNT_SIZE];
     clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     clave_err err;
     if (c->seed > 0) {
-        shared_count_encode(c->seed, data);
-        err = clave_async_create(c->client, c->node.path, data, SIZE, &o, on_made, c);
+        clave__shared_count_encode(c->seed, data);
+        err = clave_async_create(c->client, c->node.path, data, SHARED_COUNT_SIZE, &o, on_made, c);
     } else {
         err = clave_async_exists(c->client, c->node.path, c->node.watch, on_awaited, c);
     }
@@ -120,7 +119,7 @@ static void found(struct shared_count *c, const clave_result *res)
     if (res->stat->mzxid < c->mzxid)
         return; /* the server lags behind */
     c->mzxid = res->stat->mzxid;
-    c->events->changed(c->owner, decode(res->data, res->len));
+    c->events->changed(c->owner, clave__shared_count_decode(res->data, res->len));
 }
 
 static void shared_count_on_reply(struct node_watch *w, const clave_result *res)
@@ -213,7 +212,7 @@ clave_err clave__shared_count_refresh(struct shared_count *c)
 clave_err clave__shared_count_set(struct shared_count *c, uint32_t value, clave_result_cb *cb,
                                   void *arg)
 {
-    uint8_t data[SIZE];
-    shared_count_encode(value, data);
-    return clave_async_set(c->client, c->node.path, data, SIZE, -1, cb, arg);
+    uint8_t data[SHARED_COUNT_SIZE];
+    clave__shared_count_encode(value, data);
+    return clave_async_set(c->client, c->node.path, data, SHARED_COUNT_SIZE, -1, cb, arg);
 }

@@ -8,6 +8,12 @@
 #include "client/client_internal.h"
 #include "recipe/contender/node_watch.h"
 
+enum { SHARED_COUNT_SIZE = 4 };
+/* The number as a node has it. Anything but a positive number is read as 0, which lets nobody in.
+ */
+void clave__shared_count_encode(uint32_t value, uint8_t out[SHARED_COUNT_SIZE]);
+uint32_t clave__shared_count_decode(const void *data, size_t len);
+
 struct shared_count_events {
     void (*changed)(void *owner, uint32_t value); /* known, or another one */
     void (*failed)(void *owner, clave_err err);   /* it cannot be read or made */

@@ -1,0 +1,147 @@
+/* async/slots.h - slots: places that belong to an id, not to a session. A slot is for what outlives
+ * the process that took it: a machine that reboots, a deployment in several steps. At most as many
+ * ids own a slot as the limit says:
+ *
+ *     <path>/limit                             the limit: four bytes, as Curator's SharedCount
+ *     <path>/owners/<id>-<uuid>                one for each slot that is owned (persistent)
+ *     <path>/queue/_c_<uuid>-lock-<10 digits>  those who wait (ephemeral, as a mutex)
+ *     <path>/broken                            the slot that was broken last, and why
+ *
+ * Takers queue as for a mutex. The first one waits for room, and then takes its slot in one
+ * transaction: the limit is as it was read, nobody else took a slot meanwhile, the slot is made,
+ * and the taker's place in the queue goes. So a take that comes late does nothing once its session
+ * has ended. A slot stays until it is given back or broken. No clock ends it: an owner that is
+ * away cannot be stopped by one.
+ *
+ * The ids are the caller's: 1 to 128 bytes of UTF-8 without control characters. In the name of a
+ * node, bytes other than letters, digits and "._~@:+-" are written as %XX. An id owns one slot at
+ * most. Each take makes a node with a new name, and its czxid is the fencing token.
+ *
+ * Every child of <path>/owners takes room, whatever its name.
+ *
+ * Asynchronous, on a clave_async_client and under its thread and callback rules. The blocking form
+ * is clave/slots.h. */
+#ifndef CLAVE_ASYNC_SLOTS_H
+#define CLAVE_ASYNC_SLOTS_H
+
+#include "clave/async/grant.h"
+#include "clave/async/mutex.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clave_async_slots clave_async_slots; /* opaque */
+
+/* A slot. Of a take, `id`, `host`, `by` and `reason` are the caller's. */
+typedef struct clave_slot {
+    const char *id;
+    const char *host;   /* NULL: not said, in this and the next two; at most 1024 bytes each */
+    const char *by;     /* the person or role that took it */
+    const char *reason; /* what it is for */
+    const char *node;   /* the full path of its node */
+    int64_t token;      /* the czxid of the node, which grows with every take, by any client */
+    int64_t since;      /* milliseconds since 1970, by the servers' clock */
+} clave_slot;
+
+/* A take waits, or its position has changed. */
+typedef struct clave_slots_event {
+    uint64_t request;
+    size_t ahead; /* so many others take before it; 0: it waits for room */
+} clave_slots_event;
+typedef void clave_slots_event_cb(clave_async_slots *s, const clave_slots_event *ev, void *arg);
+
+enum { CLAVE_SLOT_ID_MAX = 128, CLAVE_SLOT_TEXT_MAX = 1024 };
+
+typedef struct clave_slots_options {
+    size_t size;           /* CLAVE_SLOTS_OPTIONS_INIT sets it: clave/options.h */
+    uint32_t limit; /* what a missing limit is created with; 0: it is not, and a take is ENONODE */
+    const clave_acl *acls; /* of all nodes created; NULL: open; copied */
+    size_t nacls;
+    clave_slots_event_cb *event_cb; /* may be NULL */
+    void *event_arg;
+} clave_slots_options;
+#define CLAVE_SLOTS_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_slots_options)
+
+/* Makes the slots of `path`; contacts no server. On CLAVE_OK *out belongs to the caller, who frees
+ * it with clave_async_slots_free; on an error it is NULL. EPATH: the path is not valid. EINVAL: an
+ * option is out of range. ENOMEM. */
+CLAVE_MAKING clave_err clave_async_slots_new(clave_async_slots **out, clave_async_client *c,
+                                             const char *path, const clave_slots_options *o);
+/* Cancels every pending take: its callback runs with ECANCELED, later. A take whose transaction was
+ * sent already may still be done. The callbacks of other pending calls run as ever. Slots stay with
+ * their owners. NULL is ignored. */
+CLAVE_EXPORT void clave_async_slots_free(clave_async_slots *s);
+
+/* CLAVE_OK: the id owns `slot`, valid during the call only; `taken` is false when it owned one
+ * before this call. Any other error of class UNKNOWN: the slot may have been taken, and
+ * clave_async_slots_list tells after the connection is back. Otherwise it was not. EBUSY: not in
+ * time. EUNREACHABLE: the same, and there never was a connection, or for a try there is none.
+ * ECANCELED. ENONODE: no limit is set. ENOAUTH and other final errors: the server refused a node.
+ * ENOMEM. ECLOSED. */
+typedef void clave_async_slots_take_cb(clave_async_slots *s, clave_err err, const clave_slot *slot,
+                                       bool taken, void *arg);
+/* Takes a slot for the id of `as`, whose texts are copied, until `deadline`: a time of the client's
+ * clock, CLAVE_TRY or CLAVE_NEVER, as for clave_async_mutex_acquire. `request` is a number of the
+ * caller's choice, for _cancel. An id that owns a slot gets that one at once. cb runs once, later.
+ * At once: EINVAL: the id or a text is not valid, or a request of this number is pending. ENOMEM.
+ * ECLOSED. */
+CLAVE_METHOD clave_err clave_async_slots_take(clave_async_slots *s, uint64_t request,
+                                              const clave_slot *as, int64_t deadline,
+                                              clave_async_slots_take_cb *cb, void *arg);
+/* Ends a pending take. Its callback runs later: with ECANCELED, unless the transaction was sent
+ * already; then it tells how that ended. ENOTHELD: none is pending. */
+CLAVE_METHOD clave_err clave_async_slots_cancel(clave_async_slots *s, uint64_t request);
+
+/* CLAVE_OK: the id owns no slot now; `slot` is the one that it owned, valid during the call only,
+ * or NULL: it owned none. ECONNLOSS and others of class UNKNOWN: it may own it still. ENOAUTH and
+ * other final errors: the server refused. ENOMEM. ECLOSED. */
+typedef void clave_async_slots_give_cb(clave_async_slots *s, clave_err err, const clave_slot *slot,
+                                       void *arg);
+/* Gives back the slot of an id. With a `token` other than 0, only the slot of that token: so a give
+ * that is repeated after its answer was lost never gives back a later take of the same id. cb runs
+ * once, later. At once: EINVAL: the id. ENOMEM. ECLOSED. */
+CLAVE_METHOD clave_err clave_async_slots_give(clave_async_slots *s, const char *id, int64_t token,
+                                              clave_async_slots_give_cb *cb, void *arg);
+/* Takes the slot away from an id, as an operator does, and records in the same transaction who did
+ * it (`by`, may be NULL) and why, in <path>/broken. Otherwise as clave_async_slots_give. EINVAL:
+ * there is no reason, or a text is not valid. */
+CLAVE_METHOD clave_err clave_async_slots_break(clave_async_slots *s, const char *id, int64_t token,
+                                               const char *by, const char *reason,
+                                               clave_async_slots_give_cb *cb, void *arg);
+
+/* Sets the limit, and creates the path if it is missing. Raising it admits those that wait; lowering
+ * it takes nobody's slot; 0 lets nobody take one. cb (may be NULL) runs once, later, with errors as
+ * of clave_async_set. At once: EINVAL: more than 2147483647. ENOMEM. ECLOSED. */
+typedef void clave_async_slots_limit_cb(clave_async_slots *s, clave_err err, void *arg);
+CLAVE_METHOD clave_err clave_async_slots_set_limit(clave_async_slots *s, uint32_t limit,
+                                                   clave_async_slots_limit_cb *cb, void *arg);
+
+/* What is known of the slots at a path. */
+typedef struct clave_slots_view {
+    int64_t limit;           /* -1: none is set */
+    const clave_slot *slots; /* the oldest first */
+    size_t n;
+    clave_slot broken;   /* the one broken last; all NULL and 0: none. `by` and `reason` are the
+                            operator's, `since` is when */
+} clave_slots_view;
+typedef void clave_async_slots_list_cb(clave_async_client *c, clave_err err,
+                                       const clave_slots_view *view, void *arg);
+/* Lists the owners of the slots at `path`, after a sync; the view is valid during the call only. A
+ * missing path has no slots. Those who wait are the participants (clave_async_participants) of
+ * <path>/queue, each with its id as the name. cb runs once, later. At once: EPATH. ENOMEM. ECLOSED.
+ */
+CLAVE_METHOD clave_err clave_async_slots_list(clave_async_client *c, const char *path,
+                                              clave_async_slots_list_cb *cb, void *arg);
+
+/* What a slot is worth: a grant for guarded writes, which are done only while the slot is owned.
+ * `slot` has its node and its token. The grant has no deadline (CLAVE_NEVER), since only the server
+ * knows of a give or a break, and no session: its session id is 0. EINVAL: the node is not one of
+ * these slots. ENOMEM. */
+CLAVE_METHOD clave_err clave_async_slots_grant(const clave_async_slots *s, const clave_slot *slot,
+                                               clave_async_grant **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
