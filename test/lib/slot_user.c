@@ -88,7 +88,9 @@ void slot_user_give(struct slot_user *u, const char *id, int64_t token)
 
 void slot_user_break(struct slot_user *u, const char *id, const char *reason)
 {
-    assert_int_equal(clave_async_slots_break(u->s, id, 0, "op", reason, slot_user_on_given, u),
+    assert_int_equal(clave_async_slots_break(u->s,
+                                             &(clave_slot){.id = id, .by = "op", .reason = reason},
+                                             slot_user_on_given, u),
                      CLAVE_OK);
     memnet_settle(u->p);
 }

@@ -1,5 +1,5 @@
-/* Slots: never more owners than the limit, in the order of arrival; a slot outlives the session that
- * took it; whatever is lost, an id has one slot or none, and its taker learns which. */
+/* Slots: never more owners than the limit, in the order of arrival; a slot outlives the session
+ * that took it; whatever is lost, an id has one slot or none, and its taker learns which. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -494,7 +494,8 @@ static void a_grant_writes_only_while_the_slot_is_owned(void **state)
     slots_world_close(&w);
 }
 
-/* ---- arguments, and the end ------------------------------------------------------------------- */
+/* ---- arguments, and the end -------------------------------------------------------------------
+ */
 
 static void what_is_not_valid_is_refused(void **state)
 {
@@ -509,7 +510,9 @@ static void what_is_not_valid_is_refused(void **state)
         assert_int_equal(slot_user_begin_take(&w.u[0], 0, bad[i], 0), CLAVE_EINVAL);
         assert_int_equal(clave_async_slots_give(w.u[0].s, bad[i], 0, NULL, NULL), CLAVE_EINVAL);
     }
-    assert_int_equal(clave_async_slots_break(w.u[0].s, "a", 0, NULL, "", NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(
+        clave_async_slots_break(w.u[0].s, &(clave_slot){.id = "a", .reason = ""}, NULL, NULL),
+        CLAVE_EINVAL);
     assert_int_equal(clave_async_slots_set_limit(w.u[0].s, UINT32_MAX, NULL, NULL), CLAVE_EINVAL);
     clave_async_slots *s;
     clave_slots_options o = CLAVE_SLOTS_OPTIONS_INIT;
@@ -526,8 +529,7 @@ static void what_is_not_valid_is_refused(void **state)
 static void freed_in_any_step_it_leaves_nothing(void **state)
 {
     (void)state;
-    const int ops[] = {OP_SYNC,    OP_GET_DATA, OP_GET_CHILDREN2, OP_CREATE2,
-                       OP_MULTI, OP_DELETE};
+    const int ops[] = {OP_SYNC, OP_GET_DATA, OP_GET_CHILDREN2, OP_CREATE2, OP_MULTI, OP_DELETE};
     for (size_t i = 0; i < 2 * sizeof ops / sizeof *ops; i++) {
         struct slots_world w;
         slots_world_open(&w, 1);

@@ -54,7 +54,7 @@ typedef void clave_slots_event_cb(clave_async_slots *s, const clave_slots_event 
 enum { CLAVE_SLOT_ID_MAX = 128, CLAVE_SLOT_TEXT_MAX = 1024 };
 
 typedef struct clave_slots_options {
-    size_t size;           /* CLAVE_SLOTS_OPTIONS_INIT sets it: clave/options.h */
+    size_t size;    /* CLAVE_SLOTS_OPTIONS_INIT sets it: clave/options.h */
     uint32_t limit; /* what a missing limit is created with; 0: it is not, and a take is ENONODE */
     const clave_acl *acls; /* of all nodes created; NULL: open; copied */
     size_t nacls;
@@ -104,16 +104,16 @@ typedef void clave_async_slots_give_cb(clave_async_slots *s, clave_err err, cons
 CLAVE_METHOD clave_err clave_async_slots_give(clave_async_slots *s, const char *id, int64_t token,
                                               clave_async_slots_give_cb *cb, void *arg);
 /* Takes the slot away from an id, as an operator does, and records in the same transaction who did
- * it (`by`, may be NULL) and why, in <path>/broken. Otherwise as clave_async_slots_give. EINVAL:
- * there is no reason, or a text is not valid. */
-CLAVE_METHOD clave_err clave_async_slots_break(clave_async_slots *s, const char *id, int64_t token,
-                                               const char *by, const char *reason,
+ * it (`by`, may be NULL) and why (`reason`), in <path>/broken. Of `which` these two, the id and the
+ * token (0: any) count. Otherwise as clave_async_slots_give. EINVAL: there is no reason, or a text
+ * is not valid. */
+CLAVE_METHOD clave_err clave_async_slots_break(clave_async_slots *s, const clave_slot *which,
                                                clave_async_slots_give_cb *cb, void *arg);
 
-/* Sets the limit, and creates the path if it is missing. Raising it admits those that wait; lowering
- * it takes nobody's slot; 0 lets nobody take one. cb (may be NULL) runs once, later, with errors as
- * of clave_async_set. At once: EINVAL: more than 2147483647. ENOMEM. ECLOSED. */
 typedef void clave_async_slots_limit_cb(clave_async_slots *s, clave_err err, void *arg);
+/* Sets the limit, and creates the path if it is missing. Raising it admits those that wait;
+ * lowering it takes nobody's slot; 0 lets nobody take one. cb (may be NULL) runs once, later, with
+ * errors as of clave_async_set. At once: EINVAL: more than 2147483647. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_async_slots_set_limit(clave_async_slots *s, uint32_t limit,
                                                    clave_async_slots_limit_cb *cb, void *arg);
 
@@ -122,8 +122,8 @@ typedef struct clave_slots_view {
     int64_t limit;           /* -1: none is set */
     const clave_slot *slots; /* the oldest first */
     size_t n;
-    clave_slot broken;   /* the one broken last; all NULL and 0: none. `by` and `reason` are the
-                            operator's, `since` is when */
+    clave_slot broken; /* the one broken last; all NULL and 0: none. `by` and `reason` are the
+                          operator's, `since` is when */
 } clave_slots_view;
 typedef void clave_async_slots_list_cb(clave_async_client *c, clave_err err,
                                        const clave_slots_view *view, void *arg);

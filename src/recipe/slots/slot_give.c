@@ -79,9 +79,8 @@ static void slot_give_on_record(clave_async_client *c, const clave_result *res, 
 /* The node of the record is missing. */
 static clave_err slot_give_make_record(struct slot_give *g)
 {
-    const clave_create_options o = {.size = sizeof o,
-                                    .acls = g->slots->queue.spec.acls,
-                                    .nacls = g->slots->queue.spec.nacls};
+    const clave_create_options o = {
+        .size = sizeof o, .acls = g->slots->queue.spec.acls, .nacls = g->slots->queue.spec.nacls};
     return clave_async_create(g->slots->client, g->slots->paths.broken, "", 0, &o,
                               slot_give_on_record, g);
 }
@@ -226,14 +225,14 @@ clave_err clave_async_slots_give(clave_async_slots *s, const char *id, int64_t t
     return err == CLAVE_OK ? slot_give_start(g, cb, arg) : err;
 }
 
-clave_err clave_async_slots_break(clave_async_slots *s, const char *id, int64_t token,
-                                  const char *by, const char *reason,
+clave_err clave_async_slots_break(clave_async_slots *s, const clave_slot *which,
                                   clave_async_slots_give_cb *cb, void *arg)
 {
+    const char *by = which->by, *reason = which->reason;
     struct slot_give *g;
     if (!reason || !*reason || !clave__slot_text_is_valid(reason) || !clave__slot_text_is_valid(by))
         return CLAVE_EINVAL;
-    clave_err err = slot_give_new(&g, s, id, token);
+    clave_err err = slot_give_new(&g, s, which->id, which->token);
     if (err != CLAVE_OK)
         return err;
     g->breaks = true;

@@ -14,8 +14,8 @@ enum { PAUSE_MS = 250 };
 
 #define TO(state) (1U << (state))
 static const unsigned slot_take_moves[] = {
-    [TAKE_LOOKING] = TO(TAKE_PREPARING) | TO(TAKE_QUEUEING) | TO(TAKE_COUNTING) |
-                     TO(TAKE_READING) | TO(TAKE_ENDED),
+    [TAKE_LOOKING] = TO(TAKE_PREPARING) | TO(TAKE_QUEUEING) | TO(TAKE_COUNTING) | TO(TAKE_READING) |
+                     TO(TAKE_ENDED),
     [TAKE_PREPARING] = TO(TAKE_LOOKING) | TO(TAKE_ENDED),
     [TAKE_QUEUEING] = TO(TAKE_COUNTING) | TO(TAKE_TAKING) | TO(TAKE_ENDED),
     [TAKE_COUNTING] = TO(TAKE_LOOKING) | TO(TAKE_PREPARING) | TO(TAKE_COUNTING) | TO(TAKE_FULL) |
@@ -101,8 +101,7 @@ bool clave__slot_take_is_late(const struct slot_take *t)
 
 clave_err clave__slot_take_not_in_time(const struct slot_take *t)
 {
-    return t->canceled ? CLAVE_ECANCELED
-                       : clave__client_not_in_time(t->slots->client, t->trying);
+    return t->canceled ? CLAVE_ECANCELED : clave__client_not_in_time(t->slots->client, t->trying);
 }
 
 void clave__slot_take_retry_or_fail(struct slot_take *t, clave_err err)
@@ -117,7 +116,8 @@ void clave__slot_take_retry_or_fail(struct slot_take *t, clave_err err)
         clave__slot_take_answer(t, err);
 }
 
-/* ---- time and the session --------------------------------------------------------------------- */
+/* ---- time and the session ---------------------------------------------------------------------
+ */
 
 static void slot_take_on_pause(struct timer *timer, int64_t now)
 {
@@ -160,7 +160,8 @@ void clave__slot_take_cancel(struct slot_take *t, bool at_once)
         clave__slot_take_answer(t, CLAVE_ECANCELED);
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------
+ */
 
 struct slot_take *clave__slot_take_first(const clave_async_slots *s)
 {

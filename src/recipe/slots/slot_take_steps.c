@@ -15,7 +15,8 @@ static void slot_take_on_read(clave_async_client *c, const clave_result *res, vo
         return;
     }
     if (res->err != CLAVE_OK) {
-        clave__slot_take_enter(t, TAKE_LOOKING); /* it was given back meanwhile, or the answer was lost */
+        clave__slot_take_enter(
+            t, TAKE_LOOKING); /* it was given back meanwhile, or the answer was lost */
         if (res->err == CLAVE_ENONODE)
             clave__slot_take_look(t);
         else
@@ -170,7 +171,8 @@ static void slot_take_on_moved(void *owner)
     struct slot_take *t = owner;
     if (t->state != TAKE_QUEUEING)
         return;
-    t->again = t->again || t->place->queue.ahead > 0; /* those will have taken when it is our turn */
+    t->again =
+        t->again || t->place->queue.ahead > 0; /* those will have taken when it is our turn */
     slot_take_tell(t, t->place->queue.ahead);
 }
 
@@ -226,8 +228,8 @@ static void slot_take_join(struct slot_take *t)
         clave__contender_new(&t->place, s->client, &s->queue.spec, &slot_take_events, t);
     if (err == CLAVE_OK)
         err = clave__contender_add_identity(
-            t->place, &(clave_identity){
-                          .host = t->as.host, .name = t->as.id, .text = t->as.reason});
+            t->place,
+            &(clave_identity){.host = t->as.host, .name = t->as.id, .text = t->as.reason});
     if (err == CLAVE_OK)
         err = clave__contender_join(t->place, t->deadline);
     if (err == CLAVE_OK)
@@ -236,7 +238,8 @@ static void slot_take_join(struct slot_take *t)
     clave__slot_take_answer(t, err);
 }
 
-/* ---- reading, and what follows from it -------------------------------------------------------- */
+/* ---- reading, and what follows from it --------------------------------------------------------
+ */
 
 static void slot_take_start_reading(struct slot_take *t, bool synced, bool watched)
 {
@@ -326,4 +329,3 @@ void clave__slot_take_on_changed(struct slot_count *c)
     else
         t->again = true;
 }
-
