@@ -50,6 +50,7 @@ static const clave_tls_options of_tls = CLAVE_TLS_OPTIONS_INIT;
 static const clave_test_server_options of_test_server = CLAVE_TEST_SERVER_OPTIONS_INIT;
 static const clave_test_fault of_fault = CLAVE_TEST_FAULT_INIT;
 static const clave_semaphore_options of_semaphore = {.size = sizeof of_semaphore, .limit = 1};
+static const clave_slots_options of_slots = {.size = sizeof of_slots};
 static const clave_once_options of_once = {.size = sizeof of_once, .path = "/o"};
 static const clave_delay_options of_delay = {.size = sizeof of_delay, .path = "/d"};
 static const clave_persistent_watcher_options of_persistent_watcher =
@@ -200,6 +201,22 @@ static clave_err try_permits(const void *o)
     return err;
 }
 
+static clave_err try_slots(const void *o)
+{
+    clave_async_slots *s;
+    clave_err err = clave_async_slots_new(&s, client, "/s", o);
+    clave_async_slots_free(s);
+    return err;
+}
+
+static clave_err try_blocking_slots(const void *o)
+{
+    clave_slots *s;
+    clave_err err = clave_slots_new(&s, session, "/s", o);
+    clave_slots_free(s);
+    return err;
+}
+
 /* Of a client that never was connected. */
 static clave_async_grant *forge_grant(void)
 {
@@ -342,6 +359,9 @@ static const struct taker takers[] = {
     TAKER(clave_semaphore_options, of_semaphore, limit, try_semaphore, CLAVE_OK, CLAVE_EINVAL,
           CLIENT_TEXT),
     TAKER(clave_semaphore_options, of_semaphore, limit, try_permits, CLAVE_OK, CLAVE_EINVAL,
+          SESSION_TEXT),
+    TAKER(clave_slots_options, of_slots, size, try_slots, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
+    TAKER(clave_slots_options, of_slots, size, try_blocking_slots, CLAVE_OK, CLAVE_OK,
           SESSION_TEXT),
     TAKER(clave_once_options, of_once, path, try_once, CLAVE_OK, CLAVE_EINVAL, CLIENT_TEXT),
     TAKER(clave_once_options, of_once, path, try_job, CLAVE_OK, CLAVE_EINVAL, SESSION_TEXT),

@@ -6,7 +6,7 @@
  *   call, reply     one blocking call and its answer; arena: its texts; request: create, get, ...
  *   thread_grant    clave_grant: what is held, and writes under it; every holder gives it
  *   mutex           clave_mutex (rwlock too); thread_hold: how threads release it
- *   semaphore, multilock, latch, once, cache    the blocking form of each recipe
+ *   semaphore, slots, multilock, latch, once, cache    the blocking form of each recipe
  *   selector        a leader selector: runs the user's function while leading
  *   participants, deadlock    queries, each copied into one block
  *   metrics         clave/metrics.h; loops: all loops of the process */
