@@ -82,6 +82,7 @@ extern const struct verb verb_serve;
 extern const struct verb verb_sessions;
 extern const struct verb verb_set;
 extern const struct verb verb_setacl;
+extern const struct verb verb_slot;
 extern const struct verb verb_stat;
 extern const struct verb verb_sync;
 extern const struct verb verb_top;

@@ -17,6 +17,7 @@
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/proctree.h"
+#include "cmd/run/run_slot.h"
 #include "cmd/run/runner.h"
 #include "cmd/run/spawn.h"
 
@@ -87,8 +88,10 @@ void child_begin(struct runner *r)
         t->terms.until = r->acquired_at + plan->max_hold_ms;
     clave__hold_policy_begin(&r->hold_policy, &t->terms);
     memcpy(t->node, name, strnlen(name, sizeof t->node - 1));
-    atomic_store(&page->token, g.token);
-    atomic_store(&page->session_id, g.session_id);
+    if (plan->stages.slot)
+        run_slot_put(r, t);
+    atomic_store(&page->token, t->token);
+    atomic_store(&page->session_id, t->session_id);
     r->phase = HOLDING;
     child_publish(r);
     lock_message_acquired(plan, &g, r->acquired_at - r->began);

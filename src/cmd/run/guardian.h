@@ -48,7 +48,7 @@ struct guardian_task {
     int64_t token;
     int64_t session_id;
     struct kill_policy_terms terms;
-    char node[128]; /* name of the lock node, below the path */
+    char node[448]; /* name of the lock node, below `holders`; of a slot's it is long */
 };
 
 enum guardian_event {

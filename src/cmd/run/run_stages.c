@@ -12,6 +12,7 @@
 #include "cmd/cli/participant_text.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/process_identity.h"
+#include "cmd/run/run_slot.h"
 #include "cmd/run/runner.h"
 
 /* ---- flags ---------------------------------------------------------------------------------- */
@@ -82,6 +83,8 @@ void run_stages_release(struct runner *r)
 {
     if (r->stages.delay)
         (void)clave_async_delay_end(r->stages.delay, NULL, NULL);
+    if (r->plan->stages.slot)
+        run_slot_release(r);
 }
 
 static void on_rested(uv_timer_t *timer)
@@ -131,6 +134,12 @@ static void on_recorded(clave_async_once *once, clave_err err, const clave_once_
     run_stages_rest(r);
 }
 
+static void run_stages_given(struct runner *r, int code)
+{
+    r->stages.code = code;
+    run_stages_rest(r);
+}
+
 void run_stages_end(struct runner *r, int code)
 {
     struct run_stages *c = &r->stages;
@@ -145,6 +154,8 @@ void run_stages_end(struct runner *r, int code)
         r->events->leave(r, code);
         return;
     }
+    if (r->plan->stages.slot && run_slot_end(r, code, run_stages_given))
+        return;
     if (!c->once) {
         run_stages_rest(r);
         return;
@@ -164,7 +175,10 @@ void run_stages_lost(struct runner *r, clave_err why)
     lock_message_lost(r->plan, why);
     if (c->phase == RECORDING) /* the answer will never come */
         run_stages_report_not_recorded(r, false, CLAVE_ELOST);
-    bool ran = c->phase == RESTING || (c->phase == RECORDING && c->code != 0);
+    if (c->phase == GIVING)
+        (void)run_slot_not_given(r->o, r->plan->stages.slot->path, CLAVE_ECONNLOSS, "");
+    bool ends = c->phase == RECORDING || c->phase == GIVING;
+    bool ran = c->phase == RESTING || (ends && c->code != 0);
     r->events->leave(r, ran ? c->code : EXIT_LOST);
 }
 
@@ -172,7 +186,7 @@ void run_stages_cut_short(struct runner *r)
 {
     if (r->stages.phase == RESTING)
         r->events->leave(r, r->stages.code);
-    else if (r->stages.phase == DELAYING || r->stages.phase == ASKING)
+    else if (r->stages.phase == DELAYING || r->stages.phase == ASKING || r->stages.phase == TAKING)
         r->events->leave(r, EXIT_LOST);
 }
 
@@ -246,6 +260,8 @@ static void run_stages_proceed(struct runner *r)
         run_stages_lost(r, CLAVE_ELOST);
     } else if (r->plan->stages.once) {
         run_stages_ask(r);
+    } else if (r->plan->stages.slot) {
+        run_slot_begin(r);
     } else {
         r->stages.phase = BEGUN;
         r->events->cleared(r);
@@ -329,6 +345,7 @@ void run_stages_free(struct runner *r)
 {
     clave_async_once_free(r->stages.once);
     clave_async_delay_free(r->stages.delay);
+    run_slot_free(r);
     r->stages.once = NULL;
     r->stages.delay = NULL;
 }

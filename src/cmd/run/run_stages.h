@@ -1,9 +1,10 @@
 /* run_stages.h - what surrounds the command while the lock is held. Before it: the lock delay, and
- * whether the command has been run already. After it: recording the run, the minimum hold, and
- * clearing the mark of a lock that is released.
+ * whether the command has been run already, or a slot (run_slot.h). After it: recording the run, or
+ * giving the slot back, the minimum hold, and clearing the mark of a lock that is released.
  *
  *   the lock is granted                                the command has ended
  *     └─▶ DELAYING ─▶ ASKING ─▶ (cleared) ─ ... ─▶ RECORDING ─▶ RESTING ─▶ (leave)
+ *                     TAKING                       GIVING
  *            each is skipped when it was not asked for
  *
  * What is in brackets is an event of runner.h, by which the runner learns of it. */
@@ -16,9 +17,13 @@
 
 #include "clave/async/lock_delay.h"
 #include "clave/async/once.h"
+#include "clave/async/slots.h"
 
 struct lock_plan;
 struct runner;
+struct run_slot_plan;
+
+enum { RUN_STAGES_SLOT_CAP = 448 }; /* the name of a slot's node */
 
 struct run_stages_plan {
     const char *once;  /* the key of --once; NULL: run it every time */
@@ -28,12 +33,17 @@ struct run_stages_plan {
     int64_t min_hold_ms; /* 0: none */
     bool marks;          /* --lock-delay: leaves a mark, and when it finds one waits for */
     int64_t lock_delay_ms;
+    const struct run_slot_plan *slot; /* NULL: none */
 };
 
 struct run_stages {
-    enum { NOT_GRANTED, DELAYING, ASKING, BEGUN, RECORDING, RESTING } phase;
+    enum { NOT_GRANTED, DELAYING, ASKING, TAKING, BEGUN, RECORDING, GIVING, RESTING } phase;
     clave_async_delay *delay;
     clave_async_once *once;
+    clave_async_slots *slots;
+    int64_t slot_token; /* 0: not taken */
+    char slot_name[RUN_STAGES_SLOT_CAP];
+    void (*given)(struct runner *r, int code);
     uv_timer_t rest;
     int code; /* to leave with */
 };

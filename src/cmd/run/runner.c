@@ -20,6 +20,7 @@
 #include "cmd/run/held_since.h"
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
+#include "cmd/run/run_slot.h"
 #include "runtime/client/uv_client.h"
 #include "runtime/resources.h"
 
@@ -531,7 +532,8 @@ static int start_guardian(struct runner *r)
     const struct lock_plan *plan = r->plan;
     const struct guardian_plan gp = {.o = plan->o,
                                      .connect = plan->connect,
-                                     .path = plan->path,
+                                     .path =
+                                         plan->stages.slot ? plan->stages.slot->path : plan->path,
                                      .holders = plan->holders,
                                      .owner = plan->owner,
                                      .argv = plan->argv,

@@ -1,0 +1,195 @@
+/* run_slot.c - see run_slot.h; run_stages.c, child.c and `clave slot` call it. The lock of the run
+ * is held meanwhile, so a second run of the same id neither takes nor gives back the slot. */
+#include "cmd/run/run_slot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/hint.h"
+#include "cmd/cli/participant_text.h"
+#include "cmd/cli/time_text.h"
+#include "cmd/run/runner.h"
+
+/* ---- what is said --------------------------------------------------------------------------- */
+
+static const char *run_slot_hint_list(const struct options *o, const char *path, char out[HINT_CAP])
+{
+    return hint_command(o, (const char *const[]){"slot", "list", path, NULL}, out);
+}
+
+bool run_slot_is_ours(const struct options *o, const struct run_slot_plan *p,
+                      const clave_slot *slot)
+{
+    char host[PARTICIPANT_TEXT_CAP];
+    if (!p->id_defaulted || !slot->host || (p->as.host && strcmp(slot->host, p->as.host) == 0))
+        return true;
+    diag(o,
+         "%s: the slot of this machine's id %s was taken by host %s: cloned machines share their "
+         "id, and a renamed one keeps it: name another with --id, or, if it is this machine's, the "
+         "same",
+         p->path, slot->id, participant_text_printable(slot->host, host, sizeof host));
+    return false;
+}
+
+void run_slot_say_owned(const struct options *o, const char *path, const clave_slot *slot)
+{
+    char since[TIME_TEXT_CAP];
+    diag(o, "%s: %s owns a slot already, since %s", path, slot->id, time_text(slot->since, since));
+}
+
+void run_slot_say_waiting(const struct options *o, const char *path, size_t ahead)
+{
+    if (ahead > 0)
+        diag(o, "%s: waiting, %zu ahead", path, ahead);
+    else
+        diag(o, "%s: waiting for a slot to be given back", path);
+}
+
+int run_slot_not_taken(const struct options *o, const char *path, clave_err err, const char *fault)
+{
+    char hint[HINT_CAP];
+    if (err == CLAVE_EBUSY) {
+        diag(o, "%s: no slot was free in time; to see the owners: %s", path,
+             run_slot_hint_list(o, path, hint));
+    } else if (err == CLAVE_ENONODE) {
+        diag(o, "%s: no limit is set; to set one: %s", path,
+             hint_command(o, (const char *const[]){"slot", "limit", path, "N", NULL}, hint));
+    } else if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN) {
+        diag(o, "%s: %s: the slot may have been taken: look with: %s", path, clave_strerror(err),
+             run_slot_hint_list(o, path, hint));
+    } else {
+        return diag_fault(o, path, err, fault);
+    }
+    return exit_code_of(err);
+}
+
+int run_slot_not_given(const struct options *o, const char *path, clave_err err, const char *fault)
+{
+    char hint[HINT_CAP];
+    if (clave_err_classify(err) != CLAVE_CLASS_UNKNOWN)
+        return diag_fault(o, path, err, fault);
+    diag(o, "%s: %s: the slot may be owned still: look with: %s", path, clave_strerror(err),
+         run_slot_hint_list(o, path, hint));
+    return exit_code_of(err);
+}
+
+/* ---- before the command --------------------------------------------------------------------- */
+
+static void run_slot_on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot,
+                              bool taken, void *arg)
+{
+    struct runner *r = arg;
+    const struct run_slot_plan *p = r->plan->stages.slot;
+    (void)s;
+    if (r->phase != WAITING)
+        return;
+    r->stages.phase = BEGUN;
+    if (err != CLAVE_OK) {
+        int code = run_slot_not_taken(r->o, p->path, err, clave_async_client_errmsg(r->client));
+        r->events->leave(r, code);
+    } else if (!taken && !run_slot_is_ours(r->o, p, slot)) {
+        r->events->leave(r, EXIT_REFUSED);
+    } else {
+        if (!taken && !r->plan->quiet)
+            run_slot_say_owned(r->o, p->path, slot);
+        r->stages.slot_token = slot->token;
+        snprintf(r->stages.slot_name, sizeof r->stages.slot_name, "%s",
+                 clave__path_name(slot->node));
+        r->events->cleared(r);
+    }
+}
+
+static void run_slot_on_waiting(clave_async_slots *s, const clave_slots_event *ev, void *arg)
+{
+    const struct runner *r = arg;
+    (void)s;
+    if (!r->plan->quiet)
+        run_slot_say_waiting(r->o, r->plan->stages.slot->path, ev->ahead);
+}
+
+static int64_t run_slot_deadline(int64_t wait_ms)
+{
+    if (wait_ms == LOCK_FOR_EVER)
+        return CLAVE_NEVER;
+    return wait_ms == LOCK_TRY ? CLAVE_TRY : clave_now() + wait_ms;
+}
+
+void run_slot_begin(struct runner *r)
+{
+    const struct run_slot_plan *p = r->plan->stages.slot;
+    const clave_slots_options o = {.size = sizeof o,
+                                   .acls = r->plan->acl.n > 0 ? r->plan->acl.list : NULL,
+                                   .nacls = r->plan->acl.n,
+                                   .event_cb = run_slot_on_waiting,
+                                   .event_arg = r};
+    r->stages.phase = TAKING;
+    clave_err err = clave_async_slots_new(&r->stages.slots, r->client, p->path, &o);
+    if (err == CLAVE_OK)
+        err = clave_async_slots_take(r->stages.slots, 0, &p->as, run_slot_deadline(p->wait_ms),
+                                     run_slot_on_taken, r);
+    if (err != CLAVE_OK)
+        run_slot_on_taken(NULL, err, NULL, false, r);
+}
+
+void run_slot_put(const struct runner *r, struct guardian_task *t)
+{
+    t->token = r->stages.slot_token;
+    t->session_id = 0;
+    memcpy(t->node, r->stages.slot_name, sizeof r->stages.slot_name);
+}
+
+/* ---- after it ------------------------------------------------------------------------------- */
+
+static void run_slot_on_given(clave_async_slots *s, clave_err err, const clave_slot *slot,
+                              void *arg)
+{
+    struct runner *r = arg;
+    const char *path = r->plan->stages.slot->path;
+    int code = r->stages.code;
+    (void)s;
+    if (r->phase != KEEPING)
+        return;
+    if (err != CLAVE_OK) {
+        int why = run_slot_not_given(r->o, path, err, clave_async_client_errmsg(r->client));
+        code = code == EXIT_OK ? why : code;
+    } else if (!slot && !r->plan->quiet) {
+        diag(r->o, "%s: the slot had been given back or broken while the command ran", path);
+    }
+    r->stages.given(r, code);
+}
+
+bool run_slot_end(struct runner *r, int code, void (*given)(struct runner *r, int code))
+{
+    const struct run_slot_plan *p = r->plan->stages.slot;
+    bool keeps = p->keep == SLOT_KEEP_ALWAYS || (p->keep == SLOT_KEEP_FAILED && code != EXIT_OK);
+    if (keeps || r->stages.slot_token == 0) {
+        if (keeps && code != EXIT_OK && !r->plan->quiet)
+            diag(r->o, "%s: %s keeps the slot: the command ended with %d", p->path, p->as.id, code);
+        return false;
+    }
+    r->stages.phase = GIVING;
+    r->stages.given = given;
+    clave_err err = clave_async_slots_give(r->stages.slots, p->as.id, r->stages.slot_token,
+                                           run_slot_on_given, r);
+    if (err != CLAVE_OK)
+        run_slot_on_given(NULL, err, NULL, r);
+    clave_uv_flush(r->uv);
+    return true;
+}
+
+void run_slot_release(struct runner *r)
+{
+    if (r->stages.phase != TAKING)
+        return;
+    (void)run_slot_not_taken(r->o, r->plan->stages.slot->path, CLAVE_ECONNLOSS, "");
+}
+
+void run_slot_free(struct runner *r)
+{
+    clave_async_slots_free(r->stages.slots);
+    r->stages.slots = NULL;
+}

@@ -1,0 +1,47 @@
+/* run_slot.h - the slot that a command of `clave slot run` owns: a stage of run_stages.h. It is
+ * taken when the lock of the run is held, before the command, and given back after it, or kept.
+ * Also how `clave slot` and this stage say that a slot was not taken or not given. */
+#ifndef CLAVE_CMD_RUN_RUN_SLOT_H
+#define CLAVE_CMD_RUN_RUN_SLOT_H
+
+#include "clave/async/slots.h"
+#include "cmd/cli/cmd_options.h"
+
+struct runner;
+struct guardian_task;
+
+enum slot_keep { SLOT_KEEP_NEVER, SLOT_KEEP_FAILED, SLOT_KEEP_ALWAYS };
+
+struct run_slot_plan {
+    const char *path;
+    clave_slot as;
+    bool id_defaulted; /* the id is this machine's */
+    int64_t wait_ms;   /* as in lock_plan */
+    enum slot_keep keep;
+};
+
+/* A slot that is owned by the machine's id, and from another host: false after a message, with
+ * EXIT_REFUSED in mind. */
+bool run_slot_is_ours(const struct options *o, const struct run_slot_plan *p,
+                      const clave_slot *slot);
+/* The id owned the slot before. */
+void run_slot_say_owned(const struct options *o, const char *path, const clave_slot *slot);
+/* A take that waits. */
+void run_slot_say_waiting(const struct options *o, const char *path, size_t ahead);
+/* A take ended with this error; `fault` is the client's latest. Returns the exit code. */
+int run_slot_not_taken(const struct options *o, const char *path, clave_err err, const char *fault);
+/* Likewise of a give or a break. */
+int run_slot_not_given(const struct options *o, const char *path, clave_err err, const char *fault);
+
+/* Takes the slot: ends in the event cleared, or in leave. */
+void run_slot_begin(struct runner *r);
+/* The command has ended with this code. true: the slot is being given back, and `given` follows
+ * with the code to leave with. */
+bool run_slot_end(struct runner *r, int code, void (*given)(struct runner *r, int code));
+/* What the command's environment says of the slot. */
+void run_slot_put(const struct runner *r, struct guardian_task *t);
+/* The session ends: says so if a take is pending. */
+void run_slot_release(struct runner *r);
+void run_slot_free(struct runner *r);
+
+#endif

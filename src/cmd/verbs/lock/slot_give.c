@@ -1,0 +1,115 @@
+/* slot_give.c - `clave slot give` and `clave slot break` (slot_verb.h). A give by the machine's id
+ * reads first whose slot it is: cloned machines share the id. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/hint.h"
+#include "cmd/cli/json.h"
+#include "cmd/verbs/lock/slot_verb.h"
+
+static void slot_give_show(const struct slot_command *s, const char *key, int64_t token)
+{
+    struct json j;
+    if (!s->o->json)
+        return;
+    json_begin(&j, stdout);
+    clave__json_string(&j, "path", s->plan.path);
+    clave__json_string(&j, "id", s->plan.as.id);
+    clave__json_bool(&j, key, token != 0);
+    if (token != 0)
+        clave__json_int(&j, "token", token);
+    else
+        clave__json_string(&j, "token", NULL);
+    json_end(&j);
+}
+
+static void slot_give_say_none(const struct slot_command *s)
+{
+    if (s->token != 0)
+        diag(s->o, "%s: %s owns no slot with token %" PRId64, s->plan.path, s->plan.as.id,
+             s->token);
+    else
+        diag(s->o, "%s: %s owns no slot", s->plan.path, s->plan.as.id);
+}
+
+static int slot_give_failed(const struct slot_command *s, clave_client *c, clave_err err)
+{
+    char fault[512] = "";
+    clave_client_errmsg(c, fault, sizeof fault);
+    return run_slot_not_given(s->o, s->plan.path, err, fault);
+}
+
+/* EXIT_OK: the slot of the id, if there is one, is this machine's; *token is its. */
+static int slot_give_look(const struct slot_command *s, clave_client *c, int64_t *token)
+{
+    clave_slots_view *view;
+    int code = EXIT_OK;
+    clave_err err = clave_slots_list(c, s->plan.path, s->o->timeout_ms, &view);
+    if (err != CLAVE_OK)
+        return diag_err(s->o, s->plan.path, err, c);
+    for (size_t i = 0; i < view->n && code == EXIT_OK; i++) {
+        const clave_slot *slot = &view->slots[i];
+        if (!slot->id || strcmp(slot->id, s->plan.as.id) != 0)
+            continue;
+        if (!run_slot_is_ours(s->o, &s->plan, slot))
+            code = EXIT_REFUSED;
+        if (*token == 0)
+            *token = slot->token;
+    }
+    clave_slots_view_free(view);
+    return code;
+}
+
+static int slot_give_on(struct slot_command *s, clave_client *c)
+{
+    int64_t given = 0, token = s->token;
+    int code = s->plan.id_defaulted ? slot_give_look(s, c, &token) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    clave_err err = clave_slots_give(s->slots, s->plan.as.id, token, s->o->timeout_ms, &given);
+    if (err != CLAVE_OK)
+        return slot_give_failed(s, c, err);
+    if (given == 0 && !s->quiet)
+        slot_give_say_none(s);
+    slot_give_show(s, "given", given);
+    return EXIT_OK;
+}
+
+int slot_give(struct slot_command *s)
+{
+    clave_client *c;
+    int code = slot_open(s, &c);
+    if (code != EXIT_OK)
+        return code;
+    code = slot_give_on(s, c);
+    slot_close(s, c);
+    return code;
+}
+
+int slot_break(struct slot_command *s)
+{
+    clave_client *c;
+    int64_t broken = 0;
+    char hint[HINT_CAP];
+    const char *path = s->plan.path;
+    int code = slot_open(s, &c);
+    if (code != EXIT_OK)
+        return code;
+    clave_slot which = s->plan.as;
+    which.token = s->token;
+    clave_err err = clave_slots_break(s->slots, &which, s->o->timeout_ms, &broken);
+    if (err != CLAVE_OK) {
+        code = slot_give_failed(s, c, err);
+    } else if (broken == 0) {
+        slot_give_say_none(s);
+        diag(s->o, "%s: nothing was broken; to see the owners: %s", path,
+             hint_command(s->o, (const char *const[]){"slot", "list", path, NULL}, hint));
+        code = EXIT_PATH;
+    }
+    slot_give_show(s, "broken", broken);
+    slot_close(s, c);
+    return code;
+}

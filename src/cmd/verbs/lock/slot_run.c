@@ -1,0 +1,50 @@
+/* slot_run.c - `clave slot run` (slot_verb.h): a command under the lock of the runs of its id,
+ * which is ephemeral, and under the slot, which is not (cmd/run/run_slot.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/run/runner.h"
+#include "cmd/verbs/lock/slot_verb.h"
+#include "recipe/slots/slot_name.h"
+
+/* PATH/runs/<id>: the id as in the names of slots. NULL: out of memory. */
+static char *slot_run_path(const struct slot_command *s)
+{
+    char name[SLOT_NAME_CAP];
+    clave__slot_name_format(name, s->plan.as.id, "");
+    name[strlen(name) - 1] = '\0'; /* the dash before the UUID */
+    char *runs = clave__path_child(NULL, s->plan.path, "runs");
+    char *path = runs ? clave__path_child(NULL, runs, name) : NULL;
+    free(runs);
+    return path;
+}
+
+int slot_run(struct slot_command *s)
+{
+    struct lock_plan p = {.o = s->o,
+                          .kind = KIND_MUTEX,
+                          .argv = s->argv,
+                          .name = s->plan.as.id,
+                          .wait_ms = LOCK_TRY,
+                          .grace_ms = LOCK_GRACE_DEFAULT,
+                          .conflict_code = EXIT_TIMEOUT,
+                          .quiet = s->quiet,
+                          .acl = s->acl,
+                          .stages.slot = &s->plan};
+    char *path = slot_run_path(s), *owners = clave__path_child(NULL, s->plan.path, "owners");
+    int code = EXIT_USAGE;
+    owner_env_make(p.owner);
+    p.path = path;
+    p.holders = owners;
+    p.connect = connect_dial(s->o);
+    if (!path || !owners)
+        code = diag_err(s->o, s->plan.path, CLAVE_ENOMEM, NULL);
+    else if (p.connect)
+        code = runner_run(&p, NULL);
+    free(path);
+    free(owners);
+    return code;
+}
