@@ -1,7 +1,9 @@
 /* arena.h - the texts of an answer, packed one after another into one block: measured first, then
- * copied. */
+ * copied. The two passes must add the same texts in the same order. */
 #ifndef CLAVE_RUNTIME_BLOCKING_ARENA_H
 #define CLAVE_RUNTIME_BLOCKING_ARENA_H
+
+#include <string.h>
 
 #include "clave/async/mutex.h"
 
@@ -11,8 +13,26 @@ struct arena {
 };
 
 /* Returns the copy, or the text itself while measuring. NULL stays NULL. */
-const char *clave__arena_text(struct arena *p, const char *text);
+static inline const char *arena_text(struct arena *p, const char *text)
+{
+    if (!text)
+        return NULL;
+    size_t len = strlen(text) + 1;
+    const char *copy = p->at ? memcpy(p->at + p->n, text, len) : text;
+    p->n += len;
+    return copy;
+}
+
 /* Copies all texts of the identity and makes it point to the copies. */
-void clave__arena_identity(struct arena *p, clave_identity *id);
+static inline void arena_identity(struct arena *p, clave_identity *id)
+{
+    id->host = arena_text(p, id->host);
+    id->name = arena_text(p, id->name);
+    id->command = arena_text(p, id->command);
+    id->text = arena_text(p, id->text);
+    id->traceparent = arena_text(p, id->traceparent);
+    id->owner = arena_text(p, id->owner);
+    id->task = arena_text(p, id->task);
+}
 
 #endif

@@ -187,7 +187,7 @@ clave_err clave_cache_get(clave_cache *c, const char *path, clave_reply **out)
 static bool blocking_cache_measure_name(const clave_cache_node *node, void *arg)
 {
     struct reading *r = arg;
-    clave__arena_text(&r->names, clave__path_name(node->path));
+    arena_text(&r->names, clave__path_name(node->path));
     r->reply->nnames++;
     return true;
 }
@@ -196,7 +196,7 @@ static bool blocking_cache_copy_name(const clave_cache_node *node, void *arg)
 {
     struct reading *r = arg;
     char *name = r->names.at + r->names.n;
-    clave__arena_text(&r->names, clave__path_name(node->path));
+    arena_text(&r->names, clave__path_name(node->path));
     r->reply->names[r->reply->nnames++] = name;
     return true;
 }

@@ -13,10 +13,10 @@
 static void put_member(struct arena *p, const clave_deadlock_member *m, clave_deadlock_member *out)
 {
     *out = *m;
-    out->path = clave__arena_text(p, m->path);
-    out->node = clave__arena_text(p, m->node);
-    out->blocker = clave__arena_text(p, m->blocker);
-    clave__arena_identity(p, &out->identity);
+    out->path = arena_text(p, m->path);
+    out->node = arena_text(p, m->node);
+    out->blocker = arena_text(p, m->blocker);
+    arena_identity(p, &out->identity);
 }
 
 static size_t count_members(const clave_deadlock *list, size_t n)
@@ -32,7 +32,7 @@ static size_t deadlock_measure(const clave_deadlock *list, size_t n)
     struct arena p = {0};
     clave_deadlock_member scratch;
     for (size_t i = 0; i < n; i++) {
-        clave__arena_text(&p, list[i].text);
+        arena_text(&p, list[i].text);
         for (size_t k = 0; k < list[i].n; k++)
             put_member(&p, &list[i].members[k], &scratch);
     }
@@ -54,7 +54,7 @@ static clave_deadlocks *deadlock_copy(const clave_deadlock *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         d->list[i] = list[i];
         d->list[i].members = at;
-        d->list[i].text = clave__arena_text(&p, list[i].text);
+        d->list[i].text = arena_text(&p, list[i].text);
         for (size_t k = 0; k < list[i].n; k++)
             put_member(&p, &list[i].members[k], at++);
     }

@@ -12,8 +12,8 @@ static void blocking_participants_put(struct arena *p, const clave_participant *
                                       clave_participant *to)
 {
     *to = *from;
-    to->node = clave__arena_text(p, from->node);
-    clave__arena_identity(p, &to->identity);
+    to->node = arena_text(p, from->node);
+    arena_identity(p, &to->identity);
 }
 
 static clave_participant_list *blocking_participants_copy(const clave_participant *list, size_t n)

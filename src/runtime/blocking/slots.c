@@ -90,11 +90,11 @@ void clave_slots_free(clave_slots *s)
 static void blocking_slots_put(struct arena *p, const clave_slot *from, clave_slot *to)
 {
     *to = *from;
-    to->id = clave__arena_text(p, from->id);
-    to->host = clave__arena_text(p, from->host);
-    to->by = clave__arena_text(p, from->by);
-    to->reason = clave__arena_text(p, from->reason);
-    to->node = clave__arena_text(p, from->node);
+    to->id = arena_text(p, from->id);
+    to->host = arena_text(p, from->host);
+    to->by = arena_text(p, from->by);
+    to->reason = arena_text(p, from->reason);
+    to->node = arena_text(p, from->node);
 }
 
 static size_t blocking_slots_measure(const clave_slot *slot)

@@ -1,4 +1,4 @@
-/* slot.c - `clave slot`: parses the flags and finds out which part is meant (slot_verb.h). */
+/* slot.c - `clave slot`: parses the flags and finds out which part is meant (slot.h). */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/suggestion.h"
 #include "cmd/run/lock_flags.h"
-#include "cmd/verbs/lock/slot_verb.h"
+#include "cmd/verbs/lock/slot.h"
 #include "recipe/slots/slot_name.h"
 
 enum { SLOT_ID = FLAG_LONG, SLOT_BY, SLOT_REASON, SLOT_TOKEN, SLOT_KEEP, SLOT_WAITERS, SLOT_ACL };

@@ -1,4 +1,4 @@
-/* slot_give.c - `clave slot give` and `clave slot break` (slot_verb.h). A give by the machine's id
+/* slot_give.c - `clave slot give` and `clave slot break` (slot.h). A give by the machine's id
  * reads first whose slot it is: cloned machines share the id. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
-#include "cmd/verbs/lock/slot_verb.h"
+#include "cmd/verbs/lock/slot.h"
 
 static void slot_give_show(const struct slot_command *s, const char *key, int64_t token)
 {

@@ -1,4 +1,4 @@
-/* slot_id.c - the id of this machine (slot_verb.h; machine-id(5)). It is the HMAC (RFC 2104, with
+/* slot_id.c - the id of this machine (slot.h; machine-id(5)). It is the HMAC (RFC 2104, with
  * SHA-1) of our name under the machine id, as a UUID. slot.c calls it. */
 #include <errno.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "base/sha1.h"
 #include "cmd/cli/diag.h"
-#include "cmd/verbs/lock/slot_verb.h"
+#include "cmd/verbs/lock/slot.h"
 
 enum { MACHINE_ID_DIGITS = 32, KEY_LEN = 16, BLOCK_LEN = 64, TEXT_MAX = 32 };
 

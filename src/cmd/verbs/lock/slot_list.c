@@ -1,4 +1,4 @@
-/* slot_list.c - `clave slot list` and `clave slot limit` (slot_verb.h). */
+/* slot_list.c - `clave slot list` and `clave slot limit` (slot.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant_text.h"
-#include "cmd/verbs/lock/slot_verb.h"
+#include "cmd/verbs/lock/slot.h"
 #include "runtime/clock.h"
 
 enum { SLOT_COLUMN_CAP = 160 };

@@ -1,4 +1,4 @@
-/* slot_run.c - `clave slot run` (slot_verb.h): a command under the lock of the runs of its id,
+/* slot_run.c - `clave slot run` (slot.h): a command under the lock of the runs of its id,
  * which is ephemeral, and under the slot, which is not (cmd/run/run_slot.h). */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/runner.h"
-#include "cmd/verbs/lock/slot_verb.h"
+#include "cmd/verbs/lock/slot.h"
 #include "recipe/slots/slot_name.h"
 
 /* PATH/runs/<id>: the id as in the names of slots. NULL: out of memory. */

@@ -1,4 +1,4 @@
-/* slot_take.c - `clave slot take` (slot_verb.h). A signal ends a take that waits: its place in the
+/* slot_take.c - `clave slot take` (slot.h). A signal ends a take that waits: its place in the
  * queue goes at once, not when the session times out. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 #include "cmd/cli/json.h"
 #include "cmd/cli/time_text.h"
 #include "cmd/run/lock_flags.h"
-#include "cmd/verbs/lock/slot_verb.h"
+#include "cmd/verbs/lock/slot.h"
 
 /* ---- signals -------------------------------------------------------------------------------- */
 

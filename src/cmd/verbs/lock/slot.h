@@ -1,10 +1,10 @@
-/* slot_verb.h - `clave slot`: what its parts share.
+/* slot.h - `clave slot`: what its parts share.
  *
  *   slot        the verb: flags, and which part is meant    slot_list   list, limit
  *   slot_take   take, run                                   slot_id     the machine's id
  *   slot_give   give, break */
-#ifndef CLAVE_CMD_VERBS_LOCK_SLOT_VERB_H
-#define CLAVE_CMD_VERBS_LOCK_SLOT_VERB_H
+#ifndef CLAVE_CMD_VERBS_LOCK_SLOT_H
+#define CLAVE_CMD_VERBS_LOCK_SLOT_H
 
 #include <stdatomic.h>
 
