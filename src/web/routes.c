@@ -5,19 +5,21 @@
 #include "web/api/actions/revoke_api.h"
 #include "web/api/actions/token_api.h"
 #include "web/api/actions/value_api.h"
-#include "web/api/claims/claims_api.h"
 #include "web/api/claims/hold_api.h"
 #include "web/api/contrib/contrib_rest.h"
 #include "web/api/deadlocks_api.h"
 #include "web/api/document_api.h"
 #include "web/api/elections_api.h"
 #include "web/api/events_api.h"
+#include "web/api/fleetlock/fleetlock_api.h"
 #include "web/api/health_api.h"
 #include "web/api/history_api.h"
 #include "web/api/locks_api.h"
 #include "web/api/metrics_api.h"
 #include "web/api/multi_api.h"
 #include "web/api/sessions_api.h"
+#include "web/api/slots/any_claims.h"
+#include "web/api/slots/slots_api.h"
 #include "web/api/znodes_api.h"
 
 static const struct route routes[] = {
@@ -38,11 +40,17 @@ static const struct route routes[] = {
     {"POST", "/v1/sessions/{id}/renew", WEB_LOCK, clave__web_renew_session, NULL,
      ROUTE_QUIET | ROUTE_OWN},
     {"DELETE", "/v1/sessions/{id}", WEB_LOCK, clave__web_delete_session, NULL, ROUTE_OWN},
-    /* claims_api */
-    {"POST", "/v1/claims", WEB_LOCK, clave__web_post_claim, NULL, 0},
-    {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_claim, NULL, ROUTE_OWN},
-    {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_claim, NULL, 0},
-    {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_claim, NULL, ROUTE_OWN},
+    /* any_claims: claims_api, slot_claims */
+    {"POST", "/v1/claims", WEB_LOCK, clave__web_post_any_claim, NULL, 0},
+    {"GET", "/v1/claims/{id}", WEB_LOCK, clave__web_get_any_claim, NULL, ROUTE_OWN},
+    {"PATCH", "/v1/claims/{id}", WEB_LOCK, clave__web_patch_any_claim, NULL, 0},
+    {"DELETE", "/v1/claims/{id}", WEB_LOCK, clave__web_delete_any_claim, "token", ROUTE_OWN},
+    /* slots_api, fleetlock_api */
+    {"GET", "/v1/slots/{path}", WEB_READ, clave__web_get_slots, NULL, 0},
+    {"PUT", "/v1/slots/{path}", WEB_WRITE, clave__web_put_slots_limit, NULL, 0},
+    {"POST", "/v1/slots/{path}/break", WEB_ADMIN, clave__web_break_slot, NULL, 0},
+    {"POST", "/v1/pre-reboot", WEB_LOCK, clave__web_fleetlock_take, NULL, ROUTE_FLEETLOCK},
+    {"POST", "/v1/steady-state", WEB_LOCK, clave__web_fleetlock_give, NULL, ROUTE_FLEETLOCK},
     /* hold_api */
     {"POST", "/v1/hold", WEB_LOCK, clave__web_post_hold, NULL, 0},
     /* locks_api, elections_api, deadlocks_api, metrics_api, history_api, events_api */

@@ -20,6 +20,7 @@
 #include "web/session/claim_rights.h"
 #include "web/session/http_session.h"
 #include "web/session/rest_session.h"
+#include "web/slots/slot_place.h"
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -35,6 +36,7 @@ clave_err clave__web_new(struct web **out, const struct web_options *o)
     w->routes = &clave__routes;
     list_init(&w->exchanges);
     list_init(&w->rest_sessions);
+    list_init(&w->slot_places);
     clave__rand_seed(&w->rand, o->seed);
     w->o.hosts = clave__mem_strdup(&mem, o->hosts);
     w->o.connect = clave__mem_strdup(&mem, o->connect ? o->connect : o->hosts);
@@ -92,6 +94,7 @@ void clave__web_free(struct web *w)
     clave__observe_feed_stop(w->observe);
     clave__own_client_free(w); /* which ends what still expects a callback */
     assert(list_empty(&w->exchanges));
+    assert(list_empty(&w->slot_places));
     clave__observe_free(w);
     clave__http_metrics_free(w);
     clave__znode_polls_free(w);
@@ -245,6 +248,7 @@ void clave__web_set_access(struct web *w, const struct web_access *access)
         exchange_check_again(LIST_ENTRY(e, struct web_exchange, link));
     }
     clave__claims_judge(w->sessions);
+    clave__slot_places_judge(w);
 }
 
 void clave__web_set_max_waiting(struct web *w, size_t most)

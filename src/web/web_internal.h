@@ -39,6 +39,7 @@ struct web {
     struct senders *senders;           /* see http/sender.h */
     struct server_trend *figures;      /* see server_trend.h */
     struct znode_polls *znode_polls;   /* see api/znode_poll.h */
+    struct list slot_places;           /* see slots/slot_place.h */
     const struct route_table *routes;  /* of all endpoints */
 };
 

@@ -19,7 +19,8 @@ static const struct web_grant all[] = {{WEB_ADMIN, "/"}}, elsewhere[] = {{WEB_RE
 static const struct web_user users[] = {
     {.name = "ann", .token = "ann", .uid = -1, .grants = all, .ngrants = 1},
     {.name = "bob", .token = "bob", .uid = -1, .grants = elsewhere, .ngrants = 1}};
-static const struct web_access access_of_test = {.users = users, .nusers = 2, .owner_uid = -1};
+static const struct web_access access_of_test = {
+    .users = users, .nusers = 2, .owner_uid = -1, .fleetlock = "/reboots"};
 
 enum { MAX_BODY = 4096 };
 

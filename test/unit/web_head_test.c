@@ -16,7 +16,8 @@
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}};
 static const struct web_user users[] = {
     {.name = "ann", .token = "ann", .uid = -1, .grants = all, .ngrants = 1}};
-static const struct web_access access_of_test = {.users = users, .nusers = 1, .owner_uid = -1};
+static const struct web_access access_of_test = {
+    .users = users, .nusers = 1, .owner_uid = -1, .fleetlock = "/reboots"};
 
 enum { MAX_BODY = 1024 };
 

@@ -104,6 +104,8 @@ static const struct setting settings[] = {
     {"http-public", KIND_TEXT, AT(gate.access.publics), .in = IN_BOTH, .live = true},
     {"http-prefix", KIND_TEXT, AT(gate.access.prefix), .in = IN_BOTH, .live = true},
     {"http-proxy", KIND_TEXT, AT(gate.access.proxies), .in = IN_BOTH, .live = true},
+    {"fleetlock", KIND_TEXT, AT(gate.access.fleetlock), .in = IN_BOTH, .live = true},
+    {"fleetlock-from", KIND_TEXT, AT(gate.access.fleets), .in = IN_BOTH, .live = true},
     {"http-audit", KIND_TEXT, AT(gate.audit), .in = IN_BOTH, .live = false},
     {"http-key", KIND_TEXT, AT(gate.key), .in = IN_BOTH, .live = false},
     {"http-metric-paths", KIND_TEXT, AT(gate.metric_paths), .verify = settings_verify_paths,

@@ -108,9 +108,10 @@ static clave_err check_http(struct serve_settings *v, const struct fault *f)
     if (g->nhttp == 0 && v->is_gate)
         return clave__start_error(f, CLAVE_EINVAL, "name an address with --http ADDR");
     const struct gate_access_options *a = &g->access;
-    if (g->nhttp == 0 && (a->tokens || a->hosts || a->publics || a->prefix || a->proxies ||
-                          g->audit || g->key || g->metric_paths || g->max_connections > 0 ||
-                          g->max_waiting > 0 || g->max_sender_sessions > 0 || g->max_body > 0))
+    if (g->nhttp == 0 &&
+        (a->tokens || a->hosts || a->publics || a->prefix || a->proxies || a->fleetlock ||
+         a->fleets || g->audit || g->key || g->metric_paths || g->max_connections > 0 ||
+         g->max_waiting > 0 || g->max_sender_sessions > 0 || g->max_body > 0))
         return clave__start_error(f, CLAVE_EINVAL, "no address for HTTP: add --http ADDR");
     return check_http_tls(v, f);
 }

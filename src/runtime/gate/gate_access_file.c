@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/ip_range.h"
+#include "base/path.h"
 #include "runtime/gate/gate_key.h"
 #include "runtime/key_value_file.h"
 
@@ -17,6 +18,7 @@ enum {
     MAX_GRANTS = 64,
     MAX_HOSTS = 64,
     MAX_PROXIES = 64,
+    MAX_FLEETS = 64,
     MAX_WORDS = 64,
     LEAST_TOKEN = 16
 };
@@ -25,8 +27,9 @@ struct gate_access {
     struct web_access access;
     struct web_user *users; /* each with `grants` of its own */
     const char *hosts[MAX_HOSTS], *origins[MAX_HOSTS];
-    struct ip_range proxies[MAX_PROXIES];
-    char *file_text, *hosts_text, *publics_text, *prefix; /* which the rest points into */
+    struct ip_range proxies[MAX_PROXIES], fleets[MAX_FLEETS];
+    char *file_text, *hosts_text, *publics_text, *prefix,
+        *fleetlock; /* which the rest points into */
 };
 
 /* A line of the file, in words. */
@@ -315,6 +318,45 @@ static clave_err access_read_proxies(struct gate_access *a, const char *proxies,
     return CLAVE_OK;
 }
 
+static clave_err access_read_fleets(struct gate_access *a, const char *fleets,
+                                    const struct fault *f)
+{
+    for (size_t n; *fleets; fleets += n) {
+        fleets += strspn(fleets, ", ");
+        n = strcspn(fleets, ", ");
+        if (n == 0)
+            break;
+        if (a->access.nfleets == MAX_FLEETS)
+            return clave__start_error(f, CLAVE_EINVAL, "at most %d addresses of fleets",
+                                      MAX_FLEETS);
+        if (!clave__ip_range_parse(&a->fleets[a->access.nfleets], fleets, n))
+            return clave__start_error(f, CLAVE_EINVAL,
+                                      "'%.*s': the address of a fleet: 10.0.0.7, 10.0.0.0/8 or "
+                                      "fd00::/8",
+                                      (int)n, fleets);
+        a->access.nfleets++;
+    }
+    a->access.fleets = a->fleets;
+    return CLAVE_OK;
+}
+
+static clave_err access_read_fleetlock(struct gate_access *a, const struct gate_access_options *o,
+                                       const struct fault *f)
+{
+    if (!o->fleetlock)
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "the addresses of a fleet are of use with --fleetlock PATH only");
+    const char *fault = clave__path_fault(o->fleetlock, strlen(o->fleetlock), false);
+    if (fault)
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "--fleetlock %s is not the path of a znode: it %s", o->fleetlock,
+                                  fault);
+    a->access.fleetlock = a->fleetlock = strdup(o->fleetlock);
+    if (!a->fleetlock)
+        return CLAVE_ENOMEM;
+    return o->fleets ? access_read_fleets(a, o->fleets, f) : CLAVE_OK;
+}
+
 clave_err gate_access_load(struct gate_access **out, const struct gate_access_options *o,
                            const struct fault *f)
 {
@@ -332,6 +374,8 @@ clave_err gate_access_load(struct gate_access **out, const struct gate_access_op
         err = access_read_publics(a, o->publics, f);
     if (err == CLAVE_OK && o->proxies)
         err = access_read_proxies(a, o->proxies, f);
+    if (err == CLAVE_OK && (o->fleetlock || o->fleets))
+        err = access_read_fleetlock(a, o, f);
     if (err == CLAVE_OK)
         *out = a;
     else
@@ -350,6 +394,7 @@ void gate_access_free(struct gate_access *a)
     free(a->hosts_text);
     free(a->publics_text);
     free(a->prefix);
+    free(a->fleetlock);
     free(a);
 }
 

@@ -16,11 +16,13 @@ struct gate_access; /* opaque: a struct web_access and its texts */
 
 /* What it is made of; lists have commas between their parts, and each may be NULL. */
 struct gate_access_options {
-    const char *tokens;  /* the file */
-    const char *hosts;   /* names of the gate */
-    const char *publics; /* as clients behind a proxy see it: "https://gate.example:8443/clave" */
-    const char *prefix;  /* "/clave": may stand before every path [that of `publics`] */
-    const char *proxies; /* that are believed: addresses, "10.0.0.0/8", "unix" */
+    const char *tokens;    /* the file */
+    const char *hosts;     /* names of the gate */
+    const char *publics;   /* as clients behind a proxy see it: "https://gate.example:8443/clave" */
+    const char *prefix;    /* "/clave": may stand before every path [that of `publics`] */
+    const char *proxies;   /* that are believed: addresses, "10.0.0.0/8", "unix" */
+    const char *fleetlock; /* the path of FleetLock's slots; NULL: its endpoints are off */
+    const char *fleets;    /* addresses whose machines need no token there */
 };
 
 /* EINVAL: a line or value is malformed, or others may read the file; EIO, ENOMEM. */

@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "base/path.h"
+#include "clave/async/slots.h"
 #include "observe/lock_listing.h"
 #include "observe/lock_place.h"
 #include "web/api/client_call.h"
@@ -48,6 +49,7 @@ struct token_lookup {
     bool hidden;    /* there is one whose token may not be read */
     bool abandoned; /* nobody waits for the answer */
     bool counted, kazoo;
+    bool slotted; /* the path has slots: clave/async/slots.h */
 };
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -277,6 +279,34 @@ static bool search_begin_queue(struct token_lookup *s)
     return s->low < s->high;
 }
 
+/* ---- the slots of an owner ---- */
+
+static void on_search_slots(clave_async_client *c, clave_err err, const clave_slots_view *view,
+                            void *arg)
+{
+    struct token_lookup *s = arg;
+    if (!search_expected(s))
+        return;
+    size_t i = 0;
+    while (err == CLAVE_OK && i < view->n && view->slots[i].token != s->q.token)
+        i++;
+    if (err != CLAVE_OK)
+        search_fail(s, err);
+    else if (i < view->n)
+        search_finish(s, c, PLACE_HOLDS, view->slots[i].node);
+    else if (s->hidden)
+        search_fail(s, CLAVE_ENOAUTH);
+    else
+        search_finish(s, c, PLACE_GONE, NULL);
+}
+
+/* Who owns a slot holds as long as its node is there. This follows the commit of the listing. */
+static void search_slots(struct token_lookup *s, clave_async_client *c)
+{
+    search_expect(s, clave_async_slots_list(c, s->q.path, on_search_slots, s));
+    search_sent(s);
+}
+
 static void search_exhausted(struct token_lookup *s, clave_async_client *c)
 {
     clave_err err = CLAVE_OK;
@@ -288,6 +318,8 @@ static void search_exhausted(struct token_lookup *s, clave_async_client *c)
             search_next(s, c);
         else
             search_fail(s, err);
+    } else if (s->slotted && !s->q.any) {
+        search_slots(s, c);
     } else if (s->hidden) {
         search_fail(s, CLAVE_ENOAUTH);
     } else {
@@ -321,6 +353,7 @@ static void search_note_names(struct token_lookup *s, const clave_result *res)
         const char *name = res->names[i];
         enum queue_kind kind = clave__queue_kind_of(name);
         s->counted = s->counted || strcmp(name, "leases") == 0;
+        s->slotted = s->slotted || strcmp(name, "owners") == 0;
         s->kazoo = s->kazoo || (kind == QUEUE_OTHER && clave__lock_is_bare(name));
     }
 }
@@ -402,7 +435,7 @@ static void search_list(struct token_lookup *s, clave_async_client *c)
     s->fresh = s->q.any || s->tries > 0;
     s->tries++;
     s->err = CLAVE_OK;
-    s->hidden = s->counted = s->kazoo = false;
+    s->hidden = s->counted = s->kazoo = s->slotted = false;
     search_drop_nodes(s);
     clave__lock_model_clear(&s->listing.model);
     if (s->fresh)

@@ -6,6 +6,7 @@
 
 #include "base/ip_range.h"
 #include "web/http/exchange.h"
+#include "web/http/route.h"
 
 /* ---- roles ---------------------------------------------------------------------------------- */
 
@@ -55,6 +56,8 @@ static const struct web_user owner = {
     .name = "owner", .uid = -1, .grants = &all_of_it, .ngrants = 1};
 static const struct web_user loopback = {
     .name = "loopback", .uid = -1, .grants = &read_and_lock, .ngrants = 1};
+static const struct web_user machine = {
+    .name = "fleetlock", .uid = -1, .grants = &read_and_lock, .ngrants = 1};
 
 /* How long it takes says nothing about where they differ. */
 static bool token_is(const char *token, const char *given, size_t n)
@@ -329,6 +332,23 @@ static bool access_copy_user(struct web_exchange *x, const struct web_user *u)
     return true;
 }
 
+/* A machine of a fleet, at the endpoints that are open to it. Of what a proxy has passed on, the
+ * client must be known. */
+static bool access_is_machine(const struct web_exchange *x)
+{
+    const struct web_access *a = x->web->o.access;
+    const char *text = x->peer.address;
+    struct ip_range address;
+    bool is_client = !x->is_passed_on || text != x->q->peer.address;
+    if (!a || !x->route || !(x->route->flags & ROUTE_FLEETLOCK) || !text || !is_client ||
+        !forwarded_parse(&address, text, strlen(text)))
+        return false;
+    for (size_t i = 0; i < a->nfleets; i++)
+        if (clave__ip_range_has(&a->fleets[i], &address))
+            return true;
+    return false;
+}
+
 bool clave__web_identify(struct web_exchange *x)
 {
     const struct web_user *u;
@@ -336,7 +356,11 @@ bool clave__web_identify(struct web_exchange *x)
     x->who.name = "";
     x->who.ngrants = 0; /* of another access, in which the sender was known */
     x->who.found = clave__access_find(x->web->o.access, &x->peer, authorization, &u);
-    x->who.is_known = u && u != &loopback; /* which is no proof of its own */
+    if (x->who.found == ACCESS_NOBODY && access_is_machine(x)) {
+        x->who.found = ACCESS_KNOWN;
+        u = &machine;
+    }
+    x->who.is_known = u && u != &loopback && u != &machine; /* which are no proof of their own */
     if (x->who.found != ACCESS_KNOWN || access_copy_user(x, u))
         return true;
     x->who.name = "";

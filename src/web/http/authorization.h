@@ -54,7 +54,10 @@ struct web_access {
     const char *prefix;             /* may stand before every path: "/clave"; NULL: none */
     const struct ip_range *proxies; /* that are believed */
     size_t nproxies;
-    bool unix_proxies; /* whoever comes by a Unix socket is one */
+    bool unix_proxies;     /* whoever comes by a Unix socket is one */
+    const char *fleetlock; /* the path of the slots of FleetLock; NULL: its endpoints are off */
+    const struct ip_range *fleets; /* whose machines need no token there */
+    size_t nfleets;
 };
 
 enum access_found { ACCESS_KNOWN, ACCESS_NOBODY, ACCESS_WRONG_TOKEN };

@@ -89,6 +89,11 @@ json_t *clave__web_body(struct web_exchange *x)
     return body_parse(x, clave__web_body_bytes(x), clave__web_body_len(x));
 }
 
+json_t *clave__web_body_of_any_type(struct web_exchange *x)
+{
+    return x->body ? x->body : body_parse(x, clave__web_body_bytes(x), clave__web_body_len(x));
+}
+
 /* NULL: missing. */
 static json_t *body_member(struct web_exchange *x, const json_t *o, const char *key)
 {

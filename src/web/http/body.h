@@ -14,6 +14,8 @@ bool clave__web_has_type(const struct web_exchange *x, const char *type);
 /* The object, owned by the exchange; an empty body is an empty object. NULL: it has answered 400,
  * 415 or 503. */
 json_t *clave__web_body(struct web_exchange *x);
+/* The same, whatever the Content-Type. */
+json_t *clave__web_body_of_any_type(struct web_exchange *x);
 
 /* Members of an object that may be missing: *out stays as it was then. null is as missing. false:
  * it has answered 400. Texts are valid as long as the exchange, and without NUL. */

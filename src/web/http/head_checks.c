@@ -54,10 +54,19 @@ static bool is_header_name(const char *name)
  * take the other one. */
 static const char *admit_twice(const struct web_exchange *x)
 {
-    static const char *const once[] = {"Host",           "Content-Length", "Transfer-Encoding",
-                                       "Content-Type",   "Authorization",  "Origin",
-                                       "Sec-Fetch-Site", "Clave-Session",  "If-Match",
-                                       "If-None-Match",  "Idempotency-Key"};
+    static const char *const once[] = {"Host",
+                                       "Content-Length",
+                                       "Transfer-Encoding",
+                                       "Content-Type",
+                                       "Authorization",
+                                       "Origin",
+                                       "Sec-Fetch-Site",
+                                       "Clave-Session",
+                                       "If-Match",
+                                       "If-None-Match",
+                                       "Idempotency-Key",
+                                       "Clave-Owner",
+                                       "fleet-lock-protocol"};
     return clave__web_header_beyond(x, once, sizeof once / sizeof *once, 1);
 }
 
@@ -189,13 +198,19 @@ static void admit_no_route(struct web_exchange *x, const char *allow)
                        "this path does not take %.16s, only %s", x->q->method, allow);
 }
 
+static bool admit_is_on(const struct web_exchange *x, const struct route *r)
+{
+    const struct web_access *a = x->web->o.access;
+    return !(r->flags & ROUTE_FLEETLOCK) || (a && a->fleetlock);
+}
+
 static bool admit_route(struct web_exchange *x)
 {
     char allow[ALLOW_CAP] = "";
     for (size_t i = 0; i < x->web->routes->n; i++) {
         const struct route *r = &x->web->routes->at[i];
         struct target_part parts[WEB_MAX_PARAMS];
-        if (!clave__target_matches(&x->target, r->pattern, parts))
+        if (!clave__target_matches(&x->target, r->pattern, parts) || !admit_is_on(x, r))
             continue;
         if (admit_is_method(x, r)) {
             x->route = r;

@@ -54,6 +54,15 @@ bool clave__web_may_wait(struct web_exchange *x)
     return limit_enter(x, SENDER_WAITS);
 }
 
+bool clave__web_may_keep_waiting(struct web_exchange *x)
+{
+    size_t most = 0;
+    enum sender_found found = clave__shares_may(x, SENDER_WAITS, 1, &most);
+    if (found != SENDER_MAY)
+        limit_refuse(x, SENDER_WAITS, found, most);
+    return found == SENDER_MAY;
+}
+
 bool clave__web_may_call(struct web_exchange *x)
 {
     return clave__shares_is_own(x) || x->waits || limit_enter(x, SENDER_CALLS);

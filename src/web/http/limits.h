@@ -11,6 +11,8 @@ enum { LONGEST_POLL_MS = 300000 };
 /* The request is about to wait, or to be answered by a stream. false: too many do, and it has
  * answered 429 or 503. */
 bool clave__web_may_wait(struct web_exchange *x);
+/* It is about to leave something behind that waits when it is answered. false: as _may_wait. */
+bool clave__web_may_keep_waiting(struct web_exchange *x);
 /* It is about to ask a server, who may not answer for long. false: as _may_wait. Always true of a
  * route that needs nothing of what all share. */
 bool clave__web_may_call(struct web_exchange *x);

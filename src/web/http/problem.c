@@ -6,6 +6,7 @@
 
 #include "base/http_reason.h"
 #include "web/http/answer.h"
+#include "web/http/route.h"
 
 /* What a client that may try again should wait at least. */
 enum { RETRY_AFTER_S = 1, DETAIL_CAP = 512 };
@@ -18,6 +19,15 @@ static const char *problem_class(clave_err err)
         [CLAVE_CLASS_FATAL] = "fatal",
     };
     return names[clave_err_classify(err)];
+}
+
+/* The form in which clients of FleetLock read what is wrong, beside ours. */
+static void problem_put_fleetlock(struct web_exchange *x, clave_err err, const char *detail)
+{
+    if (!x->route || !(x->route->flags & ROUTE_FLEETLOCK))
+        return;
+    clave__json_string(&x->json, "kind", clave_err_name(err));
+    clave__json_string(&x->json, "value", detail);
 }
 
 void clave__web_problem(struct web_exchange *x, const struct problem *p, const char *fmt, ...)
@@ -40,6 +50,7 @@ void clave__web_problem(struct web_exchange *x, const struct problem *p, const c
         clave__json_string(j, "path", p->path);
     if (p->members)
         p->members(j, p->arg);
+    problem_put_fleetlock(x, p->err, detail);
     clave__json_close(j, '}');
     if (p->retry_after_s)
         clave__web_set_header(x, "Retry-After", "%u", p->retry_after_s);

@@ -20,6 +20,8 @@ struct route {
         ROUTE_GUARDED = 2, /* it takes Clave-Guard, which others refuse */
         ROUTE_OWN = 4, /* a renewal, a release, a look at one's own session or claim: needs nothing
                           of what all senders share (sender.h), and its body is small */
+        ROUTE_FLEETLOCK = 8, /* it is there with web_access.fleetlock only, and may be open to
+                                 some addresses (web_access.fleets) */
     } flags;
 };
 

@@ -1,0 +1,210 @@
+/* slot_place.c - see slot_place.h. Called by the endpoints of slots, and by web.c. Invariant: a
+ * place is freed in the callback of its take, and nowhere else. */
+#include "web/slots/slot_place.h"
+
+#include <string.h>
+
+#include "client/session_keeper.h"
+#include "web/http/sender.h"
+
+enum { THE_TAKE = 1 };
+
+struct slot_place {
+    struct list link; /* of struct web.slot_places */
+    struct web *web;
+    clave_async_slots *slots;
+    struct sender *sender;
+    struct timer keep;
+    struct list polls;
+    size_t position; /* 0: not known yet */
+    bool leaving;
+    char *path, *owner;
+};
+
+/* ---- polls ----------------------------------------------------------------------------------- */
+
+static void place_keep(struct slot_place *p)
+{
+    clave__web_timer_set(p->web, &p->keep, p->web->now + SLOT_KEEP_MS);
+}
+
+void clave__slot_place_touch(struct slot_place *p)
+{
+    if (p->keep.armed)
+        place_keep(p);
+}
+
+void clave__slot_poll_cancel(struct slot_poll *poll)
+{
+    struct slot_place *p = poll->place;
+    if (!p)
+        return;
+    poll->place = NULL;
+    list_remove(&poll->link);
+    clave__web_timer_clear(p->web, &poll->until);
+    if (list_empty(&p->polls))
+        place_keep(p);
+}
+
+static void place_tell_waits(struct slot_poll *poll)
+{
+    const struct slot_news news = {.position = poll->place->position};
+    clave__slot_poll_cancel(poll);
+    poll->done(poll, &news);
+}
+
+static void on_place_poll_until(struct timer *t, int64_t now)
+{
+    (void)now;
+    place_tell_waits(LIST_ENTRY(t, struct slot_poll, until));
+}
+
+void clave__slot_place_await(struct slot_place *p, struct slot_poll *poll, int64_t until)
+{
+    poll->place = p;
+    list_push_back(&p->polls, &poll->link);
+    clave__timer_init(&poll->until, on_place_poll_until);
+    clave__web_timer_clear(p->web, &p->keep);
+    if (until <= p->web->now || (poll->wants_position && p->position > 0))
+        place_tell_waits(poll);
+    else
+        clave__web_timer_set(p->web, &poll->until, until);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void place_free(struct slot_place *p)
+{
+    struct web *w = p->web;
+    clave__web_timer_clear(w, &p->keep);
+    list_remove(&p->link);
+    clave_async_slots_free(p->slots);
+    if (p->sender) {
+        clave__sender_give(w, p->sender, SENDER_WAITS, 1);
+        clave__sender_unref(w, p->sender);
+    }
+    clave__mem_free(&w->mem, p->path);
+    clave__mem_free(&w->mem, p->owner);
+    clave__mem_free(&w->mem, p);
+}
+
+static void on_place_moved(clave_async_slots *s, const clave_slots_event *ev, void *arg)
+{
+    struct slot_place *p = arg;
+    (void)s;
+    p->position = ev->ahead + 1;
+    for (struct list *e = p->polls.next, *next; e != &p->polls; e = next) {
+        struct slot_poll *poll = LIST_ENTRY(e, struct slot_poll, link);
+        next = e->next;
+        if (poll->wants_position)
+            place_tell_waits(poll);
+    }
+}
+
+static void on_place_ended(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
+                           void *arg)
+{
+    struct slot_place *p = arg;
+    const struct slot_news news = {.ended = true, .err = err, .slot = slot, .taken = taken};
+    int64_t now = p->web->own ? clave__client_now(p->web->own) : 0; /* NULL: this is its end */
+    (void)s;
+    p->web->now = now > p->web->now ? now : p->web->now;
+    p->leaving = true; /* nobody finds it any more */
+    while (!list_empty(&p->polls)) {
+        struct slot_poll *poll = LIST_ENTRY(p->polls.next, struct slot_poll, link);
+        clave__slot_poll_cancel(poll);
+        poll->done(poll, &news);
+    }
+    place_free(p);
+}
+
+static void on_place_not_polled(struct timer *t, int64_t now)
+{
+    (void)now;
+    clave__slot_place_leave(LIST_ENTRY(t, struct slot_place, keep));
+}
+
+clave_err clave__slot_order_open(struct web *w, const struct slot_order *o, clave_async_slots **out)
+{
+    clave_slots_options options = CLAVE_SLOTS_OPTIONS_INIT;
+    options.limit = o->limit;
+    return clave_async_slots_new(out, w->own, o->path, &options);
+}
+
+static clave_err place_open(struct slot_place *p, const struct slot_order *o)
+{
+    clave_slots_options options = CLAVE_SLOTS_OPTIONS_INIT;
+    options.limit = o->limit;
+    options.event_cb = on_place_moved;
+    options.event_arg = p;
+    p->path = clave__mem_strdup(&p->web->mem, o->path);
+    p->owner = clave__mem_strdup(&p->web->mem, o->as.id);
+    if (!p->path || !p->owner)
+        return CLAVE_ENOMEM;
+    clave_err err = clave_async_slots_new(&p->slots, p->web->own, o->path, &options);
+    return err != CLAVE_OK
+               ? err
+               : clave_async_slots_take(p->slots, THE_TAKE, &o->as, CLAVE_NEVER, on_place_ended, p);
+}
+
+clave_err clave__slot_place_new(struct web *w, struct sender *s, const struct slot_order *o,
+                                struct slot_place **out)
+{
+    struct slot_place *p = clave__mem_zalloc(&w->mem, sizeof *p);
+    *out = NULL;
+    if (!p)
+        return CLAVE_ENOMEM;
+    p->web = w;
+    list_init(&p->polls);
+    list_push_back(&w->slot_places, &p->link);
+    clave__timer_init(&p->keep, on_place_not_polled);
+    clave_err err = place_open(p, o);
+    if (err != CLAVE_OK) {
+        place_free(p);
+        return err;
+    }
+    p->sender = clave__sender_ref(s);
+    clave__sender_add(w, s, SENDER_WAITS, 1);
+    place_keep(p);
+    *out = p;
+    return CLAVE_OK;
+}
+
+struct slot_place *clave__slot_place_find(struct web *w, const char *path, const char *owner)
+{
+    struct slot_place *left = NULL;
+    for (struct list *e = w->slot_places.next; e != &w->slot_places; e = e->next) {
+        struct slot_place *p = LIST_ENTRY(e, struct slot_place, link);
+        if (strcmp(p->owner, owner) != 0 || strcmp(p->path, path) != 0)
+            continue;
+        if (!p->leaving)
+            return p;
+        left = p;
+    }
+    return left;
+}
+
+bool clave__slot_place_is_left(const struct slot_place *p)
+{
+    return p->leaving;
+}
+
+void clave__slot_place_leave(struct slot_place *p)
+{
+    if (p->leaving)
+        return;
+    p->leaving = true;
+    clave__web_timer_clear(p->web, &p->keep);
+    (void)clave_async_slots_cancel(p->slots, THE_TAKE); /* its callback comes in any case */
+    clave__web_flush(p->web, p->web->own);
+}
+
+void clave__slot_places_judge(struct web *w)
+{
+    for (struct list *e = w->slot_places.next, *next; e != &w->slot_places; e = next) {
+        struct slot_place *p = LIST_ENTRY(e, struct slot_place, link);
+        next = e->next;
+        if (list_empty(&p->polls))
+            clave__slot_place_leave(p);
+    }
+}
