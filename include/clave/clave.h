@@ -10,6 +10,7 @@
  *   mutex        mutex.h           async/mutex.h            InterProcessMutex, Revoker
  *   rwlock       rwlock.h          async/rwlock.h           InterProcessReadWriteLock
  *   semaphore    semaphore.h       async/semaphore.h        InterProcessSemaphoreV2
+ *   slots        -(b)              async/slots.h            -
  *   multilock    multilock.h       async/multilock.h        InterProcessMultiLock
  *   latch        latch.h           async/latch.h            LeaderLatch
  *   selector     selector.h        -(a)                     LeaderSelector
@@ -74,6 +75,7 @@
 #include "clave/async/persistent_watcher.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
+#include "clave/async/slots.h"
 #include "clave/cache.h"
 #include "clave/client.h"
 #include "clave/deadlock.h"

@@ -50,6 +50,7 @@ static const clave_tls_options of_tls = CLAVE_TLS_OPTIONS_INIT;
 static const clave_test_server_options of_test_server = CLAVE_TEST_SERVER_OPTIONS_INIT;
 static const clave_test_fault of_fault = CLAVE_TEST_FAULT_INIT;
 static const clave_semaphore_options of_semaphore = {.size = sizeof of_semaphore, .limit = 1};
+static const clave_slots_options of_slots = CLAVE_SLOTS_OPTIONS_INIT;
 static const clave_once_options of_once = {.size = sizeof of_once, .path = "/o"};
 static const clave_delay_options of_delay = {.size = sizeof of_delay, .path = "/d"};
 static const clave_persistent_watcher_options of_persistent_watcher =
@@ -189,6 +190,14 @@ static clave_err try_semaphore(const void *o)
     clave_async_semaphore *s;
     clave_err err = clave_async_semaphore_new(&s, client, "/s", o);
     clave_async_semaphore_free(s);
+    return err;
+}
+
+static clave_err try_slots(const void *o)
+{
+    clave_async_slots *s;
+    clave_err err = clave_async_slots_new(&s, client, "/s", o);
+    clave_async_slots_free(s);
     return err;
 }
 
@@ -343,6 +352,7 @@ static const struct taker takers[] = {
           CLIENT_TEXT),
     TAKER(clave_semaphore_options, of_semaphore, limit, try_permits, CLAVE_OK, CLAVE_EINVAL,
           SESSION_TEXT),
+    TAKER(clave_slots_options, of_slots, size, try_slots, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_once_options, of_once, path, try_once, CLAVE_OK, CLAVE_EINVAL, CLIENT_TEXT),
     TAKER(clave_once_options, of_once, path, try_job, CLAVE_OK, CLAVE_EINVAL, SESSION_TEXT),
     TAKER(clave_delay_options, of_delay, path, try_delay, CLAVE_OK, CLAVE_EINVAL, CLIENT_TEXT),

@@ -19,6 +19,7 @@
 #include "clave/async/persistent_watcher.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
+#include "clave/async/slots.h"
 #include "clave/deadlock.h"
 #include "lib/async_grants.h"
 #include "lib/memnet.h"
@@ -118,6 +119,37 @@ static void on_lease_left(clave_async_semaphore *s, clave_err err, void *arg)
 }
 
 static void on_lease_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
+{
+    (void)s, (void)ev, (void)arg;
+    on_news();
+}
+
+static void on_take(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
+                    void *arg)
+{
+    (void)s, (void)err, (void)slot, (void)taken, (void)arg;
+    on_answer();
+}
+
+static void on_give(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
+{
+    (void)s, (void)err, (void)slot, (void)arg;
+    on_answer();
+}
+
+static void on_slots_limit(clave_async_slots *s, clave_err err, void *arg)
+{
+    (void)s, (void)err, (void)arg;
+    on_answer();
+}
+
+static void on_slots(clave_async_client *c, clave_err err, const clave_slots_view *view, void *arg)
+{
+    (void)c, (void)err, (void)view, (void)arg;
+    on_answer();
+}
+
+static void on_slots_event(clave_async_slots *s, const clave_slots_event *ev, void *arg)
 {
     (void)s, (void)ev, (void)arg;
     on_news();
@@ -557,6 +589,39 @@ static void no_semaphore_answers_inside_a_call(void **state)
     at_every_stage(play_shared_limit);
 }
 
+/* ---- slots --------------------------------------------------------------------------------- */
+
+static void play_slots(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
+{
+    const clave_slots_options o = {.size = sizeof o, .limit = 1, .event_cb = on_slots_event};
+    const clave_slot one = {.id = "one"}, two = {.id = "two"}, three = {.id = "three"};
+    clave_async_slots *s;
+    assert_int_equal(clave_async_slots_new(&s, c, "/slots", &o), CLAVE_OK);
+    for (int round = 0; round < 2; round++) {
+        ASK(clave_async_slots_take(s, 1, &one, CLAVE_NEVER, on_take, NULL));
+        memnet_settle(p);
+        ASK(clave_async_slots_take(s, 2, &two, CLAVE_TRY, on_take, NULL));
+        ASK(clave_async_slots_take(s, 3, &three, CLAVE_NEVER, on_take, NULL));
+        DO(clave_async_slots_cancel(s, 3));
+        if (round == 0)
+            set(p);
+        ASK(clave_async_slots_set_limit(s, 2, on_slots_limit, NULL));
+        ASK(clave_async_slots_list(c, "/slots", on_slots, NULL));
+        ASK(clave_async_slots_give(s, "one", 0, on_give, NULL));
+        ASK(clave_async_slots_break(s, "two", 0, NULL, "gone", on_give, NULL));
+        memnet_settle(p);
+    }
+    ASK(clave_async_slots_take(s, 4, &one, CLAVE_NEVER, on_take, NULL));
+    ASK(clave_async_slots_give(s, "two", 0, on_give, NULL));
+    DO_VOID(clave_async_slots_free(s));
+}
+
+static void no_slots_answer_inside_a_call(void **state)
+{
+    (void)state;
+    at_every_stage(play_slots);
+}
+
 /* ---- elections ------------------------------------------------------------------------------ */
 
 static clave_latch_layout latch_layout;
@@ -666,6 +731,7 @@ int main(void)
         cmocka_unit_test(the_loss_of_the_host_is_told_by_the_next_tick),
         cmocka_unit_test(no_lock_answers_inside_a_call),
         cmocka_unit_test(no_semaphore_answers_inside_a_call),
+        cmocka_unit_test(no_slots_answer_inside_a_call),
         cmocka_unit_test(no_latch_answers_inside_a_call),
         cmocka_unit_test(no_job_answers_inside_a_call),
     };

@@ -35,7 +35,7 @@ typedef struct clave_async_slots clave_async_slots; /* opaque */
 
 /* A slot. Of a take, `id`, `host`, `by` and `reason` are the caller's. */
 typedef struct clave_slot {
-    const char *id;
+    const char *id;     /* NULL, in a list: a node that others made, and that says none */
     const char *host;   /* NULL: not said, in this and the next two; at most 1024 bytes each */
     const char *by;     /* the person or role that took it */
     const char *reason; /* what it is for */
@@ -55,7 +55,7 @@ enum { CLAVE_SLOT_ID_MAX = 128, CLAVE_SLOT_TEXT_MAX = 1024 };
 
 typedef struct clave_slots_options {
     size_t size;           /* CLAVE_SLOTS_OPTIONS_INIT sets it: clave/options.h */
-    uint32_t limit; /* what a missing limit is created with; 0: it is not, and a take is ENONODE */
+    uint32_t limit;        /* what a missing limit is made with; 0: it is not: ENONODE */
     const clave_acl *acls; /* of all nodes created; NULL: open; copied */
     size_t nacls;
     clave_slots_event_cb *event_cb; /* may be NULL */
@@ -93,9 +93,9 @@ CLAVE_METHOD clave_err clave_async_slots_take(clave_async_slots *s, uint64_t req
  * already; then it tells how that ended. ENOTHELD: none is pending. */
 CLAVE_METHOD clave_err clave_async_slots_cancel(clave_async_slots *s, uint64_t request);
 
-/* CLAVE_OK: the id owns no slot now; `slot` is the one that it owned, valid during the call only,
- * or NULL: it owned none. ECONNLOSS and others of class UNKNOWN: it may own it still. ENOAUTH and
- * other final errors: the server refused. ENOMEM. ECLOSED. */
+/* CLAVE_OK: the id owns no slot now, or none of this token; `slot` is the one that it owned, valid
+ * during the call only, or NULL: it owned none. ECONNLOSS and others of class UNKNOWN: it may own
+ * it still. ENOAUTH and other final errors: the server refused. ENOMEM. ECLOSED. */
 typedef void clave_async_slots_give_cb(clave_async_slots *s, clave_err err, const clave_slot *slot,
                                        void *arg);
 /* Gives back the slot of an id. With a `token` other than 0, only the slot of that token: so a give
@@ -110,10 +110,11 @@ CLAVE_METHOD clave_err clave_async_slots_break(clave_async_slots *s, const char 
                                                const char *by, const char *reason,
                                                clave_async_slots_give_cb *cb, void *arg);
 
-/* Sets the limit, and creates the path if it is missing. Raising it admits those that wait; lowering
- * it takes nobody's slot; 0 lets nobody take one. cb (may be NULL) runs once, later, with errors as
- * of clave_async_set. At once: EINVAL: more than 2147483647. ENOMEM. ECLOSED. */
+/* Errors as of clave_async_set and, while the nodes are made, clave_async_create. */
 typedef void clave_async_slots_limit_cb(clave_async_slots *s, clave_err err, void *arg);
+/* Sets the limit, and creates the path if it is missing. Raising it admits those that wait;
+ * lowering it takes nobody's slot; 0 lets nobody take one. cb (may be NULL) runs once, later. At
+ * once: EINVAL: more than 2147483647. ENOMEM. ECLOSED. */
 CLAVE_METHOD clave_err clave_async_slots_set_limit(clave_async_slots *s, uint32_t limit,
                                                    clave_async_slots_limit_cb *cb, void *arg);
 
@@ -122,8 +123,8 @@ typedef struct clave_slots_view {
     int64_t limit;           /* -1: none is set */
     const clave_slot *slots; /* the oldest first */
     size_t n;
-    clave_slot broken;   /* the one broken last; all NULL and 0: none. `by` and `reason` are the
-                            operator's, `since` is when */
+    clave_slot broken; /* the one broken last; all NULL and 0: none. `by` and `reason` are the
+                          operator's, `since` is when */
 } clave_slots_view;
 typedef void clave_async_slots_list_cb(clave_async_client *c, clave_err err,
                                        const clave_slots_view *view, void *arg);

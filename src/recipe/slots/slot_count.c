@@ -96,14 +96,13 @@ clave_err clave__slot_count_read(struct slot_count *c, bool synced, bool watched
     c->limit = 0;
     c->owned = 0;
     if (synced)
-        slot_count_submitted(
-            c, clave_async_sync(client, paths->owners, slot_count_on_sync, c));
-    slot_count_submitted(
-        c, clave_async_get(client, paths->limit, slot_count_watch(c->limit_watch, watched),
-                           slot_count_on_limit, c));
-    slot_count_submitted(
-        c, clave_async_children(client, paths->owners, slot_count_watch(c->owners_watch, watched),
-                                slot_count_on_owners, c));
+        slot_count_submitted(c, clave_async_sync(client, paths->owners, slot_count_on_sync, c));
+    slot_count_submitted(c, clave_async_get(client, paths->limit,
+                                            slot_count_watch(c->limit_watch, watched),
+                                            slot_count_on_limit, c));
+    slot_count_submitted(c, clave_async_children(client, paths->owners,
+                                                 slot_count_watch(c->owners_watch, watched),
+                                                 slot_count_on_owners, c));
     return c->pending > 0 ? CLAVE_OK : c->err;
 }
 

@@ -14,8 +14,8 @@ enum { PAUSE_MS = 250 };
 
 #define TO(state) (1U << (state))
 static const unsigned slot_take_moves[] = {
-    [TAKE_LOOKING] = TO(TAKE_PREPARING) | TO(TAKE_QUEUEING) | TO(TAKE_COUNTING) |
-                     TO(TAKE_READING) | TO(TAKE_ENDED),
+    [TAKE_LOOKING] = TO(TAKE_PREPARING) | TO(TAKE_QUEUEING) | TO(TAKE_COUNTING) | TO(TAKE_READING) |
+                     TO(TAKE_ENDED),
     [TAKE_PREPARING] = TO(TAKE_LOOKING) | TO(TAKE_ENDED),
     [TAKE_QUEUEING] = TO(TAKE_COUNTING) | TO(TAKE_TAKING) | TO(TAKE_ENDED),
     [TAKE_COUNTING] = TO(TAKE_LOOKING) | TO(TAKE_PREPARING) | TO(TAKE_COUNTING) | TO(TAKE_FULL) |
@@ -85,11 +85,11 @@ static void slot_take_on_due(struct client_task *task)
     clave_async_slots *s = t->slots;
     clave_async_slots_take_cb *cb = t->cb;
     bool ok = t->verdict == CLAVE_OK;
+    bool taken = ok && t->slot.node == t->node;
     list_remove(&t->link);
     t->cb = NULL;
     t->busy++;
-    cb(s, t->verdict, ok ? &t->found->slot : NULL, ok && strcmp(t->found->slot.node, t->node) == 0,
-       t->arg);
+    cb(s, t->verdict, ok ? &t->slot : NULL, taken, t->arg);
     t->busy--;
     clave__slot_take_settle(t);
 }
@@ -101,8 +101,7 @@ bool clave__slot_take_is_late(const struct slot_take *t)
 
 clave_err clave__slot_take_not_in_time(const struct slot_take *t)
 {
-    return t->canceled ? CLAVE_ECANCELED
-                       : clave__client_not_in_time(t->slots->client, t->trying);
+    return t->canceled ? CLAVE_ECANCELED : clave__client_not_in_time(t->slots->client, t->trying);
 }
 
 void clave__slot_take_retry_or_fail(struct slot_take *t, clave_err err)
@@ -117,7 +116,8 @@ void clave__slot_take_retry_or_fail(struct slot_take *t, clave_err err)
         clave__slot_take_answer(t, err);
 }
 
-/* ---- time and the session --------------------------------------------------------------------- */
+/* ---- time and the session ---------------------------------------------------------------------
+ */
 
 static void slot_take_on_pause(struct timer *timer, int64_t now)
 {
@@ -160,7 +160,8 @@ void clave__slot_take_cancel(struct slot_take *t, bool at_once)
         clave__slot_take_answer(t, CLAVE_ECANCELED);
 }
 
-/* ---- life ------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------
+ */
 
 struct slot_take *clave__slot_take_first(const clave_async_slots *s)
 {
@@ -243,8 +244,8 @@ clave_err clave__slot_take_new(struct slot_take **out, clave_async_slots *s, uin
     return err;
 }
 
-clave_err clave__slot_take_start(struct slot_take *t, int64_t deadline,
-                                 clave_async_slots_take_cb *cb, void *arg)
+void clave__slot_take_start(struct slot_take *t, int64_t deadline, clave_async_slots_take_cb *cb,
+                            void *arg)
 {
     clave_async_slots *s = t->slots;
     int64_t now = clave__client_now(s->client);
@@ -262,5 +263,4 @@ clave_err clave__slot_take_start(struct slot_take *t, int64_t deadline,
         clave__slot_take_answer(t, clave__slot_take_not_in_time(t));
     else
         clave__slot_take_look(t);
-    return CLAVE_OK;
 }

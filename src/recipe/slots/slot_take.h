@@ -48,8 +48,9 @@ struct slot_take {
     struct timer limit;
     struct timer pause;
     struct listener listener;
-    unsigned busy; /* requests of its own under way */
-    struct slot_copy *found;
+    unsigned busy;           /* requests of its own under way */
+    clave_slot slot;         /* that it owns, when it ends so: its own, or: */
+    struct slot_copy *found; /* one that the id owned before */
     struct client_task due;
     clave_err verdict;
     clave_async_slots_take_cb *cb;
@@ -74,7 +75,8 @@ bool clave__slot_take_is_late(const struct slot_take *t);
 /* What one that took no slot reports. */
 clave_err clave__slot_take_not_in_time(const struct slot_take *t);
 
-/* ---- slot_take_steps.c ------------------------------------------------------------------------ */
+/* ---- slot_take_steps.c ------------------------------------------------------------------------
+ */
 
 /* LOOKING. */
 void clave__slot_take_look(struct slot_take *t);

@@ -1,9 +1,20 @@
 /* slot_take_steps.c - what a take does: reads, queues, counts, and takes. Called by slot_take.c. */
 #include <assert.h>
+#include <string.h>
 
 #include "recipe/slots/slot_take.h"
 
 /* ---- what an id owns ------------------------------------------------------------------------- */
+
+/* Without memory: what was taken must not be reported as an error. */
+static void slot_take_own(struct slot_take *t, int64_t token, int64_t since)
+{
+    t->slot = t->as;
+    t->slot.node = t->node;
+    t->slot.token = token;
+    t->slot.since = since;
+    clave__slot_take_answer(t, CLAVE_OK);
+}
 
 static void slot_take_on_read(clave_async_client *c, const clave_result *res, void *arg)
 {
@@ -15,14 +26,21 @@ static void slot_take_on_read(clave_async_client *c, const clave_result *res, vo
         return;
     }
     if (res->err != CLAVE_OK) {
-        clave__slot_take_enter(t, TAKE_LOOKING); /* it was given back meanwhile, or the answer was lost */
+        clave__slot_take_enter(
+            t, TAKE_LOOKING); /* it was given back meanwhile, or the answer was lost */
         if (res->err == CLAVE_ENONODE)
             clave__slot_take_look(t);
         else
             clave__slot_take_retry_or_fail(t, res->err);
         return;
     }
+    if (strcmp(res->path, t->node) == 0) {
+        slot_take_own(t, res->stat->czxid, res->stat->ctime);
+        return;
+    }
     t->found = clave__slot_data_parse(t->slots->mem, res, false);
+    if (t->found)
+        t->slot = t->found->slot;
     clave__slot_take_answer(t, t->found ? CLAVE_OK : CLAVE_ENOMEM);
 }
 
@@ -77,19 +95,22 @@ static void slot_take_prepare(struct slot_take *t)
 
 static void slot_take_taken(struct slot_take *t, const clave_result *res)
 {
-    clave_async_slots *s = t->slots;
     const clave_stat *counted = res->nops == 4 ? res->ops[2].stat : NULL;
     if (!counted) { /* the server tells no times in a transaction */
         t->doubt = CLAVE_ECONNLOSS;
         slot_take_read(t, t->node);
         return;
     }
-    const clave_stat stat = {.czxid = res->zxid, .ctime = counted->mtime};
-    const clave_result made = {
-        .path = t->node, .data = t->data, .len = t->ndata, .stat = &stat, .zxid = res->zxid};
-    t->found = clave__slot_data_parse(s->mem, &made, false);
     clave__slot_take_leave(t, true);
-    clave__slot_take_answer(t, t->found ? CLAVE_OK : CLAVE_ENOMEM);
+    slot_take_own(t, res->zxid, counted->mtime);
+}
+
+/* It may have been done, and there is no time to find out. */
+static bool slot_take_must_end_in_doubt(const struct slot_take *t)
+{
+    return t->doubt != CLAVE_OK &&
+           (clave__slot_take_is_late(t) ||
+            (t->trying && !clave_async_client_is_connected(t->slots->client)));
 }
 
 /* A reading tells what there is now. The place is given up if it is gone. */
@@ -99,6 +120,8 @@ static void slot_take_refused(struct slot_take *t, const clave_result *res)
     bool place_gone = res->nops == 4 && res->ops[3].err == CLAVE_ENONODE;
     if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
         t->doubt = err;
+    if (err == CLAVE_ECLOSED) /* it was on its way when the client was closed */
+        t->doubt = CLAVE_ECONNLOSS;
     if (err == CLAVE_EBADVERSION && t->place) {
         clave__slot_take_count(t);
         return;
@@ -107,7 +130,9 @@ static void slot_take_refused(struct slot_take *t, const clave_result *res)
     if (place_gone)
         clave__slot_take_leave(t, true);
     clave__slot_take_enter(t, TAKE_LOOKING);
-    if (changed || t->doubt != CLAVE_OK)
+    if (slot_take_must_end_in_doubt(t))
+        clave__slot_take_answer(t, t->doubt);
+    else if (changed || t->doubt != CLAVE_OK)
         clave__slot_take_look(t);
     else
         clave__slot_take_retry_or_fail(t, err);
@@ -170,7 +195,8 @@ static void slot_take_on_moved(void *owner)
     struct slot_take *t = owner;
     if (t->state != TAKE_QUEUEING)
         return;
-    t->again = t->again || t->place->queue.ahead > 0; /* those will have taken when it is our turn */
+    t->again =
+        t->again || t->place->queue.ahead > 0; /* those will have taken when it is our turn */
     slot_take_tell(t, t->place->queue.ahead);
 }
 
@@ -226,8 +252,8 @@ static void slot_take_join(struct slot_take *t)
         clave__contender_new(&t->place, s->client, &s->queue.spec, &slot_take_events, t);
     if (err == CLAVE_OK)
         err = clave__contender_add_identity(
-            t->place, &(clave_identity){
-                          .host = t->as.host, .name = t->as.id, .text = t->as.reason});
+            t->place,
+            &(clave_identity){.host = t->as.host, .name = t->as.id, .text = t->as.reason});
     if (err == CLAVE_OK)
         err = clave__contender_join(t->place, t->deadline);
     if (err == CLAVE_OK)
@@ -236,7 +262,8 @@ static void slot_take_join(struct slot_take *t)
     clave__slot_take_answer(t, err);
 }
 
-/* ---- reading, and what follows from it -------------------------------------------------------- */
+/* ---- reading, and what follows from it --------------------------------------------------------
+ */
 
 static void slot_take_start_reading(struct slot_take *t, bool synced, bool watched)
 {
@@ -326,4 +353,3 @@ void clave__slot_take_on_changed(struct slot_count *c)
     else
         t->again = true;
 }
-

@@ -153,8 +153,8 @@ clave_err clave_async_slots_grant(const clave_async_slots *s, const clave_slot *
                                   clave_async_grant **out)
 {
     *out = NULL;
-    if (!slot->node || !clave__path_is_child(slot->node, s->paths.owners,
-                                             clave__path_name(slot->node)))
+    if (!slot->node ||
+        !clave__path_is_child(slot->node, s->paths.owners, clave__path_name(slot->node)))
         return CLAVE_EINVAL;
     return clave__grant_new_kept(out, s->client, slot->node, slot->token);
 }

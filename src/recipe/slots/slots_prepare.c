@@ -14,10 +14,8 @@ static clave_err slots_prepare_create(struct slots_prepare *p, const char *path,
                                       size_t len, clave_result_cb *cb)
 {
     const struct contender_spec *spec = &p->slots->queue.spec;
-    const clave_create_options o = {.size = sizeof o,
-                                    .flags = CLAVE_CREATE_PARENTS,
-                                    .acls = spec->acls,
-                                    .nacls = spec->nacls};
+    const clave_create_options o = {
+        .size = sizeof o, .flags = CLAVE_CREATE_PARENTS, .acls = spec->acls, .nacls = spec->nacls};
     return clave_async_create(p->slots->client, path, data, len, &o, cb, p);
 }
 
@@ -48,8 +46,7 @@ static void slots_prepare_on_owners(clave_async_client *c, const clave_result *r
 clave_err clave__slots_prepare(struct slots_prepare *p)
 {
     p->limit_made = false;
-    clave_err err =
-        slots_prepare_create(p, p->slots->paths.owners, "", 0, slots_prepare_on_owners);
+    clave_err err = slots_prepare_create(p, p->slots->paths.owners, "", 0, slots_prepare_on_owners);
     if (err == CLAVE_OK)
         clave__slots_hold(p->slots);
     return err;

@@ -1,0 +1,111 @@
+#include "lib/slot_user.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void on_event(clave_async_slots *s, const clave_slots_event *ev, void *arg)
+{
+    struct slot_user *a = arg;
+    assert_ptr_equal(s, a->s);
+    a->queued++;
+    a->ahead = ev->ahead;
+}
+
+void slot_user_open(struct slot_user *a, struct memnet *p, size_t client, uint32_t limit)
+{
+    *a = (struct slot_user){.p = p, .client = client};
+    const clave_slots_options o = {
+        .size = sizeof o, .limit = limit, .event_cb = on_event, .event_arg = a};
+    assert_int_equal(clave_async_slots_new(&a->s, p->clients[client].c, "/s", &o), CLAVE_OK);
+}
+
+void slot_user_close(struct slot_user *a)
+{
+    clave_async_slots_free(a->s);
+    a->s = NULL;
+    memnet_settle(a->p);
+}
+
+static void on_take(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
+                    void *arg)
+{
+    struct slot_user *a = arg;
+    (void)s;
+    a->answers++;
+    a->err = err;
+    a->taken = taken;
+    assert_int_equal(err == CLAVE_OK, slot != NULL);
+    if (!slot)
+        return;
+    a->token = slot->token;
+    a->since = slot->since;
+    snprintf(a->node, sizeof a->node, "%s", slot->node);
+    snprintf(a->id, sizeof a->id, "%s", slot->id);
+    snprintf(a->host, sizeof a->host, "%s", slot->host ? slot->host : "");
+    snprintf(a->reason, sizeof a->reason, "%s", slot->reason ? slot->reason : "");
+}
+
+clave_err slot_user_begin_take(struct slot_user *a, uint64_t request, const char *id,
+                               int64_t within_ms)
+{
+    char host[32];
+    snprintf(host, sizeof host, "host%zu", a->client);
+    const clave_slot as = {.id = id, .host = host, .by = "me", .reason = "test"};
+    int64_t deadline = within_ms == OWNER_TRY       ? CLAVE_TRY
+                       : within_ms == OWNER_FOREVER ? CLAVE_NEVER
+                                                    : a->p->now + within_ms;
+    return clave_async_slots_take(a->s, request, &as, deadline, on_take, a);
+}
+
+clave_err slot_user_take(struct slot_user *a, const char *id, int64_t within_ms)
+{
+    clave_err err = slot_user_begin_take(a, 0, id, within_ms);
+    memnet_settle(a->p);
+    return err;
+}
+
+static void on_give(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
+{
+    struct slot_user *a = arg;
+    (void)s;
+    a->gives++;
+    a->give_err = err;
+    a->given = slot ? slot->token : 0;
+}
+
+clave_err slot_user_give(struct slot_user *a, const char *id, int64_t token)
+{
+    clave_err err = clave_async_slots_give(a->s, id, token, on_give, a);
+    memnet_settle(a->p);
+    return err;
+}
+
+static void on_limit(clave_async_slots *s, clave_err err, void *arg)
+{
+    struct slot_user *a = arg;
+    (void)s;
+    a->limits++;
+    a->limit_err = err;
+}
+
+clave_err slot_user_set_limit(struct slot_user *a, uint32_t limit)
+{
+    clave_err err = clave_async_slots_set_limit(a->s, limit, on_limit, a);
+    memnet_settle(a->p);
+    return err;
+}
+
+size_t slot_user_owned(struct memnet *p)
+{
+    return memnet_list(p, p->o.clients - 1, "/s/owners", NULL, 0);
+}
+
+void slot_user_assert_no_leftovers(struct memnet *p)
+{
+    struct server_stats stats = memnet_stats(p);
+    assert_int_equal(stats.watches, 0);
+    assert_int_equal(stats.ephemerals, 0);
+}
