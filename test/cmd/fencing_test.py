@@ -109,12 +109,12 @@ class Postgres(Fence):
     def test_a_transaction_that_sleeps(self):
         """The next holder waits for it, and its writes come before: none comes after."""
         sleeper = spawn(["psql", "-qAtX"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                        env=environment(**self.reach()))
+                        env=environment(**self.more()))
         sleeper.stdin.write("BEGIN; SELECT fence('/asleep', 1); SELECT 'fenced';\n")
         sleeper.stdin.flush()
         self.assertEqual([sleeper.stdout.readline() for _ in range(2)], ["\n", "fenced\n"])
         after = spawn(["psql", "-qAtX"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                      env=environment(**self.reach()))
+                      env=environment(**self.more()))
         after.stdin.write("SELECT fence('/asleep', 2); SELECT 'next';\n")
         after.stdin.close()
         waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
