@@ -139,7 +139,8 @@ static int no_command(struct options *o)
 {
     char path[HINT_CAP], command[HINT_CAP];
     hint_word(o->argv[0], path);
-    if (!o->flags.connect || o->flags.connect_after == 0)
+    bool no_hosts = o->flags.connect && strpbrk(o->flags.connect, " |&;<>");
+    if (!o->flags.connect || (o->flags.connect_after == 0 && !no_hosts))
         return diag_usage(o, "no command given: clave %s %s -- COMMAND...", o->verb->name, path);
     return diag_usage(
         o, "no command given, and -c names the servers; with a shell: clave %s %s -- sh -c %s",
