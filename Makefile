@@ -132,8 +132,9 @@ screenshots: ## every screen of the page, in build/screenshots [ONLY="locks dead
 dist: ## the source as build/packages/clave-VERSION.tar.gz, one hash for one commit
 	@tools/dist
 
-packages: dist ## that, and packages of this Debian from a clean root, with their bill of materials and hashes; as root
-	@tools/setup deb
+packages: dist ## that, the npm package, and packages of this Debian from a clean root, with bill of materials and hashes; as root
+	@tools/setup deb npm
+	@tools/npm-pack
 	@tools/deb build $$(. /etc/os-release && echo $$VERSION_CODENAME)
 	@tools/sbom $$(. /etc/os-release && echo $$VERSION_CODENAME)
 	@cd $(BUILD)/packages && sha256sum $$(find . -type f ! -name SHA256SUMS | sort) >SHA256SUMS
@@ -149,7 +150,7 @@ image: ## a container image of clave serve, build/packages/clave-VERSION-image.t
 	@tools/image $(BUILD)
 
 format: ## clang-format over the C sources
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.h' '*.hpp' | xargs clang-format -i
 
 clean:
 	@rm -rf $(BUILD)

@@ -42,6 +42,11 @@ endforeach()
 install(DIRECTORY include/clave DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(CLAVE_PROGRAM)
     install(TARGETS clave RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(FILES contrib/completion/clave.bash RENAME clave
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES contrib/completion/_clave DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+    install(FILES contrib/completion/clave.fish
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 
 # The manual pages of the library's nouns are made from the headers.

@@ -74,5 +74,5 @@ void clave__hold_policy_excuse(struct hold_policy *p)
 bool clave__hold_policy_was_cut_short(const struct hold_policy *p, enum kill_policy_cause cause)
 {
     return p->lost || p->overdue || cause == CAUSE_DEADLINE || cause == CAUSE_LOST ||
-           cause == CAUSE_MAX_HOLD;
+           cause == CAUSE_MAX_HOLD || cause == CAUSE_PARENT;
 }

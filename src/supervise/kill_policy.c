@@ -148,6 +148,8 @@ static unsigned look_at_running(struct kill_policy *p, const struct kill_policy_
         return begin_ending(p, CAUSE_NONE, now);
     if (s->alone)
         return begin_ending(p, CAUSE_KILLED, now);
+    if (s->parent_ended)
+        return begin_ending(p, CAUSE_PARENT, now);
     if (p->insisted)
         return begin_ending(p, CAUSE_SIGNAL, now);
     if (now >= p->terms.until)

@@ -10,9 +10,9 @@
  *    └─ the holder is dead ─────────────────────────────▲
  *
  * RUNNING becomes ENDING when the deadline less the grace has come, at the end of the maximum hold,
- * at the holder's word (lost), at the second SIGTERM, when the holder has died, or when the command
- * has ended and left others behind; ENDING becomes KILLING after the grace, and a moment before the
- * deadline at the latest. */
+ * at the holder's word (lost), at the second SIGTERM, when the holder has died or the process that
+ * it is to end with, or when the command has ended and left others behind; ENDING becomes KILLING
+ * after the grace, and a moment before the deadline at the latest. */
 #ifndef CLAVE_SUPERVISE_KILL_POLICY_H
 #define CLAVE_SUPERVISE_KILL_POLICY_H
 
@@ -33,6 +33,7 @@ enum kill_policy_cause {
     CAUSE_MAX_HOLD,
     CAUSE_KILLED, /* the runner has died */
     CAUSE_SIGNAL, /* somebody has sent SIGTERM a second time */
+    CAUSE_PARENT, /* the process that the holder is to end with has ended */
 };
 
 struct kill_policy_terms {
@@ -76,6 +77,7 @@ struct kill_policy_sight {
     int64_t deadline;  /* as the holder says; KILL_POLICY_NO_DEADLINE */
     bool told_to_stop; /* by the holder */
     bool alone;        /* the holder is dead */
+    bool parent_ended; /* the process that it is to end with has ended */
     bool reaped;       /* the command itself has ended */
     bool nothing_left; /* nor has anything that it started been left */
 };

@@ -35,10 +35,11 @@ def blocks(page, *infos):
 
 class Code(unittest.TestCase):
     def test_c_code_is_that_of_an_example(self):
-        examples = [read(os.path.relpath(e, SOURCE)) for e in glob.glob(f"{SOURCE}/examples/*.c")]
+        examples = [read(os.path.relpath(e, SOURCE))
+                    for e in glob.glob(f"{SOURCE}/examples/*.c") + glob.glob(f"{SOURCE}/examples/cpp/*.cpp")]
         count = 0
         for page in PAGES:
-            for block in blocks(page, "c"):
+            for block in blocks(page, "c", "cpp"):
                 count += 1
                 self.assertTrue(any(block in e for e in examples), f"{page}: {block}")
         self.assertGreater(count, 10)

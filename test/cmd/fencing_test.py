@@ -3,21 +3,18 @@ has passed on: in Postgres, an object store, a file, a REST service and ZooKeepe
 
 The object store is one of ours, since Debian has no S3: If-Match and If-None-Match, with the hash of
 the content as ETag."""
-import glob
 import hashlib
 import http.server
 import os
-import pwd
 import re
 import shutil
-import signal
 import sqlite3
 import subprocess
-import tempfile
 import threading
 import unittest
 
 from harness import CLAVE, PATIENCE, SOURCE, clave, environment, scratch, server, spawn
+from postgres import PostgresServer
 
 STALE = 76
 
@@ -67,55 +64,23 @@ class Fence(unittest.TestCase):
                               capture_output=True, text=True, timeout=PATIENCE)
 
 
-def postgres():
-    """The newest installed one, or None."""
-    found = glob.glob("/usr/lib/postgresql/*/bin/initdb")
-    return os.path.dirname(max(found, key=lambda p: int(p.split("/")[4]))) if found else None
-
-
-@unittest.skipUnless(postgres() and shutil.which("psql"), "Debian's postgresql is not installed")
+@unittest.skipUnless(PostgresServer.found() and shutil.which("psql"), "Debian's postgresql is not installed")
 class Postgres(Fence):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.folder = tempfile.mkdtemp(prefix="clave-postgres-", dir="/tmp")  # a short name, for its socket
-        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        run_as = {}
-        if os.getuid() == 0:  # it refuses to run as root
-            nobody = pwd.getpwnam("nobody")
-            os.chown(cls.folder, nobody.pw_uid, nobody.pw_gid)
-            run_as = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-        os.chmod(cls.folder, 0o755)
-        data = f"{cls.folder}/data"
-        subprocess.run([f"{postgres()}/initdb", "-D", data, "-U", "postgres", "--auth=trust", "--no-sync", "--locale=C"],
-                       check=True, capture_output=True, timeout=PATIENCE, cwd=cls.folder, **run_as)
-        cls.process = spawn([f"{postgres()}/postgres", "-D", data, "-k", cls.folder, "-c", "listen_addresses=",
-                             "-c", "fsync=off"], stderr=subprocess.PIPE, text=True, cwd=cls.folder, **run_as)
-        cls.addClassCleanup(cls.end)
-        for line in cls.process.stderr:
-            if "ready to accept connections" in line:
-                break
+        cls.postgres = PostgresServer()
+        cls.addClassCleanup(cls.postgres.end)
         for text in blocks("sql"):
             cls.sql(text)
 
-    @classmethod
-    def end(cls):
-        cls.process.send_signal(signal.SIGINT)
-        cls.process.stderr.read()
-        cls.process.wait(PATIENCE)
-        cls.process.stderr.close()
-
-    @classmethod
-    def reach(cls):
-        return {"PGHOST": cls.folder, "PGUSER": "postgres", "PGDATABASE": "postgres"}
-
     def more(self):
-        return self.reach()
+        return self.postgres.reach()
 
     @classmethod
     def sql(cls, text):
         r = subprocess.run(["psql", "-qAtX", "-v", "ON_ERROR_STOP=1"], input=text, capture_output=True, text=True,
-                           timeout=PATIENCE, env=environment(**cls.reach()))
+                           timeout=PATIENCE, env=environment(**cls.postgres.reach()))
         if r.returncode != 0:
             raise AssertionError(r)
         return r.stdout.strip()
@@ -144,12 +109,12 @@ class Postgres(Fence):
     def test_a_transaction_that_sleeps(self):
         """The next holder waits for it, and its writes come before: none comes after."""
         sleeper = spawn(["psql", "-qAtX"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                        env=environment(**self.reach()))
+                        env=environment(**self.more()))
         sleeper.stdin.write("BEGIN; SELECT fence('/asleep', 1); SELECT 'fenced';\n")
         sleeper.stdin.flush()
         self.assertEqual([sleeper.stdout.readline() for _ in range(2)], ["\n", "fenced\n"])
         after = spawn(["psql", "-qAtX"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                      env=environment(**self.reach()))
+                      env=environment(**self.more()))
         after.stdin.write("SELECT fence('/asleep', 2); SELECT 'next';\n")
         after.stdin.close()
         waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"

@@ -52,7 +52,7 @@ class WithoutServer(unittest.TestCase):
                 ("lokc", "unknown verb 'lokc'; did you mean 'lock'?"), ("locsk", "'lock' or 'locks'?"),
                 ("Lock", "'lock'?"), ("list", "'clave locks'"), ("unlock /x", "'clave locks revoke PATH NODE'"),
                 ("status", "'clave ping'"), ("flock /x true", "'clave lock PATH -- COMMAND'"), ("getAcl /x", "'getacl'?"),
-                ("deleteall /x", "'clave rm -r'"), ("help lokc", "unknown verb 'lokc'; did you mean 'lock'?"),
+                ("deleteall /x", "'clave rm -r'"), ("help lokc", "unknown verb or topic 'lokc'; did you mean 'lock'?"),
                 ("lock --nonblock /x true", "--no-wait (-n)?"), ("lock --nb /x true", "--no-wait (-n)?"),
                 ("semaphore --nonblock -n 3 /x true", "--no-wait (-t)?"), ("lock -x /x true", "A lock is exclusive"),
                 ("lock -e /x true", "A lock is exclusive"), ("rwlock --exclusive /x true", "--write (-W)?"),

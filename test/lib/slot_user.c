@@ -3,159 +3,109 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-static void slot_user_on_event(clave_async_slots *s, const clave_slots_event *ev, void *arg)
+static void on_event(clave_async_slots *s, const clave_slots_event *ev, void *arg)
 {
-    struct slot_user *u = arg;
-    assert_ptr_equal(s, u->s);
-    u->queued++;
-    u->ahead = ev->ahead;
+    struct slot_user *a = arg;
+    assert_ptr_equal(s, a->s);
+    a->queued++;
+    a->ahead = ev->ahead;
 }
 
-void slot_user_open(struct slot_user *u, struct memnet *p, size_t client, uint32_t limit)
+void slot_user_open(struct slot_user *a, struct memnet *p, size_t client, uint32_t limit)
 {
-    *u = (struct slot_user){.p = p, .client = client};
-    clave_slots_options o = CLAVE_SLOTS_OPTIONS_INIT;
-    o.limit = limit;
-    o.event_cb = slot_user_on_event;
-    o.event_arg = u;
-    assert_int_equal(clave_async_slots_new(&u->s, p->clients[client].c, "/s", &o), CLAVE_OK);
+    *a = (struct slot_user){.p = p, .client = client};
+    const clave_slots_options o = {
+        .size = sizeof o, .limit = limit, .event_cb = on_event, .event_arg = a};
+    assert_int_equal(clave_async_slots_new(&a->s, p->clients[client].c, "/s", &o), CLAVE_OK);
 }
 
-void slot_user_close(struct slot_user *u)
+void slot_user_close(struct slot_user *a)
 {
-    clave_async_grant_free(u->grant);
-    clave_async_slots_free(u->s);
-    u->grant = NULL;
-    u->s = NULL;
-    memnet_settle(u->p);
+    clave_async_slots_free(a->s);
+    a->s = NULL;
+    memnet_settle(a->p);
 }
 
-static void slot_user_on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot,
-                               bool taken, void *arg)
+static void on_take(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
+                    void *arg)
 {
-    struct slot_user *u = arg;
-    u->answers++;
-    u->err = err;
-    u->taken = taken;
+    struct slot_user *a = arg;
+    (void)s;
+    a->answers++;
+    a->err = err;
+    a->taken = taken;
     assert_int_equal(err == CLAVE_OK, slot != NULL);
     if (!slot)
         return;
-    u->token = slot->token;
-    u->since = slot->since;
-    assert_true(slot->token > 0 && slot->since > 0);
-    clave_async_grant_free(u->grant);
-    assert_int_equal(clave_async_slots_grant(s, slot, &u->grant), CLAVE_OK);
-    assert_int_equal(clave_async_grant_token(u->grant), slot->token);
+    a->token = slot->token;
+    a->since = slot->since;
+    snprintf(a->node, sizeof a->node, "%s", slot->node);
+    snprintf(a->id, sizeof a->id, "%s", slot->id);
+    snprintf(a->host, sizeof a->host, "%s", slot->host ? slot->host : "");
+    snprintf(a->reason, sizeof a->reason, "%s", slot->reason ? slot->reason : "");
 }
 
-clave_err slot_user_begin_take(struct slot_user *u, uint64_t request, const char *id,
+clave_err slot_user_begin_take(struct slot_user *a, uint64_t request, const char *id,
                                int64_t within_ms)
 {
+    char host[32];
+    snprintf(host, sizeof host, "host%zu", a->client);
+    const clave_slot as = {.id = id, .host = host, .by = "me", .reason = "test"};
     int64_t deadline = within_ms == OWNER_TRY       ? CLAVE_TRY
                        : within_ms == OWNER_FOREVER ? CLAVE_NEVER
-                                                    : u->p->now + within_ms;
-    const clave_slot as = {.id = id, .host = "here", .by = "me", .reason = "a kernel"};
-    return clave_async_slots_take(u->s, request, &as, deadline, slot_user_on_taken, u);
+                                                    : a->p->now + within_ms;
+    return clave_async_slots_take(a->s, request, &as, deadline, on_take, a);
 }
 
-void slot_user_take(struct slot_user *u, const char *id, int64_t within_ms)
+clave_err slot_user_take(struct slot_user *a, const char *id, int64_t within_ms)
 {
-    assert_int_equal(slot_user_begin_take(u, 0, id, within_ms), CLAVE_OK);
-    memnet_settle(u->p);
+    clave_err err = slot_user_begin_take(a, 0, id, within_ms);
+    memnet_settle(a->p);
+    return err;
 }
 
-static void slot_user_on_given(clave_async_slots *s, clave_err err, const clave_slot *slot,
-                               void *arg)
+static void on_give(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
 {
+    struct slot_user *a = arg;
     (void)s;
-    struct slot_user *u = arg;
-    u->given++;
-    u->err = err;
-    u->gave = slot != NULL;
-    if (slot)
-        assert_true(slot->token > 0);
+    a->gives++;
+    a->give_err = err;
+    a->given = slot ? slot->token : 0;
 }
 
-void slot_user_give(struct slot_user *u, const char *id, int64_t token)
+clave_err slot_user_give(struct slot_user *a, const char *id, int64_t token)
 {
-    assert_int_equal(clave_async_slots_give(u->s, id, token, slot_user_on_given, u), CLAVE_OK);
-    memnet_settle(u->p);
+    clave_err err = clave_async_slots_give(a->s, id, token, on_give, a);
+    memnet_settle(a->p);
+    return err;
 }
 
-void slot_user_break(struct slot_user *u, const char *id, const char *reason)
+static void on_limit(clave_async_slots *s, clave_err err, void *arg)
 {
-    assert_int_equal(clave_async_slots_break(u->s,
-                                             &(clave_slot){.id = id, .by = "op", .reason = reason},
-                                             slot_user_on_given, u),
-                     CLAVE_OK);
-    memnet_settle(u->p);
-}
-
-static void slot_user_on_set(clave_async_slots *s, clave_err err, void *arg)
-{
+    struct slot_user *a = arg;
     (void)s;
-    struct slot_user *u = arg;
-    u->set++;
-    u->set_err = err;
+    a->limits++;
+    a->limit_err = err;
 }
 
-void slot_user_set_limit(struct slot_user *u, uint32_t limit)
+clave_err slot_user_set_limit(struct slot_user *a, uint32_t limit)
 {
-    assert_int_equal(clave_async_slots_set_limit(u->s, limit, slot_user_on_set, u), CLAVE_OK);
-    memnet_settle(u->p);
+    clave_err err = clave_async_slots_set_limit(a->s, limit, on_limit, a);
+    memnet_settle(a->p);
+    return err;
 }
 
-static void slot_user_on_list(clave_async_client *c, clave_err err, const clave_slots_view *view,
-                              void *arg)
+size_t slot_user_owned(struct memnet *p)
 {
-    (void)c;
-    struct slot_user *u = arg;
-    assert_int_equal(err, CLAVE_OK);
-    u->limit = view->limit;
-    u->n = view->n;
-    assert_true(view->n <= 8);
-    for (size_t i = 0; i < view->n; i++) {
-        snprintf(u->ids[i], sizeof u->ids[i], "%s", view->slots[i].id);
-        u->tokens[i] = view->slots[i].token;
-        assert_string_equal(view->slots[i].host, "here");
-        assert_string_equal(view->slots[i].by, "me");
-        assert_true(i == 0 || u->tokens[i - 1] < u->tokens[i]);
-    }
-    u->broken[0] = '\0';
-    if (view->broken.id)
-        snprintf(u->broken, sizeof u->broken, "%s %s %s", view->broken.id, view->broken.by,
-                 view->broken.reason);
-}
-
-void slot_user_list(struct slot_user *u)
-{
-    assert_int_equal(clave_async_slots_list(u->p->clients[u->client].c, "/s", slot_user_on_list, u),
-                     CLAVE_OK);
-    memnet_settle(u->p);
-}
-
-static void slot_user_on_written(clave_async_client *c, const clave_result *res, void *arg)
-{
-    (void)c;
-    *(clave_err *)arg = res->err;
-}
-
-clave_err slot_user_write(struct slot_user *u)
-{
-    clave_err err = CLAVE_ETIMEDOUT;
-    clave_err asked =
-        clave_async_grant_set(u->grant, "/data", "x", 1, -1, slot_user_on_written, &err);
-    memnet_settle(u->p);
-    return asked == CLAVE_OK ? err : asked;
+    return memnet_list(p, p->o.clients - 1, "/s/owners", NULL, 0);
 }
 
 void slot_user_assert_no_leftovers(struct memnet *p)
 {
-    struct server_stats s = memnet_stats(p);
-    assert_int_equal(s.ephemerals, 0);
-    assert_int_equal(s.watches, 0);
+    struct server_stats stats = memnet_stats(p);
+    assert_int_equal(stats.watches, 0);
+    assert_int_equal(stats.ephemerals, 0);
 }

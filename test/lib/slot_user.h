@@ -1,4 +1,4 @@
-/* slot_user.h - one process at the slots of /s in a memnet, and what its callbacks reported. */
+/* slot_user.h - one process at the slots of a memnet, and what its callbacks reported. */
 #ifndef CLAVE_TEST_SLOT_USER_H
 #define CLAVE_TEST_SLOT_USER_H
 
@@ -9,37 +9,34 @@ struct slot_user {
     struct memnet *p;
     size_t client;
     clave_async_slots *s;
-    clave_async_grant *grant; /* of the newest slot; NULL: none */
-    /* Callbacks: how often, and the last. */
-    unsigned answers, queued, given, set;
+    /* Takes: how many answers, and the newest. */
+    unsigned answers, queued;
     size_t ahead;
-    clave_err err, set_err;
-    bool taken, gave;
+    clave_err err;
+    bool taken;
     int64_t token, since;
-    char by[32];
-    /* A list. */
-    int64_t limit;
-    size_t n;
-    char ids[8][32];
-    int64_t tokens[8];
-    char broken[64]; /* "id by reason" */
+    char node[256], id[CLAVE_SLOT_ID_MAX + 1], host[32], reason[32];
+    /* Gives and breaks likewise. */
+    unsigned gives;
+    clave_err give_err;
+    int64_t given; /* the token of the slot; 0: there was none */
+    unsigned limits;
+    clave_err limit_err;
 };
 
-void slot_user_open(struct slot_user *u, struct memnet *p, size_t client, uint32_t limit);
-void slot_user_close(struct slot_user *u);
+/* At /s, with this seed of the limit. */
+void slot_user_open(struct slot_user *a, struct memnet *p, size_t client, uint32_t limit);
+void slot_user_close(struct slot_user *a);
 
-/* `within_ms` as of owner_acquire; _begin_take lets nothing happen. */
-clave_err slot_user_begin_take(struct slot_user *u, uint64_t request, const char *id,
+/* `within_ms` as of owner_acquire; the request is 0. _begin_ does not settle. */
+clave_err slot_user_take(struct slot_user *a, const char *id, int64_t within_ms);
+clave_err slot_user_begin_take(struct slot_user *a, uint64_t request, const char *id,
                                int64_t within_ms);
-void slot_user_take(struct slot_user *u, const char *id, int64_t within_ms);
-void slot_user_give(struct slot_user *u, const char *id, int64_t token);
-void slot_user_break(struct slot_user *u, const char *id, const char *reason);
-void slot_user_set_limit(struct slot_user *u, uint32_t limit);
-void slot_user_list(struct slot_user *u);
-/* A write of /data under the newest grant. */
-clave_err slot_user_write(struct slot_user *u);
+clave_err slot_user_give(struct slot_user *a, const char *id, int64_t token);
+clave_err slot_user_set_limit(struct slot_user *a, uint32_t limit);
 
-/* No ephemeral node and no watch. */
+size_t slot_user_owned(struct memnet *p); /* slots at the server */
+/* Nobody waits, and no watch is left. */
 void slot_user_assert_no_leftovers(struct memnet *p);
 
 #endif

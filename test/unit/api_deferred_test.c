@@ -124,27 +124,26 @@ static void on_lease_event(clave_async_semaphore *s, const clave_lease_event *ev
     on_news();
 }
 
-static void on_slot_taken(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
-                          void *arg)
+static void on_take(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
+                    void *arg)
 {
     (void)s, (void)err, (void)slot, (void)taken, (void)arg;
     on_answer();
 }
 
-static void on_slot_given(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
+static void on_give(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
 {
     (void)s, (void)err, (void)slot, (void)arg;
     on_answer();
 }
 
-static void on_slot_limit(clave_async_slots *s, clave_err err, void *arg)
+static void on_slots_limit(clave_async_slots *s, clave_err err, void *arg)
 {
     (void)s, (void)err, (void)arg;
     on_answer();
 }
 
-static void on_slot_list(clave_async_client *c, clave_err err, const clave_slots_view *view,
-                         void *arg)
+static void on_slots(clave_async_client *c, clave_err err, const clave_slots_view *view, void *arg)
 {
     (void)c, (void)err, (void)view, (void)arg;
     on_answer();
@@ -590,29 +589,31 @@ static void no_semaphore_answers_inside_a_call(void **state)
     at_every_stage(play_shared_limit);
 }
 
-/* ---- slots ---------------------------------------------------------------------------------- */
+/* ---- slots --------------------------------------------------------------------------------- */
 
 static void play_slots(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     const clave_slots_options o = {.size = sizeof o, .limit = 1, .event_cb = on_slots_event};
-    const clave_slot a = {.id = "a", .reason = "r"}, b = {.id = "b"};
+    const clave_slot one = {.id = "one"}, two = {.id = "two"}, three = {.id = "three"};
     clave_async_slots *s;
     assert_int_equal(clave_async_slots_new(&s, c, "/slots", &o), CLAVE_OK);
     for (int round = 0; round < 2; round++) {
-        ASK(clave_async_slots_take(s, 1, &a, CLAVE_NEVER, on_slot_taken, NULL));
+        ASK(clave_async_slots_take(s, 1, &one, CLAVE_NEVER, on_take, NULL));
         memnet_settle(p);
-        ASK(clave_async_slots_take(s, 2, &b, CLAVE_TRY, on_slot_taken, NULL));
-        ASK(clave_async_slots_take(s, 3, &b, CLAVE_NEVER, on_slot_taken, NULL));
+        ASK(clave_async_slots_take(s, 2, &two, CLAVE_TRY, on_take, NULL));
+        ASK(clave_async_slots_take(s, 3, &three, CLAVE_NEVER, on_take, NULL));
         DO(clave_async_slots_cancel(s, 3));
         if (round == 0)
             set(p);
-        ASK(clave_async_slots_set_limit(s, 2, on_slot_limit, NULL));
-        ASK(clave_async_slots_list(c, "/slots", on_slot_list, NULL));
-        ASK(clave_async_slots_give(s, "a", 0, on_slot_given, NULL));
-        ASK(clave_async_slots_break(s, &a, on_slot_given, NULL));
+        ASK(clave_async_slots_set_limit(s, 2, on_slots_limit, NULL));
+        ASK(clave_async_slots_list(c, "/slots", on_slots, NULL));
+        ASK(clave_async_slots_give(s, "one", 0, on_give, NULL));
+        ASK(clave_async_slots_break(s, &(clave_slot){.id = "two", .reason = "gone"}, on_give,
+                                    NULL));
         memnet_settle(p);
     }
-    ASK(clave_async_slots_take(s, 4, &a, CLAVE_NEVER, on_slot_taken, NULL));
+    ASK(clave_async_slots_take(s, 4, &one, CLAVE_NEVER, on_take, NULL));
+    ASK(clave_async_slots_give(s, "two", 0, on_give, NULL));
     DO_VOID(clave_async_slots_free(s));
 }
 

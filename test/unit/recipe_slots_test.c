@@ -1,630 +1,563 @@
-/* Slots: never more owners than the limit, in the order of arrival; a slot outlives the session
- * that took it; whatever is lost, an id has one slot or none, and its taker learns which. */
+/* Slots when nothing fails: never above the limit, in the order of arrival, one slot an id, kept
+ * without a session until they are given back or broken. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "lib/slot_user.h"
 
-enum { USERS = 3 };
+enum { TIMEOUT = 6000 };
 
-struct slots_world {
-    struct memnet *p;
-    struct slot_user u[USERS];
-};
-
-static void slots_world_open(struct slots_world *w, uint32_t limit)
+static struct memnet *world(size_t clients)
 {
-    w->p = memnet_new(&(struct memnet_options){.clients = USERS + 1});
-    memnet_settle(w->p);
-    assert_int_equal(memnet_create(w->p, USERS, "/data"), CLAVE_OK);
-    for (size_t i = 0; i < USERS; i++)
-        slot_user_open(&w->u[i], w->p, i, limit);
+    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void slots_world_close(struct slots_world *w)
-{
-    for (size_t i = 0; i < USERS; i++)
-        slot_user_close(&w->u[i]);
-    slot_user_assert_no_leftovers(w->p);
-    memnet_free(w->p);
-}
+/* ---- take ------------------------------------------------------------------------------------ */
 
-/* ---- taking and giving ----------------------------------------------------------------------- */
-
-static void an_id_owns_a_slot_until_it_gives_it_back(void **state)
+static void a_free_slot_is_taken(void **state)
 {
     (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    assert_int_equal(w.u[0].err, CLAVE_OK);
-    assert_true(w.u[0].taken);
-    memnet_kill_session(w.p, 0);
-    memnet_settle(w.p);
-    slot_user_take(&w.u[1], "b", OWNER_TRY);
-    assert_int_equal(w.u[1].err, CLAVE_EBUSY);
-    slot_user_give(&w.u[2], "a", 0); /* by anybody who knows the id */
-    assert_true(w.u[2].gave);
-    slot_user_take(&w.u[1], "b", OWNER_TRY);
-    assert_int_equal(w.u[1].err, CLAVE_OK);
-    assert_true(w.u[1].token > w.u[0].token);
-    slots_world_close(&w);
+    struct memnet *p = world(2);
+    struct slot_user a;
+    slot_user_open(&a, p, 0, 1);
+    assert_int_equal(slot_user_take(&a, "web/1", OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_OK);
+    assert_true(a.taken);
+    assert_string_equal(a.id, "web/1");
+    assert_string_equal(a.host, "host0");
+    assert_string_equal(a.reason, "test");
+    assert_non_null(strstr(a.node, "/s/owners/web%2F1-"));
+    assert_true(a.token > 0);
+    assert_true(a.since > 0);
+    slot_user_assert_no_leftovers(p);
+    /* It outlives the session. */
+    slot_user_close(&a);
+    memnet_kill_session(p, 0);
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_int_equal(slot_user_owned(p), 1);
+    memnet_free(p);
 }
 
-static void taking_what_is_owned_is_success_and_says_so(void **state)
+/* Two readings and the place together, the transaction; and nothing afterwards. */
+static void a_take_costs_few_requests(void **state)
 {
     (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "a", OWNER_TRY);
-    assert_int_equal(w.u[1].err, CLAVE_OK);
-    assert_false(w.u[1].taken);
-    assert_int_equal(w.u[1].token, w.u[0].token);
-    assert_int_equal(w.u[1].since, w.u[0].since);
-    slots_world_close(&w);
+    struct memnet *p = world(1);
+    struct slot_user a;
+    slot_user_open(&a, p, 0, 9);
+    slot_user_take(&a, "1", OWNER_FOREVER); /* makes the nodes */
+    memnet_reset_counts(p);
+    slot_user_take(&a, "2", OWNER_FOREVER);
+    assert_true(a.taken);
+    assert_int_equal(p->clients[0].requests[OP_MULTI], 1);
+    assert_int_equal(p->clients[0].requests[OP_CREATE2], 1);
+    assert_int_equal(p->clients[0].requests[OP_DELETE], 0);
+    assert_int_equal(memnet_requests(p, 0), 6); /* sync, limit, owners, place, its queue, multi */
+    slot_user_close(&a);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
-static void giving_what_is_not_owned_is_success_and_says_so(void **state)
+static void the_others_wait_in_order(void **state)
 {
     (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_give(&w.u[0], "a", 0); /* there is no path yet */
-    assert_int_equal(w.u[0].err, CLAVE_OK);
-    assert_false(w.u[0].gave);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_give(&w.u[0], "a", 0);
-    assert_true(w.u[0].gave);
-    slot_user_give(&w.u[0], "a", 0);
-    assert_int_equal(w.u[0].err, CLAVE_OK);
-    assert_false(w.u[0].gave);
-    slots_world_close(&w);
+    enum { N = 5, LIMIT = 2 };
+    struct memnet *p = world(N);
+    struct slot_user a[N];
+    char id[N][8];
+    for (size_t i = 0; i < N; i++) {
+        slot_user_open(&a[i], p, i, LIMIT);
+        snprintf(id[i], sizeof id[i], "m%zu", i);
+        slot_user_take(&a[i], id[i], OWNER_FOREVER);
+        assert_int_equal(a[i].answers, i < LIMIT);
+    }
+    assert_int_equal(a[2].ahead, 0);
+    assert_int_equal(a[3].ahead, 1);
+    assert_int_equal(a[4].ahead, 2);
+    for (size_t i = LIMIT; i < N; i++) {
+        slot_user_give(&a[0], id[i - LIMIT], 0);
+        assert_int_equal(a[i].answers, 1);
+        assert_true(a[i].taken);
+        assert_true(a[i].token > a[i - 1].token);
+        assert_int_equal(slot_user_owned(p), LIMIT);
+    }
+    for (size_t i = 0; i < N; i++)
+        slot_user_close(&a[i]);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
-static void a_give_by_token_never_gives_a_later_take(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    int64_t first = w.u[0].token;
-    slot_user_give(&w.u[0], "a", first);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    assert_true(w.u[0].taken && w.u[0].token > first);
-    slot_user_give(&w.u[0], "a", first);
-    assert_int_equal(w.u[0].err, CLAVE_OK);
-    assert_false(w.u[0].gave);
-    slot_user_list(&w.u[0]);
-    assert_int_equal(w.u[0].n, 1);
-    slots_world_close(&w);
-}
-
-/* The place, the transaction, the give: three commits. */
-static void a_take_is_two_commits_and_a_give_one(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 2);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER); /* makes the nodes */
-    memnet_reset_counts(w.p);
-    slot_user_take(&w.u[0], "b", OWNER_FOREVER);
-    const uint64_t *requests = w.p->clients[0].requests;
-    assert_int_equal(requests[OP_CREATE2] + requests[OP_MULTI] + requests[OP_DELETE], 2);
-    assert_int_equal(memnet_requests(w.p, 0), 6); /* a sync, and three reads */
-    slot_user_give(&w.u[0], "b", 0);
-    assert_int_equal(requests[OP_CREATE2] + requests[OP_MULTI] + requests[OP_DELETE], 3);
-    slots_world_close(&w);
-}
-
-/* ---- waiting --------------------------------------------------------------------------------- */
-
-static void those_who_wait_come_in_their_order(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    slot_user_take(&w.u[2], "c", OWNER_FOREVER);
-    assert_int_equal(w.u[1].answers + w.u[2].answers, 0);
-    assert_int_equal(w.u[1].ahead, 0);
-    assert_int_equal(w.u[2].ahead, 1);
-    slot_user_give(&w.u[0], "a", 0);
-    assert_int_equal(w.u[1].err, CLAVE_OK);
-    assert_true(w.u[1].taken);
-    assert_int_equal(w.u[2].answers, 0);
-    slot_user_give(&w.u[0], "b", 0);
-    assert_true(w.u[2].answers == 1 && w.u[2].taken);
-    slots_world_close(&w);
-}
-
-/* One event a hand-over, and nobody but the first asks anything. */
+/* A give is one event for the first one; it tells the next one by its place. The others hear
+ * nothing, and ask nothing. */
 static void a_hand_over_is_no_herd(void **state)
 {
     (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    slot_user_take(&w.u[2], "c", OWNER_FOREVER);
-    memnet_reset_counts(w.p);
-    uint64_t events = w.p->clients[1].events, others = w.p->clients[2].events;
-    memnet_rule(w.p, (struct memnet_rule){1, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
-    slot_user_give(&w.u[0], "a", 0);
-    assert_int_equal(w.p->clients[1].events - events, 1);
-    assert_int_equal(w.p->clients[2].events - others, 0);
-    assert_int_equal(memnet_requests(w.p, 2), 0);
-    memnet_clear(w.p);
-    memnet_settle(w.p);
-    assert_true(w.u[1].taken);
-    slots_world_close(&w);
+    enum { N = 8 };
+    struct memnet *p = world(N);
+    struct slot_user a[N];
+    char id[8];
+    for (size_t i = 0; i < N; i++) {
+        slot_user_open(&a[i], p, i, 1);
+        snprintf(id, sizeof id, "m%zu", i);
+        slot_user_take(&a[i], id, OWNER_FOREVER);
+    }
+    memnet_reset_counts(p);
+    for (size_t i = 0; i < N; i++)
+        p->clients[i].events = 0;
+    slot_user_give(&a[0], "m0", 0);
+    assert_true(a[1].taken);
+    assert_int_equal(p->clients[1].events, 2); /* the give, and its own slot */
+    /* The limit, the owners, the transaction; and the watch of the limit is given up. */
+    assert_int_equal(memnet_requests(p, 1), 4);
+    for (size_t i = 4; i < N; i++) {
+        assert_int_equal(p->clients[i].events, 0);
+        assert_int_equal(memnet_requests(p, i), 0);
+    }
+    for (size_t i = 0; i < N; i++)
+        slot_user_close(&a[i]);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
-static void it_waits_until_its_deadline(void **state)
+static void a_try_does_not_wait(void **state)
 {
     (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", 3000); /* first, and it is full */
-    slot_user_take(&w.u[2], "c", 2000); /* behind it */
-    memnet_advance(w.p, 2000);
-    assert_int_equal(w.u[2].err, CLAVE_EBUSY);
-    assert_int_equal(w.u[1].answers, 0);
-    memnet_advance(w.p, 1000);
-    assert_int_equal(w.u[1].err, CLAVE_EBUSY);
-    assert_int_equal(memnet_list(w.p, USERS, "/s/queue", NULL, 0), 0);
-    slots_world_close(&w);
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    slot_user_open(&a, p, 0, 1);
+    slot_user_open(&b, p, 1, 1);
+    slot_user_take(&a, "a", OWNER_TRY);
+    assert_true(a.taken);
+    slot_user_take(&b, "b", OWNER_TRY);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(b.err, CLAVE_EBUSY);
+    assert_int_equal(b.queued, 0);
+    slot_user_give(&a, "a", 0);
+    slot_user_take(&b, "b", OWNER_TRY);
+    assert_true(b.taken);
+    memnet_refuse(p, 0, true);
+    memnet_settle(p);
+    slot_user_take(&a, "a", OWNER_TRY);
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(a.err, CLAVE_EUNREACHABLE);
+    slot_user_close(&a);
+    slot_user_close(&b);
+    memnet_free(p);
 }
 
-static void a_try_never_waits(void **state)
+/* What an id owns already it gets again, from whatever client, also when no slot is free. */
+static void an_id_owns_one_slot(void **state)
 {
     (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    memnet_refuse(w.p, 1, true);
-    slot_user_take(&w.u[1], "b", OWNER_TRY);
-    memnet_advance(w.p, 100);
-    assert_int_equal(w.u[1].answers, 1);
-    assert_int_equal(clave_err_classify(w.u[1].err), CLAVE_CLASS_RETRY);
-    memnet_refuse(w.p, 1, false);
-    memnet_advance(w.p, 3000);
-    slot_user_take(&w.u[0], "a", OWNER_TRY);
-    assert_true(w.u[0].taken);
-    slot_user_take(&w.u[1], "b", OWNER_TRY);
-    assert_int_equal(w.u[1].err, CLAVE_EBUSY);
-    slots_world_close(&w);
+    struct memnet *p = world(3);
+    struct slot_user a, b;
+    slot_user_open(&a, p, 0, 2);
+    slot_user_open(&b, p, 1, 2);
+    slot_user_take(&a, "x", OWNER_FOREVER);
+    slot_user_take(&b, "x", OWNER_TRY);
+    assert_int_equal(b.err, CLAVE_OK);
+    assert_false(b.taken);
+    assert_int_equal(b.token, a.token);
+    assert_int_equal(b.since, a.since);
+    assert_string_equal(b.node, a.node);
+    assert_string_equal(b.host, "host0");
+    slot_user_set_limit(&a, 0);
+    slot_user_take(&b, "x", OWNER_FOREVER);
+    assert_int_equal(b.answers, 2);
+    assert_false(b.taken);
+    assert_int_equal(slot_user_owned(p), 1);
+    /* Two that wait as one id get one. */
+    slot_user_take(&a, "y", OWNER_FOREVER);
+    slot_user_take(&b, "y", OWNER_FOREVER);
+    slot_user_set_limit(&a, 5);
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(b.answers, 3);
+    assert_true(a.taken);
+    assert_false(b.taken);
+    assert_int_equal(a.token, b.token);
+    assert_int_equal(slot_user_owned(p), 2);
+    slot_user_close(&a);
+    slot_user_close(&b);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
-static void a_cancelled_take_leaves_the_queue(void **state)
+/* ---- give and break ---------------------------------------------------------------------------
+ */
+
+static void a_give_is_repeated_without_harm(void **state)
 {
     (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    slot_user_take(&w.u[2], "c", OWNER_FOREVER);
-    assert_int_equal(clave_async_slots_cancel(w.u[1].s, 0), CLAVE_OK);
-    assert_int_equal(clave_async_slots_cancel(w.u[1].s, 0), CLAVE_ENOTHELD);
-    memnet_settle(w.p);
-    assert_int_equal(w.u[1].err, CLAVE_ECANCELED);
-    slot_user_give(&w.u[0], "a", 0);
-    assert_true(w.u[2].taken);
-    slots_world_close(&w);
+    struct memnet *p = world(2);
+    struct slot_user a;
+    slot_user_open(&a, p, 0, 1);
+    slot_user_give(&a, "x", 0); /* no node is there */
+    assert_int_equal(a.give_err, CLAVE_OK);
+    assert_int_equal(a.given, 0);
+    slot_user_take(&a, "x", OWNER_FOREVER);
+    int64_t old = a.token;
+    slot_user_give(&a, "x", old);
+    assert_int_equal(a.given, old);
+    slot_user_give(&a, "x", 0);
+    assert_int_equal(a.give_err, CLAVE_OK);
+    assert_int_equal(a.given, 0);
+    slot_user_take(&a, "x", OWNER_FOREVER);
+    assert_true(a.token > old);
+    slot_user_give(&a, "x", old);
+    assert_int_equal(a.gives, 4);
+    assert_int_equal(a.give_err, CLAVE_OK);
+    assert_int_equal(a.given, 0);
+    assert_int_equal(slot_user_owned(p), 1);
+    slot_user_give(&a, "x", 0);
+    assert_int_equal(a.given, a.token);
+    assert_int_equal(slot_user_owned(p), 0);
+    assert_int_equal(slot_user_give(&a, "", 0), CLAVE_EINVAL);
+    assert_int_equal(slot_user_give(&a, "x", -1), CLAVE_EINVAL);
+    assert_int_equal(a.gives, 5);
+    slot_user_close(&a);
+    memnet_free(p);
 }
 
-static void a_cancel_is_too_late_for_a_transaction_that_was_sent(void **state)
+struct view {
+    clave_err err;
+    unsigned calls;
+    int64_t limit;
+    size_t n;
+    char text[256];
+    char broken[128];
+    int64_t broken_token, broken_since;
+};
+
+static void on_list(clave_async_client *c, clave_err err, const clave_slots_view *view, void *arg)
 {
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    assert_int_equal(clave_async_slots_cancel(w.u[0].s, 0), CLAVE_OK);
-    memnet_settle(w.p);
-    assert_int_equal(w.u[0].answers, 0);
-    memnet_clear(w.p);
-    memnet_settle(w.p);
-    assert_int_equal(w.u[0].err, CLAVE_OK);
-    slots_world_close(&w);
+    struct view *v = arg;
+    (void)c;
+    v->calls++;
+    v->err = err;
+    if (err != CLAVE_OK)
+        return;
+    v->limit = view->limit;
+    v->n = view->n;
+    v->text[0] = v->broken[0] = '\0';
+    for (size_t i = 0; i < view->n; i++) {
+        const clave_slot *s = &view->slots[i];
+        size_t len = strlen(v->text);
+        snprintf(v->text + len, sizeof v->text - len, "%s %s %s;", s->id ? s->id : "-",
+                 s->host ? s->host : "-", s->reason ? s->reason : "-");
+        assert_true(i == 0 || view->slots[i - 1].token < s->token);
+    }
+    const clave_slot *b = &view->broken;
+    if (b->id)
+        snprintf(v->broken, sizeof v->broken, "%s %s %s %s", b->id, b->host, b->by ? b->by : "-",
+                 b->reason);
+    v->broken_token = b->token;
+    v->broken_since = b->since;
 }
 
-/* ---- the limit ------------------------------------------------------------------------------- */
-
-static void without_a_limit_nobody_takes(void **state)
+static struct view list(struct memnet *p)
 {
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 0);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    assert_int_equal(w.u[0].err, CLAVE_ENONODE);
-    slot_user_list(&w.u[0]);
-    assert_int_equal(w.u[0].limit, -1);
-    slot_user_set_limit(&w.u[0], 2);
-    assert_int_equal(w.u[0].set_err, CLAVE_OK);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    assert_int_equal(w.u[0].err, CLAVE_OK);
-    slot_user_list(&w.u[0]);
-    assert_int_equal(w.u[0].limit, 2);
-    slots_world_close(&w);
+    struct view v = {.err = CLAVE_EPROTO};
+    assert_int_equal(clave_async_slots_list(p->clients[0].c, "/s", on_list, &v), CLAVE_OK);
+    memnet_settle(p);
+    assert_int_equal(v.calls, 1);
+    assert_int_equal(v.err, CLAVE_OK);
+    return v;
 }
 
-static void a_limit_that_rises_admits_those_who_wait(void **state)
+static void on_broken(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
 {
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_set_limit(&w.u[0], 0);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    slot_user_take(&w.u[2], "c", OWNER_FOREVER);
-    assert_int_equal(w.u[0].answers, 0);
-    slot_user_set_limit(&w.u[0], 2);
-    assert_true(w.u[0].taken && w.u[1].taken);
-    assert_int_equal(w.u[2].answers, 0);
-    slots_world_close(&w);
+    struct slot_user *a = arg;
+    (void)s;
+    a->gives++;
+    a->give_err = err;
+    a->given = slot ? slot->token : 0;
 }
-
-static void a_limit_that_falls_takes_nobodys_slot(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 2);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    slot_user_set_limit(&w.u[0], 1);
-    slot_user_list(&w.u[0]);
-    assert_int_equal(w.u[0].n, 2);
-    slot_user_take(&w.u[2], "c", OWNER_FOREVER);
-    slot_user_give(&w.u[0], "a", 0);
-    assert_int_equal(w.u[2].answers, 0); /* one is owned, and one is the limit */
-    slot_user_give(&w.u[0], "b", 0);
-    assert_true(w.u[2].taken);
-    slots_world_close(&w);
-}
-
-/* The limit falls between the count and the transaction. */
-static void a_take_counts_again_when_the_limit_has_changed(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_set_limit(&w.u[2], 1);
-    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
-    slot_user_take(&w.u[0], "a", 1000);
-    slot_user_set_limit(&w.u[2], 0);
-    memnet_clear(w.p);
-    memnet_settle(w.p);
-    assert_int_equal(w.u[0].answers, 0);
-    memnet_advance(w.p, 1000);
-    assert_int_equal(w.u[0].err, CLAVE_EBUSY);
-    slots_world_close(&w);
-}
-
-/* ---- breaking -------------------------------------------------------------------------------- */
 
 static void a_break_is_recorded(void **state)
 {
     (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "host 1/ü", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    slot_user_break(&w.u[2], "host 1/ü", "its disk burned: 100%");
-    assert_int_equal(w.u[2].err, CLAVE_OK);
-    assert_true(w.u[2].gave);
-    assert_true(w.u[1].taken);
-    slot_user_list(&w.u[2]);
-    assert_int_equal(w.u[2].n, 1);
-    assert_string_equal(w.u[2].broken, "host 1/ü op its disk burned: 100%");
-    slot_user_break(&w.u[2], "nobody", "x");
-    assert_int_equal(w.u[2].err, CLAVE_OK);
-    assert_false(w.u[2].gave);
-    slots_world_close(&w);
-}
-
-/* ---- what is lost ---------------------------------------------------------------------------- */
-
-/* The transaction is done, and its answer lost. */
-static void a_lost_answer_is_found_out(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    memnet_advance(w.p, 3000);
-    assert_int_equal(w.u[0].err, CLAVE_OK);
-    assert_true(w.u[0].taken);
-    slot_user_list(&w.u[1]);
-    assert_int_equal(w.u[1].n, 1);
-    assert_int_equal(w.u[1].tokens[0], w.u[0].token);
-    slots_world_close(&w);
-}
-
-/* It never arrived. */
-static void a_lost_transaction_is_repeated(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_LOSE, 0});
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    memnet_advance(w.p, 3000);
-    assert_int_equal(w.u[0].err, CLAVE_OK);
-    assert_true(w.u[0].taken);
-    slot_user_list(&w.u[1]);
-    assert_int_equal(w.u[1].n, 1);
-    slots_world_close(&w);
-}
-
-/* Nobody can know: the deadline passes while there is no connection. */
-static void an_outcome_that_stays_unknown_is_said(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
-    slot_user_take(&w.u[0], "a", 2000);
-    memnet_refuse(w.p, 0, true);
-    memnet_clear(w.p);
-    memnet_advance(w.p, 2500);
-    assert_int_equal(w.u[0].answers, 1);
-    assert_int_equal(clave_err_classify(w.u[0].err), CLAVE_CLASS_UNKNOWN);
-    slot_user_list(&w.u[1]);
-    assert_int_equal(w.u[1].n, 1); /* it was taken */
-    memnet_refuse(w.p, 0, false);
-    memnet_advance(w.p, 3000);
-    slots_world_close(&w);
-}
-
-/* The session ends while the transaction is on its way: it dies with the place. */
-static void a_late_transaction_does_nothing(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    char names[2][96];
-    assert_int_equal(memnet_list(w.p, USERS, "/s/queue", names, 2), 2);
-    for (size_t i = 0; i < 2; i++) { /* as an operator does, or the end of the session */
-        char path[128];
-        snprintf(path, sizeof path, "/s/queue/%s", names[i]);
-        if (strcmp(names[i] + strlen(names[i]) - 10, names[1 - i] + strlen(names[1 - i]) - 10) < 0)
-            assert_int_equal(memnet_delete(w.p, USERS, path), CLAVE_OK);
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    slot_user_open(&a, p, 0, 1);
+    slot_user_open(&b, p, 1, 1);
+    slot_user_take(&a, "x", OWNER_FOREVER);
+    slot_user_take(&b, "y", OWNER_FOREVER);
+    assert_int_equal(
+        clave_async_slots_break(a.s, &(clave_slot){.id = "x", .reason = ""}, on_broken, &a),
+        CLAVE_EINVAL);
+    assert_int_equal(clave_async_slots_break(
+                         a.s, &(clave_slot){.id = "x", .by = "a\n", .reason = "b"}, on_broken, &a),
+                     CLAVE_EINVAL);
+    int64_t token = a.token;
+    for (int i = 0; i < 2; i++) { /* the node of the record is made, then set */
+        assert_int_equal(
+            clave_async_slots_break(
+                a.s, &(clave_slot){.id = i ? "y" : "x", .by = i ? NULL : "op", .reason = "dead"},
+                on_broken, &a),
+            CLAVE_OK);
+        memnet_settle(p);
+        assert_int_equal(a.give_err, CLAVE_OK);
+        assert_int_equal(a.given, i ? b.token : token);
+        struct view v = list(p);
+        assert_string_equal(v.broken, i ? "y host1 - dead" : "x host0 op dead");
+        assert_int_equal(v.broken_token, a.given);
+        assert_true(v.broken_since > 0);
     }
-    assert_true(w.u[1].taken);
-    memnet_clear(w.p);
-    memnet_settle(w.p);
-    slot_user_list(&w.u[2]);
-    assert_int_equal(w.u[2].n, 1);
-    assert_string_equal(w.u[2].ids[0], "b");
-    assert_int_equal(w.u[0].answers, 0); /* it waits again */
-    slot_user_give(&w.u[2], "b", 0);
-    memnet_advance(w.p, 1000);
-    assert_true(w.u[0].taken);
-    slots_world_close(&w);
+    assert_true(b.taken);
+    /* An id that owns nothing: nothing is recorded. */
+    clave_async_slots_break(a.s, &(clave_slot){.id = "x", .by = "op", .reason = "again"}, on_broken,
+                            &a);
+    memnet_settle(p);
+    assert_int_equal(a.given, 0);
+    assert_string_equal(list(p).broken, "y host1 - dead");
+    slot_user_close(&a);
+    slot_user_close(&b);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
-static void a_session_that_ends_in_the_queue_stands_in_line_again(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    slot_user_take(&w.u[2], "c", OWNER_FOREVER);
-    memnet_kill_session(w.p, 1);
-    memnet_advance(w.p, 3000);
-    slot_user_give(&w.u[0], "a", 0);
-    assert_true(w.u[2].taken); /* it was first by then */
-    slot_user_give(&w.u[0], "c", 0);
-    memnet_advance(w.p, 1000);
-    assert_true(w.u[1].taken);
-    slots_world_close(&w);
-}
-
-static void a_give_whose_answer_is_lost_is_repeated(void **state)
-{
-    (void)state;
-    for (int reply = 0; reply < 2; reply++) {
-        struct slots_world w;
-        slots_world_open(&w, 1);
-        slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-        memnet_rule(w.p, (struct memnet_rule){0, reply ? MEMNET_REPLY : MEMNET_REQUEST, OP_DELETE,
-                                              MEMNET_LOSE, 0});
-        slot_user_give(&w.u[0], "a", 0);
-        memnet_advance(w.p, 3000);
-        assert_int_equal(w.u[0].err, CLAVE_OK);
-        assert_true(w.u[0].gave);
-        slot_user_list(&w.u[1]);
-        assert_int_equal(w.u[1].n, 0);
-        slots_world_close(&w);
-    }
-}
-
-static void slots_outlive_the_server(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    memnet_stop_server(w.p);
-    memnet_advance(w.p, 1000);
-    memnet_start_server(w.p);
-    memnet_advance(w.p, 5000);
-    assert_int_equal(w.u[1].answers, 0);
-    slot_user_give(&w.u[2], "a", w.u[0].token);
-    memnet_advance(w.p, 1000);
-    assert_true(w.u[1].taken && w.u[1].token > w.u[0].token);
-    slots_world_close(&w);
-}
-
-/* ---- grants ---------------------------------------------------------------------------------- */
-
-static void a_grant_writes_only_while_the_slot_is_owned(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    assert_int_equal(slot_user_write(&w.u[0]), CLAVE_OK);
-    assert_int_equal(clave_async_grant_session_id(w.u[0].grant), 0);
-    assert_true(clave_async_grant_deadline(w.u[0].grant) == CLAVE_NEVER);
-    assert_true(clave_async_grant_valid_for(w.u[0].grant, w.p->now, 1000000));
-    memnet_kill_session(w.p, 0); /* it is the id's, not the session's */
-    memnet_advance(w.p, 3000);
-    assert_int_equal(slot_user_write(&w.u[0]), CLAVE_OK);
-    slot_user_give(&w.u[1], "a", 0);
-    assert_int_equal(slot_user_write(&w.u[0]), CLAVE_ELOST);
-    slot_user_take(&w.u[1], "a", OWNER_FOREVER); /* a new grant has a new name */
-    assert_int_equal(slot_user_write(&w.u[0]), CLAVE_ELOST);
-    assert_int_equal(slot_user_write(&w.u[1]), CLAVE_OK);
-    slots_world_close(&w);
-}
-
-/* ---- arguments, and the end -------------------------------------------------------------------
+/* ---- the limit --------------------------------------------------------------------------------
  */
 
-static void what_is_not_valid_is_refused(void **state)
+static void the_limit_is_followed(void **state)
 {
     (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    char longest[CLAVE_SLOT_ID_MAX + 2];
-    memset(longest, 'x', sizeof longest);
-    longest[CLAVE_SLOT_ID_MAX + 1] = '\0';
-    const char *bad[] = {"", "a\nb", "\xff", longest};
+    enum { N = 4 };
+    struct memnet *p = world(N);
+    struct slot_user a[N];
+    char id[8];
+    for (size_t i = 0; i < N; i++)
+        slot_user_open(&a[i], p, i, 0);
+    slot_user_take(&a[0], "m0", OWNER_FOREVER);
+    assert_int_equal(a[0].err, CLAVE_ENONODE); /* no limit is set */
+    assert_int_equal(slot_user_set_limit(&a[0], (uint32_t)INT32_MAX + 1), CLAVE_EINVAL);
+    assert_int_equal(slot_user_set_limit(&a[0], 0), CLAVE_OK);
+    assert_int_equal(a[0].limit_err, CLAVE_OK);
+    for (size_t i = 0; i < N; i++) {
+        snprintf(id, sizeof id, "m%zu", i);
+        slot_user_take(&a[i], id, OWNER_FOREVER);
+    }
+    assert_int_equal(slot_user_owned(p), 0);
+    slot_user_set_limit(&a[3], 3);
+    assert_true(a[0].taken && a[1].taken && a[2].taken && !a[3].taken);
+    slot_user_set_limit(&a[0], 1);
+    assert_int_equal(slot_user_owned(p), 3);
+    slot_user_give(&a[0], "m0", 0);
+    slot_user_give(&a[0], "m1", 0);
+    assert_false(a[3].taken);
+    assert_int_equal(list(p).limit, 1);
+    slot_user_give(&a[0], "m2", 0);
+    assert_true(a[3].taken);
+    for (size_t i = 0; i < N; i++)
+        slot_user_close(&a[i]);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+static void a_missing_limit_is_made_of_the_seed(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    slot_user_open(&a, p, 0, 3);
+    slot_user_open(&b, p, 1, 5);
+    struct view none = list(p);
+    assert_int_equal(none.limit, -1);
+    assert_int_equal(none.n, 0);
+    slot_user_take(&a, "x", OWNER_FOREVER);
+    slot_user_take(&b, "y", OWNER_FOREVER);
+    assert_int_equal(list(p).limit, 3);
+    assert_int_equal(memnet_delete(p, 1, "/s/limit"), CLAVE_OK); /* made again */
+    slot_user_take(&b, "z", OWNER_FOREVER);
+    assert_true(b.taken);
+    assert_int_equal(list(p).limit, 5);
+    slot_user_close(&a);
+    slot_user_close(&b);
+    memnet_free(p);
+}
+
+/* Nobody takes on the strength of a limit that is no longer there. */
+static void a_limit_that_goes_while_they_wait(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a;
+    slot_user_open(&a, p, 0, 0);
+    slot_user_set_limit(&a, 0);
+    slot_user_take(&a, "x", OWNER_FOREVER);
+    assert_int_equal(a.answers, 0);
+    assert_int_equal(memnet_delete(p, 1, "/s/limit"), CLAVE_OK);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_ENONODE);
+    slot_user_close(&a);
+    slot_user_assert_no_leftovers(p);
+    memnet_free(p);
+}
+
+/* ---- the list ---------------------------------------------------------------------------------
+ */
+
+static void on_participants(clave_async_client *c, clave_err err, const clave_participant *list,
+                            size_t n, void *arg)
+{
+    char *names = arg;
+    (void)c;
+    assert_int_equal(err, CLAVE_OK);
+    for (size_t i = 0; i < n; i++)
+        snprintf(names + strlen(names), 64 - strlen(names), "name=%s ", list[i].identity.name);
+}
+
+static void the_list_has_owners_and_the_queue_those_who_wait(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a;
+    char names[64] = "";
+    slot_user_open(&a, p, 0, 2);
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    slot_user_take(&a, "b", OWNER_FOREVER);
+    assert_int_equal(slot_user_begin_take(&a, 7, "c", OWNER_FOREVER), CLAVE_OK);
+    memnet_settle(p);
+    assert_string_equal(list(p).text, "a host0 test;b host0 test;");
+    clave_async_participants(p->clients[1].c, "/s/queue", on_participants, names);
+    memnet_settle(p);
+    assert_non_null(strstr(names, "name=c"));
+    /* What others put there takes room. */
+    assert_int_equal(memnet_create(p, 1, "/s/owners/stranger"), CLAVE_OK);
+    assert_string_equal(list(p).text, "a host0 test;b host0 test;- - -;");
+    slot_user_give(&a, "a", 0);
+    assert_int_equal(a.answers, 2);
+    slot_user_give(&a, "b", 0);
+    assert_int_equal(a.answers, 3);
+    struct view v;
+    assert_int_equal(clave_async_slots_list(p->clients[0].c, "s", on_list, &v), CLAVE_EPATH);
+    slot_user_close(&a);
+    memnet_free(p);
+}
+
+/* ---- grants -----------------------------------------------------------------------------------
+ */
+
+static void on_written(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    *(clave_err *)arg = res->err;
+}
+
+static clave_err write_x(struct memnet *p, clave_async_grant *g)
+{
+    clave_err err = CLAVE_EPROTO;
+    assert_int_equal(clave_async_grant_set(g, "/x", "1", 1, -1, on_written, &err), CLAVE_OK);
+    memnet_settle(p);
+    memnet_advance(p, TIMEOUT);
+    return err;
+}
+
+static clave_async_grant *grant_of(const struct slot_user *a)
+{
+    clave_async_grant *g;
+    const clave_slot slot = {.node = a->node, .token = a->token};
+    assert_int_equal(clave_async_slots_grant(a->s, &slot, &g), CLAVE_OK);
+    return g;
+}
+
+static void a_grant_writes_while_the_slot_is_owned(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a;
+    clave_async_grant *none;
+    assert_int_equal(memnet_create(p, 1, "/x"), CLAVE_OK);
+    slot_user_open(&a, p, 0, 1);
+    const clave_slot bad[] = {{0}, {.node = "/s/owners"}, {.node = "/s/queue/a"}, {.node = "x"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(slot_user_begin_take(&w.u[0], 0, bad[i], 0), CLAVE_EINVAL);
-        assert_int_equal(clave_async_slots_give(w.u[0].s, bad[i], 0, NULL, NULL), CLAVE_EINVAL);
+        assert_int_equal(clave_async_slots_grant(a.s, &bad[i], &none), CLAVE_EINVAL);
+        assert_null(none);
     }
-    assert_int_equal(
-        clave_async_slots_break(w.u[0].s, &(clave_slot){.id = "a", .reason = ""}, NULL, NULL),
-        CLAVE_EINVAL);
-    assert_int_equal(clave_async_slots_set_limit(w.u[0].s, UINT32_MAX, NULL, NULL), CLAVE_EINVAL);
+    slot_user_take(&a, "x", OWNER_FOREVER);
+    clave_async_grant *g = grant_of(&a);
+    assert_int_equal(clave_async_grant_token(g), a.token);
+    assert_int_equal(clave_async_grant_session_id(g), 0);
+    assert_int_equal(clave_async_grant_deadline(g), CLAVE_NEVER);
+    assert_true(clave_async_grant_valid_for(g, p->now, 1000000));
+    assert_int_equal(write_x(p, g), CLAVE_OK);
+    /* A session that ends is no end of it: the outcome of the write is that of any other. */
+    clave_err err = CLAVE_EPROTO;
+    memnet_refuse(p, 0, true);
+    memnet_settle(p);
+    assert_int_equal(clave_async_grant_set(g, "/x", "2", 1, -1, on_written, &err), CLAVE_OK);
+    memnet_advance(p, 4 * TIMEOUT);
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_int_not_equal(err, CLAVE_ELOST);
+    assert_int_not_equal(err, CLAVE_EPROTO);
+    assert_int_equal(write_x(p, g), CLAVE_OK);
+    slot_user_give(&a, "x", 0);
+    assert_int_equal(write_x(p, g), CLAVE_ELOST);
+    slot_user_take(&a, "x", OWNER_FOREVER); /* a later one is not its own */
+    assert_int_equal(write_x(p, g), CLAVE_ELOST);
+    clave_async_grant *later = grant_of(&a);
+    assert_int_equal(write_x(p, later), CLAVE_OK);
+    slot_user_close(&a);
+    assert_int_equal(write_x(p, later), CLAVE_OK); /* it outlives the object */
+    clave_async_grant_free(g);
+    clave_async_grant_free(later);
+    memnet_free(p);
+}
+
+static void options_are_checked(void **state)
+{
+    (void)state;
+    struct memnet *p = world(1);
+    clave_async_client *c = p->clients[0].c;
     clave_async_slots *s;
-    clave_slots_options o = CLAVE_SLOTS_OPTIONS_INIT;
-    assert_int_equal(clave_async_slots_new(&s, w.p->clients[0].c, "s", &o), CLAVE_EPATH);
-    slot_user_take(&w.u[0], longest + 1, OWNER_FOREVER);
-    assert_int_equal(w.u[0].err, CLAVE_OK);
-    assert_int_equal(slot_user_begin_take(&w.u[1], 5, "b", OWNER_FOREVER), CLAVE_OK);
-    assert_int_equal(slot_user_begin_take(&w.u[1], 5, "c", OWNER_FOREVER), CLAVE_EINVAL);
-    slots_world_close(&w);
-    assert_int_equal(w.u[1].err, CLAVE_ECANCELED);
-}
-
-/* In each of its steps: the callback runs once, and nothing is left behind. */
-static void freed_in_any_step_it_leaves_nothing(void **state)
-{
-    (void)state;
-    const int ops[] = {OP_SYNC, OP_GET_DATA, OP_GET_CHILDREN2, OP_CREATE2, OP_MULTI, OP_DELETE};
-    for (size_t i = 0; i < 2 * sizeof ops / sizeof *ops; i++) {
-        struct slots_world w;
-        slots_world_open(&w, 1);
-        memnet_rule(w.p, (struct memnet_rule){0, i % 2 ? MEMNET_REPLY : MEMNET_REQUEST, ops[i / 2],
-                                              MEMNET_HOLD, 0});
-        slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-        bool pending = w.u[0].answers == 0;
-        slot_user_close(&w.u[0]);
-        memnet_clear(w.p);
-        memnet_settle(w.p);
-        assert_int_equal(w.u[0].answers, 1);
-        assert_int_equal(w.u[0].err, pending ? CLAVE_ECANCELED : CLAVE_OK);
-        slots_world_close(&w);
+    static const clave_acl acl = {CLAVE_PERM_ALL, "world", "anyone"};
+    enum { SIZE = sizeof(clave_slots_options) };
+    static const clave_slots_options bad[] = {
+        {.size = 1},
+        {.size = SIZE, .limit = UINT32_MAX},
+        {.size = SIZE, .acls = &acl},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(clave_async_slots_new(&s, c, "/s", &bad[i]), CLAVE_EINVAL);
+        assert_null(s);
     }
-}
-
-static void a_closed_client_answers_each_take(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 1);
-    slot_user_take(&w.u[0], "a", OWNER_FOREVER);
-    slot_user_take(&w.u[1], "b", OWNER_FOREVER);
-    slot_user_take(&w.u[2], "c", OWNER_FOREVER);
-    for (size_t i = 1; i < USERS; i++)
-        clave_async_client_close(w.p->clients[i].c, w.p->now);
-    memnet_advance(w.p, 100);
-    for (size_t i = 1; i < USERS; i++) {
-        assert_int_equal(w.u[i].answers, 1);
-        assert_int_equal(w.u[i].err, CLAVE_ECLOSED);
-        assert_int_equal(slot_user_begin_take(&w.u[i], 0, "x", OWNER_FOREVER), CLAVE_ECLOSED);
-    }
-    slots_world_close(&w);
-}
-
-/* A random mix: the limit holds at every step, and the order of arrival is kept. */
-static void a_random_mix_keeps_the_limit(void **state)
-{
-    (void)state;
-    struct slots_world w;
-    slots_world_open(&w, 2);
-    srand(11);
-    const char *ids[] = {"a", "b", "c", "d", "e"};
-    unsigned asked[USERS] = {0};
-    unsigned taken = 0;
-    for (int step = 0; step < 1200; step++) {
-        size_t i = (size_t)rand() % USERS;
-        const char *id = ids[(size_t)rand() % 5];
-        if (rand() % 50 == 0) {
-            memnet_cut(w.p, i);
-        } else if (rand() % 2 && w.u[i].answers == asked[i]) {
-            slot_user_take(&w.u[i], id, rand() % 2 ? OWNER_TRY : 500);
-            asked[i]++;
-        } else {
-            slot_user_give(&w.u[i], id, 0);
-        }
-        memnet_advance(w.p, rand() % 200);
-        taken += w.u[i].taken;
-        assert_true(memnet_list(w.p, USERS, "/s/owners", NULL, 0) <= 2);
-    }
-    assert_true(taken > 100);
-    slots_world_close(&w);
+    assert_int_equal(clave_async_slots_new(&s, c, "s", NULL), CLAVE_EPATH);
+    struct slot_user a;
+    slot_user_open(&a, p, 0, 1);
+    assert_int_equal(slot_user_begin_take(&a, 1, "", OWNER_TRY), CLAVE_EINVAL);
+    assert_int_equal(slot_user_begin_take(&a, 1, "a", OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(slot_user_begin_take(&a, 1, "b", OWNER_FOREVER), CLAVE_EINVAL);
+    assert_int_equal(clave_async_slots_cancel(a.s, 2), CLAVE_ENOTHELD);
+    slot_user_close(&a);
+    clave_async_slots_free(NULL);
+    memnet_free(p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_id_owns_a_slot_until_it_gives_it_back),
-        cmocka_unit_test(taking_what_is_owned_is_success_and_says_so),
-        cmocka_unit_test(giving_what_is_not_owned_is_success_and_says_so),
-        cmocka_unit_test(a_give_by_token_never_gives_a_later_take),
-        cmocka_unit_test(a_take_is_two_commits_and_a_give_one),
-        cmocka_unit_test(those_who_wait_come_in_their_order),
+        cmocka_unit_test(a_free_slot_is_taken),
+        cmocka_unit_test(a_take_costs_few_requests),
+        cmocka_unit_test(the_others_wait_in_order),
         cmocka_unit_test(a_hand_over_is_no_herd),
-        cmocka_unit_test(it_waits_until_its_deadline),
-        cmocka_unit_test(a_try_never_waits),
-        cmocka_unit_test(a_cancelled_take_leaves_the_queue),
-        cmocka_unit_test(a_cancel_is_too_late_for_a_transaction_that_was_sent),
-        cmocka_unit_test(without_a_limit_nobody_takes),
-        cmocka_unit_test(a_limit_that_rises_admits_those_who_wait),
-        cmocka_unit_test(a_limit_that_falls_takes_nobodys_slot),
-        cmocka_unit_test(a_take_counts_again_when_the_limit_has_changed),
+        cmocka_unit_test(a_try_does_not_wait),
+        cmocka_unit_test(an_id_owns_one_slot),
+        cmocka_unit_test(a_give_is_repeated_without_harm),
         cmocka_unit_test(a_break_is_recorded),
-        cmocka_unit_test(a_lost_answer_is_found_out),
-        cmocka_unit_test(a_lost_transaction_is_repeated),
-        cmocka_unit_test(an_outcome_that_stays_unknown_is_said),
-        cmocka_unit_test(a_late_transaction_does_nothing),
-        cmocka_unit_test(a_session_that_ends_in_the_queue_stands_in_line_again),
-        cmocka_unit_test(a_give_whose_answer_is_lost_is_repeated),
-        cmocka_unit_test(slots_outlive_the_server),
-        cmocka_unit_test(a_grant_writes_only_while_the_slot_is_owned),
-        cmocka_unit_test(what_is_not_valid_is_refused),
-        cmocka_unit_test(freed_in_any_step_it_leaves_nothing),
-        cmocka_unit_test(a_closed_client_answers_each_take),
-        cmocka_unit_test(a_random_mix_keeps_the_limit),
+        cmocka_unit_test(the_limit_is_followed),
+        cmocka_unit_test(a_missing_limit_is_made_of_the_seed),
+        cmocka_unit_test(a_limit_that_goes_while_they_wait),
+        cmocka_unit_test(the_list_has_owners_and_the_queue_those_who_wait),
+        cmocka_unit_test(a_grant_writes_while_the_slot_is_owned),
+        cmocka_unit_test(options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,6 +115,29 @@ static void what_outlives_the_command_or_the_holder_is_ended(void **state)
     assert_int_equal(idle.phase, KILL_POLICY_ENDED);
 }
 
+/* Whatever --on-lost says: the hold goes on until nothing of the command is left. */
+static void the_end_of_the_parent_ends_it(void **state)
+{
+    (void)state;
+    const struct kill_policy_sight orphan = {.deadline = DEADLINE, .parent_ended = true};
+    struct kill_policy_terms terms = usual;
+    for (int n = 0; n < 3; n++) {
+        terms.on_lost = (enum on_lost[]){ON_LOST_TERM, ON_LOST_KILL, ON_LOST_IGNORE}[n];
+        struct kill_policy l = running(&terms);
+        assert_int_equal(step(&l, orphan, NOW + 1), KILL_POLICY_TELL | KILL_POLICY_TERM);
+        assert_int_equal(l.cause, CAUSE_PARENT);
+        assert_int_equal(clave__kill_policy_wake_at(&l, DEADLINE, NOW + 1), NOW + 1 + GRACE);
+        assert_int_equal(step(&l, orphan, NOW + GRACE), 0);
+        assert_int_equal(step(&l, orphan, NOW + 1 + GRACE), KILL_POLICY_KILL);
+    }
+    struct kill_policy idle = {0};
+    assert_int_equal(step(&idle, orphan, NOW), 0);
+    assert_int_equal(idle.phase, KILL_POLICY_IDLE);
+    struct hold_policy s;
+    clave__hold_policy_begin(&s, &usual);
+    assert_true(clave__hold_policy_was_cut_short(&s, CAUSE_PARENT));
+}
+
 static void a_maximum_hold_is_the_commands_in_full(void **state)
 {
     (void)state;
@@ -318,6 +341,7 @@ int main(void)
         cmocka_unit_test(one_that_is_late_kills_at_once),
         cmocka_unit_test(a_lost_lock_leaves_a_grace),
         cmocka_unit_test(what_outlives_the_command_or_the_holder_is_ended),
+        cmocka_unit_test(the_end_of_the_parent_ends_it),
         cmocka_unit_test(a_maximum_hold_is_the_commands_in_full),
         cmocka_unit_test(a_maximum_hold_counts_whatever_ends_the_command),
         cmocka_unit_test(the_deadline_ends_the_grace_of_a_maximum_hold),

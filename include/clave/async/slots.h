@@ -35,7 +35,7 @@ typedef struct clave_async_slots clave_async_slots; /* opaque */
 
 /* A slot. Of a take, `id`, `host`, `by` and `reason` are the caller's. */
 typedef struct clave_slot {
-    const char *id;
+    const char *id;     /* NULL, in a list: a node that others made, and that says none */
     const char *host;   /* NULL: not said, in this and the next two; at most 1024 bytes each */
     const char *by;     /* the person or role that took it */
     const char *reason; /* what it is for */
@@ -93,9 +93,9 @@ CLAVE_METHOD clave_err clave_async_slots_take(clave_async_slots *s, uint64_t req
  * already; then it tells how that ended. ENOTHELD: none is pending. */
 CLAVE_METHOD clave_err clave_async_slots_cancel(clave_async_slots *s, uint64_t request);
 
-/* CLAVE_OK: the id owns no slot now; `slot` is the one that it owned, valid during the call only,
- * or NULL: it owned none. ECONNLOSS and others of class UNKNOWN: it may own it still. ENOAUTH and
- * other final errors: the server refused. ENOMEM. ECLOSED. */
+/* CLAVE_OK: the id owns no slot now, or none of this token; `slot` is the one that it owned, valid
+ * during the call only, or NULL: it owned none. ECONNLOSS and others of class UNKNOWN: it may own
+ * it still. ENOAUTH and other final errors: the server refused. ENOMEM. ECLOSED. */
 typedef void clave_async_slots_give_cb(clave_async_slots *s, clave_err err, const clave_slot *slot,
                                        void *arg);
 /* Gives back the slot of an id. With a `token` other than 0, only the slot of that token: so a give

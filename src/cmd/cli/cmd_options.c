@@ -241,9 +241,19 @@ static bool cmd_options_is_own(const struct verb *v, int id)
 
 /* ---- the walk over the arguments ------------------------------------------------------------ */
 
+/* A flag that is refused is told as JSON, too, wherever --json stands. */
+static bool cmd_options_has_json(char **argv)
+{
+    for (char **word = argv + 1; *word && strcmp(*word, "--") != 0; word++)
+        if (strcmp(*word, "--json") == 0)
+            return true;
+    return false;
+}
+
 static void scan_begin(struct options *o, char **argv)
 {
     o->scanning = true;
+    o->json = o->json || (o->verb->max_args < 0 && cmd_options_has_json(argv));
     o->argc = 0;
     o->argv = argv + 1;
     optind = 0; /* glibc: start over, for another argv */

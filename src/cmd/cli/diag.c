@@ -3,6 +3,7 @@
 #include "cmd/cli/diag.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +11,13 @@
 #include "base/path.h"
 #include "client/client_internal.h"
 #include "cmd/cli/hint.h"
+#include "cmd/cli/json.h"
 #include "cmd/cli/participant_text.h"
+#include "cmd/cli/time_text.h"
 #include "runtime/client/local_paths.h"
+#include "runtime/clock.h"
+
+enum { HINT_LINE_CAP = PATH_MAX + HINT_CAP + 64, DIAG_CAP = 16384 };
 
 int exit_code_of(clave_err err)
 {
@@ -114,41 +120,75 @@ static const char *diag_advice(const struct options *o, const char *path, clave_
     return out;
 }
 
-/* The client's log comes from another thread: write each line as one piece. */
-static void begin_line(const struct options *o)
+/* What a line says beside its text. */
+struct diag_facts {
+    const char *event; /* of JSON */
+    const char *path;  /* NULL: none */
+    clave_err err;     /* CLAVE_OK: none */
+    int code;          /* the exit code; 0: not said */
+};
+
+/* The client's log comes from another thread: each line is written as one piece. */
+static void diag_put_line(const struct options *o, const struct diag_facts *f, const char *text)
 {
+    const char *verb = o && o->verb ? o->verb->name : "";
+    char when[TIME_TEXT_CAP];
+    struct json j;
     flockfile(stderr);
-    if (o && o->verb && *o->verb->name)
-        fprintf(stderr, "clave: %s: ", o->verb->name);
-    else
-        fputs("clave: ", stderr);
+    if (!o || !o->json) {
+        fprintf(stderr, "clave: %s%s%s\n", verb, *verb ? ": " : "", text);
+        funlockfile(stderr);
+        return;
+    }
+    json_begin(&j, stderr);
+    clave__json_string(&j, "time", time_text(clave__clock_wall(), when));
+    clave__json_string(&j, "event", f->event);
+    clave__json_string(&j, "verb", verb);
+    if (f->path)
+        clave__json_string(&j, "path", f->path);
+    if (f->err != CLAVE_OK)
+        clave__json_string(&j, "code", clave_err_name(f->err));
+    if (f->code != 0)
+        clave__json_int(&j, "exit", f->code);
+    clave__json_string(&j, "message", text);
+    json_end(&j);
+    funlockfile(stderr);
 }
 
-static void end_line(void)
+static void diag_put(const struct options *o, const struct diag_facts *f, const char *fmt,
+                     va_list ap)
 {
-    fputc('\n', stderr);
-    funlockfile(stderr);
+    char text[DIAG_CAP]; /* what is longer is cut; a forked child may not allocate */
+    vsnprintf(text, sizeof text, fmt, ap);
+    diag_put_line(o, f, text);
+}
+
+__attribute__((format(printf, 3, 4))) static void
+diag_say(const struct options *o, const struct diag_facts *f, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    diag_put(o, f, fmt, ap);
+    va_end(ap);
 }
 
 void diag(const struct options *o, const char *fmt, ...)
 {
     va_list ap;
-    begin_line(o);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    diag_put(o, &(struct diag_facts){.event = "message"}, fmt, ap);
     va_end(ap);
-    end_line();
 }
 
 int diag_usage(struct options *o, const char *fmt, ...)
 {
+    char text[DIAG_CAP];
     va_list ap;
-    begin_line(o);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    fprintf(stderr, " (see 'clave help%s%s')", *o->verb->name ? " " : "", o->verb->name);
-    end_line();
+    diag_say(o, &(struct diag_facts){.event = "error", .code = EXIT_USAGE},
+             "%s (see 'clave help%s%s')", text, *o->verb->name ? " " : "", o->verb->name);
     o->status = EXIT_USAGE;
     return EXIT_USAGE;
 }
@@ -158,11 +198,9 @@ void diag_note(const struct options *o, const char *fmt, ...)
     va_list ap;
     if (o->verbose == 0)
         return;
-    begin_line(o);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    diag_put(o, &(struct diag_facts){.event = "message"}, fmt, ap);
     va_end(ap);
-    end_line();
 }
 
 static bool diag_is_connected(clave_client *c)
@@ -197,18 +235,21 @@ static const char *advice_missing(const struct options *o, const char *path)
 }
 
 /* The clients of a "local:" server do not know why it is gone. */
-static void put_hint(const struct options *o, const char *path, clave_err err)
+static const char *diag_hint(const struct options *o, const char *path, clave_err err,
+                             char out[HINT_LINE_CAP])
 {
     char fault[512], text[HINT_CAP];
     const char *hint =
         err == CLAVE_ENONODE ? advice_missing(o, path) : diag_advice(o, path, err, text);
     struct local_paths p;
     bool local = o && (!o->connect || strncmp(o->connect, "local:", 6) == 0);
+    *out = '\0';
     if (err == CLAVE_ECONNLOSS && local &&
         clave__local_paths(&p, NULL, fault, sizeof fault) == CLAVE_OK)
-        fprintf(stderr, " (%s; the server's log: %s/serve.log)", hint, p.dir);
+        snprintf(out, HINT_LINE_CAP, " (%s; the server's log: %s/serve.log)", hint, p.dir);
     else if (*hint)
-        fprintf(stderr, " (%s)", hint);
+        snprintf(out, HINT_LINE_CAP, " (%s)", hint);
+    return out;
 }
 
 /* What a fault says beyond the text of its error: "cannot VERB PATH: TEXT: MORE"; "" for nothing;
@@ -225,15 +266,14 @@ static int diag_put_err(const struct options *o, const char *path, clave_err err
                         const char *detail)
 {
     const char *text = strcmp(detail, ANSWER_TOO_LONG) == 0 ? detail : diag_text(o, err);
-    begin_line(o);
-    if (path)
-        fprintf(stderr, "%s%s ", path, diag_colon(path));
-    fputs(text, stderr);
-    if (*detail && strcmp(detail, text) != 0)
-        fprintf(stderr, ": %s", detail);
-    put_hint(o, path, err);
-    end_line();
-    return exit_code_of(err);
+    const struct diag_facts f = {
+        .event = "error", .path = path, .err = err, .code = exit_code_of(err)};
+    bool more = *detail && strcmp(detail, text) != 0;
+    char hint[HINT_LINE_CAP];
+    diag_say(o, &f, "%s%s%s%s%s%s%s", path ? path : "", path ? diag_colon(path) : "",
+             path ? " " : "", text, more ? ": " : "", more ? detail : "",
+             diag_hint(o, path, err, hint));
+    return f.code;
 }
 
 int diag_err(const struct options *o, const char *path, clave_err err, clave_client *c)
@@ -257,9 +297,11 @@ int diag_path(const struct options *o, const char *path, const char *fault)
     int n = snprintf(whole, sizeof whole, "/%s", path);
     bool only_slash = *path && *path != '/' && n < (int)sizeof whole &&
                       !clave__path_fault(whole, (size_t)n, false);
-    diag(o, "%s: invalid path: %s%s%s",
-         *path ? participant_text_printable(path, shown, sizeof shown) : "''", fault,
-         only_slash ? ": write " : "", only_slash ? hint_word(whole, word) : "");
+    const struct diag_facts f = {
+        .event = "error", .path = path, .err = CLAVE_EPATH, .code = EXIT_PATH};
+    diag_say(o, &f, "%s: invalid path: %s%s%s",
+             *path ? participant_text_printable(path, shown, sizeof shown) : "''", fault,
+             only_slash ? ": write " : "", only_slash ? hint_word(whole, word) : "");
     return EXIT_PATH;
 }
 
@@ -271,7 +313,9 @@ const char *diag_colon(const char *connect)
 
 int diag_refused(const struct options *o, const char *connect, const char *fault)
 {
-    diag(o, "%s%s %s", connect, diag_colon(connect), fault);
+    const struct diag_facts f = {
+        .event = "error", .err = CLAVE_EUNREACHABLE, .code = EXIT_UNREACHABLE};
+    diag_say(o, &f, "%s%s %s", connect, diag_colon(connect), fault);
     return EXIT_UNREACHABLE;
 }
 

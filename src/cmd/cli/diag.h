@@ -1,5 +1,6 @@
 /* diag.h - exit codes, and messages on standard error. Every line begins with "clave: " and names
- * the verb, the path, what was wrong and what to do. */
+ * the verb, the path, what was wrong and what to do. With --json each is an object: time, event
+ * ("error" or "message"), verb, message, and where they are known path, code and exit. */
 #ifndef CLAVE_CMD_CLI_DIAG_H
 #define CLAVE_CMD_CLI_DIAG_H
 

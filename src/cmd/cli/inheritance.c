@@ -32,6 +32,7 @@ bool inheritance_hold_descriptors(void)
 void inheritance_take(struct inheritance *out)
 {
     sigset_t none;
+    out->parent = getppid();
     out->umask = umask(S_IRWXG | S_IRWXO);
     umask(out->umask & (S_IRWXG | S_IRWXO));
     for (size_t i = 0; i < INHERITANCE_SIGNALS; i++) {

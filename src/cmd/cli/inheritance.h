@@ -20,6 +20,7 @@ struct inheritance {
     sigset_t mask;
     struct sigaction actions[INHERITANCE_SIGNALS]; /* of the signals that clave changes */
     mode_t umask;
+    pid_t parent; /* the process that started this one; it may have ended since */
 };
 
 /* Opens those of the descriptors 0 to 2 that are closed. false: it cannot. */

@@ -70,27 +70,79 @@ void usage_verb(const struct verb *v)
             print_flag(f);
 }
 
+/* ---- topics --------------------------------------------------------------------------------- */
+
+struct topic {
+    const char *name;
+    const char *verbs; /* NULL: `text`; else the verbs that it lists, with spaces around each */
+    const char *text;
+};
+
+static const struct topic topics[] = {
+    {"locking", " lock rwlock semaphore locks top check history ctdb-lock ", NULL},
+    {"elections", " elect leader candidates resign transfer top ", NULL},
+    {"nodes", " get set create rm ls tree stat getacl setacl watch sync ", NULL},
+    {"servers", " serve gate ping sessions data grow acl bench ", NULL},
+    {"environment", NULL,
+     "Flags not given are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
+     "CLAVE_TIMEOUT, CLAVE_AUTH, CLAVE_TLS_CA, _CERT, _KEY, _NAME), then from\n"
+     "$XDG_CONFIG_HOME/clave/config (or the file CLAVE_CONFIG names), then from\n"
+     "/etc/clave/config, in lines such as 'connect = zk1,zk2'.\n"},
+    {"local", NULL,
+     "Without a server, clave uses local:, this user's private server on this machine. It\n"
+     "excludes no other user and no other machine. 'local = never' in the configuration, or\n"
+     "CLAVE_LOCAL=never, forbids it; 'local = yes' silences the warning.\n"},
+    {"durations", NULL,
+     "A DURATION is a number of seconds, or numbers with units: 500ms, 0.5s, 10, 3m, 1h30m, 2d.\n"},
+    {"exit-codes", NULL,
+     "Exit codes: 0 done; 64 usage; 66 no such node, exists, wrong version, invalid path;\n"
+     "69 no server answered; 70 internal; 73 refused: harm to others, or in vain;\n"
+     "74 input or output; 75 not in time; 76 lock lost; 77 not authorised; 79 deadlock;\n"
+     "126 command not executable; 127 command not found.\n"},
+};
+enum { TOPICS = sizeof topics / sizeof *topics };
+
+static void usage_put_verbs(const struct verb *const *verbs, const char *only)
+{
+    char word[64];
+    for (const struct verb *const *v = verbs; *v; v++) {
+        snprintf(word, sizeof word, " %s ", (*v)->name);
+        if (!only || strstr(only, word))
+            printf("  %-10s  %s\n", (*v)->name, (*v)->summary);
+    }
+}
+
+bool usage_topic(const struct verb *const *verbs, const char *topic)
+{
+    for (size_t i = 0; i < TOPICS; i++) {
+        const struct topic *t = &topics[i];
+        if (strcmp(t->name, topic) != 0)
+            continue;
+        if (t->verbs)
+            usage_put_verbs(verbs, t->verbs);
+        else
+            fputs(t->text, stdout);
+        return true;
+    }
+    return false;
+}
+
 void usage_all(const struct verb *const *verbs)
 {
     puts("usage: clave [FLAG]... VERB [ARGUMENT]...\n\n"
          "Distributed locks and leader elections on any server that speaks the ZooKeeper\n"
          "protocol, including its own ('clave serve').\n\nVerbs:");
-    for (const struct verb *const *v = verbs; *v; v++)
-        printf("  %-10s  %s\n", (*v)->name, (*v)->summary);
+    usage_put_verbs(verbs, NULL);
     puts("\nFlags for every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
         print_flag(f);
-    puts("      --version                   print the version (as does the verb)\n\n"
-         "Flags not given are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
-         "CLAVE_TIMEOUT, CLAVE_AUTH, CLAVE_TLS_CA, _CERT, _KEY, _NAME), then from\n"
-         "$XDG_CONFIG_HOME/clave/config (or the file CLAVE_CONFIG names), then from\n"
-         "/etc/clave/config, in lines such as 'connect = zk1,zk2'.\n\n"
-         "Without a server, clave uses local:, this user's private server on this machine. It\n"
-         "excludes no other user and no other machine. 'local = never' in the configuration, or\n"
-         "CLAVE_LOCAL=never, forbids it; 'local = yes' silences the warning.\n\n"
-         "Exit codes: 0 done; 64 usage; 66 no such node, exists, wrong version, invalid path;\n"
-         "69 no server answered; 70 internal; 73 refused: harm to others, or in vain;\n"
-         "74 input or output; 75 not in time; 76 lock lost; 77 not authorised; 79 deadlock;\n"
-         "126 command not executable; 127 command not found.\n\n"
-         "See 'clave help VERB' and clave(1) for more.");
+    puts("      --version                   print the version (as does the verb)\n");
+    for (size_t i = 0; i < TOPICS; i++)
+        if (topics[i].text)
+            printf("%s\n", topics[i].text);
+    printf("See 'clave help VERB' and clave(1) for more. Topics, as 'clave help %s':",
+           topics[0].name);
+    for (size_t i = 0; i < TOPICS; i++)
+        printf("%s %s", i ? "," : "", topics[i].name);
+    putchar('\n');
 }

@@ -27,5 +27,7 @@ bool global_is_of_clients(const struct flag *global);
  */
 void usage_verb(const struct verb *v);
 void usage_all(const struct verb *const *verbs);
+/* What verbs share, or the verbs of one kind; false: there is no such topic. */
+bool usage_topic(const struct verb *const *verbs, const char *topic);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/plural.h"
 #include "cmd/cli/diag.h"
+#include "cmd/data/data_slots.h"
 #include "cmd/data/data_until.h"
 #include "runtime/server/copy_dir.h"
 #include "server/store/backup_restore.h"
@@ -229,6 +230,7 @@ static void restore_tell(const struct restoring *r)
             printf("Nothing in %s tells how long sessions of its server could be. If they could be "
                    "longer than\nthat, restore again with --longest-session.\n",
                    r->f->dir.path);
+        data_slots_show(r->s);
         return;
     }
     json_begin(&j, stdout);
@@ -243,6 +245,7 @@ static void restore_tell(const struct restoring *r)
     clave__json_int(&j, "quiet_ms", restore_wait_ms(r));
     clave__json_int(&j, "least_quiet_ms", r->begin.quiet_ms);
     clave__json_bool(&j, "knows_longest_session", r->noted_ms > 0 || r->o->longest_session > 0);
+    data_slots_json(&j, r->s);
     json_end(&j);
 }
 
@@ -258,9 +261,8 @@ int data_restore(struct data_files *f, const char *to, const struct restore_opti
         code = restore_choose_quiet(&r);
     if (code == EXIT_OK)
         code = restore_make(&r);
+    if (code == EXIT_OK)
+        restore_tell(&r);
     clave__server_free(r.s);
-    if (code != EXIT_OK)
-        return code;
-    restore_tell(&r);
-    return finish_stdout(f->o);
+    return code == EXIT_OK ? finish_stdout(f->o) : code;
 }

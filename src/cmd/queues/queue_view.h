@@ -3,6 +3,7 @@
  *
  * Map of src/cmd/queues, what the verbs of locks and elections share:
  *   queue_view      all participants of a lock, with their roles; src/observe says who holds
+ *   queue_repeat    shows a queue again after every change
  *   no_queue        a path that is no lock, or no election
  *   revoke          asks a holder to release, or deletes its node
  *   deadlocks       owners that wait for each other

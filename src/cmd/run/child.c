@@ -114,6 +114,7 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
 {
     bool cut_short = clave__hold_policy_was_cut_short(&r->hold_policy, cause);
     int code = cut_short ? EXIT_LOST : code_of_status(status);
+    r->told_to_end |= cause == CAUSE_PARENT;
     if (r->command == 0)
         child_report_not_started(r);
     terminal_take(&r->terminal);

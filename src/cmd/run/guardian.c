@@ -21,6 +21,8 @@
  *   runner, command     what is left is ended, then the session is closed from here
  *   guardian, command   the runner kills what is left and releases
  *   runner stopped, then killed        as stopped, then as killed
+ *   the --with-parent process          ENDING, then the runner releases
+ *   that process and the runner        ENDING, then the session is closed from here
  *   runner and guardian                the command itself is killed; processes it had started
  *                       run on, and only the fencing token protects the next holder, which is
  *                       granted the lock when the session expires
@@ -87,6 +89,7 @@ struct guardian_process {
     bool reaped;
     bool childless;
     bool runner_dead;
+    bool parent_ended;
     int status;
 };
 
@@ -317,9 +320,11 @@ static void guardian_act(struct guardian_process *g, unsigned todo)
 static void guardian_step(struct guardian_process *g)
 {
     guardian_reap(g);
+    g->parent_ended = g->parent_ended || parent_watch_has_ended(g->plan->parent);
     const struct kill_policy_sight sight = {.deadline = deadline_page_limit(g->page),
                                             .told_to_stop = g->told_to_stop,
                                             .alone = g->runner_dead,
+                                            .parent_ended = g->parent_ended,
                                             .reaped = g->reaped,
                                             .nothing_left = nothing_left(g)};
     guardian_act(g, clave__kill_policy_step(&g->kill_policy, &sight, clave_now()));
@@ -422,11 +427,14 @@ static _Noreturn void guardian_main(struct guardian_process *g)
     }
     sd_notify_pass_on(g->plan->own_notify);
     while (g->kill_policy.phase != KILL_POLICY_ENDED || !g->runner_dead) {
-        struct pollfd fds[] = {{.fd = g->runner_dead ? -1 : g->socket, .events = POLLIN},
-                               {.fd = g->signals, .events = POLLIN},
-                               {.fd = g->timer, .events = POLLIN}};
+        const struct parent_watch *parent = g->plan->parent;
+        struct pollfd fds[] = {
+            {.fd = g->runner_dead ? -1 : g->socket, .events = POLLIN},
+            {.fd = g->signals, .events = POLLIN},
+            {.fd = g->timer, .events = POLLIN},
+            {.fd = g->parent_ended ? -1 : parent_watch_fd(parent), .events = POLLIN}};
         guardian_arm(g);
-        poll(fds, 3, -1);
+        poll(fds, 4, g->parent_ended ? -1 : parent_watch_pause_ms(parent));
         drain(g->signals);
         drain(g->timer);
         if (!g->runner_dead)

@@ -10,6 +10,7 @@
  *   run_stages      --once, --lock-delay, --min-hold
  *   lock_messages   messages and JSON events; wait_progress: while waiting;
  *                   hook: --on-elected and so on
+ *   parent_watch    the process that all of this is to end with
  *   sd_status       what the service manager is told, and when (service/sd_notify: how)
  *   deadline_page   CLAVE_DEADLINE; held_since: since when, in the node; owner_env: CLAVE_OWNER
  *   process_identity  host, pid and command, as other participants see them */
@@ -24,6 +25,7 @@
 #include "cmd/run/cgroup.h"
 #include "cmd/run/deadline_page.h"
 #include "cmd/run/holdout.h"
+#include "cmd/run/parent_watch.h"
 #include "supervise/kill_policy.h"
 
 struct guardian_plan {
@@ -35,6 +37,7 @@ struct guardian_plan {
     char *const *argv;
     bool own_notify; /* the command does not inherit the service manager's variables */
     bool same_user;  /* the command cannot become another user (spawn.h) */
+    const struct parent_watch *parent;
 };
 
 /* The credentials of a session, for the process that has to close it. */

@@ -71,6 +71,17 @@ static bool take_acl(struct options *o, struct acl_list *out)
     return false;
 }
 
+/* Until the arguments are taken, the number that was given; 0: none. */
+static bool take_parent(struct lock_plan *p)
+{
+    int64_t pid = 0;
+    p->with_parent = true;
+    if (p->o->value && !options_number(p->o, "with-parent", 2, INT32_MAX, &pid))
+        return false;
+    p->parent = (struct parent_watch){.pid = (pid_t)pid, .fd = -1};
+    return true;
+}
+
 bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
 {
     struct options *o = p->o;
@@ -103,6 +114,8 @@ bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
     case LOCK_FLAG_SAME_USER:
         p->same_user = true;
         return true;
+    case LOCK_FLAG_WITH_PARENT:
+        return take_parent(p);
     case LOCK_FLAG_NOTIFY:
         return take_notify(o, &p->notify);
     default:
@@ -126,7 +139,8 @@ static int no_command(struct options *o)
 {
     char path[HINT_CAP], command[HINT_CAP];
     hint_word(o->argv[0], path);
-    if (!o->flags.connect || o->flags.connect_after == 0)
+    bool no_hosts = o->flags.connect && strpbrk(o->flags.connect, " |&;<>");
+    if (!o->flags.connect || (o->flags.connect_after == 0 && !no_hosts))
         return diag_usage(o, "no command given: clave %s %s -- COMMAND...", o->verb->name, path);
     return diag_usage(
         o, "no command given, and -c names the servers; with a shell: clave %s %s -- sh -c %s",
@@ -155,6 +169,8 @@ int lock_flags_take_args(struct lock_plan *p)
         owner_env_make(p->owner);
     p->argv = o->argv + 1;
     int code = run_stages_check(p);
+    if (code == EXIT_OK && p->with_parent)
+        code = parent_watch_open(&p->parent, o, p->path, p->parent.pid);
     if (code != EXIT_OK)
         return code;
     p->connect = connect_dial(o);

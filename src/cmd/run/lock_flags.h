@@ -8,6 +8,7 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/guardian.h"
 #include "cmd/run/owner_env.h"
+#include "cmd/run/parent_watch.h"
 #include "cmd/run/run_stages.h"
 #include "cmd/service/sd_notify.h"
 
@@ -38,6 +39,8 @@ struct lock_plan {
     const char *root;  /* where it looks for deadlocks; NULL: the parent of the path */
     int conflict_code; /* the exit code when it is not acquired in time */
     bool quiet;
+    bool with_parent; /* ends when that process does: */
+    struct parent_watch parent;
     struct acl_list acl; /* of the lock node; empty: open */
     struct acl_list
         *parent_acl; /* &acl, to be filled in with that of the path; NULL: it is given */
@@ -74,6 +77,7 @@ enum {
     LOCK_FLAG_NOTIFY,
     LOCK_FLAG_DETECT,
     LOCK_FLAG_SAME_USER,
+    LOCK_FLAG_WITH_PARENT,
     LOCK_FLAG_OWN /* and up: the verb's own flags */
 };
 /* Parses one flag; false after a message. `max_hold` is the verb's name for that flag. */

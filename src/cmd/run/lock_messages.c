@@ -206,6 +206,21 @@ void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
     }
 }
 
+void lock_message_parent_ended(const struct lock_plan *p, int64_t waited_ms)
+{
+    struct json j;
+    char text[PARENT_WATCH_TEXT_CAP];
+    if (!p->o->json) {
+        diag(p->o, "%s: not %s: %s", p->path, words(p)->acquired,
+             parent_watch_text(&p->parent, text));
+        return;
+    }
+    lock_message_begin(p, &j, words(p)->not_acquired);
+    clave__json_int(&j, "waited_ms", waited_ms);
+    clave__json_string(&j, "why", parent_watch_text(&p->parent, text));
+    lock_message_end(&j);
+}
+
 void lock_message_warning(const struct lock_plan *p, const char *msg)
 {
     struct json j;
@@ -331,6 +346,7 @@ void lock_message_asked(const struct lock_plan *p)
 static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause cause, char *out,
                                size_t cap)
 {
+    char parent[PARENT_WATCH_TEXT_CAP];
     switch (cause) {
     case CAUSE_NONE:
         return "the command has ended; ending the processes it left running";
@@ -342,6 +358,9 @@ static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause
         return out;
     case CAUSE_MAX_HOLD:
         snprintf(out, cap, "the maximum %s has been reached: ending the command", words(p)->hold);
+        return out;
+    case CAUSE_PARENT:
+        snprintf(out, cap, "%s: ending the command", parent_watch_text(&p->parent, parent));
         return out;
     case CAUSE_SIGNAL:
         return "second signal: ending the command and all it has started";
@@ -356,7 +375,8 @@ void lock_message_ending(const struct lock_plan *p, enum kill_policy_cause cause
 {
     static const char *const names[] = {
         [CAUSE_NONE] = "left-behind",  [CAUSE_DEADLINE] = "deadline", [CAUSE_LOST] = "lost",
-        [CAUSE_MAX_HOLD] = "max-hold", [CAUSE_KILLED] = "killed",     [CAUSE_SIGNAL] = "signal"};
+        [CAUSE_MAX_HOLD] = "max-hold", [CAUSE_KILLED] = "killed",     [CAUSE_SIGNAL] = "signal",
+        [CAUSE_PARENT] = "parent"};
     struct json j;
     char text[128];
     if (p->o->json) {

@@ -29,6 +29,8 @@ struct lock_obstacle {
 };
 void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why);
+/* The process that it is to end with has ended before the command was started. */
+void lock_message_parent_ended(const struct lock_plan *p, int64_t waited_ms);
 /* A warning of the library, which names the path itself. */
 void lock_message_warning(const struct lock_plan *p, const char *msg);
 void lock_message_deadlock(const struct lock_plan *p, const char *text);

@@ -98,7 +98,7 @@ static void run_stages_rest(struct runner *r)
     struct run_stages *c = &r->stages;
     int64_t left = r->acquired_at + r->plan->stages.min_hold_ms - clave_now();
     bool rests = r->plan->stages.min_hold_ms > 0 && left > 0 && r->command != 0 &&
-                 !r->ended_by_signal && !r->asked;
+                 !r->told_to_end && !r->asked;
     if (!rests) {
         r->events->leave(r, c->code);
         return;

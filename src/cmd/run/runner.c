@@ -49,6 +49,7 @@ static void runner_stop(struct runner *r)
     uv_close((uv_handle_t *)&r->reports, NULL);
     uv_close((uv_handle_t *)&r->phase_timer, NULL);
     uv_close((uv_handle_t *)&r->watchdog, NULL);
+    parent_alarm_close(&r->parent);
     run_stages_close(r);
     sd_status_close(r);
     wait_progress_close(&r->progress);
@@ -398,7 +399,7 @@ static void runner_on_signal(uv_signal_t *handle, int sig)
         return;
     }
     bool ends = sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT;
-    r->ended_by_signal |= ends;
+    r->told_to_end |= ends;
     switch (r->phase) {
     case CONNECTING:
     case WAITING:
@@ -424,6 +425,28 @@ static void runner_on_signal(uv_signal_t *handle, int sig)
             raise(SIGSTOP);
         break;
     case SWEEPING:
+        break;
+    }
+}
+
+/* While the command runs, the guardian ends it. */
+static void runner_on_parent_end(void *arg)
+{
+    struct runner *r = arg;
+    r->told_to_end = true;
+    switch (r->phase) {
+    case CONNECTING:
+    case WAITING:
+        wait_progress_end(&r->progress);
+        lock_message_parent_ended(r->plan, clave_now() - r->began);
+        runner_leave(r, EXIT_LOST);
+        break;
+    case KEEPING:
+        run_stages_cut_short(r);
+        break;
+    case HOLDING:
+    case SWEEPING:
+    case LEAVING:
         break;
     }
 }
@@ -478,10 +501,14 @@ static int open_loop(struct runner *r)
     run_stages_open(r);
     sd_status_open(r);
     wait_progress_init(&r->progress, r->plan, &r->loop);
+    r->parent =
+        (struct parent_alarm){.watch = &r->plan->parent, .ended = runner_on_parent_end, .arg = r};
     err = uv_poll_init(&r->loop, &r->reports, r->guardian.socket);
     r->reports.data = r->phase_timer.data = r->watchdog.data = r;
     if (err == 0)
         err = uv_poll_start(&r->reports, UV_READABLE, child_on_reports);
+    if (err == 0)
+        err = parent_alarm_start(&r->parent, &r->loop);
     return err != 0 ? err : catch_signals(r);
 }
 
@@ -538,7 +565,8 @@ static int start_guardian(struct runner *r)
                                      .owner = plan->owner,
                                      .argv = plan->argv,
                                      .own_notify = plan->notify != SD_NOTIFY_COMMAND,
-                                     .same_user = plan->same_user};
+                                     .same_user = plan->same_user,
+                                     .parent = &plan->parent};
     /* Orphans of the guardian are to become our children. Done before there are threads. */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
         diag(plan->o, "cannot become a child sub-reaper: %s", strerror(errno));
@@ -553,7 +581,7 @@ static const struct runner_events runner_events = {
     .leave = runner_leave,
 };
 
-int runner_run(const struct lock_plan *plan, bool *ended_by_signal)
+int runner_run(const struct lock_plan *plan, bool *told_to_end)
 {
     struct runner *r = calloc(1, sizeof *r);
     if (!r)
@@ -580,8 +608,8 @@ int runner_run(const struct lock_plan *plan, bool *ended_by_signal)
     if (r->released || r->guardian_session_id == 0)
         guardian_dismiss(&r->guardian);
     code = r->code;
-    if (ended_by_signal)
-        *ended_by_signal = r->ended_by_signal;
+    if (told_to_end)
+        *told_to_end = r->told_to_end;
     uv_loop_close(&r->loop);
     free(r);
     return code;

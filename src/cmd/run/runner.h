@@ -20,6 +20,7 @@
 #include "cmd/run/acquisition.h"
 #include "cmd/run/lock_flags.h"
 #include "cmd/run/nested_lock.h"
+#include "cmd/run/parent_watch.h"
 #include "cmd/run/run_stages.h"
 #include "cmd/run/sd_status.h"
 #include "cmd/run/wait_progress.h"
@@ -61,6 +62,7 @@ struct runner {
     uv_poll_t reports;      /* from the guardian */
     uv_timer_t phase_timer; /* limits how long the current phase may take */
     uv_timer_t watchdog;    /* fires a moment after the guardian's own */
+    struct parent_alarm parent;
     uv_signal_t signals[RUNNER_SIGNALS];
     struct sigaction before[RUNNER_SIGNALS]; /* what they did before */
     size_t nsignals;
@@ -70,8 +72,8 @@ struct runner {
     bool asked;                  /* another participant asked for the lock, or us to resign */
     /* the server has closed the session: the guardian has nothing left to do */
     bool released;
-    bool ended_by_signal; /* a signal asked us to end */
-    bool stopped;         /* the loop is about to end */
+    bool told_to_end; /* by a signal, or by the end of the process that we are to end with */
+    bool stopped;     /* the loop is about to end */
     int code;
 
     /* While the command runs. */
@@ -88,7 +90,7 @@ struct runner {
 };
 
 /* The verbs' entry: acquires the lock, runs the command, releases the lock. Returns the exit code.
- * *ended_by_signal (may be NULL): a signal asked this process to end. */
-int runner_run(const struct lock_plan *plan, bool *ended_by_signal);
+ * *told_to_end (may be NULL): a signal, or the end of --with-parent's process, ended it. */
+int runner_run(const struct lock_plan *plan, bool *told_to_end);
 
 #endif

@@ -87,7 +87,7 @@ void sd_status_connection(struct runner *r, bool up)
 /* A candidate that queues again is not stopping. */
 static void sd_status_send_stopping(struct runner *r)
 {
-    if (sd_status_is_own(r) && (r->ended_by_signal || !r->plan->again))
+    if (sd_status_is_own(r) && (r->told_to_end || !r->plan->again))
         sd_notify_stopping(&r->service.notify);
 }
 

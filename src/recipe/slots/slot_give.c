@@ -22,6 +22,7 @@ struct slot_give {
     bool doubt;              /* a delete may have been done */
     struct slot_copy *found; /* NULL: not looked at yet */
     struct timer pause;
+    struct listener listener; /* of the end of the client, while it pauses */
     clave_async_slots_give_cb *cb;
     void *arg;
     char id[CLAVE_SLOT_ID_MAX + 1];
@@ -32,6 +33,7 @@ static void slot_give_free(struct slot_give *g)
 {
     const struct clave_mem *mem = g->slots->mem;
     clave__client_timer_clear(g->slots->client, &g->pause);
+    clave__client_unlisten(&g->listener);
     clave__slot_count_fini(&g->count);
     clave__mem_free(mem, g->record);
     clave__mem_free(mem, g->found);
@@ -55,9 +57,10 @@ static void slot_give_retry_or_fail(struct slot_give *g, clave_err err)
     clave_async_client *c = g->slots->client;
     bool again = clave__err_passes(err) && ++g->tries < TRIES &&
                  clave_async_client_state(c) != CLAVE_STATE_CLOSED;
-    if (again)
+    if (again) {
         clave__client_timer_set(c, &g->pause, clave__client_now(c) + PAUSE_MS);
-    else
+        clave__client_listen(c, &g->listener);
+    } else
         slot_give_done(g, g->doubt && err != CLAVE_OK ? CLAVE_ECONNLOSS : err, false);
 }
 
@@ -91,7 +94,7 @@ static void slot_give_on_deleted(clave_async_client *c, const clave_result *res,
     struct slot_give *g = arg;
     clave_err err = res->err;
     bool no_record = g->breaks && res->nops == 2 && res->ops[1].err == CLAVE_ENONODE;
-    if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
+    if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN || err == CLAVE_ECLOSED)
         g->doubt = true;
     if (no_record) {
         err = slot_give_make_record(g);
@@ -145,6 +148,7 @@ static void slot_give_on_read(clave_async_client *c, const clave_result *res, vo
         return;
     }
     if (err == CLAVE_OK) {
+        clave__mem_free(g->slots->mem, g->found); /* there was no memory for what followed */
         g->found = clave__slot_data_parse(g->slots->mem, res, false);
         err = g->found ? CLAVE_OK : CLAVE_ENOMEM;
     }
@@ -180,9 +184,18 @@ static void slot_give_on_pause(struct timer *timer, int64_t now)
 {
     (void)now;
     struct slot_give *g = LIST_ENTRY(timer, struct slot_give, pause);
+    clave__client_unlisten(&g->listener);
     clave_err err = slot_give_attempt(g);
     if (err != CLAVE_OK)
         slot_give_retry_or_fail(g, err);
+}
+
+static void slot_give_on_state(struct listener *l, clave_state state, clave_err why)
+{
+    (void)why;
+    struct slot_give *g = LIST_ENTRY(l, struct slot_give, listener);
+    if (state == CLAVE_STATE_CLOSED)
+        slot_give_retry_or_fail(g, CLAVE_ECLOSED);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
@@ -200,6 +213,8 @@ static clave_err slot_give_new(struct slot_give **out, clave_async_slots *s, con
     g->token = token;
     memcpy(g->id, id, strlen(id) + 1);
     clave__timer_init(&g->pause, slot_give_on_pause);
+    list_init(&g->listener.link);
+    g->listener.on_state = slot_give_on_state;
     (void)clave__slot_count_init(&g->count, s, g->id, slot_give_on_count, NULL);
     *out = g;
     return CLAVE_OK;

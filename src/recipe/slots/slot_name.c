@@ -65,8 +65,10 @@ static const char *slot_name_next(const char *from, const char *end, char *out)
     }
     int high = *from == '%' && end - from > 2 ? slot_name_digit(from[1]) : -1;
     int low = high >= 0 ? slot_name_digit(from[2]) : -1;
+    if (low < 0)
+        return NULL;
     *out = (char)(high << 4 | low);
-    return low < 0 || slot_name_is_plain(*out) ? NULL : from + 3;
+    return slot_name_is_plain(*out) ? NULL : from + 3;
 }
 
 bool clave__slot_name_parse(const char *name, char id[CLAVE_SLOT_ID_MAX + 1])

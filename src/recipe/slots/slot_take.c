@@ -85,11 +85,11 @@ static void slot_take_on_due(struct client_task *task)
     clave_async_slots *s = t->slots;
     clave_async_slots_take_cb *cb = t->cb;
     bool ok = t->verdict == CLAVE_OK;
+    bool taken = ok && t->slot.node == t->node;
     list_remove(&t->link);
     t->cb = NULL;
     t->busy++;
-    cb(s, t->verdict, ok ? &t->found->slot : NULL, ok && strcmp(t->found->slot.node, t->node) == 0,
-       t->arg);
+    cb(s, t->verdict, ok ? &t->slot : NULL, taken, t->arg);
     t->busy--;
     clave__slot_take_settle(t);
 }
@@ -244,8 +244,8 @@ clave_err clave__slot_take_new(struct slot_take **out, clave_async_slots *s, uin
     return err;
 }
 
-clave_err clave__slot_take_start(struct slot_take *t, int64_t deadline,
-                                 clave_async_slots_take_cb *cb, void *arg)
+void clave__slot_take_start(struct slot_take *t, int64_t deadline, clave_async_slots_take_cb *cb,
+                            void *arg)
 {
     clave_async_slots *s = t->slots;
     int64_t now = clave__client_now(s->client);
@@ -263,5 +263,4 @@ clave_err clave__slot_take_start(struct slot_take *t, int64_t deadline,
         clave__slot_take_answer(t, clave__slot_take_not_in_time(t));
     else
         clave__slot_take_look(t);
-    return CLAVE_OK;
 }

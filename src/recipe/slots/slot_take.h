@@ -48,8 +48,9 @@ struct slot_take {
     struct timer limit;
     struct timer pause;
     struct listener listener;
-    unsigned busy; /* requests of its own under way */
-    struct slot_copy *found;
+    unsigned busy;           /* requests of its own under way */
+    clave_slot slot;         /* that it owns, when it ends so: its own, or: */
+    struct slot_copy *found; /* one that the id owned before */
     struct client_task due;
     clave_err verdict;
     clave_async_slots_take_cb *cb;

@@ -1,9 +1,20 @@
 /* slot_take_steps.c - what a take does: reads, queues, counts, and takes. Called by slot_take.c. */
 #include <assert.h>
+#include <string.h>
 
 #include "recipe/slots/slot_take.h"
 
 /* ---- what an id owns ------------------------------------------------------------------------- */
+
+/* Without memory: what was taken must not be reported as an error. */
+static void slot_take_own(struct slot_take *t, int64_t token, int64_t since)
+{
+    t->slot = t->as;
+    t->slot.node = t->node;
+    t->slot.token = token;
+    t->slot.since = since;
+    clave__slot_take_answer(t, CLAVE_OK);
+}
 
 static void slot_take_on_read(clave_async_client *c, const clave_result *res, void *arg)
 {
@@ -23,7 +34,13 @@ static void slot_take_on_read(clave_async_client *c, const clave_result *res, vo
             clave__slot_take_retry_or_fail(t, res->err);
         return;
     }
+    if (strcmp(res->path, t->node) == 0) {
+        slot_take_own(t, res->stat->czxid, res->stat->ctime);
+        return;
+    }
     t->found = clave__slot_data_parse(t->slots->mem, res, false);
+    if (t->found)
+        t->slot = t->found->slot;
     clave__slot_take_answer(t, t->found ? CLAVE_OK : CLAVE_ENOMEM);
 }
 
@@ -78,19 +95,22 @@ static void slot_take_prepare(struct slot_take *t)
 
 static void slot_take_taken(struct slot_take *t, const clave_result *res)
 {
-    clave_async_slots *s = t->slots;
     const clave_stat *counted = res->nops == 4 ? res->ops[2].stat : NULL;
     if (!counted) { /* the server tells no times in a transaction */
         t->doubt = CLAVE_ECONNLOSS;
         slot_take_read(t, t->node);
         return;
     }
-    const clave_stat stat = {.czxid = res->zxid, .ctime = counted->mtime};
-    const clave_result made = {
-        .path = t->node, .data = t->data, .len = t->ndata, .stat = &stat, .zxid = res->zxid};
-    t->found = clave__slot_data_parse(s->mem, &made, false);
     clave__slot_take_leave(t, true);
-    clave__slot_take_answer(t, t->found ? CLAVE_OK : CLAVE_ENOMEM);
+    slot_take_own(t, res->zxid, counted->mtime);
+}
+
+/* It may have been done, and there is no time to find out. */
+static bool slot_take_must_end_in_doubt(const struct slot_take *t)
+{
+    return t->doubt != CLAVE_OK &&
+           (clave__slot_take_is_late(t) ||
+            (t->trying && !clave_async_client_is_connected(t->slots->client)));
 }
 
 /* A reading tells what there is now. The place is given up if it is gone. */
@@ -100,6 +120,8 @@ static void slot_take_refused(struct slot_take *t, const clave_result *res)
     bool place_gone = res->nops == 4 && res->ops[3].err == CLAVE_ENONODE;
     if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
         t->doubt = err;
+    if (err == CLAVE_ECLOSED) /* it was on its way when the client was closed */
+        t->doubt = CLAVE_ECONNLOSS;
     if (err == CLAVE_EBADVERSION && t->place) {
         clave__slot_take_count(t);
         return;
@@ -108,7 +130,9 @@ static void slot_take_refused(struct slot_take *t, const clave_result *res)
     if (place_gone)
         clave__slot_take_leave(t, true);
     clave__slot_take_enter(t, TAKE_LOOKING);
-    if (changed || t->doubt != CLAVE_OK)
+    if (slot_take_must_end_in_doubt(t))
+        clave__slot_take_answer(t, t->doubt);
+    else if (changed || t->doubt != CLAVE_OK)
         clave__slot_take_look(t);
     else
         clave__slot_take_retry_or_fail(t, err);

@@ -58,9 +58,8 @@ clave_err clave__slots_prepare(struct slots_prepare *p);
 struct slot_take;
 clave_err clave__slot_take_new(struct slot_take **out, clave_async_slots *s, uint64_t request,
                                const clave_slot *as);
-/* Begins. When it fails, the take is freed. */
-clave_err clave__slot_take_start(struct slot_take *t, int64_t deadline,
-                                 clave_async_slots_take_cb *cb, void *arg);
+void clave__slot_take_start(struct slot_take *t, int64_t deadline, clave_async_slots_take_cb *cb,
+                            void *arg);
 /* NULL: no take of this number is pending. */
 struct slot_take *clave__slot_take_find(const clave_async_slots *s, uint64_t request);
 struct slot_take *clave__slot_take_first(const clave_async_slots *s); /* NULL: none is pending */

@@ -1,6 +1,7 @@
 /* candidates.c - `clave candidates`: one listing of an election, the leader first.
  * cmd/cli/participant_text.h formats it. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "clave/async/leader.h"
 #include "clave/participants.h"
@@ -11,6 +12,7 @@
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/queues/no_queue.h"
+#include "cmd/queues/queue_repeat.h"
 
 static void candidates_show_json(size_t position, const clave_participant *p)
 {
@@ -38,13 +40,17 @@ static void candidates_show_line(size_t position, const clave_participant *p)
            participant_text_note_suffix(p->node, note));
 }
 
-static int show_candidates(struct options *o, const char *path)
+/* On a terminal. */
+static void candidates_show_header(const struct options *o)
 {
-    clave_client *c;
+    if (!o->json && isatty(STDOUT_FILENO))
+        puts("# ROLE    TOKEN   SINCE ID");
+}
+
+static int candidates_show(struct options *o, clave_client *c, const char *path)
+{
     clave_participant_list *roll;
-    int code = connect_open(o, NULL, &c);
-    if (code != EXIT_OK)
-        return code;
+    int code = EXIT_OK;
     clave_err err =
         clave_participants(c, clave_async_latch_participants, path, o->timeout_ms, &roll);
     if (err != CLAVE_OK)
@@ -53,21 +59,34 @@ static int show_candidates(struct options *o, const char *path)
         code = EXIT_PATH;
     else if (roll->n == 0)
         diag_note(o, "%s: no candidates", path);
+    else
+        candidates_show_header(o);
     for (size_t i = 0; roll && i < roll->n; i++)
         (o->json ? candidates_show_json : candidates_show_line)(i + 1, &roll->list[i]);
     clave_participant_list_free(roll);
-    connect_close(c);
     return code;
 }
 
+enum { CANDIDATES_WATCH = FLAG_LONG };
+
 static int run_candidates(struct options *o, int argc, char **argv)
 {
-    if (options_next(o, argc, argv) == OPTIONS_STOP)
+    bool watch = false;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0)
+        watch |= id == CANDIDATES_WATCH;
+    if (id == OPTIONS_STOP)
         return o->status;
     if (!options_args(o, 1, 1))
         return EXIT_USAGE;
-    return connect_path_ok(o, o->argv[0]) ? show_candidates(o, o->argv[0]) : EXIT_PATH;
+    return connect_path_ok(o, o->argv[0]) ? queue_repeat(o, o->argv[0], watch, candidates_show)
+                                          : EXIT_PATH;
 }
+
+static const struct flag flags[] = {
+    {CANDIDATES_WATCH, "watch", NULL, "print them again after every change"},
+    {0, NULL, NULL, NULL},
+};
 
 const struct verb verb_candidates = {
     .name = "candidates",
@@ -76,6 +95,7 @@ const struct verb verb_candidates = {
     .text =
         "One candidate a line, the leader first: position, leader or waiting, token, time since\n"
         "it joined the queue, id; - for an id that is not text.\n",
+    .flags = flags,
     .elects = true,
     .max_args = -1,
     .run = run_candidates,

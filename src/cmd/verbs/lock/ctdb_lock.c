@@ -12,14 +12,15 @@
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/run/parent_watch.h"
 
-enum { PARENT_POLL_MS = 1000, RELEASE_MS = 1000 };
+enum { RELEASE_MS = 1000 };
 enum ctdb_status { CTDB_HELD = '0', CTDB_CONTENTION = '1', CTDB_ERROR = '3' };
 
 struct ctdb_lock {
     struct options *o;
     const char *path;
-    pid_t parent;
+    struct parent_watch parent;
     int signals;
     int lost; /* an eventfd: written when the lock is lost */
     _Atomic(clave_err) why;
@@ -48,17 +49,21 @@ static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *ar
 /* Returns when CTDB ends this process or is gone, or when the lock is lost. */
 static int ctdb_lock_hold(const struct ctdb_lock *l, clave_client *session)
 {
-    struct pollfd fds[] = {{.fd = l->lost, .events = POLLIN}, {.fd = l->signals, .events = POLLIN}};
-    while (getppid() == l->parent) {
-        if (poll(fds, 2, PARENT_POLL_MS) <= 0)
+    char text[PARENT_WATCH_TEXT_CAP];
+    struct pollfd fds[] = {{.fd = l->lost, .events = POLLIN},
+                           {.fd = l->signals, .events = POLLIN},
+                           {.fd = parent_watch_fd(&l->parent), .events = POLLIN}};
+    while (!parent_watch_has_ended(&l->parent)) {
+        if (poll(fds, 3, parent_watch_pause_ms(&l->parent)) <= 0)
             continue;
-        if (fds[0].revents == 0)
+        if (fds[0].revents != 0) {
+            diag_err(l->o, l->path, l->why, session);
+            return EXIT_LOST;
+        }
+        if (fds[1].revents != 0)
             return EXIT_OK;
-        diag_err(l->o, l->path, l->why, session);
-        return EXIT_LOST;
     }
-    diag(l->o, "%s: released: process %d, which started this one, has ended", l->path,
-         (int)l->parent);
+    diag(l->o, "%s: released: %s", l->path, parent_watch_text(&l->parent, text));
     return EXIT_OK;
 }
 
@@ -99,12 +104,9 @@ static int ctdb_lock_connect(struct ctdb_lock *l)
     clave_client *session;
     if (!connect_path_ok(l->o, l->path))
         return EXIT_PATH;
-    if (l->parent == 1) { /* which does not end: an orphan, or the process 1 of a container */
-        diag(l->o, "%s: not taken: process 1 started this one, so CTDB's end would go unnoticed",
-             l->path);
-        return EXIT_REFUSED;
-    }
-    int code = connect_open(l->o, NULL, &session);
+    int code = parent_watch_open(&l->parent, l->o, l->path, 0);
+    if (code == EXIT_OK)
+        code = connect_open(l->o, NULL, &session);
     if (code != EXIT_OK)
         return code;
     code = ctdb_lock_on(l, session);
@@ -114,7 +116,7 @@ static int ctdb_lock_connect(struct ctdb_lock *l)
 
 static int ctdb_lock_run(struct options *o, int argc, char **argv)
 {
-    struct ctdb_lock l = {.o = o, .parent = getppid(), .signals = -1, .lost = -1};
+    struct ctdb_lock l = {.o = o, .signals = -1, .lost = -1};
     if (options_next(o, argc, argv) == OPTIONS_STOP)
         return o->status;
     if (!options_args(o, 1, 1))
@@ -123,6 +125,7 @@ static int ctdb_lock_run(struct options *o, int argc, char **argv)
     int code = ctdb_lock_connect(&l);
     if (!l.told)
         ctdb_lock_tell(&l, CTDB_ERROR);
+    parent_watch_close(&l.parent);
     if (l.signals >= 0)
         close(l.signals);
     if (l.lost >= 0)
@@ -137,8 +140,8 @@ const struct verb verb_ctdb_lock = {
     .text = "For clustered Samba, in ctdb.conf:\n"
             "  cluster lock = !/usr/bin/clave ctdb-lock -c HOSTS /ctdb/lock\n"
             "Prints one character: 0 held, 1 contention, 3 error. When held, it stays until\n"
-            "SIGTERM, or until the process that started it ends (noticed within a second), and\n"
-            "then releases the lock. If the lock is lost, it ends with exit code 76.\n",
+            "SIGTERM, or until the process that started it ends, and then releases the lock. If\n"
+            "the lock is lost, it ends with exit code 76.\n",
     .max_args = -1,
     .run = ctdb_lock_run,
 };

@@ -1,12 +1,12 @@
 /* elect.c - `clave elect`: the flags of an election, and --forever, which re-executes the program
  * after each term. runner.c does the rest, as for `clave lock`. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
@@ -101,27 +101,34 @@ static char **original_words(void)
 
 /* Hooks that end meanwhile leave no zombies: the kernel discards children while SIGCHLD is ignored,
  * and those that ended before are waited for. */
-static void elect_pause(int64_t left_ms)
+static void elect_pause(const struct parent_watch *parent, int64_t then)
 {
     const struct sigaction discard = {.sa_handler = SIG_IGN};
     struct sigaction before;
-    struct timespec pause = {.tv_sec = left_ms / 1000, .tv_nsec = (long)(left_ms % 1000) * 1000000};
+    struct pollfd end = {.fd = parent_watch_fd(parent), .events = POLLIN};
+    int64_t left, pause = parent_watch_pause_ms(parent);
     sigaction(SIGCHLD, &discard, &before);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
-    while (nanosleep(&pause, &pause) != 0 && errno == EINTR)
-        continue;
+    while ((left = deadline_left(then, clave_now())) > 0 && !parent_watch_has_ended(parent))
+        poll(&end, 1, (int)(pause > 0 && pause < left ? pause : left));
     sigaction(SIGCHLD, &before, NULL);
 }
 
 /* The guardian must be forked by a process without threads, which this one no longer is: it
  * executes itself anew, not before the next term. */
-static int elect_stand_again(const struct options *o, int64_t then)
+static int elect_stand_again(const struct lock_plan *p, int64_t then)
 {
-    elect_pause(deadline_left(then, clave_now()));
+    const struct options *o = p->o;
+    char text[PARENT_WATCH_TEXT_CAP];
+    elect_pause(&p->parent, then);
+    if (parent_watch_has_ended(&p->parent)) {
+        diag(o, "%s: %s", p->path, parent_watch_text(&p->parent, text));
+        return EXIT_LOST;
+    }
     char **words = original_words();
     inheritance_restore(&o->inherited);
-    if (words)
+    if (words && parent_watch_pass_on(&p->parent))
         execv("/proc/self/exe", words);
     diag(o, "cannot start again: %s", strerror(errno));
     return EXIT_INTERNAL;
@@ -168,7 +175,7 @@ static int run_elect(struct options *o, int argc, char **argv)
                           .wait_ms = LOCK_FOR_EVER,
                           .grace_ms = LOCK_GRACE_DEFAULT,
                           .conflict_code = EXIT_TIMEOUT};
-    bool forever = false, tries = false, waits = false, ended_by_signal = false;
+    bool forever = false, tries = false, waits = false, told_to_end = false;
     int id, code = EXIT_USAGE;
     int64_t began = clave_now();
     while ((id = options_next(o, argc, argv)) > 0) {
@@ -186,12 +193,13 @@ static int run_elect(struct options *o, int argc, char **argv)
     p.again = forever;
     code = lock_flags_take_args(&p);
     if (code == EXIT_OK)
-        code = runner_run(&p, &ended_by_signal);
+        code = runner_run(&p, &told_to_end);
     else
         forever = false;
-    if (forever && !ended_by_signal && worth_another(code))
-        code = elect_stand_again(o, again_at(&p, began, code));
+    if (forever && !told_to_end && worth_another(code))
+        code = elect_stand_again(&p, again_at(&p, began, code));
 end:
+    parent_watch_close(&p.parent);
     acl_fini(&p.acl);
     return code;
 }
@@ -216,6 +224,8 @@ static const struct flag flags[] = {
      "end the command after this long: SIGTERM, then SIGKILL"},
     {LOCK_FLAG_SAME_USER, "require-killable", NULL,
      "sudo and its like gain no other user: clave could not end them"},
+    {LOCK_FLAG_WITH_PARENT, "with-parent", "[=PID]",
+     "end when PID ends [the process that started this one]"},
     {LOCK_FLAG_LOCK_DELAY, "lock-delay", "DURATION",
      "wait this long if the previous leader was lost"},
     {LOCK_FLAG_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
@@ -236,8 +246,9 @@ const struct verb verb_elect = {
         "--on-elected and --on-deposed get CLAVE_EVENT; they are neither awaited nor ended.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 69 no server reached;\n"
-        "75 not elected in time; 76 the leadership was lost, or given up on request;\n"
-        "77 not authorised; 126 command not executable; 127 command not found.\n",
+        "73 the parent cannot be watched; 75 not elected in time; 76 the leadership was lost, or\n"
+        "given up on request, or the process of --with-parent has ended; 77 not authorised; 126\n"
+        "command not executable; 127 command not found.\n",
     .flags = flags,
     .elects = true,
     .max_args = 1,

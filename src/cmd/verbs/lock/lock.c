@@ -82,6 +82,7 @@ static int lock_run(struct options *o, int argc, char **argv, enum lock_kind kin
         code = id == OPTIONS_STOP ? o->status : take_args(&p, tries, waits);
     if (taken && id != OPTIONS_STOP && code == EXIT_OK)
         code = kind == KIND_LEASE ? run_lease(&p) : runner_run(&p, NULL);
+    parent_watch_close(&p.parent);
     acl_fini(&p.acl);
     return code;
 }
@@ -111,6 +112,8 @@ static int run_semaphore(struct options *o, int argc, char **argv)
          "end the command after this long: SIGTERM, then SIGKILL"},                                \
         {LOCK_FLAG_SAME_USER, "require-killable", NULL,                                            \
          "sudo and its like gain no other user: clave could not end them"},                        \
+        {LOCK_FLAG_WITH_PARENT, "with-parent", "[=PID]",                                           \
+         "end when PID ends [the process that started this one]"},                                 \
         {LOCK_FLAG_REVOCABLE, "revocable", NULL,                                                   \
          "end the command when another participant asks for the lock"},                            \
         {LOCK_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"},      \
@@ -171,9 +174,10 @@ const struct verb verb_lock = {
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 0 also when --once finds\n"
         "it already done; 69 no server reached;\n"
-        "75 not acquired in time; 76 the lock was lost; 77 not authorised; 79 given up to end a\n"
-        "deadlock, or held by the clave lock it runs under; 126 command not executable; 127\n"
-        "command not found.\n",
+        "73 the parent cannot be watched; 75 not acquired in time; 76 the lock was lost, or the\n"
+        "process of --with-parent has ended; 77 not authorised; 79 given up to end a deadlock, or\n"
+        "held by the clave lock it runs under; 126 command not executable; 127 command not\n"
+        "found.\n",
     .flags = lock_flags,
     .max_args = 1,
     .runs_command = true,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
@@ -14,6 +15,7 @@
 #include "cmd/cli/suggestion.h"
 #include "cmd/queues/deadlocks.h"
 #include "cmd/queues/no_queue.h"
+#include "cmd/queues/queue_repeat.h"
 #include "cmd/queues/queue_view.h"
 #include "cmd/queues/revoke.h"
 #include "cmd/top/top_list.h"
@@ -75,30 +77,90 @@ static void locks_show_json(size_t position, const struct queue_view_place *at, 
     json_end(&j);
 }
 
-static void locks_show_line(size_t position, const struct queue_view_place *at, int64_t held_ms)
+/* One line, column by column. */
+struct locks_line {
+    char position[24], token[TOKEN_CAP], time[AGE_CAP], host[COLUMN_CAP], pid[24], name[COLUMN_CAP];
+    const char *role;
+};
+static const struct locks_line locks_header = {"#", "TOKEN", "TIME", "HOST", "PID", "NAME", "ROLE"};
+
+static void locks_fill_line(struct locks_line *l, size_t position,
+                            const struct queue_view_place *at)
 {
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
-    char host[COLUMN_CAP], name[COLUMN_CAP], command[COMMAND_CAP];
-    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", note[PARTICIPANT_TEXT_CAP];
+    char text[COLUMN_CAP], token[TOKEN_CAP], age[AGE_CAP];
+    *l = (struct locks_line){.pid = "-", .role = at->role};
+    snprintf(l->position, sizeof l->position, "%zu", position);
     if (id->pid != 0)
-        snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
-    printf("%zu %-7s %s %6s %s %s %s %s%s%s\n", position, at->role,
-           participant_text_token(&p->stat, token), locks_format_time(at, held_ms, age),
-           participant_text_column(id->host, false, host, sizeof host), pid,
-           participant_text_column(id->name, false, name, sizeof name),
-           participant_text_column(id->command ? id->command : id->text, true, command,
-                                   sizeof command),
-           at->asked ? " (asked to release it)" : "", participant_text_note_suffix(p->node, note));
+        snprintf(l->pid, sizeof l->pid, "%lld", (long long)id->pid);
+    snprintf(l->token, sizeof l->token, "%s", participant_text_token(&p->stat, token));
+    snprintf(l->time, sizeof l->time, "%s", locks_format_time(at, locks_held_ms(at), age));
+    snprintf(l->host, sizeof l->host, "%s",
+             participant_text_column(id->host, false, text, sizeof text));
+    snprintf(l->name, sizeof l->name, "%s",
+             participant_text_column(id->name, false, text, sizeof text));
 }
 
-static int show_queue(struct options *o, const char *path)
+/* How wide the columns are; all 0: as scripts read them, one space between. */
+struct locks_widths {
+    int position, token, host, pid, name;
+};
+
+static void locks_put_line(const struct locks_line *l, const struct locks_widths *w)
 {
-    clave_client *c;
+    printf("%-*s %-7s %-*s %6s %-*s %-*s %-*s ", w->position, l->position, l->role, w->token,
+           l->token, l->time, w->host, l->host, w->pid, l->pid, w->name, l->name);
+}
+
+static int locks_wider(int width, const char *text)
+{
+    int n = (int)strlen(text);
+    return n > width ? n : width;
+}
+
+static void locks_measure(struct locks_widths *w, const struct locks_line *l)
+{
+    w->position = locks_wider(w->position, l->position);
+    w->token = locks_wider(w->token, l->token);
+    w->host = locks_wider(w->host, l->host);
+    w->pid = locks_wider(w->pid, l->pid);
+    w->name = locks_wider(w->name, l->name);
+}
+
+static void locks_show_text(const struct queue_view *v)
+{
+    bool screen = v->n > 0 && isatty(STDOUT_FILENO);
+    struct locks_widths w = {0};
+    struct locks_line l;
+    if (screen)
+        locks_measure(&w, &locks_header);
+    for (size_t i = 0; screen && i < v->n; i++) {
+        locks_fill_line(&l, i + 1, &v->list[i]);
+        locks_measure(&w, &l);
+    }
+    if (screen) {
+        locks_put_line(&locks_header, &w);
+        puts("COMMAND");
+    }
+    for (size_t i = 0; i < v->n; i++) {
+        const struct queue_view_place *at = &v->list[i];
+        const clave_identity *id = &at->p->identity;
+        char command[COMMAND_CAP], note[PARTICIPANT_TEXT_CAP];
+        locks_fill_line(&l, i + 1, at);
+        locks_put_line(&l, &w);
+        printf("%s%s%s\n",
+               participant_text_column(id->command ? id->command : id->text, true, command,
+                                       sizeof command),
+               at->asked ? " (asked to release it)" : "",
+               participant_text_note_suffix(at->p->node, note));
+    }
+}
+
+static int locks_show_queue(struct options *o, clave_client *c, const char *path)
+{
     struct queue_view l;
-    int code = connect_open(o, NULL, &c);
-    if (code != EXIT_OK)
-        return code;
+    int code = EXIT_OK;
     clave_err err = queue_view_read(c, path, o->timeout_ms, &l);
     if (err != CLAVE_OK)
         code = diag_err(o, path, err, c);
@@ -106,14 +168,15 @@ static int show_queue(struct options *o, const char *path)
         code = EXIT_PATH;
     else if (l.n == 0)
         diag_note(o, "%s: no holder, nobody waiting", path);
-    for (size_t i = 0; i < l.n; i++)
-        (o->json ? locks_show_json : locks_show_line)(i + 1, &l.list[i], locks_held_ms(&l.list[i]));
+    for (size_t i = 0; o->json && i < l.n; i++)
+        locks_show_json(i + 1, &l.list[i], locks_held_ms(&l.list[i]));
+    if (!o->json)
+        locks_show_text(&l);
     queue_view_fini(&l);
-    connect_close(c);
     return code;
 }
 
-enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS };
+enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS, LOCKS_WATCH };
 
 /* Fills in the request from the arguments after the word. */
 static int run_revoke(struct options *o, struct revoke_request *request)
@@ -153,10 +216,11 @@ static int no_such_word(struct options *o, const char *word)
 static int run_locks(struct options *o, int argc, char **argv)
 {
     struct revoke_request request = {.breaks = false};
-    bool deadlocks = false;
+    bool deadlocks = false, watch = false;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
         deadlocks |= id == LOCKS_DEADLOCKS;
+        watch |= id == LOCKS_WATCH;
         if (id == 'w' && !options_duration(o, "wait", 1, DAY_MS, &request.wait_ms))
             return EXIT_USAGE;
         request.force |= id == LOCKS_FORCE;
@@ -164,6 +228,8 @@ static int run_locks(struct options *o, int argc, char **argv)
     }
     if (id == OPTIONS_STOP)
         return o->status;
+    if (watch && (deadlocks || (o->argc > 0 && *o->argv[0] != '/')))
+        return diag_usage(o, "--watch is for 'clave locks PATH'");
     if (deadlocks)
         return run_deadlocks(o, request.force || request.yes || request.wait_ms > 0);
     request.breaks = o->argc > 0 && strcmp(o->argv[0], "break") == 0;
@@ -175,13 +241,17 @@ static int run_locks(struct options *o, int argc, char **argv)
         return EXIT_USAGE;
     if (request.force || request.yes || request.wait_ms > 0)
         return diag_usage(o, "the flag is for 'clave locks revoke' or 'clave locks break'");
+    if (o->argc == 0 && watch)
+        return diag_usage(o, "--watch needs a PATH; 'clave top' follows all locks");
     if (o->argc == 0)
         return top_list_show(o);
-    return connect_path_ok(o, o->argv[0]) ? show_queue(o, o->argv[0]) : EXIT_PATH;
+    return connect_path_ok(o, o->argv[0]) ? queue_repeat(o, o->argv[0], watch, locks_show_queue)
+                                          : EXIT_PATH;
 }
 
 static const struct flag flags[] = {
     {LOCKS_DEADLOCKS, "deadlocks", NULL, "look for owners that wait for each other, below PATHs"},
+    {LOCKS_WATCH, "watch", NULL, "print the queue of PATH again after every change"},
     {'w', "wait", "DURATION", "revoke: wait until it is released [only ask]"},
     {LOCKS_FORCE, "force", NULL, "break: even if its owner may be alive"},
     {'y', "yes", NULL, "break: without asking at the terminal"},
@@ -198,8 +268,8 @@ const struct verb verb_locks = {
         "\n"
         "With a path, one participant a line, holders first: position, role, token, how long it\n"
         "has held or waited (<: at most), host, process, name, command; - for what its node does\n"
-        "not record. A kazoo lock with its default name takes no part in the queue: its line\n"
-        "says so.\n"
+        "not record; on a terminal under a header. A kazoo lock with its default name takes no\n"
+        "part in the queue: its line says so.\n"
         "\n"
         "revoke asks the owner of a node to release it, and prints whom: 'clave lock --revocable'\n"
         "does, and programs that opted in. An owner that takes no requests is not asked. break\n"

@@ -1,4 +1,8 @@
-/* help.c - `clave help`: prints the usage of the program, or of one verb. */
+/* help.c - `clave help`: prints the usage of the program, of one verb, or what verbs share: a
+ * topic. usage.c has the texts. */
+#include <stdio.h>
+#include <string.h>
+
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/suggestion.h"
@@ -15,9 +19,11 @@ static int run_help(struct options *o, int argc, char **argv)
         return EXIT_OK;
     }
     const struct verb *v = options_verb(o, o->argv[0]);
+    if (!v && usage_topic(o->verbs, o->argv[0]))
+        return EXIT_OK;
     if (!v) {
         char instead[SUGGESTION_CAP];
-        return diag_usage(o, "unknown verb '%s'%s", o->argv[0],
+        return diag_usage(o, "unknown verb or topic '%s'%s", o->argv[0],
                           suggestion_for_verb(o->verbs, o->argv[0], instead));
     }
     usage_verb(v);
@@ -26,8 +32,8 @@ static int run_help(struct options *o, int argc, char **argv)
 
 const struct verb verb_help = {
     .name = "help",
-    .args = "[VERB]",
-    .summary = "Print the usage of clave, or of a verb",
+    .args = "[VERB|TOPIC]",
+    .summary = "Print the usage of clave or of a verb, or what a topic says",
     .max_args = -1,
     .offline = true,
     .ignores_client_flags = true,

@@ -1,0 +1,172 @@
+/** Locks, elections and run-once over the HTTP interface of `clave gate` and `clave serve --http`. */
+
+/** Milliseconds, or a text such as '1500ms', '10s', '1h30m', '7d'. */
+export type Duration = number | string;
+
+export interface ConnectOptions {
+  /** `Authorization: Bearer`: who this client is, by default CLAVE_GATE_TOKEN. A function is asked before each request. */
+  token?: string | (() => string | Promise<string>);
+  /** After so long without a renewal the gate gives back what is held ('10s'). */
+  ttl?: Duration;
+  /** For people who look who holds a lock. */
+  name?: string;
+  /** For https: as of node:tls. */
+  ca?: string | Buffer;
+  cert?: string | Buffer;
+  key?: string | Buffer;
+}
+
+/** A client of the gates at these URLs (`http://`, `https://` or `unix:/path`), by default CLAVE_GATE or
+ * http://127.0.0.1:8080. Contacts none yet. */
+export function connect(urls?: string | string[], options?: ConnectOptions): Client;
+
+export interface HoldOptions {
+  /** After so long without success: BusyError. 0: only if it is free now. Default: for ever. */
+  wait?: Duration;
+  /** Gives up waiting. */
+  signal?: AbortSignal;
+  name?: string;
+  /** What runs under it, for people who look. */
+  command?: string;
+  /** It is given back when it has been held for so long. */
+  maxHold?: Duration;
+  /** A pause before it is held when the last holder was lost. */
+  lockDelay?: Duration;
+}
+
+export interface SemaphoreOptions extends HoldOptions {
+  /** How many leases there are: the same number everywhere. */
+  limit: number;
+  /** How many of them, all or none (1). */
+  permits?: number;
+}
+
+export interface OnceOptions extends HoldOptions {
+  /** One word: several jobs may share a lock ('once'). */
+  key?: string;
+  /** A run counts for so long from its beginning, by the servers' clock. Default: for ever. */
+  for?: Duration;
+  /** A run that has begun counts, however it ended. */
+  atMostOnce?: boolean;
+}
+
+export interface Stat {
+  czxid: string;
+  mzxid: string;
+  pzxid: string;
+  ctime: number;
+  mtime: number;
+  version: number;
+  cversion: number;
+  aversion: number;
+  ephemeral_owner: string;
+  data_length: number;
+  num_children: number;
+}
+
+export type Operation =
+  | { op: 'check'; path: string; version?: number }
+  | { op: 'create'; path: string; data?: string; data_base64?: string }
+  | { op: 'set'; path: string; data?: string; data_base64?: string; version?: number }
+  | { op: 'delete'; path: string; version?: number };
+
+/** What is held: a lock, leases, a leadership. */
+export interface Hold extends AsyncDisposable {
+  readonly path: string;
+  /** The fencing token: larger than that of every grant before. A decimal string. */
+  readonly token: string;
+  /** Aborted with a LostError before another may own it. A blocked event loop cannot be told in time: see validFor. */
+  readonly signal: AbortSignal;
+  /** Milliseconds for which nobody else can own it, by the clocks of now. 0: nothing is certain. */
+  readonly remaining: number;
+  /** True when it is held and certainly will be for `ms` milliseconds (0). */
+  validFor(ms?: number): boolean;
+  /** Throws a LostError unless it is certainly held. */
+  check(): void;
+  /** Gives it back. Rejects with a LostError when it had been lost before. */
+  release(): Promise<void>;
+  /** Runs `fn`, then releases. */
+  run<T>(fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
+  /** Guarded writes: done only while it is held, in one transaction with the check. */
+  set(path: string, data: string | Uint8Array, options?: { version?: number }): Promise<Stat>;
+  create(path: string, data?: string | Uint8Array, options?: { parents?: boolean }): Promise<string>;
+  delete(path: string, options?: { version?: number }): Promise<void>;
+  multi(operations: Operation[]): Promise<unknown[]>;
+  /** Of an election: what the leader says to those who look. */
+  publish(value: string | Uint8Array): Promise<void>;
+}
+
+export interface Place {
+  node: string;
+  token: string | null;
+  session: string | null;
+  role: string;
+  client: string | null;
+  host: string | null;
+  pid: number | null;
+  name: string | null;
+  command: string | null;
+  text: string | null;
+  since: number | null;
+}
+
+export interface Lock {
+  path: string;
+  kind: 'lock' | 'rw' | 'semaphore' | 'election' | 'mixed';
+  holders: Place[];
+  waiters: Place[];
+  nholders: number;
+  nwaiters: number;
+  held_since: number | null;
+  oldest_wait_ms: number | null;
+}
+
+export interface FormerRun {
+  state: 'started' | 'done' | 'failed';
+  began: Date;
+  /** Milliseconds. */
+  took: number | null;
+  host: string | null;
+  token: string | null;
+}
+
+export type OnceResult<T> = { ran: true; result: T } | { ran: false; former: FormerRun };
+
+export interface Client {
+  lock(path: string, options?: HoldOptions): Promise<Hold>;
+  readLock(path: string, options?: HoldOptions): Promise<Hold>;
+  writeLock(path: string, options?: HoldOptions): Promise<Hold>;
+  semaphore(path: string, options: SemaphoreOptions): Promise<Hold>;
+  withLock<T>(path: string, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
+  withLock<T>(path: string, options: HoldOptions, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
+  /** Terms of leadership, one after the other. */
+  lead(path: string, options?: Omit<HoldOptions, 'wait'>): AsyncGenerator<Hold, void, void>;
+  /** Runs `fn` unless it was run already, by any client, or by `clave lock --once`. */
+  once<T>(path: string, options: OnceOptions, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<OnceResult<T>>;
+  /** The lock as the gate knows it. null: nobody holds it or waits. */
+  look(path: string, options?: { fresh?: boolean }): Promise<Lock | null>;
+  /** The lock now, and after every change. */
+  watch(path: string, options?: { signal?: AbortSignal }): AsyncGenerator<Lock | null, void, void>;
+  /** A node, after everything that was committed before. null: there is none. */
+  get(path: string): Promise<{ data: Buffer; stat: Stat } | null>;
+  /** Ends all sessions, and so gives back all that is held. */
+  close(): Promise<void>;
+}
+
+/** `code` is a name of clave/err.h, `problem` the gate's answer (RFC 9457). */
+export class ClaveError extends Error {
+  readonly code: string | null;
+  readonly status: number | null;
+  readonly path: string | null;
+  readonly problem: Record<string, unknown> | null;
+}
+/** Another holds it, and the time to wait is over. Nothing was done. */
+export class BusyError extends ClaveError {}
+/** It was held and is not any more, or cannot be relied on. */
+export class LostError extends ClaveError {}
+/** No gate answered in time. */
+export class UnreachableError extends ClaveError {}
+/** An answer was lost: the write may or may not have been done. */
+export class UnknownOutcomeError extends ClaveError {}
+/** The gate does not let this client do it. */
+export class DeniedError extends ClaveError {}

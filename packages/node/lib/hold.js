@@ -1,0 +1,122 @@
+'use strict';
+// hold.js - what is held: its token, for how long it is certain, its guarded writes, its release.
+const { LostError, refused } = require('./errors.js');
+const { znode } = require('./transport.js');
+
+class Hold {
+  #claim;
+  #transport;
+  #over = new AbortController();
+  #lost = null;
+  #released = null;
+
+  constructor(claim, transport) {
+    this.#claim = claim;
+    this.#transport = transport;
+    claim.onLost = (error) => {
+      this.#lost = error;
+      this.#over.abort(error);
+    };
+  }
+
+  get path() {
+    return this.#claim.terms.path;
+  }
+
+  /** The fencing token, a decimal string: larger than that of every grant before, of any client. */
+  get token() {
+    return this.#claim.token;
+  }
+
+  /** Aborted, with a LostError, before another may own it. A blocked event loop cannot be told: see validFor. */
+  get signal() {
+    return this.#over.signal;
+  }
+
+  /** Milliseconds for which nobody else can own it, by the clock of now; 0: nothing is certain. */
+  get remaining() {
+    return this.#released ? 0 : Math.max(0, this.#claim.remaining());
+  }
+
+  /** True when it is held and certainly will be for `ms` milliseconds. */
+  validFor(ms = 0) {
+    return this.remaining > ms;
+  }
+
+  /** Throws a LostError unless it is certainly held. */
+  check() {
+    if (this.#lost) throw this.#lost;
+    if (!this.validFor()) throw new LostError(`${this.path} is not certainly held any more`, { code: 'ELOST' });
+  }
+
+  /** Gives it back; resolves when it is. Rejects with a LostError when it had been lost before. Repeated, it is the
+   * same promise. */
+  release() {
+    this.#released ??= this.#lost ? Promise.reject(this.#lost) : this.#claim.session.release(this.#claim, this.#claim.session.ttl);
+    return this.#released;
+  }
+
+  /** Runs `fn` with the signal, and releases. An error of `fn` comes first; one of the release is not hidden by a
+   * result. */
+  async run(fn) {
+    let result;
+    try {
+      result = await fn(this.signal, this);
+    } catch (error) {
+      await this.release().catch((late) => attach(error, late));
+      throw error;
+    }
+    await this.release();
+    return result;
+  }
+
+  // ---- guarded writes: done only while it is held, in one transaction with the check ------------------------------
+
+  async #write(method, target, request, what) {
+    const guard = Buffer.from(`${this.path};token=${this.token}`).toString('latin1');
+    const headers = { ...this.#claim.session.headers, ...request.headers, 'clave-guard': guard };
+    const answer = await this.#transport.ask(method, target, { ...request, headers, repeatable: false, what });
+    if (answer.status >= 400) throw refused(answer.status, answer.told, what);
+    return answer;
+  }
+
+  /** Sets a node's data; `version`: only that one. Resolves to its stat. */
+  async set(path, data, { version } = {}) {
+    const headers = version === undefined ? {} : { 'if-match': `"${version}"` };
+    return (await this.#write('PUT', `/v1/znodes${znode(path)}`, { body: data, headers }, `cannot set ${path}`)).told.stat;
+  }
+
+  /** Creates a node. Resolves to its path. */
+  async create(path, data = '', { parents = false } = {}) {
+    const target = `/v1/znodes${znode(path)}${parents ? '?parents' : ''}`;
+    return (await this.#write('POST', target, { body: data }, `cannot create ${path}`)).told.path;
+  }
+
+  async delete(path, { version } = {}) {
+    const headers = version === undefined ? {} : { 'if-match': `"${version}"` };
+    await this.#write('DELETE', `/v1/znodes${znode(path)}`, { headers }, `cannot delete ${path}`);
+  }
+
+  /** All operations or none: [{op: 'create'|'set'|'delete'|'check', path, data, version}]. */
+  async multi(ops) {
+    return (await this.#write('POST', '/v1/multi', { json: { ops } }, 'cannot do the transaction')).told.results;
+  }
+
+  /** Of an election: what the leader says to those who look. */
+  async publish(value) {
+    const what = `cannot publish at ${this.path}`;
+    const answer = await this.#transport.ask('PUT', `/v1/elections${znode(this.path)}/value`, { body: value, headers: this.#claim.session.headers, what });
+    if (answer.status >= 400) throw refused(answer.status, answer.told, what);
+  }
+}
+
+// `await using`, where Node has it.
+Hold.prototype[Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')] = async function dispose() {
+  await this.release();
+};
+
+function attach(error, late) {
+  if (error instanceof Error && error.cause === undefined && late !== error) error.cause = late;
+}
+
+module.exports = { Hold };

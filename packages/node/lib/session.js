@@ -1,0 +1,257 @@
+'use strict';
+// session.js - one session at the gates: the claims that it has, and the renewals that keep them. A claim is
+// 'waiting', 'held', 'left' (given back, or being given back) or 'lost'.
+const { randomUUID } = require('node:crypto');
+const { BusyError, LostError, UnreachableError, refused } = require('./errors.js');
+const { stamp, elapsed, pause, backoff } = require('./time.js');
+
+const LONGEST_POLL_S = 30;
+const AGAIN = new Set([429, 502, 503, 504]); // nobody knows, or too many wait
+
+/** A place in a queue. `hold` is told when it is lost. */
+class Claim {
+  constructor(session, terms) {
+    this.session = session;
+    this.terms = terms;
+    this.key = randomUUID(); // a repeated request finds the same place, at whichever gate it arrives
+    this.state = 'waiting';
+    this.id = null;
+    this.token = null;
+    this.sent = null; // valid for so long after this request was sent
+    this.valid = 0;
+    this.onLost = () => {};
+  }
+
+  /** Milliseconds in which nobody else can own it. A tenth of the session's time is kept back, for clocks that run at
+   * different rates and for the time that it takes to stop. */
+  remaining() {
+    return this.state === 'held' ? this.valid - elapsed(this.sent) - this.session.ttl / 10 : 0;
+  }
+
+  /** What the gate has told of it in an answer to a request that was sent then. */
+  told(sent, told) {
+    this.id = told.id;
+    if (told.state === 'lost' || told.state === 'released')
+      this.lose(new LostError(`${this.terms.path} is lost: ${told.cause ?? told.state}`, { code: 'ELOST' }));
+    else if (told.state === 'held' && this.state === 'waiting') {
+      [this.state, this.token, this.sent, this.valid] = ['held', told.token, sent, told.valid_ms ?? 0];
+    } else if (told.state === 'held' && this.state === 'held') {
+      if (told.token !== this.token)
+        this.lose(new LostError(`${this.terms.path} was lost: it was granted anew`, { code: 'ELOST' }));
+      else if (told.valid_ms - elapsed(sent) > this.valid - elapsed(this.sent)) [this.sent, this.valid] = [sent, told.valid_ms];
+    } else if (told.state === 'waiting' && this.state === 'held')
+      this.lose(new LostError(`${this.terms.path} is lost: it waits again`, { code: 'ELOST' }));
+  }
+
+  lose(error) {
+    if (this.state !== 'held') return;
+    this.state = 'lost';
+    this.session.leave(this);
+    this.onLost(error);
+  }
+}
+
+class Session {
+  constructor(transport, { ttl, name }) {
+    this.transport = transport;
+    this.wanted = { ttl_ms: ttl, name };
+    this.ttl = ttl;
+    this.claims = new Set(); // waiting or held
+    this.left = new Set(); // given up, and perhaps still at the gates
+    this.over = null; // the error that ended it
+    this.idleSince = stamp();
+    this.dueIn = 0; // of the next renewal, after `renewed`
+    this.renewed = stamp();
+    this.renewing = false;
+  }
+
+  async open() {
+    const answer = await this.transport.ask('POST', '/v1/sessions', { json: this.wanted, what: 'cannot begin a session' });
+    if (answer.status !== 201) throw refused(answer.status, answer.told, 'cannot begin a session');
+    ({ id: this.id, ttl_ms: this.ttl } = answer.told);
+    this.headers = { 'clave-session': answer.told.secret };
+    this.renewed = answer.sent;
+    this.dueIn = this.ttl / 3;
+  }
+
+  /** One place a path: another claim on it belongs into another session. */
+  has(path) {
+    for (const set of [this.claims, this.left]) for (const claim of set) if (claim.terms.path === path) return true;
+    return false;
+  }
+
+  // ---- claims ----------------------------------------------------------------------------------------------------
+
+  post(claim, wait, request = {}) {
+    return this.transport.attempt('POST', '/v1/claims', {
+      json: { session: this.id, ...claim.terms },
+      headers: { ...this.headers, 'idempotency-key': claim.key },
+      wait,
+      ...request,
+    });
+  }
+
+  /** Waits until the claim is held. Rejects with BusyError when it is not in `wait` ms. */
+  async acquire(claim, wait, signal) {
+    const begun = stamp();
+    try {
+      for (let failures = 0; claim.state !== 'held'; ) {
+        const left = wait - elapsed(begun);
+        const answer = await this.#poll(claim, left, signal);
+        if (claim.state === 'held') break;
+        if (this.over) throw this.over;
+        const late = wait - elapsed(begun) <= 0;
+        if (answer && !AGAIN.has(answer.status) && answer.status >= 400) throw refused(answer.status, answer.told, `cannot have ${claim.terms.path}`);
+        failures = answer && answer.status < 400 ? 0 : failures + 1;
+        if (late && failures > 0) throw new UnreachableError(`${claim.terms.path}: no gate has answered in time`, { code: 'EUNREACHABLE' });
+        if (late) throw new BusyError(`${claim.terms.path} was not free in time`, { code: 'EBUSY' });
+        if (failures > 0) await pause(backoff(failures), signal);
+      }
+    } catch (error) {
+      claim.state = 'left';
+      this.leave(claim);
+      throw error;
+    }
+  }
+
+  async #poll(claim, left, signal) {
+    const seconds = left === Infinity ? LONGEST_POLL_S : Math.min(LONGEST_POLL_S, Math.max(0, Math.ceil(left / 1000)));
+    // A longer wait than the caller's is cut off here: the place is kept, and the answer would come too late.
+    const timer = left < seconds * 1000 ? AbortSignal.timeout(Math.max(1, Math.ceil(left))) : null;
+    const both = timer && left > 0 ? anySignal(signal, timer) : signal;
+    try {
+      const answer = await this.post(claim, seconds, { signal: both });
+      if (answer.status === 200 || answer.status === 201 || answer.status === 202) claim.told(answer.sent, answer.told);
+      if (answer.status === 410) this.#end(refused(410, answer.told, 'the session'));
+      return answer;
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      return timer?.aborted ? { status: 202 } : null;
+    }
+  }
+
+  /** Forgets a place. */
+  drop(claim) {
+    this.claims.delete(claim);
+    if (this.claims.size === 0) this.idleSince = stamp();
+  }
+
+  /** Gives up a place, whatever is known of it. */
+  leave(claim) {
+    this.drop(claim);
+    if (this.over) return;
+    this.left.add(claim);
+    this.#remove(claim).catch(() => {}); // the next renewal tries again
+  }
+
+  /** Resolves when the gates have given it back. */
+  async release(claim, within) {
+    claim.state = 'left';
+    this.drop(claim);
+    if (this.over) return;
+    this.left.add(claim);
+    await this.#remove(claim, within);
+  }
+
+  async #remove(claim, within = 5000) {
+    if (claim.id === null) {
+      const answer = await this.post(claim, 0, { timeout: within });
+      if (answer.told?.id) claim.id = answer.told.id;
+      else if (AGAIN.has(answer.status)) throw refused(answer.status, answer.told, 'give back');
+      else return void this.left.delete(claim); // it was tried, and is not there
+    }
+    const what = `cannot give back ${claim.terms.path}`;
+    const answer = await this.transport.ask('DELETE', `/v1/claims/${claim.id}`, { headers: this.headers, within, what });
+    if (answer.status === 404 && this.transport.gates.length > 1) {
+      // A gate that does not know it: asked for by its key, the place is found, wherever it was made.
+      const found = await this.post(claim, 0, { timeout: within });
+      if (found.told?.state === 'held' || found.told?.state === 'waiting')
+        await this.transport.ask('DELETE', `/v1/claims/${found.told.id}`, { headers: this.headers, within, what });
+    } else if (answer.status >= 400 && answer.status !== 404 && answer.status !== 410) throw refused(answer.status, answer.told, what);
+    this.left.delete(claim);
+  }
+
+  // ---- renewal ---------------------------------------------------------------------------------------------------
+
+  /** Milliseconds until something is to be done: a renewal, or the end of a hold. */
+  next() {
+    let ms = this.dueIn - elapsed(this.renewed);
+    for (const claim of this.claims) if (claim.state === 'held') ms = Math.min(ms, claim.remaining());
+    return ms;
+  }
+
+  tick() {
+    for (const claim of [...this.claims])
+      if (claim.state === 'held' && claim.remaining() <= 0) claim.lose(new LostError(`${claim.terms.path} is lost: it was not renewed in time`, { code: 'ELOST' }));
+    if (!this.over && !this.renewing && this.dueIn - elapsed(this.renewed) <= 0) return this.renew();
+    return null;
+  }
+
+  async renew() {
+    this.renewing = true;
+    let done = false;
+    try {
+      const timeout = Math.max(100, this.ttl / 4);
+      const answer = await this.transport.attempt('POST', `/v1/sessions/${this.id}/renew`, { headers: this.headers, timeout });
+      if (answer.status === 200) {
+        done = true;
+        await this.#confirm(answer, timeout);
+      } else if (answer.status === 410 || answer.status === 403 || answer.status === 404)
+        this.#end(refused(answer.status, answer.told, 'the session'));
+    } catch {
+      // no answer: the deadlines stay
+    } finally {
+      this.renewed = stamp();
+      this.dueIn = done ? this.ttl / 3 : this.ttl / 20;
+      this.renewing = false;
+    }
+  }
+
+  async #confirm(answer, timeout) {
+    const told = new Map(answer.told.claims.map((c) => [c.id, c]));
+    for (const claim of [...this.claims]) {
+      if (claim.state !== 'held') continue;
+      const mine = told.get(claim.id);
+      if (mine) claim.told(answer.sent, mine);
+      else {
+        // By a gate that does not know the claim yet.
+        const found = await this.post(claim, 0, { timeout });
+        if (found.status === 200 || found.status === 201 || found.status === 202) claim.told(found.sent, found.told);
+        else if (found.status === 410 || found.status === 409) claim.lose(refused(410, found.told, claim.terms.path));
+      }
+    }
+    for (const claim of [...this.left]) await this.#remove(claim).catch(() => {});
+  }
+
+  #end(error) {
+    this.over = error instanceof LostError ? error : new LostError(error.message, { code: 'ELOST', problem: error.problem, cause: error });
+    for (const claim of [...this.claims]) claim.lose(this.over);
+    this.claims.clear();
+    this.left.clear();
+  }
+
+  /** Ends the session, and with it all that it holds. */
+  async close(within) {
+    const error = new LostError('the client was closed', { code: 'ECLOSED' });
+    const begun = this.id !== undefined && !this.over;
+    this.over = this.over ?? error;
+    for (const claim of [...this.claims]) claim.lose(error);
+    this.claims.clear();
+    this.left.clear();
+    if (begun) await this.transport.ask('DELETE', `/v1/sessions/${this.id}`, { headers: this.headers, within, what: 'cannot end the session' });
+  }
+}
+
+function anySignal(...signals) {
+  const given = signals.filter(Boolean);
+  if (given.length === 1) return given[0];
+  if (AbortSignal.any) return AbortSignal.any(given);
+  const both = new AbortController();
+  for (const s of given) {
+    if (s.aborted) both.abort(s.reason);
+    else s.addEventListener('abort', () => both.abort(s.reason), { once: true, signal: both.signal });
+  }
+  return both.signal;
+}
+
+module.exports = { Session, Claim };

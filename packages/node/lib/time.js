@@ -1,0 +1,41 @@
+'use strict';
+// time.js - durations as users write them, and a clock for deadlines.
+
+const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds of a number (of milliseconds) or a text such as '1500ms', '10s', '1h30m'. */
+function milliseconds(duration, name = 'a duration') {
+  if (typeof duration === 'number' && duration >= 0) return duration;
+  if (typeof duration === 'string' && /^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(duration)) {
+    let sum = 0;
+    for (const [, n, , unit] of duration.matchAll(/(\d+(\.\d+)?)(ms|s|m|h|d)/g)) sum += Number(n) * UNITS[unit];
+    return sum;
+  }
+  throw new TypeError(`${name} must be milliseconds or a text such as '10s', not ${JSON.stringify(duration)}`);
+}
+
+// The monotonic clock stops while the machine sleeps, and Date can be set. A deadline is judged by the one that has
+// moved more.
+const stamp = () => ({ monotonic: performance.now(), date: Date.now() });
+const elapsed = (since) => Math.max(performance.now() - since.monotonic, Date.now() - since.date);
+
+/** Resolves after `ms`; rejects with the signal's reason when it is aborted before. */
+function pause(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop);
+      resolve();
+    }, ms);
+    if (signal?.aborted) stop();
+    else signal?.addEventListener('abort', stop, { once: true });
+  });
+}
+
+/** Of several attempts: longer each time, and different in each process. */
+const backoff = (attempt) => Math.min(2000, 50 * 2 ** Math.min(attempt, 6)) * (0.5 + Math.random() / 2);
+
+module.exports = { milliseconds, stamp, elapsed, pause, backoff };

@@ -1,0 +1,114 @@
+'use strict';
+// transport.js - requests to one of several gates. A request that got no answer goes to the next gate only when the
+// caller says that it may be repeated.
+const http = require('node:http');
+const https = require('node:https');
+const { UnreachableError, UnknownOutcomeError, refused } = require('./errors.js');
+const { stamp, elapsed, pause, backoff } = require('./time.js');
+
+const TRY_MS = 10_000; // for one answer, beside the time that the gate is asked to wait
+const PASSING = new Set([429, 502, 503]); // nothing was done: another gate, or a later attempt, may do it
+
+class Gate {
+  constructor(url, options) {
+    const unix = /^unix:(\/.*)$/.exec(url);
+    const parsed = new URL(unix ? 'http://localhost' : url);
+    if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:')
+      throw new TypeError(`a gate is http://HOST:PORT, https://HOST:PORT or unix:/PATH, not ${url}`);
+    const secure = parsed.protocol === 'https:';
+    this.url = url;
+    this.module = secure ? https : http;
+    this.prefix = parsed.pathname.replace(/\/$/, '');
+    this.where = unix ? { socketPath: unix[1] } : { host: parsed.hostname.replace(/^\[|\]$/g, ''), port: parsed.port || (secure ? 443 : 80) };
+    const { ca, cert, key } = options;
+    this.agent = new this.module.Agent({ keepAlive: true, ...(secure ? { ca, cert, key } : {}) });
+  }
+
+  /** {status, headers, body (bytes)}; rejects when there was no whole answer. */
+  send(method, target, { headers, body, timeout, signal }) {
+    return new Promise((resolve, reject) => {
+      const request = this.module.request({ ...this.where, method, path: this.prefix + target, headers, agent: this.agent, signal });
+      const timer = setTimeout(() => request.destroy(new Error(`no answer within ${Math.round(timeout)} ms`)), timeout);
+      const end = (settle) => (value) => {
+        clearTimeout(timer);
+        settle(value);
+      };
+      request.on('error', end(reject));
+      request.on('response', (answer) => {
+        const pieces = [];
+        answer.on('data', (piece) => pieces.push(piece));
+        answer.on('error', end(reject));
+        answer.on('aborted', () => end(reject)(new Error('the answer was cut off')));
+        answer.on('end', () => end(resolve)({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(pieces) }));
+      });
+      request.end(body);
+    });
+  }
+}
+
+class Transport {
+  constructor(urls, options) {
+    if (urls.length === 0) throw new TypeError('there is no gate');
+    this.gates = urls.map((url) => new Gate(url, options));
+    this.at = Math.floor(Math.random() * this.gates.length);
+    this.token = options.token ?? process.env.CLAVE_GATE_TOKEN ?? null;
+  }
+
+  /** One attempt at the present gate: {status, headers, told, body, sent}. Rejects when there was no answer. */
+  async attempt(method, target, { headers = {}, json, body, wait = null, timeout = TRY_MS, signal } = {}) {
+    const all = { ...headers };
+    if (this.token !== null) all.authorization = `Bearer ${typeof this.token === 'function' ? await this.token() : this.token}`;
+    if (json !== undefined) {
+      all['content-type'] = 'application/json';
+      body = JSON.stringify(json);
+    }
+    if (body !== undefined) {
+      all['content-type'] ??= 'application/octet-stream';
+      all['content-length'] = Buffer.byteLength(body);
+    }
+    if (wait !== null) all.prefer = `wait=${wait}`;
+    const gate = this.gates[this.at];
+    const sent = stamp();
+    try {
+      const answer = await gate.send(method, target, { headers: all, body, timeout: timeout + (wait ?? 0) * 1000, signal });
+      const isJson = /[/+]json/.test(answer.headers['content-type'] ?? '');
+      return { ...answer, told: isJson ? JSON.parse(answer.body.toString()) : null, sent };
+    } catch (error) {
+      if (this.gates[this.at] === gate) this.at = (this.at + 1) % this.gates.length;
+      throw error;
+    }
+  }
+
+  /** Attempts until there is an answer that is no passing refusal, for `within` ms. `repeatable`: a request whose
+   * answer was lost may be sent again. */
+  async ask(method, target, { repeatable = true, within = TRY_MS, what = `${method} ${target}`, ...request } = {}) {
+    const begun = stamp();
+    for (let attempt = 0; ; attempt++) {
+      let last;
+      try {
+        const left = Math.max(1, within - elapsed(begun));
+        const answer = await this.attempt(method, target, { timeout: Math.min(TRY_MS, left), ...request });
+        if (!PASSING.has(answer.status) && !(answer.status === 504 && repeatable)) return answer;
+        last = refused(answer.status, answer.told, what);
+        this.at = (this.at + 1) % this.gates.length;
+      } catch (error) {
+        if (request.signal?.aborted) throw request.signal.reason;
+        last = error;
+        if (!repeatable && error.code !== 'ECONNREFUSED')
+          throw new UnknownOutcomeError(`${what}: the answer was lost, and it may have been done`, { cause: error });
+      }
+      const rest = backoff(attempt);
+      if (elapsed(begun) + rest >= within)
+        throw new UnreachableError(`${what}: no gate has answered in ${Math.round(within)} ms (${this.gates.map((g) => g.url).join(', ')}): ${last.message}`, { cause: last });
+      await pause(rest, request.signal);
+    }
+  }
+
+  close() {
+    for (const gate of this.gates) gate.agent.destroy();
+  }
+}
+
+const znode = (path) => path.split('/').map(encodeURIComponent).join('/');
+
+module.exports = { Transport, znode };

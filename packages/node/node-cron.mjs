@@ -1,0 +1,3 @@
+import cron from './node-cron.js';
+
+export const { coordinator, ClaveCoordinator } = cron;

@@ -1,0 +1,215 @@
+'use strict';
+const assert = require('node:assert/strict');
+const { spawn } = require('node:child_process');
+const path = require('node:path');
+const { after, before, test } = require('node:test');
+const { connect, BusyError, LostError, UnreachableError, DeniedError } = require('..');
+const { Rig, TOKEN, CLAVE, stop } = require('./rig.js');
+
+const rig = new Rig();
+before(() => rig.begin(2));
+after(() => rig.end());
+
+const clients = new Set();
+function client(urls = rig.url, options = {}) {
+  const c = connect(urls, { token: TOKEN, ...options });
+  clients.add(c);
+  return c;
+}
+after(() => Promise.allSettled([...clients].map((c) => c.close())));
+
+/** Resolves when the lock has so many waiters, as the gate tells. */
+async function waiters(c, where, n) {
+  for await (const lock of c.watch(where, { signal: AbortSignal.timeout(20_000) })) if (lock?.nwaiters === n) return;
+  assert.fail(`${where} has not had ${n} waiters`);
+}
+
+test('a lock excludes, within a client and between clients', async () => {
+  const [a, b] = [client(), client()];
+  const first = await a.lock('/locks/x');
+  assert.match(first.token, /^\d+$/);
+  assert.ok(first.validFor(1000));
+  for (const c of [a, b]) await assert.rejects(c.lock('/locks/x', { wait: 0 }), BusyError);
+  const others = [a, b].map((c) => c.lock('/locks/x'));
+  await waiters(a, '/locks/x', 2);
+  await first.release();
+  const second = await Promise.race(others);
+  assert.ok(BigInt(second.token) > BigInt(first.token));
+  await second.release();
+  const [x, y] = await Promise.all(others);
+  await (x === second ? y : x).release();
+});
+
+test('it waits no longer than it was told', async () => {
+  const [a, b] = [client(), client()];
+  const held = await a.lock('/locks/wait');
+  const begun = performance.now();
+  await assert.rejects(b.lock('/locks/wait', { wait: '400ms' }), BusyError);
+  assert.ok(performance.now() - begun < 5000);
+  await held.release();
+  await (await b.lock('/locks/wait', { wait: '10s' })).release(); // and left no place behind
+});
+
+test('an abort gives up the place', async () => {
+  const [a, b] = [client(), client()];
+  const held = await a.lock('/locks/abort');
+  const stopIt = new AbortController();
+  const waiting = b.lock('/locks/abort', { signal: stopIt.signal });
+  await waiters(a, '/locks/abort', 1);
+  stopIt.abort(new Error('enough'));
+  await assert.rejects(waiting, /enough/);
+  await waiters(a, '/locks/abort', 0);
+  await held.release();
+});
+
+test('in one queue with clave lock', async () => {
+  const c = client();
+  const held = await c.lock('/locks/shell');
+  const shell = spawn(CLAVE, ['lock', '-c', rig.connect, '/locks/shell', '--', 'sh', '-c', 'echo $CLAVE_TOKEN'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const said = new Promise((resolve) => shell.stdout.once('data', resolve));
+  await waiters(c, '/locks/shell', 1);
+  await held.release();
+  assert.ok(BigInt(String(await said).trim()) > BigInt(held.token));
+});
+
+test('read and write locks, semaphores', async () => {
+  const [a, b] = [client(), client()];
+  const readers = await Promise.all([a.readLock('/locks/rw'), b.readLock('/locks/rw')]);
+  await assert.rejects(a.writeLock('/locks/rw', { wait: 0 }), BusyError);
+  await Promise.all(readers.map((r) => r.release()));
+  await (await b.writeLock('/locks/rw')).release();
+  const leases = [await a.semaphore('/locks/s', { limit: 2 }), await b.semaphore('/locks/s', { limit: 2 })];
+  await assert.rejects(a.semaphore('/locks/s', { limit: 2, wait: 0 }), BusyError);
+  await Promise.all(leases.map((l) => l.release()));
+});
+
+test('guarded writes are done only while it is held', async () => {
+  const [a, b] = [client(), client()];
+  const first = await a.lock('/locks/guard');
+  assert.equal(await first.create('/data/guard', 'one', { parents: true }), '/data/guard');
+  assert.equal((await first.set('/data/guard', 'two', { version: 0 })).version, 1);
+  await assert.rejects(first.set('/data/guard', 'three', { version: 0 }), { code: 'EBADVERSION' });
+  await first.release();
+  const second = await b.lock('/locks/guard');
+  await assert.rejects(first.set('/data/guard', 'late'), LostError);
+  await second.multi([{ op: 'check', path: '/data/guard', version: 1 }, { op: 'set', path: '/data/guard', data: 'four' }]);
+  assert.equal(String((await a.get('/data/guard')).data), 'four');
+  await second.delete('/data/guard');
+  assert.equal(await a.get('/data/guard'), null);
+  await second.release();
+});
+
+test('run hides no error: neither of the work nor of the release', async () => {
+  const c = client();
+  const held = await c.lock('/locks/run');
+  await assert.rejects(held.run(() => Promise.reject(new Error('work'))), /work/);
+  const lost = await c.lock('/locks/run');
+  await assert.rejects(
+    lost.run(async (signal) => {
+      const told = new Promise((resolve) => signal.addEventListener('abort', resolve));
+      await c.close();
+      await told;
+    }),
+    LostError,
+  );
+});
+
+test('terms of leadership', async () => {
+  const [a, b] = [client(), client()];
+  const terms = [];
+  const leader = a.lead('/svc')[Symbol.asyncIterator]();
+  const { value: first } = await leader.next();
+  await first.publish('a');
+  const other = (async () => {
+    for await (const term of b.lead('/svc')) {
+      terms.push(term);
+      break;
+    }
+  })();
+  await leader.return();
+  await other;
+  assert.equal(terms.length, 1);
+  assert.ok(BigInt(terms[0].token) > BigInt(first.token));
+});
+
+test('once, in one with clave lock --once', async () => {
+  const [a, b] = [client(), client()];
+  const done = await a.once('/jobs/report', { key: 'daily', for: '20h' }, (signal) => signal.aborted);
+  assert.deepEqual(done, { ran: true, result: false });
+  const again = await b.once('/jobs/report', { key: 'daily', for: '20h' }, () => assert.fail('it ran twice'));
+  assert.equal(again.ran, false);
+  assert.equal(again.former.state, 'done');
+  const shell = spawn(CLAVE, ['lock', '-c', rig.connect, '--once', 'daily', '--for', '20h', '/jobs/report', '--', 'false'], { stdio: 'ignore' });
+  assert.equal(await new Promise((resolve) => shell.once('exit', resolve)), 0); // done already: not run
+  await assert.rejects(a.once('/jobs/fails', {}, () => Promise.reject(new Error('no luck'))), /no luck/);
+  assert.equal((await b.once('/jobs/fails', {}, () => 'now')).result, 'now');
+});
+
+test('a hold goes on when its gate is killed, at another gate', async () => {
+  const urls = rig.gates.map((g) => g.url);
+  const c = client(urls, { ttl: '6s' });
+  const held = await c.lock('/locks/gates');
+  for (const gate of rig.gates) {
+    await stop(gate.process, 'SIGKILL');
+    const until = performance.now() + 4000;
+    while (performance.now() < until && held.validFor()) await new Promise((r) => setTimeout(r, 50));
+    assert.ok(held.validFor(), 'the hold was not renewed at the other gate');
+    await gate.start();
+  }
+  await held.release();
+  const next = await client(urls).lock('/locks/gates', { wait: '10s' });
+  assert.ok(BigInt(next.token) > BigInt(held.token));
+  await next.release();
+});
+
+test('the signal fires before another owns it, when no gate answers', async () => {
+  const gate = rig.gates[0];
+  const c = client(gate.url, { ttl: '4s' });
+  const held = await c.lock('/locks/cut');
+  gate.process.kill('SIGSTOP');
+  const other = client().lock('/locks/cut').then((next) => ({ next, at: performance.now() }));
+  const lost = await new Promise((resolve) => held.signal.addEventListener('abort', () => resolve(performance.now())));
+  assert.ok(!held.validFor());
+  const { next, at } = await other;
+  assert.ok(lost < at, 'SAFETY VIOLATED: the signal came after another owned it');
+  gate.process.kill('SIGCONT');
+  await assert.rejects(held.release(), LostError);
+  await assert.rejects(held.set('/locks', 'late'), /./);
+  await next.release();
+});
+
+test('a blocked event loop is judged by validFor', async () => {
+  const c = client(rig.url, { ttl: '2s' });
+  const held = await c.lock('/locks/blocked');
+  const next = spawn(CLAVE, ['lock', '-c', rig.connect, '/locks/blocked', '--', 'true'], { stdio: 'ignore' });
+  const passed = new Promise((resolve) => next.once('exit', resolve));
+  const until = performance.now() + held.remaining + 2000;
+  while (performance.now() < until); // nothing runs meanwhile
+  assert.equal(held.validFor(), false);
+  assert.equal(await passed, 0);
+  await assert.rejects(held.release(), LostError);
+});
+
+test('no gate, a wrong token, wrong arguments', async () => {
+  await assert.rejects(client('http://127.0.0.1:1').lock('/x', { wait: '1s' }), UnreachableError);
+  await assert.rejects(client(rig.url, { token: 'wrong' }).lock('/x'), DeniedError);
+  await assert.rejects(client().lock('x'), TypeError);
+  await assert.rejects(client().lock('/x', { wait: 'soon' }), TypeError);
+  assert.throws(() => connect('ftp://x'), TypeError);
+});
+
+test('many locks are few sessions, and leave nothing behind', async () => {
+  const c = client();
+  const holds = await Promise.all(Array.from({ length: 100 }, (_, i) => c.lock(`/many/${i}`)));
+  assert.equal(new Set(holds.map((h) => h.token)).size, 100);
+  await Promise.all(holds.map((h) => h.release()));
+  assert.equal(await c.look('/many/7', { fresh: true }), null);
+});
+
+test('a program that forgets to release ends', async () => {
+  const program = `const c = require(${JSON.stringify(path.join(__dirname, '..'))}).connect(${JSON.stringify(rig.url)}, {token: ${JSON.stringify(TOKEN)}, ttl: '2s'});
+    c.lock('/locks/forgotten').then((l) => console.log(l.token));`;
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  assert.equal(await new Promise((resolve) => child.once('exit', resolve)), 0);
+  await (await client().lock('/locks/forgotten', { wait: '20s' })).release();
+});

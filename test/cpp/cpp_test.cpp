@@ -1,0 +1,286 @@
+// clave.hpp against a test server: ownership, the two ways of results, the standard's locks, callbacks, grants.
+#include <clave/clave.hpp>
+#include <clave/testserver.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+
+using namespace std::chrono_literals;
+
+bool again(const clave::error &e);
+
+namespace {
+
+int failures = 0;
+
+void check(bool fine, const char *what, int line)
+{
+    if (fine)
+        return;
+    failures++;
+    std::fprintf(stderr, "cpp_test.cpp:%d: %s\n", line, what);
+}
+#define CHECK(x) check((x) ? true : false, #x, __LINE__)
+
+class server {
+public:
+    server()
+    {
+        clave_test_server_options o = CLAVE_TEST_SERVER_OPTIONS_INIT;
+        if (clave_test_server_new(&t_, &o) != CLAVE_OK)
+            std::abort();
+    }
+    server(const server &) = delete;
+    server &operator=(const server &) = delete;
+    ~server() { clave_test_server_free(t_); }
+    std::string hosts() const { return clave_test_server_connect_string(t_); }
+    clave_test_server *get() const { return t_; }
+
+private:
+    clave_test_server *t_ = nullptr;
+};
+
+// A value that another thread waits for.
+template <class T> class box {
+public:
+    void put(T value)
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        value_ = value;
+        filled_ = true;
+        condition_.notify_all();
+    }
+    T take()
+    {
+        std::unique_lock<std::mutex> lock(mutex_);
+        condition_.wait(lock, [this] { return filled_; });
+        filled_ = false;
+        return value_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable condition_;
+    T value_{};
+    bool filled_ = false;
+};
+
+clave::client connect(const server &s)
+{
+    clave::client c = clave::client::open(s.hosts()).value();
+    c.wait(10s).value();
+    return c;
+}
+
+template <class T> constexpr bool moves_only = std::is_nothrow_move_constructible_v<T> && !std::is_copy_constructible_v<T>;
+static_assert(moves_only<clave::client> && moves_only<clave::mutex> && moves_only<clave::lease>);
+static_assert(moves_only<clave::semaphore> && moves_only<clave::latch> && moves_only<clave::selector>);
+static_assert(moves_only<clave::grant> && moves_only<clave::cache> && moves_only<clave::once>);
+static_assert(moves_only<clave::multilock> && moves_only<clave::reply> && moves_only<clave::loop>);
+
+void results_and_exceptions(const server &s)
+{
+    clave::result<clave::client> bad = clave::client::open("a:b:c");
+    CHECK(!bad && bad.code() == CLAVE_EHOST && bad.err_class() == CLAVE_CLASS_FINAL);
+    bool thrown = false;
+    try {
+        bad.value();
+    } catch (const clave::error &e) {
+        thrown = e.code() == CLAVE_EHOST && std::string(e.what()).find("EHOST") == 0 && !again(e);
+    }
+    CHECK(thrown);
+    clave::client c = connect(s);
+    clave::result<clave::reply> none = c.get_data("/none", 5s);
+    CHECK(none.code() == CLAVE_ENONODE && none.detail().find("/none") != std::string::npos);
+    CHECK(clave::timeout(1500us).ms() == 2 && clave::timeout(-1s).ms() == 0 && clave::forever.ms() == -1);
+}
+
+void the_tree(const server &s)
+{
+    clave::client c = connect(s);
+    CHECK(c.create("/tree", std::string_view("a\0b", 3), 5s)->path() == std::string("/tree"));
+    CHECK(c.get_data("/tree", 5s)->data() == std::string_view("a\0b", 3));
+    CHECK(c.set("/tree", "c", 5s, 7).code() == CLAVE_EBADVERSION);
+    CHECK(c.set("/tree", "c", 5s, 0)->stat().version == 1);
+    CHECK(c.create("/tree/x", "", 5s) && c.children("/tree", 5s)->names() == std::vector<std::string>{"x"});
+    CHECK(c.remove("/tree", 5s).code() == CLAVE_ENOTEMPTY && c.remove("/tree/x", 5s) && c.sync("/", 5s));
+    CHECK(c.exists("/tree", 5s)->stat().data_length == 1);
+    clave_op op{};
+    op.kind = CLAVE_OP_CHECK;
+    op.path = "/tree";
+    op.version = 9;
+    CHECK(c.multi({op}, 5s).code() == CLAVE_EBADVERSION);
+    std::int64_t id = 0;
+    CHECK(c.run([&](clave_async_client *a) { id = clave_async_client_session_id(a); }) && id == c.id());
+    box<bool> posted;
+    CHECK(c.post([&](clave_async_client *) { posted.put(true); }) && posted.take());
+}
+
+void two_threads_never_hold_it_together(const server &s)
+{
+    clave::client c = connect(s);
+    clave::mutex m = clave::mutex::make(c, "/lock").value();
+    std::atomic<int> inside{0}, most{0};
+    auto work = [&] {
+        for (int i = 0; i < 50; i++) {
+            std::lock_guard<clave::mutex> lock(m);
+            most = std::max<int>(most, ++inside);
+            --inside;
+        }
+    };
+    std::thread other(work);
+    work();
+    other.join();
+    CHECK(most == 1);
+}
+
+void the_standards_locks(const server &s)
+{
+    clave::client c = connect(s), d = connect(s);
+    clave::mutex m = clave::mutex::make(c, "/std").value(), n = clave::mutex::make(d, "/std").value();
+    std::unique_lock<clave::mutex> lock(m);
+    CHECK(lock.owns_lock() && !n.try_lock());
+    CHECK(!std::unique_lock<clave::mutex>(n, 50ms) && !n.try_lock_until(std::chrono::steady_clock::now() + 50ms));
+    CHECK(n.acquire(clave::at_once).code() == CLAVE_EBUSY);
+    lock.unlock();
+    CHECK(n.try_lock_for(10s));
+    n.unlock();
+    CHECK(m.release().code() == CLAVE_ENOTHELD);
+    std::scoped_lock<clave::mutex> scoped(m);
+    clave::mutex moved = std::move(n); // and back: the object is whole
+    n = std::move(moved);
+    CHECK(!n.try_lock());
+    CHECK(m.acquire_as(7, 10ms).code() == CLAVE_EBUSY);
+}
+
+void a_grant_ends_with_its_hold(const server &s)
+{
+    clave::client c = connect(s);
+    clave::mutex m = clave::mutex::make(c, "/grant").value();
+    c.create("/guarded", "", 5s).value();
+    CHECK(m.held().code() == CLAVE_ENOTHELD);
+    m.lock();
+    clave::grant g = m.held().value();
+    CHECK(g.token() > 0 && g.valid_for(10ms) && g.session_id() == c.id());
+    CHECK(g.set("/guarded", "x", 5s) && g.create("/guarded/a", "", 5s) && g.remove("/guarded/a", 5s));
+    clave::grant moved = std::move(g);
+    m.release_confirmed(5s).value();
+    CHECK(moved.set("/guarded", "late", 5s).code() == CLAVE_ELOST && !moved.valid_for());
+    CHECK(c.get_data("/guarded", 5s)->data() == "x");
+}
+
+void callbacks_are_lambdas(const server &s)
+{
+    box<clave_state> state;
+    clave::client c = clave::client::open(s.hosts(), CLAVE_CLIENT_OPTIONS_INIT, [&](clave_state now, clave_err) {
+        if (now == CLAVE_STATE_CONNECTED)
+            state.put(now);
+    }).value();
+    CHECK(state.take() == CLAVE_STATE_CONNECTED);
+    box<clave_err> lost;
+    clave::mutex m = clave::mutex::make(c, "/lost", CLAVE_MUTEX_OPTIONS_INIT, [&](const clave_mutex_event &event) {
+        if (event.kind == CLAVE_MUTEX_LOST)
+            lost.put(event.why);
+    }).value();
+    clave::mutex moved = std::move(m); // the callback goes with it
+    moved.lock();
+    CHECK(clave_test_server_expire(s.get(), c.id()) == CLAVE_OK);
+    CHECK(lost.take() == CLAVE_EEXPIRED);
+    CHECK(moved.release().code() == CLAVE_ELOST);
+}
+
+void shared_locks_and_leases(const server &s)
+{
+    clave::client c = connect(s);
+    clave::rwlock rw = clave::rwlock::make(c, "/rw").value();
+    CHECK(rw.read.acquire_as(1) && rw.read.acquire_as(2) && rw.write.acquire_as(3, 10ms).code() == CLAVE_EBUSY);
+    CHECK(rw.read.release_as(1) && rw.read.release_as(2) && rw.write.acquire_as(3, 5s) && rw.write.release_as(3));
+    clave::semaphore two = clave::semaphore::make(c, "/two", 2).value();
+    {
+        std::vector<clave::lease> both = two.acquire(2, 5s).value();
+        CHECK(both.size() == 2 && two.acquire(clave::at_once).code() == CLAVE_EBUSY);
+        CHECK(both[0].held()->token() != both[1].held()->token());
+    }
+    CHECK(two.acquire(5s)->release_confirmed(5s));
+    clave::multilock all = clave::multilock::make(c, {{"/m/a"}, {"/m/b"}}).value();
+    std::lock_guard<clave::multilock> lock(all);
+    CHECK(all.held("/m/a")->token() != all.held("/m/b")->token() && all.held("/m/c").code() == CLAVE_ENONODE);
+}
+
+void elections(const server &s)
+{
+    clave::client c = connect(s);
+    clave::latch a = clave::latch::make(c, "/svc").value(), b = clave::latch::make(c, "/svc").value();
+    a.start().value();
+    a.await(10s).value();
+    b.start().value();
+    CHECK(a.has_leadership() && b.await(10ms).code() == CLAVE_EBUSY && a.publish("here", 5s));
+    std::int64_t term = a.held()->token();
+    CHECK(a.close(5s) && b.await(10s) && b.held()->token() > term);
+    box<bool> led;
+    clave::selector sel = clave::selector::make(c, "/sel", [&](clave::leadership &me) {
+        led.put(me.has_leadership() && me.held());
+        while (me.pause(10ms)) {
+        }
+    }).value();
+    sel.start().value();
+    CHECK(led.take() && sel.interrupt() && sel.error());
+}
+
+void jobs_caches_and_lists(const server &s)
+{
+    clave::client c = connect(s);
+    clave::mutex m = clave::mutex::make(c, "/job").value();
+    std::lock_guard<clave::mutex> lock(m);
+    clave::grant g = m.held().value();
+    clave_once_record former{};
+    CHECK(clave::once::begin(g, "/job-once/x", 1h, 5s)->end(true, 5s));
+    CHECK(clave::once::begin(g, "/job-once/x", 1h, 5s, false, &former).code() == CLAVE_EDONE);
+    CHECK(former.state == CLAVE_ONCE_DONE);
+    box<bool> changed;
+    c.create("/cache", "1", 5s).value();
+    clave::cache cache = clave::cache::make(c, "/cache", [&](const clave_cache_event &event) {
+        if (event.type == CLAVE_CACHE_CHANGED)
+            changed.put(true);
+    }).value();
+    CHECK(cache.wait(10s) && cache.find("/cache")->data() == "1" && cache.find("/no").code() == CLAVE_ENONODE);
+    CHECK(c.set("/cache", "2", 5s) && changed.take() && cache.find("/cache")->data() == "2");
+    int nodes = 0;
+    CHECK(cache.walk("/cache", [&](const clave_cache_node &) { return ++nodes > 0; }) && nodes == 1);
+    clave::participant_list list = clave::participants(c, "/job", 5s).value();
+    CHECK(list.size() == 1 && list.begin()->stat.czxid == g.token());
+    CHECK(clave::find_deadlocks(c, {"/"}, 5s)->size() == 0);
+    CHECK(clave::metrics()->find("clave_") != std::string::npos);
+}
+
+void objects_may_outlive_their_client(const server &s)
+{
+    clave::client c = connect(s);
+    clave::mutex m = clave::mutex::make(c, "/outlives").value();
+    m.lock();
+    clave::grant g = m.held().value();
+    c.close(5s);
+    CHECK(m.acquire(1s).code() == CLAVE_ECLOSED && !g.valid_for());
+}
+
+} // namespace
+
+int main()
+{
+    server s;
+    results_and_exceptions(s);
+    the_tree(s);
+    two_threads_never_hold_it_together(s);
+    the_standards_locks(s);
+    a_grant_ends_with_its_hold(s);
+    callbacks_are_lambdas(s);
+    shared_locks_and_leases(s);
+    elections(s);
+    jobs_caches_and_lists(s);
+    objects_may_outlive_their_client(s);
+    return failures ? 1 : 0;
+}

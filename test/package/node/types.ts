@@ -1,0 +1,31 @@
+// Compiled with tsc --strict.
+import { connect, BusyError, type Client, type Hold, type OnceResult } from 'clave';
+import { fenceFile, fencePostgres } from 'clave/fence';
+import { coordinator } from 'clave/node-cron';
+import cron from 'node-cron';
+import pg from 'pg';
+
+export async function types(): Promise<void> {
+  const clave: Client = connect(['http://a:8080', 'unix:/run/clave.sock'], { token: async () => 't', ttl: '10s' });
+  const lock: Hold = await clave.lock('/x', { wait: '10s', signal: AbortSignal.timeout(1000) });
+  const token: string = lock.token;
+  if (lock.validFor(100) && !lock.signal.aborted) await lock.set('/y', token, { version: 1 });
+  await fenceFile('/tmp/x', lock, 'content');
+  await fencePostgres(new pg.Client(), lock);
+  const length: number = await lock.run(async (signal, hold) => (signal.aborted ? 0 : hold.path.length));
+  const done: OnceResult<number> = await clave.once('/x', { for: '20h' }, () => length);
+  if (done.ran) done.result.toFixed();
+  else done.former.began.getTime();
+  for await (const term of clave.lead('/svc')) await term.publish('me');
+  for await (const seen of clave.watch('/x')) seen?.holders.map((p) => p.host);
+  cron.schedule('* * * * *', () => {}, { name: 'n', distributed: true, runCoordinator: coordinator(clave) });
+  try {
+    await clave.semaphore('/s', { limit: 3, permits: 2, wait: 0 });
+  } catch (error) {
+    if (error instanceof BusyError) error.code?.toString();
+  }
+  // @ts-expect-error a limit is needed
+  await clave.semaphore('/s', {});
+  await using scoped = await clave.readLock('/x');
+  scoped.check();
+}

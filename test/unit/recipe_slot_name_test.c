@@ -1,0 +1,102 @@
+/* The names of slots: any id makes a valid name, and a name says whose slot it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recipe/slots/slot_name.h"
+
+static const char uuid[] = "01234567-89ab-4def-8123-456789abcdef";
+
+static void a_name_says_the_id(void **state)
+{
+    (void)state;
+    char longest[CLAVE_SLOT_ID_MAX + 1];
+    memset(longest, '/', sizeof longest - 1);
+    longest[CLAVE_SLOT_ID_MAX] = '\0';
+    const char *const ids[] = {"a",   "-",   "a-b",  "a/b",    ".",  "..",
+                               "%41", "a b", "100%", "ümläut", uuid, longest};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        char name[SLOT_NAME_CAP], id[CLAVE_SLOT_ID_MAX + 1] = "";
+        assert_true(clave__slot_id_is_valid(ids[i]));
+        clave__slot_name_format(name, ids[i], uuid);
+        assert_null(strchr(name, '/'));
+        assert_true(strlen(name) < SLOT_NAME_CAP);
+        assert_true(clave__slot_name_parse(name, id));
+        assert_string_equal(id, ids[i]);
+    }
+}
+
+static void names_are_escaped_in_one_way(void **state)
+{
+    (void)state;
+    char name[SLOT_NAME_CAP];
+    clave__slot_name_format(name, "a/B 1~", uuid);
+    assert_string_equal(name, "a%2FB%201~-01234567-89ab-4def-8123-456789abcdef");
+}
+
+static void other_names_are_nobodys(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "",
+        "a",
+        "01234567-89ab-4def-8123-456789abcdef",
+        "-01234567-89ab-4def-8123-456789abcdef",     /* no id */
+        "a01234567-89ab-4def-8123-456789abcdef",     /* no separator */
+        "a-0123456789ab-4def-8123-456789abcdef",     /* too short */
+        "a-X1234567-89ab-4def-8123-456789abcdef",    /* no UUID */
+        "a%2f-01234567-89ab-4def-8123-456789abcdef", /* not the digits that we write */
+        "a%41-01234567-89ab-4def-8123-456789abcdef", /* not escaped by us */
+        "a%2-01234567-89ab-4def-8123-456789abcdef",  /* cut off */
+        "a%-01234567-89ab-4def-8123-456789abcdef",
+        "a%0A-01234567-89ab-4def-8123-456789abcdef", /* a control character */
+        "a%FF-01234567-89ab-4def-8123-456789abcdef", /* no UTF-8 */
+        "a b-01234567-89ab-4def-8123-456789abcdef",  /* not escaped */
+    };
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_false(clave__slot_name_parse(names[i], id));
+    char name[SLOT_NAME_CAP + 8];
+    memset(name, 'a', CLAVE_SLOT_ID_MAX + 1);
+    name[CLAVE_SLOT_ID_MAX + 1] = '-';
+    memcpy(name + CLAVE_SLOT_ID_MAX + 2, uuid, sizeof uuid);
+    assert_false(clave__slot_name_parse(name, id)); /* a byte too long */
+    assert_true(clave__slot_name_parse(name + 1, id));
+    assert_int_equal(strlen(id), CLAVE_SLOT_ID_MAX);
+}
+
+static void ids_and_texts_are_checked(void **state)
+{
+    (void)state;
+    char text[CLAVE_SLOT_TEXT_MAX + 2];
+    assert_false(clave__slot_id_is_valid(NULL));
+    assert_false(clave__slot_id_is_valid(""));
+    assert_false(clave__slot_id_is_valid("a\nb"));
+    assert_false(clave__slot_id_is_valid("\xff"));
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_false(clave__slot_text_is_valid(text));
+    text[CLAVE_SLOT_TEXT_MAX] = '\0';
+    assert_true(clave__slot_text_is_valid(text));
+    assert_true(clave__slot_text_is_valid(""));
+    assert_true(clave__slot_text_is_valid(NULL));
+    text[CLAVE_SLOT_ID_MAX + 1] = '\0';
+    assert_false(clave__slot_id_is_valid(text));
+    text[CLAVE_SLOT_ID_MAX] = '\0';
+    assert_true(clave__slot_id_is_valid(text));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_says_the_id),
+        cmocka_unit_test(names_are_escaped_in_one_way),
+        cmocka_unit_test(other_names_are_nobodys),
+        cmocka_unit_test(ids_and_texts_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,595 @@
+/* Slots when sessions, servers, messages and memory go: never above the limit, every callback once,
+ * what was taken is said to be, and nobody waits who has gone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/failmem.h"
+#include "lib/slot_user.h"
+
+enum { TIMEOUT = 6000 };
+
+static struct memnet *world(size_t clients)
+{
+    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
+}
+
+/* The nodes are there, and b owns the only slot if it is full. */
+static void open_two(struct memnet *p, struct slot_user *a, struct slot_user *b, bool full)
+{
+    slot_user_open(a, p, 0, 1);
+    slot_user_open(b, p, 1, 1);
+    slot_user_take(b, "b", OWNER_FOREVER);
+    assert_true(b->taken);
+    if (!full)
+        slot_user_give(b, "b", 0);
+}
+
+static void close_two(struct slot_user *a, struct slot_user *b)
+{
+    slot_user_close(a);
+    slot_user_close(b);
+    slot_user_assert_no_leftovers(a->p);
+    memnet_free(a->p);
+}
+
+static struct memnet_rule rule(enum memnet_direction way, int op, enum memnet_action fate)
+{
+    return (struct memnet_rule){.client = 0, .way = way, .op = op, .fate = fate};
+}
+
+/* ---- deadlines and cancels ---------------------------------------------------------------------
+ */
+
+static void a_deadline_ends_the_wait(void **state)
+{
+    (void)state;
+    struct memnet *p = world(3);
+    struct slot_user a, b, c;
+    open_two(p, &a, &b, true);
+    slot_user_open(&c, p, 2, 1);
+    slot_user_take(&a, "a", 2000); /* first, and full */
+    slot_user_take(&c, "c", 1000); /* behind it */
+    memnet_advance(p, 1000);
+    assert_int_equal(c.answers, 1);
+    assert_int_equal(c.err, CLAVE_EBUSY);
+    assert_int_equal(a.answers, 0);
+    memnet_advance(p, 1000);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    slot_user_give(&b, "b", 0);
+    memnet_advance(p, 1000);
+    assert_int_equal(slot_user_owned(p), 0);
+    slot_user_close(&c);
+    close_two(&a, &b);
+}
+
+static void a_deadline_while_there_is_no_server(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    open_two(p, &a, &b, false);
+    memnet_refuse(p, 0, true);
+    memnet_settle(p);
+    slot_user_take(&a, "a", 2000);
+    memnet_advance(p, 2000);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_int_equal(slot_user_owned(p), 0);
+    close_two(&a, &b);
+}
+
+/* The transaction was sent: its answer decides, though it comes after the deadline. */
+static void a_deadline_while_the_transaction_is_under_way(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    open_two(p, &a, &b, false);
+    memnet_rule(p, rule(MEMNET_REPLY, OP_MULTI, MEMNET_HOLD));
+    slot_user_take(&a, "a", 500);
+    memnet_advance(p, 1000);
+    assert_int_equal(a.answers, 0);
+    assert_int_equal(slot_user_owned(p), 1);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(a.answers, 1);
+    assert_true(a.taken);
+    close_two(&a, &b);
+}
+
+/* The deadline has passed and the answer is lost: it may have been taken, and no more time is taken
+ * to find out. */
+static void a_doubt_after_the_deadline_is_told(void **state)
+{
+    (void)state;
+    for (int applied = 0; applied < 2; applied++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        open_two(p, &a, &b, false);
+        memnet_rule(p, rule(applied ? MEMNET_REPLY : MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD));
+        slot_user_take(&a, "a", 500);
+        memnet_advance(p, 1000);
+        memnet_refuse(p, 0, true);
+        memnet_settle(p);
+        assert_int_equal(a.answers, 1);
+        assert_int_equal(clave_err_classify(a.err), CLAVE_CLASS_UNKNOWN);
+        memnet_clear(p);
+        memnet_refuse(p, 0, false);
+        memnet_advance(p, 3000);
+        assert_int_equal(slot_user_owned(p), applied);
+        assert_int_equal(a.answers, 1);
+        close_two(&a, &b);
+    }
+}
+
+/* The same with a doubt that is not resolved before the deadline, and one of a try. */
+static void a_doubt_at_the_deadline_is_told(void **state)
+{
+    (void)state;
+    for (int trying = 0; trying < 2; trying++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        open_two(p, &a, &b, false);
+        memnet_rule(p, rule(MEMNET_REPLY, OP_MULTI, MEMNET_HOLD));
+        slot_user_take(&a, "a", trying ? OWNER_TRY : 1000);
+        memnet_refuse(p, 0, true);
+        memnet_settle(p);
+        assert_int_equal(a.answers, trying);
+        memnet_advance(p, 1000);
+        assert_int_equal(a.answers, 1);
+        assert_int_equal(a.err, CLAVE_ECONNLOSS);
+        memnet_clear(p);
+        memnet_refuse(p, 0, false);
+        memnet_advance(p, 3000);
+        assert_int_equal(slot_user_owned(p), 1);
+        close_two(&a, &b);
+    }
+}
+
+/* With any request of the take held back: it ends at once, but for the transaction. */
+static void a_take_is_cancelled_wherever_it_stands(void **state)
+{
+    (void)state;
+    static const struct {
+        int op;
+        bool full, first_time;
+    } at[] = {
+        {OP_SYNC, false, false},    {OP_GET_DATA, false, false}, {OP_GET_CHILDREN2, false, false},
+        {OP_CREATE2, false, false}, {OP_MULTI, false, false},    {MEMNET_NONE, true, false},
+        {OP_CREATE2, false, true},  {OP_GET_DATA, true, false},
+    };
+    for (size_t i = 0; i < 2 * sizeof at / sizeof *at; i++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        enum memnet_direction way = i % 2 ? MEMNET_REPLY : MEMNET_REQUEST;
+        if (at[i / 2].first_time) {
+            slot_user_open(&a, p, 0, 1);
+            slot_user_open(&b, p, 1, 1);
+        } else {
+            open_two(p, &a, &b, at[i / 2].full);
+        }
+        memnet_rule(p, rule(way, at[i / 2].op, MEMNET_HOLD));
+        slot_user_take(&a, "a", OWNER_FOREVER);
+        assert_int_equal(a.answers, 0);
+        assert_int_equal(clave_async_slots_cancel(a.s, 0), CLAVE_OK);
+        assert_int_equal(a.answers, 0); /* not inside the call */
+        memnet_settle(p);
+        bool sent = at[i / 2].op == OP_MULTI;
+        assert_int_equal(a.answers, !sent);
+        memnet_clear(p);
+        memnet_advance(p, 2000);
+        assert_int_equal(a.answers, 1);
+        assert_int_equal(a.err, sent ? CLAVE_OK : CLAVE_ECANCELED);
+        assert_int_equal(slot_user_owned(p), at[i / 2].full || sent);
+        assert_int_equal(clave_async_slots_cancel(a.s, 0), CLAVE_ENOTHELD);
+        close_two(&a, &b);
+    }
+}
+
+static void a_cancelled_one_lets_the_next_take(void **state)
+{
+    (void)state;
+    struct memnet *p = world(3);
+    struct slot_user a, b, c;
+    open_two(p, &a, &b, true);
+    slot_user_open(&c, p, 2, 1);
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    slot_user_take(&c, "c", OWNER_FOREVER);
+    clave_async_slots_cancel(a.s, 0);
+    memnet_settle(p);
+    slot_user_give(&b, "b", 0);
+    assert_true(c.taken);
+    slot_user_close(&c);
+    close_two(&a, &b);
+}
+
+/* ---- lost answers ------------------------------------------------------------------------------
+ */
+
+static void a_lost_answer_is_looked_up(void **state)
+{
+    (void)state;
+    for (int applied = 0; applied < 2; applied++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        open_two(p, &a, &b, false);
+        memnet_rule(p, rule(applied ? MEMNET_REPLY : MEMNET_REQUEST, OP_MULTI, MEMNET_LOSE));
+        slot_user_take(&a, "a", OWNER_FOREVER);
+        memnet_advance(p, 3000);
+        assert_int_equal(a.answers, 1);
+        assert_true(a.taken);
+        assert_string_equal(a.host, "host0");
+        assert_true(a.since > 0);
+        assert_int_equal(slot_user_owned(p), 1);
+        assert_int_equal(slot_user_give(&a, "a", a.token), CLAVE_OK);
+        assert_int_equal(a.given, a.token);
+        close_two(&a, &b);
+    }
+}
+
+/* The session ends in between, and its place: what was sent before does nothing afterwards. */
+static void a_session_that_ends_is_survived(void **state)
+{
+    (void)state;
+    for (int applied = 0; applied < 2; applied++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        open_two(p, &a, &b, false);
+        memnet_rule(p, rule(applied ? MEMNET_REPLY : MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD));
+        slot_user_take(&a, "a", OWNER_FOREVER);
+        memnet_kill_session(p, 0);
+        memnet_clear(p);
+        memnet_advance(p, 2 * TIMEOUT);
+        assert_int_equal(a.answers, 1);
+        assert_int_equal(a.err, CLAVE_OK);
+        assert_true(a.taken);
+        assert_int_equal(slot_user_owned(p), 1);
+        close_two(&a, &b);
+    }
+}
+
+static void waiting_goes_on_in_a_new_session(void **state)
+{
+    (void)state;
+    struct memnet *p = world(3);
+    struct slot_user a, b, c;
+    open_two(p, &a, &b, true);
+    slot_user_open(&c, p, 2, 1);
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    slot_user_take(&c, "c", OWNER_FOREVER);
+    memnet_kill_session(p, 0);
+    memnet_advance(p, 2 * TIMEOUT);
+    memnet_kill_session(p, 2);
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_int_equal(a.answers + c.answers, 0);
+    memnet_stop_server(p);
+    memnet_advance(p, 1000);
+    memnet_start_server(p);
+    memnet_advance(p, 3000);
+    slot_user_give(&b, "b", 0);
+    assert_true(a.taken);
+    slot_user_give(&b, "a", 0);
+    assert_true(c.taken);
+    slot_user_close(&c);
+    close_two(&a, &b);
+}
+
+/* Somebody deletes the place of the first one. */
+static void a_place_that_is_deleted_is_taken_anew(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    char names[2][96], path[128];
+    open_two(p, &a, &b, true);
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    memnet_advance(p, 2 * TIMEOUT); /* it looks at its place now and then */
+    assert_int_equal(memnet_list(p, 1, "/s/queue", names, 2), 1);
+    snprintf(path, sizeof path, "/s/queue/%s", names[0]);
+    assert_int_equal(memnet_delete(p, 1, path), CLAVE_OK);
+    memnet_advance(p, 1000);
+    assert_int_equal(memnet_list(p, 1, "/s/queue", names, 2), 1);
+    slot_user_give(&b, "b", 0);
+    assert_true(a.taken);
+    close_two(&a, &b);
+}
+
+/* Nothing is done on the strength of an old reading: the version of the owners says so. */
+static void two_takes_of_one_reading_are_one(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    open_two(p, &a, &b, false);
+    memnet_rule(p, rule(MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD));
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    /* As another client would whose place was before. */
+    assert_int_equal(memnet_create(p, 1, "/s/owners/x"), CLAVE_OK);
+    assert_int_equal(memnet_set(p, 1, "/s/owners", ""), CLAVE_OK);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(a.answers, 0);
+    assert_int_equal(slot_user_owned(p), 1);
+    assert_int_equal(memnet_delete(p, 1, "/s/owners/x"), CLAVE_OK);
+    assert_true(a.taken);
+    close_two(&a, &b);
+}
+
+static void a_limit_that_changes_under_the_transaction_counts(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    open_two(p, &a, &b, false);
+    memnet_rule(p, rule(MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD));
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    slot_user_set_limit(&b, 0);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_int_equal(a.answers, 0);
+    assert_int_equal(slot_user_owned(p), 0);
+    slot_user_set_limit(&b, 1);
+    assert_true(a.taken);
+    close_two(&a, &b);
+}
+
+static void a_give_whose_answer_is_lost_is_repeated(void **state)
+{
+    (void)state;
+    for (int applied = 0; applied < 2; applied++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        open_two(p, &a, &b, false);
+        slot_user_take(&a, "a", OWNER_FOREVER);
+        int64_t token = a.token;
+        memnet_rule(p, rule(applied ? MEMNET_REPLY : MEMNET_REQUEST, OP_DELETE, MEMNET_LOSE));
+        slot_user_give(&a, "a", 0);
+        assert_int_equal(slot_user_owned(p), !applied);
+        if (applied) /* meanwhile the id takes again: that is not given */
+            slot_user_take(&b, "a", OWNER_FOREVER);
+        memnet_advance(p, 3000);
+        assert_int_equal(a.gives, 1);
+        assert_int_equal(a.give_err, CLAVE_OK);
+        assert_int_equal(a.given, token);
+        assert_int_equal(slot_user_owned(p), applied);
+        close_two(&a, &b);
+    }
+}
+
+/* Any message of A's or B's, or its answer, is lost once. */
+static void any_message_may_be_lost_once(void **state)
+{
+    (void)state;
+    static const int ops[] = {OP_CREATE2, OP_GET_CHILDREN2, OP_GET_DATA,
+                              OP_DELETE,  OP_NOTIFICATION,  OP_MULTI,
+                              OP_SYNC,    OP_PING,          MEMNET_HANDSHAKE};
+    static const struct {
+        enum memnet_direction way;
+        enum memnet_action fate;
+    } ways[] = {{MEMNET_REQUEST, MEMNET_LOSE},
+                {MEMNET_REQUEST, MEMNET_PASS_CUT},
+                {MEMNET_REPLY, MEMNET_LOSE},
+                {MEMNET_REPLY, MEMNET_PASS_CUT}};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 5; i++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        slot_user_open(&a, p, 0, 1);
+        slot_user_open(&b, p, 1, 1);
+        memnet_rule(p, (struct memnet_rule){i % 2, ways[i / 2 % 4].way, ops[i / 40],
+                                            ways[i / 2 % 4].fate, (unsigned)(i / 8 % 5)});
+        slot_user_take(&a, "a", OWNER_FOREVER);
+        memnet_advance(p, 3000);
+        assert_true(a.taken);
+        slot_user_take(&b, "b", OWNER_FOREVER);
+        memnet_advance(p, 3000);
+        assert_int_equal(b.answers, 0);
+        slot_user_give(&a, "a", a.token);
+        memnet_advance(p, 3000);
+        assert_int_equal(a.gives, 1);
+        assert_int_equal(a.give_err, CLAVE_OK);
+        assert_int_equal(b.answers, 1);
+        assert_true(b.taken);
+        assert_int_equal(slot_user_owned(p), 1);
+        close_two(&a, &b);
+    }
+}
+
+/* ---- ends --------------------------------------------------------------------------------------
+ */
+
+static void free_cancels_what_is_pending(void **state)
+{
+    (void)state;
+    static const int ops[] = {OP_SYNC, OP_GET_DATA, OP_CREATE2, OP_MULTI, MEMNET_NONE};
+    for (size_t i = 0; i < 2 * sizeof ops / sizeof *ops; i++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        open_two(p, &a, &b, ops[i / 2] == MEMNET_NONE);
+        memnet_rule(p, rule(i % 2 ? MEMNET_REPLY : MEMNET_REQUEST, ops[i / 2], MEMNET_HOLD));
+        slot_user_take(&a, "a", OWNER_FOREVER);
+        slot_user_begin_take(&a, 1, "c", OWNER_FOREVER);
+        clave_async_slots_free(a.s);
+        a.s = NULL;
+        assert_int_equal(a.answers, 0);
+        memnet_settle(p);
+        assert_int_equal(a.answers, 2);
+        assert_int_equal(a.err, CLAVE_ECANCELED);
+        memnet_clear(p);
+        memnet_advance(p, 2000);
+        close_two(&a, &b);
+    }
+}
+
+/* The client is closed, or freed: everything pending is told so. */
+static void a_client_that_ends_ends_all(void **state)
+{
+    (void)state;
+    static const int ops[] = {OP_SYNC, OP_GET_DATA, OP_CREATE2, OP_MULTI, MEMNET_NONE};
+    for (size_t i = 0; i < 4 * sizeof ops / sizeof *ops; i++) {
+        struct memnet *p = world(2);
+        struct slot_user a, b;
+        int op = ops[i / 4];
+        open_two(p, &a, &b, op == MEMNET_NONE);
+        memnet_rule(p, rule(i % 2 ? MEMNET_REPLY : MEMNET_REQUEST, op, MEMNET_HOLD));
+        slot_user_take(&a, "a", OWNER_FOREVER);
+        slot_user_begin_take(&a, 1, "c", OWNER_FOREVER);
+        slot_user_give(&a, "x", 0);
+        slot_user_set_limit(&a, 1);
+        if (i % 4 < 2) {
+            clave_async_client_abandon(p->clients[0].c, p->now);
+            memnet_settle(p);
+            assert_int_equal(slot_user_begin_take(&a, 2, "a", OWNER_TRY), CLAVE_ECLOSED);
+            assert_int_equal(slot_user_give(&a, "a", 0), CLAVE_ECLOSED);
+            assert_int_equal(slot_user_set_limit(&a, 2), CLAVE_ECLOSED);
+        } else {
+            memnet_close(p, 0);
+        }
+        assert_int_equal(a.answers, 2);
+        assert_true(a.err == CLAVE_ECLOSED || op == OP_MULTI);
+        assert_int_equal(a.gives, 1);
+        assert_int_equal(a.limits, 1);
+        memnet_clear(p);
+        slot_user_close(&a);
+        slot_user_close(&b);
+        memnet_advance(p, 2 * TIMEOUT);
+        slot_user_assert_no_leftovers(p);
+        memnet_free(p);
+    }
+}
+
+/* Closed after the answer to a give was lost, before it is repeated. */
+static void a_give_that_pauses_is_told_of_the_end(void **state)
+{
+    (void)state;
+    struct memnet *p = world(2);
+    struct slot_user a, b;
+    open_two(p, &a, &b, false);
+    slot_user_take(&a, "a", OWNER_FOREVER);
+    memnet_rule(p, rule(MEMNET_REPLY, OP_DELETE, MEMNET_LOSE));
+    slot_user_give(&a, "a", 0);
+    assert_int_equal(a.gives, 0);
+    clave_async_client_close(p->clients[0].c, p->now);
+    memnet_settle(p);
+    assert_int_equal(a.gives, 1);
+    assert_int_equal(a.give_err, CLAVE_ECONNLOSS);
+    close_two(&a, &b);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
+static void on_list(clave_async_client *c, clave_err err, const clave_slots_view *view, void *arg)
+{
+    (void)c;
+    assert_int_equal(err == CLAVE_OK, view != NULL);
+    ++*(unsigned *)arg;
+}
+
+static void on_broken(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
+{
+    struct slot_user *a = arg;
+    (void)s;
+    a->gives++;
+    a->give_err = err;
+    a->given = slot ? slot->token : 0;
+}
+
+/* All calls, one after the other; each that was accepted answers once. */
+static void use_all(struct memnet *p, struct slot_user *a)
+{
+    unsigned lists = 0, gives = 0, limits = 0, takes = 0;
+    static const char *const ids[] = {"a", "b", "b"};
+    limits += slot_user_set_limit(a, 1) == CLAVE_OK;
+    memnet_advance(p, 1000);
+    for (size_t i = 0; i < 3; i++) { /* owned, not in time, owned already or taken */
+        clave_err err = slot_user_take(a, ids[i], 3000);
+        assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
+        takes += err == CLAVE_OK;
+        memnet_advance(p, 4000);
+        if (i == 1)
+            gives += slot_user_give(a, "a", 0) == CLAVE_OK;
+        memnet_advance(p, 5000);
+    }
+    bool owns = takes > 0 && a->err == CLAVE_OK;
+    a->give_err = CLAVE_ENOMEM; /* unless it is begun */
+    bool lists_ok = clave_async_slots_list(p->clients[0].c, "/s", on_list, &lists) == CLAVE_OK;
+    gives += clave_async_slots_break(a->s, &(clave_slot){.id = "b", .by = "op", .reason = "why"},
+                                     on_broken, a) == CLAVE_OK;
+    memnet_advance(p, 5000);
+    assert_int_equal(lists, lists_ok);
+    assert_int_equal(a->answers, takes);
+    assert_int_equal(a->gives, gives);
+    assert_int_equal(a->limits, limits);
+    /* What was said to be owned was. */
+    if (owns && strcmp(a->id, "b") == 0 && a->give_err == CLAVE_OK)
+        assert_int_equal(a->given, a->token);
+}
+
+static bool one_allocation_fails(size_t which)
+{
+    struct failmem mem;
+    failmem_init(&mem);
+    struct memnet *p =
+        memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    struct slot_user a = {.p = p};
+    memnet_settle(p);
+    failmem_arm(&mem, which, 1);
+    const clave_slots_options o = {.size = sizeof o, .limit = 1};
+    clave_err err = clave_async_slots_new(&a.s, p->clients[0].c, "/s", &o);
+    assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
+    if (err == CLAVE_OK) {
+        use_all(p, &a);
+        slot_user_close(&a);
+    }
+    memnet_advance(p, 3000);
+    bool failed = mem.failed;
+    failmem_arm(&mem, 0, 0);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    memnet_free(p);
+    assert_int_equal(mem.live, 0);
+    return failed;
+}
+
+static void every_allocation_may_fail_once(void **state)
+{
+    (void)state;
+    size_t which = 1;
+    while (one_allocation_fails(which))
+        which++;
+    assert_true(which > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_deadline_ends_the_wait),
+        cmocka_unit_test(a_deadline_while_there_is_no_server),
+        cmocka_unit_test(a_deadline_while_the_transaction_is_under_way),
+        cmocka_unit_test(a_doubt_after_the_deadline_is_told),
+        cmocka_unit_test(a_doubt_at_the_deadline_is_told),
+        cmocka_unit_test(a_take_is_cancelled_wherever_it_stands),
+        cmocka_unit_test(a_cancelled_one_lets_the_next_take),
+        cmocka_unit_test(a_lost_answer_is_looked_up),
+        cmocka_unit_test(a_session_that_ends_is_survived),
+        cmocka_unit_test(waiting_goes_on_in_a_new_session),
+        cmocka_unit_test(a_place_that_is_deleted_is_taken_anew),
+        cmocka_unit_test(two_takes_of_one_reading_are_one),
+        cmocka_unit_test(a_limit_that_changes_under_the_transaction_counts),
+        cmocka_unit_test(a_give_whose_answer_is_lost_is_repeated),
+        cmocka_unit_test(any_message_may_be_lost_once),
+        cmocka_unit_test(free_cancels_what_is_pending),
+        cmocka_unit_test(a_client_that_ends_ends_all),
+        cmocka_unit_test(a_give_that_pauses_is_told_of_the_end),
+        cmocka_unit_test(every_allocation_may_fail_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,630 @@
+/* Slots: never more owners than the limit, in the order of arrival; a slot outlives the session
+ * that took it; whatever is lost, an id has one slot or none, and its taker learns which. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/slot_bench.h"
+
+enum { USERS = 3 };
+
+struct slots_world {
+    struct memnet *p;
+    struct slot_bench u[USERS];
+};
+
+static void slots_world_open(struct slots_world *w, uint32_t limit)
+{
+    w->p = memnet_new(&(struct memnet_options){.clients = USERS + 1});
+    memnet_settle(w->p);
+    assert_int_equal(memnet_create(w->p, USERS, "/data"), CLAVE_OK);
+    for (size_t i = 0; i < USERS; i++)
+        slot_bench_open(&w->u[i], w->p, i, limit);
+}
+
+static void slots_world_close(struct slots_world *w)
+{
+    for (size_t i = 0; i < USERS; i++)
+        slot_bench_close(&w->u[i]);
+    slot_bench_assert_no_leftovers(w->p);
+    memnet_free(w->p);
+}
+
+/* ---- taking and giving ----------------------------------------------------------------------- */
+
+static void an_id_owns_a_slot_until_it_gives_it_back(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    assert_int_equal(w.u[0].err, CLAVE_OK);
+    assert_true(w.u[0].taken);
+    memnet_kill_session(w.p, 0);
+    memnet_settle(w.p);
+    slot_bench_take(&w.u[1], "b", OWNER_TRY);
+    assert_int_equal(w.u[1].err, CLAVE_EBUSY);
+    slot_bench_give(&w.u[2], "a", 0); /* by anybody who knows the id */
+    assert_true(w.u[2].gave);
+    slot_bench_take(&w.u[1], "b", OWNER_TRY);
+    assert_int_equal(w.u[1].err, CLAVE_OK);
+    assert_true(w.u[1].token > w.u[0].token);
+    slots_world_close(&w);
+}
+
+static void taking_what_is_owned_is_success_and_says_so(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "a", OWNER_TRY);
+    assert_int_equal(w.u[1].err, CLAVE_OK);
+    assert_false(w.u[1].taken);
+    assert_int_equal(w.u[1].token, w.u[0].token);
+    assert_int_equal(w.u[1].since, w.u[0].since);
+    slots_world_close(&w);
+}
+
+static void giving_what_is_not_owned_is_success_and_says_so(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_give(&w.u[0], "a", 0); /* there is no path yet */
+    assert_int_equal(w.u[0].err, CLAVE_OK);
+    assert_false(w.u[0].gave);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_give(&w.u[0], "a", 0);
+    assert_true(w.u[0].gave);
+    slot_bench_give(&w.u[0], "a", 0);
+    assert_int_equal(w.u[0].err, CLAVE_OK);
+    assert_false(w.u[0].gave);
+    slots_world_close(&w);
+}
+
+static void a_give_by_token_never_gives_a_later_take(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    int64_t first = w.u[0].token;
+    slot_bench_give(&w.u[0], "a", first);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    assert_true(w.u[0].taken && w.u[0].token > first);
+    slot_bench_give(&w.u[0], "a", first);
+    assert_int_equal(w.u[0].err, CLAVE_OK);
+    assert_false(w.u[0].gave);
+    slot_bench_list(&w.u[0]);
+    assert_int_equal(w.u[0].n, 1);
+    slots_world_close(&w);
+}
+
+/* The place, the transaction, the give: three commits. */
+static void a_take_is_two_commits_and_a_give_one(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 2);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER); /* makes the nodes */
+    memnet_reset_counts(w.p);
+    slot_bench_take(&w.u[0], "b", OWNER_FOREVER);
+    const uint64_t *requests = w.p->clients[0].requests;
+    assert_int_equal(requests[OP_CREATE2] + requests[OP_MULTI] + requests[OP_DELETE], 2);
+    assert_int_equal(memnet_requests(w.p, 0), 6); /* a sync, and three reads */
+    slot_bench_give(&w.u[0], "b", 0);
+    assert_int_equal(requests[OP_CREATE2] + requests[OP_MULTI] + requests[OP_DELETE], 3);
+    slots_world_close(&w);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void those_who_wait_come_in_their_order(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    slot_bench_take(&w.u[2], "c", OWNER_FOREVER);
+    assert_int_equal(w.u[1].answers + w.u[2].answers, 0);
+    assert_int_equal(w.u[1].ahead, 0);
+    assert_int_equal(w.u[2].ahead, 1);
+    slot_bench_give(&w.u[0], "a", 0);
+    assert_int_equal(w.u[1].err, CLAVE_OK);
+    assert_true(w.u[1].taken);
+    assert_int_equal(w.u[2].answers, 0);
+    slot_bench_give(&w.u[0], "b", 0);
+    assert_true(w.u[2].answers == 1 && w.u[2].taken);
+    slots_world_close(&w);
+}
+
+/* One event a hand-over, and nobody but the first asks anything. */
+static void a_hand_over_is_no_herd(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    slot_bench_take(&w.u[2], "c", OWNER_FOREVER);
+    memnet_reset_counts(w.p);
+    uint64_t events = w.p->clients[1].events, others = w.p->clients[2].events;
+    memnet_rule(w.p, (struct memnet_rule){1, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    slot_bench_give(&w.u[0], "a", 0);
+    assert_int_equal(w.p->clients[1].events - events, 1);
+    assert_int_equal(w.p->clients[2].events - others, 0);
+    assert_int_equal(memnet_requests(w.p, 2), 0);
+    memnet_clear(w.p);
+    memnet_settle(w.p);
+    assert_true(w.u[1].taken);
+    slots_world_close(&w);
+}
+
+static void it_waits_until_its_deadline(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", 3000); /* first, and it is full */
+    slot_bench_take(&w.u[2], "c", 2000); /* behind it */
+    memnet_advance(w.p, 2000);
+    assert_int_equal(w.u[2].err, CLAVE_EBUSY);
+    assert_int_equal(w.u[1].answers, 0);
+    memnet_advance(w.p, 1000);
+    assert_int_equal(w.u[1].err, CLAVE_EBUSY);
+    assert_int_equal(memnet_list(w.p, USERS, "/s/queue", NULL, 0), 0);
+    slots_world_close(&w);
+}
+
+static void a_try_never_waits(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    memnet_refuse(w.p, 1, true);
+    slot_bench_take(&w.u[1], "b", OWNER_TRY);
+    memnet_advance(w.p, 100);
+    assert_int_equal(w.u[1].answers, 1);
+    assert_int_equal(clave_err_classify(w.u[1].err), CLAVE_CLASS_RETRY);
+    memnet_refuse(w.p, 1, false);
+    memnet_advance(w.p, 3000);
+    slot_bench_take(&w.u[0], "a", OWNER_TRY);
+    assert_true(w.u[0].taken);
+    slot_bench_take(&w.u[1], "b", OWNER_TRY);
+    assert_int_equal(w.u[1].err, CLAVE_EBUSY);
+    slots_world_close(&w);
+}
+
+static void a_cancelled_take_leaves_the_queue(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    slot_bench_take(&w.u[2], "c", OWNER_FOREVER);
+    assert_int_equal(clave_async_slots_cancel(w.u[1].s, 0), CLAVE_OK);
+    assert_int_equal(clave_async_slots_cancel(w.u[1].s, 0), CLAVE_ENOTHELD);
+    memnet_settle(w.p);
+    assert_int_equal(w.u[1].err, CLAVE_ECANCELED);
+    slot_bench_give(&w.u[0], "a", 0);
+    assert_true(w.u[2].taken);
+    slots_world_close(&w);
+}
+
+static void a_cancel_is_too_late_for_a_transaction_that_was_sent(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    assert_int_equal(clave_async_slots_cancel(w.u[0].s, 0), CLAVE_OK);
+    memnet_settle(w.p);
+    assert_int_equal(w.u[0].answers, 0);
+    memnet_clear(w.p);
+    memnet_settle(w.p);
+    assert_int_equal(w.u[0].err, CLAVE_OK);
+    slots_world_close(&w);
+}
+
+/* ---- the limit ------------------------------------------------------------------------------- */
+
+static void without_a_limit_nobody_takes(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 0);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    assert_int_equal(w.u[0].err, CLAVE_ENONODE);
+    slot_bench_list(&w.u[0]);
+    assert_int_equal(w.u[0].limit, -1);
+    slot_bench_set_limit(&w.u[0], 2);
+    assert_int_equal(w.u[0].set_err, CLAVE_OK);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    assert_int_equal(w.u[0].err, CLAVE_OK);
+    slot_bench_list(&w.u[0]);
+    assert_int_equal(w.u[0].limit, 2);
+    slots_world_close(&w);
+}
+
+static void a_limit_that_rises_admits_those_who_wait(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_set_limit(&w.u[0], 0);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    slot_bench_take(&w.u[2], "c", OWNER_FOREVER);
+    assert_int_equal(w.u[0].answers, 0);
+    slot_bench_set_limit(&w.u[0], 2);
+    assert_true(w.u[0].taken && w.u[1].taken);
+    assert_int_equal(w.u[2].answers, 0);
+    slots_world_close(&w);
+}
+
+static void a_limit_that_falls_takes_nobodys_slot(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 2);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    slot_bench_set_limit(&w.u[0], 1);
+    slot_bench_list(&w.u[0]);
+    assert_int_equal(w.u[0].n, 2);
+    slot_bench_take(&w.u[2], "c", OWNER_FOREVER);
+    slot_bench_give(&w.u[0], "a", 0);
+    assert_int_equal(w.u[2].answers, 0); /* one is owned, and one is the limit */
+    slot_bench_give(&w.u[0], "b", 0);
+    assert_true(w.u[2].taken);
+    slots_world_close(&w);
+}
+
+/* The limit falls between the count and the transaction. */
+static void a_take_counts_again_when_the_limit_has_changed(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_set_limit(&w.u[2], 1);
+    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    slot_bench_take(&w.u[0], "a", 1000);
+    slot_bench_set_limit(&w.u[2], 0);
+    memnet_clear(w.p);
+    memnet_settle(w.p);
+    assert_int_equal(w.u[0].answers, 0);
+    memnet_advance(w.p, 1000);
+    assert_int_equal(w.u[0].err, CLAVE_EBUSY);
+    slots_world_close(&w);
+}
+
+/* ---- breaking -------------------------------------------------------------------------------- */
+
+static void a_break_is_recorded(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "host 1/ü", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    slot_bench_break(&w.u[2], "host 1/ü", "its disk burned: 100%");
+    assert_int_equal(w.u[2].err, CLAVE_OK);
+    assert_true(w.u[2].gave);
+    assert_true(w.u[1].taken);
+    slot_bench_list(&w.u[2]);
+    assert_int_equal(w.u[2].n, 1);
+    assert_string_equal(w.u[2].broken, "host 1/ü op its disk burned: 100%");
+    slot_bench_break(&w.u[2], "nobody", "x");
+    assert_int_equal(w.u[2].err, CLAVE_OK);
+    assert_false(w.u[2].gave);
+    slots_world_close(&w);
+}
+
+/* ---- what is lost ---------------------------------------------------------------------------- */
+
+/* The transaction is done, and its answer lost. */
+static void a_lost_answer_is_found_out(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    memnet_advance(w.p, 3000);
+    assert_int_equal(w.u[0].err, CLAVE_OK);
+    assert_true(w.u[0].taken);
+    slot_bench_list(&w.u[1]);
+    assert_int_equal(w.u[1].n, 1);
+    assert_int_equal(w.u[1].tokens[0], w.u[0].token);
+    slots_world_close(&w);
+}
+
+/* It never arrived. */
+static void a_lost_transaction_is_repeated(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_LOSE, 0});
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    memnet_advance(w.p, 3000);
+    assert_int_equal(w.u[0].err, CLAVE_OK);
+    assert_true(w.u[0].taken);
+    slot_bench_list(&w.u[1]);
+    assert_int_equal(w.u[1].n, 1);
+    slots_world_close(&w);
+}
+
+/* Nobody can know: the deadline passes while there is no connection. */
+static void an_outcome_that_stays_unknown_is_said(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
+    slot_bench_take(&w.u[0], "a", 2000);
+    memnet_refuse(w.p, 0, true);
+    memnet_clear(w.p);
+    memnet_advance(w.p, 2500);
+    assert_int_equal(w.u[0].answers, 1);
+    assert_int_equal(clave_err_classify(w.u[0].err), CLAVE_CLASS_UNKNOWN);
+    slot_bench_list(&w.u[1]);
+    assert_int_equal(w.u[1].n, 1); /* it was taken */
+    memnet_refuse(w.p, 0, false);
+    memnet_advance(w.p, 3000);
+    slots_world_close(&w);
+}
+
+/* The session ends while the transaction is on its way: it dies with the place. */
+static void a_late_transaction_does_nothing(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    memnet_rule(w.p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    char names[2][96];
+    assert_int_equal(memnet_list(w.p, USERS, "/s/queue", names, 2), 2);
+    for (size_t i = 0; i < 2; i++) { /* as an operator does, or the end of the session */
+        char path[128];
+        snprintf(path, sizeof path, "/s/queue/%s", names[i]);
+        if (strcmp(names[i] + strlen(names[i]) - 10, names[1 - i] + strlen(names[1 - i]) - 10) < 0)
+            assert_int_equal(memnet_delete(w.p, USERS, path), CLAVE_OK);
+    }
+    assert_true(w.u[1].taken);
+    memnet_clear(w.p);
+    memnet_settle(w.p);
+    slot_bench_list(&w.u[2]);
+    assert_int_equal(w.u[2].n, 1);
+    assert_string_equal(w.u[2].ids[0], "b");
+    assert_int_equal(w.u[0].answers, 0); /* it waits again */
+    slot_bench_give(&w.u[2], "b", 0);
+    memnet_advance(w.p, 1000);
+    assert_true(w.u[0].taken);
+    slots_world_close(&w);
+}
+
+static void a_session_that_ends_in_the_queue_stands_in_line_again(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    slot_bench_take(&w.u[2], "c", OWNER_FOREVER);
+    memnet_kill_session(w.p, 1);
+    memnet_advance(w.p, 3000);
+    slot_bench_give(&w.u[0], "a", 0);
+    assert_true(w.u[2].taken); /* it was first by then */
+    slot_bench_give(&w.u[0], "c", 0);
+    memnet_advance(w.p, 1000);
+    assert_true(w.u[1].taken);
+    slots_world_close(&w);
+}
+
+static void a_give_whose_answer_is_lost_is_repeated(void **state)
+{
+    (void)state;
+    for (int reply = 0; reply < 2; reply++) {
+        struct slots_world w;
+        slots_world_open(&w, 1);
+        slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+        memnet_rule(w.p, (struct memnet_rule){0, reply ? MEMNET_REPLY : MEMNET_REQUEST, OP_DELETE,
+                                              MEMNET_LOSE, 0});
+        slot_bench_give(&w.u[0], "a", 0);
+        memnet_advance(w.p, 3000);
+        assert_int_equal(w.u[0].err, CLAVE_OK);
+        assert_true(w.u[0].gave);
+        slot_bench_list(&w.u[1]);
+        assert_int_equal(w.u[1].n, 0);
+        slots_world_close(&w);
+    }
+}
+
+static void slots_outlive_the_server(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    memnet_stop_server(w.p);
+    memnet_advance(w.p, 1000);
+    memnet_start_server(w.p);
+    memnet_advance(w.p, 5000);
+    assert_int_equal(w.u[1].answers, 0);
+    slot_bench_give(&w.u[2], "a", w.u[0].token);
+    memnet_advance(w.p, 1000);
+    assert_true(w.u[1].taken && w.u[1].token > w.u[0].token);
+    slots_world_close(&w);
+}
+
+/* ---- grants ---------------------------------------------------------------------------------- */
+
+static void a_grant_writes_only_while_the_slot_is_owned(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    assert_int_equal(slot_bench_write(&w.u[0]), CLAVE_OK);
+    assert_int_equal(clave_async_grant_session_id(w.u[0].grant), 0);
+    assert_true(clave_async_grant_deadline(w.u[0].grant) == CLAVE_NEVER);
+    assert_true(clave_async_grant_valid_for(w.u[0].grant, w.p->now, 1000000));
+    memnet_kill_session(w.p, 0); /* it is the id's, not the session's */
+    memnet_advance(w.p, 3000);
+    assert_int_equal(slot_bench_write(&w.u[0]), CLAVE_OK);
+    slot_bench_give(&w.u[1], "a", 0);
+    assert_int_equal(slot_bench_write(&w.u[0]), CLAVE_ELOST);
+    slot_bench_take(&w.u[1], "a", OWNER_FOREVER); /* a new grant has a new name */
+    assert_int_equal(slot_bench_write(&w.u[0]), CLAVE_ELOST);
+    assert_int_equal(slot_bench_write(&w.u[1]), CLAVE_OK);
+    slots_world_close(&w);
+}
+
+/* ---- arguments, and the end -------------------------------------------------------------------
+ */
+
+static void what_is_not_valid_is_refused(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    char longest[CLAVE_SLOT_ID_MAX + 2];
+    memset(longest, 'x', sizeof longest);
+    longest[CLAVE_SLOT_ID_MAX + 1] = '\0';
+    const char *bad[] = {"", "a\nb", "\xff", longest};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(slot_bench_begin_take(&w.u[0], 0, bad[i], 0), CLAVE_EINVAL);
+        assert_int_equal(clave_async_slots_give(w.u[0].s, bad[i], 0, NULL, NULL), CLAVE_EINVAL);
+    }
+    assert_int_equal(
+        clave_async_slots_break(w.u[0].s, &(clave_slot){.id = "a", .reason = ""}, NULL, NULL),
+        CLAVE_EINVAL);
+    assert_int_equal(clave_async_slots_set_limit(w.u[0].s, UINT32_MAX, NULL, NULL), CLAVE_EINVAL);
+    clave_async_slots *s;
+    clave_slots_options o = CLAVE_SLOTS_OPTIONS_INIT;
+    assert_int_equal(clave_async_slots_new(&s, w.p->clients[0].c, "s", &o), CLAVE_EPATH);
+    slot_bench_take(&w.u[0], longest + 1, OWNER_FOREVER);
+    assert_int_equal(w.u[0].err, CLAVE_OK);
+    assert_int_equal(slot_bench_begin_take(&w.u[1], 5, "b", OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(slot_bench_begin_take(&w.u[1], 5, "c", OWNER_FOREVER), CLAVE_EINVAL);
+    slots_world_close(&w);
+    assert_int_equal(w.u[1].err, CLAVE_ECANCELED);
+}
+
+/* In each of its steps: the callback runs once, and nothing is left behind. */
+static void freed_in_any_step_it_leaves_nothing(void **state)
+{
+    (void)state;
+    const int ops[] = {OP_SYNC, OP_GET_DATA, OP_GET_CHILDREN2, OP_CREATE2, OP_MULTI, OP_DELETE};
+    for (size_t i = 0; i < 2 * sizeof ops / sizeof *ops; i++) {
+        struct slots_world w;
+        slots_world_open(&w, 1);
+        memnet_rule(w.p, (struct memnet_rule){0, i % 2 ? MEMNET_REPLY : MEMNET_REQUEST, ops[i / 2],
+                                              MEMNET_HOLD, 0});
+        slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+        bool pending = w.u[0].answers == 0;
+        slot_bench_close(&w.u[0]);
+        memnet_clear(w.p);
+        memnet_settle(w.p);
+        assert_int_equal(w.u[0].answers, 1);
+        assert_int_equal(w.u[0].err, pending ? CLAVE_ECANCELED : CLAVE_OK);
+        slots_world_close(&w);
+    }
+}
+
+static void a_closed_client_answers_each_take(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 1);
+    slot_bench_take(&w.u[0], "a", OWNER_FOREVER);
+    slot_bench_take(&w.u[1], "b", OWNER_FOREVER);
+    slot_bench_take(&w.u[2], "c", OWNER_FOREVER);
+    for (size_t i = 1; i < USERS; i++)
+        clave_async_client_close(w.p->clients[i].c, w.p->now);
+    memnet_advance(w.p, 100);
+    for (size_t i = 1; i < USERS; i++) {
+        assert_int_equal(w.u[i].answers, 1);
+        assert_int_equal(w.u[i].err, CLAVE_ECLOSED);
+        assert_int_equal(slot_bench_begin_take(&w.u[i], 0, "x", OWNER_FOREVER), CLAVE_ECLOSED);
+    }
+    slots_world_close(&w);
+}
+
+/* A random mix: the limit holds at every step, and the order of arrival is kept. */
+static void a_random_mix_keeps_the_limit(void **state)
+{
+    (void)state;
+    struct slots_world w;
+    slots_world_open(&w, 2);
+    srand(11);
+    const char *ids[] = {"a", "b", "c", "d", "e"};
+    unsigned asked[USERS] = {0};
+    unsigned taken = 0;
+    for (int step = 0; step < 1200; step++) {
+        size_t i = (size_t)rand() % USERS;
+        const char *id = ids[(size_t)rand() % 5];
+        if (rand() % 50 == 0) {
+            memnet_cut(w.p, i);
+        } else if (rand() % 2 && w.u[i].answers == asked[i]) {
+            slot_bench_take(&w.u[i], id, rand() % 2 ? OWNER_TRY : 500);
+            asked[i]++;
+        } else {
+            slot_bench_give(&w.u[i], id, 0);
+        }
+        memnet_advance(w.p, rand() % 200);
+        taken += w.u[i].taken;
+        assert_true(memnet_list(w.p, USERS, "/s/owners", NULL, 0) <= 2);
+    }
+    assert_true(taken > 100);
+    slots_world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_id_owns_a_slot_until_it_gives_it_back),
+        cmocka_unit_test(taking_what_is_owned_is_success_and_says_so),
+        cmocka_unit_test(giving_what_is_not_owned_is_success_and_says_so),
+        cmocka_unit_test(a_give_by_token_never_gives_a_later_take),
+        cmocka_unit_test(a_take_is_two_commits_and_a_give_one),
+        cmocka_unit_test(those_who_wait_come_in_their_order),
+        cmocka_unit_test(a_hand_over_is_no_herd),
+        cmocka_unit_test(it_waits_until_its_deadline),
+        cmocka_unit_test(a_try_never_waits),
+        cmocka_unit_test(a_cancelled_take_leaves_the_queue),
+        cmocka_unit_test(a_cancel_is_too_late_for_a_transaction_that_was_sent),
+        cmocka_unit_test(without_a_limit_nobody_takes),
+        cmocka_unit_test(a_limit_that_rises_admits_those_who_wait),
+        cmocka_unit_test(a_limit_that_falls_takes_nobodys_slot),
+        cmocka_unit_test(a_take_counts_again_when_the_limit_has_changed),
+        cmocka_unit_test(a_break_is_recorded),
+        cmocka_unit_test(a_lost_answer_is_found_out),
+        cmocka_unit_test(a_lost_transaction_is_repeated),
+        cmocka_unit_test(an_outcome_that_stays_unknown_is_said),
+        cmocka_unit_test(a_late_transaction_does_nothing),
+        cmocka_unit_test(a_session_that_ends_in_the_queue_stands_in_line_again),
+        cmocka_unit_test(a_give_whose_answer_is_lost_is_repeated),
+        cmocka_unit_test(slots_outlive_the_server),
+        cmocka_unit_test(a_grant_writes_only_while_the_slot_is_owned),
+        cmocka_unit_test(what_is_not_valid_is_refused),
+        cmocka_unit_test(freed_in_any_step_it_leaves_nothing),
+        cmocka_unit_test(a_closed_client_answers_each_take),
+        cmocka_unit_test(a_random_mix_keeps_the_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
