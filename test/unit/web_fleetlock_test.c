@@ -213,14 +213,18 @@ static void an_unknown_outcome_is_told_soon(void **state)
     webrig_free(r);
 }
 
-static void an_answer_that_is_lost_is_found_out(void **state)
+/* A try does not wait until it is known. */
+static void an_answer_that_is_lost_is_asked_for_again(void **state)
 {
     (void)state;
     struct webrig *r = fleet_rig(&open_access);
     memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
     struct webrig_call *c = fleet_post(r, "pre-reboot", "g", "m");
     webrig_advance(r, 4000);
-    fleet_ends(c, 200);
+    fleet_ends(c, 504);
+    assert_int_equal(memnet_list(r->net, OWN, "/reboots/g/owners", NULL, 0), 1);
+    fleet_ends(fleet_post(r, "pre-reboot", "g", "m"), 200);
+    fleet_ends(fleet_post(r, "pre-reboot", "g", "n"), 409);
     memnet_rule(r->net, (struct memnet_rule){OWN, MEMNET_REPLY, OP_DELETE, MEMNET_LOSE, 0});
     c = fleet_post(r, "steady-state", "g", "m");
     webrig_advance(r, 4000);
@@ -238,7 +242,7 @@ int main(void)
         cmocka_unit_test(it_is_there_when_it_is_switched_on),
         cmocka_unit_test(a_fleet_needs_no_token),
         cmocka_unit_test(an_unknown_outcome_is_told_soon),
-        cmocka_unit_test(an_answer_that_is_lost_is_found_out),
+        cmocka_unit_test(an_answer_that_is_lost_is_asked_for_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
