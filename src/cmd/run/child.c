@@ -17,9 +17,9 @@
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/proctree.h"
-#include "cmd/run/run_slot.h"
 #include "cmd/run/runner.h"
 #include "cmd/run/spawn.h"
+#include "cmd/run/stages/run_slot.h"
 
 /* ---- time ----------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
  *   guardian        the second process; spawn, cgroup, proctree: starting and killing the command;
  *                   holdout: what cannot be killed
  *   acquisition     the mutex, rwlock, semaphore or latch; nested_lock: waiting for our own parent
- *   run_stages      --once, --lock-delay, --min-hold
+ *   stages/         run_stages: --once, --lock-delay, --min-hold; run_slot: the slot of a run
  *   lock_messages   messages and JSON events; wait_progress: while waiting;
  *                   hook: --on-elected and so on
  *   parent_watch    the process that all of this is to end with

@@ -9,7 +9,7 @@
 #include "cmd/run/guardian.h"
 #include "cmd/run/owner_env.h"
 #include "cmd/run/parent_watch.h"
-#include "cmd/run/run_stages.h"
+#include "cmd/run/stages/run_stages.h"
 #include "cmd/service/sd_notify.h"
 
 enum { LOCK_TRY = 0, LOCK_FOR_EVER = -1, LOCK_GRACE_DEFAULT = -1 };

@@ -20,7 +20,7 @@
 #include "cmd/run/held_since.h"
 #include "cmd/run/hook.h"
 #include "cmd/run/lock_messages.h"
-#include "cmd/run/run_slot.h"
+#include "cmd/run/stages/run_slot.h"
 #include "runtime/client/uv_client.h"
 #include "runtime/resources.h"
 

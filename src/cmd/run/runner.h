@@ -21,8 +21,8 @@
 #include "cmd/run/lock_flags.h"
 #include "cmd/run/nested_lock.h"
 #include "cmd/run/parent_watch.h"
-#include "cmd/run/run_stages.h"
 #include "cmd/run/sd_status.h"
+#include "cmd/run/stages/run_stages.h"
 #include "cmd/run/wait_progress.h"
 #include "supervise/hold_policy.h"
 

@@ -10,7 +10,7 @@
 
 #include "clave/slots.h"
 #include "cmd/cli/acl.h"
-#include "cmd/run/run_slot.h"
+#include "cmd/run/stages/run_slot.h"
 
 enum { SLOT_ID_TEXT = 37, SLOT_HOST_CAP = 256 };
 

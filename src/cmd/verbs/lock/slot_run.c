@@ -1,5 +1,5 @@
 /* slot_run.c - `clave slot run` (slot.h): a command under the lock of the runs of its id,
- * which is ephemeral, and under the slot, which is not (cmd/run/run_slot.h). */
+ * which is ephemeral, and under the slot, which is not (cmd/run/stages/run_slot.h). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* run_stages.c - --once, --lock-delay and --min-hold as a state machine (run_stages.h). runner.c
  * and child.c call it. However it goes, it ends in child_begin or in one runner_leave. */
-#include "cmd/run/run_stages.h"
+#include "cmd/run/stages/run_stages.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "cmd/cli/participant_text.h"
 #include "cmd/run/lock_messages.h"
 #include "cmd/run/process_identity.h"
-#include "cmd/run/run_slot.h"
 #include "cmd/run/runner.h"
+#include "cmd/run/stages/run_slot.h"
 
 /* ---- flags ---------------------------------------------------------------------------------- */
 

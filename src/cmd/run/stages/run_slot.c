@@ -1,6 +1,6 @@
 /* run_slot.c - see run_slot.h; run_stages.c, child.c and `clave slot` call it. The lock of the run
  * is held meanwhile, so a second run of the same id neither takes nor gives back the slot. */
-#include "cmd/run/run_slot.h"
+#include "cmd/run/stages/run_slot.h"
 
 #include <inttypes.h>
 #include <stdio.h>
