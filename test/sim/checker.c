@@ -7,6 +7,7 @@
 #include "inspector.h"
 #include "leader_watcher.h"
 #include "runner.h"
+#include "slot_user.h"
 
 enum { LATE_MS = 5 };
 
@@ -159,6 +160,11 @@ void checker_look(struct checker *c)
     for (size_t i = 0; i < c->nloads; i++)
         for (struct runner *w = c->loads[i]->runners; w; w = w->next)
             look_at_command(c, w, &s);
+    if (o->slot_limit == 0)
+        return;
+    slot_world_look(&c->slots);
+    for (size_t i = 0; i < c->nloads && c->calm_from > 0 && c->w->now > c->calm_from; i++)
+        slot_user_look(c->loads[i]);
 }
 
 /* Its password follows from its id: a client that comes back with an ended session would get that
@@ -341,11 +347,13 @@ void checker_init(struct checker *c, struct world *w, struct server_host *server
     memset(c, 0, sizeof *c);
     c->w = w;
     c->server = server;
+    slot_world_init(&c->slots, w, server);
 }
 
 void checker_fini(struct checker *c)
 {
     free(c->sessions);
+    slot_world_fini(&c->slots);
     znode_history_fini(&c->znodes.history);
     for (size_t i = 0; i < LOCKS; i++) {
         free(c->locks[i].writers);

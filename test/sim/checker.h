@@ -4,6 +4,7 @@
 
 #include "history.h"
 #include "server_host.h"
+#include "slot_world.h"
 #include "unguarded.h"
 #include "workload.h"
 
@@ -40,6 +41,7 @@ struct checker {
     struct taken_node taken[TAKEN_NODES]; /* the newest, in a ring buffer */
     size_t ntaken;
     struct znode_world znodes;
+    struct slot_world slots;
     int64_t grace_us;  /* after so long its holder must have heard of it */
     int64_t calm_from; /* faults have ended, and everybody has heard of all; 0: not yet */
     bool restores;     /* a backup may be restored: */

@@ -204,8 +204,22 @@ static void draw_caches(struct scenario *s)
     world_use_rng(&s->w, before);
 }
 
+/* Likewise. */
+static void draw_slots(struct scenario *s)
+{
+    struct rand_state rng;
+    clave__rand_seed(&rng, s->w.seed ^ 0x736c6f74);
+    struct rand_state *before = world_use_rng(&s->w, &rng);
+    if (world_chance(&s->w, 300)) {
+        s->work.slot_limit = (uint32_t)world_between(&s->w, 1, 4);
+        s->work.slot_rest_us = world_between(&s->w, 2 * MS, s->timeout_us / 8);
+    }
+    world_use_rng(&s->w, before);
+}
+
 static void draw_others(struct scenario *s)
 {
+    draw_slots(s);
     draw_witnesses(s);
     http_world_draw(&s->http, &s->checker, &s->net, s->has_ensemble ? &s->ensemble : NULL,
                     s->timeout_us);
@@ -438,7 +452,7 @@ static size_t stale_watches(const struct scenario *s)
     for (size_t i = 0; i < s->nhosts; i++)
         for (unsigned k = 0; k < s->work.locks && s->hosts[i].allocator.refused > 0; k++)
             n += s->work.layouts[k].limit_path || s->work.layouts[k].kind == LOCK_LATCH ||
-                 s->work.caching;
+                 s->work.caching || s->work.slot_limit > 0;
     return n;
 }
 
@@ -661,6 +675,8 @@ void totals_print(const struct totals *t)
            k->commands, k->ended, k->swept, k->out_of_hands);
     printf("%" PRIu64 " calls of znodes; %" PRIu64 " histories too long to be decided\n",
            k->znode_calls, k->undecided);
+    printf("slots: %" PRIu64 " taken, %" PRIu64 " given or broken\n", k->slots_taken,
+           k->slots_given);
     printf("witnesses: %" PRIu64 " answers, %" PRIu64 " events\n", t->witnessed_answers,
            t->witnessed_events);
     if (t->overlaps > 0)

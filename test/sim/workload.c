@@ -7,6 +7,7 @@
 #include "checker.h"
 #include "leader_watcher.h"
 #include "runner.h"
+#include "slot_user.h"
 
 const struct lock_layout *workload_layout(const struct workload *l, unsigned lock)
 {
@@ -119,6 +120,7 @@ static void on_act(struct host *h)
         else if (l->actors[i].due && !h->closing)
             actor_decide(&l->actors[i]);
     znode_client_act(&l->znodes);
+    slot_user_act(l);
 }
 
 static void on_start(struct host *h)
@@ -130,6 +132,7 @@ static void on_start(struct host *h)
     znode_client_start(&l->znodes);
     if (l->o->caching)
         cache_user_begin(l);
+    slot_user_begin(l);
 }
 
 /* The states follow one another as Curator's do. */
@@ -174,6 +177,7 @@ static void on_state(struct host *h, clave_state state, clave_err why)
 void workload_put_away(struct workload *l)
 {
     cache_user_end(l);
+    slot_user_put_away(l);
     for (unsigned i = 0; i < l->o->actors; i++)
         if (l->actors[i].object)
             workload_discard(l, &l->actors[i]);
@@ -220,6 +224,7 @@ static void on_ended(struct host *h)
     if (!znode_client_is_idle(&l->znodes))
         world_break(h->w, "each request completes exactly once", "%s: a call of a znode has no end",
                     h->name);
+    slot_user_ended(l);
 }
 
 /* ---- life ---------------------------------------------------------------------------- */
@@ -256,5 +261,6 @@ bool workload_is_done(const struct workload *l)
     for (unsigned i = 0; i < LOCKS; i++)
         if (!leader_watcher_sees_nobody(l, i))
             return false;
-    return l->listings_out == 0 && !l->runners && znode_client_is_idle(&l->znodes);
+    return l->listings_out == 0 && !l->runners && znode_client_is_idle(&l->znodes) &&
+           slot_user_is_done(l);
 }

@@ -40,7 +40,9 @@ struct workload_options {
     unsigned most_leases; /* in one acquire */
     unsigned znode_calls; /* a process, of znodes without locks */
     int64_t znode_rest_us;
-    bool caching; /* each process has a cache of a tree */
+    bool caching;        /* each process has a cache of a tree */
+    uint32_t slot_limit; /* at most; 0: there are no slots */
+    int64_t slot_rest_us;
 };
 
 struct workload_stats {
@@ -64,6 +66,8 @@ struct workload_stats {
     uint64_t swept;        /* by their holders */
     uint64_t out_of_hands; /* with both dead or stopped at a time */
     uint64_t znode_calls;
+    uint64_t slots_taken;
+    uint64_t slots_given;
     uint64_t undecided; /* histories of a znode whose check was cut short */
 };
 
@@ -78,6 +82,7 @@ struct workload {
         *bundles[2]; /* of all sites: with the reads of those that have reads; not */
     struct leader_watcher *leader_watchers[LOCKS];
     struct cache_user *cache; /* NULL: none */
+    struct slot_user *slots;  /* likewise */
     struct znode_client znodes;
     struct runner *runners; /* those of processes before this one too */
     bool day_is_over;       /* what waits is served, and then no more */

@@ -68,9 +68,9 @@ typedef struct clave_slots_options {
  * option is out of range. ENOMEM. */
 CLAVE_MAKING clave_err clave_async_slots_new(clave_async_slots **out, clave_async_client *c,
                                              const char *path, const clave_slots_options *o);
-/* Cancels every pending take: its callback runs with ECANCELED, later. A take whose transaction was
- * sent already may still be done. The callbacks of other pending calls run as ever. Slots stay with
- * their owners. NULL is ignored. */
+/* Cancels every pending take: its callback runs with ECANCELED, later; or with an error of class
+ * UNKNOWN when its transaction was sent already, which may still be done. The callbacks of other
+ * pending calls run as ever. Slots stay with their owners. NULL is ignored. */
 CLAVE_EXPORT void clave_async_slots_free(clave_async_slots *s);
 
 /* CLAVE_OK: the id owns `slot`, valid during the call only; `taken` is false when it owned one

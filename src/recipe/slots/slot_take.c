@@ -154,8 +154,8 @@ static void slot_take_on_state(struct listener *l, clave_state state, clave_err 
 void clave__slot_take_cancel(struct slot_take *t, bool at_once)
 {
     t->canceled = true;
-    if (at_once)
-        t->doubt = CLAVE_OK;
+    if (at_once && t->state == TAKE_TAKING)
+        t->doubt = CLAVE_ECONNLOSS;
     if (at_once || (t->state != TAKE_TAKING && t->state != TAKE_READING && t->doubt == CLAVE_OK))
         clave__slot_take_answer(t, CLAVE_ECANCELED);
 }

@@ -1,0 +1,58 @@
+/* slot_world.h - the slots of a world, on true time: what must hold of the nodes at the server, and
+ * what was told of them. */
+#ifndef CLAVE_SIM_SLOT_WORLD_H
+#define CLAVE_SIM_SLOT_WORLD_H
+
+#include "clave/async/slots.h"
+#include "server_host.h"
+
+#define SLOTS_PATH "/slots"
+
+enum { SLOT_IDS = 5, SLOT_NODE_SIZE = 80 };
+
+/* What was told of an id; only what nothing that was begun since can have undone. */
+struct slot_owner {
+    char node[SLOT_NODE_SIZE]; /* "": nothing is known */
+    int64_t token;
+    int64_t newest;     /* token of a take that was answered */
+    int64_t given_upto; /* slots of these tokens may have been given or broken */
+    unsigned gives_out; /* under way, of any token */
+};
+
+enum slot_verdict { SLOT_UNKNOWN, SLOT_REFUSED }; /* of a take */
+
+struct slot_world {
+    struct world *w;
+    struct server_host *server;
+    struct slot_owner owners[SLOT_IDS];
+    uint8_t *verdicts; /* by the number of a take */
+    unsigned ntakes;
+    bool news;         /* something was told since the last look */
+    int64_t seen_zxid; /* of the last look */
+    uint64_t seen_start;
+    unsigned limit;     /* at the last look */
+    bool free;          /* there is room, at the last look */
+    int64_t free_since; /* and nobody has taken it */
+};
+
+void slot_world_init(struct slot_world *s, struct world *w, struct server_host *server);
+void slot_world_fini(struct slot_world *s);
+const char *slot_world_id(unsigned id);
+
+/* After every step. */
+void slot_world_look(struct slot_world *s);
+/* For so long there has been room that nobody took. */
+int64_t slot_world_unused_us(const struct slot_world *s);
+
+/* A take begins; its number, which it says as its reason. */
+unsigned slot_world_ask(struct slot_world *s);
+/* It was answered. */
+void slot_world_answer(struct slot_world *s, unsigned take, clave_err err);
+/* With a slot; `before` is the newest token of the id when it was begun. */
+void slot_world_owns(struct slot_world *s, unsigned id, const clave_slot *slot, bool taken,
+                     int64_t before);
+/* A give or a break of `token` (0: any) begins, and ends. */
+void slot_world_give(struct slot_world *s, unsigned id, int64_t token);
+void slot_world_given(struct slot_world *s, unsigned id, int64_t token, const clave_slot *slot);
+
+#endif
