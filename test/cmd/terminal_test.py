@@ -8,6 +8,7 @@ import subprocess
 import time
 import unittest
 
+from gate_rig import is_sanitized
 from harness import CLAVE, PATIENCE, SOURCE, clave, environment, free_port, server, spawn
 
 COMPLETION = os.path.join(SOURCE, "contrib", "completion")
@@ -37,6 +38,7 @@ class Completion(OnServer):
         self.assertNotIn("--connect", self.offers("data", "--"))
         self.assertEqual(self.offers("help", "sema"), ["semaphore"])
 
+    @unittest.skipIf(is_sanitized(), "a sanitizer's start alone may take 300 ms")
     def test_paths_are_the_servers(self):
         self.assertEqual(sorted(self.offers("ls", "/jobs/")), ["/jobs/hourly", "/jobs/nightly"])
         self.assertEqual(self.offers("lock", "-n", "/jobs/n"), ["/jobs/nightly"])
@@ -64,16 +66,19 @@ class Completion(OnServer):
         self.assertEqual(r.returncode, 0, r)
         return r.stdout.split()
 
+    @unittest.skipIf(is_sanitized(), "as above")
     def test_bash(self):
         script = f"""compopt() {{ :; }}; source {COMPLETION}/clave.bash
             COMP_WORDS=(clave ls /jobs/n) COMP_CWORD=2; _clave; echo "${{COMPREPLY[@]}}" """
         self.assertEqual(self.shell("bash", "-c", script), ["/jobs/nightly"])
 
+    @unittest.skipIf(is_sanitized(), "as above")
     @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
     def test_fish(self):
         script = f"source {COMPLETION}/clave.fish; complete -C 'clave ls /jobs/n'"
         self.assertEqual(self.shell("fish", "--no-config", "-c", script), ["/jobs/nightly"])
 
+    @unittest.skipIf(is_sanitized(), "as above")
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
     def test_zsh(self):
         script = f"""compadd() {{ print -l -- ${{(P)argv[-1]}} }}; words=(clave ls /jobs/n) CURRENT=3

@@ -178,9 +178,9 @@ static void slot_user_give(struct slot_user *u, unsigned id, bool breaks)
     world_log(slot_user_world(u), u->load->host->name, "%s %s of token %lld",
               breaks ? "breaks" : "gives", slot_world_id(id), (long long)call->token);
     const char *name = slot_world_id(id);
+    const clave_slot broken = {.id = name, .token = call->token, .reason = "broken"};
     clave_err err =
-        breaks ? clave_async_slots_break(u->slots, name, call->token, NULL, "broken",
-                                         slot_user_on_give, call)
+        breaks ? clave_async_slots_break(u->slots, &broken, slot_user_on_give, call)
                : clave_async_slots_give(u->slots, name, call->token, slot_user_on_give, call);
     if (err == CLAVE_OK)
         return;
