@@ -79,7 +79,7 @@ struct topic {
 };
 
 static const struct topic topics[] = {
-    {"locking", " lock rwlock semaphore locks top check history ctdb-lock ", NULL},
+    {"locking", " lock rwlock semaphore slot locks top check history ctdb-lock ", NULL},
     {"elections", " elect leader candidates resign transfer top ", NULL},
     {"nodes", " get set create rm ls tree stat getacl setacl watch sync ", NULL},
     {"servers", " serve gate ping sessions data grow acl bench ", NULL},
