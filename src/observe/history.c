@@ -107,6 +107,17 @@ const struct history_entry *clave__history_find(const struct history *h, uint64_
     return node ? ORDERED_ENTRY(node, struct history_entry, node) : NULL;
 }
 
+void clave__history_forget(struct history *h, uint64_t n)
+{
+    struct ordered_node *node = clave__ordered_find(&h->entries, &n);
+    if (!node)
+        return;
+    struct history_entry *e = ORDERED_ENTRY(node, struct history_entry, node);
+    clave__ordered_remove(&h->entries, &e->n);
+    h->bytes -= e->size;
+    clave__mem_free(h->mem, e);
+}
+
 void clave__history_set_cause(struct history *h, uint64_t n, enum lock_cause cause)
 {
     struct ordered_node *node = clave__ordered_find(&h->entries, &n);

@@ -197,6 +197,17 @@ static bool observe_is_replayed(const struct observe *o, enum lock_change what,
     return what != LOCK_ENDED && at == p->queued && p->token <= o->replayed && !p->unreadable;
 }
 
+/* The place that waited for this slot has become it, and was seen to go before. */
+static void observe_take_back_end(struct observe *o, const struct lock_place *slot,
+                                  const char *path)
+{
+    struct lock_end *end = clave__lock_end_causes_taken(&o->ends, slot, path);
+    if (!end)
+        return;
+    clave__history_forget(&o->history, end->entry);
+    clave__lock_end_causes_free(&o->ends, end);
+}
+
 static void observe_on_change(void *arg, enum lock_change what, const struct lock_place *p,
                               int64_t at)
 {
@@ -204,6 +215,8 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
     const char *path = clave__lock_told_path(what, p);
     if (!path)
         return;
+    if (p->kept && what == LOCK_GRANTED)
+        observe_take_back_end(o, p, path);
     clave__election_note(&o->elections, what, at, p);
     clave__lock_metrics_note(&o->metrics, what, p, at);
     uint64_t n = observe_is_replayed(o, what, p, at)
@@ -213,8 +226,10 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
     if (what != LOCK_ENDED)
         return;
     struct lock_end *end = clave__lock_end_causes_add(&o->ends, o->web->now, p, path);
-    if (end)
+    if (end) {
         end->entry = n;
+        end->waited = at > p->queued ? at - p->queued : 0;
+    }
     if (!o->settle.armed)
         clave__web_timer_set(o->web, &o->settle, o->web->now);
 }
