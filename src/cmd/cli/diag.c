@@ -2,6 +2,7 @@
  * message is one line, written as one piece. */
 #include "cmd/cli/diag.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -265,6 +266,7 @@ static const char *beyond_text(const char *fault, clave_err err)
 static int diag_put_err(const struct options *o, const char *path, clave_err err,
                         const char *detail)
 {
+    assert(err != CLAVE_OK);
     const char *text = strcmp(detail, ANSWER_TOO_LONG) == 0 ? detail : diag_text(o, err);
     const struct diag_facts f = {
         .event = "error", .path = path, .err = err, .code = exit_code_of(err)};

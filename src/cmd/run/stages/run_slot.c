@@ -2,6 +2,7 @@
  * is held meanwhile, so a second run of the same id neither takes nor gives back the slot. */
 #include "cmd/run/stages/run_slot.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +88,7 @@ static void run_slot_on_taken(clave_async_slots *s, clave_err err, const clave_s
     (void)s;
     if (r->phase != WAITING)
         return;
+    assert(r->stages.phase == TAKING);
     r->stages.phase = BEGUN;
     if (err != CLAVE_OK) {
         int code = run_slot_not_taken(r->o, p->path, err, clave_async_client_errmsg(r->client));
@@ -120,6 +122,7 @@ static int64_t run_slot_deadline(int64_t wait_ms)
 
 void run_slot_begin(struct runner *r)
 {
+    assert(!r->stages.slots);
     const struct run_slot_plan *p = r->plan->stages.slot;
     const clave_slots_options o = {.size = sizeof o,
                                    .acls = r->plan->acl.n > 0 ? r->plan->acl.list : NULL,
@@ -137,6 +140,8 @@ void run_slot_begin(struct runner *r)
 
 void run_slot_put(const struct runner *r, struct guardian_task *t)
 {
+    static_assert(sizeof t->node == sizeof r->stages.slot_name, "the name fits");
+    assert(r->stages.slot_token != 0);
     t->token = r->stages.slot_token;
     t->session_id = 0;
     memcpy(t->node, r->stages.slot_name, sizeof r->stages.slot_name);
@@ -153,6 +158,7 @@ static void run_slot_on_given(clave_async_slots *s, clave_err err, const clave_s
     (void)s;
     if (r->phase != KEEPING)
         return;
+    assert(r->stages.phase == GIVING);
     if (err != CLAVE_OK) {
         int why = run_slot_not_given(r->o, path, err, clave_async_client_errmsg(r->client));
         code = code == EXIT_OK ? why : code;
