@@ -2,6 +2,7 @@
  * one, and only the oldest entries are dropped. */
 #include "observe/history.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -32,6 +33,7 @@ static struct history_entry *history_first(const struct history *h)
 
 static void history_drop(struct history *h, struct history_entry *e)
 {
+    assert(h->bytes >= e->size);
     clave__ordered_remove(&h->entries, &e->n);
     h->bytes -= e->size;
     clave__mem_free(h->mem, e);
@@ -54,6 +56,7 @@ static void history_trim(struct history *h, int64_t at)
 
 void clave__history_begin(struct history *h, int64_t at)
 {
+    assert(h->entries.count == 0);
     h->last = (uint64_t)(at > 0 ? at : 0) * NUMBERS_PER_MS + MOST_ENTRIES;
     h->from = at;
 }
@@ -85,6 +88,7 @@ uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lo
 
 void clave__history_take_before(struct history *h, struct history *from)
 {
+    assert(h->mem->alloc == from->mem->alloc && h->mem->arg == from->mem->arg);
     const struct history_entry *first = history_first(h);
     uint64_t n = first ? first->n : h->last + 1;
     for (struct ordered_node *node;

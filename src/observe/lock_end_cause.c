@@ -2,6 +2,7 @@
  * added is given once, after SETTLE_MS or when its cause was said. */
 #include "observe/lock_end_cause.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -24,6 +25,7 @@ const char *clave__lock_cause_name(enum lock_cause cause)
         [LOCK_UNKNOWN] = "unknown", [LOCK_RELEASED] = "released", [LOCK_EXPIRED] = "expired",
         [LOCK_CLOSED] = "closed",   [LOCK_BROKEN] = "broken",
     };
+    assert(names[cause]);
     return names[cause];
 }
 
@@ -157,6 +159,7 @@ struct lock_end *clave__lock_end_causes_taken(struct lock_end_causes *e,
 
 void clave__lock_end_causes_free(struct lock_end_causes *e, struct lock_end *end)
 {
+    assert(list_empty(&end->link)); /* it was taken */
     clave__mem_free(e->mem, end);
 }
 

@@ -1,5 +1,6 @@
 /* lock_find.c - the locks of a model, as they are shown; see lock_model.h. Called by everything
  * that reads the model. Invariant: nothing is changed here. */
+#include <assert.h>
 #include <string.h>
 
 #include "observe/lock_grants.h"
@@ -139,6 +140,7 @@ const char *clave__lock_sort_name(enum lock_sort sort)
         [LOCK_SORT_SEMAPHORE] = "semaphore", [LOCK_SORT_SLOT] = "slot",
         [LOCK_SORT_ELECTION] = "election",   [LOCK_SORT_MIXED] = "mixed",
     };
+    assert(names[sort]);
     return names[sort];
 }
 

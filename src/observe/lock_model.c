@@ -3,6 +3,7 @@
  * returns. */
 #include "observe/lock_model.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -83,6 +84,7 @@ static bool queue_may_be_slots(const struct lock_queue *q)
 
 static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
 {
+    assert(!q->partner);
     struct lock_queue *other = NULL;
     const char *const suffixes[] = {locks_name, kazoo_name, queue_name};
     for (size_t i = 0; i < 3 && !other; i++) {
@@ -160,6 +162,7 @@ static void queue_find_semaphore(struct lock_model *m, const struct lock_queue *
 
 static void queue_free(struct lock_model *m, struct lock_queue *q)
 {
+    assert(q->places.count == 0 && m->bytes >= sizeof *q + q->len + 1);
     struct lock_queue_key key = {q->path, q->len, q->leases};
     clave__ordered_remove(&m->queues, &key);
     list_remove(&q->in_dirty);
@@ -243,6 +246,7 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct lock_site
 static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
 {
     struct lock_queue *q = p->queue;
+    assert(q->of_kind[p->kind] > 0 && (!p->holds || q->nholders > 0));
     struct lock_key key = clave__lock_key(p);
     lock_model_tell(m, LOCK_ENDED, p, at);
     clave__lock_place_part(p);
@@ -449,6 +453,7 @@ void clave__lock_model_fini(struct lock_model *m)
 /* Nodes of the first load came in any order, so only now is it known who held. */
 void clave__lock_model_loaded(struct lock_model *m)
 {
+    assert(m->loading);
     m->loading = false;
     struct lock_queue_key at = {"", 0, false};
     for (struct ordered_node *n; (n = clave__ordered_after(&m->queues, &at, ORDERED_ANY));) {
@@ -473,6 +478,7 @@ struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
+    assert(list_empty(&q->in_dirty)); /* it was taken */
     if (q->places.count == 0 && !q->kazoo && !q->mark && !q->limited && clave__lock_limit(q) == 0)
         queue_free(m, q);
 }

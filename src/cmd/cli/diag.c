@@ -2,6 +2,7 @@
  * message is one line, written as one piece. */
 #include "cmd/cli/diag.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -255,6 +256,7 @@ static const char *diag_hint(const struct options *o, const char *path, clave_er
 static int diag_put_err(const struct options *o, const char *path, clave_err err,
                         const char *detail)
 {
+    assert(err != CLAVE_OK);
     /* Nobody but the library sent bytes that a server could not read: what it knows says all. */
     const char *text = *detail && err == CLAVE_EMARSHALLING ? detail : diag_text(o, err);
     const struct diag_facts f = {

@@ -1,6 +1,7 @@
 /* http_get.c - see http_get.h. Called by verbs that read of a gate. */
 #include "cmd/cli/http_get.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,7 @@ static int http_get_perform(const struct options *o, const struct http_get *g, c
 int http_get(const struct options *o, const struct http_get *g, const char *target,
              struct buf *body)
 {
+    assert(g->gate && *target == '/');
     bool is_unix = strncmp(g->gate, "unix:", 5) == 0;
     const char *base = is_unix ? "http://localhost" : g->gate;
     size_t nbase = strlen(base), cap = nbase + strlen(target) + 1;

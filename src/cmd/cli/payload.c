@@ -2,6 +2,7 @@
  * guarded write and the check of the lock are always one transaction. */
 #include "cmd/cli/payload.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,7 @@ static clave_err create_deep(clave_client *c, const char *node, const clave_op *
             err = CLAVE_ENOMEM;
         ops[i] = (clave_op){.kind = CLAVE_OP_CREATE, .path = names[i], .mode = CLAVE_PERSISTENT};
     }
+    assert(n < FENCED_WRITE_MAX_OPS);
     ops[n] = *op;
     *is_alone = n == 0;
     if (err == CLAVE_OK)

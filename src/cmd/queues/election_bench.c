@@ -3,6 +3,7 @@
  * receive from it is counted until nothing is in flight any more. */
 #include "cmd/queues/election_bench.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,7 @@ static void withdraw(clave_async_client *client, void *arg)
 static void depose(clave_async_client *client, void *arg)
 {
     struct election_bench *h = arg;
+    assert(h->leader);
     h->left_at = clave__clock_us();
     withdraw(client, h->leader);
 }

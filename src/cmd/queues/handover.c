@@ -2,6 +2,7 @@
  * has been seen: a later leader is never asked by mistake. */
 #include "cmd/queues/handover.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "clave/uv.h"
@@ -109,6 +110,7 @@ bool handover_begin(struct handover *h, struct options *o, int argc, char **argv
 
 int handover_run(struct handover *h)
 {
+    assert(h->session && h->former == 0);
     struct leader_follow s;
     h->until = clave_now() + h->o->timeout_ms;
     int code = leader_follow_open(&s, h->session, h->path, h->o);

@@ -3,6 +3,7 @@
  * only on the loop's thread. */
 #include "cmd/queues/leader_follow.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -71,6 +72,7 @@ static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, 
     (void)w;
     pthread_mutex_lock(&f->mutex);
     if (it) {
+        assert(!*f->last);
         *f->last = it;
         f->last = &it->next;
     } else {
@@ -85,6 +87,7 @@ static void leader_follow_on_transferred(clave_async_client *c, clave_err err, v
     struct leader_follow *f = arg;
     (void)c;
     pthread_mutex_lock(&f->mutex);
+    assert(!f->answered);
     f->answered = true;
     f->answer = err;
     pthread_mutex_unlock(&f->mutex);
@@ -177,6 +180,7 @@ struct leader_state *leader_follow_next(struct leader_follow *f, int signals, in
 
 void leader_follow_transfer(struct leader_follow *f, const char *node)
 {
+    assert(f->watch);
     f->target = node;
     clave_client_run(f->session, transfer, f);
 }

@@ -3,6 +3,7 @@
  * question. */
 #include "cmd/queues/revoke.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -113,6 +114,7 @@ static bool confirmed(const struct revoke_target *t)
 static int revoke_break(struct options *o, clave_client *c, const struct revoke_target *t)
 {
     const struct revoke_request *w = t->request;
+    assert(w->breaks);
     char hint[HINT_CAP];
     if (owner_may_be_alive(t->at->p) && !w->force) {
         bool known = participant_text_is_known(&t->at->p->stat);
@@ -137,6 +139,7 @@ static int revoke_break(struct options *o, clave_client *c, const struct revoke_
 
 static int revoke_await_end(struct options *o, clave_client *c, const struct revoke_target *t)
 {
+    assert(t->request->wait_ms > 0);
     int64_t until = clave_now() + t->request->wait_ms;
     struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
     clave_err err;
@@ -185,6 +188,7 @@ static int revoke_refused(struct options *o, const struct revoke_target *t)
 
 static int revoke_ask(struct options *o, clave_client *c, const struct revoke_target *t)
 {
+    assert(!t->request->breaks);
     struct revoke_call call = {.path = t->path};
     const struct request_window_plan plan = {1, revoke_submit, revoke_done, &call};
     clave_err err = request_window_run(c, &plan, o->timeout_ms);

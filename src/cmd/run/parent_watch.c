@@ -52,6 +52,7 @@ static bool parent_stat_read(pid_t pid, struct parent_stat *out)
 /* Without /proc, or where it hides what other users run, the number has to do. */
 static bool parent_watch_number_has_ended(const struct parent_watch *w)
 {
+    assert(w->pid > 0 && w->fd < 0);
     struct parent_stat now;
     if (parent_stat_read(w->pid, &now))
         return now.dead || (w->start != 0 && now.start != w->start);
@@ -167,6 +168,7 @@ bool parent_watch_has_ended(const struct parent_watch *w)
 
 const char *parent_watch_text(const struct parent_watch *w, char out[PARENT_WATCH_TEXT_CAP])
 {
+    assert(w->pid > 0);
     snprintf(out, PARENT_WATCH_TEXT_CAP, "process %d, with which this one is to end, has ended",
              (int)w->pid);
     return out;

@@ -42,6 +42,7 @@ static void runner_on_uv_stopped(void *arg)
 
 static void runner_stop(struct runner *r)
 {
+    assert(r->phase == LEAVING);
     if (r->stopped)
         return;
     r->stopped = true;
@@ -244,6 +245,7 @@ static void begin_waiting(struct runner *r)
 static void runner_on_dirs(void *arg, clave_err err)
 {
     struct runner *r = arg;
+    assert(r->reads_acl);
     r->reads_acl = false;
     if (r->phase != CONNECTING)
         return;
@@ -276,6 +278,7 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
 {
     struct runner *r = arg;
     const struct lock_plan *plan = r->plan;
+    assert(r->reads_acl && plan->parent_acl);
     const char *fault;
     (void)c;
     r->reads_acl = false;
@@ -460,6 +463,7 @@ static void runner_on_parent_end(void *arg)
 
 static int catch_signals(struct runner *r)
 {
+    assert(r->nsignals == 0);
     int err = 0;
     for (size_t i = 0; i < RUNNER_SIGNALS && err == 0; i++) {
         struct sigaction now;
@@ -481,6 +485,7 @@ static int catch_signals(struct runner *r)
  * their own on the program that this process executes: none is lost in between. */
 static void release_signals(struct runner *r)
 {
+    assert(r->stopped);
     sigset_t ending, before;
     sigemptyset(&ending);
     for (size_t i = 0; i < r->nsignals; i++)

@@ -4,6 +4,7 @@
  */
 #include "cmd/znodes/tree_watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -74,6 +75,7 @@ static void tree_watch_add(struct tree_watch *w, const char *name, const char *p
         if (node)
             e->stat = node->stat;
         memcpy(e->path, path, n);
+        assert(!*w->last);
         *w->last = e;
         w->last = &e->next;
         w->count++;
@@ -84,6 +86,7 @@ static void tree_watch_add(struct tree_watch *w, const char *name, const char *p
 
 static void tree_watch_loaded(struct tree_watch *w, const clave_async_cache *cache)
 {
+    assert(!w->loaded);
     clave_cache_node top;
     bool is_there = clave_async_cache_get(cache, w->path, &top) == CLAVE_OK;
     tree_watch_add(w, is_there ? "watching" : "watching-missing", w->path, is_there ? &top : NULL);

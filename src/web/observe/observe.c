@@ -3,6 +3,7 @@
  * and every stream was woken. */
 #include "web/observe/observe.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "observe/lock_replay.h"
@@ -262,6 +263,7 @@ static struct web_exchange *observe_pop_waiting(struct observe *o, struct list *
     if (!e)
         return NULL;
     struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
+    assert(o->nwaiting > 0 && x->cancel && !x->answered);
     o->nwaiting--;
     x->cancel = NULL;
     return x;
@@ -307,6 +309,7 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
 
 void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
 {
+    assert(o->replays);
     o->replays = false;
     if (r) {
         clave__history_take_before(&o->history, &r->history);
@@ -320,6 +323,7 @@ void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
 
 void clave__observe_failed(struct observe *o, clave_err err)
 {
+    assert(err != CLAVE_OK);
     for (struct web_exchange *x; (x = observe_pop_waiting(o, &o->waiting));)
         clave__web_problem(x, &(struct problem){.status = 503, .err = err, .retry_after_s = 2},
                            "the locks of the tree cannot be read: %s", clave_strerror(err));
@@ -395,6 +399,8 @@ void clave__observe_free(struct web *w)
     w->observe = NULL;
     if (!o)
         return;
+    assert(!o->feed && o->nwaiting == 0 && o->polls.count == 0);
+    assert(list_empty(&o->streams) && list_empty(&o->woken));
     clave__web_timer_clear(w, &o->flush);
     clave__web_timer_clear(w, &o->poll_turn);
     clave__map_fini(&o->polls);

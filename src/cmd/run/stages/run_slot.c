@@ -2,6 +2,7 @@
  * is held meanwhile, so a second run of the same id neither takes nor gives back the slot. */
 #include "cmd/run/stages/run_slot.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,7 @@ static void run_slot_on_taken(clave_async_slots *s, clave_err err, const clave_s
     (void)s;
     if (r->phase != WAITING)
         return;
+    assert(r->stages.phase == TAKING);
     r->stages.phase = BEGUN;
     if (err != CLAVE_OK) {
         int code = run_slot_not_taken(r->o, p->path, err, clave__client_latest_fault(r->client));
@@ -122,6 +124,7 @@ static int64_t run_slot_deadline(int64_t wait_ms)
 
 void run_slot_begin(struct runner *r)
 {
+    assert(!r->stages.slots);
     const struct run_slot_plan *p = r->plan->stages.slot;
     const clave_slots_options o = {.size = sizeof o,
                                    .acls = r->plan->acl.n > 0 ? r->plan->acl.list : NULL,
@@ -139,6 +142,8 @@ void run_slot_begin(struct runner *r)
 
 void run_slot_put(const struct runner *r, struct guardian_task *t)
 {
+    static_assert(sizeof t->node == sizeof r->stages.slot_name, "the name fits");
+    assert(r->stages.slot_token != 0);
     t->token = r->stages.slot_token;
     t->session_id = 0;
     memcpy(t->node, r->stages.slot_name, sizeof r->stages.slot_name);
@@ -155,6 +160,7 @@ static void run_slot_on_given(clave_async_slots *s, clave_err err, const clave_s
     (void)s;
     if (r->phase != KEEPING)
         return;
+    assert(r->stages.phase == GIVING);
     if (err != CLAVE_OK) {
         int why = run_slot_not_given(r->o, path, err, clave__client_latest_fault(r->client));
         code = code == EXIT_OK ? why : code;
