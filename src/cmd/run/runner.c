@@ -140,10 +140,9 @@ static void runner_on_verdict(void *arg, clave_err err)
         lock_message_deadlock(r->plan, acquisition_deadlock(&r->acquisition));
         runner_leave(r, EXIT_DEADLOCK);
     } else {
-        int code = diag_fault(r->o, r->plan->path, err, clave_async_client_errmsg(r->client));
-        if (err == CLAVE_ENOAUTH)
-            lock_message_unreadable(r->plan);
-        runner_leave(r, code);
+        runner_leave(r, err == CLAVE_ENOAUTH ? lock_message_unauthorised(r->plan)
+                                             : diag_fault(r->o, r->plan->path, err,
+                                                          clave_async_client_errmsg(r->client)));
     }
 }
 
@@ -568,10 +567,9 @@ static int start_guardian(struct runner *r)
                                      .same_user = plan->same_user,
                                      .parent = &plan->parent};
     /* Orphans of the guardian are to become our children. Done before there are threads. */
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-        diag(plan->o, "cannot become a child sub-reaper: %s", strerror(errno));
-        return EXIT_INTERNAL;
-    }
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return diag_end(plan->o, NULL, EXIT_INTERNAL, "cannot become a child sub-reaper: %s",
+                        strerror(errno));
     return guardian_start(&r->guardian, &gp);
 }
 
@@ -601,8 +599,7 @@ int runner_run(const struct lock_plan *plan, bool *told_to_end)
         guardian_dismiss(&r->guardian);
         if (fault == 0)
             return diag_err(plan->o, plan->connect, err, NULL);
-        diag(plan->o, "cannot start: %s", uv_strerror(fault));
-        return EXIT_INTERNAL;
+        return diag_end(plan->o, NULL, EXIT_INTERNAL, "cannot start: %s", uv_strerror(fault));
     }
     runner_loop(r);
     if (r->released || r->guardian_session_id == 0)
