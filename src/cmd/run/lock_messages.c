@@ -250,13 +250,11 @@ void lock_message_deadlock(const struct lock_plan *p, const char *text)
 
 int lock_message_unauthorised(const struct lock_plan *p)
 {
-    char fault[256];
-    snprintf(
-        fault, sizeof fault,
-        "%s: to queue there, a client must be allowed to create nodes below it and to read the "
-        "node before its own (its --acl)",
-        clave_strerror(CLAVE_ENOAUTH));
-    return diag_fault(p->o, p->path, CLAVE_ENOAUTH, fault);
+    static const struct client_fault fault = {
+        .text = "to queue there, a client must be allowed to create nodes below it and to read the "
+                "node before its own (its --acl)",
+        .err = CLAVE_ENOAUTH};
+    return diag_fault(p->o, p->path, CLAVE_ENOAUTH, &fault);
 }
 
 void lock_message_nested(const struct lock_plan *p, const clave_participant *outer)
