@@ -3,10 +3,11 @@ argument. Each ends with its exit code and one message, which says what was wron
 that is one object."""
 import json
 import re
+import socket
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from harness import clave, free_port, server
+from harness import clave, free_port, scratch, server
 
 # How each verb is used, with {} for the path of a node; None: it asks no server.
 WORDS = {
@@ -94,6 +95,28 @@ class WithoutServer(Failing):
         wrong += [(f"{verb} --timeout", verb, flag) for verb in WORDS if WORDS[verb] for flag in ("timeout", "session-timeout")]
         self.assertGreater(len(wrong), 60)
         self.each(wrong, check)
+
+    def test_what_a_verb_cannot_use(self):
+        used = f"127.0.0.1:{free_port()}"
+        with open(scratch("file"), "w", encoding="utf-8") as f, socket.create_server(("127.0.0.1", int(used[10:]))):
+            for code, words, says in (
+                    (74, ["serve", "--data", f.name], [f.name, "Not a directory"]),
+                    (74, ["serve", "--data", scratch("new"), "--listen", used], [used, "in use by another process"]),
+                    (64, ["serve", "--config", "/nonexistent"], ["/nonexistent: No such file"]),
+                    (64, ["serve", "--data", scratch("new"), "--listen", "x:y"], ["--listen 'x:y'", "expected host[:port]"]),
+                    (74, ["gate", "--connect", used, "--http", used], [used, "in use by another process"]),
+                    (64, ["gate", "--connect", used, "--http", "127.0.0.1:0", "--http-tokens", "/nonexistent"],
+                     ["/nonexistent: No such file"]),
+                    (74, ["data", "check", "/nonexistent"], ["/nonexistent: No such file"]),
+                    (64, ["data", "look", "/nonexistent"], ["'look': expected check, dump"]),
+                    (73, ["data", "backup", "/tmp", "/tmp/x"], ["name a directory outside it"]),
+                    (64, ["grow", "/nonexistent", "h"], ["3, 5, 7 or 9 servers"]),
+                    (69, ["history", "--http", "http://127.0.0.1:1"], ["http://127.0.0.1:1 cannot be asked", "--http"]),
+                    (64, ["acl", "hash", "joe"], ["no password: it is the first line of standard input"]),
+                    (64, ["help", "nothing"], ["unknown verb or topic 'nothing'"]),
+                    (64, ["ls", "--connect", "h:x", "/"], ["'h:x': a port must be a number"])):
+                with self.subTest(words):
+                    self.fails(code, *words, says=says)
 
     def test_no_server(self):
         nobody = f"127.0.0.1:{free_port()}"

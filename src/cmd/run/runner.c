@@ -283,12 +283,12 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
     if (res->err == CLAVE_OK && acl_copy(plan->parent_acl, res->acls, res->nacls, &fault)) {
         runner_use_parent_acl(r);
     } else if (res->err == CLAVE_OK) {
-        diag(r->o, "%s: its access list cannot be that of the node in it: %s", plan->path, fault);
-        runner_leave(r, EXIT_NOAUTH);
+        runner_leave(r, diag_end(r->o, plan->path, EXIT_NOAUTH,
+                                 "its access list cannot be that of the node in it: %s", fault));
     } else if (res->err == CLAVE_ENONODE) {
-        diag(r->o, "%s: no such node: create it with its access list ('clave create --acl')",
-             plan->path);
-        runner_leave(r, EXIT_PATH);
+        runner_leave(
+            r, diag_end(r->o, plan->path, EXIT_PATH,
+                        "no such node: create it with its access list ('clave create --acl')"));
     } else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL) {
         runner_leave_with(r, res->err);
     }
@@ -324,8 +324,8 @@ static void runner_on_closed(struct runner *r, clave_err why)
     if (r->phase == HOLDING || r->phase == SWEEPING || r->phase == KEEPING)
         return; /* the acquisition reports the loss */
     wait_progress_end(&r->progress);
-    diag(r->o, "%s: %s", r->plan->connect, clave_async_client_errmsg(r->client));
-    runner_leave(r, exit_code_of(why));
+    runner_leave(r, diag_end(r->o, NULL, exit_code_of(why), "%s: %s", r->plan->connect,
+                             clave_async_client_errmsg(r->client)));
 }
 
 static void runner_on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
