@@ -278,12 +278,7 @@ static int scan_end(struct options *o, int argc, char **argv)
         return no_such_flag(o, "--timeout");
     if (refuse_client_flag(o))
         return OPTIONS_STOP;
-    if (!o->verb->offline && !config_apply(o)) {
-        if (o->status == EXIT_OK)
-            o->status = EXIT_USAGE;
-        return OPTIONS_STOP;
-    }
-    return OPTIONS_END;
+    return o->verb->offline || config_apply(o) ? OPTIONS_END : OPTIONS_STOP;
 }
 
 int options_next(struct options *o, int argc, char **argv)

@@ -194,6 +194,18 @@ int diag_usage(struct options *o, const char *fmt, ...)
     return EXIT_USAGE;
 }
 
+int diag_end(const struct options *o, const char *path, int code, const char *fmt, ...)
+{
+    char text[DIAG_CAP];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    diag_say(o, &(struct diag_facts){.event = "error", .path = path, .code = code}, "%s%s%s",
+             path ? path : "", path ? ": " : "", text);
+    return code;
+}
+
 void diag_note(const struct options *o, const char *fmt, ...)
 {
     va_list ap;
@@ -323,7 +335,7 @@ int finish_stdout(const struct options *o)
     if (fault == 0)
         return EXIT_OK;
     if (fault != EPIPE) /* the reader has seen enough: `clave ls / | head -1` */
-        diag(o, "standard output: %s%s", strerror(fault),
-             fault == EAGAIN ? " (a pipe that is full, and does not let its writer wait)" : "");
+        diag_end(o, NULL, EXIT_IO, "standard output: %s%s", strerror(fault),
+                 fault == EAGAIN ? " (a pipe that is full, and does not let its writer wait)" : "");
     return EXIT_IO;
 }

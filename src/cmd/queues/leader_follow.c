@@ -126,10 +126,8 @@ int leader_follow_open(struct leader_follow *f, clave_client *session, const cha
     f->last = &f->first;
     pthread_mutex_init(&f->mutex, NULL);
     f->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (f->wakeup < 0) {
-        diag(o, "%s", strerror(errno));
-        return EXIT_INTERNAL;
-    }
+    if (f->wakeup < 0)
+        return diag_end(o, NULL, EXIT_INTERNAL, "%s", strerror(errno));
     clave_client_run(session, leader_follow_begin, f);
     return f->answer == CLAVE_OK ? EXIT_OK : diag_err(o, path, f->answer, session);
 }

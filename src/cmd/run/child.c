@@ -241,9 +241,9 @@ static void on_refused(struct runner *r, const char *what, int error, int code)
     assert(r->phase == HOLDING && r->command == 0);
     char line[HINT_CAP];
     bool shell = code == EXIT_NOTFOUND && is_shell_line(r->plan->argv);
-    diag(r->o, "cannot %s '%s': %s%s%s", what, r->plan->argv[0], strerror(error),
-         shell ? "; a line for a shell is given as: -- sh -c " : "",
-         shell ? hint_word(r->plan->argv[0], line) : "");
+    diag_end(r->o, NULL, code, "cannot %s '%s': %s%s%s", what, r->plan->argv[0], strerror(error),
+             shell ? "; a line for a shell is given as: -- sh -c " : "",
+             shell ? hint_word(r->plan->argv[0], line) : "");
     hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
     r->events->ended(r, code);
 }

@@ -452,8 +452,7 @@ static _Noreturn void guardian_main(struct guardian_process *g)
 
 static int cannot_start(const struct options *o)
 {
-    diag(o, "cannot start the guardian: %s", strerror(errno));
-    return EXIT_INTERNAL;
+    return diag_end(o, NULL, EXIT_INTERNAL, "cannot start the guardian: %s", strerror(errno));
 }
 
 int guardian_start(struct guardian *g, const struct guardian_plan *plan)

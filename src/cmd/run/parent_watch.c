@@ -72,17 +72,15 @@ static pid_t parent_watch_passed_on(void)
 
 static int parent_watch_refuse(const struct options *o, const char *path, const char *why)
 {
-    diag(o, "%s: refused: %s, so that its end would go unnoticed%s", path, why,
-         o->verb->runs_command ? "; to name another process: --with-parent=PID" : "");
-    return EXIT_REFUSED;
+    return diag_end(o, path, EXIT_REFUSED, "refused: %s, so that its end would go unnoticed%s", why,
+                    o->verb->runs_command ? "; to name another process: --with-parent=PID" : "");
 }
 
 static int parent_watch_gone(const struct parent_watch *w, const struct options *o,
                              const char *path)
 {
     char text[PARENT_WATCH_TEXT_CAP];
-    diag(o, "%s: not begun: %s", path, parent_watch_text(w, text));
-    return EXIT_LOST;
+    return diag_end(o, path, EXIT_LOST, "not begun: %s", parent_watch_text(w, text));
 }
 
 static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const char *path)
@@ -102,8 +100,8 @@ static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const
     if (error == EINVAL || error == ENOENT)
         return diag_usage(o, "--with-parent=%d is the number of a thread, not of a process",
                           (int)w->pid);
-    diag(o, "%s: cannot watch process %d: %s", path, (int)w->pid, strerror(error));
-    return EXIT_INTERNAL;
+    return diag_end(o, path, EXIT_INTERNAL, "cannot watch process %d: %s", (int)w->pid,
+                    strerror(error));
 }
 
 int parent_watch_open(struct parent_watch *w, struct options *o, const char *path, pid_t pid)

@@ -211,10 +211,8 @@ int tree_watch(struct options *o, const char *path, bool once, clave_client *c, 
     struct tree_watch w = {.path = path, .mutex = PTHREAD_MUTEX_INITIALIZER};
     w.last = &w.first;
     w.wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (w.wakeup < 0) {
-        diag(o, "%s", strerror(errno));
-        return EXIT_INTERNAL;
-    }
+    if (w.wakeup < 0)
+        return diag_end(o, NULL, EXIT_INTERNAL, "%s", strerror(errno));
     clave_client_run(c, tree_watch_begin, &w);
     int code = tree_watch_follow(&w, o, once, c, signals);
     clave_client_run(c, tree_watch_end, &w);

@@ -28,11 +28,12 @@ bool run_slot_is_ours(const struct options *o, const struct run_slot_plan *p,
     char host[PARTICIPANT_TEXT_CAP];
     if (!p->id_defaulted || !slot->host || (p->as.host && strcmp(slot->host, p->as.host) == 0))
         return true;
-    diag(o,
-         "%s: the slot of this machine's id %s was taken by host %s: cloned machines share their "
-         "id, and a renamed one keeps it: name another with --id, or, if it is this machine's, the "
-         "same",
-         p->path, slot->id, participant_text_printable(slot->host, host, sizeof host));
+    diag_end(
+        o, p->path, EXIT_REFUSED,
+        "the slot of this machine's id %s was taken by host %s: cloned machines share their "
+        "id, and a renamed one keeps it: name another with --id, or, if it is this machine's, the "
+        "same",
+        slot->id, participant_text_printable(slot->host, host, sizeof host));
     return false;
 }
 
@@ -54,19 +55,19 @@ int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
                        const struct client_fault *fault)
 {
     char hint[HINT_CAP];
-    if (err == CLAVE_EBUSY) {
-        diag(o, "%s: no slot was free in time; to see the owners: %s", path,
-             run_slot_hint_list(o, path, hint));
-    } else if (err == CLAVE_ENONODE) {
-        diag(o, "%s: no limit is set; to set one: %s", path,
-             hint_command(o, (const char *const[]){"slot", "limit", path, "N", NULL}, hint));
-    } else if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN) {
-        diag(o, "%s: %s: the slot may have been taken: look with: %s", path, clave_strerror(err),
-             run_slot_hint_list(o, path, hint));
-    } else {
-        return diag_fault(o, path, err, fault);
-    }
-    return exit_code_of(err);
+    if (err == CLAVE_EBUSY)
+        return diag_end(o, path, exit_code_of(err),
+                        "no slot was free in time; to see the owners: %s",
+                        run_slot_hint_list(o, path, hint));
+    if (err == CLAVE_ENONODE)
+        return diag_end(
+            o, path, exit_code_of(err), "no limit is set; to set one: %s",
+            hint_command(o, (const char *const[]){"slot", "limit", path, "N", NULL}, hint));
+    if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
+        return diag_end(o, path, exit_code_of(err),
+                        "%s: the slot may have been taken: look with: %s", clave_strerror(err),
+                        run_slot_hint_list(o, path, hint));
+    return diag_fault(o, path, err, fault);
 }
 
 int run_slot_not_given(const struct options *o, const char *path, clave_err err,
@@ -75,9 +76,8 @@ int run_slot_not_given(const struct options *o, const char *path, clave_err err,
     char hint[HINT_CAP];
     if (clave_err_classify(err) != CLAVE_CLASS_UNKNOWN)
         return diag_fault(o, path, err, fault);
-    diag(o, "%s: %s: the slot may be owned still: look with: %s", path, clave_strerror(err),
-         run_slot_hint_list(o, path, hint));
-    return exit_code_of(err);
+    return diag_end(o, path, exit_code_of(err), "%s: the slot may be owned still: look with: %s",
+                    clave_strerror(err), run_slot_hint_list(o, path, hint));
 }
 
 /* ---- before the command --------------------------------------------------------------------- */
