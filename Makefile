@@ -132,9 +132,11 @@ screenshots: ## every screen of the page, in build/screenshots [ONLY="locks dead
 dist: ## the source as build/packages/clave-VERSION.tar.gz, one hash for one commit
 	@tools/dist
 
-packages: dist ## that, the npm package, and packages of this Debian from a clean root, with bill of materials and hashes; as root
-	@tools/setup deb npm
+packages: dist ## that, the npm package, the Python wheel, and packages of this Debian from a clean root, with bill of materials and hashes; as root
+	@tools/setup deb npm wheel
 	@tools/npm-pack
+	@$(MAKE) compile
+	@tools/python-wheel $(BUILD)
 	@tools/deb build $$(. /etc/os-release && echo $$VERSION_CODENAME)
 	@tools/sbom $$(. /etc/os-release && echo $$VERSION_CODENAME)
 	@cd $(BUILD)/packages && sha256sum $$(find . -type f ! -name SHA256SUMS | sort) >SHA256SUMS
