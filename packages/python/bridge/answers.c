@@ -147,16 +147,23 @@ static void answer_put_slot(struct bridge_note *n, const clave_slot *s)
     bridge__put_int(n, s->since);
 }
 
+static void answer_undo_slot(struct bridge_call *c)
+{
+    (void)clave_async_slots_give(c->object, c->text, (int64_t)c->number, NULL, NULL);
+}
+
 void bridge_on_slot_taken(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
                           void *arg)
 {
     struct bridge_call *c = arg;
-    if (err == CLAVE_OK && taken && c->abandoned)
-        (void)clave_async_slots_give(s, slot->id, slot->token, NULL, NULL);
     struct bridge_note *n = answer_begin(c, err);
     if (err == CLAVE_OK) {
         bridge__put_int(n, taken);
         answer_put_slot(n, slot);
+        c->text = taken ? strdup(slot->id) : NULL;
+        c->object = s;
+        c->number = (uint64_t)slot->token;
+        c->undo = c->text ? answer_undo_slot : NULL;
     }
     bridge__complete(c);
 }
@@ -208,6 +215,11 @@ void bridge_on_leader(clave_async_latch *l, clave_err err, void *arg)
     if (err == CLAVE_OK)
         bridge__put_grant(&c->note, c->grant);
     bridge__complete(c);
+}
+
+clave_err bridge_cancel_await(clave_async_latch *l, struct bridge_call *c)
+{
+    return clave_async_latch_cancel(l, bridge_on_leader, c);
 }
 
 void bridge_on_latch_closed(clave_async_latch *l, clave_err err, void *arg)

@@ -85,6 +85,7 @@ struct bridge_call {
     clave_async_grant *grant;
     clave_async_lease **leases;
     size_t nleases;
+    char *text;
 };
 
 /* The asynchronous client of a session, which never changes. ECLOSED. */
@@ -106,6 +107,8 @@ CLAVE_EXPORT bool bridge_abandon(clave_client *client, struct bridge_call *c, br
                                  void *object, uint64_t number);
 /* Takes back what an answer granted, and frees the call. */
 CLAVE_EXPORT void bridge_undo(clave_client *client, struct bridge_call *c);
+/* Ends one await, for bridge_abandon. */
+CLAVE_EXPORT clave_err bridge_cancel_await(clave_async_latch *l, struct bridge_call *c);
 /* For answers.c, when the note is written. */
 void bridge__complete(struct bridge_call *c);
 
@@ -147,7 +150,6 @@ CLAVE_EXPORT clave_latch_event_cb bridge_on_latch_event;
 CLAVE_EXPORT clave_async_leader_watch_cb bridge_on_leader_news;
 CLAVE_EXPORT clave_delay_event_cb bridge_on_delay_event;
 CLAVE_EXPORT clave_state_cb bridge_on_state;
-CLAVE_EXPORT clave_watch_cb bridge_on_watch;
 CLAVE_EXPORT clave_async_persistent_watcher_cb bridge_on_persistent_watcher;
 CLAVE_EXPORT clave_async_cache_cb bridge_on_cache_event;
 

@@ -118,6 +118,7 @@ static void call_free(struct bridge_call *c)
     bridge__note_fini(&c->note);
     sem_destroy(&c->done);
     free(c->leases);
+    free(c->text);
     free(c);
 }
 

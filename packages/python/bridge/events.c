@@ -130,18 +130,6 @@ void bridge_on_state(clave_async_client *c, clave_state state, clave_err why, vo
     event_end(arg, n);
 }
 
-void bridge_on_watch(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
-{
-    (void)c;
-    (void)w;
-    struct bridge_note *n = event_begin(arg, 0);
-    if (!n)
-        return;
-    bridge__put_int(n, ev->type);
-    bridge__put_text(n, ev->path);
-    event_end(arg, n);
-}
-
 void bridge_on_persistent_watcher(clave_async_persistent_watcher *w,
                                   const clave_persistent_watcher_event *ev, void *arg)
 {

@@ -22,7 +22,7 @@ from .errors import ECANCELED, ECLOSED, ETIMEDOUT, Forked, check, error
 from .times import Duration, milliseconds
 
 T = TypeVar("T")
-Cancel = Tuple[str, int, int]  # a function of libclave, an object, a number
+Cancel = Tuple[str, int, Optional[int]]  # a function of libclave, an object, a number; None: the call
 _SLICE_MS = 500  # a signal that comes just before a wait begins is seen after this time
 _numbers = itertools.count(1)  # of owners, requests and sources: never used again
 _log = logging.getLogger("clave")
@@ -118,7 +118,8 @@ class Call:
             self.session.undo(self.pointer)
             return
         name, target, num = cancel or (None, None, 0)
-        given_up = self.session.abandon(self.pointer, address(name) if name else None, target, num)
+        given_up = self.session.abandon(self.pointer, address(name) if name else None, target,
+                                        (self.pointer.value or 0) if num is None else num)
         if not given_up and self.future is None:
             while not library.bridge_wait(self.pointer, _SLICE_MS):
                 pass  # the session is ending, which ends every call
@@ -169,7 +170,7 @@ class Session:
 
     # -- calls -----------------------------------------------------------------------------------
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         if self.pid != os.getpid():
             raise Forked("this client belongs to the parent process: open another one here", ECLOSED)
         if self.closed:
@@ -178,10 +179,10 @@ class Session:
     def now(self, name: str, *args: Any) -> int:
         """Calls a function of libclave on the loop's thread, and returns what it returns."""
         if self.pid != os.getpid():
-            self._check_open()
+            self.check_open()
         result = ctypes.c_ssize_t()
         with self._lock:
-            self._check_open()
+            self.check_open()
             code = library.bridge_now(self._client, address(name), Words(*map(word, args)), ctypes.byref(result))
         check(code, name)
         return result.value
@@ -197,6 +198,12 @@ class Session:
             pointer = made.value or 0
             self._objects[pointer] = (pointer, free)
         return pointer
+
+    def text(self, name: str, *args: Any) -> Optional[str]:
+        """A text that a function of libclave returns, which is valid until the next call: nobody else calls."""
+        with self._lock:
+            start = self.now(name, *args)
+            return ctypes.string_at(start).decode("utf-8", "replace") if start else None
 
     def query(self, what: str, name: str, *args: Any) -> List[Any]:
         """Asks a function of the bridge that answers at once into a note."""
@@ -215,11 +222,11 @@ class Session:
         """Calls a function of libclave, and waits for its answer: the error first."""
         until = None if timeout is None else time.monotonic() + milliseconds(timeout) / 1000
         if self.pid != os.getpid():
-            self._check_open()
+            self.check_open()
         call = Call(self, what, until)
         num = number()
         with self._lock:
-            self._check_open()
+            self.check_open()
             channel = None
             if self.loop:
                 self._calls[num] = call
@@ -341,7 +348,7 @@ class Session:
     def connected(self, ms: int) -> bool:
         """Waits for the connection for a while. An error that lasts is raised at once."""
         with self._lock:
-            self._check_open()
+            self.check_open()
             code = library.clave_client_wait(self._client, ms)
             if code == 0:
                 return True
@@ -352,15 +359,15 @@ class Session:
 
     def unreachable(self) -> Exception:
         with self._lock:
-            self._check_open()
+            self.check_open()
             return error(-1014, "cannot connect", self.fault(self._client))
 
     def direct(self, name: str, *args: Any) -> Any:
         """A function for any thread, with the session as its first argument."""
         if self.pid != os.getpid():
-            self._check_open()
+            self.check_open()
         with self._lock:
-            self._check_open()
+            self.check_open()
             return getattr(library, name)(self._client, *args)
 
     def begin_close(self) -> bool:

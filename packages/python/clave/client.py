@@ -8,8 +8,15 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from ._lib import Auth, TlsOptions, array, library, options
 from ._session import Session, run
-from .errors import ECLOSED, EUNREACHABLE, error
+from .errors import error
+from .hold import Hold
+from .cache import Cache, CacheCallback, WatchEvent, Watcher
+from .election import Election
 from .lock import Lock, LockOptions, Multilock, Part, RWLock
+from .once import Once, Ran, record_path
+from .queues import Deadlocked, Participant, QueuesCore
+from .semaphore import Semaphore
+from .slots import Slots
 from .times import Duration, milliseconds
 from .znodes import Acl, Mode, Node, Op, Stat, TreeCore
 
@@ -32,7 +39,7 @@ class Tls(NamedTuple):
         return made
 
 
-class ClientCore(TreeCore):
+class ClientCore(TreeCore, QueuesCore):
     """What both kinds of clients are. The arguments:
 
     connect          a host list with a chroot at its end, "tls:..." or "unix:..."; None: as the program `clave`
@@ -126,6 +133,66 @@ class Client(ClientCore):
     def multilock(self, *parts: Part, timeout: Optional[Duration] = None, **more: Any) -> Multilock:
         """Several locks as one: paths, or pairs of a path and "mutex", "read" or "write"."""
         return Multilock(self._session, parts, LockOptions(timeout, **more))
+
+    def semaphore(self, path: str, limit: int = 0, timeout: Optional[Duration] = None, *,
+                  limit_path: Optional[str] = None, **more: Any) -> Semaphore:
+        """A limited number of leases; in one queue with Curator's InterProcessSemaphoreV2. All give the same limit, or
+        share one in the node `limit_path`. Other arguments as of `lock`."""
+        return Semaphore(self._session, path, limit, limit_path, LockOptions(timeout, **more))
+
+    def slots(self, path: str, limit: int = 0, **more: Any) -> Slots:
+        """Places that belong to an id, not to a session; a missing limit is created with `limit`."""
+        return Slots(self._session, path, limit, **more)
+
+    def election(self, path: str, timeout: Optional[Duration] = None, **more: Any) -> Election:
+        """An election; in one queue with Curator's LeaderLatch.
+
+        id                what others see of this candidate
+        timeout           how long the beginning of a block waits for leadership
+        session_policy    a lost connection ends no term; only a lost session does
+        max_term          a term ends by itself after this time
+        priority, spread, preempt   who leads next: clave/async/latch.h
+        on_lost, on_asked           are called with the Term, as of `lock`
+        """
+        return Election(self._session, path, timeout, **more)
+
+    def once(self, path: str, key: str, work: Callable[[Hold], Any], *, period: Optional[Duration] = None,
+             at_most_once: bool = False, timeout: Optional[Duration] = None) -> Ran:
+        """Runs `work(hold)` under the lock on `path` unless a run of this key has succeeded, here or elsewhere, in the
+        period; None: ever. The same as `clave lock --once`. An exception of `work` is recorded as a failure."""
+        with self.lock(path, timeout) as hold:
+            run_of = Once(hold, record_path(path, key), period, at_most_once)
+            if not run(run_of.begin()):
+                return Ran(False, None, run_of.former)
+            try:
+                value = work(hold)
+            except BaseException:
+                run(run_of.end(False))
+                raise
+            run(run_of.end(True))
+            return Ran(True, value, run_of.former)
+
+    # -- seen from outside -----------------------------------------------------------------------
+
+    def participants(self, path: str, kind: str = "lock") -> List[Participant]:
+        """Who is in a queue, the holder first; `kind`: "lock", "read", "write", "both", "semaphore", "election"."""
+        return run(self._participants(path, kind))
+
+    def revoke(self, node: str) -> None:
+        """Asks the holder of a lock node to release it: Curator's Revoker."""
+        run(self._revoke(node))
+
+    def deadlocks(self, *roots: str) -> List[Deadlocked]:
+        """Owners that wait for each other, in the queues below these paths."""
+        return run(self._deadlocks(roots))
+
+    def cache(self, path: str, callback: Optional[CacheCallback] = None, **more: Any) -> Cache:
+        """A copy of a tree in memory, as a mapping from paths to data; `callback(event, path, now, was)`."""
+        return Cache(self._session, path, callback, **more)
+
+    def watch(self, path: str, callback: Callable[[WatchEvent, str], None], single_node: bool = False) -> Watcher:
+        """Calls back at each change of a node and all below it."""
+        return Watcher(self._session, path, callback, single_node)
 
     # -- the tree --------------------------------------------------------------------------------
 

@@ -1,15 +1,17 @@
 """What is held: its token, how long it is valid, and the writes that only its holder may do."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import math
 import os
 import socket
 import sys
 import threading
 from types import TracebackType
-from typing import Any, Callable, Coroutine, List, Optional, Sequence, Type
+from typing import Any, Callable, Coroutine, Iterator, List, Optional, Sequence, Type
 
-from ._lib import TRY, IdentityStruct, array, library
+from ._lib import NEVER, TRY, IdentityStruct, array, library
 from ._session import Session, run
 from .errors import ELOST, ENOTHELD, error
 from .times import Duration, milliseconds
@@ -65,6 +67,8 @@ class HoldCore:
         if self.released:
             return 0.0
         deadline = self._session.now("clave_async_grant_deadline", self._grant)
+        if deadline == NEVER:  # a slot: only the server knows when it is given or broken
+            return math.inf
         return 0.0 if deadline == TRY else max(0.0, (deadline - int(library.clave_now())) / 1000)
 
     def valid_for(self, duration: Duration = 0) -> bool:
@@ -170,3 +174,13 @@ class Hold(HoldCore):
     def multi(self, ops: Sequence[Op], others: Sequence[HoldCore] = ()) -> List[str]:
         """Does all operations, only while this and the others are held, or none. Returns their final paths."""
         return run(self._multi(ops, others))
+
+    @contextlib.contextmanager
+    def delayed(self, path: str, pause: Duration) -> Iterator[None]:
+        """For a lock with a pause after a holder that was lost: a block that waits first, if there was one. It keeps a
+        mark at `path`, the same for all users of this lock and not below its path, while the block runs."""
+        from .once import Delay
+        delay = Delay(self, path, pause)
+        run(delay.begin())
+        yield
+        run(delay.end())

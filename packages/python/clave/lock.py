@@ -125,8 +125,7 @@ class LockCore:
 
     def deadlock(self) -> Optional[str]:
         """Who waits for whom in the deadlock that most recently ended an acquire."""
-        text = self._session.now("clave_async_mutex_deadlock", self._pointer)
-        return ctypes.string_at(text).decode("utf-8", "replace") if text else None
+        return self._session.text("clave_async_mutex_deadlock", self._pointer)
 
 
 class Lock(LockCore):
@@ -230,7 +229,7 @@ class MultiHold:
             session.check(path, "clave_async_mutex_grant", mutex, who, made)
             grant = [made.value, session.now("clave_async_grant_token", made.value),
                      session.now("clave_async_grant_session_id", made.value),
-                     ctypes.string_at(session.now("clave_async_grant_node", made.value)).decode()]
+                     session.text("clave_async_grant_node", made.value)]
             self.holds[path] = Hold(session, path, grant, self._give_back_part)
 
     async def _give_back_part(self, hold: HoldCore, confirm: bool) -> None:
