@@ -29,6 +29,7 @@
 #include "clave/cpp/result.hpp"
 #include "clave/cpp/selector.hpp"
 #include "clave/cpp/semaphore.hpp"
+#include "clave/cpp/slots.hpp"
 #include "clave/cpp/tls.hpp"
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/rand.h"
 #include "clave/async/client.h"
+#include "client/fault.h"
 #include "client/session_keeper.h"
 #include "client/timer.h"
 
@@ -40,11 +41,6 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
  * that somebody else created under the same name while the answer to the delete was lost. */
 clave_err clave__client_delete_node(clave_async_client *c, const char *path, int64_t czxid,
                                     clave_result_cb *cb, void *arg);
-
-/* In a fault in place of the text of EMARSHALLING, where a read was refused. */
-#define ANSWER_TOO_LONG                                                                            \
-    "the server does not send an answer this long (clave serve --max-answer), or could not read "  \
-    "the request"
 
 /* What a caller and its create tell each other while it is under way. */
 struct create_stake {
@@ -151,9 +147,6 @@ struct confirm_waiter {
 };
 void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w);
 
-/* Sets the text of clave_async_client_errmsg. */
-__attribute__((format(printf, 2, 3))) void clave__client_fault(clave_async_client *c,
-                                                               const char *fmt, ...);
 /* The dial that is about to end with _disconnected was refused for good (a retry would be refused
  * too) by one of the host's `addresses` addresses. */
 void clave__client_refused(clave_async_client *c, unsigned addresses);

@@ -306,8 +306,8 @@ struct clave_async_client {
     bool no_containers;  /* the server does not support them */
     bool no_ephemerals;  /* the server does not list those of a session */
     char *grant_warning; /* for the log when something is granted; NULL: nothing, or not any more */
-    char fault[512];     /* the text of clave_async_client_errmsg */
-    bool fault_is_news;  /* set since the dial began */
+    struct client_fault fault;
+    bool fault_is_news; /* set since the dial began */
 };
 
 /* clave__client_unref without the delivery. */

@@ -19,6 +19,8 @@ static void move_on(int64_t *t, int64_t to)
 
 void clave__hold_deadline_agreed(struct hold_deadline *d, int64_t timeout_ms, int64_t margin_ms)
 {
+    margin_ms = margin_ms > 0 ? margin_ms : timeout_ms / 8;
+    margin_ms = margin_ms < timeout_ms / 2 ? margin_ms : timeout_ms / 2;
     int64_t longer = (timeout_ms - margin_ms) - (d->timeout_ms - d->margin_ms);
     if (d->proven != HOLD_DEADLINE_NONE && longer > 0)
         d->proven -= longer;
@@ -50,6 +52,12 @@ void clave__hold_deadline_set_relay(struct hold_deadline *d, int64_t relay_ms)
     d->relay_ms = relay_ms;
     if (relay_ms == 0)
         move_on(&d->proven, d->contact);
+}
+
+void clave__hold_deadline_expect_relay(struct hold_deadline *d, int64_t relay_ms)
+{
+    relay_ms = relay_ms > 0 ? relay_ms : d->timeout_ms / 4;
+    clave__hold_deadline_set_relay(d, relay_ms > 0 ? relay_ms : 1); /* 0 says that it is alone */
 }
 
 /* Keeps an answer only when it is far enough from the newest sample: a busy session has thousands

@@ -43,7 +43,8 @@ struct hold_deadline {
 /* No session. */
 void clave__hold_deadline_init(struct hold_deadline *d);
 /* The timeout agreed with a server, perhaps anew. For what is already proven the leader counts by
- * the previous timeout, so a longer one moves no deadline. */
+ * the previous timeout, so a longer one moves no deadline. The margin is an eighth of the timeout
+ * if it is 0, and half of it at most. */
 void clave__hold_deadline_agreed(struct hold_deadline *d, int64_t timeout_ms, int64_t margin_ms);
 /* The session was made by a handshake sent at `sent`, which was committed. */
 void clave__hold_deadline_made(struct hold_deadline *d, int64_t sent);
@@ -52,6 +53,8 @@ void clave__hold_deadline_made(struct hold_deadline *d, int64_t sent);
 void clave__hold_deadline_attached(struct hold_deadline *d, int64_t sent);
 /* It was re-attached by a read-only server, which has no leader: nothing is proven. */
 void clave__hold_deadline_attached_read_only(struct hold_deadline *d, int64_t sent);
+/* The servers may be an ensemble, whose members relay so often; 0: a quarter of the timeout. */
+void clave__hold_deadline_expect_relay(struct hold_deadline *d, int64_t relay_ms);
 /* The kind of server has become known: 0 for a standalone one. */
 void clave__hold_deadline_set_relay(struct hold_deadline *d, int64_t relay_ms);
 

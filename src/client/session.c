@@ -69,11 +69,8 @@ static void session_take_deadline(clave_async_client *c, bool read_only, bool ma
 {
     assert(c->session.timeout_ms > 0);
     struct hold_deadline *d = &c->hold_deadline;
-    int64_t timeout = c->session.timeout_ms;
-    int64_t relay = c->relay_ms ? c->relay_ms : timeout / 4;
-    int64_t margin = c->margin_ms ? c->margin_ms : timeout / 8;
-    clave__hold_deadline_agreed(d, timeout, margin < timeout / 2 ? margin : timeout / 2);
-    clave__hold_deadline_set_relay(d, relay > 0 ? relay : 1); /* until the server is known */
+    clave__hold_deadline_agreed(d, c->session.timeout_ms, c->margin_ms);
+    clave__hold_deadline_expect_relay(d, c->relay_ms); /* until the server is known */
     if (read_only)
         clave__hold_deadline_attached_read_only(d, sent);
     else if (made)

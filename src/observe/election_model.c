@@ -155,7 +155,7 @@ void clave__election_begin(struct election_model *m, const struct lock_model *lo
     bool leases = false;
     for (const char *at = ""; (q = clave__lock_model_after(locks, at, leases)); at = q->path) {
         const struct lock_place *p =
-            q->of_kind[QUEUE_LATCH] ? clave__lock_holder_after(q, "") : NULL;
+            q->of_kind[QUEUE_LATCH] ? clave__lock_holder_after(q, NULL) : NULL;
         leases = q->leases;
         if (!p || p->kind != QUEUE_LATCH)
             continue;
@@ -360,7 +360,7 @@ void clave__election_json(struct json *j, const char *key, const struct election
                           const struct election_view *v)
 {
     const struct lock_queue *q = clave__lock_model_get(v->locks, e->path, false);
-    struct lock_place *leader = q ? clave__lock_holder_after(q, "") : NULL, *p;
+    struct lock_place *leader = q ? clave__lock_holder_after(q, NULL) : NULL, *p = NULL;
     clave__json_open(j, key, '{');
     clave__json_string(j, "path", e->path);
     if (leader) {
@@ -373,12 +373,8 @@ void clave__election_json(struct json *j, const char *key, const struct election
     clave__lock_time_json(j, "since", leader ? clave__lock_held_since(leader) : -1);
     election_value_json(j, e, leader);
     clave__json_open(j, "candidates", '[');
-    const char *last = "";
-    for (size_t i = 0; q && i < v->most_candidates && (p = clave__lock_waiter_after(q, last));
-         i++) {
+    for (size_t i = 0; q && i < v->most_candidates && (p = clave__lock_waiter_after(q, p)); i++)
         clave__lock_place_json(j, NULL, p);
-        last = p->name;
-    }
     clave__json_close(j, ']');
     clave__json_bool(j, "over", e->over && !q);
     election_terms_json(j, e);

@@ -27,11 +27,10 @@ static uint64_t digest_add(uint64_t digest, const struct lock_place *p)
 
 static uint64_t digest_add_places(uint64_t digest, const struct lock_queue *q,
                                   struct lock_place *(*after)(const struct lock_queue *q,
-                                                              const char *name))
+                                                              const struct lock_place *p))
 {
-    struct lock_place *p;
-    const char *last = "";
-    for (int i = 0; i < DIGEST_PLACES && (p = after(q, last)); i++, last = p->name)
+    struct lock_place *p = NULL;
+    for (int i = 0; i < DIGEST_PLACES && (p = after(q, p)); i++)
         digest = digest_add(digest, p);
     return digest;
 }

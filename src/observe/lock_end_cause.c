@@ -102,7 +102,8 @@ struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t n
                              .session = p->session ? p->session->id : 0,
                              .token = p->token,
                              .sort = clave__lock_sort(p->queue),
-                             .held = p->holds};
+                             .held = p->holds,
+                             .kept = p->kept};
     memcpy(end->path, path, n);
     list_push_back(&e->pending, &end->link);
     return end;
@@ -120,7 +121,7 @@ struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t 
     if (said) {
         end->cause = said->cause;
         said_free(e, said);
-    } else if (end->session && clave__lock_model_has_session(m, end->session)) {
+    } else if (end->kept || (end->session && clave__lock_model_has_session(m, end->session))) {
         end->cause = LOCK_RELEASED;
     }
     list_remove(&end->link);

@@ -1,7 +1,8 @@
 /* lock_end_cause.h - why a hold ended. The tree shows only that a node is gone. Whoever knows more
  * says so before, or at once after (a claim of this gate that is released, a lock that an operator
  * has broken). Otherwise it was released if its session has other nodes in queues SETTLE_MS later:
- * a session that ends takes all of them. Otherwise nobody knows. */
+ * a session that ends takes all of them. A slot that is gone was released, unless
+ * P/broken says otherwise. Otherwise nobody knows. */
 #ifndef CLAVE_OBSERVE_LOCK_END_CAUSE_H
 #define CLAVE_OBSERVE_LOCK_END_CAUSE_H
 
@@ -27,6 +28,7 @@ struct lock_end {
     enum lock_cause cause;
     enum lock_sort sort;
     bool held;
+    bool kept;      /* a slot: released unless somebody says that it was broken */
     uint64_t entry; /* its number in the history; 0: none */
     char path[];    /* of the lock */
 };

@@ -1,14 +1,29 @@
 /* lock_find.c - the locks of a model, as they are shown; see lock_model.h. Called by everything
  * that reads the model. Invariant: nothing is changed here. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "observe/lock_grants.h"
 #include "observe/lock_place.h"
+#include "recipe/queue/identity.h"
+#include "recipe/slots/slot_name.h"
 
-/* Of a semaphore that nobody holds: those who queue say its limit, as clave's do. */
+/* Only slots have their queue at P/queue. */
+bool clave__lock_is_slots(const struct lock_queue *q)
+{
+    const struct lock_queue *waits = q->partner;
+    return q->leases && (q->nkept > 0 || (q->limited && q->places.count == 0 && waits &&
+                                          strcmp(clave__path_name(waits->path), "queue") == 0));
+}
+
+/* Of a semaphore that nobody holds: those who queue say its limit, as clave's do. The limit of
+ * slots is beside them. */
 static bool lock_awaits_leases(const struct lock_queue *q)
 {
-    return q->leases && q->places.count == 0 && clave__lock_limit(q) != 0;
+    if (!q->leases || q->places.count > 0)
+        return false;
+    return clave__lock_is_slots(q) ? q->partner->places.count > 0 : clave__lock_limit(q) != 0;
 }
 
 /* Nodes whose names are bare UUIDs may be of anything else of kazoo's, a party. */
@@ -72,20 +87,45 @@ bool clave__lock_model_has_session(const struct lock_model *m, int64_t id)
     return clave__lock_session_find(m, id) != NULL;
 }
 
+int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len)
+{
+    char token[24];
+    bool says = strcmp(clave__path_name(path), "broken") == 0 &&
+                clave__identity_is_form(data, len) &&
+                clave__identity_get_field(data, len, "token", token, sizeof token);
+    return says ? strtoll(token, NULL, 10) : 0;
+}
+
+static bool lock_is_owners_turn(const struct lock_place *slot, const struct lock_place *turn)
+{
+    char id[CLAVE_SLOT_ID_MAX + 1], waits[CLAVE_SLOT_ID_MAX + 1];
+    return slot->kept && turn->data && clave__slot_name_parse(slot->name, id) &&
+           clave__identity_get_field(turn->data, turn->ndata, "name", waits, sizeof waits) &&
+           strcmp(id, waits) == 0;
+}
+
+const struct lock_place *clave__lock_turn_of(const struct lock_place *p)
+{
+    const struct lock_place *turn =
+        p->queue->leases ? clave__lock_waiter_after(p->queue, NULL) : NULL;
+    bool own = turn && (p->kept ? lock_is_owners_turn(p, turn) : turn->session == p->session);
+    return own ? turn : NULL;
+}
+
 /* Is it a step of an acquire that shows in another one? Those who acquire a lease have a queue,
  * whose first one has the turn, but not yet a lease; and the lease does not queue again. */
 static bool lock_is_step(enum lock_change what, const struct lock_place *p)
 {
     const struct lock_queue *leases = clave__lock_acquired(p->queue);
-    if (p->queue->leases && what == LOCK_QUEUED) {
-        const struct lock_place *turn = clave__lock_waiter_after(p->queue, "");
-        return turn && turn->session == p->session;
-    }
+    if (p->queue->leases && what == LOCK_QUEUED)
+        return clave__lock_turn_of(p) != NULL;
     if (!leases || what != LOCK_ENDED)
         return leases && what != LOCK_QUEUED;
     struct ordered_node *last = clave__ordered_last(&leases->places, ORDERED_ANY);
     const struct lock_place *newest = last ? ORDERED_ENTRY(last, struct lock_place, node) : NULL;
-    return newest && newest->session == p->session && newest->token > p->token;
+    if (!newest || newest->token <= p->token)
+        return false;
+    return newest->kept ? lock_is_owners_turn(newest, p) : newest->session == p->session;
 }
 
 const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p)
@@ -99,10 +139,11 @@ const char *clave__lock_told_path(enum lock_change what, const struct lock_place
 
 enum lock_sort clave__lock_sort(const struct lock_queue *q)
 {
+    const struct lock_queue *acquired = clave__lock_acquired(q);
     bool sides = q->of_kind[QUEUE_READ] + q->of_kind[QUEUE_WRITE] + q->of_kind[QUEUE_KAZOO_READ];
     bool latches = q->of_kind[QUEUE_LATCH], locks = q->of_kind[QUEUE_LOCK];
-    if (q->leases)
-        return LOCK_SORT_SEMAPHORE;
+    if (acquired || q->leases)
+        return clave__lock_is_slots(acquired ? acquired : q) ? LOCK_SORT_SLOT : LOCK_SORT_SEMAPHORE;
     if (sides + latches + locks > 1)
         return LOCK_SORT_MIXED;
     if (sides)
@@ -114,8 +155,8 @@ const char *clave__lock_sort_name(enum lock_sort sort)
 {
     static const char *const names[LOCK_SORTS] = {
         [LOCK_SORT_LOCK] = "lock",           [LOCK_SORT_RW] = "rw",
-        [LOCK_SORT_SEMAPHORE] = "semaphore", [LOCK_SORT_ELECTION] = "election",
-        [LOCK_SORT_MIXED] = "mixed",
+        [LOCK_SORT_SEMAPHORE] = "semaphore", [LOCK_SORT_SLOT] = "slot",
+        [LOCK_SORT_ELECTION] = "election",   [LOCK_SORT_MIXED] = "mixed",
     };
     return names[sort];
 }
@@ -132,24 +173,35 @@ size_t clave__lock_nwaiters(const struct lock_queue *q)
     return q->places.count - q->nholders;
 }
 
-static struct lock_place *lock_place_after(const struct lock_queue *q, const char *name,
+static struct lock_place *lock_place_after(const struct lock_queue *q, const struct lock_key *key,
                                            uint16_t marks)
 {
-    struct lock_key key = {"", ""};
-    if (*name)
-        key = clave__lock_key_of(name);
-    struct ordered_node *n = clave__ordered_after(&q->places, &key, marks);
+    struct ordered_node *n = clave__ordered_after(&q->places, key, marks);
     return n ? ORDERED_ENTRY(n, struct lock_place, node) : NULL;
 }
 
-struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const char *name)
+struct lock_place *clave__lock_holder_after_key(const struct lock_queue *q,
+                                                const struct lock_key *key)
 {
-    return lock_place_after(q, name, clave__lock_mark_holding(~0u));
+    return lock_place_after(q, key, clave__lock_mark_holding(~0u));
 }
 
-struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const char *name)
+struct lock_place *clave__lock_waiter_after_key(const struct lock_queue *q,
+                                                const struct lock_key *key)
 {
     if (!q->leases)
-        return lock_place_after(q, name, clave__lock_mark_waiting(~0u));
-    return q->partner ? lock_place_after(q->partner, name, ORDERED_ANY) : NULL;
+        return lock_place_after(q, key, clave__lock_mark_waiting(~0u));
+    return q->partner ? lock_place_after(q->partner, key, ORDERED_ANY) : NULL;
+}
+
+struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const struct lock_place *p)
+{
+    struct lock_key key = p ? clave__lock_key(p) : (struct lock_key){"", ""};
+    return clave__lock_holder_after_key(q, &key);
+}
+
+struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const struct lock_place *p)
+{
+    struct lock_key key = p ? clave__lock_key(p) : (struct lock_key){"", ""};
+    return clave__lock_waiter_after_key(q, &key);
 }

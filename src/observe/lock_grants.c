@@ -128,6 +128,8 @@ uint32_t clave__lock_limit(const struct lock_queue *q)
 {
     if (!q->leases)
         return 0;
+    if (clave__lock_is_slots(q))
+        return q->slots_limit;
     const struct lock_place *p = grants_place(clave__ordered_last(&q->places, LOCK_MARK_LIMIT));
     if (!p && q->partner)
         p = grants_place(clave__ordered_last(&q->partner->places, LOCK_MARK_LIMIT));
@@ -147,7 +149,8 @@ static const struct lock_place *grants_lease_without_room(const struct lock_queu
         return NULL;
     const struct lock_place *first =
         grants_place(clave__ordered_first(&q->partner->places, ORDERED_ANY));
-    return first && first->session && first->session == newest->session ? newest : NULL;
+    return !newest->kept && first && first->session && first->session == newest->session ? newest
+                                                                                         : NULL;
 }
 
 /* With more leases than the limit a lease's own place and limit decide, as they do for one that was
@@ -165,7 +168,7 @@ static void grants_update_leases(struct lock_model *m, struct lock_queue *q, int
     for (size_t before = 0; (p = grants_place(clave__ordered_after(&q->places, &last, marks)));
          before++) {
         last = clave__lock_key(p);
-        bool holds = p != none && (!full || p->limit == 0 || before < p->limit);
+        bool holds = p->kept || (p != none && (!full || p->limit == 0 || before < p->limit));
         if (holds != p->holds)
             grants_set(m, p, holds, p == fresh || m->loading ? p->queued : at);
     }

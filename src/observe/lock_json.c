@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "recipe/queue/identity.h"
 #include "recipe/queue/kazoo.h"
+#include "recipe/slots/slot_name.h"
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -41,6 +42,8 @@ static const char *lock_json_role(const struct lock_place *p)
     };
     if (clave__lock_acquired(p->queue))
         return "waiting";
+    if (p->kept)
+        return "slot";
     return clave__lock_is_outside(p) ? "outside" : roles[p->kind][p->holds];
 }
 
@@ -70,20 +73,38 @@ const char *clave__lock_client(const struct lock_place *p)
     return clave__kazoo_is_name(p->name) ? "kazoo" : "other";
 }
 
-/* `text` is what the identity points into. */
-static void place_identity(const struct lock_place *p, char text[LOCK_DATA_MAX + 1],
-                           clave_identity *id)
+/* `text` is what the identity points into. The name of a slot's node says its id. */
+static void place_identity(const struct lock_place *p, char text[LOCK_TEXT_CAP], clave_identity *id)
 {
+    char *slot = text + LOCK_DATA_MAX + 1;
     *id = (clave_identity){0};
-    if (!p->data)
-        return;
-    memcpy(text, p->data, p->ndata + 1);
-    clave__identity_parse(text, p->ndata, id);
+    if (p->data) {
+        memcpy(text, p->data, p->ndata + 1);
+        clave__identity_parse(text, p->ndata, id);
+    }
+    if (p->kept && clave__slot_name_parse(p->name, slot))
+        id->name = slot;
+}
+
+/* A field that only slots have; NULL: there is none. */
+static const char *place_field(const struct lock_place *p, const char *key,
+                               char out[CLAVE_SLOT_TEXT_MAX + 1])
+{
+    bool there = p->kept && p->data &&
+                 clave__identity_get_field(p->data, p->ndata, key, out, CLAVE_SLOT_TEXT_MAX + 1);
+    return there ? out : NULL;
+}
+
+static void place_slot_json(struct json *j, const struct lock_place *p)
+{
+    char text[CLAVE_SLOT_TEXT_MAX + 1];
+    clave__json_string(j, "by", place_field(p, "by", text));
+    clave__json_string(j, "reason", place_field(p, "reason", text));
 }
 
 void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p)
 {
-    char data[LOCK_DATA_MAX + 1];
+    char data[LOCK_TEXT_CAP];
     clave_identity id;
     place_identity(p, data, &id);
     clave__json_open(j, key, '{');
@@ -113,6 +134,8 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
     else
         clave__json_bool(j, "asked", p->asked);
     clave__lock_time_json(j, "since", p->unreadable ? -1 : p->queued);
+    if (p->kept)
+        place_slot_json(j, p);
     if (p->unreadable)
         clave__json_bool(j, "unreadable", true);
     if (p->cut)
@@ -182,6 +205,16 @@ const char *clave__lock_who_says(const clave_identity *id, int64_t session, char
     return out;
 }
 
+static void label_slot(const struct lock_place *p, const clave_identity *id, struct lock_label *out)
+{
+    char text[CLAVE_SLOT_TEXT_MAX + 1];
+    const char *reason = place_field(p, "reason", text), *host = who_first(id->host, NULL, NULL);
+    snprintf(out->whose, sizeof out->whose, "%s", id->name);
+    snprintf(out->kept, sizeof out->kept, "%s%s%s", host, *host && reason ? ": " : "",
+             reason ? reason : "");
+    out->task = out->kept;
+}
+
 void clave__lock_label(const struct lock_place *p, struct lock_label *out)
 {
     clave_identity id;
@@ -195,14 +228,18 @@ void clave__lock_label(const struct lock_place *p, struct lock_label *out)
     out->task = who_first(id.name, id.command, NULL);
     if (!who_is_placed(&id))
         out->task = id.name && *id.name ? who_first(id.command, NULL, NULL) : "";
+    if (p->kept)
+        label_slot(p, &id, out);
 }
 
 const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])
 {
-    char data[LOCK_DATA_MAX + 1];
+    char data[LOCK_TEXT_CAP];
     clave_identity id;
     place_identity(p, data, &id);
-    if (p->unreadable)
+    if (p->kept)
+        id = (clave_identity){.host = id.name, .name = id.host};
+    else if (p->unreadable)
         return strcpy(out, "a client whose node may not be read");
     return clave__lock_who_says(&id, p->session ? p->session->id : 0, out);
 }
@@ -211,12 +248,12 @@ const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])
 
 static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t now)
 {
-    const struct lock_place *holder = clave__lock_holder_after(q, "");
-    const struct lock_place *waiter = clave__lock_waiter_after(q, "");
+    const struct lock_place *holder = clave__lock_holder_after(q, NULL);
+    const struct lock_place *waiter = clave__lock_waiter_after(q, NULL);
     uint32_t limit = clave__lock_limit(q);
     clave__json_string(j, "path", q->path);
     clave__json_string(j, "kind", clave__lock_sort_name(clave__lock_sort(q)));
-    if (limit)
+    if (limit || clave__lock_is_slots(q))
         clave__json_int(j, "limit", limit);
     clave__json_int(j, "nholders", (int64_t)q->nholders);
     clave__json_int(j, "nwaiters", (int64_t)clave__lock_nwaiters(q));
@@ -229,10 +266,10 @@ static void lock_json_head(struct json *j, const struct lock_queue *q, int64_t n
 
 static void lock_json_places(struct json *j, const struct lock_queue *q, bool holders, size_t most)
 {
-    struct lock_place *p;
+    struct lock_place *p = NULL;
     clave__json_open(j, holders ? "holders" : "waiters", '[');
-    for (const char *last = ""; most > 0; most--, last = p->name) {
-        p = holders ? clave__lock_holder_after(q, last) : clave__lock_waiter_after(q, last);
+    for (; most > 0; most--) {
+        p = holders ? clave__lock_holder_after(q, p) : clave__lock_waiter_after(q, p);
         if (!p)
             break;
         clave__lock_place_json(j, NULL, p);
@@ -272,7 +309,8 @@ clave_err clave__lock_walk_init(struct lock_walk *w, const struct clave_mem *mem
                                 const struct lock_queue *q)
 {
     *w = (struct lock_walk){.mem = mem, .leases = q->leases};
-    clave__buf_init(&w->last, mem, SIZE_MAX);
+    clave__buf_init(&w->number, mem, SIZE_MAX);
+    clave__buf_init(&w->name, mem, SIZE_MAX);
     w->path = clave__mem_strdup(mem, q->path);
     return w->path ? CLAVE_OK : CLAVE_ENOMEM;
 }
@@ -280,7 +318,14 @@ clave_err clave__lock_walk_init(struct lock_walk *w, const struct clave_mem *mem
 void clave__lock_walk_fini(struct lock_walk *w)
 {
     clave__mem_free(w->mem, w->path);
-    clave__buf_fini(&w->last);
+    clave__buf_fini(&w->number);
+    clave__buf_fini(&w->name);
+}
+
+static clave_err walk_remember(struct lock_walk *w, struct lock_key last)
+{
+    clave_err err = clave__buf_set_text(&w->number, last.number);
+    return err == CLAVE_OK ? clave__buf_set_text(&w->name, last.name) : err;
 }
 
 /* The lock may have vanished meanwhile: then its lists end here. */
@@ -289,10 +334,11 @@ static clave_err walk_places(struct lock_walk *w, struct json *j, const struct l
 {
     bool holders = w->phase == LOCK_WALK_HOLDERS;
     for (; *budget > 0; (*budget)--) {
-        const char *last = clave__buf_text(&w->last);
+        struct lock_key last = {clave__buf_text(&w->number), clave__buf_text(&w->name)};
         struct lock_place *p = NULL;
         if (q)
-            p = holders ? clave__lock_holder_after(q, last) : clave__lock_waiter_after(q, last);
+            p = holders ? clave__lock_holder_after_key(q, &last)
+                        : clave__lock_waiter_after_key(q, &last);
         if (!p) {
             clave__json_close(j, ']');
             if (holders)
@@ -300,10 +346,10 @@ static clave_err walk_places(struct lock_walk *w, struct json *j, const struct l
             else
                 clave__json_close(j, '}');
             w->phase++;
-            return clave__buf_set_text(&w->last, "");
+            return walk_remember(w, (struct lock_key){"", ""});
         }
         clave__lock_place_json(j, NULL, p);
-        clave_err err = clave__buf_set_text(&w->last, p->name);
+        clave_err err = walk_remember(w, clave__lock_key(p));
         if (err != CLAVE_OK)
             return err;
     }

@@ -4,10 +4,11 @@
 
 #include "base/json.h"
 #include "clave/async/mutex.h"
+#include "clave/async/slots.h"
 #include "observe/lock_model.h"
 
-/* In the words of `clave locks` and `clave top`: "holder", "waiting", "lease", "leader",
- * "candidate"; of a read-write lock "reader", "writer", and of those that wait "to-read",
+/* In the words of `clave locks` and `clave top`: "holder", "waiting", "lease", "slot",
+ * "leader", "candidate"; of a read-write lock "reader", "writer", and of those that wait "to-read",
  * "to-write"; "outside": see clave__lock_is_outside. */
 const char *clave__lock_role_of_side(const struct lock_place *p);
 /* "clave", "curator", "kazoo", "other": who made the node, by its name and data; NULL: it may not
@@ -15,20 +16,22 @@ const char *clave__lock_role_of_side(const struct lock_place *p);
 const char *clave__lock_client(const struct lock_place *p);
 
 void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p);
-/* Who it is, in words: "web1 pid 4711 (nightly)"; of a client that names neither host nor process,
- * its name, else the text of its node (kazoo's identifier, the address that is Curator's default),
- * else its session. Returns out. */
-enum { LOCK_WHO_CAP = 256 };
+/* Who it is, in words: "web1 pid 4711 (nightly)"; of a slot its id and host, "rack-4 (web1)"; of a
+ * client that names neither host nor process, its name, else the text of its node (kazoo's
+ * identifier, the address that is Curator's default), else its session. Returns out. */
+enum { LOCK_WHO_CAP = 256, LOCK_TEXT_CAP = LOCK_DATA_MAX + 1 + CLAVE_SLOT_ID_MAX + 1 };
 const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP]);
 const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP]);
 /* The same in two parts, for tables: whose place it is, without the "(nightly)", which is `task`:
- * "" when nothing more is known. Control characters of others are in both. */
+ * "" when nothing more is known. Of a slot: its id; its host and the reason. Control characters of
+ * others are in both. */
 struct lock_label {
     char whose[LOCK_WHO_CAP];
-    const char *task; /* into `data`, or "" */
-    const char *host; /* into `data`; NULL: not known */
+    const char *task; /* into what follows, or "" */
+    const char *host; /* the same; NULL: not known */
     int64_t pid;      /* 0: not known */
-    char data[LOCK_DATA_MAX + 1];
+    char data[LOCK_TEXT_CAP];
+    char kept[LOCK_TEXT_CAP]; /* of a slot, its task */
 };
 void clave__lock_label(const struct lock_place *p, struct lock_label *out);
 
@@ -53,7 +56,7 @@ struct lock_walk {
     char *path; /* owned */
     bool leases;
     enum { LOCK_WALK_HEAD, LOCK_WALK_HOLDERS, LOCK_WALK_WAITERS, LOCK_WALK_DONE } phase;
-    struct buf last; /* the name of the place written last, with its NUL */
+    struct buf number, name; /* the key of the place written last, with NULs */
 };
 /* ENOMEM. */
 clave_err clave__lock_walk_init(struct lock_walk *w, const struct clave_mem *mem,

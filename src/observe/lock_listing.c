@@ -138,10 +138,9 @@ static const struct lock_queue *listing_acquires(const struct lock_listing *l)
 static const struct lock_place *listing_of(const struct lock_queue *q, const struct lock_place *p,
                                            bool waits)
 {
-    const char *name = p ? p->name : "";
     if (!q)
         return NULL;
-    return waits ? clave__lock_waiter_after(q, name) : clave__lock_holder_after(q, name);
+    return waits ? clave__lock_waiter_after(q, p) : clave__lock_holder_after(q, p);
 }
 
 static const struct lock_place *listing_acquire(const struct lock_queue *q,

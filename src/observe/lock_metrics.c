@@ -22,20 +22,17 @@ static int64_t metrics_since(int64_t at, int64_t then)
     return at > then ? at - then : 0;
 }
 
-/* The owner of a lease has waited since it queued for it. */
+/* The owner of a lease or slot has waited since it queued for it. */
 static int64_t metrics_queued(const struct lock_place *p)
 {
-    const struct lock_place *turn =
-        p->queue->leases ? clave__lock_waiter_after(p->queue, "") : NULL;
-    return turn && turn->session == p->session && turn->queued < p->queued ? turn->queued
-                                                                           : p->queued;
+    const struct lock_place *turn = clave__lock_turn_of(p);
+    return turn && turn->queued < p->queued ? turn->queued : p->queued;
 }
 
 void clave__lock_metrics_note(struct lock_metrics *m, enum lock_change what,
                               const struct lock_place *p, int64_t at)
 {
-    enum lock_sort sort =
-        clave__lock_acquired(p->queue) ? LOCK_SORT_SEMAPHORE : clave__lock_sort(p->queue);
+    enum lock_sort sort = clave__lock_sort(p->queue);
     if (what == LOCK_GRANTED)
         clave__histogram_note(&m->waited[sort], metrics_since(at, metrics_queued(p)));
     if (what == LOCK_ENDED && !p->holds)

@@ -10,9 +10,12 @@
 #include "observe/lock_grants.h"
 #include "observe/lock_place.h"
 #include "recipe/queue/identity.h"
+#include "recipe/semaphore/shared_count.h"
+#include "recipe/slots/slot_name.h"
 
 static const char leases_name[] = "/leases", locks_name[] = "/locks", kazoo_name[] = "-__lock__";
 static const char mark_name[] = "-held";
+static const char owners_name[] = "/owners", queue_name[] = "/queue", limit_name[] = "/limit";
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
@@ -45,6 +48,7 @@ struct node_site {
     struct lock_queue_key key;
     const char *name;
     bool bare; /* a UUID right below the path: a lease, if it is a semaphore's at all */
+    bool kept; /* a slot */
 };
 
 static bool ends_with(const char *path, size_t len, const char *end, size_t n)
@@ -52,27 +56,46 @@ static bool ends_with(const char *path, size_t len, const char *end, size_t n)
     return len >= n && memcmp(path + len - n, end, n) == 0;
 }
 
+static bool site_is_slot(const struct node_site *s)
+{
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    return ends_with(s->key.path, s->key.len, owners_name, sizeof owners_name - 1) &&
+           clave__slot_name_parse(s->name, id);
+}
+
+/* Without a folder of that many characters at its end: "/" is there for a root. */
+static void site_go_up(struct node_site *s, size_t n)
+{
+    s->key.len = s->key.len > n ? s->key.len - n : 1;
+    s->key.leases = true;
+}
+
 /* A lease is below "leases", or has a bare UUID as its name: kazoo's, there or right below the
- * path. */
+ * path. A slot is below "owners". */
 static struct node_site site_of(const struct lock_model *m, const char *path)
 {
     struct node_site s = {.name = clave__path_name(path)};
     size_t len = (size_t)(s.name - path);
-    size_t nleases = sizeof leases_name - 1;
     len -= len > 1; /* the slash, unless it is the root */
     s.key = (struct lock_queue_key){path, len, false};
+    if (site_is_slot(&s)) {
+        s.kept = true;
+        s.kind = QUEUE_LEASE;
+        site_go_up(&s, sizeof owners_name - 1);
+        return s;
+    }
     s.kind = clave__queue_kind_of(s.name);
     if (m && m->plain && s.kind == QUEUE_OTHER && clave__lock_is_plain(s.name))
         s.kind = QUEUE_LOCK;
     bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && clave__lock_is_bare(s.name));
     if (!counted)
         return s;
-    bool below = ends_with(path, len, leases_name, nleases);
+    bool below = ends_with(path, len, leases_name, sizeof leases_name - 1);
     s.bare = s.kind == QUEUE_OTHER && !below;
     s.kind = below || s.bare ? QUEUE_LEASE : QUEUE_OTHER;
     s.key.leases = true;
     if (below)
-        s.key.len = len > nleases ? len - nleases : 1;
+        site_go_up(&s, sizeof leases_name - 1);
     return s;
 }
 
@@ -112,26 +135,36 @@ static struct lock_queue *queue_of_acquires(const struct lock_model *m, const ch
     return q;
 }
 
-/* The path of the semaphore whose acquires have a queue at this path: its length; 0: it is none.
- * "/locks" alone is the queue of a semaphore at the root. */
+/* The path of the semaphore or the slots whose acquires have a queue at this path: its length; 0:
+ * it is none. "/locks" alone is the queue of a semaphore at the root. */
 static size_t semaphore_len(const char *path, size_t len, const char *suffix)
 {
     size_t n = strlen(suffix);
     if (!ends_with(path, len, suffix, n))
         return 0;
-    return len > n ? len - n : suffix == locks_name;
+    return len > n ? len - n : suffix[0] == '/';
+}
+
+/* Others may have a lock at P/queue. */
+static bool queue_may_be_slots(const struct lock_queue *q)
+{
+    return q->nkept > 0 || (q->limited && q->places.count == 0);
 }
 
 static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
 {
     struct lock_queue *other = NULL;
-    const char *const suffixes[] = {locks_name, kazoo_name};
-    for (size_t i = 0; i < 2 && !other; i++) {
+    const char *const suffixes[] = {locks_name, kazoo_name, queue_name};
+    for (size_t i = 0; i < 3 && !other; i++) {
+        if (q->leases && suffixes[i] == queue_name && !queue_may_be_slots(q))
+            break;
         size_t n = q->leases ? 0 : semaphore_len(q->path, q->len, suffixes[i]);
         if (q->leases)
             other = queue_of_acquires(m, q->path, suffixes[i]);
         else if (n > 0)
             other = clave__lock_queue_at(m, &(struct lock_queue_key){q->path, n, true});
+        if (other && !q->leases && suffixes[i] == queue_name && !queue_may_be_slots(other))
+            other = NULL;
     }
     if (other && other->partner)
         return;
@@ -157,6 +190,33 @@ static struct lock_queue *queue_new(struct lock_model *m, const struct lock_queu
     return q;
 }
 
+void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q)
+{
+    list_remove(&q->in_dirty);
+    list_push_back(&m->dirty, &q->in_dirty);
+}
+
+/* The waiting side of a semaphore is not shown by itself, but changes what is shown. */
+static void queue_changed(struct lock_model *m, struct lock_queue *q)
+{
+    clave__lock_model_set_dirty(m, q);
+    if (q->partner)
+        clave__lock_model_set_dirty(m, q->partner);
+}
+
+/* What is at the path may be slots now, or none any more: then a queue at P/queue is a lock. */
+static void queue_see_slots(struct lock_model *m, struct lock_queue *q)
+{
+    struct lock_queue *other = q->leases ? q->partner : NULL;
+    bool queue = other && ends_with(other->path, other->len, queue_name, sizeof queue_name - 1);
+    if (queue && !queue_may_be_slots(q)) {
+        queue_changed(m, q);
+        other->partner = q->partner = NULL;
+    } else if (q->leases && !other && queue_may_be_slots(q)) {
+        queue_find_partner(m, q);
+    }
+}
+
 /* An acquire that says a limit is one of a semaphore, of which there need be no lease. */
 static void queue_find_semaphore(struct lock_model *m, const struct lock_queue *q,
                                  const struct lock_place *p)
@@ -178,20 +238,6 @@ static void queue_free(struct lock_model *m, struct lock_queue *q)
     clave__mem_free(m->mem, q);
 }
 
-void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q)
-{
-    list_remove(&q->in_dirty);
-    list_push_back(&m->dirty, &q->in_dirty);
-}
-
-/* The waiting side of a semaphore is not shown by itself, but changes what is shown. */
-static void queue_changed(struct lock_model *m, struct lock_queue *q)
-{
-    clave__lock_model_set_dirty(m, q);
-    if (q->partner)
-        clave__lock_model_set_dirty(m, q->partner);
-}
-
 /* ---- places ---------------------------------------------------------------------------------- */
 
 static void lock_model_tell(struct lock_model *m, enum lock_change what, const struct lock_place *p,
@@ -201,11 +247,32 @@ static void lock_model_tell(struct lock_model *m, enum lock_change what, const s
         m->changed(m->arg, what, p, at);
 }
 
+static bool place_eq(const struct map_node *node, const void *key)
+{
+    const char *at = (const char *)node - offsetof(struct lock_place, in_kept);
+    const struct lock_place *p = (const struct lock_place *)(const void *)at;
+    const struct node_site *site = key;
+    return queue_compare(&site->key, &p->queue->node) == 0 && strcmp(p->name, site->name) == 0;
+}
+
+static void place_keep(struct lock_model *m, struct lock_place *p)
+{
+    uint32_t hash = clave__map_hash_bytes(&m->kept, p->name, strlen(p->name));
+    clave__map_insert(&m->kept, &p->in_kept, hash);
+    p->queue->nkept++;
+}
+
+static void place_unkeep(struct lock_model *m, struct lock_place *p)
+{
+    clave__map_remove(&m->kept, &p->in_kept);
+    p->queue->nkept--;
+}
+
 /* false: no memory. */
 static bool place_enter(struct lock_model *m, int64_t at, const struct node_site *site,
                         const clave_stat *stat, const void *data, size_t len)
 {
-    struct lock_place *p = clave__lock_place_new(m, site->kind, site->name, stat);
+    struct lock_place *p = clave__lock_place_new(m, site->kind, site->name, stat, site->kept);
     if (!p)
         return false;
     p->unreadable = stat->czxid == 0;
@@ -228,6 +295,9 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
     q->of_kind[p->kind]++;
     p->bare = site->bare;
     q->nbare += p->bare;
+    if (p->kept)
+        place_keep(m, p);
+    queue_see_slots(m, q);
     clave__lock_place_join(p);
     queue_find_semaphore(m, q, p);
     lock_model_tell(m, LOCK_QUEUED, p, p->queued);
@@ -251,6 +321,9 @@ static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
     q->of_kind[p->kind]--;
     q->nbare -= p->bare;
     q->nholders -= p->holds;
+    if (p->kept)
+        place_unkeep(m, p);
+    queue_see_slots(m, q);
     clave__lock_place_free(m, p);
     clave__lock_grants_update(m, q, at, NULL);
     queue_changed(m, q);
@@ -278,6 +351,11 @@ static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p
 
 static struct lock_place *place_at(const struct lock_model *m, const struct node_site *site)
 {
+    if (site->kept) {
+        uint32_t hash = clave__map_hash_bytes(&m->kept, site->name, strlen(site->name));
+        struct map_node *kept = clave__map_find(&m->kept, hash, place_eq, site);
+        return kept ? MAP_ENTRY(kept, struct lock_place, in_kept) : NULL;
+    }
     const struct lock_queue *q = clave__lock_queue_at(m, &site->key);
     struct lock_key key = clave__lock_key_of(site->name);
     struct ordered_node *node = q ? clave__ordered_find(&q->places, &key) : NULL;
@@ -295,6 +373,29 @@ static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool ex
     if (!q || q->kazoo == exists)
         return;
     q->kazoo = exists;
+    queue_changed(m, q);
+}
+
+/* "P/limit" says how many slots there are at P: those who wait are known by it when nobody owns
+ * one. `len`: of its data, SIZE_MAX: it is gone. */
+static void lock_model_see_limit(struct lock_model *m, const char *path, const void *data,
+                                 size_t len)
+{
+    struct node_site s = {.key = {path, strlen(path), false}};
+    bool limited = len == SHARED_COUNT_SIZE;
+    if (!ends_with(path, s.key.len, limit_name, sizeof limit_name - 1))
+        return;
+    site_go_up(&s, sizeof limit_name - 1);
+    struct lock_queue *q = clave__lock_queue_at(m, &s.key);
+    if (!q && limited) {
+        q = queue_new(m, &s.key);
+        m->left_out += !q;
+    }
+    if (!q || (!limited && !q->limited))
+        return;
+    q->limited = limited;
+    q->slots_limit = limited ? clave__shared_count_decode(data, len) : 0;
+    queue_see_slots(m, q);
     queue_changed(m, q);
 }
 
@@ -323,8 +424,10 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
     struct node_site site = site_of(m, path);
     lock_model_see_kazoo(m, path, true);
     lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
-    bool stays = stat->czxid != 0 && stat->ephemeral_owner == 0;
-    if (site.kind == QUEUE_OTHER || (site.bare && stays))
+    lock_model_see_limit(m, path, data, len);
+    bool readable = stat->czxid != 0;
+    if (site.kind == QUEUE_OTHER || (site.bare && readable && stat->ephemeral_owner == 0) ||
+        (site.kept && readable && !clave__identity_is_form(data, len)))
         return;
     struct lock_place *p = place_at(m, &site);
     if (p && p->token != stat->czxid) { /* deleted and created again */
@@ -343,6 +446,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
     struct node_site site = site_of(m, path);
     struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
     lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
+    lock_model_see_limit(m, path, data, len);
     if (p && version > p->version && !place_written(m, at, p, version, data, len))
         m->left_out++;
 }
@@ -355,6 +459,7 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
         place_leave(m, at, p);
     lock_model_see_kazoo(m, path, false);
     lock_model_see_mark(m, at, path, 0);
+    lock_model_see_limit(m, path, NULL, SIZE_MAX);
 }
 
 /* The newest first: of two places in one queue the second is never granted. */
@@ -372,7 +477,9 @@ clave_err clave__lock_model_init(struct lock_model *m, const struct clave_mem *m
     *m = (struct lock_model){.mem = mem, .seed = seed, .max_bytes = max_bytes, .loading = true};
     clave__ordered_init(&m->queues, queue_compare, seed);
     list_init(&m->dirty);
-    return clave__map_init(&m->sessions, mem, seed);
+    clave_err err = clave__map_init(&m->sessions, mem, seed);
+    clave_err kept = clave__map_init(&m->kept, mem, ~seed);
+    return err != CLAVE_OK ? err : kept;
 }
 
 static void queue_empty(struct lock_model *m, struct lock_queue *q)
@@ -382,10 +489,12 @@ static void queue_empty(struct lock_model *m, struct lock_queue *q)
         struct lock_key key = clave__lock_key(p);
         clave__lock_place_part(p);
         clave__ordered_remove(&q->places, &key);
+        if (p->kept)
+            clave__map_remove(&m->kept, &p->in_kept);
         clave__lock_place_free(m, p);
     }
     memset(q->of_kind, 0, sizeof q->of_kind);
-    q->nholders = q->nbare = 0;
+    q->nholders = q->nbare = q->nkept = 0;
 }
 
 void clave__lock_model_clear(struct lock_model *m)
@@ -403,6 +512,7 @@ void clave__lock_model_fini(struct lock_model *m)
 {
     clave__lock_model_clear(m);
     clave__map_fini(&m->sessions);
+    clave__map_fini(&m->kept);
 }
 
 /* Nodes of the first load came in any order, so only now is it known who held. */
@@ -432,6 +542,6 @@ struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
-    if (q->places.count == 0 && !q->kazoo && !q->mark && clave__lock_limit(q) == 0)
+    if (q->places.count == 0 && !q->kazoo && !q->mark && !q->limited && clave__lock_limit(q) == 0)
         queue_free(m, q);
 }

@@ -55,6 +55,10 @@ struct lock_place {
     enum queue_kind kind;
     bool holds;
     bool bare; /* its name is a UUID, right below the path */
+    /* A slot, below P/owners: its owner is an id, and it holds until it is given back. Its number
+     * is its token, so those kept longest come first. */
+    bool kept;
+    struct map_node in_kept; /* in lock_model.kept, if it is kept */
     /* It held already when it was first seen: `held` is when its node was created. */
     bool held_before;
     bool told;  /* that it holds */
@@ -82,14 +86,18 @@ struct lock_key {
 enum { LOCK_QUEUE_LINKED = 1 }; /* it has places that are linked */
 
 /* The places at one path. A semaphore at P is two queues: the leases below P/leases, a queue of the
- * path P with `leases`; and, of the path P/locks, those who wait for one. */
+ * path P with `leases`; and, of the path P/locks, those who wait for one. So are the slots at P:
+ * those below P/owners, with `leases`; and those who wait in P/queue. */
 struct lock_queue {
     struct ordered_node node; /* in lock_model.queues */
     struct list in_dirty;
     struct ordered places;
-    struct lock_queue *partner; /* the other queue of a semaphore */
+    struct lock_queue *partner; /* the other queue of a semaphore, or of slots */
     size_t of_kind[QUEUE_KINDS];
     size_t nholders;
+    size_t nkept; /* places that are slots */
+    bool limited; /* P/limit says how many slots there may be: */
+    uint32_t slots_limit;
     bool leases;
     bool kazoo;   /* there is a node of kazoo's, by which the path is a semaphore's */
     bool told;    /* the last event of it showed it */
@@ -121,6 +129,7 @@ struct lock_model {
     const struct clave_mem *mem; /* borrowed */
     struct ordered queues;       /* by path */
     struct map sessions;
+    struct map kept;   /* slots, by queue and name */
     struct list dirty; /* queues that have changed since they were last taken */
     size_t nplaces;
     size_t bytes, max_bytes; /* of places and queues */
@@ -175,6 +184,8 @@ void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q);
 
 /* The name of the node is that of a place in a queue, or of a lease of kazoo's. */
 bool clave__lock_is_place(const char *path);
+/* The token of the slot that the node of this path says was broken; 0: it says nothing of that. */
+int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len);
 /* There may be locks below the node at this path: it is no place itself. One that may not be read
  * is shown as a place, or hides them. */
 bool clave__lock_may_be_below(const char *path);
@@ -182,14 +193,19 @@ bool clave__lock_may_be_below(const char *path);
 bool clave__lock_is_bare(const char *name);
 /* It ends with a number of the server's, whatever it begins with. */
 bool clave__lock_is_plain(const char *name);
-/* It has places, or awaits leases, and is neither the waiting side of a semaphore nor something
- * else of kazoo's. */
+/* It has places, or awaits leases or slots, and is neither the waiting side of a semaphore nor
+ * something else of kazoo's. */
 bool clave__lock_is_shown(const struct lock_queue *q);
-/* The leases that those in this queue acquire; NULL: it is no waiting side. */
+/* These are slots, owned or waited for. */
+bool clave__lock_is_slots(const struct lock_queue *q);
+/* The leases or slots that those in this queue acquire; NULL: it is no waiting side. */
 const struct lock_queue *clave__lock_acquired(const struct lock_queue *q);
 struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
                                         const struct lock_queue_key *key);
 
+/* Of a lease or slot: the place in the other queue with which its owner has waited for it. NULL:
+ * none is there. */
+const struct lock_place *clave__lock_turn_of(const struct lock_place *p);
 /* The path of the lock to which this happened. NULL: it is nothing to tell, or a step of something
  * that is told. */
 const char *clave__lock_told_path(enum lock_change what, const struct lock_place *p);
@@ -198,23 +214,28 @@ enum lock_sort {
     LOCK_SORT_LOCK,
     LOCK_SORT_RW,
     LOCK_SORT_SEMAPHORE,
+    LOCK_SORT_SLOT,
     LOCK_SORT_ELECTION,
     LOCK_SORT_MIXED,
     LOCK_SORTS
 };
 enum lock_sort clave__lock_sort(const struct lock_queue *q);
-/* "lock", "rw", "semaphore", "election", "mixed". */
+/* "lock", "rw", "semaphore", "slot", "election", "mixed". */
 const char *clave__lock_sort_name(enum lock_sort sort);
 
-/* Of a semaphore: what the newest of its nodes says that says one; 0: not known, or another kind.
- */
+/* Of slots, and of a semaphore: what the newest of its nodes says that says one; 0: not known, or
+ * another kind. */
 uint32_t clave__lock_limit(const struct lock_queue *q);
 size_t clave__lock_nwaiters(const struct lock_queue *q);
 
-/* Holders and waiters of a lock in the order of the queue: the next one after a node's name, whose
- * place need not be there any more; "": the first. */
-struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const char *name);
-struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const char *name);
+/* Holders and waiters of a lock in the order of the queue: the next one after this place, or after
+ * its key if it may be gone; NULL: the first. */
+struct lock_place *clave__lock_holder_after(const struct lock_queue *q, const struct lock_place *p);
+struct lock_place *clave__lock_waiter_after(const struct lock_queue *q, const struct lock_place *p);
+struct lock_place *clave__lock_holder_after_key(const struct lock_queue *q,
+                                                const struct lock_key *key);
+struct lock_place *clave__lock_waiter_after_key(const struct lock_queue *q,
+                                                const struct lock_key *key);
 struct lock_key clave__lock_key(const struct lock_place *p);
 
 /* -1: it held already when it was seen, and nobody may know since when. */

@@ -3,6 +3,8 @@
  * is one. */
 #include "observe/lock_place.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -10,7 +12,7 @@
 #include "base/utf8.h"
 #include "recipe/queue/identity.h"
 
-enum { DIGITS = 10 };
+enum { DIGITS = 10, TOKEN_CAP = 17 };
 
 struct lock_key clave__lock_key(const struct lock_place *p)
 {
@@ -46,7 +48,7 @@ char *clave__lock_place_path(const struct clave_mem *mem, const struct lock_plac
     const struct lock_queue *q = p->queue;
     if (!q->leases || p->bare)
         return clave__path_child(mem, q->path, p->name);
-    char *dir = clave__path_child(mem, q->path, "leases");
+    char *dir = clave__path_child(mem, q->path, p->kept ? "owners" : "leases");
     char *path = dir ? clave__path_child(mem, dir, p->name) : NULL;
     clave__mem_free(mem, dir);
     return path;
@@ -122,7 +124,8 @@ static bool is_session(int64_t owner)
 
 static size_t place_size(const struct lock_place *p)
 {
-    return sizeof *p + strlen(p->name) + 1 + (p->data ? p->ndata + 1 : 0);
+    return sizeof *p + strlen(p->name) + 1 + (p->kept ? TOKEN_CAP : 0) +
+           (p->data ? p->ndata + 1 : 0);
 }
 
 void clave__lock_place_free(struct lock_model *m, struct lock_place *p)
@@ -182,10 +185,10 @@ bool clave__lock_place_set_data(struct lock_model *m, struct lock_place *p, cons
 }
 
 struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind kind,
-                                         const char *name, const clave_stat *stat)
+                                         const char *name, const clave_stat *stat, bool kept)
 {
     size_t n = strlen(name);
-    struct lock_place *p = clave__mem_zalloc(m->mem, sizeof *p + n + 1);
+    struct lock_place *p = clave__mem_zalloc(m->mem, sizeof *p + n + 1 + (kept ? TOKEN_CAP : 0));
     if (!p)
         return NULL;
     p->kind = kind;
@@ -194,7 +197,11 @@ struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind k
     p->queued = stat->ctime;
     p->version = stat->version;
     memcpy(p->name, name, n);
-    p->number = (uint16_t)(clave__lock_key_of(name).number - name);
+    p->number = (uint16_t)(kept ? n + 1 : (size_t)(clave__lock_key_of(name).number - name));
+    p->kept = kept;
+    if (kept) /* one that may not be read comes last */
+        snprintf(p->name + n + 1, TOKEN_CAP, "%016" PRIx64,
+                 stat->czxid ? (uint64_t)stat->czxid : UINT64_MAX);
     m->nplaces++;
     m->bytes += place_size(p);
     if (is_session(stat->ephemeral_owner)) {

@@ -4,9 +4,9 @@
 
 #include "observe/lock_model.h"
 
-/* Without data, and in no queue. NULL: no memory. */
+/* Without data, and in no queue. `kept`: a slot. NULL: no memory. */
 struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind kind,
-                                         const char *name, const clave_stat *stat);
+                                         const char *name, const clave_stat *stat, bool kept);
 void clave__lock_place_free(struct lock_model *m, struct lock_place *p);
 /* What the node says now. Data that is too long is cut; that of Curator's request leaves what the
  * node said before. false: no memory, and nothing is

@@ -8,6 +8,8 @@
 
 static enum lock_cause replay_cause(const struct lock_replay *r, const struct lock_place *p)
 {
+    if (p->kept)
+        return LOCK_RELEASED;
     if (r->ends != LOCK_UNKNOWN || !p->session)
         return r->ends;
     return p->session->id == r->txn.session ? LOCK_RELEASED : LOCK_BROKEN;
@@ -26,6 +28,18 @@ static void replay_on_change(void *arg, enum lock_change what, const struct lock
         return;
     clave__history_set_cause(&r->history, n, replay_cause(r, p));
     clave__election_set_cause(&r->elections, path, p->token, replay_cause(r, p));
+    if (p->kept) {
+        r->slot = p->token;
+        r->slot_entry = n;
+    }
+}
+
+/* A break deletes the slot, and then writes whose it was, in one transaction. */
+static void replay_see_broken(struct lock_replay *r, const char *path, const void *data, size_t len)
+{
+    int64_t token = clave__lock_broken_slot(path, data, len);
+    if (token && token == r->slot)
+        clave__history_set_cause(&r->history, r->slot_entry, LOCK_BROKEN);
 }
 
 clave_err clave__lock_replay_new(struct lock_replay **out, const struct clave_mem *mem,
@@ -103,6 +117,7 @@ void clave__lock_replay_written(struct lock_replay *r, const char *path, int32_t
                                 const void *data, size_t len)
 {
     clave__lock_model_written(&r->model, r->txn.time, path, version, data, len);
+    replay_see_broken(r, path, data, len);
     replay_settle(r);
 }
 
@@ -123,8 +138,7 @@ void clave__lock_replay_closed(struct lock_replay *r, bool expired)
 static void replay_date_holders(const struct lock_queue *known, struct lock_model *m,
                                 struct lock_queue *q)
 {
-    const struct lock_place *k;
-    for (const char *name = ""; (k = clave__lock_holder_after(known, name)); name = k->name) {
+    for (const struct lock_place *k = NULL; (k = clave__lock_holder_after(known, k));) {
         struct lock_key key = clave__lock_key(k);
         struct ordered_node *node = clave__ordered_find(&q->places, &key);
         struct lock_place *p = node ? ORDERED_ENTRY(node, struct lock_place, node) : NULL;

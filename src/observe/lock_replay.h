@@ -24,6 +24,8 @@ struct lock_replay {
     struct election_model elections;
     struct lock_replay_txn txn; /* the one that is told */
     enum lock_cause ends;       /* by it: the session; LOCK_UNKNOWN: it is a deletion */
+    int64_t slot;               /* the token of the last slot that is gone, and its entry: */
+    uint64_t slot_entry;
 };
 
 /* ENOMEM. */

@@ -164,6 +164,7 @@ class Kinds(unittest.TestCase):
         kinds = {"/all/e": (["elect", "--id", "boss"], "election"), "/all/l": (["lock", "--name", "n"], "lock"),
                  "/all/r": (["rwlock", "-r"], "rw"), "/s": (["semaphore", "-n", "2"], "semaphore")}
         clave("create", "-p", "/config/web/url", "x", connect=s.connect)
+        clave("slot", "limit", "/z", "2", connect=s.connect)
         self.assertEqual(clave("locks", connect=s.connect).out, "")
         holders = {path: Holder(s, *words, path).started() for path, (words, _) in kinds.items()}
         waiter = Holder(s, "lock", "/all/l")
@@ -178,6 +179,8 @@ class Kinds(unittest.TestCase):
         self.assertEqual([(t["path"], t["kind"]) for t in told], [(path, kind) for path, (_, kind) in kinds.items()])
         for h in waiter, *holders.values():
             h.stop()
+        clave("slot", "take", "/z", "--id", "rack 4", connect=s.connect)
+        self.assertRegex(clave("locks", connect=s.connect).out, r"^/z slot 1 0 \d+\w+ \S+ - rack 4\n$")
 
     def test_a_path_that_is_no_lock_is_said_to_be_none(self):
         self.verb("create", "-p", "/none/config/url", "x")

@@ -181,6 +181,21 @@ class Once(Top):
         locks = [json.loads(line) for line in clave("top", "/o", "--json", connect=self.server.connect).out.splitlines()]
         self.assertEqual([(x["path"], x["nwaiters"]) for x in locks], [("/o/a", 0), ("/o/b", 1), ("/o/e", 0), ("/o/s", 0)])
 
+    def test_slots_the_one_kept_longest_first(self):
+        clave("slot", "limit", "/slots", "2", connect=self.server.connect)
+        for name in "rack 9", "rack 1":
+            r = clave("slot", "take", "/slots", "--id", name, "--reason", "kernel update", connect=self.server.connect)
+            self.assertEqual(r.code, 0, r)
+        self.hold("slot", "take", "-w", "1h", "/slots", "--id", "rack 5")
+        out = self.until(r"/slots +slot +rack 9 \+1 +\d+\w+ +1 +\d+\w+ +\S+: kernel update", "/slots")
+        self.assertIn("1 held, 1 waiting, ", out)
+        told = json.loads(clave("top", "/slots", "--json", connect=self.server.connect).out)
+        owners = [json.loads(line) for line in clave("slot", "list", "/slots", "--json", connect=self.server.connect).out.splitlines()]
+        self.assertEqual((told["kind"], told["limit"], [p["name"] for p in told["waiters"]]), ("slot", 2, ["rack 5"]))
+        self.assertEqual([(p["name"], p["since"], p["token"], p["host"], p["reason"]) for p in told["holders"]],
+                         [(o["id"], o["since"], str(o["token"]), o["host"], o["reason"]) for o in owners])
+        self.assertEqual(told["held_since"], owners[0]["since"])
+
     def test_nothing_and_nobody(self):
         self.assertIn("No lock is held and no election has a leader.", self.once("/nothing"))
         r = clave("top", "--timeout", "50ms", connect=f"127.0.0.1:{free_port()}")
@@ -316,6 +331,23 @@ class Live(Top):
         s.keys("y")
         s.see("nobody is in this queue")
         p.wait(PATIENCE)
+        s.keys("q")
+        self.assertEqual(s.end(), 0)
+
+    def test_slots_are_taken_from_their_owners_with_a_reason_only(self):
+        clave("slot", "limit", "/b", "2", connect=self.server.connect)
+        for name in "rack1", "rack2":
+            clave("slot", "take", "/b", "--id", name, connect=self.server.connect)
+        s = self.screen("/b", columns=140)
+        s.see("rack1 +1")
+        s.keys("\r")
+        s.see("ROLE", "rack1", "rack2")
+        s.keys("b")
+        s.see("clave slot break PATH ID --reason TEXT")
+        clave("slot", "give", "/b", "--id", "rack1", connect=self.server.connect)
+        s.keys("u")
+        s.see("KIND", "rack2")
+        s.see_not("rack1")
         s.keys("q")
         self.assertEqual(s.end(), 0)
 

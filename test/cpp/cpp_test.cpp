@@ -79,6 +79,7 @@ clave::client connect(const server &s)
 template <class T> constexpr bool moves_only = std::is_nothrow_move_constructible_v<T> && !std::is_copy_constructible_v<T>;
 static_assert(moves_only<clave::client> && moves_only<clave::mutex> && moves_only<clave::lease>);
 static_assert(moves_only<clave::semaphore> && moves_only<clave::latch> && moves_only<clave::selector>);
+static_assert(moves_only<clave::slots> && moves_only<clave::slot> && moves_only<clave::slot_list>);
 static_assert(moves_only<clave::grant> && moves_only<clave::cache> && moves_only<clave::once>);
 static_assert(moves_only<clave::multilock> && moves_only<clave::reply> && moves_only<clave::loop>);
 
@@ -169,7 +170,7 @@ void a_grant_ends_with_its_hold(const server &s)
     CHECK(g.set("/guarded", "x", 5s) && g.create("/guarded/a", "", 5s) && g.remove("/guarded/a", 5s));
     clave::grant moved = std::move(g);
     m.release_confirmed(5s).value();
-    CHECK(moved.set("/guarded", "late", 5s).code() == CLAVE_ELOST && !moved.valid_for());
+    CHECK(moved.set("/of-slots", "late", 5s).code() == CLAVE_ELOST && !moved.valid_for());
     CHECK(c.get_data("/guarded", 5s)->data() == "x");
 }
 
@@ -209,6 +210,27 @@ void shared_locks_and_leases(const server &s)
     clave::multilock all = clave::multilock::make(c, {{"/m/a"}, {"/m/b"}}).value();
     std::lock_guard<clave::multilock> lock(all);
     CHECK(all.held("/m/a")->token() != all.held("/m/b")->token() && all.held("/m/c").code() == CLAVE_ENONODE);
+}
+
+void slots_of_ids(const server &s)
+{
+    clave::client c = connect(s);
+    box<std::size_t> waits;
+    clave::slots slots = clave::slots::make(c, "/slots", CLAVE_SLOTS_OPTIONS_INIT,
+                                            [&](const clave_slots_event &ev) { waits.put(ev.ahead); }).value();
+    CHECK(slots.take("a", 5s).code() == CLAVE_ENONODE && slots.set_limit(1, 5s));
+    clave::slot a = slots.take("a", 5s).value();
+    CHECK(a.taken() && !slots.take("a", 5s)->taken() && a->id == std::string("a"));
+    CHECK(slots.held(a)->create("/of-slots", "", 5s) && slots.held(a)->token() == a.token());
+    CHECK(slots.take("b", 50ms).code() == CLAVE_EBUSY && waits.take() == 0);
+    CHECK(*slots.give("a", 5s, a.token() + 1) == 0 && *slots.give("a", 5s, a.token()) == a.token());
+    clave_slot which = {};
+    CHECK(slots.take("b", 5s));
+    which.id = "b";
+    which.reason = "gone";
+    CHECK(*slots.break_slot(which, 5s) != 0 && slots.held(a)->set("/of-slots", "late", 5s).code() == CLAVE_ELOST);
+    clave::slot_list none = clave::list_slots(c, "/slots", 5s).value();
+    CHECK(none.size() == 0 && none.limit() == 1 && none.broken().id == std::string("b"));
 }
 
 void elections(const server &s)
@@ -279,6 +301,7 @@ int main()
     a_grant_ends_with_its_hold(s);
     callbacks_are_lambdas(s);
     shared_locks_and_leases(s);
+    slots_of_ids(s);
     elections(s);
     jobs_caches_and_lists(s);
     objects_may_outlive_their_client(s);

@@ -118,6 +118,22 @@ static void a_timeout_agreed_anew_never_prolongs_what_is_proven(void **state)
     assert_int_equal(clave__hold_deadline_get(&l), 5000 + T - MARGIN);
 }
 
+static void the_margin_and_the_relay_have_defaults_and_bounds(void **state)
+{
+    (void)state;
+    struct hold_deadline l;
+    clave__hold_deadline_init(&l);
+    clave__hold_deadline_agreed(&l, T, 0);
+    clave__hold_deadline_expect_relay(&l, 0);
+    assert_int_equal(clave__hold_deadline_best(&l), T - T / 8 - T / 4);
+    clave__hold_deadline_agreed(&l, T, T);
+    clave__hold_deadline_expect_relay(&l, 10);
+    assert_int_equal(clave__hold_deadline_best(&l), T - T / 2 - 10);
+    clave__hold_deadline_agreed(&l, 1, 0);
+    clave__hold_deadline_expect_relay(&l, 0);
+    assert_int_equal(l.relay_ms, 1);
+}
+
 /* Against the rule itself, kept with every answer: never more, and little less. */
 static void a_busy_session_keeps_samples_enough(void **state)
 {
@@ -158,6 +174,7 @@ int main(void)
         cmocka_unit_test(an_answer_counts_when_a_later_one_passed_the_leader),
         cmocka_unit_test(samples_of_the_connection_before_count_no_more),
         cmocka_unit_test(a_timeout_agreed_anew_never_prolongs_what_is_proven),
+        cmocka_unit_test(the_margin_and_the_relay_have_defaults_and_bounds),
         cmocka_unit_test(a_busy_session_keeps_samples_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

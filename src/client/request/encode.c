@@ -57,8 +57,9 @@ clave_err clave__encode_check(clave_async_client *c, const char *path, bool sequ
 clave_err clave__encode_too_big(clave_async_client *c, const char *path)
 {
     char shown[PATH_SHOWN_CAP];
-    clave__client_fault(c, "the request for %s is larger than the %zu bytes of one frame",
-                        clave__path_shown(path, shown), c->max_frame);
+    clave__client_fault_of(c, CLAVE_ETOOBIG, "",
+                           "the request for %s is larger than the %zu bytes of one frame",
+                           clave__path_shown(path, shown), c->max_frame);
     return CLAVE_ETOOBIG;
 }
 

@@ -166,7 +166,7 @@ static void advise_about_create(const struct request *r, char out[ADVICE_CAP])
     size_t digits = r->sequential ? SEQUENCE_ROOM - 1 : 0, depth = 0;
     if (r->nops > 0) {
         snprintf(out, ADVICE_CAP,
-                 ": a name, path or depth that it creates may be beyond the server's limits (clave "
+                 "a name, path or depth that it creates may be beyond the server's limits (clave "
                  "serve --max-name, --max-path, --max-depth)%s; the server's log says which",
                  numbers);
         return;
@@ -176,7 +176,7 @@ static void advise_about_create(const struct request *r, char out[ADVICE_CAP])
     for (const char *p = r->path; *p; p++)
         depth += *p == '/';
     snprintf(out, ADVICE_CAP,
-             ": a name of %zu bytes, a path of %zu, or a depth of %zu may be beyond the server's "
+             "a name of %zu bytes, a path of %zu, or a depth of %zu may be beyond the server's "
              "limits (clave serve --max-name, --max-path, --max-depth)%s%s; the server's log says "
              "which",
              strlen(clave__path_name(r->path)) + digits, strlen(chroot) + strlen(r->path) + digits,
@@ -186,10 +186,18 @@ static void advise_about_create(const struct request *r, char out[ADVICE_CAP])
 static void advise_about_watch(const struct request *r, char out[ADVICE_CAP])
 {
     snprintf(out, ADVICE_CAP,
-             ": the server may have no room for another watch (clave serve "
+             "the server may have no room for another watch (clave serve "
              "--max-connection-watches, --max-watches), or none for a path of %zu bytes "
              "(--max-path); its log says which",
              strlen(r->path) + (r->raw ? 0 : r->client->hosts.chroot_len));
+}
+
+/* Whether the server may have refused to send the answer: it has no code of its own for that. */
+static bool request_answer_is_too_long(const struct request *r, clave_err err)
+{
+    const struct opcode *op = clave__opcode(r->op);
+    bool tells = op->reply & (REPLY_DATA | REPLY_NAMES | REPLY_RESULTS);
+    return err == CLAVE_EMARSHALLING && tells && !(op->flags & OPCODE_WRITE);
 }
 
 /* What follows the text of the error; "" where that says everything. */
@@ -202,15 +210,12 @@ static void request_advise(const struct request *r, clave_err err, char out[ADVI
         advise_about_watch(r, out);
     else if (err == CLAVE_EQUOTA)
         snprintf(out, ADVICE_CAP,
-                 ": the quotas of this path and of those above it are below /zookeeper/quota");
-}
-
-/* Whether the server may have refused to send the answer: it has no code of its own for that. */
-static bool request_answer_is_too_long(const struct request *r, clave_err err)
-{
-    const struct opcode *op = clave__opcode(r->op);
-    bool tells = op->reply & (REPLY_DATA | REPLY_NAMES | REPLY_RESULTS);
-    return err == CLAVE_EMARSHALLING && tells && !(op->flags & OPCODE_WRITE);
+                 "the quotas of this path and of those above it are below /zookeeper/quota");
+    else if (request_answer_is_too_long(r, err))
+        snprintf(
+            out, ADVICE_CAP,
+            "the server does not send an answer this long (clave serve --max-answer), or could "
+            "not read the request");
 }
 
 const char *clave__path_shown(const char *path, char out[PATH_SHOWN_CAP])
@@ -265,13 +270,13 @@ static void request_show_op(const struct request *r, const struct wire_op *op,
 /* `res` may be NULL. */
 static void request_tell(const struct request *r, clave_err err, const clave_result *res)
 {
-    char advice[ADVICE_CAP], path[PATH_SHOWN_CAP];
-    bool too_long = request_answer_is_too_long(r, err);
+    char advice[ADVICE_CAP], path[PATH_SHOWN_CAP], before[CLIENT_FAULT_CAP];
+    bool alone = request_answer_is_too_long(r, err);
     int32_t op = r->op;
     if (r->place == CREATE_ANCESTOR)
         return;
     request_advise(r, err, advice);
-    if (!advice[0] && !too_long && !request_is_fault(r, err))
+    if (!advice[0] && !request_is_fault(r, err))
         return; /* who reaches a bound has to hear of it, whoever sent the request */
     clave__path_shown(r->path, path);
     if (res && op == OP_MULTI && r->nops > 0) {
@@ -279,8 +284,9 @@ static void request_tell(const struct request *r, clave_err err, const clave_res
         op = failed.op;
         request_show_op(r, &failed, path);
     }
-    clave__client_fault(r->client, "cannot %s %s: %s%s", verb_of(op), path,
-                        too_long ? ANSWER_TOO_LONG : clave_strerror(err), advice);
+    snprintf(before, sizeof before, "cannot %s %s: %s%s", verb_of(op), path,
+             alone ? "" : clave_strerror(err), advice[0] && !alone ? ": " : "");
+    clave__client_fault_of(r->client, err, before, "%s", advice);
 }
 
 void clave__request_tell_ancestor(clave_async_client *c, char *path, clave_err err)

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/client_internal.h"
 #include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/time_text.h"
+#include "runtime/blocking/call.h"
 #include "runtime/client/local_paths.h"
 #include "runtime/clock.h"
 
@@ -252,20 +252,11 @@ static const char *diag_hint(const struct options *o, const char *path, clave_er
     return out;
 }
 
-/* What a fault says beyond the text of its error: "cannot VERB PATH: TEXT: MORE"; "" for nothing;
- * or what it says in place of that text. */
-static const char *beyond_text(const char *fault, clave_err err)
-{
-    const char *text = clave_strerror(err), *at = strstr(fault, text);
-    if (err == CLAVE_EMARSHALLING && strstr(fault, ANSWER_TOO_LONG))
-        return ANSWER_TOO_LONG;
-    return at && strncmp(at + strlen(text), ": ", 2) == 0 ? at + strlen(text) + 2 : "";
-}
-
 static int diag_put_err(const struct options *o, const char *path, clave_err err,
                         const char *detail)
 {
-    const char *text = strcmp(detail, ANSWER_TOO_LONG) == 0 ? detail : diag_text(o, err);
+    /* Nobody but the library sent bytes that a server could not read: what it knows says all. */
+    const char *text = *detail && err == CLAVE_EMARSHALLING ? detail : diag_text(o, err);
     const struct diag_facts f = {
         .event = "error", .path = path, .err = err, .code = exit_code_of(err)};
     bool more = *detail && strcmp(detail, text) != 0;
@@ -278,17 +269,18 @@ static int diag_put_err(const struct options *o, const char *path, clave_err err
 
 int diag_err(const struct options *o, const char *path, clave_err err, clave_client *c)
 {
-    char fault[512] = "";
+    struct client_fault fault = {.err = CLAVE_OK};
     if (c)
-        clave_client_errmsg(c, fault, sizeof fault);
+        clave__blocking_fault(c, &fault);
     if (c && is_about_the_way(err, c))
-        return diag_put_err(o, path, err, fault);
-    return diag_fault(o, path, err, fault);
+        return diag_put_err(o, path, err, fault.text);
+    return diag_fault(o, path, err, &fault);
 }
 
-int diag_fault(const struct options *o, const char *path, clave_err err, const char *fault)
+int diag_fault(const struct options *o, const char *path, clave_err err,
+               const struct client_fault *fault)
 {
-    return diag_put_err(o, path, err, err == CLAVE_ETOOBIG ? fault : beyond_text(fault, err));
+    return diag_put_err(o, path, err, clave__client_fault_detail(fault, err));
 }
 
 int diag_path(const struct options *o, const char *path, const char *fault)

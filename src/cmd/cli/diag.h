@@ -5,6 +5,7 @@
 #define CLAVE_CMD_CLI_DIAG_H
 
 #include "clave/client.h"
+#include "client/fault.h"
 #include "cmd/cli/cmd_options.h"
 
 enum exit_code {
@@ -37,9 +38,10 @@ int diag_usage(struct options *o, const char *fmt, ...) __attribute__((format(pr
 /* "clave: VERB PATH: no such node (create it with ...)". `s` (may be NULL) supplies the details of
  * the latest fault. Returns exit_code_of(err). */
 int diag_err(const struct options *o, const char *path, clave_err err, clave_client *c);
-/* The same with the text of clave_async_client_errmsg, of which what is about this error is used.
- */
-int diag_fault(const struct options *o, const char *path, clave_err err, const char *fault);
+/* The same with the latest fault of an asynchronous client, of which what is about this error is
+ * used. */
+int diag_fault(const struct options *o, const char *path, clave_err err,
+               const struct client_fault *fault);
 /* The path is not valid: `fault` says why. Returns EXIT_PATH. */
 int diag_path(const struct options *o, const char *path, const char *fault);
 /* What follows the servers at the beginning of a line: nothing after "local:". */

@@ -81,6 +81,13 @@ static void runner_leave(struct runner *r, int code)
     clave_uv_flush(r->uv);
 }
 
+/* What the client asked for has failed. */
+static void runner_leave_with(struct runner *r, clave_err err)
+{
+    const struct client_fault *fault = clave__client_latest_fault(r->client);
+    runner_leave(r, diag_fault(r->o, r->plan->path, err, fault));
+}
+
 /* ---- the queue ------------------------------------------------------------------------------ */
 
 static void runner_record_grant(const struct runner *r)
@@ -140,7 +147,7 @@ static void runner_on_verdict(void *arg, clave_err err)
         lock_message_deadlock(r->plan, acquisition_deadlock(&r->acquisition));
         runner_leave(r, EXIT_DEADLOCK);
     } else {
-        int code = diag_fault(r->o, r->plan->path, err, clave_async_client_errmsg(r->client));
+        int code = diag_fault(r->o, r->plan->path, err, clave__client_latest_fault(r->client));
         if (err == CLAVE_ENOAUTH)
             lock_message_unreadable(r->plan);
         runner_leave(r, code);
@@ -230,8 +237,7 @@ static void begin_waiting(struct runner *r)
         wait_progress_begin(&r->progress, &r->acquisition, r->client, r->uv);
         sd_status_waiting(r, 0, false);
     } else {
-        const char *fault = clave_async_client_errmsg(r->client);
-        runner_leave(r, diag_fault(r->o, plan->path, err, fault));
+        runner_leave_with(r, err);
     }
 }
 
@@ -244,7 +250,7 @@ static void runner_on_dirs(void *arg, clave_err err)
     if (err == CLAVE_OK)
         begin_waiting(r);
     else if (clave_err_classify(err) == CLAVE_CLASS_FINAL)
-        runner_leave(r, diag_fault(r->o, r->plan->path, err, clave_async_client_errmsg(r->client)));
+        runner_leave_with(r, err);
 }
 
 /* What is created in the path's node gets its list. */
@@ -261,7 +267,7 @@ static void runner_use_parent_acl(struct runner *r)
     clave_err err = acquisition_dirs_make(&r->dirs, r->client, plan);
     r->reads_acl = err == CLAVE_OK;
     if (err != CLAVE_OK)
-        runner_leave(r, diag_fault(r->o, plan->path, err, clave_async_client_errmsg(r->client)));
+        runner_leave_with(r, err);
 }
 
 /* --acl parent: the list of the lock's node is known only now. A failure of the connection is
@@ -271,6 +277,7 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
     struct runner *r = arg;
     const struct lock_plan *plan = r->plan;
     const char *fault;
+    (void)c;
     r->reads_acl = false;
     if (r->phase != CONNECTING)
         return;
@@ -284,7 +291,7 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
              plan->path);
         runner_leave(r, EXIT_PATH);
     } else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL) {
-        runner_leave(r, diag_fault(r->o, plan->path, res->err, clave_async_client_errmsg(c)));
+        runner_leave_with(r, res->err);
     }
 }
 
@@ -301,7 +308,7 @@ static void runner_on_connected(struct runner *r)
                         : clave_async_get_acl(r->client, plan->path, runner_on_parent_acl, r);
     r->reads_acl = err == CLAVE_OK;
     if (err != CLAVE_OK)
-        runner_leave(r, diag_fault(r->o, plan->path, err, clave_async_client_errmsg(r->client)));
+        runner_leave_with(r, err);
 }
 
 /* ---- the connection ------------------------------------------------------------------------- */

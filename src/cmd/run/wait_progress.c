@@ -184,8 +184,7 @@ static void show_limit_missing(struct wait_progress *p)
 /* The client tries again by itself, as Curator and kazoo do; nothing else says what we wait for. */
 bool wait_progress_is_put_off(const struct wait_progress *p)
 {
-    return !p->queued &&
-           strstr(clave_async_client_errmsg(p->client), clave_strerror(CLAVE_EOPTIMEOUT));
+    return !p->queued && clave__client_latest_fault(p->client)->err == CLAVE_EOPTIMEOUT;
 }
 
 static void show_put_off(struct wait_progress *p)

@@ -28,6 +28,9 @@ static const char *top_ask_refusal(const struct top_view *v, const struct top_lo
         return "not connected: nothing can be asked now";
     if (l->sort == LOCK_SORT_ELECTION && !breaks)
         return "this is an election: 'clave resign' asks its leader to resign";
+    if (l->sort == LOCK_SORT_SLOT)
+        return "a slot is its owner's until 'clave slot give PATH --id ID' or "
+               "'clave slot break PATH ID --reason TEXT'";
     return NULL;
 }
 

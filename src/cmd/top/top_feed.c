@@ -145,7 +145,7 @@ static void top_read_since(const struct top_feed *f, const struct lock_place *p,
 {
     clave_cache_node n;
     out->since = p->holds ? clave__lock_held_since(p) : p->unreadable ? -1 : p->queued;
-    if (!p->holds || !p->held_before || p->unreadable)
+    if (!p->holds || !p->held_before || p->unreadable || p->kept)
         return;
     char *path = clave__lock_place_path(&f->mem, p);
     bool found = path && clave_async_cache_get(f->cache, path, &n) == CLAVE_OK;
@@ -179,8 +179,8 @@ static void top_read_place(struct top_read *r, const struct lock_place *p, struc
 static void top_read_lock(struct top_read *r, const struct lock_queue *q)
 {
     struct top_lock *l = &r->out->locks[r->out->nlocks];
-    const struct lock_place *holder = clave__lock_holder_after(q, "");
-    const struct lock_place *waiter = clave__lock_waiter_after(q, "");
+    const struct lock_place *holder = clave__lock_holder_after(q, NULL);
+    const struct lock_place *waiter = clave__lock_waiter_after(q, NULL);
     enum lock_sort sort = clave__lock_sort(q);
     bool waits = waiter && !waiter->unreadable && sort != LOCK_SORT_ELECTION;
     *l = (struct top_lock){.path = strdup(q->path),
@@ -203,15 +203,14 @@ static void top_read_lock(struct top_read *r, const struct lock_queue *q)
 static void top_read_places(struct top_read *r, const struct lock_queue *q)
 {
     struct top_view *out = r->out;
-    struct lock_place *p;
     out->places = calloc(q->nholders + clave__lock_nwaiters(q) + 1, sizeof *out->places);
     if (!out->places) {
         r->err = CLAVE_ENOMEM;
         return;
     }
-    for (const char *at = ""; (p = clave__lock_holder_after(q, at)); at = p->name)
+    for (struct lock_place *p = NULL; (p = clave__lock_holder_after(q, p));)
         top_read_place(r, p, &out->places[out->nplaces++]);
-    for (const char *at = ""; (p = clave__lock_waiter_after(q, at)); at = p->name)
+    for (struct lock_place *p = NULL; (p = clave__lock_waiter_after(q, p));)
         top_read_place(r, p, &out->places[out->nplaces++]);
 }
 

@@ -18,6 +18,15 @@
 
 enum { TOP_LIST_COLUMN = 1024 };
 
+/* The id of a slot stands where a lock has its command. */
+static const char *top_list_command(const struct top_lock *l)
+{
+    const struct top_place *p = &l->holder;
+    if (l->sort != LOCK_SORT_SLOT && p->task && *p->task)
+        return p->task;
+    return l->sort == LOCK_SORT_SLOT || (!p->host && p->pid == 0) ? p->whose : NULL;
+}
+
 static void top_list_line(const struct top_lock *l, int64_t now)
 {
     const struct top_place *p = &l->holder;
@@ -30,10 +39,7 @@ static void top_list_line(const struct top_lock *l, int64_t now)
     printf(" %s %zu %zu %s%s %s %s %s\n", clave__lock_sort_name(l->sort), l->nholders, l->nwaiters,
            p->since >= 0 && p->at_most ? "<" : "", age,
            participant_text_column(p->host, false, host, sizeof host), pid,
-           participant_text_column(p->task && *p->task       ? p->task
-                                   : !p->host && p->pid == 0 ? p->whose
-                                                             : NULL,
-                                   true, command, sizeof command));
+           participant_text_column(top_list_command(l), true, command, sizeof command));
 }
 
 /* Until all that there is has been told. */

@@ -129,9 +129,9 @@ static clave_err take_names(struct queue_scan *s, const clave_result *res)
 {
     s->counted += res->nnames;
     if (s->max > 0 && s->counted > s->max) {
-        clave__client_fault(s->client,
-                            "more than %zu nodes below %s: look for deadlocks in a smaller tree",
-                            s->max, s->paths[0]);
+        clave__client_fault_of(s->client, CLAVE_ETOOBIG, "",
+                               "more than %zu nodes below %s: look for deadlocks in a smaller tree",
+                               s->max, s->paths[0]);
         return CLAVE_ETOOBIG;
     }
     clave_err err = scan_add_queue(s, res);

@@ -33,7 +33,7 @@ static bool slot_name_is_plain(char ch)
            (ch && strchr("._~@:+-", ch));
 }
 
-void clave__slot_name_format(char out[SLOT_NAME_CAP], const char *id, const char *uuid)
+void clave__slot_name_escape(char out[SLOT_NAME_CAP], const char *id)
 {
     char *to = out;
     for (; *id; id++) {
@@ -46,6 +46,13 @@ void clave__slot_name_format(char out[SLOT_NAME_CAP], const char *id, const char
         *to++ = slot_name_hex[ch >> 4];
         *to++ = slot_name_hex[ch & 15];
     }
+    *to = '\0';
+}
+
+void clave__slot_name_format(char out[SLOT_NAME_CAP], const char *id, const char *uuid)
+{
+    clave__slot_name_escape(out, id);
+    char *to = out + strlen(out);
     *to++ = '-';
     memcpy(to, uuid, CLAVE_UUID_TEXT + 1);
 }

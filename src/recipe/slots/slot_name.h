@@ -16,6 +16,8 @@ bool clave__slot_id_is_valid(const char *id);
 /* NULL, or a text that a slot may say: so much UTF-8 without control characters. */
 bool clave__slot_text_is_valid(const char *text);
 
+/* A valid id as it stands in names. */
+void clave__slot_name_escape(char out[SLOT_NAME_CAP], const char *id);
 /* The name of a slot of this valid id, with a UUID in canonical text. */
 void clave__slot_name_format(char out[SLOT_NAME_CAP], const char *id, const char *uuid);
 /* The id in a name; false: it is no slot's name. */

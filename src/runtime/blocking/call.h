@@ -14,6 +14,7 @@
 #define CLAVE_RUNTIME_BLOCKING_CALL_H
 
 #include "clave/uv.h"
+#include "client/fault.h"
 #include "runtime/blocking/loop.h"
 
 /* A child of the client: a recipe made on it for threads (a mutex, a latch, a once ...). Lives on
@@ -84,6 +85,9 @@ void clave__blocking_leave_locked(clave_client *c);
  * not exist in this process, or the client has ended: then nothing else touches its children any
  * more when this returns, except on the loop's thread. */
 void clave__blocking_do(clave_client *c, clave_loop_fn *fn, void *arg);
+
+/* Its latest fault, of which clave_client_errmsg is the text. */
+void clave__blocking_fault(clave_client *c, struct client_fault *out);
 
 /* As clave__options_take for the struct of that name; clave_client_errmsg tells why options are
  * refused. */

@@ -352,34 +352,41 @@ int64_t clave_client_id(clave_client *c)
     return id;
 }
 
-struct errmsg {
+struct blocking_client_fault {
     clave_client *c;
-    char *buf;
-    size_t cap;
+    struct client_fault *out;
 };
 
-static void copy_errmsg(void *arg)
+static void blocking_client_copy_fault(void *arg)
 {
-    struct errmsg *e = arg;
+    struct blocking_client_fault *f = arg;
     const char *text;
-    if (clave__uv_refusal(e->c->uv, &text) == CLAVE_OK)
-        text = clave_async_client_errmsg(e->c->async);
-    size_t n = strlen(text);
-    n = n < e->cap ? n : e->cap - 1;
-    memcpy(e->buf, text, n);
-    e->buf[n] = '\0';
+    *f->out = *clave__client_latest_fault(f->c->async);
+    if (clave__uv_refusal(f->c->uv, &text) == CLAVE_OK)
+        text = clave_async_client_errmsg(f->c->async);
+    else
+        f->out->err = CLAVE_OK;
+    memmove(f->out->text, text, strnlen(text, sizeof f->out->text - 1) + 1);
+    f->out->text[sizeof f->out->text - 1] = '\0';
+}
+
+void clave__blocking_fault(clave_client *c, struct client_fault *out)
+{
+    struct blocking_client_fault f = {.c = c, .out = out};
+    *out = (struct client_fault){.err = CLAVE_OK};
+    if (!clave__loop_is_here(c->loop))
+        snprintf(out->text, sizeof out->text,
+                 "this process is a fork of the one that opened the session, and needs its own");
+    else if (clave__loop_run(c->loop, blocking_client_copy_fault, &f) == CLAVE_ELOOPTHREAD)
+        blocking_client_copy_fault(&f);
 }
 
 const char *clave_client_errmsg(clave_client *c, char *buf, size_t cap)
 {
-    struct errmsg e = {.c = c, .buf = buf, .cap = cap};
-    if (!c)
-        snprintf(buf, cap, "%s", open_fault);
-    else if (!clave__loop_is_here(c->loop))
-        snprintf(buf, cap,
-                 "this process is a fork of the one that opened the session, and needs its own");
-    else if (cap > 0 && clave__loop_run(c->loop, copy_errmsg, &e) == CLAVE_ELOOPTHREAD)
-        copy_errmsg(&e);
+    struct client_fault fault;
+    if (c)
+        clave__blocking_fault(c, &fault);
+    snprintf(buf, cap, "%s", c ? fault.text : open_fault);
     return buf;
 }
 

@@ -63,7 +63,7 @@ void clave__session_call_await(struct session_call *k,
 
 static void session_put_cause(struct json *j, const void *arg)
 {
-    clave__json_string(j, "cause", clave__web_cause(*(const clave_err *)arg));
+    clave__web_put_cause(j, *(const clave_err *)arg);
 }
 
 void clave__session_call_gone(struct session_call *k, clave_err why)
@@ -197,11 +197,11 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
             clave__json_int(j, "valid_ms", clave__claim_tell_valid(c, x->arrived));
         clave__json_string(j, "node", c->node);
         if (c->forbidden)
-            clave__json_string(j, "cause", clave__web_cause(CLAVE_EAUTHFAILED));
+            clave__web_put_cause(j, CLAVE_EAUTHFAILED);
     } else if (c->state == CLAIM_WAITING && c->placed) {
         clave__json_int(j, "position", (int64_t)c->ahead + 1);
     } else if (c->state == CLAIM_ENDED) {
-        clave__json_string(j, "cause", clave__web_cause(c->why));
+        clave__web_put_cause(j, c->why);
     }
     clave__json_close(j, '}');
 }

@@ -182,7 +182,7 @@ static void search_read(struct token_lookup *s, clave_async_client *c)
 {
     const char *path = s->nodes[s->at].path;
     const struct lock_queue *q = s->nodes[s->at].queue;
-    const struct lock_place *first = q->leases ? clave__lock_waiter_after(q, "") : NULL;
+    const struct lock_place *first = q->leases ? clave__lock_waiter_after(q, NULL) : NULL;
     bool marked = q->mark != 0 && q->mark != s->q.token;
     if (s->q.any || (!marked && !q->leases)) {
         search_judge(s, c);

@@ -122,6 +122,11 @@ const char *clave__web_cause(clave_err why)
     return word ? word : clave_strerror(why);
 }
 
+void clave__web_put_cause(struct json *j, clave_err why)
+{
+    clave__json_string(j, "cause", clave__web_cause(why));
+}
+
 void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err err, const char *what,
                            const char *path)
 {

@@ -38,6 +38,8 @@ void clave__web_problem_as(struct web_exchange *x, unsigned status, clave_err er
                            const char *path);
 /* Why a hold or a session has ended, as programs read it: "expired", "closed", "deleted", ... */
 const char *clave__web_cause(clave_err why);
+/* As the member "cause". */
+void clave__web_put_cause(struct json *j, clave_err why);
 /* It has such a word: what was had, or waited for, is over by it. */
 bool clave__web_is_cause(clave_err why);
 

@@ -95,8 +95,8 @@ static bool gauge_value(const struct metrics_page *p, const struct metrics_other
 
 static struct metrics_others gauges_of(const struct lock_queue *q)
 {
-    const struct lock_place *holder = clave__lock_holder_after(q, "");
-    const struct lock_place *waiter = clave__lock_waiter_after(q, "");
+    const struct lock_place *holder = clave__lock_holder_after(q, NULL);
+    const struct lock_place *waiter = clave__lock_waiter_after(q, NULL);
     return (struct metrics_others){.n = 1,
                                    .holders = q->nholders,
                                    .waiters = clave__lock_nwaiters(q),
@@ -251,7 +251,7 @@ static void page_put_election(struct metrics_page *p, const char *path,
 static void page_put_leader(struct metrics_page *p, const struct election *e)
 {
     const struct lock_queue *q = clave__lock_model_get(&p->o->model, e->path, false);
-    const struct lock_place *leader = q ? clave__lock_holder_after(q, "") : NULL;
+    const struct lock_place *leader = q ? clave__lock_holder_after(q, NULL) : NULL;
     char who[LOCK_WHO_CAP];
     if (!leader)
         return;

@@ -45,7 +45,7 @@ bool clave__observe_is_below(const char *path, const char *prefix)
 static void observe_tell_election(struct observe *o, struct election *e)
 {
     const struct lock_queue *q = clave__lock_model_get(&o->model, e->path, false);
-    const struct lock_place *leader = q ? clave__lock_holder_after(q, "") : NULL;
+    const struct lock_place *leader = q ? clave__lock_holder_after(q, NULL) : NULL;
     int64_t id = clave__election_leader_id(leader);
     if (!clave__election_is_shown(e) ||
         (id == e->told_leader && !e->value_changed && e->over == e->told_over))
@@ -227,6 +227,9 @@ void clave__observe_node(struct observe *o, const struct observe_node *n)
         o->zxid = n->stat->mzxid;
     clave__lock_model_node(&o->model, clave__observe_now(o), n->path, n->stat, n->data, n->len);
     clave__election_node(&o->elections, n->path, n->data, n->len);
+    int64_t broken = clave__lock_broken_slot(n->path, n->data, n->len);
+    if (broken && o->loaded)
+        clave__observe_suppose_cause(o, broken, LOCK_BROKEN);
     observe_changed(o);
 }
 

@@ -51,7 +51,7 @@ static void claim_put_event(const struct claim *c, const char *name)
     if (c->part.token)
         clave__json_string(&j, "token", token);
     if (c->state == CLAIM_ENDED)
-        clave__json_string(&j, "cause", clave__web_cause(c->why));
+        clave__web_put_cause(&j, c->why);
     claim_send_event(w, &(struct event_text){.name = name, .path = c->path, .session = session}, &j,
                      &text);
 }
@@ -111,6 +111,6 @@ void clave__http_session_publish_end(struct http_session *s, clave_err why)
     clave__json_open(&j, NULL, '{');
     clave__json_string(&j, "session", id);
     clave__json_string(&j, "state", "ended");
-    clave__json_string(&j, "cause", clave__web_cause(why ? why : CLAVE_ECLOSED));
+    clave__web_put_cause(&j, why ? why : CLAVE_ECLOSED);
     claim_send_event(w, &(struct event_text){.name = "session"}, &j, &text);
 }

@@ -49,7 +49,8 @@ void run_slot_say_waiting(const struct options *o, const char *path, size_t ahea
         diag(o, "%s: waiting for a slot to be given back", path);
 }
 
-int run_slot_not_taken(const struct options *o, const char *path, clave_err err, const char *fault)
+int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
+                       const struct client_fault *fault)
 {
     char hint[HINT_CAP];
     if (err == CLAVE_EBUSY) {
@@ -67,7 +68,8 @@ int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
     return exit_code_of(err);
 }
 
-int run_slot_not_given(const struct options *o, const char *path, clave_err err, const char *fault)
+int run_slot_not_given(const struct options *o, const char *path, clave_err err,
+                       const struct client_fault *fault)
 {
     char hint[HINT_CAP];
     if (clave_err_classify(err) != CLAVE_CLASS_UNKNOWN)
@@ -89,7 +91,7 @@ static void run_slot_on_taken(clave_async_slots *s, clave_err err, const clave_s
         return;
     r->stages.phase = BEGUN;
     if (err != CLAVE_OK) {
-        int code = run_slot_not_taken(r->o, p->path, err, clave_async_client_errmsg(r->client));
+        int code = run_slot_not_taken(r->o, p->path, err, clave__client_latest_fault(r->client));
         r->events->leave(r, code);
     } else if (!taken && !run_slot_is_ours(r->o, p, slot)) {
         r->events->leave(r, EXIT_REFUSED);
@@ -154,7 +156,7 @@ static void run_slot_on_given(clave_async_slots *s, clave_err err, const clave_s
     if (r->phase != KEEPING)
         return;
     if (err != CLAVE_OK) {
-        int why = run_slot_not_given(r->o, path, err, clave_async_client_errmsg(r->client));
+        int why = run_slot_not_given(r->o, path, err, clave__client_latest_fault(r->client));
         code = code == EXIT_OK ? why : code;
     } else if (!slot && !r->plan->quiet) {
         diag(r->o, "%s: the slot had been given back or broken while the command ran", path);
@@ -185,7 +187,8 @@ void run_slot_release(struct runner *r)
 {
     if (r->stages.phase != TAKING)
         return;
-    (void)run_slot_not_taken(r->o, r->plan->stages.slot->path, CLAVE_ECONNLOSS, "");
+    (void)run_slot_not_taken(r->o, r->plan->stages.slot->path, CLAVE_ECONNLOSS,
+                             clave__client_latest_fault(r->client));
 }
 
 void run_slot_free(struct runner *r)

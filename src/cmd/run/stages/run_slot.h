@@ -5,6 +5,7 @@
 #define CLAVE_CMD_RUN_RUN_SLOT_H
 
 #include "clave/async/slots.h"
+#include "client/fault.h"
 #include "cmd/cli/cmd_options.h"
 
 struct runner;
@@ -29,9 +30,11 @@ void run_slot_say_owned(const struct options *o, const char *path, const clave_s
 /* A take that waits. */
 void run_slot_say_waiting(const struct options *o, const char *path, size_t ahead);
 /* A take ended with this error; `fault` is the client's latest. Returns the exit code. */
-int run_slot_not_taken(const struct options *o, const char *path, clave_err err, const char *fault);
+int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
+                       const struct client_fault *fault);
 /* Likewise of a give or a break. */
-int run_slot_not_given(const struct options *o, const char *path, clave_err err, const char *fault);
+int run_slot_not_given(const struct options *o, const char *path, clave_err err,
+                       const struct client_fault *fault);
 
 /* Takes the slot: ends in the event cleared, or in leave. */
 void run_slot_begin(struct runner *r);

@@ -176,7 +176,8 @@ void run_stages_lost(struct runner *r, clave_err why)
     if (c->phase == RECORDING) /* the answer will never come */
         run_stages_report_not_recorded(r, false, CLAVE_ELOST);
     if (c->phase == GIVING)
-        (void)run_slot_not_given(r->o, r->plan->stages.slot->path, CLAVE_ECONNLOSS, "");
+        (void)run_slot_not_given(r->o, r->plan->stages.slot->path, CLAVE_ECONNLOSS,
+                                 clave__client_latest_fault(r->client));
     bool ends = c->phase == RECORDING || c->phase == GIVING;
     bool ran = c->phase == RESTING || (ends && c->code != 0);
     r->events->leave(r, ran ? c->code : EXIT_LOST);

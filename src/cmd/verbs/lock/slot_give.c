@@ -9,6 +9,7 @@
 #include "cmd/cli/hint.h"
 #include "cmd/cli/json.h"
 #include "cmd/verbs/lock/slot.h"
+#include "runtime/blocking/call.h"
 
 static void slot_give_show(const struct slot_command *s, const char *key, int64_t token)
 {
@@ -37,9 +38,9 @@ static void slot_give_say_none(const struct slot_command *s)
 
 static int slot_give_failed(const struct slot_command *s, clave_client *c, clave_err err)
 {
-    char fault[512] = "";
-    clave_client_errmsg(c, fault, sizeof fault);
-    return run_slot_not_given(s->o, s->plan.path, err, fault);
+    struct client_fault fault;
+    clave__blocking_fault(c, &fault);
+    return run_slot_not_given(s->o, s->plan.path, err, &fault);
 }
 
 /* EXIT_OK: the slot of the id, if there is one, is this machine's; *token is its. */

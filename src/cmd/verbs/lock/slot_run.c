@@ -1,7 +1,6 @@
 /* slot_run.c - `clave slot run` (slot.h): a command under the lock of the runs of its id,
  * which is ephemeral, and under the slot, which is not (cmd/run/stages/run_slot.h). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/path.h"
 #include "cmd/cli/connect.h"
@@ -14,8 +13,7 @@
 static char *slot_run_path(const struct slot_command *s)
 {
     char name[SLOT_NAME_CAP];
-    clave__slot_name_format(name, s->plan.as.id, "");
-    name[strlen(name) - 1] = '\0'; /* the dash before the UUID */
+    clave__slot_name_escape(name, s->plan.as.id);
     char *runs = clave__path_child(NULL, s->plan.path, "runs");
     char *path = runs ? clave__path_child(NULL, runs, name) : NULL;
     free(runs);

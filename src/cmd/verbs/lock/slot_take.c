@@ -12,6 +12,7 @@
 #include "cmd/cli/time_text.h"
 #include "cmd/run/lock_flags.h"
 #include "cmd/verbs/lock/slot.h"
+#include "runtime/blocking/call.h"
 
 /* ---- signals -------------------------------------------------------------------------------- */
 
@@ -96,7 +97,7 @@ static int slot_take_owned(const struct slot_command *s, const clave_slot *slot,
 static int slot_take_on(struct slot_command *s, clave_client *c)
 {
     struct slot_take_signals signals;
-    char fault[512] = "";
+    struct client_fault fault;
     clave_slot *slot;
     bool taken = false, watched = slot_take_begin_signals(&signals, s);
     clave_err err = clave_slots_take(s->slots, &s->plan.as, s->plan.wait_ms, &slot, &taken);
@@ -105,8 +106,8 @@ static int slot_take_on(struct slot_command *s, clave_client *c)
     if (err == CLAVE_ECANCELED)
         return 128 + atomic_load(&s->signal);
     if (err != CLAVE_OK) {
-        clave_client_errmsg(c, fault, sizeof fault);
-        return run_slot_not_taken(s->o, s->plan.path, err, fault);
+        clave__blocking_fault(c, &fault);
+        return run_slot_not_taken(s->o, s->plan.path, err, &fault);
     }
     int code = slot_take_owned(s, slot, taken);
     clave_slot_free(slot);

@@ -24,12 +24,13 @@ static void completion_offer(const char *candidate, const char *typed)
         puts(candidate);
 }
 
+/* The flags of the verb; NULL: those before it. */
 static void completion_offer_flags(const struct verb *v, const char *typed)
 {
     char word[64];
-    for (int global = 0; global < 2; global++)
+    for (int global = !v; global < 2; global++)
         for (const struct flag *f = global ? global_flags : v->flags; f && f->id != 0; f++) {
-            if (global && (global_is_absent(v, f) || (v->offline && global_is_of_clients(f))))
+            if (global && v && (global_is_absent(v, f) || (v->offline && global_is_of_clients(f))))
                 continue;
             snprintf(word, sizeof word, "--%s", f->name);
             completion_offer(word, typed);
@@ -39,7 +40,7 @@ static void completion_offer_flags(const struct verb *v, const char *typed)
 /* The flag that the word is, if its value is the next word. */
 static const struct flag *completion_flag_with_value(const struct verb *v, const char *word)
 {
-    for (int global = 0; global < 2; global++)
+    for (int global = !v; global < 2; global++)
         for (const struct flag *f = global ? global_flags : v->flags; f && f->id != 0; f++) {
             bool is_long = strncmp(word, "--", 2) == 0 && strcmp(word + 2, f->name) == 0;
             bool is_short = word[0] == '-' && word[1] == f->id && word[2] == '\0';
@@ -115,37 +116,41 @@ static void completion_offer_paths(struct options *o, const char *typed)
 
 /* ---- the words ------------------------------------------------------------------------------ */
 
-static const struct verb *completion_find_verb(struct options *o, char **words, int n)
+/* What the whole words say, taken as options_next takes them. */
+struct completion_words {
+    const struct verb *verb; /* NULL: it is still to come */
+    int arguments;           /* of the verb */
+    bool is_over;            /* what follows is a command's, or the verb is unknown */
+    bool wants_value;        /* the next word is the value of the flag before it */
+};
+
+/* A flag; returns how many further words it takes. */
+static int completion_read_flag(struct options *o, struct completion_words *w, char **words, int n)
 {
-    for (int i = 0; i < n; i++) {
-        const struct verb *v = options_verb(o, words[i]);
-        if (v)
-            return v;
-        if (strcmp(words[i], "-c") == 0 || strcmp(words[i], "--connect") == 0) {
-            if (i + 1 < n)
-                o->connect = words[i + 1];
-            i++;
-        }
-    }
-    return NULL;
+    const struct flag *f = completion_flag_with_value(w->verb, *words);
+    if (strncmp(*words, "--connect=", 10) == 0)
+        o->connect = *words + 10;
+    if (!f)
+        return 0;
+    w->wants_value = n == 1;
+    if (f->id == 'c' && n > 1)
+        o->connect = words[1];
+    return 1;
 }
 
-/* What -c says after the verb. */
-static void completion_read_connect(struct options *o, char **words, int n)
+static struct completion_words completion_read(struct options *o, char **words, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (strncmp(words[i], "--connect=", 10) == 0)
-            o->connect = words[i] + 10;
-        else if (i + 1 < n && (strcmp(words[i], "-c") == 0 || strcmp(words[i], "--connect") == 0))
-            o->connect = words[i + 1];
-}
-
-static bool completion_is_after_dashes(char **words, int n)
-{
-    for (int i = 0; i < n; i++)
+    struct completion_words w = {.verb = NULL};
+    for (int i = 0; i < n && !w.is_over; i++)
         if (strcmp(words[i], "--") == 0)
-            return true;
-    return false;
+            w.is_over = true;
+        else if (words[i][0] == '-' && words[i][1] != '\0')
+            i += completion_read_flag(o, &w, words + i, n - i);
+        else if (!w.verb)
+            w.is_over = !(w.verb = options_verb(o, words[i]));
+        else
+            w.is_over = ++w.arguments > w.verb->max_args && w.verb->max_args >= 0;
+    return w;
 }
 
 static int run_completion(struct options *o, int argc, char **argv)
@@ -157,19 +162,18 @@ static int run_completion(struct options *o, int argc, char **argv)
     char **words = argv + 2;
     int n = argc - 3; /* whole words; the last one is being typed */
     const char *typed = n >= 0 ? words[n] : "";
-    const struct verb *v = n > 0 ? completion_find_verb(o, words, n) : NULL;
-    if (v)
-        completion_read_connect(o, words, n);
-    if (v && completion_is_after_dashes(words, n))
-        return EXIT_OK; /* the command's */
-    if (n > 0 && completion_flag_with_value(v ? v : o->verb, words[n - 1]))
+    struct completion_words w = completion_read(o, words, n);
+    const struct verb *v = w.verb;
+    if (w.is_over || w.wants_value)
         return EXIT_OK;
-    if (v && *typed == '-')
+    if (*typed == '-')
         completion_offer_flags(v, typed);
-    else if (v && strstr(v->args, "PATH") && (*typed == '/' || !*typed))
+    else if (v && w.arguments != v->max_args && strstr(v->args, "PATH") &&
+             (*typed == '/' || !*typed))
         completion_offer_paths(o, typed);
-    for (const struct verb *const *w = o->verbs; *w && (!v || strcmp(v->name, "help") == 0); w++)
-        completion_offer((*w)->name, typed);
+    for (const struct verb *const *each = o->verbs; *each && (!v || strcmp(v->name, "help") == 0);
+         each++)
+        completion_offer((*each)->name, typed);
     return finish_stdout(o);
 }
 

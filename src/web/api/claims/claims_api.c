@@ -20,7 +20,7 @@ struct claim_cause {
 static void claim_put_cause(struct json *j, const void *arg)
 {
     const struct claim_cause *c = arg;
-    clave__json_string(j, "cause", clave__web_cause(c->why));
+    clave__web_put_cause(j, c->why);
 }
 
 /* It was not granted, or is over. */

@@ -68,7 +68,7 @@ static clave_err hold_put_queued(struct hold_stream *h, struct buf *out)
 static clave_err hold_put_lost(struct hold_stream *h, struct buf *out)
 {
     struct json j = hold_line(out, "lost");
-    clave__json_string(&j, "cause", clave__web_cause(h->claim->why));
+    clave__web_put_cause(&j, h->claim->why);
     return hold_end_line(&j, out);
 }
 

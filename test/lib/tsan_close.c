@@ -1,6 +1,7 @@
-/* tsan_close.c - linked into the tests when TSan watches them. libuv closes descriptors by
- * syscall(SYS_close), which TSan does not see: it took the next file of the same number, in another
- * thread, for the one that was closed, and reported a race. Here it is a close(). */
+/* tsan_close.c - linked into the tests and the program when TSan watches them. libuv closes
+ * descriptors by syscall(SYS_close), which TSan does not see: it took the next file of the same
+ * number, in another thread, for the one that was closed, and reported a race. Here it is a
+ * close(). */
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
