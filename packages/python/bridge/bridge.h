@@ -64,6 +64,18 @@ CLAVE_EXPORT int bridge_channel_fd(const bridge_channel *ch);
 CLAVE_EXPORT struct bridge_note *bridge_channel_take(bridge_channel *ch, uint64_t *id);
 void bridge__channel_push(bridge_channel *ch, struct bridge_note *n);
 
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* The argument of the callbacks of events.c: where their notes go, and with which number. */
+struct bridge_source {
+    bridge_channel *channel;
+    uint64_t id;
+    uint64_t kinds; /* those that are wanted: bits 1 << kind */
+};
+CLAVE_EXPORT struct bridge_source *bridge_source_new(bridge_channel *channel, uint64_t id,
+                                                     uint64_t kinds);
+CLAVE_EXPORT void bridge_source_free(struct bridge_source *s);
+
 /* ---- calls ---------------------------------------------------------------------------------- */
 
 /* Any function of libclave whose arguments are pointers and integers, as ctypes sees it. */
@@ -93,6 +105,10 @@ CLAVE_EXPORT clave_err bridge_session(clave_client *client, clave_async_client *
 /* Calls fn(args..., 0...) on the loop's thread and waits for its return. ECLOSED. */
 CLAVE_EXPORT clave_err bridge_now(clave_client *client, bridge_fn *fn, const bridge_word *args,
                                   bridge_word *result);
+/* Has fn(object) called there, then frees the source (may be NULL); does not wait. It is done
+ * before the end of the session. ENOMEM, ECLOSED: nothing is freed. */
+CLAVE_EXPORT clave_err bridge_free(clave_client *client, bridge_fn *fn, void *object,
+                                   struct bridge_source *source);
 /* Calls fn(args..., cb, call) likewise: `cb` is one of answers.c. On CLAVE_OK the answer comes
  * later, to `channel` with the number `id`, or, without a channel, to bridge_wait. An error, its
  * own or fn's, means that no answer follows. */
@@ -111,18 +127,6 @@ CLAVE_EXPORT void bridge_undo(clave_client *client, struct bridge_call *c);
 CLAVE_EXPORT clave_err bridge_cancel_await(clave_async_latch *l, struct bridge_call *c);
 /* For answers.c, when the note is written. */
 void bridge__complete(struct bridge_call *c);
-
-/* ---- events --------------------------------------------------------------------------------- */
-
-/* The argument of the callbacks of events.c: where their notes go, and with which number. */
-struct bridge_source {
-    bridge_channel *channel;
-    uint64_t id;
-    uint64_t kinds; /* those that are wanted: bits 1 << kind */
-};
-CLAVE_EXPORT struct bridge_source *bridge_source_new(bridge_channel *channel, uint64_t id,
-                                                     uint64_t kinds);
-CLAVE_EXPORT void bridge_source_free(struct bridge_source *s);
 
 /* ---- the callbacks, each of the type that libclave calls it with ----------------------------- */
 

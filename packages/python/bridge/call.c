@@ -111,9 +111,39 @@ clave_err bridge_now(clave_client *client, bridge_fn *fn, const bridge_word *arg
     return err;
 }
 
+/* ---- frees, for which nobody waits ---------------------------------------------------------- */
+
+struct call_free {
+    bridge_fn *fn;
+    void *object;
+    struct bridge_source *source;
+};
+
+static void call_free_run(clave_async_client *client, void *arg)
+{
+    (void)client;
+    struct call_free *f = arg;
+    f->fn((bridge_word)f->object, 0, 0, 0, 0, 0, 0, 0);
+    bridge_source_free(f->source);
+    free(f);
+}
+
+clave_err bridge_free(clave_client *client, bridge_fn *fn, void *object,
+                      struct bridge_source *source)
+{
+    struct call_free *f = malloc(sizeof *f);
+    if (!f)
+        return CLAVE_ENOMEM;
+    *f = (struct call_free){.fn = fn, .object = object, .source = source};
+    clave_err err = clave_client_post(client, call_free_run, f);
+    if (err != CLAVE_OK)
+        free(f);
+    return err;
+}
+
 /* ---- with an answer later ------------------------------------------------------------------- */
 
-static void call_free(struct bridge_call *c)
+static void call_end(struct bridge_call *c)
 {
     bridge__note_fini(&c->note);
     sem_destroy(&c->done);
@@ -125,7 +155,7 @@ static void call_free(struct bridge_call *c)
 void bridge_note_free(struct bridge_note *n)
 {
     if (n->call) {
-        call_free(n->call);
+        call_end(n->call);
         return;
     }
     bridge__note_fini(n);
@@ -137,7 +167,7 @@ void bridge__complete(struct bridge_call *c)
     if (c->abandoned) {
         if (c->undo)
             c->undo(c);
-        call_free(c);
+        call_end(c);
         return;
     }
     c->complete = true;
@@ -173,7 +203,7 @@ clave_err bridge_start(struct bridge_call **out, clave_client *client, bridge_ch
     if (err == CLAVE_OK)
         *out = c;
     else
-        call_free(c);
+        call_end(c);
     return err;
 }
 
@@ -228,5 +258,5 @@ static void call_undo_run(clave_async_client *client, void *arg)
 void bridge_undo(clave_client *client, struct bridge_call *c)
 {
     (void)clave_client_run(client, call_undo_run, c); /* ECLOSED: nothing is held any more */
-    call_free(c);
+    call_end(c);
 }

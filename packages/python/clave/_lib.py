@@ -164,6 +164,7 @@ _DIRECT: Sequence[Tuple[str, Any, Sequence[Any]]] = (
     ("bridge_note_free", None, (c_void_p,)),
     ("bridge_session", c_int, (c_void_p, POINTER(c_void_p))),
     ("bridge_now", c_int, (c_void_p, c_void_p, Words, POINTER(c_ssize_t))),
+    ("bridge_free", c_int, (c_void_p, c_void_p, c_void_p, c_void_p)),
     ("bridge_start", c_int, (POINTER(c_void_p), c_void_p, c_void_p, c_uint64, c_void_p, Words, c_uint, c_void_p)),
     ("bridge_wait", c_bool, (c_void_p, c_int)),
     ("bridge_abandon", c_bool, (c_void_p, c_void_p, c_void_p, c_void_p, c_uint64)),

@@ -4,28 +4,28 @@ The nouns are written once, as coroutines that await a Call. In asyncio a Call i
 drives the coroutine itself with `run` and waits in the bridge, without the interpreter lock."""
 from __future__ import annotations
 
-import asyncio
 import atexit
 import ctypes
 import itertools
-import logging
 import os
 import select
 import threading
 import time
 import weakref
-from typing import Any, Callable, Coroutine, Dict, Generator, List, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Generator, List, Optional, Tuple, TypeVar
 
 from . import _note
 from ._lib import ClientOptions, Words, address, library, options, word
 from .errors import ECANCELED, ECLOSED, ETIMEDOUT, Forked, check, error
 from .times import Duration, milliseconds
 
+if TYPE_CHECKING:  # threads need none of it, and it takes megabytes
+    import asyncio
+
 T = TypeVar("T")
 Cancel = Tuple[str, int, Optional[int]]  # a function of libclave, an object, a number; None: the call
 _SLICE_MS = 500  # a signal that comes just before a wait begins is seen after this time
 _numbers = itertools.count(1)  # of owners, requests and sources: never used again
-_log = logging.getLogger("clave")
 _sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
 _loop: Dict[int, ctypes.c_void_p] = {}  # the one of this process: a child has none
 _loop_lock = threading.Lock()
@@ -275,13 +275,13 @@ class Session:
         if self.pid != os.getpid():
             return
         with self._lock:
-            made = self._objects.pop(pointer, None)
+            made = self._objects.get(pointer)
             if self.closed or made is None:
                 return
-            library.bridge_now(self._client, address(made[1]), Words(pointer), ctypes.byref(ctypes.c_ssize_t()))
-            if source:
-                self._handlers.pop(self._sources.pop(source), None)
-                library.bridge_source_free(source)
+            if library.bridge_free(self._client, address(made[1]), pointer, source or None) == 0:
+                del self._objects[pointer]  # otherwise the end of the session frees it
+                if source:
+                    self._handlers.pop(self._sources.pop(source), None)
 
     # -- events ----------------------------------------------------------------------------------
 
@@ -332,7 +332,8 @@ class Session:
             try:
                 handler(*values)
             except Exception:
-                _log.exception("a callback failed")
+                import logging  # when it is needed: it takes memory
+                logging.getLogger("clave").exception("a callback failed")
 
     def _state_changed(self, state: int, why: int) -> None:
         if self._on_state:

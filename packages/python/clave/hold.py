@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import math
 import os
-import socket
 import sys
 import threading
 from types import TracebackType
@@ -23,10 +23,14 @@ GiveBack = Callable[["HoldCore", bool], Coroutine[Any, Any, None]]
 
 def identity(revocable: bool = False) -> bytes:
     """What a lock node says of its owner: host, process, program, and the `clave lock` that runs it."""
-    owner, traceparent = os.environ.get("CLAVE_OWNER"), os.environ.get("TRACEPARENT")
-    made = IdentityStruct(host=socket.gethostname().encode(), pid=os.getpid(), revocable=1 if revocable else -1,
+    return _identity(revocable, os.getpid(), os.environ.get("CLAVE_OWNER"), os.environ.get("TRACEPARENT"))
+
+
+@functools.lru_cache(maxsize=8)
+def _identity(revocable: bool, pid: int, owner: Optional[str], traceparent: Optional[str]) -> bytes:
+    made = IdentityStruct(host=os.uname().nodename.encode(), pid=pid, revocable=1 if revocable else -1,
                           command=" ".join(sys.argv)[:1000].encode("utf-8", "replace"),
-                          owner=f"{owner}/{os.getpid()}".encode() if owner else None,
+                          owner=f"{owner}/{pid}".encode() if owner else None,
                           traceparent=traceparent.encode() if traceparent else None)
     text = ctypes.create_string_buffer(4096)
     length = library.clave_identity_format(ctypes.byref(made), text, len(text))

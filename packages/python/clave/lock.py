@@ -1,14 +1,13 @@
 """Locks: the mutex, the two sides of a read-write lock, several locks as one."""
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import functools
 import os
 import threading
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
 
 from ._lib import MultilockOptions, MultilockPart, MutexOptions, address, array, options
 from ._session import Session, number, run
@@ -16,6 +15,9 @@ from .errors import ENOTHELD, check, error
 from .hold import Hold, HoldCore, identity
 from .times import Duration, deadline, milliseconds
 from .znodes import Acl, acl_fields
+
+if TYPE_CHECKING:
+    import asyncio
 
 _QUEUED, _HELD, _LOST, _ASKED = 0, 2, 3, 4  # clave_mutex_event_kind
 _SIDES = {"mutex": 0, "read": 1, "write": 2}  # clave_multilock_kind
@@ -28,9 +30,11 @@ _tasks: "weakref.WeakKeyDictionary[asyncio.Task[Any], int]" = weakref.WeakKeyDic
 
 def owner(session: Session) -> int:
     """The owner of what is acquired here: this thread or task. A lock is reentrant for its owner."""
-    task = asyncio.current_task() if session.loop else None
-    if task is not None:
-        return _tasks.setdefault(task, number())
+    if session.loop:
+        from asyncio import current_task  # loaded by clave.aio
+        task = current_task()
+        if task is not None:
+            return _tasks.setdefault(task, number())
     if getattr(_thread, "pid", None) != os.getpid():
         _thread.number, _thread.pid = number(), os.getpid()
     found: int = _thread.number

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ctypes
-import socket
+import os
 from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Type, cast
 
 from ._lib import SlotsOptions, SlotStruct, address, options
@@ -34,7 +34,7 @@ class SlotsView(NamedTuple):
 
 
 def _struct(id: str, by: Optional[str], reason: Optional[str], node: Optional[str] = None, token: int = 0) -> Any:
-    return SlotStruct(id=id.encode(), host=socket.gethostname().encode(), by=by.encode() if by else None,
+    return SlotStruct(id=id.encode(), host=os.uname().nodename.encode(), by=by.encode() if by else None,
                       reason=reason.encode() if reason else None, node=node.encode() if node else None, token=token)
 
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._lib import Acl as AclStruct
@@ -72,8 +71,7 @@ class Acl(NamedTuple):
     id: str
 
 
-@dataclass(frozen=True)
-class Create:
+class Create(NamedTuple):
     """An operation of a transaction: creates a node."""
 
     path: str
@@ -82,8 +80,7 @@ class Create:
     ttl: Optional[Duration] = None
 
 
-@dataclass(frozen=True)
-class Set:
+class Set(NamedTuple):
     """An operation of a transaction: sets a node's data; version -1: any."""
 
     path: str
@@ -91,16 +88,14 @@ class Set:
     version: int = -1
 
 
-@dataclass(frozen=True)
-class Delete:
+class Delete(NamedTuple):
     """An operation of a transaction: deletes a node; version -1: any."""
 
     path: str
     version: int = -1
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """An operation of a transaction: the node must be there, and of this version; -1: any."""
 
     path: str
