@@ -139,11 +139,14 @@ tarball: ## the program and its libraries for any Linux with glibc 2.34, built a
 	done
 	@tools/sbom tarballs
 
-packages: dist tarball ## these, the npm package, and packages of this Debian from a clean root, with bill of materials and hashes; as root
-	@tools/setup deb npm
+packages: dist ## these, the npm package, the Python wheel, and packages of this Debian from a clean root, with bill of materials and hashes; as root
+	@tools/setup deb npm wheel
 	@tools/npm-pack
+	@$(MAKE) compile
+	@tools/python-wheel $(BUILD)
 	@tools/deb build $$(. /etc/os-release && echo $$VERSION_CODENAME)
 	@tools/sbom $$(. /etc/os-release && echo $$VERSION_CODENAME)
+	@$(MAKE) tarball
 	@cd $(BUILD)/packages && sha256sum $$(find . -type f ! -name SHA256SUMS | sort) >SHA256SUMS
 
 rpm: ## RPM packages, in build/packages/rpm

@@ -30,7 +30,10 @@ def programs():
     """The command of each language that this machine has."""
     out = os.path.dirname(scratch(""))
     made("cc", f"{JOBS}/nightly.c", *LINK, "-o", f"{out}/c")
-    found = {"c": [f"{out}/c"], "shell": [f"{JOBS}/nightly.sh"]}
+    shutil.copytree(f"{SOURCE}/packages/python/clave", f"{out}/clave")
+    shutil.copy(f"{BUILD}/python/_bridge.so", f"{out}/clave")
+    shutil.copy(f"{JOBS}/nightly.py", out)
+    found = {"c": [f"{out}/c"], "shell": [f"{JOBS}/nightly.sh"], "python": [sys.executable, "-B", f"{out}/nightly.py"]}
     if shutil.which("c++"):
         made("c++", "-std=c++17", f"{JOBS}/nightly.cpp", *LINK, "-o", f"{out}/c++")
         found["c++"] = [f"{out}/c++"]

@@ -1,0 +1,33 @@
+"""Locks, elections and znodes across processes: libclave for Python.
+
+>>> import clave
+>>> with clave.Client() as c, c.lock("/doc/jobs", timeout=10) as hold:
+...     token = hold.token      # grows with every grant: give it to what you write to
+...     hold.check()            # raises clave.Lost when it is time to stop
+"""
+from __future__ import annotations
+
+from ._lib import library as _library
+from .cache import Cache, CacheEvent, CacheStatus, Watcher, WatchEvent
+from .client import Client, Tls
+from .election import Candidate, Election, LeaderWatch, Term
+from .errors import (BadVersion, Busy, Closed, Deadlock, Done, Error, Forked, Lost, NoAuth, NodeExists, NoNode, NotEmpty,
+                     NotHeld, Unknown, Unreachable)
+from .hold import Hold
+from .lock import Lock, MultiHold, Multilock, RWLock
+from .once import Ran, Record
+from .queues import Deadlocked, Identity, Participant
+from .semaphore import Semaphore
+from .slots import Slot, Slots, SlotsView
+from .times import Duration
+from .znodes import Acl, Check, Create, Delete, Mode, Node, Perm, Set, Stat
+
+__version__: str = _library.clave_version().decode()
+
+__all__ = [
+    "Acl", "BadVersion", "Busy", "Cache", "CacheEvent", "CacheStatus", "Candidate", "Check", "Client", "Closed", "Create",
+    "Deadlock", "Deadlocked", "Delete", "Done", "Duration", "Election", "Error", "Forked", "Hold", "Identity",
+    "LeaderWatch", "Lock", "Lost", "Mode", "MultiHold", "Multilock", "NoAuth", "NoNode", "Node", "NodeExists", "NotEmpty",
+    "NotHeld", "Participant", "Perm", "RWLock", "Ran", "Record", "Semaphore", "Set", "Slot", "Slots", "SlotsView", "Stat",
+    "Term", "Tls", "Unknown", "Unreachable", "WatchEvent", "Watcher",
+]

@@ -1,0 +1,420 @@
+"""One session: calls on libclave's loop, waiting for their answers, events.
+
+The nouns are written once, as coroutines that await a Call. In asyncio a Call is awaited through a future; a thread
+drives the coroutine itself with `run` and waits in the bridge, without the interpreter lock."""
+from __future__ import annotations
+
+import atexit
+import ctypes
+import itertools
+import os
+import select
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Generator, List, Optional, Tuple, TypeVar
+
+from . import _note
+from ._lib import ClientOptions, Words, address, library, options, word
+from .errors import ECANCELED, ECLOSED, ETIMEDOUT, Forked, check, error
+from .times import Duration, milliseconds
+
+if TYPE_CHECKING:  # threads need none of it, and it takes megabytes
+    import asyncio
+
+T = TypeVar("T")
+Cancel = Tuple[str, int, Optional[int]]  # a function of libclave, an object, a number; None: the call
+_SLICE_MS = 500  # a signal that comes just before a wait begins is seen after this time
+_numbers = itertools.count(1)  # of owners, requests and sources: never used again
+_sessions: "weakref.WeakSet[Session]" = weakref.WeakSet()
+_loop: Dict[int, ctypes.c_void_p] = {}  # the one of this process: a child has none
+_loop_lock = threading.Lock()
+
+
+def number() -> int:
+    return next(_numbers)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Drives a coroutine of a noun, in a thread."""
+    try:
+        call = work.send(None)
+        while True:
+            try:
+                call.wait()
+            except BaseException as reason:
+                call = work.throw(reason)
+            else:
+                call = work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _events(reference: "weakref.ReferenceType[Session]", fd: int) -> None:
+    """The thread of a session's callbacks, which ends with the session."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    while True:
+        poll.poll()
+        session = reference()
+        if session is None or session.closed:
+            return
+        session.drain()
+        del session
+
+
+def _process_loop() -> ctypes.c_void_p:
+    with _loop_lock:
+        pid = os.getpid()
+        if pid not in _loop:
+            made = ctypes.c_void_p()
+            check(library.clave_loop_new(ctypes.byref(made)), "cannot start the thread of libclave")
+            _loop.clear()  # in a child, the parent's
+            _loop[pid] = made
+        return _loop[pid]
+
+
+class Call:
+    """A call whose answer is to come."""
+
+    def __init__(self, session: "Session", what: str, until: Optional[float]) -> None:
+        self.session, self.what, self.until = session, what, until
+        self.pointer = ctypes.c_void_p()
+        self.arrived = self.abandoned = False
+        self.future: Optional["asyncio.Future[None]"] = session.loop.create_future() if session.loop else None
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if self.future is None:
+            yield self
+            return
+        timer = None
+        if self.until is not None and self.session.loop:
+            timer = self.session.loop.call_later(max(0.0, self.until - time.monotonic()), self._time_out)
+        try:
+            yield from self.future
+        finally:
+            if timer:
+                timer.cancel()
+
+    def _time_out(self) -> None:
+        if self.future and not self.future.done():
+            self.future.set_exception(error(ETIMEDOUT, self.what))
+
+    def wait(self) -> None:
+        while True:
+            ms = _SLICE_MS
+            if self.until is not None:
+                ms = min(ms, max(0, int((self.until - time.monotonic()) * 1000) + 1))
+            if library.bridge_wait(self.pointer, ms):
+                self.arrived = True
+                return
+            if self.until is not None and time.monotonic() >= self.until:
+                raise error(ETIMEDOUT, self.what)
+
+    def abandon(self, cancel: Optional[Cancel]) -> None:
+        """Nobody waits any more, and nothing stays held, whatever the answer is."""
+        if self.arrived:
+            self.session.undo(self.pointer)
+            return
+        name, target, num = cancel or (None, None, 0)
+        given_up = self.session.abandon(self.pointer, address(name) if name else None, target,
+                                        (self.pointer.value or 0) if num is None else num)
+        if not given_up and self.future is None:
+            while not library.bridge_wait(self.pointer, _SLICE_MS):
+                pass  # the session is ending, which ends every call
+            self.session.undo(self.pointer)
+        self.abandoned = not given_up  # the note is on its way through the channel
+
+    def answer(self) -> List[Any]:
+        return _note.read(self.pointer.value or 0)
+
+
+class Session:
+    def __init__(self, connect: Optional[str], opts: Dict[str, Any], loop: Optional[asyncio.AbstractEventLoop],
+                 on_state: Optional[Callable[[str, int], None]]) -> None:
+        self.loop, self.pid = loop, os.getpid()
+        self._lock = threading.RLock()  # also entered by __del__, wherever it runs
+        self._handlers: Dict[int, "weakref.ReferenceType[Callable[..., None]]"] = {}
+        self._calls: Dict[int, Call] = {}
+        self._objects: Dict[int, Tuple[int, str]] = {}
+        self._sources: Dict[int, int] = {}
+        self._client = ctypes.c_void_p()
+        self._thread: Optional[threading.Thread] = None
+        self._on_state = on_state
+        self.closed = False
+        self._channel = library.bridge_channel_new()
+        if not self._channel:
+            raise MemoryError("no memory or no descriptor for the events of libclave")
+        self._fd: int = library.bridge_channel_fd(self._channel)
+        try:
+            if on_state:
+                source = self.source(self._state_changed, 0xFF)
+                opts.update(state_cb=address("bridge_on_state"), state_arg=source)
+            code = library.clave_client_open(ctypes.byref(self._client), _process_loop(),
+                                             connect.encode() if connect is not None else None,
+                                             ctypes.byref(options(ClientOptions, **opts)))
+            if code:
+                raise error(code, "cannot open a session", self.fault(None))
+        except BaseException:
+            self._free_channel()
+            raise
+        pointer = ctypes.c_void_p()
+        library.bridge_session(self._client, ctypes.byref(pointer))
+        self.pointer: int = pointer.value or 0  # the asynchronous client
+        _sessions.add(self)
+        if loop:
+            loop.add_reader(self._fd, self.drain)
+        elif on_state:
+            self.start_events()
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        if self.pid != os.getpid():
+            raise Forked("this client belongs to the parent process: open another one here", ECLOSED)
+        if self.closed:
+            raise error(ECLOSED, "the client")
+
+    def now(self, name: str, *args: Any) -> int:
+        """Calls a function of libclave on the loop's thread, and returns what it returns."""
+        if self.pid != os.getpid():
+            self.check_open()
+        result = ctypes.c_ssize_t()
+        with self._lock:
+            self.check_open()
+            code = library.bridge_now(self._client, address(name), Words(*map(word, args)), ctypes.byref(result))
+        check(code, name)
+        return result.value
+
+    def check(self, what: str, name: str, *args: Any) -> None:
+        check(ctypes.c_int(self.now(name, *args)).value, what)
+
+    def make(self, what: str, name: str, free: str, *args: Any) -> int:
+        """Makes an object, which `free_object` frees, or the end of the session."""
+        made = ctypes.c_void_p()
+        with self._lock:
+            self.check(what, name, made, *args)
+            pointer = made.value or 0
+            self._objects[pointer] = (pointer, free)
+        return pointer
+
+    def text(self, name: str, *args: Any) -> Optional[str]:
+        """A text that a function of libclave returns, which is valid until the next call: nobody else calls."""
+        with self._lock:
+            start = self.now(name, *args)
+            return ctypes.string_at(start).decode("utf-8", "replace") if start else None
+
+    def query(self, what: str, name: str, *args: Any) -> List[Any]:
+        """Asks a function of the bridge that answers at once into a note."""
+        note = library.bridge_note_new()
+        if not note:
+            raise MemoryError("no memory for an answer of libclave")
+        try:
+            self.check(what, name, *args, note)
+        except BaseException:
+            library.bridge_note_free(note)
+            raise
+        return _note.read(note)
+
+    async def ask_all(self, what: str, name: str, callback: str, *args: Any, cancel: Optional[Cancel] = None,
+                      timeout: Optional[Duration] = None) -> List[Any]:
+        """Calls a function of libclave, and waits for its answer: the error first."""
+        until = None if timeout is None else time.monotonic() + milliseconds(timeout) / 1000
+        if self.pid != os.getpid():
+            self.check_open()
+        call = Call(self, what, until)
+        num = number()
+        with self._lock:
+            self.check_open()
+            channel = None
+            if self.loop:
+                self._calls[num] = call
+                channel = self._channel
+            code = library.bridge_start(ctypes.byref(call.pointer), self._client, channel, num, address(name),
+                                        Words(*map(word, args)), len(args), address(callback))
+            if code:
+                self._calls.pop(num, None)
+        check(code, what)
+        try:
+            await call
+        except BaseException:
+            call.abandon(cancel)
+            raise
+        values = call.answer()
+        if values[0] == ECANCELED and self.closed:  # what was waited in was freed
+            values[0] = ECLOSED
+        return values
+
+    async def ask(self, what: str, name: str, callback: str, *args: Any, cancel: Optional[Cancel] = None,
+                  timeout: Optional[Duration] = None) -> List[Any]:
+        values = await self.ask_all(what, name, callback, *args, cancel=cancel, timeout=timeout)
+        check(values[0], what)
+        return values[1:]
+
+    def abandon(self, call: ctypes.c_void_p, cancel: Optional[int], target: Optional[int], num: int) -> bool:
+        with self._lock:
+            if self.closed or self.pid != os.getpid():
+                return False
+            return bool(library.bridge_abandon(self._client, call, cancel, target, num))
+
+    def undo(self, call: ctypes.c_void_p) -> None:
+        with self._lock:
+            if self.closed or self.pid != os.getpid():
+                library.bridge_note_free(call)
+            else:
+                library.bridge_undo(self._client, call)
+
+    def adopt(self, pointer: int, free: str) -> None:
+        """An object that libclave has made for us: as `make`."""
+        with self._lock:
+            self._objects[pointer] = (pointer, free)
+
+    def free_object(self, pointer: int, source: int = 0) -> None:
+        """Frees an object, and the source of its events. For __del__ too: at any moment, in any thread."""
+        if self.pid != os.getpid():
+            return
+        with self._lock:
+            made = self._objects.get(pointer)
+            if self.closed or made is None:
+                return
+            if library.bridge_free(self._client, address(made[1]), pointer, source or None) == 0:
+                del self._objects[pointer]  # otherwise the end of the session frees it
+                if source:
+                    self._handlers.pop(self._sources.pop(source), None)
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def source(self, handler: Callable[..., None], kinds: int) -> int:
+        """The argument of an event callback of the bridge: its events go to a method, which is not kept alive."""
+        num = number()
+        pointer = library.bridge_source_new(self._channel, num, kinds)
+        if not pointer:
+            raise MemoryError("no memory for a source of events")
+        self._handlers[num] = weakref.WeakMethod(handler)
+        self._sources[pointer] = num
+        return int(pointer)
+
+    def start_events(self) -> None:
+        """A thread of Python that runs callbacks: only for those who want some."""
+        with self._lock:
+            if self._thread or self.loop or self.closed:
+                return
+            self._thread = threading.Thread(target=_events, args=(weakref.ref(self), self._fd), name="clave-events",
+                                            daemon=True)
+            self._thread.start()
+
+    def drain(self) -> None:
+        try:
+            os.read(self._fd, 8)
+        except BlockingIOError:
+            pass
+        num = ctypes.c_uint64()
+        while self._channel:
+            note = library.bridge_channel_take(self._channel, ctypes.byref(num))
+            if not note:
+                return
+            call = self._calls.pop(num.value, None)
+            if call is None:
+                self._deliver(num.value, note)
+            elif call.abandoned:
+                self.undo(call.pointer)
+            else:
+                call.arrived = True
+                if call.future and not call.future.done() and self.loop and not self.loop.is_closed():
+                    call.future.set_result(None)
+
+    def _deliver(self, num: int, note: int) -> None:
+        values = _note.read(note)
+        reference = self._handlers.get(num)
+        handler = reference() if reference else None
+        if handler:
+            try:
+                handler(*values)
+            except Exception:
+                import logging  # when it is needed: it takes memory
+                logging.getLogger("clave").exception("a callback failed")
+
+    def _state_changed(self, state: int, why: int) -> None:
+        if self._on_state:
+            self._on_state(library.clave_state_name(state).decode(), why)
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def fault(self, client: Optional[ctypes.c_void_p]) -> str:
+        text = ctypes.create_string_buffer(1024)
+        library.clave_client_errmsg(client, text, len(text))
+        return text.value.decode("utf-8", "replace")
+
+    def connected(self, ms: int) -> bool:
+        """Waits for the connection for a while. An error that lasts is raised at once."""
+        with self._lock:
+            self.check_open()
+            code = library.clave_client_wait(self._client, ms)
+            if code == 0:
+                return True
+            failure = error(code, "cannot connect", self.fault(self._client))
+        if failure.name == "EUNREACHABLE":
+            return False
+        raise failure
+
+    def unreachable(self) -> Exception:
+        with self._lock:
+            self.check_open()
+            return error(-1014, "cannot connect", self.fault(self._client))
+
+    def direct(self, name: str, *args: Any) -> Any:
+        """A function for any thread, with the session as its first argument."""
+        if self.pid != os.getpid():
+            self.check_open()
+        with self._lock:
+            self.check_open()
+            return getattr(library, name)(self._client, *args)
+
+    def begin_close(self) -> bool:
+        """False: it is closed already, or the parent's."""
+        if self.pid != os.getpid():
+            return False
+        with self._lock:
+            if self.closed:
+                return False
+            for pointer, free in list(self._objects.values()):
+                library.bridge_now(self._client, address(free), Words(pointer), ctypes.byref(ctypes.c_ssize_t()))
+            self._objects.clear()
+            self.closed = True
+        return True
+
+    def end(self, timeout: Duration) -> None:
+        """Between begin_close and finish_close, in any thread."""
+        library.clave_client_close(self._client, milliseconds(timeout))
+
+    def finish_close(self) -> None:
+        if self._thread and self._thread is not threading.current_thread():
+            os.write(self._fd, (1).to_bytes(8, "little"))
+            self._thread.join()
+        if self.loop and not self.loop.is_closed():
+            self.loop.remove_reader(self._fd)
+        self.drain()
+        self._free_channel()
+
+    def close(self, timeout: Duration = 5) -> None:
+        if self.begin_close():
+            self.end(timeout)
+            self.finish_close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "pointer"):
+            self.close(1)
+
+    def _free_channel(self) -> None:
+        for source in self._sources:
+            library.bridge_source_free(source)
+        self._sources.clear()
+        channel, self._channel = self._channel, None
+        library.bridge_channel_free(channel)
+
+
+@atexit.register
+def _close_all() -> None:
+    for session in list(_sessions):
+        session.close(1)

@@ -1,0 +1,242 @@
+"""The client for threads: a session, and what is made on it."""
+from __future__ import annotations
+
+import ctypes
+import time
+from types import TracebackType
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
+
+from ._lib import Auth, TlsOptions, array, library, options
+from ._session import Session, run
+from .errors import error
+from .hold import Hold
+from .cache import Cache, CacheCallback, WatchEvent, Watcher
+from .election import Election
+from .lock import Lock, LockOptions, Multilock, Part, RWLock
+from .once import Once, Ran, record_path
+from .queues import Deadlocked, Participant, QueuesCore
+from .semaphore import Semaphore
+from .slots import Slots
+from .times import Duration, milliseconds
+from .znodes import Acl, Mode, Node, Op, Stat, TreeCore
+
+
+class Tls(NamedTuple):
+    """Which servers are trusted, and what is presented to them: files in PEM. With hosts that begin with "tls:"."""
+
+    ca_file: Optional[str] = None
+    cert_file: Optional[str] = None
+    key_file: Optional[str] = None
+    server_name: Optional[str] = None
+    any_name: bool = False
+
+    def read(self) -> ctypes.c_void_p:
+        made, fault = ctypes.c_void_p(), ctypes.create_string_buffer(512)
+        code = library.clave_tls_new(ctypes.byref(made), ctypes.byref(options(TlsOptions, **self._asdict())), fault,
+                                     len(fault))
+        if code:
+            raise error(code, "TLS", fault.value.decode("utf-8", "replace"))
+        return made
+
+
+class ClientCore(TreeCore, QueuesCore):
+    """What both kinds of clients are. The arguments:
+
+    connect          a host list with a chroot at its end, "tls:..." or "unix:..."; None: as the program `clave`
+    session_timeout  asked of the server; None: 10 s, or what the configuration says
+    timeout          how long a request may take until it is Unknown; None: for ever
+    connect_timeout  how long the beginning of a block waits for the connection
+    auths            identities, pairs of a scheme and its bytes, as ("digest", b"user:password")
+    on_state         is called with the name of each state ("SUSPENDED") and the error that caused it
+    """
+
+    def __init__(self, connect: Optional[str] = None, *, session_timeout: Optional[Duration] = None,
+                 timeout: Optional[Duration] = 30, connect_timeout: Duration = 30,
+                 auths: Sequence[Tuple[str, bytes]] = (), tls: Optional[Tls] = None, read_only: bool = False,
+                 on_state: Optional[Callable[[str, int], None]] = None) -> None:
+        self._timeout, self._connect_timeout = timeout, connect_timeout
+        fields: Dict[str, Any] = dict(
+            session_timeout_ms=session_timeout and milliseconds(session_timeout), read_only=read_only,
+            auths=array(Auth, [Auth(scheme.encode(), data, len(data)) for scheme, data in auths]), nauths=len(auths))
+        files = tls.read() if tls else None
+        try:
+            self._session = self._open(connect, dict(fields, tls=files and files.value), on_state)
+        finally:
+            library.clave_tls_free(files)
+
+    def _open(self, connect: Optional[str], fields: Dict[str, Any],
+              on_state: Optional[Callable[[str, int], None]]) -> Session:
+        return Session(connect, fields, None, on_state)
+
+    @property
+    def state(self) -> str:
+        """The state of the connection: "CONNECTED", "SUSPENDED", "RECONNECTED", "LOST", ..."""
+        state: bytes = library.clave_state_name(self._session.direct("clave_client_state"))
+        return state.decode()
+
+    @property
+    def session_id(self) -> int:
+        """The session's id; 0: there is none yet."""
+        return int(self._session.direct("clave_client_id"))
+
+    def set_hosts(self, connect: str) -> None:
+        """Replaces the host list by another of the same ensemble; the session continues."""
+        code = self._session.direct("clave_client_set_hosts", connect.encode())
+        if code:
+            raise error(code, "cannot use these hosts", self._session.fault(self._session._client))
+
+
+class Client(ClientCore):
+    """A session for threads; any thread may use it. As a context manager it waits for the connection at the beginning,
+    and ends the session at the end, with all that is held."""
+
+    def __enter__(self) -> "Client":
+        self.wait(self._connect_timeout)
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def wait(self, timeout: Optional[Duration] = None) -> None:
+        """Waits for the connection. Unreachable: there is none in time."""
+        until = None if timeout is None else time.monotonic() + milliseconds(timeout) / 1000
+        while not self._session.connected(50):
+            if until is not None and time.monotonic() >= until:
+                raise self._session.unreachable()
+
+    def close(self, timeout: Duration = 5) -> None:
+        """Ends the session at the server, and waits for that at most so long."""
+        self._session.close(timeout)
+
+    # -- what can be held ------------------------------------------------------------------------
+
+    def lock(self, path: str, timeout: Optional[Duration] = None, **more: Any) -> Lock:
+        """A fair lock across processes, reentrant for a thread; in one queue with Curator's InterProcessMutex.
+
+        timeout           how long an acquire waits: Busy; None: for ever; 0: only if it is free now
+        max_hold          a hold ends by itself after this time: Lost
+        min_valid         a grant with less time left is confirmed first
+        on_lost           is called with the Hold when it is lost, before another can have it
+        on_asked          is called with the Hold when somebody asks for it
+        on_queued         is called while it waits, with how many are ahead
+        detect_deadlocks  an acquire that waits this long looks for deadlocks: Deadlock
+        share_turns       threads hand the lock over without the server, this many times in a row
+        acls, strict      as in clave_mutex_options
+        """
+        return Lock(self._session, path, LockOptions(timeout, **more))
+
+    def rwlock(self, path: str, timeout: Optional[Duration] = None, **more: Any) -> RWLock:
+        """A fair read-write lock across processes; arguments as of `lock`."""
+        return RWLock(self._session, path, LockOptions(timeout, **more))
+
+    def multilock(self, *parts: Part, timeout: Optional[Duration] = None, **more: Any) -> Multilock:
+        """Several locks as one: paths, or pairs of a path and "mutex", "read" or "write"."""
+        return Multilock(self._session, parts, LockOptions(timeout, **more))
+
+    def semaphore(self, path: str, limit: int = 0, timeout: Optional[Duration] = None, *,
+                  limit_path: Optional[str] = None, **more: Any) -> Semaphore:
+        """A limited number of leases; in one queue with Curator's InterProcessSemaphoreV2. All give the same limit, or
+        share one in the node `limit_path`. Other arguments as of `lock`."""
+        return Semaphore(self._session, path, limit, limit_path, LockOptions(timeout, **more))
+
+    def slots(self, path: str, limit: int = 0, **more: Any) -> Slots:
+        """Places that belong to an id, not to a session; a missing limit is created with `limit`."""
+        return Slots(self._session, path, limit, **more)
+
+    def election(self, path: str, timeout: Optional[Duration] = None, **more: Any) -> Election:
+        """An election; in one queue with Curator's LeaderLatch.
+
+        id                what others see of this candidate
+        timeout           how long the beginning of a block waits for leadership
+        session_policy    a lost connection ends no term; only a lost session does
+        max_term          a term ends by itself after this time
+        priority, spread, preempt   who leads next: clave/async/latch.h
+        on_lost, on_asked           are called with the Term, as of `lock`
+        """
+        return Election(self._session, path, timeout, **more)
+
+    def once(self, path: str, key: str, work: Callable[[Hold], Any], *, period: Optional[Duration] = None,
+             at_most_once: bool = False, timeout: Optional[Duration] = None) -> Ran:
+        """Runs `work(hold)` under the lock on `path` unless a run of this key has succeeded, here or elsewhere, in the
+        period; None: ever. The same as `clave lock --once`. An exception of `work` is recorded as a failure."""
+        with self.lock(path, timeout) as hold:
+            run_of = Once(hold, record_path(path, key), period, at_most_once)
+            if not run(run_of.begin()):
+                return Ran(False, None, run_of.former)
+            try:
+                value = work(hold)
+            except BaseException:
+                run(run_of.end(False))
+                raise
+            run(run_of.end(True))
+            return Ran(True, value, run_of.former)
+
+    # -- seen from outside -----------------------------------------------------------------------
+
+    def participants(self, path: str, kind: str = "lock") -> List[Participant]:
+        """Who is in a queue, the holder first; `kind`: "lock", "read", "write", "both", "semaphore", "election"."""
+        return run(self._participants(path, kind))
+
+    def revoke(self, node: str) -> None:
+        """Asks the holder of a lock node to release it: Curator's Revoker."""
+        run(self._revoke(node))
+
+    def deadlocks(self, *roots: str) -> List[Deadlocked]:
+        """Owners that wait for each other, in the queues below these paths."""
+        return run(self._deadlocks(roots))
+
+    def cache(self, path: str, callback: Optional[CacheCallback] = None, **more: Any) -> Cache:
+        """A copy of a tree in memory, as a mapping from paths to data; `callback(event, path, now, was)`."""
+        return Cache(self._session, path, callback, **more)
+
+    def watch(self, path: str, callback: Callable[[WatchEvent, str], None], single_node: bool = False) -> Watcher:
+        """Calls back at each change of a node and all below it."""
+        return Watcher(self._session, path, callback, single_node)
+
+    # -- the tree --------------------------------------------------------------------------------
+
+    def create(self, path: str, data: bytes = b"", mode: Mode = Mode.PERSISTENT, *, parents: bool = False,
+               ttl: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None) -> str:
+        """Creates a node, with `parents` its missing ancestors too; returns its final path."""
+        return run(self._create(path, data, mode, parents, ttl, acls))
+
+    def get(self, path: str) -> Node:
+        """Reads a node."""
+        return run(self._get(path))
+
+    def exists(self, path: str) -> Optional[Stat]:
+        """Reads a node's stat; None: there is no such node."""
+        return run(self._exists(path))
+
+    def set(self, path: str, data: bytes, version: int = -1) -> Stat:
+        """Writes a node's data. BadVersion: it has another one."""
+        return run(self._set(path, data, version))
+
+    def delete(self, path: str, version: int = -1) -> None:
+        """Deletes a node."""
+        run(self._delete(path, version))
+
+    def children(self, path: str) -> List[str]:
+        """The names of a node's children, sorted."""
+        return run(self._children(path))
+
+    def get_acl(self, path: str) -> Tuple[List[Acl], Stat]:
+        """Reads a node's access list."""
+        return run(self._get_acl(path))
+
+    def set_acl(self, path: str, acls: Sequence[Acl], version: int = -1) -> Stat:
+        """Sets a node's access list; `version` is the stat's `aversion`."""
+        return run(self._set_acl(path, acls, version))
+
+    def multi(self, ops: Sequence[Op]) -> List[str]:
+        """Does all operations in one transaction, or none; returns their final paths."""
+        return run(self._multi(ops))
+
+    def sync(self, path: str = "/") -> None:
+        """Returns when the server has caught up with all that was committed before."""
+        run(self._sync(path))
+
+    def add_auth(self, scheme: str, auth: bytes) -> None:
+        """Adds an identity, now and after each reconnect."""
+        run(self._add_auth(scheme, auth))

@@ -1,0 +1,190 @@
+"""What is held: its token, how long it is valid, and the writes that only its holder may do."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import math
+import os
+import sys
+import threading
+from types import TracebackType
+from typing import Any, Callable, Coroutine, Iterator, List, Optional, Sequence, Type
+
+from ._lib import NEVER, TRY, IdentityStruct, array, library
+from ._session import Session, run
+from .errors import ELOST, ENOTHELD, error
+from .times import Duration, milliseconds
+from .znodes import Mode, Op, explain, ops_array, paths_of
+
+WRITE_TIMEOUT = 30  # seconds until a guarded write is given up: Unknown
+GiveBack = Callable[["HoldCore", bool], Coroutine[Any, Any, None]]
+
+
+def identity(revocable: bool = False) -> bytes:
+    """What a lock node says of its owner: host, process, program, and the `clave lock` that runs it."""
+    return _identity(revocable, os.getpid(), os.environ.get("CLAVE_OWNER"), os.environ.get("TRACEPARENT"))
+
+
+@functools.lru_cache(maxsize=8)
+def _identity(revocable: bool, pid: int, owner: Optional[str], traceparent: Optional[str]) -> bytes:
+    made = IdentityStruct(host=os.uname().nodename.encode(), pid=pid, revocable=1 if revocable else -1,
+                          command=" ".join(sys.argv)[:1000].encode("utf-8", "replace"),
+                          owner=f"{owner}/{pid}".encode() if owner else None,
+                          traceparent=traceparent.encode() if traceparent else None)
+    text = ctypes.create_string_buffer(4096)
+    length = library.clave_identity_format(ctypes.byref(made), text, len(text))
+    return text.raw[:length] if length < len(text) else b""
+
+
+class HoldCore:
+    """One hold of a lock, a lease or a leadership. Any thread may use it."""
+
+    def __init__(self, session: Session, path: str, grant: Sequence[Any], give_back: GiveBack) -> None:
+        self._session, self._path, self._give_back = session, path, give_back
+        self._grant: int = grant[0]
+        session.adopt(self._grant, "clave_async_grant_free")
+        self.token: int = grant[1]
+        """The fencing token, which grows with every grant, on any client."""
+        self.session_id: int = grant[2]
+        self.node: str = grant[3]
+        """The full path of the node that stands for the hold."""
+        self.released = False
+        self.owner = 0
+        self._why = 0
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._path}, token {self.token}>"
+
+    def __del__(self) -> None:
+        self._session.free_object(self._grant)
+
+    def _over(self) -> None:
+        if self.released:
+            raise error(ENOTHELD, self._path, "it was released")
+
+    def _become_lost(self, why: int) -> None:
+        self._why = why
+
+    def remaining(self) -> float:
+        """Seconds until which nobody else can have it; 0: it is lost. From memory."""
+        if self.released:
+            return 0.0
+        deadline = self._session.now("clave_async_grant_deadline", self._grant)
+        if deadline == NEVER:  # a slot: only the server knows when it is given or broken
+            return math.inf
+        return 0.0 if deadline == TRY else max(0.0, (deadline - int(library.clave_now())) / 1000)
+
+    def valid_for(self, duration: Duration = 0) -> bool:
+        """True while it is held and certainly will be for so long. From memory."""
+        return not self.released and bool(self._session.now(
+            "clave_async_grant_valid_for", self._grant, int(library.clave_now()), milliseconds(duration)) & 0xFF)
+
+    def check(self, duration: Duration = 0) -> None:
+        """Raises Lost unless `valid_for`. Call it before each step of the work."""
+        self._over()
+        if not self.valid_for(duration):
+            raise error(ELOST, self._path, library.clave_strerror(self._why or ELOST).decode())
+
+    async def _release(self, confirm: bool) -> None:
+        if self.released:
+            raise error(ENOTHELD, self._path, "it was released")
+        self.released = True
+        try:
+            await self._give_back(self, confirm)
+        finally:
+            self._session.free_object(self._grant)
+
+    async def _leave(self, failed: bool) -> None:
+        """At the end of a block: a loss is raised unless the block failed by itself."""
+        if self.released:
+            return
+        try:
+            await self._release(False)
+        except Exception:
+            if not failed:
+                raise
+
+    async def _create(self, path: str, data: bytes, mode: Mode) -> str:
+        values = await self._write("create", "clave_async_grant_create", path, data, len(data), int(mode))
+        return str(values[0] or path)
+
+    async def _set(self, path: str, data: bytes, version: int) -> None:
+        await self._write("set", "clave_async_grant_set", path, data, len(data), version)
+
+    async def _delete(self, path: str, version: int) -> None:
+        await self._write("delete", "clave_async_grant_delete", path, version)
+
+    async def _write(self, what: str, name: str, path: str, *args: Any) -> List[Any]:
+        self._over()
+        return await self._session.ask(f"cannot {what} {path}", name, "bridge_on_result", self._grant, path.encode(),
+                                       *args, timeout=WRITE_TIMEOUT)
+
+    async def _multi(self, ops: Sequence[Op], others: Sequence["HoldCore"]) -> List[str]:
+        for hold in (self, *others):
+            hold._over()
+        grants = array(ctypes.c_void_p, [self._grant] + [other._grant for other in others])
+        values = await self._session.ask_all("guarded transaction", "clave_async_grant_multi", "bridge_on_result", grants,
+                                             len(grants), ops_array(ops), len(ops), timeout=WRITE_TIMEOUT)
+        explain(values, ops, "guarded transaction")
+        return paths_of(values[1:], ops)
+
+
+class Hold(HoldCore):
+    """One hold, for threads. It is a context manager: the end of the block releases it, and raises Lost when it had
+    been lost and nothing else was raised."""
+
+    _event: Optional[threading.Event] = None
+
+    @property
+    def lost(self) -> threading.Event:
+        """Set when the hold is lost, before another can have it."""
+        if self._event is None:
+            self._event = threading.Event()
+            if self._why:
+                self._event.set()
+            self._session.start_events()
+        return self._event
+
+    def _become_lost(self, why: int) -> None:
+        super()._become_lost(why)
+        if self._event:
+            self._event.set()
+
+    def __enter__(self) -> "Hold":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        run(self._leave(kind is not None))
+
+    def release(self, confirm: bool = False) -> None:
+        """Releases it. ``confirm`` waits until the server has confirmed it; otherwise the node is deleted in the
+        background, ahead of every later request. Lost: it had been lost, and is released all the same."""
+        run(self._release(confirm))
+
+    def create(self, path: str, data: bytes = b"", mode: Mode = Mode.PERSISTENT) -> str:
+        """Creates a node, only while this is held; returns its final path. Lost: nothing was done."""
+        return run(self._create(path, data, mode))
+
+    def set(self, path: str, data: bytes, version: int = -1) -> None:
+        """Sets a node's data, only while this is held. Lost: nothing was done."""
+        run(self._set(path, data, version))
+
+    def delete(self, path: str, version: int = -1) -> None:
+        """Deletes a node, only while this is held. Lost: nothing was done."""
+        run(self._delete(path, version))
+
+    def multi(self, ops: Sequence[Op], others: Sequence[HoldCore] = ()) -> List[str]:
+        """Does all operations, only while this and the others are held, or none. Returns their final paths."""
+        return run(self._multi(ops, others))
+
+    @contextlib.contextmanager
+    def delayed(self, path: str, pause: Duration) -> Iterator[None]:
+        """For a lock with a pause after a holder that was lost: a block that waits first, if there was one. It keeps a
+        mark at `path`, the same for all users of this lock and not below its path, while the block runs."""
+        from .once import Delay
+        delay = Delay(self, path, pause)
+        run(delay.begin())
+        yield
+        run(delay.end())

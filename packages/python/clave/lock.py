@@ -1,0 +1,280 @@
+"""Locks: the mutex, the two sides of a read-write lock, several locks as one."""
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
+
+from ._lib import MultilockOptions, MultilockPart, MutexOptions, address, array, options
+from ._session import Session, number, run
+from .errors import ENOTHELD, check, error
+from .hold import Hold, HoldCore, identity
+from .times import Duration, deadline, milliseconds
+from .znodes import Acl, acl_fields
+
+if TYPE_CHECKING:
+    import asyncio
+
+_QUEUED, _HELD, _LOST, _ASKED = 0, 2, 3, 4  # clave_mutex_event_kind
+_SIDES = {"mutex": 0, "read": 1, "write": 2}  # clave_multilock_kind
+Part = Union[str, Tuple[str, str]]
+"""A lock of several: its path, or its path and "mutex", "read" or "write"."""
+Function = TypeVar("Function", bound=Callable[..., Any])
+_thread = threading.local()
+_tasks: "weakref.WeakKeyDictionary[asyncio.Task[Any], int]" = weakref.WeakKeyDictionary()
+
+
+def owner(session: Session) -> int:
+    """The owner of what is acquired here: this thread or task. A lock is reentrant for its owner."""
+    if session.loop:
+        from asyncio import current_task  # loaded by clave.aio
+        task = current_task()
+        if task is not None:
+            return _tasks.setdefault(task, number())
+    if getattr(_thread, "pid", None) != os.getpid():
+        _thread.number, _thread.pid = number(), os.getpid()
+    found: int = _thread.number
+    return found
+
+
+class LockOptions:
+    """What all locks have in common; the names are those of the arguments of `Client.lock`."""
+
+    def __init__(self, timeout: Optional[Duration] = None, *, max_hold: Optional[Duration] = None,
+                 min_valid: Optional[Duration] = None, acls: Optional[Sequence[Acl]] = None, strict: bool = False,
+                 share_turns: int = 0, detect_deadlocks: Optional[Duration] = None,
+                 on_lost: Optional[Callable[[Any], None]] = None, on_asked: Optional[Callable[[Any], None]] = None,
+                 on_queued: Optional[Callable[[int], None]] = None) -> None:
+        self.timeout, self.on_lost, self.on_asked, self.on_queued = timeout, on_lost, on_asked, on_queued
+        self.revocable = on_asked is not None
+        self.fields: Dict[str, Any] = dict(
+            max_hold_ms=max_hold and milliseconds(max_hold), min_valid_ms=min_valid and milliseconds(min_valid),
+            strict=strict, share_turns=share_turns, revocable=self.revocable,
+            detect_deadlocks_ms=detect_deadlocks and milliseconds(detect_deadlocks), **acl_fields(acls))
+
+    @property
+    def kinds(self) -> int:
+        return 1 << _LOST | (1 << _ASKED if self.on_asked else 0) | (1 << _QUEUED if self.on_queued else 0)
+
+    @property
+    def calls_back(self) -> bool:
+        return bool(self.on_lost or self.on_asked or self.on_queued)
+
+    def struct(self, source: int = 0) -> Any:
+        data = identity(self.revocable)
+        return options(MutexOptions, data=data, len=len(data), event_arg=source or None,
+                       event_cb=address("bridge_on_mutex_event") if source else None, **self.fields)
+
+
+class Mutex:
+    """A mutex of libclave and its source of events; both sides of a read-write lock are two of them."""
+
+    def __init__(self, session: Session, path: str, opts: LockOptions) -> None:
+        self.session, self.path, self.opts = session, path, opts
+        self.holds: "weakref.WeakSet[HoldCore]" = weakref.WeakSet()
+        self.source = session.source(self.event, opts.kinds)
+        if opts.calls_back:
+            session.start_events()
+
+    def event(self, kind: int, who: int, ahead: int, predecessor: Optional[str], why: int) -> None:
+        if kind == _QUEUED and self.opts.on_queued:
+            self.opts.on_queued(ahead)
+        for hold in [h for h in self.holds if h.owner == who]:
+            if kind == _LOST:
+                hold._become_lost(why)
+            react = {_LOST: self.opts.on_lost, _ASKED: self.opts.on_asked}.get(kind)
+            if react:
+                react(hold)
+
+
+class LockCore:
+    """A lock on a path: the mutex, or a side of a read-write lock."""
+
+    hold_class: Type[HoldCore] = HoldCore
+
+    def __init__(self, session: Session, path: str, opts: LockOptions, mutex: Optional[Mutex] = None,
+                 pointer: int = 0) -> None:
+        self.path, self._session, self._opts = path, session, opts
+        self._mutex = mutex or Mutex(session, path, opts)
+        self._owned = not pointer
+        self._pointer = pointer or session.make(f"cannot make a lock on {path}", "clave_async_mutex_new",
+                                                "clave_async_mutex_free", session.pointer, path.encode(),
+                                                opts.struct(self._mutex.source))
+
+    def __del__(self) -> None:
+        if getattr(self, "_owned", False) and hasattr(self, "_pointer"):
+            self._session.free_object(self._pointer, self._mutex.source)
+
+    async def _acquire(self, timeout: Optional[Duration]) -> HoldCore:
+        who = owner(self._session)
+        grant = await self._session.ask(f"cannot acquire {self.path}", "clave_async_mutex_acquire", "bridge_on_acquired",
+                                        self._pointer, who, deadline(timeout),
+                                        cancel=("clave_async_mutex_cancel", self._pointer, who))
+
+        async def give_back(hold: HoldCore, confirm: bool) -> None:
+            what = f"cannot release {self.path}"
+            if confirm:
+                await self._session.ask(what, "clave_async_mutex_release", "bridge_on_released", self._pointer, who)
+            else:
+                self._session.check(what, "clave_async_mutex_release", self._pointer, who, None, None)
+
+        hold = self.hold_class(self._session, self.path, grant, give_back)
+        hold.owner = who
+        self._mutex.holds.add(hold)
+        return hold
+
+    def deadlock(self) -> Optional[str]:
+        """Who waits for whom in the deadlock that most recently ended an acquire."""
+        return self._session.text("clave_async_mutex_deadlock", self._pointer)
+
+
+class Lock(LockCore):
+    """A lock for threads, as `Client.lock` makes it. It is reentrant for a thread, and excludes all others, here and
+    elsewhere. As a context manager it gives the `Hold`; as a decorator it runs each call of a function under the lock.
+    """
+
+    hold_class = Hold
+
+    def acquire(self, timeout: Optional[Duration] = None) -> Hold:
+        """Waits for the lock, for `timeout` instead of the lock's own; 0: only if it is free now. Busy, Unreachable and
+        others: it is not held, and nothing is left in the queue."""
+        return cast(Hold, run(self._acquire(self._opts.timeout if timeout is None else timeout)))
+
+    def __enter__(self) -> Hold:
+        hold = self.acquire()
+        self.__dict__.setdefault("_held", {}).setdefault(hold.owner, []).append(hold)
+        return hold
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        held = self.__dict__["_held"].get(owner(self._session))
+        if held:  # not in a child process, whose parent it is that holds the lock
+            run(held.pop()._leave(kind is not None))
+
+    def __call__(self, function: Function) -> Function:
+        @functools.wraps(function)
+        def locked(*args: Any, **keywords: Any) -> Any:
+            with self.acquire():
+                return function(*args, **keywords)
+        return cast(Function, locked)
+
+
+def sides(session: Session, path: str, opts: LockOptions, kind: Type[LockCore]) -> Tuple[LockCore, LockCore]:
+    """The two sides of a read-write lock. Each keeps both alive."""
+    mutex = Mutex(session, path, opts)
+    whole = session.make(f"cannot make a read-write lock on {path}", "clave_async_rwlock_new", "clave_async_rwlock_free",
+                         session.pointer, path.encode(), opts.struct(mutex.source))
+    weakref.finalize(mutex, session.free_object, whole, mutex.source)
+    read, write = (session.now(f"clave_async_rwlock_{side}", whole) for side in ("read", "write"))
+    return kind(session, path, opts, mutex, read), kind(session, path, opts, mutex, write)
+
+
+class RWLock:
+    """A read-write lock for threads: `read` and `write` are its sides, each a `Lock`. A thread that holds the write may
+    also acquire the read, and then release the write; one that holds the read alone is refused the write."""
+
+    def __init__(self, session: Session, path: str, opts: LockOptions) -> None:
+        read, write = sides(session, path, opts, Lock)
+        self.read, self.write = cast(Lock, read), cast(Lock, write)
+
+
+class MultilockCore:
+    """Several locks as one: all are acquired, in the order of their paths, or none."""
+
+    def __init__(self, session: Session, parts: Sequence[Part], opts: LockOptions) -> None:
+        self._session, self._opts = session, opts
+        structs = [MultilockPart(*((p.encode(), 0) if isinstance(p, str) else (p[0].encode(), _SIDES[p[1]])))
+                   for p in parts]
+        self.paths = sorted(p if isinstance(p, str) else p[0] for p in parts)
+        self._holds: "weakref.WeakSet[MultiHold]" = weakref.WeakSet()
+        self._source = session.source(self._event, 1 << _LOST)
+        made = options(MultilockOptions, each=ctypes.pointer(opts.struct()), event_arg=self._source,
+                       event_cb=address("bridge_on_multilock_event"))
+        self._pointer = session.make(f"cannot make a lock on {', '.join(self.paths)}", "clave_async_multilock_new",
+                                     "clave_async_multilock_free", session.pointer, array(MultilockPart, structs),
+                                     len(structs), made)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_pointer"):
+            self._session.free_object(self._pointer, self._source)
+
+    def _event(self, kind: int, who: int, path: str, why: int) -> None:
+        for whole in [h for h in self._holds if h.owner == who]:
+            whole.holds[path]._become_lost(why)
+            if self._opts.on_lost:
+                self._opts.on_lost(whole.holds[path])
+
+    async def _acquire(self, timeout: Optional[Duration]) -> "MultiHold":
+        who = owner(self._session)
+        what = f"cannot acquire {', '.join(self.paths)}"
+        values = await self._session.ask_all(what, "clave_async_multilock_acquire", "bridge_on_multilock", self._pointer,
+                                             who, deadline(timeout),
+                                             cancel=("clave_async_multilock_cancel", self._pointer, who))
+        check(values[0], f"cannot acquire {values[1] or ', '.join(self.paths)}")
+        whole = MultiHold(self, who)
+        self._holds.add(whole)
+        return whole
+
+
+class MultiHold:
+    """All locks of a `Multilock`, held: `holds` has the `Hold` of each by its path. Each has a token of its own."""
+
+    def __init__(self, lock: MultilockCore, who: int) -> None:
+        self._lock, self.owner, self.released = lock, who, False
+        self.holds: Dict[str, Hold] = {}
+        session = lock._session
+        for path in lock.paths:
+            made = ctypes.c_void_p()
+            mutex = session.now("clave_async_multilock_at", lock._pointer, path.encode())
+            session.check(path, "clave_async_mutex_grant", mutex, who, made)
+            grant = [made.value, session.now("clave_async_grant_token", made.value),
+                     session.now("clave_async_grant_session_id", made.value),
+                     session.text("clave_async_grant_node", made.value)]
+            self.holds[path] = Hold(session, path, grant, self._give_back_part)
+
+    async def _give_back_part(self, hold: HoldCore, confirm: bool) -> None:
+        raise error(ENOTHELD, hold._path, "it is a part of a multilock, which is released as a whole")
+
+    def check(self, duration: Duration = 0) -> None:
+        """Raises Lost unless all are held and certainly will be for so long."""
+        for hold in self.holds.values():
+            hold.check(duration)
+
+    def release(self) -> None:
+        """Releases all, in reverse order; does not wait for the server. Lost: one of them had been lost."""
+        run(self._release(False))
+
+    async def _release(self, failed: bool) -> None:
+        if self.released:
+            return
+        self.released = True
+        lock = self._lock
+        try:
+            lock._session.check(f"cannot release {', '.join(lock.paths)}", "clave_async_multilock_release", lock._pointer,
+                                self.owner, None, None)
+        except Exception:
+            if not failed:
+                raise
+
+
+class Multilock(MultilockCore):
+    """Several locks as one, for threads: a context manager that gives the `MultiHold`."""
+
+    def acquire(self, timeout: Optional[Duration] = None) -> MultiHold:
+        """Acquires all within one timeout, or none."""
+        return run(self._acquire(self._opts.timeout if timeout is None else timeout))
+
+    def __enter__(self) -> MultiHold:
+        held = self.acquire()
+        self.__dict__.setdefault("_held", {}).setdefault(held.owner, []).append(held)
+        return held
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        held = self.__dict__["_held"].get(owner(self._session))
+        if held:
+            run(held.pop()._release(kind is not None))

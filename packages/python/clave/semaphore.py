@@ -1,0 +1,126 @@
+"""Semaphores: a limited number of leases across processes."""
+from __future__ import annotations
+
+import functools
+import weakref
+from types import TracebackType
+from typing import Any, Callable, List, Optional, Sequence, Type, TypeVar, cast
+
+from ._lib import SemaphoreOptions, address, options
+from ._session import Session, number, run
+from .errors import ELOST, error
+from .hold import Hold, HoldCore, identity
+from .lock import LockOptions, owner
+from .times import Duration, deadline
+
+_LOST, _ASKED, _QUEUED = 1, 2, 3  # clave_lease_event_kind
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class SemaphoreCore:
+    hold_class: Type[HoldCore] = HoldCore
+
+    def __init__(self, session: Session, path: str, limit: int, limit_path: Optional[str], opts: LockOptions) -> None:
+        self.path, self._session, self._opts = path, session, opts
+        self._leases: "weakref.WeakSet[HoldCore]" = weakref.WeakSet()
+        kinds = 1 << _LOST | (1 << _ASKED if opts.on_asked else 0) | (1 << _QUEUED if opts.on_queued else 0)
+        self._source = session.source(self._event, kinds)
+        if opts.calls_back:
+            session.start_events()
+        data = identity(opts.revocable)
+        fields = {k: v for k, v in opts.fields.items() if k not in ("strict", "share_turns")}
+        made = options(SemaphoreOptions, limit=limit, limit_path=limit_path, data=data, len=len(data),
+                       event_cb=address("bridge_on_lease_event"), event_arg=self._source, **fields)
+        self._pointer = session.make(f"cannot make a semaphore on {path}", "clave_async_semaphore_new",
+                                     "clave_async_semaphore_free", session.pointer, path.encode(), made)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_pointer"):
+            self._session.free_object(self._pointer, self._source)
+
+    def _event(self, kind: int, lease: int, request: int, ahead: int, why: int) -> None:
+        if kind == _QUEUED and self._opts.on_queued:
+            self._opts.on_queued(ahead)
+        for hold in [h for h in self._leases if h.owner == lease]:
+            if kind == _LOST:
+                hold._become_lost(why)
+            react = {_LOST: self._opts.on_lost, _ASKED: self._opts.on_asked}.get(kind)
+            if react:
+                react(hold)
+
+    async def _acquire(self, n: int, timeout: Optional[Duration]) -> List[HoldCore]:
+        what, request = f"cannot acquire {self.path}", number()
+        (rows,) = await self._session.ask(what, "clave_async_semaphore_acquire", "bridge_on_leases", self._pointer, request,
+                                          n, deadline(timeout),
+                                          cancel=("clave_async_semaphore_cancel", self._pointer, request))
+        leases = [self._lease(*row) for row in rows if len(row) > 1]
+        if len(leases) < n:  # one was lost in the same moment
+            for row in rows:
+                self._session.now("clave_async_lease_release", row[0], None, None)
+            raise error(ELOST, what)
+        return leases
+
+    def _lease(self, pointer: int, *grant: Any) -> HoldCore:
+        async def give_back(hold: HoldCore, confirm: bool) -> None:
+            what = f"cannot release {self.path}"
+            if confirm:
+                await self._session.ask(what, "clave_async_lease_release", "bridge_on_lease_left", pointer)
+            else:
+                self._session.check(what, "clave_async_lease_release", pointer, None, None)
+
+        lease = self.hold_class(self._session, self.path, grant, give_back)
+        lease.owner = pointer
+        self._leases.add(lease)
+        return lease
+
+    async def _set_limit(self, limit: int, shared: bool) -> None:
+        what = f"cannot set the limit of {self.path}"
+        if shared:
+            await self._session.ask(what, "clave_async_semaphore_set_limit", "bridge_on_result", self._pointer, limit)
+        else:
+            self._session.check(what, "clave_async_semaphore_set_limit", self._pointer, limit, None, None)
+
+    @property
+    def limit(self) -> int:
+        """How many leases there are; 0: a shared limit is not known yet."""
+        return self._session.now("clave_async_semaphore_limit", self._pointer) & 0xFFFFFFFF
+
+    def deadlock(self) -> Optional[str]:
+        """Who waits for whom in the deadlock that most recently ended an acquire."""
+        return self._session.text("clave_async_semaphore_deadlock", self._pointer)
+
+
+class Semaphore(SemaphoreCore):
+    """A semaphore for threads: a context manager that gives one lease, and a decorator."""
+
+    hold_class = Hold
+
+    def acquire(self, timeout: Optional[Duration] = None) -> Hold:
+        """Waits for a lease, in the order of arrival; arguments and errors as of `Lock.acquire`."""
+        return self.acquire_many(1, timeout)[0]
+
+    def acquire_many(self, n: int, timeout: Optional[Duration] = None) -> List[Hold]:
+        """Waits for n leases: all, or none."""
+        return cast(List[Hold], run(self._acquire(n, self._opts.timeout if timeout is None else timeout)))
+
+    def set_limit(self, limit: int, shared: bool = False) -> None:
+        """Changes the limit; `shared`: in its node, for all."""
+        run(self._set_limit(limit, shared))
+
+    def __enter__(self) -> Hold:
+        lease = self.acquire()
+        self.__dict__.setdefault("_held", {}).setdefault(owner(self._session), []).append(lease)
+        return lease
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        held = self.__dict__["_held"].get(owner(self._session))
+        if held:
+            run(held.pop()._leave(kind is not None))
+
+    def __call__(self, function: Function) -> Function:
+        @functools.wraps(function)
+        def limited(*args: Any, **keywords: Any) -> Any:
+            with self.acquire():
+                return function(*args, **keywords)
+        return cast(Function, limited)

@@ -1,0 +1,317 @@
+"""Locks of threads: one holder, losses, interrupts, forks, many threads, nothing left behind."""
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+import clave
+from rig import CLAVE, PATIENCE, Case, Server, descriptors, memory, until
+
+
+class Locks(Case):
+    def test_block(self):
+        c = self.open()
+        with c.lock("/block", timeout=10) as first:
+            self.assertIsInstance(first.token, int)
+            self.assertTrue(first.valid_for(1))
+            self.assertGreater(first.remaining(), 1)
+            first.check(datetime.timedelta(seconds=1))
+        self.assertEqual(self.queue(c, "/block"), [])
+        with c.lock("/block") as second:
+            self.assertGreater(second.token, first.token)
+        with self.assertRaises(clave.NotHeld):
+            first.check()
+
+    def test_busy(self):
+        c, d = self.open(), self.open()
+        with c.lock("/busy"):
+            for timeout in 0, 0.05, datetime.timedelta(milliseconds=50):
+                with self.assertRaises(clave.Busy) as failed:
+                    d.lock("/busy", timeout).acquire()
+                self.assertIsInstance(failed.exception, TimeoutError)
+            self.assertEqual(len(self.queue(c, "/busy")), 1)
+
+    def test_reentrant_for_a_thread_only(self):
+        lock = self.open().lock("/reentrant")
+        with lock as outer, lock as inner:
+            self.assertEqual(outer.token, inner.token)
+            failed = []
+
+            def other():
+                try:
+                    lock.acquire(0)
+                except clave.Busy as e:
+                    failed.append(e)
+
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            self.assertEqual(len(failed), 1)
+
+    def test_decorator(self):
+        c = self.open()
+        lock = c.lock("/decorated")
+
+        @lock
+        def work(path):
+            """Says who is in the queue."""
+            return c.children(path)
+
+        self.assertEqual(len(work("/decorated")), 1)
+        self.assertEqual(work.__doc__, "Says who is in the queue.")
+        self.assertEqual(self.queue(c, "/decorated"), [])
+
+    def test_release_is_confirmed(self):
+        c = self.open()
+        hold = c.lock("/confirmed").acquire()
+        hold.release(confirm=True)
+        self.assertEqual(c.children("/confirmed"), [])
+        with self.assertRaises(clave.NotHeld):
+            hold.release()
+
+    def test_a_lock_that_is_forgotten_is_released(self):
+        c = self.open()
+        hold = c.lock("/forgotten").acquire()
+        self.assertEqual(len(self.queue(c, "/forgotten")), 1)
+        del hold
+        self.assertEqual(self.queue(c, "/forgotten"), [])
+
+    def test_hundred_threads(self):
+        c = self.open()
+        lock, inside, seen, errors = c.lock("/threads"), [], [], []
+
+        def work():
+            try:
+                for _ in range(3):
+                    with lock as hold:
+                        inside.append(hold)
+                        seen.append(len(inside))
+                        inside.remove(hold)
+            except BaseException as e:
+                errors.append(e)
+
+        threads = [threading.Thread(target=work) for _ in range(100)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(seen, [1] * 300, "SAFETY VIOLATED: two threads in one lock")
+        self.assertEqual(self.queue(c, "/threads"), [])
+
+    def test_read_and_write(self):
+        c, d = self.open().rwlock("/rw"), self.open().rwlock("/rw")
+        with c.read, d.read:
+            with self.assertRaises(clave.Busy):
+                d.write.__class__.acquire(self.open().rwlock("/rw").write, 0)
+            with self.assertRaises(clave.Error) as failed:
+                c.write.acquire(0)
+            self.assertEqual(failed.exception.name, "EUPGRADE")
+        with c.write as write, c.read as read:
+            self.assertEqual(write.token, read.token)  # a downgrade
+            with self.assertRaises(clave.Busy):
+                d.read.acquire(0)
+
+    def test_several_as_one(self):
+        c, d = self.open(), self.open()
+        both = c.multilock("/both/b", ("/both/a", "read"), timeout=5)
+        with both as held:
+            self.assertEqual(sorted(held.holds), ["/both/a", "/both/b"])
+            held.check()
+            tokens = [h.token for h in held.holds.values()]
+            self.assertLess(tokens[0], tokens[1])
+            held.holds["/both/a"].multi([clave.Create("/both/c")], [held.holds["/both/b"]])
+            with self.assertRaises(clave.Busy) as failed:
+                d.multilock("/both/z", "/both/b", timeout=0).acquire()
+            self.assertIn("/both/b", str(failed.exception))
+            self.assertEqual(len(self.queue(c, "/both/b")), 1)
+        self.assertEqual(self.queue(c, "/both/b"), [])
+
+    def test_lost(self):
+        c = self.open()
+        told = []
+        with self.assertRaises(clave.Lost), c.lock("/lost", on_lost=told.append) as hold:
+            c.delete(hold.node)  # an operator breaks the lock
+            self.assertTrue(hold.lost.wait(PATIENCE))
+            until(lambda: told, "on_lost")
+            self.assertIs(told[0], hold)
+            with self.assertRaises(clave.Lost):
+                hold.check()
+            with self.assertRaises(clave.Lost):
+                hold.create("/too-late")
+        self.assertIsNone(c.exists("/too-late"))
+
+    def test_the_error_of_a_block_is_not_hidden_by_a_loss(self):
+        c = self.open()
+        with self.assertRaises(ZeroDivisionError), c.lock("/hidden") as hold:
+            c.delete(hold.node)
+            self.assertTrue(hold.lost.wait(PATIENCE))
+            raise ZeroDivisionError
+
+    def test_asked(self):
+        c, d = self.open(), self.open()
+        asked = threading.Event()
+        with c.lock("/asked", on_asked=lambda hold: asked.set()) as hold:
+            d.set(hold.node, b"__REVOKE__")  # as Curator's Revoker
+            self.assertTrue(asked.wait(PATIENCE))
+
+    def test_guarded_writes(self):
+        c = self.open()
+        with c.lock("/guard") as hold:
+            self.assertEqual(hold.create("/guarded", b"1"), "/guarded")
+            hold.set("/guarded", b"2", 0)
+            with self.assertRaises(clave.BadVersion):
+                hold.set("/guarded", b"3", 7)
+            made = hold.multi([clave.Set("/guarded", b"4"),
+                               clave.Create("/guarded/n-", b"", clave.Mode.PERSISTENT_SEQUENTIAL)])
+            self.assertEqual(c.get("/guarded").data, b"4")
+            self.assertEqual(c.children("/guarded"), [made[1].split("/")[-1]])
+            hold.delete(made[1])
+            with self.assertRaises(clave.NoNode) as failed:
+                hold.multi([clave.Set("/guarded", b"5"), clave.Delete("/missing")])
+            self.assertIn("operation 1 on /missing", str(failed.exception))
+        with self.assertRaises(clave.NotHeld):
+            hold.delete("/guarded")
+
+    def test_one_queue_with_the_program(self):
+        c = self.open()
+        with c.lock("/program"):
+            self.assertEqual(self.program("lock", "--no-wait", "/program", "--", "true").returncode, 75)
+            self.assertIn(str(os.getpid()), self.program("locks", "/program").stdout)
+        self.assertEqual(self.program("lock", "--wait", "30s", "/program", "--", "true").returncode, 0)
+
+    def program(self, *words):
+        return subprocess.run([CLAVE, "--connect", self.server.connect, *words], capture_output=True, text=True, check=False)
+
+
+INTERRUPTED = """
+import signal, sys, clave
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job begins without
+with clave.Client(sys.argv[1]) as c:
+    try:
+        c.lock("/interrupted", on_queued=lambda ahead: print(ahead, flush=True)).acquire()
+    except KeyboardInterrupt:
+        c.sync()
+        print(len(c.children("/interrupted")), c.state, flush=True)
+"""
+
+
+class Processes(Case):
+    def test_keyboard_interrupt_leaves_nothing_behind(self):
+        c = self.open()
+        with c.lock("/interrupted"):
+            other = subprocess.Popen([sys.executable, "-c", INTERRUPTED, self.server.connect], stdout=subprocess.PIPE,
+                                     text=True)
+            self.addCleanup(other.stdout.close)
+            self.assertEqual(other.stdout.readline(), "1\n")  # it waits
+            other.send_signal(signal.SIGINT)
+            self.assertEqual(other.stdout.readline(), "1 CONNECTED\n")
+            self.assertEqual(other.wait(PATIENCE), 0)
+
+    def test_fork(self):
+        c = self.open()
+        with c.lock("/forked") as hold:
+            pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    for use in hold.check, c.sync, lambda: c.lock("/forked"), lambda: c.state, hold.release:
+                        try:
+                            use()
+                            os._exit(2)
+                        except clave.Forked:
+                            pass
+                    with clave.Client(self.server.connect) as own:
+                        code = 0 if len(own.children("/forked")) == 1 else 3
+                finally:
+                    os._exit(code)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+            hold.check()
+            self.assertEqual(len(self.queue(c, "/forked")), 1)
+
+    def test_a_client_that_is_closed_says_so(self):
+        c, d = self.open(), self.open()
+        hold = d.lock("/closed").acquire()
+        ended = []
+
+        def wait():
+            try:
+                c.lock("/closed").acquire()
+            except clave.Closed as e:
+                ended.append(e)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        self.queued(d, "/closed", 2)
+        c.close()
+        thread.join(PATIENCE)
+        self.assertEqual(len(ended), 1)
+        for use in c.sync, lambda: c.lock("/closed"), lambda: c.state:
+            with self.assertRaises(clave.Closed):
+                use()
+        c.close()
+        self.assertEqual(len(self.queue(d, "/closed")), 1)
+        hold.release()
+
+
+class Loss(unittest.TestCase):
+    """The server stops: the holder knows in time that it holds nothing any more."""
+
+    def setUp(self):
+        self.server = Server().start()
+        self.addCleanup(self.server.stop)
+
+    def test_a_server_that_stands_still(self):
+        states = []
+        with clave.Client(self.server.connect, session_timeout=4, on_state=lambda s, why: states.append(s)) as c:
+            told = threading.Event()
+            hold = c.lock("/still", on_lost=lambda h: told.set()).acquire()
+            self.server.signal(signal.SIGSTOP)
+            left = hold.remaining()
+            self.assertTrue(hold.lost.wait(PATIENCE))
+            self.assertTrue(told.wait(PATIENCE))
+            self.assertLess(left, 4)
+            self.assertEqual(hold.remaining(), 0)
+            with self.assertRaises(clave.Lost):
+                hold.check()
+            with self.assertRaises(clave.Lost):
+                hold.release()
+            self.server.signal(signal.SIGCONT)
+            with c.lock("/still", timeout=PATIENCE):
+                pass
+            self.assertIn("LOST", states)
+
+    def test_no_server(self):
+        self.server.process.kill()
+        self.server.process.wait()
+        with self.assertRaises(clave.Unreachable):
+            clave.Client(self.server.connect, connect_timeout=0.2).__enter__()
+        with self.assertRaises(clave.Unreachable):
+            clave.Client(self.server.connect).lock("/x").acquire(0.1)
+        c = clave.Client(self.server.connect, timeout=0.1)
+        with self.assertRaises(clave.Unknown):
+            c.get("/")
+        c.close(0)
+
+
+class Leaks(Case):
+    def test_ten_thousand_locks(self):
+        c = self.open()
+
+        def turn(n):
+            for i in range(n):
+                hold = c.lock(f"/leaks/{i % 10}").acquire()
+                hold.release()
+
+        turn(1000)
+        files, bytes_before = descriptors(), memory()
+        turn(10000)
+        self.assertEqual(descriptors(), files)
+        self.assertLess(memory() - bytes_before, 2 << 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
