@@ -3,7 +3,8 @@
 #include <string.h>
 
 /* Where the recipes of recipe_fuzz.c have their nodes. */
-static const char *const dirs[] = {"/l", "/rw", "/s/locks", "/s/leases", "/e", "/", "/limit"};
+static const char *const dirs[] = {"/l", "/rw",    "/s/locks",      "/s/leases",   "/e",
+                                   "/",  "/limit", "/slots/owners", "/slots/queue"};
 enum { DIRS = sizeof dirs / sizeof *dirs, NAME_CAP = 64, DATA_CAP = 255 };
 
 /* The child of that number, as the server lists them; "" when there is none. */

@@ -1,7 +1,7 @@
-/* recipe_fuzz.c - locks, leases, elections, jobs and questions about them, beside other clients
- * that make, write and remove nodes of any name among theirs, at a server whose answers may be
- * anybody's. What is asked for is answered once, never inside the call that asked; and at an honest
- * server a lock that is valid excludes. */
+/* recipe_fuzz.c - locks, leases, slots, elections, jobs and questions about them, beside other
+ * clients that make, write and remove nodes of any name among theirs, at a server whose answers may
+ * be anybody's. What is asked for is answered once, never inside the call that asked; and at an
+ * honest server a lock that is valid excludes, and no more slots are taken than there are. */
 #include <string.h>
 
 #include "clave/async/deadlock.h"
@@ -12,11 +12,20 @@
 #include "clave/async/once.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
+#include "clave/async/slots.h"
 #include "fuzz/foreign_client.h"
 #include "fuzz/fuzz_link.h"
 #include "lib/async_grants.h"
 
-enum { MUTEXES = 4, OWNERS = 3, LEASES = 4 };
+enum { MUTEXES = 4, OWNERS = 3, LEASES = 4, SLOT_IDS = 4, MOST_SLOTS = 2 };
+
+/* An id that takes slots. */
+struct slot_owner {
+    struct play *p;
+    const char *id;
+    int64_t token;    /* of the slot that it took and has not begun to give back; 0: none */
+    unsigned ngiving; /* gives and breaks under way */
+};
 
 struct play {
     struct memserver d;
@@ -26,6 +35,8 @@ struct play {
     clave_async_rwlock *rw;
     clave_async_semaphore *s;
     clave_async_lease *leases[LEASES];
+    clave_async_slots *slots;
+    struct slot_owner slot_owners[SLOT_IDS];
     clave_async_multilock *ml;
     clave_async_latch *latch;
     clave_async_leader_watch *watch;
@@ -86,6 +97,51 @@ static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease
             p->leases[at] = leases[i];
         else
             clave_async_lease_release(leases[i], NULL, NULL);
+    }
+}
+
+static void on_slot(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
+                    void *arg)
+{
+    struct slot_owner *o = arg;
+    clave_async_grant *g;
+    answer(o->p);
+    must((err == CLAVE_OK) == (slot != NULL) && (slot || !taken));
+    must(err != CLAVE_OK || !o->p->closing);
+    if (!slot)
+        return;
+    must(strcmp(slot->id, o->id) == 0);
+    must(clave_async_slots_grant(s, slot, &g) == CLAVE_OK);
+    clave_async_grant_free(g);
+    if (taken && o->ngiving == 0)
+        o->token = slot->token;
+}
+
+static void on_given(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
+{
+    struct slot_owner *o = arg;
+    (void)s;
+    answer(o->p);
+    must(o->ngiving-- > 0);
+    must(err == CLAVE_OK || !slot);
+    must(!slot || strcmp(slot->id, o->id) == 0);
+}
+
+static void on_slots_limit(clave_async_slots *s, clave_err err, void *arg)
+{
+    (void)s;
+    (void)err;
+    answer(arg);
+}
+
+static void on_slots(clave_async_client *c, clave_err err, const clave_slots_view *view, void *arg)
+{
+    (void)c;
+    answer(arg);
+    must((err == CLAVE_OK) == (view != NULL));
+    for (size_t i = 0; view && i < view->n; i++) {
+        must(view->slots[i].node && (i == 0 || view->slots[i - 1].token <= view->slots[i].token));
+        must(!view->slots[i].id || strlen(view->slots[i].id) > 0);
     }
 }
 
@@ -212,6 +268,44 @@ static clave_err use_semaphore(struct play *p, uint8_t how)
     }
 }
 
+/* A give has begun when it is asked for: from then on the slot may be somebody else's. */
+static clave_err give_slot(struct play *p, struct slot_owner *o, uint8_t how)
+{
+    const clave_slot which = {.id = o->id, .by = "op", .reason = "why", .token = o->token};
+    clave_err err;
+    if (how % 2)
+        err = clave_async_slots_break(p->slots, &which, on_given, o);
+    else
+        err = clave_async_slots_give(p->slots, o->id, how & 2 ? o->token : 0, on_given, o);
+    if (err == CLAVE_OK) {
+        o->ngiving++;
+        o->token = 0;
+    }
+    return err;
+}
+
+static clave_err use_slots(struct play *p, uint8_t how)
+{
+    struct slot_owner *o = &p->slot_owners[how % SLOT_IDS];
+    const clave_slot as = {.id = o->id, .host = "h", .reason = how & 64 ? "update" : NULL};
+    switch (how / SLOT_IDS % 8) {
+    case 0:
+        (void)clave_async_slots_cancel(p->slots, how % SLOT_IDS);
+        return CLAVE_EINVAL;
+    case 1:
+    case 2:
+        return give_slot(p, o, how / (SLOT_IDS * 8));
+    case 3:
+        return clave_async_slots_set_limit(p->slots, how / 32 % (MOST_SLOTS + 1), on_slots_limit,
+                                           p);
+    case 4:
+        return clave_async_slots_list(p->c, "/slots", on_slots, p);
+    default:
+        return clave_async_slots_take(p->slots, how % SLOT_IDS, &as, deadline_of(p, how), on_slot,
+                                      o);
+    }
+}
+
 static clave_err use_latch(struct play *p, uint8_t how)
 {
     switch (how % 8) {
@@ -300,7 +394,7 @@ static clave_err use_job(struct play *p, uint8_t how)
 static void ask(struct play *p, uint8_t what, uint8_t how)
 {
     static clave_err (*const uses[])(struct play * p, uint8_t how) = {
-        use_mutex, use_semaphore, use_latch, use_several, look, use_job,
+        use_mutex, use_semaphore, use_latch, use_several, look, use_job, use_slots,
     };
     p->starting = true;
     p->asked++;
@@ -310,6 +404,15 @@ static void ask(struct play *p, uint8_t what, uint8_t how)
 }
 
 /* ---- the play -------------------------------------------------------------------------------- */
+
+static void open_slots(struct play *p, uint8_t how)
+{
+    static const char *const ids[SLOT_IDS] = {"a", "b/%", "\xc3\xbc", "c-lock-0000000001"};
+    const clave_slots_options o = {.size = sizeof o, .limit = how & 1 ? 1 : MOST_SLOTS};
+    must(clave_async_slots_new(&p->slots, p->c, "/slots", &o) == CLAVE_OK);
+    for (int i = 0; i < SLOT_IDS; i++)
+        p->slot_owners[i] = (struct slot_owner){.p = p, .id = ids[i]};
+}
 
 static void open_all(struct play *p, uint8_t how)
 {
@@ -344,6 +447,7 @@ static void open_all(struct play *p, uint8_t how)
     p->mutex[2] = clave_async_rwlock_read(p->rw);
     p->mutex[3] = clave_async_rwlock_write(p->rw);
     must(clave_async_semaphore_new(&p->s, p->c, "/s", &lease) == CLAVE_OK);
+    open_slots(p, how);
     must(clave_async_latch_new(&p->latch, p->c, "/e", &latch) == CLAVE_OK);
     must(clave_async_multilock_new(&p->ml, p->c, parts, 2, NULL) == CLAVE_OK);
     must(clave_async_leader_watch_new(&p->watch, p->c, "/e", on_news, p) == CLAVE_OK);
@@ -358,6 +462,7 @@ static void close_all(struct play *p)
     clave_async_leader_watch_free(p->watch);
     clave_async_multilock_free(p->ml);
     clave_async_latch_free(p->latch);
+    clave_async_slots_free(p->slots);
     clave_async_semaphore_free(p->s);
     clave_async_rwlock_free(p->rw);
     clave_async_mutex_free(p->mutex[1]);
@@ -376,6 +481,14 @@ static void check_exclusion(const struct play *p)
         holders += held;
     }
     must(!p->honest || holders <= 1);
+}
+
+static void check_slots(const struct play *p)
+{
+    int owned = 0;
+    for (int i = 0; i < SLOT_IDS; i++)
+        owned += p->slot_owners[i].token != 0;
+    must(!p->honest || owned <= MOST_SLOTS);
 }
 
 static void step(struct play *p, struct input *in)
@@ -418,6 +531,7 @@ static void step(struct play *p, struct input *in)
         break;
     }
     check_exclusion(p);
+    check_slots(p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

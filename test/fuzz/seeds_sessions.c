@@ -78,7 +78,7 @@ static void keep_sessions(void)
  * connection that goes, and strangers. */
 static void keep_recipes(void)
 {
-    enum { USES = 6 };
+    enum { USES = 7 };
     static const uint8_t connect[] = {RECIPE_RELAY, RECIPE_RELAY, RECIPE_RELAY};
     static const uint8_t again[] = {RECIPE_HANG_UP, RECIPE_TIME,  5, RECIPE_RELAY, RECIPE_RELAY,
                                     RECIPE_RELAY,   RECIPE_CLOSE, 0, RECIPE_RELAY};
@@ -144,8 +144,30 @@ static void keep_recipes(void)
         }
 }
 
+/* Slots: two are taken and a third waits; then one is given, broken, listed, or the limit set. */
+static void keep_slots(void)
+{
+    static const uint8_t then[] = {4, 36, 8, 40, 12, 76, 16, 3};
+    for (size_t i = 0; i < sizeof then; i++) {
+        uint8_t all[96] = {0};
+        size_t n = 1;
+        const uint8_t asked[] = {32, 33, 34, then[i], 35};
+        for (size_t k = 0; k < sizeof asked; k++) {
+            all[n++] = RECIPE_ASK;
+            all[n++] = 6;
+            all[n++] = asked[k];
+            memset(all + n, RECIPE_RELAY, 12);
+            n += 12;
+        }
+        const uint8_t again[] = {RECIPE_HANG_UP, RECIPE_TIME,  9,           RECIPE_RELAY,
+                                 RECIPE_RELAY,   RECIPE_RELAY, RECIPE_RELAY};
+        keep("recipe_fuzz", all, n, again, i % 2 ? sizeof again : 0);
+    }
+}
+
 void keep_plays(void)
 {
+    keep_slots();
     keep_sessions();
     keep_recipes();
 }
