@@ -14,7 +14,7 @@ BUILD = build
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant upgrade mixed-long soak diskfaults fuzz real \
-    real-cutoff real-timelines works-with reference screenshots dist packages rpm image format clean help
+    real-cutoff real-timelines works-with reference screenshots dist tarball packages rpm image format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@tools/setup --check build
@@ -132,13 +132,21 @@ screenshots: ## every screen of the page, in build/screenshots [ONLY="locks dead
 dist: ## the source as build/packages/clave-VERSION.tar.gz, one hash for one commit
 	@tools/dist
 
-packages: dist ## that, the npm package, the Python wheel, and packages of this Debian from a clean root, with bill of materials and hashes; as root
+tarball: ## the program and its libraries for any Linux with glibc 2.34, built and tried; as root [ARCH="amd64 arm64"]
+	@tools/setup tarball
+	@for arch in $(or $(ARCH),amd64 arm64); do \
+	    tools/tarball build $$arch && tools/tarball test $$arch || exit; \
+	done
+	@tools/sbom tarballs
+
+packages: dist ## these, the npm package, the Python wheel, and packages of this Debian from a clean root, with bill of materials and hashes; as root
 	@tools/setup deb npm wheel
 	@tools/npm-pack
 	@$(MAKE) compile
 	@tools/python-wheel $(BUILD)
 	@tools/deb build $$(. /etc/os-release && echo $$VERSION_CODENAME)
 	@tools/sbom $$(. /etc/os-release && echo $$VERSION_CODENAME)
+	@$(MAKE) tarball
 	@cd $(BUILD)/packages && sha256sum $$(find . -type f ! -name SHA256SUMS | sort) >SHA256SUMS
 
 rpm: ## RPM packages, in build/packages/rpm

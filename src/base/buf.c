@@ -31,6 +31,7 @@ static void close_gap(struct buf *b)
 clave_err clave__buf_grow(struct buf *b, size_t n)
 {
     size_t len = b->tail - b->head;
+    assert(len <= b->max);
     if (n > b->max - len)
         return CLAVE_ETOOBIG;
     /* Moving pays only if it copies no more bytes than it frees. */
@@ -87,6 +88,7 @@ void clave__buf_trim(struct buf *b, size_t keep)
 
 clave_err clave__buf_set_text(struct buf *b, const char *text)
 {
+    assert((uintptr_t)text - (uintptr_t)b->data >= b->cap); /* not one of its own */
     clave__buf_clear(b);
     return clave__buf_append(b, text, strlen(text) + 1);
 }

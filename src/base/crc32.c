@@ -52,7 +52,8 @@ static bool crc32_can_fold(void)
 
 static void crc32_fold(uint32_t crc, const uint8_t *p, size_t n, uint8_t out[LAST])
 {
-    (void)crc, (void)p, (void)n, (void)out;
+    (void)crc, (void)p, (void)n;
+    *out = 0;
 }
 #endif
 

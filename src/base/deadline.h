@@ -3,6 +3,7 @@
 #ifndef CLAVE_BASE_DEADLINE_H
 #define CLAVE_BASE_DEADLINE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,6 +15,7 @@ static inline int64_t deadline_earlier(int64_t a, int64_t b)
 /* ms >= 0 after now; a moment that cannot be expressed is never. */
 static inline int64_t deadline_after(int64_t now, int64_t ms)
 {
+    assert(ms >= 0);
     return ms < INT64_MAX - now ? now + ms : INT64_MAX;
 }
 

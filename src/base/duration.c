@@ -1,4 +1,5 @@
 /* duration.c - durations such as "4s", to and from milliseconds; see duration.h. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -133,6 +134,7 @@ const char *clave__duration_format(int64_t ms, char out[DURATION_CAP])
 const char *clave__duration_within(const char *text, const int64_t bounds[2], int64_t *ms,
                                    char out[DURATION_FAULT_CAP])
 {
+    assert(bounds[0] <= bounds[1]);
     char least[DURATION_CAP], most[DURATION_CAP];
     const char *fault;
     if (!clave__duration_parse(text, ms, &fault))

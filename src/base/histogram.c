@@ -6,6 +6,7 @@
 
 void clave__histogram_init(struct histogram *h, const struct histogram_bounds *bounds)
 {
+    assert(bounds->n > 0 && bounds->n <= HISTOGRAM_MAX_BOUNDS);
     *h = (struct histogram){.bounds = bounds};
 }
 

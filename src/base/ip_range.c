@@ -2,6 +2,7 @@
  * proxies. */
 #include "base/ip_range.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Reads a decimal number up to `max` at *p, before `end`. */
@@ -92,6 +93,7 @@ bool clave__ip_range_parse(struct ip_range *r, const char *text, size_t n)
 
 bool clave__ip_range_has(const struct ip_range *r, const struct ip_range *part)
 {
+    assert(r->bits <= (r->family == 6 ? 128 : 32));
     unsigned whole = r->bits / 8, rest = r->bits % 8;
     if (r->family != part->family || r->bits > part->bits || memcmp(r->ip, part->ip, whole) != 0)
         return false;

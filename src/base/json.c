@@ -2,6 +2,7 @@
  * lists. The first error sticks: after it every call does nothing. */
 #include "base/json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,6 +91,7 @@ void clave__json_int_key(struct json *j, int64_t n)
 
 void clave__json_open(struct json *j, const char *key, char bracket)
 {
+    assert(bracket == '{' || bracket == '[');
     json_begin(j, key);
     json_put(j, &bracket, 1);
     j->comma = false;
@@ -97,6 +99,7 @@ void clave__json_open(struct json *j, const char *key, char bracket)
 
 void clave__json_close(struct json *j, char bracket)
 {
+    assert(bracket == '}' || bracket == ']');
     json_put(j, &bracket, 1);
     j->comma = true;
 }

@@ -2,6 +2,7 @@
  * library's. Invariant: a page without an error consists of whole lines. */
 #include "base/prometheus.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static void prometheus_text(struct prometheus *p, const char *text)
 /* value / 10^decimals, without trailing zeros: 4250 and 3 make "4.25". */
 static const char *prometheus_number(int64_t value, unsigned decimals, char out[DIGITS_CAP])
 {
+    assert(decimals <= 18);
     uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value, one = 1;
     for (unsigned i = 0; i < decimals; i++)
         one *= 10;
@@ -132,6 +134,8 @@ void clave__prometheus_family(struct prometheus *p, const struct prometheus_fami
 void clave__prometheus_digits(struct prometheus *p, const struct prometheus_label *labels,
                               const char *digits)
 {
+    assert(p->family && p->family->type != PROMETHEUS_HISTOGRAM &&
+           p->family->type != PROMETHEUS_SUMMARY);
     const struct sample bare = {.suffix = ""}, total = {.suffix = "_total"};
     enum prometheus_type type = p->family->type;
     if (type == PROMETHEUS_BARE_COUNTER) {
@@ -169,6 +173,7 @@ static void prometheus_bound(const struct prometheus *p, int64_t at, char out[DI
 void clave__prometheus_histogram(struct prometheus *p, const struct prometheus_label *labels,
                                  const struct histogram *h)
 {
+    assert(p->family && p->family->type == PROMETHEUS_HISTOGRAM);
     char bound[DIGITS_CAP], digits[DIGITS_CAP];
     const struct sample bucket = {.suffix = "_bucket", .label = "le", .label_value = bound};
     uint64_t below = 0;
@@ -186,6 +191,7 @@ void clave__prometheus_histogram(struct prometheus *p, const struct prometheus_l
 void clave__prometheus_summary(struct prometheus *p, const struct prometheus_label *labels,
                                const struct prometheus_summary *s)
 {
+    assert(p->family && p->family->type == PROMETHEUS_SUMMARY);
     static const char *const names[PROMETHEUS_QUANTILES] = {"0.5", "0.9", "0.99"};
     char digits[DIGITS_CAP];
     for (size_t i = 0; s->has_quantiles && i < PROMETHEUS_QUANTILES; i++) {

@@ -2,6 +2,7 @@
  * takes options calls clave__options_take. A field this version does not know must be 0. */
 #include "base/sized_options.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ const char *clave__options_fault(size_t dst_size, const void *src)
 
 clave_err clave__options_take(void *dst, size_t dst_size, const void *src)
 {
+    assert(dst_size >= sizeof dst_size && dst_size <= OPTIONS_SIZE_MAX);
     clave_err err = clave__options_fault(dst_size, src) ? CLAVE_EINVAL : CLAVE_OK;
     memset(dst, 0, dst_size);
     if (src && err == CLAVE_OK) {
@@ -52,6 +54,7 @@ clave_err clave__options_take(void *dst, size_t dst_size, const void *src)
 
 clave_err clave__options_give(void *dst, const void *src, size_t src_size)
 {
+    assert(src_size >= sizeof src_size && src_size <= OPTIONS_SIZE_MAX);
     size_t size = dst ? options_size(dst) : 0;
     if (size < sizeof size || size > OPTIONS_SIZE_MAX)
         return CLAVE_EINVAL;

@@ -2,6 +2,7 @@
  * the last term of an election is the only one that may not have ended. */
 #include "observe/election_model.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ static void election_trim_terms(struct election_model *m, struct election *e)
 
 static void election_granted(struct election_model *m, int64_t at, const struct lock_place *p)
 {
+    assert(p->holds);
     char who[LOCK_WHO_CAP];
     struct election *e = election_at(m, p->queue->path);
     size_t n = strlen(clave__lock_who(p, who)) + 1;
@@ -170,6 +172,7 @@ void clave__election_begin(struct election_model *m, const struct lock_model *lo
 static void election_take_terms(struct election_model *m, struct election *e, struct election *from,
                                 int64_t at)
 {
+    assert(from->nterms > 0);
     struct election_term *last = election_last_term(from);
     struct election_term *first =
         e->nterms > 0 ? LIST_ENTRY(e->terms.next, struct election_term, link) : NULL;
@@ -335,6 +338,7 @@ static void election_value_json(struct json *j, const struct election *e,
         return;
     }
     char text[BASE64_LEN(LOCK_DATA_MAX) + 1];
+    assert(len <= LOCK_DATA_MAX);
     clave__base64(value, len, text);
     clave__json_string(j, "value", NULL);
     clave__json_string(j, "value_base64", text);

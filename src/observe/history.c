@@ -2,6 +2,7 @@
  * one, and only the oldest entries are dropped. */
 #include "observe/history.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -32,6 +33,7 @@ static struct history_entry *history_first(const struct history *h)
 
 static void history_drop(struct history *h, struct history_entry *e)
 {
+    assert(h->bytes >= e->size);
     clave__ordered_remove(&h->entries, &e->n);
     h->bytes -= e->size;
     clave__mem_free(h->mem, e);
@@ -54,6 +56,7 @@ static void history_trim(struct history *h, int64_t at)
 
 void clave__history_begin(struct history *h, int64_t at)
 {
+    assert(h->entries.count == 0);
     h->last = (uint64_t)(at > 0 ? at : 0) * NUMBERS_PER_MS + MOST_ENTRIES;
     h->from = at;
 }
@@ -85,6 +88,7 @@ uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lo
 
 void clave__history_take_before(struct history *h, struct history *from)
 {
+    assert(h->mem->alloc == from->mem->alloc && h->mem->arg == from->mem->arg);
     const struct history_entry *first = history_first(h);
     uint64_t n = first ? first->n : h->last + 1;
     for (struct ordered_node *node;
@@ -105,6 +109,17 @@ const struct history_entry *clave__history_find(const struct history *h, uint64_
 {
     struct ordered_node *node = clave__ordered_find(&h->entries, &n);
     return node ? ORDERED_ENTRY(node, struct history_entry, node) : NULL;
+}
+
+void clave__history_forget(struct history *h, uint64_t n)
+{
+    struct ordered_node *node = clave__ordered_find(&h->entries, &n);
+    if (!node)
+        return;
+    struct history_entry *e = ORDERED_ENTRY(node, struct history_entry, node);
+    clave__ordered_remove(&h->entries, &e->n);
+    h->bytes -= e->size;
+    clave__mem_free(h->mem, e);
 }
 
 void clave__history_set_cause(struct history *h, uint64_t n, enum lock_cause cause)

@@ -39,6 +39,8 @@ void clave__history_begin(struct history *h, int64_t at);
 uint64_t clave__history_add(struct history *h, int64_t at, int64_t zxid, enum lock_change what,
                             const struct lock_place *p, const char *path);
 /* The cause of an end is known now. The entry may be gone. */
+/* That number was nothing to tell after all: there is none of it any more. */
+void clave__history_forget(struct history *h, uint64_t n);
 void clave__history_set_cause(struct history *h, uint64_t n, enum lock_cause cause);
 
 /* Takes the newest entries of another history, which is older than all of this one, as far as there

@@ -2,9 +2,12 @@
  * added is given once, after SETTLE_MS or when its cause was said. */
 #include "observe/lock_end_cause.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "clave/async/slots.h"
+#include "recipe/queue/identity.h"
 
 enum { SETTLE_MS = 100, MOST_SAID = 10000 };
 
@@ -22,6 +25,7 @@ const char *clave__lock_cause_name(enum lock_cause cause)
         [LOCK_UNKNOWN] = "unknown", [LOCK_RELEASED] = "released", [LOCK_EXPIRED] = "expired",
         [LOCK_CLOSED] = "closed",   [LOCK_BROKEN] = "broken",
     };
+    assert(names[cause]);
     return names[cause];
 }
 
@@ -91,6 +95,14 @@ void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token, en
 
 /* ---- what has ended -------------------------------------------------------------------------- */
 
+/* Of the owner of a slot, or of one that waits for it; 0: not known. */
+static uint32_t end_slot_id(const struct lock_end_causes *e, const struct lock_place *p)
+{
+    char id[CLAVE_SLOT_ID_MAX + 1];
+    bool known = p->data && clave__identity_get_field(p->data, p->ndata, "name", id, sizeof id);
+    return known ? clave__map_hash_bytes(&e->by_token, id, strlen(id)) : 0;
+}
+
 struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t now,
                                             const struct lock_place *p, const char *path)
 {
@@ -102,8 +114,9 @@ struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t n
                              .session = p->session ? p->session->id : 0,
                              .token = p->token,
                              .sort = clave__lock_sort(p->queue),
-                             .held = p->holds,
-                             .kept = p->kept};
+                             .held = p->holds && !clave__lock_acquired(p->queue),
+                             .kept = p->kept,
+                             .id = end_slot_id(e, p)};
     memcpy(end->path, path, n);
     list_push_back(&e->pending, &end->link);
     return end;
@@ -116,7 +129,8 @@ struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t 
         return NULL;
     struct lock_end *end = LIST_ENTRY(e->pending.next, struct lock_end, link);
     struct said_cause *said = said_find(e, end->token);
-    if (!said && end->due > now)
+    bool may_be_taken = end->sort == LOCK_SORT_SLOT && !end->held; /* its slot may come yet */
+    if ((!said || may_be_taken) && end->due > now)
         return NULL;
     if (said) {
         end->cause = said->cause;
@@ -128,8 +142,24 @@ struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t 
     return end;
 }
 
+struct lock_end *clave__lock_end_causes_taken(struct lock_end_causes *e,
+                                              const struct lock_place *slot, const char *path)
+{
+    uint32_t id = end_slot_id(e, slot);
+    for (struct list *at = e->pending.next; id != 0 && at != &e->pending; at = at->next) {
+        struct lock_end *end = LIST_ENTRY(at, struct lock_end, link);
+        bool waited = end->sort == LOCK_SORT_SLOT && !end->held && end->id == id;
+        if (!waited || end->token >= slot->token || strcmp(end->path, path) != 0)
+            continue;
+        list_remove(&end->link);
+        return end;
+    }
+    return NULL;
+}
+
 void clave__lock_end_causes_free(struct lock_end_causes *e, struct lock_end *end)
 {
+    assert(list_empty(&end->link)); /* it was taken */
     clave__mem_free(e->mem, end);
 }
 

@@ -29,6 +29,8 @@ struct lock_end {
     enum lock_sort sort;
     bool held;
     bool kept;      /* a slot: released unless somebody says that it was broken */
+    int64_t waited; /* ms, of one that did not hold */
+    uint32_t id;    /* a hash of its id, of one that waited for a slot; 0: not known */
     uint64_t entry; /* its number in the history; 0: none */
     char path[];    /* of the lock */
 };
@@ -58,6 +60,10 @@ struct lock_end *clave__lock_end_causes_add(struct lock_end_causes *e, int64_t n
 /* The next whose cause is settled, for clave__lock_end_causes_free; NULL: none is due. */
 struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t now,
                                              const struct lock_model *m);
+/* The slot is there. Its transaction has also ended a place that waited, which may have been seen
+ * to go before: then that was no end. For clave__lock_end_causes_free; NULL: there is none. */
+struct lock_end *clave__lock_end_causes_taken(struct lock_end_causes *e,
+                                              const struct lock_place *slot, const char *path);
 void clave__lock_end_causes_free(struct lock_end_causes *e, struct lock_end *end);
 /* When the next one is due; CLAVE_NEVER. */
 int64_t clave__lock_end_causes_deadline(const struct lock_end_causes *e);

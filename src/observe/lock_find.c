@@ -1,21 +1,12 @@
 /* lock_find.c - the locks of a model, as they are shown; see lock_model.h. Called by everything
  * that reads the model. Invariant: nothing is changed here. */
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
-#include "base/path.h"
 #include "observe/lock_grants.h"
 #include "observe/lock_place.h"
 #include "recipe/queue/identity.h"
 #include "recipe/slots/slot_name.h"
-
-/* Only slots have their queue at P/queue. */
-bool clave__lock_is_slots(const struct lock_queue *q)
-{
-    const struct lock_queue *waits = q->partner;
-    return q->leases && (q->nkept > 0 || (q->limited && q->places.count == 0 && waits &&
-                                          strcmp(clave__path_name(waits->path), "queue") == 0));
-}
 
 /* Of a semaphore that nobody holds: those who queue say its limit, as clave's do. The limit of
  * slots is beside them. */
@@ -87,15 +78,6 @@ bool clave__lock_model_has_session(const struct lock_model *m, int64_t id)
     return clave__lock_session_find(m, id) != NULL;
 }
 
-int64_t clave__lock_broken_slot(const char *path, const void *data, size_t len)
-{
-    char token[24];
-    bool says = strcmp(clave__path_name(path), "broken") == 0 &&
-                clave__identity_is_form(data, len) &&
-                clave__identity_get_field(data, len, "token", token, sizeof token);
-    return says ? strtoll(token, NULL, 10) : 0;
-}
-
 static bool lock_is_owners_turn(const struct lock_place *slot, const struct lock_place *turn)
 {
     char id[CLAVE_SLOT_ID_MAX + 1], waits[CLAVE_SLOT_ID_MAX + 1];
@@ -158,6 +140,7 @@ const char *clave__lock_sort_name(enum lock_sort sort)
         [LOCK_SORT_SEMAPHORE] = "semaphore", [LOCK_SORT_SLOT] = "slot",
         [LOCK_SORT_ELECTION] = "election",   [LOCK_SORT_MIXED] = "mixed",
     };
+    assert(names[sort]);
     return names[sort];
 }
 

@@ -2,6 +2,7 @@
  * are the first of that kind in the queue, so what changes is found at the end of them. */
 #include "observe/lock_grants.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Bits of a kind from QUEUE_LOCK on; a holder's are shifted. */
@@ -94,6 +95,8 @@ static bool grants_must_wait(const struct lock_place *p)
 static void grants_set(struct lock_model *m, struct lock_place *p, bool holds, int64_t at)
 {
     struct lock_queue *q = p->queue;
+    assert(p->holds != holds && (holds || q->nholders > 0));
+    assert(!holds || !p->session || p->session->nwaits > 0);
     p->holds = holds;
     q->nholders += holds ? 1 : (size_t)-1;
     if (holds)

@@ -3,6 +3,7 @@
  * never ends to load, since nobody is told of changes. */
 #include "observe/lock_listing.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -85,6 +86,7 @@ static bool listing_may_be_place(const struct lock_listing *l, const char *name)
 clave_err clave__lock_listing_names(struct lock_listing *l, enum lock_side side,
                                     const char *const *names, size_t n)
 {
+    assert(side != LOCK_SIDES && l->model.loading);
     static const clave_stat unknown = {0};
     const struct clave_mem *mem = l->model.mem;
     char *dir = clave__lock_side_path(mem, l->path, side);

@@ -33,11 +33,12 @@ void clave__lock_metrics_note(struct lock_metrics *m, enum lock_change what,
                               const struct lock_place *p, int64_t at)
 {
     enum lock_sort sort = clave__lock_sort(p->queue);
+    bool holds = p->holds && !clave__lock_acquired(p->queue); /* the first to wait has the turn */
     if (what == LOCK_GRANTED)
         clave__histogram_note(&m->waited[sort], metrics_since(at, metrics_queued(p)));
-    if (what == LOCK_ENDED && !p->holds)
+    if (what == LOCK_ENDED && !holds && sort != LOCK_SORT_SLOT)
         clave__histogram_note(&m->left[sort], metrics_since(at, p->queued));
-    if (what == LOCK_ENDED && p->holds && !p->held_before)
+    if (what == LOCK_ENDED && holds && !p->held_before)
         clave__histogram_note(&m->held[sort], metrics_since(at, p->held));
 }
 
@@ -45,4 +46,6 @@ void clave__lock_metrics_note_cause(struct lock_metrics *m, const struct lock_en
 {
     if (end->held)
         m->ends[end->sort][end->cause]++;
+    else if (end->sort == LOCK_SORT_SLOT) /* only now is it certain that it did not get one */
+        clave__histogram_note(&m->left[end->sort], end->waited);
 }

@@ -3,19 +3,19 @@
  * returns. */
 #include "observe/lock_model.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/path.h"
 #include "observe/lock_grants.h"
 #include "observe/lock_place.h"
+#include "observe/lock_site.h"
 #include "recipe/queue/identity.h"
 #include "recipe/semaphore/shared_count.h"
-#include "recipe/slots/slot_name.h"
 
-static const char leases_name[] = "/leases", locks_name[] = "/locks", kazoo_name[] = "-__lock__";
-static const char mark_name[] = "-held";
-static const char owners_name[] = "/owners", queue_name[] = "/queue", limit_name[] = "/limit";
+static const char locks_name[] = "/locks", queue_name[] = "/queue", kazoo_name[] = "-__lock__";
+static const char mark_name[] = "-held", limit_name[] = "/limit";
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
@@ -38,75 +38,6 @@ static int place_compare(const void *key, const struct ordered_node *node)
     struct lock_key own = clave__lock_key(ORDERED_ENTRY(node, struct lock_place, node));
     int cmp = strcmp(k->number, own.number);
     return cmp ? cmp : strcmp(k->name, own.name);
-}
-
-/* ---- what a node is -------------------------------------------------------------------------- */
-
-/* Where a node belongs: its kind, and its queue. */
-struct node_site {
-    enum queue_kind kind;
-    struct lock_queue_key key;
-    const char *name;
-    bool bare; /* a UUID right below the path: a lease, if it is a semaphore's at all */
-    bool kept; /* a slot */
-};
-
-static bool ends_with(const char *path, size_t len, const char *end, size_t n)
-{
-    return len >= n && memcmp(path + len - n, end, n) == 0;
-}
-
-static bool site_is_slot(const struct node_site *s)
-{
-    char id[CLAVE_SLOT_ID_MAX + 1];
-    return ends_with(s->key.path, s->key.len, owners_name, sizeof owners_name - 1) &&
-           clave__slot_name_parse(s->name, id);
-}
-
-/* Without a folder of that many characters at its end: "/" is there for a root. */
-static void site_go_up(struct node_site *s, size_t n)
-{
-    s->key.len = s->key.len > n ? s->key.len - n : 1;
-    s->key.leases = true;
-}
-
-/* A lease is below "leases", or has a bare UUID as its name: kazoo's, there or right below the
- * path. A slot is below "owners". */
-static struct node_site site_of(const struct lock_model *m, const char *path)
-{
-    struct node_site s = {.name = clave__path_name(path)};
-    size_t len = (size_t)(s.name - path);
-    len -= len > 1; /* the slash, unless it is the root */
-    s.key = (struct lock_queue_key){path, len, false};
-    if (site_is_slot(&s)) {
-        s.kept = true;
-        s.kind = QUEUE_LEASE;
-        site_go_up(&s, sizeof owners_name - 1);
-        return s;
-    }
-    s.kind = clave__queue_kind_of(s.name);
-    if (m && m->plain && s.kind == QUEUE_OTHER && clave__lock_is_plain(s.name))
-        s.kind = QUEUE_LOCK;
-    bool counted = s.kind == QUEUE_LEASE || (s.kind == QUEUE_OTHER && clave__lock_is_bare(s.name));
-    if (!counted)
-        return s;
-    bool below = ends_with(path, len, leases_name, sizeof leases_name - 1);
-    s.bare = s.kind == QUEUE_OTHER && !below;
-    s.kind = below || s.bare ? QUEUE_LEASE : QUEUE_OTHER;
-    s.key.leases = true;
-    if (below)
-        site_go_up(&s, sizeof leases_name - 1);
-    return s;
-}
-
-bool clave__lock_is_place(const char *path)
-{
-    return site_of(NULL, path).kind != QUEUE_OTHER;
-}
-
-bool clave__lock_may_be_below(const char *path)
-{
-    return clave__queue_kind_of(clave__path_name(path)) == QUEUE_OTHER;
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -140,7 +71,7 @@ static struct lock_queue *queue_of_acquires(const struct lock_model *m, const ch
 static size_t semaphore_len(const char *path, size_t len, const char *suffix)
 {
     size_t n = strlen(suffix);
-    if (!ends_with(path, len, suffix, n))
+    if (!clave__lock_path_ends(path, len, suffix, n))
         return 0;
     return len > n ? len - n : suffix[0] == '/';
 }
@@ -153,6 +84,7 @@ static bool queue_may_be_slots(const struct lock_queue *q)
 
 static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
 {
+    assert(!q->partner);
     struct lock_queue *other = NULL;
     const char *const suffixes[] = {locks_name, kazoo_name, queue_name};
     for (size_t i = 0; i < 3 && !other; i++) {
@@ -208,7 +140,8 @@ static void queue_changed(struct lock_model *m, struct lock_queue *q)
 static void queue_see_slots(struct lock_model *m, struct lock_queue *q)
 {
     struct lock_queue *other = q->leases ? q->partner : NULL;
-    bool queue = other && ends_with(other->path, other->len, queue_name, sizeof queue_name - 1);
+    bool queue =
+        other && clave__lock_path_ends(other->path, other->len, queue_name, sizeof queue_name - 1);
     if (queue && !queue_may_be_slots(q)) {
         queue_changed(m, q);
         other->partner = q->partner = NULL;
@@ -229,6 +162,7 @@ static void queue_find_semaphore(struct lock_model *m, const struct lock_queue *
 
 static void queue_free(struct lock_model *m, struct lock_queue *q)
 {
+    assert(q->places.count == 0 && m->bytes >= sizeof *q + q->len + 1);
     struct lock_queue_key key = {q->path, q->len, q->leases};
     clave__ordered_remove(&m->queues, &key);
     list_remove(&q->in_dirty);
@@ -251,7 +185,7 @@ static bool place_eq(const struct map_node *node, const void *key)
 {
     const char *at = (const char *)node - offsetof(struct lock_place, in_kept);
     const struct lock_place *p = (const struct lock_place *)(const void *)at;
-    const struct node_site *site = key;
+    const struct lock_site *site = key;
     return queue_compare(&site->key, &p->queue->node) == 0 && strcmp(p->name, site->name) == 0;
 }
 
@@ -269,7 +203,7 @@ static void place_unkeep(struct lock_model *m, struct lock_place *p)
 }
 
 /* false: no memory. */
-static bool place_enter(struct lock_model *m, int64_t at, const struct node_site *site,
+static bool place_enter(struct lock_model *m, int64_t at, const struct lock_site *site,
                         const clave_stat *stat, const void *data, size_t len)
 {
     struct lock_place *p = clave__lock_place_new(m, site->kind, site->name, stat, site->kept);
@@ -312,6 +246,7 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct node_site
 static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
 {
     struct lock_queue *q = p->queue;
+    assert(q->of_kind[p->kind] > 0 && (!p->holds || q->nholders > 0));
     struct lock_key key = clave__lock_key(p);
     lock_model_tell(m, LOCK_ENDED, p, at);
     clave__lock_place_part(p);
@@ -349,7 +284,7 @@ static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p
     return true;
 }
 
-static struct lock_place *place_at(const struct lock_model *m, const struct node_site *site)
+static struct lock_place *place_at(const struct lock_model *m, const struct lock_site *site)
 {
     if (site->kept) {
         uint32_t hash = clave__map_hash_bytes(&m->kept, site->name, strlen(site->name));
@@ -381,11 +316,11 @@ static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool ex
 static void lock_model_see_limit(struct lock_model *m, const char *path, const void *data,
                                  size_t len)
 {
-    struct node_site s = {.key = {path, strlen(path), false}};
+    struct lock_site s = {.key = {path, strlen(path), false}};
     bool limited = len == SHARED_COUNT_SIZE;
-    if (!ends_with(path, s.key.len, limit_name, sizeof limit_name - 1))
+    if (!clave__lock_path_ends(path, s.key.len, limit_name, sizeof limit_name - 1))
         return;
-    site_go_up(&s, sizeof limit_name - 1);
+    clave__lock_site_go_up(&s, sizeof limit_name - 1);
     struct lock_queue *q = clave__lock_queue_at(m, &s.key);
     if (!q && limited) {
         q = queue_new(m, &s.key);
@@ -403,7 +338,7 @@ static void lock_model_see_limit(struct lock_model *m, const char *path, const v
 static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *path, int64_t token)
 {
     size_t len = strlen(path), n = sizeof mark_name - 1;
-    if (!ends_with(path, len, mark_name, n))
+    if (!clave__lock_path_ends(path, len, mark_name, n))
         return;
     struct lock_queue_key key = {path, len - n, false};
     struct lock_queue *q = clave__lock_queue_at(m, &key);
@@ -421,7 +356,7 @@ static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *pa
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
                             const clave_stat *stat, const void *data, size_t len)
 {
-    struct node_site site = site_of(m, path);
+    struct lock_site site = clave__lock_site_of(m, path);
     lock_model_see_kazoo(m, path, true);
     lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
@@ -443,7 +378,7 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
 void clave__lock_model_written(struct lock_model *m, int64_t at, const char *path, int32_t version,
                                const void *data, size_t len)
 {
-    struct node_site site = site_of(m, path);
+    struct lock_site site = clave__lock_site_of(m, path);
     struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
     lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
@@ -453,7 +388,7 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
 
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
 {
-    struct node_site site = site_of(m, path);
+    struct lock_site site = clave__lock_site_of(m, path);
     struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
     if (p)
         place_leave(m, at, p);
@@ -518,6 +453,7 @@ void clave__lock_model_fini(struct lock_model *m)
 /* Nodes of the first load came in any order, so only now is it known who held. */
 void clave__lock_model_loaded(struct lock_model *m)
 {
+    assert(m->loading);
     m->loading = false;
     struct lock_queue_key at = {"", 0, false};
     for (struct ordered_node *n; (n = clave__ordered_after(&m->queues, &at, ORDERED_ANY));) {
@@ -542,6 +478,7 @@ struct lock_queue *clave__lock_model_take_dirty(struct lock_model *m)
 
 void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
+    assert(list_empty(&q->in_dirty)); /* it was taken */
     if (q->places.count == 0 && !q->kazoo && !q->mark && !q->limited && clave__lock_limit(q) == 0)
         queue_free(m, q);
 }

@@ -8,7 +8,8 @@
  * milliseconds. Map of the folder:
  *
  *   lock_model      the locks of a tree            lock_grants      who holds what of it
- *   lock_place      a node in a queue              lock_find        which locks there are
+ *   lock_site       where a node belongs           lock_place       a node in a queue
+ *   lock_slots      slots among the locks          lock_find        which locks there are
  *   lock_listing    one lock, of one listing       lock_metrics     what happens to them, counted
  *   lock_json       a lock and a place as JSON
  *   lock_waits      deadlocks among them           election_model   terms, vacancies, values
@@ -73,7 +74,7 @@ struct lock_place {
     size_t ndata;
     bool cut;        /* there is more than is kept */
     char *data;      /* with a NUL after it; NULL: none */
-    uint16_t number; /* where the number begins in the name; 0: it has none */
+    uint32_t number; /* where the number begins in the name; 0: it has none */
     char name[];
 };
 

@@ -3,6 +3,7 @@
  * is one. */
 #include "observe/lock_place.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,7 @@ static void session_drop(struct lock_model *m, struct lock_session *s)
 {
     if (s->nplaces > 0)
         return;
+    assert(s->nwaits == 0 && list_empty(&s->places));
     clave__map_remove(&m->sessions, &s->node);
     clave__mem_free(m->mem, s);
     m->bytes -= sizeof *s;
@@ -99,6 +101,7 @@ void clave__lock_place_join(struct lock_place *p)
     struct lock_session *s = p->session;
     if (!s)
         return;
+    assert(list_empty(&p->in_session) && !p->holds);
     list_push_back(&s->places, &p->in_session);
     s->nplaces++;
     s->nwaits++;
@@ -109,6 +112,7 @@ void clave__lock_place_part(struct lock_place *p)
     struct lock_session *s = p->session;
     if (!s)
         return;
+    assert(s->nplaces > 0 && (p->holds || s->nwaits > 0));
     list_remove(&p->in_session);
     s->nplaces--;
     s->nwaits -= !p->holds;
@@ -130,6 +134,8 @@ static size_t place_size(const struct lock_place *p)
 
 void clave__lock_place_free(struct lock_model *m, struct lock_place *p)
 {
+    assert(list_empty(&p->in_session)); /* it has parted from its session */
+    assert(m->nplaces > 0 && m->bytes >= place_size(p));
     m->bytes -= place_size(p);
     m->nplaces--;
     if (p->session)
@@ -197,7 +203,7 @@ struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind k
     p->queued = stat->ctime;
     p->version = stat->version;
     memcpy(p->name, name, n);
-    p->number = (uint16_t)(kept ? n + 1 : (size_t)(clave__lock_key_of(name).number - name));
+    p->number = (uint32_t)(kept ? n + 1 : (size_t)(clave__lock_key_of(name).number - name));
     p->kept = kept;
     if (kept) /* one that may not be read comes last */
         snprintf(p->name + n + 1, TOKEN_CAP, "%016" PRIx64,

@@ -4,6 +4,8 @@
  */
 #include "observe/lock_replay.h"
 
+#include <assert.h>
+
 #include "base/memory.h"
 
 static enum lock_cause replay_cause(const struct lock_replay *r, const struct lock_place *p)
@@ -85,6 +87,7 @@ static void replay_settle(struct lock_replay *r)
 void clave__lock_replay_node(struct lock_replay *r, const char *path, const clave_stat *stat,
                              const void *data, size_t len)
 {
+    assert(r->model.loading);
     clave__lock_model_node(&r->model, stat->ctime, path, stat, data, len);
 }
 
@@ -104,6 +107,7 @@ void clave__lock_replay_txn(struct lock_replay *r, const struct lock_replay_txn 
 void clave__lock_replay_created(struct lock_replay *r, const char *path, bool ephemeral,
                                 const void *data, size_t len)
 {
+    assert(!r->model.loading);
     clave_stat stat = {.czxid = r->txn.zxid,
                        .mzxid = r->txn.zxid,
                        .ctime = r->txn.time,
@@ -130,6 +134,7 @@ void clave__lock_replay_deleted(struct lock_replay *r, const char *path)
 
 void clave__lock_replay_closed(struct lock_replay *r, bool expired)
 {
+    assert(!r->model.loading);
     r->ends = expired ? LOCK_EXPIRED : LOCK_CLOSED;
     clave__lock_model_session_gone(&r->model, r->txn.time, r->txn.session);
     replay_settle(r);

@@ -2,6 +2,7 @@
  * scan as that of recipe/deadlock, of the places of one moment. */
 #include "observe/lock_waits.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -59,6 +60,7 @@ static const struct queue_order_rule *waits_rule(const struct lock_queue *q)
 static clave_err waits_add_node(struct queue_scan *s, struct queue_scan_queue *to,
                                 const struct lock_place *p)
 {
+    assert(p->data || p->ndata == 0);
     struct queue_node *node = &to->nodes.list[to->nodes.n++];
     *node = (struct queue_node){.reader = s, .there = p->session != NULL};
     node->stat = (clave_stat){.czxid = p->token,

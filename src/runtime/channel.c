@@ -45,12 +45,14 @@ static void channel_enter(struct channel *ch, enum channel_state to)
 void clave__channel_init(struct channel *ch, const struct channel_ops *ops,
                          const struct clave_mem *mem)
 {
+    assert(ch->state == CHANNEL_CLOSED && ops->closing && ops->closed);
     ch->ops = ops;
     ch->mem = mem;
 }
 
 void clave__channel_add_filter(struct channel *ch, struct filter *f, const struct filter_ops *ops)
 {
+    assert(ch->state == CHANNEL_SECURING);
     struct filter **last = &ch->filter;
     while (*last)
         last = &(*last)->above;
@@ -101,6 +103,7 @@ void clave__channel_finish(struct channel *ch)
 
 size_t clave__channel_unsent(const struct channel *ch)
 {
+    assert(clave__channel_is_live(ch));
     uv_os_fd_t fd;
     int bytes;
     bool is_known = uv_fileno(&ch->socket.handle, &fd) == 0 && ioctl(fd, SIOCOUTQ, &bytes) == 0;

@@ -139,6 +139,7 @@ static void listener_on_closed(uv_handle_t *h)
 
 void clave__listener_close(struct listener *l)
 {
+    assert(!uv_is_closing((uv_handle_t *)&l->poll));
     list_remove(&l->link);
     if (l->path[0])
         unlink(l->path);

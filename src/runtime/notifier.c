@@ -2,6 +2,7 @@
  * kernel's counter, so neither ever waits for the other. */
 #include "runtime/notifier.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ int clave__notifier_open(struct notifier *n, uv_loop_t *loop, void (*notified)(v
 
 void clave__notifier_send(struct notifier *n)
 {
+    assert(n->fd >= 0);
     /* Fails only if 2^64 - 2 were sent since the last read, and then it is readable. */
     eventfd_write(n->fd, 1);
 }

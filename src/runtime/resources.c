@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ enum { LOOP_BYTES = 256 * 1024 };
 
 int clave__thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void *arg)
 {
+    assert(strlen(name) <= 15); /* else it would have no name */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,6 +1,7 @@
 /* start_error.c - see start_error.h. The first fault of a start is kept. */
 #include "runtime/start_error.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 clave_err clave__start_error(const struct fault *f, clave_err err, const char *fmt, ...)
 {
+    assert(err != CLAVE_OK);
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(f->text, f->cap, fmt, ap);

@@ -2,6 +2,7 @@
  * jobs. One mutex guards the queue and the number of threads, and is never held over a job. */
 #include "runtime/worker.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "runtime/resources.h"
@@ -62,6 +63,7 @@ static void *worker_main(void *arg)
         job_unref(j);
         pthread_mutex_lock(&worker_mutex);
     }
+    assert(worker_threads > 0);
     worker_threads--;
     pthread_mutex_unlock(&worker_mutex);
     return NULL;
@@ -83,6 +85,7 @@ static int worker_begin(void)
 
 int clave__job_start(struct job *j, uv_loop_t *loop)
 {
+    assert(j->run && j->finished && j->free);
     pthread_once(&worker_once, worker_prepare);
     if (worker_once_fault != 0)
         return worker_once_fault;
@@ -103,6 +106,7 @@ int clave__job_start(struct job *j, uv_loop_t *loop)
 void clave__job_abandon(struct job *j)
 {
     pthread_mutex_lock(&worker_mutex);
+    assert(!j->abandoned);
     bool queued = !list_empty(&j->link);
     list_remove(&j->link);
     j->abandoned = true;

@@ -1,6 +1,7 @@
 /* server.c - creating and freeing a server, its options, its clock and its statistics: the calls of
  * server.h that concern no single connection (those are in request/conn.c, store/txn_log.c and
  * store/). The driver sets the time with clave__server_tick before anything else. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -35,6 +36,7 @@ static int32_t or_default(int32_t v, int32_t fallback)
 /* The options that may change while it serves. */
 static void server_take_limits(struct server *s, const struct server_options *o)
 {
+    assert(s->limits.tick_ms > 0); /* the defaults follow from it */
     s->limits.min_session_ms = or_default(o->min_session_ms, 2 * s->limits.tick_ms);
     s->limits.max_session_ms = or_default(o->max_session_ms, 20 * s->limits.tick_ms);
     if (s->limits.max_session_ms < s->limits.min_session_ms)
@@ -191,6 +193,7 @@ void clave__server_free(struct server *s)
         return;
     while (!list_empty(&s->conns.all))
         clave__server_conn_closed(LIST_ENTRY(s->conns.all.next, struct server_conn, in_conns));
+    assert(s->conns.n == 0 && s->conns.undelivered == 0);
     clave__conns_drop_watches(s, SIZE_MAX);
     clave__snapshot_save_fini(s);
     clave__txn_fini(&s->txn);
@@ -234,6 +237,7 @@ static void expire_orphans(struct server *s)
 
 void clave__server_start(struct server *s, int64_t now, int64_t wall)
 {
+    assert(!s->serving);
     s->now = s->started_at = s->turn.began = s->turn.input_since = now;
     s->wall = wall;
     s->serving = true;

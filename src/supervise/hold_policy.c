@@ -3,16 +3,20 @@
  * values. */
 #include "supervise/hold_policy.h"
 
+#include <assert.h>
+
 #include "base/deadline.h"
 #include "clave/async/client.h"
 
 void clave__hold_policy_begin(struct hold_policy *p, const struct kill_policy_terms *terms)
 {
+    assert(terms->grace_ms >= 0 && terms->lead_ms > 0);
     *p = (struct hold_policy){.terms = *terms, .deadline = CLAVE_NEVER, .gone_by = CLAVE_NEVER};
 }
 
 int64_t clave__hold_policy_extend(struct hold_policy *p, int64_t deadline)
 {
+    assert(deadline != KILL_POLICY_NO_DEADLINE);
     p->deadline = deadline;
     return deadline_earlier(deadline, p->terms.until);
 }

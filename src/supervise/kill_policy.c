@@ -3,6 +3,8 @@
  * whatever else has happened. */
 #include "supervise/kill_policy.h"
 
+#include <assert.h>
+
 #include "base/deadline.h"
 #include "clave/async/client.h"
 
@@ -82,6 +84,7 @@ int64_t clave__kill_policy_wake_at(struct kill_policy *p, int64_t deadline, int6
 bool clave__kill_policy_run(struct kill_policy *p, const struct kill_policy_terms *terms,
                             int64_t deadline, int64_t now)
 {
+    assert(p->phase == KILL_POLICY_IDLE);
     p->terms = *terms;
     p->again_ms = KILL_AGAIN_MS;
     note_deadline(p, deadline);
@@ -105,16 +108,19 @@ bool clave__kill_policy_ask(struct kill_policy *p, int64_t now)
 
 int64_t clave__kill_policy_pace(int64_t last_ms, bool stuck)
 {
+    assert(last_ms >= 0);
     return stuck ? clamp(2 * last_ms, KILL_AGAIN_MS, KILL_POLICY_SLOWEST_MS) : KILL_AGAIN_MS;
 }
 
 void clave__kill_policy_killed(struct kill_policy *p, bool stuck)
 {
+    assert(p->phase == KILL_POLICY_KILLING);
     p->again_ms = clave__kill_policy_pace(p->again_ms, stuck);
 }
 
 void clave__kill_policy_refused(struct kill_policy *p)
 {
+    assert(p->phase == KILL_POLICY_RUNNING);
     p->phase = KILL_POLICY_ENDED;
 }
 
@@ -122,11 +128,13 @@ void clave__kill_policy_refused(struct kill_policy *p)
  * meanwhile may see another one first. */
 static int64_t grace_from(const struct kill_policy *p, enum kill_policy_cause cause, int64_t now)
 {
+    assert(cause != CAUSE_SIGNAL || p->asked);
     return deadline_earlier(cause == CAUSE_SIGNAL ? p->asked_at : now, p->terms.until);
 }
 
 static unsigned begin_ending(struct kill_policy *p, enum kill_policy_cause cause, int64_t now)
 {
+    assert(p->phase == KILL_POLICY_RUNNING);
     bool loss = cause == CAUSE_DEADLINE || cause == CAUSE_LOST;
     bool at_once = loss && p->terms.on_lost == ON_LOST_KILL;
     p->cause = cause;

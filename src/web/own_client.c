@@ -1,6 +1,8 @@
 /* own_client.c - see own_client.h. Called by web.c. */
 #include "web/own_client.h"
 
+#include <assert.h>
+
 #include "client/session_keeper.h"
 
 /* A server that starts again is back before. */
@@ -73,6 +75,7 @@ static void own_client_on_state(clave_async_client *c, clave_state state, clave_
 
 clave_err clave__own_client_open(struct web *w)
 {
+    assert(!w->own);
     clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
     o.hosts = w->o.hosts;
     o.session_timeout_ms = w->o.session_timeout_ms;

@@ -3,6 +3,8 @@
  * that the process was stopped. */
 #include "web/server_trend.h"
 
+#include <assert.h>
+
 #include "observe/lock_json.h"
 #include "web/http/http_metrics.h"
 #include "web/http/sender.h"
@@ -114,8 +116,10 @@ static void figures_put(struct json *j, const char *name, int64_t value)
 
 static void trend_object(struct json *j, const struct server_trend *f, size_t from, size_t to)
 {
-    for (size_t i = from; i < to; i++)
+    for (size_t i = from; i < to; i++) {
+        assert(figures[i].name);
         figures_put(j, figures[i].name, trend_now(f, i));
+    }
 }
 
 void clave__server_trend_json(struct json *j, const struct web *w, bool all)

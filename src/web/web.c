@@ -26,6 +26,7 @@
 
 clave_err clave__web_new(struct web **out, const struct web_options *o)
 {
+    assert(o->seed != 0 && o->env && o->hosts);
     struct clave_mem mem = clave__mem_or_default(o->mem);
     struct web *w = clave__mem_zalloc(&mem, sizeof *w);
     *out = NULL;
@@ -76,6 +77,7 @@ void clave__web_take_replay(struct web *w, int64_t now, struct lock_replay *r)
 
 void clave__web_tell_cause(struct web *w, int64_t czxid, int cause)
 {
+    assert(cause >= 0 && cause < LOCK_CAUSES);
     clave__observe_suppose_cause(w->observe, czxid, (enum lock_cause)cause);
 }
 
@@ -112,6 +114,7 @@ static void exchange_refuse_closing(struct web_exchange *x)
 {
     static const struct problem closing = {
         .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
+    assert(x->web->closing);
     clave__web_problem(x, &closing, "the gate is shutting down");
 }
 
@@ -162,15 +165,18 @@ clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request 
 
 bool clave__web_take_body(struct web_exchange *x, int64_t now, const void *p, size_t n)
 {
+    assert(!x->ended);
     x->web->now = now > x->web->now ? now : x->web->now;
     return !x->answered && clave__web_receive(x, p, n);
 }
 
 void clave__web_body_done(struct web_exchange *x, int64_t now)
 {
+    assert(!x->ended);
     x->web->now = now > x->web->now ? now : x->web->now;
     if (x->answered)
         return;
+    assert(x->route); /* without one it was answered */
     x->route->handle(x);
     if (!x->answered)
         clave__shares_count_waiting(x);
@@ -201,6 +207,7 @@ void clave__web_keep_no_more(struct web *w, struct sender *s)
 
 struct web_answer *clave__web_exchange_answer(struct web_exchange *x)
 {
+    assert(x->answered && !x->ended);
     return &x->answer;
 }
 
@@ -208,6 +215,7 @@ void clave__web_end(struct web_exchange *x, int64_t now)
 {
     if (!x)
         return;
+    assert(!x->ended);
     x->web->now = now > x->web->now ? now : x->web->now;
     exchange_cancel(x);
     if (x->answer.end)

@@ -118,6 +118,7 @@ size_t clave__frame_begin(struct jwriter *w)
 
 clave_err clave__frame_end(struct jwriter *w, size_t begin)
 {
+    assert(clave__buf_len(w->b) >= begin + LENGTH || w->err);
     size_t n = clave__buf_len(w->b) - begin;
     if (w->err) {
         w->b->tail -= n;

@@ -78,6 +78,7 @@ struct jbytes clave__jget_bytes(struct jreader *r)
 
 int32_t clave__jget_count(struct jreader *r, size_t min_each)
 {
+    assert(min_each > 0);
     int32_t count = clave__jget_int(r);
     if (count < -1 || (count > 0 && (size_t)count > r->n / min_each))
         r->bad = true;

@@ -4,6 +4,7 @@
  * sends. */
 #include "wire/opcode.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "wire/record_internal.h"
@@ -68,6 +69,10 @@ static const struct opcode opcodes[] = {
     [AT + OP_CLOSE_SESSION] = {"closeSession", &clave__body_none, 0, WRITE, 0},
     [AT + OP_ERROR] = {"error", NULL, 0, WRITE, 0},
 };
+
+static_assert((int)OP_CLOSE_SESSION < (int)OP_CREATE_SESSION &&
+                  (int)OP_CREATE_SESSION < (int)OP_ERROR,
+              "the table begins with OPCODE_FIRST");
 
 const struct opcode *clave__opcode(int32_t op)
 {

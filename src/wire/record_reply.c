@@ -2,6 +2,8 @@
  * They consist of the parts that the table in opcode.c names, in the order of enum reply_part. */
 #include "wire/record_internal.h"
 
+#include <assert.h>
+
 static struct jvec get_ids(struct jreader *r)
 {
     enum { LEAST = 8 }; /* two empty strings */
@@ -85,6 +87,7 @@ bool clave__wire_get_result(struct jreader *r, struct wire_result *res)
 
 void clave__wire_put_result_header(struct jwriter *w, int32_t op, int32_t err)
 {
+    assert(op == OP_ERROR || clave__multi_may_have(op));
     clave__multi_put_header(w, op, false, err);
     if (op == OP_ERROR)
         clave__jput_int(w, err);

@@ -275,7 +275,7 @@ class Others(unittest.TestCase):
         for words, env in ((["-c", with_own.connect], {}), ([], {"CLAVE_CONNECT": with_own.connect})):
             code, out, err = self.as_nobody(*words, "ls", "/", HOME=closed, **env)
             self.assertEqual((code, out), (0, "zookeeper\n"), err)
-            self.assertEqual(err, f"clave: configuration {path}: continuing without it\n")
+            self.assertEqual(err, f"clave: ls: configuration {path}: continuing without it\n")
         for words in ([], ["-c", "local:"]):  # it may say that there is none
             code, out, err = self.as_nobody(*words, "ls", "/", HOME=closed)
             self.assertEqual((code, out), (64, ""), err)

@@ -179,6 +179,9 @@ class Json(OnServer):
         e = self.errors("get", "--json", "--timeout", "200ms", "/x", connect=f"127.0.0.1:{free_port()}")
         self.assertEqual(e["verb"], "get")
         self.assertIn("no server could be reached", e["message"])
+        r = clave("lock", "--json", "/json", "--", "/no/such/command", connect=self.server.connect)
+        last = json.loads(r.err.splitlines()[-1])
+        self.assertEqual((r.code, last["event"], last["exit"]), (127, "error", 127), r)
 
     def test_every_verb(self):
         verbs = clave("help").out.split("\nVerbs:\n")[1].split("\n\n")[0].splitlines()

@@ -124,7 +124,7 @@ class Config(unittest.TestCase):
             path = self.file(text)
             r = clave("get", "/", env={"CLAVE_CONFIG": path})
             self.assertEqual((r.code, r.out), (64, ""), r)
-            self.assertIn(f"clave: {path}:{line}: ", r.err)
+            self.assertIn(f"clave: get: {path}:{line}: ", r.err)
             self.assertIn(what, r.err)
 
     def test_a_bad_host_list_names_its_text(self):

@@ -33,11 +33,15 @@ def read(path):
         return f.read()
 
 
+def code(path):
+    """The text without its comments: a name in one is no use of it."""
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", read(path), flags=re.S)
+
+
 def functions():
     for path in sorted(glob.glob(f"{INCLUDE}/clave/*.h")):
         if os.path.basename(path) not in OTHER_HEADERS:
-            text = re.sub(r"/\*.*?\*/", "", read(path), flags=re.S)
-            for name in re.findall(r"CLAVE_(?:METHOD|MAKING|EXPORT)[^;]*?\b(clave_\w+)\(", text):
+            for name in re.findall(r"CLAVE_(?:METHOD|MAKING|EXPORT)[^;]*?\b(clave_\w+)\(", code(path)):
                 yield os.path.basename(path), name
 
 
@@ -49,7 +53,7 @@ def compiles(compiler, header, *flags):
 
 
 def main():
-    wrapped = "".join(read(p) for p in glob.glob(f"{INCLUDE}/clave/cpp/*.hpp"))
+    wrapped = "".join(code(p) for p in glob.glob(f"{INCLUDE}/clave/cpp/*.hpp"))
     bad = []
     seen = list(functions())
     for header, name in seen:

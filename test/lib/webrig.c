@@ -402,7 +402,7 @@ void webrig_end(struct webrig_call *c)
 
 const char *webrig_header(const struct webrig_call *c, const char *name)
 {
-    const struct web_answer *a = c->x ? clave__web_exchange_answer(c->x) : NULL;
+    const struct web_answer *a = c->x && c->answered ? clave__web_exchange_answer(c->x) : NULL;
     for (size_t i = 0; a && i < a->nheaders; i++)
         if (strcasecmp(a->headers[i].name, name) == 0)
             return a->headers[i].value;

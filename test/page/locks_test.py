@@ -89,6 +89,31 @@ class Locks(PageCase):
         self.browser.see("read-write: 2 reading", "#locks")
         self.browser.see("to write", "#locks")
 
+    def slots(self):
+        """Two of three are owned."""
+        one = lock("/fleet/reboot", 1, None, [30], kind="slot", limit=3)
+        one["holders"] = [place(k, "slot", since, session=None, pid=None, command=None, node=f"{name}-{k}", name=name, host=f"{name}.example.org",
+                                by=by, reason=reason) for k, (name, since, by, reason) in enumerate((("web2", 90000, "ann", "disk"), ("web1", 600, None, "kernel")))]
+        one.update(nholders=2, held_since=one["holders"][0]["since"])
+        return one
+
+    def test_slots_show_how_long_each_is_kept(self):
+        self.gate(lambda g: (three(g), g.locks.update({"/fleet/reboot": self.slots()})))
+        b = self.browser
+        for width in (1280, 390):
+            b.size(width, 844)
+            b.go("locks?kind=slot")
+            b.wait(lambda: self.rows() == ["/fleet/reboot"])
+            b.see("2 of 3 slots", "#locks")
+            b.see("25 h 00 m", "#locks")
+            b.see("web2", "#locks")
+            b.go("locks/fleet/reboot")
+            b.wait(lambda: b.js("return [...document.querySelectorAll('#queue tbody .who b')].map((e) => e.innerText)")[:2] == ["web2", "web1"])
+            b.see("disk, by ann", "#queue")
+            b.see("kernel", "#queue")
+            b.see("25 h 00 m", "#queue")
+            self.assertEqual(b.js("return document.documentElement.scrollWidth <= innerWidth"), True)
+
     def test_a_view_has_an_address(self):
         self.gate(three)
         b = self.browser

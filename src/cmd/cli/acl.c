@@ -150,8 +150,9 @@ bool acl_has_identity(const struct options *o, const struct acl_list *a)
     bool known = o->client.nauths > 0 || o->client.tls_texts[CLIENT_TLS_CERT] || has_uid(o);
     for (size_t i = 0; i < a->n && !known; i++)
         if (strcmp(a->list[i].scheme, "auth") == 0) {
-            diag(o, "--acl: 'creator' needs an identity: --auth digest:user:password, "
-                    "--tls-cert, or a Unix socket");
+            diag_end(o, NULL, EXIT_PATH,
+                     "--acl: 'creator' needs an identity: --auth digest:user:password, "
+                     "--tls-cert, or a Unix socket");
             return false;
         }
     return true;

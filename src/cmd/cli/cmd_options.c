@@ -3,6 +3,7 @@
  * OPTIONS_END. */
 #include "cmd/cli/cmd_options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -277,12 +278,7 @@ static int scan_end(struct options *o, int argc, char **argv)
         return no_such_flag(o, "--timeout");
     if (refuse_client_flag(o))
         return OPTIONS_STOP;
-    if (!o->verb->offline && !config_apply(o)) {
-        if (o->status == EXIT_OK)
-            o->status = EXIT_USAGE;
-        return OPTIONS_STOP;
-    }
-    return OPTIONS_END;
+    return o->verb->offline || config_apply(o) ? OPTIONS_END : OPTIONS_STOP;
 }
 
 int options_next(struct options *o, int argc, char **argv)
@@ -345,6 +341,7 @@ bool options_args(struct options *o, int min, int max)
 bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
                       int64_t *ms)
 {
+    assert(o->value);
     const int64_t bounds[2] = {min_ms, max_ms};
     char text[DURATION_FAULT_CAP];
     const char *fault = clave__duration_within(o->value, bounds, ms, text);
@@ -355,6 +352,7 @@ bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64
 
 bool options_number(struct options *o, const char *flag, int64_t min, int64_t max, int64_t *out)
 {
+    assert(o->value && min <= max);
     char *end;
     errno = 0;
     long long n = strtoll(o->value, &end, 10);

@@ -6,25 +6,23 @@
 
 static void config_on_log(void *arg, int level, const char *msg)
 {
-    (void)arg;
     (void)level;
-    diag(NULL, "%s", msg);
+    diag(arg, "%s", msg);
 }
 
 bool config_apply(struct options *o)
 {
     char text[1024] = "";
     const struct fault f = {text, sizeof text};
-    const struct log log = {config_on_log, NULL};
+    const struct log log = {config_on_log, o};
     struct client_settings *s = &o->client;
     s->connect = o->connect;
     s->session_timeout_ms = o->session_timeout_ms;
     s->timeout_ms = o->timeout_given ? o->timeout_ms : 0;
     clave_err err = clave__client_settings_read(s, &log, &f);
     if (err != CLAVE_OK) {
-        if (clave__start_error_passes(err))
-            o->status = EXIT_INTERNAL; /* nothing is wrong with the file */
-        diag(NULL, "%s", text);
+        bool passes = clave__start_error_passes(err); /* nothing is wrong with the file */
+        o->status = diag_end(o, NULL, passes ? EXIT_INTERNAL : EXIT_USAGE, "%s", text);
         return false;
     }
     o->connect = s->connect;

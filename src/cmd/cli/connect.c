@@ -66,7 +66,7 @@ static bool make_tls(struct options *o, const char *connect)
         return true;
     clave_err err = clave_tls_new(&o->tls, &t, fault, sizeof fault);
     if (err != CLAVE_OK)
-        diag(o, "%s", *fault ? fault : clave_strerror(err));
+        diag_end(o, NULL, EXIT_USAGE, "%s", *fault ? fault : clave_strerror(err));
     return err == CLAVE_OK;
 }
 
@@ -75,7 +75,7 @@ const char *connect_dial(struct options *o)
     const char *connect = o->connect ? o->connect : "local:";
     const char *fault = clave_async_client_host_fault(connect);
     if (fault)
-        diag(o, "invalid server list '%s': %s", connect, fault);
+        diag_end(o, NULL, EXIT_USAGE, "invalid server list '%s': %s", connect, fault);
     return fault || !local_may_be_used(o, connect) || !make_tls(o, connect) ? NULL : connect;
 }
 

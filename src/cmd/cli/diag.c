@@ -2,6 +2,7 @@
  * message is one line, written as one piece. */
 #include "cmd/cli/diag.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -193,6 +194,18 @@ int diag_usage(struct options *o, const char *fmt, ...)
     return EXIT_USAGE;
 }
 
+int diag_end(const struct options *o, const char *path, int code, const char *fmt, ...)
+{
+    char text[DIAG_CAP];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    diag_say(o, &(struct diag_facts){.event = "error", .path = path, .code = code}, "%s%s%s",
+             path ? path : "", path ? ": " : "", text);
+    return code;
+}
+
 void diag_note(const struct options *o, const char *fmt, ...)
 {
     va_list ap;
@@ -255,6 +268,7 @@ static const char *diag_hint(const struct options *o, const char *path, clave_er
 static int diag_put_err(const struct options *o, const char *path, clave_err err,
                         const char *detail)
 {
+    assert(err != CLAVE_OK);
     /* Nobody but the library sent bytes that a server could not read: what it knows says all. */
     const char *text = *detail && err == CLAVE_EMARSHALLING ? detail : diag_text(o, err);
     const struct diag_facts f = {
@@ -321,7 +335,7 @@ int finish_stdout(const struct options *o)
     if (fault == 0)
         return EXIT_OK;
     if (fault != EPIPE) /* the reader has seen enough: `clave ls / | head -1` */
-        diag(o, "standard output: %s%s", strerror(fault),
-             fault == EAGAIN ? " (a pipe that is full, and does not let its writer wait)" : "");
+        diag_end(o, NULL, EXIT_IO, "standard output: %s%s", strerror(fault),
+                 fault == EAGAIN ? " (a pipe that is full, and does not let its writer wait)" : "");
     return EXIT_IO;
 }

@@ -35,6 +35,10 @@ const char *diag_text(const struct options *o, clave_err err);
 void diag(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same with a hint at the help; sets o->status and returns EXIT_USAGE. */
 int diag_usage(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The end of a verb for a reason that is no code of the library's: "clave: VERB: PATH: ...",
+ * without the path if it is NULL. Returns the exit code given. */
+int diag_end(const struct options *o, const char *path, int code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 /* "clave: VERB PATH: no such node (create it with ...)". `s` (may be NULL) supplies the details of
  * the latest fault. Returns exit_code_of(err). */
 int diag_err(const struct options *o, const char *path, clave_err err, clave_client *c);

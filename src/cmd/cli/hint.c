@@ -1,6 +1,7 @@
 /* hint.c - see hint.h. Called where a message names the command to try next. */
 #include "cmd/cli/hint.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ struct hint_text {
 
 static void hint_put(struct hint_text *t, const char *text, size_t n)
 {
+    assert(t->n < HINT_CAP);
     size_t room = HINT_CAP - 1 - t->n;
     n = n < room ? n : room;
     memcpy(t->out + t->n, text, n);

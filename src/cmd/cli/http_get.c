@@ -1,6 +1,7 @@
 /* http_get.c - see http_get.h. Called by verbs that read of a gate. */
 #include "cmd/cli/http_get.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +62,9 @@ static bool curl_load(const struct options *o, struct curl *out)
     const char *missing =
         lib ? clave__load_functions(lib, wanted, sizeof wanted / sizeof *wanted, out) : NULL;
     if (!lib)
-        diag(o, "cannot load libcurl, which asking a gate needs: %s", why);
+        diag_end(o, NULL, EXIT_INTERNAL, "cannot load libcurl, which asking a gate needs: %s", why);
     else if (missing)
-        diag(o, "%s has no function %s", LIBRARY, missing);
+        diag_end(o, NULL, EXIT_INTERNAL, "%s has no function %s", LIBRARY, missing);
     return lib && !missing;
 }
 
@@ -96,12 +97,8 @@ static void http_get_detail(const struct buf *body, char *out, size_t cap)
         json->json_delete(problem);
 }
 
-static int http_get_refused(const struct options *o, const struct http_get *g, long status,
-                            const struct buf *body)
+static int http_get_exit_code(long status)
 {
-    char detail[512];
-    http_get_detail(body, detail, sizeof detail);
-    diag(o, "the gate %s answers %ld: %s", g->gate, status, detail);
     switch (status) {
     case 400:
         return EXIT_USAGE;
@@ -121,16 +118,25 @@ static int http_get_refused(const struct options *o, const struct http_get *g, l
     }
 }
 
+static int http_get_refused(const struct options *o, const struct http_get *g, long status,
+                            const struct buf *body)
+{
+    char detail[512];
+    http_get_detail(body, detail, sizeof detail);
+    return diag_end(o, NULL, http_get_exit_code(status), "the gate %s answers %ld: %s", g->gate,
+                    status, detail);
+}
+
 static int http_get_failed(const struct options *o, const struct http_get *g, int code,
                            const char *why)
 {
-    if (code == CURL_BAD_URL || code == CURL_BAD_PROTOCOL) {
-        diag(o, "--http %s is no URL of a gate: http://HOST:PORT, https://HOST:PORT or unix:/PATH",
-             g->gate);
-        return EXIT_USAGE;
-    }
-    diag(o, "the gate %s cannot be asked: %s", g->gate, why);
-    return code == CURL_TIMED_OUT ? EXIT_TIMEOUT : EXIT_UNREACHABLE;
+    if (code == CURL_BAD_URL || code == CURL_BAD_PROTOCOL)
+        return diag_end(
+            o, NULL, EXIT_USAGE,
+            "--http %s is no URL of a gate: http://HOST:PORT, https://HOST:PORT or unix:/PATH",
+            g->gate);
+    return diag_end(o, NULL, code == CURL_TIMED_OUT ? EXIT_TIMEOUT : EXIT_UNREACHABLE,
+                    "the gate %s cannot be asked: %s (--http names another)", g->gate, why);
 }
 
 static int http_get_perform(const struct options *o, const struct http_get *g, const char *url,
@@ -173,6 +179,7 @@ static int http_get_perform(const struct options *o, const struct http_get *g, c
 int http_get(const struct options *o, const struct http_get *g, const char *target,
              struct buf *body)
 {
+    assert(g->gate && *target == '/');
     bool is_unix = strncmp(g->gate, "unix:", 5) == 0;
     const char *base = is_unix ? "http://localhost" : g->gate;
     size_t nbase = strlen(base), cap = nbase + strlen(target) + 1;

@@ -1,6 +1,7 @@
 /* json.c - json.h over base's JSON writer. Write errors are found by finish_stdout, not here. */
 #include "cmd/cli/json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ void json_hex(struct json *j, const char *key, int64_t n)
 /* A value, after its key. */
 static void put_base64(struct json *j, const unsigned char *p, size_t n)
 {
+    assert(!j->comma); /* its key was written */
     char four[BASE64_LEN(3) + 1];
     j->put(j->to, "\"", 1);
     for (size_t i = 0; i < n; i += 3) {

@@ -17,12 +17,13 @@ bool local_may_be_used(const struct options *o, const char *connect)
 {
     if (!local_is(connect) || o->client.local != CLIENT_LOCAL_NEVER)
         return true;
-    diag(o,
-         "%s, and %s (%s): name one with --connect HOSTS, CLAVE_CONNECT, or 'connect = HOSTS' in "
-         "~/.config/clave/config or /etc/clave/config",
-         o->connect ? "local: is this user's own server" : "no server is named",
-         o->connect ? "must not be used here" : "a local one must not be used here",
-         o->client.local_from);
+    diag_end(
+        o, NULL, EXIT_USAGE,
+        "%s, and %s (%s): name one with --connect HOSTS, CLAVE_CONNECT, or 'connect = HOSTS' in "
+        "~/.config/clave/config or /etc/clave/config",
+        o->connect ? "local: is this user's own server" : "no server is named",
+        o->connect ? "must not be used here" : "a local one must not be used here",
+        o->client.local_from);
     return false;
 }
 

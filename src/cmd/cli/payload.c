@@ -2,6 +2,7 @@
  * guarded write and the check of the lock are always one transaction. */
 #include "cmd/cli/payload.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +26,11 @@ int data_read(struct options *o, const char *arg, struct data *out)
     errno = 0;
     out->p = out->owned;
     out->n = fread(out->owned, 1, MAX_DATA + 1, stdin);
-    if (ferror(stdin)) {
-        diag(o, "standard input: %s", strerror(errno));
-        return EXIT_IO;
-    }
-    if (out->n > MAX_DATA) {
-        diag(o, "standard input: a node holds at most %d bytes", MAX_DATA);
-        return EXIT_USAGE;
-    }
+    if (ferror(stdin))
+        return diag_end(o, NULL, EXIT_IO, "standard input: %s", strerror(errno));
+    if (out->n > MAX_DATA)
+        return diag_end(o, NULL, EXIT_USAGE, "standard input: a node holds at most %d bytes",
+                        MAX_DATA);
     return EXIT_OK;
 }
 
@@ -128,6 +126,7 @@ static clave_err create_deep(clave_client *c, const char *node, const clave_op *
             err = CLAVE_ENOMEM;
         ops[i] = (clave_op){.kind = CLAVE_OP_CREATE, .path = names[i], .mode = CLAVE_PERSISTENT};
     }
+    assert(n < FENCED_WRITE_MAX_OPS);
     ops[n] = *op;
     *is_alone = n == 0;
     if (err == CLAVE_OK)
@@ -160,7 +159,7 @@ int guard_tell(struct options *o, const char *path, clave_err err, clave_client 
 {
     if (err != CLAVE_ELOST)
         return diag_err(o, path, err, c);
-    diag(o, "%s: not written: the lock node %s is gone, so the lock was lost", path,
-         getenv("CLAVE_NODE"));
-    return EXIT_LOST;
+    return diag_end(o, path, EXIT_LOST,
+                    "not written: the lock node %s is gone, so the lock was lost",
+                    getenv("CLAVE_NODE"));
 }

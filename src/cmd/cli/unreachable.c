@@ -89,8 +89,8 @@ void unreachable_clear(struct unreachable *u)
 int unreachable_give_up(const struct options *o, const char *connect, int64_t within_ms,
                         const char *fault)
 {
-    char within[DURATION_CAP];
-    diag(o, "%s%s no server could be reached within %s: %s", connect, diag_colon(connect),
-         clave__duration_format(within_ms, within), fault);
-    return EXIT_UNREACHABLE;
+    char within[DURATION_CAP], text[1024];
+    snprintf(text, sizeof text, "no server could be reached within %s: %s (--connect names others)",
+             clave__duration_format(within_ms, within), fault);
+    return diag_refused(o, connect, text);
 }

@@ -133,10 +133,9 @@ static int run_data(struct options *o, int argc, char **argv)
     enum data_work work = data_find_work(o, &c);
     if (work == DATA_WORKS)
         return EXIT_USAGE;
-    if (works[work].least == 2 && data_is_below(o->argv[2], o->argv[1])) {
-        diag(o, "%s is in %s: name a directory outside it", o->argv[2], o->argv[1]);
-        return EXIT_REFUSED;
-    }
+    if (works[work].least == 2 && data_is_below(o->argv[2], o->argv[1]))
+        return diag_end(o, NULL, EXIT_REFUSED, "%s is in %s: name a directory outside it",
+                        o->argv[2], o->argv[1]);
     int code = data_files_open(&f, o, o->argv[1]);
     if (code == EXIT_OK)
         code = data_do(work, &f, o->argv[2], &c);

@@ -105,10 +105,9 @@ int data_backup(struct data_files *f, const char *to, bool history)
     if (err == CLAVE_OK)
         err = backup_copy(&b);
     clave__copy_dir_end(&b.copy);
-    if (err != CLAVE_OK) {
-        diag(f->o, "%s", b.text[0] ? b.text : clave_strerror(err));
-        return data_files_exit(err);
-    }
+    if (err != CLAVE_OK)
+        return diag_end(f->o, NULL, data_files_exit(err), "%s",
+                        b.text[0] ? b.text : clave_strerror(err));
     if (b.st.digest_mismatches > 0)
         fprintf(stderr, "clave: data: %s: %s\n", f->dir.path, f->noted);
     backup_tell(&b, to);

@@ -297,10 +297,8 @@ int data_digest(struct data_files *f)
     struct checking c = {.f = f};
     struct server_stats st = {0};
     char fault[600] = "";
-    if (!data_check_recover(&c, NULL, &st, fault, sizeof fault)) {
-        diag(f->o, "%s", fault[0] ? fault : "out of memory");
-        return EXIT_IO;
-    }
+    if (!data_check_recover(&c, NULL, &st, fault, sizeof fault))
+        return diag_end(f->o, NULL, EXIT_IO, "%s", fault[0] ? fault : "out of memory");
     if (f->o->json) {
         json_begin(&c.j, stdout);
         json_hex(&c.j, "zxid", st.last_zxid);

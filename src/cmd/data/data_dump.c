@@ -319,6 +319,5 @@ int data_dump(struct data_files *f, const char *only)
     enum file_kind kind = clave__file_kind(only, &zxid);
     if (kind == FILE_LOG || kind == FILE_SNAPSHOT)
         return dump_file(&d, kind, zxid);
-    diag(f->o, "'%s': expected log.ZXID or snapshot.ZXID", only);
-    return EXIT_USAGE;
+    return diag_end(f->o, NULL, EXIT_USAGE, "'%s': expected log.ZXID or snapshot.ZXID", only);
 }

@@ -48,21 +48,18 @@ int data_files_open(struct data_files *f, const struct options *o, const char *p
     const struct log log = {on_directory_log, f};
     *f = (struct data_files){.o = o, .dir = {.lock = -1, .dir = -1}};
     clave_err err = clave__datadir_look(&f->dir, path, &log, &fault);
-    if (err != CLAVE_OK) {
-        diag(o, "%s", text);
-        return data_files_exit(err);
-    }
+    if (err != CLAVE_OK)
+        return diag_end(o, NULL, data_files_exit(err), "%s", text);
     int number = clave__file_list_read(f->dir.dir, FILE_SNAPSHOT, &f->snapshots);
     if (number == 0)
         number = clave__file_list_read(f->dir.dir, FILE_LOG, &f->logs);
-    if (number != 0) {
-        diag(o, "cannot read %s: %s", path, strerror(number));
-        return EXIT_IO;
-    }
+    if (number != 0)
+        return diag_end(o, NULL, EXIT_IO, "cannot read %s: %s", path, strerror(number));
     if (f->snapshots.n + f->logs.n > 0)
         return EXIT_OK;
-    diag(o, "%s has no snapshots and no logs: name the directory that contains version-2", path);
-    return EXIT_IO;
+    return diag_end(o, NULL, EXIT_IO,
+                    "%s has no snapshots and no logs: name the directory that contains version-2",
+                    path);
 }
 
 void data_files_close(struct data_files *f)

@@ -54,10 +54,8 @@ static int restore_read_epoch(struct restoring *r, size_t i)
     int number = data_files_beside(r->f, data_files_epochs[i], &c, &fault);
     if (number == ENOENT)
         return EXIT_OK;
-    if (number != 0) {
-        diag(r->f->o, "%s", r->text);
-        return EXIT_IO;
-    }
+    if (number != 0)
+        return diag_end(r->f->o, NULL, EXIT_IO, "%s", r->text);
     snprintf(text, sizeof text, "%.*s", (int)(c.n < 20 ? c.n : 20), c.p ? (const char *)c.p : "");
     clave__file_free(&c);
     int64_t epoch = strtoll(text, NULL, 10);
@@ -76,17 +74,16 @@ static int restore_load(struct restoring *r)
     r->s = data_files_server(r->f);
     clave_err err =
         r->s ? clave__datadir_recover_until(&r->f->dir, r->s, until, &fault) : CLAVE_ENOMEM;
-    if (err != CLAVE_OK) {
-        diag(r->f->o, "%s", r->text[0] ? r->text : clave_strerror(err));
-        return data_files_exit(err);
-    }
+    if (err != CLAVE_OK)
+        return diag_end(r->f->o, NULL, data_files_exit(err), "%s",
+                        r->text[0] ? r->text : clave_strerror(err));
     clave__server_stats(r->s, &r->st);
     r->from_zxid = r->st.last_zxid;
     if (until == INT64_MAX || r->from_zxid == until)
         return EXIT_OK;
-    diag(r->f->o, "--until %s: the data in %s end with zxid 0x%" PRIx64, r->o->until,
-         r->f->dir.path, (uint64_t)r->from_zxid);
-    return EXIT_REFUSED;
+    return diag_end(r->f->o, NULL, EXIT_REFUSED,
+                    "--until %s: the data in %s end with zxid 0x%" PRIx64, r->o->until,
+                    r->f->dir.path, (uint64_t)r->from_zxid);
 }
 
 /* ---- where it goes on ------------------------------------------------------------------------ */
@@ -99,23 +96,22 @@ static int restore_choose_zxid(struct restoring *r)
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t wall = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     r->begin.wall = wall;
-    if (r->o->epoch > 0 && r->o->epoch <= newest) {
-        diag(r->f->o, "--epoch %" PRId64 " is not above that of the data, %" PRId64, r->o->epoch,
-             newest);
-        return EXIT_USAGE;
-    }
-    if (r->o->epoch == 0 && !clave__backup_restore_knows_time(wall)) {
-        diag(r->f->o, "the clock of this machine is before 2020, so it cannot tell what a server "
-                      "that was restored earlier has handed out: set it, or give an --epoch above "
-                      "every earlier one");
-        return EXIT_REFUSED;
-    }
+    if (r->o->epoch > 0 && r->o->epoch <= newest)
+        return diag_end(r->f->o, NULL, EXIT_USAGE,
+                        "--epoch %" PRId64 " is not above that of the data, %" PRId64, r->o->epoch,
+                        newest);
+    if (r->o->epoch == 0 && !clave__backup_restore_knows_time(wall))
+        return diag_end(
+            r->f->o, NULL, EXIT_REFUSED,
+            "the clock of this machine is before 2020, so it cannot tell what a server "
+            "that was restored earlier has handed out: set it, or give an --epoch above "
+            "every earlier one");
     r->begin.zxid = r->o->epoch > 0 ? r->o->epoch << 32
                                     : clave__backup_restore_zxid(r->from_zxid, r->epoch, wall);
     if (r->begin.zxid >> 32 < INT32_MAX)
         return EXIT_OK;
-    diag(r->f->o, "the data have epoch %" PRId64 ", after which there is none", newest);
-    return EXIT_REFUSED;
+    return diag_end(r->f->o, NULL, EXIT_REFUSED,
+                    "the data have epoch %" PRId64 ", after which there is none", newest);
 }
 
 /* A note that cannot be used is not as if there were none: sessions may have been longer than the
@@ -131,10 +127,10 @@ static int restore_read_note(struct restoring *r)
         r->text[0] = '\0';
         return EXIT_OK;
     }
-    diag(r->f->o,
-         "%s; so nothing tells how long sessions of its server could be: give --longest-session",
-         r->text);
-    return data_files_exit(err);
+    return diag_end(
+        r->f->o, NULL, data_files_exit(err),
+        "%s; so nothing tells how long sessions of its server could be: give --longest-session",
+        r->text);
 }
 
 static int restore_choose_quiet(struct restoring *r)
@@ -193,8 +189,8 @@ static int restore_make(struct restoring *r)
     clave__copy_dir_end(&copy);
     if (err == CLAVE_OK)
         return EXIT_OK;
-    diag(r->f->o, "%s", r->text[0] ? r->text : clave_strerror(err));
-    return data_files_exit(err);
+    return diag_end(r->f->o, NULL, data_files_exit(err), "%s",
+                    r->text[0] ? r->text : clave_strerror(err));
 }
 
 /* How long a server waits that is not told another longest session timeout. */

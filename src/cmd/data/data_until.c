@@ -102,14 +102,13 @@ static int until_find(struct until_search *u, const char *text, int64_t *zxid)
     *zxid = u->found ? u->zxid : INT64_MAX;
     if (u->first_time >= 0 && u->first_time <= u->time)
         return EXIT_OK;
-    if (u->first_time < 0) {
-        diag(f->o, "%s has no record of a transaction, so no times: give --until a zxid",
-             f->dir.path);
-        return EXIT_REFUSED;
-    }
-    diag(f->o, "--until %s is before the logs in %s, which begin at %s: use an older backup", text,
-         f->dir.path, time_text(u->first_time, first));
-    return EXIT_REFUSED;
+    if (u->first_time < 0)
+        return diag_end(f->o, NULL, EXIT_REFUSED,
+                        "%s has no record of a transaction, so no times: give --until a zxid",
+                        f->dir.path);
+    return diag_end(f->o, NULL, EXIT_REFUSED,
+                    "--until %s is before the logs in %s, which begin at %s: use an older backup",
+                    text, f->dir.path, time_text(u->first_time, first));
 }
 
 int data_until(struct data_files *f, const char *text, int64_t *zxid)
@@ -118,12 +117,13 @@ int data_until(struct data_files *f, const char *text, int64_t *zxid)
     if (!until_is_zxid(text, zxid)) {
         if (until_is_time(text, &u.time))
             return until_find(&u, text, zxid);
-        diag(f->o, "--until '%s' is neither a zxid (0x1f) nor a time (2026-11-23T05:55:00Z)", text);
-        return EXIT_USAGE;
+        return diag_end(f->o, NULL, EXIT_USAGE,
+                        "--until '%s' is neither a zxid (0x1f) nor a time (2026-11-23T05:55:00Z)",
+                        text);
     }
     if (f->snapshots.n > 0 && *zxid >= f->snapshots.zxid[0])
         return EXIT_OK;
-    diag(f->o, "--until %s is before the oldest snapshot in %s: use an older backup", text,
-         f->dir.path);
-    return EXIT_REFUSED;
+    return diag_end(f->o, NULL, EXIT_REFUSED,
+                    "--until %s is before the oldest snapshot in %s: use an older backup", text,
+                    f->dir.path);
 }

@@ -164,10 +164,9 @@ static int look_at_note(struct growing *g, const struct data_files *f)
     const struct fault fault = {text, sizeof text};
     int32_t noted_ms;
     clave_err err = clave__datadir_longest_session(&f->dir, &noted_ms, &fault);
-    if (err != CLAVE_OK) {
-        diag(g->o, "%s; 'clave serve' writes it again when it starts or gets SIGHUP", text);
-        return data_files_exit(err);
-    }
+    if (err != CLAVE_OK)
+        return diag_end(g->o, NULL, data_files_exit(err),
+                        "%s; 'clave serve' writes it again when it starts or gets SIGHUP", text);
     g->longest_ms = noted_ms > g->longest_ms ? noted_ms : g->longest_ms;
     return EXIT_OK;
 }
@@ -188,8 +187,7 @@ static int look_at_data(struct growing *g)
         for (size_t i = 0; i < f.logs.n && code == EXIT_OK; i++)
             code = look_for_gap(g, &f, f.logs.zxid[i]) ? EXIT_OK : EXIT_IO;
     } else if (code == EXIT_OK) {
-        diag(g->o, "%s", text[0] ? text : clave_strerror(err));
-        code = EXIT_IO;
+        code = diag_end(g->o, NULL, EXIT_IO, "%s", text[0] ? text : clave_strerror(err));
     }
     clave__server_free(s);
     data_files_close(&f);

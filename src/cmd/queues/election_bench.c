@@ -3,6 +3,7 @@
  * receive from it is counted until nothing is in flight any more. */
 #include "cmd/queues/election_bench.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "client/client_metrics.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/cli/unreachable.h"
 #include "runtime/clock.h"
 #include "wire/proto.h"
 
@@ -79,6 +81,7 @@ static void withdraw(clave_async_client *client, void *arg)
 static void depose(clave_async_client *client, void *arg)
 {
     struct election_bench *h = arg;
+    assert(h->leader);
     h->left_at = clave__clock_us();
     withdraw(client, h->leader);
 }
@@ -165,6 +168,7 @@ static clave_err change_leaders(struct election_bench *h, const struct election_
 static int open_all(struct election_bench *h)
 {
     clave_client_options co;
+    char fault[512];
     const char *connect = connect_dial(h->o);
     if (!connect)
         return EXIT_USAGE;
@@ -185,6 +189,9 @@ static int open_all(struct election_bench *h)
                  "only %zu of %zu sessions opened: does the server limit the connections from one "
                  "address ('clave serve --max-connections', maxClientCnxns)?",
                  i, h->n);
+        if (err == CLAVE_EUNREACHABLE)
+            return unreachable_give_up(h->o, connect, h->o->timeout_ms,
+                                       clave_client_errmsg(h->all[i].session, fault, sizeof fault));
         if (err != CLAVE_OK)
             return diag_err(h->o, connect, err, h->all[i].session);
     }

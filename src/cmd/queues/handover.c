@@ -2,6 +2,7 @@
  * has been seen: a later leader is never asked by mistake. */
 #include "cmd/queues/handover.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "clave/uv.h"
@@ -25,11 +26,10 @@ static int handover_judge(struct handover *h, struct leader_follow *f,
     bool asks = h->former == 0;
     if (it->err != CLAVE_OK)
         return diag_err(h->o, h->path, it->err, f->session);
-    if (asks && it->vacant) {
-        if (!no_queue_report(h->o, h->session, h->path))
-            diag(h->o, "%s: the election has no leader", h->path);
-        return EXIT_PATH;
-    }
+    if (asks && it->vacant)
+        return no_queue_report(h->o, h->session, h->path)
+                   ? EXIT_PATH
+                   : diag_end(h->o, h->path, EXIT_PATH, "the election has no leader");
     if (asks) {
         h->former = it->stat.czxid;
         h->until = clave_now() + h->wait_ms;
@@ -43,16 +43,14 @@ static int handover_judge(struct handover *h, struct leader_follow *f,
     if (!h->target[0] || strcmp(it->node, h->target) == 0)
         return EXIT_OK;
     char who[PARTICIPANT_TEXT_CAP];
-    diag(h->o, "%s: another candidate leads now: %s", h->path,
-         participant_text_column(it->id, true, who, sizeof who));
-    return EXIT_PATH;
+    return diag_end(h->o, h->path, EXIT_PATH, "another candidate leads now: %s",
+                    participant_text_column(it->id, true, who, sizeof who));
 }
 
 static int handover_report_late(struct handover *h)
 {
-    diag(h->o, "%s: asked, but the leader did not resign in time (only clave's leaders do)",
-         h->path);
-    return EXIT_TIMEOUT;
+    return diag_end(h->o, h->path, EXIT_TIMEOUT,
+                    "asked, but the leader did not resign in time (only clave's leaders do)");
 }
 
 static bool handover_is_answered(struct leader_follow *f)
@@ -109,6 +107,7 @@ bool handover_begin(struct handover *h, struct options *o, int argc, char **argv
 
 int handover_run(struct handover *h)
 {
+    assert(h->session && h->former == 0);
     struct leader_follow s;
     h->until = clave_now() + h->o->timeout_ms;
     int code = leader_follow_open(&s, h->session, h->path, h->o);

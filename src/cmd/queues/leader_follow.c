@@ -3,6 +3,7 @@
  * only on the loop's thread. */
 #include "cmd/queues/leader_follow.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -71,6 +72,7 @@ static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, 
     (void)w;
     pthread_mutex_lock(&f->mutex);
     if (it) {
+        assert(!*f->last);
         *f->last = it;
         f->last = &it->next;
     } else {
@@ -85,6 +87,7 @@ static void leader_follow_on_transferred(clave_async_client *c, clave_err err, v
     struct leader_follow *f = arg;
     (void)c;
     pthread_mutex_lock(&f->mutex);
+    assert(!f->answered);
     f->answered = true;
     f->answer = err;
     pthread_mutex_unlock(&f->mutex);
@@ -123,10 +126,8 @@ int leader_follow_open(struct leader_follow *f, clave_client *session, const cha
     f->last = &f->first;
     pthread_mutex_init(&f->mutex, NULL);
     f->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (f->wakeup < 0) {
-        diag(o, "%s", strerror(errno));
-        return EXIT_INTERNAL;
-    }
+    if (f->wakeup < 0)
+        return diag_end(o, NULL, EXIT_INTERNAL, "%s", strerror(errno));
     clave_client_run(session, leader_follow_begin, f);
     return f->answer == CLAVE_OK ? EXIT_OK : diag_err(o, path, f->answer, session);
 }
@@ -177,6 +178,7 @@ struct leader_state *leader_follow_next(struct leader_follow *f, int signals, in
 
 void leader_follow_transfer(struct leader_follow *f, const char *node)
 {
+    assert(f->watch);
     f->target = node;
     clave_client_run(f->session, transfer, f);
 }

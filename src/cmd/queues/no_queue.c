@@ -43,11 +43,13 @@ bool no_queue_report(const struct options *o, clave_client *c, const char *path)
     if (q.latches > 0 || (!elects && q.places > 0))
         return false;
     if (elects && q.places + q.sides > 0 && q.others == 0)
-        diag(o, "%s: no election, but a lock; to see it: %s", path, hint_command(o, one, hint));
+        diag_end(o, path, EXIT_PATH, "no election, but a lock; to see it: %s",
+                 hint_command(o, one, hint));
     else if (q.others > 0)
-        diag(o, "%s: no %s: none of its children is a %s; to see all locks and elections: %s", path,
-             elects ? "election" : "lock", elects ? "candidate" : "place in a queue",
-             hint_command(o, locks, hint));
+        diag_end(o, path, EXIT_PATH,
+                 "no %s: none of its children is a %s; to see all locks and elections: %s",
+                 elects ? "election" : "lock", elects ? "candidate" : "place in a queue",
+                 hint_command(o, locks, hint));
     else
         return false;
     return true;

@@ -63,10 +63,8 @@ static int queue_repeat_watch(struct options *o, clave_client *c, const char *pa
     clave_cache_options options = CLAVE_CACHE_OPTIONS_INIT;
     options.without_data = true;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0) {
-        diag(o, "%s: cannot watch it: %s", path, strerror(errno));
-        return EXIT_INTERNAL;
-    }
+    if (fd < 0)
+        return diag_end(o, path, EXIT_INTERNAL, "cannot watch it: %s", strerror(errno));
     clave_err err = clave_cache_new(&cache, c, path, &options, queue_repeat_on_event, &fd);
     if (err != CLAVE_OK) {
         close(fd);

@@ -4,6 +4,7 @@
  */
 #include "cmd/queues/queue_view.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ static clave_err queue_view_submit_names(clave_async_client *c, size_t i, clave_
 static void queue_view_got_names(size_t i, const clave_result *res, void *arg)
 {
     struct queue_view_read *r = arg;
+    assert(i < FLIGHT);
     enum lock_side side = (enum lock_side)(i - FLIGHT_SIDES);
     bool beside = i == FLIGHT_MARK || (i >= FLIGHT_SIDES && side == LOCK_SIDE_KAZOO);
     if (res->err == CLAVE_ENONODE || (beside && res->err == CLAVE_ENOAUTH))
@@ -76,6 +78,7 @@ static clave_err queue_view_submit_data(clave_async_client *c, size_t i, clave_r
 static void queue_view_got_data(size_t i, const clave_result *res, void *arg)
 {
     struct queue_view_read *r = arg;
+    assert(i < r->out->nnodes);
     struct queue_view_node *node = &r->out->nodes[i];
     if (res->err == CLAVE_ENONODE) {
         clave__lock_listing_gone(&r->out->listing, node->of.path);
@@ -96,6 +99,7 @@ static clave_err queue_view_name_nodes(struct queue_view_read *r)
     if (!v->nodes)
         return CLAVE_ENOMEM;
     for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&v->listing, p));) {
+        assert(v->nnodes < v->listing.model.nplaces);
         struct queue_view_node *node = &v->nodes[v->nnodes];
         node->of.path = clave__lock_place_path(&v->mem, p);
         if (!node->of.path)
@@ -131,6 +135,7 @@ static clave_err queue_view_run(clave_client *c, struct queue_view_read *r, int6
 static const struct queue_view_node *queue_view_node_of(const struct queue_view *v,
                                                         const struct lock_place *p, size_t *at)
 {
+    assert(v->nnodes > 0);
     const struct queue_view_node *node;
     do
         node = &v->nodes[(*at)++ % v->nnodes];
@@ -153,6 +158,7 @@ static clave_err queue_view_place_all(struct queue_view *v)
         return CLAVE_ENOMEM;
     size_t from = 0;
     for (const struct lock_place *p = NULL; (p = clave__lock_listing_after(&v->listing, p));) {
+        assert(v->n < v->nnodes);
         const struct queue_view_node *node = queue_view_node_of(v, p, &from);
         struct queue_view_place *at = &v->list[v->n];
         clave_participant *who = &v->participants[v->n++];

@@ -3,6 +3,7 @@
  * question. */
 #include "cmd/queues/revoke.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -113,19 +114,19 @@ static bool confirmed(const struct revoke_target *t)
 static int revoke_break(struct options *o, clave_client *c, const struct revoke_target *t)
 {
     const struct revoke_request *w = t->request;
+    assert(w->breaks);
     char hint[HINT_CAP];
     if (owner_may_be_alive(t->at->p) && !w->force) {
         bool known = participant_text_is_known(&t->at->p->stat);
-        diag(o, "%s: it belongs to %s, which may be alive: end it, use --force, or ask it: %s",
-             w->path, known ? t->who : "a client whose node may not be read (--auth)",
-             hint_command(o, (const char *const[]){"locks", "revoke", w->path, w->node, NULL},
-                          hint));
-        return EXIT_REFUSED;
+        return diag_end(
+            o, w->path, EXIT_REFUSED,
+            "it belongs to %s, which may be alive: end it, use --force, or ask it: %s",
+            known ? t->who : "a client whose node may not be read (--auth)",
+            hint_command(o, (const char *const[]){"locks", "revoke", w->path, w->node, NULL},
+                         hint));
     }
-    if (!confirmed(t)) {
-        diag(o, "%s: not deleted", w->path);
-        return EXIT_REFUSED;
-    }
+    if (!confirmed(t))
+        return diag_end(o, w->path, EXIT_REFUSED, "not deleted");
     clave_err err = clave_delete(c, t->path, -1, o->timeout_ms);
     if (err != CLAVE_OK && err != CLAVE_ENONODE)
         return diag_err(o, t->path, err, c);
@@ -137,15 +138,14 @@ static int revoke_break(struct options *o, clave_client *c, const struct revoke_
 
 static int revoke_await_end(struct options *o, clave_client *c, const struct revoke_target *t)
 {
+    assert(t->request->wait_ms > 0);
     int64_t until = clave_now() + t->request->wait_ms;
     struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
     clave_err err;
     while ((err = clave_exists(c, t->path, o->timeout_ms, NULL)) == CLAVE_OK) {
-        if (clave_now() >= until) {
-            diag(o, "%s: asked, but it was not released in time (only revocable locks are)",
-                 t->request->path);
-            return EXIT_TIMEOUT;
-        }
+        if (clave_now() >= until)
+            return diag_end(o, t->request->path, EXIT_TIMEOUT,
+                            "asked, but it was not released in time (only revocable locks are)");
         nanosleep(&pause, NULL);
     }
     return err == CLAVE_ENONODE ? EXIT_OK : diag_err(o, t->path, err, c);
@@ -176,15 +176,16 @@ static int revoke_refused(struct options *o, const struct revoke_target *t)
     const char *path = t->request->path;
     const char *const words[] = {"locks", "break", "--force", path, t->at->p->node, NULL};
     char hint[HINT_CAP];
-    diag(o,
-         "%s: %s takes no requests to release it ('clave lock --revocable' does), so nothing was "
-         "asked; end it, or delete its node: %s",
-         path, t->who, hint_command(o, words, hint));
-    return EXIT_REFUSED;
+    return diag_end(
+        o, path, EXIT_REFUSED,
+        "%s takes no requests to release it ('clave lock --revocable' does), so nothing was "
+        "asked; end it, or delete its node: %s",
+        t->who, hint_command(o, words, hint));
 }
 
 static int revoke_ask(struct options *o, clave_client *c, const struct revoke_target *t)
 {
+    assert(!t->request->breaks);
     struct revoke_call call = {.path = t->path};
     const struct request_window_plan plan = {1, revoke_submit, revoke_done, &call};
     clave_err err = request_window_run(c, &plan, o->timeout_ms);
@@ -213,8 +214,8 @@ int revoke_node(struct options *o, const struct revoke_request *w)
     } else if (!at && l.n == 0 && no_queue_report(o, c, w->path)) {
         code = EXIT_PATH;
     } else if (!at) {
-        diag(o, "%s: no participant has the node or the token '%s'", w->path, w->node);
-        code = EXIT_PATH;
+        code = diag_end(o, w->path, EXIT_PATH, "no participant has the node or the token '%s'",
+                        w->node);
     } else {
         struct revoke_target t = {.request = w, .at = at, .path = at->path};
         participant_text_format(&at->p->identity, t.who, sizeof t.who);

@@ -85,6 +85,7 @@ static void on_lease(clave_async_semaphore *s, clave_err err, clave_async_lease 
                      size_t n, void *arg)
 {
     struct acquisition *a = arg;
+    assert(!a->lease && n <= 1);
     (void)s;
     a->lease = n > 0 ? leases[0] : NULL;
     a->events->verdict(a->arg, err);
@@ -153,6 +154,7 @@ static void acquisition_on_dir(clave_async_client *c, const clave_result *res, v
 clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *client,
                                 const struct lock_plan *plan)
 {
+    assert(d->made && plan->kind == KIND_LEASE);
     static const char *const names[] = {"leases", "locks"};
     clave_create_options o = CLAVE_CREATE_OPTIONS_INIT;
     o.mode = CLAVE_PERSISTENT;
@@ -238,6 +240,7 @@ static clave_err begin_election(struct acquisition *a, clave_async_client *clien
 clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
                             const struct lock_plan *plan, const struct acquisition_terms *terms)
 {
+    assert(a->events && !a->mutex && !a->semaphore && !a->latch);
     return (plan->elects               ? begin_election
             : plan->kind == KIND_LEASE ? begin_lease
                                        : begin_lock)(a, client, plan, terms);
@@ -276,6 +279,7 @@ const char *acquisition_deadlock(const struct acquisition *a)
 
 clave_err acquisition_publish(struct acquisition *a, const char *value)
 {
+    assert(a->latch);
     return clave_async_latch_publish(a->latch, value, strlen(value), NULL, NULL);
 }
 

@@ -3,6 +3,7 @@
  * deadline later than the grant's. */
 #include "cmd/run/child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -66,6 +67,7 @@ static void child_report_not_started(const struct runner *r)
 
 void child_begin(struct runner *r)
 {
+    assert(r->phase == WAITING && r->command == 0);
     const struct lock_plan *plan = r->plan;
     struct deadline_page *page = r->guardian.page;
     struct guardian_task *t = &r->task;
@@ -112,6 +114,7 @@ static int code_of_status(int status)
 /* Nothing of the command is alive. */
 static void child_conclude(struct runner *r, enum kill_policy_cause cause, int status)
 {
+    assert(r->phase == HOLDING || r->phase == SWEEPING);
     bool cut_short = clave__hold_policy_was_cut_short(&r->hold_policy, cause);
     int code = cut_short ? EXIT_LOST : code_of_status(status);
     r->told_to_end |= cause == CAUSE_PARENT;
@@ -186,6 +189,7 @@ static void sweep_again(struct runner *r, int alive)
 static void sweep(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
+    assert(r->phase == SWEEPING);
     child_reap(r);
     cgroup_kill(&r->guardian.cgroup);
     int alive = proctree_kill(r->reaped ? 0 : r->command);
@@ -200,6 +204,7 @@ static void sweep(uv_timer_t *timer)
 
 static void begin_sweep(struct runner *r)
 {
+    assert(r->phase == HOLDING);
     r->phase = SWEEPING;
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
@@ -233,11 +238,12 @@ static bool is_shell_line(char *const *argv)
 
 static void on_refused(struct runner *r, const char *what, int error, int code)
 {
+    assert(r->phase == HOLDING && r->command == 0);
     char line[HINT_CAP];
     bool shell = code == EXIT_NOTFOUND && is_shell_line(r->plan->argv);
-    diag(r->o, "cannot %s '%s': %s%s%s", what, r->plan->argv[0], strerror(error),
-         shell ? "; a line for a shell is given as: -- sh -c " : "",
-         shell ? hint_word(r->plan->argv[0], line) : "");
+    diag_end(r->o, NULL, code, "cannot %s '%s': %s%s%s", what, r->plan->argv[0], strerror(error),
+             shell ? "; a line for a shell is given as: -- sh -c " : "",
+             shell ? hint_word(r->plan->argv[0], line) : "");
     hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
     r->events->ended(r, code);
 }
@@ -348,6 +354,7 @@ void child_on_watchdog(uv_timer_t *timer)
 
 void child_on_signal(struct runner *r, int sig)
 {
+    assert(r->phase == HOLDING);
     guardian_forward(&r->guardian, sig);
     if (sig == SIGTSTP && r->holdout.pid == 0) /* what cannot be stopped is not left alone */
         raise(SIGSTOP);
@@ -355,6 +362,7 @@ void child_on_signal(struct runner *r, int sig)
 
 void child_on_continued(struct runner *r)
 {
+    assert(r->phase == HOLDING);
     if (deadline_page_get(r->guardian.page) <= clave_now() && r->plan->on_lost != ON_LOST_IGNORE)
         return; /* the guardian has ended it, or is about to */
     if (r->wants_terminal && terminal_lend(&r->terminal, r->command))

@@ -242,6 +242,7 @@ static bool nothing_left(const struct guardian_process *g)
 
 static void guardian_tell_stuck(const struct guardian_process *g, const struct holdout *h)
 {
+    assert(g->runner_dead); /* else the runner tells it */
     char text[HOLDOUT_TEXT_CAP];
     diag(g->plan->o, "%s: cannot end %s, which runs on after clave %s", g->plan->path,
          holdout_text(h, text), g->plan->o->verb->name);
@@ -287,6 +288,7 @@ static void guardian_look_for_stuck(struct guardian_process *g, struct holdouts 
 
 static void guardian_kill(struct guardian_process *g)
 {
+    assert(g->kill_policy.phase == KILL_POLICY_KILLING);
     struct holdouts left;
     cgroup_kill(&g->cgroup);
     if (g->told.pid != 0)
@@ -450,8 +452,7 @@ static _Noreturn void guardian_main(struct guardian_process *g)
 
 static int cannot_start(const struct options *o)
 {
-    diag(o, "cannot start the guardian: %s", strerror(errno));
-    return EXIT_INTERNAL;
+    return diag_end(o, NULL, EXIT_INTERNAL, "cannot start the guardian: %s", strerror(errno));
 }
 
 int guardian_start(struct guardian *g, const struct guardian_plan *plan)
@@ -488,6 +489,7 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
  * anyway. */
 static void guardian_send(const struct guardian *g, const struct order *order)
 {
+    assert(g->socket >= 0);
     while (send(g->socket, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)
         continue;
 }

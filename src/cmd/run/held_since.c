@@ -29,6 +29,7 @@ size_t held_since_promise(const struct lock_plan *plan, char *data, size_t n, si
     size_t len = sizeof waited - 2;
     if (!held_since_can_record(plan) || n + len >= cap)
         return n;
+    assert(n > 0 && data[n - 1] == '\n');
     memcpy(data + n, waited + 1, len + 1);
     return n + len;
 }

@@ -3,6 +3,7 @@
  * is dead. */
 #include "cmd/run/holdout.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -101,6 +102,7 @@ const char *holdout_user(const struct holdout *h, char out[HOLDOUT_NAME_CAP])
 
 const char *holdout_text(const struct holdout *h, char out[HOLDOUT_TEXT_CAP])
 {
+    assert(h->pid > 0);
     char user[HOLDOUT_NAME_CAP], name[HOLDOUT_NAME_CAP];
     const char *printable = participant_text_printable(h->name, name, sizeof name);
     if (h->uid == HOLDOUT_UNKNOWN)

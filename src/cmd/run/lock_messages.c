@@ -248,12 +248,13 @@ void lock_message_deadlock(const struct lock_plan *p, const char *text)
     }
 }
 
-void lock_message_unreadable(const struct lock_plan *p)
+int lock_message_unauthorised(const struct lock_plan *p)
 {
-    diag(p->o,
-         "%s: to queue there, a client must be allowed to create nodes below it and to read the "
-         "node before its own (its --acl)",
-         p->path);
+    static const struct client_fault fault = {
+        .text = "to queue there, a client must be allowed to create nodes below it and to read the "
+                "node before its own (its --acl)",
+        .err = CLAVE_ENOAUTH};
+    return diag_fault(p->o, p->path, CLAVE_ENOAUTH, &fault);
 }
 
 void lock_message_nested(const struct lock_plan *p, const clave_participant *outer)

@@ -34,8 +34,8 @@ void lock_message_parent_ended(const struct lock_plan *p, int64_t waited_ms);
 /* A warning of the library, which names the path itself. */
 void lock_message_warning(const struct lock_plan *p, const char *msg);
 void lock_message_deadlock(const struct lock_plan *p, const char *text);
-/* Follows "not authorised": lists the permissions that queueing needs. */
-void lock_message_unreadable(const struct lock_plan *p);
+/* Lists the permissions that queueing needs; returns the exit code. */
+int lock_message_unauthorised(const struct lock_plan *p);
 /* The lock is held by the `clave lock` that this one runs under. */
 void lock_message_nested(const struct lock_plan *p, const clave_participant *outer);
 void lock_message_acquired(const struct lock_plan *p, const struct grant_facts *g,

@@ -3,6 +3,7 @@
  * once. */
 #include "cmd/run/nested_lock.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "recipe/queue/queue_order.h"
@@ -37,6 +38,7 @@ static const clave_participant *nested_find_before(const struct nested *n,
 static const clave_participant *find_leases(const struct nested *n, const clave_participant *list,
                                             size_t count)
 {
+    assert(n->acquisition->semaphore);
     const clave_participant *outer = NULL;
     uint32_t limit = clave_async_semaphore_limit(n->acquisition->semaphore), held = 0;
     for (size_t i = 0; i < count; i++) {
@@ -52,6 +54,7 @@ static void nested_on_participants(clave_async_client *c, clave_err err,
                                    const clave_participant *list, size_t n, void *arg)
 {
     struct nested *nested = arg;
+    assert(nested->asking && !nested->answered);
     (void)c;
     nested->asking = false;
     nested->answered = err == CLAVE_OK;

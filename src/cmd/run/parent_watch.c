@@ -52,6 +52,7 @@ static bool parent_stat_read(pid_t pid, struct parent_stat *out)
 /* Without /proc, or where it hides what other users run, the number has to do. */
 static bool parent_watch_number_has_ended(const struct parent_watch *w)
 {
+    assert(w->pid > 0 && w->fd < 0);
     struct parent_stat now;
     if (parent_stat_read(w->pid, &now))
         return now.dead || (w->start != 0 && now.start != w->start);
@@ -71,17 +72,15 @@ static pid_t parent_watch_passed_on(void)
 
 static int parent_watch_refuse(const struct options *o, const char *path, const char *why)
 {
-    diag(o, "%s: refused: %s, so that its end would go unnoticed%s", path, why,
-         o->verb->runs_command ? "; to name another process: --with-parent=PID" : "");
-    return EXIT_REFUSED;
+    return diag_end(o, path, EXIT_REFUSED, "refused: %s, so that its end would go unnoticed%s", why,
+                    o->verb->runs_command ? "; to name another process: --with-parent=PID" : "");
 }
 
 static int parent_watch_gone(const struct parent_watch *w, const struct options *o,
                              const char *path)
 {
     char text[PARENT_WATCH_TEXT_CAP];
-    diag(o, "%s: not begun: %s", path, parent_watch_text(w, text));
-    return EXIT_LOST;
+    return diag_end(o, path, EXIT_LOST, "not begun: %s", parent_watch_text(w, text));
 }
 
 static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const char *path)
@@ -101,8 +100,8 @@ static int parent_watch_open_fd(struct parent_watch *w, struct options *o, const
     if (error == EINVAL || error == ENOENT)
         return diag_usage(o, "--with-parent=%d is the number of a thread, not of a process",
                           (int)w->pid);
-    diag(o, "%s: cannot watch process %d: %s", path, (int)w->pid, strerror(error));
-    return EXIT_INTERNAL;
+    return diag_end(o, path, EXIT_INTERNAL, "cannot watch process %d: %s", (int)w->pid,
+                    strerror(error));
 }
 
 int parent_watch_open(struct parent_watch *w, struct options *o, const char *path, pid_t pid)
@@ -167,6 +166,7 @@ bool parent_watch_has_ended(const struct parent_watch *w)
 
 const char *parent_watch_text(const struct parent_watch *w, char out[PARENT_WATCH_TEXT_CAP])
 {
+    assert(w->pid > 0);
     snprintf(out, PARENT_WATCH_TEXT_CAP, "process %d, with which this one is to end, has ended",
              (int)w->pid);
     return out;

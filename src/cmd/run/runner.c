@@ -42,6 +42,7 @@ static void runner_on_uv_stopped(void *arg)
 
 static void runner_stop(struct runner *r)
 {
+    assert(r->phase == LEAVING);
     if (r->stopped)
         return;
     r->stopped = true;
@@ -147,10 +148,9 @@ static void runner_on_verdict(void *arg, clave_err err)
         lock_message_deadlock(r->plan, acquisition_deadlock(&r->acquisition));
         runner_leave(r, EXIT_DEADLOCK);
     } else {
-        int code = diag_fault(r->o, r->plan->path, err, clave__client_latest_fault(r->client));
-        if (err == CLAVE_ENOAUTH)
-            lock_message_unreadable(r->plan);
-        runner_leave(r, code);
+        runner_leave(r, err == CLAVE_ENOAUTH ? lock_message_unauthorised(r->plan)
+                                             : diag_fault(r->o, r->plan->path, err,
+                                                          clave__client_latest_fault(r->client)));
     }
 }
 
@@ -244,6 +244,7 @@ static void begin_waiting(struct runner *r)
 static void runner_on_dirs(void *arg, clave_err err)
 {
     struct runner *r = arg;
+    assert(r->reads_acl);
     r->reads_acl = false;
     if (r->phase != CONNECTING)
         return;
@@ -276,6 +277,7 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
 {
     struct runner *r = arg;
     const struct lock_plan *plan = r->plan;
+    assert(r->reads_acl && plan->parent_acl);
     const char *fault;
     (void)c;
     r->reads_acl = false;
@@ -284,12 +286,12 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
     if (res->err == CLAVE_OK && acl_copy(plan->parent_acl, res->acls, res->nacls, &fault)) {
         runner_use_parent_acl(r);
     } else if (res->err == CLAVE_OK) {
-        diag(r->o, "%s: its access list cannot be that of the node in it: %s", plan->path, fault);
-        runner_leave(r, EXIT_NOAUTH);
+        runner_leave(r, diag_end(r->o, plan->path, EXIT_NOAUTH,
+                                 "its access list cannot be that of the node in it: %s", fault));
     } else if (res->err == CLAVE_ENONODE) {
-        diag(r->o, "%s: no such node: create it with its access list ('clave create --acl')",
-             plan->path);
-        runner_leave(r, EXIT_PATH);
+        runner_leave(
+            r, diag_end(r->o, plan->path, EXIT_PATH,
+                        "no such node: create it with its access list ('clave create --acl')"));
     } else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL) {
         runner_leave_with(r, res->err);
     }
@@ -325,8 +327,8 @@ static void runner_on_closed(struct runner *r, clave_err why)
     if (r->phase == HOLDING || r->phase == SWEEPING || r->phase == KEEPING)
         return; /* the acquisition reports the loss */
     wait_progress_end(&r->progress);
-    diag(r->o, "%s: %s", r->plan->connect, clave_async_client_errmsg(r->client));
-    runner_leave(r, exit_code_of(why));
+    runner_leave(r, diag_end(r->o, NULL, exit_code_of(why), "%s: %s", r->plan->connect,
+                             clave_async_client_errmsg(r->client)));
 }
 
 static void runner_on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
@@ -460,6 +462,7 @@ static void runner_on_parent_end(void *arg)
 
 static int catch_signals(struct runner *r)
 {
+    assert(r->nsignals == 0);
     int err = 0;
     for (size_t i = 0; i < RUNNER_SIGNALS && err == 0; i++) {
         struct sigaction now;
@@ -481,6 +484,7 @@ static int catch_signals(struct runner *r)
  * their own on the program that this process executes: none is lost in between. */
 static void release_signals(struct runner *r)
 {
+    assert(r->stopped);
     sigset_t ending, before;
     sigemptyset(&ending);
     for (size_t i = 0; i < r->nsignals; i++)
@@ -575,10 +579,9 @@ static int start_guardian(struct runner *r)
                                      .same_user = plan->same_user,
                                      .parent = &plan->parent};
     /* Orphans of the guardian are to become our children. Done before there are threads. */
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-        diag(plan->o, "cannot become a child sub-reaper: %s", strerror(errno));
-        return EXIT_INTERNAL;
-    }
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return diag_end(plan->o, NULL, EXIT_INTERNAL, "cannot become a child sub-reaper: %s",
+                        strerror(errno));
     return guardian_start(&r->guardian, &gp);
 }
 
@@ -608,8 +611,7 @@ int runner_run(const struct lock_plan *plan, bool *told_to_end)
         guardian_dismiss(&r->guardian);
         if (fault == 0)
             return diag_err(plan->o, plan->connect, err, NULL);
-        diag(plan->o, "cannot start: %s", uv_strerror(fault));
-        return EXIT_INTERNAL;
+        return diag_end(plan->o, NULL, EXIT_INTERNAL, "cannot start: %s", uv_strerror(fault));
     }
     runner_loop(r);
     if (r->released || r->guardian_session_id == 0)

@@ -2,6 +2,7 @@
  * for at most one listing at a time, and writes nothing after wait_progress_end. */
 #include "cmd/run/wait_progress.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,7 @@ static void wait_progress_show(struct wait_progress *p, const clave_participant 
 static void on_holder(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct wait_progress *p = arg;
+    assert(p->asking);
     (void)c;
     p->asking = false;
     char *data = res->err == CLAVE_OK ? calloc(1, res->len + 1) : NULL;
@@ -132,6 +134,7 @@ static clave_err ask_holder(struct wait_progress *p, const clave_result *names)
 static void wait_progress_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct wait_progress *p = arg;
+    assert(p->asking);
     (void)c;
     if ((p->waiting || p->found) && res->err == CLAVE_OK && res->nnames > 0) {
         count_ahead(p, res);
@@ -153,6 +156,7 @@ static bool wait_progress_ask(struct wait_progress *p)
 
 bool wait_progress_find_holder(struct wait_progress *p, wait_progress_holder *found, void *arg)
 {
+    assert(found && !p->found);
     p->found_arg = arg;
     p->found = wait_progress_ask(p) ? found : NULL;
     return p->found;
@@ -247,6 +251,7 @@ void wait_progress_connect(struct wait_progress *p, clave_async_client *c, int64
 void wait_progress_begin(struct wait_progress *p, const struct acquisition *acquisition,
                          clave_async_client *c, clave_uv *uv)
 {
+    assert(!p->waiting);
     p->acquisition = acquisition;
     p->client = c;
     p->uv = uv;

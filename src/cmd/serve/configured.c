@@ -24,23 +24,39 @@ const struct serve_settings *configured_now(const struct configured *c)
     return c->reloaded ? c->reloaded : &c->settings;
 }
 
-/* A line for each finding. `what` NULL: only that. */
-static void configured_log_faults(const struct configured *c, const char *what, char *faults)
+/* Why the verb ends with this code: lines of the log, but with --json as all verbs tell it. */
+struct configured_end {
+    const struct configured *c;
+    int code;
+};
+
+static void configured_on_fault(void *arg, int level, const char *msg)
 {
-    const struct log log = configured_log(c);
+    const struct configured_end *end = arg;
+    const struct log log = configured_log(end->c);
+    if (end->c->o->json && level == CLAVE_LOG_ERROR)
+        diag_end(end->c->o, NULL, end->code, "%s", msg);
+    else
+        clave__log(&log, level, "%s", msg);
+}
+
+/* A line for each finding. `what` NULL: only that. */
+static void configured_log_faults(const struct log *log, const char *what, char *faults)
+{
     char *rest = NULL;
     for (char *f = strtok_r(faults, "\n", &rest); f; f = strtok_r(NULL, "\n", &rest))
-        clave__log(&log, CLAVE_LOG_ERROR, "%s%s%s", what ? what : "", what ? ": " : "", f);
+        clave__log(log, CLAVE_LOG_ERROR, "%s%s%s", what ? what : "", what ? ": " : "", f);
 }
 
 int configured_fail(const struct configured *c, clave_err err, char *fault)
 {
-    const struct log log = configured_log(c);
+    struct configured_end end = {c, err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err)};
+    const struct log log = {configured_on_fault, &end};
     if (*fault)
-        configured_log_faults(c, NULL, fault);
+        configured_log_faults(&log, NULL, fault);
     else
         clave__log(&log, CLAVE_LOG_ERROR, "%s", clave_strerror(err));
-    return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
+    return end.code;
 }
 
 int configured_worse(int code, int other)
@@ -131,15 +147,14 @@ int configured_take_flags(struct configured *c, int argc, char **argv)
 
 /* Given addresses replace all of the file's. EINVAL, ENOMEM: with faults, a line each, or reported
  * in the log. What is wrong with the file does not keep the rest from being looked at. */
-static clave_err configured_build(const struct configured *c, struct serve_settings *out,
-                                  const struct fault *f)
+static clave_err configured_build(const struct configured *c, const struct log *log,
+                                  struct serve_settings *out, const struct fault *f)
 {
-    const struct log log = configured_log(c);
     struct findings all = clave__findings_in(f);
     bool listens = false, has_http = false, is_read = true;
     settings_init(out, c->is_gate);
     if (c->config)
-        clave__findings_add(&all, serve_config_load(out, c->config, &log, &is_read));
+        clave__findings_add(&all, serve_config_load(out, c->config, log, &is_read));
     if (!is_read)
         return all.err;
     for (size_t i = 0; i < c->ngiven; i++) {
@@ -160,10 +175,12 @@ int configured_read(struct configured *c)
 {
     char why[FAULTS_CAP] = "", *rest = NULL;
     const struct fault f = {why, sizeof why};
+    struct configured_end end = {c, EXIT_USAGE};
+    const struct log log = {configured_on_fault, &end};
     /* The C library opens the file of the time zone when a time is first written as text. A loop
      * must not wait for a disk, as for the date in the first answer over HTTP. */
     tzset();
-    clave_err err = configured_build(c, &c->settings, &f);
+    clave_err err = configured_build(c, &log, &c->settings, &f);
     for (char *one = strtok_r(why, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest))
         diag_usage(c->o, "%s", one);
     if (err == CLAVE_OK && c->bad_flags)
@@ -233,7 +250,7 @@ void configured_reload(struct configured *c,
     struct serve_settings *wanted = malloc(sizeof *wanted);
     char why[FAULTS_CAP] = "";
     const struct fault f = {why, sizeof why};
-    clave_err err = wanted ? configured_build(c, wanted, &f) : CLAVE_ENOMEM;
+    clave_err err = wanted ? configured_build(c, &log, wanted, &f) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         err = apply(arg, wanted, &f);
     if (err == CLAVE_OK) {
@@ -241,7 +258,7 @@ void configured_reload(struct configured *c,
         return;
     }
     configured_tell(c, NULL);
-    configured_log_faults(c, what, why);
+    configured_log_faults(&log, what, why);
     clave__log(&log, CLAVE_LOG_ERROR, "%s: not reloaded, nothing is changed", what);
     if (wanted)
         settings_fini(wanted);

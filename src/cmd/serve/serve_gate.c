@@ -1,6 +1,7 @@
 /* serve_gate.c - see serve_gate.h; serve.c calls it. */
 #include "cmd/serve/serve_gate.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -116,6 +117,7 @@ static void *serve_gate_thread(void *arg)
 
 clave_err serve_gate_run(struct serve_gate *g)
 {
+    assert(!g->runs);
     int fault = clave__thread_start(&g->thread, "clave-http", serve_gate_thread, g);
     g->runs = fault == 0;
     return g->runs ? CLAVE_OK : CLAVE_ETHREAD;

@@ -2,6 +2,7 @@
  * engine. Lines come out in the order in which they were logged, each whole. */
 #include "cmd/serve/serve_log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -240,6 +241,7 @@ void serve_log_init(struct serve_log *l, const char *verb)
 
 void serve_log_fini(struct serve_log *l)
 {
+    assert(l->mode == LOG_DIRECT);
     clave__buf_fini(&l->waiting);
     pthread_mutex_destroy(&l->mutex);
 }
@@ -247,6 +249,9 @@ void serve_log_fini(struct serve_log *l)
 static void serve_log_enter(struct serve_log *l, enum log_mode mode)
 {
     pthread_mutex_lock(&l->mutex);
+    assert(mode == LOG_QUEUES ? l->mode == LOG_DIRECT
+           : mode == LOG_ENDS ? l->mode == LOG_QUEUES
+                              : l->mode == LOG_ENDS);
     l->mode = mode;
     l->has_served |= mode == LOG_QUEUES;
     if (mode == LOG_DIRECT && serve_log_write_now(l) == 0) {

@@ -214,10 +214,8 @@ static int top_follow(struct top *t)
 static int top_live(struct top *t)
 {
     const char *fault = top_terminal_open();
-    if (fault) {
-        diag(t->o, "%s", fault);
-        return EXIT_INTERNAL;
-    }
+    if (fault)
+        return diag_end(t->o, NULL, EXIT_INTERNAL, "%s", fault);
     top_terminal_size(&t->screen.rows, &t->screen.columns);
     int code = top_follow(t);
     top_terminal_close();

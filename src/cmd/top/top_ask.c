@@ -2,6 +2,7 @@
  * question was about, whatever has changed since. */
 #include "cmd/top/top_ask.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ static void top_ask_keep(struct top_ask *a, int printed, const char *otherwise)
 
 void top_ask_answer(struct top_ask *a, struct options *o, int key)
 {
+    assert(a->open && a->path && a->node);
     a->open = false;
     if (key != 'y') {
         top_ask_clear(a);

@@ -2,6 +2,7 @@
  * the path or the node under it, so it stays there while others come and go. */
 #include "cmd/top/top_choice.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,7 @@ void top_choice_next_order(struct top_choice *c)
 
 const char *top_choice_order(const struct top_choice *c)
 {
+    assert(c->order < TOP_ORDERS);
     return orders[c->order].name;
 }
 
@@ -183,6 +185,7 @@ void top_choice_leave(struct top_choice *c)
 
 void top_choice_scroll(struct top_choice *c, size_t at, size_t seen, size_t n)
 {
+    assert(seen > 0);
     size_t last = n > seen ? n - seen : 0; /* no empty rows below */
     if (at < c->first)
         c->first = at;

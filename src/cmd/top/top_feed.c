@@ -2,6 +2,7 @@
  * are touched on the loop's thread only; what a read returns is a copy. */
 #include "cmd/top/top_feed.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -59,6 +60,7 @@ static void top_feed_on_event(clave_async_cache *cache, const clave_cache_event 
     const clave_cache_node *n = ev->now;
     (void)cache;
     f->unreadable += top_feed_hides_locks(ev->path, ev->now);
+    assert(f->unreadable > 0 || !top_feed_hides_locks(ev->path, ev->was));
     f->unreadable -= top_feed_hides_locks(ev->path, ev->was);
     if (ev->type == CLAVE_CACHE_CREATED || ev->type == CLAVE_CACHE_CHANGED)
         clave__lock_model_node(&f->model, clave__clock_wall(), n->path, &n->stat, n->data, n->len);
@@ -178,6 +180,7 @@ static void top_read_place(struct top_read *r, const struct lock_place *p, struc
 
 static void top_read_lock(struct top_read *r, const struct lock_queue *q)
 {
+    assert(r->out->nlocks < r->f->model.queues.count);
     struct top_lock *l = &r->out->locks[r->out->nlocks];
     const struct lock_place *holder = clave__lock_holder_after(q, NULL);
     const struct lock_place *waiter = clave__lock_waiter_after(q, NULL);
@@ -212,6 +215,7 @@ static void top_read_places(struct top_read *r, const struct lock_queue *q)
         top_read_place(r, p, &out->places[out->nplaces++]);
     for (struct lock_place *p = NULL; (p = clave__lock_waiter_after(q, p));)
         top_read_place(r, p, &out->places[out->nplaces++]);
+    assert(out->nplaces == q->nholders + clave__lock_nwaiters(q)); /* as there was room for */
 }
 
 /* Of several owners that wait for one lock, each has its path. */

@@ -2,6 +2,7 @@
  * screen is wide, in columns, and none ends within a character. */
 #include "cmd/top/top_lines.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,6 +144,7 @@ static void top_lines_row(const struct top_lines *to, const struct top_table *t,
 
 void top_lines_table(const struct top_lines *to, const struct top_table *t)
 {
+    assert(t->row && t->style && t->bar <= t->n);
     struct top_cells cells;
     size_t width[TOP_COLUMNS];
     top_lines_widths(to, t, width);

@@ -2,6 +2,7 @@
  * through top_lines_clean only, so a line has nothing that a terminal would obey. */
 #include "cmd/top/top_screen.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -287,6 +288,7 @@ void top_screen_draw(const struct top_shown *shown, struct top_choice *c, top_pu
 {
     const struct top_screen *s = shown->screen;
     const struct top_view *v = shown->view;
+    assert(shown->n <= v->nlocks);
     const struct top_drawing d = {.s = s,
                                   .v = v,
                                   .c = c,

@@ -5,6 +5,7 @@
  * used of them, and the numbers of keys and attributes, is the same in all of ABI 6. */
 #include "cmd/top/top_terminal.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,7 @@ static bool terminal_begin_colors(void)
 
 const char *top_terminal_open(void)
 {
+    assert(!terminal.screen); /* one at a time */
     const char *name = getenv("TERM");
     if (!terminal_load())
         return terminal.fault;
@@ -155,11 +157,13 @@ void top_terminal_size(size_t *rows, size_t *columns)
 
 void top_terminal_clear(void)
 {
+    assert(terminal.window);
     terminal.lib.werase(terminal.window);
 }
 
 void top_terminal_put(void *arg, enum top_style style, const char *line)
 {
+    assert(terminal.window);
     int *row = arg, attributes = style & TOP_REVERSE ? ATTRIBUTE_REVERSE : 0;
     int pair = style & TOP_RED ? PAIR_RED : style & TOP_AMBER ? PAIR_AMBER : 0;
     if (pair && terminal.colors)
@@ -174,11 +178,13 @@ void top_terminal_put(void *arg, enum top_style style, const char *line)
 
 void top_terminal_show(void)
 {
+    assert(terminal.window);
     terminal.lib.wrefresh(terminal.window);
 }
 
 int top_terminal_key(void)
 {
+    assert(terminal.window);
     static const struct {
         int theirs, ours;
     } keys[] = {

@@ -2,11 +2,14 @@
  * (node_reader.h). */
 #include "cmd/znodes/node_reader.h"
 
+#include <assert.h>
+
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 
 int node_reader_run(const struct node_reader *n, struct options *o, int argc, char **argv)
 {
+    assert(n->read && n->show);
     clave_client *c;
     clave_reply *r = NULL;
     bool stat = false;

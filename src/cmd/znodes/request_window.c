@@ -71,6 +71,7 @@ static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 static void request_window_fill(struct request_window *w)
 {
     while (!w->abandoned && w->free && w->next < w->plan.n) {
+        assert(w->client);
         struct slot *slot = w->free;
         slot->i = w->next++;
         clave_err err = w->plan.submit(w->client, slot->i, on_result, slot, w->plan.arg);
@@ -92,6 +93,7 @@ static void on_result(clave_async_client *c, const clave_result *res, void *arg)
     pthread_mutex_lock(&w->mutex);
     if (!w->abandoned)
         w->plan.done(slot->i, res, w->plan.arg);
+    assert(w->done < w->plan.n);
     w->done++;
     slot->next_free = w->free;
     w->free = slot;
@@ -113,6 +115,7 @@ static void request_window_begin(clave_async_client *c, void *arg)
 clave_err request_window_run(clave_client *c, const struct request_window_plan *plan,
                              int64_t timeout_ms)
 {
+    assert(plan->submit && plan->done);
     struct request_window *w = request_window_new(plan);
     if (!w)
         return CLAVE_ENOMEM;

@@ -2,6 +2,7 @@
  * `clave locks`. Parents precede their children in the list. */
 #include "cmd/znodes/tree_walk.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ static void drop_names(struct tree_walk_node *node)
 
 static bool tree_walk_copy_names(struct tree_walk_node *node, const clave_result *res)
 {
+    assert(!node->names && node->nchildren == 0);
     node->names = calloc(res->nnames + 1, sizeof *node->names);
     if (!node->names)
         return false;
@@ -90,6 +92,7 @@ static clave_err submit_get(clave_async_client *c, size_t i, clave_result_cb *cb
 static void got_data(size_t i, const clave_result *res, void *arg)
 {
     struct tree_walk_node *node = level_node(arg, i);
+    assert(!node->data);
     node->err = res->err;
     if (res->err != CLAVE_OK || !res->data)
         return;
@@ -149,6 +152,7 @@ static struct tree_walk_node *tree_walk_add_node(struct tree_walk *w)
 
 static clave_err add_children(struct tree_walk *w, size_t parent)
 {
+    assert(w->nodes[parent].first_child == 0);
     size_t first = w->n;
     for (size_t i = 0; i < w->nodes[parent].nchildren; i++) {
         struct tree_walk_node *node = tree_walk_add_node(w), *up = &w->nodes[parent];
@@ -203,6 +207,7 @@ void tree_walk_fini(struct tree_walk *w)
 
 size_t tree_walk_next(const struct tree_walk *w, size_t i)
 {
+    assert(i < w->n);
     if (w->nodes[i].nchildren > 0)
         return w->nodes[i].first_child;
     while (i != 0) {

@@ -4,6 +4,7 @@
  */
 #include "cmd/znodes/tree_watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -74,6 +75,7 @@ static void tree_watch_add(struct tree_watch *w, const char *name, const char *p
         if (node)
             e->stat = node->stat;
         memcpy(e->path, path, n);
+        assert(!*w->last);
         *w->last = e;
         w->last = &e->next;
         w->count++;
@@ -84,6 +86,7 @@ static void tree_watch_add(struct tree_watch *w, const char *name, const char *p
 
 static void tree_watch_loaded(struct tree_watch *w, const clave_async_cache *cache)
 {
+    assert(!w->loaded);
     clave_cache_node top;
     bool is_there = clave_async_cache_get(cache, w->path, &top) == CLAVE_OK;
     tree_watch_add(w, is_there ? "watching" : "watching-missing", w->path, is_there ? &top : NULL);
@@ -208,10 +211,8 @@ int tree_watch(struct options *o, const char *path, bool once, clave_client *c, 
     struct tree_watch w = {.path = path, .mutex = PTHREAD_MUTEX_INITIALIZER};
     w.last = &w.first;
     w.wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (w.wakeup < 0) {
-        diag(o, "%s", strerror(errno));
-        return EXIT_INTERNAL;
-    }
+    if (w.wakeup < 0)
+        return diag_end(o, NULL, EXIT_INTERNAL, "%s", strerror(errno));
     clave_client_run(c, tree_watch_begin, &w);
     int code = tree_watch_follow(&w, o, once, c, signals);
     clave_client_run(c, tree_watch_end, &w);

@@ -3,6 +3,7 @@
  * only what clave_cache_wait waits for is published under the loop's mutex. */
 #include "clave/cache.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/path.h"
@@ -24,6 +25,7 @@ struct clave_cache {
 
 static void blocking_cache_publish(clave_cache *c, bool current, clave_err err)
 {
+    assert(clave__loop_is_current(c->client->loop));
     clave__loop_lock(c->client->loop);
     c->current = current;
     if (c->err == CLAVE_OK)

@@ -20,6 +20,7 @@ static void call_free(struct call *c)
 void clave__call_finish(struct call *c, clave_err err)
 {
     clave_loop *l = c->client->loop;
+    assert(clave__loop_is_current(l));
     clave__loop_lock(l);
     assert(c->state != CALL_DONE);
     bool abandoned = c->abandoned;

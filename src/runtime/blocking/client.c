@@ -60,6 +60,7 @@ static void look_at_refusal(clave_client *c)
 static void blocking_client_on_settled(void *arg)
 {
     clave_client *c = arg;
+    assert(clave__loop_is_current(c->loop) && !c->ended);
     look_at_refusal(c);
     for (struct list *e = c->children.next; e != &c->children; e = e->next) {
         struct observer *o = LIST_ENTRY(e, struct observer, link);
@@ -100,12 +101,14 @@ void clave__session_ref(clave_client *c)
 
 void clave__session_adopt(clave_client *c, struct observer *o)
 {
+    assert(clave__loop_is_current(c->loop) && !c->ended && o->ended);
     list_push_back(&c->children, &o->link);
     clave__session_ref(c);
 }
 
 void clave__session_unref(clave_client *c)
 {
+    assert(__atomic_load_n(&c->refs, __ATOMIC_RELAXED) > 0);
     if (__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     clave__loop_unref(c->loop);
@@ -285,6 +288,7 @@ static void end_children(clave_client *c)
 static void on_stopped(void *arg)
 {
     clave_client *c = arg;
+    assert(clave__loop_is_current(c->loop) && !c->ended);
     clave__loop_lock(c->loop);
     c->ended = true;
     clave__loop_unlock(c->loop);

@@ -2,6 +2,7 @@
  * result is one block, which the caller frees. */
 #include "clave/deadlock.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -58,6 +59,7 @@ static clave_deadlocks *deadlock_copy(const clave_deadlock *list, size_t n)
         for (size_t k = 0; k < list[i].n; k++)
             put_member(&p, &list[i].members[k], at++);
     }
+    assert(p.n == deadlock_measure(list, n)); /* arena.h */
     return d;
 }
 

@@ -3,6 +3,7 @@
  * mutex. */
 #include "clave/latch.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/deadline.h"
@@ -28,6 +29,7 @@ struct clave_latch {
 
 static void blocking_latch_publish(clave_latch *l, const struct grant_facts *g)
 {
+    assert(clave__loop_is_current(l->client->loop));
     if (l->token == g->token && l->deadline == g->deadline)
         return;
     clave__loop_lock(l->client->loop);

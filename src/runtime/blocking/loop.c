@@ -93,6 +93,7 @@ void clave__loop_must_not_be_current(const clave_loop *l, const char *call)
 
 void clave__loop_post_locked(clave_loop *l, struct task *t)
 {
+    assert(t->run);
     assert(!l->ending);
     list_push_back(&l->tasks, &t->link);
     /* Under the mutex, since the loop could otherwise be closed between the push and the wake-up.
@@ -116,6 +117,7 @@ bool clave__loop_unpost_locked(struct task *t)
 
 void clave__loop_finally(clave_loop *l, struct task *t)
 {
+    assert(clave__loop_is_current(l));
     if (list_empty(&t->link))
         list_push_back(&l->finals, &t->link);
 }
@@ -195,6 +197,7 @@ clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
 
 void clave__loop_unref(clave_loop *l)
 {
+    assert(__atomic_load_n(&l->refs, __ATOMIC_RELAXED) > 0);
     if (__atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     pthread_mutex_destroy(&l->mutex);

@@ -2,6 +2,7 @@
  * answer comes. */
 #include "clave/once.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "runtime/blocking/thread_grant.h"
@@ -73,6 +74,7 @@ static clave_err begin_once(struct call *c, void *args)
 {
     const struct begin_args *b = args;
     clave_once *o = b->job;
+    assert(!o->once && !o->call);
     clave_err err = clave_async_once_begin(&o->once, clave__thread_grant_of_engine(b->grant), b->o,
                                            on_begun, o);
     o->call = err == CLAVE_OK ? c : NULL;
@@ -130,6 +132,7 @@ static clave_err end_once(struct call *c, void *args)
 {
     const struct end_args *e = args;
     clave_once *o = e->job;
+    assert(!o->call);
     clave_err err = clave_async_once_end(o->once, e->succeeded, blocking_once_on_ended, o);
     o->call = err == CLAVE_OK ? c : NULL;
     return err;

@@ -1,5 +1,6 @@
 /* reply.c - the answer of a call, copied out of the loop's thread (call.h). Memory for the answer
  * to a write is taken before the write is sent. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,8 @@ static clave_acl *copy_acls(const clave_acl *acls, size_t n)
 
 clave_err clave__reply_fill(clave_reply *r, size_t path_cap, const clave_result *res)
 {
+    assert(!r->data && !r->names && !r->acls);
+    assert(path_cap == 0 || r->path);
     r->err = res->err;
     if (res->path && strlen(res->path) < path_cap)
         strcpy(r->path, res->path);

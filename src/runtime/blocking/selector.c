@@ -3,6 +3,7 @@
  * recipe/election/selector_state.h has the rules. At most one task of a selector runs at a time. */
 #include "clave/selector.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,7 @@ static clave_err selector_begin_task(clave_selector *s)
 
 static bool selector_elect(clave_selector *s, clave_grant *grant)
 {
+    assert(!s->grant);
     bool valid = clave_grant_valid_for(grant, 0);
     selector_enter(s);
     bool leads = clave__selector_state_elect(&s->state, valid);
@@ -142,6 +144,7 @@ static void *selector_thread(void *arg)
     clave_selector *s = arg;
     clave_loop *loop = s->client->loop;
     selector_enter(s);
+    assert(s->runner == RUNNER_ACTIVE);
     while (!s->state.closed) {
         if (s->state.phase != SELECTOR_STATE_QUEUED) {
             clave__cell_wait(&s->work, loop, CLAVE_NEVER);
@@ -166,6 +169,7 @@ static bool selector_submit(clave_selector *s);
 /* With the mutex. */
 static void selector_rest(clave_selector *s)
 {
+    assert(s->runner == RUNNER_ACTIVE);
     clave__selector_state_rest(&s->state);
     s->runner = RUNNER_NONE;
     clave__cell_wake(&s->ended);

@@ -1,6 +1,7 @@
 /* semaphore.c - clave_semaphore: clave_async_semaphore for threads. */
 #include "clave/semaphore.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,7 @@ static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease
                       size_t n, void *arg)
 {
     struct acquire *a = arg;
+    assert(n <= a->n);
     (void)s;
     list_remove(&a->link);
     for (size_t i = 0; i < n; i++) {

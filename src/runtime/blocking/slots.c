@@ -2,6 +2,7 @@
  * late answer frees it; what it names was copied by the engine. */
 #include "clave/slots.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,7 @@ static clave_slots_view *blocking_slots_copy(const clave_slots_view *view)
     blocking_slots_put(&p, &view->broken, &copy->broken);
     for (size_t i = 0; i < view->n; i++)
         blocking_slots_put(&p, &view->slots[i], &slots[i]);
+    assert(p.n == bytes); /* arena.h */
     return copy;
 }
 

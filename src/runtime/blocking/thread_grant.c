@@ -4,6 +4,7 @@
  * past the deadline gets the truth at once, whatever the loop has had time to notice. */
 #include "runtime/blocking/thread_grant.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ struct clave_grant {
 
 static void thread_grant_publish(clave_grant *g, int64_t deadline)
 {
+    assert(clave__loop_is_current(g->client->loop));
     if (g->deadline == deadline)
         return;
     clave__loop_lock(g->client->loop);
@@ -128,6 +130,7 @@ void clave_grant_free(clave_grant *g)
 {
     if (!g || !clave__loop_is_here(g->client->loop))
         return;
+    assert(__atomic_load_n(&g->refs, __ATOMIC_RELAXED) > 0);
     if (__atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     clave__blocking_do(g->client, thread_grant_destroy, g);
@@ -177,6 +180,7 @@ bool clave_grant_valid_for(clave_grant *g, int64_t ms)
 
 clave_async_grant *clave__thread_grant_of_engine(const clave_grant *g)
 {
+    assert(clave__loop_is_current(g->client->loop));
     return g->grant;
 }
 

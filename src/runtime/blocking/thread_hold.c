@@ -42,6 +42,7 @@ bool clave__thread_hold_is_good(clave_mutex *m, uint64_t owner)
 static void thread_hold_publish(struct thread_hold *t, int64_t deadline)
 {
     clave_loop *loop = t->lock->client->loop;
+    assert(clave__loop_is_current(loop));
     if (t->deadline == deadline)
         return;
     clave__loop_lock(loop);
@@ -93,6 +94,7 @@ static void thread_hold_on_left(clave_async_mutex *m, uint64_t owner, clave_err 
  * last one. */
 static bool take_off(struct thread_hold *t, unsigned *from)
 {
+    assert(*from > 0);
     --*from;
     return t->count + t->released == 0;
 }
@@ -102,6 +104,7 @@ static bool take_off(struct thread_hold *t, unsigned *from)
 static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *leaves)
 {
     clave_mutex *m = t->lock;
+    assert(clave__loop_is_current(m->client->loop));
     /* Without a callback, or for the last hold, this needs no memory. */
     clave_err err =
         clave_async_mutex_release(m->mutex, t->owner, last ? thread_hold_on_left : NULL, t);
@@ -187,6 +190,7 @@ struct thread_hold *clave__thread_hold_new(clave_mutex *m, uint64_t owner)
 
 void clave__thread_hold_add_hold(clave_mutex *m, struct thread_hold **fresh)
 {
+    assert(*fresh);
     struct thread_hold *t = thread_hold_find(m, (*fresh)->owner);
     clave__loop_lock(m->client->loop);
     if (!t) {

@@ -4,6 +4,7 @@
  * is. */
 #include "runtime/client/client_settings.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ struct source {
 __attribute__((format(printf, 3, 4))) static bool
 settings_error(struct source *from, const struct origin *at, const char *fmt, ...)
 {
+    assert(from->f && from->err != CLAVE_OK);
     char what[512];
     va_list ap;
     va_start(ap, fmt);
@@ -81,6 +83,7 @@ bool clave__client_settings_add_auth(struct client_settings *s, const char *auth
     }
     char *scheme = s->schemes[s->nauths];
     size_t n = strcspn(auth, ":");
+    assert(n < CLIENT_SCHEME_CAP); /* as auth_is_ok sees to */
     memcpy(scheme, auth, n);
     scheme[n] = '\0';
     s->auths[s->nauths++] =

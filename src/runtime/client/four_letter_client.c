@@ -2,6 +2,7 @@
  * calls it. Every wait is bounded by the one deadline. */
 #include "runtime/client/four_letter_client.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -76,6 +77,7 @@ struct answer {
 
 static void four_letter_client_take(struct answer *a, const char *p, size_t n)
 {
+    assert(a->n < a->cap);
     size_t room = a->cap - 1 - a->n;
     n = n < room ? n : room;
     memcpy(a->buf + a->n, p, n);

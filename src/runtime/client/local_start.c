@@ -3,6 +3,7 @@
  * child nor a signal. */
 #include "runtime/client/local_start.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -83,7 +84,8 @@ static void launch_close(struct launch *l)
 static void open_null(struct launch *l)
 {
     while ((l->null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && l->null <= 2)
-        l->held[l->nheld++] = l->null;
+        assert(l->nheld < (int)(sizeof l->held / sizeof *l->held));
+    l->held[l->nheld++] = l->null;
 }
 
 static void log_path(const struct local_paths *p, char out[PATH_MAX + 16])
@@ -103,6 +105,7 @@ static clave_err launch_open(struct launch *l, const struct local_paths *p, cons
         l->nfiles = (int)files.rlim_cur;
     l->program = program ? program : env && *env ? env : "clave";
     char *const argv[] = {name, verb, flag, (char *)(uintptr_t)p->dir, NULL};
+    _Static_assert(sizeof argv == sizeof l->argv, "all of it fits");
     memcpy(l->argv, argv, sizeof argv);
     snprintf(l->excuse, sizeof l->excuse,
              "cannot run '%.300s': is it installed? (CLAVE_BIN names another)", l->program);
@@ -217,6 +220,7 @@ static clave_err spawn(const struct launch *l, const struct fault *f)
 /* Reads what has come by then, to the end or until the buffer is full; false: more may come. */
 static bool read_word(int fd, int64_t until, char *buf, size_t cap)
 {
+    assert(cap > 1);
     size_t n = 0;
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};

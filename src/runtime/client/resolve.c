@@ -2,6 +2,7 @@
  * uv_client.c calls it. The callback never runs after an abandon. */
 #include "runtime/client/resolve.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -111,6 +112,7 @@ static void resolve_finished(struct job *j)
     struct resolve *l = LIST_ENTRY(j, struct resolve, job);
     struct resolve_result res = {.fault = l->fault, .for_good = l->for_good, .fd = l->fd};
     res.addr = resolve_choose(l, &res.addresses);
+    assert(res.fault[0] || res.fd >= 0 || res.addr);
     l->fd = -1;
     l->cb(l->arg, &res);
 }

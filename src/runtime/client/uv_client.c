@@ -93,6 +93,7 @@ static void uv_client_on_closed(struct channel *ch)
         uv_client_on_handle_closed(u);
         return;
     }
+    assert(u->handles > 0);
     u->handles--;
     if (!u->stopping)
         uv_client_disconnected(u);
@@ -166,6 +167,7 @@ static bool uv_client_input(struct channel *ch, const void *p, size_t n)
     clave_uv *u = uv_client_of(ch);
     if (u->stopping)
         return true;
+    assert(!u->busy);
     u->busy = true;
     clave_async_client_input(u->client, clave_now(), p, n);
     u->busy = false;
@@ -275,6 +277,7 @@ static void uv_client_dialled(clave_uv *u, int err)
 static void uv_client_on_resolve(void *arg, const struct resolve_result *res)
 {
     clave_uv *u = arg;
+    assert(u->resolve && u->channel.state == CHANNEL_CLOSED);
     int err = UV_EAI_NONAME;
     u->resolve = NULL;
     u->busy = true;
@@ -346,6 +349,7 @@ static void uv_client_hang_up(clave_uv *u)
 /* The deadline that the timer was set for no longer counts. */
 static void uv_client_tick(clave_uv *u)
 {
+    assert(!u->busy);
     u->armed_at = CLAVE_NEVER;
     u->busy = true;
     clave_async_client_tick(u->client, clave_now());
@@ -509,6 +513,7 @@ void clave_uv_stop(clave_uv *u, void (*closed)(void *arg), void *arg)
 
 void clave__uv_on_settled(clave_uv *u, void (*settled)(void *arg), void *arg)
 {
+    assert(!u->stopping);
     u->settled = settled;
     u->settled_arg = arg;
 }

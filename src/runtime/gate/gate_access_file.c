@@ -2,6 +2,7 @@
  * and at SIGHUP. A secret is never in a message: a fault names the line. */
 #include "runtime/gate/gate_access_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +156,7 @@ static clave_err access_grant(const struct access_line *l, struct web_user *u, e
 /* The highest of them: each includes those before it. */
 static clave_err access_read_roles(const struct access_line *l, enum web_role *out)
 {
+    assert(l->nwords >= 2);
     char *rest = NULL;
     *out = WEB_NONE;
     for (char *r = strtok_r(l->words[1], ",", &rest); r; r = strtok_r(NULL, ",", &rest)) {

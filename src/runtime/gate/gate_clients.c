@@ -39,6 +39,7 @@ static struct gate_client *gate_client_find(const struct gate_clients *g,
 
 static void gate_client_destroy(struct gate_client *k)
 {
+    assert(k->phase == CLIENT_NEW || k->phase == CLIENT_STOPPED);
     struct gate_clients *g = k->of;
     clave_async_client *c = k->client;
     clave__map_remove(&g->by_client, &k->node);
@@ -50,6 +51,7 @@ static void gate_client_destroy(struct gate_client *k)
 static void gate_client_on_stopped(void *arg)
 {
     struct gate_client *k = arg;
+    assert(k->phase == CLIENT_STOPPING);
     assert(k->of->running > 0);
     k->phase = CLIENT_STOPPED;
     k->driver = NULL;
@@ -71,6 +73,7 @@ static void gate_client_stop(struct gate_client *k)
 /* Without memory for it, it is tried again in the next turn. */
 static void gate_client_start(struct gate_client *k)
 {
+    assert(k->phase == CLIENT_NEW);
     struct gate_clients *g = k->of;
     if (clave__uv_start(&k->driver, g->loop, &g->wakeup, k->client) == CLAVE_OK) {
         k->phase = CLIENT_RUNNING;
@@ -137,6 +140,7 @@ clave_err gate_clients_open(struct gate_clients *g, const clave_client_options *
 void gate_clients_free(struct gate_clients *g, clave_async_client *c)
 {
     struct gate_client *k = gate_client_find(g, c);
+    assert(k && !k->is_doomed);
     k->is_doomed = true;
     if (!g->is_ending)
         gate_client_note(k);
@@ -180,6 +184,7 @@ void gate_clients_stop(struct gate_clients *g)
 
 void gate_clients_fini(struct gate_clients *g)
 {
+    assert(g->running == 0);
     struct map_node *node;
     while ((node = clave__map_next(&g->by_client, NULL)))
         gate_client_destroy(MAP_ENTRY(node, struct gate_client, node));

@@ -2,6 +2,7 @@
  * as long as a copy takes, so that the gate never holds up the server. */
 #include "runtime/gate/gate_end_cause.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -37,6 +38,7 @@ clave_err gate_ends_new(struct gate_end_causes **out, const struct clave_mem *me
 
 void gate_ends_put(struct gate_end_causes *e, int64_t czxid, enum server_gone how)
 {
+    assert(how <= GONE_SESSION_EXPIRED);
     pthread_mutex_lock(&e->mutex);
     if (e->n < MOST_ENDS)
         e->list[e->n++] = (struct gate_end){czxid, how};

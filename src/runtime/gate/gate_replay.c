@@ -3,6 +3,7 @@
  * everything older. Invariant: until it is joined everything but `ending` is the thread's. */
 #include "runtime/gate/gate_replay.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -184,6 +185,7 @@ static bool replay_log(struct gate_replay *r, int64_t zxid)
 
 static bool replay_from(struct gate_replay *r, int64_t snapshot)
 {
+    assert(!r->replay);
     if (clave__lock_replay_new(&r->replay, r->mem, clave_random_seed()) != CLAVE_OK)
         return false;
     bool done = replay_load(r, snapshot);
@@ -261,6 +263,7 @@ void gate_replay_start(struct gate_replay *r, int64_t zxid)
 
 struct lock_replay *gate_replay_take(struct gate_replay *r)
 {
+    assert(clave__disk_thread_state(&r->thread) == JOB_DONE);
     clave__disk_thread_stop(&r->thread);
     struct lock_replay *replay = r->replay;
     r->replay = NULL;

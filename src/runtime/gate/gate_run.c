@@ -189,11 +189,13 @@ static void gate_on_measured(uv_async_t *a)
 
 void gate_server_health(struct gate *g, const struct server_health *health)
 {
+    assert(g->figures); /* it is in a server */
     gate_figures_put(g->figures, health);
 }
 
 void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how)
 {
+    assert(g->ends);
     gate_ends_put(g->ends, czxid, how);
 }
 
@@ -201,6 +203,7 @@ void gate_node_gone(struct gate *g, int64_t czxid, enum server_gone how)
 
 static void gate_enter(struct gate *g, enum gate_phase to)
 {
+    assert(to == g->phase + 1); /* one after the other */
     g->phase = to;
     if (to == GATE_CLOSING) {
         g->closed_by = clave_now() + g->grace_ms;
@@ -275,6 +278,7 @@ static void gate_on_changed(uv_async_t *a)
 
 void gate_change(struct gate *g, struct gate_access *access, const struct gate_limits *limits)
 {
+    assert(access);
     pthread_mutex_lock(&g->mutex);
     struct gate_access *unused = g->next_access;
     g->next_access = access;
@@ -570,6 +574,7 @@ const char *gate_address(const struct gate *g, size_t i)
 
 void gate_run(struct gate *g)
 {
+    assert(g->phase == GATE_SERVING);
     uv_prepare_start(&g->prepare, gate_on_prepare);
     while (g->phase != GATE_STOPPED)
         uv_run(&g->loop, UV_RUN_DEFAULT);

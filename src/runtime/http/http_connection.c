@@ -269,6 +269,7 @@ static void http_connection_closing(struct channel *ch, enum channel_state was, 
     (void)was;
     (void)why;
     h->nconnections--;
+    assert(c->state != HTTP_SHAKING || h->nshaking > 0);
     h->nshaking -= (size_t)(c->state == HTTP_SHAKING);
     list_remove(&c->link);
     list_remove(&c->by_age);

@@ -17,6 +17,7 @@ static void http_exchange_on_body(void *exchange, const void *p, size_t n);
 
 struct http_exchange *clave__http_exchange_new(struct http_connection *c)
 {
+    assert(!c->exchange);
     const struct http_options *o = &c->http->o;
     struct http_exchange *x = clave__mem_zalloc(o->mem, sizeof *x);
     if (!x)
@@ -50,6 +51,7 @@ bool clave__http_exchange_reads(const struct http_exchange *x)
 
 bool clave__http_exchange_is_sent(const struct http_exchange *x)
 {
+    assert(x->answer);
     return x->has_head && x->is_done && clave__buf_len(&x->out) == 0 &&
            clave__buf_len(&x->answer->body) == 0;
 }
@@ -65,6 +67,7 @@ static const char *http_exchange_code(unsigned status)
 static void http_exchange_refuse(struct http_exchange *x, unsigned status, const char *why)
 {
     assert(!x->answer && !x->own);
+    assert(status >= 400 && status <= 599);
     const struct clave_mem *mem = x->of->http->o.mem;
     struct web_answer *a = x->own = clave__mem_zalloc(mem, sizeof *a);
     char text[300];

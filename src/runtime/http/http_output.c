@@ -119,6 +119,7 @@ static void http_output_begin_body(struct http_exchange *x)
 static void http_output_begin(struct http_exchange *x)
 {
     assert(!x->is_done);
+    assert(x->answer);
     const struct web_answer *a = x->answer;
     const char *reason = clave__http_reason(a->status);
     char line[100];
@@ -150,6 +151,7 @@ static void http_output_close_chunk(struct http_exchange *x, size_t at)
     char size[9];
     if (!x->is_chunked || x->is_broken)
         return;
+    assert(clave__buf_len(&x->out) >= at + CHUNK_HEAD);
     size_t n = clave__buf_len(&x->out) - at - CHUNK_HEAD;
     if (n == 0) {
         x->out.tail -= CHUNK_HEAD;

@@ -127,6 +127,7 @@ static void http_turn_sort(struct http_connection *c)
 void clave__http_connection_enter(struct http_connection *c, enum http_state to)
 {
     struct http *h = c->http;
+    assert(c->state != HTTP_SHAKING || to == HTTP_SHAKING || h->nshaking > 0);
     uint64_t ms = http_turn_limit(c, to);
     h->nshaking += (size_t)(to == HTTP_SHAKING);
     h->nshaking -= (size_t)(c->state == HTTP_SHAKING);
@@ -182,6 +183,7 @@ void clave__http_release(struct http *h)
 
 void clave__http_turns_begin(struct http *h)
 {
+    assert(h->handles == 0);
     uv_timer_init(h->o.loop, &h->timer);
     uv_idle_init(h->o.loop, &h->turn);
     uv_check_init(h->o.loop, &h->new_turn);

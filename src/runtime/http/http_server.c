@@ -2,6 +2,7 @@
  *
  * The listening sockets are those of listen.c, so that addresses mean the same as for clients. All
  * connections of an event loop's turn share its time: what is left over is in `ready`. */
+#include <assert.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -152,6 +153,7 @@ clave_err clave__http_server_listen(struct http *h, const char *spec, const stru
 
 static clave_err http_init(struct http *h, const struct http_options *o)
 {
+    assert(o->begin && o->max_connections > 0);
     h->o = *o;
     if (h->o.ever_connections < h->o.max_connections)
         h->o.ever_connections = h->o.max_connections;
@@ -205,6 +207,7 @@ void clave__http_server_stop(struct http *h)
 {
     if (!h)
         return;
+    assert(!h->is_stopped);
     clave__http_server_quiet(h);
     h->is_stopped = true; /* those that are closed make room for nobody */
     while (!list_empty(&h->all)) {

@@ -142,6 +142,7 @@ void clave__http_share_leave(struct http_shares *all, struct http_share *s)
     if (s->standing != HTTP_KNOWN)
         http_address_count(all, a, false);
     s->of = NULL;
+    assert(a->n > 0);
     if (--a->n > 0)
         return;
     clave__map_remove(&all->by_address, &a->node);

@@ -3,6 +3,7 @@
  * some seconds older (clave__run_measure), and no request makes the loop touch a file. */
 #include "runtime/server/admin.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,7 @@ static void run_admin_put(struct admin_page *page, const char *text)
 
 static void run_admin_head(struct admin_page *page, const char *name, const char *value)
 {
+    assert(page->answer.nheaders < WEB_MAX_HEADERS);
     page->answer.headers[page->answer.nheaders++] = (struct web_header){name, value};
 }
 

@@ -3,6 +3,7 @@
  * cut takes back. */
 #include "runtime/server/audit_log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -103,6 +104,7 @@ void clave__audit_log_line(void *arg, bool failed, const char *line, size_t n)
     int len = snprintf(begin, sizeof begin,
                        "%s,%03d %s audit.Slf4jAuditLogger: ", audit_log_stamp(a, wall),
                        (int)(wall % 1000), failed ? "ERROR" : "INFO");
+    assert((size_t)len < sizeof begin);
     size_t waiting =
         clave__buf_len(&a->applied) + clave__buf_len(&a->posted) + clave__buf_len(&a->durable);
     if (!line || waiting + n > MOST_WAITING ||
@@ -120,6 +122,7 @@ void clave__audit_log_server(struct audit_log *a, const char *operation, const c
     char line[160];
     int n =
         snprintf(line, sizeof line, "user=%s\toperation=%s\tresult=%s", a->user, operation, result);
+    assert((size_t)n < sizeof line);
     clave__audit_log_line(a, false, line, (size_t)n);
 }
 

@@ -2,6 +2,7 @@
  * and `clave data restore` call it. Each file is synced before the directory gets its name. */
 #include "runtime/server/copy_dir.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -67,6 +68,7 @@ clave_err clave__copy_dir_begin(struct copy_dir *c, const char *path, const stru
 clave_err clave__copy_dir_put(struct copy_dir *c, const char *name, const void *p, size_t n,
                               const struct fault *f)
 {
+    assert(c->to.dir >= 0 && c->top >= 0);
     int number = clave__file_save(c->to.dir, name, 0600, p, n);
     if (number != 0)
         return copy_dir_fault(c, number, "cannot write", name, f);
@@ -85,6 +87,7 @@ clave_err clave__copy_dir_clear(struct copy_dir *c, const struct fault *f)
 
 clave_err clave__copy_dir_finish(struct copy_dir *c, const struct fault *f)
 {
+    assert(c->to.dir >= 0 && c->top >= 0);
     bool named = fsync(c->to.dir) == 0 && renameat(c->top, DATADIR_COPY, c->top, "version-2") == 0;
     bool synced = named && fsync(c->top) == 0;
     int number = synced ? 0 : errno;

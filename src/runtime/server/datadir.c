@@ -2,6 +2,7 @@
  * most one process has it open for writing. */
 #include "runtime/server/datadir.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -301,6 +302,7 @@ clave_err clave__datadir_longest_session(const struct datadir *d, int32_t *ms,
 clave_err clave__datadir_note_longest_session(const struct datadir *d, int32_t ms,
                                               const struct fault *f)
 {
+    assert(ms > 0 && !d->read_only);
     char text[16], why[600] = "";
     int32_t noted;
     clave_err err = clave__datadir_longest_session(d, &noted, &(struct fault){why, sizeof why});

@@ -44,6 +44,7 @@ clave_err clave__disk_thread_start(struct disk_thread *t, const char *name,
                                    struct notifier *done)
 {
     assert(!t->running);
+    assert(done || t->on_done);
     t->job = job;
     t->done = done;
     atomic_init(&t->ending, false);

@@ -4,6 +4,7 @@
  * mapped: a sector that cannot be read would be a SIGBUS, not an error. */
 #include "runtime/server/file_io.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -111,6 +112,7 @@ int clave__file_save(int dir, const char *name, mode_t mode, const void *p, size
 int clave__file_replace(int dir, const char *name, mode_t mode, const void *p, size_t n)
 {
     char unfinished[NAME_MAX + 1];
+    assert(strlen(name) + strlen(FILE_UNFINISHED_PREFIX) < sizeof unfinished);
     snprintf(unfinished, sizeof unfinished, FILE_UNFINISHED_PREFIX "%s", name);
     int err = clave__file_save(dir, unfinished, mode, p, n);
     if (err == 0 && renameat(dir, unfinished, dir, name) != 0)

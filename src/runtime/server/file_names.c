@@ -2,6 +2,7 @@
  * Everything that reads, writes or removes these files finds them through here. */
 #include "runtime/server/file_names.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -51,6 +52,7 @@ enum file_kind clave__file_kind(const char *name, int64_t *zxid)
 
 void clave__file_name(char out[FILE_NAME_SIZE], enum file_kind kind, int64_t zxid)
 {
+    assert(kind == FILE_LOG || kind == FILE_SNAPSHOT);
     snprintf(out, FILE_NAME_SIZE, "%s.%" PRIx64, kind == FILE_LOG ? "log" : "snapshot",
              (uint64_t)zxid);
 }

@@ -2,6 +2,7 @@
  * belongs on a thread of its own while clients are served. */
 #include "runtime/server/line_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -52,6 +53,7 @@ static int line_file_write_bytes(struct line_file *f, const uint8_t *p, size_t n
 
 int clave__line_file_write(struct line_file *f, struct buf *lines)
 {
+    assert(f->fd >= 0);
     static const uint8_t end = '\n';
     size_t done = 0;
     int fault = 0;

@@ -2,6 +2,7 @@
  * which order, and what each means is decided by server/store/recovery_plan.h; here they are read,
  * cut and synced, and whatever is refused gets a text that says what to do. No advice has a file
  * cut or removed: it may be the only one that has what a client was told. */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -343,6 +344,7 @@ static clave_err recover_read_all(struct recover *r)
 
 static clave_err recover_files(struct recover *r)
 {
+    assert(r->d->dir >= 0);
     r->newest = r->newest_compressed = -1;
     clave_err err = recover_read_all(r);
     clave__file_list_free(&r->snapshots);
@@ -358,6 +360,7 @@ clave_err clave__datadir_recover(struct datadir *d, struct server *s, const stru
 clave_err clave__datadir_recover_oldest(struct datadir *d, struct server *s, int64_t *from,
                                         const struct fault *f)
 {
+    assert(d->read_only);
     struct recover r = {.d = d, .s = s, .f = f, .start = RECOVER_FROM_OLDEST, .until = INT64_MAX};
     clave_err err = recover_files(&r);
     *from = r.recovery.from;
@@ -367,6 +370,7 @@ clave_err clave__datadir_recover_oldest(struct datadir *d, struct server *s, int
 clave_err clave__datadir_recover_until(struct datadir *d, struct server *s, int64_t zxid,
                                        const struct fault *f)
 {
+    assert(d->read_only);
     struct recover r = {.d = d, .log = d->log, .s = s, .f = f, .until = zxid};
     return recover_files(&r);
 }
@@ -374,6 +378,7 @@ clave_err clave__datadir_recover_until(struct datadir *d, struct server *s, int6
 clave_err clave__datadir_recover_each(struct datadir *d, struct server *s,
                                       const struct datadir_taker *taker, const struct fault *f)
 {
+    assert(!taker || d->read_only);
     struct recover r = {.d = d, .log = d->log, .s = s, .f = f, .until = INT64_MAX, .taker = taker};
     if (taker && taker->history)
         r.start = RECOVER_FROM_OLDEST;

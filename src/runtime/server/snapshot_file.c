@@ -2,6 +2,7 @@
  * it. The file gets its name when all of it is on the disk. */
 #include "runtime/server/snapshot_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ int clave__snapshot_file_begin(struct snapshot_file *f, int dir)
 
 int clave__snapshot_file_append(struct snapshot_file *f, const void *p, size_t n)
 {
+    assert(f->fd >= 0);
     int err = clave__file_write(f->fd, p, n, f->end);
     if (err != 0)
         return err;
@@ -32,6 +34,7 @@ int clave__snapshot_file_append(struct snapshot_file *f, const void *p, size_t n
 
 int clave__snapshot_file_finish(struct snapshot_file *f, int64_t zxid)
 {
+    assert(f->fd >= 0);
     char name[FILE_NAME_SIZE];
     clave__file_name(name, FILE_SNAPSHOT, zxid);
     if (fsync(f->fd) != 0 || renameat(f->dir, FILE_UNFINISHED_SNAPSHOT, f->dir, name) != 0 ||

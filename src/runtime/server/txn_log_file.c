@@ -2,6 +2,7 @@
  * name when its header is on the disk, and a batch is durable when _append has returned. */
 #include "runtime/server/txn_log_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -80,6 +81,7 @@ static void log_file_cut(struct txn_log_file *f)
 
 int clave__txn_log_file_append(struct txn_log_file *f, const void *p, size_t n)
 {
+    assert(f->fd >= 0 && f->room != INT64_MAX);
     log_file_make_room(f, n);
     int err = clave__file_write(f->fd, p, n, f->end);
     if (err == 0)

@@ -3,6 +3,7 @@
  */
 #include "runtime/server/txn_log_thread.h"
 
+#include <assert.h>
 #include <poll.h>
 
 #include "runtime/resources.h"
@@ -89,6 +90,7 @@ static void log_thread_take_turns(struct txn_log_thread *t)
 
 void clave__txn_log_thread_run(struct txn_log_thread *t)
 {
+    assert(t->running);
     uv_mutex_lock(&t->turn);
     t->begun = true;
     log_thread_take_turns(t);
@@ -108,6 +110,7 @@ static void *log_thread_main(void *arg)
 
 void clave__txn_log_thread_post(struct txn_log_thread *t)
 {
+    assert(t->running && t->state == LOG_FREE);
     t->state = LOG_POSTED;
 }
 
@@ -125,6 +128,7 @@ clave_err clave__txn_log_thread_start(struct txn_log_thread *t, int dir,
                                       const struct clave_mem *mem, uv_loop_t *loop,
                                       void (*written)(void *arg), void *arg)
 {
+    assert(!t->running && written);
     t->dir = dir;
     clave__buf_init(&t->bytes, mem, SIZE_MAX / 2);
     t->loop = loop;

@@ -104,6 +104,7 @@ static void uv_conn_count_out(struct server_run *r, struct conn *c)
     c->address = NULL;
     if (!a)
         return;
+    assert(a->count > 0 && (c->has_session || a->sessionless > 0));
     a->sessionless -= c->has_session ? 0 : 1;
     if (--a->count > 0)
         return;
@@ -124,6 +125,7 @@ static void uv_conn_note_session(struct conn *c)
 static void uv_conn_set_overdue(struct conn *c, bool is_overdue)
 {
     struct server_run *r = uv_conn_run(&c->channel);
+    assert(!c->is_overdue || r->overdue > 0);
     r->overdue += (size_t)is_overdue - (size_t)c->is_overdue;
     c->is_overdue = is_overdue;
 }
@@ -204,6 +206,7 @@ static uv_buf_t uv_conn_buffer(struct channel *ch)
 {
     struct conn *c = uv_conn_of(ch);
     struct server_run *r = uv_conn_run(ch);
+    assert(c->engine && list_empty(&c->in_declined));
     size_t left = uv_conn_left_to_read(r);
     if (c->is_overdue && left < LEAST_READ) /* however long the answers to others were */
         left = LEAST_READ;

@@ -24,6 +24,7 @@ static void post_records(struct server_run *r)
     struct log_batch pending = clave__server_log_pending(r->server);
     if (pending.n == 0 || log->state != LOG_FREE || clave__server_log_waits(r->server))
         return;
+    assert(clave__buf_len(&log->bytes) == 0);
     log->first_zxid = pending.first_zxid;
     log->last_zxid = pending.last_zxid;
     log->new_file = r->new_log;
@@ -97,6 +98,7 @@ void clave__run_on_log_written(void *arg)
 {
     struct server_run *r = arg;
     struct txn_log_thread *log = &r->log_thread;
+    assert(log->state == LOG_FREE);
     clave__run_tick(r);
     clave__buf_clear(&log->bytes);
     clave__buf_trim(&log->bytes, KEEP_BYTES);

@@ -85,6 +85,7 @@ static void pump_audit(struct server_run *r)
 
 static void uv_server_enter(struct server_run *r, enum run_phase phase)
 {
+    assert(phase >= r->phase);
     r->phase = phase;
     if (phase == RUN_STOPPED)
         clave__txn_log_thread_end(&r->log_thread);
@@ -153,6 +154,7 @@ static void close_listeners(struct server_run *r)
 
 void clave__run_fail(struct server_run *r, clave_err err, const char *fmt, ...)
 {
+    assert(err != CLAVE_OK);
     if (r->result == CLAVE_OK) {
         va_list ap;
         va_start(ap, fmt);
@@ -477,6 +479,7 @@ static void uv_server_take_limits(struct server_run *r, const struct server_run_
 
 clave_err clave__server_run_change(struct server_run *r, const struct server_run_options *o)
 {
+    assert(clave__run_is_current(r));
     clave_err err = clave__server_change(r->server, &o->engine);
     if (err != CLAVE_OK)
         return err;

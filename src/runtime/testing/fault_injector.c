@@ -3,6 +3,7 @@
  * durable never leaves. */
 #include "runtime/testing/fault_injector.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -278,6 +279,7 @@ static size_t fault_injector_output(struct filter *f, const void **p)
 static void fault_injector_sent(struct filter *f, size_t n)
 {
     struct fault_injector *inj = fault_injector_of(f);
+    assert(!list_empty(&inj->held));
     struct held *m = LIST_ENTRY(inj->held.next, struct held, link);
     inj->left += n;
     if (inj->left < m->n)

@@ -3,6 +3,7 @@
 #include "clave/testserver.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <ftw.h>
 #include <pthread.h>
@@ -111,6 +112,7 @@ static clave_err order(clave_test_server *t, clave_err (*fn)(clave_test_server *
     struct order o = {.fn = fn, .arg = arg, .err = CLAVE_ECLOSED};
     pthread_mutex_lock(&t->mutex);
     if (t->serving) {
+        assert(!t->order); /* one call at a time */
         t->order = &o;
         uv_async_send(&t->wake);
         while (t->order)

@@ -2,6 +2,7 @@
  * context is replaced as a whole or not at all. */
 #include "runtime/tls/tls_context.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -238,6 +239,7 @@ bool clave__tls_context_renew(clave_tls *t, const struct log *log)
 SSL *clave__tls_context_begin(clave_tls *t)
 {
     pthread_mutex_lock(&t->mutex);
+    assert(t->context);
     SSL *ssl = t->lib->SSL_new(t->context);
     pthread_mutex_unlock(&t->mutex);
     return ssl;
@@ -382,6 +384,7 @@ void clave_tls_free(clave_tls *t)
 {
     if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) > 1)
         return;
+    assert(atomic_load_explicit(&t->refs, memory_order_relaxed) == 0);
     t->lib->SSL_CTX_free(t->context);
     t->lib->BIO_meth_free(t->bytes);
     for (size_t i = 0; i < TLS_FILES; i++)

@@ -5,6 +5,7 @@
 #include "server/figures/listing.h"
 #include "server/figures/mntr_and_metrics.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -243,6 +244,7 @@ static void word_make_room(struct server *s)
 
 static void word_list_begin(struct server_conn *c, listing_part *const *parts)
 {
+    assert(!c->list);
     word_make_room(c->s);
     struct word_list *w = clave__mem_alloc(&c->s->mem, sizeof *w);
     if (!w) {
@@ -282,6 +284,7 @@ void clave__word_end(struct server_conn *c)
         return;
     list_remove(&w->in_listings);
     list_remove(&w->in_lists);
+    assert(c->s->listings.n > 0);
     c->s->listings.n--;
     clave__listing_end(&w->listing);
     clave__mem_free(&c->s->mem, w);

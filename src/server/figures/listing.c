@@ -2,6 +2,8 @@
  * leaves no cursor behind. */
 #include "server/figures/listing.h"
 
+#include <assert.h>
+
 #include "server/request/conn.h"
 
 /* Begins the part at l->at. */
@@ -31,6 +33,7 @@ void clave__listing_enclose(struct listing *l, listing_part *before, listing_par
     for (size_t i = n; i > 0; i--)
         l->parts[i] = l->parts[i - 1];
     l->parts[0] = before;
+    assert(n + 2 < sizeof l->parts / sizeof *l->parts); /* a NULL ends them */
     l->parts[n + 1] = after;
 }
 
@@ -42,6 +45,7 @@ void clave__listing_end(struct listing *l)
 
 clave_err clave__listing_step(struct listing *l, struct buf *out)
 {
+    assert(l->at < sizeof l->parts / sizeof *l->parts);
     size_t enough = clave__buf_len(out) + LISTING_BYTES;
     l->text.out = l->json.to = out;
     for (int looks = 0; looks < LISTING_LOOKS && clave__buf_len(out) < enough; looks++) {

@@ -2,6 +2,7 @@
  * in one, so noting must stay cheap. */
 #include "server/figures/quantiles.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -60,6 +61,7 @@ static uint64_t quantiles_recent(const struct quantiles *q, int64_t now, size_t 
 
 int64_t clave__quantiles_at(const struct quantiles *q, int64_t now, unsigned thousandths)
 {
+    assert(thousandths <= 1000);
     uint64_t all = 0, below = 0;
     for (size_t i = 0; i < QUANTILES_RANGES; i++)
         all += quantiles_recent(q, now, i);

@@ -87,6 +87,7 @@ void clave__acls_fini(struct acls *a)
 
 struct acl *clave__acls_take(struct acls *a, struct jvec entries, int64_t key)
 {
+    assert(key == ACL_NEW_KEY || key > 0);
     entries.count = entries.count > 0 ? entries.count : 0;
     uint32_t hash = clave__map_hash_bytes(&a->lists, entries.p, entries.n);
     struct map_node *known = clave__map_find(&a->lists, hash, same_entries, &entries);
@@ -106,12 +107,14 @@ struct acl *clave__acls_take(struct acls *a, struct jvec entries, int64_t key)
 
 struct acl *clave__acl_ref(struct acl *list)
 {
+    assert(list->refs > 0);
     list->refs++;
     return list;
 }
 
 void clave__acls_drop(struct acls *a, struct acl *list)
 {
+    assert(!list || list->refs > 0);
     if (!list || --list->refs > 0)
         return;
     if (a->before_free && list->saved != a->saved)

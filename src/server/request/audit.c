@@ -3,6 +3,7 @@
  * can forge one. */
 #include "server/request/audit.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,6 +100,8 @@ static void audit_put_users(struct server *s, const struct identities *who)
 
 static void audit_begin(struct server_conn *c, int64_t session, const char *operation)
 {
+    assert(c->s->audit.write && operation);
+    assert(clave__buf_len(&c->s->audit.line) == 0); /* one line at a time */
     char ip[AUTH_IP_TEXT];
     audit_put_session(c->s, session);
     audit_put_users(c->s, &c->who);

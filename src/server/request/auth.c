@@ -3,6 +3,7 @@
  * identity is never removed while the connection lives. */
 #include "server/request/auth.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -180,6 +181,7 @@ void clave__identities_note_super_uid(struct identities *who, struct jbytes uid)
 
 struct jbytes clave__uid_text(const struct identities *who, char out[AUTH_UID_TEXT])
 {
+    assert(who->has_uid);
     snprintf(out, AUTH_UID_TEXT, "%u", (unsigned)who->uid);
     return clave__jbytes(out);
 }
@@ -211,6 +213,7 @@ void clave__identities_ip_text(const struct identities *who, char out[AUTH_IP_TE
 {
     const uint8_t *b = who->ip;
     size_t at = 0;
+    assert(who->family == 4 || who->family == 6);
     if (who->family == 4) {
         snprintf(out, AUTH_IP_TEXT, "%u.%u.%u.%u", b[0], b[1], b[2], b[3]);
         return;

@@ -77,6 +77,7 @@ void clave__server_conn_sent(struct server_conn *c, size_t n)
 {
     if (n == 0)
         return;
+    assert(n <= clave__buf_len(&c->out) - (size_t)(c->written - c->releasable));
     clave__buf_consume(&c->out, n);
     if (clave__buf_len(&c->out) == 0)
         clave__buf_trim(&c->out, KEEP_BUFFER);
@@ -286,6 +287,7 @@ void *clave__server_conn_user(const struct server_conn *c)
  * gets no event. */
 static bool conn_drop_watches(struct server_conn *c, size_t *most)
 {
+    assert(!clave__conn_is_open(c) && !c->session);
     struct server *s = c->s;
     if (!clave__watcher_drop(&s->watches, &c->watcher, most))
         return false;
@@ -311,6 +313,7 @@ void clave__server_conn_closed(struct server_conn *c)
     list_cursors_leave(&s->conns.cursors, &c->in_conns);
     list_remove(&c->in_conns);
     list_remove(&c->in_ready);
+    assert(s->conns.n > 0);
     s->conns.n--;
     clave__slow_requests_drop(c);
     clave__identities_fini(&c->who);

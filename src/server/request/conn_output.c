@@ -65,6 +65,7 @@ void clave__conn_count_output(struct server_conn *c, bool some_taken)
         if (now > 0)
             list_push_back(&s->conns.with_output, &c->in_with_output);
     }
+    assert(s->conns.undelivered >= c->undelivered);
     s->conns.undelivered = s->conns.undelivered - c->undelivered + now;
     c->undelivered = now;
 }
@@ -212,6 +213,7 @@ void clave__conn_release(struct server_conn *c)
     struct server *s = c->s;
     while (c->mark_count > 0 && mark_at(c, 0)->zxid <= s->txn_log.durable_zxid) {
         const struct mark *m = mark_at(c, 0);
+        assert(s->counts.outstanding >= m->replies.all);
         assert(m->end >= c->releasable && c->undurable >= m->replies.all);
         c->releasable = m->end;
         c->undurable -= m->replies.all;

@@ -2,6 +2,7 @@
  * first frame of a connection. A new session is logged before its id can leave; re-attaching logs
  * nothing. A session that exists changes only for a client that is known (clave__conn_is_known):
  * its password follows from its id, so anybody has it. end_session.c is the other end. */
+#include <assert.h>
 #include <string.h>
 
 #include "server/request/client_limits.h"
@@ -24,6 +25,7 @@ static void respond(struct server_conn *c, const struct wire_connect_request *q,
 
 static void attach(struct server_conn *c, struct session *session)
 {
+    assert(clave__conn_is_open(c) && !c->session && c->told_id == session->id);
     session->timeout_ms = c->told_ms;
     *clave__session_taken_by(session) = c->handshake;
     c->session = session;
@@ -36,6 +38,7 @@ static void attach(struct server_conn *c, struct session *session)
 /* The answer names this session. Longer frames are allowed from now on. */
 static void connect_tell(struct server_conn *c, const struct session *session, int32_t timeout_ms)
 {
+    assert(c->told_id == 0); /* one handshake for each connection */
     c->told_id = session->id;
     c->told_ms = timeout_ms;
     c->handshake = ++c->s->sessions.handshakes;
@@ -106,6 +109,7 @@ static bool is_overtaken(const struct server_conn *c, struct session *session)
 
 bool clave__conn_take_up(struct server_conn *c)
 {
+    assert(c->state == CONN_RESUMING);
     struct session *session = clave__sessions_find(&c->s->sessions, c->told_id);
     bool ended = !session || session->barred;
     if (ended || is_overtaken(c, session)) {
@@ -189,6 +193,7 @@ static int32_t negotiate(const struct server *s, int32_t asked_ms)
 
 void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
 {
+    assert(c->state == CONN_NEW && !c->session);
     struct server *s = c->s;
     struct jreader r = clave__jreader(p, n);
     struct wire_connect_request q = clave__wire_get_connect_request(&r);

@@ -2,6 +2,8 @@
  * has cost lately; see fair_schedule.h. */
 #include "server/request/fair_schedule.h"
 
+#include <assert.h>
+
 /* A light connection costs at most this part of a turn's work at once, and this part of it in each
  * millisecond: with the driver's two milliseconds, a tenth of the loop's time. */
 enum { LIGHT_AT_ONCE = 10, LIGHT_A_MS = 20 };
@@ -17,6 +19,7 @@ void clave__fair_schedule_init(struct server *s, size_t work_a_turn)
 
 static size_t turn_owed(const struct server_conn *c)
 {
+    assert(c->s->now >= c->owed_at);
     const size_t ms = (size_t)(c->s->now - c->owed_at),
                  a_ms = c->s->turn.most_looks / LIGHT_A_MS + 1;
     return ms <= c->owed / a_ms ? c->owed - ms * a_ms : 0;
@@ -86,6 +89,7 @@ struct server_conn *clave__fair_schedule_next(struct server *s)
 {
     for (; s->turn.classes > 0; s->turn.classes--) {
         const enum turn_class k = s->turn.class, other = TURN_CLASSES - 1 - k;
+        assert(k < TURN_CLASSES);
         if (!list_empty(&s->turn.left[k]) && s->turn.looks < s->turn.most[k]) {
             s->turn.heavy_waited = s->turn.heavy_waited && k == TURN_LIGHT;
             return LIST_ENTRY(list_pop_front(&s->turn.left[k]), struct server_conn, in_left);

@@ -1,6 +1,9 @@
 /* multi.c - multi: several writes in one transaction, all or nothing; multiRead: several reads in
  * one request. The table in request.c refers to them, and has the ops they consist of. */
 #include "server/request/audit.h"
+
+#include <assert.h>
+
 #include "server/request/read.h"
 #include "server/request/write.h"
 
@@ -19,6 +22,7 @@ static bool all_may_be_in(const struct wire_ops *ops, unsigned flag)
 /* Writes the result of the newest change; its Stat is that of this moment, before later ops. */
 static void put_made(struct jwriter *w, int32_t op, const struct change *c)
 {
+    assert(c->state == CHANGE_DONE || c->type == OP_CHECK);
     /* Apache answers every create with a Stat as a create2. */
     if (clave__opcode(op)->effect == EFFECT_CREATE && op != OP_CREATE)
         op = OP_CREATE2;
@@ -38,6 +42,7 @@ static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int
         clave_err err = clave__request_op(op.op)->act(c, op.op, &op.body);
         if (err != CLAVE_OK)
             return err;
+        assert(s->txn.count == (size_t)*done + 1); /* each op makes one change */
         put_made(&w, op.op, &s->txn.changes[s->txn.count - 1]);
     }
     clave__wire_put_ops_end(&w);
@@ -48,6 +53,7 @@ static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int
  * 0, that one with its code, those after it with -2. */
 static clave_err record_failure(struct server_conn *c, int32_t count, int32_t done, clave_err why)
 {
+    assert(why != CLAVE_OK && done < count);
     struct server *s = c->s;
     struct jwriter w = clave__jwriter(&s->scratch.results);
     clave__txn_undo(&s->txn);

@@ -2,6 +2,9 @@
  * request.h; also the requests that concern the connection itself (auth, sasl, whoAmI). conn.c
  * calls it for every frame after the handshake. A new opcode is a line in the table here. */
 #include "server/request/read.h"
+
+#include <assert.h>
+
 #include "server/request/session_nodes.h"
 #include "server/request/slow_requests.h"
 #include "server/request/write.h"
@@ -174,6 +177,7 @@ static bool request_is_let_in(struct server_conn *c, const struct wire_request *
 
 void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
 {
+    assert(c->state == CONN_RESUMING || c->state == CONN_SERVING);
     enum { HEADER = 8 };
     struct server *s = c->s;
     const uint64_t work = s->counts.bytes_written;

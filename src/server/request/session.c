@@ -91,6 +91,7 @@ bool clave__session_lend(struct session *s)
 
 void clave__session_postpone(struct sessions *t, struct session *s)
 {
+    assert(!list_empty(&s->in_ring));
     s->expires = end_of_tick(t, t->now);
     list_remove(&s->in_ring);
     put_in_ring(t, s);
@@ -195,12 +196,14 @@ static void detached_count_in(struct sessions *t, struct session *s, uint32_t ha
 
 void clave__session_attach(struct sessions *t, struct session *s, struct server_conn *conn)
 {
+    assert(!s->conn); /* the one before was cut */
     s->conn = conn;
     detached_count_out(t, s);
 }
 
 void clave__session_detach(struct sessions *t, struct session *s, const struct peer_addr *from)
 {
+    assert(s->conn);
     s->conn = NULL;
     if (from->family != 0)
         detached_count_in(t, s, detached_hash(t, from));
@@ -293,6 +296,7 @@ void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall)
 clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms,
                                uint64_t seed)
 {
+    assert(tick_ms > 0);
     *t = (struct sessions){
         .mem = mem, .tick_ms = tick_ms, .first_id = (int64_t)SERVER_ID << ID_SHIFT};
     clave__histogram_init(&t->slack_ms, &slack_bounds);

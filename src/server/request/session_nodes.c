@@ -4,6 +4,7 @@
  * expires, as if the holder were out of reach. */
 #include "server/request/session_nodes.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,7 @@ static bool session_nodes_begin(struct jbytes path)
 
 static struct session_node session_nodes_find(const struct server *s, struct jbytes path)
 {
+    assert(session_nodes_begin(path));
     struct session_node found = {SESSION_NODE_NONE, NULL};
     const char *p = path.p + sizeof top - 1, *end = path.p + path.n;
     int64_t id;
@@ -134,6 +136,7 @@ static clave_err session_nodes_end(struct server_conn *c, const struct session_n
 {
     struct server *s = c->s;
     struct session *session = n->session;
+    assert(c->session); /* only requests of a session come here */
     if (n->kind == SESSION_NODE_NONE)
         return CLAVE_ENONODE;
     if (n->kind == SESSION_NODE_TOP || session == c->session)

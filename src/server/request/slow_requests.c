@@ -4,6 +4,7 @@
  * of the others in a turn the few that waited longest or made most work. */
 #include "server/request/slow_requests.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -50,6 +51,7 @@ struct slow_turn {
 static struct jbytes slow_path(const struct server_conn *c, const void *frame, size_t n)
 {
     enum { HEADER = 8 };
+    assert(n >= HEADER);
     struct jreader r = clave__jreader((const uint8_t *)frame + HEADER, n - HEADER);
     struct jbytes path = clave__jget_bytes(&r);
     bool is_path = !r.bad && path.n > 0 && *path.p == '/' && c->last_op != OP_SASL;
@@ -98,6 +100,7 @@ static void slow_note_in_turn(struct server *s, const struct slow_what *what, st
                               uint64_t work)
 {
     struct slow_turn *t = s->slow.turn;
+    assert(t->n <= LINES_A_SECOND && path.n <= PATH_CAP);
     t->noted++;
     t->late += what->read - what->since >= s->limits.slow_ms;
     if (t->n == LINES_A_SECOND && !slow_comes_before(what, work, &t->most[t->least]))
@@ -172,6 +175,7 @@ static void slow_tell(struct server *s, const struct slow_what *q, const char *p
 void clave__slow_requests_end_turn(struct server *s, int64_t now)
 {
     struct slow_turn *t = s->slow.turn;
+    assert(t);
     int64_t turn = now - s->now;
     bool is_slow = s->limits.slow_ms > 0 && turn >= s->limits.slow_ms;
     size_t slow = is_slow ? t->noted : t->late;

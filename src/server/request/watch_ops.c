@@ -1,6 +1,9 @@
 /* watch_ops.c - requests that concern only watches: setWatches, addWatch, checkWatches,
  * removeWatches. The table in request.c refers to them; that of watches is tree/watch.c. */
 #include "server/request/client_limits.h"
+
+#include <assert.h>
+
 #include "server/request/read.h"
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
@@ -61,6 +64,7 @@ static int32_t missed_by_persistent(const struct node *n, int64_t since)
 
 static clave_err catch_up_paths(const struct catch_up *u, struct jvec paths)
 {
+    assert(u->mark != 0 && u->missed);
     struct server *s = u->c->s;
     struct jreader r = clave__jvec_reader(paths);
     for (int32_t i = 0; i < paths.count; i++) {
@@ -112,6 +116,8 @@ clave_err clave__watch_op_set(struct server_conn *c, int32_t op, const union wir
 clave_err clave__watch_op_add(struct server_conn *c, int32_t op, const union wire_body *body)
 {
     static const unsigned marks[] = {WATCH_PERSISTENT, WATCH_RECURSIVE};
+    static_assert(ADD_WATCH_PERSISTENT == 0 && ADD_WATCH_PERSISTENT_RECURSIVE == 1,
+                  "the types are the indices");
     const struct wire_path_type *m = &body->typed;
     (void)op;
     if (m->path.n < 0)

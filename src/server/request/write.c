@@ -4,6 +4,7 @@
  * logged too. */
 #include "server/request/write.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,6 +105,7 @@ clave_err clave__write_commit(struct server *s)
 
 clave_err clave__write_fail(struct server *s, clave_err why)
 {
+    assert(why != CLAVE_OK);
     s->turn.looks += s->txn.count * LOOKS_A_CHANGE;
     clave__txn_undo(&s->txn);
     clave__txn_end(&s->txn);
@@ -462,6 +464,7 @@ clave_err clave__write_reconfig(struct server_conn *c, int32_t op, const union w
 void clave__write_put_reply(struct jwriter *w, int32_t op, const struct change *c)
 {
     unsigned parts = clave__opcode(op)->reply;
+    assert(!(parts & REPLY_STAT) || c->state == CHANGE_DONE); /* else it has no node */
     if (parts & REPLY_PATH)
         clave__jput_bytes(w, c->path);
     if (parts & REPLY_STAT)

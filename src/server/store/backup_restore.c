@@ -3,6 +3,8 @@
  * request/session.h. */
 #include "server/store/backup_restore.h"
 
+#include <assert.h>
+
 #include "server/request/quota.h"
 #include "server/request/write.h"
 #include "server/server_internal.h"
@@ -47,6 +49,7 @@ static clave_err remove_ephemerals(struct server *s)
 
 clave_err clave__server_restore(struct server *s, const struct restore *r, struct restored *out)
 {
+    assert(!s->serving && r->quiet_ms > 0);
     struct session *quiet;
     *out = (struct restored){s->sessions.table.count, s->tree.ephemerals};
     end_sessions(s);

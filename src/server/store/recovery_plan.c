@@ -3,6 +3,7 @@
  * refused. */
 #include "server/store/recovery_plan.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/plural.h"
@@ -21,12 +22,14 @@ static size_t recovery_oldest(const struct recovery_files *f)
 void clave__recovery_plan_begin(struct recovery *r, struct server *s,
                                 const struct recovery_files *files, enum recovery_start start)
 {
+    assert(!s->serving);
     *r = (struct recovery){.s = s, .files = *files, .start = start, .from = -1};
     r->snapshot = start == RECOVER_FROM_NEWEST ? files->nsnapshots - 1 : recovery_oldest(files);
 }
 
 void clave__recovery_plan_until(struct recovery *r, int64_t zxid)
 {
+    assert(r->from < 0 && r->log == 0);
     r->s->replay.until = zxid;
     while (r->snapshot < r->files.nsnapshots && r->files.snapshots[r->snapshot] > zxid)
         r->snapshot--;
@@ -47,6 +50,7 @@ bool clave__recovery_plan_next(const struct recovery *r, struct recovery_file *o
 static void recovery_load(struct recovery *r, const void *p, size_t n, struct recovery_finding *out)
 {
     const struct recovery_files *f = &r->files;
+    assert(r->snapshot < f->nsnapshots);
     int64_t zxid = f->snapshots[r->snapshot];
     clave__server_snapshot_named(r->s, zxid);
     out->err = clave__server_load_snapshot(r->s, p, n, out->fault, sizeof out->fault);
@@ -85,6 +89,7 @@ static enum recovery_verdict judge_log(const struct recovery *r, clave_err err,
 static void recovery_replay(struct recovery *r, const void *p, size_t n,
                             struct recovery_finding *out)
 {
+    assert(r->log < r->files.nlogs);
     struct log_replay log;
     clave_err err = clave__server_replay_log(r->s, p, n, &log);
     bool padded = clave__log_skip_zeros(p, log.valid_len, n) == n;

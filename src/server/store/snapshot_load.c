@@ -1,5 +1,6 @@
 /* snapshot_load.c - loads the tree and the sessions from a file in Apache's format, which
  * snapshot_read.c reads. Recovery calls it; it leaves a whole tree or an empty one. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -172,6 +173,7 @@ void clave__server_snapshot_named(struct server *s, int64_t zxid)
 /* Resets to a fresh server, or to one without any nodes, for loading a snapshot (`bare`). */
 static clave_err snapshot_reset_server(struct server *s, bool bare)
 {
+    assert(!s->serving && list_empty(&s->conns.all) && s->txn.count == 0);
     clave__tree_fini(&s->tree);
     clave__sessions_fini(&s->sessions);
     s->last_zxid = s->txn_log.durable_zxid = s->replay.fuzzy_zxid = 0;

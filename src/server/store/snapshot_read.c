@@ -1,6 +1,7 @@
 /* snapshot_read.c - see snapshot_read.h: Apache's format. */
 #include "server/store/snapshot_read.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -150,6 +151,8 @@ static clave_err snapshot_get_seals(struct snapshot_reader *in)
 
 clave_err clave__snapshot_read(struct snapshot_reader *in, const void *p, size_t n)
 {
+    assert(in->visitor->node && (in->visitor->lists || !in->visitor->list));
+    assert(in->newest == 0 && !in->has_digest); /* one reader for each file */
     in->begin = p;
     in->r = clave__jreader(p, n);
     clave_err err = snapshot_get_header(in);

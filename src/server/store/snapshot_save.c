@@ -125,6 +125,7 @@ static struct jwriter save_writer(const struct snapshot_save *v, struct buf *b)
 static void save_before_session_goes(struct sessions *t, const struct session *session)
 {
     struct snapshot_save *v = t->observer;
+    assert(v->phase != SAVE_IDLE);
     struct jwriter w = save_writer(v, &v->ahead[SAVE_SESSIONS]);
     save_put_session(&w, session);
     v->err = w.err;
@@ -133,6 +134,7 @@ static void save_before_session_goes(struct sessions *t, const struct session *s
 static void save_before_list_goes(struct acls *t, const struct acl *list)
 {
     struct snapshot_save *v = t->observer;
+    assert(v->phase != SAVE_IDLE);
     struct jwriter w = save_writer(v, &v->ahead[SAVE_LISTS]);
     save_put_list(&w, list);
     v->err = w.err;
@@ -166,6 +168,7 @@ static void save_with_parents(struct snapshot_save *v, struct jwriter *w, struct
 static void save_before_node_changes(struct tree *t, struct node *n)
 {
     struct snapshot_save *v = t->observer;
+    assert(v->phase != SAVE_IDLE);
     struct jwriter w = save_writer(v, &v->ahead[SAVE_NODES]);
     save_with_parents(v, &w, t, n);
     if (n == v->next) /* it may be about to go */
@@ -183,6 +186,7 @@ static bool save_piece_has_room(const struct save_piece *p)
  * of it. Until then nothing else may follow, since a node's parent may be in the rest. */
 static bool save_take_ahead(struct snapshot_save *v, struct save_piece *p)
 {
+    assert(v->phase != SAVE_IDLE && v->phase != SAVE_END);
     struct buf *ahead = &v->ahead[v->phase];
     size_t n = clave__buf_len(ahead), used = clave__buf_len(p->w.b);
     size_t room = used < p->end ? p->end - used : 0;
@@ -241,6 +245,7 @@ static bool save_nodes(struct server *s, struct save_piece *p)
 static bool save_end(struct server *s, struct save_piece *p)
 {
     struct snapshot_save *v = &s->snapshot.save;
+    assert(list_empty(&v->sessions) && list_empty(&v->lists) && !v->next);
     if (p->waits && v->err == CLAVE_OK && s->txn_log.durable_zxid < v->zxid)
         return false;
     save_put_end(v, p);
@@ -269,6 +274,7 @@ static void save_observe(struct server *s, bool begin)
 /* Every element counts as unsaved, without a visit. */
 static void save_begin(struct server *s)
 {
+    assert(s->txn.count == 0); /* a change that is undone must not be in it */
     struct snapshot_save *v = &s->snapshot.save;
     struct jwriter w = clave__jwriter(&v->ahead[SAVE_SESSIONS]);
     struct jwriter lists = clave__jwriter(&v->ahead[SAVE_LISTS]);
@@ -322,6 +328,7 @@ int64_t clave__server_snapshot_begin(struct server *s)
 
 clave_err clave__server_snapshot_step(struct server *s, struct buf *out, bool *done)
 {
+    assert(s->snapshot.save.phase != SAVE_IDLE);
     return save_step(s, out, true, done);
 }
 

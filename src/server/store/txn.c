@@ -3,6 +3,7 @@
  */
 #include "server/store/txn.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -28,6 +29,7 @@ void clave__txn_fini(struct txn *t)
 
 void clave__txn_begin(struct txn *t, const struct txn_head *head)
 {
+    assert(t->count == 0); /* the one before has ended */
     t->head = *head;
     t->timeout_ms = 0;
     t->err = 0;
@@ -75,6 +77,7 @@ static void raise_parent(struct txn *t, struct node *parent, int32_t cversion)
 
 static clave_err make_create(struct txn *t, struct change *c)
 {
+    assert(c->parent && !c->node);
     struct node *parent = c->parent;
     struct node_spec spec = {
         .path = c->path,
@@ -99,6 +102,7 @@ static clave_err make_create(struct txn *t, struct change *c)
 
 static void make_delete(struct txn *t, struct change *c)
 {
+    assert(c->node && c->node != t->tree->root);
     struct node *parent = c->parent = c->node->parent;
     c->before = parent->stat;
     clave__tree_unlink(t->tree, c->node);
@@ -107,6 +111,7 @@ static void make_delete(struct txn *t, struct change *c)
 
 static clave_err make_set_data(struct txn *t, struct change *c)
 {
+    assert(c->node && !c->other_data);
     struct node *n = c->node;
     clave_err err = clave__tree_copy_data(t->tree, c->data, &c->other_data);
     if (err != CLAVE_OK)
@@ -123,6 +128,7 @@ static clave_err make_set_data(struct txn *t, struct change *c)
 
 static void make_set_acl(struct txn *t, struct change *c)
 {
+    assert(c->node && c->acl && !c->other_acl);
     struct node *n = c->node;
     clave__tree_before_change(t->tree, n);
     c->before = n->stat;
@@ -135,7 +141,9 @@ static void make_set_acl(struct txn *t, struct change *c)
 
 clave_err clave__txn_make(struct txn *t)
 {
+    assert(t->count > 0);
     struct change *c = &t->changes[t->count - 1];
+    assert(c->state == CHANGE_NONE);
     clave_err err = CLAVE_OK;
     switch (c->type) {
     case OP_CREATE:
@@ -193,6 +201,7 @@ static void undo(struct txn *t, struct change *c)
         restore_stat(t, c->node, &c->before);
         break;
     default: { /* setACL */
+        assert(c->type == OP_SET_ACL);
         struct acl *own = c->node->acl;
         c->node->acl = c->other_acl;
         c->other_acl = own;

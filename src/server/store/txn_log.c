@@ -1,6 +1,7 @@
 /* txn_log.c - writes and replays the records of Apache's transaction log: checksum, length,
  * payload, 'B'. write.c appends, recovery (the driver's) replays. s->last_zxid is always the zxid
  * of the newest record appended or replayed, or that of the snapshot before the first. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "server/server_internal.h"
@@ -12,6 +13,7 @@
 
 clave_err clave__log_append(struct server *s)
 {
+    assert(s->txn.head.zxid == s->last_zxid + 1);
     struct jwriter w = clave__jwriter(&s->txn_log.pending);
     size_t begin = clave__buf_len(&s->txn_log.pending), head = begin + LOG_RECORD_HEAD;
     clave__jput_long(&w, 0);
@@ -56,6 +58,7 @@ void clave__server_log_taken(struct server *s)
 /* Only the memory changes hands, not the limits. */
 void clave__server_log_swap(struct server *s, struct buf *empty)
 {
+    assert(clave__buf_len(empty) == 0);
     struct buf full = s->txn_log.pending;
     s->txn_log.pending.data = empty->data;
     s->txn_log.pending.cap = empty->cap;
@@ -143,6 +146,7 @@ struct replay {
 
 static clave_err replay_gap_damage(struct replay *r)
 {
+    assert(r->gap_from != 0);
     clave__log_walk_fault(&r->w, "the record at offset %zu has zxid 0x%llx, after 0x%llx",
                           r->gap_at, (unsigned long long)r->gap_to,
                           (unsigned long long)r->gap_from);

@@ -3,6 +3,7 @@
  * have been durable is DAMAGED, never TORN: no acknowledged write is dropped silently. */
 #include "server/store/txn_log_read.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,7 @@ enum found clave__log_look_at(const uint8_t *p, size_t n, struct record *out)
 
 size_t clave__log_skip_zeros(const uint8_t *p, size_t from, size_t n)
 {
+    assert(from <= n);
     static const uint8_t zeros[4096];
     while (n - from >= sizeof zeros && memcmp(p + from, zeros, sizeof zeros) == 0)
         from += sizeof zeros;
@@ -83,6 +85,7 @@ static bool log_is_marked(const uint8_t *p, size_t n)
 /* The mark comes after the digest, or after the body of a failed request, which has no digest. */
 static bool record_begins_batch(const struct record *rec)
 {
+    assert(rec->n >= LEAST_PAYLOAD);
     struct jreader r = clave__jreader(rec->payload + TYPE_AT, rec->n - TYPE_AT);
     if (rec->payload[rec->n - 1] != LOG_BATCH_MARK)
         return false;
@@ -112,6 +115,7 @@ static size_t find_batch(const uint8_t *p, size_t from, size_t n, int64_t last_z
  * zeros, so those do not count. */
 static bool lacks_block(const uint8_t *p, size_t at, size_t end, size_t n)
 {
+    assert(at <= end && end <= n);
     size_t edge = (at / BLOCK + 1) * BLOCK;
     if (edge - at > 4 && clave__log_skip_zeros(p, at, edge < n ? edge : n) >= (edge < n ? edge : n))
         return true;
@@ -158,6 +162,7 @@ __attribute__((format(printf, 1, 2))) static struct log_tail log_tail_damaged(co
 
 struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t last_zxid)
 {
+    assert(at <= n);
     struct record rec;
     if (clave__log_skip_zeros(p, at, n) == n)
         return (struct log_tail){.kind = TAIL_PADDING};
@@ -249,6 +254,7 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct record *out)
     int64_t last = w->last_zxid;
     if (w->at == 0)
         return LOG_STEP_END;
+    assert(w->at <= w->n);
     enum found found = clave__log_look_at(w->p + w->at, w->n - w->at, out);
     if (found != FOUND_RECORD)
         return found == FOUND_END ? LOG_STEP_END : log_walk_tail(w);

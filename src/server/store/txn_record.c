@@ -3,11 +3,14 @@
  * snapshots are fuzzy: a change may already be there. */
 #include "server/store/txn_record.h"
 
+#include <assert.h>
+
 /* ---- replaying a change ---------------------------------------------------------------------- */
 
 /* Makes a change that will not be undone. */
 static clave_err make_for_good(struct txn *t)
 {
+    assert(t->count == 1);
     clave_err err = clave__txn_make(t);
     clave__txn_end(t);
     return err;
@@ -169,6 +172,7 @@ static const struct txn_kind *txn_kind(int32_t type)
 static void put_change(struct jwriter *w, const struct change *c)
 {
     unsigned has = txn_kind(c->type)->fields;
+    assert(has != 0); /* or nobody could read it */
     if (has & TXN_PATH)
         clave__jput_bytes(w, c->path);
     if (has & TXN_DATA)
@@ -231,6 +235,7 @@ void clave__txn_write(struct jwriter *w, const struct txn *t)
         put_multi(w, t);
         break;
     default:
+        assert(t->count == 1);
         put_change(w, &t->changes[0]);
         break;
     }

@@ -5,12 +5,16 @@
  */
 #include "server/request/write.h"
 
+#include <assert.h>
+
 /* What it takes to remove a node. */
 enum { LOOKS_A_REMOVAL = 20 };
 enum { MINUTE_MS = 60000, BATCHES_A_MINUTE = 600 };
 
 static bool is_over(const struct server *s, const struct node *n)
 {
+    assert(clave__owner_kind(n->stat.owner) == NODE_CONTAINER ||
+           clave__owner_kind(n->stat.owner) == NODE_TTL);
     if (n->stat.num_children > 0)
         return false;
     const int64_t unchanged_ms = s->wall - n->stat.mtime;

@@ -2,6 +2,7 @@
  * node; see node.h. The digest must match Apache's bit by bit, since both check it in the log. */
 #include "server/tree/node.h"
 
+#include <assert.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -20,6 +21,7 @@ enum node_kind clave__owner_kind(int64_t owner)
 
 int64_t clave__owner_ttl_ms(int64_t owner)
 {
+    assert(clave__owner_kind(owner) == NODE_TTL);
     return owner & (((int64_t)1 << TTL_BITS) - 1);
 }
 

@@ -45,6 +45,7 @@ struct node *clave__tree_next(const struct node *n, const struct node *top)
         return LIST_ENTRY(n->children.next, struct node, sibling);
     while (n != top) {
         const struct node *parent = n->parent;
+        assert(parent); /* n was not below top */
         if (n->sibling.next != &parent->children)
             return LIST_ENTRY(n->sibling.next, struct node, sibling);
         n = parent;
@@ -120,6 +121,7 @@ static struct node *new_block(struct tree *t, int64_t owner, size_t extra)
 
 struct node *clave__tree_new_node(struct tree *t, const struct node_spec *spec)
 {
+    assert(spec->acl && spec->path.n >= 0);
     size_t path_len = (size_t)spec->path.n;
     size_t data_len = spec->data.n > 0 ? (size_t)spec->data.n : 0;
     size_t inside = data_len <= INLINE_DATA ? data_len : 0;
@@ -177,6 +179,7 @@ static void link_owned(struct tree *t, struct node *n)
 
 static void unlink_owned(struct tree *t, struct node *n)
 {
+    assert(clave__owner_kind(n->stat.owner) != NODE_EPHEMERAL || t->ephemerals > 0);
     list_cursors_leave(&t->cursors, &clave__node_owned(n)->link);
     list_remove(&clave__node_owned(n)->link);
     if (clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
@@ -207,6 +210,7 @@ void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
 void clave__tree_unlink(struct tree *t, struct node *n)
 {
     assert(n->parent && list_empty(&n->children));
+    assert(n->parent->stat.num_children > 0 && t->data_bytes >= server_tree_size_of(n));
     clave__tree_before_change(t, n);
     clave__map_remove(&t->nodes, &n->in_tree);
     list_remove(&n->sibling);
@@ -236,6 +240,7 @@ clave_err clave__tree_copy_data(struct tree *t, struct jbytes data, uint8_t **ou
 
 void clave__tree_swap_data(struct tree *t, struct node *n, uint8_t **data, int32_t *len)
 {
+    assert((*data != NULL) == (*len > 0));
     uint8_t *old = n->data;
     int32_t old_len = n->data_len;
     clave__tree_before_change(t, n);

@@ -98,6 +98,7 @@ static void clear_marks(struct watches *t, struct watch *e, unsigned marks)
     marks &= e->marks;
     e->marks &= ~marks;
     assert(t->count >= count_marks(marks) && e->by->count >= count_marks(marks));
+    assert(t->recursive > 0 || !(marks & WATCH_RECURSIVE));
     t->count -= count_marks(marks);
     e->by->count -= count_marks(marks);
     t->recursive -= (marks & WATCH_RECURSIVE) ? 1 : 0;
@@ -285,6 +286,7 @@ clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem, ui
 void clave__watches_fini(struct watches *t)
 {
     assert(t->count == 0);
+    assert(t->recursive == 0 && t->paths.count == 0);
     clave__map_fini(&t->paths);
     clave__map_fini(&t->entries);
 }

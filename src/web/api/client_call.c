@@ -1,6 +1,8 @@
 /* client_call.c - see client_call.h. Called by the endpoints of nodes. */
 #include "web/api/client_call.h"
 
+#include <assert.h>
+
 #include "web/api/session_call.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
@@ -73,6 +75,7 @@ void clave__client_call(struct web_exchange *x, client_call *go)
 {
     static const struct problem behind = {
         .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
+    assert(!x->answered);
     x->go = go;
     if (x->web->given_up >= MOST_GIVEN_UP)
         clave__web_problem(x, &behind, "no server has answered what was asked before");
@@ -85,6 +88,7 @@ void clave__client_call(struct web_exchange *x, client_call *go)
 void clave__client_call_refused(struct web_exchange *x, clave_async_client *c, clave_err err,
                                 const char *what, const char *path)
 {
+    assert(err != CLAVE_OK);
     bool ours = err == CLAVE_EPATH || err == CLAVE_EINVAL || err == CLAVE_ETOOBIG;
     struct problem p = {.status = err == CLAVE_ETOOBIG ? 413 : 400, .err = err};
     if (ours)

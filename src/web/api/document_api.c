@@ -1,6 +1,7 @@
 /* document_api.c - see document_api.h. */
 #include "web/api/document_api.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "web/http/answer.h"
@@ -35,6 +36,7 @@ static const struct web_asset *asset_find(const struct web *w, const char *path)
 /* A browser may keep them, and asks each time whether they are still the same. */
 void clave__web_get_page(struct web_exchange *x)
 {
+    assert(x->params[0][0] == '/'); /* as every {path} */
     const char *path = x->params[0] + 1;
     const struct web_asset *a = asset_find(x->web, path[0] ? path : "index.html");
     if (!a) {

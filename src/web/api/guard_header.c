@@ -2,6 +2,7 @@
  * is checked held its lock by a listing (token_lookup.h), so while it is there, it holds. */
 #include "web/api/guard_header.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -99,6 +100,7 @@ static void on_guard_found(struct web_exchange *x, clave_async_client *c, void *
                            enum place_found found, const char *node)
 {
     struct guards *all = arg;
+    assert(all->at < all->n);
     struct guard *g = &all->list[all->at];
     struct problem waits = {.status = 409, .err = CLAVE_EBUSY, .path = g->path};
     g->node = node;
@@ -140,6 +142,7 @@ void clave__guards_find(struct web_exchange *x, clave_async_client *c, struct gu
 
 void clave__guards_put_checks(const struct guards *g, clave_op *ops)
 {
+    assert(g->at == g->n); /* _find has found all of them */
     for (size_t i = 0; i < g->n; i++)
         ops[i] = (clave_op){.kind = CLAVE_OP_CHECK, .path = g->list[i].node, .version = -1};
 }

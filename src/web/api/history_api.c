@@ -34,13 +34,14 @@ static bool history_list_takes(const struct history_list *l, const struct histor
 /* One step back, until there are `before` entries that it takes. */
 static void history_list_seek(struct history_list *l)
 {
-    const struct history_entry *e =
-        l->before > 0 ? clave__history_find(&l->o->history, l->n) : NULL;
-    if (!e) {
+    const struct history *h = &l->o->history;
+    const struct history_entry *first = clave__history_after(h, 0);
+    if (l->before == 0 || !first || l->n < first->n) {
         l->phase = HISTORY_BEGINNING;
         return;
     }
-    l->before -= history_list_takes(l, e);
+    const struct history_entry *e = clave__history_find(h, l->n); /* NULL: it was forgotten */
+    l->before -= e && history_list_takes(l, e);
     l->n--;
 }
 

@@ -3,6 +3,7 @@
  * their results are not among the results. */
 #include "web/api/multi_api.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,7 @@ static void multi_put_index(struct json *j, const void *arg)
 static void multi_answer_failed(struct web_exchange *x, const struct multi *m,
                                 const clave_op_result *results, clave_err err)
 {
+    assert(m->nops > 0);
     size_t failed = 0;
     while (failed + 1 < m->nops && results[failed].err != err)
         failed++;
@@ -97,6 +99,7 @@ static void on_multi_done(clave_async_client *c, const clave_result *res, void *
 static void multi_go_guarded(struct web_exchange *x, clave_async_client *c)
 {
     const struct multi *m = x->state;
+    assert(m->guards.n <= MOST_GUARDS); /* the room before `ops` */
     clave_op *ops = m->ops - m->guards.n;
     clave__guards_put_checks(&m->guards, ops);
     clave_err err = clave_async_multi(c, ops, m->nops + m->guards.n, on_multi_done, x);

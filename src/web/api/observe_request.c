@@ -3,6 +3,7 @@
  * its `cancel`; nothing is said to be free, or unchanged, from a copy that is not current. */
 #include "web/api/observe_request.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +58,7 @@ static struct observe_request *observe_request_of(struct web_exchange *x)
 static void observe_request_cancel(struct web_exchange *x)
 {
     struct observe_reader *waiting = x->pending;
+    assert(x->web->observe->nwaiting > 0);
     list_remove(&waiting->link);
     x->web->observe->nwaiting--;
 }
@@ -64,6 +66,7 @@ static void observe_request_cancel(struct web_exchange *x)
 /* NULL: it waits until that may be known, and is then handled again. */
 static struct observe *observe_request_wait(struct web_exchange *x)
 {
+    assert(!x->answered && !x->cancel);
     struct observe *o = x->web->observe;
     if (o->nwaiting >= MOST_WAITING) {
         clave__web_problem(

@@ -1,6 +1,7 @@
 /* session_call.c - see session_call.h. */
 #include "web/api/session_call.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,7 @@ static void session_call_on_cancel(struct web_exchange *x)
 
 struct session_call *clave__session_call_new(struct web_exchange *x, struct http_session *s)
 {
+    assert(!x->cancel && s->present > 0);
     struct session_call *k = clave__web_alloc(x, sizeof *k);
     if (!k) {
         clave__http_session_leave(s);
@@ -55,6 +57,7 @@ struct session_call *clave__session_call_new(struct web_exchange *x, struct http
 void clave__session_call_await(struct session_call *k,
                                void (*done)(struct session_wait *w, clave_err err))
 {
+    assert(k->s);
     k->waits = true;
     k->wait.done = done;
 }

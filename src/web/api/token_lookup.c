@@ -11,6 +11,7 @@
  * it expects. */
 #include "web/api/token_lookup.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,7 @@ static void search_drop_nodes(struct token_lookup *s)
 
 static void search_free(struct token_lookup *s)
 {
+    assert(s->pending == 0);
     search_drop_nodes(s);
     clave__lock_listing_fini(&s->listing);
     clave__mem_free(&s->mem, s->mark);
@@ -101,6 +103,7 @@ static void search_finish(struct token_lookup *s, clave_async_client *c, enum pl
 /* An answer came. false: nobody waits any more, and with the last answer the search is freed. */
 static bool search_expected(struct token_lookup *s)
 {
+    assert(s->pending > 0);
     bool abandoned = !clave__web_expected(s->x) || s->abandoned;
     s->abandoned = abandoned;
     s->pending--;
@@ -145,6 +148,7 @@ static const struct lock_place *search_place_at(const struct token_lookup *s, co
 /* Its node is there and has the token. */
 static void search_judge(struct token_lookup *s, clave_async_client *c)
 {
+    assert(s->at < s->n);
     const char *path = s->nodes[s->at].path;
     const struct lock_place *p = search_place_at(s, path);
     bool holds = p && clave__lock_listing_holds(&s->listing, p);
@@ -202,6 +206,7 @@ static void search_read(struct token_lookup *s, clave_async_client *c)
 
 static void search_remove(struct token_lookup *s)
 {
+    assert(s->at < s->end && s->end <= s->n && s->at < s->high);
     clave__mem_free(&s->mem, s->nodes[s->at].path);
     memmove(s->nodes + s->at, s->nodes + s->at + 1, (s->n - s->at - 1) * sizeof *s->nodes);
     s->n--;

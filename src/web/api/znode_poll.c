@@ -3,6 +3,7 @@
  * compared with has an event. */
 #include "web/api/znode_poll.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,6 +139,7 @@ static void watch_tell(struct znode_watch *k, clave_err err)
 static void on_watch_answer(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct znode_watch *k = arg;
+    assert(k->asking);
     struct web *w = k->web;
     int64_t now = clave__client_now(c);
     w->now = now > w->now ? now : w->now;
@@ -156,6 +158,7 @@ static void on_watch_answer(clave_async_client *c, const clave_result *res, void
 
 static void watch_ask(struct znode_watch *k)
 {
+    assert(k->watch && !k->asking);
     clave_async_client *own = k->web->own;
     clave_async_watch *watch = clave_async_watch_is_armed(k->watch) ? NULL : k->watch;
     clave_err err = k->kind == ZNODE_TAG_CHILDREN && !k->missing
@@ -214,6 +217,7 @@ static struct znode_watch *watch_get(struct web *w, const struct znode_watch_key
 void clave__znode_poll_enter(struct znode_poll *p, struct web_exchange *x, enum znode_tag kind,
                              int64_t until)
 {
+    assert(!x->answered && !x->cancel);
     struct web *w = x->web;
     struct znode_watch *k = watch_get(w, &(struct znode_watch_key){x->params[0], kind});
     if (!k) {

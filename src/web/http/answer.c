@@ -117,6 +117,7 @@ static void answer_audit(struct web_exchange *x, unsigned status)
 static clave_err answer_more(void *arg, struct buf *out, bool *done)
 {
     struct web_exchange *x = arg;
+    assert(x->answered && !x->ended);
     size_t before = clave__buf_len(out);
     clave_err err = x->more(x->more_arg, out, done);
     bool room = clave__shares_count_piece(x, clave__buf_len(out) - before);
@@ -125,6 +126,7 @@ static clave_err answer_more(void *arg, struct buf *out, bool *done)
 
 static void answer_count_pieces(struct web_exchange *x)
 {
+    assert(!x->more);
     x->more = x->answer.more;
     x->more_arg = x->answer.arg;
     x->answer.more = answer_more;
@@ -157,6 +159,7 @@ static unsigned answer_refuse(struct web_exchange *x, enum sender_found found, c
 static void answer_send(struct web_exchange *x, unsigned status, const char *type)
 {
     const struct web_env *env = x->web->o.env;
+    assert(status >= 200 && status <= 599);
     if (x->answered || x->ended)
         return;
     enum sender_found found = clave__shares_count_answer(x);
@@ -227,6 +230,7 @@ void clave__web_answer_bytes(struct web_exchange *x, unsigned status, const char
 
 void clave__web_answer_stream(struct web_exchange *x, unsigned status, const char *type)
 {
+    assert(x->answer.more);
     /* nginx would keep its lines until there are some kilobytes of them */
     clave__web_set_header(x, "X-Accel-Buffering", "no");
     answer_send(x, status, type);

@@ -3,6 +3,7 @@
 #include "web/http/body.h"
 #include "web/http/limits.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ static const struct problem bad_body = {.status = 400, .err = CLAVE_EINVAL};
 bool clave__web_receive(struct web_exchange *x, const void *p, size_t n)
 {
     size_t all = clave__web_body_len(x) + n;
+    assert(!x->body); /* it is parsed when it is complete */
     if (!clave__web_may_receive(x, all < INT64_MAX ? (int64_t)all : INT64_MAX))
         return false;
     /* All at once where its length is known, so that it takes no more than that. */
@@ -97,6 +99,7 @@ json_t *clave__web_body_of_any_type(struct web_exchange *x)
 /* NULL: missing. */
 static json_t *body_member(struct web_exchange *x, const json_t *o, const char *key)
 {
+    assert(json_is_object(o));
     json_t *v = body_lib(x)->json_object_get(o, key);
     return json_is_null(v) ? NULL : v;
 }
@@ -140,6 +143,7 @@ static bool body_number(struct web_exchange *x, const json_t *v, int64_t *out)
 bool clave__body_int(struct web_exchange *x, const json_t *o, const char *key,
                      const int64_t bounds[2], int64_t *out)
 {
+    assert(bounds[0] <= bounds[1]);
     json_t *v = body_member(x, o, key);
     int64_t n = 0;
     if (!v)

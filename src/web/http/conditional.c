@@ -1,6 +1,7 @@
 /* conditional.c - see conditional.h. Called by the endpoints of nodes. */
 #include "web/http/conditional.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "web/http/answer.h"
@@ -58,6 +59,7 @@ bool clave__condition_failed(const struct condition *k, clave_err err)
 /* A list of tags is searched for as a whole: no tag has a quote in it. */
 bool clave__condition_knows(const struct web_exchange *x, const char *etag, const char *none)
 {
+    assert(etag[0] == '"' && none[0] == '"');
     const char *given = clave__web_header(x, "If-None-Match");
     if (!given)
         return false;

@@ -2,6 +2,7 @@
  * handler. */
 #include "web/http/exchange.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -96,6 +97,7 @@ struct web_exchange *clave__exchange_new(struct web *w, const struct web_request
 
 static void exchange_free(struct web_exchange *x)
 {
+    assert(x->ended && x->expected == 0 && !x->sender);
     const struct clave_mem *mem = &x->web->mem;
     list_remove(&x->link);
     clave__buf_fini(&x->answer.body);
@@ -109,6 +111,7 @@ static void exchange_free(struct web_exchange *x)
 
 void clave__exchange_drop(struct web_exchange *x)
 {
+    assert(!x->ended && !x->cancel);
     x->ended = true;
     clave__shares_end(x);
     clave__web_timer_clear(x->web, &x->timer);
@@ -123,6 +126,7 @@ void clave__exchange_drop(struct web_exchange *x)
 
 void clave__web_expect(struct web_exchange *x)
 {
+    assert(!x->answered && !x->ended);
     x->expected++;
     x->asked |= !x->looking && !clave__web_is_method(x, "GET") && !clave__web_is_method(x, "HEAD");
     if (!x->timer.armed)
@@ -131,8 +135,10 @@ void clave__web_expect(struct web_exchange *x)
 
 bool clave__web_expected(struct web_exchange *x)
 {
+    assert(x->expected > 0);
     x->expected--;
     if (x->ended && x->expected == 0) {
+        assert(x->web->given_up > 0);
         x->web->given_up--;
         exchange_free(x);
     } else if (!x->ended) {

@@ -2,6 +2,7 @@
  * reached no handler. */
 #include "web/http/head_checks.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -161,6 +162,7 @@ static bool admit_params(struct web_exchange *x, const char *pattern,
     const char *param = strchr(pattern, '{');
     for (size_t i = 0; param; i++, param = strchr(param + 1, '{')) {
         bool is_path = strncmp(param, "{path}", 6) == 0;
+        assert(i < WEB_MAX_PARAMS);
         char *to = clave__web_alloc(x, parts[i].n + 2);
         if (!to) {
             admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
@@ -181,6 +183,7 @@ enum { ALLOW_CAP = 64 };
 static void admit_allow(char allow[ALLOW_CAP], const char *method)
 {
     size_t n = strlen(allow);
+    assert(n + strlen(method) + 2 < ALLOW_CAP);
     if (!strstr(allow, method))
         snprintf(allow + n, ALLOW_CAP - n, "%s%s", n > 0 ? ", " : "", method);
 }
@@ -324,6 +327,7 @@ static bool admit_query(struct web_exchange *x)
 
 bool clave__web_admit(struct web_exchange *x)
 {
+    assert(!x->route && !x->answered);
     clave__web_find_peer(x);
     return admit_sizes(x) && admit_framing(x) && admit_target(x) && admit_host(x) &&
            admit_route(x) && admit_origin(x) && admit_sender(x) && admit_guard(x) &&
@@ -333,6 +337,7 @@ bool clave__web_admit(struct web_exchange *x)
 /* Which of its roles the sender does not have; `route` is where that of the route is written. */
 static const struct web_need *admit_missing(const struct web_exchange *x, struct web_need *route)
 {
+    assert(x->route);
     *route = (struct web_need){x->needs, x->route->role, admit_path(x)};
     const struct web_need *n = route;
     while (n && clave__web_may(x, n->role, n->path))

@@ -3,6 +3,7 @@
  * routes and statuses. */
 #include "web/http/http_metrics.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/histogram.h"
@@ -88,6 +89,7 @@ static struct http_count *http_count_of(struct http_metrics *m, const struct web
 
 void clave__http_metrics_note(const struct web_exchange *x, unsigned status)
 {
+    assert(x->answered);
     struct http_metrics *m = x->web->http_metrics;
     struct http_count *c = http_count_of(m, x, status);
     if (c)

@@ -2,6 +2,8 @@
  * server, or make a session. */
 #include "web/http/limits.h"
 
+#include <assert.h>
+
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
 
@@ -23,6 +25,7 @@ static void limit_refuse(struct web_exchange *x, enum sender_share share, enum s
         [SENDER_SESSIONS] = {"sessions", "are alive", "", " (--http-max-sender-sessions)", 0},
     };
     bool all = found == SENDER_ALL_TAKEN, named = x->who.is_known && x->who.name[0];
+    assert(found != SENDER_MAY && share < sizeof of / sizeof *of && of[share].nouns);
     const struct problem p = {.status = all && share != SENDER_SESSIONS ? 503 : 429,
                               .err = CLAVE_ETHROTTLED,
                               .retry_after_s = 1};

@@ -2,6 +2,8 @@
  * the exchange is freed. */
 #include "web/http/pieces.h"
 
+#include <assert.h>
+
 #include "web/http/answer.h"
 #include "web/http/problem.h"
 
@@ -35,6 +37,7 @@ static clave_err pieces_more(void *arg, struct buf *out, bool *done)
 void clave__web_answer_pieces(struct web_exchange *x, pieces_next *next, void (*end)(void *arg),
                               void *arg)
 {
+    assert(!x->answered && !x->answer.more);
     struct pieces *p = clave__web_alloc(x, sizeof *p);
     bool done = false;
     clave_err err = CLAVE_ENOMEM;

@@ -1,6 +1,7 @@
 /* problem.c - see problem.h. Called by web.c and by handlers. */
 #include "web/http/problem.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -34,6 +35,7 @@ void clave__web_problem(struct web_exchange *x, const struct problem *p, const c
 {
     char detail[DETAIL_CAP];
     va_list ap;
+    assert(p->status >= 400 && p->status <= 599);
     va_start(ap, fmt);
     vsnprintf(detail, sizeof detail, fmt, ap);
     va_end(ap);
@@ -148,6 +150,7 @@ void clave__web_problem_err(struct web_exchange *x, clave_err err, const char *w
 void clave__web_refuse_role(struct web_exchange *x, enum web_role role, const char *path)
 {
     static const struct problem no_proof = {.status = 401, .err = CLAVE_EAUTHFAILED};
+    assert(!clave__web_may(x, role, path));
     if (x->who.found == ACCESS_KNOWN) {
         clave__web_problem(x, &(struct problem){.status = 403, .err = CLAVE_ENOAUTH, .path = path},
                            "%s needs the role \"%s\"%s%s: see /v1/whoami, and --http-tokens of "

@@ -1,6 +1,7 @@
 /* query.c - see query.h. Called by handlers. */
 #include "web/http/query.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 bool clave__query_int(struct web_exchange *x, const char *name, const int64_t bounds[2],
                       int64_t *out)
 {
+    assert(bounds[0] <= bounds[1]);
     const char *text = clave__web_query(x, name);
     int64_t n;
     if (!text)
@@ -41,5 +43,6 @@ bool clave__query_path(struct web_exchange *x, const char *name)
 
 bool clave__param_path(struct web_exchange *x)
 {
+    assert(x->params[0]); /* the route's pattern has it */
     return query_is_path(x, x->params[0], x->params[0]);
 }

@@ -150,12 +150,14 @@ struct sender *clave__sender_get(struct web *w, enum sender_kind kind, const cha
 
 struct sender *clave__sender_ref(struct sender *s)
 {
+    assert(s->refs > 0);
     s->refs++;
     return s;
 }
 
 void clave__sender_unref(struct web *w, struct sender *s)
 {
+    assert(!s || s->refs > 0);
     if (!s || --s->refs > 0)
         return;
     for (size_t i = 0; i < POOLS; i++)
@@ -305,6 +307,7 @@ enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share sh
 
 enum sender_found clave__shares_enter(struct web_exchange *x, enum sender_share share, size_t *most)
 {
+    assert(share == SENDER_WAITS || share == SENDER_CALLS);
     clave__shares_leave(x); /* a call that begins to wait */
     enum sender_found found = clave__shares_may(x, share, 1, most);
     if (found == SENDER_MAY)
@@ -333,6 +336,7 @@ void clave__shares_leave(struct web_exchange *x)
 /* The exchange has so many from now on. */
 static void sender_set_bytes(struct web_exchange *x, size_t n)
 {
+    assert(x->sender || n == x->bytes);
     if (n > x->bytes)
         clave__sender_add(x->web, x->sender, SENDER_BYTES, n - x->bytes);
     else if (n < x->bytes)
@@ -364,6 +368,7 @@ static size_t sender_bytes(const struct web_exchange *x, size_t answer)
 
 enum sender_found clave__shares_take_tree(struct web_exchange *x, size_t n, size_t *most)
 {
+    assert(x->tree == 0);
     x->tree = n;
     enum sender_found found = sender_try_bytes(x, sender_bytes(x, 0), most);
     if (found != SENDER_MAY)

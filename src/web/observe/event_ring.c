@@ -2,6 +2,7 @@
  * there is one event at most, its newest; and all events after `dropped` are there. */
 #include "web/observe/event_ring.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ clave_err clave__event_ring_init(struct event_ring *r, const struct clave_mem *m
 
 static void event_remove(struct event_ring *r, struct event *e)
 {
+    assert(r->bytes >= e->size);
     clave__ordered_remove(&r->events, &e->n);
     if (!e->data)
         clave__map_remove(&r->by_path, &e->by_path);
@@ -85,6 +87,7 @@ static struct event *event_add(struct event_ring *r, const struct event_text *t)
     e->path = event_copy(&at, t->path);
     e->session = event_copy(&at, t->session);
     e->data = event_copy(&at, t->data);
+    assert(at <= (char *)e + size);
     clave__ordered_insert(&r->events, &e->node, &e->n, 0);
     r->bytes += size;
     return e;
@@ -102,6 +105,7 @@ static void event_ring_trim(struct event_ring *r)
 
 void clave__event_ring_put(struct event_ring *r, const struct event_text *t)
 {
+    assert(t->name && t->data && !strchr(t->data, '\n')); /* as streams write it */
     event_add(r, t);
     event_ring_trim(r);
 }

@@ -3,6 +3,7 @@
  * for more. */
 #include "web/observe/event_stream.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -213,6 +214,7 @@ static void stream_end(void *arg)
 clave_err clave__event_stream_open(struct observe *o, struct web_exchange *x,
                                    const struct event_stream_options *options)
 {
+    assert(options->may && !x->answered && !x->answer.more);
     struct event_stream *s = clave__web_alloc(x, sizeof *s);
     if (!s)
         return CLAVE_ENOMEM;

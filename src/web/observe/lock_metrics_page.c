@@ -3,6 +3,7 @@
  * between them. */
 #include "web/observe/lock_metrics_page.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "observe/lock_json.h"
@@ -357,6 +358,7 @@ static const struct {
 
 clave_err clave__lock_metrics_page_piece(struct metrics_page *p, struct buf *out, bool *done)
 {
+    assert(p->step < sizeof page_steps / sizeof *page_steps);
     p->p.out = out;
     bool over = page_steps[p->step].run(p, page_steps[p->step].which);
     p->within = !over;

@@ -3,6 +3,7 @@
  * and every stream was woken. */
 #include "web/observe/observe.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "observe/lock_replay.h"
@@ -197,6 +198,17 @@ static bool observe_is_replayed(const struct observe *o, enum lock_change what,
     return what != LOCK_ENDED && at == p->queued && p->token <= o->replayed && !p->unreadable;
 }
 
+/* The place that waited for this slot has become it, and was seen to go before. */
+static void observe_take_back_end(struct observe *o, const struct lock_place *slot,
+                                  const char *path)
+{
+    struct lock_end *end = clave__lock_end_causes_taken(&o->ends, slot, path);
+    if (!end)
+        return;
+    clave__history_forget(&o->history, end->entry);
+    clave__lock_end_causes_free(&o->ends, end);
+}
+
 static void observe_on_change(void *arg, enum lock_change what, const struct lock_place *p,
                               int64_t at)
 {
@@ -204,6 +216,8 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
     const char *path = clave__lock_told_path(what, p);
     if (!path)
         return;
+    if (p->kept && what == LOCK_GRANTED)
+        observe_take_back_end(o, p, path);
     clave__election_note(&o->elections, what, at, p);
     clave__lock_metrics_note(&o->metrics, what, p, at);
     uint64_t n = observe_is_replayed(o, what, p, at)
@@ -213,8 +227,10 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
     if (what != LOCK_ENDED)
         return;
     struct lock_end *end = clave__lock_end_causes_add(&o->ends, o->web->now, p, path);
-    if (end)
+    if (end) {
         end->entry = n;
+        end->waited = at > p->queued ? at - p->queued : 0;
+    }
     if (!o->settle.armed)
         clave__web_timer_set(o->web, &o->settle, o->web->now);
 }
@@ -247,6 +263,7 @@ static struct web_exchange *observe_pop_waiting(struct observe *o, struct list *
     if (!e)
         return NULL;
     struct web_exchange *x = LIST_ENTRY(e, struct observe_reader, link)->x;
+    assert(o->nwaiting > 0 && x->cancel && !x->answered);
     o->nwaiting--;
     x->cancel = NULL;
     return x;
@@ -292,6 +309,7 @@ void clave__observe_loaded(struct observe *o, int64_t zxid)
 
 void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
 {
+    assert(o->replays);
     o->replays = false;
     if (r) {
         clave__history_take_before(&o->history, &r->history);
@@ -305,6 +323,7 @@ void clave__observe_take_replay(struct observe *o, struct lock_replay *r)
 
 void clave__observe_failed(struct observe *o, clave_err err)
 {
+    assert(err != CLAVE_OK);
     for (struct web_exchange *x; (x = observe_pop_waiting(o, &o->waiting));)
         clave__web_problem(x, &(struct problem){.status = 503, .err = err, .retry_after_s = 2},
                            "the locks of the tree cannot be read: %s", clave_strerror(err));
@@ -380,6 +399,8 @@ void clave__observe_free(struct web *w)
     w->observe = NULL;
     if (!o)
         return;
+    assert(!o->feed && o->nwaiting == 0 && o->polls.count == 0);
+    assert(list_empty(&o->streams) && list_empty(&o->woken));
     clave__web_timer_clear(w, &o->flush);
     clave__web_timer_clear(w, &o->poll_turn);
     clave__map_fini(&o->polls);

@@ -2,6 +2,7 @@
  * was told is what the cache knows; a cache that had to be made anew begins with an empty model. */
 #include "web/observe/observe_feed.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -42,6 +43,7 @@ static void feed_retry(struct observe_feed *f)
 static void feed_on_ended(struct observe_feed *f, clave_err err)
 {
     struct web *w = f->o->web;
+    assert(f->cache);
     f->o->as_of = clave__cache_as_of(f->cache);
     f->o->copy = NULL;
     clave_async_cache_free(f->cache);
@@ -93,10 +95,12 @@ static void feed_on_event(clave_async_cache *cache, const clave_cache_event *ev,
     case CLAVE_CACHE_CREATED:
     case CLAVE_CACHE_CHANGED:
         f->o->unreadable += feed_hides_locks(ev->path, ev->now);
+        assert(!feed_hides_locks(ev->path, ev->was) || f->o->unreadable > 0);
         f->o->unreadable -= feed_hides_locks(ev->path, ev->was);
         feed_tell_node(f, ev->now);
         break;
     case CLAVE_CACHE_DELETED:
+        assert(!feed_hides_locks(ev->path, ev->was) || f->o->unreadable > 0);
         f->o->unreadable -= feed_hides_locks(ev->path, ev->was);
         clave__observe_gone(f->o, ev->path);
         break;
@@ -126,6 +130,7 @@ static bool feed_cuts(const char *path)
 static void feed_open(struct observe_feed *f)
 {
     struct web *w = f->o->web;
+    assert(!f->cache);
     clave_cache_options o = CLAVE_CACHE_OPTIONS_INIT;
     o.max_data = LOCK_DATA_MAX + 1;
     o.max_bytes = MAX_BYTES;

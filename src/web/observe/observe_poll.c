@@ -2,6 +2,7 @@
  * in one list and its timer is armed, until it is called off or its exchange is handled again. */
 #include "web/observe/observe_poll.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "web/http/route.h"
@@ -65,6 +66,7 @@ static void poll_cancel(struct web_exchange *x)
 static void poll_handle(struct observe_poll *p)
 {
     struct web_exchange *x = p->x;
+    assert(!x->answered && x->pending == p);
     poll_cancel(x);
     x->cancel = NULL;
     x->route->handle(x);
@@ -79,6 +81,7 @@ static void poll_on_time(struct timer *t, int64_t now)
 bool clave__observe_poll_enter(struct observe_poll *p, struct web_exchange *x, const char *path,
                                int64_t until)
 {
+    assert(!x->answered && !x->cancel);
     *p = (struct observe_poll){.x = x, .at = poll_path(x->web->observe, path)};
     if (!p->at)
         return false;
@@ -94,6 +97,7 @@ bool clave__observe_poll_enter(struct observe_poll *p, struct web_exchange *x, c
 
 static void poll_wake_all(struct observe *o, struct observe_poll_path *at)
 {
+    assert(!list_empty(&at->polls));
     while (!list_empty(&at->polls)) {
         struct observe_poll *p = LIST_ENTRY(at->polls.next, struct observe_poll, link);
         bool last = at->polls.next == at->polls.prev;

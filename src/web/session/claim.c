@@ -3,6 +3,7 @@
  * that wait. */
 #include "web/session/claim.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,6 +74,7 @@ static void claim_tell(struct claim *c)
 
 void clave__claim_await(struct claim *c, struct claim_poll *p, int64_t until)
 {
+    assert(p->done);
     p->web = c->part.s->all->web;
     list_init(&p->link);
     clave__timer_init(&p->limit, claim_poll_due);
@@ -98,6 +100,8 @@ void clave__claim_drop(struct claim *c)
 static void claim_enter(struct claim *c, enum claim_state to)
 {
     bool has = to == CLAIM_PROVING || to == CLAIM_HELD;
+    /* In the order of the states; only what is held is given back. */
+    assert(to > c->state && (to != CLAIM_LEAVING || c->state == CLAIM_HELD));
     if (c->state == CLAIM_PROVING)
         clave__session_wait_cancel(&c->proof);
     c->state = to;
@@ -160,6 +164,7 @@ void clave__claim_moved(struct claim *c, size_t ahead)
 void clave__claim_on_proven(struct session_wait *w, clave_err err)
 {
     struct claim *c = LIST_ENTRY(w, struct claim, proof);
+    assert(c->state == CLAIM_PROVING);
     claim_take_time(c);
     if (err == CLAVE_OK)
         claim_enter(c, CLAIM_HELD);
@@ -196,6 +201,7 @@ static void claim_on_delayed(clave_async_delay *d, clave_err err, void *arg)
 /* The mark's node is the one of `clave lock --lock-delay`. */
 static clave_err claim_begin_delay(struct claim *c)
 {
+    assert(!c->delay);
     const struct clave_mem *mem = &c->part.s->all->web->mem;
     size_t cap = strlen(c->path) + sizeof "-held";
     char *mark = clave__mem_alloc(mem, cap);
@@ -220,6 +226,7 @@ void clave__claim_granted(struct claim *c)
     claim_take_time(c);
     if (!c->kind->grant(c, &c->grant))
         return; /* it was lost already, and that is told next */
+    assert(!c->node);
     c->node = clave__mem_strdup(mem, c->grant.node);
     clave_err err = c->node ? CLAVE_OK : CLAVE_ENOMEM;
     c->grant.node = c->node;
@@ -239,6 +246,7 @@ void clave__claim_granted(struct claim *c)
  * known. */
 void clave__claim_failed(struct claim *c, clave_err err)
 {
+    assert(err != CLAVE_OK);
     bool cut = c->trying && err == CLAVE_EUNREACHABLE;
     claim_take_time(c);
     if (cut && clave__http_session_is_shared(c->part.s)) {
@@ -270,6 +278,7 @@ void clave__claim_asked(struct claim *c)
  * session ends. */
 void clave__claim_left(struct claim *c, clave_err err)
 {
+    assert(c->state == CLAIM_LEAVING);
     claim_take_time(c);
     clave__claim_end(c, err == CLAVE_ENOAUTH ? err : c->forbidden ? CLAVE_EAUTHFAILED : CLAVE_OK);
 }

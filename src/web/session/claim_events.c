@@ -3,6 +3,7 @@
  * shows the end. */
 #include "web/session/claim_events.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -70,6 +71,7 @@ static enum lock_cause claim_cause(const struct claim *c)
 
 void clave__claim_say_cause(struct claim *c)
 {
+    assert(c->state == CLAIM_ENDED);
     enum lock_cause cause = claim_cause(c);
     struct observe *o = c->part.s->all->web->observe;
     if (c->told_token == 0 || cause == LOCK_UNKNOWN)
@@ -100,6 +102,7 @@ void clave__claim_publish_suspended(struct claim *c)
 
 void clave__http_session_publish_end(struct http_session *s, clave_err why)
 {
+    assert(s->state == HTTP_SESSION_ENDED);
     struct web *w = s->all->web;
     char id[24];
     struct buf text;

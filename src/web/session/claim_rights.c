@@ -2,6 +2,7 @@
  * when roles have changed. */
 #include "web/session/claim_rights.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "web/http/authorization.h"
@@ -77,6 +78,7 @@ static void claim_allow(struct claim *c)
 static void claim_rights_due(struct timer *t, int64_t now)
 {
     struct claim *c = LIST_ENTRY(t, struct claim, gives_back);
+    assert(c->forbidden);
     (void)now;
     if (c->state < CLAIM_HELD)
         c->place.spares = SPARES_FOUND; /* the gate that made it judges it */

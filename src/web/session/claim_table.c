@@ -43,6 +43,7 @@ static bool claim_is_open(struct session_part *p)
 static void claim_free(struct session_part *p)
 {
     struct claim *c = clave__claim_of(p);
+    assert(list_empty(&c->polls));
     const struct clave_mem *mem = &p->s->all->web->mem;
     list_remove(&p->link);
     clave__session_wait_cancel(&c->proof);
@@ -67,6 +68,7 @@ clave_err clave__claim_owe(struct claim *c, clave_err err)
 
 bool clave__claim_repaid(struct claim *c)
 {
+    assert(c->owed > 0);
     c->owed--;
     if (!c->forgotten)
         return true;
@@ -192,6 +194,8 @@ static bool claim_make_room(struct http_session *s)
 
 static struct claim *claim_alloc(struct http_session *s, const struct claim_terms *t)
 {
+    assert(t->kind->size >= sizeof(struct claim));
+    assert(!t->id || strlen(t->id) == CLAVE_UUID_TEXT);
     struct web *w = s->all->web;
     struct claim *c = clave__mem_zalloc(&w->mem, t->kind->size);
     if (!c)
@@ -231,6 +235,7 @@ clave_err clave__claim_new(struct http_session *s, const struct claim_terms *t, 
 {
     *out = NULL;
     assert(!t->kind->misfit(t));
+    assert(s->client);
     if (clave__path_fault(t->path, strlen(t->path), false))
         return CLAVE_EPATH;
     if (clave__claim_is_being_left(s, t->path, t->id))

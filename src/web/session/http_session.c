@@ -3,6 +3,7 @@
  * request has its timer set, by which it ends: no session outlives a silent client for long. */
 #include "web/session/http_session.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "client/session_keeper.h"
@@ -45,6 +46,7 @@ struct http_session *clave__http_session_by_id(const struct http_sessions *ss, i
 
 static void http_session_put_in_map(struct http_session *s)
 {
+    assert(!s->in_map);
     clave__map_insert(&s->all->by_id, &s->by_id, clave__map_hash_u64((uint64_t)s->id));
     s->in_map = true;
 }
@@ -92,6 +94,7 @@ void clave__http_session_enter(struct http_session *s)
 
 void clave__http_session_leave(struct http_session *s)
 {
+    assert(s->present > 0);
     s->present--;
     if (s->state != HTTP_SESSION_ENDED)
         s->heard = s->all->web->now;
@@ -112,6 +115,7 @@ static void http_session_fall_silent(struct http_session *s)
 {
     static const clave_op check = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
     bool attached = s->attached;
+    assert(s->present == 0);
     clave__http_session_end(s, CLAVE_EREQUESTTIMEOUT, !attached);
     if (!s->client)
         return;
@@ -124,6 +128,7 @@ static void http_session_fall_silent(struct http_session *s)
 static void http_session_on_due(struct timer *t, int64_t now)
 {
     struct http_session *s = LIST_ENTRY(t, struct http_session, timer);
+    assert(s->present == 0 || s->state == HTTP_SESSION_OPENING);
     switch (s->state) {
     case HTTP_SESSION_OPENING:
         clave__http_session_end(s, CLAVE_EUNREACHABLE, true);
@@ -247,6 +252,7 @@ static size_t http_session_split_auths(char *text, size_t len, clave_auth out[MO
 static clave_err http_session_connect(struct http_session *s)
 {
     struct web *w = s->all->web;
+    assert(!s->client && s->nauths <= SEAL_AUTHS);
     char text[SEAL_AUTHS];
     clave_auth auths[MOST_SESSION_AUTHS];
     clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
@@ -372,6 +378,7 @@ clave_err clave__http_session_find(struct http_sessions *ss, const char *secret,
 
 void clave__http_session_await(struct http_session *s, struct session_wait *w)
 {
+    assert(w->done);
     w->ends = false;
     list_init(&w->link);
     if (s->state == HTTP_SESSION_OPENING)
@@ -382,6 +389,7 @@ void clave__http_session_await(struct http_session *s, struct session_wait *w)
 
 void clave__http_session_close(struct http_session *s, struct session_wait *w)
 {
+    assert(!w || w->done);
     if (w) {
         list_init(&w->link);
         w->ends = true;
@@ -392,6 +400,7 @@ void clave__http_session_close(struct http_session *s, struct session_wait *w)
         list_push_back(&s->waits, &w->link);
     if (s->state == HTTP_SESSION_ENDED || s->state == HTTP_SESSION_CLOSING)
         return;
+    assert(s->client);
     clave__client_rest(s->client, false);
     s->state = HTTP_SESSION_CLOSING;
     clave_async_client_close(s->client, s->all->web->now);
@@ -451,6 +460,7 @@ void clave__http_sessions_free(struct web *w)
 
 void clave__http_session_secret(struct http_session *s, char out[SEAL_TEXT + 1])
 {
+    assert(s->state == HTTP_SESSION_LIVE);
     s->known = true;
     struct sealed_session sealed = {.id = s->id, .ttl_ms = s->ttl_ms, .nauths = s->nauths};
     memcpy(sealed.auths, s->auths ? s->auths : "", s->nauths);

@@ -1,6 +1,7 @@
 /* http_session_end.c - the end of an HTTP session, and its memory after that: how it ended is kept
  * for its client to ask. Stands on nothing of http_session.c, which calls it. Invariant: an ENDED
  * session without a request has its timer set, by which it is freed. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "client/session_keeper.h"
@@ -21,6 +22,8 @@ void clave__http_session_free(struct http_session *s)
 {
     struct list *l;
     struct web *w = s->all->web;
+    assert(!s->client && list_empty(&s->waits));
+    assert(list_empty(&s->proving) && list_empty(&s->unproven));
     while ((l = list_pop_front(&s->parts))) {
         struct session_part *p = LIST_ENTRY(l, struct session_part, link);
         p->free(p);
@@ -96,6 +99,7 @@ static void http_session_end_parts(struct http_session *s, clave_err why)
 
 void clave__http_session_keep_ended(struct http_session *s)
 {
+    assert(s->state == HTTP_SESSION_ENDED);
     struct web *w = s->all->web;
     if (s->client)
         clave__client_rest(s->client, false);
@@ -109,6 +113,7 @@ void clave__http_session_keep_ended(struct http_session *s)
 
 void clave__http_session_forget(struct http_session *s, int64_t now)
 {
+    assert(s->present == 0);
     if (!s->client) {
         clave__http_session_free(s);
         return;

@@ -3,6 +3,7 @@
  * Requests share proofs: one is under way, and all that ask meanwhile wait for the next one. So a
  * session costs the servers one commit a round trip, whatever the rate of requests. Invariant: what
  * is proven was committed after the proof was asked for. */
+#include <assert.h>
 #include <string.h>
 
 #include "web/session/http_session.h"
@@ -87,6 +88,7 @@ static void on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct session_proof *p = arg;
     struct http_session *s = p->s;
+    assert(s->proof == p);
     struct list told;
     (void)c;
     list_init(&told);
@@ -141,6 +143,7 @@ static void proof_put_checks(struct session_proof *p, clave_op *ops)
 static clave_err proof_submit(struct http_session *s)
 {
     const struct clave_mem *mem = &s->all->web->mem;
+    assert(!s->proof && s->client);
     struct list *parts = &s->parts;
     size_t room = 1;
     for (struct list *l = parts->next; l != parts; l = l->next)
@@ -151,6 +154,7 @@ static clave_err proof_submit(struct http_session *s)
     if (err == CLAVE_OK) {
         p->s = s;
         proof_put_checks(p, ops);
+        assert(p->n <= room);
         err = clave_async_multi(s->client, ops, p->n, on_proven, p);
     }
     clave__mem_free(mem, ops);
@@ -175,6 +179,7 @@ static void proof_next(struct http_session *s)
 
 void clave__http_session_prove(struct http_session *s, struct session_wait *w)
 {
+    assert(w->done);
     list_init(&w->link);
     w->ends = false;
     w->attempts = 0;

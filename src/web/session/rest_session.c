@@ -2,6 +2,7 @@
  */
 #include "web/session/rest_session.h"
 
+#include <assert.h>
 #include <string.h>
 
 static void rest_session_free(struct rest_session *r)
@@ -56,6 +57,7 @@ clave_err clave__rest_session_open(struct web *w, const struct session_terms *t,
                                    void (*done)(struct rest_session *r, clave_err err, void *arg),
                                    void *arg, struct rest_session **out)
 {
+    assert(done);
     struct rest_session *r = clave__mem_zalloc(&w->mem, sizeof *r);
     clave_err err = r ? clave__http_session_open(w->sessions, t, &r->s) : CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
@@ -94,6 +96,7 @@ void clave__rest_session_close(struct rest_session *r,
                                void (*done)(struct rest_session *r, clave_err err, void *arg),
                                void *arg)
 {
+    assert(!r->closing);
     r->closing = true;
     r->done = done;
     r->arg = arg;

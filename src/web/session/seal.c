@@ -31,6 +31,7 @@ static void seal_hmac(const uint8_t key[SEAL_KEY], const uint8_t *p, size_t n,
 static void seal_tag(const uint8_t key[SEAL_KEY], const uint8_t *plain, size_t n,
                      uint8_t tag[SEAL_TAG])
 {
+    assert(n < MOST_INPUT);
     uint8_t in[MOST_INPUT] = {'t'}, mac[SHA1_LEN];
     memcpy(in + 1, plain, n);
     seal_hmac(key, in, 1 + n, mac);

@@ -2,6 +2,7 @@
  * an owner has one text, since neither contains a line feed. */
 #include "web/slots/slot_id.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/base64.h"
@@ -81,6 +82,7 @@ static char *slot_id_decode(struct web_exchange *x, const char *text)
 
 bool clave__slot_id_parse(struct web_exchange *x, const char *text, struct slot_id *out)
 {
+    assert(clave__slot_id_is_one(text));
     static const struct problem unknown = {.status = 404, .err = CLAVE_ENOTHELD};
     char *both = slot_id_decode(x, text + sizeof slot_mark - 1);
     char *line = both ? strchr(both, '\n') : NULL;

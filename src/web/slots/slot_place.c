@@ -2,6 +2,7 @@
  * place is freed in the callback of its take, and nowhere else. */
 #include "web/slots/slot_place.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "client/session_keeper.h"
@@ -61,6 +62,7 @@ static void on_place_poll_until(struct timer *t, int64_t now)
 
 void clave__slot_place_await(struct slot_place *p, struct slot_poll *poll, int64_t until)
 {
+    assert(poll->done && !poll->place);
     poll->place = p;
     list_push_back(&p->polls, &poll->link);
     clave__timer_init(&poll->until, on_place_poll_until);
@@ -76,6 +78,7 @@ void clave__slot_place_await(struct slot_place *p, struct slot_poll *poll, int64
 static void place_free(struct slot_place *p)
 {
     struct web *w = p->web;
+    assert(list_empty(&p->polls));
     clave__web_timer_clear(w, &p->keep);
     list_remove(&p->link);
     clave_async_slots_free(p->slots);
@@ -150,6 +153,7 @@ static clave_err place_open(struct slot_place *p, const struct slot_order *o)
 clave_err clave__slot_place_new(struct web *w, struct sender *s, const struct slot_order *o,
                                 struct slot_place **out)
 {
+    assert(!clave__slot_place_find(w, o->path, o->as.id));
     struct slot_place *p = clave__mem_zalloc(&w->mem, sizeof *p);
     *out = NULL;
     if (!p)

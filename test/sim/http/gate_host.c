@@ -269,10 +269,10 @@ static void gate_answer(struct gate *g)
         next = l->next;
         if (!c->begun || (!c->answered && !c->hung_up))
             continue;
-        const struct web_answer *a = clave__web_exchange_answer(c->x);
-        if (c->answered && a->more && !gate_stream(g, c) && !c->hung_up)
-            continue;
         if (c->answered) {
+            const struct web_answer *a = clave__web_exchange_answer(c->x);
+            if (a->more && !gate_stream(g, c) && !c->hung_up)
+                continue;
             c->status = a->status;
             snprintf(c->answer, sizeof c->answer, "%.*s", (int)clave__buf_len(&a->body),
                      clave__buf_len(&a->body) ? (const char *)clave__buf_bytes(&a->body) : "");

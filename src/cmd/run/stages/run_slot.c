@@ -2,6 +2,7 @@
  * is held meanwhile, so a second run of the same id neither takes nor gives back the slot. */
 #include "cmd/run/stages/run_slot.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +28,12 @@ bool run_slot_is_ours(const struct options *o, const struct run_slot_plan *p,
     char host[PARTICIPANT_TEXT_CAP];
     if (!p->id_defaulted || !slot->host || (p->as.host && strcmp(slot->host, p->as.host) == 0))
         return true;
-    diag(o,
-         "%s: the slot of this machine's id %s was taken by host %s: cloned machines share their "
-         "id, and a renamed one keeps it: name another with --id, or, if it is this machine's, the "
-         "same",
-         p->path, slot->id, participant_text_printable(slot->host, host, sizeof host));
+    diag_end(
+        o, p->path, EXIT_REFUSED,
+        "the slot of this machine's id %s was taken by host %s: cloned machines share their "
+        "id, and a renamed one keeps it: name another with --id, or, if it is this machine's, the "
+        "same",
+        slot->id, participant_text_printable(slot->host, host, sizeof host));
     return false;
 }
 
@@ -53,19 +55,19 @@ int run_slot_not_taken(const struct options *o, const char *path, clave_err err,
                        const struct client_fault *fault)
 {
     char hint[HINT_CAP];
-    if (err == CLAVE_EBUSY) {
-        diag(o, "%s: no slot was free in time; to see the owners: %s", path,
-             run_slot_hint_list(o, path, hint));
-    } else if (err == CLAVE_ENONODE) {
-        diag(o, "%s: no limit is set; to set one: %s", path,
-             hint_command(o, (const char *const[]){"slot", "limit", path, "N", NULL}, hint));
-    } else if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN) {
-        diag(o, "%s: %s: the slot may have been taken: look with: %s", path, clave_strerror(err),
-             run_slot_hint_list(o, path, hint));
-    } else {
-        return diag_fault(o, path, err, fault);
-    }
-    return exit_code_of(err);
+    if (err == CLAVE_EBUSY)
+        return diag_end(o, path, exit_code_of(err),
+                        "no slot was free in time; to see the owners: %s",
+                        run_slot_hint_list(o, path, hint));
+    if (err == CLAVE_ENONODE)
+        return diag_end(
+            o, path, exit_code_of(err), "no limit is set; to set one: %s",
+            hint_command(o, (const char *const[]){"slot", "limit", path, "N", NULL}, hint));
+    if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
+        return diag_end(o, path, exit_code_of(err),
+                        "%s: the slot may have been taken: look with: %s", clave_strerror(err),
+                        run_slot_hint_list(o, path, hint));
+    return diag_fault(o, path, err, fault);
 }
 
 int run_slot_not_given(const struct options *o, const char *path, clave_err err,
@@ -74,9 +76,8 @@ int run_slot_not_given(const struct options *o, const char *path, clave_err err,
     char hint[HINT_CAP];
     if (clave_err_classify(err) != CLAVE_CLASS_UNKNOWN)
         return diag_fault(o, path, err, fault);
-    diag(o, "%s: %s: the slot may be owned still: look with: %s", path, clave_strerror(err),
-         run_slot_hint_list(o, path, hint));
-    return exit_code_of(err);
+    return diag_end(o, path, exit_code_of(err), "%s: the slot may be owned still: look with: %s",
+                    clave_strerror(err), run_slot_hint_list(o, path, hint));
 }
 
 /* ---- before the command --------------------------------------------------------------------- */
@@ -89,6 +90,7 @@ static void run_slot_on_taken(clave_async_slots *s, clave_err err, const clave_s
     (void)s;
     if (r->phase != WAITING)
         return;
+    assert(r->stages.phase == TAKING);
     r->stages.phase = BEGUN;
     if (err != CLAVE_OK) {
         int code = run_slot_not_taken(r->o, p->path, err, clave__client_latest_fault(r->client));
@@ -122,6 +124,7 @@ static int64_t run_slot_deadline(int64_t wait_ms)
 
 void run_slot_begin(struct runner *r)
 {
+    assert(!r->stages.slots);
     const struct run_slot_plan *p = r->plan->stages.slot;
     const clave_slots_options o = {.size = sizeof o,
                                    .acls = r->plan->acl.n > 0 ? r->plan->acl.list : NULL,
@@ -139,6 +142,8 @@ void run_slot_begin(struct runner *r)
 
 void run_slot_put(const struct runner *r, struct guardian_task *t)
 {
+    static_assert(sizeof t->node == sizeof r->stages.slot_name, "the name fits");
+    assert(r->stages.slot_token != 0);
     t->token = r->stages.slot_token;
     t->session_id = 0;
     memcpy(t->node, r->stages.slot_name, sizeof r->stages.slot_name);
@@ -155,6 +160,7 @@ static void run_slot_on_given(clave_async_slots *s, clave_err err, const clave_s
     (void)s;
     if (r->phase != KEEPING)
         return;
+    assert(r->stages.phase == GIVING);
     if (err != CLAVE_OK) {
         int why = run_slot_not_given(r->o, path, err, clave__client_latest_fault(r->client));
         code = code == EXIT_OK ? why : code;

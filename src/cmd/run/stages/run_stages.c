@@ -2,6 +2,7 @@
  * and child.c call it. However it goes, it ends in child_begin or in one runner_leave. */
 #include "cmd/run/stages/run_stages.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,7 @@ void run_stages_release(struct runner *r)
 static void on_rested(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
+    assert(r->stages.phase == RESTING);
     r->events->leave(r, r->stages.code);
 }
 
@@ -125,6 +127,7 @@ static void on_recorded(clave_async_once *once, clave_err err, const clave_once_
     (void)former;
     if (r->phase != KEEPING)
         return;
+    assert(c->phase == RECORDING);
     if (err != CLAVE_OK) {
         run_stages_report_not_recorded(r, clave_err_classify(err) != CLAVE_CLASS_UNKNOWN, err);
         /* an operator deleted the record, to have it run again */
@@ -142,6 +145,7 @@ static void run_stages_given(struct runner *r, int code)
 
 void run_stages_end(struct runner *r, int code)
 {
+    assert(r->phase == HOLDING || r->phase == SWEEPING);
     struct run_stages *c = &r->stages;
     r->phase = KEEPING;
     c->code = code;
@@ -216,6 +220,7 @@ static void run_stages_on_asked(clave_async_once *once, clave_err err,
     (void)once;
     if (r->phase != WAITING)
         return;
+    assert(r->stages.phase == ASKING);
     if (err == CLAVE_EDONE) {
         lock_message_done(r->plan, former);
         r->events->leave(r, r->plan->stages.done_code);
@@ -229,6 +234,7 @@ static void run_stages_on_asked(clave_async_once *once, clave_err err,
 
 static void run_stages_ask(struct runner *r)
 {
+    assert(!r->stages.once);
     clave_async_grant *g = NULL;
     const struct lock_plan *plan = r->plan;
     struct process_identity self;
@@ -275,6 +281,7 @@ static void on_delayed(clave_async_delay *d, clave_err err, void *arg)
     (void)d;
     if (r->phase != WAITING)
         return;
+    assert(r->stages.phase == DELAYING);
     if (err == CLAVE_OK)
         run_stages_proceed(r);
     else
@@ -293,6 +300,7 @@ static void on_delay(clave_async_delay *d, const clave_identity *who, int64_t de
 
 static void delay(struct runner *r)
 {
+    assert(!r->stages.delay);
     clave_async_grant *g = NULL;
     const struct lock_plan *plan = r->plan;
     struct process_identity self;
@@ -319,6 +327,7 @@ static void delay(struct runner *r)
 
 void run_stages_begin(struct runner *r)
 {
+    assert(r->phase == WAITING && r->stages.phase == NOT_GRANTED);
     struct grant_facts g;
     r->stages.phase = DELAYING;
     if (!r->plan->stages.marks)

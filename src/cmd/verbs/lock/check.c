@@ -106,10 +106,9 @@ static int ask_page(struct options *o, struct check *c)
         return check_answer(o, c, held, held ? left : 0);
     }
     /* The command of another user or in another container cannot see the guardian. */
-    if (c->for_ms > 0) {
-        diag(o, "%s: CLAVE_DEADLINE cannot be read, so the remaining time is unknown", c->path);
-        return EXIT_LOST;
-    }
+    if (c->for_ms > 0)
+        return diag_end(o, c->path, EXIT_LOST,
+                        "CLAVE_DEADLINE cannot be read, so the remaining time is unknown");
     return connect_path_ok(o, c->path) ? ask_server(o, c) : EXIT_PATH;
 }
 

@@ -122,16 +122,13 @@ static int elect_stand_again(const struct lock_plan *p, int64_t then)
     const struct options *o = p->o;
     char text[PARENT_WATCH_TEXT_CAP];
     elect_pause(&p->parent, then);
-    if (parent_watch_has_ended(&p->parent)) {
-        diag(o, "%s: %s", p->path, parent_watch_text(&p->parent, text));
-        return EXIT_LOST;
-    }
+    if (parent_watch_has_ended(&p->parent))
+        return diag_end(o, p->path, EXIT_LOST, "%s", parent_watch_text(&p->parent, text));
     char **words = original_words();
     inheritance_restore(&o->inherited);
     if (words && parent_watch_pass_on(&p->parent))
         execv("/proc/self/exe", words);
-    diag(o, "cannot start again: %s", strerror(errno));
-    return EXIT_INTERNAL;
+    return diag_end(o, NULL, EXIT_INTERNAL, "cannot start again: %s", strerror(errno));
 }
 
 /* A failure that another term could fix. */

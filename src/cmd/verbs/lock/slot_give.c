@@ -106,9 +106,9 @@ int slot_break(struct slot_command *s)
         code = slot_give_failed(s, c, err);
     } else if (broken == 0) {
         slot_give_say_none(s);
-        diag(s->o, "%s: nothing was broken; to see the owners: %s", path,
-             hint_command(s->o, (const char *const[]){"slot", "list", path, NULL}, hint));
-        code = EXIT_PATH;
+        code =
+            diag_end(s->o, path, EXIT_PATH, "nothing was broken; to see the owners: %s",
+                     hint_command(s->o, (const char *const[]){"slot", "list", path, NULL}, hint));
     }
     slot_give_show(s, "broken", broken);
     slot_close(s, c);

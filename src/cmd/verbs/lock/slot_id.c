@@ -66,8 +66,9 @@ bool slot_id_of_machine(const struct options *o, char out[SLOT_ID_TEXT])
     uint8_t key[KEY_LEN], id[SHA1_LEN];
     const char *fault = slot_id_read(key);
     if (fault) {
-        diag(o, "%s: %s: name an id with --id, or make the file with systemd-machine-id-setup",
-             slot_id_file, fault);
+        diag_end(o, NULL, EXIT_USAGE,
+                 "%s: %s: name an id with --id, or make the file with systemd-machine-id-setup",
+                 slot_id_file, fault);
         return false;
     }
     slot_id_derive(key, id);

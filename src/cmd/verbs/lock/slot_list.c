@@ -22,9 +22,9 @@ static int slot_list_no_limit(const struct slot_command *s)
 {
     char hint[HINT_CAP];
     const char *path = s->plan.path;
-    diag(s->o, "%s: no limit is set; to set one: %s", path,
-         hint_command(s->o, (const char *const[]){"slot", "limit", path, "N", NULL}, hint));
-    return EXIT_PATH;
+    return diag_end(
+        s->o, path, EXIT_PATH, "no limit is set; to set one: %s",
+        hint_command(s->o, (const char *const[]){"slot", "limit", path, "N", NULL}, hint));
 }
 
 /* ---- the limit ------------------------------------------------------------------------------ */

@@ -39,17 +39,16 @@ static int transfer_find_target(struct handover *h, const char *id)
         return EXIT_PATH;
     if (found == 1 && (priority == 0 || priority >= highest))
         return EXIT_OK;
-    if (found == 1) {
-        diag(h->o, "%s: '%s' has priority %d and would resign at once for one with %d", h->path, id,
-             (int)priority, (int)highest);
-        return EXIT_PATH;
-    }
+    if (found == 1)
+        return diag_end(h->o, h->path, EXIT_PATH,
+                        "'%s' has priority %d and would resign at once for one with %d", id,
+                        (int)priority, (int)highest);
     char hint[HINT_CAP];
-    diag(h->o,
-         found ? "%s: several candidates have the id '%s': name the node instead; to see them: %s"
-               : "%s: no candidate has the id '%s'; to see them: %s",
-         h->path, id, hint_command(h->o, (const char *const[]){"candidates", h->path, NULL}, hint));
-    return EXIT_PATH;
+    return diag_end(
+        h->o, h->path, EXIT_PATH,
+        found ? "several candidates have the id '%s': name the node instead; to see them: %s"
+              : "no candidate has the id '%s'; to see them: %s",
+        id, hint_command(h->o, (const char *const[]){"candidates", h->path, NULL}, hint));
 }
 
 static int transfer_run(struct options *o, int argc, char **argv)

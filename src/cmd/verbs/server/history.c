@@ -68,17 +68,15 @@ static int history_answer(const struct options *o, const struct history_request 
         printf("%.*s\n", (int)clave__buf_len(body), text);
         return finish_stdout(o);
     }
-    if (!json) {
-        diag(o, "%s", why);
-        return EXIT_INTERNAL;
-    }
+    if (!json)
+        return diag_end(o, NULL, EXIT_INTERNAL, "%s", why);
     json_t *answer = json->json_loadb(text, clave__buf_len(body), 0, &fault);
     const json_t *entries = answer ? json->json_object_get(answer, "entries") : NULL;
     if (!entries) {
-        diag(o, "%s does not answer as a gate does", h->get.gate);
         if (answer)
             json->json_delete(answer);
-        return EXIT_UNREACHABLE;
+        return diag_end(o, NULL, EXIT_UNREACHABLE,
+                        "%s does not answer as a gate does (--http names another)", h->get.gate);
     }
     for (size_t i = 0; i < json->json_array_size(entries); i++)
         history_show(json, json->json_array_get(entries, i));
@@ -96,10 +94,9 @@ static int history_read_token(struct options *o, struct history_request *h)
     int why = errno;
     if (fd >= 0)
         close(fd);
-    if (h->token_file && n < 0) {
-        diag(o, "cannot read the token in %s: %s", h->token_file, strerror(why));
-        return EXIT_USAGE;
-    }
+    if (h->token_file && n < 0)
+        return diag_end(o, NULL, EXIT_USAGE, "cannot read the token in %s: %s", h->token_file,
+                        strerror(why));
     if (h->token_file) {
         h->token[n] = '\0';
         h->token[strcspn(h->token, "\r\n")] = '\0';
@@ -107,10 +104,8 @@ static int history_read_token(struct options *o, struct history_request *h)
     } else {
         h->get.token = getenv("CLAVE_HTTP_TOKEN");
     }
-    if (h->get.token && strpbrk(h->get.token, "\r\n")) {
-        diag(o, "a token is one line");
-        return EXIT_USAGE;
-    }
+    if (h->get.token && strpbrk(h->get.token, "\r\n"))
+        return diag_end(o, NULL, EXIT_USAGE, "a token is one line");
     return EXIT_OK;
 }
 

@@ -86,10 +86,11 @@ static int sessions_fail(const struct options *o, clave_err err, clave_client *c
 {
     if (err != CLAVE_ENONODE)
         return diag_err(o, top, err, c);
-    diag(o, "only a super user of 'clave serve' can see its sessions: the user of its --super-uid "
-            "over a Unix socket, of its --super-digest with --auth, or the subject of its "
-            "--x509-super with --tls-cert; and --connect must not have a path");
-    return EXIT_NOAUTH;
+    return diag_end(
+        o, NULL, EXIT_NOAUTH,
+        "only a super user of 'clave serve' can see its sessions: the user of its --super-uid "
+        "over a Unix socket, of its --super-digest with --auth, or the subject of its "
+        "--x509-super with --tls-cert; and --connect must not have a path");
 }
 
 /* ---- the list ---------------------------------------------------------------------------------
@@ -180,9 +181,9 @@ static int sessions_kill(const struct options *o, clave_client *c, const char *g
     struct session_line line;
     if (!sessions_id(given, id, sizeof id)) {
         char hint[HINT_CAP];
-        diag(o, "'%s' is not a session, such as 0x1000a2b; to see them: %s", given,
-             hint_command(o, (const char *const[]){"sessions", NULL}, hint));
-        return EXIT_USAGE;
+        return diag_end(o, NULL, EXIT_USAGE,
+                        "'%s' is not a session, such as 0x1000a2b; to see them: %s", given,
+                        hint_command(o, (const char *const[]){"sessions", NULL}, hint));
     }
     clave_err err = sessions_read(o, c, id, &line);
     if (err == CLAVE_ENONODE) {
@@ -191,8 +192,7 @@ static int sessions_kill(const struct options *o, clave_client *c, const char *g
         clave_reply_free(r);
         if (err != CLAVE_OK)
             return sessions_fail(o, err, c);
-        diag(o, "there is no session %s", id);
-        return EXIT_PATH;
+        return diag_end(o, NULL, EXIT_PATH, "there is no session %s", id);
     }
     snprintf(path, sizeof path, "%s/%s%s", top, id, now ? "/now" : "");
     if (err == CLAVE_OK)

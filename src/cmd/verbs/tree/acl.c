@@ -37,10 +37,8 @@ static int acl_read_password(struct options *o, char password[PASSWORD_CAP])
     const char *line = fgets(password, PASSWORD_CAP, stdin);
     if (hidden)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
-    if (!line && ferror(stdin)) {
-        diag(o, "standard input: %s", strerror(errno));
-        return EXIT_IO;
-    }
+    if (!line && ferror(stdin))
+        return diag_end(o, NULL, EXIT_IO, "standard input: %s", strerror(errno));
     size_t n = line ? strcspn(password, "\n") : 0;
     if (hidden && memchr(password, INTERRUPT, n))
         return 128 + SIGINT;

@@ -75,10 +75,9 @@ static int create_read_parent_acl(struct options *o, clave_client *c, struct cre
     clave_reply *r = NULL;
     clave_err err = path ? clave_get_acl(c, path, o->timeout_ms, &r) : CLAVE_ENOMEM;
     int code = err == CLAVE_OK ? EXIT_OK : diag_err(o, path, err, c);
-    if (err == CLAVE_OK && !acl_copy(&w->acl, r->acls, r->nacls, &fault)) {
-        diag(o, "%s: its access list cannot be that of %s: %s", path, w->path, fault);
-        code = EXIT_NOAUTH;
-    }
+    if (err == CLAVE_OK && !acl_copy(&w->acl, r->acls, r->nacls, &fault))
+        code = diag_end(o, path, EXIT_NOAUTH, "its access list cannot be that of %s: %s", w->path,
+                        fault);
     clave_reply_free(r);
     free(path);
     return code;
@@ -164,11 +163,10 @@ static int run_create(struct options *o, int argc, char **argv)
     if (c && code == EXIT_OK) {
         clave_err err = w.guard ? create_guarded(o, c, &w) : create_plain(o, c, &w);
         if (err == CLAVE_EUNIMPLEMENTED && w.ttl_ms > 0) {
-            diag(o,
-                 "%s: the server does not support nodes with a time to live: start it with "
-                 "--extended-types, Apache ZooKeeper with zookeeper.extendedTypesEnabled=true",
-                 w.path);
-            code = exit_code_of(err);
+            code = diag_end(
+                o, w.path, exit_code_of(err),
+                "the server does not support nodes with a time to live: start it with "
+                "--extended-types, Apache ZooKeeper with zookeeper.extendedTypesEnabled=true");
         } else if (err != CLAVE_OK) {
             code = guard_tell(o, w.path, err, c);
         }

@@ -105,10 +105,8 @@ static int run_rm(struct options *o, int argc, char **argv)
     const char *path = o->argv[0];
     if (!connect_path_ok(o, path))
         return EXIT_PATH;
-    if (strcmp(path, "/") == 0) {
-        diag(o, "/: the root cannot be removed");
-        return EXIT_PATH;
-    }
+    if (strcmp(path, "/") == 0)
+        return diag_end(o, "/", EXIT_PATH, "the root cannot be removed");
     int code = connect_open(o, NULL, &c);
     if (code != EXIT_OK)
         return code;

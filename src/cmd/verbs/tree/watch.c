@@ -326,8 +326,7 @@ static int watch_path(struct watching *w)
     int signals = inheritance_open_signals(0); /* the loop's thread blocks all */
     w->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (signals < 0 || w->wakeup < 0) {
-        diag(w->o, "%s", strerror(errno));
-        code = EXIT_INTERNAL;
+        code = diag_end(w->o, NULL, EXIT_INTERNAL, "%s", strerror(errno));
     } else if (w->recursive) {
         code = tree_watch(w->o, w->path, w->once, c, signals);
     } else {
@@ -353,10 +352,9 @@ static int run_watch(struct options *o, int argc, char **argv)
     }
     if (id == OPTIONS_STOP)
         return o->status;
-    if (w.recursive && w.children) {
-        diag(o, "--recursive has the children too: leave out --children");
-        return EXIT_USAGE;
-    }
+    if (w.recursive && w.children)
+        return diag_end(o, NULL, EXIT_USAGE,
+                        "--recursive has the children too: leave out --children");
     if (!options_args(o, 1, 1))
         return EXIT_USAGE;
     w.path = o->argv[0];

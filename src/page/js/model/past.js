@@ -28,14 +28,17 @@ export const newest = (most) => async (path, options, have) => {
 export const knownSince = (past) => (past.full ? instant(past.entries.at(-1).time) : instant(past.from));
 
 /* Did it hold? The role of a reader or a writer does not tell: null. */
-const HELD = { holder: true, lease: true, leader: true, waiting: false, candidate: false };
+const HELD = { holder: true, lease: true, slot: true, leader: true, waiting: false, candidate: false };
 
 const heldBefore = (place) => HELD[place.role] ?? null;
 
-/* The place that waits for a permit is another node than the lease that follows: of one session. */
+/* The place that waits is another node than the lease that follows, of one session, or the slot, of one id. */
+const isFollowedBy = (place, next) => (next.role === "slot" ? place.name === next.name && place.session !== null
+    : place.session === next.session && Boolean(place.session));
+
 function waiterOf(open, e) {
     for (const [node, stay] of open) {
-        if (stay.granted === null && stay.place.session === e.place.session && stay.place.session) {
+        if (stay.granted === null && isFollowedBy(stay.place, e.place)) {
             open.delete(node);
             return stay;
         }

@@ -11,6 +11,7 @@ export function namedText(place) {
 
 export function whoText(place) {
     if (!place) return "nobody";
+    if (place.role === "slot" && place.name) return place.name;
     if (place.unreadable) return "a client whose node may not be read";
     const session = [place.client === "other" ? null : clientName(place.client), `session ${hexSession(place.session)}`].filter(Boolean).join(" ");
     return namedText(place) || (place.session ? session : place.node || "unknown");
@@ -19,6 +20,10 @@ export function whoText(place) {
 /* Line 1: host and pid, and the name; line 2: the command. */
 export function who(place, more = 0) {
     if (!place) return h("span.none", {}, "nobody");
+    if (place.role === "slot") {
+        return h("span.who.cut", { title: whoText(place) }, h("b", {}, whoText(place)), place.host && place.host !== place.name ? ` · ${place.host}` : "",
+            more > 0 ? h("span.sub", {}, `  + ${more} more`) : null);
+    }
     const first = place.host
         ? [h("b", {}, place.host), place.pid ? ` · ${place.pid}` : ""]
         : [h("b", {}, whoText(place))];
@@ -27,6 +32,7 @@ export function who(place, more = 0) {
 }
 
 export function commandOf(place) {
+    if (place?.role === "slot") return [place.reason, place.by ? `by ${place.by}` : null].filter(Boolean).join(", ") || null;
     if (place?.command) return place.text ? `${place.command}: ${place.text}` : place.command;
     if (whoText(place) !== place?.text) return place?.text || (place?.host ? null : place?.node) || null;
     return null;
@@ -50,12 +56,13 @@ export function pathText(path) {
     return h("span.path.cut", { title: path }, h("span.dir", {}, path.slice(0, i + 1)), h("span.last", {}, path.slice(i + 1)));
 }
 
-const KINDS = { lock: "lock", rw: "read-write", semaphore: "semaphore", election: "election", mixed: "mixed" };
+const KINDS = { lock: "lock", rw: "read-write", semaphore: "semaphore", election: "election", slot: "slots", mixed: "mixed" };
 
 function kindText(lock) {
     const kind = KINDS[lock.kind] || lock.kind;
     const first = lock.holders?.[0]?.role;
     if (lock.kind === "semaphore" && lock.limit) return `${kind} of ${lock.limit}`;
+    if (lock.kind === "slot" && typeof lock.limit === "number") return `${lock.nholders} of ${lock.limit} slots`;
     return first === "writer" ? `${kind}: writing` : first === "reader" ? `${kind}: ${lock.nholders} reading` : kind;
 }
 
@@ -81,7 +88,7 @@ export function oldBadge(answer) {
     return h("span.badge.amber", {}, typeof answer.age_ms === "number" ? `as it was ${duration(answer.age_ms)} ago` : "may be out of date");
 }
 
-const TONES = { holder: "accent", lease: "accent", leader: "green", writer: "accent", reader: "accent" };
+const TONES = { holder: "accent", lease: "accent", slot: "accent", leader: "green", writer: "accent", reader: "accent" };
 
 export function roleBadge(place, holds) {
     const late = place.role !== "candidate" && isLate(instant(place.since));

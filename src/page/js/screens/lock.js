@@ -49,7 +49,21 @@ function askRevoke(lock, place) {
         } });
 }
 
+function askBreakSlot(lock, place) {
+    askReason({ id: "break", title: `Take the slot from ${whoText(place)}?`, action: "Break",
+        text: `The slot goes to the next that waits, and who broke it and why is recorded in ${lock.path}/broken. ${whoText(place)} is not told.`,
+        confirm: "It does no harm if the owner goes on as if it owned it.",
+        submit: async (reason) => {
+            await call("POST", `/v1/slots${urlPath(lock.path)}/break`, { body: { owner: place.name, token: place.token, reason } });
+            toast(`${whoText(place)} owns no slot any more.`);
+        } });
+}
+
 function askBreak(lock, place, holds) {
+    if (place.role === "slot") {
+        askBreakSlot(lock, place);
+        return;
+    }
     askReason({ id: "break", title: holds ? `Break the lock of ${whoText(place)}?` : `Remove ${whoText(place)} from the queue?`, action: holds ? "Break" : "Remove",
         text: holds ? "Its node is deleted, and the next in the queue is granted the lock at once. A holder that hangs or is cut off carries on as if it held it: what it writes must be fenced by the token."
             : "Its node is deleted, and it loses its place.",
@@ -62,7 +76,7 @@ function askBreak(lock, place, holds) {
 
 function actions(lock, place, holds) {
     return h("div.actions", {},
-        holds && place.revocable !== false ? h("button.button", { type: "button", onclick: () => askRevoke(lock, place) }, "Revoke …") : null,
+        holds && place.revocable !== false && place.role !== "slot" ? h("button.button", { type: "button", onclick: () => askRevoke(lock, place) }, "Revoke …") : null,
         may("admin", lock.path) ? h("button.button.danger", { type: "button", onclick: () => askBreak(lock, place, holds) }, holds ? "Break …" : "Remove …") : null);
 }
 
@@ -77,7 +91,7 @@ function columns(lock) {
         { id: "at", title: "#", width: "52px", num: true, cell: (p) => h("td.off", {}, p.at) },
         { id: "role", title: "Role", width: "104px", cell: (p) => h("td.right", {}, roleBadge(p, p.holds)) },
         { id: "who", title: "Who", cell: (p) => h("td.wide.lead", {}, h("div.lines", {}, who(p), command(p))) },
-        { id: "since", title: "In queue for", width: "124px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
+        { id: "since", title: lock?.kind === "slot" ? "Kept or waiting for" : "In queue for", width: "124px", num: true, cell: (p) => h("td", {}, age(instant(p.since))) },
         { id: "token", title: "Token", width: "140px", num: true, cell: (p) => h("td.off.mono", {}, p.token ?? "–") },
         { id: "session", title: "Session", width: "170px", cell: (p) => h("td.off", {}, h("div.lines", {},
             h("span.mono.cut", { title: hexSession(p.session) }, hexSession(p.session) || "–"), h("span.sub.cut", {}, clientText(p)))) },

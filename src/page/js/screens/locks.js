@@ -19,7 +19,7 @@ import { newest } from "../model/past.js";
 const state = { held: false };
 let shown = { mark: null, asked: null, items: [] };
 
-const KINDS = [["", "All kinds"], ["lock", "Locks"], ["rw", "Read-write"], ["semaphore", "Semaphores"]];
+const KINDS = [["", "All kinds"], ["lock", "Locks"], ["rw", "Read-write"], ["semaphore", "Semaphores"], ["slot", "Slots"]];
 
 /* Of all locks together: of very many, only the last minutes are known. */
 const past = new Kept(newest(1000));
@@ -47,7 +47,7 @@ const rankOf = (deadlocked, lock) => ({ true: 0, false: 1 })[deadlocked.get(lock
 const worst = (deadlocked) => (a, b) => compare(rankOf(deadlocked, a), rankOf(deadlocked, b)) || compare(a.waitingSince, b.waitingSince) ||
     compare(a.nwaiters, b.nwaiters, true) || compare(a.heldSince, b.heldSince) || compare(a.path, b.path);
 
-const placesMatch = (places, word) => places.some((p) => [p.host, p.pid, p.name, p.command, p.text, p.token, p.session]
+const placesMatch = (places, word) => places.some((p) => [p.host, p.pid, p.name, p.command, p.text, p.by, p.reason, p.token, p.session]
     .some((x) => x !== null && x !== undefined && String(x).toLowerCase().includes(word)));
 
 function matches(lock, words, kind, waited) {

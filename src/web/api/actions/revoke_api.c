@@ -3,6 +3,7 @@
  * on a path does not become one to write below it. */
 #include "web/api/actions/revoke_api.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -158,6 +159,7 @@ static void revoke_ask_stat(struct web_exchange *x, clave_async_client *c)
 static void revoke_look(struct web_exchange *x, clave_async_client *c)
 {
     struct revoke *r = x->state;
+    assert(r->node && r->place < sizeof places / sizeof *places);
     const char *dir = x->params[0];
     if (places[r->place])
         dir = clave__web_child(x, dir, places[r->place]);

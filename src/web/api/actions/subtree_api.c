@@ -7,6 +7,7 @@
  * itself. Invariant: a round is answered as a whole before the next one, or the answer, begins. */
 #include "web/api/actions/subtree_api.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "web/api/client_call.h"
@@ -130,6 +131,7 @@ static void on_subtree_names(clave_async_client *c, const clave_result *res, voi
     struct subtree *s = b->s;
     if (!clave__web_expected(s->x))
         return;
+    assert(s->under_way > 0);
     s->under_way--;
     if (res->err == CLAVE_OK)
         subtree_take_names(s, s->paths[b->first], res);
@@ -206,6 +208,7 @@ static void on_subtree_deleted(clave_async_client *c, const clave_result *res, v
     struct subtree *s = b->s;
     if (!clave__web_expected(s->x))
         return;
+    assert(s->under_way > 0);
     s->under_way--;
     if (res->err != CLAVE_OK)
         subtree_take_failure(s, b, res);
@@ -237,6 +240,7 @@ static void subtree_delete(struct subtree *s, clave_async_client *c)
 
 static void subtree_begin_round(struct subtree *s)
 {
+    assert(s->under_way == 0);
     s->x->looking = false;
     s->again = false;
     s->left = s->n;

@@ -3,6 +3,7 @@
  */
 #include "web/api/claims/claim_order.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -222,6 +223,7 @@ static bool order_find_own(struct session_call *k)
  * it is another. */
 bool clave__claim_order_is_excluded(struct session_call *k)
 {
+    assert(k->arg && k->claim);
     struct claim_order *o = k->arg;
     const struct claim *c = k->claim;
     if (c->state != CLAIM_ENDED || c->why != CLAVE_ENODEEXISTS)
@@ -363,6 +365,7 @@ static void order_leave_session(struct web_exchange *x)
 
 void clave__claim_order_look(struct session_call *k, void (*begin)(struct session_call *k))
 {
+    assert(k->arg && k->s);
     struct claim_order *o = k->arg;
     struct web_exchange *x = k->x;
     x->answering = order_leave_session;

@@ -2,6 +2,7 @@
  * request that waits for it; only DELETE and the session's end give it back. */
 #include "web/api/claims/claims_api.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "web/api/claims/claim_order.h"
@@ -28,6 +29,7 @@ static void claim_answer_end(struct session_call *k)
 {
     struct web_exchange *x = k->x;
     const struct claim *c = k->claim;
+    assert(c->state == CLAIM_ENDED || c->state == CLAIM_LEAVING);
     struct claim_cause cause = {c->why};
     /* Nothing is over: the node may not be made, or deleted. */
     bool refused = c->why == CLAVE_ENOAUTH || (c->granted_at == 0 && !clave__web_is_cause(c->why));
@@ -136,6 +138,7 @@ static bool claim_ask_holder(struct session_call *k)
 
 void clave__web_answer_claim(struct session_call *k, unsigned held)
 {
+    assert(k->claim && (held == 200 || held == 201));
     struct web_exchange *x = k->x;
     struct claim *c = k->claim;
     bool tried = c->state == CLAIM_ENDED && c->why == CLAVE_EBUSY;
@@ -224,6 +227,7 @@ static void claim_wait(struct session_call *k, void (*done)(struct claim_poll *p
 
 void clave__web_refuse_claim(struct session_call *k, clave_err err, const char *path)
 {
+    assert(err != CLAVE_OK);
     struct web_exchange *x = k->x;
     clave__session_call_done(k);
     if (err == CLAVE_EINUSE)
@@ -379,6 +383,7 @@ static void on_claim_described(void *arg, clave_err err)
         return;
     struct session_call *k = x->pending;
     struct claim_change *change = k->arg;
+    assert(change->pending > 0);
     change->err = change->err != CLAVE_OK ? change->err : err;
     if (--change->pending > 0)
         return;

@@ -5,6 +5,7 @@
  * from what is true then; only `held` has a valid_ms, counted from the request. */
 #include "web/api/claims/hold_api.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "web/api/claims/claim_order.h"
@@ -134,6 +135,7 @@ static void hold_on_end(void *arg)
 
 static void hold_begin_stream(struct session_call *k, struct hold_stream *h)
 {
+    assert(h->claim == k->claim && k->closes);
     struct web_exchange *x = k->x;
     h->news.done = hold_on_news;
     h->news.watches = true;

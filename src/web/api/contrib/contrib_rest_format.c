@@ -2,6 +2,7 @@
  * contrib_rest_sessions.c. */
 #include "web/api/contrib/contrib_rest_format.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -130,17 +131,20 @@ static void rest_put_json(struct web_exchange *x, const struct rest_document *d)
 
 void clave__rest_add_text(struct rest_document *d, const char *name, const char *text)
 {
+    assert(d->nfields < sizeof d->fields / sizeof *d->fields);
     d->fields[d->nfields++] = (struct rest_field){.name = name, .text = text};
 }
 
 void clave__rest_add_number(struct rest_document *d, const char *name, int64_t number)
 {
+    assert(d->nfields < sizeof d->fields / sizeof *d->fields);
     d->fields[d->nfields++] = (struct rest_field){.name = name, .number = number};
 }
 
 void clave__rest_answer(struct web_exchange *x, enum rest_format f, unsigned status,
                         const struct rest_document *d)
 {
+    assert(f != REST_OCTETS);
     const char *callback = clave__web_query(x, "callback");
     if (f == REST_XML) {
         rest_put_xml(x, d);

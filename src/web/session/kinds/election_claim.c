@@ -1,5 +1,8 @@
 /* election_claim.c - claims on a leadership. */
 #include "clave/async/leader.h"
+
+#include <assert.h>
+
 #include "web/session/kinds/claim_kinds.h"
 
 struct election_claim {
@@ -47,6 +50,7 @@ static void election_claim_on_event(clave_async_latch *l, const clave_latch_even
 static clave_err election_claim_begin(struct claim *c)
 {
     struct election_claim *own = election_claim_of(c);
+    assert(!own->latch);
     clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
     o.id = c->data;
     o.policy = CLAVE_POLICY_SESSION;

@@ -1,6 +1,8 @@
 /* lock_claim.c - see lock_claim.h. */
 #include "web/session/kinds/lock_claim.h"
 
+#include <assert.h>
+
 #include "web/session/kinds/claim_kinds.h"
 
 static struct lock_claim *lock_claim_of(struct claim *c)
@@ -50,6 +52,7 @@ clave_mutex_options clave__lock_claim_options(struct claim *c)
 
 clave_err clave__lock_claim_acquire(struct lock_claim *l)
 {
+    assert(l->mutex);
     struct claim *c = &l->claim;
     clave__mutex_set_place(l->mutex, &c->place);
     return clave__claim_owe(c, clave_async_mutex_acquire(l->mutex, 0, clave__claim_deadline(c),
@@ -59,6 +62,7 @@ clave_err clave__lock_claim_acquire(struct lock_claim *l)
 static clave_err lock_claim_begin(struct claim *c)
 {
     struct lock_claim *l = lock_claim_of(c);
+    assert(!l->mutex);
     clave_mutex_options o = clave__lock_claim_options(c);
     clave_err err = clave_async_mutex_new(&l->mutex, c->part.s->client, c->path, &o);
     return err == CLAVE_OK ? clave__lock_claim_acquire(l) : err;

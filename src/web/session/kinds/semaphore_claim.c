@@ -2,6 +2,9 @@
  * with all of them, and lost with the first that is; the token and the node are those of the
  * newest. */
 #include "clave/async/semaphore.h"
+
+#include <assert.h>
+
 #include "web/session/kinds/claim_kinds.h"
 
 struct semaphore_lease {
@@ -54,6 +57,7 @@ static void semaphore_claim_on_leased(clave_async_semaphore *s, clave_err err,
     struct grant_facts g;
     for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
         int64_t token = clave__lease_held(leases[i], &g) ? g.token : 0;
+        assert(own->n < (c->permits ? c->permits : 1));
         own->leases[own->n++] = (struct semaphore_lease){leases[i], token};
     }
     if (err == CLAVE_OK)
@@ -65,6 +69,7 @@ static void semaphore_claim_on_leased(clave_async_semaphore *s, clave_err err,
 static clave_err semaphore_claim_begin(struct claim *c)
 {
     struct semaphore_claim *own = semaphore_claim_of(c);
+    assert(!own->semaphore && !own->leases);
     clave_semaphore_options o = CLAVE_SEMAPHORE_OPTIONS_INIT;
     size_t n = c->permits ? c->permits : 1;
     o.limit = c->limit;
@@ -119,6 +124,7 @@ static void semaphore_claim_on_left(clave_async_semaphore *s, clave_err err, voi
     struct semaphore_claim *own = semaphore_claim_of(c);
     if (!clave__claim_repaid(c) || own->semaphore != s)
         return;
+    assert(own->leaving > 0);
     own->left = own->left != CLAVE_OK ? own->left : err;
     if (--own->leaving == 0)
         clave__claim_left(c, own->left);
