@@ -12,7 +12,7 @@ struct log {
     void *arg;
 };
 
-/* Formats into a buffer of 512 bytes (longer lines are cut), and only when there is a
+/* Formats into a buffer of 2048 bytes (longer lines are cut), and only when there is a
  * hook. Lines are a contract: the wording is stable, with no pointers and no wall time. */
 __attribute__((format(printf, 3, 4))) void clave__log(const struct log *l, int level,
                                                       const char *fmt, ...);

@@ -74,7 +74,7 @@ struct lock_place {
     size_t ndata;
     bool cut;        /* there is more than is kept */
     char *data;      /* with a NUL after it; NULL: none */
-    uint16_t number; /* where the number begins in the name; 0: it has none */
+    uint32_t number; /* where the number begins in the name; 0: it has none */
     char name[];
 };
 

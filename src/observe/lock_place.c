@@ -203,7 +203,7 @@ struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind k
     p->queued = stat->ctime;
     p->version = stat->version;
     memcpy(p->name, name, n);
-    p->number = (uint16_t)(kept ? n + 1 : (size_t)(clave__lock_key_of(name).number - name));
+    p->number = (uint32_t)(kept ? n + 1 : (size_t)(clave__lock_key_of(name).number - name));
     p->kept = kept;
     if (kept) /* one that may not be read comes last */
         snprintf(p->name + n + 1, TOKEN_CAP, "%016" PRIx64,

@@ -31,7 +31,7 @@ def programs():
     out = os.path.dirname(scratch(""))
     made("cc", f"{JOBS}/nightly.c", *LINK, "-o", f"{out}/c")
     shutil.copytree(f"{SOURCE}/packages/python/clave", f"{out}/clave")
-    shutil.copy(f"{BUILD}/python/_bridge.so", f"{out}/clave")
+    shutil.copy(f"{BUILD}/python/_bridge.so.1", f"{out}/clave")
     shutil.copy(f"{JOBS}/nightly.py", out)
     found = {"c": [f"{out}/c"], "shell": [f"{JOBS}/nightly.sh"], "python": [sys.executable, "-B", f"{out}/nightly.py"]}
     if shutil.which("c++"):

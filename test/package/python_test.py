@@ -95,7 +95,7 @@ class Installed(unittest.TestCase):
         run("cmp", self.wheel, glob.glob(f"{again}/*.whl")[0])
 
     def test_it_brings_its_libraries(self):
-        linked = run("ldd", f"{self.site}/clave/_bridge.so")
+        linked = run("ldd", f"{self.site}/clave/_bridge.so.1")
         for name in "libclave", "libuv", "libz":
             self.assertRegex(linked, rf"{name}\.so\.1 => {re.escape(self.site)}/clave/")
 

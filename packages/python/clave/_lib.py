@@ -1,6 +1,6 @@
 """libclave as ctypes sees it: its functions, its structs, its table of errors.
 
-``_bridge.so`` (packages/python/bridge) is linked with libclave, so one handle finds the functions of both. A test
+``_bridge.so.1`` (packages/python/bridge) is linked with libclave, so one handle finds the functions of both. A test
 compares the structs with those of the headers."""
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ctypes import (POINTER, Structure, c_bool, c_char_p, c_int, c_int8, c_int32
                     c_uint, c_uint8, c_uint32, c_uint64, c_void_p)
 from typing import Any, Sequence, Tuple
 
-library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "_bridge.so"))
+library = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "_bridge.so.1"))
 
 NEVER = 2 ** 63 - 1  # CLAVE_NEVER, as a deadline
 TRY = -2 ** 63  # CLAVE_TRY; also what a hold deadline is when the grant is over

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Generator, Lis
 
 from . import _note
 from ._lib import ClientOptions, Words, address, library, options, word
-from .errors import ECANCELED, ECLOSED, ETIMEDOUT, Forked, check, error
+from .errors import ECANCELED, ECLOSED, ETIMEDOUT, EUNREACHABLE, Forked, check, error
 from .times import Duration, milliseconds
 
 if TYPE_CHECKING:  # threads need none of it, and it takes megabytes
@@ -62,6 +62,17 @@ def _events(reference: "weakref.ReferenceType[Session]", fd: int) -> None:
             return
         session.drain()
         del session
+        if reference() is None:  # that was the last use of it, and the descriptor is closed
+            return
+
+
+def _forked() -> None:
+    """In a child process nobody releases the locks that other threads of the parent held."""
+    global _loop_lock
+    _loop_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _process_loop() -> ctypes.c_void_p:
@@ -178,8 +189,7 @@ class Session:
 
     def now(self, name: str, *args: Any) -> int:
         """Calls a function of libclave on the loop's thread, and returns what it returns."""
-        if self.pid != os.getpid():
-            self.check_open()
+        self.check_open()
         result = ctypes.c_ssize_t()
         with self._lock:
             self.check_open()
@@ -193,6 +203,7 @@ class Session:
     def make(self, what: str, name: str, free: str, *args: Any) -> int:
         """Makes an object, which `free_object` frees, or the end of the session."""
         made = ctypes.c_void_p()
+        self.check_open()
         with self._lock:
             self.check(what, name, made, *args)
             pointer = made.value or 0
@@ -201,6 +212,7 @@ class Session:
 
     def text(self, name: str, *args: Any) -> Optional[str]:
         """A text that a function of libclave returns, which is valid until the next call: nobody else calls."""
+        self.check_open()
         with self._lock:
             start = self.now(name, *args)
             return ctypes.string_at(start).decode("utf-8", "replace") if start else None
@@ -221,9 +233,21 @@ class Session:
                       timeout: Optional[Duration] = None) -> List[Any]:
         """Calls a function of libclave, and waits for its answer: the error first."""
         until = None if timeout is None else time.monotonic() + milliseconds(timeout) / 1000
-        if self.pid != os.getpid():
-            self.check_open()
+        self.check_open()
         call = Call(self, what, until)
+        try:
+            self._start(call, name, callback, args)
+            await call
+        except BaseException:
+            if call.pointer.value:
+                call.abandon(cancel)
+            raise
+        values = call.answer()
+        if values[0] == ECANCELED and self.closed:  # what was waited in was freed
+            values[0] = ECLOSED
+        return values
+
+    def _start(self, call: Call, name: str, callback: str, args: Tuple[Any, ...]) -> None:
         num = number()
         with self._lock:
             self.check_open()
@@ -235,16 +259,7 @@ class Session:
                                         Words(*map(word, args)), len(args), address(callback))
             if code:
                 self._calls.pop(num, None)
-        check(code, what)
-        try:
-            await call
-        except BaseException:
-            call.abandon(cancel)
-            raise
-        values = call.answer()
-        if values[0] == ECANCELED and self.closed:  # what was waited in was freed
-            values[0] = ECLOSED
-        return values
+        check(code, call.what)
 
     async def ask(self, what: str, name: str, callback: str, *args: Any, cancel: Optional[Cancel] = None,
                   timeout: Optional[Duration] = None) -> List[Any]:
@@ -253,14 +268,16 @@ class Session:
         return values[1:]
 
     def abandon(self, call: ctypes.c_void_p, cancel: Optional[int], target: Optional[int], num: int) -> bool:
+        if self.pid != os.getpid():
+            return False
         with self._lock:
-            if self.closed or self.pid != os.getpid():
-                return False
-            return bool(library.bridge_abandon(self._client, call, cancel, target, num))
+            return not self.closed and bool(library.bridge_abandon(self._client, call, cancel, target, num))
 
     def undo(self, call: ctypes.c_void_p) -> None:
+        if self.pid != os.getpid():
+            return
         with self._lock:
-            if self.closed or self.pid != os.getpid():
+            if self.closed:
                 library.bridge_note_free(call)
             else:
                 library.bridge_undo(self._client, call)
@@ -348,6 +365,7 @@ class Session:
 
     def connected(self, ms: int) -> bool:
         """Waits for the connection for a while. An error that lasts is raised at once."""
+        self.check_open()
         with self._lock:
             self.check_open()
             code = library.clave_client_wait(self._client, ms)
@@ -359,14 +377,14 @@ class Session:
         raise failure
 
     def unreachable(self) -> Exception:
+        self.check_open()
         with self._lock:
             self.check_open()
-            return error(-1014, "cannot connect", self.fault(self._client))
+            return error(EUNREACHABLE, "cannot connect", self.fault(self._client))
 
     def direct(self, name: str, *args: Any) -> Any:
         """A function for any thread, with the session as its first argument."""
-        if self.pid != os.getpid():
-            self.check_open()
+        self.check_open()
         with self._lock:
             self.check_open()
             return getattr(library, name)(self._client, *args)

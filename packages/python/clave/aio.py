@@ -106,7 +106,12 @@ class Hold(HoldCore):
         """As `clave.Hold.delayed`."""
         delay = Delay(self, path, pause)
         await delay.begin()
-        yield
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(Error):
+                await delay.end()
+            raise
         await delay.end()
 
 

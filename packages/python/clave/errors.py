@@ -87,8 +87,8 @@ _CLASSES: Dict[str, Type[Error]] = {
 }
 
 # The numbers that this package itself speaks of.
-ETIMEDOUT, ECLOSED, EBUSY, ELOST, ENOTHELD, EUNREACHABLE, EDONE = -1006, -1003, -1007, -1010, -1011, -1014, -1024
-EINVAL, ENONODE, ECANCELED = -1002, -101, -1008
+ENONODE, ECLOSED, ETIMEDOUT, ECANCELED = -101, -1003, -1006, -1008
+ELOST, ENOTHELD, EUNREACHABLE, EDONE = -1010, -1011, -1014, -1024
 
 
 def error(code: int, what: str, detail: Optional[str] = None) -> Error:

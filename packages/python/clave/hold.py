@@ -13,7 +13,7 @@ from typing import Any, Callable, Coroutine, Iterator, List, Optional, Sequence,
 
 from ._lib import NEVER, TRY, IdentityStruct, array, library
 from ._session import Session, run
-from .errors import ELOST, ENOTHELD, error
+from .errors import ELOST, ENOTHELD, Error, error
 from .times import Duration, milliseconds
 from .znodes import Mode, Op, explain, ops_array, paths_of
 
@@ -186,5 +186,10 @@ class Hold(HoldCore):
         from .once import Delay
         delay = Delay(self, path, pause)
         run(delay.begin())
-        yield
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(Error):
+                run(delay.end())
+            raise
         run(delay.end())

@@ -215,7 +215,11 @@ class MultilockCore:
                                              who, deadline(timeout),
                                              cancel=("clave_async_multilock_cancel", self._pointer, who))
         check(values[0], f"cannot acquire {values[1] or ', '.join(self.paths)}")
-        whole = MultiHold(self, who)
+        try:
+            whole = MultiHold(self, who)
+        except BaseException:  # one was lost in the same moment
+            self._session.now("clave_async_multilock_release", self._pointer, who, None, None)
+            raise
         self._holds.add(whole)
         return whole
 

@@ -193,6 +193,9 @@ class Jobs(Case):
         with c.lock("/delay") as hold, hold.delayed("/delay-mark", 0.05):
             pass
         self.assertIsNone(c.exists("/delay-mark"))
+        with self.assertRaises(ZeroDivisionError), c.lock("/delay") as hold, hold.delayed("/delay-mark", 0.05):
+            raise ZeroDivisionError  # the lock is released, so nobody need wait
+        self.assertIsNone(c.exists("/delay-mark"))
 
 
 class Copies(Case):

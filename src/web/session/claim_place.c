@@ -40,7 +40,8 @@ static int claim_node_number(const char *name)
 bool clave__claim_excludes(void *place, const char *path)
 {
     struct claim *c = LIST_ENTRY((struct queue_place *)place, struct claim, place);
-    const char *name = path + strlen(c->path) + 1;
+    size_t len = strlen(c->path);
+    const char *name = path + len + (len > 1); /* a slash follows all paths but the root */
     bool queues = strncmp(name, "locks/", strlen("locks/")) == 0;
     bool leased = strncmp(name, "leases/", strlen("leases/")) == 0;
     char uuid[CLAVE_UUID_TEXT + 1] = "";
