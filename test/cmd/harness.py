@@ -130,11 +130,12 @@ class ClaveServer:
 class ApacheServer(ClaveServer):
     name = "apache"
     properties = {}
+    tick_ms = 2000  # sessions last twice as long at least
 
     def start(self):
         cfg = scratch("zoo.cfg")
         with open(cfg, "w") as f:
-            f.write(f"tickTime=2000\ndataDir={self.data}\nclientPort={self.port}\n"
+            f.write(f"tickTime={self.tick_ms}\ndataDir={self.data}\nclientPort={self.port}\n"
                     "clientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n"
                     "4lw.commands.whitelist=*\n")
         given = [f"-D{k}={v}" for k, v in self.properties.items()]
