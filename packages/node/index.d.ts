@@ -70,11 +70,19 @@ export type Operation =
   | { op: 'set'; path: string; data?: string; data_base64?: string; version?: number }
   | { op: 'delete'; path: string; version?: number };
 
-/** What is held: a lock, leases, a leadership. */
-export interface Hold extends AsyncDisposable {
+/** Writes that are done only while it is held, in one transaction with the check. */
+export interface Guarded {
   readonly path: string;
   /** The fencing token: larger than that of every grant before. A decimal string. */
   readonly token: string;
+  set(path: string, data: string | Uint8Array, options?: { version?: number }): Promise<Stat>;
+  create(path: string, data?: string | Uint8Array, options?: { parents?: boolean }): Promise<string>;
+  delete(path: string, options?: { version?: number }): Promise<void>;
+  multi(operations: Operation[]): Promise<unknown[]>;
+}
+
+/** What is held: a lock, leases, a leadership. */
+export interface Hold extends Guarded, AsyncDisposable {
   /** Aborted with a LostError before another may own it. A blocked event loop cannot be told in time: see validFor. */
   readonly signal: AbortSignal;
   /** Milliseconds for which nobody else can own it, by the clocks of now. 0: nothing is certain. */
@@ -87,13 +95,64 @@ export interface Hold extends AsyncDisposable {
   release(): Promise<void>;
   /** Runs `fn`, then releases. */
   run<T>(fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
-  /** Guarded writes: done only while it is held, in one transaction with the check. */
-  set(path: string, data: string | Uint8Array, options?: { version?: number }): Promise<Stat>;
-  create(path: string, data?: string | Uint8Array, options?: { parents?: boolean }): Promise<string>;
-  delete(path: string, options?: { version?: number }): Promise<void>;
-  multi(operations: Operation[]): Promise<unknown[]>;
   /** Of an election: what the leader says to those who look. */
   publish(value: string | Uint8Array): Promise<void>;
+}
+
+export interface SlotOptions {
+  /** After so long without success: BusyError. 0: only if one is free now. Default: for ever. */
+  wait?: Duration;
+  signal?: AbortSignal;
+  /** What a missing limit is made with. */
+  limit?: number;
+  /** For people who look: the person or role, what it is for, where. */
+  by?: string;
+  reason?: string;
+  host?: string;
+}
+
+/** A slot as it was when its owner took it. Only slots.give, or a break, ends it. */
+export interface Slot extends Guarded {
+  readonly owner: string;
+  /** false: the owner had it before. */
+  readonly taken: boolean;
+  readonly since: Date;
+  readonly host: string | null;
+  readonly by: string | null;
+  readonly reason: string | null;
+}
+
+export interface SlotOwner {
+  owner: string | null;
+  token: string;
+  since: string;
+  host: string | null;
+  by: string | null;
+  reason: string | null;
+  node: string;
+}
+
+export interface SlotList {
+  path: string;
+  /** null: none is set. */
+  limit: number | null;
+  /** The oldest first. */
+  owners: SlotOwner[];
+  waiting: { owner: string | null; host?: string | null; since: string }[];
+  broken?: { owner: string | null; token: string; at: string; by?: string | null; reason?: string | null };
+}
+
+export interface Slots {
+  readonly path: string;
+  /** Repeated after a lost answer it is the same slot. Aborted in the moment in which it is taken, the owner has it. */
+  take(owner: string, options?: SlotOptions): Promise<Slot>;
+  /** `token`: only the slot of that token. Resolves to whether the owner had it. */
+  give(owner: string, options?: { token?: string }): Promise<boolean>;
+  list(): Promise<SlotList>;
+  /** A lower limit takes nobody's slot. */
+  setLimit(limit: number): Promise<void>;
+  /** Takes the slot away from its owner, as an operator; the reason is recorded. */
+  break(owner: string, options: { reason: string; token?: string }): Promise<void>;
 }
 
 export interface Place {
@@ -137,6 +196,8 @@ export interface Client {
   readLock(path: string, options?: HoldOptions): Promise<Hold>;
   writeLock(path: string, options?: HoldOptions): Promise<Hold>;
   semaphore(path: string, options: SemaphoreOptions): Promise<Hold>;
+  /** Places that belong to an owner, an id, and outlive this process. */
+  slots(path: string): Slots;
   withLock<T>(path: string, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
   withLock<T>(path: string, options: HoldOptions, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
   /** Terms of leadership, one after the other. */

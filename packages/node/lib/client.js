@@ -6,6 +6,7 @@ const { LostError, UnreachableError, refused } = require('./errors.js');
 const { Hold } = require('./hold.js');
 const { runOnce } = require('./once.js');
 const { Claim, Session } = require('./session.js');
+const { Slots } = require('./slots.js');
 const { milliseconds, elapsed, pause, backoff } = require('./time.js');
 const { Transport, znode } = require('./transport.js');
 
@@ -47,6 +48,11 @@ class Client {
   /** `permits` of `limit` leases, all or none. */
   semaphore(path, { limit, permits = 1, ...options }) {
     return this.#hold({ path, kind: 'semaphore', limit, permits }, options);
+  }
+
+  /** Places that belong to an owner and outlive this process: see lib/slots.js. */
+  slots(path) {
+    return new Slots(this.#transport, path);
   }
 
   /** Holds the lock while `fn(signal, hold)` runs. */

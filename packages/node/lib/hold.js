@@ -1,9 +1,10 @@
 'use strict';
-// hold.js - what is held: its token, for how long it is certain, its guarded writes, its release.
+// hold.js - what is held: its token, for how long it is certain, its release.
 const { LostError, refused } = require('./errors.js');
+const { Guarded } = require('./guarded.js');
 const { znode } = require('./transport.js');
 
-class Hold {
+class Hold extends Guarded {
   #claim;
   #transport;
   #over = new AbortController();
@@ -11,6 +12,7 @@ class Hold {
   #released = null;
 
   constructor(claim, transport) {
+    super(transport, () => claim.session.headers);
     this.#claim = claim;
     this.#transport = transport;
     claim.onLost = (error) => {
@@ -68,38 +70,6 @@ class Hold {
     }
     await this.release();
     return result;
-  }
-
-  // ---- guarded writes: done only while it is held, in one transaction with the check ------------------------------
-
-  async #write(method, target, request, what) {
-    const guard = Buffer.from(`${this.path};token=${this.token}`).toString('latin1');
-    const headers = { ...this.#claim.session.headers, ...request.headers, 'clave-guard': guard };
-    const answer = await this.#transport.ask(method, target, { ...request, headers, repeatable: false, what });
-    if (answer.status >= 400) throw refused(answer.status, answer.told, what);
-    return answer;
-  }
-
-  /** Sets a node's data; `version`: only that one. Resolves to its stat. */
-  async set(path, data, { version } = {}) {
-    const headers = version === undefined ? {} : { 'if-match': `"${version}"` };
-    return (await this.#write('PUT', `/v1/znodes${znode(path)}`, { body: data, headers }, `cannot set ${path}`)).told.stat;
-  }
-
-  /** Creates a node. Resolves to its path. */
-  async create(path, data = '', { parents = false } = {}) {
-    const target = `/v1/znodes${znode(path)}${parents ? '?parents' : ''}`;
-    return (await this.#write('POST', target, { body: data }, `cannot create ${path}`)).told.path;
-  }
-
-  async delete(path, { version } = {}) {
-    const headers = version === undefined ? {} : { 'if-match': `"${version}"` };
-    await this.#write('DELETE', `/v1/znodes${znode(path)}`, { headers }, `cannot delete ${path}`);
-  }
-
-  /** All operations or none: [{op: 'create'|'set'|'delete'|'check', path, data, version}]. */
-  async multi(ops) {
-    return (await this.#write('POST', '/v1/multi', { json: { ops } }, 'cannot do the transaction')).told.results;
   }
 
   /** Of an election: what the leader says to those who look. */

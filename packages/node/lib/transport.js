@@ -63,6 +63,7 @@ class Transport {
       body = JSON.stringify(json);
     }
     if (body !== undefined) {
+      body = Buffer.from(body); // with a string Node writes the headers as UTF-8, too: ours are bytes
       all['content-type'] ??= 'application/octet-stream';
       all['content-length'] = Buffer.byteLength(body);
     }

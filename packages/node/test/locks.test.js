@@ -40,6 +40,37 @@ test('a lock excludes, within a client and between clients', async () => {
   await (x === second ? y : x).release();
 });
 
+test('a slot belongs to its owner, whoever asks', async () => {
+  const [a, b] = [client().slots('/slots/x'), client(rig.gates[0].url).slots('/slots/x')];
+  await a.setLimit(1);
+  const first = await a.take('web1', { reason: 'kernel', by: 'ann' });
+  assert.deepEqual([first.taken, first.owner, first.reason, first.by], [true, 'web1', 'kernel', 'ann']);
+  const again = await b.take('web1', { wait: 0 });
+  assert.deepEqual([again.taken, again.token], [false, first.token]);
+  await first.create('/slots-guarded', 'x');
+  await assert.rejects(b.take('web2', { wait: 0 }), BusyError);
+  await assert.rejects(b.take('web2', { wait: '300ms' }), BusyError);
+  const stopIt = new AbortController();
+  const aborted = b.take('web2', { signal: stopIt.signal });
+  while ((await a.list()).waiting.length === 0);
+  stopIt.abort(new Error('enough'));
+  await assert.rejects(aborted, /enough/);
+  assert.deepEqual((await a.list()).waiting, []);
+  const next = b.take('ä/2');
+  while ((await a.list()).waiting.length === 0);
+  assert.equal(await a.give('web1', { token: '1' }), false);
+  assert.equal(await a.give('web1', { token: first.token }), true);
+  assert.equal(await a.give('web1'), false);
+  const second = await next;
+  assert.ok(BigInt(second.token) > BigInt(first.token));
+  await assert.rejects(first.set('/slots-guarded', 'late'), LostError);
+  assert.equal(second.owner, 'ä/2');
+  assert.equal((await a.list()).owners[0].owner, 'ä/2');
+  await a.break('ä/2', { reason: 'gone' });
+  const left = await b.list();
+  assert.deepEqual([left.limit, left.owners, left.broken.owner, left.broken.reason], [1, [], 'ä/2', 'gone']);
+});
+
 test('it waits no longer than it was told', async () => {
   const [a, b] = [client(), client()];
   const held = await a.lock('/locks/wait');

@@ -21,6 +21,9 @@ export async function types(): Promise<void> {
   cron.schedule('* * * * *', () => {}, { name: 'n', distributed: true, runCoordinator: coordinator(clave) });
   try {
     await clave.semaphore('/s', { limit: 3, permits: 2, wait: 0 });
+    const slot = await clave.slots('/r').take('web1', { limit: 1, reason: 'kernel' });
+    const owned: [Date, boolean, string] = [slot.since, slot.taken, (await slot.set('/x', 'data')).mzxid];
+    void owned;
   } catch (error) {
     if (error instanceof BusyError) error.code?.toString();
   }
