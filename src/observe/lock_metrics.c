@@ -42,6 +42,11 @@ void clave__lock_metrics_note(struct lock_metrics *m, enum lock_change what,
         clave__histogram_note(&m->held[sort], metrics_since(at, p->held));
 }
 
+void clave__lock_metrics_note_taken(struct lock_metrics *m, const struct lock_end *waited)
+{
+    clave__histogram_note(&m->waited[LOCK_SORT_SLOT], waited->waited);
+}
+
 void clave__lock_metrics_note_cause(struct lock_metrics *m, const struct lock_end *end)
 {
     if (end->held)

@@ -18,6 +18,8 @@ void clave__lock_metrics_init(struct lock_metrics *m);
 /* Each change of a place once, at that time by the wall clock. */
 void clave__lock_metrics_note(struct lock_metrics *m, enum lock_change what,
                               const struct lock_place *p, int64_t at);
+/* A slot was granted to one who was seen to go from the queue before. */
+void clave__lock_metrics_note_taken(struct lock_metrics *m, const struct lock_end *waited);
 /* Why a hold has ended is known. */
 void clave__lock_metrics_note_cause(struct lock_metrics *m, const struct lock_end *end);
 

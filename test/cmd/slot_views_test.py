@@ -70,11 +70,12 @@ class Seen(unittest.TestCase):
         self.await_true(lambda: ("granted", "web2", None) in self.past())
         self.slot("break", "web2", "--reason", "gone")
         self.await_true(lambda: ("ended", "web2", "broken") in self.past())
-        before = [e for e in self.past() if e[0] != "queued"]
-        self.assertEqual(before, [("granted", "web1", None), ("ended", "web1", "released"), ("granted", "web2", None), ("ended", "web2", "broken")])
+        before = self.past()
+        self.assertEqual(before, [(what, name, cause) for name, cause in (("web1", "released"), ("web2", "broken"))
+                                  for what, cause in (("queued", None), ("granted", None), ("ended", cause))])
         self.gate.stop()
         self.gate.start()
-        self.await_true(lambda: [e for e in self.past() if e[0] != "queued"] == before)
+        self.await_true(lambda: self.past() == before)
 
 
 unittest.main()

@@ -198,15 +198,19 @@ static bool observe_is_replayed(const struct observe *o, enum lock_change what,
     return what != LOCK_ENDED && at == p->queued && p->token <= o->replayed && !p->unreadable;
 }
 
-/* The place that waited for this slot has become it, and was seen to go before. */
-static void observe_take_back_end(struct observe *o, const struct lock_place *slot,
+/* The place that waited for this slot has become it, and was seen to go before: so it was told that
+ * it queued, and how long it waited is known. false: there was none. */
+static bool observe_take_back_end(struct observe *o, const struct lock_place *slot,
                                   const char *path)
 {
     struct lock_end *end = clave__lock_end_causes_taken(&o->ends, slot, path);
     if (!end)
-        return;
+        return false;
     clave__history_forget(&o->history, end->entry);
+    clave__lock_metrics_note_taken(&o->metrics, end);
     clave__lock_end_causes_free(&o->ends, end);
+    o->taken = slot->token;
+    return true;
 }
 
 static void observe_on_change(void *arg, enum lock_change what, const struct lock_place *p,
@@ -216,10 +220,11 @@ static void observe_on_change(void *arg, enum lock_change what, const struct loc
     const char *path = clave__lock_told_path(what, p);
     if (!path)
         return;
-    if (p->kept && what == LOCK_GRANTED)
-        observe_take_back_end(o, p, path);
+    if (p->kept && what == LOCK_QUEUED && observe_take_back_end(o, p, path))
+        return;
     clave__election_note(&o->elections, what, at, p);
-    clave__lock_metrics_note(&o->metrics, what, p, at);
+    if (what != LOCK_GRANTED || p->token != o->taken)
+        clave__lock_metrics_note(&o->metrics, what, p, at);
     uint64_t n = observe_is_replayed(o, what, p, at)
                      ? 0
                      : clave__history_add(&o->history, at, what == LOCK_QUEUED ? p->token : 0, what,

@@ -43,6 +43,7 @@ struct observe {
     struct event_ring ring;
     struct history history;
     struct lock_end_causes ends;
+    int64_t taken; /* the token of the slot whose wait was noted last */
     struct election_model elections;
     struct lock_waits waits;
     struct lock_metrics metrics;
