@@ -21,7 +21,7 @@ class User(threading.Thread):
     """Holds a lock: a session that is renewed, and a claim, at the gate that answers."""
 
     def __init__(self, gates, path):
-        super().__init__()
+        super().__init__(daemon=True)
         self.gates = gates
         self.path = path
         self.ending = threading.Event()
@@ -36,7 +36,8 @@ class User(threading.Thread):
         body = {"session": self.session["id"], "path": self.path, "kind": "lock"}
         status, _, told = gate.call("POST", "/v1/claims", body, Prefer="wait=10",
                                     Clave_Session=self.session["secret"], **key)
-        if status == 503:  # it is shutting down, or not connected yet
+        # It is shutting down, not connected yet, or not connected any more: "suspended" proves nothing.
+        if status == 503 or (status == 202 and told["state"] == "suspended"):
             raise ConnectionError
         if status != 201:
             raise AssertionError(f"{status} {told}")

@@ -87,7 +87,10 @@ static void those_kept_longest_come_first(void **state)
     assert_int_equal(clave__lock_limit(q), 2);
     const struct lock_place *first = clave__lock_holder_after(q, NULL);
     assert_int_equal(clave__lock_held_since(first), 3);
-    struct lock_key gone = clave__lock_key(first);
+    char number[64], name[128];
+    struct lock_key key = clave__lock_key(first), gone = {number, name};
+    snprintf(number, sizeof number, "%s", key.number);
+    snprintf(name, sizeof name, "%s", key.name);
     clave__lock_model_gone(&m, 9, SLOT("z"));
     assert_int_equal(clave__lock_holder_after_key(q, &gone)->token, 5);
     assert_string_equal(show_at(&m, "/s"), "slot 5 7 | 1");
