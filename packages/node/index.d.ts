@@ -146,7 +146,8 @@ export interface Slots {
   readonly path: string;
   /** Repeated after a lost answer it is the same slot. Aborted in the moment in which it is taken, the owner has it. */
   take(owner: string, options?: SlotOptions): Promise<Slot>;
-  /** `token`: only the slot of that token. Resolves to whether the owner had it. */
+  /** `token`: only the slot of that token. Resolves to whether the owner had it. Without one a lost answer is an
+   * UnknownOutcomeError: repeated, it could give back a later take. */
   give(owner: string, options?: { token?: string }): Promise<boolean>;
   list(): Promise<SlotList>;
   /** A lower limit takes nobody's slot. */

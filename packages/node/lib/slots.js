@@ -6,6 +6,7 @@ const { Guarded } = require('./guarded.js');
 const { milliseconds, elapsed, stamp } = require('./time.js');
 const { znode } = require('./transport.js');
 
+const TRY_MS = 10_000; // for an answer, after the time that the gate is asked to wait
 const NO_TOKEN = '1'; // of no slot
 const POLL_S = 20; // the gate keeps a place for 30 s after the last poll
 
@@ -50,7 +51,7 @@ class Slots {
         signal?.throwIfAborted();
         const seconds = Math.min(POLL_S, Math.ceil(Math.max(0, most - elapsed(begun)) / 1000));
         waits ||= seconds > 0;
-        const answer = await this.#transport.ask('POST', '/v1/claims', { json, headers: this.#headers(owner), wait: seconds, signal, what });
+        const answer = await this.#transport.ask('POST', '/v1/claims', { json, headers: this.#headers(owner), wait: seconds, within: TRY_MS + 1000 * seconds, writes: true, signal, what });
         if (answer.status === 200 || answer.status === 201) return new Slot(this.#transport, this.path, answer.told, answer.status === 201);
         if (answer.status !== 202) throw refused(answer.status, answer.told, what);
         if (seconds === 0) throw new BusyError(`${what}: none was free in time`, { code: 'EBUSY' });
@@ -62,11 +63,12 @@ class Slots {
     }
   }
 
-  /** Gives it back; `token`: only the slot of that token. Resolves to whether the owner had it. */
+  /** Gives it back; `token`: only the slot of that token. Resolves to whether the owner had it. Without a token it is not
+   * repeated when its answer is lost: it could give back a later take (UnknownOutcomeError). */
   async give(owner, { token } = {}) {
     const what = `cannot give back the slot of ${owner}`;
     const target = `${this.#claim(owner)}${token === undefined ? '' : `?token=${token}`}`;
-    const answer = await this.#transport.ask('DELETE', target, { headers: this.#headers(owner), what });
+    const answer = await this.#transport.ask('DELETE', target, { headers: this.#headers(owner), repeatable: token !== undefined, writes: true, what });
     if (answer.status === 404) return false;
     if (answer.status >= 400) throw refused(answer.status, answer.told, what);
     return answer.told?.given === true;
@@ -83,14 +85,14 @@ class Slots {
   /** Sets how many owners there may be. A lower limit takes nobody's slot. */
   async setLimit(limit) {
     const what = `cannot set the limit of ${this.path}`;
-    const answer = await this.#transport.ask('PUT', `/v1/slots${znode(this.path)}`, { json: { limit }, what });
+    const answer = await this.#transport.ask('PUT', `/v1/slots${znode(this.path)}`, { json: { limit }, repeatable: false, what });
     if (answer.status !== 200) throw refused(answer.status, answer.told, what);
   }
 
   /** Takes the slot away from its owner, as an operator; the reason is recorded. */
   async break(owner, { reason, token }) {
     const what = `cannot break the slot of ${owner}`;
-    const answer = await this.#transport.ask('POST', `/v1/slots${znode(this.path)}/break`, { json: { owner, reason, token }, what });
+    const answer = await this.#transport.ask('POST', `/v1/slots${znode(this.path)}/break`, { json: { owner, reason, token }, repeatable: false, what });
     if (answer.status !== 200) throw refused(answer.status, answer.told, what);
   }
 }

@@ -81,9 +81,10 @@ class Transport {
   }
 
   /** Attempts until there is an answer that is no passing refusal, for `within` ms. `repeatable`: a request whose
-   * answer was lost may be sent again. */
-  async ask(method, target, { repeatable = true, within = TRY_MS, what = `${method} ${target}`, ...request } = {}) {
+   * answer was lost may be sent again. `writes`: such a one may have been done when there is no answer in the end. */
+  async ask(method, target, { repeatable = true, writes = false, within = TRY_MS, what = `${method} ${target}`, ...request } = {}) {
     const begun = stamp();
+    let lost = false; // an answer, that might have said that it was done
     for (let attempt = 0; ; attempt++) {
       let last;
       try {
@@ -91,16 +92,18 @@ class Transport {
         const answer = await this.attempt(method, target, { timeout: Math.min(TRY_MS, left), ...request });
         if (!PASSING.has(answer.status) && !(answer.status === 504 && repeatable)) return answer;
         last = refused(answer.status, answer.told, what);
+        lost ||= answer.status === 504;
         this.at = (this.at + 1) % this.gates.length;
       } catch (error) {
         if (request.signal?.aborted) throw request.signal.reason;
         last = error;
+        lost ||= error.code !== 'ECONNREFUSED';
         if (!repeatable && error.code !== 'ECONNREFUSED')
           throw new UnknownOutcomeError(`${what}: the answer was lost, and it may have been done`, { cause: error });
       }
       const rest = backoff(attempt);
       if (elapsed(begun) + rest >= within)
-        throw new UnreachableError(`${what}: no gate has answered in ${Math.round(within)} ms (${this.gates.map((g) => g.url).join(', ')}): ${last.message}`, { cause: last });
+        throw new (writes && lost ? UnknownOutcomeError : UnreachableError)(`${what}: no gate has answered in ${Math.round(within)} ms (${this.gates.map((g) => g.url).join(', ')}): ${last.message}`, { cause: last });
       await pause(rest, request.signal);
     }
   }

@@ -1,9 +1,10 @@
 'use strict';
 const assert = require('node:assert/strict');
 const { spawn } = require('node:child_process');
+const http = require('node:http');
 const path = require('node:path');
 const { after, before, test } = require('node:test');
-const { connect, BusyError, LostError, UnreachableError, DeniedError } = require('..');
+const { connect, BusyError, LostError, UnreachableError, UnknownOutcomeError, DeniedError } = require('..');
 const { Rig, TOKEN, CLAVE, stop } = require('./rig.js');
 
 const rig = new Rig();
@@ -69,6 +70,33 @@ test('a slot belongs to its owner, whoever asks', async () => {
   await a.break('ä/2', { reason: 'gone' });
   const left = await b.list();
   assert.deepEqual([left.limit, left.owners, left.broken.owner, left.broken.reason], [1, [], 'ä/2', 'gone']);
+});
+
+test('a take whose answers are lost is found again; a give without a token is not repeated', async () => {
+  const real = client().slots('/slots/lost');
+  await real.setLimit(1);
+  let done = 0; // requests that the gate has answered, and whose answers were lost
+  const proxy = http.createServer((request, response) => {
+    const onward = http.request(rig.url + request.url, { method: request.method, headers: request.headers }, (answer) => {
+      answer.resume();
+      answer.on('end', () => {
+        done++;
+        response.destroy();
+      });
+    });
+    request.pipe(onward);
+  });
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${proxy.address().port}`;
+  const both = client([url, rig.url]);
+  for (let i = 0; i < 4; i++) assert.equal((await both.slots('/slots/lost').take('a')).owner, 'a'); // whichever gate is asked first
+  const lossy = client(url).slots('/slots/lost');
+  const before = done;
+  await assert.rejects(lossy.give('a'), UnknownOutcomeError);
+  assert.equal(done, before + 1);
+  assert.deepEqual((await real.list()).owners, []);
+  proxy.close();
+  proxy.closeAllConnections();
 });
 
 test('it waits no longer than it was told', async () => {
