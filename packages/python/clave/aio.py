@@ -25,7 +25,7 @@ from typing import (Any, AsyncIterator, Awaitable, Callable, Dict, List, Optiona
                     cast)
 
 from ._session import Session
-from .cache import CacheCallback, CacheCore, CacheEvent, Watcher, WatchEvent
+from .cache import CacheCallback, CacheCore, Watcher, WatchEvent
 from .client import ClientCore
 from .election import CandidateCore, ElectionCore, TermCore
 from .errors import ELOST, ETIMEDOUT, Error, check, error
@@ -343,12 +343,6 @@ class Cache(CacheCore):
     def __init__(self, session: Session, path: str, callback: Optional[CacheCallback] = None, **more: Any) -> None:
         self._current = asyncio.Event()
         super().__init__(session, path, callback, **more)
-
-    def _changed(self, kind: int) -> None:
-        if kind == CacheEvent.STALE:
-            self._current.clear()
-        elif kind in (CacheEvent.INITIALIZED, CacheEvent.RESYNCED, CacheEvent.ENDED):
-            self._current.set()
 
     async def wait(self, timeout: Optional[Duration] = None) -> None:
         """Waits until it is current."""

@@ -48,6 +48,7 @@ def _node(fields: Optional[List[Any]]) -> Optional[Node]:
 
 class CacheCore(Mapping[str, bytes]):
     """A mapping from the paths of the nodes to their data. Questions are answered from memory."""
+    _current: Any  # an Event of threading or asyncio, made before this
 
     def __init__(self, session: Session, path: str, callback: Optional[CacheCallback] = None, *,
                  single_node: bool = False, without_data: bool = False, max_data: int = 0, max_nodes: int = 0,
@@ -78,7 +79,10 @@ class CacheCore(Mapping[str, bytes]):
             self._callback(CacheEvent(kind), path, _node(now), _node(was))
 
     def _changed(self, kind: int) -> None:
-        raise NotImplementedError
+        if kind == CacheEvent.STALE:
+            self._current.clear()
+        elif kind in (CacheEvent.INITIALIZED, CacheEvent.RESYNCED, CacheEvent.ENDED):
+            self._current.set()
 
     def node(self, path: str) -> Node:
         """A node with its stat. KeyError: the cache has none there."""
@@ -128,12 +132,6 @@ class Cache(CacheCore):
     def __init__(self, session: Session, path: str, callback: Optional[CacheCallback] = None, **more: Any) -> None:
         self._current = threading.Event()
         super().__init__(session, path, callback, **more)
-
-    def _changed(self, kind: int) -> None:
-        if kind == CacheEvent.STALE:
-            self._current.clear()
-        elif kind in (CacheEvent.INITIALIZED, CacheEvent.RESYNCED, CacheEvent.ENDED):
-            self._current.set()
 
     def wait(self, timeout: Optional[Duration] = None) -> None:
         """Waits until it is current. Unknown: not in time. NoAuth: the path may not be read."""
