@@ -414,10 +414,10 @@ class Session:
         with self._lock:
             if self.closed:
                 return False
+            self.closed = True  # before: a call that this ends is told why
             for pointer, free in list(self._objects.items()):
                 library.bridge_now(self._client, address(free), Words(pointer), ctypes.byref(ctypes.c_ssize_t()))
             self._objects.clear()
-            self.closed = True
         return True
 
     def end(self, timeout: Duration) -> None:
