@@ -65,6 +65,14 @@ class HoldCore:
     def _become_lost(self, why: int) -> None:
         self._why = why
 
+    def _lose(self, why: int) -> bool:
+        """Its loss, told once: false for a hold that was given back, and when it is that of an earlier hold of this
+        owner."""
+        if self._why or self.released or (not self._session.closed and self.valid_for()):
+            return False
+        self._become_lost(why)
+        return True
+
     def remaining(self) -> float:
         """Seconds until which nobody else can have it; 0: it is lost. From memory."""
         if self.released:
