@@ -46,7 +46,7 @@ async function write(hold) {
 async function keep(hold) {
   const { token, signal } = hold;
   const begin = now();
-  note(begin, 'grant', token, what);
+  if (hold.validFor()) note(begin, 'grant', token, what); // not lost by now
   const lost = () => note(now(), 'lost', token, signal.reason.code);
   if (signal.aborted) lost();
   else signal.addEventListener('abort', lost, { once: true });

@@ -58,7 +58,8 @@ class Turn:
     def __init__(self, holder, hold):
         self.holder, self.hold, self.steps, self.writing = holder, hold, 0, None
         self.begin = now_ns()
-        holder.note(self.begin, "grant", hold.token, holder.what)
+        if hold.valid_for():  # not lost by now
+            holder.note(self.begin, "grant", hold.token, holder.what)
 
     def step(self):
         """What a holder does every few milliseconds: False at the end."""
