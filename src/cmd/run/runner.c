@@ -568,7 +568,7 @@ static void runner_loop(struct runner *r)
 /* Orphans of the guardian are to become our children. Done before there are threads. A kernel
  * without sub-reapers, as qemu emulates one, runs the command all the same, unless all of it must
  * be killable. */
-static int become_subreaper(const struct lock_plan *p)
+static int become_subreaper(const struct run_plan *p)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
         return EXIT_OK;
