@@ -216,6 +216,8 @@ class Copies(Case):
             self.assertEqual(settings.children("/settings"), ["/settings/colour"])
             self.assertEqual(len(settings), 2)
             until(lambda: (clave.CacheEvent.CHANGED, "/settings/colour") in seen, "CHANGED")
+        with self.assertRaises(clave.Closed):
+            settings["/settings/colour"]
 
     def test_watch(self):
         c, seen = self.open(), []
