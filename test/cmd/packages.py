@@ -1,4 +1,5 @@
 """The packages for Python and Node as tests of other things use them: from the sources and the build, not installed."""
+import functools
 import os
 import shutil
 
@@ -16,6 +17,7 @@ def why_no_node():
     return None if shutil.which("node") else "node is not installed"
 
 
+@functools.lru_cache(maxsize=None)
 def python_package():
     """A folder for PYTHONPATH."""
     made = scratch("python")

@@ -90,7 +90,7 @@ def send(pid, how):
 
 
 class Package(Worker):
-    """The Python package, in threads or in asyncio, or the npm package over gates. An event loop can be blocked, too."""
+    """The Python package, in threads or in asyncio, or the npm package over gates. Event loops can be blocked, too."""
 
     def __init__(self, field, form, what, place, number, hold_ms):
         super().__init__(field, f"{form}-{what}", place, number, hold_ms)
@@ -99,7 +99,8 @@ class Package(Worker):
     def words(self, connect):
         """What all their holders are told."""
         f = self.field
-        return [self.what, connect, f.path, f.log, self.name, f.stop, f.session_ms, self.hold_ms, self.block]
+        return [self.what, connect, f.path, f.log, self.name, f.stop, f.session_ms, self.hold_ms,
+                self.block]
 
     def freeze(self, what):
         if what == "block":
@@ -121,7 +122,8 @@ class Python(Package):
             self.faults = ("kill -9", "stop", "block")
 
     def command(self):
-        return ["/usr/bin/python3", "-B", os.path.join(HERE, "holder_python.py"), self.form] + self.words(self.connect)
+        script = os.path.join(HERE, "holder_python.py")
+        return ["/usr/bin/python3", "-B", script, self.form] + self.words(self.connect)
 
 
 class Node(Package):
