@@ -568,7 +568,7 @@ static void runner_loop(struct runner *r)
 /* Orphans of the guardian are to become our children. Done before there are threads. A kernel
  * without sub-reapers, as qemu emulates one, runs the command all the same, unless all of it must
  * be killable. */
-static int become_subreaper(const struct run_plan *p)
+static int runner_become_subreaper(const struct run_plan *p)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
         return EXIT_OK;
@@ -595,7 +595,7 @@ static int start_guardian(struct runner *r)
                                      .own_notify = plan->notify != SD_NOTIFY_COMMAND,
                                      .same_user = plan->same_user,
                                      .parent = &plan->parent};
-    int code = become_subreaper(plan);
+    int code = runner_become_subreaper(plan);
     return code == EXIT_OK ? guardian_start(&r->guardian, &gp) : code;
 }
 
