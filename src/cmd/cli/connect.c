@@ -45,7 +45,7 @@ void connect_note_session(const struct options *o, int64_t id, int32_t got_ms)
     diag_note(o, "session 0x%llx, timeout %dms", (unsigned long long)id, (int)got_ms);
 }
 
-static void note_session(const struct options *o, clave_client *c)
+static void connect_note_session_of(const struct options *o, clave_client *c)
 {
     int32_t got_ms = 0;
     if (o->verbose > 0 && clave_client_run(c, connect_get_timeout, &got_ms) == CLAVE_OK)
@@ -129,7 +129,7 @@ int connect_open(struct options *o, const clave_client_options *co, clave_client
         clave_client_close(c, 0);
         return code;
     }
-    note_session(o, c);
+    connect_note_session_of(o, c);
     *out = c;
     return EXIT_OK;
 }

@@ -101,7 +101,7 @@ static void leader_follow_begin(clave_async_client *c, void *arg)
     f->answer = clave_async_leader_watch_new(&f->watch, c, f->path, leader_follow_on_news, f);
 }
 
-static void transfer(clave_async_client *c, void *arg)
+static void leader_follow_send_transfer(clave_async_client *c, void *arg)
 {
     struct leader_follow *f = arg;
     clave_err err =
@@ -181,7 +181,7 @@ void leader_follow_transfer(struct leader_follow *f, const char *node)
 {
     assert(f->watch);
     f->target = node;
-    clave_client_run(f->session, transfer, f);
+    clave_client_run(f->session, leader_follow_send_transfer, f);
 }
 
 void leader_follow_close(struct leader_follow *f)

@@ -16,7 +16,7 @@ enum { PAUSE_MS = 1000, QUEUE_MIN = 64 };
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-static bool queue_push(clave_async_cache *cache, struct cache_node *n)
+static bool cache_queue_push(clave_async_cache *cache, struct cache_node *n)
 {
     struct cache_queue *q = &cache->queue;
     if (q->count == q->cap) {
@@ -33,7 +33,7 @@ static bool queue_push(clave_async_cache *cache, struct cache_node *n)
     return true;
 }
 
-static struct cache_node *queue_pop(clave_async_cache *cache)
+static struct cache_node *cache_queue_pop(clave_async_cache *cache)
 {
     assert(cache->queue.count > 0);
     struct cache_queue *q = &cache->queue;
@@ -138,7 +138,7 @@ static void cache_settle(clave_async_cache *cache, struct cache_node *n)
     if (n->phase != CACHE_NODE_IDLE)
         return;
     cache_note_as_of(cache);
-    if (cache_wants_anything(n) && queue_push(cache, n)) {
+    if (cache_wants_anything(n) && cache_queue_push(cache, n)) {
         cache_node_enter(n, CACHE_NODE_QUEUED);
         return;
     }
@@ -309,7 +309,7 @@ static bool cache_is_orphan(const struct cache_node *n)
 
 static void cache_ask_next(clave_async_cache *cache)
 {
-    struct cache_node *n = queue_pop(cache);
+    struct cache_node *n = cache_queue_pop(cache);
     cache_node_enter(n, CACHE_NODE_IDLE);
     if (cache_is_orphan(n))
         n->wants_read = n->wants_data = n->wants_list = false;

@@ -206,7 +206,7 @@ static void line_find_lease(struct solver *s, size_t q)
         line->going += k != line->lease && !waitgraph_is_in_way(s, own, owner_at(s, q, k));
 }
 
-static bool lease_is_blocked(const struct solver *s, size_t q, size_t i)
+static bool waitgraph_lease_is_blocked(const struct solver *s, size_t q, size_t i)
 {
     const struct wait_queue *leases = &s->queues[q];
     return i == s->lines[q].lease && s->lines[q].going < leases->n - leases->limit;
@@ -215,7 +215,7 @@ static bool lease_is_blocked(const struct solver *s, size_t q, size_t i)
 static size_t waitgraph_find_lease_blocker(const struct solver *s, size_t q, size_t i)
 {
     size_t own = owner_at(s, q, i), blocker = WAIT_NONE;
-    for (size_t k = 0; lease_is_blocked(s, q, i) && k < s->queues[q].n; k++) {
+    for (size_t k = 0; waitgraph_lease_is_blocked(s, q, i) && k < s->queues[q].n; k++) {
         bool stays = k != i && waitgraph_is_in_way(s, own, owner_at(s, q, k));
         if (stays && (blocker == WAIT_NONE || owner_at(s, q, blocker) == own))
             blocker = k;
@@ -236,7 +236,7 @@ static size_t waitgraph_find_blocker(const struct solver *s, const struct link *
 
 static bool link_is_blocked(const struct solver *s, const struct link *l)
 {
-    return waitgraph_is_lease(s, l) ? lease_is_blocked(s, l->queue, l->claim)
+    return waitgraph_is_lease(s, l) ? waitgraph_lease_is_blocked(s, l->queue, l->claim)
                                     : waitgraph_find_before(s, l->queue, l->claim) != WAIT_NONE;
 }
 
@@ -288,7 +288,7 @@ static void front_pass(struct solver *s, const struct link *l, enum front_side s
     }
 }
 
-static void lease_pass(struct solver *s, const struct link *l)
+static void waitgraph_lease_pass(struct solver *s, const struct link *l)
 {
     struct line *line = &s->lines[l->queue];
     if (line->lease == WAIT_NONE || l->claim == line->lease)
@@ -304,7 +304,7 @@ static void owner_pass(struct solver *s, struct owner *o)
     for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
         const struct link *l = &s->links[at];
         if (waitgraph_is_lease(s, l)) {
-            lease_pass(s, l);
+            waitgraph_lease_pass(s, l);
             continue;
         }
         for (int side = 0; side < FRONTS; side++)

@@ -145,7 +145,7 @@ char *clave__identity_extend(const struct clave_mem *mem, const void *data, size
 
 /* ---- parse ----------------------------------------------------------------------------- */
 
-static int hex_value(char ch)
+static int identity_hex_value(char ch)
 {
     const char *at = ch ? strchr(hex, ch) : NULL;
     return at ? (int)(at - hex) : -1;
@@ -156,8 +156,8 @@ static void identity_unescape(char *text)
 {
     char *to = text;
     for (const char *from = text; *from; from++) {
-        int high = *from == '%' ? hex_value(from[1]) : -1;
-        int low = high >= 0 ? hex_value(from[2]) : -1;
+        int high = *from == '%' ? identity_hex_value(from[1]) : -1;
+        int low = high >= 0 ? identity_hex_value(from[2]) : -1;
         if (low < 0) {
             *to++ = *from;
             continue;
