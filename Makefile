@@ -147,7 +147,8 @@ packages: dist ## these, the npm package, the Python wheel, and packages of this
 	@tools/deb build $$(. /etc/os-release && echo $$VERSION_CODENAME)
 	@tools/sbom $$(. /etc/os-release && echo $$VERSION_CODENAME)
 	@$(MAKE) tarball
-	@cd $(BUILD)/packages && sha256sum $$(find . -type f ! -name SHA256SUMS | sort) >SHA256SUMS
+	@cd $(BUILD)/packages && sha256sum $$(find . -type f ! -name SHA256SUMS | sort) >SHA256SUMS && \
+	    echo "in $(BUILD)/packages, with hashes in SHA256SUMS:" && sed 's#.* \./#    #' SHA256SUMS
 
 rpm: ## RPM packages, in build/packages/rpm
 	@tools/setup rpm

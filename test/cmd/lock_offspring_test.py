@@ -1,5 +1,6 @@
 """What a command under `clave lock` starts and hides: nothing of it outlives the lock, however fast it
 starts the next, whatever it calls itself."""
+import errno
 import os
 import select
 import shlex
@@ -8,10 +9,11 @@ import subprocess
 import unittest
 
 import harness
-from harness import CLAVE, PATIENCE, clave, scratch, server
-from lock_rig import LONG, TICK, Holder, alive, nodes, until
+from harness import CLAVE, PATIENCE, clave, environment, scratch, server, spawn
+from lock_rig import LONG, PR_SET_CHILD_SUBREAPER, TICK, Holder, alive, forbid_call, nodes, until
 
 BREEDER = os.environ["CLAVE_BREEDER"]
+PRCTL = {"x86_64": 157, "aarch64": 167}.get(os.uname().machine)
 LIFE_S = 3 * PATIENCE  # they end by themselves, later than any test that they could deceive
 
 
@@ -178,6 +180,46 @@ class Cgroup(unittest.TestCase):
         self.assertRegex(group, r"/clave-[0-9a-f]{16}/clave-[0-9a-f]{16}$")
         os.kill(h.wrapper, signal.SIGKILL)
         until(lambda: not os.path.exists(os.path.dirname(group)))
+
+
+@unittest.skipUnless(PRCTL, "the number of prctl(2) is not known here")
+class WithoutSubreaper(unittest.TestCase):
+    """As on qemu's emulation of Linux: the command runs, and what clave then cannot find is said."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def lock(self, *words):
+        return spawn([CLAVE, "lock", "--session-timeout", LONG, *words], stdin=subprocess.DEVNULL,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                     env=environment(CLAVE_CONNECT=self.server.connect),
+                     before=lambda: forbid_call(PRCTL, errno.EINVAL, PR_SET_CHILD_SUBREAPER))
+
+    def test_the_command_runs(self):
+        p = self.lock("/runs", "--", "sh", "-c", "exit 3")
+        _, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual(p.returncode, 3, err)
+        self.assertRegex(err, "/runs: this system has no child sub-reapers: .* may outlive the command")
+
+    def test_the_lock_is_lost(self):
+        p = self.lock("--grace", "50ms", "/lost", "--", "sh", "-c",
+                      "trap '' TERM; (setsid sleep 1000; :) & echo; sleep 1000; :")
+        self.assertEqual(p.stdout.readline(), "\n")
+        clave("rm", f"/lost/{nodes(self.server, '/lost')[0]}", connect=self.server.connect)
+        self.assertEqual(p.wait(PATIENCE), 76)
+        self.assertTrue(is_over(p.stdout), "it is found in its own session, too: its parents live")
+        p.communicate()
+
+    def test_all_of_it_must_be_killable(self):
+        p = self.lock("--require-killable", "/all", "--", "echo", "ran")
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, out), (70, ""), err)
+        self.assertIn("cannot become a child sub-reaper", err)
 
 
 class LocalServer(unittest.TestCase):

@@ -1,6 +1,8 @@
 """What the tests of `clave lock` share: finding its processes, and waiting for what comes."""
+import ctypes
 import json
 import os
+import struct
 import time
 
 from harness import PATIENCE, UNSAFE, Running, clave
@@ -15,6 +17,22 @@ HANDOVER_S = 12  # less than is left of a long one whose last heartbeat was a th
 MAX_HOLD = ["--session-timeout", LONG, "--max-hold", "5s"]
 MAX_TERM = ["--session-timeout", LONG, "--max-term", "5s"]
 TWO_HOLD = f"{UNSAFE}: something of the command before lives, and the lock is free or another's"
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 22, 36, 38
+
+
+def forbid_call(number, error, first=None):
+    """From here on this process's system call `number` (with this first argument) fails with `error`."""
+    load, equal, answer = 0x20, 0x15, 0x06
+    code = [(load, 0, 0, 0), (equal, 0, 1 if first is None else 3, number)]
+    if first is not None:
+        code += [(load, 0, 0, 16), (equal, 0, 1, first)]
+    code += [(answer, 0, 0, 0x00050000 | error), (answer, 0, 0, 0x7FFF0000)]
+    text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *c) for c in code))
+    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(text)))
+    if LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or LIBC.prctl(PR_SET_SECCOMP, 2, program) != 0:
+        os._exit(99)
 
 
 def until(condition, patience=PATIENCE, what=""):

@@ -1,20 +1,18 @@
 """`--with-parent`: the lock ends when the process that started `clave lock` does, or another one that was named."""
-import ctypes
+import errno
 import glob
 import json
 import os
 import signal
-import struct
 import subprocess
 import threading
 import time
 import unittest
 
 from harness import CLAVE, PATIENCE, clave, environment, scratch, server, spawn
-from lock_rig import (HANDOVER_S, LONG, TICK, TWO_HOLD, Holder, alive, nodes, queue, stat, until)
+from lock_rig import (HANDOVER_S, LIBC, LONG, PR_SET_CHILD_SUBREAPER, TICK, TWO_HOLD, Holder, alive, forbid_call, nodes,
+                      queue, stat, until)
 
-LIBC = ctypes.CDLL(None, use_errno=True)
-PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 36, 38, 22
 PIDFD_OPEN = 434  # on every architecture
 EXIT_OF_A_THREAD = {"x86_64": 60, "aarch64": 93}.get(os.uname().machine)
 INSIDE = ["unshare", "-pf", "--mount-proc", "--kill-child"]
@@ -47,12 +45,7 @@ STUBBORN = "trap '' TERM HUP INT; echo; while :; do sleep 0.02; done"
 
 def without_pidfd():
     """From here on pidfd_open(2) fails as before Linux 5.3."""
-    load, equal, answer = 0x20, 0x15, 0x06
-    code = [(load, 0, 0, 0), (equal, 0, 1, PIDFD_OPEN), (answer, 0, 0, 0x00050000 | 38), (answer, 0, 0, 0x7FFF0000)]
-    text = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *c) for c in code))
-    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(text)))
-    if LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 or LIBC.prctl(PR_SET_SECCOMP, 2, program) != 0:
-        os._exit(99)
+    forbid_call(PIDFD_OPEN, errno.ENOSYS)
 
 
 def can_be_process_1():

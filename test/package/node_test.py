@@ -4,6 +4,7 @@ examples, node-cron, PostgreSQL.
   node_test.py SOURCE-DIR BUILD-DIR
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,13 @@ class Installed(unittest.TestCase):
                     self.needs("node-cron")
                 shutil.copy(f"{examples}/{name}", self.project)
                 self.assertTrue(self.node(name).strip())
+
+    def test_readme(self):
+        with open(f"{PACKAGE}/README.md", encoding="utf-8") as page, \
+                open(f"{self.project}/nightly.mjs", "w", encoding="utf-8") as file:
+            block = re.search(r"^```js\n(.*?)^```", page.read(), re.M | re.S).group(1)
+            file.write(block.replace("connect('http://127.0.0.1:8080')", "connect()"))
+        self.assertRegex(self.node("nightly.mjs"), r"\Amade, token \d+\n\Z")
 
     def test_node_cron(self):
         self.needs("node-cron")

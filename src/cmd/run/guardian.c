@@ -5,9 +5,10 @@
  *
  * supervise/kill_policy.h decides when the command is warned and when it is killed.
  * "Nothing left" is certain: the guardian is a child sub-reaper, so every orphan below it becomes
- * its child, and without a child there is no descendant. Once the guardian is done and the runner
- * is dead, it re-attaches to the runner's session and closes it, so that the next holder need not
- * wait for the session to expire.
+ * its child, and without a child there is no descendant. (A system without sub-reapers has no such
+ * certainty; the runner warns of it.) Once the guardian is done and the runner is dead, it
+ * re-attaches to the runner's session and closes it, so that the next holder need not wait for the
+ * session to expire.
  *
  * Which process dies or stops, and what follows:
  *
@@ -380,7 +381,9 @@ static bool guardian_prepare(struct guardian_process *g)
     prctl(PR_SET_NAME, "lock-guardian");
     g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    return g->signals >= 0 && g->timer >= 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+    /* EINVAL: the runner has warned of it. */
+    return g->signals >= 0 && g->timer >= 0 &&
+           (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 || errno == EINVAL);
 }
 
 static _Noreturn void guardian_main(struct guardian_process *g)

@@ -567,6 +567,23 @@ static void runner_loop(struct runner *r)
     runner_release_signals(r); /* and runs the loop until all handles are closed */
 }
 
+/* Orphans of the guardian are to become our children. Done before there are threads. A kernel
+ * without sub-reapers, as qemu emulates one, runs the command all the same, unless all of it must
+ * be killable. */
+static int runner_become_subreaper(const struct run_plan *p)
+{
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
+        return EXIT_OK;
+    if (errno != EINVAL || p->same_user)
+        return diag_end(p->o, NULL, EXIT_INTERNAL, "cannot become a child sub-reaper: %s",
+                        strerror(errno));
+    diag(p->o,
+         "%s: this system has no child sub-reapers: a process of the command whose parent has "
+         "ended is not found, and may outlive the command",
+         p->path);
+    return EXIT_OK;
+}
+
 static int runner_start_guardian(struct runner *r)
 {
     const struct run_plan *plan = r->plan;
@@ -580,11 +597,8 @@ static int runner_start_guardian(struct runner *r)
                                      .own_notify = plan->notify != SD_NOTIFY_COMMAND,
                                      .same_user = plan->same_user,
                                      .parent = &plan->parent};
-    /* Orphans of the guardian are to become our children. Done before there are threads. */
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
-        return diag_end(plan->o, NULL, EXIT_INTERNAL, "cannot become a child sub-reaper: %s",
-                        strerror(errno));
-    return guardian_start(&r->guardian, &gp);
+    int code = runner_become_subreaper(plan);
+    return code == EXIT_OK ? guardian_start(&r->guardian, &gp) : code;
 }
 
 static const struct runner_events runner_events = {
