@@ -64,9 +64,12 @@ export interface Stat {
   num_children: number;
 }
 
+/** `sequential`: the server adds ten digits to the name. Ephemeral ones go with the session. */
+export type Mode = 'persistent' | 'persistent_sequential' | 'ephemeral' | 'ephemeral_sequential' | 'container';
+
 export type Operation =
   | { op: 'check'; path: string; version?: number }
-  | { op: 'create'; path: string; data?: string; data_base64?: string }
+  | { op: 'create'; path: string; data?: string; data_base64?: string; mode?: Mode }
   | { op: 'set'; path: string; data?: string; data_base64?: string; version?: number }
   | { op: 'delete'; path: string; version?: number };
 

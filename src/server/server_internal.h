@@ -2,15 +2,16 @@
  *
  *   server.c       new and free, time, durability, the figures of clave__server_stats
  *   version.c      the version text
- *   request/       a client's bytes in, replies and events out: conn (one connection), connect,
- *                  request (dispatch), read, shown, write, multi, watch_ops, session, end_session,
- *                  auth, acl, quota, bounds, audit, slow, session_nodes, turn
- *                  (how much of whose input a turn takes)
- *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
- *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot_save,
- *                  snapshot_load, snapshot_schedule (when), recovery (which files, in which
- *                  order), restore (going on from a backup), checksum, inspect: Apache's file
- *                  formats, in memory only
+ *   request/       a client's bytes in, replies and events out: conn (one connection), conn_output,
+ *                  unread_output, connect, request (dispatch), read, visible_zxid, write, multi,
+ *                  watch_ops, session, end_session, session_nodes, auth, acl, quota, client_limits,
+ *                  audit, slow_requests, fair_schedule (how much of whose input a turn takes)
+ *   tree/          node, tree (znodes by path), watch (the watches), container_ttl
+ *   store/         txn (one transaction), txn_record (its bytes), txn_log, txn_log_read,
+ *                  snapshot_save (a piece at a time), snapshot_copy_on_write, snapshot_record (its
+ *                  bytes), snapshot_read, snapshot_load, snapshot_schedule (when), recovery_plan
+ *                  (which files, in which order), backup_restore (going on from a backup),
+ *                  checksum, inspect: Apache's file formats, in memory only
  *   figures/       what monitoring reads: mntr_and_metrics.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H

@@ -7,7 +7,7 @@
 
 #include "observe/lock_json.h"
 #include "web/http/http_metrics.h"
-#include "web/http/sender.h"
+#include "web/http/sender_limits.h"
 #include "web/observe/observe.h"
 #include "web/own_client.h"
 #include "web/session/http_session.h"

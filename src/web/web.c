@@ -12,7 +12,7 @@
 #include "web/http/head_checks.h"
 #include "web/http/http_metrics.h"
 #include "web/http/problem.h"
-#include "web/http/sender.h"
+#include "web/http/sender_limits.h"
 #include "web/observe/observe_feed.h"
 #include "web/own_client.h"
 #include "web/routes.h"

@@ -490,6 +490,13 @@ class Backup(unittest.TestCase):
         self.assertEqual(refused.code, 64)
         told = data("restore", self.at("bb"), self.at("n"), "--epoch", 0x7000009)
         self.assertEqual(int(told["zxid"], 16), 0x7000009 << 32)
+        for last in 0x7ffffffe, 10 ** 30:
+            with open(self.at("bb/version-2/acceptedEpoch"), "w", encoding="ascii") as f:
+                f.write(f"{last}\n")
+            for words in (), ("--epoch", 0x7ffffffe):
+                refused = clave("data", "restore", self.at("bb"), self.at("last"), *words)
+                self.assertEqual(refused.code, 73, refused)
+                self.assertIn(", after which there is none", refused.err)
 
     @unittest.skipUnless(KazooClient, "kazoo is not installed")
     def test_others_wait_too(self):

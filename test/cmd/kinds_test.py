@@ -203,6 +203,9 @@ class Kinds(unittest.TestCase):
             self.assertIn(fault, r.err)
         self.verb("rm", "/none/lock/config")
         self.assertIn("no election, but a lock; to see it: clave locks /none/lock", self.verb("leader", "/none/lock").err)
+        self.verb("slot", "limit", "/none/slots", "1")
+        for words in ["locks"], ["leader"], ["candidates"]:
+            self.assertIn("but slots; to see them: clave slot list /none/slots", self.verb(*words, "/none/slots").err)
         self.assertEqual([at["pid"] for at in queue(self.server, "/none/lock")], [a.wrapper])
         for words in (["locks", "/none/e"], ["leader", "/none/e"], ["locks", "/missing"], ["candidates", "/missing"]):
             r = self.verb(*words)

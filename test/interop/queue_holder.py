@@ -1,7 +1,7 @@
 """One holder in the queue of queue_test.py, with kazoo's Lock.
 
 kazoo's own name in lock nodes is __lock__; to stand in one queue with Curator and clave a
-subclass takes theirs."""
+subclass takes theirs. With a last argument "clave.kazoo" it is the one of that module."""
 import os
 import random
 import sys
@@ -17,13 +17,16 @@ class CuratorLock(Lock):
 
 
 def main():
-    connect, path, log, name, stop, session_ms = sys.argv[1:]
+    connect, path, log, name, stop, session_ms = sys.argv[1:7]
+    kind = CuratorLock
+    if sys.argv[7:]:
+        from clave.kazoo import Lock as kind
     fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     zk = KazooClient(connect, timeout=int(session_ms) / 1000)
     zk.start(timeout=30)
     dice = random.Random(name)
     while not os.path.exists(stop):
-        lock = CuratorLock(zk, path)
+        lock = kind(zk, path)
         lock.acquire()
         stat = zk.exists(f"{path}/{lock.node}")
         if stat is None or stat.ephemeralOwner != zk.client_id[0]:

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(SOURCE, "test", "cmd"))
 os.environ.setdefault("CLAVE", os.path.join(BUILD, "clave"))
 from gate_rig import Gate  # noqa: E402
 from harness import CLAVE, JARS, UNSAFE, environment, scratch, spawn  # noqa: E402
+from packages import python_package, why_no_python  # noqa: E402
 
 JOBS = os.path.join(SOURCE, "examples", "one-lock")
 CURATOR = [f"{JARS}{j}.jar" for j in ("curator-recipes", "curator-framework", "curator-client", "zookeeper", "slf4j-nop")]
@@ -30,10 +31,9 @@ def programs():
     """The command of each language that this machine has."""
     out = os.path.dirname(scratch(""))
     made("cc", f"{JOBS}/nightly.c", *LINK, "-o", f"{out}/c")
-    shutil.copytree(f"{SOURCE}/packages/python/clave", f"{out}/clave")
-    shutil.copy(f"{BUILD}/python/_bridge.so.1", f"{out}/clave")
-    shutil.copy(f"{JOBS}/nightly.py", out)
-    found = {"c": [f"{out}/c"], "shell": [f"{JOBS}/nightly.sh"], "python": [sys.executable, "-B", f"{out}/nightly.py"]}
+    found = {"c": [f"{out}/c"], "shell": [f"{JOBS}/nightly.sh"]}
+    if not why_no_python():
+        found["python"] = [sys.executable, "-B", f"{JOBS}/nightly.py"]
     if shutil.which("c++"):
         made("c++", "-std=c++17", f"{JOBS}/nightly.cpp", *LINK, "-o", f"{out}/c++")
         found["c++"] = [f"{out}/c++"]
@@ -56,6 +56,7 @@ class OneLock(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.programs = programs()
+        cls.python = "" if why_no_python() else python_package()
 
     def setUp(self):
         # Whatever a program asks for: its place is free so long after it is killed.
@@ -63,7 +64,7 @@ class OneLock(unittest.TestCase):
         self.addCleanup(self.gate.stop)
         self.ledger = scratch("ledger")
         self.env = environment(CLAVE_CONNECT=f"127.0.0.1:{self.gate.zk_port}", CLAVE_GATE=f"http://{self.gate.address}",
-                               PATH=f"{os.path.dirname(CLAVE)}:{os.environ['PATH']}")
+                               PYTHONPATH=self.python, PATH=f"{os.path.dirname(CLAVE)}:{os.environ['PATH']}")
 
     def start(self, language):
         return spawn([*self.programs[language], self.ledger], env=self.env)

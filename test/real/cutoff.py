@@ -90,7 +90,7 @@ class Run:
                 f"{JARS}curator-recipes.jar:{JARS}slf4j-nop.jar:{self.classes}", "Holder",
                 connect, self.log, SESSION_MS, offset, "mutex", self.path("curator-mutex"),
                 "latch", self.path("curator-latch")]
-        kazoo = ["/usr/bin/python3", "-B", os.path.join(HERE, "holder.py"), connect,
+        kazoo = ["/usr/bin/python3", "-B", os.path.join(HERE, "holder_kazoo.py"), connect,
                  self.path("kazoo-lock"), self.log, SESSION_MS]
         self.holders = [self.spawn(self.here, java), self.spawn(self.here, kazoo),
                         self.library(self.here, "lock", connect, "clave-lock", "clave-lock"),

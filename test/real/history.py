@@ -1,5 +1,5 @@
 """What the holders have logged, and what has to be true of it. Times are CLOCK_BOOTTIME, in ns."""
-
+import collections
 
 AWAKE_NS = 200000000  # until who was asleep, or not run, has had the time to look at its clock
 
@@ -134,4 +134,6 @@ class History:
                 ("guarded writes", len(names)),
                 ("refused", sum(list(h.writes.values()).count("refused") for h in self.holds)),
                 ("unknown", sum(list(h.writes.values()).count("unsure") for h in self.holds))]
-        return f"{len(self.holds)} holds: " + ", ".join(f"{n} {what}" for what, n in ends)
+        told = f"{len(self.holds)} holds: " + ", ".join(f"{n} {what}" for what, n in ends)
+        by = collections.Counter(h.name for h in self.holds)
+        return told + "\n    by " + ", ".join(f"{name} {n}" for name, n in sorted(by.items()))

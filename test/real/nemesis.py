@@ -32,14 +32,14 @@ class LinkTarget:
 
 
 class ServerTarget:
-    """A server is killed and started again, or sleeps."""
+    """A server or a gate is killed and started again, or sleeps."""
     whats = ("kill", "freeze")
 
     def __init__(self, member):
         self.member = member
 
     def title(self):
-        return f"server {self.member.name}"
+        return self.member.name
 
     def do(self, what):
         getattr(self.member, what)()
@@ -52,7 +52,7 @@ class ServerTarget:
 
 
 class WorkerTarget:
-    """A holder's process, or one of those of `clave lock`, is killed or sleeps."""
+    """A holder's process, or one of those of `clave lock`, is killed or sleeps, or its event loop is blocked."""
 
     def __init__(self, worker):
         self.worker = worker
@@ -75,8 +75,8 @@ class WorkerTarget:
 
 
 class HolderTarget:
-    """Whoever holds then: its process, or its link."""
-    whats = ("stop", "kill -9", "cut", "deafen", "mute")
+    """Whoever holds then: its process, or its link. One without an event loop is stopped in place of a block."""
+    whats = ("stop", "block", "kill -9", "cut", "deafen", "mute")
 
     def __init__(self, field):
         self.field, self.now = field, None
@@ -93,6 +93,8 @@ class HolderTarget:
         if what in LINK:
             self.now = LinkTarget(worker.name, worker.place.links[0]), what
         else:
+            if what == "block" and what not in worker.faults:
+                what = "stop"
             self.now = WorkerTarget(worker), next(w for w in worker.faults if w.startswith(what))
         self.now[0].do(self.now[1])
 

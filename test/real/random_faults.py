@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Holders of clave on real servers in real networks, and faults: links cut, dumb or slow, processes
-killed or stopped, servers killed, stopped and started again.
+killed or stopped, event loops blocked, servers and gates killed, stopped and started again.
 
   random_faults.py [--seconds N] [--runs N] [--seed N] serve|ensemble...
 
@@ -26,8 +26,9 @@ net.enter()
 
 import nemesis  # noqa: E402
 from harness import clave, has_apache  # noqa: E402
-from servers import ClaveServer, Ensemble, now_ns, until, word  # noqa: E402
-from worker import Command, Field, Worker  # noqa: E402
+from packages import why_no_node, why_no_python  # noqa: E402
+from servers import ClaveServer, Ensemble, gates, now_ns, until, word  # noqa: E402
+from worker import Command, Field, Node, Python, Worker  # noqa: E402
 
 SESSION_MS = {"serve": 1000, "ensemble": 2000}
 EVERY_S = 0.5  # between the beginnings of two faults
@@ -38,9 +39,12 @@ class Storm:
     def __init__(self, servers, kind):
         self.servers, self.kind = servers, kind
         self.places = [net.Place(servers.clients) for _ in range(4)]
+        front = net.Network("front")
+        self.gates = [] if why_no_node() else gates(servers, front, 2)
+        self.behind = [net.Place(front) for _ in self.gates]  # of those who know only the gates
 
     def populate(self, number):
-        """Two locks' worth of holders and two of candidates, spread over the places."""
+        """A lock's worth of holders and as many candidates, of every kind, spread over the places."""
         session_ms = SESSION_MS[self.kind]
         self.fields = [Field(f"/storm{number}/{what}", self.servers, session_ms)
                        for what in ("lock", "election")]
@@ -49,6 +53,12 @@ class Storm:
             for i, place in enumerate(self.places[:3]):
                 Worker(field, kind[i], place, i + 1, HOLD_MS[i])
             Command(field, verb, self.places[3], 4, HOLD_MS[1])
+            what = "lock" if verb == "lock" else "latch"
+            if not why_no_python():
+                Python(field, "threads", what, self.places[1], 5, HOLD_MS[1])
+                Python(field, "asyncio", what, self.places[3], 6, HOLD_MS[1])
+            for i, place in enumerate(self.behind):
+                Node(field, what, place, 7 + i, HOLD_MS[i], self.gates)
             self.clave("create", "-p", f"{field.path}-writes")
         self.workers = [w for f in self.fields for w in f.workers]
 
@@ -59,10 +69,10 @@ class Storm:
         return result.out
 
     def targets(self):
-        links = [nemesis.LinkTarget(p.name, link) for p in self.places for link in p.links]
-        for m in self.servers.members:
+        links = [nemesis.LinkTarget(p.name, link) for p in self.places + self.behind for link in p.links]
+        for m in self.servers.members + self.gates:
             links += [nemesis.LinkTarget(m.name, link) for link in m.place.links]
-        return (links + [nemesis.ServerTarget(m) for m in self.servers.members]
+        return (links + [nemesis.ServerTarget(m) for m in self.servers.members + self.gates]
                 + [nemesis.WorkerTarget(w) for w in self.workers]
                 + [nemesis.HolderTarget(f) for f in self.fields for _ in range(3)])
 
@@ -85,6 +95,9 @@ class Storm:
         for w in self.workers:
             if w.end(30) != 0:
                 raise AssertionError(f"{w.name} ended with {w.process.returncode}")
+        for g in self.gates:
+            if g.end() != 0:
+                raise AssertionError(f"{g.name} ended with {g.process.returncode}")
 
     def left_over(self):
         """Nodes of sessions, and watches, at any server."""
@@ -127,9 +140,9 @@ class Storm:
         kept = tempfile.mkdtemp(prefix=f"clave-real-{name}-")
         for field in self.fields:
             shutil.copy(field.log, os.path.join(kept, field.path.rpartition("/")[2]))
-        for m in self.servers.members:
+        for m in self.servers.members + self.gates:
             shutil.copytree(m.data, os.path.join(kept, m.name))
-        print(f"  what the holders have logged, and the servers' data, is in {kept}")
+        print(f"  what the holders and gates have logged, and the servers' data, is in {kept}")
 
     def run(self, number, seed, seconds):
         dice = random.Random(seed)
@@ -140,7 +153,7 @@ class Storm:
         for fault in faults:
             print(f"  {fault}")
         sys.stdout.flush()
-        for w in self.workers:
+        for w in self.gates + self.workers:
             w.start()
         try:
             nemesis.play(faults, self.watch)
@@ -150,7 +163,7 @@ class Storm:
             print(f"  everyone was served within {served:.1f} s after the last fault")
         except AssertionError as e:
             found = [str(e)]
-            for w in self.workers:
+            for w in self.workers + self.gates:
                 w.process.kill()
         counts = collections.Counter(f.what for f in faults)
         print("  " + ", ".join(f"{n} {what}" for what, n in counts.most_common()))
@@ -172,6 +185,8 @@ def main():
     if "ensemble" in a.servers and not has_apache():
         print("real faults: SKIPPED, nothing was tested: ZooKeeper is not installed")
         return 77
+    for why in filter(None, (why_no_python(), why_no_node())):
+        print(f"real faults: {why}: nobody plays that")
     found = []
     for kind in a.servers:
         storm = Storm(ClaveServer() if kind == "serve" else Ensemble(500), kind)

@@ -11,7 +11,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from harness import APACHE, CLAVE, ask, environment, scratch, spawn  # noqa: E402
 from net import Network, Place  # noqa: E402
 
-PORT = 2181
+PORT, HTTP_PORT = 2181, 8080
+GATE_TOKEN = "a-token-for-the-holders-behind-gates"
 PATIENCE = 60  # seconds until something that should happen is given up
 
 
@@ -96,6 +97,44 @@ class ApacheMember(Member):
     def command(self):
         return ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", APACHE,
                 "org.apache.zookeeper.server.quorum.QuorumPeerMain", f"{self.home}/zoo.cfg"]
+
+
+def secret(text):
+    path = scratch("secret")
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as f:
+        f.write(text)
+    return path
+
+
+class Gate(Member):
+    """`clave gate`, with a link to the servers and one to the network of those who speak HTTP."""
+
+    def __init__(self, name, place, connect, key, tokens):
+        super().__init__(name, place)
+        self.connect, self.key, self.tokens = connect, key, tokens
+        self.http, self.data = f"{self.peers.address}:{HTTP_PORT}", scratch("gate")
+        self.url = f"http://{self.http}"
+        os.mkdir(self.data)
+
+    def command(self):
+        return [CLAVE, "gate", "--connect", self.connect, "--http", self.http, "--http-key", self.key, "--http-tokens",
+                self.tokens]
+
+    def start(self):
+        with open(f"{self.data}/log", "a", encoding="utf-8") as log:
+            self.process = spawn(self.place.words(self.command()), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                 env=environment())
+
+    def end(self):
+        """As an operator ends it: its exit code."""
+        self.process.terminate()
+        return self.process.wait(PATIENCE)
+
+
+def gates(servers, front, number):
+    """So many gates of one key, in front of these servers."""
+    key, tokens = secret(os.urandom(32).hex() + "\n"), secret(f"{GATE_TOKEN} admin\n")
+    return [Gate(f"gate{n + 1}", Place(servers.clients, front), servers.connect, key, tokens) for n in range(number)]
 
 
 class ClaveServer:

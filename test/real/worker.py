@@ -3,12 +3,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cmd"))
 from harness import CLAVE, environment, scratch, spawn  # noqa: E402
 from history import AWAKE_NS, History  # noqa: E402
 from lock_rig import children  # noqa: E402
-from servers import now_ns  # noqa: E402
+from packages import python_package  # noqa: E402
+from servers import GATE_TOKEN, now_ns  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 HOLDER = os.environ.get("CLAVE_REAL_HOLDER", "real_holder")
 
@@ -25,7 +29,7 @@ class Field:
 
 class Worker:
     """The library's clave_mutex or clave_async_latch."""
-    faults, stderr = ("kill -9", "stop"), None
+    faults, stderr, more = ("kill -9", "stop"), None, {}
 
     def __init__(self, field, kind, place, number, hold_ms):
         self.field, self.kind, self.place, self.hold_ms = field, kind, place, hold_ms
@@ -42,7 +46,7 @@ class Worker:
     def start(self):
         self.killed = False
         self.process = spawn(self.place.words(self.command()), stdin=subprocess.DEVNULL,
-                             stderr=self.stderr, env=environment(), start_new_session=True)
+                             stderr=self.stderr, env=environment(**self.more), start_new_session=True)
 
     def revive(self):
         if self.killed:
@@ -64,6 +68,8 @@ class Worker:
             send(pid, signal.SIGSTOP)
 
     def thaw(self):
+        if not self.asleep:
+            return
         for pid in self.asleep:
             send(pid, signal.SIGCONT)
         self.field.history.asleep.append((self.name, self.since, now_ns() + AWAKE_NS))
@@ -81,6 +87,56 @@ def send(pid, how):
         os.kill(pid, how)
     except ProcessLookupError:
         pass
+
+
+class Package(Worker):
+    """The Python package, in threads or in asyncio, or the npm package over gates. Event loops can be blocked, too."""
+
+    def __init__(self, field, form, what, place, number, hold_ms):
+        super().__init__(field, f"{form}-{what}", place, number, hold_ms)
+        self.what, self.block = what, scratch("block")
+
+    def words(self, connect):
+        """What all their holders are told."""
+        f = self.field
+        return [self.what, connect, f.path, f.log, self.name, f.stop, f.session_ms, self.hold_ms,
+                self.block]
+
+    def freeze(self, what):
+        if what == "block":
+            open(self.block, "w").close()
+        else:
+            super().freeze(what)
+
+    def thaw(self):
+        if os.path.exists(self.block):
+            os.unlink(self.block)
+        super().thaw()
+
+
+class Python(Package):
+    def __init__(self, field, form, what, place, number, hold_ms):
+        super().__init__(field, form, what, place, number, hold_ms)
+        self.form, self.more = form, {"PYTHONPATH": python_package()}
+        if form == "asyncio":
+            self.faults = ("kill -9", "stop", "block")
+
+    def command(self):
+        script = os.path.join(HERE, "holder_python.py")
+        return ["/usr/bin/python3", "-B", script, self.form] + self.words(self.connect)
+
+
+class Node(Package):
+    faults, more = ("kill -9", "stop", "block"), {"CLAVE_GATE_TOKEN": GATE_TOKEN}
+
+    def __init__(self, field, what, place, number, hold_ms, gates):
+        super().__init__(field, "node", what, place, number, hold_ms)
+        self.gates = gates
+
+    def command(self):
+        offset = now_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        urls = ",".join(g.url for g in self.gates)
+        return ["node", os.path.join(HERE, "holder.mjs")] + self.words(urls) + [offset]
 
 
 COMMAND = ('while [ ! -e "$1" ]; do "$2" "$3" --connect "$4" --session-timeout "$5ms" -q "$6" '

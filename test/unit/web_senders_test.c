@@ -13,7 +13,7 @@
 
 #include "lib/webrig.h"
 #include "web/http/route.h"
-#include "web/http/sender.h"
+#include "web/http/sender_limits.h"
 #include "web/routes.h"
 
 static const struct web_grant all[] = {{WEB_ADMIN, "/"}};

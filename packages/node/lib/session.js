@@ -95,21 +95,23 @@ class Session {
   async acquire(claim, wait, signal) {
     const begun = stamp();
     try {
-      for (let failures = 0; claim.state !== 'held'; ) {
+      // An answer that took longer than it is valid gives nothing: it is asked for again.
+      for (let failures = 0; claim.remaining() <= 0; ) {
         const left = wait - elapsed(begun);
         const answer = await this.#poll(claim, left, signal);
-        if (claim.state === 'held') break;
+        if (claim.remaining() > 0) break;
         if (this.over) throw this.over;
+        if (claim.state === 'lost') throw new LostError(`${claim.terms.path} was lost as soon as it was held`, { code: 'ELOST' });
         const late = wait - elapsed(begun) <= 0;
         if (answer && !AGAIN.has(answer.status) && answer.status >= 400) throw refused(answer.status, answer.told, `cannot have ${claim.terms.path}`);
-        failures = answer && answer.status < 400 ? 0 : failures + 1;
+        failures = answer && answer.status < 400 && claim.state === 'waiting' ? 0 : failures + 1;
         if (late && failures > 0) throw new UnreachableError(`${claim.terms.path}: no gate has answered in time`, { code: 'EUNREACHABLE' });
         if (late) throw new BusyError(`${claim.terms.path} was not free in time`, { code: 'EBUSY' });
         if (failures > 0) await pause(backoff(failures), signal);
       }
     } catch (error) {
+      if (claim.state !== 'lost') this.leave(claim);
       claim.state = 'left';
-      this.leave(claim);
       throw error;
     }
   }

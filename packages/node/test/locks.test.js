@@ -249,6 +249,27 @@ test('a blocked event loop is judged by validFor', async () => {
   await assert.rejects(held.release(), LostError);
 });
 
+test('a grant whose answer was longer on its way than it is valid is asked for again', async (t) => {
+  let late = 1; // answers that say "held", and come when that is over
+  const proxy = http.createServer((request, response) => {
+    const onward = http.request(rig.url + request.url, { method: request.method, headers: request.headers }, (answer) => {
+      const pass = () => response.writeHead(answer.statusCode, answer.headers) && answer.pipe(response);
+      setTimeout(pass, request.url === '/v1/claims' && late-- > 0 ? 4500 : 0);
+    });
+    request.pipe(onward);
+  });
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    proxy.close();
+    proxy.closeAllConnections();
+  });
+  const held = await client(`http://127.0.0.1:${proxy.address().port}`, { ttl: '4s' }).lock('/locks/late', { wait: '20s' });
+  assert.ok(held.validFor());
+  assert.equal(held.signal.aborted, false);
+  assert.ok(late < 0);
+  await held.release();
+});
+
 test('no gate, a wrong token, wrong arguments', async () => {
   await assert.rejects(client('http://127.0.0.1:1').lock('/x', { wait: '1s' }), UnreachableError);
   await assert.rejects(client(rig.url, { token: 'wrong' }).lock('/x'), DeniedError);

@@ -35,6 +35,17 @@ def number() -> int:
     return next(_numbers)
 
 
+class Pointer(int):
+    """An object of libclave that is to be freed. The address of a freed one is used again: two pointers are never the
+    same."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Drives a coroutine of a noun, in a thread."""
     try:
@@ -148,7 +159,7 @@ class Session:
         self._lock = threading.RLock()  # also entered by __del__, wherever it runs
         self._handlers: Dict[int, "weakref.ReferenceType[Callable[..., None]]"] = {}
         self._calls: Dict[int, Call] = {}
-        self._objects: Dict[int, Tuple[int, str]] = {}
+        self._objects: Dict[int, str] = {}  # those that are not freed, and the function that frees them
         self._sources: Dict[int, int] = {}
         self._client = ctypes.c_void_p()
         self._thread: Optional[threading.Thread] = None
@@ -187,12 +198,18 @@ class Session:
         if self.closed:
             raise error(ECLOSED, "the client")
 
+    def _check_alive(self, what: str, args: Tuple[Any, ...]) -> None:
+        """With the lock: what the call is about cannot be freed before it begins."""
+        self.check_open()
+        if any(isinstance(arg, Pointer) and arg not in self._objects for arg in args):
+            raise error(ECLOSED, what, "it was closed")
+
     def now(self, name: str, *args: Any) -> int:
         """Calls a function of libclave on the loop's thread, and returns what it returns."""
         self.check_open()
         result = ctypes.c_ssize_t()
         with self._lock:
-            self.check_open()
+            self._check_alive(name, args)
             code = library.bridge_now(self._client, address(name), Words(*map(word, args)), ctypes.byref(result))
         check(code, name)
         return result.value
@@ -200,15 +217,13 @@ class Session:
     def check(self, what: str, name: str, *args: Any) -> None:
         check(ctypes.c_int(self.now(name, *args)).value, what)
 
-    def make(self, what: str, name: str, free: str, *args: Any) -> int:
+    def make(self, what: str, name: str, free: str, *args: Any) -> Pointer:
         """Makes an object, which `free_object` frees, or the end of the session."""
         made = ctypes.c_void_p()
         self.check_open()
         with self._lock:
             self.check(what, name, made, *args)
-            pointer = made.value or 0
-            self._objects[pointer] = (pointer, free)
-        return pointer
+            return self.adopt(made.value or 0, free)
 
     def text(self, name: str, *args: Any) -> Optional[str]:
         """A text that a function of libclave returns, which is valid until the next call: nobody else calls."""
@@ -250,7 +265,7 @@ class Session:
     def _start(self, call: Call, name: str, callback: str, args: Tuple[Any, ...]) -> None:
         num = number()
         with self._lock:
-            self.check_open()
+            self._check_alive(call.what, args)
             channel = None
             if self.loop:
                 self._calls[num] = call
@@ -282,20 +297,23 @@ class Session:
             else:
                 library.bridge_undo(self._client, call)
 
-    def adopt(self, pointer: int, free: str) -> None:
+    def adopt(self, address: int, free: str) -> Pointer:
         """An object that libclave has made for us: as `make`."""
+        pointer = Pointer(address)
         with self._lock:
-            self._objects[pointer] = (pointer, free)
+            self._objects[pointer] = free
+        return pointer
 
     def free_object(self, pointer: int, source: int = 0) -> None:
-        """Frees an object, and the source of its events. For __del__ too: at any moment, in any thread."""
+        """Frees an object, and the source of its events, unless it is freed. For __del__ too: at any moment, in any
+        thread."""
         if self.pid != os.getpid():
             return
         with self._lock:
-            made = self._objects.get(pointer)
-            if self.closed or made is None:
+            free = self._objects.get(pointer)
+            if self.closed or free is None:
                 return
-            if library.bridge_free(self._client, address(made[1]), pointer, source or None) == 0:
+            if library.bridge_free(self._client, address(free), pointer, source or None) == 0:
                 del self._objects[pointer]  # otherwise the end of the session frees it
                 if source:
                     self._handlers.pop(self._sources.pop(source), None)
@@ -396,10 +414,10 @@ class Session:
         with self._lock:
             if self.closed:
                 return False
-            for pointer, free in list(self._objects.values()):
+            self.closed = True  # before: a call that this ends is told why
+            for pointer, free in list(self._objects.items()):
                 library.bridge_now(self._client, address(free), Words(pointer), ctypes.byref(ctypes.c_ssize_t()))
             self._objects.clear()
-            self.closed = True
         return True
 
     def end(self, timeout: Duration) -> None:

@@ -44,8 +44,8 @@ class CandidateCore:
         term = self._term() if self._term else None
         if term is None or term.released:
             return
-        if kind == _NOT_LEADER:
-            term._become_lost(why or ELOST)
+        if kind == _NOT_LEADER and not term._lose(why or ELOST):
+            return
         react = {_NOT_LEADER: self._on_lost, _ASKED: self._on_asked}.get(kind)
         if react:
             react(term)
@@ -62,6 +62,8 @@ class CandidateCore:
         term = self._term_class(self._session, self.path, values[1:], self._resign)
         term._candidate = self
         self._term = weakref.ref(term)
+        if not term.valid_for():  # its loss may have been told before it was there
+            self._event(_NOT_LEADER, 0, None, ELOST)
         return term
 
     @property

@@ -42,8 +42,7 @@ class HoldCore:
 
     def __init__(self, session: Session, path: str, grant: Sequence[Any], give_back: GiveBack) -> None:
         self._session, self._path, self._give_back = session, path, give_back
-        self._grant: int = grant[0]
-        session.adopt(self._grant, "clave_async_grant_free")
+        self._grant = session.adopt(grant[0], "clave_async_grant_free")  # until nobody has the hold
         self.token: int = grant[1]
         """The fencing token, which grows with every grant, on any client."""
         self.session_id: int = grant[2]
@@ -65,6 +64,14 @@ class HoldCore:
 
     def _become_lost(self, why: int) -> None:
         self._why = why
+
+    def _lose(self, why: int) -> bool:
+        """Its loss, told once: false for a hold that was given back, and when it is that of an earlier hold of this
+        owner."""
+        if self._why or self.released or (not self._session.closed and self.valid_for()):
+            return False
+        self._become_lost(why)
+        return True
 
     def remaining(self) -> float:
         """Seconds until which nobody else can have it; 0: it is lost. From memory."""
@@ -90,10 +97,7 @@ class HoldCore:
         if self.released:
             raise error(ENOTHELD, self._path, "it was released")
         self.released = True
-        try:
-            await self._give_back(self, confirm)
-        finally:
-            self._session.free_object(self._grant)
+        await self._give_back(self, confirm)
 
     async def _leave(self, failed: bool) -> None:
         """At the end of a block: a loss is raised unless the block failed by itself."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence,
 
 from ._lib import MultilockOptions, MultilockPart, MutexOptions, address, array, options
 from ._session import Session, number, run
-from .errors import ENOTHELD, check, error
+from .errors import ELOST, ENOTHELD, check, error
 from .hold import Hold, HoldCore, identity
 from .times import Duration, deadline, milliseconds
 from .znodes import Acl, acl_fields
@@ -84,8 +84,8 @@ class Mutex:
         if kind == _QUEUED and self.opts.on_queued:
             self.opts.on_queued(ahead)
         for hold in [h for h in self.holds if h.owner == who]:
-            if kind == _LOST:
-                hold._become_lost(why)
+            if kind == _LOST and not hold._lose(why):
+                continue
             react = {_LOST: self.opts.on_lost, _ASKED: self.opts.on_asked}.get(kind)
             if react:
                 react(hold)
@@ -125,6 +125,8 @@ class LockCore:
         hold = self.hold_class(self._session, self.path, grant, give_back)
         hold.owner = who
         self._mutex.holds.add(hold)
+        if not hold.valid_for():  # its loss may have been told before it was there
+            self._mutex.event(_LOST, who, 0, None, ELOST)
         return hold
 
     def deadlock(self) -> Optional[str]:

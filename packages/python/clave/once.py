@@ -63,8 +63,7 @@ class Once:
                                            self._hold._grant, self._options, timeout=WAIT)
         finally:
             if made.value:
-                self._pointer = made.value
-                session.adopt(self._pointer, "clave_async_once_free")
+                self._pointer = session.adopt(made.value, "clave_async_once_free")
         self.former = record_of(values[1:])
         if values[0] == EDONE:
             session.free_object(self._pointer)
@@ -97,8 +96,7 @@ class Delay:
                               self._hold._grant, self._options)
         finally:
             if made.value:
-                self._pointer = made.value
-                session.adopt(self._pointer, "clave_async_delay_free")
+                self._pointer = session.adopt(made.value, "clave_async_delay_free")
 
     async def end(self) -> None:
         """The work is over: removes the mark."""

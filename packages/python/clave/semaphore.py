@@ -42,8 +42,8 @@ class SemaphoreCore:
         if kind == _QUEUED and self._opts.on_queued:
             self._opts.on_queued(ahead)
         for hold in [h for h in self._leases if h.owner == lease]:
-            if kind == _LOST:
-                hold._become_lost(why)
+            if kind == _LOST and not hold._lose(why):
+                continue
             react = {_LOST: self._opts.on_lost, _ASKED: self._opts.on_asked}.get(kind)
             if react:
                 react(hold)
@@ -71,6 +71,8 @@ class SemaphoreCore:
         lease = self.hold_class(self._session, self.path, grant, give_back)
         lease.owner = pointer
         self._leases.add(lease)
+        if not lease.valid_for():  # its loss may have been told before it was there
+            self._event(_LOST, pointer, 0, 0, ELOST)
         return lease
 
     async def _set_limit(self, limit: int, shared: bool) -> None:

@@ -1,6 +1,8 @@
 """asyncio: one descriptor for all, cancelled tasks leave nothing behind, a loss ends the work."""
 import asyncio
 import contextlib
+import ctypes
+import select
 import signal
 import threading
 import time
@@ -8,6 +10,7 @@ import unittest
 
 import clave
 import clave.aio
+from clave._lib import library
 from rig import PATIENCE, Server, descriptors, memory
 
 
@@ -108,6 +111,26 @@ class Locks(Case):
             async with c.lock("/lost", cancel=False) as hold:
                 await c.delete(hold.node)
                 await asyncio.wait_for(hold.lost.wait(), PATIENCE)
+
+    async def test_lost_before_the_blocked_loop_knew_that_it_holds(self):
+        c, told = await self.open(), []
+
+        async def work():
+            async with c.lock("/lost-early", on_lost=told.append):
+                await asyncio.sleep(PATIENCE)
+
+        with clave.Client(self.server.connect) as d:
+            with d.lock("/lost-early"):
+                task = asyncio.create_task(work())
+                await self.queued(c, "/lost-early", 2)
+            # From here on this loop does not run, until the notes of the grant and of the loss are both there.
+            self.assertTrue(select.select([c._session._fd], [], [], PATIENCE)[0])
+            for node in d.children("/lost-early"):
+                d.delete(f"/lost-early/{node}")
+            library.clave_sync(c._session._client, b"/", ctypes.c_int64(PATIENCE * 1000))  # its answer comes after the event
+            with self.assertRaises(clave.Lost):
+                await asyncio.wait_for(task, PATIENCE / 2)
+        self.assertEqual(len(told), 1)
 
     async def test_a_cancellation_of_others_stays_one(self):
         c = await self.open()

@@ -79,6 +79,40 @@ class Locks(Case):
         del hold
         self.assertEqual(self.queue(c, "/forgotten"), [])
 
+    def test_the_end_of_a_hold_is_not_the_end_of_the_next(self):
+        c = self.open()
+        lock = c.lock("/ends")
+        hold = lock.acquire()
+        for _ in range(3):
+            hold.release()
+            hold = lock.acquire()  # only now the one before is forgotten; libclave may use its memory again
+            self.assertIn(hold._grant, c._session._objects)
+            hold.check()
+
+    def test_a_hold_is_released_while_other_threads_ask_it(self):
+        c = self.open()
+        lock, failed = c.lock("/shared-hold"), []
+
+        def ask(hold):
+            try:
+                while hold.valid_for():
+                    hold.create("/shared-hold-", mode=clave.Mode.PERSISTENT_SEQUENTIAL)
+            except (clave.NotHeld, clave.Lost):
+                pass
+            except BaseException as e:
+                failed.append(e)
+
+        for _ in range(20):
+            hold = lock.acquire()
+            threads = [threading.Thread(target=ask, args=(hold,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            hold.create("/shared-hold-", mode=clave.Mode.PERSISTENT_SEQUENTIAL)
+            hold.release()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(failed, [])
+
     def test_hundred_threads(self):
         c = self.open()
         lock, inside, seen, errors = c.lock("/threads"), [], [], []

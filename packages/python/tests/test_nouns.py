@@ -144,8 +144,9 @@ class Elections(Case):
 
     def test_transfer(self):
         c, d = self.open(), self.open()
-        first, second = c.election("/hand", id="a").enter(), d.election("/hand", id="b").enter()
+        first = c.election("/hand", id="a").enter()
         term = first.lead(PATIENCE)
+        second = d.election("/hand", id="b").enter()
         self.queued(c, "/hand", 2)
         self.assertEqual((first.is_leader, second.is_leader, first.node), (True, False, term.node))
         node = [p.node for p in c.election("/hand").participants() if p.identity.text == "b"]
@@ -215,6 +216,8 @@ class Copies(Case):
             self.assertEqual(settings.children("/settings"), ["/settings/colour"])
             self.assertEqual(len(settings), 2)
             until(lambda: (clave.CacheEvent.CHANGED, "/settings/colour") in seen, "CHANGED")
+        with self.assertRaises(clave.Closed):
+            settings["/settings/colour"]
 
     def test_watch(self):
         c, seen = self.open(), []

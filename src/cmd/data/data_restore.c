@@ -96,6 +96,9 @@ static int restore_choose_zxid(struct restoring *r)
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t wall = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     r->begin.wall = wall;
+    if (newest >= INT32_MAX - 1)
+        return diag_end(r->f->o, NULL, EXIT_REFUSED,
+                        "the data have epoch %" PRId64 ", after which there is none", newest);
     if (r->o->epoch > 0 && r->o->epoch <= newest)
         return diag_end(r->f->o, NULL, EXIT_USAGE,
                         "--epoch %" PRId64 " is not above that of the data, %" PRId64, r->o->epoch,
@@ -108,10 +111,7 @@ static int restore_choose_zxid(struct restoring *r)
             "every earlier one");
     r->begin.zxid = r->o->epoch > 0 ? r->o->epoch << 32
                                     : clave__backup_restore_zxid(r->from_zxid, r->epoch, wall);
-    if (r->begin.zxid >> 32 < INT32_MAX)
-        return EXIT_OK;
-    return diag_end(r->f->o, NULL, EXIT_REFUSED,
-                    "the data have epoch %" PRId64 ", after which there is none", newest);
+    return EXIT_OK;
 }
 
 /* A note that cannot be used is not as if there were none: sessions may have been longer than the

@@ -40,7 +40,7 @@ static void on_mutex_event(clave_async_mutex *m, const clave_mutex_event *ev, vo
         a->events->asked(a->arg);
 }
 
-static size_t format_identity(const struct lock_plan *plan, char *out, size_t cap)
+static size_t format_identity(const struct run_plan *plan, char *out, size_t cap)
 {
     struct process_identity self;
     process_identity_describe(&self, plan);
@@ -55,7 +55,7 @@ static size_t format_identity(const struct lock_plan *plan, char *out, size_t ca
 }
 
 static clave_err begin_lock(struct acquisition *a, clave_async_client *client,
-                            const struct lock_plan *plan, const struct acquisition_terms *terms)
+                            const struct run_plan *plan, const struct acquisition_terms *terms)
 {
     char identity[IDENTITY_CAP];
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_mutex_event, .event_arg = a};
@@ -109,7 +109,7 @@ static void on_lease_event(clave_async_semaphore *s, const clave_lease_event *ev
 }
 
 static clave_err begin_lease(struct acquisition *a, clave_async_client *client,
-                             const struct lock_plan *plan, const struct acquisition_terms *terms)
+                             const struct run_plan *plan, const struct acquisition_terms *terms)
 {
     char identity[IDENTITY_CAP];
     clave_semaphore_options o = {.size = sizeof o, .event_cb = on_lease_event, .event_arg = a};
@@ -152,7 +152,7 @@ static void acquisition_on_dir(clave_async_client *c, const clave_result *res, v
 /* They are persistent: a container that is removed while somebody waits would be made anew by the
  * recipe. */
 clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *client,
-                                const struct lock_plan *plan)
+                                const struct run_plan *plan)
 {
     assert(d->made && plan->kind == KIND_LEASE);
     static const char *const names[] = {"leases", "locks"};
@@ -212,7 +212,7 @@ static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, vo
 /* The session policy: the guardian ends the command by the hold deadline, so a connection that is
  * lost for a moment is no reason to. */
 static clave_err begin_election(struct acquisition *a, clave_async_client *client,
-                                const struct lock_plan *plan, const struct acquisition_terms *terms)
+                                const struct run_plan *plan, const struct acquisition_terms *terms)
 {
     clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event, .event_arg = a};
     o.id = plan->name;
@@ -238,7 +238,7 @@ static clave_err begin_election(struct acquisition *a, clave_async_client *clien
  */
 
 clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
-                            const struct lock_plan *plan, const struct acquisition_terms *terms)
+                            const struct run_plan *plan, const struct acquisition_terms *terms)
 {
     assert(a->events && !a->mutex && !a->semaphore && !a->latch);
     return (plan->elects               ? begin_election

@@ -6,7 +6,7 @@
 #include "clave/async/leader.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
-#include "cmd/run/lock_flags.h"
+#include "cmd/run/run_flags.h"
 #include "recipe/grant_facts.h"
 
 /* All run on the loop's thread, from the client's callbacks. */
@@ -49,11 +49,11 @@ struct acquisition_dirs {
 /* Creates those that are missing, with the list of the plan; `made` and `arg` are set. At once:
  * ENOMEM and the other errors of clave_async_create; then `made` does not run. */
 clave_err acquisition_dirs_make(struct acquisition_dirs *d, clave_async_client *client,
-                                const struct lock_plan *plan);
+                                const struct run_plan *plan);
 
 /* Starts what the plan asks for. Free it after an error too. */
 clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
-                            const struct lock_plan *plan, const struct acquisition_terms *terms);
+                            const struct run_plan *plan, const struct acquisition_terms *terms);
 /* Says what is held; false: not held, or no longer held. Answers from memory, without the server.
  */
 bool acquisition_held(const struct acquisition *a, struct grant_facts *out);

@@ -68,7 +68,7 @@ static void child_report_not_started(const struct runner *r)
 void child_begin(struct runner *r)
 {
     assert(r->phase == WAITING && r->command == 0);
-    const struct lock_plan *plan = r->plan;
+    const struct run_plan *plan = r->plan;
     struct deadline_page *page = r->guardian.page;
     struct guardian_task *t = &r->task;
     struct grant_facts g;

@@ -53,10 +53,10 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
-#include "base/path.h"
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "cmd/run/command_env.h"
 #include "cmd/run/proctree.h"
 #include "cmd/run/spawn.h"
 #include "cmd/service/sd_notify.h"
@@ -136,45 +136,6 @@ static void guardian_report(struct guardian_process *g, enum guardian_event even
     guardian_report_of(g, event, value, &(struct holdout){.pid = 0});
 }
 
-static bool put_number(const char *name, const char *format, int64_t n)
-{
-    char text[32];
-    snprintf(text, sizeof text, strcmp(format, "hex") == 0 ? "0x%llx" : "%lld", (long long)n);
-    return setenv(name, text, 1) == 0;
-}
-
-/* So that clave, run by the command, reaches the same servers. */
-static bool put_tls(const struct options *o)
-{
-    static const char *const names[CLIENT_TLS_TEXTS] = {[CLIENT_TLS_CA] = "CLAVE_TLS_CA",
-                                                        [CLIENT_TLS_CERT] = "CLAVE_TLS_CERT",
-                                                        [CLIENT_TLS_KEY] = "CLAVE_TLS_KEY",
-                                                        [CLIENT_TLS_NAME] = "CLAVE_TLS_NAME"};
-    for (size_t i = 0; i < CLIENT_TLS_TEXTS; i++)
-        if (o->client.tls_texts[i] && setenv(names[i], o->client.tls_texts[i], 1) != 0)
-            return false;
-    return true;
-}
-
-/* Set in our own environment, which the command inherits. */
-static bool set_environment(const struct guardian_process *g)
-{
-    const char *path = g->plan->path;
-    char page[DEADLINE_PAGE_FILE_CAP];
-    char *node = clave__path_child(NULL, g->plan->holders, g->task.node);
-    if (!node)
-        return false;
-    snprintf(page, sizeof page, "/proc/%d/fd/%d", (int)getpid(), g->deadline_page_fd);
-    bool fine = setenv("CLAVE_PATH", path, 1) == 0 && setenv("CLAVE_NODE", node, 1) == 0 &&
-                setenv("CLAVE_DEADLINE", page, 1) == 0 &&
-                setenv("CLAVE_CONNECT", g->plan->connect, 1) == 0 &&
-                (!*g->plan->owner || setenv("CLAVE_OWNER", g->plan->owner, 1) == 0) &&
-                put_tls(g->plan->o) && put_number("CLAVE_TOKEN", "dec", g->task.token) &&
-                put_number("CLAVE_SESSION", "hex", g->task.session_id);
-    free(node);
-    return fine;
-}
-
 /* A command usually becomes another user at once, and what it starts whenever it likes. */
 static void guardian_look_soon(struct guardian_process *g)
 {
@@ -192,9 +153,10 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
         return;
     }
     cgroup_make(&g->cgroup);
-    pid_t pid = set_environment(g) ? spawn_command(g->plan->argv, &g->plan->o->inherited,
-                                                   &g->cgroup, g->plan->same_user)
-                                   : SPAWN_NO_PROCESS;
+    pid_t pid =
+        command_env_set(g->plan, &g->task, g->deadline_page_fd)
+            ? spawn_command(g->plan->argv, &g->plan->o->inherited, &g->cgroup, g->plan->same_user)
+            : SPAWN_NO_PROCESS;
     if (pid < 0) {
         int error = errno;
         cgroup_remove(&g->cgroup);

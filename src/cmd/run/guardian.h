@@ -2,17 +2,19 @@
  * in time. guardian.c explains how.
  *
  * Map of src/cmd/run, a command under a lock or a leadership:
- *   lock_flags      the flags, parsed into a struct lock_plan
+ *   run_flags       the flags, parsed into a struct run_plan
  *   runner          the process itself: client, queue, leaving; child: while the command runs
  *   guardian        the second process; spawn, cgroup, proctree: starting and killing the command;
  *                   holdout: what cannot be killed
- *   acquisition     the mutex, rwlock, semaphore or latch; nested_lock: waiting for our own parent
+ *   acquisition     the mutex, rwlock, semaphore or latch
+ *   nested_lock     CLAVE_OWNER, and waiting for our own parent
  *   stages/         run_stages: --once, --lock-delay, --min-hold; run_slot: the slot of a run
  *   lock_messages   messages and JSON events; wait_progress: while waiting;
  *                   hook: --on-elected and so on
  *   parent_watch    the process that all of this is to end with
  *   sd_status       what the service manager is told, and when (service/sd_notify: how)
- *   deadline_page   CLAVE_DEADLINE; held_since: since when, in the node; owner_env: CLAVE_OWNER
+ *   command_env     the variables of the command and of hooks; deadline_page: CLAVE_DEADLINE
+ *   held_since      since when, in the node
  *   process_identity  host, pid and command, as other participants see them */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_H
 #define CLAVE_CMD_RUN_GUARDIAN_H

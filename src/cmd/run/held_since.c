@@ -17,14 +17,14 @@ static const char asked[] = "\nasked=1\n";
 _Static_assert(sizeof waited == sizeof granted, "one takes the place of the other");
 
 /* A revocable lock takes any write to its node for a request to release it. */
-static bool held_since_can_record(const struct lock_plan *plan)
+static bool held_since_can_record(const struct run_plan *plan)
 {
     return !plan->elects && !plan->revocable && acl_lets_owner_write(&plan->acl);
 }
 
 /* A field of clave's form (clave_identity_format), whose readers skip unknown fields. The newline
  * before it is there already. */
-size_t held_since_promise(const struct lock_plan *plan, char *data, size_t n, size_t cap)
+size_t held_since_promise(const struct run_plan *plan, char *data, size_t n, size_t cap)
 {
     size_t len = sizeof waited - 2;
     if (!held_since_can_record(plan) || n + len >= cap)
@@ -61,7 +61,7 @@ static void held_on_read(clave_async_client *c, const clave_result *res, void *a
     free(node);
 }
 
-void held_since_record(clave_async_client *c, const struct lock_plan *plan, const char *node)
+void held_since_record(clave_async_client *c, const struct run_plan *plan, const char *node)
 {
     char *copy = held_since_can_record(plan) ? strdup(node) : NULL;
     if (copy && clave_async_get(c, copy, NULL, held_on_read, copy) != CLAVE_OK)
@@ -134,7 +134,7 @@ static void held_text_read(clave_async_client *c, struct held_text *t)
         held_text_free(t);
 }
 
-void held_since_add_text(clave_async_client *c, const struct lock_plan *plan, const char *node,
+void held_since_add_text(clave_async_client *c, const struct run_plan *plan, const char *node,
                          const char *text)
 {
     size_t n = strlen(text) + 1;

@@ -3,46 +3,14 @@
 #include "cmd/run/hook.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cmd/cli/diag.h"
-#include "cmd/service/sd_notify.h"
-
-enum { ADDED = 4 };
-
-/* This process's environment plus the variables added, which come first and so take precedence. */
-static char **make_environment(char *const added[ADDED])
-{
-    size_t n = 0;
-    while (environ[n])
-        n++;
-    char **env = calloc(n + ADDED + 1, sizeof *env);
-    size_t at = 0;
-    for (size_t i = 0; env && i < ADDED; i++)
-        if (added[i])
-            env[at++] = added[i];
-    for (size_t i = 0; env && i < n; i++) {
-        size_t name = strcspn(environ[i], "=");
-        bool replaced = sd_notify_is_variable(environ[i]); /* a hook is not the service */
-        for (size_t k = 0; k < ADDED; k++)
-            replaced |= added[k] && strncmp(added[k], environ[i], name + 1) == 0;
-        if (!replaced)
-            env[at++] = environ[i];
-    }
-    return env;
-}
-
-static char *variable(const char *name, const char *value)
-{
-    char *text = NULL;
-    return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
-}
+#include "cmd/run/command_env.h"
 
 /* Like a command started by a shell: in a group of its own, with no signal blocked or ignored. */
 static int hook_start(const char *command, char **env)
@@ -72,19 +40,12 @@ static int hook_start(const char *command, char **env)
     return err;
 }
 
-void hook_run(const struct lock_plan *p, const char *command, const char *event, int64_t token)
+void hook_run(const struct run_plan *p, const char *command, const char *event, int64_t token)
 {
-    char number[24];
+    struct command_env env;
     if (!command)
         return;
-    snprintf(number, sizeof number, "%" PRId64, token);
-    char *added[ADDED] = {variable("CLAVE_EVENT", event), variable("CLAVE_PATH", p->path),
-                          variable("CLAVE_CONNECT", p->connect),
-                          token != 0 ? variable("CLAVE_TOKEN", number) : NULL};
-    char **env = added[0] && added[1] && added[2] ? make_environment(added) : NULL;
-    if (!env || hook_start(command, env) != 0)
+    if (!command_env_init_hook(&env, p, event, token) || hook_start(command, env.all) != 0)
         diag(p->o, "%s: cannot run the hook: %s", p->path, command);
-    free(env);
-    for (size_t i = 0; i < ADDED; i++)
-        free(added[i]);
+    command_env_fini(&env);
 }

@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-#include "cmd/run/lock_flags.h"
+#include "cmd/run/run_flags.h"
 
 /* Runs the shell command (NULL: nothing) with CLAVE_EVENT, CLAVE_PATH, CLAVE_CONNECT and, unless it
  * is 0, CLAVE_TOKEN in its environment, and with no standard input. Reports a failure to start
  * it. */
-void hook_run(const struct lock_plan *p, const char *command, const char *event, int64_t token);
+void hook_run(const struct run_plan *p, const char *command, const char *event, int64_t token);
 
 #endif

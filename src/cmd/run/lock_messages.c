@@ -28,7 +28,7 @@ struct words {
     const char *held_by, *still, *it, *who, *asked, *hold, *next, *before;
 };
 
-static const struct words *words(const struct lock_plan *p)
+static const struct words *words(const struct run_plan *p)
 {
     static const struct words lock = {"acquired",
                                       "not-acquired",
@@ -47,7 +47,7 @@ static const struct words *words(const struct lock_plan *p)
 }
 
 /* Standard output is the command's. */
-static void lock_message_begin(const struct lock_plan *p, struct json *j, const char *event)
+static void lock_message_begin(const struct run_plan *p, struct json *j, const char *event)
 {
     flockfile(stderr);
     char when[TIME_TEXT_CAP];
@@ -63,7 +63,7 @@ static void lock_message_end(struct json *j)
     funlockfile(stderr);
 }
 
-static void put_holder(const struct lock_plan *p, struct json *j, const clave_participant *holder)
+static void put_holder(const struct run_plan *p, struct json *j, const clave_participant *holder)
 {
     clave__json_open(j, p->elects ? "leader" : "holder", '{');
     clave__json_int(j, "token", holder->stat.czxid);
@@ -79,7 +79,7 @@ static void put_identity(struct json *j, const char *key, const clave_identity *
 }
 
 /* "held by web1 pid 4711 (nightly), trace 4bf9..." */
-static const char *holder_text(const struct lock_plan *p, const clave_participant *holder,
+static const char *holder_text(const struct run_plan *p, const clave_participant *holder,
                                char out[HOLDER_CAP])
 {
     char who[PARTICIPANT_TEXT_CAP];
@@ -90,7 +90,7 @@ static const char *holder_text(const struct lock_plan *p, const clave_participan
     return out;
 }
 
-void lock_message_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder)
+void lock_message_waiting(const struct run_plan *p, size_t ahead, const clave_participant *holder)
 {
     struct json j;
     char who[HOLDER_CAP];
@@ -108,7 +108,7 @@ void lock_message_waiting(const struct lock_plan *p, size_t ahead, const clave_p
 }
 
 /* What is missing so that nobody gets a lease. */
-static const char *lack(const struct lock_plan *p, char out[LACK_CAP])
+static const char *lack(const struct run_plan *p, char out[LACK_CAP])
 {
     char path[PARTICIPANT_TEXT_CAP];
     snprintf(out, LACK_CAP,
@@ -118,7 +118,7 @@ static const char *lack(const struct lock_plan *p, char out[LACK_CAP])
     return out;
 }
 
-void lock_message_no_limit(const struct lock_plan *p, size_t ahead)
+void lock_message_no_limit(const struct run_plan *p, size_t ahead)
 {
     struct json j;
     char why[LACK_CAP];
@@ -132,7 +132,7 @@ void lock_message_no_limit(const struct lock_plan *p, size_t ahead)
     }
 }
 
-void lock_message_put_off(const struct lock_plan *p)
+void lock_message_put_off(const struct run_plan *p)
 {
     struct json j;
     if (p->o->json) {
@@ -144,7 +144,7 @@ void lock_message_put_off(const struct lock_plan *p)
     }
 }
 
-void lock_message_connecting(const struct lock_plan *p, const char *fault)
+void lock_message_connecting(const struct run_plan *p, const char *fault)
 {
     struct json j;
     lock_message_begin(p, &j, "connecting");
@@ -152,7 +152,7 @@ void lock_message_connecting(const struct lock_plan *p, const char *fault)
     lock_message_end(&j);
 }
 
-void lock_message_away(const struct lock_plan *p, const char *fault)
+void lock_message_away(const struct run_plan *p, const char *fault)
 {
     struct json j;
     if (p->o->json) {
@@ -165,7 +165,7 @@ void lock_message_away(const struct lock_plan *p, const char *fault)
 }
 
 /* The number of leases is not even read while the server gives nobody a place. */
-static const char *obstacle_text(const struct lock_plan *p, const struct lock_obstacle *why,
+static const char *obstacle_text(const struct run_plan *p, const struct lock_obstacle *why,
                                  char out[LACK_CAP])
 {
     if (why->away)
@@ -175,7 +175,7 @@ static const char *obstacle_text(const struct lock_plan *p, const struct lock_ob
     return why->limit_missing ? lack(p, out) : NULL;
 }
 
-void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
+void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
                                const struct lock_obstacle *why)
 {
     struct json j;
@@ -206,7 +206,7 @@ void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms,
     }
 }
 
-void lock_message_parent_ended(const struct lock_plan *p, int64_t waited_ms)
+void lock_message_parent_ended(const struct run_plan *p, int64_t waited_ms)
 {
     struct json j;
     char text[PARENT_WATCH_TEXT_CAP];
@@ -221,7 +221,7 @@ void lock_message_parent_ended(const struct lock_plan *p, int64_t waited_ms)
     lock_message_end(&j);
 }
 
-void lock_message_warning(const struct lock_plan *p, const char *msg)
+void lock_message_warning(const struct run_plan *p, const char *msg)
 {
     struct json j;
     if (!p->o->json) {
@@ -233,7 +233,7 @@ void lock_message_warning(const struct lock_plan *p, const char *msg)
     lock_message_end(&j);
 }
 
-void lock_message_deadlock(const struct lock_plan *p, const char *text)
+void lock_message_deadlock(const struct run_plan *p, const char *text)
 {
     struct json j;
     char safe[4096];
@@ -248,7 +248,7 @@ void lock_message_deadlock(const struct lock_plan *p, const char *text)
     }
 }
 
-int lock_message_unauthorised(const struct lock_plan *p)
+int lock_message_unauthorised(const struct run_plan *p)
 {
     static const struct client_fault fault = {
         .text = "to queue there, a client must be allowed to create nodes below it and to read the "
@@ -257,7 +257,7 @@ int lock_message_unauthorised(const struct lock_plan *p)
     return diag_fault(p->o, p->path, CLAVE_ENOAUTH, &fault);
 }
 
-void lock_message_nested(const struct lock_plan *p, const clave_participant *outer)
+void lock_message_nested(const struct run_plan *p, const clave_participant *outer)
 {
     struct json j;
     char who[PARTICIPANT_TEXT_CAP], text[PARTICIPANT_TEXT_CAP + 128];
@@ -273,8 +273,7 @@ void lock_message_nested(const struct lock_plan *p, const clave_participant *out
     }
 }
 
-void lock_message_acquired(const struct lock_plan *p, const struct grant_facts *g,
-                           int64_t waited_ms)
+void lock_message_acquired(const struct run_plan *p, const struct grant_facts *g, int64_t waited_ms)
 {
     struct json j;
     char age[AGE_CAP];
@@ -294,7 +293,7 @@ void lock_message_acquired(const struct lock_plan *p, const struct grant_facts *
     lock_message_end(&j);
 }
 
-void lock_message_connection(const struct lock_plan *p, bool up, int64_t left_ms)
+void lock_message_connection(const struct run_plan *p, bool up, int64_t left_ms)
 {
     struct json j;
     char left[AGE_CAP];
@@ -312,7 +311,7 @@ void lock_message_connection(const struct lock_plan *p, bool up, int64_t left_ms
 }
 
 /* Why it was lost, for a reader at a terminal. */
-static const char *reason(const struct lock_plan *p, clave_err why)
+static const char *reason(const struct run_plan *p, clave_err why)
 {
     if (why == CLAVE_ENONODE)
         return "its node was deleted by another client";
@@ -321,7 +320,7 @@ static const char *reason(const struct lock_plan *p, clave_err why)
     return diag_text(p->o, why);
 }
 
-void lock_message_lost(const struct lock_plan *p, clave_err why)
+void lock_message_lost(const struct run_plan *p, clave_err why)
 {
     struct json j;
     if (!p->o->json) {
@@ -333,7 +332,7 @@ void lock_message_lost(const struct lock_plan *p, clave_err why)
     lock_message_end(&j);
 }
 
-void lock_message_asked(const struct lock_plan *p)
+void lock_message_asked(const struct run_plan *p)
 {
     struct json j;
     if (!p->o->json) {
@@ -344,7 +343,7 @@ void lock_message_asked(const struct lock_plan *p)
     lock_message_end(&j);
 }
 
-static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause cause, char *out,
+static const char *ending_text(const struct run_plan *p, enum kill_policy_cause cause, char *out,
                                size_t cap)
 {
     char parent[PARENT_WATCH_TEXT_CAP];
@@ -372,7 +371,7 @@ static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause
     return "ending the command";
 }
 
-void lock_message_ending(const struct lock_plan *p, enum kill_policy_cause cause)
+void lock_message_ending(const struct run_plan *p, enum kill_policy_cause cause)
 {
     static const char *const names[] = {
         [CAUSE_NONE] = "left-behind",  [CAUSE_DEADLINE] = "deadline", [CAUSE_LOST] = "lost",
@@ -394,7 +393,7 @@ void lock_message_ending(const struct lock_plan *p, enum kill_policy_cause cause
 }
 
 /* What cannot be ended. `text`: the same as a sentence. */
-static void lock_message_put_holdout(const struct lock_plan *p, const char *event,
+static void lock_message_put_holdout(const struct run_plan *p, const char *event,
                                      const struct holdout *h, const char *text)
 {
     struct json j;
@@ -411,7 +410,7 @@ static void lock_message_put_holdout(const struct lock_plan *p, const char *even
     lock_message_end(&j);
 }
 
-void lock_message_holdout(const struct lock_plan *p, const struct holdout *h)
+void lock_message_holdout(const struct run_plan *p, const struct holdout *h)
 {
     char who[HOLDOUT_TEXT_CAP], text[TEXT_CAP];
     snprintf(text, sizeof text,
@@ -423,7 +422,7 @@ void lock_message_holdout(const struct lock_plan *p, const struct holdout *h)
     lock_message_put_holdout(p, "unkillable", h, text);
 }
 
-void lock_message_stuck(const struct lock_plan *p, const struct holdout *h, bool lost)
+void lock_message_stuck(const struct run_plan *p, const struct holdout *h, bool lost)
 {
     char who[HOLDOUT_TEXT_CAP], text[TEXT_CAP], advice[64];
     snprintf(advice, sizeof advice, "; end it as root: kill -KILL %d", (int)h->pid);
@@ -435,7 +434,7 @@ void lock_message_stuck(const struct lock_plan *p, const struct holdout *h, bool
     lock_message_put_holdout(p, "stuck", h, text);
 }
 
-void lock_message_denied(const struct lock_plan *p, const struct holdout *h, int sig)
+void lock_message_denied(const struct run_plan *p, const struct holdout *h, int sig)
 {
     char who[HOLDOUT_TEXT_CAP], text[TEXT_CAP];
     snprintf(text, sizeof text, "cannot pass signal %d (%s) on to %s", sig, strsignal(sig),
@@ -443,7 +442,7 @@ void lock_message_denied(const struct lock_plan *p, const struct holdout *h, int
     lock_message_put_holdout(p, "denied", h, text);
 }
 
-void lock_message_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms)
+void lock_message_delay(const struct run_plan *p, const clave_identity *who, int64_t delay_ms)
 {
     struct json j;
     char age[AGE_CAP], text[PARTICIPANT_TEXT_CAP];
@@ -458,7 +457,7 @@ void lock_message_delay(const struct lock_plan *p, const clave_identity *who, in
     }
 }
 
-void lock_message_done(const struct lock_plan *p, const clave_once_record *former)
+void lock_message_done(const struct run_plan *p, const clave_once_record *former)
 {
     struct json j;
     char age[AGE_CAP], who[PARTICIPANT_TEXT_CAP];
@@ -479,7 +478,7 @@ void lock_message_done(const struct lock_plan *p, const clave_once_record *forme
     }
 }
 
-void lock_message_resting(const struct lock_plan *p, int64_t left_ms)
+void lock_message_resting(const struct run_plan *p, int64_t left_ms)
 {
     struct json j;
     char left[AGE_CAP];
@@ -493,7 +492,7 @@ void lock_message_resting(const struct lock_plan *p, int64_t left_ms)
     lock_message_end(&j);
 }
 
-void lock_message_ended(const struct lock_plan *p, int code, int64_t held_ms)
+void lock_message_ended(const struct run_plan *p, int code, int64_t held_ms)
 {
     struct json j;
     char age[AGE_CAP];

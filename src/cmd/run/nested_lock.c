@@ -1,15 +1,31 @@
-/* nested_lock.c - compares the owners of the participants ahead with our own CLAVE_OWNER. runner.c
- * calls it whenever the place in the queue changes or the connection is back. It answers at most
- * once. */
+/* nested_lock.c - makes CLAVE_OWNER: "OUTER/INNER", random numbers in hexadecimal; and compares the
+ * owners of the participants ahead with it. runner.c does so whenever the place in the queue
+ * changes or the connection is back. It answers at most once. */
 #include "cmd/run/nested_lock.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "clave/uv.h"
 
 #include "recipe/queue/queue_order.h"
 
+enum { SELF_CAP = 20 };
+
+void nested_make_owner(char out[RUN_OWNER_CAP])
+{
+    const char *whole = getenv("CLAVE_OWNER");
+    /* Nested too deep: starts afresh, so deadlocks through this one go undetected. */
+    if (!whole || strlen(whole) > RUN_OWNER_CAP - SELF_CAP)
+        whole = "";
+    snprintf(out, RUN_OWNER_CAP, "%s%s%016" PRIx64, whole, *whole ? "/" : "", clave_random_seed());
+}
+
 /* The owners "a" and "a/b" are outer ones of "a/b/c". */
-static bool is_outer(const struct nested *n, const clave_participant *p)
+static bool nested_is_outer(const struct nested *n, const clave_participant *p)
 {
     const char *theirs = p->identity.owner, *own = n->plan->owner;
     size_t len = theirs ? strlen(theirs) : 0;
@@ -28,21 +44,21 @@ static const clave_participant *nested_find_before(const struct nested *n,
     for (size_t i = 0; i < count && !nested_is_own(n, &list[i]); i++) {
         bool shares = n->plan->kind == KIND_READ &&
                       clave__queue_order_is_kind(&clave__queue_order_read, list[i].node);
-        if (is_outer(n, &list[i]) && !shares)
+        if (nested_is_outer(n, &list[i]) && !shares)
             return &list[i];
     }
     return NULL;
 }
 
 /* All leases are held by outer ones. */
-static const clave_participant *find_leases(const struct nested *n, const clave_participant *list,
-                                            size_t count)
+static const clave_participant *nested_find_leases(const struct nested *n,
+                                                   const clave_participant *list, size_t count)
 {
     assert(n->acquisition->semaphore);
     const clave_participant *outer = NULL;
     uint32_t limit = clave_async_semaphore_limit(n->acquisition->semaphore), held = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!is_outer(n, &list[i]))
+        if (!nested_is_outer(n, &list[i]))
             continue;
         outer = &list[i];
         held++;
@@ -61,7 +77,8 @@ static void nested_on_participants(clave_async_client *c, clave_err err,
     if (err != CLAVE_OK)
         return;
     bool leases = nested->plan->kind == KIND_LEASE;
-    const clave_participant *outer = (leases ? find_leases : nested_find_before)(nested, list, n);
+    const clave_participant *outer =
+        (leases ? nested_find_leases : nested_find_before)(nested, list, n);
     if (outer)
         nested->found(nested->arg, outer);
 }

@@ -2,7 +2,7 @@
  * that takes the same lock again would wait forever: the lock it waits for is released only when it
  * ends.
  *
- * The nodes tell, since each names its owner (owner_env.h): so the servers' names do not matter,
+ * The nodes tell, since each names its owner: so the servers' names do not matter,
  * nor that a lock of the same path may be on other servers. Readers below readers may be nested,
  * and leases as long as others are free. */
 #ifndef CLAVE_CMD_RUN_NESTED_LOCK_H
@@ -12,8 +12,13 @@
 
 #include "cmd/run/acquisition.h"
 
+/* Makes the owner of a lock, part of the one in the environment (CLAVE_OWNER) if there is one. By
+ * it a search for deadlocks sees, too, that the outer lock waits for the inner one
+ * (clave_identity.owner). */
+void nested_make_owner(char out[RUN_OWNER_CAP]);
+
 struct nested {
-    const struct lock_plan *plan;
+    const struct run_plan *plan;
     const struct acquisition *acquisition;
     void (*found)(void *arg, const clave_participant *outer);
     void *arg;

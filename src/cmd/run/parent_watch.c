@@ -1,4 +1,4 @@
-/* parent_watch.c - see parent_watch.h; lock_flags.c and ctdb_lock.c open it. The parent-death
+/* parent_watch.c - see parent_watch.h; run_flags.c and ctdb_lock.c open it. The parent-death
  * signal (PR_SET_PDEATHSIG) would not do: it comes when the thread ends that started us, and the
  * kernel forgets it when a set-user-ID program is executed. */
 #include "cmd/run/parent_watch.h"

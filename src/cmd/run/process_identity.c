@@ -15,7 +15,7 @@ static void join_words(char *const *argv, char *out, size_t cap)
     }
 }
 
-void process_identity_describe(struct process_identity *s, const struct lock_plan *plan)
+void process_identity_describe(struct process_identity *s, const struct run_plan *plan)
 {
     s->host[0] = s->host[sizeof s->host - 1] = '\0';
     gethostname(s->host, sizeof s->host - 1);

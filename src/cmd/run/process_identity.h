@@ -2,7 +2,7 @@
 #ifndef CLAVE_CMD_RUN_PROCESS_IDENTITY_H
 #define CLAVE_CMD_RUN_PROCESS_IDENTITY_H
 
-#include "cmd/run/lock_flags.h"
+#include "cmd/run/run_flags.h"
 
 enum { PROCESS_IDENTITY_COMMAND_CAP = 1024 };
 
@@ -12,6 +12,6 @@ struct process_identity {
     clave_identity identity;                    /* points into this struct and into the plan */
 };
 
-void process_identity_describe(struct process_identity *s, const struct lock_plan *plan);
+void process_identity_describe(struct process_identity *s, const struct run_plan *plan);
 
 #endif

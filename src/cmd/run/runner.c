@@ -219,7 +219,7 @@ static int64_t wait_until(const struct runner *r)
 static void begin_waiting(struct runner *r)
 {
     assert(r->phase == CONNECTING);
-    const struct lock_plan *plan = r->plan;
+    const struct run_plan *plan = r->plan;
     /* The command gets some time before its first warning could be due. */
     const struct acquisition_terms terms = {.deadline = wait_until(r),
                                             .min_valid_ms =
@@ -258,8 +258,8 @@ static void runner_on_dirs(void *arg, clave_err err)
 static void runner_use_parent_acl(struct runner *r)
 {
     assert(r->phase == CONNECTING && !r->reads_acl);
-    const struct lock_plan *plan = r->plan;
-    lock_flags_warn_of_acl(plan);
+    const struct run_plan *plan = r->plan;
+    run_flags_warn_of_acl(plan);
     if (plan->kind != KIND_LEASE) {
         begin_waiting(r);
         return;
@@ -276,7 +276,7 @@ static void runner_use_parent_acl(struct runner *r)
 static void runner_on_parent_acl(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct runner *r = arg;
-    const struct lock_plan *plan = r->plan;
+    const struct run_plan *plan = r->plan;
     assert(r->reads_acl && plan->parent_acl);
     const char *fault;
     (void)c;
@@ -299,7 +299,7 @@ static void runner_on_parent_acl(clave_async_client *c, const clave_result *res,
 
 static void runner_on_connected(struct runner *r)
 {
-    const struct lock_plan *plan = r->plan;
+    const struct run_plan *plan = r->plan;
     wait_progress_clear(&r->progress);
     if (!plan->parent_acl) {
         begin_waiting(r);
@@ -568,7 +568,7 @@ static void runner_loop(struct runner *r)
 /* Orphans of the guardian are to become our children. Done before there are threads. A kernel
  * without sub-reapers, as qemu emulates one, runs the command all the same, unless all of it must
  * be killable. */
-static int become_subreaper(const struct lock_plan *p)
+static int become_subreaper(const struct run_plan *p)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
         return EXIT_OK;
@@ -584,7 +584,7 @@ static int become_subreaper(const struct lock_plan *p)
 
 static int start_guardian(struct runner *r)
 {
-    const struct lock_plan *plan = r->plan;
+    const struct run_plan *plan = r->plan;
     const struct guardian_plan gp = {.o = plan->o,
                                      .connect = plan->connect,
                                      .path =
@@ -605,7 +605,7 @@ static const struct runner_events runner_events = {
     .leave = runner_leave,
 };
 
-int runner_run(const struct lock_plan *plan, bool *told_to_end)
+int runner_run(const struct run_plan *plan, bool *told_to_end)
 {
     struct runner *r = calloc(1, sizeof *r);
     if (!r)

@@ -18,9 +18,9 @@
 #include "clave/uv.h"
 #include "cmd/cli/terminal.h"
 #include "cmd/run/acquisition.h"
-#include "cmd/run/lock_flags.h"
 #include "cmd/run/nested_lock.h"
 #include "cmd/run/parent_watch.h"
+#include "cmd/run/run_flags.h"
 #include "cmd/run/sd_status.h"
 #include "cmd/run/stages/run_stages.h"
 #include "cmd/run/wait_progress.h"
@@ -44,7 +44,7 @@ struct runner_events {
 
 struct runner {
     const struct runner_events *events;
-    const struct lock_plan *plan;
+    const struct run_plan *plan;
     struct options *o;
     enum runner_phase phase;
     uv_loop_t loop;
@@ -91,6 +91,6 @@ struct runner {
 
 /* The verbs' entry: acquires the lock, runs the command, releases the lock. Returns the exit code.
  * *told_to_end (may be NULL): a signal, or the end of --with-parent's process, ended it. */
-int runner_run(const struct lock_plan *plan, bool *told_to_end);
+int runner_run(const struct run_plan *plan, bool *told_to_end);
 
 #endif

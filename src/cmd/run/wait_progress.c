@@ -20,7 +20,7 @@
 /* The first report comes late enough that a short wait prints nothing. */
 enum { LIVE_FIRST_MS = 300, LIVE_AGAIN_MS = 2000, LINES_FIRST_MS = 1000, LINES_AGAIN_MS = 15000 };
 
-void wait_progress_init(struct wait_progress *p, const struct lock_plan *plan, uv_loop_t *loop)
+void wait_progress_init(struct wait_progress *p, const struct run_plan *plan, uv_loop_t *loop)
 {
     const char *term = getenv("TERM");
     *p = (struct wait_progress){.plan = plan};

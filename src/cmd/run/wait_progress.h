@@ -9,13 +9,13 @@
 #include "clave/uv.h"
 #include "cmd/cli/unreachable.h"
 #include "cmd/run/acquisition.h"
-#include "cmd/run/lock_flags.h"
+#include "cmd/run/run_flags.h"
 
 /* `holder`: the first that holds it; NULL: not known. Valid during the call. */
 typedef void wait_progress_holder(void *arg, const clave_participant *holder);
 
 struct wait_progress {
-    const struct lock_plan *plan;
+    const struct run_plan *plan;
     const struct acquisition *acquisition;
     clave_async_client *client;
     clave_uv *uv;
@@ -39,7 +39,7 @@ struct wait_progress {
     int64_t reported_holder; /* its token; 0: none */
 };
 
-void wait_progress_init(struct wait_progress *p, const struct lock_plan *plan, uv_loop_t *loop);
+void wait_progress_init(struct wait_progress *p, const struct run_plan *plan, uv_loop_t *loop);
 /* No server is connected yet; the client tries until `until`. */
 void wait_progress_connect(struct wait_progress *p, clave_async_client *c, int64_t until);
 void wait_progress_begin(struct wait_progress *p, const struct acquisition *acquisition,

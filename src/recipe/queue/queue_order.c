@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "recipe/queue/read_write_order.h"
+
 /* A sequence number is the parent's count of creates, written with "%010d": 10 digits, from
  * 2147483647 over to -2147483648 (ZOOKEEPER-2944). '-' sorts before the digits, so from there on
  * every newcomer would own the lock; we stop before. */
@@ -15,15 +17,6 @@ static const char counter_least[] = "2147483648"; /* below 0 */
 
 const struct queue_order_rule clave__queue_order_mutex = {.base = "lock-",
                                                           .kazoo_base = "__lock__"};
-/* Curator's names have the same length, so that the number is at the same place in both. */
-const struct queue_order_rule clave__queue_order_read = {.base = "__READ__",
-                                                         .kazoo_base = "__rlock__",
-                                                         .other = &clave__queue_order_write,
-                                                         .shares = true};
-const struct queue_order_rule clave__queue_order_write = {.base = "__WRIT__",
-                                                          .kazoo_base = "__lock__",
-                                                          .other = &clave__queue_order_read,
-                                                          .overtaken = true};
 const struct queue_order_rule clave__queue_order_lease = {.base = "lease-", .any_child = true};
 const struct queue_order_rule clave__queue_order_latch = {.base = "latch-",
                                                           .kazoo_base = "__lock__"};
@@ -127,12 +120,6 @@ static void keep_nearest(struct nearest best[2], struct nearest it)
     }
 }
 
-/* Can we have to wait for this node at all? */
-static bool may_block(const struct queue_order_rule *rule, const char *name)
-{
-    return !rule->shares || clave__queue_order_is_kind(rule->other, name);
-}
-
 struct queue_order_place clave__queue_order_locate(const struct queue_order_rule *rule,
                                                    const char *const *names, size_t n,
                                                    const char *own)
@@ -155,12 +142,11 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         if (!key.contender)
             continue;
         place.contenders++;
-        if (i != mine && !may_block(rule, names[i]))
+        bool other = rule->other && clave__queue_order_is_kind(rule->other, names[i]);
+        if (i != mine && !clave__read_write_blocks(rule, other))
             continue;
         place.plain = place.plain && key.plain;
-        /* A node that shares does not wait for one with its own number: that is the write node of a
-         * downgrade, whatever the server's order. */
-        if (!comes_before(key.text, rule->shares ? mine : i, own_key.text, mine))
+        if (!comes_before(key.text, clave__read_write_index(rule, i, mine), own_key.text, mine))
             continue;
         place.ahead++;
         keep_nearest(best, (struct nearest){names[i], key.text, i});

@@ -20,6 +20,7 @@
 #include "runtime/http/http_server.h"
 #include "runtime/resources.h"
 #include "web/api/document_api.h"
+#include "web/http/forwarded.h"
 
 enum { MAX_METRIC_PATHS = 64 };
 /* The line and the fields of a request. */
@@ -114,7 +115,7 @@ static bool gate_is_exempt(void *arg, const struct peer_addr *peer)
 {
     const struct gate *g = arg;
     const struct web_peer as_engine = {.is_unix = peer->family == 0, .address = peer->text};
-    return clave__access_is_proxy(gate_access_of(g->access), &as_engine);
+    return clave__forwarded_is_proxy(gate_access_of(g->access), &as_engine);
 }
 
 static void gate_on_ended(void *arg, void *user)

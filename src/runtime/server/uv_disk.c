@@ -4,15 +4,10 @@
 #include <assert.h>
 #include <string.h>
 
-#include "runtime/clock.h"
 #include "runtime/server/uv_server_internal.h"
 
 /* Memory kept between batches, and between the pieces of a snapshot. */
 enum { KEEP_BYTES = 1 << 20 };
-
-/* Between two measures of the room on the disk and of the process; while there are admin commands
- * or metrics, which programs read every few seconds. */
-enum { MEASURE_MS = 10000, MEASURE_FOR_HTTP_MS = 2000 };
 
 /* ---- to the disk ----------------------------------------------------------------------------- */
 
@@ -106,9 +101,7 @@ void clave__run_on_log_written(void *arg)
         clave__server_durable(r->server, log->last_zxid);
         if (r->audit)
             clave__audit_log_durable(r->audit);
-        r->stats.log_bytes += log->grown;
-        clave__server_note_append(r->server, (int64_t)(log->took_ns / 1000));
-        clave__server_set_driver_stats(r->server, &r->stats);
+        clave__run_take_log(r, log);
     }
     clave__run_pump(r);
 }
@@ -122,69 +115,6 @@ static void tell_snapshot_written(const struct server_run *r)
                    r->dir.path, strerror(r->snapshot_thread.purge_fault));
 }
 
-static void count_written_snapshot(struct server_run *r)
-{
-    const struct snapshot_thread *t = &r->snapshot_thread;
-    r->stats.snapshot_bytes += t->file.end - t->purged.snapshots;
-    r->stats.log_bytes -= t->purged.logs;
-    r->stats.snapshot_zxid = t->zxid;
-    r->stats.snapshot_seconds = clave__clock_wall() / 1000;
-}
-
-void clave__run_take_space(struct server_run *r, const struct space *space)
-{
-    long long left = (long long)space->free_bytes >> 20, all = (long long)space->total_bytes >> 20;
-    bool low = clave__space_is_low(space, r->is_low);
-    r->stats.free_bytes = space->free_bytes;
-    r->stats.total_bytes = space->total_bytes;
-    if (space->free_bytes < 0)
-        return; /* not known: it may still be low */
-    if (low && !r->is_low)
-        clave__log(&r->log, CLAVE_LOG_WARN,
-                   "the disk of %s has %lld MiB of %lld MiB left, less than a tenth: free some "
-                   "space, because the server ends when it is full",
-                   r->dir.path, left, all);
-    if (!low && r->is_low)
-        clave__log(&r->log, CLAVE_LOG_INFO, "the disk of %s has %lld MiB of %lld MiB left again",
-                   r->dir.path, left, all);
-    r->is_low = low;
-}
-
-void clave__run_take_process(struct server_run *r, const struct process_files *files)
-{
-    r->stats.open_files = files->open_files;
-    r->stats.max_files = files->max_files;
-    r->stats.resident_bytes = files->resident_bytes;
-}
-
-static void run_tell_health(struct server_run *r)
-{
-    struct server_health health;
-    if (!r->measured)
-        return;
-    clave__server_health(r->server, &health);
-    r->measured(r->measured_arg, &health);
-}
-
-static void on_measure_timer(uv_timer_t *t)
-{
-    struct server_run *r = t->data;
-    run_tell_health(r);
-    if (r->is_saving || clave__disk_thread_state(&r->snapshot_thread.thread) != JOB_FREE)
-        return; /* it is measured after that job */
-    r->snapshot_thread.job = SNAPSHOT_MEASURE;
-    clave__disk_thread_post(&r->snapshot_thread.thread);
-}
-
-void clave__run_measure(struct server_run *r)
-{
-    uint64_t every = r->admin || r->metrics || r->measured ? MEASURE_FOR_HTTP_MS : MEASURE_MS;
-    uv_timer_init(&r->loop, &r->measure_timer);
-    r->measure_timer.data = r;
-    uv_timer_start(&r->measure_timer, on_measure_timer, every, every);
-    run_tell_health(r);
-}
-
 static void collect_snapshot_job(struct server_run *r)
 {
     struct snapshot_thread *t = &r->snapshot_thread;
@@ -195,8 +125,7 @@ static void collect_snapshot_job(struct server_run *r)
     if (t->job == SNAPSHOT_MEASURE)
         clave__run_take_process(r, &t->files);
     if (t->job == SNAPSHOT_LAST) {
-        count_written_snapshot(r);
-        clave__server_note_snapshot(r->server, (int64_t)(uv_now(&r->loop) - r->saving_since));
+        clave__run_take_snapshot(r);
         tell_snapshot_written(r);
     }
     clave__server_set_driver_stats(r->server, &r->stats);

@@ -1,6 +1,6 @@
 /* uv_server_internal.h - one running server, shared by uv_server.c (its life), uv_disk.c (the log
- * and the snapshots) and uv_conn.c (its connections). Everything belongs to the loop's thread,
- * which is one or the other of txn_log_thread.h. */
+ * and the snapshots), disk_stats.c (how the disk does) and uv_conn.c (its connections). Everything
+ * belongs to the loop's thread, which is one or the other of txn_log_thread.h. */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 
@@ -112,8 +112,7 @@ bool clave__run_is_current(const struct server_run *r);
 /* The number of connections has changed, or what was read has become durable. */
 void clave__run_count(struct server_run *r);
 
-/* ---- the disk (uv_disk.c)
- * ------------------------------------------------------------------------ */
+/* ---- the disk (uv_disk.c) -------------------------------------------------------------------- */
 
 /* Gives the threads what there is to be written. */
 void clave__run_post(struct server_run *r);
@@ -122,6 +121,12 @@ void clave__run_on_log_written(void *run);
 void clave__run_on_disk_done(void *run);
 /* Everything that was applied is on the disk. */
 bool clave__run_is_durable(const struct server_run *r);
+
+/* ---- what it knows of the disk (disk_stats.c) ------------------------------------------------ */
+
+/* A batch of the log was written, with its fsync; a snapshot was. */
+void clave__run_take_log(struct server_run *r, const struct txn_log_thread *log);
+void clave__run_take_snapshot(struct server_run *r);
 /* Measures the room on the disk and the process from now on, and warns before the disk is full and
  * the server ends. */
 void clave__run_measure(struct server_run *r);

@@ -11,12 +11,8 @@
 #include "server/request/fair_schedule.h"
 #include "server/request/slow_requests.h"
 
-/* A client that does not read is disconnected at this many times max_output. */
-enum { DISCONNECT_FACTOR = 512 };
 /* Bytes an idle connection keeps of each of its buffers. */
 enum { KEEP_BUFFER = 1024 };
-/* How long all clients wait for one that takes no output. */
-enum { NO_PROGRESS_MS = 1000 };
 /* The longest frame of a client without a session: a ConnectRequest has 49 bytes. */
 enum { MAX_FIRST_FRAME = 1024 };
 /* Watches dropped with their connection; the rest goes a piece a turn. */
@@ -48,24 +44,10 @@ static void resume_paused(struct server *s)
             LIST_ENTRY(list_pop_front(&s->conns.paused), struct server_conn, in_paused));
 }
 
-int64_t clave__conns_deadline(const struct server *s)
-{
-    if (list_empty(&s->conns.with_output) || !clave__conns_are_full(s))
-        return INT64_MAX;
-    return LIST_ENTRY(s->conns.with_output.next, struct server_conn, in_with_output)
-               ->undelivered_since +
-           NO_PROGRESS_MS;
-}
-
 void clave__conns_drop_stalled(struct server *s)
 {
-    while (clave__conns_deadline(s) <= s->now) {
-        struct server_conn *c =
-            LIST_ENTRY(s->conns.with_output.next, struct server_conn, in_with_output);
-        if (c->mark_count > 0) { /* its output waits for our disk */
-            clave__conn_count_output(c, true);
-            continue;
-        }
+    struct server_conn *c;
+    while ((c = clave__conns_next_stalled(s))) {
         clave__log(&s->log, CLAVE_LOG_WARN, "%s is disconnected: it does not read its output",
                    c->peer.text);
         clave__conn_cut(c);
@@ -229,7 +211,7 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     if (c->frames.max_frame > MAX_FIRST_FRAME)
         c->frames.max_frame = MAX_FIRST_FRAME;
     clave__buf_init(&c->backlog, &s->mem, s->limits.max_frame + MAX_CHUNK);
-    clave__buf_init(&c->out, &s->mem, s->limits.max_output * DISCONNECT_FACTOR);
+    clave__buf_init(&c->out, &s->mem, clave__conns_most_unread(s));
     clave__identities_init(&c->who, &s->mem, peer);
     c->who.knows_x509 = s->x509;
     clave__identities_note_super_uid(&c->who, clave__jbytes(s->access.super_uid));

@@ -136,6 +136,13 @@ static inline bool clave__conn_is_open(const struct server_conn *c)
     return c->state != CONN_CLOSING;
 }
 
+/* clave__server_next_ready returns it. */
+void clave__conn_mark_ready(struct server_conn *c);
+/* Releases output that has become durable. */
+void clave__conn_release(struct server_conn *c);
+
+/* ---- output that waits for its client (unread_output.c) -------------------------------------- */
+
 /* The output of all connections together is at twice its bound: none is read until clients have
  * taken some, or those that take nothing have been disconnected. */
 bool clave__conns_are_full(const struct server *s);
@@ -143,19 +150,19 @@ bool clave__conns_are_full(const struct server *s);
 bool clave__conn_is_full(const struct server_conn *c);
 /* Updates the totals; called after every change to the output. What counts is its memory. */
 void clave__conn_count_output(struct server_conn *c, bool some_taken);
-/* clave__server_next_ready returns it. */
-void clave__conn_mark_ready(struct server_conn *c);
-/* Releases output that has become durable. */
-void clave__conn_release(struct server_conn *c);
+/* The output of one connection at which it is disconnected, at once. */
+size_t clave__conns_most_unread(const struct server *s);
+/* The next client that has taken nothing for too long while others wait for it, the longest first;
+ * NULL: none. _deadline is when the next one is due, INT64_MAX: none. */
+struct server_conn *clave__conns_next_stalled(struct server *s);
+int64_t clave__conns_deadline(const struct server *s);
 
 /* ---- all connections (conn.c) ---------------------------------------------------------------- */
 
-/* _drop_stalled disconnects clients that have taken nothing for too long, the longest first;
- * _deadline is when the next one is due, INT64_MAX: none. */
+/* Disconnects the clients that are stalled. */
 void clave__conns_drop_stalled(struct server *s);
 /* Drops so many watches of connections that are gone. */
 void clave__conns_drop_watches(struct server *s, size_t most);
-int64_t clave__conns_deadline(const struct server *s);
 /* A turn begins: takes what the last one has left, until this one has enough. */
 void clave__conns_take_left(struct server *s);
 

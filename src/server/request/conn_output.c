@@ -1,5 +1,5 @@
-/* conn_output.c - what a connection is sent and when it may leave, whether there is room for more
- * output, and the end of a connection; see conn.h. It knows nothing of input. No byte leaves before
+/* conn_output.c - what a connection is sent and when it may leave, and the end of a connection; see
+ * conn.h. It knows nothing of input. No byte leaves before
  * the transaction that it shows is durable. */
 #include "base/memory.h"
 
@@ -9,9 +9,6 @@
 #include "wire/opcode.h"
 #include <assert.h>
 
-/* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
- */
-enum { MAX_UNDURABLE = 4096, MAX_PENDING = 64 * 1024 * 1024 };
 enum { FIRST_MARKS = 4 };
 /* So many bytes of an answer take as long to make as a small request takes. */
 enum { BYTES_A_REQUEST = 1024 };
@@ -24,51 +21,12 @@ void clave__conn_mark_ready(struct server_conn *c)
         list_push_back(&c->s->conns.ready[clave__fair_schedule_class_of(c)], &c->in_ready);
 }
 
-/* Whether the bound on the output of all connections holds this one up. Up to twice the bound, a
- * connection without output may still get a little, so that clients that read do not wait for the
- * others. */
-static bool is_throttled(const struct server_conn *c)
-{
-    const struct server *s = c->s;
-    return clave__conns_are_full(s) ||
-           (c->undurable > 0 && s->counts.outstanding >= s->limits.max_outstanding) ||
-           (c->undelivered > 0 && s->conns.undelivered >= s->limits.max_undelivered);
-}
-
-bool clave__conn_is_full(const struct server_conn *c)
-{
-    return is_throttled(c) || clave__buf_len(&c->out) >= c->s->limits.max_output ||
-           c->undurable >= MAX_UNDURABLE ||
-           (c->undurable > 0 && (clave__buf_len(&c->s->txn_log.pending) >= MAX_PENDING ||
-                                 clave__server_log_waits(c->s)));
-}
-
-bool clave__server_conn_wants_read(const struct server_conn *c)
-{
-    return clave__conn_is_open(c) && !clave__conn_is_full(c) && list_empty(&c->in_left);
-}
-
 bool clave__server_conn_wants_close(const struct server_conn *c)
 {
     return !clave__conn_is_open(c) && c->mark_count == 0 && !c->list_goes_on;
 }
 
 /* ---- closing --------------------------------------------------------------------------------- */
-
-void clave__conn_count_output(struct server_conn *c, bool some_taken)
-{
-    struct server *s = c->s;
-    size_t now = clave__buf_len(&c->out) > 0 ? c->out.cap : 0;
-    if (c->undelivered == 0 || now == 0 || some_taken) {
-        list_remove(&c->in_with_output);
-        c->undelivered_since = s->now;
-        if (now > 0)
-            list_push_back(&s->conns.with_output, &c->in_with_output);
-    }
-    assert(s->conns.undelivered >= c->undelivered);
-    s->conns.undelivered = s->conns.undelivered - c->undelivered + now;
-    c->undelivered = now;
-}
 
 static void drop_output(struct server_conn *c)
 {
@@ -101,11 +59,6 @@ void clave__conn_cut(struct server_conn *c)
     clave__conn_close(c);
     clave__conn_end_list(c);
     drop_output(c);
-}
-
-bool clave__conns_are_full(const struct server *s)
-{
-    return s->conns.undelivered / 2 >= s->limits.max_undelivered;
 }
 
 /* ---- which output may leave ------------------------------------------------------------------ */

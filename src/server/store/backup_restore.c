@@ -25,6 +25,7 @@ int64_t clave__backup_restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wal
     int64_t zxid = (since / CLOCK_UNIT_MS) << EPOCH_SHIFT | steps;
     int64_t newest = last_zxid >> EPOCH_SHIFT;
     newest = epoch > newest ? epoch : newest;
+    assert(newest < INT32_MAX); /* an epoch has 31 bits */
     if (zxid > last_zxid && zxid >> EPOCH_SHIFT > epoch)
         return zxid;
     return (newest + 1) << EPOCH_SHIFT | steps;

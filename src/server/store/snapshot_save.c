@@ -1,75 +1,20 @@
 /* snapshot_save.c - the pieces of a snapshot (snapshot_save.h); the driver asks for one after the
- * other, and tree.c, session.c and acl.c report what is about to change. A node is never in the
- * file twice, and never before its parent. */
+ * other. snapshot_copy_on_write.c adds to them what is about to change. */
 #include <assert.h>
 
 #include "base/memory.h"
 #include "server/server_internal.h"
 #include "server/store/checksum.h"
+#include "server/store/snapshot_copy_on_write.h"
+#include "server/store/snapshot_record.h"
 
-enum { VERSION = 2, DIGEST_VERSION = 2 };
+enum { DIGEST_VERSION = 2 };
 
 /* A piece ends after server_options.snapshot_piece elements, or as many bytes as if each had so
  * many: both are about a millisecond's work. */
 enum { ELEMENT_BYTES = 256 };
 /* As much may be written ahead before the log waits. */
 enum { PIECES_AHEAD = 8 };
-
-enum { FEW_PARENTS = 32 };
-
-static const char magic[4] = {'Z', 'K', 'S', 'N'};
-
-/* ---- the format ------------------------------------------------------------------------------ */
-
-static void save_put_header(struct jwriter *w)
-{
-    for (size_t i = 0; i < sizeof magic; i++)
-        clave__jput_byte(w, (uint8_t)magic[i]);
-    clave__jput_int(w, VERSION);
-    clave__jput_long(w, -1);
-}
-
-/* If the newest session has ended, the log that has it may be purged. So that its id is not given
- * out again, the next id is written with a timeout of 0. Apache takes that for a session that
- * expires at once, and no client has its id. */
-static void save_put_session_count(struct jwriter *w, const struct sessions *t)
-{
-    bool ended = t->newest_id != 0 && !clave__sessions_find(t, t->newest_id);
-    clave__jput_int(w, (int32_t)t->table.count + ended);
-    if (ended) {
-        clave__jput_long(w, t->newest_id + 1);
-        clave__jput_int(w, 0);
-    }
-}
-
-static void save_put_session(struct jwriter *w, const struct session *session)
-{
-    clave__jput_long(w, session->id);
-    clave__jput_int(w, session->logged_timeout_ms);
-}
-
-static void save_put_list(struct jwriter *w, const struct acl *list)
-{
-    clave__jput_long(w, list->key);
-    clave__jput_vec(w, clave__acl_entries(list));
-}
-
-static void save_put_node(struct jwriter *w, const struct node *n)
-{
-    const struct node_stat *s = &n->stat;
-    clave__jput_bytes(w, clave__node_path_bytes(n));
-    clave__jput_bytes(w, clave__node_data(n));
-    clave__jput_long(w, n->acl->key);
-    clave__jput_long(w, s->czxid);
-    clave__jput_long(w, s->mzxid);
-    clave__jput_long(w, s->ctime);
-    clave__jput_long(w, s->mtime);
-    clave__jput_int(w, s->version);
-    clave__jput_int(w, s->cversion);
-    clave__jput_int(w, s->aversion);
-    clave__jput_long(w, s->owner);
-    clave__jput_long(w, s->pzxid);
-}
 
 static size_t save_piece_bytes(const struct server *s)
 {
@@ -112,69 +57,6 @@ static void save_put_end(struct snapshot_save *v, struct save_piece *p)
     save_put_seal(v, p);
 }
 
-/* Once memory has run out nothing is written, but everything is still marked as written. */
-static struct jwriter save_writer(const struct snapshot_save *v, struct buf *b)
-{
-    struct jwriter w = clave__jwriter(b);
-    w.err = v->err;
-    return w;
-}
-
-/* ---- what is about to change ----------------------------------------------------------------- */
-
-static void save_before_session_goes(struct sessions *t, const struct session *session)
-{
-    struct snapshot_save *v = t->observer;
-    assert(v->phase != SAVE_IDLE);
-    struct jwriter w = save_writer(v, &v->ahead[SAVE_SESSIONS]);
-    save_put_session(&w, session);
-    v->err = w.err;
-}
-
-static void save_before_list_goes(struct acls *t, const struct acl *list)
-{
-    struct snapshot_save *v = t->observer;
-    assert(v->phase != SAVE_IDLE);
-    struct jwriter w = save_writer(v, &v->ahead[SAVE_LISTS]);
-    save_put_list(&w, list);
-    v->err = w.err;
-}
-
-/* Writes a node and those above it that are not written yet, the highest first: the loader needs
- * the parent before the child. */
-static void save_with_parents(struct snapshot_save *v, struct jwriter *w, struct tree *t,
-                              struct node *n)
-{
-    struct node *few[FEW_PARENTS], **chain = few;
-    size_t depth = 0;
-    for (struct node *m = n; m && m->saved != t->saved; m = m->parent)
-        depth++;
-    if (depth > FEW_PARENTS) {
-        chain = clave__mem_alloc(t->mem, depth * sizeof(struct node *));
-        w->err = chain ? w->err : CLAVE_ENOMEM;
-    }
-    for (size_t i = 0; i < depth; i++, n = n->parent) {
-        n->saved = t->saved;
-        if (chain)
-            chain[i] = n;
-    }
-    while (chain && depth > 0)
-        save_put_node(w, chain[--depth]);
-    if (chain != few)
-        clave__mem_free(t->mem, chain);
-    v->err = w->err;
-}
-
-static void save_before_node_changes(struct tree *t, struct node *n)
-{
-    struct snapshot_save *v = t->observer;
-    assert(v->phase != SAVE_IDLE);
-    struct jwriter w = save_writer(v, &v->ahead[SAVE_NODES]);
-    save_with_parents(v, &w, t, n);
-    if (n == v->next) /* it may be about to go */
-        v->next = clave__tree_next(n, t->root);
-}
-
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 static bool save_piece_has_room(const struct save_piece *p)
@@ -206,7 +88,7 @@ static bool save_sessions(struct server *s, struct save_piece *p)
     for (; !list_empty(unsaved) && save_piece_has_room(p); p->items--) {
         struct list *at = list_pop_front(unsaved);
         struct session *session = LIST_ENTRY(at, struct session, in_all);
-        save_put_session(&p->w, session);
+        clave__snapshot_put_session(&p->w, session);
         session->saved = s->sessions.saved;
         list_push_back(&s->sessions.all, at);
     }
@@ -220,7 +102,7 @@ static bool save_lists(struct server *s, struct save_piece *p)
     for (; !list_empty(unsaved) && save_piece_has_room(p); p->items--) {
         struct list *at = list_pop_front(unsaved);
         struct acl *list = LIST_ENTRY(at, struct acl, in_all);
-        save_put_list(&p->w, list);
+        clave__snapshot_put_list(&p->w, list);
         list->saved = acls->saved;
         list_push_back(&acls->all, at);
     }
@@ -233,7 +115,7 @@ static bool save_nodes(struct server *s, struct save_piece *p)
     for (; v->next && save_piece_has_room(p); p->items--) {
         struct node *n = v->next;
         if (n->saved != s->tree.saved)
-            save_put_node(&p->w, n);
+            clave__snapshot_put_node(&p->w, n);
         n->saved = s->tree.saved;
         v->next = clave__tree_next(n, s->tree.root);
     }
@@ -263,14 +145,6 @@ static bool save_phase_is_over(struct server *s, struct save_piece *p)
     return work[s->snapshot.save.phase](s, p);
 }
 
-static void save_observe(struct server *s, bool begin)
-{
-    s->sessions.before_remove = begin ? save_before_session_goes : NULL;
-    s->tree.acls.before_free = begin ? save_before_list_goes : NULL;
-    s->tree.before_change = begin ? save_before_node_changes : NULL;
-    s->sessions.observer = s->tree.acls.observer = s->tree.observer = &s->snapshot.save;
-}
-
 /* Every element counts as unsaved, without a visit. */
 static void save_begin(struct server *s)
 {
@@ -278,8 +152,8 @@ static void save_begin(struct server *s)
     struct snapshot_save *v = &s->snapshot.save;
     struct jwriter w = clave__jwriter(&v->ahead[SAVE_SESSIONS]);
     struct jwriter lists = clave__jwriter(&v->ahead[SAVE_LISTS]);
-    save_put_header(&w);
-    save_put_session_count(&w, &s->sessions);
+    clave__snapshot_put_header(&w);
+    clave__snapshot_put_session_count(&w, &s->sessions);
     clave__jput_int(&lists, (int32_t)s->tree.acls.lists.count);
     v->err = w.err != CLAVE_OK ? w.err : lists.err;
     v->sum = CHECKSUM_START;
@@ -292,14 +166,14 @@ static void save_begin(struct server *s)
     s->tree.acls.saved = !s->tree.acls.saved;
     s->tree.saved = !s->tree.saved;
     v->phase = SAVE_SESSIONS;
-    save_observe(s, true);
+    clave__snapshot_copy_on_write(s, true);
 }
 
 static clave_err save_step(struct server *s, struct buf *out, bool waits, bool *done)
 {
     struct snapshot_save *v = &s->snapshot.save;
     size_t begin = clave__buf_len(out);
-    struct save_piece p = {save_writer(v, out), (size_t)s->limits.snapshot_piece,
+    struct save_piece p = {clave__snapshot_writer(v, out), (size_t)s->limits.snapshot_piece,
                            begin + save_piece_bytes(s), begin, waits};
     for (; v->phase != SAVE_IDLE; v->phase = v->phase == SAVE_END ? SAVE_IDLE : v->phase + 1) {
         bool taken = v->phase == SAVE_END || save_take_ahead(v, &p);
@@ -312,7 +186,7 @@ static clave_err save_step(struct server *s, struct buf *out, bool waits, bool *
     for (size_t i = 0; *done && i < SAVE_END; i++)
         clave__buf_trim(&v->ahead[i], 0);
     if (*done)
-        save_observe(s, false);
+        clave__snapshot_copy_on_write(s, false);
     return *done ? v->err : CLAVE_OK;
 }
 
@@ -365,7 +239,7 @@ void clave__snapshot_save_init(struct server *s)
 
 void clave__snapshot_save_fini(struct server *s)
 {
-    save_observe(s, false);
+    clave__snapshot_copy_on_write(s, false);
     for (size_t i = 0; i < SAVE_END; i++)
         clave__buf_fini(&s->snapshot.save.ahead[i]);
 }

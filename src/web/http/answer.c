@@ -10,7 +10,7 @@
 
 #include "web/http/http_metrics.h"
 #include "web/http/route.h"
-#include "web/http/sender.h"
+#include "web/http/sender_limits.h"
 
 /* ---- headers -------------------------------------------------------------------------------- */
 

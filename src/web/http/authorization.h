@@ -1,11 +1,8 @@
 /* authorization.h - whom a request is from, and what that sender may do: tokens, uids of Unix
  * sockets, client certificates, each with a role below a path; which hosts and origins a request
  * may name. The driver makes a struct web_access from its configuration and hands it to the engine,
- * which decides.
- *
- * A proxy that is named there is believed what X-Forwarded-For says: the last address in it that is
- * not such a proxy's is the client's. Nobody else is believed; but a request with such a header is
- * from no program of this machine: neither "loopback" nor a user of a Unix socket. */
+ * which decides. Of a request that a proxy has passed on, forwarded.h finds the sender's address.
+ */
 #ifndef CLAVE_WEB_HTTP_AUTHORIZATION_H
 #define CLAVE_WEB_HTTP_AUTHORIZATION_H
 
@@ -78,13 +75,9 @@ bool clave__access_host_ok(const struct web_access *a, const char *host);
  * not this host's, if the request has come with it: anybody on the way could have written it. */
 bool clave__access_origin_ok(const struct web_access *a, const char *origin, const char *host,
                              bool is_tls);
-/* The connection is one of a proxy that is named. */
-bool clave__access_is_proxy(const struct web_access *a, const struct web_peer *peer);
 
 /* ---- of a request ---------------------------------------------------------------------------- */
 
-/* Sets x->peer, from the connection's peer and the headers. */
-void clave__web_find_peer(struct web_exchange *x);
 /* Sets x->who, from the peer and the header Authorization. false: no memory. */
 bool clave__web_identify(struct web_exchange *x);
 /* The sender has the role on this path; NULL: on any. */

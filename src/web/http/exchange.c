@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "web/http/sender.h"
+#include "web/http/sender_limits.h"
 
 enum { CHUNK = 496, MOST_ANSWER = 64 << 20 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "web/http/answer.h"
+#include "web/http/forwarded.h"
 #include "web/http/limits.h"
 #include "web/http/problem.h"
 #include "web/http/route.h"

@@ -3,7 +3,7 @@
 #ifndef CLAVE_WEB_HTTP_LIMITS_H
 #define CLAVE_WEB_HTTP_LIMITS_H
 
-#include "web/http/sender.h"
+#include "web/http/sender_limits.h"
 
 /* The longest that a request waits for news, whatever its `Prefer: wait` says, in milliseconds. */
 enum { LONGEST_POLL_MS = 300000 };

@@ -1,35 +1,47 @@
-/* sender.h - who sends requests, and what each sender has of what all share: so that one cannot
- * take all of it. A sender is an identity (of a token, a certificate, a user of the machine) where
- * there is one, else an address: an IPv4 address, the /64 of an IPv6 address. Nothing here is
- * needed to renew, to release, or to look at one's own session or claim (ROUTE_OWN of route.h). */
+/* sender.h - who sends requests: an identity (of a token, a certificate, a user of the machine)
+ * where there is one, else an address: an IPv4 address, the /64 of an IPv6 address. */
 #ifndef CLAVE_WEB_HTTP_SENDER_H
 #define CLAVE_WEB_HTTP_SENDER_H
 
+#include "base/map.h"
 #include "web/http/exchange.h"
 
-struct sender; /* opaque; counted references */
-
-enum sender_share {
-    SENDER_WAITS, /* long polls, and streams until they end */
-    SENDER_CALLS, /* other requests that have no answer yet: they count as those, with room for a
-                     few more */
-    SENDER_BYTES, /* of bodies, answers and pieces of streams */
-    SENDER_CONNECTIONS, /* that stay when others need room */
-    SENDER_SESSIONS,    /* with a connection to the servers */
+/* What there is of each, and what a sender has of it: sender_limits.h. */
+enum sender_pool {
+    POOL_WAITS,
+    POOL_BYTES,
+    POOL_STRANGE_BYTES,
+    POOL_CONNECTIONS,
+    POOL_SESSIONS,
+    POOLS
 };
 
-enum sender_found { SENDER_MAY, SENDER_ALL_TAKEN, SENDER_HAS_MOST, SENDER_NO_MEMORY };
-
-/* Makes w->senders. ENOMEM. */
-clave_err clave__senders_new(struct web *w);
-/* Every reference was given back. */
-void clave__senders_free(struct web *w);
+struct senders {
+    struct map map;
+    size_t used[POOLS];
+};
 
 enum sender_kind {
     SENDER_NAMED,    /* by its name */
     SENDER_ADMITTED, /* by its address, with a role */
     SENDER_STRANGER, /* by its address: all of them together have a part of SENDER_BYTES apart */
 };
+
+/* With counted references. */
+struct sender {
+    struct map_node node;
+    unsigned refs;
+    size_t used[POOLS];
+    enum sender_kind kind;
+    size_t len;
+    char name[];
+};
+
+/* Makes w->senders. ENOMEM. */
+clave_err clave__senders_new(struct web *w);
+/* Every reference was given back. */
+void clave__senders_free(struct web *w);
+
 /* The sender of this name or address ("10.0.0.1:80", "[2001:db8::1]:80"), with a reference. NULL:
  * out of memory. */
 struct sender *clave__sender_get(struct web *w, enum sender_kind kind, const char *text);
@@ -37,53 +49,7 @@ struct sender *clave__sender_ref(struct sender *s);
 /* NULL is ignored. */
 void clave__sender_unref(struct web *w, struct sender *s);
 
-/* It has n more, or less, whatever the limit. */
-void clave__sender_add(struct web *w, struct sender *s, enum sender_share share, size_t n);
-void clave__sender_give(struct web *w, struct sender *s, enum sender_share share, size_t n);
-
-/* Of all senders. */
-size_t clave__senders_have(const struct web *w, enum sender_share share);
-
-/* ---- what a request has of them ------------------------------------------------------------- */
-
-/* Refused by limits.c before it begins: what may have been done is answered, whatever there is. */
-
-/* Bodies and answers up to this do not count: a connection costs as much. So a claim, a small
- * write, and every refusal have room in any case. */
-enum { SHARES_SMALL = 4096 };
-/* Of such a body as JSON, which takes a multiple of it: some 20 operations of a transaction. */
-enum { SHARES_SMALL_TREE = 4 * SHARES_SMALL };
-
 /* Whose share the request counts to. NULL: out of memory. */
 struct sender *clave__web_sender(struct web_exchange *x);
-/* A renewal, a release, a look at one's own: it needs nothing of what all share. */
-bool clave__shares_is_own(const struct web_exchange *x);
-/* It changes nothing: GET or HEAD. */
-bool clave__shares_reads(const struct web_exchange *x);
-
-/* There are n more for its sender. Otherwise *most is the limit that is reached. */
-enum sender_found clave__shares_may(struct web_exchange *x, enum sender_share share, size_t n,
-                                    size_t *most);
-
-/* It waits from now on, as SENDER_WAITS or SENDER_CALLS, unless it may not. */
-enum sender_found clave__shares_enter(struct web_exchange *x, enum sender_share share,
-                                      size_t *most);
-/* It is not answered, and may not be for long: it counts as a call. */
-void clave__shares_count_waiting(struct web_exchange *x);
-/* It is answered: it waits no more. */
-void clave__shares_leave(struct web_exchange *x);
-
-/* Its body has n bytes, as far as it is announced or has come, unless it may not. */
-enum sender_found clave__shares_take_body(struct web_exchange *x, size_t n, size_t *most);
-/* Its body is parsed, which takes so many bytes beside it, unless it may not. */
-enum sender_found clave__shares_take_tree(struct web_exchange *x, size_t n, size_t *most);
-/* x->answer.body is complete, or the first piece of it. Otherwise than SENDER_MAY: there is no
- * room, and the request has changed nothing. */
-enum sender_found clave__shares_count_answer(struct web_exchange *x);
-/* A piece of a stream takes the place of the one before. false: there is no room for it. */
-bool clave__shares_count_piece(struct web_exchange *x, size_t n);
-
-/* It is over: it has nothing any more. */
-void clave__shares_end(struct web_exchange *x);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/session_keeper.h"
-#include "web/http/sender.h"
+#include "web/http/sender_limits.h"
 
 enum { OPENING_MS = 10000 };
 

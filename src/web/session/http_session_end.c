@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "client/session_keeper.h"
-#include "web/http/sender.h"
+#include "web/http/sender_limits.h"
 #include "web/session/claim_events.h"
 #include "web/session/http_session.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/session_keeper.h"
-#include "web/http/sender.h"
+#include "web/http/sender_limits.h"
 
 enum { THE_TAKE = 1 };
 

@@ -12,6 +12,7 @@ export async function types(): Promise<void> {
   if (lock.validFor(100) && !lock.signal.aborted) await lock.set('/y', token, { version: 1 });
   await fenceFile('/tmp/x', lock, 'content');
   await fencePostgres(new pg.Client(), lock);
+  await lock.multi([{ op: 'create', path: '/y/n-', mode: 'persistent_sequential' }]);
   const length: number = await lock.run(async (signal, hold) => (signal.aborted ? 0 : hold.path.length));
   const done: OnceResult<number> = await clave.once('/x', { for: '20h' }, () => length);
   if (done.ran) done.result.toFixed();

@@ -17,7 +17,7 @@ struct run_slot_plan {
     const char *path;
     clave_slot as;
     bool id_defaulted; /* the id is this machine's */
-    int64_t wait_ms;   /* as in lock_plan */
+    int64_t wait_ms;   /* as in run_plan */
     enum slot_keep keep;
 };
 

@@ -18,7 +18,7 @@
 
 /* ---- flags ---------------------------------------------------------------------------------- */
 
-static bool take_key(struct lock_plan *p)
+static bool take_key(struct run_plan *p)
 {
     const char *key = p->o->value;
     char path[1024], shown[PARTICIPANT_TEXT_CAP];
@@ -33,35 +33,35 @@ static bool take_key(struct lock_plan *p)
     return !fault;
 }
 
-bool run_stages_take_flag(struct lock_plan *p, int id)
+bool run_stages_take_flag(struct run_plan *p, int id)
 {
     struct run_stages_plan *c = &p->stages;
     struct options *o = p->o;
     int64_t n;
     switch (id) {
-    case LOCK_FLAG_ONCE:
+    case RUN_FLAG_ONCE:
         return take_key(p);
-    case LOCK_FLAG_FOR:
-        return options_duration(o, "for", 1, LOCK_FLAG_YEAR_MS, &c->period_ms);
-    case LOCK_FLAG_AT_MOST_ONCE:
+    case RUN_FLAG_FOR:
+        return options_duration(o, "for", 1, RUN_FLAG_YEAR_MS, &c->period_ms);
+    case RUN_FLAG_AT_MOST_ONCE:
         c->at_most_once = true;
         return true;
-    case LOCK_FLAG_DONE_CODE:
+    case RUN_FLAG_DONE_CODE:
         if (!options_number(o, "done-code", 0, 255, &n))
             return false;
         c->done_code = (int)n;
         return true;
-    case LOCK_FLAG_MIN_HOLD:
-        return options_duration(o, "min-hold", 1, LOCK_FLAG_YEAR_MS, &c->min_hold_ms);
-    case LOCK_FLAG_LOCK_DELAY:
+    case RUN_FLAG_MIN_HOLD:
+        return options_duration(o, "min-hold", 1, RUN_FLAG_YEAR_MS, &c->min_hold_ms);
+    case RUN_FLAG_LOCK_DELAY:
         c->marks = true;
-        return options_duration(o, "lock-delay", 0, LOCK_FLAG_YEAR_MS, &c->lock_delay_ms);
+        return options_duration(o, "lock-delay", 0, RUN_FLAG_YEAR_MS, &c->lock_delay_ms);
     default:
         return false;
     }
 }
 
-int run_stages_check(const struct lock_plan *p)
+int run_stages_check(const struct run_plan *p)
 {
     const struct run_stages_plan *c = &p->stages;
     bool beside = c->once || c->marks;
@@ -198,7 +198,7 @@ void run_stages_cut_short(struct runner *r)
 /* ---- on the way in -------------------------------------------------------------------------- */
 
 /* PATH, the suffix, and the key after it. NULL: out of memory. */
-static char *beside(const struct lock_plan *p, const char *added, const char *key)
+static char *beside(const struct run_plan *p, const char *added, const char *key)
 {
     char *out = NULL;
     return asprintf(&out, "%s%s%s", p->path, added, key) < 0 ? NULL : out;
@@ -236,7 +236,7 @@ static void run_stages_ask(struct runner *r)
 {
     assert(!r->stages.once);
     clave_async_grant *g = NULL;
-    const struct lock_plan *plan = r->plan;
+    const struct run_plan *plan = r->plan;
     struct process_identity self;
     clave_err err = CLAVE_ENOMEM;
     char *path = beside(plan, "-once/", plan->stages.once);
@@ -302,7 +302,7 @@ static void delay(struct runner *r)
 {
     assert(!r->stages.delay);
     clave_async_grant *g = NULL;
-    const struct lock_plan *plan = r->plan;
+    const struct run_plan *plan = r->plan;
     struct process_identity self;
     clave_err err = CLAVE_ENOMEM;
     char *path = beside(plan, "-held", "");

@@ -19,7 +19,7 @@
 #include "clave/async/once.h"
 #include "clave/async/slots.h"
 
-struct lock_plan;
+struct run_plan;
 struct runner;
 struct run_slot_plan;
 
@@ -48,10 +48,10 @@ struct run_stages {
     int code; /* to leave with */
 };
 
-/* Parses a flag (ids in lock_flags.h). false: not one of ours, or invalid, after a message. */
-bool run_stages_take_flag(struct lock_plan *p, int id);
+/* Parses a flag (ids in run_flags.h). false: not one of ours, or invalid, after a message. */
+bool run_stages_take_flag(struct run_plan *p, int id);
 /* Checks that the flags are consistent. EXIT_OK, or the exit code after a message. */
-int run_stages_check(const struct lock_plan *p);
+int run_stages_check(const struct run_plan *p);
 
 void run_stages_open(struct runner *r); /* its libuv handle */
 /* The lock is granted: ends in the event cleared, or in leave. */

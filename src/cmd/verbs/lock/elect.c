@@ -12,11 +12,11 @@
 #include "base/deadline.h"
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
-#include "cmd/run/lock_flags.h"
+#include "cmd/run/run_flags.h"
 #include "cmd/run/runner.h"
 
 enum {
-    ELECT_VALUE = LOCK_FLAG_OWN,
+    ELECT_VALUE = RUN_FLAG_OWN,
     ELECT_STANDBY,
     ELECT_ON_ELECTED,
     ELECT_ON_DEPOSED,
@@ -36,7 +36,7 @@ static const char *default_id(char *out)
     return out;
 }
 
-static bool take_priority(struct lock_plan *p)
+static bool take_priority(struct run_plan *p)
 {
     int64_t n;
     if (!options_number(p->o, "priority", 0, INT32_MAX, &n))
@@ -45,7 +45,7 @@ static bool take_priority(struct lock_plan *p)
     return true;
 }
 
-static bool elect_take_flag(struct lock_plan *p, int id, bool *forever)
+static bool elect_take_flag(struct run_plan *p, int id, bool *forever)
 {
     const char *value = p->o->value;
     switch (id) {
@@ -76,7 +76,7 @@ static bool elect_take_flag(struct lock_plan *p, int id, bool *forever)
         p->preempt = true;
         return true;
     default:
-        return lock_flags_take(p, id, "max-term");
+        return run_flags_take(p, id, "max-term");
     }
 }
 
@@ -117,7 +117,7 @@ static void elect_pause(const struct parent_watch *parent, int64_t then)
 
 /* The guardian must be forked by a process without threads, which this one no longer is: it
  * executes itself anew, not before the next term. */
-static int elect_stand_again(const struct lock_plan *p, int64_t then)
+static int elect_stand_again(const struct run_plan *p, int64_t then)
 {
     const struct options *o = p->o;
     char text[PARENT_WATCH_TEXT_CAP];
@@ -139,7 +139,7 @@ static bool worth_another(int code)
 }
 
 /* false after a message. */
-static bool check_flags(struct lock_plan *p, bool forever, bool tries, bool waits)
+static bool check_flags(struct run_plan *p, bool forever, bool tries, bool waits)
 {
     if (tries && waits)
         diag_usage(p->o, "--no-wait and --wait contradict each other");
@@ -156,7 +156,7 @@ static bool check_flags(struct lock_plan *p, bool forever, bool tries, bool wait
 
 /* A command that fails at once must not make it spin; and a preempting candidate that was made to
  * resign would otherwise be back at once. */
-static int64_t again_at(const struct lock_plan *p, int64_t began, int code)
+static int64_t again_at(const struct run_plan *p, int64_t began, int code)
 {
     if (code == EXIT_LOST && p->preempt)
         return clave_now() + (p->o->session_timeout_ms > 0 ? p->o->session_timeout_ms : MEEK_MS);
@@ -166,12 +166,12 @@ static int64_t again_at(const struct lock_plan *p, int64_t began, int code)
 static int run_elect(struct options *o, int argc, char **argv)
 {
     char own_id[ID_CAP];
-    struct lock_plan p = {.o = o,
-                          .elects = true,
-                          .name = default_id(own_id),
-                          .wait_ms = LOCK_FOR_EVER,
-                          .grace_ms = LOCK_GRACE_DEFAULT,
-                          .conflict_code = EXIT_TIMEOUT};
+    struct run_plan p = {.o = o,
+                         .elects = true,
+                         .name = default_id(own_id),
+                         .wait_ms = LOCK_FOR_EVER,
+                         .grace_ms = LOCK_GRACE_DEFAULT,
+                         .conflict_code = EXIT_TIMEOUT};
     bool forever = false, tries = false, waits = false, told_to_end = false;
     int id, code = EXIT_USAGE;
     int64_t began = clave_now();
@@ -188,7 +188,7 @@ static int run_elect(struct options *o, int argc, char **argv)
     if (!check_flags(&p, forever, tries, waits))
         goto end;
     p.again = forever;
-    code = lock_flags_take_args(&p);
+    code = run_flags_take_args(&p);
     if (code == EXIT_OK)
         code = runner_run(&p, &told_to_end);
     else
@@ -202,7 +202,7 @@ end:
 }
 
 static const struct flag flags[] = {
-    {LOCK_FLAG_NAME, "id", "TEXT", "what others see of this candidate [host:pid]"},
+    {RUN_FLAG_NAME, "id", "TEXT", "what others see of this candidate [host:pid]"},
     {ELECT_VALUE, "value", "TEXT", "publish this while leading: 'clave leader' shows it"},
     {ELECT_STANDBY, "standby", "SHELL-COMMAND", "run this when only the leader is ahead"},
     {ELECT_ON_ELECTED, "on-elected", "SHELL-COMMAND", "run this, not awaited, when elected"},
@@ -214,19 +214,19 @@ static const struct flag flags[] = {
     {'w', "wait", "DURATION", "give up after this long [wait forever]"},
     {'n', "no-wait", NULL, "only if nobody leads now"},
     {'E', "conflict-code", "N", "the exit code when not elected in time [75]"},
-    {LOCK_FLAG_GRACE, "grace", "DURATION",
+    {RUN_FLAG_GRACE, "grace", "DURATION",
      "from SIGTERM to SIGKILL [an eighth of the session timeout]"},
-    {LOCK_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},
-    {LOCK_FLAG_MAX_HOLD, "max-term", "DURATION",
+    {RUN_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},
+    {RUN_FLAG_MAX_HOLD, "max-term", "DURATION",
      "end the command after this long: SIGTERM, then SIGKILL"},
-    {LOCK_FLAG_SAME_USER, "require-killable", NULL,
+    {RUN_FLAG_SAME_USER, "require-killable", NULL,
      "sudo and its like gain no other user: clave could not end them"},
-    {LOCK_FLAG_WITH_PARENT, "with-parent", "[=PID]",
+    {RUN_FLAG_WITH_PARENT, "with-parent", "[=PID]",
      "end when PID ends [the process that started this one]"},
-    {LOCK_FLAG_LOCK_DELAY, "lock-delay", "DURATION",
+    {RUN_FLAG_LOCK_DELAY, "lock-delay", "DURATION",
      "wait this long if the previous leader was lost"},
-    {LOCK_FLAG_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
-    {LOCK_FLAG_NOTIFY, "notify", "WHEN",
+    {RUN_FLAG_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
+    {RUN_FLAG_NOTIFY, "notify", "WHEN",
      "systemd: ready when held, waiting, command, or off [held]"},
     {'q', "quiet", NULL, "do not report waiting, or not being elected"},
     {0, NULL, NULL, NULL},

@@ -6,13 +6,13 @@
 #include "base/path.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/run/lock_flags.h"
+#include "cmd/run/run_flags.h"
 #include "cmd/run/runner.h"
 
-enum { LIMIT_NODE = LOCK_FLAG_OWN };
+enum { LIMIT_NODE = RUN_FLAG_OWN };
 
 /* A flag of one kind only. False after a message. */
-static bool lock_take_flag(struct lock_plan *p, int id)
+static bool lock_take_flag(struct run_plan *p, int id)
 {
     int64_t n;
     switch (id) {
@@ -36,11 +36,11 @@ static bool lock_take_flag(struct lock_plan *p, int id)
         p->limit_path = p->o->value;
         return true;
     default:
-        return lock_flags_take(p, id, "max-hold");
+        return run_flags_take(p, id, "max-hold");
     }
 }
 
-static int take_args(struct lock_plan *p, bool tries, bool waits)
+static int take_args(struct run_plan *p, bool tries, bool waits)
 {
     if (tries && waits)
         return diag_usage(p->o, "--no-wait and --wait contradict each other");
@@ -49,11 +49,11 @@ static int take_args(struct lock_plan *p, bool tries, bool waits)
                           "the number of leases is missing: -n N, the same for every participant");
     if (p->limit_path && !connect_path_ok(p->o, p->limit_path))
         return EXIT_PATH;
-    return lock_flags_take_args(p);
+    return run_flags_take_args(p);
 }
 
 /* The leases are below the path. */
-static int run_lease(struct lock_plan *p)
+static int run_lease(struct run_plan *p)
 {
     char *holders = clave__path_child(NULL, p->path, "leases");
     if (!holders)
@@ -66,11 +66,11 @@ static int run_lease(struct lock_plan *p)
 
 static int lock_run(struct options *o, int argc, char **argv, enum lock_kind kind)
 {
-    struct lock_plan p = {.o = o,
-                          .kind = kind,
-                          .wait_ms = LOCK_FOR_EVER,
-                          .grace_ms = LOCK_GRACE_DEFAULT,
-                          .conflict_code = EXIT_TIMEOUT};
+    struct run_plan p = {.o = o,
+                         .kind = kind,
+                         .wait_ms = LOCK_FOR_EVER,
+                         .grace_ms = LOCK_GRACE_DEFAULT,
+                         .conflict_code = EXIT_TIMEOUT};
     int id, code = EXIT_USAGE;
     bool taken = true, tries = false, waits = false;
     while (taken && (id = options_next(o, argc, argv)) > 0) {
@@ -105,23 +105,23 @@ static int run_semaphore(struct options *o, int argc, char **argv)
 #define FLAGS_OF_ALL                                                                               \
     {'w', "wait", "DURATION", "give up after this long [wait forever]"},                           \
         {'E', "conflict-code", "N", "the exit code when not acquired in time [75]"},               \
-        {LOCK_FLAG_GRACE, "grace", "DURATION",                                                     \
+        {RUN_FLAG_GRACE, "grace", "DURATION",                                                      \
          "from SIGTERM to SIGKILL [an eighth of the session timeout]"},                            \
-        {LOCK_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},     \
-        {LOCK_FLAG_MAX_HOLD, "max-hold", "DURATION",                                               \
+        {RUN_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},      \
+        {RUN_FLAG_MAX_HOLD, "max-hold", "DURATION",                                                \
          "end the command after this long: SIGTERM, then SIGKILL"},                                \
-        {LOCK_FLAG_SAME_USER, "require-killable", NULL,                                            \
+        {RUN_FLAG_SAME_USER, "require-killable", NULL,                                             \
          "sudo and its like gain no other user: clave could not end them"},                        \
-        {LOCK_FLAG_WITH_PARENT, "with-parent", "[=PID]",                                           \
+        {RUN_FLAG_WITH_PARENT, "with-parent", "[=PID]",                                            \
          "end when PID ends [the process that started this one]"},                                 \
-        {LOCK_FLAG_REVOCABLE, "revocable", NULL,                                                   \
+        {RUN_FLAG_REVOCABLE, "revocable", NULL,                                                    \
          "end the command when another participant asks for the lock"},                            \
-        {LOCK_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"},      \
-        {LOCK_FLAG_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"},         \
-        {LOCK_FLAG_ACL, "acl", "ACL", "of the lock's node: see 'clave create' [open]"},            \
-        {LOCK_FLAG_DETECT, "detect-deadlock", "[=ROOT]",                                           \
+        {RUN_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"},       \
+        {RUN_FLAG_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"},          \
+        {RUN_FLAG_ACL, "acl", "ACL", "of the lock's node: see 'clave create' [open]"},             \
+        {RUN_FLAG_DETECT, "detect-deadlock", "[=ROOT]",                                            \
          "give up to end a deadlock of locks below ROOT [PATH's parent]"},                         \
-        {LOCK_FLAG_NOTIFY, "notify", "WHEN",                                                       \
+        {RUN_FLAG_NOTIFY, "notify", "WHEN",                                                        \
          "systemd: ready when held, waiting, command, or off [held]"},                             \
         {'q', "quiet", NULL, "do not report waiting, or not having acquired it"},                  \
     {                                                                                              \
@@ -129,14 +129,14 @@ static int run_semaphore(struct options *o, int argc, char **argv)
     }
 
 #define FLAGS_OF_EXCLUSIVE                                                                         \
-    {LOCK_FLAG_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"},               \
-        {LOCK_FLAG_FOR, "for", "DURATION",                                                         \
+    {RUN_FLAG_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"},                \
+        {RUN_FLAG_FOR, "for", "DURATION",                                                          \
          "--once: how long a run counts, from its start [forever]"},                               \
-        {LOCK_FLAG_AT_MOST_ONCE, "at-most-once", NULL,                                             \
+        {RUN_FLAG_AT_MOST_ONCE, "at-most-once", NULL,                                              \
          "--once: a run that failed or died counts too"},                                          \
-        {LOCK_FLAG_DONE_CODE, "done-code", "N", "--once: the exit code when already done [0]"},    \
+        {RUN_FLAG_DONE_CODE, "done-code", "N", "--once: the exit code when already done [0]"},     \
     {                                                                                              \
-        LOCK_FLAG_LOCK_DELAY, "lock-delay", "DURATION",                                            \
+        RUN_FLAG_LOCK_DELAY, "lock-delay", "DURATION",                                             \
             "wait this long if the previous holder was lost"                                       \
     }
 

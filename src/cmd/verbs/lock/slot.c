@@ -9,7 +9,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/participant_text.h"
 #include "cmd/cli/suggestion.h"
-#include "cmd/run/lock_flags.h"
+#include "cmd/run/run_flags.h"
 #include "cmd/verbs/lock/slot.h"
 #include "recipe/slots/slot_name.h"
 
@@ -75,7 +75,7 @@ static bool slot_take_flag(struct slot_command *s, int id, unsigned *given)
     *given |= id >= SLOT_ID ? bits[id - SLOT_ID] : id == 'q' ? BIT_QUIET : BIT_WAIT;
     switch (id) {
     case 'w':
-        return options_duration(o, "wait", 0, LOCK_FLAG_YEAR_MS, &s->plan.wait_ms);
+        return options_duration(o, "wait", 0, RUN_FLAG_YEAR_MS, &s->plan.wait_ms);
     case 'n':
         s->plan.wait_ms = LOCK_TRY;
         return true;

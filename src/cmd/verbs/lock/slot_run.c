@@ -22,19 +22,19 @@ static char *slot_run_path(const struct slot_command *s)
 
 int slot_run(struct slot_command *s)
 {
-    struct lock_plan p = {.o = s->o,
-                          .kind = KIND_MUTEX,
-                          .argv = s->argv,
-                          .name = s->plan.as.id,
-                          .wait_ms = LOCK_TRY,
-                          .grace_ms = LOCK_GRACE_DEFAULT,
-                          .conflict_code = EXIT_TIMEOUT,
-                          .quiet = s->quiet,
-                          .acl = s->acl,
-                          .stages.slot = &s->plan};
+    struct run_plan p = {.o = s->o,
+                         .kind = KIND_MUTEX,
+                         .argv = s->argv,
+                         .name = s->plan.as.id,
+                         .wait_ms = LOCK_TRY,
+                         .grace_ms = LOCK_GRACE_DEFAULT,
+                         .conflict_code = EXIT_TIMEOUT,
+                         .quiet = s->quiet,
+                         .acl = s->acl,
+                         .stages.slot = &s->plan};
     char *path = slot_run_path(s), *owners = clave__path_child(NULL, s->plan.path, "owners");
     int code = EXIT_USAGE;
-    owner_env_make(p.owner);
+    nested_make_owner(p.owner);
     p.path = path;
     p.holders = owners;
     p.connect = connect_dial(s->o);

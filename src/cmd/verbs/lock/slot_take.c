@@ -10,7 +10,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "cmd/cli/time_text.h"
-#include "cmd/run/lock_flags.h"
+#include "cmd/run/run_flags.h"
 #include "cmd/verbs/lock/slot.h"
 #include "runtime/blocking/call.h"
 

@@ -2,10 +2,13 @@
  * moment's.
  *
  * Map of src/cmd/verbs, one file a verb (cli/verb.h):
- *   lock/     lock (rwlock, semaphore too), locks, check; elect, leader, candidates, resign,
- * transfer tree/     get, set, create, rm, ls, tree, stat, watch, sync: one request or one tree
- * each server/   ping, bench (with herd), version The verbs serve, data and grow are in
- * src/cmd/serve and src/cmd/data, help in cli/usage.c. */
+ *   lock/     lock (rwlock, semaphore too), locks, check; slot; elect, leader, candidates,
+ *             resign, transfer
+ *   tree/     get, set, create, rm, ls, tree, stat, watch, sync: one request or one tree each
+ *   server/   ping, sessions, history, bench, help, completion, version
+ *
+ * The verbs serve, data and grow are in src/cmd/serve and src/cmd/data, top and gate in
+ * src/cmd/top and src/cmd/gate. */
 #include <limits.h>
 #include <stdio.h>
 

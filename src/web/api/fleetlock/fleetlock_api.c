@@ -91,33 +91,31 @@ static void fleet_refuse(struct web_exchange *x, clave_err err, const char *what
         clave__web_problem_as(x, status >= 500 ? status : 500, err, what, o->path);
 }
 
-static void on_fleet_taken(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
-                           void *arg)
+static void fleet_answer(struct web_exchange *x, clave_async_slots *s, clave_err err,
+                         const char *what)
 {
-    struct web_exchange *x = arg;
-    (void)slot;
-    (void)taken;
     clave_async_slots_free(s);
     if (!clave__web_expected(x))
         return;
     if (err == CLAVE_OK)
         clave__web_answer_empty(x, 200);
     else
-        fleet_refuse(x, err, "take a slot of");
+        fleet_refuse(x, err, what);
+}
+
+static void on_fleet_taken(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
+                           void *arg)
+{
+    (void)slot;
+    (void)taken;
+    fleet_answer(arg, s, err, "take a slot of");
 }
 
 /* What it does not own is given, too. */
 static void on_fleet_given(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
 {
-    struct web_exchange *x = arg;
     (void)slot;
-    clave_async_slots_free(s);
-    if (!clave__web_expected(x))
-        return;
-    if (err == CLAVE_OK)
-        clave__web_answer_empty(x, 200);
-    else
-        fleet_refuse(x, err, "give back the slot of");
+    fleet_answer(arg, s, err, "give back the slot of");
 }
 
 /* The servers have not answered in time, or the gate stops. */

@@ -1,6 +1,6 @@
-/* lock_flags.c - parses the flags that lock, rwlock, semaphore and elect share. The verbs call it;
+/* run_flags.c - parses the flags that lock, rwlock, semaphore and elect share. The verbs call it;
  * whatever it accepts is a plan that runner.c can carry out. */
-#include "cmd/run/lock_flags.h"
+#include "cmd/run/run_flags.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/hint.h"
+#include "cmd/run/nested_lock.h"
 
 /* One of a list of words; *out is its index. */
 static bool take_word(struct options *o, const char *flag, const char *const *words, int *out)
@@ -72,7 +73,7 @@ static bool take_acl(struct options *o, struct acl_list *out)
 }
 
 /* Until the arguments are taken, the number that was given; 0: none. */
-static bool take_parent(struct lock_plan *p)
+static bool take_parent(struct run_plan *p)
 {
     int64_t pid = 0;
     p->with_parent = true;
@@ -82,41 +83,41 @@ static bool take_parent(struct lock_plan *p)
     return true;
 }
 
-bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
+bool run_flags_take(struct run_plan *p, int id, const char *max_hold)
 {
     struct options *o = p->o;
     switch (id) {
     case 'w':
-        return options_duration(o, "wait", 0, LOCK_FLAG_YEAR_MS, &p->wait_ms);
+        return options_duration(o, "wait", 0, RUN_FLAG_YEAR_MS, &p->wait_ms);
     case 'E':
         return take_code(o, &p->conflict_code);
     case 'q':
         p->quiet = true;
         return true;
-    case LOCK_FLAG_GRACE:
-        return options_duration(o, "grace", 0, LOCK_FLAG_YEAR_MS, &p->grace_ms);
-    case LOCK_FLAG_ON_LOST:
+    case RUN_FLAG_GRACE:
+        return options_duration(o, "grace", 0, RUN_FLAG_YEAR_MS, &p->grace_ms);
+    case RUN_FLAG_ON_LOST:
         return take_on_lost(o, &p->on_lost);
-    case LOCK_FLAG_MAX_HOLD:
-        return options_duration(o, max_hold, 1, LOCK_FLAG_YEAR_MS, &p->max_hold_ms);
-    case LOCK_FLAG_NAME:
+    case RUN_FLAG_MAX_HOLD:
+        return options_duration(o, max_hold, 1, RUN_FLAG_YEAR_MS, &p->max_hold_ms);
+    case RUN_FLAG_NAME:
         p->name = o->value;
         return true;
-    case LOCK_FLAG_ACL:
+    case RUN_FLAG_ACL:
         return take_acl(o, &p->acl);
-    case LOCK_FLAG_REVOCABLE:
+    case RUN_FLAG_REVOCABLE:
         p->revocable = true;
         return true;
-    case LOCK_FLAG_DETECT:
+    case RUN_FLAG_DETECT:
         p->detects = true;
         p->root = o->value;
         return true;
-    case LOCK_FLAG_SAME_USER:
+    case RUN_FLAG_SAME_USER:
         p->same_user = true;
         return true;
-    case LOCK_FLAG_WITH_PARENT:
+    case RUN_FLAG_WITH_PARENT:
         return take_parent(p);
-    case LOCK_FLAG_NOTIFY:
+    case RUN_FLAG_NOTIFY:
         return take_notify(o, &p->notify);
     default:
         return run_stages_take_flag(p, id);
@@ -124,7 +125,7 @@ bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
 }
 
 /* A waiting participant watches the node before its own, which takes permission to read it. */
-void lock_flags_warn_of_acl(const struct lock_plan *p)
+void run_flags_warn_of_acl(const struct run_plan *p)
 {
     if (!p->quiet && !acl_lets_all_read(&p->acl))
         diag(p->o,
@@ -147,7 +148,7 @@ static int no_command(struct options *o)
         o->verb->name, path, hint_word(o->flags.connect, command));
 }
 
-int lock_flags_take_args(struct lock_plan *p)
+int run_flags_take_args(struct run_plan *p)
 {
     struct options *o = p->o;
     if (!options_args(o, 1, -1))
@@ -162,11 +163,11 @@ int lock_flags_take_args(struct lock_plan *p)
         return EXIT_PATH;
     p->parent_acl = p->acl.of_parent ? &p->acl : NULL;
     p->path = p->holders = o->argv[0];
-    lock_flags_warn_of_acl(p);
+    run_flags_warn_of_acl(p);
     if (p->root && !connect_path_ok(o, p->root))
         return EXIT_PATH;
     if (!p->elects)
-        owner_env_make(p->owner);
+        nested_make_owner(p->owner);
     p->argv = o->argv + 1;
     int code = run_stages_check(p);
     if (code == EXIT_OK && p->with_parent)

@@ -1,7 +1,7 @@
 """A holder of kazoo's: logs what it believes as holder.c does, until it has lost what it held. A
 careful user: what counts is Lock.is_acquired, and that the connection is CONNECTED.
 
-  holder.py CONNECT PATH LOG SESSION_MS
+  holder_kazoo.py CONNECT PATH LOG SESSION_MS
 
 To stand in one queue with clave and Curator it takes their names (see test/interop)."""
 import logging

@@ -1,24 +1,24 @@
-/* lock_flags.h - the flags of `clave lock`, `rwlock`, `semaphore` and `elect`, and the plan that
+/* run_flags.h - the flags of `clave lock`, `rwlock`, `semaphore` and `elect`, and the plan that
  * they are parsed into. */
-#ifndef CLAVE_CMD_RUN_LOCK_FLAGS_H
-#define CLAVE_CMD_RUN_LOCK_FLAGS_H
+#ifndef CLAVE_CMD_RUN_RUN_FLAGS_H
+#define CLAVE_CMD_RUN_RUN_FLAGS_H
 
 #include "clave/async/mutex.h"
 #include "cmd/cli/acl.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/guardian.h"
-#include "cmd/run/owner_env.h"
 #include "cmd/run/parent_watch.h"
 #include "cmd/run/stages/run_stages.h"
 #include "cmd/service/sd_notify.h"
 
+enum { RUN_OWNER_CAP = 512 };
 enum { LOCK_TRY = 0, LOCK_FOR_EVER = -1, LOCK_GRACE_DEFAULT = -1 };
 /* The longest duration that can be asked for: a year. */
-#define LOCK_FLAG_YEAR_MS (INT64_C(366) * 24 * 3600 * 1000)
+#define RUN_FLAG_YEAR_MS (INT64_C(366) * 24 * 3600 * 1000)
 
 enum lock_kind { KIND_MUTEX, KIND_READ, KIND_WRITE, KIND_LEASE };
 
-struct lock_plan {
+struct run_plan {
     struct options *o;
     bool elects; /* a leadership, not a lock */
     enum lock_kind kind;
@@ -45,7 +45,7 @@ struct lock_plan {
     struct acl_list
         *parent_acl; /* &acl, to be filled in with that of the path; NULL: it is given */
     struct run_stages_plan stages;
-    char owner[OWNER_CAP]; /* the owner of the lock; "": none in particular */
+    char owner[RUN_OWNER_CAP]; /* the owner of the lock; "": none in particular */
     enum sd_notify_when notify;
 
     /* Elections only. */
@@ -62,29 +62,29 @@ struct lock_plan {
 
 /* The flags that all four verbs take. */
 enum {
-    LOCK_FLAG_GRACE = FLAG_LONG,
-    LOCK_FLAG_ON_LOST,
-    LOCK_FLAG_MAX_HOLD,
-    LOCK_FLAG_NAME,
-    LOCK_FLAG_ACL,
-    LOCK_FLAG_REVOCABLE,
-    LOCK_FLAG_ONCE,
-    LOCK_FLAG_FOR,
-    LOCK_FLAG_AT_MOST_ONCE,
-    LOCK_FLAG_DONE_CODE,
-    LOCK_FLAG_MIN_HOLD,
-    LOCK_FLAG_LOCK_DELAY,
-    LOCK_FLAG_NOTIFY,
-    LOCK_FLAG_DETECT,
-    LOCK_FLAG_SAME_USER,
-    LOCK_FLAG_WITH_PARENT,
-    LOCK_FLAG_OWN /* and up: the verb's own flags */
+    RUN_FLAG_GRACE = FLAG_LONG,
+    RUN_FLAG_ON_LOST,
+    RUN_FLAG_MAX_HOLD,
+    RUN_FLAG_NAME,
+    RUN_FLAG_ACL,
+    RUN_FLAG_REVOCABLE,
+    RUN_FLAG_ONCE,
+    RUN_FLAG_FOR,
+    RUN_FLAG_AT_MOST_ONCE,
+    RUN_FLAG_DONE_CODE,
+    RUN_FLAG_MIN_HOLD,
+    RUN_FLAG_LOCK_DELAY,
+    RUN_FLAG_NOTIFY,
+    RUN_FLAG_DETECT,
+    RUN_FLAG_SAME_USER,
+    RUN_FLAG_WITH_PARENT,
+    RUN_FLAG_OWN /* and up: the verb's own flags */
 };
 /* Parses one flag; false after a message. `max_hold` is the verb's name for that flag. */
-bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold);
+bool run_flags_take(struct run_plan *p, int id, const char *max_hold);
 /* Parses the path, the command and the servers. EXIT_OK, or the exit code after a message. */
-int lock_flags_take_args(struct lock_plan *p);
+int run_flags_take_args(struct run_plan *p);
 /* Tells whom the node's access list keeps from queueing behind it. */
-void lock_flags_warn_of_acl(const struct lock_plan *p);
+void run_flags_warn_of_acl(const struct run_plan *p);
 
 #endif
