@@ -136,6 +136,7 @@ class Session {
     try {
       const answer = await this.post(claim, seconds, { signal, timeout: (left > 0 ? Math.min(left, most) : most) - 1000 * seconds });
       if (answer.status === 200 || answer.status === 201 || answer.status === 202) claim.told(answer.sent, answer.told);
+      else if (answer.status < 400) return null; // of no gate
       if (answer.status === 410 && !answer.told?.path) this.#end(refused(410, answer.told, 'the session')); // with a path, it is the claim's end
       return answer;
     } catch (error) {

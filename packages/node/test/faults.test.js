@@ -125,6 +125,13 @@ test('a redirect is no answer of a gate: nothing was written, published or given
   await assert.rejects(client(url).lock('/faults/redirect-2', { wait: '1s' }));
 });
 
+test('an empty answer to a claim is not asked for again without a pause', async (t) => {
+  let asked = 0;
+  const url = await front(t, (request, pass, response) => (request.url === '/v1/claims' ? ++asked && answer(response, 204) : pass()));
+  for (const wait of [0, '1s']) await assert.rejects(client(url).lock('/faults/empty', { wait }), UnreachableError);
+  assert.ok(asked < 30, `${asked} requests`);
+});
+
 test('a gate in front that lost the answer of a write does not have it written twice', async (t) => {
   let writes = 0;
   const url = await front(t, (request, pass, response) => {
