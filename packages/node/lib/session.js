@@ -63,6 +63,7 @@ class Session {
     this.dueIn = 0; // of the next renewal, after `renewed`
     this.renewed = stamp();
     this.renewing = false;
+    this.haunted = false; // has, or had, a place that is nobody's: it is given no other claims
   }
 
   async open() {
@@ -82,13 +83,12 @@ class Session {
 
   // ---- claims ----------------------------------------------------------------------------------------------------
 
+  #order(claim, wait) {
+    return { json: { session: this.id, ...claim.terms }, headers: { ...this.headers, 'idempotency-key': claim.key }, wait };
+  }
+
   post(claim, wait, request = {}) {
-    return this.transport.attempt('POST', '/v1/claims', {
-      json: { session: this.id, ...claim.terms },
-      headers: { ...this.headers, 'idempotency-key': claim.key },
-      wait,
-      ...request,
-    });
+    return this.transport.attempt('POST', '/v1/claims', { ...this.#order(claim, wait), ...request });
   }
 
   /** Waits until the claim is held. Rejects with BusyError when it is not in `wait` ms. */
@@ -103,6 +103,11 @@ class Session {
         if (this.over) throw this.over;
         if (claim.state === 'lost') throw new LostError(`${claim.terms.path} was lost as soon as it was held`, { code: 'ELOST' });
         const late = wait - elapsed(begun) <= 0;
+        if (answer?.status === 409 && answer.told?.claim) {
+          this.haunted = true;
+          await this.#disown(answer.told.claim);
+          throw new LostError(`${claim.terms.path}: the session has another place there`, { code: 'ELOST' });
+        }
         if (answer && !AGAIN.has(answer.status) && answer.status >= 400) throw refused(answer.status, answer.told, `cannot have ${claim.terms.path}`);
         failures = answer && answer.status < 400 && claim.state === 'waiting' ? 0 : failures + 1;
         if (late && failures > 0) throw new UnreachableError(`${claim.terms.path}: no gate has answered in time`, { code: 'EUNREACHABLE' });
@@ -156,21 +161,30 @@ class Session {
   }
 
   async #remove(claim, within = 5000) {
-    if (claim.id === null) {
-      const answer = await this.post(claim, 0, { timeout: within });
-      if (answer.told?.id) claim.id = answer.told.id;
-      else if (AGAIN.has(answer.status)) throw refused(answer.status, answer.told, 'give back');
-      else return void this.left.delete(claim); // it was tried, and is not there
-    }
     const what = `cannot give back ${claim.terms.path}`;
-    const answer = await this.transport.ask('DELETE', `/v1/claims/${claim.id}`, { headers: this.headers, within, what });
-    if (answer.status === 404 && this.transport.gates.length > 1) {
+    const begun = stamp();
+    const ask = (method, target, request) => this.transport.ask(method, target, { headers: this.headers, ...request, within: Math.max(1, within - elapsed(begun)), what });
+    for (let { id } = claim; ; ) {
+      if (id !== null) {
+        const answer = await ask('DELETE', `/v1/claims/${id}`);
+        if (answer.status >= 400 && answer.status !== 404 && answer.status !== 410) throw refused(answer.status, answer.told, what);
+        if (answer.status !== 404 || this.transport.gates.length === 1) break;
+      }
       // A gate that does not know it: asked for by its key, the place is found, wherever it was made.
-      const found = await this.post(claim, 0, { timeout: within });
-      if (found.told?.state === 'held' || found.told?.state === 'waiting')
-        await this.transport.ask('DELETE', `/v1/claims/${found.told.id}`, { headers: this.headers, within, what });
-    } else if (answer.status >= 400 && answer.status !== 404 && answer.status !== 410) throw refused(answer.status, answer.told, what);
+      const found = await ask('POST', '/v1/claims', this.#order(claim, 0));
+      if (found.told?.state !== 'held' && found.told?.state !== 'waiting') break; // it was tried, and is not there
+      id = found.told.id;
+    }
     this.left.delete(claim);
+  }
+
+  /** A place of this session that is nobody's: a request for a claim arrived late, when that had been given back by
+   * another gate. Each gate is asked, since only the one that made it knows. */
+  async #disown(id) {
+    for (const _ of this.transport.gates) {
+      await this.transport.ask('DELETE', `/v1/claims/${id}`, { headers: this.headers, within: 1000 }).catch(() => {});
+      this.transport.next();
+    }
   }
 
   // ---- renewal ---------------------------------------------------------------------------------------------------
@@ -223,6 +237,8 @@ class Session {
       }
     }
     for (const claim of [...this.left]) await this.#remove(claim).catch(() => {});
+    for (const { id, path, state } of answer.told.claims)
+      if ((state === 'held' || state === 'waiting') && !this.has(path)) await this.#disown(id);
   }
 
   #end(error) {

@@ -75,7 +75,7 @@ class Transport {
       const isJson = /[/+]json/.test(answer.headers['content-type'] ?? '');
       return { ...answer, told: isJson ? JSON.parse(answer.body.toString()) : null, sent };
     } catch (error) {
-      if (this.gates[this.at] === gate) this.at = (this.at + 1) % this.gates.length;
+      if (this.gates[this.at] === gate) this.next();
       throw error;
     }
   }
@@ -93,7 +93,7 @@ class Transport {
         if (!PASSING.has(answer.status) && !(answer.status === 504 && repeatable)) return answer;
         last = refused(answer.status, answer.told, what);
         lost ||= answer.status === 504;
-        this.at = (this.at + 1) % this.gates.length;
+        this.next();
       } catch (error) {
         if (request.signal?.aborted) throw request.signal.reason;
         last = error;
@@ -106,6 +106,11 @@ class Transport {
         throw new (writes && lost ? UnknownOutcomeError : UnreachableError)(`${what}: no gate has answered in ${Math.round(within)} ms (${this.gates.map((g) => g.url).join(', ')}): ${last.message}`, { cause: last });
       await pause(rest, request.signal);
     }
+  }
+
+  /** What follows is asked of the next gate. */
+  next() {
+    this.at = (this.at + 1) % this.gates.length;
   }
 
   close() {
