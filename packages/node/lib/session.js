@@ -63,6 +63,7 @@ class Session {
     this.dueIn = 0; // of the next renewal, after `renewed`
     this.renewed = stamp();
     this.renewing = false;
+    this.tidying = false;
     this.haunted = false; // has, or had, a place that is nobody's: it is given no other claims
   }
 
@@ -236,9 +237,17 @@ class Session {
         else if (found.status === 410 || found.status === 409) claim.lose(refused(410, found.told, claim.terms.path));
       }
     }
+    this.#tidy(answer.told.claims);
+  }
+
+  /** Gives back once more what is left at the gates, and what is nobody's. The renewals do not wait for it. */
+  async #tidy(told) {
+    if (this.tidying) return;
+    this.tidying = true;
     for (const claim of [...this.left]) await this.#remove(claim).catch(() => {});
-    for (const { id, path, state } of answer.told.claims)
+    for (const { id, path, state } of told)
       if ((state === 'held' || state === 'waiting') && !this.has(path)) await this.#disown(id);
+    this.tidying = false;
   }
 
   #end(error) {

@@ -298,6 +298,19 @@ test('a request for a claim that was given back arrives late, at a gate that was
   await kept.release();
 });
 
+test('a place that cannot be given back keeps no other from being renewed', async (t) => {
+  let silent = false;
+  const { url } = await recorder(t, rig.url, (request) => silent && request.method === 'DELETE');
+  const c = client(url, { ttl: '4s' });
+  const kept = await c.lock('/locks/kept');
+  const stuck = await c.lock('/locks/stuck');
+  silent = true;
+  await assert.rejects(stuck.release(), UnreachableError);
+  for (const until = performance.now() + 5000; performance.now() < until; await new Promise((r) => setTimeout(r, 50))) kept.check();
+  silent = false;
+  await kept.release();
+});
+
 test('a release without an answer says that no gate was reached', async (t) => {
   let silent = false;
   const { url } = await recorder(t, rig.url, (request, response) => {
