@@ -21,7 +21,7 @@ void clave__base64(const void *p, size_t n, char *out)
     *out = '\0';
 }
 
-static int digit_value(char c)
+static int base64_digit_value(char c)
 {
     if (c >= 'A' && c <= 'Z')
         return c - 'A';
@@ -42,7 +42,7 @@ bool clave__base64_decode(const char *text, size_t n, void *out, size_t *len)
         size_t padding = i + 4 < n || text[i + 3] != '=' ? 0 : text[i + 2] == '=' ? 2 : 1;
         uint32_t v = 0;
         for (size_t k = 0; k < 4; k++) {
-            int digit = k < 4 - padding ? digit_value(text[i + k]) : 0;
+            int digit = k < 4 - padding ? base64_digit_value(text[i + k]) : 0;
             if (digit < 0)
                 return false;
             v = v << 6 | (uint32_t)digit;

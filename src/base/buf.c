@@ -19,7 +19,7 @@ void clave__buf_fini(struct buf *b)
     *b = (struct buf){.mem = b->mem, .max = b->max};
 }
 
-static void close_gap(struct buf *b)
+static void buf_close_gap(struct buf *b)
 {
     if (!b->head)
         return;
@@ -36,7 +36,7 @@ clave_err clave__buf_grow(struct buf *b, size_t n)
         return CLAVE_ETOOBIG;
     /* Moving pays only if it copies no more bytes than it frees. */
     if (n <= b->cap - len && b->head >= len) {
-        close_gap(b);
+        buf_close_gap(b);
         return CLAVE_OK;
     }
     size_t first = b->max < FIRST_CAP ? b->max : FIRST_CAP;

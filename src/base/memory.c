@@ -5,19 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *libc_alloc(void *arg, size_t size)
+static void *memory_libc_alloc(void *arg, size_t size)
 {
     (void)arg;
     return malloc(size);
 }
 
-static void *libc_realloc(void *arg, void *p, size_t size)
+static void *memory_libc_realloc(void *arg, void *p, size_t size)
 {
     (void)arg;
     return realloc(p, size);
 }
 
-static void libc_free(void *arg, void *p)
+static void memory_libc_free(void *arg, void *p)
 {
     (void)arg;
     free(p);
@@ -25,7 +25,8 @@ static void libc_free(void *arg, void *p)
 
 struct clave_mem clave__mem_or_default(const struct clave_mem *m)
 {
-    static const struct clave_mem libc_hooks = {libc_alloc, libc_realloc, libc_free, NULL};
+    static const struct clave_mem libc_hooks = {memory_libc_alloc, memory_libc_realloc,
+                                                memory_libc_free, NULL};
     return m ? *m : libc_hooks;
 }
 

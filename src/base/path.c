@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 
-static const char *char_fault(uint32_t c)
+static const char *path_char_fault(uint32_t c)
 {
     if (c == 0)
         return "contains a NUL character";
@@ -20,7 +20,7 @@ static const char *char_fault(uint32_t c)
     return NULL;
 }
 
-static const char *segment_fault(const char *s, size_t n)
+static const char *path_segment_fault(const char *s, size_t n)
 {
     if (n == 0)
         return "contains an empty segment (//)";
@@ -40,7 +40,7 @@ const char *clave__path_fault(const char *path, size_t n, bool sequential)
     for (size_t i = 0; i < n;) {
         uint32_t c = 0;
         size_t len = clave__utf8_decode(path + i, n - i, &c);
-        const char *fault = len ? char_fault(c) : "is not valid UTF-8";
+        const char *fault = len ? path_char_fault(c) : "is not valid UTF-8";
         if (fault)
             return fault;
         i += len;
@@ -52,7 +52,8 @@ const char *clave__path_fault(const char *path, size_t n, bool sequential)
         if (i == n && start == n)
             return sequential ? NULL : "ends with /";
         /* Digits will follow the last segment of a sequential path. */
-        const char *fault = i == n && sequential ? NULL : segment_fault(path + start, i - start);
+        const char *fault =
+            i == n && sequential ? NULL : path_segment_fault(path + start, i - start);
         if (fault)
             return fault;
         start = i + 1;

@@ -3,7 +3,7 @@
 #include "base/rand.h"
 
 /* splitmix64 seeds the state of xoshiro256** (both are public domain algorithms). */
-static uint64_t splitmix(uint64_t *x)
+static uint64_t rand_splitmix(uint64_t *x)
 {
     uint64_t z = (*x += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -14,24 +14,24 @@ static uint64_t splitmix(uint64_t *x)
 void clave__rand_seed(struct rand_state *r, uint64_t seed)
 {
     for (int i = 0; i < 4; i++)
-        r->s[i] = splitmix(&seed);
+        r->s[i] = rand_splitmix(&seed);
 }
 
-static uint64_t rotate_left(uint64_t x, int k)
+static uint64_t rand_rotate_left(uint64_t x, int k)
 {
     return (x << k) | (x >> (64 - k));
 }
 
 uint64_t clave__rand_u64(struct rand_state *r)
 {
-    uint64_t result = rotate_left(r->s[1] * 5, 7) * 9;
+    uint64_t result = rand_rotate_left(r->s[1] * 5, 7) * 9;
     uint64_t t = r->s[1] << 17;
     r->s[2] ^= r->s[0];
     r->s[3] ^= r->s[1];
     r->s[1] ^= r->s[2];
     r->s[0] ^= r->s[3];
     r->s[2] ^= t;
-    r->s[3] = rotate_left(r->s[3], 45);
+    r->s[3] = rand_rotate_left(r->s[3], 45);
     return result;
 }
 
@@ -62,7 +62,7 @@ void clave__rand_uuid(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
     out[at] = '\0';
 }
 
-static unsigned digit_value(char digit)
+static unsigned rand_digit_value(char digit)
 {
     return (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
 }
@@ -76,7 +76,7 @@ void clave__uuid_mix(char *uuid, uint64_t a, uint64_t b)
             continue;
         if (digit != 12 && digit != 16) {
             uint64_t bits = mixed < 16 ? a >> (60 - 4 * mixed) : b >> (52 - 4 * (mixed - 16));
-            *at = hex[(digit_value(*at) ^ bits) & 15];
+            *at = hex[(rand_digit_value(*at) ^ bits) & 15];
             mixed++;
         }
         digit++;

@@ -5,7 +5,7 @@
 
 enum { BLOCK = 64, LENGTH = 8 };
 
-static uint32_t rotate(uint32_t v, unsigned bits)
+static uint32_t sha1_rotate(uint32_t v, unsigned bits)
 {
     return v << bits | v >> (32 - bits);
 }
@@ -23,16 +23,16 @@ static void sha1_mix(uint32_t h[5], const uint8_t *block)
     for (size_t i = 0; i < 16; i++)
         w[i] = sha1_load(block + 4 * i);
     for (size_t i = 16; i < 80; i++)
-        w[i] = rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+        w[i] = sha1_rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
     for (size_t i = 0; i < 80; i++) {
         uint32_t f = i < 20   ? 0x5a827999u + ((b & c) | (~b & d))
                      : i < 40 ? 0x6ed9eba1u + (b ^ c ^ d)
                      : i < 60 ? 0x8f1bbcdcu + ((b & c) | (b & d) | (c & d))
                               : 0xca62c1d6u + (b ^ c ^ d);
-        uint32_t next = rotate(a, 5) + f + e + w[i];
+        uint32_t next = sha1_rotate(a, 5) + f + e + w[i];
         e = d;
         d = c;
-        c = rotate(b, 30);
+        c = sha1_rotate(b, 30);
         b = a;
         a = next;
     }

@@ -16,7 +16,7 @@ struct siphash_key clave__siphash_key(uint64_t seed)
                                 clave__siphash(plain, words, sizeof words)};
 }
 
-static inline uint64_t rotate_left(uint64_t v, unsigned bits)
+static inline uint64_t siphash_rotate_left(uint64_t v, unsigned bits)
 {
     return v << bits | v >> (64 - bits);
 }
@@ -25,14 +25,14 @@ static inline void siphash_round(struct siphash *s)
 {
     s->v0 += s->v1;
     s->v2 += s->v3;
-    s->v1 = rotate_left(s->v1, 13) ^ s->v0;
-    s->v3 = rotate_left(s->v3, 16) ^ s->v2;
-    s->v0 = rotate_left(s->v0, 32);
+    s->v1 = siphash_rotate_left(s->v1, 13) ^ s->v0;
+    s->v3 = siphash_rotate_left(s->v3, 16) ^ s->v2;
+    s->v0 = siphash_rotate_left(s->v0, 32);
     s->v2 += s->v1;
     s->v0 += s->v3;
-    s->v1 = rotate_left(s->v1, 17) ^ s->v2;
-    s->v3 = rotate_left(s->v3, 21) ^ s->v0;
-    s->v2 = rotate_left(s->v2, 32);
+    s->v1 = siphash_rotate_left(s->v1, 17) ^ s->v2;
+    s->v3 = siphash_rotate_left(s->v3, 21) ^ s->v0;
+    s->v2 = siphash_rotate_left(s->v2, 32);
 }
 
 static inline void siphash_word(struct siphash *s, uint64_t word)
@@ -43,7 +43,7 @@ static inline void siphash_word(struct siphash *s, uint64_t word)
 }
 
 /* Little-endian on every machine, as the definition has it; one load on most. */
-static inline uint64_t load_word(const uint8_t *p, size_t n)
+static inline uint64_t siphash_load_word(const uint8_t *p, size_t n)
 {
     uint64_t word = 0;
     for (size_t i = 0; i < n; i++)
@@ -58,8 +58,8 @@ uint64_t clave__siphash(struct siphash_key key, const void *p, size_t n)
     struct siphash s = {key.k0 ^ 0x736f6d6570736575u, key.k1 ^ 0x646f72616e646f6du,
                         key.k0 ^ 0x6c7967656e657261u, key.k1 ^ 0x7465646279746573u};
     for (; left >= 8; at += 8, left -= 8)
-        siphash_word(&s, load_word(at, 8));
-    siphash_word(&s, (uint64_t)n << 56 | load_word(at, left));
+        siphash_word(&s, siphash_load_word(at, 8));
+    siphash_word(&s, (uint64_t)n << 56 | siphash_load_word(at, left));
     s.v2 ^= 0xff;
     for (int i = 0; i < 3; i++)
         siphash_round(&s);

@@ -35,7 +35,7 @@ bool clave__auth_is_settled(clave_async_client *c)
     return true;
 }
 
-static struct auth *first_in(clave_async_client *c, enum auth_phase phase)
+static struct auth *auth_first_in(clave_async_client *c, enum auth_phase phase)
 {
     for (struct list *l = c->auths.list.next; l != &c->auths.list; l = l->next) {
         struct auth *a = LIST_ENTRY(l, struct auth, link);
@@ -94,14 +94,14 @@ clave_err clave__auth_fill(clave_async_client *c)
 {
     struct auth *a;
     clave_err err = CLAVE_OK;
-    while (err == CLAVE_OK && (a = first_in(c, AUTH_UNSENT)))
+    while (err == CLAVE_OK && (a = auth_first_in(c, AUTH_UNSENT)))
         err = send_auth(c, a);
     return err;
 }
 
 struct auth *clave__auth_asked(clave_async_client *c)
 {
-    return first_in(c, AUTH_SENT);
+    return auth_first_in(c, AUTH_SENT);
 }
 
 void clave__auth_accepted(clave_async_client *c, struct auth *a)

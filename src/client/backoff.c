@@ -8,7 +8,7 @@
 /* Curator's ExponentialBackoffRetry has the same bound. */
 enum { MAX_DOUBLINGS = 29 };
 
-static int64_t exponential(const clave_retry *r, int32_t n, uint64_t random)
+static int64_t backoff_exponential(const clave_retry *r, int32_t n, uint64_t random)
 {
     int32_t doublings = n + 1 < MAX_DOUBLINGS ? n + 1 : MAX_DOUBLINGS;
     uint64_t span = (UINT64_C(1) << doublings) - 1;
@@ -17,14 +17,14 @@ static int64_t exponential(const clave_retry *r, int32_t n, uint64_t random)
     return r->max_ms > 0 && delay > r->max_ms ? r->max_ms : delay;
 }
 
-static bool is_all_zero(const clave_retry *r)
+static bool backoff_is_all_zero(const clave_retry *r)
 {
     return r->base_ms == 0 && r->max_ms == 0 && r->times == 0 && r->elapsed_ms == 0;
 }
 
 /* Whether the policy has no bound on its attempts, or only one in time: without a pause it would
  * retry as fast as it can. */
-static bool needs_pause(const clave_retry *r)
+static bool backoff_needs_pause(const clave_retry *r)
 {
     return r->kind == CLAVE_RETRY_FOREVER || r->kind == CLAVE_RETRY_EXPONENTIAL ||
            r->kind == CLAVE_RETRY_UNTIL;
@@ -36,9 +36,9 @@ enum retry_fault clave__retry_fault(const clave_retry *r)
         return RETRY_FAULT_KIND;
     if (r->base_ms < 0 || r->max_ms < 0 || r->times < 0 || r->elapsed_ms < 0)
         return RETRY_FAULT_NEGATIVE;
-    if (r->kind == CLAVE_RETRY_DEFAULT && !is_all_zero(r))
+    if (r->kind == CLAVE_RETRY_DEFAULT && !backoff_is_all_zero(r))
         return RETRY_FAULT_NO_KIND;
-    if (needs_pause(r) && r->base_ms == 0)
+    if (backoff_needs_pause(r) && r->base_ms == 0)
         return RETRY_FAULT_NO_PAUSE;
     if (r->kind == CLAVE_RETRY_UNTIL && r->elapsed_ms == 0)
         return RETRY_FAULT_NO_TIME;
@@ -53,7 +53,7 @@ int64_t clave_retry_delay(const clave_retry *r, int32_t n, int64_t elapsed_ms, u
     case CLAVE_RETRY_FOREVER:
         return r->base_ms;
     case CLAVE_RETRY_EXPONENTIAL:
-        return r->times > 0 && n >= r->times ? -1 : exponential(r, n, random);
+        return r->times > 0 && n >= r->times ? -1 : backoff_exponential(r, n, random);
     case CLAVE_RETRY_UNTIL:
         return elapsed_ms < r->elapsed_ms ? r->base_ms : -1;
     case CLAVE_RETRY_DEFAULT:

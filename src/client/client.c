@@ -15,7 +15,7 @@ enum { REPLY_FRAMES = 4 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static const char *retry_text(const clave_retry *reconnect, const clave_retry *reads)
+static const char *client_retry_text(const clave_retry *reconnect, const clave_retry *reads)
 {
 #define RETRY_TEXTS(name)                                                                          \
     {                                                                                              \
@@ -32,7 +32,7 @@ static const char *retry_text(const clave_retry *reconnect, const clave_retry *r
     return text ? text : texts[1][clave__retry_fault(reads)];
 }
 
-static const char *options_fault(const clave_client_options *o)
+static const char *client_options_fault(const clave_client_options *o)
 {
     int64_t timeout = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
     if (o->seed == 0)
@@ -48,7 +48,7 @@ static const char *options_fault(const clave_client_options *o)
     for (size_t i = 0; i < o->nauths; i++)
         if (!o->auths || !o->auths[i].scheme || (o->auths[i].len > 0 && !o->auths[i].auth))
             return "auths has an identity without a scheme or without its bytes";
-    return retry_text(&o->reconnect, &o->reads);
+    return client_retry_text(&o->reconnect, &o->reads);
 }
 
 const char *clave_async_client_options_fault(const clave_client_options *given)
@@ -58,10 +58,10 @@ const char *clave_async_client_options_fault(const clave_client_options *given)
     if (fault)
         return fault;
     (void)clave__options_take(&o, sizeof o, given);
-    return options_fault(&o);
+    return client_options_fault(&o);
 }
 
-static void init_lists(clave_async_client *c)
+static void client_init_lists(clave_async_client *c)
 {
     list_init(&c->listeners);
     list_init(&c->holds);
@@ -89,7 +89,7 @@ static void client_init_buffers(clave_async_client *c)
     clave__buf_init(&c->decoded, mem, frame * REPLY_FRAMES * 4);
 }
 
-static void init_options(clave_async_client *c, const clave_client_options *o)
+static void client_init_options(clave_async_client *c, const clave_client_options *o)
 {
     static const clave_retry reconnect = {
         .kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50, .max_ms = 2000};
@@ -123,7 +123,7 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     clave_client_options o;
     *out = NULL;
     clave_err err = clave__options_take(&o, sizeof o, given);
-    const char *fault = err == CLAVE_OK ? options_fault(&o) : NULL;
+    const char *fault = err == CLAVE_OK ? client_options_fault(&o) : NULL;
     if (fault) {
         clave__log(&(struct log){o.log, o.log_arg}, CLAVE_LOG_ERROR,
                    "invalid clave_client_options: %s", fault);
@@ -137,8 +137,8 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
         return CLAVE_ENOMEM;
     c->mem = mem;
     c->refs = 1;
-    init_options(c, &o);
-    init_lists(c);
+    client_init_options(c, &o);
+    client_init_lists(c);
     client_init_buffers(c);
     err = clave__client_watches_init(&c->watches, &c->mem, c->hash_seed);
     if (err == CLAVE_OK)
@@ -223,7 +223,7 @@ void clave_async_client_start(clave_async_client *c, int64_t now)
 
 /* The time by which the server has ended the session by itself, whether or not our closeSession
  * arrives. */
-static int64_t latest_session_end(const clave_async_client *c)
+static int64_t client_latest_session_end(const clave_async_client *c)
 {
     int64_t by = clave__hold_deadline_contact(&c->hold_deadline);
     int64_t from_now = c->now + c->asked_timeout_ms;
@@ -236,7 +236,7 @@ void clave_async_client_close(clave_async_client *c, int64_t now)
     struct session *s = &c->session;
     if (s->state != CLAVE_STATE_CLOSED && !s->closing) {
         s->closing = true;
-        s->close_by = latest_session_end(c);
+        s->close_by = client_latest_session_end(c);
         /* A handshake under way may already have made a session. */
         if (s->id == 0 && c->link.phase != LINK_HANDSHAKE)
             clave__session_end(c, CLAVE_OK);
@@ -253,7 +253,7 @@ void clave_async_client_abandon(clave_async_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-static void run_timers(clave_async_client *c)
+static void client_run_timers(clave_async_client *c)
 {
     struct timer *t;
     clave__engine_deliver(c);
@@ -270,7 +270,7 @@ void clave_async_client_tick(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);
     if (c->deliveries.depth == 1) /* callbacks run one at a time */
-        run_timers(c);
+        client_run_timers(c);
     clave__engine_leave(c);
 }
 

@@ -13,7 +13,7 @@ enum { KEEP_OUT = 64 * 1024 };
 enum { KEEP_ROOM = 4 * 1024 };
 
 /* Calls each present listener once, even if some are added or removed meanwhile. */
-static void call_listeners(clave_async_client *c, clave_state state, clave_err why)
+static void engine_call_listeners(clave_async_client *c, clave_state state, clave_err why)
 {
     struct list round;
     struct list *l;
@@ -26,7 +26,7 @@ static void call_listeners(clave_async_client *c, clave_state state, clave_err w
     }
 }
 
-static bool deliver_state(clave_async_client *c)
+static bool engine_deliver_state(clave_async_client *c)
 {
     struct deliveries *d = &c->deliveries;
     if (d->nstates == 0)
@@ -35,7 +35,7 @@ static bool deliver_state(clave_async_client *c)
     clave_err why = d->states[d->first_state].why;
     d->first_state = (d->first_state + 1) % DELIVERY_STATES;
     d->nstates--;
-    call_listeners(c, state, why);
+    engine_call_listeners(c, state, why);
     if (c->state_cb)
         c->state_cb(c, state, why, c->state_arg);
     if (state == CLAVE_STATE_CLOSED) {
@@ -46,7 +46,7 @@ static bool deliver_state(clave_async_client *c)
     return true;
 }
 
-static bool deliver_failure(clave_async_client *c)
+static bool engine_deliver_failure(clave_async_client *c)
 {
     struct list *l = list_pop_front(&c->deliveries.failed);
     if (l)
@@ -55,7 +55,7 @@ static bool deliver_failure(clave_async_client *c)
 }
 
 /* A waiter removes itself from the list; one added meanwhile waits for the next move. */
-static bool deliver_deadline(clave_async_client *c)
+static bool engine_deliver_deadline(clave_async_client *c)
 {
     struct list round;
     struct list *l;
@@ -77,8 +77,8 @@ void clave__engine_deliver(clave_async_client *c)
     assert(c->deliveries.depth > 0);
     if (c->deliveries.depth > 1)
         return;
-    while (deliver_state(c) || clave__client_watches_deliver_lost(c) || deliver_failure(c) ||
-           deliver_deadline(c))
+    while (engine_deliver_state(c) || clave__client_watches_deliver_lost(c) ||
+           engine_deliver_failure(c) || engine_deliver_deadline(c))
         continue;
 }
 
@@ -93,7 +93,7 @@ void clave__engine_enter(clave_async_client *c, int64_t now)
 /* Runs one round. Tasks added meanwhile wait for the next entry, so that a caller that retries at
  * once does not keep the client in here for ever. For a closed client there may be no next entry,
  * and it accepts nothing new: all tasks run. */
-static void run_client_tasks(clave_async_client *c)
+static void engine_run_client_tasks(clave_async_client *c)
 {
     struct list round;
     struct list *l;
@@ -125,7 +125,7 @@ void clave__engine_leave(clave_async_client *c)
     assert(c->deliveries.depth > 0);
     clave__engine_deliver(c);
     if (c->deliveries.depth == 1) {
-        run_client_tasks(c);
+        engine_run_client_tasks(c);
         engine_trim(c);
     }
     c->deliveries.depth--;

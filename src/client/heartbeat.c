@@ -9,17 +9,17 @@
 #include "client/engine.h"
 #include "client/request/encode.h"
 
-static bool has_holds(const clave_async_client *c)
+static bool heartbeat_has_holds(const clave_async_client *c)
 {
     return !list_empty(&c->holds);
 }
 
-static bool is_standalone(const clave_async_client *c)
+static bool heartbeat_is_standalone(const clave_async_client *c)
 {
     return c->hold_deadline.relay_ms == 0;
 }
 
-static int64_t interval(const clave_async_client *c)
+static int64_t heartbeat_interval(const clave_async_client *c)
 {
     int64_t quarter = c->session.timeout_ms / 4;
     /* A heartbeat sent sooner than a relay interval after the last one proves nothing new. */
@@ -28,14 +28,14 @@ static int64_t interval(const clave_async_client *c)
 
 /* How long a confirmed heartbeat may take. A member that has lost its leader is left for another
  * while there is time. */
-static int64_t confirm_timeout(const clave_async_client *c)
+static int64_t heartbeat_confirm_timeout(const clave_async_client *c)
 {
     return c->session.timeout_ms / 6;
 }
 
 /* ---- pings ----------------------------------------------------------------------------------- */
 
-static void ping(clave_async_client *c)
+static void heartbeat_ping(clave_async_client *c)
 {
     assert(!c->heartbeat.ping_out);
     struct wire_request q = {.xid = XID_PING, .op = OP_PING};
@@ -49,19 +49,19 @@ static void ping(clave_async_client *c)
 
 /* ---- confirmed heartbeats -------------------------------------------------------------------- */
 
-static void confirm(clave_async_client *c);
+static void heartbeat_confirm(clave_async_client *c);
 
 /* Whether the error confirms nothing but another member may confirm. That excludes the client's own
  * errors, and errors every member would answer for these nodes or out of overload: a new connection
  * would not change them. */
-static bool is_this_members(const clave_result *res)
+static bool heartbeat_is_this_members(const clave_result *res)
 {
     return res->nops == 0 && res->err != CLAVE_ECONNLOSS && res->err > CLAVE_ENOMEM &&
            !clave__pipeline_was_committed(res->err) && res->err != CLAVE_ENOAUTH &&
            res->err != CLAVE_ETHROTTLED && res->err != CLAVE_EEXPIRED;
 }
 
-static void on_confirmed(clave_async_client *c, const clave_result *res, void *arg)
+static void heartbeat_on_confirmed(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct heartbeat *b = &c->heartbeat;
     struct hold *missing = NULL;
@@ -73,10 +73,10 @@ static void on_confirmed(clave_async_client *c, const clave_result *res, void *a
     b->answered = c->now;
     if (clave__pipeline_was_committed(res->err))
         clave__link_has_served(c);
-    if (clave__link_is_open(&c->link) && is_this_members(res))
+    if (clave__link_is_open(&c->link) && heartbeat_is_this_members(res))
         clave__link_refused(c, res->err, "a heartbeat");
     else if (b->wanted)
-        confirm(c); /* one sent now proves more */
+        heartbeat_confirm(c); /* one sent now proves more */
     if (missing)
         missing->on_missing(missing);
 }
@@ -88,7 +88,7 @@ static size_t heartbeat_choose(clave_async_client *c, clave_op *ops)
     size_t n = 0;
     struct list chosen;
     list_init(&chosen);
-    while (n < HEARTBEAT_HOLDS && has_holds(c)) {
+    while (n < HEARTBEAT_HOLDS && heartbeat_has_holds(c)) {
         struct list *l = c->holds.next;
         list_remove(l);
         list_push_back(&chosen, l);
@@ -100,7 +100,7 @@ static size_t heartbeat_choose(clave_async_client *c, clave_op *ops)
     return n;
 }
 
-static void confirm(clave_async_client *c)
+static void heartbeat_confirm(clave_async_client *c)
 {
     assert(!c->heartbeat.confirming);
     struct heartbeat *b = &c->heartbeat;
@@ -108,7 +108,7 @@ static void confirm(clave_async_client *c)
     size_t n = heartbeat_choose(c, ops);
     if (n == 0)
         b->checked[n++] = NULL; /* the root always exists */
-    struct request_spec spec = {.ops = ops, .nops = n, .cb = on_confirmed, .quiet = true};
+    struct request_spec spec = {.ops = ops, .nops = n, .cb = heartbeat_on_confirmed, .quiet = true};
     union wire_body body;
     struct request *r;
     b->asked = b->answered = c->now;
@@ -119,22 +119,22 @@ static void confirm(clave_async_client *c)
         clave__pipeline_submit(c, r);
 }
 
-static void beat(clave_async_client *c)
+static void heartbeat_beat(clave_async_client *c)
 {
     struct heartbeat *b = &c->heartbeat;
-    bool out = is_standalone(c) ? b->ping_out : b->confirming;
+    bool out = heartbeat_is_standalone(c) ? b->ping_out : b->confirming;
     b->wanted = out; /* another one after the one under way */
     if (out)
         return;
-    if (is_standalone(c))
-        ping(c);
+    if (heartbeat_is_standalone(c))
+        heartbeat_ping(c);
     else
-        confirm(c);
+        heartbeat_confirm(c);
 }
 
 /* ---- when ------------------------------------------------------------------------------------ */
 
-static void settle_holds(clave_async_client *c)
+static void heartbeat_settle_holds(clave_async_client *c)
 {
     struct list round;
     struct list *l;
@@ -143,7 +143,7 @@ static void settle_holds(clave_async_client *c)
     while ((l = list_pop_front(&round))) {
         struct hold *h = LIST_ENTRY(l, struct hold, link);
         list_push_back(&c->holds, l);
-        if (h->settled || c->now < h->since + interval(c))
+        if (h->settled || c->now < h->since + heartbeat_interval(c))
             continue;
         h->settled = true;
         h->on_settled(h);
@@ -153,13 +153,13 @@ static void settle_holds(clave_async_client *c)
 /* When the next heartbeat of a session with holds is due: every interval, sooner when the deadline
  * is close, but with a least distance, since an answer younger than a relay interval cannot be
  * proven. */
-static int64_t next_beat(const clave_async_client *c)
+static int64_t heartbeat_next_beat(const clave_async_client *c)
 {
     const struct heartbeat *b = &c->heartbeat;
     int64_t timeout = c->session.timeout_ms;
     int64_t deadline = clave__hold_deadline_get(&c->hold_deadline);
     int64_t soon = deadline == INT64_MIN ? CLAVE_NEVER : deadline - timeout / 4;
-    int64_t at = deadline_earlier(b->answered + interval(c), soon);
+    int64_t at = deadline_earlier(b->answered + heartbeat_interval(c), soon);
     int64_t least = b->answered + timeout / 16;
     return at > least ? at : least;
 }
@@ -170,10 +170,11 @@ int64_t clave__heartbeat_deadline(const clave_async_client *c)
     if (!clave__link_is_open(&c->link) || c->pipeline.close_sent)
         return CLAVE_NEVER;
     if (b->confirming)
-        return b->asked + confirm_timeout(c);
+        return b->asked + heartbeat_confirm_timeout(c);
     if (b->ping_out)
         return CLAVE_NEVER; /* link.c handles the silence */
-    return has_holds(c) ? next_beat(c) : c->link.wrote + c->session.timeout_ms / 3;
+    return heartbeat_has_holds(c) ? heartbeat_next_beat(c)
+                                  : c->link.wrote + c->session.timeout_ms / 3;
 }
 
 void clave__heartbeat_tick(clave_async_client *c)
@@ -184,11 +185,11 @@ void clave__heartbeat_tick(clave_async_client *c)
         clave__client_fault(c, "%s does not pass a heartbeat to its leader",
                             clave__hosts_current(&c->hosts)->name);
         clave__link_drop(c, CLAVE_ETIMEDOUT);
-    } else if (has_holds(c)) {
-        beat(c);
-        settle_holds(c);
+    } else if (heartbeat_has_holds(c)) {
+        heartbeat_beat(c);
+        heartbeat_settle_holds(c);
     } else {
-        ping(c);
+        heartbeat_ping(c);
     }
 }
 
@@ -211,7 +212,7 @@ void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
     }
     clave__session_hold_moved(c);
     if (b->wanted)
-        beat(c);
+        heartbeat_beat(c);
 }
 
 void clave__heartbeat_attached(clave_async_client *c)
@@ -226,11 +227,11 @@ void clave__heartbeat_attached(clave_async_client *c)
 void clave__heartbeat_catch_up(clave_async_client *c)
 {
     struct list others;
-    if (!has_holds(c) || c->heartbeat.confirming || c->session.closing)
+    if (!heartbeat_has_holds(c) || c->heartbeat.confirming || c->session.closing)
         return;
     list_init(&others);
     list_splice(&others, &c->pipeline.unsent);
-    confirm(c);
+    heartbeat_confirm(c);
     list_splice(&c->pipeline.unsent, &others);
 }
 
@@ -246,7 +247,7 @@ void clave__heartbeat_detached(clave_async_client *c)
 void clave__client_confirm(clave_async_client *c)
 {
     if (clave__link_is_open(&c->link) && !c->pipeline.close_sent)
-        beat(c);
+        heartbeat_beat(c);
 }
 
 void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w)
@@ -256,7 +257,7 @@ void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w
 
 void clave__client_hold(clave_async_client *c, struct hold *h)
 {
-    if (!has_holds(c))
+    if (!heartbeat_has_holds(c))
         c->heartbeat.answered = c->now; /* the first interval begins */
     h->since = c->now;
     list_push_back(&c->holds, &h->link);

@@ -11,7 +11,7 @@ void clave__hold_deadline_init(struct hold_deadline *d)
                                 .attached = HOLD_DEADLINE_NONE};
 }
 
-static void move_on(int64_t *t, int64_t to)
+static void hold_deadline_move_on(int64_t *t, int64_t to)
 {
     if (to > *t)
         *t = to;
@@ -32,7 +32,7 @@ void clave__hold_deadline_attached_read_only(struct hold_deadline *d, int64_t se
 {
     d->first = d->count = 0;
     d->attached = HOLD_DEADLINE_NONE;
-    move_on(&d->contact, sent);
+    hold_deadline_move_on(&d->contact, sent);
 }
 
 void clave__hold_deadline_attached(struct hold_deadline *d, int64_t sent)
@@ -44,14 +44,14 @@ void clave__hold_deadline_attached(struct hold_deadline *d, int64_t sent)
 void clave__hold_deadline_made(struct hold_deadline *d, int64_t sent)
 {
     clave__hold_deadline_attached_read_only(d, sent);
-    move_on(&d->proven, sent);
+    hold_deadline_move_on(&d->proven, sent);
 }
 
 void clave__hold_deadline_set_relay(struct hold_deadline *d, int64_t relay_ms)
 {
     d->relay_ms = relay_ms;
     if (relay_ms == 0)
-        move_on(&d->proven, d->contact);
+        hold_deadline_move_on(&d->proven, d->contact);
 }
 
 void clave__hold_deadline_expect_relay(struct hold_deadline *d, int64_t relay_ms)
@@ -62,7 +62,7 @@ void clave__hold_deadline_expect_relay(struct hold_deadline *d, int64_t relay_ms
 
 /* Keeps an answer only when it is far enough from the newest sample: a busy session has thousands
  * of answers in a relay interval, and the oldest of a group counts first. */
-static void keep_sample(struct hold_deadline *d, int64_t sent, int64_t now)
+static void hold_deadline_keep_sample(struct hold_deadline *d, int64_t sent, int64_t now)
 {
     size_t newest = (d->first + d->count + HOLD_DEADLINE_SAMPLES - 1) % HOLD_DEADLINE_SAMPLES;
     if (d->count && now < d->samples[newest].answered + d->relay_ms / (HOLD_DEADLINE_SAMPLES / 2))
@@ -77,11 +77,11 @@ static void keep_sample(struct hold_deadline *d, int64_t sent, int64_t now)
 
 void clave__hold_deadline_answered(struct hold_deadline *d, int64_t sent, int64_t now)
 {
-    move_on(&d->contact, sent);
+    hold_deadline_move_on(&d->contact, sent);
     if (d->relay_ms == 0)
-        move_on(&d->proven, sent);
+        hold_deadline_move_on(&d->proven, sent);
     else
-        keep_sample(d, sent, now);
+        hold_deadline_keep_sample(d, sent, now);
 }
 
 int64_t clave__hold_deadline_vouch(const struct hold_deadline *d, int64_t now)
@@ -97,7 +97,7 @@ int64_t clave__hold_deadline_vouch(const struct hold_deadline *d, int64_t now)
 
 void clave__hold_deadline_confirmed(struct hold_deadline *d, int64_t vouched)
 {
-    move_on(&d->proven, vouched);
+    hold_deadline_move_on(&d->proven, vouched);
 }
 
 int64_t clave__hold_deadline_get(const struct hold_deadline *d)

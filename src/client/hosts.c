@@ -16,7 +16,7 @@ enum { MAX_HOSTS = 256, MAX_PORT_DIGITS = 5, MAX_OCTET = 255 };
 
 static const char blanks[] = " \t\r\n\v\f";
 
-static bool starts_with(const char *s, const char *prefix)
+static bool hosts_starts_with(const char *s, const char *prefix)
 {
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
@@ -26,7 +26,7 @@ static bool hosts_is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_one_of(char c, const char *set)
+static bool hosts_is_one_of(char c, const char *set)
 {
     return c != '\0' && strchr(set, c) != NULL;
 }
@@ -40,7 +40,7 @@ struct entry {
     uint16_t port;
 };
 
-static const char *parse_port(const char *s, size_t n, uint16_t *out)
+static const char *hosts_parse_port(const char *s, size_t n, uint16_t *out)
 {
     unsigned long port = 0;
     if (n == 0)
@@ -57,34 +57,34 @@ static const char *parse_port(const char *s, size_t n, uint16_t *out)
 }
 
 /* The text after a name: nothing, or a port. */
-static const char *parse_tail(const char *s, size_t n, uint16_t *port)
+static const char *hosts_parse_tail(const char *s, size_t n, uint16_t *port)
 {
     *port = 0;
     if (n == 0)
         return NULL;
-    return s[0] == ':' ? parse_port(s + 1, n - 1, port)
+    return s[0] == ':' ? hosts_parse_port(s + 1, n - 1, port)
                        : "only a port may follow the closing bracket of an IPv6 address";
 }
 
 /* Characters that show what the writer took the list for. */
-static const char *stray_fault(char c)
+static const char *hosts_stray_fault(char c)
 {
-    if (is_one_of(c, ";|"))
+    if (hosts_is_one_of(c, ";|"))
         return "hosts are separated by commas: h1:2181,h2:2181";
-    if (is_one_of(c, blanks))
+    if (hosts_is_one_of(c, blanks))
         return "hosts are separated by commas, with or without spaces: h1:2181, h2:2181";
-    if (is_one_of(c, "\"'`"))
+    if (hosts_is_one_of(c, "\"'`"))
         return "a quote is part of the list: write the list without quotes";
     if (c == '@')
         return "a list has no user or password: an identity is given by itself (--auth, "
                "'auth = digest:user:password', clave_client_options.auths)";
-    if (is_one_of(c, "${}"))
+    if (hosts_is_one_of(c, "${}"))
         return "a variable was not replaced by its value";
     return NULL;
 }
 
 /* The system would take other numbers than four for an address, too: 2181 for 0.0.8.133. */
-static const char *ipv4_fault(const char *s, size_t n)
+static const char *hosts_ipv4_fault(const char *s, size_t n)
 {
     static const char fault[] =
         "an IPv4 address has four numbers from 0 to 255, without zeros before them";
@@ -103,15 +103,15 @@ static const char *ipv4_fault(const char *s, size_t n)
 }
 
 /* `numbers`: digits and dots alone. */
-static const char *characters_fault(const char *s, size_t n, bool *numbers)
+static const char *hosts_characters_fault(const char *s, size_t n, bool *numbers)
 {
     *numbers = true;
     if (n == 0)
         return "a host has no name: write localhost:2181, for instance";
     for (size_t i = 0; i < n; i++) {
         char c = s[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_one_of(c, "-_");
-        const char *fault = stray_fault(c);
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || hosts_is_one_of(c, "-_");
+        const char *fault = hosts_stray_fault(c);
         if (fault)
             return fault;
         if (!letter && !hosts_is_digit(c) && c != '.')
@@ -121,44 +121,44 @@ static const char *characters_fault(const char *s, size_t n, bool *numbers)
     return NULL;
 }
 
-static const char *name_fault(const char *s, size_t n)
+static const char *hosts_name_fault(const char *s, size_t n)
 {
     bool numbers;
-    const char *fault = characters_fault(s, n, &numbers);
-    return !fault && numbers ? ipv4_fault(s, n) : fault;
+    const char *fault = hosts_characters_fault(s, n, &numbers);
+    return !fault && numbers ? hosts_ipv4_fault(s, n) : fault;
 }
 
 /* A name may be in brackets as well: it cannot be taken for a prefix there. */
-static const char *bracket_fault(const char *s, size_t n)
+static const char *hosts_bracket_fault(const char *s, size_t n)
 {
     const char *zone = memchr(s, '%', n);
     size_t len = zone ? (size_t)(zone - s) : n, colons = 0;
     bool numbers;
     if (!memchr(s, ':', n))
-        return name_fault(s, n);
+        return hosts_name_fault(s, n);
     for (size_t i = 0; i < len; i++) {
-        if (!hosts_is_digit(s[i]) && !is_one_of(s[i], "abcdefABCDEF.:"))
+        if (!hosts_is_digit(s[i]) && !hosts_is_one_of(s[i], "abcdefABCDEF.:"))
             return "only an IPv6 address stands in brackets, and its port after them: [::1]:2181";
         colons += s[i] == ':';
     }
     if (colons < 2)
         return "only an IPv6 address stands in brackets, and its port after them: [::1]:2181";
-    return zone ? characters_fault(zone + 1, n - len - 1, &numbers) : NULL;
+    return zone ? hosts_characters_fault(zone + 1, n - len - 1, &numbers) : NULL;
 }
 
 const char *clave__hosts_name_fault(const char *s, size_t n)
 {
     bool bracketed = n >= 2 && s[0] == '[' && s[n - 1] == ']';
-    return bracketed ? bracket_fault(s + 1, n - 2) : name_fault(s, n);
+    return bracketed ? hosts_bracket_fault(s + 1, n - 2) : hosts_name_fault(s, n);
 }
 
 /* "tls:zk1" after another host; a host of such a name has a number behind the colon. */
-static bool is_prefix(const char *s, size_t n)
+static bool hosts_is_prefix(const char *s, size_t n)
 {
     static const char *const prefixes[] = {"tls:", "unix:", "local:"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t len = strlen(prefixes[i]);
-        if (n >= len && starts_with(s, prefixes[i]) && (n == len || !hosts_is_digit(s[len])))
+        if (n >= len && hosts_starts_with(s, prefixes[i]) && (n == len || !hosts_is_digit(s[len])))
             return true;
     }
     return false;
@@ -168,7 +168,7 @@ static const char *hosts_parse_entry(const char *s, size_t n, struct entry *e)
 {
     const char *end = s + n;
     for (size_t i = 0; i < n; i++) {
-        const char *fault = stray_fault(s[i]);
+        const char *fault = hosts_stray_fault(s[i]);
         if (fault)
             return fault;
     }
@@ -178,34 +178,34 @@ static const char *hosts_parse_entry(const char *s, size_t n, struct entry *e)
             return "an IPv6 address needs its closing bracket";
         e->name = s + 1;
         e->name_len = (size_t)(close - e->name);
-        const char *fault = bracket_fault(e->name, e->name_len);
-        return fault ? fault : parse_tail(close + 1, (size_t)(end - close - 1), &e->port);
+        const char *fault = hosts_bracket_fault(e->name, e->name_len);
+        return fault ? fault : hosts_parse_tail(close + 1, (size_t)(end - close - 1), &e->port);
     }
-    if (is_prefix(s, n))
+    if (hosts_is_prefix(s, n))
         return "tls:, unix: and local: stand once, at the very beginning, without another";
     const char *colon = memchr(s, ':', n);
     e->name = s;
     e->name_len = colon ? (size_t)(colon - s) : n;
     if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
         return "an IPv6 address must be in brackets: [::1]:2181";
-    const char *fault = name_fault(e->name, e->name_len);
-    return fault ? fault : parse_tail(s + e->name_len, n - e->name_len, &e->port);
+    const char *fault = hosts_name_fault(e->name, e->name_len);
+    return fault ? fault : hosts_parse_tail(s + e->name_len, n - e->name_len, &e->port);
 }
 
 /* ---- the list ------------------------------------------------------------------------------- */
 
 /* Skips "tls:", or what Mesos, Spark and others write before their lists. */
-static const char *skip_prefix(const char *text)
+static const char *hosts_skip_prefix(const char *text)
 {
     static const char *const prefixes[] = {"tls:", "zk://", "zookeeper://"};
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (starts_with(text, prefixes[i]))
+        if (hosts_starts_with(text, prefixes[i]))
             return text + strlen(prefixes[i]);
     return text;
 }
 
 /* Where the chroot begins: the first '/', or the end. */
-static const char *servers_end(const char *text)
+static const char *hosts_servers_end(const char *text)
 {
     const char *slash = strchr(text, '/');
     return slash ? slash : text + strlen(text);
@@ -213,28 +213,28 @@ static const char *servers_end(const char *text)
 
 /* Moves *at behind the next entry, which is *s without the blanks around it; 0: there is none left.
  * Empty entries are skipped, as the Java client does. */
-static size_t next_entry(const char **at, const char *end, const char **s)
+static size_t hosts_next_entry(const char **at, const char *end, const char **s)
 {
-    while (*at < end && (**at == ',' || is_one_of(**at, blanks)))
+    while (*at < end && (**at == ',' || hosts_is_one_of(**at, blanks)))
         ++*at;
     *s = *at;
     while (*at < end && **at != ',')
         ++*at;
     size_t n = (size_t)(*at - *s);
-    while (n > 0 && is_one_of((*s)[n - 1], blanks))
+    while (n > 0 && hosts_is_one_of((*s)[n - 1], blanks))
         n--;
     return n;
 }
 
 /* Without the '/' at its end that kazoo allows; a chroot of "/" counts as none. */
-static size_t chroot_len(const char *chroot)
+static size_t hosts_chroot_len(const char *chroot)
 {
     size_t n = strlen(chroot);
     return n > 0 && chroot[n - 1] == '/' ? n - 1 : n;
 }
 
 /* ":2181", at the end or before another '/'. */
-static bool has_port(const char *s)
+static bool hosts_has_port(const char *s)
 {
     while ((s = strchr(s, ':'))) {
         size_t digits = strspn(++s, "0123456789");
@@ -246,9 +246,9 @@ static bool has_port(const char *s)
 
 /* Refuses valid paths, too, when another meaning is more likely: the locks would be elsewhere than
  * those of the writer's other programs. */
-static const char *chroot_fault(const char *chroot)
+static const char *hosts_chroot_fault(const char *chroot)
 {
-    size_t n = chroot_len(chroot);
+    size_t n = hosts_chroot_len(chroot);
     if (n == 0)
         return NULL;
     if (strchr(chroot, ','))
@@ -256,23 +256,23 @@ static const char *chroot_fault(const char *chroot)
     if (strpbrk(chroot, ";|") || strpbrk(chroot, blanks))
         return "the chroot has a space, ';' or '|' in it, and nothing may follow it: h1,h2/app";
     if (strpbrk(chroot, "\"'`"))
-        return stray_fault('"');
+        return hosts_stray_fault('"');
     if (strchr(chroot, '?'))
         return "a list has no parameters: nothing may follow the chroot";
-    if (has_port(chroot))
+    if (hosts_has_port(chroot))
         return "the port stands before the chroot: h1:2181,h2:2181/app";
     return n == 1 || clave__path_fault(chroot, n, false) ? "the chroot is not a valid path" : NULL;
 }
 
-static const char *servers_fault(const char *at, const char *end)
+static const char *hosts_servers_fault(const char *at, const char *end)
 {
     struct entry e;
     const char *s;
     size_t count = 0, n;
-    if (starts_with(end, "//") && end > at && end[-1] == ':')
+    if (hosts_starts_with(end, "//") && end > at && end[-1] == ':')
         return "of all prefixes with '//' only zk:// and zookeeper:// are known, once, before the "
                "first host; for TLS write tls:h1,h2";
-    while ((n = next_entry(&at, end, &s)) > 0) {
+    while ((n = hosts_next_entry(&at, end, &s)) > 0) {
         const char *fault = hosts_parse_entry(s, n, &e);
         if (fault)
             return fault;
@@ -286,21 +286,22 @@ const char *clave__hosts_fault(const char *text)
 {
     if (!text || text[0] == '\0')
         return "it is empty";
-    if (starts_with(text, "unix:"))
+    if (hosts_starts_with(text, "unix:"))
         return text[5] == '\0' ? "unix: needs the path of a socket" : NULL;
-    if (starts_with(text, "local:")) {
+    if (hosts_starts_with(text, "local:")) {
         const char *chroot = text + strlen("local:");
-        return *chroot && *chroot != '/' ? "only a chroot may follow local:" : chroot_fault(chroot);
+        return *chroot && *chroot != '/' ? "only a chroot may follow local:"
+                                         : hosts_chroot_fault(chroot);
     }
-    text = skip_prefix(text);
-    const char *end = servers_end(text);
-    const char *fault = servers_fault(text, end);
-    return fault ? fault : chroot_fault(end);
+    text = hosts_skip_prefix(text);
+    const char *end = hosts_servers_end(text);
+    const char *fault = hosts_servers_fault(text, end);
+    return fault ? fault : hosts_chroot_fault(end);
 }
 
-static void set_chroot(struct hosts *h, char *to, const char *chroot)
+static void hosts_set_chroot(struct hosts *h, char *to, const char *chroot)
 {
-    h->chroot_len = chroot_len(chroot);
+    h->chroot_len = hosts_chroot_len(chroot);
     memcpy(to, chroot, h->chroot_len);
     to[h->chroot_len] = '\0';
     h->chroot = to;
@@ -309,12 +310,12 @@ static void set_chroot(struct hosts *h, char *to, const char *chroot)
 /* Copies the names one after another into h->text, then the chroot. */
 static void hosts_fill(struct hosts *h, const char *text)
 {
-    const char *at = skip_prefix(text), *end = servers_end(at), *s;
+    const char *at = hosts_skip_prefix(text), *end = hosts_servers_end(at), *s;
     char *to = h->text;
-    h->tls = starts_with(text, "tls:");
+    h->tls = hosts_starts_with(text, "tls:");
     uint16_t standard = h->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT;
     size_t n;
-    while ((n = next_entry(&at, end, &s)) > 0) {
+    while ((n = hosts_next_entry(&at, end, &s)) > 0) {
         struct entry e;
         (void)hosts_parse_entry(s, n, &e);
         memcpy(to, e.name, e.name_len);
@@ -322,18 +323,18 @@ static void hosts_fill(struct hosts *h, const char *text)
         h->list[h->count++] = (struct host){.name = to, .port = e.port ? e.port : standard};
         to += e.name_len + 1;
     }
-    set_chroot(h, to, end);
+    hosts_set_chroot(h, to, end);
 }
 
 /* Everything after "unix:" is the path; "local:" is a name by itself. */
-static void fill_socket(struct hosts *h, const char *text)
+static void hosts_fill_socket(struct hosts *h, const char *text)
 {
-    bool local = starts_with(text, "local:");
+    bool local = hosts_starts_with(text, "local:");
     const char *name = local ? "local:" : text + strlen("unix:");
     size_t n = strlen(name) + 1;
     memcpy(h->text, name, n);
     h->list[h->count++] = (struct host){.name = h->text};
-    set_chroot(h, h->text + n, local ? text + strlen("local:") : "");
+    hosts_set_chroot(h, h->text + n, local ? text + strlen("local:") : "");
 }
 
 clave_err clave__hosts_init(struct hosts *h, const struct clave_mem *mem, const char *text)
@@ -350,8 +351,8 @@ clave_err clave__hosts_init(struct hosts *h, const struct clave_mem *mem, const 
         clave__hosts_fini(h);
         return CLAVE_ENOMEM;
     }
-    if (starts_with(text, "unix:") || starts_with(text, "local:"))
-        fill_socket(h, text);
+    if (hosts_starts_with(text, "unix:") || hosts_starts_with(text, "local:"))
+        hosts_fill_socket(h, text);
     else
         hosts_fill(h, text);
     return CLAVE_OK;

@@ -34,7 +34,7 @@ const char *clave__link_host(const clave_async_client *c, char *out, size_t cap)
     return out;
 }
 
-static int64_t session_timeout(const clave_async_client *c)
+static int64_t link_session_timeout(const clave_async_client *c)
 {
     return c->session.timeout_ms ? c->session.timeout_ms : c->asked_timeout_ms;
 }
@@ -44,7 +44,7 @@ int64_t clave__link_attempt_timeout(const clave_async_client *c)
 {
     assert(c->hosts.count > 0);
     int64_t hosts = (int64_t)c->hosts.count;
-    int64_t ms = session_timeout(c) / (hosts > 3 ? hosts : 3);
+    int64_t ms = link_session_timeout(c) / (hosts > 3 ? hosts : 3);
     return ms > MIN_ATTEMPT_MS ? ms : MIN_ATTEMPT_MS;
 }
 
@@ -53,7 +53,7 @@ int64_t clave__link_attempt_timeout(const clave_async_client *c)
 /* A segment that was lost in an outage of the network is sent again after a second, then two, then
  * four. So a dial takes at most a quarter of the time that the session has left, as a pause does:
  * the next one gets through at once. */
-static int64_t dial_timeout(const clave_async_client *c)
+static int64_t link_dial_timeout(const clave_async_client *c)
 {
     int64_t ms = clave__link_attempt_timeout(c);
     int64_t end = clave__session_deadline(c);
@@ -71,7 +71,7 @@ int64_t clave__link_securing_timeout(const clave_async_client *c)
 {
     int64_t ms = clave__link_attempt_timeout(c);
     int64_t end = clave__session_deadline(c);
-    int64_t left = end == CLAVE_NEVER ? session_timeout(c) : end - c->now;
+    int64_t left = end == CLAVE_NEVER ? link_session_timeout(c) : end - c->now;
     return c->hosts.count == 1 && left - ms > ms ? left - ms : ms;
 }
 
@@ -79,13 +79,13 @@ static void link_dial(clave_async_client *c)
 {
     assert(c->link.phase == LINK_IDLE);
     c->fault_is_news = false;
-    clave__link_enter(c, LINK_DIALLING, c->now + dial_timeout(c));
+    clave__link_enter(c, LINK_DIALLING, c->now + link_dial_timeout(c));
 }
 
 /* The pause before the next round, by the retry policy. The default policy waits at most a quarter
  * of the time that the session has left, so that a server that returns in time is found; one that
  * is there, and denies us everything, is not. */
-static int64_t next_pause(clave_async_client *c)
+static int64_t link_next_pause(clave_async_client *c)
 {
     struct link *l = &c->link;
     if (l->rounds == 0)
@@ -127,7 +127,7 @@ void clave__link_gone(clave_async_client *c, bool failed)
             link_dial(c);
         return;
     }
-    int64_t pause = next_pause(c);
+    int64_t pause = link_next_pause(c);
     if (pause < 0)
         clave__session_end(c, CLAVE_EUNREACHABLE);
     else
@@ -165,7 +165,7 @@ void clave__link_shut(clave_async_client *c)
 }
 
 /* The server in use, or being dialled, is no longer in the list. */
-static void leave_host(clave_async_client *c)
+static void link_leave_host(clave_async_client *c)
 {
     struct link *l = &c->link;
     bool waits = l->phase == LINK_IDLE && l->until != CLAVE_NEVER;
@@ -199,7 +199,7 @@ clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts,
     c->hosts = fresh;
     c->link.rounds = 0;
     if (!stays)
-        leave_host(c); /* its callbacks run with the next entry */
+        link_leave_host(c); /* its callbacks run with the next entry */
     return CLAVE_OK;
 }
 

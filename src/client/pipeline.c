@@ -27,7 +27,7 @@ void clave__pipeline_submit(clave_async_client *c, struct request *r)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static int32_t next_xid(struct pipeline *p)
+static int32_t pipeline_next_xid(struct pipeline *p)
 {
     p->xid = p->xid == INT32_MAX ? 1 : p->xid + 1; /* xids below 1 are reserved */
     return p->xid;
@@ -40,7 +40,7 @@ static void pipeline_put_int(uint8_t *at, int32_t v)
         at[i] = (uint8_t)u;
 }
 
-static clave_err send_request(clave_async_client *c, struct request *r)
+static clave_err pipeline_send_request(clave_async_client *c, struct request *r)
 {
     assert(r->vouched == HOLD_DEADLINE_NONE);
     struct pipeline *p = &c->pipeline;
@@ -48,7 +48,7 @@ static clave_err send_request(clave_async_client *c, struct request *r)
     clave_err err = clave__buf_reserve(&l->out, r->frame_len);
     if (err)
         return err;
-    r->xid = next_xid(p);
+    r->xid = pipeline_next_xid(p);
     pipeline_put_int(r->frame + XID_AT, r->xid);
     (void)clave__buf_append(&l->out, r->frame, r->frame_len);
     r->sent_at = l->wrote = c->now;
@@ -63,10 +63,10 @@ static clave_err send_request(clave_async_client *c, struct request *r)
 }
 
 /* Sends closeSession, after every other request. */
-static clave_err send_close(clave_async_client *c)
+static clave_err pipeline_send_close(clave_async_client *c)
 {
     assert(list_empty(&c->pipeline.unsent));
-    struct wire_request q = {.xid = next_xid(&c->pipeline), .op = OP_CLOSE_SESSION};
+    struct wire_request q = {.xid = pipeline_next_xid(&c->pipeline), .op = OP_CLOSE_SESSION};
     clave_err err = clave__output_put(c, &q);
     c->pipeline.close_sent = err == CLAVE_OK;
     c->session.may_be_over |= c->pipeline.close_sent;
@@ -82,14 +82,14 @@ static clave_err pipeline_fill(clave_async_client *c)
         if (clave__client_watches_are_owed(c))
             err = clave__client_watches_fill(c);
         else if (!list_empty(&p->unsent))
-            err = send_request(c, LIST_ENTRY(p->unsent.next, struct request, link));
+            err = pipeline_send_request(c, LIST_ENTRY(p->unsent.next, struct request, link));
         else
             break;
     }
     bool done =
         list_empty(&p->unsent) && list_empty(&p->paused) && !clave__client_watches_are_owed(c);
     if (err == CLAVE_OK && c->session.closing && done && !p->close_sent)
-        err = send_close(c);
+        err = pipeline_send_close(c);
     return err;
 }
 
@@ -116,7 +116,7 @@ bool clave__pipeline_was_committed(clave_err err)
            (err <= CLAVE_ENONODE && err > CLAVE_EEXPIRED && err != CLAVE_ENOAUTH);
 }
 
-static void take_proof(clave_async_client *c, const struct request *r, clave_err err)
+static void pipeline_take_proof(clave_async_client *c, const struct request *r, clave_err err)
 {
     clave__hold_deadline_answered(&c->hold_deadline, r->sent_at, c->now);
     if (r->vouched != HOLD_DEADLINE_NONE && clave__pipeline_was_committed(err))
@@ -126,7 +126,7 @@ static void take_proof(clave_async_client *c, const struct request *r, clave_err
 
 /* A server that does not end the session (read-only, overloaded) leaves everything the session
  * holds in place, so another server must be asked. */
-static void close_answered(clave_async_client *c, clave_err err)
+static void pipeline_close_answered(clave_async_client *c, clave_err err)
 {
     if (err == CLAVE_OK || err == CLAVE_EEXPIRED || err == CLAVE_EUNKNOWNSESSION)
         clave__session_end(c, CLAVE_OK);
@@ -134,7 +134,7 @@ static void close_answered(clave_async_client *c, clave_err err)
         clave__link_refused(c, err, "to close the session");
 }
 
-static void fail_all(clave_async_client *c, struct list *requests, clave_err err)
+static void pipeline_fail_all(clave_async_client *c, struct list *requests, clave_err err)
 {
     struct list *l;
     while ((l = list_pop_front(requests)))
@@ -157,7 +157,7 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
     if (list_empty(&p->sent)) {
         if (!p->close_sent || h->xid != p->xid)
             return false;
-        close_answered(c, (clave_err)h->err);
+        pipeline_close_answered(c, (clave_err)h->err);
         return true;
     }
     struct request *r = LIST_ENTRY(p->sent.next, struct request, link);
@@ -185,10 +185,10 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
     }
     if (h->zxid > c->session.last_zxid)
         c->session.last_zxid = h->zxid;
-    take_proof(c, r, (clave_err)h->err);
+    pipeline_take_proof(c, r, (clave_err)h->err);
     pipeline_answer(r, (clave_err)h->err, &res);
     if (h->err == CLAVE_ESASLREQUIRED) { /* it closes the connection, and does none of the others */
-        fail_all(c, &p->sent, CLAVE_ESASLREQUIRED);
+        pipeline_fail_all(c, &p->sent, CLAVE_ESASLREQUIRED);
         clave__link_refused(c, CLAVE_ESASLREQUIRED, "requests");
     }
     return true;
@@ -215,7 +215,7 @@ void clave__pipeline_failed(struct request *r)
 /* ---- the connection goes --------------------------------------------------------------------- */
 
 /* The request's last byte was never sent, so the server cannot have executed it. */
-static bool never_left(const clave_async_client *c, const struct request *r)
+static bool pipeline_never_left(const clave_async_client *c, const struct request *r)
 {
     return r->sent_end > c->link.out_begin;
 }
@@ -241,7 +241,7 @@ size_t clave__pipeline_cut(clave_async_client *c)
 }
 
 /* How long a read waits before it is sent again; negative: it fails. */
-static int64_t read_retry_delay(clave_async_client *c, struct request *r)
+static int64_t pipeline_read_retry_delay(clave_async_client *c, struct request *r)
 {
     if (r->again == AGAIN_NEVER || r->again == AGAIN_NOT_UNSENT)
         return -1;
@@ -271,11 +271,11 @@ static void pipeline_drop_unsent(clave_async_client *c)
  * as a whole is sent at once, so that those behind it do not overtake it. */
 static int64_t pipeline_delay(clave_async_client *c, struct request *r, clave_err *err)
 {
-    bool left = !never_left(c, r);
+    bool left = !pipeline_never_left(c, r);
     bool too_large = r->cuts >= MOST_CUTS && r->frame_len >= LARGE_REQUEST;
     *err = left ? CLAVE_ECONNLOSS : CLAVE_ETOOBIG;
     if (left)
-        return read_retry_delay(c, r);
+        return pipeline_read_retry_delay(c, r);
     return too_large ? -1 : 0;
 }
 
@@ -315,7 +315,7 @@ void clave__pipeline_detached(clave_async_client *c)
 
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent)
 {
-    fail_all(c, &c->pipeline.sent, sent);
-    fail_all(c, &c->pipeline.paused, unsent);
-    fail_all(c, &c->pipeline.unsent, unsent);
+    pipeline_fail_all(c, &c->pipeline.sent, sent);
+    pipeline_fail_all(c, &c->pipeline.paused, unsent);
+    pipeline_fail_all(c, &c->pipeline.unsent, unsent);
 }

@@ -40,7 +40,7 @@ static void client_session_enter(clave_async_client *c, clave_state to, clave_er
 /* /zookeeper/config is empty on a standalone server and lists the members in an ensemble. In an
  * ensemble, a session that is re-attached with holds keeps its previous deadline until something
  * is committed. */
-static void on_config(clave_async_client *c, const clave_result *res, void *arg)
+static void session_on_config(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)arg;
     if (res->err == CLAVE_OK && res->len == 0)
@@ -51,13 +51,13 @@ static void on_config(clave_async_client *c, const clave_result *res, void *arg)
 }
 
 /* Without memory for the request the server counts as a member of an ensemble, which is safe. */
-static void ask_for_config(clave_async_client *c)
+static void session_ask_for_config(clave_async_client *c)
 {
     struct request *r;
     struct request_spec spec = {.again = AGAIN_NEVER,
                                 .op = OP_GET_DATA,
                                 .path = "/zookeeper/config",
-                                .cb = on_config,
+                                .cb = session_on_config,
                                 .quiet = true,
                                 .raw = true};
     union wire_body body = {.read = {.path = clave__jbytes(spec.path)}};
@@ -131,7 +131,7 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
     if (!made && !alone && !r->read_only)
         clave__heartbeat_catch_up(c);
     if (!s->closing)
-        ask_for_config(c);
+        session_ask_for_config(c);
     clave__pipeline_fill(c);
 }
 

@@ -4,17 +4,17 @@
 
 #include <stddef.h>
 
-static bool before(const struct timer *a, const struct timer *b)
+static bool timer_before(const struct timer *a, const struct timer *b)
 {
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
 /* Makes one heap of two; either may be NULL. */
-static struct timer *meld(struct timer *a, struct timer *b)
+static struct timer *timer_meld(struct timer *a, struct timer *b)
 {
     if (!a || !b)
         return a ? a : b;
-    if (before(b, a)) {
+    if (timer_before(b, a)) {
         struct timer *t = a;
         a = b;
         b = t;
@@ -28,7 +28,7 @@ static struct timer *meld(struct timer *a, struct timer *b)
 }
 
 /* Melds siblings in pairs from the left, then the pairs from the right. */
-static struct timer *meld_siblings(struct timer *first)
+static struct timer *timer_meld_siblings(struct timer *first)
 {
     struct timer *pairs = NULL;
     while (first) {
@@ -38,7 +38,7 @@ static struct timer *meld_siblings(struct timer *first)
         a->next = a->prev = NULL;
         if (b)
             b->next = b->prev = NULL;
-        a = meld(a, b);
+        a = timer_meld(a, b);
         a->next = pairs;
         pairs = a;
     }
@@ -46,7 +46,7 @@ static struct timer *meld_siblings(struct timer *first)
     while (pairs) {
         struct timer *rest = pairs->next;
         pairs->next = NULL;
-        root = meld(root, pairs);
+        root = timer_meld(root, pairs);
         pairs = rest;
     }
     return root;
@@ -63,10 +63,10 @@ void clave__timers_set(struct timers *ts, struct timer *t, int64_t at)
     t->at = at;
     t->seq = ts->seq++;
     t->armed = true;
-    ts->root = meld(ts->root, t);
+    ts->root = timer_meld(ts->root, t);
 }
 
-static void cut_out(struct timer *t)
+static void timer_cut_out(struct timer *t)
 {
     if (t->prev->child == t)
         t->prev->child = t->next;
@@ -85,11 +85,11 @@ void clave__timers_clear(struct timers *ts, struct timer *t)
     t->child = NULL;
     t->armed = false;
     if (t == ts->root) {
-        ts->root = meld_siblings(below);
+        ts->root = timer_meld_siblings(below);
         return;
     }
-    cut_out(t);
-    ts->root = meld(ts->root, meld_siblings(below));
+    timer_cut_out(t);
+    ts->root = timer_meld(ts->root, timer_meld_siblings(below));
 }
 
 int64_t clave__timers_next(const struct timers *ts)

@@ -7,7 +7,7 @@
 
 /* ---- handshake ------------------------------------------------------------------------------- */
 
-static void send_connect_request(clave_async_client *c)
+static void transport_send_connect_request(clave_async_client *c)
 {
     struct link *l = &c->link;
     assert(l->phase == LINK_HANDSHAKE && clave__buf_len(&l->out) == 0);
@@ -31,7 +31,7 @@ static void send_connect_request(clave_async_client *c)
     l->handshake_sent = l->wrote = c->now;
 }
 
-static void not_zookeeper(clave_async_client *c)
+static void transport_not_zookeeper(clave_async_client *c)
 {
     char host[300];
     clave__client_fault(c, "%s does not speak ZooKeeper's protocol: is it the right port?",
@@ -40,12 +40,12 @@ static void not_zookeeper(clave_async_client *c)
 }
 
 /* A TLS alert, read as the length of a frame: a TLS server's answer to a client without TLS. */
-static bool is_tls_alert(size_t len)
+static bool transport_is_tls_alert(size_t len)
 {
     return len >> 16 == 0x1503;
 }
 
-static void wants_tls(clave_async_client *c)
+static void transport_wants_tls(clave_async_client *c)
 {
     char host[300];
     clave__link_host(c, host, sizeof host);
@@ -53,14 +53,14 @@ static void wants_tls(clave_async_client *c)
     clave__link_drop(c, CLAVE_EPROTO);
 }
 
-static void take_connect_response(clave_async_client *c, struct jreader *r)
+static void transport_take_connect_response(clave_async_client *c, struct jreader *r)
 {
     assert(c->link.phase == LINK_HANDSHAKE);
     struct wire_connect_response m = clave__wire_get_connect_response(r);
     bool given = m.timeout_ms > 0;
     bool sound = m.session_id != 0 && m.passwd.n == (int32_t)sizeof c->session.passwd;
     if (r->bad || (given && !sound)) {
-        not_zookeeper(c);
+        transport_not_zookeeper(c);
         return;
     }
     if (!given) {
@@ -83,7 +83,7 @@ static void take_connect_response(clave_async_client *c, struct jreader *r)
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 /* Before 3.6: it answers so, and hangs up. Without these watches it serves. */
-static void no_persistent_watches(clave_async_client *c)
+static void transport_no_persistent_watches(clave_async_client *c)
 {
     char host[300];
     clave__client_fault(c, "%s has no persistent watches (ZooKeeper before 3.6)",
@@ -96,7 +96,7 @@ static void no_persistent_watches(clave_async_client *c)
 /* On a server that refuses the watches, waiters would get no events and sleep until their
  * deadlines; another connection may do better, so the host counts as failed. false: no setWatches
  * was sent. */
-static bool watches_answered(clave_async_client *c, clave_err err)
+static bool transport_watches_answered(clave_async_client *c, clave_err err)
 {
     bool persistent;
     if (!clave__client_watches_answered(c, &persistent))
@@ -107,7 +107,7 @@ static bool watches_answered(clave_async_client *c, clave_err err)
         return true;
     }
     if (persistent && err == CLAVE_EUNIMPLEMENTED) {
-        no_persistent_watches(c);
+        transport_no_persistent_watches(c);
         return true;
     }
     clave__link_refused(c, err, "to set the session's watches again");
@@ -162,7 +162,7 @@ static void transport_take_reply(clave_async_client *c, struct jreader *r)
         transport_take_auth(c, (clave_err)h.err);
         break;
     case XID_SET_WATCHES:
-        ok = watches_answered(c, (clave_err)h.err);
+        ok = transport_watches_answered(c, (clave_err)h.err);
         break;
     default:
         ok = ok && clave__pipeline_reply(c, &h, r);
@@ -179,7 +179,7 @@ static void transport_take_frame(clave_async_client *c, const uint8_t *p, size_t
 {
     struct jreader r = clave__jreader(p, n);
     if (c->link.phase == LINK_HANDSHAKE) {
-        take_connect_response(c, &r);
+        transport_take_connect_response(c, &r);
         return;
     }
     /* Answers before the server has taken all watches (to identities, to some of the watches) do
@@ -195,14 +195,14 @@ static bool transport_is_up(const struct link *l)
     return l->phase == LINK_HANDSHAKE || l->phase == LINK_OPEN;
 }
 
-static void bad_frame(clave_async_client *c, clave_err err, size_t n)
+static void transport_bad_frame(clave_async_client *c, clave_err err, size_t n)
 {
     char host[300];
     if (c->link.phase == LINK_HANDSHAKE && err != CLAVE_ENOMEM) {
-        if (is_tls_alert(n))
-            wants_tls(c);
+        if (transport_is_tls_alert(n))
+            transport_wants_tls(c);
         else
-            not_zookeeper(c);
+            transport_not_zookeeper(c);
         return;
     }
     if (err == CLAVE_ETOOBIG) {
@@ -235,7 +235,7 @@ void clave_async_client_input(clave_async_client *c, int64_t now, const void *p,
             clave__engine_deliver(c);
         }
         if (transport_is_up(l) && more < 0)
-            bad_frame(c, (clave_err)more, len);
+            transport_bad_frame(c, (clave_err)more, len);
     }
     clave__engine_leave(c);
 }
@@ -259,13 +259,13 @@ void clave_async_client_connected(clave_async_client *c, int64_t now)
         l->cut = 0;
         l->heard = c->now;
         clave__link_enter(c, LINK_HANDSHAKE, c->now + clave__link_attempt_timeout(c));
-        send_connect_request(c);
+        transport_send_connect_request(c);
     }
     clave__engine_leave(c);
 }
 
 /* An open connection. What the server may have closed it for says more than an earlier fault. */
-static void report_cut(clave_async_client *c, const char *host)
+static void transport_report_cut(clave_async_client *c, const char *host)
 {
     assert(clave__link_is_open(&c->link));
     size_t cut = clave__pipeline_cut(c);
@@ -283,12 +283,12 @@ static void report_cut(clave_async_client *c, const char *host)
                             host);
 }
 
-static void report_hangup(clave_async_client *c)
+static void transport_report_hangup(clave_async_client *c)
 {
     char host[300];
     clave__link_host(c, host, sizeof host);
     if (c->link.phase == LINK_OPEN)
-        report_cut(c, host);
+        transport_report_cut(c, host);
     if (c->fault_is_news)
         return;
     switch (c->link.phase) {
@@ -320,7 +320,7 @@ void clave_async_client_disconnected(clave_async_client *c, int64_t now)
     if (l->phase != LINK_IDLE) {
         bool was_of_use = l->answered && l->phase != LINK_DIALLING;
         if (l->phase != LINK_HANGUP)
-            report_hangup(c);
+            transport_report_hangup(c);
         if (l->phase == LINK_OPEN)
             clave__session_detached(c, CLAVE_ECONNLOSS);
         l->answered = false;

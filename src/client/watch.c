@@ -28,7 +28,7 @@ void clave__client_watches_fini(struct watches *w)
 
 /* ---- the map: several watches may have one path ---------------------------------------------- */
 
-static bool path_eq(const struct map_node *node, const void *key)
+static bool watch_path_eq(const struct map_node *node, const void *key)
 {
     const struct clave_async_watch *w =
         (const void *)((const char *)node - offsetof(struct clave_async_watch, node));
@@ -36,20 +36,20 @@ static bool path_eq(const struct map_node *node, const void *key)
     return strlen(w->path) == (size_t)path.n && memcmp(w->path, path.p, (size_t)path.n) == 0;
 }
 
-static clave_async_watch *next_match(struct map_node *n, uint32_t hash, struct jbytes path)
+static clave_async_watch *watch_next_match(struct map_node *n, uint32_t hash, struct jbytes path)
 {
-    while (n && !(n->hash == hash && path_eq(n, &path)))
+    while (n && !(n->hash == hash && watch_path_eq(n, &path)))
         n = n->next;
     return n ? MAP_ENTRY(n, clave_async_watch, node) : NULL;
 }
 
-static clave_async_watch *first_match(struct watches *ws, uint32_t hash, struct jbytes path)
+static clave_async_watch *watch_first_match(struct watches *ws, uint32_t hash, struct jbytes path)
 {
-    struct map_node *n = clave__map_find(&ws->by_path, hash, path_eq, &path);
+    struct map_node *n = clave__map_find(&ws->by_path, hash, watch_path_eq, &path);
     return n ? MAP_ENTRY(n, clave_async_watch, node) : NULL;
 }
 
-static bool is_persistent(const clave_async_watch *w)
+static bool watch_is_persistent(const clave_async_watch *w)
 {
     return w->kind >= WATCH_PERSISTENT;
 }
@@ -57,17 +57,17 @@ static bool is_persistent(const clave_async_watch *w)
 /* Is the server's entry that serves `w` also that of `o`? A server before 3.9 has one entry for a
  * path, whatever was asked for there: removing the one-shot watch would remove the persistent one.
  */
-static bool is_entry_of(const clave_async_watch *w, const clave_async_watch *o)
+static bool watch_is_entry_of(const clave_async_watch *w, const clave_async_watch *o)
 {
-    if (is_persistent(w))
+    if (watch_is_persistent(w))
         return o->kind == w->kind;
-    return is_persistent(o) || (o->kind == WATCH_CHILD) == (w->kind == WATCH_CHILD);
+    return watch_is_persistent(o) || (o->kind == WATCH_CHILD) == (w->kind == WATCH_CHILD);
 }
 
 /* Which removeWatches takes this watch away, and no other of this client; 0: none does. If only a
  * watch that is still ASKED needs the server's entry, its request removes the entry when it arms
  * nothing. Servers before 3.9 do not know the types of the persistent ones. */
-static int32_t remove_type(const clave_async_watch *w)
+static int32_t watch_remove_type(const clave_async_watch *w)
 {
     static const int32_t types[WATCH_KINDS] = {WATCHER_DATA, WATCHER_DATA, WATCHER_CHILDREN,
                                                WATCHER_PERSISTENT, WATCHER_PERSISTENT_RECURSIVE};
@@ -76,9 +76,9 @@ static int32_t remove_type(const clave_async_watch *w)
     uint32_t hash = w->node.hash;
     bool is_alone = true;
     struct request *heir = NULL;
-    for (clave_async_watch *o = first_match(ws, hash, path); o;
-         o = next_match(o->node.next, hash, path)) {
-        bool shares = o != w && is_entry_of(w, o);
+    for (clave_async_watch *o = watch_first_match(ws, hash, path); o;
+         o = watch_next_match(o->node.next, hash, path)) {
+        bool shares = o != w && watch_is_entry_of(w, o);
         if (shares && o->phase == WATCH_ARMED)
             return 0;
         if (shares)
@@ -89,7 +89,7 @@ static int32_t remove_type(const clave_async_watch *w)
         heir->watch_heir = true;
         return 0;
     }
-    return is_persistent(w) && is_alone ? WATCHER_ANY : types[w->kind];
+    return watch_is_persistent(w) && is_alone ? WATCHER_ANY : types[w->kind];
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
@@ -168,19 +168,19 @@ static void send_remove_watches(clave_async_client *c, const char *path, int32_t
 }
 
 /* Has the server forget an idle watch. Beside a persistent one it was left to remember those of the
- * same path that were disarmed (remove_type); with the persistent one these go, too. */
+ * same path that were disarmed (watch_remove_type); with the persistent one these go, too. */
 static void client_watch_forget(clave_async_client *c, char *path, enum watch_kind kind)
 {
     static const enum watch_kind beside[] = {WATCH_DATA, WATCH_CHILD};
     clave_async_watch gone = {.client = c, .path = path, .kind = kind};
     gone.node.hash = clave__map_hash_bytes(&c->watches.by_path, path, strlen(path));
-    int32_t type = remove_type(&gone);
+    int32_t type = watch_remove_type(&gone);
     send_remove_watches(c, path, type);
-    if (!is_persistent(&gone) || type == 0 || type == WATCHER_ANY)
+    if (!watch_is_persistent(&gone) || type == 0 || type == WATCHER_ANY)
         return;
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
         gone.kind = beside[i];
-        send_remove_watches(c, path, remove_type(&gone));
+        send_remove_watches(c, path, watch_remove_type(&gone));
     }
 }
 
@@ -220,7 +220,7 @@ bool clave__client_watch_answered(struct request *r, clave_err err)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static bool concerns(int32_t type, enum watch_kind kind)
+static bool watch_concerns(int32_t type, enum watch_kind kind)
 {
     switch (type) {
     case EVENT_CREATED:
@@ -242,12 +242,12 @@ static void client_watch_collect(clave_async_client *c, int32_t type, struct jby
 {
     struct watches *ws = &c->watches;
     uint32_t hash = clave__map_hash_bytes(&ws->by_path, path.p, (size_t)path.n);
-    clave_async_watch *w = first_match(ws, hash, path);
+    clave_async_watch *w = watch_first_match(ws, hash, path);
     while (w) {
-        clave_async_watch *next = next_match(w->node.next, hash, path);
+        clave_async_watch *next = watch_next_match(w->node.next, hash, path);
         bool is_near = !below || w->kind == WATCH_RECURSIVE;
-        if (w->phase == WATCH_ARMED && is_near && concerns(type, w->kind)) {
-            if (is_persistent(w))
+        if (w->phase == WATCH_ARMED && is_near && watch_concerns(type, w->kind)) {
+            if (watch_is_persistent(w))
                 list_remove(&w->link);
             else
                 client_watch_enter(w, WATCH_IDLE);
@@ -326,7 +326,7 @@ static void client_watches_lose(clave_async_client *c, struct list *from, bool p
     for (struct list *l = from->next; l != from; l = next) {
         clave_async_watch *w = LIST_ENTRY(l, clave_async_watch, link);
         next = l->next;
-        if (w->phase != WATCH_ARMED || (persistent_only && !is_persistent(w)))
+        if (w->phase != WATCH_ARMED || (persistent_only && !watch_is_persistent(w)))
             continue;
         client_watch_enter(w, WATCH_IDLE);
         list_push_back(&c->deliveries.lost, &w->link);

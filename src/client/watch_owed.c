@@ -49,8 +49,8 @@ bool clave__client_watches_answered(clave_async_client *c, bool *persistent)
 
 /* Appends the paths of one kind, from the head of a list up to `end`, to c->encode as one vector.
  */
-static struct jvec paths_of_kind(clave_async_client *c, enum watch_kind kind,
-                                 const struct list *head, const struct list *end)
+static struct jvec watch_owed_paths_of_kind(clave_async_client *c, enum watch_kind kind,
+                                            const struct list *head, const struct list *end)
 {
     struct jwriter w = clave__jwriter(&c->encode);
     struct jvec v = {0};
@@ -84,12 +84,12 @@ static struct list *set_watches_end(const clave_async_client *c, const struct li
 }
 
 /* Encodes these watches' paths, by kind, one vector after the other in c->encode. */
-static clave_err put_paths(clave_async_client *c, const struct list *head, const struct list *end,
-                           struct jvec v[WATCH_KINDS])
+static clave_err watch_owed_put_paths(clave_async_client *c, const struct list *head,
+                                      const struct list *end, struct jvec v[WATCH_KINDS])
 {
     clave__buf_clear(&c->encode);
     for (int kind = 0; kind < WATCH_KINDS; kind++) {
-        v[kind] = paths_of_kind(c, (enum watch_kind)kind, head, end);
+        v[kind] = watch_owed_paths_of_kind(c, (enum watch_kind)kind, head, end);
         if (v[kind].count < 0)
             return CLAVE_ENOMEM;
     }
@@ -110,7 +110,7 @@ clave_err clave__client_watches_fill(clave_async_client *c)
     if (list_empty(owed))
         return CLAVE_OK;
     struct list *end = set_watches_end(c, owed);
-    clave_err err = put_paths(c, owed, end, v);
+    clave_err err = watch_owed_put_paths(c, owed, end, v);
     struct wire_request q = {
         .xid = XID_SET_WATCHES,
         .op = persistent ? OP_SET_WATCHES2 : OP_SET_WATCHES,

@@ -243,15 +243,16 @@ int64_t clave__election_vacant_ms(const struct election *e, int64_t now)
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* The length of the name of the leader's node, which the value begins with; 0: it is no value. */
-static size_t value_name_len(const char *data, size_t len)
+static size_t election_value_name_len(const char *data, size_t len)
 {
     const char *end = data ? memchr(data, '\n', len) : NULL;
     return end ? (size_t)(end - data) : 0;
 }
 
-static bool is_value_of_candidate(const struct clave_mem *mem, const void *data, size_t len)
+static bool election_is_value_of_candidate(const struct clave_mem *mem, const void *data,
+                                           size_t len)
 {
-    size_t n = value_name_len(data, len);
+    size_t n = election_value_name_len(data, len);
     char *name = n > 0 ? clave__mem_strndup(mem, data, n) : NULL;
     bool is = name && clave__queue_kind_of(name) == QUEUE_LATCH;
     clave__mem_free(mem, name);
@@ -271,7 +272,7 @@ static void election_set_value(struct election_model *m, const char *path, const
     if (n == 0)
         return;
     char *of = clave__mem_strndup(m->mem, path, n);
-    bool is = data && is_value_of_candidate(m->mem, data, len);
+    bool is = data && election_is_value_of_candidate(m->mem, data, len);
     struct election *e = of ? clave__election_find(m, of) : NULL;
     if (of && !e && is)
         e = election_at(m, of);
@@ -310,7 +311,7 @@ void clave__election_node_gone(struct election_model *m, const char *path)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static bool value_is_text(const char *p, size_t n)
+static bool election_value_is_text(const char *p, size_t n)
 {
     for (size_t i = 0, len; i < n; i += len) {
         len = clave__utf8_len(p + i, n - i);
@@ -324,7 +325,7 @@ static bool value_is_text(const char *p, size_t n)
 static void election_value_json(struct json *j, const struct election *e,
                                 const struct lock_place *leader)
 {
-    size_t n = value_name_len(e->value, e->nvalue);
+    size_t n = election_value_name_len(e->value, e->nvalue);
     if (!leader || n != strlen(leader->name) || memcmp(leader->name, e->value, n) != 0) {
         clave__json_string(j, "value", NULL);
         return;
@@ -333,7 +334,7 @@ static void election_value_json(struct json *j, const struct election *e,
     size_t len = e->nvalue - n - 1;
     if (e->cut)
         clave__json_bool(j, "value_truncated", true);
-    if (value_is_text(value, len)) {
+    if (election_value_is_text(value, len)) {
         clave__json_bytes(j, "value", value, len);
         return;
     }

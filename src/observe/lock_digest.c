@@ -54,7 +54,7 @@ uint64_t clave__lock_digest(const struct lock_queue *q)
 }
 
 /* What has led last, and is told no more, differs from what never was. */
-static uint64_t election_last_token(const struct election *e)
+static uint64_t digest_election_last_token(const struct election *e)
 {
     const struct election_term *last =
         list_empty(&e->terms) ? NULL : LIST_ENTRY(e->terms.prev, struct election_term, link);
@@ -65,6 +65,6 @@ uint64_t clave__election_digest(const struct election *e, const struct lock_queu
 {
     const uint64_t words[] = {q ? clave__lock_digest(q) : 0,
                               e->value ? digest_bytes(e->value, e->nvalue) : 0, e->over && !q,
-                              election_last_token(e)};
+                              digest_election_last_token(e)};
     return digest_bytes(words, sizeof words);
 }

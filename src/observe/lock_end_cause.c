@@ -38,7 +38,7 @@ clave_err clave__lock_end_causes_init(struct lock_end_causes *e, const struct cl
     return clave__map_init(&e->by_token, mem, seed);
 }
 
-static void said_free(struct lock_end_causes *e, struct said_cause *s)
+static void cause_free(struct lock_end_causes *e, struct said_cause *s)
 {
     list_remove(&s->link);
     clave__map_remove(&e->by_token, &s->node);
@@ -50,28 +50,28 @@ void clave__lock_end_causes_fini(struct lock_end_causes *e)
     for (struct list *at; (at = list_pop_front(&e->pending));)
         clave__mem_free(e->mem, LIST_ENTRY(at, struct lock_end, link));
     while (!list_empty(&e->said))
-        said_free(e, LIST_ENTRY(e->said.next, struct said_cause, link));
+        cause_free(e, LIST_ENTRY(e->said.next, struct said_cause, link));
     clave__map_fini(&e->by_token);
 }
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-static bool said_eq(const struct map_node *node, const void *key)
+static bool cause_eq(const struct map_node *node, const void *key)
 {
     const char *at = (const char *)node - offsetof(struct said_cause, node);
     return ((const struct said_cause *)(const void *)at)->token == *(const int64_t *)key;
 }
 
-static struct said_cause *said_find(const struct lock_end_causes *e, int64_t token)
+static struct said_cause *cause_find(const struct lock_end_causes *e, int64_t token)
 {
     struct map_node *node =
-        clave__map_find(&e->by_token, clave__map_hash_u64((uint64_t)token), said_eq, &token);
+        clave__map_find(&e->by_token, clave__map_hash_u64((uint64_t)token), cause_eq, &token);
     return node ? MAP_ENTRY(node, struct said_cause, node) : NULL;
 }
 
 void clave__lock_end_causes_say(struct lock_end_causes *e, int64_t token, enum lock_cause cause)
 {
-    struct said_cause *s = said_find(e, token);
+    struct said_cause *s = cause_find(e, token);
     if (s) {
         s->cause = cause;
         return;
@@ -82,14 +82,14 @@ void clave__lock_end_causes_say(struct lock_end_causes *e, int64_t token, enum l
     s->token = token;
     s->cause = cause;
     if (e->by_token.count >= MOST_SAID)
-        said_free(e, LIST_ENTRY(e->said.next, struct said_cause, link));
+        cause_free(e, LIST_ENTRY(e->said.next, struct said_cause, link));
     list_push_back(&e->said, &s->link);
     clave__map_insert(&e->by_token, &s->node, clave__map_hash_u64((uint64_t)token));
 }
 
 void clave__lock_end_causes_suppose(struct lock_end_causes *e, int64_t token, enum lock_cause cause)
 {
-    if (!said_find(e, token))
+    if (!cause_find(e, token))
         clave__lock_end_causes_say(e, token, cause);
 }
 
@@ -128,13 +128,13 @@ struct lock_end *clave__lock_end_causes_take(struct lock_end_causes *e, int64_t 
     if (list_empty(&e->pending))
         return NULL;
     struct lock_end *end = LIST_ENTRY(e->pending.next, struct lock_end, link);
-    struct said_cause *said = said_find(e, end->token);
+    struct said_cause *said = cause_find(e, end->token);
     bool may_be_taken = end->sort == LOCK_SORT_SLOT && !end->held; /* its slot may come yet */
     if ((!said || may_be_taken) && end->due > now)
         return NULL;
     if (said) {
         end->cause = said->cause;
-        said_free(e, said);
+        cause_free(e, said);
     } else if (end->kept || (end->session && clave__lock_model_has_session(m, end->session))) {
         end->cause = LOCK_RELEASED;
     }

@@ -74,7 +74,8 @@ const char *clave__lock_client(const struct lock_place *p)
 }
 
 /* `text` is what the identity points into. The name of a slot's node says its id. */
-static void place_identity(const struct lock_place *p, char text[LOCK_TEXT_CAP], clave_identity *id)
+static void lock_json_place_identity(const struct lock_place *p, char text[LOCK_TEXT_CAP],
+                                     clave_identity *id)
 {
     char *slot = text + LOCK_DATA_MAX + 1;
     *id = (clave_identity){0};
@@ -87,8 +88,8 @@ static void place_identity(const struct lock_place *p, char text[LOCK_TEXT_CAP],
 }
 
 /* A field that only slots have; NULL: there is none. */
-static const char *place_field(const struct lock_place *p, const char *key,
-                               char out[CLAVE_SLOT_TEXT_MAX + 1])
+static const char *lock_json_place_field(const struct lock_place *p, const char *key,
+                                         char out[CLAVE_SLOT_TEXT_MAX + 1])
 {
     bool there = p->kept && p->data &&
                  clave__identity_get_field(p->data, p->ndata, key, out, CLAVE_SLOT_TEXT_MAX + 1);
@@ -98,15 +99,15 @@ static const char *place_field(const struct lock_place *p, const char *key,
 static void place_slot_json(struct json *j, const struct lock_place *p)
 {
     char text[CLAVE_SLOT_TEXT_MAX + 1];
-    clave__json_string(j, "by", place_field(p, "by", text));
-    clave__json_string(j, "reason", place_field(p, "reason", text));
+    clave__json_string(j, "by", lock_json_place_field(p, "by", text));
+    clave__json_string(j, "reason", lock_json_place_field(p, "reason", text));
 }
 
 void clave__lock_place_json(struct json *j, const char *key, const struct lock_place *p)
 {
     char data[LOCK_TEXT_CAP];
     clave_identity id;
-    place_identity(p, data, &id);
+    lock_json_place_identity(p, data, &id);
     clave__json_open(j, key, '{');
     clave__json_string(j, "node", p->name);
     clave__lock_token_json(j, "token", p->token);
@@ -144,7 +145,7 @@ void clave__lock_place_json(struct json *j, const char *key, const struct lock_p
 }
 
 /* Control characters of others are not shown. */
-static void who_clean(char *text)
+static void lock_json_who_clean(char *text)
 {
     for (size_t i = 0, n = strlen(text), len; i < n; i += len) {
         len = clave__utf8_printable(text + i, n - i);
@@ -155,7 +156,7 @@ static void who_clean(char *text)
 }
 
 /* How much of it fits in so many bytes, whole characters only. */
-static int who_fits(const char *text, size_t most)
+static int lock_json_who_fits(const char *text, size_t most)
 {
     size_t n = strlen(text);
     if (n > most)
@@ -165,29 +166,29 @@ static int who_fits(const char *text, size_t most)
 }
 
 /* The first that says something; "": none does. */
-static const char *who_first(const char *a, const char *b, const char *c)
+static const char *lock_json_who_first(const char *a, const char *b, const char *c)
 {
     const char *of = a && *a ? a : b && *b ? b : c;
     return of ? of : "";
 }
 
 /* Known by its host or process: then its name is a second thing to say. */
-static bool who_is_placed(const clave_identity *id)
+static bool lock_json_who_is_placed(const clave_identity *id)
 {
-    return id->pid || *who_first(id->host, NULL, NULL);
+    return id->pid || *lock_json_who_first(id->host, NULL, NULL);
 }
 
-static void who_whose(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
+static void lock_json_who_whose(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
 {
-    const char *host = who_first(id->host, NULL, NULL);
-    const char *text = who_first(id->name, id->command, id->text);
+    const char *host = lock_json_who_first(id->host, NULL, NULL);
+    const char *text = lock_json_who_first(id->name, id->command, id->text);
     char pid[32] = "";
     if (id->pid)
         snprintf(pid, sizeof pid, "%spid %" PRId64, *host ? " " : "", id->pid);
-    if (who_is_placed(id))
-        snprintf(out, LOCK_WHO_CAP, "%.*s%s", who_fits(host, 100), host, pid);
+    if (lock_json_who_is_placed(id))
+        snprintf(out, LOCK_WHO_CAP, "%.*s%s", lock_json_who_fits(host, 100), host, pid);
     else if (*text)
-        snprintf(out, LOCK_WHO_CAP, "%.*s", who_fits(text, 200), text);
+        snprintf(out, LOCK_WHO_CAP, "%.*s", lock_json_who_fits(text, 200), text);
     else if (session)
         snprintf(out, LOCK_WHO_CAP, "session 0x%" PRIx64, (uint64_t)session);
     else
@@ -196,19 +197,21 @@ static void who_whose(const clave_identity *id, int64_t session, char out[LOCK_W
 
 const char *clave__lock_who_says(const clave_identity *id, int64_t session, char out[LOCK_WHO_CAP])
 {
-    const char *name = who_first(id->name, id->command, NULL);
-    who_whose(id, session, out);
+    const char *name = lock_json_who_first(id->name, id->command, NULL);
+    lock_json_who_whose(id, session, out);
     size_t n = strlen(out);
-    if (*name && who_is_placed(id))
-        snprintf(out + n, LOCK_WHO_CAP - n, " (%.*s)", who_fits(name, 100), name);
-    who_clean(out);
+    if (*name && lock_json_who_is_placed(id))
+        snprintf(out + n, LOCK_WHO_CAP - n, " (%.*s)", lock_json_who_fits(name, 100), name);
+    lock_json_who_clean(out);
     return out;
 }
 
-static void label_slot(const struct lock_place *p, const clave_identity *id, struct lock_label *out)
+static void lock_json_label_slot(const struct lock_place *p, const clave_identity *id,
+                                 struct lock_label *out)
 {
     char text[CLAVE_SLOT_TEXT_MAX + 1];
-    const char *reason = place_field(p, "reason", text), *host = who_first(id->host, NULL, NULL);
+    const char *reason = lock_json_place_field(p, "reason", text),
+               *host = lock_json_who_first(id->host, NULL, NULL);
     snprintf(out->whose, sizeof out->whose, "%s", id->name);
     snprintf(out->kept, sizeof out->kept, "%s%s%s", host, *host && reason ? ": " : "",
              reason ? reason : "");
@@ -218,25 +221,25 @@ static void label_slot(const struct lock_place *p, const clave_identity *id, str
 void clave__lock_label(const struct lock_place *p, struct lock_label *out)
 {
     clave_identity id;
-    place_identity(p, out->data, &id);
+    lock_json_place_identity(p, out->data, &id);
     if (p->unreadable)
         strcpy(out->whose, "(not readable)");
     else
-        who_whose(&id, p->session ? p->session->id : 0, out->whose);
+        lock_json_who_whose(&id, p->session ? p->session->id : 0, out->whose);
     out->host = id.host;
     out->pid = id.pid;
-    out->task = who_first(id.name, id.command, NULL);
-    if (!who_is_placed(&id))
-        out->task = id.name && *id.name ? who_first(id.command, NULL, NULL) : "";
+    out->task = lock_json_who_first(id.name, id.command, NULL);
+    if (!lock_json_who_is_placed(&id))
+        out->task = id.name && *id.name ? lock_json_who_first(id.command, NULL, NULL) : "";
     if (p->kept)
-        label_slot(p, &id, out);
+        lock_json_label_slot(p, &id, out);
 }
 
 const char *clave__lock_who(const struct lock_place *p, char out[LOCK_WHO_CAP])
 {
     char data[LOCK_TEXT_CAP];
     clave_identity id;
-    place_identity(p, data, &id);
+    lock_json_place_identity(p, data, &id);
     if (p->kept)
         id = (clave_identity){.host = id.name, .name = id.host};
     else if (p->unreadable)
@@ -322,15 +325,15 @@ void clave__lock_walk_fini(struct lock_walk *w)
     clave__buf_fini(&w->name);
 }
 
-static clave_err walk_remember(struct lock_walk *w, struct lock_key last)
+static clave_err lock_json_walk_remember(struct lock_walk *w, struct lock_key last)
 {
     clave_err err = clave__buf_set_text(&w->number, last.number);
     return err == CLAVE_OK ? clave__buf_set_text(&w->name, last.name) : err;
 }
 
 /* The lock may have vanished meanwhile: then its lists end here. */
-static clave_err walk_places(struct lock_walk *w, struct json *j, const struct lock_queue *q,
-                             size_t *budget)
+static clave_err lock_json_walk_places(struct lock_walk *w, struct json *j,
+                                       const struct lock_queue *q, size_t *budget)
 {
     bool holders = w->phase == LOCK_WALK_HOLDERS;
     for (; *budget > 0; (*budget)--) {
@@ -346,10 +349,10 @@ static clave_err walk_places(struct lock_walk *w, struct json *j, const struct l
             else
                 clave__json_close(j, '}');
             w->phase++;
-            return walk_remember(w, (struct lock_key){"", ""});
+            return lock_json_walk_remember(w, (struct lock_key){"", ""});
         }
         clave__lock_place_json(j, NULL, p);
-        clave_err err = walk_remember(w, clave__lock_key(p));
+        clave_err err = lock_json_walk_remember(w, clave__lock_key(p));
         if (err != CLAVE_OK)
             return err;
     }
@@ -370,6 +373,6 @@ clave_err clave__lock_walk_piece(struct lock_walk *w, struct json *j, const stru
         w->phase++;
     }
     while (w->phase != LOCK_WALK_HEAD && w->phase < LOCK_WALK_DONE && budget > 0 && err == CLAVE_OK)
-        err = walk_places(w, j, q, &budget);
+        err = lock_json_walk_places(w, j, q, &budget);
     return err == CLAVE_OK ? j->err : err;
 }

@@ -19,7 +19,7 @@ static const char mark_name[] = "-held", limit_name[] = "/limit";
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-static int queue_compare(const void *key, const struct ordered_node *node)
+static int lock_queue_compare(const void *key, const struct ordered_node *node)
 {
     const struct lock_queue_key *k = key;
     const struct lock_queue *q = ORDERED_ENTRY(node, struct lock_queue, node);
@@ -32,7 +32,7 @@ static int queue_compare(const void *key, const struct ordered_node *node)
     return (int)k->leases - (int)q->leases;
 }
 
-static int place_compare(const void *key, const struct ordered_node *node)
+static int lock_place_compare(const void *key, const struct ordered_node *node)
 {
     const struct lock_key *k = key;
     struct lock_key own = clave__lock_key(ORDERED_ENTRY(node, struct lock_place, node));
@@ -51,8 +51,8 @@ struct lock_queue *clave__lock_queue_at(const struct lock_model *m,
 
 /* Of a semaphore at `path`: the queue of those who acquire a lease, in Curator's layout or kazoo's.
  */
-static struct lock_queue *queue_of_acquires(const struct lock_model *m, const char *path,
-                                            const char *suffix)
+static struct lock_queue *lock_queue_of_acquires(const struct lock_model *m, const char *path,
+                                                 const char *suffix)
 {
     size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path), nsuffix = strlen(suffix);
     char *full = clave__mem_alloc(m->mem, n + nsuffix + 1);
@@ -68,7 +68,7 @@ static struct lock_queue *queue_of_acquires(const struct lock_model *m, const ch
 
 /* The path of the semaphore or the slots whose acquires have a queue at this path: its length; 0:
  * it is none. "/locks" alone is the queue of a semaphore at the root. */
-static size_t semaphore_len(const char *path, size_t len, const char *suffix)
+static size_t lock_semaphore_len(const char *path, size_t len, const char *suffix)
 {
     size_t n = strlen(suffix);
     if (!clave__lock_path_ends(path, len, suffix, n))
@@ -77,25 +77,25 @@ static size_t semaphore_len(const char *path, size_t len, const char *suffix)
 }
 
 /* Others may have a lock at P/queue. */
-static bool queue_may_be_slots(const struct lock_queue *q)
+static bool lock_queue_may_be_slots(const struct lock_queue *q)
 {
     return q->nkept > 0 || (q->limited && q->places.count == 0);
 }
 
-static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
+static void lock_queue_find_partner(struct lock_model *m, struct lock_queue *q)
 {
     assert(!q->partner);
     struct lock_queue *other = NULL;
     const char *const suffixes[] = {locks_name, kazoo_name, queue_name};
     for (size_t i = 0; i < 3 && !other; i++) {
-        if (q->leases && suffixes[i] == queue_name && !queue_may_be_slots(q))
+        if (q->leases && suffixes[i] == queue_name && !lock_queue_may_be_slots(q))
             break;
-        size_t n = q->leases ? 0 : semaphore_len(q->path, q->len, suffixes[i]);
+        size_t n = q->leases ? 0 : lock_semaphore_len(q->path, q->len, suffixes[i]);
         if (q->leases)
-            other = queue_of_acquires(m, q->path, suffixes[i]);
+            other = lock_queue_of_acquires(m, q->path, suffixes[i]);
         else if (n > 0)
             other = clave__lock_queue_at(m, &(struct lock_queue_key){q->path, n, true});
-        if (other && !q->leases && suffixes[i] == queue_name && !queue_may_be_slots(other))
+        if (other && !q->leases && suffixes[i] == queue_name && !lock_queue_may_be_slots(other))
             other = NULL;
     }
     if (other && other->partner)
@@ -105,7 +105,7 @@ static void queue_find_partner(struct lock_model *m, struct lock_queue *q)
         other->partner = q;
 }
 
-static struct lock_queue *queue_new(struct lock_model *m, const struct lock_queue_key *key)
+static struct lock_queue *lock_queue_new(struct lock_model *m, const struct lock_queue_key *key)
 {
     struct lock_queue *q = clave__mem_zalloc(m->mem, sizeof *q + key->len + 1);
     if (!q)
@@ -114,10 +114,10 @@ static struct lock_queue *queue_new(struct lock_model *m, const struct lock_queu
     q->len = key->len;
     q->leases = key->leases;
     list_init(&q->in_dirty);
-    clave__ordered_init(&q->places, place_compare, m->seed);
+    clave__ordered_init(&q->places, lock_place_compare, m->seed);
     struct lock_queue_key own = {q->path, q->len, q->leases};
     clave__ordered_insert(&m->queues, &q->node, &own, 0);
-    queue_find_partner(m, q);
+    lock_queue_find_partner(m, q);
     m->bytes += sizeof *q + q->len + 1;
     return q;
 }
@@ -129,7 +129,7 @@ void clave__lock_model_set_dirty(struct lock_model *m, struct lock_queue *q)
 }
 
 /* The waiting side of a semaphore is not shown by itself, but changes what is shown. */
-static void queue_changed(struct lock_model *m, struct lock_queue *q)
+static void lock_queue_changed(struct lock_model *m, struct lock_queue *q)
 {
     clave__lock_model_set_dirty(m, q);
     if (q->partner)
@@ -137,30 +137,30 @@ static void queue_changed(struct lock_model *m, struct lock_queue *q)
 }
 
 /* What is at the path may be slots now, or none any more: then a queue at P/queue is a lock. */
-static void queue_see_slots(struct lock_model *m, struct lock_queue *q)
+static void lock_queue_see_slots(struct lock_model *m, struct lock_queue *q)
 {
     struct lock_queue *other = q->leases ? q->partner : NULL;
     bool queue =
         other && clave__lock_path_ends(other->path, other->len, queue_name, sizeof queue_name - 1);
-    if (queue && !queue_may_be_slots(q)) {
-        queue_changed(m, q);
+    if (queue && !lock_queue_may_be_slots(q)) {
+        lock_queue_changed(m, q);
         other->partner = q->partner = NULL;
-    } else if (q->leases && !other && queue_may_be_slots(q)) {
-        queue_find_partner(m, q);
+    } else if (q->leases && !other && lock_queue_may_be_slots(q)) {
+        lock_queue_find_partner(m, q);
     }
 }
 
 /* An acquire that says a limit is one of a semaphore, of which there need be no lease. */
-static void queue_find_semaphore(struct lock_model *m, const struct lock_queue *q,
-                                 const struct lock_place *p)
+static void lock_queue_find_semaphore(struct lock_model *m, const struct lock_queue *q,
+                                      const struct lock_place *p)
 {
     bool tells = p->limit != 0 && !q->leases && !q->partner;
-    size_t n = tells ? semaphore_len(q->path, q->len, locks_name) : 0;
-    if (n > 0 && !queue_new(m, &(struct lock_queue_key){q->path, n, true}))
+    size_t n = tells ? lock_semaphore_len(q->path, q->len, locks_name) : 0;
+    if (n > 0 && !lock_queue_new(m, &(struct lock_queue_key){q->path, n, true}))
         m->left_out++;
 }
 
-static void queue_free(struct lock_model *m, struct lock_queue *q)
+static void lock_queue_free(struct lock_model *m, struct lock_queue *q)
 {
     assert(q->places.count == 0 && m->bytes >= sizeof *q + q->len + 1);
     struct lock_queue_key key = {q->path, q->len, q->leases};
@@ -181,30 +181,30 @@ static void lock_model_tell(struct lock_model *m, enum lock_change what, const s
         m->changed(m->arg, what, p, at);
 }
 
-static bool place_eq(const struct map_node *node, const void *key)
+static bool lock_place_eq(const struct map_node *node, const void *key)
 {
     const char *at = (const char *)node - offsetof(struct lock_place, in_kept);
     const struct lock_place *p = (const struct lock_place *)(const void *)at;
     const struct lock_site *site = key;
-    return queue_compare(&site->key, &p->queue->node) == 0 && strcmp(p->name, site->name) == 0;
+    return lock_queue_compare(&site->key, &p->queue->node) == 0 && strcmp(p->name, site->name) == 0;
 }
 
-static void place_keep(struct lock_model *m, struct lock_place *p)
+static void lock_place_keep(struct lock_model *m, struct lock_place *p)
 {
     uint32_t hash = clave__map_hash_bytes(&m->kept, p->name, strlen(p->name));
     clave__map_insert(&m->kept, &p->in_kept, hash);
     p->queue->nkept++;
 }
 
-static void place_unkeep(struct lock_model *m, struct lock_place *p)
+static void lock_place_unkeep(struct lock_model *m, struct lock_place *p)
 {
     clave__map_remove(&m->kept, &p->in_kept);
     p->queue->nkept--;
 }
 
 /* false: no memory. */
-static bool place_enter(struct lock_model *m, int64_t at, const struct lock_site *site,
-                        const clave_stat *stat, const void *data, size_t len)
+static bool lock_place_enter(struct lock_model *m, int64_t at, const struct lock_site *site,
+                             const clave_stat *stat, const void *data, size_t len)
 {
     struct lock_place *p = clave__lock_place_new(m, site->kind, site->name, stat, site->kept);
     if (!p)
@@ -214,10 +214,10 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct lock_site
         p->queued = at;
     struct lock_queue *q = clave__lock_queue_at(m, &site->key);
     if (!q)
-        q = queue_new(m, &site->key);
+        q = lock_queue_new(m, &site->key);
     if (!q || !clave__lock_place_set_data(m, p, data, len)) {
         if (q && q->places.count == 0)
-            queue_changed(m, q); /* it is freed when that is taken */
+            lock_queue_changed(m, q); /* it is freed when that is taken */
         clave__lock_place_free(m, p);
         return false;
     }
@@ -230,20 +230,20 @@ static bool place_enter(struct lock_model *m, int64_t at, const struct lock_site
     p->bare = site->bare;
     q->nbare += p->bare;
     if (p->kept)
-        place_keep(m, p);
-    queue_see_slots(m, q);
+        lock_place_keep(m, p);
+    lock_queue_see_slots(m, q);
     clave__lock_place_join(p);
-    queue_find_semaphore(m, q, p);
+    lock_queue_find_semaphore(m, q, p);
     lock_model_tell(m, LOCK_QUEUED, p, p->queued);
     clave__lock_grants_update(m, q, at, p);
     /* Not before it is known whether it waits at all: linking looks at every place of the session.
      */
     clave__lock_link(m, p->session);
-    queue_changed(m, q);
+    lock_queue_changed(m, q);
     return true;
 }
 
-static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
+static void lock_place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
 {
     struct lock_queue *q = p->queue;
     assert(q->of_kind[p->kind] > 0 && (!p->holds || q->nholders > 0));
@@ -257,16 +257,16 @@ static void place_leave(struct lock_model *m, int64_t at, struct lock_place *p)
     q->nbare -= p->bare;
     q->nholders -= p->holds;
     if (p->kept)
-        place_unkeep(m, p);
-    queue_see_slots(m, q);
+        lock_place_unkeep(m, p);
+    lock_queue_see_slots(m, q);
     clave__lock_place_free(m, p);
     clave__lock_grants_update(m, q, at, NULL);
-    queue_changed(m, q);
+    lock_queue_changed(m, q);
 }
 
 /* A lease's limit may have changed with the data. false: no memory. */
-static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p, int32_t version,
-                          const void *data, size_t len)
+static bool lock_place_written(struct lock_model *m, int64_t at, struct lock_place *p,
+                               int32_t version, const void *data, size_t len)
 {
     bool asked = p->asked;
     if (!clave__lock_place_set_data(m, p, data, len))
@@ -276,19 +276,19 @@ static bool place_written(struct lock_model *m, int64_t at, struct lock_place *p
     clave__lock_place_note_asked(p);
     clave__ordered_mark(&p->queue->places, &p->node, &key, clave__lock_marks(p));
     clave__lock_queue_mark(m, p->queue);
-    queue_find_semaphore(m, p->queue, p);
+    lock_queue_find_semaphore(m, p->queue, p);
     if (p->asked && !asked)
         lock_model_tell(m, LOCK_ASKED, p, at);
     clave__lock_grants_update(m, p->queue, at, NULL);
-    queue_changed(m, p->queue);
+    lock_queue_changed(m, p->queue);
     return true;
 }
 
-static struct lock_place *place_at(const struct lock_model *m, const struct lock_site *site)
+static struct lock_place *lock_place_at(const struct lock_model *m, const struct lock_site *site)
 {
     if (site->kept) {
         uint32_t hash = clave__map_hash_bytes(&m->kept, site->name, strlen(site->name));
-        struct map_node *kept = clave__map_find(&m->kept, hash, place_eq, site);
+        struct map_node *kept = clave__map_find(&m->kept, hash, lock_place_eq, site);
         return kept ? MAP_ENTRY(kept, struct lock_place, in_kept) : NULL;
     }
     const struct lock_queue *q = clave__lock_queue_at(m, &site->key);
@@ -300,15 +300,15 @@ static struct lock_place *place_at(const struct lock_model *m, const struct lock
 /* "P-__lock__" is where kazoo's semaphores at P queue: the node tells that P is one. */
 static void lock_model_see_kazoo(struct lock_model *m, const char *path, bool exists)
 {
-    size_t n = semaphore_len(path, strlen(path), kazoo_name);
+    size_t n = lock_semaphore_len(path, strlen(path), kazoo_name);
     struct lock_queue_key key = {path, n, true};
     struct lock_queue *q = n > 0 ? clave__lock_queue_at(m, &key) : NULL;
     if (n > 0 && exists && !q)
-        q = queue_new(m, &key);
+        q = lock_queue_new(m, &key);
     if (!q || q->kazoo == exists)
         return;
     q->kazoo = exists;
-    queue_changed(m, q);
+    lock_queue_changed(m, q);
 }
 
 /* "P/limit" says how many slots there are at P: those who wait are known by it when nobody owns
@@ -323,15 +323,15 @@ static void lock_model_see_limit(struct lock_model *m, const char *path, const v
     clave__lock_site_go_up(&s, sizeof limit_name - 1);
     struct lock_queue *q = clave__lock_queue_at(m, &s.key);
     if (!q && limited) {
-        q = queue_new(m, &s.key);
+        q = lock_queue_new(m, &s.key);
         m->left_out += !q;
     }
     if (!q || (!limited && !q->limited))
         return;
     q->limited = limited;
     q->slots_limit = limited ? clave__shared_count_decode(data, len) : 0;
-    queue_see_slots(m, q);
-    queue_changed(m, q);
+    lock_queue_see_slots(m, q);
+    lock_queue_changed(m, q);
 }
 
 /* "P-held" is the mark of a lock delay at P: it may decide whether the first place there holds. */
@@ -343,14 +343,14 @@ static void lock_model_see_mark(struct lock_model *m, int64_t at, const char *pa
     struct lock_queue_key key = {path, len - n, false};
     struct lock_queue *q = clave__lock_queue_at(m, &key);
     if (!q && token) {
-        q = queue_new(m, &key);
+        q = lock_queue_new(m, &key);
         m->left_out += !q;
     }
     if (!q || q->mark == token)
         return;
     q->mark = token;
     clave__lock_grants_update(m, q, at, NULL);
-    queue_changed(m, q);
+    lock_queue_changed(m, q);
 }
 
 void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
@@ -364,14 +364,14 @@ void clave__lock_model_node(struct lock_model *m, int64_t at, const char *path,
     if (site.kind == QUEUE_OTHER || (site.bare && readable && stat->ephemeral_owner == 0) ||
         (site.kept && readable && !clave__identity_is_form(data, len)))
         return;
-    struct lock_place *p = place_at(m, &site);
+    struct lock_place *p = lock_place_at(m, &site);
     if (p && p->token != stat->czxid) { /* deleted and created again */
-        place_leave(m, at, p);
+        lock_place_leave(m, at, p);
         p = NULL;
     }
     bool room = p || m->max_bytes == 0 || m->bytes < m->max_bytes;
-    bool done = room && (p ? place_written(m, at, p, stat->version, data, len)
-                           : place_enter(m, at, &site, stat, data, len));
+    bool done = room && (p ? lock_place_written(m, at, p, stat->version, data, len)
+                           : lock_place_enter(m, at, &site, stat, data, len));
     m->left_out += !done;
 }
 
@@ -379,19 +379,19 @@ void clave__lock_model_written(struct lock_model *m, int64_t at, const char *pat
                                const void *data, size_t len)
 {
     struct lock_site site = clave__lock_site_of(m, path);
-    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
+    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     lock_model_see_mark(m, at, path, clave__identity_mark_token(data, len));
     lock_model_see_limit(m, path, data, len);
-    if (p && version > p->version && !place_written(m, at, p, version, data, len))
+    if (p && version > p->version && !lock_place_written(m, at, p, version, data, len))
         m->left_out++;
 }
 
 void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
 {
     struct lock_site site = clave__lock_site_of(m, path);
-    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : place_at(m, &site);
+    struct lock_place *p = site.kind == QUEUE_OTHER ? NULL : lock_place_at(m, &site);
     if (p)
-        place_leave(m, at, p);
+        lock_place_leave(m, at, p);
     lock_model_see_kazoo(m, path, false);
     lock_model_see_mark(m, at, path, 0);
     lock_model_see_limit(m, path, NULL, SIZE_MAX);
@@ -401,7 +401,7 @@ void clave__lock_model_gone(struct lock_model *m, int64_t at, const char *path)
 void clave__lock_model_session_gone(struct lock_model *m, int64_t at, int64_t id)
 {
     for (struct lock_session *s; (s = clave__lock_session_find(m, id));)
-        place_leave(m, at, LIST_ENTRY(s->places.prev, struct lock_place, in_session));
+        lock_place_leave(m, at, LIST_ENTRY(s->places.prev, struct lock_place, in_session));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -410,14 +410,14 @@ clave_err clave__lock_model_init(struct lock_model *m, const struct clave_mem *m
                                  size_t max_bytes)
 {
     *m = (struct lock_model){.mem = mem, .seed = seed, .max_bytes = max_bytes, .loading = true};
-    clave__ordered_init(&m->queues, queue_compare, seed);
+    clave__ordered_init(&m->queues, lock_queue_compare, seed);
     list_init(&m->dirty);
     clave_err err = clave__map_init(&m->sessions, mem, seed);
     clave_err kept = clave__map_init(&m->kept, mem, ~seed);
     return err != CLAVE_OK ? err : kept;
 }
 
-static void queue_empty(struct lock_model *m, struct lock_queue *q)
+static void lock_queue_empty(struct lock_model *m, struct lock_queue *q)
 {
     for (struct ordered_node *n; (n = clave__ordered_first(&q->places, ORDERED_ANY));) {
         struct lock_place *p = ORDERED_ENTRY(n, struct lock_place, node);
@@ -436,8 +436,8 @@ void clave__lock_model_clear(struct lock_model *m)
 {
     for (struct ordered_node *n; (n = clave__ordered_first(&m->queues, ORDERED_ANY));) {
         struct lock_queue *q = ORDERED_ENTRY(n, struct lock_queue, node);
-        queue_empty(m, q);
-        queue_free(m, q);
+        lock_queue_empty(m, q);
+        lock_queue_free(m, q);
     }
     m->left_out = 0;
     m->loading = true;
@@ -480,5 +480,5 @@ void clave__lock_model_settle(struct lock_model *m, struct lock_queue *q)
 {
     assert(list_empty(&q->in_dirty)); /* it was taken */
     if (q->places.count == 0 && !q->kazoo && !q->mark && !q->limited && clave__lock_limit(q) == 0)
-        queue_free(m, q);
+        lock_queue_free(m, q);
 }

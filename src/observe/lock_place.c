@@ -57,7 +57,7 @@ char *clave__lock_place_path(const struct clave_mem *mem, const struct lock_plac
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-static bool session_eq(const struct map_node *node, const void *key)
+static bool place_session_eq(const struct map_node *node, const void *key)
 {
     const char *at = (const char *)node - offsetof(struct lock_session, node);
     return ((const struct lock_session *)(const void *)at)->id == *(const int64_t *)key;
@@ -66,12 +66,12 @@ static bool session_eq(const struct map_node *node, const void *key)
 struct lock_session *clave__lock_session_find(const struct lock_model *m, int64_t id)
 {
     struct map_node *node =
-        clave__map_find(&m->sessions, clave__map_hash_u64((uint64_t)id), session_eq, &id);
+        clave__map_find(&m->sessions, clave__map_hash_u64((uint64_t)id), place_session_eq, &id);
     return node ? MAP_ENTRY(node, struct lock_session, node) : NULL;
 }
 
 /* NULL: no memory. */
-static struct lock_session *session_get(struct lock_model *m, int64_t id)
+static struct lock_session *place_session_get(struct lock_model *m, int64_t id)
 {
     struct lock_session *s = clave__lock_session_find(m, id);
     if (s)
@@ -86,7 +86,7 @@ static struct lock_session *session_get(struct lock_model *m, int64_t id)
     return s;
 }
 
-static void session_drop(struct lock_model *m, struct lock_session *s)
+static void place_session_drop(struct lock_model *m, struct lock_session *s)
 {
     if (s->nplaces > 0)
         return;
@@ -119,7 +119,7 @@ void clave__lock_place_part(struct lock_place *p)
 }
 
 /* Containers and nodes with a TTL have marks in the place of a session. */
-static bool is_session(int64_t owner)
+static bool place_is_session(int64_t owner)
 {
     return owner != 0 && owner != INT64_MIN && (uint64_t)owner >> 56 != 0xff;
 }
@@ -139,7 +139,7 @@ void clave__lock_place_free(struct lock_model *m, struct lock_place *p)
     m->bytes -= place_size(p);
     m->nplaces--;
     if (p->session)
-        session_drop(m, p->session);
+        place_session_drop(m, p->session);
     clave__mem_free(m->mem, p->data);
     clave__mem_free(m->mem, p);
 }
@@ -210,8 +210,8 @@ struct lock_place *clave__lock_place_new(struct lock_model *m, enum queue_kind k
                  stat->czxid ? (uint64_t)stat->czxid : UINT64_MAX);
     m->nplaces++;
     m->bytes += place_size(p);
-    if (is_session(stat->ephemeral_owner)) {
-        p->session = session_get(m, stat->ephemeral_owner);
+    if (place_is_session(stat->ephemeral_owner)) {
+        p->session = place_session_get(m, stat->ephemeral_owner);
         if (!p->session) {
             clave__lock_place_free(m, p);
             return NULL;

@@ -8,7 +8,7 @@
 
 #include "clave/uv.h"
 
-static int64_t read_ms(clockid_t clock)
+static int64_t clock_read_ms(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -17,12 +17,12 @@ static int64_t read_ms(clockid_t clock)
 
 int64_t clave_now(void)
 {
-    return read_ms(CLOCK_BOOTTIME);
+    return clock_read_ms(CLOCK_BOOTTIME);
 }
 
 int64_t clave__clock_wall(void)
 {
-    return read_ms(CLOCK_REALTIME);
+    return clock_read_ms(CLOCK_REALTIME);
 }
 
 int64_t clave__clock_us(void)

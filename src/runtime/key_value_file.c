@@ -15,7 +15,7 @@ enum { MAX_FILE = 4 * 1024 * 1024, FIRST_READ = 4096, PIPE_WAIT_MS = 10000 };
 
 /* Waits for more of a pipe; one that nobody writes to must not hold up a server that reloads. 0 or
  * an errno. */
-static int keyfile_await(int fd)
+static int key_value_await(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int n = poll(&p, 1, PIPE_WAIT_MS);
@@ -23,7 +23,7 @@ static int keyfile_await(int fd)
 }
 
 /* All that can be read, up to one byte more than a file may have. 0 or an errno. */
-static int keyfile_fill(int fd, char **text, size_t *n)
+static int key_value_fill(int fd, char **text, size_t *n)
 {
     size_t cap = 0;
     for (;;) {
@@ -39,7 +39,7 @@ static int keyfile_fill(int fd, char **text, size_t *n)
         ssize_t done = read(fd, *text + *n, cap - *n);
         int number = done >= 0 || errno == EINTR ? 0 : errno;
         if (number == EAGAIN)
-            number = keyfile_await(fd);
+            number = key_value_await(fd);
         if (number != 0)
             return number;
         if (done == 0)
@@ -49,7 +49,7 @@ static int keyfile_fill(int fd, char **text, size_t *n)
 }
 
 /* What begins an editor's UTF-8 file, and is no part of its text. */
-static void keyfile_skip_mark(char *text, size_t *n)
+static void key_value_skip_mark(char *text, size_t *n)
 {
     static const char mark[] = "\xef\xbb\xbf";
     size_t len = strlen(mark);
@@ -60,7 +60,7 @@ static void keyfile_skip_mark(char *text, size_t *n)
 }
 
 /* A NUL would hide what follows it. 0: there is none, or its line. */
-static unsigned keyfile_nul(const char *text, size_t n)
+static unsigned key_value_nul(const char *text, size_t n)
 {
     const char *nul = memchr(text, '\0', n);
     unsigned line = 1;
@@ -70,13 +70,13 @@ static unsigned keyfile_nul(const char *text, size_t n)
 }
 
 /* 0 or an errno; `why` says it. */
-static int keyfile_load(const char *path, char **text, char why[KEYFILE_WHY])
+static int key_value_load(const char *path, char **text, char why[KEYFILE_WHY])
 {
     size_t n = 0;
     struct stat st = {0};
     /* The open of a pipe would wait for its writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int number = fd < 0 || fstat(fd, &st) != 0 ? errno : keyfile_fill(fd, text, &n);
+    int number = fd < 0 || fstat(fd, &st) != 0 ? errno : key_value_fill(fd, text, &n);
     bool is_pipe = fd >= 0 && S_ISFIFO(st.st_mode);
     if (fd >= 0)
         close(fd);
@@ -89,9 +89,9 @@ static int keyfile_load(const char *path, char **text, char why[KEYFILE_WHY])
         snprintf(why, KEYFILE_WHY, "%s: %s", path, strerror(number));
     if (number != 0 || *why)
         return number != 0 ? number : ENODATA;
-    keyfile_skip_mark(*text, &n);
+    key_value_skip_mark(*text, &n);
     (*text)[n] = '\0';
-    unsigned line = keyfile_nul(*text, n);
+    unsigned line = key_value_nul(*text, n);
     if (line > 0)
         snprintf(why, KEYFILE_WHY,
                  "%s:%u: a NUL byte, which text does not have: the file is damaged, or in UTF-16",
@@ -103,7 +103,7 @@ char *clave__keyfile_read(const char *path, char why[KEYFILE_WHY])
 {
     char *text = NULL;
     *why = '\0';
-    int number = keyfile_load(path, &text, why);
+    int number = key_value_load(path, &text, why);
     if (number == 0)
         return text;
     free(text);
@@ -111,7 +111,7 @@ char *clave__keyfile_read(const char *path, char why[KEYFILE_WHY])
     return NULL;
 }
 
-static char *keyfile_trim(char *s)
+static char *key_value_trim(char *s)
 {
     s += strspn(s, " \t");
     size_t n = strlen(s);
@@ -135,7 +135,7 @@ static char *keyfile_value(char *value, const char **fault)
         return *fault ? NULL : value;
     }
     char *end = strchr(value + 1, quote);
-    char *rest = end ? keyfile_trim(end + 1) : NULL;
+    char *rest = end ? key_value_trim(end + 1) : NULL;
     *fault = !end                            ? "the quote before the value is not closed"
              : *rest != '\0' && *rest != '#' ? "only a comment may follow the closing quote"
                                              : NULL;
@@ -145,9 +145,9 @@ static char *keyfile_value(char *value, const char **fault)
     return value + 1;
 }
 
-static bool keyfile_visit(char *line, const struct origin *at, const struct keyfile_visitor *v)
+static bool key_value_visit(char *line, const struct origin *at, const struct keyfile_visitor *v)
 {
-    line = keyfile_trim(line);
+    line = key_value_trim(line);
     if (*line == '\0' || *line == '#')
         return true;
     if (strchr(line, '\r'))
@@ -158,7 +158,7 @@ static bool keyfile_visit(char *line, const struct origin *at, const struct keyf
     *eq = '\0';
     char what[160];
     const char *fault;
-    char *key = keyfile_trim(line), *value = keyfile_value(keyfile_trim(eq + 1), &fault);
+    char *key = key_value_trim(line), *value = keyfile_value(key_value_trim(eq + 1), &fault);
     if (fault)
         snprintf(what, sizeof what, "%.80s: %s", key, fault);
     else if (*value == '\0')
@@ -176,7 +176,7 @@ bool clave__keyfile_each(char *text, const char *path, const struct keyfile_visi
         if (end)
             *end = '\0';
         at.line++;
-        if (!keyfile_visit(line, &at, v))
+        if (!key_value_visit(line, &at, v))
             return false;
         line = end ? end + 1 : NULL;
     }

@@ -202,7 +202,7 @@ static void listen_describe(struct listener *l, int fd, const struct addrinfo *w
 }
 
 /* An IPv6 socket for every address takes IPv4 too. */
-static int bind_tcp(int fd, const struct addrinfo *a)
+static int listen_bind_tcp(int fd, const struct addrinfo *a)
 {
     const int yes = 1, no = 0;
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
@@ -219,7 +219,7 @@ static clave_err listen_address(const struct request *r, const struct addrinfo *
     if (!l)
         return CLAVE_ENOMEM;
     int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int err = bind_tcp(fd, a);
+    int err = listen_bind_tcp(fd, a);
     l->tls = r->tls;
     listen_describe(l, fd, a);
     if (err == 0)
@@ -231,7 +231,7 @@ static clave_err listen_address(const struct request *r, const struct addrinfo *
     return fault;
 }
 
-static bool has_ipv6(void)
+static bool listen_has_ipv6(void)
 {
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0)
@@ -264,7 +264,7 @@ static clave_err listen_tcp(const struct request *r)
     if (err != CLAVE_OK)
         return err;
     if (any) { /* one socket for both families */
-        int family = has_ipv6() ? AF_INET6 : AF_INET;
+        int family = listen_has_ipv6() ? AF_INET6 : AF_INET;
         const struct addrinfo *a = list;
         while (a->ai_family != family && a->ai_next)
             a = a->ai_next;
@@ -287,7 +287,7 @@ struct unix_address {
 
 #define GROUP_OWN ((gid_t)-1)
 
-static bool parse_mode(const char *value, mode_t *out)
+static bool listen_parse_mode(const char *value, mode_t *out)
 {
     char *end;
     unsigned long mode = strtoul(value, &end, 8);
@@ -296,7 +296,7 @@ static bool parse_mode(const char *value, mode_t *out)
 }
 
 /* A group by its name, or by its number. */
-static bool find_group(const char *value, gid_t *out)
+static bool listen_find_group(const char *value, gid_t *out)
 {
     enum { ENTRY_CAP = 256 * 1024 }; /* with the names of all members */
     struct group entry, *found = NULL;
@@ -312,16 +312,16 @@ static bool find_group(const char *value, gid_t *out)
     return found != NULL;
 }
 
-static clave_err take_unix_option(struct unix_address *a, const char *spec, const char *option,
-                                  const struct fault *f)
+static clave_err listen_take_unix_option(struct unix_address *a, const char *spec,
+                                         const char *option, const struct fault *f)
 {
     static const char mode[] = "mode=", group[] = "group=";
     bool is_mode = strncmp(option, mode, sizeof mode - 1) == 0;
     bool is_group = strncmp(option, group, sizeof group - 1) == 0;
-    if (is_mode && !parse_mode(option + sizeof mode - 1, &a->mode))
+    if (is_mode && !listen_parse_mode(option + sizeof mode - 1, &a->mode))
         return clave__start_error(
             f, CLAVE_EINVAL, "%s: '%s': a mode is octal, from 0 to 0777: mode=0660", spec, option);
-    if (is_group && !find_group(option + sizeof group - 1, &a->group))
+    if (is_group && !listen_find_group(option + sizeof group - 1, &a->group))
         return clave__start_error(f, CLAVE_EINVAL, "%s: there is no group '%s'", spec,
                                   option + sizeof group - 1);
     if (!is_mode && !is_group)
@@ -333,7 +333,8 @@ static clave_err take_unix_option(struct unix_address *a, const char *spec, cons
 }
 
 /* `spec` with the "unix:". A group alone means that the group may connect. */
-static clave_err parse_unix(const char *spec, struct unix_address *out, const struct fault *f)
+static clave_err listen_parse_unix(const char *spec, struct unix_address *out,
+                                   const struct fault *f)
 {
     enum { MOST = 300 };
     char text[MOST], *options, *rest = NULL;
@@ -349,17 +350,17 @@ static clave_err parse_unix(const char *spec, struct unix_address *out, const st
                                   spec, sizeof out->socket.sun_path - 1);
     strcpy(out->socket.sun_path, text);
     if (options && !*options)
-        err = take_unix_option(out, spec, "", f);
+        err = listen_take_unix_option(out, spec, "", f);
     for (char *o = options ? strtok_r(options, "&", &rest) : NULL; o && err == CLAVE_OK;
          o = strtok_r(NULL, "&", &rest))
-        err = take_unix_option(out, spec, o, f);
+        err = listen_take_unix_option(out, spec, o, f);
     if (out->mode == (mode_t)-1)
         out->mode = out->group == GROUP_OWN ? 0600 : 0660;
     return err;
 }
 
 /* A file left by a server that was killed: nothing answers on it. */
-static bool is_stale(const struct sockaddr_un *addr)
+static bool listen_is_stale(const struct sockaddr_un *addr)
 {
     struct stat st;
     if (lstat(addr->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
@@ -372,7 +373,7 @@ static bool is_stale(const struct sockaddr_un *addr)
     return stale;
 }
 
-static bool is_no_socket(const struct sockaddr_un *addr)
+static bool listen_is_no_socket(const struct sockaddr_un *addr)
 {
     struct stat st;
     return lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode);
@@ -380,13 +381,13 @@ static bool is_no_socket(const struct sockaddr_un *addr)
 
 /* The file is created with mode 0600: bind() takes it from the socket's inode. It has its group
  * before it is opened to the group. */
-static int bind_unix(const struct unix_address *a)
+static int listen_bind_unix(const struct unix_address *a)
 {
     const struct sockaddr_un *addr = &a->socket;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    if (is_stale(addr))
+    if (listen_is_stale(addr))
         unlink(addr->sun_path);
     bool bound =
         fchmod(fd, 0600) == 0 && bind(fd, (const struct sockaddr *)addr, sizeof *addr) == 0;
@@ -401,7 +402,7 @@ static int bind_unix(const struct unix_address *a)
 }
 
 /* Other users can enter it only if the socket is for them too. */
-static clave_err make_dir_of(const struct unix_address *a, const struct fault *f)
+static clave_err listen_make_dir_of(const struct unix_address *a, const struct fault *f)
 {
     char dir[sizeof a->socket.sun_path];
     strcpy(dir, a->socket.sun_path);
@@ -411,9 +412,10 @@ static clave_err make_dir_of(const struct unix_address *a, const struct fault *f
     return CLAVE_OK;
 }
 
-static clave_err bind_refused(const struct request *r, const struct unix_address *a, int error)
+static clave_err listen_bind_refused(const struct request *r, const struct unix_address *a,
+                                     int error)
 {
-    if (is_no_socket(&a->socket))
+    if (listen_is_no_socket(&a->socket))
         return clave__start_error(r->f, CLAVE_EIO, "%s exists, and is no socket",
                                   a->socket.sun_path);
     if (error == UV_EPERM && a->group != GROUP_OWN)
@@ -427,19 +429,19 @@ static clave_err bind_refused(const struct request *r, const struct unix_address
 static clave_err listen_unix(const struct request *r)
 {
     struct unix_address a;
-    clave_err err = parse_unix(r->spec, &a, r->f);
+    clave_err err = listen_parse_unix(r->spec, &a, r->f);
     if (err == CLAVE_OK)
-        err = make_dir_of(&a, r->f);
+        err = listen_make_dir_of(&a, r->f);
     if (err != CLAVE_OK)
         return err;
     struct listener *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
     snprintf(l->text, sizeof l->text, "unix:%s", a.socket.sun_path);
-    int fd = bind_unix(&a);
+    int fd = listen_bind_unix(&a);
     if (fd < 0) {
         free(l);
-        return bind_refused(r, &a, fd);
+        return listen_bind_refused(r, &a, fd);
     }
     strcpy(l->path, a.socket.sun_path);
     l->is_unix = true;
@@ -454,7 +456,7 @@ clave_err clave__listen_check(const char *spec, const struct fault *f)
     struct addrinfo *list;
     bool any;
     if (!tls && strncmp(spec, "unix:", 5) == 0)
-        return parse_unix(spec, &a, f);
+        return listen_parse_unix(spec, &a, f);
     clave_err err = listen_resolve(&r, &any, &list);
     if (err == CLAVE_OK)
         freeaddrinfo(list);

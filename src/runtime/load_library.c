@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The first object is the program itself. */
-static int program_has_loader(struct dl_phdr_info *program, size_t size, void *has)
+static int load_library_program_has_loader(struct dl_phdr_info *program, size_t size, void *has)
 {
     (void)size;
     for (size_t i = 0; i < program->dlpi_phnum; i++)
@@ -23,7 +23,7 @@ void *clave__load(const char *name, const char **why)
      * OpenSSL and this library would have different errnos, and ended connections would go
      * unnoticed. */
     bool has_loader = false;
-    dl_iterate_phdr(program_has_loader, &has_loader);
+    dl_iterate_phdr(load_library_program_has_loader, &has_loader);
     if (!has_loader) {
         *why = "this program was linked with -static, and cannot load a shared library";
         return NULL;

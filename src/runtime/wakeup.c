@@ -12,7 +12,7 @@ static bool wakeup_arm(int fd)
     return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) == 0;
 }
 
-static void on_jump(uv_poll_t *poll, int status, int events)
+static void wakeup_on_jump(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
@@ -42,7 +42,7 @@ void clave__wakeup_open(struct wakeup *w, uv_loop_t *loop)
         w->fd = -1;
         return;
     }
-    uv_poll_start(&w->poll, UV_READABLE, on_jump);
+    uv_poll_start(&w->poll, UV_READABLE, wakeup_on_jump);
     uv_unref((uv_handle_t *)&w->poll);
 }
 

@@ -28,7 +28,7 @@ enum { MOST_FRAME = 0x20000000 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int32_t or_default(int32_t v, int32_t fallback)
+static int32_t server_or_default(int32_t v, int32_t fallback)
 {
     return v > 0 ? v : fallback;
 }
@@ -37,15 +37,15 @@ static int32_t or_default(int32_t v, int32_t fallback)
 static void server_take_limits(struct server *s, const struct server_options *o)
 {
     assert(s->limits.tick_ms > 0); /* the defaults follow from it */
-    s->limits.min_session_ms = or_default(o->min_session_ms, 2 * s->limits.tick_ms);
-    s->limits.max_session_ms = or_default(o->max_session_ms, 20 * s->limits.tick_ms);
+    s->limits.min_session_ms = server_or_default(o->min_session_ms, 2 * s->limits.tick_ms);
+    s->limits.max_session_ms = server_or_default(o->max_session_ms, 20 * s->limits.tick_ms);
     if (s->limits.max_session_ms < s->limits.min_session_ms)
         s->limits.max_session_ms = s->limits.min_session_ms;
-    s->limits.sessionless_ms = or_default(o->sessionless_ms, DEFAULT_SESSIONLESS_MS);
+    s->limits.sessionless_ms = server_or_default(o->sessionless_ms, DEFAULT_SESSIONLESS_MS);
     s->limits.slow_ms = o->slow_ms;
-    s->limits.snap_count = or_default(o->snap_count, 0);
-    s->limits.container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
-    s->limits.container_rate = or_default(o->container_rate, DEFAULT_SWEEP_RATE);
+    s->limits.snap_count = server_or_default(o->snap_count, 0);
+    s->limits.container_check_ms = server_or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
+    s->limits.container_rate = server_or_default(o->container_rate, DEFAULT_SWEEP_RATE);
     s->limits.never_used_ms = o->never_used_ms;
     s->limits.extended_types = o->extended_types;
     s->limits.enforce_quota = o->enforce_quota;
@@ -55,7 +55,7 @@ static void server_take_limits(struct server *s, const struct server_options *o)
     clave__client_limits_set(s, o->bounds);
 }
 
-static void take_options(struct server *s, const struct server_options *o)
+static void server_take_options(struct server *s, const struct server_options *o)
 {
     s->log = (struct log){o->log, o->log_arg};
     s->audit.write = o->audit;
@@ -63,12 +63,12 @@ static void take_options(struct server *s, const struct server_options *o)
     s->driver.node_gone = o->node_gone;
     s->driver.node_gone_arg = o->node_gone_arg;
     s->audit.user = o->audit_user ? o->audit_user : "";
-    s->limits.tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
+    s->limits.tick_ms = server_or_default(o->tick_ms, DEFAULT_TICK_MS);
     s->limits.max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
     if (s->limits.max_frame > MOST_FRAME)
         s->limits.max_frame = MOST_FRAME;
     server_take_limits(s, o);
-    s->limits.snapshot_piece = or_default(o->snapshot_piece, DEFAULT_SNAPSHOT_PIECE);
+    s->limits.snapshot_piece = server_or_default(o->snapshot_piece, DEFAULT_SNAPSHOT_PIECE);
     s->limits.max_output = o->max_output ? o->max_output : DEFAULT_OUTPUT;
     if (s->limits.max_output < LEAST_OUTPUT)
         s->limits.max_output = LEAST_OUTPUT;
@@ -152,7 +152,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     if (!s)
         return CLAVE_ENOMEM;
     s->mem = mem;
-    take_options(s, o);
+    server_take_options(s, o);
     server_init_buffers(s);
     list_init(&s->conns.all);
     list_init(&s->conns.gone);
@@ -212,7 +212,7 @@ void clave__server_free(struct server *s)
     clave__mem_free(&mem, s);
 }
 
-static struct owner *next_owner(const struct tree *t, const struct owner *o)
+static struct owner *server_next_owner(const struct tree *t, const struct owner *o)
 {
     struct map_node *at = clave__map_next(&t->owners, o ? &o->in_tree : NULL);
     return at ? MAP_ENTRY(at, struct owner, in_tree) : NULL;
@@ -220,18 +220,18 @@ static struct owner *next_owner(const struct tree *t, const struct owner *o)
 
 /* Removes nodes of sessions that are in no log and no snapshot, as Apache does. Removing a node may
  * remove other owners' nodes below it; if the next owner is gone then, the walk starts anew. */
-static void expire_orphans(struct server *s)
+static void server_expire_orphans(struct server *s)
 {
-    struct owner *o = next_owner(&s->tree, NULL);
+    struct owner *o = server_next_owner(&s->tree, NULL);
     s->sweep.orphans = false;
     while (o) {
-        const struct owner *next = next_owner(&s->tree, o);
+        const struct owner *next = server_next_owner(&s->tree, o);
         int64_t id = o->id, next_id = next ? next->id : 0;
         if (!clave__sessions_find(&s->sessions, id) && clave__session_expire(s, id) != CLAVE_OK)
             s->sweep.orphans = true;
         o = next ? clave__tree_find_owner(&s->tree, next_id) : NULL;
         if (next && !o)
-            o = next_owner(&s->tree, NULL);
+            o = server_next_owner(&s->tree, NULL);
     }
 }
 
@@ -246,21 +246,21 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
     clave__backup_restore_start(s);
     clave__sessions_start(&s->sessions, now, wall);
     clave__quota_recount(s);
-    expire_orphans(s);
+    server_expire_orphans(s);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* What a client sent while the disk or other clients held us up has not been taken, so the client
  * does not count as silent; nor after that, until the driver has been told to read it. */
-static bool is_held_up(const struct server *s, const struct session *session)
+static bool server_is_held_up(const struct server *s, const struct session *session)
 {
     const struct server_conn *c = session->conn;
     return c && (c->undurable > 0 || !list_empty(&c->in_left) || clave__conns_are_full(s)) &&
            (!c->wanted_read || !clave__server_conn_wants_read(c));
 }
 
-static const struct server_conn *oldest_sessionless(const struct server *s)
+static const struct server_conn *server_oldest_sessionless(const struct server *s)
 {
     return list_empty(&s->conns.sessionless)
                ? NULL
@@ -271,16 +271,16 @@ static const struct server_conn *oldest_sessionless(const struct server *s)
  * connected in time may be this session's client, unless nobody may take it up. A connection that
  * does not say who it is holds up no session for longer than it may live after its turn, and none
  * once the restart is over. */
-static bool may_be_back(const struct server *s, const struct session *session)
+static bool server_may_be_back(const struct server *s, const struct session *session)
 {
-    const struct server_conn *oldest = oldest_sessionless(s);
+    const struct server_conn *oldest = server_oldest_sessionless(s);
     return !session->barred && !session->conn && oldest &&
            oldest->accepted_at <= s->started_at + session->timeout_ms;
 }
 
 /* A few at a time: a client that lives does not wait until thousands of dead ones are buried. One
  * that is heard while it is due stays alive. */
-static void expire_sessions(struct server *s)
+static void server_expire_sessions(struct server *s)
 {
     struct session *session;
     int looks = LOOKS_A_TURN;
@@ -288,7 +288,7 @@ static void expire_sessions(struct server *s)
     while ((session = clave__sessions_next_due(&s->sessions, &looks))) {
         const size_t owned = s->tree.ephemerals;
         const uint64_t sent = s->counts.packets_sent;
-        if (is_held_up(s, session) || may_be_back(s, session) ||
+        if (server_is_held_up(s, session) || server_may_be_back(s, session) ||
             clave__session_expire(s, session->id) != CLAVE_OK)
             clave__session_postpone(&s->sessions, session);
         looks -= LOOKS_AN_END + LOOKS_A_NODE * (int)(owned - s->tree.ephemerals) +
@@ -298,15 +298,15 @@ static void expire_sessions(struct server *s)
 
 /* When the oldest is to be cut; at the next tick if this one had too many. While it waits for its
  * turn, those behind it are not cut either. */
-static int64_t sessionless_deadline(const struct server *s)
+static int64_t server_sessionless_deadline(const struct server *s)
 {
-    const struct server_conn *oldest = oldest_sessionless(s);
+    const struct server_conn *oldest = server_oldest_sessionless(s);
     if (!oldest)
         return INT64_MAX;
     return oldest->start_by > s->now ? oldest->start_by : s->now + 1;
 }
 
-static void close_sessionless(struct server *s)
+static void server_close_sessionless(struct server *s)
 {
     for (int left = CUT_A_TICK; left > 0 && !list_empty(&s->conns.sessionless); left--) {
         struct server_conn *c =
@@ -329,9 +329,9 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     if (!s->serving)
         return;
     if (s->sweep.orphans)
-        expire_orphans(s);
-    expire_sessions(s);
-    close_sessionless(s);
+        server_expire_orphans(s);
+    server_expire_sessions(s);
+    server_close_sessionless(s);
     clave__conns_drop_stalled(s);
     if (s->slow.untold > 0)
         clave__slow_requests_tell_rest(s);
@@ -368,8 +368,8 @@ int64_t clave__server_deadline(const struct server *s)
     if (!list_empty(&s->listings.ready) || !list_empty(&s->conns.gone))
         return s->now + 1;
     int64_t at = clave__sessions_deadline(&s->sessions);
-    if (sessionless_deadline(s) < at)
-        at = sessionless_deadline(s);
+    if (server_sessionless_deadline(s) < at)
+        at = server_sessionless_deadline(s);
     if (clave__conns_deadline(s) < at)
         at = clave__conns_deadline(s);
     if (!list_empty(&s->tree.swept) && s->sweep.next < at)

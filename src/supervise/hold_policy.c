@@ -30,7 +30,7 @@ void clave__hold_policy_lose(struct hold_policy *p, int64_t now)
 }
 
 /* A moment before the end, which is one behind the guardian's own. */
-static int64_t limit_before(const struct hold_policy *p, int64_t end)
+static int64_t hold_policy_limit_before(const struct hold_policy *p, int64_t end)
 {
     return end == CLAVE_NEVER ? end : end - p->terms.lead_ms / 2;
 }
@@ -45,14 +45,15 @@ static int64_t end_of_max_hold(const struct hold_policy *p)
 static int64_t limit_of_hold(const struct hold_policy *p)
 {
     bool never = p->terms.on_lost == ON_LOST_IGNORE;
-    return limit_before(p, never ? CLAVE_NEVER : deadline_earlier(p->deadline, p->gone_by));
+    return hold_policy_limit_before(p, never ? CLAVE_NEVER
+                                             : deadline_earlier(p->deadline, p->gone_by));
 }
 
 int64_t clave__hold_policy_limit(const struct hold_policy *p)
 {
     if (p->excused)
         return CLAVE_NEVER;
-    return deadline_earlier(limit_of_hold(p), limit_before(p, end_of_max_hold(p)));
+    return deadline_earlier(limit_of_hold(p), hold_policy_limit_before(p, end_of_max_hold(p)));
 }
 
 bool clave__hold_policy_is_overdue(struct hold_policy *p, int64_t now)

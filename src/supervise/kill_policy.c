@@ -12,62 +12,62 @@ enum { GRACE_MAX_MS = 5000, LEAD_MIN_MS = 20, LEAD_MAX_MS = 100, KILL_AGAIN_MS =
 /* timeout(1) sends its signal to the process and to its group: so close together they are one. */
 enum { TWICE_MS = 100 };
 
-static int64_t clamp(int64_t n, int64_t min, int64_t max)
+static int64_t kill_policy_clamp(int64_t n, int64_t min, int64_t max)
 {
     return n < min ? min : n > max ? max : n;
 }
 
 int64_t clave__kill_policy_grace(int64_t timeout_ms, int64_t wish)
 {
-    int64_t grace = wish < 0 ? clamp(timeout_ms / 8, 0, GRACE_MAX_MS) : wish;
-    return clamp(grace, 0, timeout_ms / 4);
+    int64_t grace = wish < 0 ? kill_policy_clamp(timeout_ms / 8, 0, GRACE_MAX_MS) : wish;
+    return kill_policy_clamp(grace, 0, timeout_ms / 4);
 }
 
 int64_t clave__kill_policy_lead(int64_t timeout_ms)
 {
-    return clamp(timeout_ms / 40, LEAD_MIN_MS, LEAD_MAX_MS);
+    return kill_policy_clamp(timeout_ms / 40, LEAD_MIN_MS, LEAD_MAX_MS);
 }
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
-static void note_deadline(struct kill_policy *p, int64_t deadline)
+static void kill_policy_note_deadline(struct kill_policy *p, int64_t deadline)
 {
     if (deadline != KILL_POLICY_NO_DEADLINE)
         p->deadline = deadline;
 }
 
 /* When nothing of the command may be alive any more. */
-static int64_t limit_of_deadline(const struct kill_policy *p)
+static int64_t kill_policy_limit_of_deadline(const struct kill_policy *p)
 {
     bool never = p->terms.on_lost == ON_LOST_IGNORE;
     return never ? CLAVE_NEVER : p->deadline - p->terms.lead_ms;
 }
 
-static int64_t term_at_deadline(const struct kill_policy *p)
+static int64_t kill_policy_term_at_deadline(const struct kill_policy *p)
 {
-    int64_t limit = limit_of_deadline(p);
+    int64_t limit = kill_policy_limit_of_deadline(p);
     bool warned = limit != CLAVE_NEVER && p->terms.on_lost == ON_LOST_TERM;
     return warned ? limit - p->terms.grace_ms : limit;
 }
 
 /* A maximum hold is the command's in full; its grace comes behind it. Nobody else is promised the
  * hold by then: it goes on when nothing of the command is left. */
-static int64_t warn_at(const struct kill_policy *p)
+static int64_t kill_policy_warn_at(const struct kill_policy *p)
 {
-    return deadline_earlier(term_at_deadline(p), p->terms.until);
+    return deadline_earlier(kill_policy_term_at_deadline(p), p->terms.until);
 }
 
 static int64_t kill_at(const struct kill_policy *p)
 {
-    return deadline_earlier(p->kill_at, limit_of_deadline(p));
+    return deadline_earlier(p->kill_at, kill_policy_limit_of_deadline(p));
 }
 
 int64_t clave__kill_policy_wake_at(struct kill_policy *p, int64_t deadline, int64_t now)
 {
-    note_deadline(p, deadline);
+    kill_policy_note_deadline(p, deadline);
     switch (p->phase) {
     case KILL_POLICY_RUNNING:
-        return warn_at(p);
+        return kill_policy_warn_at(p);
     case KILL_POLICY_ENDING:
         return kill_at(p);
     case KILL_POLICY_KILLING:
@@ -87,8 +87,8 @@ bool clave__kill_policy_run(struct kill_policy *p, const struct kill_policy_term
     assert(p->phase == KILL_POLICY_IDLE);
     p->terms = *terms;
     p->again_ms = KILL_AGAIN_MS;
-    note_deadline(p, deadline);
-    bool late = now >= warn_at(p);
+    kill_policy_note_deadline(p, deadline);
+    bool late = now >= kill_policy_warn_at(p);
     if (late) /* the holder slept since it was granted */
         p->cause = CAUSE_DEADLINE;
     p->phase = late ? KILL_POLICY_ENDED : KILL_POLICY_RUNNING;
@@ -109,7 +109,8 @@ bool clave__kill_policy_ask(struct kill_policy *p, int64_t now)
 int64_t clave__kill_policy_pace(int64_t last_ms, bool stuck)
 {
     assert(last_ms >= 0);
-    return stuck ? clamp(2 * last_ms, KILL_AGAIN_MS, KILL_POLICY_SLOWEST_MS) : KILL_AGAIN_MS;
+    return stuck ? kill_policy_clamp(2 * last_ms, KILL_AGAIN_MS, KILL_POLICY_SLOWEST_MS)
+                 : KILL_AGAIN_MS;
 }
 
 void clave__kill_policy_killed(struct kill_policy *p, bool stuck)
@@ -126,44 +127,46 @@ void clave__kill_policy_refused(struct kill_policy *p)
 
 /* If the maximum hold has passed, from then, whatever the cause: a guardian that was stopped
  * meanwhile may see another one first. */
-static int64_t grace_from(const struct kill_policy *p, enum kill_policy_cause cause, int64_t now)
+static int64_t kill_policy_grace_from(const struct kill_policy *p, enum kill_policy_cause cause,
+                                      int64_t now)
 {
     assert(cause != CAUSE_SIGNAL || p->asked);
     return deadline_earlier(cause == CAUSE_SIGNAL ? p->asked_at : now, p->terms.until);
 }
 
-static unsigned begin_ending(struct kill_policy *p, enum kill_policy_cause cause, int64_t now)
+static unsigned kill_policy_begin_ending(struct kill_policy *p, enum kill_policy_cause cause,
+                                         int64_t now)
 {
     assert(p->phase == KILL_POLICY_RUNNING);
     bool loss = cause == CAUSE_DEADLINE || cause == CAUSE_LOST;
     bool at_once = loss && p->terms.on_lost == ON_LOST_KILL;
     p->cause = cause;
-    p->kill_at = grace_from(p, cause, now) + p->terms.grace_ms;
+    p->kill_at = kill_policy_grace_from(p, cause, now) + p->terms.grace_ms;
     p->phase = at_once ? KILL_POLICY_KILLING : KILL_POLICY_ENDING;
     return at_once ? KILL_POLICY_TELL : KILL_POLICY_TELL | KILL_POLICY_TERM;
 }
 
-static unsigned look_at_running(struct kill_policy *p, const struct kill_policy_sight *s,
-                                int64_t now)
+static unsigned kill_policy_look_at_running(struct kill_policy *p,
+                                            const struct kill_policy_sight *s, int64_t now)
 {
     if (s->told_to_stop && p->terms.on_lost != ON_LOST_IGNORE)
-        return begin_ending(p, CAUSE_LOST, now);
+        return kill_policy_begin_ending(p, CAUSE_LOST, now);
     if (s->reaped && s->nothing_left) {
         p->phase = KILL_POLICY_ENDED;
         return KILL_POLICY_TELL_END;
     }
     if (s->reaped)
-        return begin_ending(p, CAUSE_NONE, now);
+        return kill_policy_begin_ending(p, CAUSE_NONE, now);
     if (s->alone)
-        return begin_ending(p, CAUSE_KILLED, now);
+        return kill_policy_begin_ending(p, CAUSE_KILLED, now);
     if (s->parent_ended)
-        return begin_ending(p, CAUSE_PARENT, now);
+        return kill_policy_begin_ending(p, CAUSE_PARENT, now);
     if (p->insisted)
-        return begin_ending(p, CAUSE_SIGNAL, now);
+        return kill_policy_begin_ending(p, CAUSE_SIGNAL, now);
     if (now >= p->terms.until)
-        return begin_ending(p, CAUSE_MAX_HOLD, now);
-    if (now >= term_at_deadline(p))
-        return begin_ending(p, CAUSE_DEADLINE, now);
+        return kill_policy_begin_ending(p, CAUSE_MAX_HOLD, now);
+    if (now >= kill_policy_term_at_deadline(p))
+        return kill_policy_begin_ending(p, CAUSE_DEADLINE, now);
     return 0;
 }
 
@@ -171,11 +174,11 @@ unsigned clave__kill_policy_step(struct kill_policy *p, const struct kill_policy
                                  int64_t now)
 {
     unsigned todo = 0;
-    note_deadline(p, s->deadline);
+    kill_policy_note_deadline(p, s->deadline);
     if (p->phase == KILL_POLICY_IDLE && s->alone)
         p->phase = KILL_POLICY_ENDED;
     if (p->phase == KILL_POLICY_RUNNING)
-        todo = look_at_running(p, s, now);
+        todo = kill_policy_look_at_running(p, s, now);
     if (p->phase == KILL_POLICY_ENDING && now >= kill_at(p))
         p->phase = KILL_POLICY_KILLING;
     if (p->phase == KILL_POLICY_KILLING)

@@ -83,7 +83,7 @@ static int64_t trend_now(const struct server_trend *f, size_t which)
 }
 
 /* The latency in a sample was measured after the one before it. */
-static void figures_on_sample(struct timer *t, int64_t now)
+static void trend_on_sample(struct timer *t, int64_t now)
 {
     struct server_trend *f = LIST_ENTRY(t, struct server_trend, sample);
     f->began = f->began ? f->began : now;
@@ -106,7 +106,7 @@ void clave__server_trend_take(struct server_trend *f, const int64_t server[WEB_F
 
 /* ---- showing --------------------------------------------------------------------------------- */
 
-static void figures_put(struct json *j, const char *name, int64_t value)
+static void trend_put(struct json *j, const char *name, int64_t value)
 {
     if (value < 0)
         clave__json_string(j, name, NULL);
@@ -118,7 +118,7 @@ static void trend_object(struct json *j, const struct server_trend *f, size_t fr
 {
     for (size_t i = from; i < to; i++) {
         assert(figures[i].name);
-        figures_put(j, figures[i].name, trend_now(f, i));
+        trend_put(j, figures[i].name, trend_now(f, i));
     }
 }
 
@@ -143,7 +143,7 @@ static void trend_series(struct json *j, const struct server_trend *f, size_t wh
 {
     clave__json_open(j, figures[which].name, '[');
     for (size_t i = 0; i < f->n; i++)
-        figures_put(j, NULL, f->samples[(f->next + SAMPLES - f->n + i) % SAMPLES][which]);
+        trend_put(j, NULL, f->samples[(f->next + SAMPLES - f->n + i) % SAMPLES][which]);
     clave__json_close(j, ']');
 }
 
@@ -177,7 +177,7 @@ clave_err clave__server_trend_new(struct web *w)
     f->web = w;
     f->at = -1;
     w->latency_ms = -1;
-    clave__timer_init(&f->sample, figures_on_sample);
+    clave__timer_init(&f->sample, trend_on_sample);
     clave__web_timer_set(w, &f->sample, 0);
     return CLAVE_OK;
 }

@@ -110,7 +110,7 @@ void clave__web_free(struct web *w)
 
 /* ---- a request ------------------------------------------------------------------------------ */
 
-static void exchange_refuse_closing(struct web_exchange *x)
+static void web_exchange_refuse_closing(struct web_exchange *x)
 {
     static const struct problem closing = {
         .status = 503, .err = CLAVE_EUNREACHABLE, .retry_after_s = 1};
@@ -119,7 +119,7 @@ static void exchange_refuse_closing(struct web_exchange *x)
 }
 
 /* It has asked the servers for a change, which may be done whatever is answered. */
-static bool exchange_may_be_done(const struct web_exchange *x)
+static bool web_exchange_may_be_done(const struct web_exchange *x)
 {
     bool asks = x->expected > 0 && !x->looking;
     return x->begun ||
@@ -127,7 +127,7 @@ static bool exchange_may_be_done(const struct web_exchange *x)
 }
 
 /* The handler that waits to answer forgets the exchange. */
-static void exchange_cancel(struct web_exchange *x)
+static void web_exchange_cancel(struct web_exchange *x)
 {
     void (*cancel)(struct web_exchange *) = x->cancel;
     x->cancel = NULL;
@@ -136,13 +136,13 @@ static void exchange_cancel(struct web_exchange *x)
 }
 
 /* The servers have not answered; they may yet do what was asked for, if it was. */
-static void on_exchange_late(struct timer *t, int64_t now)
+static void web_on_exchange_late(struct timer *t, int64_t now)
 {
     struct web_exchange *x = LIST_ENTRY(t, struct web_exchange, timer);
     (void)now;
     if (!x->answered && x->late)
         x->late(x);
-    exchange_cancel(x);
+    web_exchange_cancel(x);
     if (x->answered)
         return;
     clave__web_problem_err(x, x->looking ? CLAVE_EUNREACHABLE : CLAVE_EOPTIMEOUT,
@@ -153,11 +153,11 @@ clave_err clave__web_begin(struct web *w, int64_t now, const struct web_request 
                            struct web_exchange **out)
 {
     w->now = now > w->now ? now : w->now;
-    struct web_exchange *x = *out = clave__exchange_new(w, q, transport, on_exchange_late);
+    struct web_exchange *x = *out = clave__exchange_new(w, q, transport, web_on_exchange_late);
     if (!x)
         return CLAVE_ENOMEM;
     if (w->closing)
-        exchange_refuse_closing(x);
+        web_exchange_refuse_closing(x);
     else
         clave__web_admit(x);
     return CLAVE_OK;
@@ -217,7 +217,7 @@ void clave__web_end(struct web_exchange *x, int64_t now)
         return;
     assert(!x->ended);
     x->web->now = now > x->web->now ? now : x->web->now;
-    exchange_cancel(x);
+    web_exchange_cancel(x);
     if (x->answer.end)
         x->answer.end(x->more_arg ? x->more_arg : x->answer.arg);
     clave__exchange_drop(x);
@@ -226,7 +226,7 @@ void clave__web_end(struct web_exchange *x, int64_t now)
 /* ---- who may -------------------------------------------------------------------------------- */
 
 /* A stream of somebody who is not known any more. */
-static clave_err revoked_more(void *arg, struct buf *out, bool *done)
+static clave_err web_revoked_more(void *arg, struct buf *out, bool *done)
 {
     (void)arg;
     (void)out;
@@ -235,16 +235,16 @@ static clave_err revoked_more(void *arg, struct buf *out, bool *done)
 }
 
 /* Who may not begin it any more may not go on with it. */
-static void exchange_check_again(struct web_exchange *x)
+static void web_exchange_check_again(struct web_exchange *x)
 {
     bool goes_on = !x->answered || x->answer.more;
-    if (x->ended || !goes_on || clave__web_admit_again(x) || exchange_may_be_done(x))
+    if (x->ended || !goes_on || clave__web_admit_again(x) || web_exchange_may_be_done(x))
         return;
-    exchange_cancel(x);
+    web_exchange_cancel(x);
     if (!x->answered)
         clave__web_refuse_now(x);
     else if (x->answer.more)
-        x->answer.more = revoked_more;
+        x->answer.more = web_revoked_more;
     clave__web_wake(x);
 }
 
@@ -253,7 +253,7 @@ void clave__web_set_access(struct web *w, const struct web_access *access)
     w->o.access = access;
     for (struct list *e = w->exchanges.next, *next; e != &w->exchanges; e = next) {
         next = e->next;
-        exchange_check_again(LIST_ENTRY(e, struct web_exchange, link));
+        web_exchange_check_again(LIST_ENTRY(e, struct web_exchange, link));
     }
     clave__claims_judge(w->sessions);
     clave__slot_places_judge(w);
@@ -289,18 +289,18 @@ void clave__web_tick(struct web *w, int64_t now)
 }
 
 /* It is told what was begun. */
-static void exchange_stop(struct web_exchange *x)
+static void web_exchange_stop(struct web_exchange *x)
 {
     bool waits = !x->answered && !x->ended;
     if (waits && x->stop)
         x->stop(x);
-    exchange_cancel(x);
+    web_exchange_cancel(x);
     if (!waits || x->answered)
         return;
-    if (exchange_may_be_done(x))
+    if (web_exchange_may_be_done(x))
         clave__web_problem_err(x, CLAVE_EOPTIMEOUT, "finish the request", NULL);
     else
-        exchange_refuse_closing(x);
+        web_exchange_refuse_closing(x);
 }
 
 void clave__web_close(struct web *w, int64_t now)
@@ -312,7 +312,7 @@ void clave__web_close(struct web *w, int64_t now)
     for (struct list *e = w->exchanges.next, *next; e != &w->exchanges; e = next) {
         struct web_exchange *x = LIST_ENTRY(e, struct web_exchange, link);
         next = e->next;
-        exchange_stop(x);
+        web_exchange_stop(x);
     }
     clave__http_sessions_close(w->sessions);
     clave__own_client_close(w, now);

@@ -53,7 +53,7 @@ static clave_err frame_hold(struct frame_reader *f, size_t want)
 
 /* Checks the length in the first four bytes at p and stores it in *n; 1 when a frame may have it.
  */
-static int length_at(const struct frame_reader *f, const uint8_t *p, size_t *n)
+static int frame_length_at(const struct frame_reader *f, const uint8_t *p, size_t *n)
 {
     struct jreader r = clave__jreader(p, LENGTH);
     int32_t length = clave__jget_int(&r);
@@ -63,14 +63,14 @@ static int length_at(const struct frame_reader *f, const uint8_t *p, size_t *n)
     return (size_t)length > f->max_frame ? CLAVE_ETOOBIG : 1;
 }
 
-static int next_held(struct frame_reader *f, const uint8_t **payload, size_t *n)
+static int frame_next_held(struct frame_reader *f, const uint8_t **payload, size_t *n)
 {
     clave_err err = frame_hold(f, LENGTH);
     if (err)
         return err;
     if (clave__buf_len(&f->held) < LENGTH)
         return 0;
-    int rc = length_at(f, clave__buf_bytes(&f->held), n);
+    int rc = frame_length_at(f, clave__buf_bytes(&f->held), n);
     if (rc < 0)
         return rc;
     /* Room for all of it: a long frame is not copied each time the room has doubled. What has not
@@ -94,9 +94,9 @@ int clave__frame_next(struct frame_reader *f, const uint8_t **payload, size_t *n
         f->drop = 0;
     }
     if (clave__buf_len(&f->held) > 0)
-        return next_held(f, payload, n);
+        return frame_next_held(f, payload, n);
     if (f->in_len >= LENGTH) {
-        int rc = length_at(f, f->in, n);
+        int rc = frame_length_at(f, f->in, n);
         if (rc < 0)
             return rc;
         if (f->in_len - LENGTH >= *n) { /* whole in the feed: no copy */
@@ -106,7 +106,7 @@ int clave__frame_next(struct frame_reader *f, const uint8_t **payload, size_t *n
             return 1;
         }
     }
-    return f->in_len ? next_held(f, payload, n) : 0;
+    return f->in_len ? frame_next_held(f, payload, n) : 0;
 }
 
 size_t clave__frame_begin(struct jwriter *w)

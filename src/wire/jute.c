@@ -107,7 +107,7 @@ static uint8_t *jute_reserve(struct jwriter *w, size_t n)
     return p;
 }
 
-static void store_int(uint8_t *p, uint32_t v)
+static void jute_store_int(uint8_t *p, uint32_t v)
 {
     p[0] = (uint8_t)(v >> 24);
     p[1] = (uint8_t)(v >> 16);
@@ -131,7 +131,7 @@ void clave__jput_int(struct jwriter *w, int32_t v)
 {
     uint8_t *p = jute_reserve(w, 4);
     if (p)
-        store_int(p, (uint32_t)v);
+        jute_store_int(p, (uint32_t)v);
 }
 
 void clave__jput_long(struct jwriter *w, int64_t v)
@@ -139,8 +139,8 @@ void clave__jput_long(struct jwriter *w, int64_t v)
     uint8_t *p = jute_reserve(w, 8);
     if (!p)
         return;
-    store_int(p, (uint32_t)((uint64_t)v >> 32));
-    store_int(p + 4, (uint32_t)(uint64_t)v);
+    jute_store_int(p, (uint32_t)((uint64_t)v >> 32));
+    jute_store_int(p + 4, (uint32_t)(uint64_t)v);
 }
 
 void clave__jput_bytes(struct jwriter *w, struct jbytes v)
@@ -173,5 +173,5 @@ void clave__jput_int_at(struct jwriter *w, size_t offset, int32_t v)
     if (w->err)
         return;
     assert(offset + 4 <= clave__buf_len(w->b));
-    store_int(clave__buf_bytes(w->b) + offset, (uint32_t)v);
+    jute_store_int(clave__buf_bytes(w->b) + offset, (uint32_t)v);
 }

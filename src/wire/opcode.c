@@ -10,9 +10,9 @@
 #include "wire/record_internal.h"
 
 /* The body of a multi is made of bodies. */
-static void body_get_ops(struct jreader *r, union wire_body *b);
-static void body_put_ops(struct jwriter *w, const union wire_body *b);
-static const struct body_format body_ops = {body_get_ops, body_put_ops};
+static void opcode_get_ops(struct jreader *r, union wire_body *b);
+static void opcode_put_ops(struct jwriter *w, const union wire_body *b);
+static const struct body_format body_ops = {opcode_get_ops, opcode_put_ops};
 
 /* Short names, for one line an opcode. */
 enum {
@@ -138,7 +138,7 @@ void clave__wire_put_op(struct jwriter *w, const struct wire_op *op)
 }
 
 /* The ops run up to the MultiHeader with done set. */
-static void body_get_ops(struct jreader *r, union wire_body *b)
+static void opcode_get_ops(struct jreader *r, union wire_body *b)
 {
     struct wire_ops ops = {.count = 0, .p = r->p};
     struct wire_op op;
@@ -148,7 +148,7 @@ static void body_get_ops(struct jreader *r, union wire_body *b)
     b->multi = ops;
 }
 
-static void body_put_ops(struct jwriter *w, const union wire_body *b)
+static void opcode_put_ops(struct jwriter *w, const union wire_body *b)
 {
     struct jreader r = clave__wire_ops_reader(&b->multi);
     struct wire_op op;

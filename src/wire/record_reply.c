@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-static struct jvec get_ids(struct jreader *r)
+static struct jvec reply_get_ids(struct jreader *r)
 {
     enum { LEAST = 8 }; /* two empty strings */
     struct jvec v = {.count = clave__jget_count(r, LEAST), .p = r->p};
@@ -35,7 +35,7 @@ struct wire_reply clave__wire_get_reply(struct jreader *r, int32_t op)
     if (parts & REPLY_NAMES)
         m.names = clave__jget_strings(r);
     if (parts & REPLY_IDS)
-        m.ids = get_ids(r);
+        m.ids = reply_get_ids(r);
     if (parts & REPLY_NUMBER)
         m.number = clave__jget_int(r);
     if (parts & REPLY_RESULTS)

@@ -31,7 +31,7 @@ struct element {
     struct der whole;
 };
 
-static bool take_length(struct der *d, size_t *out)
+static bool x509_take_length(struct der *d, size_t *out)
 {
     if (d->n == 0)
         return false;
@@ -47,7 +47,7 @@ static bool take_length(struct der *d, size_t *out)
     return true;
 }
 
-static bool take_element(struct der *d, struct element *e)
+static bool x509_take_element(struct der *d, struct element *e)
 {
     size_t len;
     e->whole.p = d->p;
@@ -55,7 +55,7 @@ static bool take_element(struct der *d, struct element *e)
         return false;
     e->tag = *d->p++;
     d->n--;
-    if ((e->tag & 0x1f) == 0x1f || !take_length(d, &len) || len > d->n)
+    if ((e->tag & 0x1f) == 0x1f || !x509_take_length(d, &len) || len > d->n)
         return false;
     e->content = (struct der){d->p, len};
     d->p += len;
@@ -66,7 +66,7 @@ static bool take_element(struct der *d, struct element *e)
 
 static bool x509_name_take(struct der *d, uint8_t tag, struct element *e)
 {
-    return take_element(d, e) && e->tag == tag;
+    return x509_take_element(d, e) && e->tag == tag;
 }
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static const struct keyword {
     {"DC", 10, {9, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25}},
 };
 
-static const char *keyword_of(struct der oid)
+static const char *x509_keyword_of(struct der oid)
 {
     for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
         if (oid.n == keywords[i].len && memcmp(oid.p, keywords[i].oid, oid.n) == 0)
@@ -102,7 +102,7 @@ static clave_err x509_name_put_text(struct buf *out, const char *text)
 }
 
 /* "2.5.4.5". The first two numbers are one in DER. */
-static clave_err put_oid(struct buf *out, struct der oid)
+static clave_err x509_put_oid(struct buf *out, struct der oid)
 {
     char text[24];
     uint64_t v = 0;
@@ -129,7 +129,7 @@ static clave_err put_oid(struct buf *out, struct der oid)
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* "#0c0176": the whole element. */
-static clave_err put_hex(struct buf *out, struct der d)
+static clave_err x509_put_hex(struct buf *out, struct der d)
 {
     static const char digits[] = "0123456789abcdef";
     clave_err err = x509_name_put_text(out, "#");
@@ -141,20 +141,20 @@ static clave_err put_hex(struct buf *out, struct der d)
 }
 
 /* Java reads these as UTF-8, whichever they are. */
-static bool is_string(uint8_t tag)
+static bool x509_is_string(uint8_t tag)
 {
     return tag == DER_UTF8 || tag == DER_PRINTABLE || tag == DER_T61 || tag == DER_IA5 ||
            tag == DER_GENERAL || tag == DER_BMP;
 }
 
-static bool continues(struct der d, size_t at, uint8_t from, uint8_t to)
+static bool x509_continues(struct der d, size_t at, uint8_t from, uint8_t to)
 {
     return at < d.n && d.p[at] >= from && d.p[at] <= to;
 }
 
 /* The number of bytes of the character at d, or (*sound is false) of the bytes that Java replaces
  * by one U+FFFD. All three bytes of a surrogate are one such sequence. */
-static size_t character(struct der d, bool *sound)
+static size_t x509_character(struct der d, bool *sound)
 {
     uint8_t lead = d.p[0];
     size_t want = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4, got = 1;
@@ -163,14 +163,14 @@ static size_t character(struct der d, bool *sound)
         return 1;
     uint8_t least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
     uint8_t most = lead == 0xf4 ? 0x8f : 0xbf;
-    if (want > 1 && continues(d, 1, least, most))
-        for (got = 2; got < want && continues(d, got, 0x80, 0xbf);)
+    if (want > 1 && x509_continues(d, 1, least, most))
+        for (got = 2; got < want && x509_continues(d, got, 0x80, 0xbf);)
             got++;
     *sound = got == want && !(lead == 0xed && d.p[1] >= 0xa0);
     return got;
 }
 
-static bool is_space(uint8_t c)
+static bool x509_is_space(uint8_t c)
 {
     return c == ' ' || c == '\r';
 }
@@ -180,13 +180,13 @@ static clave_err x509_name_put_string(struct buf *out, struct der d)
 {
     clave_err err = CLAVE_OK;
     size_t lead = 0, trail = d.n;
-    while (lead < d.n && is_space(d.p[lead]))
+    while (lead < d.n && x509_is_space(d.p[lead]))
         lead++;
-    while (trail > lead && is_space(d.p[trail - 1]))
+    while (trail > lead && x509_is_space(d.p[trail - 1]))
         trail--;
     for (size_t at = 0, n; at < d.n && err == CLAVE_OK; at += n) {
         bool sound;
-        n = character((struct der){d.p + at, d.n - at}, &sound);
+        n = x509_character((struct der){d.p + at, d.n - at}, &sound);
         if (!sound || d.p[at] == '\0') {
             err = x509_name_put_text(out, sound ? "\\00" : "\xef\xbf\xbd");
             continue;
@@ -200,32 +200,32 @@ static clave_err x509_name_put_string(struct buf *out, struct der d)
 }
 
 /* "CN=client", or "2.5.4.5=#130131" for a type without a keyword. */
-static clave_err put_attribute(struct buf *out, struct der *set)
+static clave_err x509_put_attribute(struct buf *out, struct der *set)
 {
     struct element pair, type, value;
     if (!x509_name_take(set, DER_SEQUENCE, &pair) ||
-        !x509_name_take(&pair.content, DER_OID, &type) || !take_element(&pair.content, &value) ||
-        pair.content.n > 0)
+        !x509_name_take(&pair.content, DER_OID, &type) ||
+        !x509_take_element(&pair.content, &value) || pair.content.n > 0)
         return CLAVE_EINVAL;
-    const char *word = keyword_of(type.content);
-    clave_err err = word ? x509_name_put_text(out, word) : put_oid(out, type.content);
+    const char *word = x509_keyword_of(type.content);
+    clave_err err = word ? x509_name_put_text(out, word) : x509_put_oid(out, type.content);
     if (err == CLAVE_OK)
         err = x509_name_put_text(out, "=");
     if (err != CLAVE_OK)
         return err;
-    return word && is_string(value.tag) ? x509_name_put_string(out, value.content)
-                                        : put_hex(out, value.whole);
+    return word && x509_is_string(value.tag) ? x509_name_put_string(out, value.content)
+                                             : x509_put_hex(out, value.whole);
 }
 
 /* One step of the name: its attributes in order, joined by '+'. */
-static clave_err put_step(struct buf *out, struct der set)
+static clave_err x509_put_step(struct buf *out, struct der set)
 {
     clave_err err = set.n > 0 ? CLAVE_OK : CLAVE_EINVAL;
     for (bool more = false; set.n > 0 && err == CLAVE_OK; more = true) {
         if (more)
             err = x509_name_put_text(out, "+");
         if (err == CLAVE_OK)
-            err = put_attribute(out, &set);
+            err = x509_put_attribute(out, &set);
     }
     return err;
 }
@@ -248,7 +248,7 @@ clave_err clave__x509_name_put(struct buf *out, const void *der, size_t n)
         if (i < count)
             err = x509_name_put_text(out, ",");
         if (err == CLAVE_OK)
-            err = put_step(out, steps[i - 1]);
+            err = x509_put_step(out, steps[i - 1]);
     }
     return err;
 }
@@ -260,38 +260,38 @@ struct text {
     const char *end;
 };
 
-static void skip_spaces(struct text *t)
+static void x509_skip_spaces(struct text *t)
 {
     while (t->p < t->end && (*t->p == ' ' || *t->p == '\t'))
         t->p++;
 }
 
-static bool is_separator(char c)
+static bool x509_is_separator(char c)
 {
     return c == ',' || c == ';' || c == '+';
 }
 
-static char upper(char c)
+static char x509_upper(char c)
 {
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-static bool is_digit(char c)
+static bool x509_is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static bool is_hex(char c)
+static bool x509_is_hex(char c)
 {
-    return is_digit(c) || (upper(c) >= 'A' && upper(c) <= 'F');
+    return x509_is_digit(c) || (x509_upper(c) >= 'A' && x509_upper(c) <= 'F');
 }
 
 /* "1.2.840": at least two numbers; the first up to 2, and the second up to 39 below it. */
-static bool is_numeric_type(const char *p, size_t n)
+static bool x509_is_numeric_type(const char *p, size_t n)
 {
     unsigned numbers = 0, top = 0, value = 0;
     for (size_t i = 0, from = 0; i <= n; i++) {
-        if (i < n && is_digit(p[i])) {
+        if (i < n && x509_is_digit(p[i])) {
             value = value < 100000 ? value * 10 + (unsigned)(p[i] - '0') : value;
             continue;
         }
@@ -307,15 +307,15 @@ static bool is_numeric_type(const char *p, size_t n)
     return numbers >= 2;
 }
 
-static bool same_word(const char *word, const char *p, size_t n)
+static bool x509_same_word(const char *word, const char *p, size_t n)
 {
     size_t i = 0;
-    while (i < n && word[i] && word[i] == upper(p[i]))
+    while (i < n && word[i] && word[i] == x509_upper(p[i]))
         i++;
     return i == n && word[i] == '\0';
 }
 
-static bool is_type(const char *p, size_t n)
+static bool x509_is_type(const char *p, size_t n)
 {
     static const char *const words[] = {
         "CN",           "C",          "L",     "S",
@@ -328,15 +328,15 @@ static bool is_type(const char *p, size_t n)
     static const char prefix[] = "OID.";
     const size_t skip = sizeof prefix - 1;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (same_word(words[i], p, n))
+        if (x509_same_word(words[i], p, n))
             return true;
-    bool named = n > skip && same_word(prefix, p, skip);
-    return named ? is_numeric_type(p + skip, n - skip) : is_numeric_type(p, n);
+    bool named = n > skip && x509_same_word(prefix, p, skip);
+    return named ? x509_is_numeric_type(p + skip, n - skip) : x509_is_numeric_type(p, n);
 }
 
-static bool take_type(struct text *t)
+static bool x509_take_type(struct text *t)
 {
-    skip_spaces(t);
+    x509_skip_spaces(t);
     const char *from = t->p;
     const char *equals = from < t->end ? memchr(from, '=', (size_t)(t->end - from)) : NULL;
     if (!equals)
@@ -345,11 +345,11 @@ static bool take_type(struct text *t)
     while (n > 0 && from[n - 1] == ' ')
         n--;
     t->p = equals + 1;
-    return is_type(from, n);
+    return x509_is_type(from, n);
 }
 
 /* After a backslash: a character that may need one, or two hexadecimal digits. */
-static bool take_escape(struct text *t)
+static bool x509_take_escape(struct text *t)
 {
     if (t->p == t->end)
         return false;
@@ -357,55 +357,55 @@ static bool take_escape(struct text *t)
         t->p++;
         return true;
     }
-    if (t->end - t->p < 2 || !is_hex(t->p[0]) || !is_hex(t->p[1]))
+    if (t->end - t->p < 2 || !x509_is_hex(t->p[0]) || !x509_is_hex(t->p[1]))
         return false;
     t->p += 2;
     return true;
 }
 
-static bool take_quoted(struct text *t)
+static bool x509_take_quoted(struct text *t)
 {
     for (t->p++; t->p < t->end && *t->p != '"';)
-        if (*t->p++ == '\\' && !take_escape(t))
+        if (*t->p++ == '\\' && !x509_take_escape(t))
             return false;
     if (t->p == t->end)
         return false;
     t->p++;
-    skip_spaces(t);
-    return t->p == t->end || is_separator(*t->p);
+    x509_skip_spaces(t);
+    return t->p == t->end || x509_is_separator(*t->p);
 }
 
-static unsigned octet(const char *p)
+static unsigned x509_octet(const char *p)
 {
     unsigned v = 0;
     for (int i = 0; i < 2; i++)
-        v = v << 4 | (unsigned)(is_digit(p[i]) ? p[i] - '0' : upper(p[i]) - 'A' + 10);
+        v = v << 4 | (unsigned)(x509_is_digit(p[i]) ? p[i] - '0' : x509_upper(p[i]) - 'A' + 10);
     return v;
 }
 
 /* One DER element; the length of a long one is not checked. */
-static bool take_hex(struct text *t)
+static bool x509_take_hex(struct text *t)
 {
     const char *from = ++t->p;
-    while (t->p < t->end && is_hex(*t->p))
+    while (t->p < t->end && x509_is_hex(*t->p))
         t->p++;
     size_t n = (size_t)(t->p - from);
     bool whole = n % 2 == 0 && n >= 4;
-    whole = whole && (octet(from + 2) >= 0x80 || octet(from + 2) == n / 2 - 2);
-    skip_spaces(t);
-    return whole && (t->p == t->end || is_separator(*t->p));
+    whole = whole && (x509_octet(from + 2) >= 0x80 || x509_octet(from + 2) == n / 2 - 2);
+    x509_skip_spaces(t);
+    return whole && (t->p == t->end || x509_is_separator(*t->p));
 }
 
 static bool x509_name_take_value(struct text *t)
 {
-    skip_spaces(t);
+    x509_skip_spaces(t);
     if (t->p < t->end && *t->p == '"')
-        return take_quoted(t);
+        return x509_take_quoted(t);
     if (t->p < t->end && *t->p == '#')
-        return take_hex(t);
-    while (t->p < t->end && !is_separator(*t->p)) {
+        return x509_take_hex(t);
+    while (t->p < t->end && !x509_is_separator(*t->p)) {
         char c = *t->p++;
-        if (c == '"' || c == '<' || c == '>' || (c == '\\' && !take_escape(t)))
+        if (c == '"' || c == '<' || c == '>' || (c == '\\' && !x509_take_escape(t)))
             return false;
     }
     return true;
@@ -416,7 +416,7 @@ bool clave__x509_name_valid(struct jbytes id)
     if (id.n <= 0)
         return id.n == 0;
     struct text t = {id.p, id.p + id.n};
-    while (take_type(&t) && x509_name_take_value(&t)) {
+    while (x509_take_type(&t) && x509_name_take_value(&t)) {
         if (t.p == t.end)
             return true;
         t.p++; /* a separator */

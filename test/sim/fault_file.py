@@ -2,7 +2,7 @@
 
     what: the server expires a session at three quarters of its time
     in: src/server/request/session.c clave__session_touch
-    - end_of_tick(t, t->now + s->timeout_ms)
+    - session_end_of_tick(t, t->now + s->timeout_ms)
     + t->now + s->timeout_ms * 3 / 4
 
 Each `in:` names a file and a function of it (or a table or another object), and quotes the

@@ -74,6 +74,7 @@ class SemaphoreCore:
         if not lease.valid_for():  # its loss may have been told before it was there
             self._event(_LOST, pointer, 0, 0, ELOST)
         return lease
+
     async def _set_limit(self, limit: int, shared: bool) -> None:
         what = f"cannot set the limit of {self.path}"
         if shared:

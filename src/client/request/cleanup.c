@@ -34,7 +34,7 @@ static void cleanup_finish(struct cleanup *k, const clave_result *res)
     clave__mem_free(&k->client->mem, k);
 }
 
-static void finish_with(struct cleanup *k, clave_err err)
+static void cleanup_finish_with(struct cleanup *k, clave_err err)
 {
     clave_result res = {.err = err, .path = k->path};
     cleanup_finish(k, &res);
@@ -48,7 +48,7 @@ static void cleanup_pause(struct cleanup *k)
 {
     assert(!k->busy);
     if (k->client->session.state == CLAVE_STATE_CLOSED) {
-        finish_with(k, CLAVE_ECLOSED);
+        cleanup_finish_with(k, CLAVE_ECLOSED);
         return;
     }
     clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
@@ -60,11 +60,11 @@ static void cleanup_on_deleted(clave_async_client *c, const clave_result *res, v
     clave_err_class class_ = clave_err_classify(res->err);
     k->busy = false;
     if (res->err == CLAVE_ENONODE)
-        finish_with(k, CLAVE_OK);
+        cleanup_finish_with(k, CLAVE_OK);
     else if (res->err == CLAVE_OK || class_ == CLAVE_CLASS_FINAL || class_ == CLAVE_CLASS_FATAL)
         cleanup_finish(k, res);
     else if (c->session.id != k->session_id)
-        finish_with(k, CLAVE_EEXPIRED); /* and the node with it */
+        cleanup_finish_with(k, CLAVE_EEXPIRED); /* and the node with it */
     else if (res->err == CLAVE_ECONNLOSS)
         cleanup_submit(k);
     else
@@ -77,7 +77,7 @@ static void cleanup_submitted(struct cleanup *k, clave_err err)
     if (err == CLAVE_ENOMEM)
         cleanup_pause(k);
     else if (err)
-        finish_with(k, err);
+        cleanup_finish_with(k, err);
 }
 
 static void delete (struct cleanup *k)
@@ -90,13 +90,13 @@ static void cleanup_on_looked(clave_async_client *c, const clave_result *res, vo
     struct cleanup *k = arg;
     k->busy = false;
     if (c->session.id != k->session_id)
-        finish_with(k, CLAVE_EEXPIRED);
+        cleanup_finish_with(k, CLAVE_EEXPIRED);
     else if (res->err == CLAVE_ENONODE || (res->err == CLAVE_OK && res->stat->czxid != k->czxid))
-        finish_with(k, CLAVE_OK);
+        cleanup_finish_with(k, CLAVE_OK);
     else if (res->err == CLAVE_OK)
         delete (k);
     else if (res->err == CLAVE_ECLOSED)
-        finish_with(k, CLAVE_ECLOSED);
+        cleanup_finish_with(k, CLAVE_ECLOSED);
     else
         cleanup_pause(k);
 }
@@ -141,7 +141,7 @@ static void cleanup_on_pause(struct timer *t, int64_t now)
     if (k->client->session.id == k->session_id)
         cleanup_submit(k);
     else
-        finish_with(k, CLAVE_EEXPIRED);
+        cleanup_finish_with(k, CLAVE_EEXPIRED);
 }
 
 void clave__cleanups_end(clave_async_client *c)
@@ -150,7 +150,7 @@ void clave__cleanups_end(clave_async_client *c)
         struct cleanup *k = LIST_ENTRY(l, struct cleanup, link);
         next = l->next;
         if (!k->busy)
-            finish_with(k, CLAVE_ECLOSED);
+            cleanup_finish_with(k, CLAVE_ECLOSED);
     }
 }
 

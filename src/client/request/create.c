@@ -9,7 +9,7 @@
 
 enum { UUID_AT = 3 };
 
-static char *put_acls(struct creation *k, const clave_create_options *o)
+static char *create_put_acls(struct creation *k, const clave_create_options *o)
 {
     clave_acl *acls = (clave_acl *)(void *)(k + 1);
     k->what.acls = o->acls ? acls : NULL;
@@ -38,9 +38,9 @@ static char *client_create_put_path(struct creation *k, char *at, const char *pa
 }
 
 /* Allocates one block: the creation, ACLs, path, room for the path found, data. */
-static struct creation *creation_new(clave_async_client *c, const char *path,
-                                     const struct jbytes *data, const clave_create_options *o,
-                                     const char *uuid)
+static struct creation *create_new(clave_async_client *c, const char *path,
+                                   const struct jbytes *data, const clave_create_options *o,
+                                   const char *uuid)
 {
     size_t npath = strlen(path) + CLAVE_PROTECTED_PREFIX + 1;
     size_t nfound = npath + c->hosts.chroot_len + SEQUENCE_ROOM;
@@ -59,7 +59,7 @@ static struct creation *creation_new(clave_async_client *c, const char *path,
     k->what.mode = o->mode;
     k->what.ttl_ms = o->ttl_ms;
     clave__creation_init(k);
-    char *at = put_acls(k, o);
+    char *at = create_put_acls(k, o);
     at = client_create_put_path(k, at, path, uuid);
     k->lost.named = uuid != NULL;
     k->what.place = o->flags & CLAVE_CREATE_PARENTS ? CREATE_BELOW : CREATE_ALONE;
@@ -74,7 +74,7 @@ static struct creation *creation_new(clave_async_client *c, const char *path,
     return k;
 }
 
-static clave_err creation_start(struct creation *k, clave_result_cb *cb, void *arg)
+static clave_err create_start(struct creation *k, clave_result_cb *cb, void *arg)
 {
     k->cb = cb;
     k->arg = arg;
@@ -124,10 +124,10 @@ clave_err clave_async_create(clave_async_client *c, const char *path, const void
                                      .nacls = o.nacls};
         return clave__submit_create(c, &what, cb, arg);
     }
-    struct creation *k = creation_new(c, path, &bytes, &o, NULL);
+    struct creation *k = create_new(c, path, &bytes, &o, NULL);
     if (!k)
         return CLAVE_ENOMEM;
-    return creation_start(k, cb, arg);
+    return create_start(k, cb, arg);
 }
 
 /* The search that follows a lost answer does the same for a node that another process made: it may
@@ -147,7 +147,7 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
         err = clave__encode_data(c, n->path, n->data, n->len, &bytes);
     if (err)
         return err;
-    struct creation *k = creation_new(c, n->path, &bytes, n->o, n->uuid);
+    struct creation *k = create_new(c, n->path, &bytes, n->o, n->uuid);
     if (!k)
         return CLAVE_ENOMEM;
     k->once = n->once;
@@ -156,7 +156,7 @@ clave_err clave__client_create_named(clave_async_client *c, const struct client_
     k->lost.excludes_arg = n->excludes_arg;
     k->stake = n->stake;
     if (!n->search)
-        return creation_start(k, cb, arg);
+        return create_start(k, cb, arg);
     k->cb = cb;
     k->arg = arg;
     k->sent_in = c->session.id;

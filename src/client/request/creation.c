@@ -246,7 +246,7 @@ static clave_err creation_put_full_path(struct creation *k, struct jbytes *full)
 
 /* Sends the creates of all ancestors, including those in the chroot, right before the create and
  * without waiting for answers: for existing ones the server answers NODEEXISTS. */
-static void make_parents(struct creation *k)
+static void creation_make_parents(struct creation *k)
 {
     clave_async_client *c = k->client;
     struct jbytes full;
@@ -275,7 +275,7 @@ static void make_parents(struct creation *k)
 
 /* Whether the ancestors are worth another attempt: they existed and are gone again, or their
  * creates were lost with a connection while the create itself went out on the next. */
-static bool may_retry_parents(const struct creation *k)
+static bool creation_may_retry_parents(const struct creation *k)
 {
     return (k->flags & CLAVE_CREATE_PARENTS) && k->ancestors.attempts < MAX_PARENT_ATTEMPTS &&
            (k->ancestors.err == CLAVE_OK || clave__err_passes(k->ancestors.err));
@@ -312,8 +312,8 @@ static void creation_conclude(struct creation *k, const clave_result *listing)
     k->cuts = cut ? k->cuts + 1 : 0;
     if (k->err == CLAVE_ENONODE && clave__creation_is_unwanted(k))
         clave__creation_finish(k, k->err, NULL);
-    else if (k->err == CLAVE_ENONODE && may_retry_parents(k))
-        make_parents(k);
+    else if (k->err == CLAVE_ENONODE && creation_may_retry_parents(k))
+        creation_make_parents(k);
     else if (k->err == CLAVE_ENONODE && k->ancestors.err != CLAVE_OK)
         creation_no_parent(k);
     else if (k->err == CLAVE_EOPTIMEOUT && !k->once && k->search)

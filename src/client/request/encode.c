@@ -116,7 +116,7 @@ clave_err clave__encode_acls(clave_async_client *c, const clave_acl *acls, size_
 
 /* ---- multi ----------------------------------------------------------------------------------- */
 
-static bool op_is_possible(const clave_op *op)
+static bool encode_op_is_possible(const clave_op *op)
 {
     bool ttl = op->mode == CLAVE_PERSISTENT_TTL || op->mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
     return op->kind != CLAVE_OP_CREATE ||
@@ -131,7 +131,7 @@ static int32_t encode_create_part(clave_create_mode mode)
     return mode > CLAVE_CONTAINER ? OP_CREATE_TTL : OP_CREATE;
 }
 
-static clave_err put_op(clave_async_client *c, struct jwriter *w, const clave_op *op)
+static clave_err encode_put_op(clave_async_client *c, struct jwriter *w, const clave_op *op)
 {
     struct jbytes path, data = JBYTES_NULL;
     struct wire_op out = {0};
@@ -172,10 +172,11 @@ static clave_err encode_ops(clave_async_client *c, const clave_op *ops, size_t n
     struct jwriter w = clave__jwriter(&c->multi);
     for (size_t i = 0; i < nops; i++) {
         bool sequential = ops[i].kind == CLAVE_OP_CREATE && clave__mode_is_sequential(ops[i].mode);
-        clave_err err = op_is_possible(&ops[i]) ? clave__encode_check(c, ops[i].path, sequential)
-                                                : CLAVE_EINVAL;
+        clave_err err = encode_op_is_possible(&ops[i])
+                            ? clave__encode_check(c, ops[i].path, sequential)
+                            : CLAVE_EINVAL;
         if (err == CLAVE_OK)
-            err = put_op(c, &w, &ops[i]);
+            err = encode_put_op(c, &w, &ops[i]);
         if (err)
             return err;
     }

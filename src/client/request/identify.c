@@ -19,7 +19,7 @@
 #include "client/engine.h"
 #include "client/request/creation.h"
 
-static bool is_certain(const struct creation *k)
+static bool identify_is_certain(const struct creation *k)
 {
     return k->flags & CLAVE_CREATE_CERTAIN;
 }
@@ -30,15 +30,15 @@ static bool identify_is_sequential(const struct creation *k)
 }
 
 /* Whether a create that was sent earlier still has an unknown outcome. */
-static bool has_to_wait(const struct creation *k)
+static bool identify_has_to_wait(const struct creation *k)
 {
     for (struct list *l = k->client->creations.next; l != &k->link; l = l->next)
-        if (is_certain(LIST_ENTRY(l, struct creation, link)))
+        if (identify_is_certain(LIST_ENTRY(l, struct creation, link)))
             return true;
     return false;
 }
 
-static void decide(struct creation *k)
+static void identify_decide(struct creation *k)
 {
     assert(k->certain.numbers);
     if (!k->certain.matched) {
@@ -53,7 +53,7 @@ static void decide(struct creation *k)
 
 static void identify_on_looked(clave_async_client *c, const clave_result *res, void *arg);
 
-static void look_at(struct creation *k)
+static void identify_look_at(struct creation *k)
 {
     clave__creation_enter(k, CREATION_CHECKING);
     struct request_spec spec = {
@@ -65,30 +65,30 @@ static void look_at(struct creation *k)
 }
 
 /* The counter wraps from 2147483647 to -2147483648. */
-static bool is_newer(int32_t a, int32_t b)
+static bool identify_is_newer(int32_t a, int32_t b)
 {
     return (uint32_t)a > (uint32_t)b;
 }
 
 /* Looks at the newest number first, so that it can stop at the first node that is too old. */
-static void look_at_next(struct creation *k)
+static void identify_look_at_next(struct creation *k)
 {
     if (k->certain.nnumbers == 0) {
-        decide(k);
+        identify_decide(k);
         return;
     }
     size_t newest = 0;
     for (size_t i = 1; i < k->certain.nnumbers; i++)
-        if (is_newer(k->certain.numbers[i], k->certain.numbers[newest]))
+        if (identify_is_newer(k->certain.numbers[i], k->certain.numbers[newest]))
             newest = i;
     int32_t number = k->certain.numbers[newest];
     k->certain.numbers[newest] = k->certain.numbers[--k->certain.nnumbers];
     k->certain.numbers[k->certain.nnumbers] = number;
     snprintf(k->found, k->found_cap, "%s%010ld", k->what.path, (long)number);
-    look_at(k);
+    identify_look_at(k);
 }
 
-static void looked_at_one_of_many(struct creation *k, const clave_result *res, bool ours)
+static void identify_looked_at_one_of_many(struct creation *k, const clave_result *res, bool ours)
 {
     if (ours) {
         k->certain.matched = true;
@@ -97,9 +97,9 @@ static void looked_at_one_of_many(struct creation *k, const clave_result *res, b
         k->zxid = res->zxid;
     }
     if (res->err == CLAVE_OK && res->stat->czxid <= k->certain.after)
-        decide(k);
+        identify_decide(k);
     else
-        look_at_next(k);
+        identify_look_at_next(k);
 }
 
 static void identify_on_looked(clave_async_client *c, const clave_result *res, void *arg)
@@ -113,7 +113,7 @@ static void identify_on_looked(clave_async_client *c, const clave_result *res, v
     bool ours = res->err == CLAVE_OK && res->stat->ephemeral_owner == c->session.id &&
                 res->stat->czxid > k->certain.after && res->stat->czxid < k->certain.before;
     if (identify_is_sequential(k)) {
-        looked_at_one_of_many(k, res, ours);
+        identify_looked_at_one_of_many(k, res, ours);
     } else if (ours) {
         k->stat = *res->stat;
         k->zxid = res->zxid;
@@ -142,7 +142,7 @@ static bool identify_parse_number(const char *name, const char *prefix, int32_t 
     return strcmp(made, name + n) == 0;
 }
 
-static clave_err take_numbers(struct creation *k, const clave_result *res)
+static clave_err identify_take_numbers(struct creation *k, const clave_result *res)
 {
     const struct clave_mem *mem = &k->client->mem;
     const char *prefix = clave__path_name(k->what.path);
@@ -166,9 +166,9 @@ static void identify_on_listed(clave_async_client *c, const clave_result *res, v
     k->busy--;
     clave_err err = res->err;
     if (err == CLAVE_OK)
-        err = take_numbers(k, res);
+        err = identify_take_numbers(k, res);
     if (err == CLAVE_OK)
-        look_at_next(k);
+        identify_look_at_next(k);
     else if (err == CLAVE_ENONODE)
         clave__creation_create(k);
     else
@@ -187,7 +187,7 @@ static void identify_on_proven(clave_async_client *c, const clave_result *res, v
     }
     if (!identify_is_sequential(k)) {
         memcpy(k->found, k->what.path, strlen(k->what.path) + 1);
-        look_at(k);
+        identify_look_at(k);
         return;
     }
     struct request_spec spec = {.again = AGAIN_ALWAYS,
@@ -203,8 +203,8 @@ static void identify_on_proven(clave_async_client *c, const clave_result *res, v
 
 void clave__creation_identify(struct creation *k)
 {
-    assert(is_certain(k));
-    if (has_to_wait(k)) {
+    assert(identify_is_certain(k));
+    if (identify_has_to_wait(k)) {
         clave__creation_pause(k);
         return;
     }

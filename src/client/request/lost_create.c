@@ -11,7 +11,7 @@
 #include "client/engine.h"
 #include "client/request/creation.h"
 
-static void on_removed(clave_async_client *c, const clave_result *res, void *arg)
+static void lost_create_on_removed(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -25,7 +25,7 @@ static void on_removed(clave_async_client *c, const clave_result *res, void *arg
 /* Whose node is it? For a node that is not ephemeral only the name can tell. */
 enum whose { WHOSE_OURS, WHOSE_OLDER, WHOSE_OTHERS };
 
-static enum whose whose_node(const struct creation *k, const clave_stat *stat)
+static enum whose lost_create_whose_node(const struct creation *k, const clave_stat *stat)
 {
     bool ephemeral = k->what.mode == CLAVE_EPHEMERAL || k->what.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
     if (!ephemeral || stat->ephemeral_owner == k->client->session.id)
@@ -33,59 +33,59 @@ static enum whose whose_node(const struct creation *k, const clave_stat *stat)
     return stat->ephemeral_owner == k->sent_in ? WHOSE_OLDER : WHOSE_OTHERS;
 }
 
-static void remove_found(struct creation *k)
+static void lost_create_remove_found(struct creation *k)
 {
     clave__creation_enter(k, CREATION_REMOVING);
-    clave_err err = clave__submit_delete(k->client, k->found, -1, on_removed, k);
+    clave_err err = clave__submit_delete(k->client, k->found, -1, lost_create_on_removed, k);
     k->busy += err == CLAVE_OK;
     if (err)
         clave__creation_step_failed(k, err);
 }
 
-static void check_next(struct creation *k);
+static void lost_create_check_next(struct creation *k);
 
-static void on_checked(clave_async_client *c, const clave_result *res, void *arg)
+static void lost_create_on_checked(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
     k->busy--;
     if (res->err == CLAVE_ENONODE) {
-        check_next(k);
+        lost_create_check_next(k);
         return;
     }
     if (res->err != CLAVE_OK) {
         clave__creation_step_failed(k, res->err);
         return;
     }
-    switch (whose_node(k, res->stat)) {
+    switch (lost_create_whose_node(k, res->stat)) {
     case WHOSE_OURS:
         k->stat = *res->stat;
         k->zxid = res->zxid;
         clave__creation_finish(k, CLAVE_OK, NULL);
         break;
     case WHOSE_OLDER:
-        remove_found(k);
+        lost_create_remove_found(k);
         break;
     case WHOSE_OTHERS:
-        check_next(k);
+        lost_create_check_next(k);
         break;
     }
 }
 
 /* The proof that there is none of our name; between two connections another process that has the
  * session may have made one, which the server of the second need not know yet. */
-static bool search_is_proven(const struct creation *k)
+static bool lost_create_search_is_proven(const struct creation *k)
 {
     return k->lost.proven && (!k->lost.named || k->lost.proven_on == k->client->link.connections);
 }
 
 /* Checks the next name of the listing that begins as ours does. When none is left, our node does
  * not exist, provided that the listing proves it. */
-static void check_next(struct creation *k)
+static void lost_create_check_next(struct creation *k)
 {
     assert(k->busy == 0 && k->lost.next_match);
     size_t n = strlen(k->lost.next_match);
-    if (n == 0 && search_is_proven(k))
+    if (n == 0 && lost_create_search_is_proven(k))
         clave__creation_create(k);
     else if (n == 0)
         clave__creation_pause(k);
@@ -96,15 +96,18 @@ static void check_next(struct creation *k)
     memcpy(k->found + dir, k->lost.next_match, n + 1);
     k->lost.next_match += n + 1;
     clave__creation_enter(k, CREATION_CHECKING);
-    struct request_spec spec = {
-        .again = AGAIN_ALWAYS, .path = k->found, .cb = on_checked, .arg = k, .quiet = true};
+    struct request_spec spec = {.again = AGAIN_ALWAYS,
+                                .path = k->found,
+                                .cb = lost_create_on_checked,
+                                .arg = k,
+                                .quiet = true};
     clave_err err = clave__submit_read(k->client, OP_EXISTS, &spec);
     k->busy += err == CLAVE_OK;
     if (err)
         clave__creation_step_failed(k, err);
 }
 
-static bool is_match(const struct creation *k, const char *name)
+static bool lost_create_is_match(const struct creation *k, const char *name)
 {
     size_t dir = (size_t)(k->name - k->what.path);
     return name && strncmp(name, k->name, CLAVE_PROTECTED_PREFIX) == 0 &&
@@ -112,30 +115,30 @@ static bool is_match(const struct creation *k, const char *name)
 }
 
 /* The listing is of the session's ephemeral nodes, else of the parent. */
-static bool search_lists_own(const struct creation *k)
+static bool lost_create_search_lists_own(const struct creation *k)
 {
     return k->lost.below && !k->client->no_ephemerals;
 }
 
 /* What of a listed name may be the name of our node; NULL: nothing. */
-static const char *search_name_of(const struct creation *k, const char *listed)
+static const char *lost_create_search_name_of(const struct creation *k, const char *listed)
 {
     size_t dir = (size_t)(k->name - k->what.path);
     struct jbytes path = clave__strip_chroot(k->client, clave__jbytes(listed));
-    if (!search_lists_own(k))
+    if (!lost_create_search_lists_own(k))
         return listed;
     return path.n > 0 && strncmp(path.p, k->what.path, dir) == 0 ? path.p + dir : NULL;
 }
 
 /* Usually there is one match or none. Others come from clients that drew the same name or copied
  * ours. */
-static clave_err take_matches(struct creation *k, const clave_result *res)
+static clave_err lost_create_take_matches(struct creation *k, const clave_result *res)
 {
     const struct clave_mem *mem = &k->client->mem;
     size_t size = 1;
     for (size_t i = 0; i < res->nnames; i++) {
-        const char *name = search_name_of(k, res->names[i]);
-        size += is_match(k, name) ? strlen(name) + 1 : 0;
+        const char *name = lost_create_search_name_of(k, res->names[i]);
+        size += lost_create_is_match(k, name) ? strlen(name) + 1 : 0;
     }
     clave__mem_free(mem, k->lost.matches);
     k->lost.matches = clave__mem_zalloc(mem, size);
@@ -143,8 +146,8 @@ static clave_err take_matches(struct creation *k, const clave_result *res)
         return CLAVE_ENOMEM;
     char *at = k->lost.matches;
     for (size_t i = 0; i < res->nnames; i++) {
-        const char *name = search_name_of(k, res->names[i]);
-        if (!is_match(k, name))
+        const char *name = lost_create_search_name_of(k, res->names[i]);
+        if (!lost_create_is_match(k, name))
             continue;
         memcpy(at, name, strlen(name) + 1);
         at += strlen(name) + 1;
@@ -154,11 +157,11 @@ static clave_err take_matches(struct creation *k, const clave_result *res)
 }
 
 /* Asks for each of them. */
-static bool search_is_excluded(const struct creation *k, const clave_result *res)
+static bool lost_create_search_is_excluded(const struct creation *k, const clave_result *res)
 {
     bool excluded = false;
     size_t n = k->lost.below ? strlen(k->lost.below) : 0;
-    for (size_t i = 0; search_lists_own(k) && i < res->nnames; i++) {
+    for (size_t i = 0; lost_create_search_lists_own(k) && i < res->nnames; i++) {
         struct jbytes path = clave__strip_chroot(k->client, clave__jbytes(res->names[i]));
         /* A server takes the path for the beginning of any text. */
         bool below = path.n > 0 && strncmp(path.p, k->lost.below, n) == 0 && path.p[n] == '/';
@@ -167,29 +170,30 @@ static bool search_is_excluded(const struct creation *k, const clave_result *res
     return excluded;
 }
 
-static void on_searched(clave_async_client *c, const clave_result *res, void *arg)
+static void lost_create_on_searched(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     static const clave_result nobody = {0};
     k->busy--;
-    if (res->err == CLAVE_EUNIMPLEMENTED && search_lists_own(k)) {
+    if (res->err == CLAVE_EUNIMPLEMENTED && lost_create_search_lists_own(k)) {
         c->no_ephemerals = true;
         clave__creation_search(k);
         return;
     }
     clave_err err = res->err == CLAVE_ENONODE ? CLAVE_OK : res->err;
     if (err == CLAVE_OK)
-        err = take_matches(k, res->err == CLAVE_OK ? res : &nobody);
+        err = lost_create_take_matches(k, res->err == CLAVE_OK ? res : &nobody);
     if (err != CLAVE_OK)
         clave__creation_step_failed(k, err);
-    else if (!clave__creation_is_unwanted(k) && search_is_excluded(k, res) && search_is_proven(k))
+    else if (!clave__creation_is_unwanted(k) && lost_create_search_is_excluded(k, res) &&
+             lost_create_search_is_proven(k))
         clave__creation_finish(k, CLAVE_ENODEEXISTS, NULL);
     else
-        check_next(k);
+        lost_create_check_next(k);
 }
 
 /* The listing sent right after it decides. */
-static void search_on_proven(clave_async_client *c, const clave_result *res, void *arg)
+static void lost_create_search_on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     k->lost.proven = clave__creation_proves(res->err);
@@ -205,19 +209,19 @@ static void search_on_proven(clave_async_client *c, const clave_result *res, voi
 void clave__creation_search(struct creation *k)
 {
     assert(k->flags & CLAVE_CREATE_PROTECTED);
-    clave_err err = clave__creation_prove(k, search_on_proven);
+    clave_err err = clave__creation_prove(k, lost_create_search_on_proven);
     if (err) {
         clave__creation_step_failed(k, err);
         return;
     }
     struct request_spec spec = {.again = AGAIN_ALWAYS,
                                 .op = OP_GET_EPHEMERALS,
-                                .path =
-                                    search_lists_own(k) ? k->lost.below : clave__creation_parent(k),
-                                .cb = on_searched,
+                                .path = lost_create_search_lists_own(k) ? k->lost.below
+                                                                        : clave__creation_parent(k),
+                                .cb = lost_create_on_searched,
                                 .arg = k,
                                 .quiet = true};
-    err = search_lists_own(k) ? clave__submit_path(k->client, &spec)
-                              : clave__submit_read(k->client, OP_GET_CHILDREN2, &spec);
+    err = lost_create_search_lists_own(k) ? clave__submit_path(k->client, &spec)
+                                          : clave__submit_read(k->client, OP_GET_CHILDREN2, &spec);
     k->busy += err == CLAVE_OK;
 }

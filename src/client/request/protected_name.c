@@ -27,7 +27,7 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
 }
 
 /* The request of a create that has not been sent yet; NULL: it has been. */
-static struct request *waiting_request(const struct creation *k)
+static struct request *protected_name_waiting_request(const struct creation *k)
 {
     const struct list *unsent = &k->client->pipeline.unsent;
     for (struct list *l = unsent->next; l != unsent; l = l->next) {
@@ -41,7 +41,7 @@ static struct request *waiting_request(const struct creation *k)
 static void complete_name(struct creation *k)
 {
     const clave_async_client *c = k->client;
-    struct request *r = waiting_request(k);
+    struct request *r = protected_name_waiting_request(k);
     size_t dir = (size_t)(clave__path_name(k->what.path) - k->what.path);
     size_t in_frame = PATH_AT + c->hosts.chroot_len + dir;
     char *name = k->name;

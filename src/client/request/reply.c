@@ -33,7 +33,7 @@ static void reply_data(const struct wire_reply *m, clave_result *out)
 
 /* Copies a final path to the request's room, after the `*used` bytes already taken. NULL: it does
  * not fit. */
-static const char *keep_path(struct request *r, struct jbytes full, size_t *used)
+static const char *reply_keep_path(struct request *r, struct jbytes full, size_t *used)
 {
     assert(*used <= r->created_cap);
     struct jbytes path = r->raw ? full : clave__strip_chroot(r->client, full);
@@ -46,13 +46,13 @@ static const char *keep_path(struct request *r, struct jbytes full, size_t *used
     return at;
 }
 
-static clave_op_result op_result(struct request *r, const struct wire_result *w, size_t i,
-                                 size_t *used)
+static clave_op_result reply_op_result(struct request *r, const struct wire_result *w, size_t i,
+                                       size_t *used)
 {
     const struct opcode *op = clave__opcode(w->op);
     clave_op_result res = {.err = (clave_err)w->err};
     if (op->effect == EFFECT_CREATE)
-        res.path = keep_path(r, w->reply.path, used);
+        res.path = reply_keep_path(r, w->reply.path, used);
     if (op->reply & REPLY_STAT) {
         r->stats[i] = clave__stat_of(&w->reply.stat);
         res.stat = &r->stats[i];
@@ -61,7 +61,8 @@ static clave_op_result op_result(struct request *r, const struct wire_result *w,
 }
 
 /* The reply header of a failed multi says success; the results of its ops have the error. */
-static clave_err decode_multi(struct request *r, const struct wire_ops *results, clave_result *out)
+static clave_err reply_decode_multi(struct request *r, const struct wire_ops *results,
+                                    clave_result *out)
 {
     struct jreader reader = clave__wire_ops_reader(results);
     struct wire_result w;
@@ -69,7 +70,7 @@ static clave_err decode_multi(struct request *r, const struct wire_ops *results,
     if (results->count < 0 || (size_t)results->count != r->nops)
         return CLAVE_EPROTO;
     while (n < r->nops && clave__wire_get_result(&reader, &w)) {
-        r->ops[n] = op_result(r, &w, n, &used);
+        r->ops[n] = reply_op_result(r, &w, n, &used);
         if (clave__opcode(w.op)->effect == EFFECT_CREATE && !r->ops[n].path)
             return CLAVE_EPROTO;
         if (out->err == CLAVE_OK)
@@ -82,8 +83,8 @@ static clave_err decode_multi(struct request *r, const struct wire_ops *results,
 }
 
 /* Of a multiRead: they are decoded one at a time, by the caller. */
-static clave_err keep_gets(const struct request *r, const struct wire_ops *results,
-                           clave_result *out)
+static clave_err reply_keep_gets(const struct request *r, const struct wire_ops *results,
+                                 clave_result *out)
 {
     out->data = results->p;
     out->len = results->n;
@@ -117,17 +118,17 @@ static char *client_reply_put_text(char *at, struct jbytes s)
 
 /* Room for n decoded bytes, from the beginning of c->decoded. It is never empty, so that there is
  * something to point to even when nothing is decoded. */
-static void *decoding_room(clave_async_client *c, size_t n)
+static void *reply_decoding_room(clave_async_client *c, size_t n)
 {
     clave__buf_clear(&c->decoded);
     return clave__buf_reserve(&c->decoded, n + 1) ? NULL : clave__buf_bytes(&c->decoded);
 }
 
 /* An array of pointers, then the texts they point to. */
-static clave_err decode_names(clave_async_client *c, struct jvec names, clave_result *out)
+static clave_err reply_decode_names(clave_async_client *c, struct jvec names, clave_result *out)
 {
     size_t count = names.count > 0 ? (size_t)names.count : 0;
-    const char **list = decoding_room(c, count * sizeof(char *) + names.n + count);
+    const char **list = reply_decoding_room(c, count * sizeof(char *) + names.n + count);
     if (!list)
         return CLAVE_ENOMEM;
     char *text = (char *)(list + count);
@@ -141,10 +142,10 @@ static clave_err decode_names(clave_async_client *c, struct jvec names, clave_re
     return CLAVE_OK;
 }
 
-static clave_err decode_acls(clave_async_client *c, struct jvec acls, clave_result *out)
+static clave_err reply_decode_acls(clave_async_client *c, struct jvec acls, clave_result *out)
 {
     size_t count = acls.count > 0 ? (size_t)acls.count : 0;
-    clave_acl *list = decoding_room(c, count * (sizeof(clave_acl) + 2) + acls.n);
+    clave_acl *list = reply_decoding_room(c, count * (sizeof(clave_acl) + 2) + acls.n);
     if (!list)
         return CLAVE_ENOMEM;
     char *text = (char *)(list + count);
@@ -177,16 +178,16 @@ clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_res
     if (op->reply & REPLY_DATA)
         reply_data(&m, out);
     if (op->effect == EFFECT_CREATE) {
-        out->path = keep_path(r, m.path, &used);
+        out->path = reply_keep_path(r, m.path, &used);
         return out->path ? CLAVE_OK : CLAVE_EPROTO;
     }
     if (op->reply & REPLY_NAMES)
-        return decode_names(r->client, m.names, out);
+        return reply_decode_names(r->client, m.names, out);
     if (op->reply & REPLY_ACL)
-        return decode_acls(r->client, m.acl, out);
+        return reply_decode_acls(r->client, m.acl, out);
     if (r->op == OP_MULTI_READ)
-        return keep_gets(r, &m.results, out);
+        return reply_keep_gets(r, &m.results, out);
     if (op->reply & REPLY_RESULTS)
-        return decode_multi(r, &m.results, out);
+        return reply_decode_multi(r, &m.results, out);
     return CLAVE_OK;
 }

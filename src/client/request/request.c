@@ -25,12 +25,12 @@ static clave_err client_request_encode(clave_async_client *c, const struct reque
     return clave__frame_end(&w, begin);
 }
 
-static size_t align(size_t n)
+static size_t request_align(size_t n)
 {
     return (n + 7) & ~(size_t)7;
 }
 
-static size_t created_room(const clave_async_client *c, const char *path)
+static size_t request_created_room(const clave_async_client *c, const char *path)
 {
     return strlen(path) + c->hosts.chroot_len + SEQUENCE_ROOM + 1;
 }
@@ -43,20 +43,20 @@ static struct request *request_alloc(clave_async_client *c, const struct request
     assert(spec->path);
     size_t npath = strlen(spec->path) + 1;
     bool creates = clave__opcode(spec->op)->effect == EFFECT_CREATE;
-    size_t created = creates ? created_room(c, spec->path) : 0;
+    size_t created = creates ? request_created_room(c, spec->path) : 0;
     size_t nops = spec->ops ? spec->nops : 0;
     size_t names = 0;
     for (size_t i = 0; i < nops; i++)
         if (spec->ops[i].kind == CLAVE_OP_CREATE)
-            names += created_room(c, spec->ops[i].path);
-    size_t size = align(sizeof(struct request)) + nops * sizeof(clave_op_result) +
+            names += request_created_room(c, spec->ops[i].path);
+    size_t size = request_align(sizeof(struct request)) + nops * sizeof(clave_op_result) +
                   nops * sizeof(clave_stat) + names + created + npath + frame;
     char *at = clave__mem_alloc(&c->mem, size);
     if (!at)
         return NULL;
     struct request *r = (struct request *)(void *)at;
     *r = (struct request){.created_cap = created + names, .nops = spec->nops, .frame_len = frame};
-    at += align(sizeof *r);
+    at += request_align(sizeof *r);
     r->ops = (clave_op_result *)(void *)at;
     at += nops * sizeof *r->ops;
     r->stats = (clave_stat *)(void *)at;
@@ -70,7 +70,7 @@ static struct request *request_alloc(clave_async_client *c, const struct request
 }
 
 /* The one place that knows which requests may be done twice. */
-static enum request_again again_of(int32_t op)
+static enum request_again request_again_of(int32_t op)
 {
     return clave__opcode(op)->flags & OPCODE_WRITE ? AGAIN_NEVER : AGAIN_BY_POLICY;
 }
@@ -110,7 +110,7 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     clave__timer_init(&r->pause, NULL);
     r->client = c;
     r->op = spec->op;
-    r->again = spec->again != AGAIN_BY_OPCODE ? spec->again : again_of(spec->op);
+    r->again = spec->again != AGAIN_BY_OPCODE ? spec->again : request_again_of(spec->op);
     r->vouched = HOLD_DEADLINE_NONE;
     r->quiet = spec->quiet;
     r->raw = spec->raw;
@@ -131,7 +131,7 @@ void clave__request_free(struct request *r)
 }
 
 /* For messages: "cannot VERB PATH". */
-static const char *verb_of(int32_t op)
+static const char *request_verb_of(int32_t op)
 {
     static const char *const verbs[] = {
         [OP_CREATE] = "create",
@@ -159,7 +159,7 @@ static const char *verb_of(int32_t op)
  * path itself, so a bound of the server is the likely reason; only its log knows which. */
 enum { ADVICE_CAP = 300 };
 
-static void advise_about_create(const struct request *r, char out[ADVICE_CAP])
+static void request_advise_about_create(const struct request *r, char out[ADVICE_CAP])
 {
     const char *numbers = r->sequential ? "; or the parent's sequence numbers are used up" : "";
     const char *chroot = r->raw ? "" : r->client->hosts.chroot;
@@ -183,7 +183,7 @@ static void advise_about_create(const struct request *r, char out[ADVICE_CAP])
              depth, r->op == OP_CREATE_TTL ? ", or the time to live" : "", numbers);
 }
 
-static void advise_about_watch(const struct request *r, char out[ADVICE_CAP])
+static void request_advise_about_watch(const struct request *r, char out[ADVICE_CAP])
 {
     snprintf(out, ADVICE_CAP,
              "the server may have no room for another watch (clave serve "
@@ -205,9 +205,9 @@ static void request_advise(const struct request *r, clave_err err, char out[ADVI
 {
     out[0] = '\0';
     if (err == CLAVE_EBADARGS && r->creates)
-        advise_about_create(r, out);
+        request_advise_about_create(r, out);
     else if (err == CLAVE_EBADARGS && r->watches)
-        advise_about_watch(r, out);
+        request_advise_about_watch(r, out);
     else if (err == CLAVE_EQUOTA)
         snprintf(out, ADVICE_CAP,
                  "the quotas of this path and of those above it are below /zookeeper/quota");
@@ -284,7 +284,7 @@ static void request_tell(const struct request *r, clave_err err, const clave_res
         op = failed.op;
         request_show_op(r, &failed, path);
     }
-    snprintf(before, sizeof before, "cannot %s %s: %s%s", verb_of(op), path,
+    snprintf(before, sizeof before, "cannot %s %s: %s%s", request_verb_of(op), path,
              alone ? "" : clave_strerror(err), advice[0] && !alone ? ": " : "");
     clave__client_fault_of(r->client, err, before, "%s", advice);
 }

@@ -11,7 +11,7 @@
 
 enum { HASH_MAX = 64 }; /* SHA-512 */
 
-static bool parse_perms(const char *p, int32_t *perms)
+static bool acl_parse_perms(const char *p, int32_t *perms)
 {
     static const char letters[] = "rwcda"; /* in the order of the bits */
     *perms = 0;
@@ -28,7 +28,7 @@ static bool parse_perms(const char *p, int32_t *perms)
 
 /* A password in place of its hash would be stored as it is, and admit nobody. Apache may be told
  * another algorithm than SHA-1 (DigestAuthenticationProvider.digestAlg). */
-static bool is_digest(const char *id)
+static bool acl_is_digest(const char *id)
 {
     uint8_t hash[BASE64_LEN(HASH_MAX) / 4 * 3];
     const char *colon = strchr(id, ':');
@@ -51,18 +51,18 @@ static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
     *fault = "it ends with its permissions, letters of cdrwa: SCHEME:ID:cdrwa";
     out->scheme = entry;
     out->id = id;
-    if (!parse_perms(perms, &out->perms))
+    if (!acl_parse_perms(perms, &out->perms))
         return false;
     *fault =
         "a digest entry is digest:USER:HASH:PERMS, with a hash in place of the password: 'clave "
         "acl hash USER' prints it. 'creator' needs no hash: it admits the identities of "
         "--auth digest:USER:PASSWORD";
-    return strcmp(entry, "digest") != 0 || is_digest(id);
+    return strcmp(entry, "digest") != 0 || acl_is_digest(id);
 }
 
 /* The comma after an entry; NULL: it is the last one. A name in a certificate contains commas
  * itself: such an entry ends after its permissions. */
-static char *entry_end(char *entry)
+static char *acl_entry_end(char *entry)
 {
     bool is_name = strncmp(entry, "x509:", 5) == 0;
     int32_t ignored;
@@ -70,7 +70,7 @@ static char *entry_end(char *entry)
     for (; comma && is_name; comma = strchr(comma + 1, ',')) {
         *comma = '\0';
         const char *perms = strrchr(entry, ':') + 1;
-        bool whole = perms > entry + 5 && parse_perms(perms, &ignored);
+        bool whole = perms > entry + 5 && acl_parse_perms(perms, &ignored);
         if (whole)
             return comma;
         *comma = ',';
@@ -95,7 +95,7 @@ bool acl_parse(const char *text, struct acl_list *out, const char **fault)
     if (!out->text)
         return false;
     for (char *entry = out->text; entry;) {
-        char *comma = entry_end(entry);
+        char *comma = acl_entry_end(entry);
         if (comma)
             *comma = '\0';
         if (out->n == ACL_MAX) {
@@ -126,7 +126,7 @@ bool acl_copy(struct acl_list *out, const clave_acl *acls, size_t n, const char 
     *fault = "the hashes of its passwords are hidden: this takes the permission 'a' there";
     char *at = out->text;
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(acls[i].scheme, "digest") == 0 && !is_digest(acls[i].id))
+        if (strcmp(acls[i].scheme, "digest") == 0 && !acl_is_digest(acls[i].id))
             return false;
         clave_acl *entry = &out->list[out->n++];
         entry->perms = acls[i].perms;
@@ -139,7 +139,7 @@ bool acl_copy(struct acl_list *out, const clave_acl *acls, size_t n, const char 
 }
 
 /* A server on this machine knows the user who connects to its socket. */
-static bool has_uid(const struct options *o)
+static bool acl_has_uid(const struct options *o)
 {
     return !o->connect || strncmp(o->connect, "unix:", 5) == 0 ||
            strncmp(o->connect, "local:", 6) == 0;
@@ -147,7 +147,7 @@ static bool has_uid(const struct options *o)
 
 bool acl_has_identity(const struct options *o, const struct acl_list *a)
 {
-    bool known = o->client.nauths > 0 || o->client.tls_texts[CLIENT_TLS_CERT] || has_uid(o);
+    bool known = o->client.nauths > 0 || o->client.tls_texts[CLIENT_TLS_CERT] || acl_has_uid(o);
     for (size_t i = 0; i < a->n && !known; i++)
         if (strcmp(a->list[i].scheme, "auth") == 0) {
             diag_end(o, NULL, EXIT_PATH,

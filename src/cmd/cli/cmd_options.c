@@ -48,7 +48,8 @@ struct getopt_tables {
     char shorts[2 * MAX_FLAGS + 3];
 };
 
-static void getopt_tables_add(struct getopt_tables *s, size_t *n, char **p, const struct flag *f)
+static void options_getopt_tables_add(struct getopt_tables *s, size_t *n, char **p,
+                                      const struct flag *f)
 {
     int has_arg = !f->arg ? no_argument : *f->arg == '[' ? optional_argument : required_argument;
     if (*n == MAX_FLAGS)
@@ -61,7 +62,7 @@ static void getopt_tables_add(struct getopt_tables *s, size_t *n, char **p, cons
         *(*p)++ = ':';
 }
 
-static void getopt_tables_init(struct getopt_tables *s, const struct verb *v)
+static void options_getopt_tables_init(struct getopt_tables *s, const struct verb *v)
 {
     size_t n = 0;
     char *p = s->shorts;
@@ -69,14 +70,14 @@ static void getopt_tables_init(struct getopt_tables *s, const struct verb *v)
     *p++ = '+'; /* stop at the first argument: the rest may be for another program */
     *p++ = ':'; /* distinguish a missing value from an unknown flag */
     for (const struct flag *f = v->flags; f && f->id != 0; f++)
-        getopt_tables_add(s, &n, &p, f);
+        options_getopt_tables_add(s, &n, &p, f);
     for (const struct flag *f = global_flags; f->id != 0; f++)
         if (!global_is_absent(v, f))
-            getopt_tables_add(s, &n, &p, f);
+            options_getopt_tables_add(s, &n, &p, f);
 }
 
 /* The flag as the user wrote it, at which getopt has just stopped. */
-static const char *flag_as_written(char **argv)
+static const char *options_flag_as_written(char **argv)
 {
     static char letter[3] = "-?";
     const char *word = argv[optind - 1];
@@ -92,8 +93,8 @@ static const char *flag_as_written(char **argv)
 enum { BEGINNINGS_CAP = 160 };
 
 /* The flags that begin with it, as many as there is room for; "": none. */
-static const char *beginnings(const struct getopt_tables *s, const char *flag,
-                              char out[BEGINNINGS_CAP])
+static const char *options_beginnings(const struct getopt_tables *s, const char *flag,
+                                      char out[BEGINNINGS_CAP])
 {
     size_t n = strncmp(flag, "--", 2) == 0 ? strcspn(flag + 2, "=") : 0, len = 0;
     *out = '\0';
@@ -109,7 +110,7 @@ static const char *beginnings(const struct getopt_tables *s, const char *flag,
     return out;
 }
 
-static int no_such_flag(struct options *o, const char *flag)
+static int options_no_such_flag(struct options *o, const char *flag)
 {
     char instead[SUGGESTION_CAP];
     diag_usage(o, "no such flag: %s%s", flag, suggestion_for_flag(o->verb, flag, instead));
@@ -118,21 +119,21 @@ static int no_such_flag(struct options *o, const char *flag)
 
 static int cmd_options_refuse(struct options *o, const struct getopt_tables *s, int id, char **argv)
 {
-    const char *flag = flag_as_written(argv);
+    const char *flag = options_flag_as_written(argv);
     char several[BEGINNINGS_CAP];
     if (id == ':')
         diag_usage(o, "%s needs a value", flag);
     else if (optopt != 0 && strncmp(flag, "--", 2) == 0)
         diag_usage(o, "%s takes no value", flag);
-    else if (*beginnings(s, flag, several))
+    else if (*options_beginnings(s, flag, several))
         diag_usage(o, "%s is ambiguous: it begins %s", flag, several);
     else
-        return no_such_flag(o, flag);
+        return options_no_such_flag(o, flag);
     return OPTIONS_STOP;
 }
 
 /* "-w=1": getopt takes the value of a short flag to be "=1"; no flag of ours has such a value. */
-static bool refuse_equals_sign(struct options *o, char **argv)
+static bool options_refuse_equals_sign(struct options *o, char **argv)
 {
     const char *word = argv[optind - 1];
     if (!optarg || *optarg != '=' || word[0] != '-' || word[1] == '-')
@@ -144,7 +145,7 @@ static bool refuse_equals_sign(struct options *o, char **argv)
 
 /* ---- global flags --------------------------------------------------------------------------- */
 
-static int stop_with_help(struct options *o)
+static int options_stop_with_help(struct options *o)
 {
     if (*o->verb->name)
         usage_verb(o->verb);
@@ -154,7 +155,7 @@ static int stop_with_help(struct options *o)
     return OPTIONS_STOP;
 }
 
-static int set_auth(struct options *o)
+static int options_set_auth(struct options *o)
 {
     const char *fault;
     if (!clave__client_settings_add_auth(&o->client, o->value, &fault)) {
@@ -164,7 +165,7 @@ static int set_auth(struct options *o)
     return 0;
 }
 
-static void note_client_flag(struct options *o, int id)
+static void options_note_client_flag(struct options *o, int id)
 {
     for (const struct flag *f = global_flags; f->id != 0; f++)
         if (f->id == id && global_is_of_clients(f))
@@ -172,7 +173,7 @@ static void note_client_flag(struct options *o, int id)
 }
 
 /* The verb cannot use what was given, perhaps before its name. */
-static bool refuse_client_flag(struct options *o)
+static bool options_refuse_client_flag(struct options *o)
 {
     const struct verb *v = o->verb;
     const char *name = o->client_flag ? o->client_flag->name : NULL;
@@ -188,12 +189,12 @@ static bool refuse_client_flag(struct options *o)
 }
 
 /* 0, or OPTIONS_STOP. */
-static int set_global(struct options *o, int id)
+static int options_set_global(struct options *o, int id)
 {
     int64_t ms;
     switch (id) {
     case 'h':
-        return stop_with_help(o);
+        return options_stop_with_help(o);
     case 'v':
         o->verbose++;
         return 0;
@@ -205,7 +206,7 @@ static int set_global(struct options *o, int id)
         o->json = true;
         return 0;
     case GLOBAL_AUTH:
-        return set_auth(o);
+        return options_set_auth(o);
     case GLOBAL_TLS_CA:
     case GLOBAL_TLS_CERT:
     case GLOBAL_TLS_KEY:
@@ -251,7 +252,7 @@ static bool cmd_options_has_json(char **argv)
     return false;
 }
 
-static void scan_begin(struct options *o, char **argv)
+static void options_scan_begin(struct options *o, char **argv)
 {
     o->scanning = true;
     o->json = o->json || (o->verb->max_args < 0 && cmd_options_has_json(argv));
@@ -268,15 +269,15 @@ static void cmd_options_keep(struct options *o, char *word)
     o->argv[o->argc++] = word;
 }
 
-static int scan_end(struct options *o, int argc, char **argv)
+static int options_scan_end(struct options *o, int argc, char **argv)
 {
     while (optind < argc)
         cmd_options_keep(o, argv[optind++]);
     o->argv[o->argc] = NULL;
     o->scanning = false;
     if (o->verb->waits_forever && o->timeout_given) /* before the verb */
-        return no_such_flag(o, "--timeout");
-    if (refuse_client_flag(o))
+        return options_no_such_flag(o, "--timeout");
+    if (options_refuse_client_flag(o))
         return OPTIONS_STOP;
     return o->verb->offline || config_apply(o) ? OPTIONS_END : OPTIONS_STOP;
 }
@@ -284,14 +285,14 @@ static int scan_end(struct options *o, int argc, char **argv)
 int options_next(struct options *o, int argc, char **argv)
 {
     struct getopt_tables s;
-    getopt_tables_init(&s, o->verb);
+    options_getopt_tables_init(&s, o->verb);
     if (!o->scanning)
-        scan_begin(o, argv);
+        options_scan_begin(o, argv);
     for (;;) {
         int before = optind > 0 ? optind : 1;
         if (before < argc && suggestion_is_long(o->verb, argv[before])) {
             o->scanning = false;
-            return no_such_flag(o, argv[before]);
+            return options_no_such_flag(o, argv[before]);
         }
         int id = getopt_long(argc, argv, s.shorts, s.longs, NULL);
         o->value = optarg;
@@ -299,7 +300,7 @@ int options_next(struct options *o, int argc, char **argv)
             o->scanning = false;
             return cmd_options_refuse(o, &s, id, argv);
         }
-        if (id != -1 && refuse_equals_sign(o, argv)) {
+        if (id != -1 && options_refuse_equals_sign(o, argv)) {
             o->scanning = false;
             return OPTIONS_STOP;
         }
@@ -307,14 +308,14 @@ int options_next(struct options *o, int argc, char **argv)
             bool dashes = optind > before && optind > 1 && strcmp(argv[optind - 1], "--") == 0;
             bool more = o->verb->max_args < 0 || o->argc < o->verb->max_args;
             if (dashes || optind >= argc || !more)
-                return scan_end(o, argc, argv);
+                return options_scan_end(o, argc, argv);
             cmd_options_keep(o, argv[optind++]);
             continue;
         }
         if (cmd_options_is_own(o->verb, id))
             return id;
-        note_client_flag(o, id);
-        if (set_global(o, id) == OPTIONS_STOP) {
+        options_note_client_flag(o, id);
+        if (options_set_global(o, id) == OPTIONS_STOP) {
             o->scanning = false;
             return OPTIONS_STOP;
         }

@@ -15,7 +15,7 @@
 
 enum { CLOSE_MS = 1000 };
 
-static void on_log(void *arg, int level, const char *msg)
+static void connect_on_log(void *arg, int level, const char *msg)
 {
     const struct options *o = arg;
     int wanted = o->verbose >= 2 ? CLAVE_LOG_DEBUG : CLAVE_LOG_INFO;
@@ -30,11 +30,11 @@ void connect_client_options(struct options *o, clave_client_options *co)
                                  .tls = o->tls,
                                  .auths = o->client.auths,
                                  .nauths = o->client.nauths,
-                                 .log = o->verbose > 0 ? on_log : NULL,
+                                 .log = o->verbose > 0 ? connect_on_log : NULL,
                                  .log_arg = o};
 }
 
-static void get_timeout(clave_async_client *c, void *arg)
+static void connect_get_timeout(clave_async_client *c, void *arg)
 {
     *(int32_t *)arg = clave_async_client_session_timeout(c);
 }
@@ -45,15 +45,15 @@ void connect_note_session(const struct options *o, int64_t id, int32_t got_ms)
     diag_note(o, "session 0x%llx, timeout %dms", (unsigned long long)id, (int)got_ms);
 }
 
-static void note_session(const struct options *o, clave_client *c)
+static void connect_note_session_of(const struct options *o, clave_client *c)
 {
     int32_t got_ms = 0;
-    if (o->verbose > 0 && clave_client_run(c, get_timeout, &got_ms) == CLAVE_OK)
+    if (o->verbose > 0 && clave_client_run(c, connect_get_timeout, &got_ms) == CLAVE_OK)
         connect_note_session(o, clave_client_id(c), got_ms);
 }
 
 /* false after a message: no TLS. */
-static bool make_tls(struct options *o, const char *connect)
+static bool connect_make_tls(struct options *o, const char *connect)
 {
     char fault[512];
     const clave_tls_options t = {.size = sizeof t,
@@ -76,11 +76,12 @@ const char *connect_dial(struct options *o)
     const char *fault = clave_async_client_host_fault(connect);
     if (fault)
         diag_end(o, NULL, EXIT_USAGE, "invalid server list '%s': %s", connect, fault);
-    return fault || !local_may_be_used(o, connect) || !make_tls(o, connect) ? NULL : connect;
+    return fault || !local_may_be_used(o, connect) || !connect_make_tls(o, connect) ? NULL
+                                                                                    : connect;
 }
 
 /* As clave_client_wait, for the time that is left. */
-static clave_err await_server(struct options *o, clave_client *c, const char *connect)
+static clave_err connect_await_server(struct options *o, clave_client *c, const char *connect)
 {
     struct unreachable r;
     char fault[512];
@@ -115,7 +116,7 @@ int connect_open(struct options *o, const clave_client_options *co, clave_client
     clave_err err = clave_client_open(&c, NULL, connect, co);
     if (err != CLAVE_OK)
         return diag_err(o, connect, err, NULL);
-    err = await_server(o, c, connect);
+    err = connect_await_server(o, c, connect);
     int code = EXIT_OK;
     if (err == CLAVE_EUNREACHABLE)
         code = unreachable_give_up(o, connect, o->timeout_ms,
@@ -128,7 +129,7 @@ int connect_open(struct options *o, const clave_client_options *co, clave_client
         clave_client_close(c, 0);
         return code;
     }
-    note_session(o, c);
+    connect_note_session_of(o, c);
     *out = c;
     return EXIT_OK;
 }

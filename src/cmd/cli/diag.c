@@ -226,7 +226,7 @@ static bool diag_is_connected(clave_client *c)
 /* The session's latest fault says more than the general text if the trouble is on the way to the
  * server. While it is connected, a timeout has no such fault: the latest one is about something
  * else. */
-static bool is_about_the_way(clave_err err, clave_client *c)
+static bool diag_is_about_the_way(clave_err err, clave_client *c)
 {
     int code = exit_code_of(err);
     if (err == CLAVE_ETIMEDOUT && diag_is_connected(c))
@@ -237,7 +237,7 @@ static bool is_about_the_way(clave_err err, clave_client *c)
 
 /* A node is missing: names the flag that creates it. The root always exists, except that of a
  * chroot. */
-static const char *advice_missing(const struct options *o, const char *path)
+static const char *diag_advice_missing(const struct options *o, const char *path)
 {
     const char *verb = o && o->verb ? o->verb->name : "";
     if (path && strcmp(path, "/") == 0)
@@ -253,7 +253,7 @@ static const char *diag_hint(const struct options *o, const char *path, clave_er
 {
     char fault[512], text[HINT_CAP];
     const char *hint =
-        err == CLAVE_ENONODE ? advice_missing(o, path) : diag_advice(o, path, err, text);
+        err == CLAVE_ENONODE ? diag_advice_missing(o, path) : diag_advice(o, path, err, text);
     struct local_paths p;
     bool local = o && (!o->connect || strncmp(o->connect, "local:", 6) == 0);
     *out = '\0';
@@ -286,7 +286,7 @@ int diag_err(const struct options *o, const char *path, clave_err err, clave_cli
     struct client_fault fault = {.err = CLAVE_OK};
     if (c)
         clave__blocking_fault(c, &fault);
-    if (c && is_about_the_way(err, c))
+    if (c && diag_is_about_the_way(err, c))
         return diag_put_err(o, path, err, fault.text);
     return diag_fault(o, path, err, &fault);
 }

@@ -54,7 +54,7 @@ void format_text(FILE *out, const char *text)
     }
 }
 
-static void show_known(struct json *j, const char *key, bool known, int64_t n)
+static void format_show_known(struct json *j, const char *key, bool known, int64_t n)
 {
     if (known)
         clave__json_int(j, key, n);
@@ -65,18 +65,18 @@ static void show_known(struct json *j, const char *key, bool known, int64_t n)
 void format_place(struct json *j, const char *node, const clave_stat *st)
 {
     bool known = participant_text_is_known(st);
-    show_known(j, "token", known, st->czxid);
+    format_show_known(j, "token", known, st->czxid);
     clave__json_string(j, "node", node);
     if (known)
         json_hex(j, "session", st->ephemeral_owner);
     else
         clave__json_string(j, "session", NULL);
-    show_known(j, "since_ms", known, st->ctime);
+    format_show_known(j, "since_ms", known, st->ctime);
 }
 
 void format_age(struct json *j, const clave_stat *st)
 {
-    show_known(j, "age_ms", participant_text_is_known(st), clave__clock_wall() - st->ctime);
+    format_show_known(j, "age_ms", participant_text_is_known(st), clave__clock_wall() - st->ctime);
 }
 
 void format_identity(struct json *j, const clave_identity *id)

@@ -45,7 +45,7 @@ struct curl {
 };
 
 /* false: it has been reported. */
-static bool curl_load(const struct options *o, struct curl *out)
+static bool http_get_load_curl(const struct options *o, struct curl *out)
 {
     static const struct load_row wanted[] = {
         {"curl_easy_init", offsetof(struct curl, curl_easy_init)},
@@ -145,7 +145,7 @@ static int http_get_perform(const struct options *o, const struct http_get *g, c
     struct curl curl;
     char fault[CURL_ERROR_CAP] = "";
     long status = 0;
-    if (!curl_load(o, &curl))
+    if (!http_get_load_curl(o, &curl))
         return EXIT_INTERNAL;
     void *c = curl.curl_easy_init(), *list = NULL;
     if (!c)

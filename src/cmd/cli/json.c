@@ -8,7 +8,7 @@
 #include "base/base64.h"
 #include "base/utf8.h"
 
-static bool is_utf8(const unsigned char *p, size_t n)
+static bool json_is_utf8(const unsigned char *p, size_t n)
 {
     for (size_t i = 0; i < n;) {
         size_t len = clave__utf8_len(p + i, n - i);
@@ -19,7 +19,7 @@ static bool is_utf8(const unsigned char *p, size_t n)
     return true;
 }
 
-static clave_err write_out(void *to, const void *p, size_t n)
+static clave_err json_write_out(void *to, const void *p, size_t n)
 {
     fwrite(p, 1, n, to); /* finish_stdout checks for write errors at the end */
     return CLAVE_OK;
@@ -27,7 +27,7 @@ static clave_err write_out(void *to, const void *p, size_t n)
 
 struct json json_to(FILE *out)
 {
-    return (struct json){.put = write_out, .to = out};
+    return (struct json){.put = json_write_out, .to = out};
 }
 
 void json_begin(struct json *j, FILE *out)
@@ -51,7 +51,7 @@ void json_hex(struct json *j, const char *key, int64_t n)
 }
 
 /* A value, after its key. */
-static void put_base64(struct json *j, const unsigned char *p, size_t n)
+static void json_put_base64(struct json *j, const unsigned char *p, size_t n)
 {
     assert(!j->comma); /* its key was written */
     char four[BASE64_LEN(3) + 1];
@@ -69,12 +69,12 @@ void json_bytes(struct json *j, const char *key, const void *p, size_t n)
     char name[64];
     if (!p) {
         clave__json_string(j, key, NULL);
-    } else if (is_utf8(p, n)) {
+    } else if (json_is_utf8(p, n)) {
         clave__json_bytes(j, key, p, n);
     } else {
         snprintf(name, sizeof name, "%s_base64", key);
         clave__json_key(j, name, strlen(name));
-        put_base64(j, p, n);
+        json_put_base64(j, p, n);
     }
 }
 

@@ -27,7 +27,7 @@ bool local_may_be_used(const struct options *o, const char *connect)
     return false;
 }
 
-static const char *user_name(char out[USER_CAP])
+static const char *local_warning_user_name(char out[USER_CAP])
 {
     const struct passwd *pw = getpwuid(geteuid());
     if (pw)
@@ -43,7 +43,7 @@ static bool local_server_find(struct local_paths *out)
     return clave__local_paths(out, NULL, fault, sizeof fault) == CLAVE_OK;
 }
 
-static bool is_used(const struct options *o)
+static bool local_warning_is_used(const struct options *o)
 {
     return !o->connect || local_is(o->connect);
 }
@@ -52,12 +52,13 @@ void local_note(const struct options *o)
 {
     struct local_paths p;
     char user[USER_CAP];
-    if (o->verbose == 0 || !is_used(o) || !local_server_find(&p))
+    if (o->verbose == 0 || !local_warning_is_used(o) || !local_server_find(&p))
         return;
     if (p.passed_over)
         diag_note(o, "%s names another user's directory, in which root creates nothing",
                   p.passed_over);
-    diag_note(o, "local: the server of user %s on this machine, %s", user_name(user), p.socket);
+    diag_note(o, "local: the server of user %s on this machine, %s", local_warning_user_name(user),
+              p.socket);
 }
 
 void local_tell_acquired(struct options *o, const char *path, bool elected, int64_t session_id)
@@ -65,7 +66,7 @@ void local_tell_acquired(struct options *o, const char *path, bool elected, int6
     struct local_paths p;
     char user[USER_CAP];
     bool unseen = !isatty(STDERR_FILENO) && o->client.local != CLIENT_LOCAL_YES;
-    if (!is_used(o) || o->json || o->told_local || (!unseen && o->verbose == 0) ||
+    if (!local_warning_is_used(o) || o->json || o->told_local || (!unseen && o->verbose == 0) ||
         !local_server_find(&p))
         return;
     o->told_local = true;
@@ -73,17 +74,18 @@ void local_tell_acquired(struct options *o, const char *path, bool elected, int6
          "%s: %s at local:, user %s's own server at %s, session 0x%" PRIx64 ": other users and "
          "other machines are not excluded (name a shared server with --connect, or set 'local = "
          "yes' in the configuration)",
-         path, elected ? "elected" : "acquired", user_name(user), p.socket, (uint64_t)session_id);
+         path, elected ? "elected" : "acquired", local_warning_user_name(user), p.socket,
+         (uint64_t)session_id);
 }
 
 void local_put(const struct options *o, struct json *j)
 {
     struct local_paths p;
     char user[USER_CAP];
-    if (!is_used(o) || !local_server_find(&p))
+    if (!local_warning_is_used(o) || !local_server_find(&p))
         return;
     clave__json_open(j, "local", '{');
-    clave__json_string(j, "user", user_name(user));
+    clave__json_string(j, "user", local_warning_user_name(user));
     clave__json_string(j, "socket", p.socket);
     clave__json_close(j, '}');
 }

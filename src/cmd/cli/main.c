@@ -9,7 +9,7 @@
 #include "cmd/cli/suggestion.h"
 #include "runtime/client/local_start.h"
 
-static void end_by_signal(int sig)
+static void main_end_by_signal(int sig)
 {
     _exit(128 + sig);
 }
@@ -17,10 +17,11 @@ static void end_by_signal(int sig)
 /* What would end another process by default does not reach process 1 of a container. It is given
  * every orphan there, and none of them may stay a zombie: the kernel discards children while
  * SIGCHLD is ignored. */
-static void become_process_1(const struct verb *v)
+static void main_become_process_1(const struct verb *v)
 {
     static const int ending[] = {SIGTERM, SIGINT, SIGHUP};
-    const struct sigaction end = {.sa_handler = end_by_signal}, discard = {.sa_handler = SIG_IGN};
+    const struct sigaction end = {.sa_handler = main_end_by_signal},
+                           discard = {.sa_handler = SIG_IGN};
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
         struct sigaction now;
         sigaction(ending[i], NULL, &now);
@@ -61,7 +62,7 @@ static int main_run(struct options *o, int argc, char **argv)
     }
     o->verb = v;
     if (getpid() == 1)
-        become_process_1(v);
+        main_become_process_1(v);
     return v->run(o, o->argc, o->argv);
 }
 

@@ -12,7 +12,7 @@
 #include "runtime/clock.h"
 
 /* Appends; cuts only between characters. */
-static void put_safe(char *out, size_t cap, const char *text)
+static void participant_text_put_safe(char *out, size_t cap, const char *text)
 {
     const char *p = text;
     size_t n = strlen(out);
@@ -35,33 +35,33 @@ const char *participant_text_format(const clave_identity *id, char *out, size_t 
     out[0] = '\0';
     if (id->pid != 0)
         snprintf(pid, sizeof pid, "%spid %lld", id->host ? " " : "", (long long)id->pid);
-    put_safe(out, cap, id->host ? id->host : "");
-    put_safe(out, cap, pid);
+    participant_text_put_safe(out, cap, id->host ? id->host : "");
+    participant_text_put_safe(out, cap, pid);
     const char *name = id->name ? id->name : id->command;
     if (name) {
-        put_safe(out, cap, *out ? " (" : "(");
-        put_safe(out, cap, name);
-        put_safe(out, cap, ")");
+        participant_text_put_safe(out, cap, *out ? " (" : "(");
+        participant_text_put_safe(out, cap, name);
+        participant_text_put_safe(out, cap, ")");
     }
     const char *text = id->text && *id->text ? id->text : NULL;
     if (*out && text)
-        put_safe(out, cap, ", ");
+        participant_text_put_safe(out, cap, ", ");
     if (!*out || text)
-        put_safe(out, cap, text ? text : "an unnamed client");
+        participant_text_put_safe(out, cap, text ? text : "an unnamed client");
     return out;
 }
 
 const char *participant_text_printable(const char *text, char *out, size_t cap)
 {
     out[0] = '\0';
-    put_safe(out, cap, text);
+    participant_text_put_safe(out, cap, text);
     return out;
 }
 
 const char *participant_text_column(const char *text, bool free_text, char *out, size_t cap)
 {
     out[0] = '\0';
-    put_safe(out, cap, text && *text ? text : "-");
+    participant_text_put_safe(out, cap, text && *text ? text : "-");
     for (char *p = out; *p && !free_text; p++)
         if (*p == ' ')
             *p = '_';

@@ -87,8 +87,8 @@ clave_err guard_multi(clave_client *c, const char *node, const clave_op *ops, si
 
 /* Where the missing ancestors of path end, the topmost first; SIZE_MAX when there are more than
  * `max`. */
-static clave_err missing_ancestors(clave_client *c, char *path, int64_t timeout_ms, size_t *ends,
-                                   size_t max, size_t *count)
+static clave_err payload_missing_ancestors(clave_client *c, char *path, int64_t timeout_ms,
+                                           size_t *ends, size_t max, size_t *count)
 {
     size_t n = clave__path_parent_len(path, strlen(path));
     *count = 0;
@@ -111,13 +111,14 @@ static clave_err missing_ancestors(clave_client *c, char *path, int64_t timeout_
 
 /* One attempt of guard_create_deep; ENODEEXISTS may be an ancestor that another client created
  * meanwhile. */
-static clave_err create_deep(clave_client *c, const char *node, const clave_op *op, char *path,
-                             int64_t timeout_ms, bool *is_alone)
+static clave_err payload_create_deep(clave_client *c, const char *node, const clave_op *op,
+                                     char *path, int64_t timeout_ms, bool *is_alone)
 {
     size_t ends[FENCED_WRITE_MAX_OPS - 1], n;
     clave_op ops[FENCED_WRITE_MAX_OPS];
     char *names[FENCED_WRITE_MAX_OPS - 1] = {NULL};
-    clave_err err = missing_ancestors(c, path, timeout_ms, ends, FENCED_WRITE_MAX_OPS - 1, &n);
+    clave_err err =
+        payload_missing_ancestors(c, path, timeout_ms, ends, FENCED_WRITE_MAX_OPS - 1, &n);
     if (err != CLAVE_OK)
         return err;
     for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
@@ -146,7 +147,7 @@ clave_err guard_create_deep(clave_client *c, const char *node, const clave_op *o
     if (!path)
         return CLAVE_ENOMEM;
     for (int i = 0; i < TRIES; i++) {
-        err = create_deep(c, node, op, path, timeout_ms, &is_alone);
+        err = payload_create_deep(c, node, op, path, timeout_ms, &is_alone);
         bool raced = (err == CLAVE_ENODEEXISTS && !is_alone) || err == CLAVE_ENONODE;
         if (!raced)
             break;

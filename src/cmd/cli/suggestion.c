@@ -91,7 +91,7 @@ static const struct foreign foreign_flags[] = {
     {"http-addr server hosts endpoints", NULL, "did you mean --connect (-c)?"},
 };
 
-static bool foreign_has(const char *words, const char *word, size_t n)
+static bool suggestion_foreign_has(const char *words, const char *word, size_t n)
 {
     for (const char *p = words; *p;) {
         size_t len = strcspn(p, " ");
@@ -103,20 +103,20 @@ static bool foreign_has(const char *words, const char *word, size_t n)
 }
 
 /* NULL: no program's that we know. */
-static const char *foreign_find(const struct foreign *table, size_t rows, const char *verb,
-                                const char *word, size_t n)
+static const char *suggestion_foreign_find(const struct foreign *table, size_t rows,
+                                           const char *verb, const char *word, size_t n)
 {
     for (size_t i = 0; i < rows; i++)
-        if ((!table[i].verbs || foreign_has(table[i].verbs, verb, strlen(verb))) &&
-            foreign_has(table[i].words, word, n))
+        if ((!table[i].verbs || suggestion_foreign_has(table[i].verbs, verb, strlen(verb))) &&
+            suggestion_foreign_has(table[i].words, word, n))
             return table[i].say;
     return NULL;
 }
 
-static const char *foreign_flag(const struct verb *v, const char *word, size_t n)
+static const char *suggestion_foreign_flag(const struct verb *v, const char *word, size_t n)
 {
-    return foreign_find(foreign_flags, sizeof foreign_flags / sizeof *foreign_flags, v->name, word,
-                        n);
+    return suggestion_foreign_find(foreign_flags, sizeof foreign_flags / sizeof *foreign_flags,
+                                   v->name, word, n);
 }
 
 /* ---- the nearest word ----------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static const char *foreign_flag(const struct verb *v, const char *word, size_t n
 enum { WORD_MAX = 24 };
 
 /* How many letters are to be changed, added, left out or swapped with the next. */
-static size_t word_distance(const char *a, size_t na, const char *b)
+static size_t suggestion_word_distance(const char *a, size_t na, const char *b)
 {
     size_t nb = strlen(b), d[WORD_MAX + 1][WORD_MAX + 1];
     if (na > WORD_MAX || nb > WORD_MAX)
@@ -154,14 +154,14 @@ struct nearest {
     const char *found[2];
 };
 
-static struct nearest nearest_to(const char *word, size_t len)
+static struct nearest suggestion_nearest_to(const char *word, size_t len)
 {
     return (struct nearest){.word = word, .len = len, .best = len > 3 ? 2 : 1};
 }
 
-static void nearest_try(struct nearest *w, const char *candidate)
+static void suggestion_nearest_try(struct nearest *w, const char *candidate)
 {
-    size_t d = word_distance(w->word, w->len, candidate);
+    size_t d = suggestion_word_distance(w->word, w->len, candidate);
     if (d > w->best || d >= strlen(candidate))
         return;
     if (d < w->best)
@@ -171,8 +171,8 @@ static void nearest_try(struct nearest *w, const char *candidate)
         w->found[w->n++] = candidate;
 }
 
-static const char *nearest_say(const struct nearest *w, const char *dashes,
-                               char out[SUGGESTION_CAP])
+static const char *suggestion_nearest_say(const struct nearest *w, const char *dashes,
+                                          char out[SUGGESTION_CAP])
 {
     *out = '\0';
     if (w->n == 1)
@@ -188,25 +188,25 @@ static const char *nearest_say(const struct nearest *w, const char *dashes,
 const char *suggestion_for_verb(const struct verb *const *verbs, const char *word,
                                 char out[SUGGESTION_CAP])
 {
-    struct nearest w = nearest_to(word, strlen(word));
-    const char *say = foreign_find(foreign_verbs, sizeof foreign_verbs / sizeof *foreign_verbs, "",
-                                   word, strlen(word));
+    struct nearest w = suggestion_nearest_to(word, strlen(word));
+    const char *say = suggestion_foreign_find(
+        foreign_verbs, sizeof foreign_verbs / sizeof *foreign_verbs, "", word, strlen(word));
     if (say) {
         snprintf(out, SUGGESTION_CAP, "; %s", say);
         return out;
     }
     for (; *verbs; verbs++)
-        nearest_try(&w, (*verbs)->name);
-    return nearest_say(&w, "", out);
+        suggestion_nearest_try(&w, (*verbs)->name);
+    return suggestion_nearest_say(&w, "", out);
 }
 
 const char *suggestion_for_word(const char *const *words, const char *word,
                                 char out[SUGGESTION_CAP])
 {
-    struct nearest w = nearest_to(word, strlen(word));
+    struct nearest w = suggestion_nearest_to(word, strlen(word));
     for (; *words; words++)
-        nearest_try(&w, *words);
-    return nearest_say(&w, "", out);
+        suggestion_nearest_try(&w, *words);
+    return suggestion_nearest_say(&w, "", out);
 }
 
 /* Tries every long flag of the verb; true: one of them is the word itself. */
@@ -218,7 +218,7 @@ static bool suggestion_try_flags(const struct verb *v, struct nearest *w)
             bool refused = v->offline && *v->name && global_is_of_clients(f);
             if (global && (refused || global_is_absent(v, f)))
                 continue;
-            nearest_try(w, f->name);
+            suggestion_nearest_try(w, f->name);
             same = same || (strlen(f->name) == w->len && strncmp(f->name, w->word, w->len) == 0);
         }
     return same;
@@ -227,15 +227,15 @@ static bool suggestion_try_flags(const struct verb *v, struct nearest *w)
 const char *suggestion_for_flag(const struct verb *v, const char *flag, char out[SUGGESTION_CAP])
 {
     size_t dashes = strspn(flag, "-"), n = strcspn(flag + dashes, "=");
-    struct nearest w = nearest_to(flag + dashes, n);
-    const char *say = foreign_flag(v, w.word, n);
+    struct nearest w = suggestion_nearest_to(flag + dashes, n);
+    const char *say = suggestion_foreign_flag(v, w.word, n);
     *out = '\0';
     if (say)
         snprintf(out, SUGGESTION_CAP, "; %s", say);
     else if (n > 1 && suggestion_try_flags(v, &w) && dashes == 1)
         snprintf(out, SUGGESTION_CAP, "; did you mean '-%s'?", flag);
     else if (n > 1)
-        nearest_say(&w, "--", out);
+        suggestion_nearest_say(&w, "--", out);
     return out;
 }
 
@@ -243,6 +243,6 @@ bool suggestion_is_long(const struct verb *v, const char *word)
 {
     if (word[0] != '-' || word[1] == '-' || strcspn(word + 1, "=") < 2)
         return false;
-    struct nearest w = nearest_to(word + 1, strcspn(word + 1, "="));
-    return foreign_flag(v, w.word, w.len) || suggestion_try_flags(v, &w);
+    struct nearest w = suggestion_nearest_to(word + 1, strcspn(word + 1, "="));
+    return suggestion_foreign_flag(v, w.word, w.len) || suggestion_try_flags(v, &w);
 }

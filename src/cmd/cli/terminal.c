@@ -12,7 +12,7 @@ void terminal_open(struct terminal *t)
 }
 
 /* A background process would be stopped by this. */
-static bool set_foreground(const struct terminal *t, pid_t group)
+static bool terminal_set_foreground(const struct terminal *t, pid_t group)
 {
     sigset_t set, before;
     sigemptyset(&set);
@@ -25,7 +25,8 @@ static bool set_foreground(const struct terminal *t, pid_t group)
 
 bool terminal_lend(struct terminal *t, pid_t group)
 {
-    if (t->fd < 0 || group <= 0 || tcgetpgrp(t->fd) != getpgrp() || !set_foreground(t, group))
+    if (t->fd < 0 || group <= 0 || tcgetpgrp(t->fd) != getpgrp() ||
+        !terminal_set_foreground(t, group))
         return false;
     t->lent = group;
     return true;
@@ -35,5 +36,5 @@ bool terminal_take(struct terminal *t)
 {
     pid_t group = t->lent;
     t->lent = 0;
-    return group != 0 && tcgetpgrp(t->fd) == group && set_foreground(t, getpgrp());
+    return group != 0 && tcgetpgrp(t->fd) == group && terminal_set_foreground(t, getpgrp());
 }

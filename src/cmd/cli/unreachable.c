@@ -51,7 +51,7 @@ bool unreachable_is_news(struct unreachable *u, const char *fault)
 }
 
 /* Whole seconds, so that it counts down to 1. */
-static const char *left(const struct unreachable *u, char out[AGE_CAP])
+static const char *unreachable_left(const struct unreachable *u, char out[AGE_CAP])
 {
     int64_t ms = u->until - clave_now();
     return age_format((ms > 0 ? ms + 999 : 1000) / 1000 * 1000, out);
@@ -60,7 +60,8 @@ static const char *left(const struct unreachable *u, char out[AGE_CAP])
 static void unreachable_draw(struct unreachable *u)
 {
     char text[AGE_CAP];
-    fprintf(stderr, "\rclave: %s: connecting, %s left\033[K", u->o->verb->name, left(u, text));
+    fprintf(stderr, "\rclave: %s: connecting, %s left\033[K", u->o->verb->name,
+            unreachable_left(u, text));
     fflush(stderr);
     u->drawn = true;
 }
@@ -73,7 +74,7 @@ void unreachable_report(struct unreachable *u, const char *fault)
     if (unreachable_is_news(u, fault)) {
         unreachable_clear(u);
         diag(u->o, "%s%s no server has answered yet: %s; trying for %s more", u->connect,
-             diag_colon(u->connect), fault, left(u, text));
+             diag_colon(u->connect), fault, unreachable_left(u, text));
     }
     if (u->live)
         unreachable_draw(u);

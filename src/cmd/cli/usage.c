@@ -39,7 +39,7 @@ bool global_is_of_clients(const struct flag *f)
            f->id == GLOBAL_AUTH || (f->id >= GLOBAL_TLS_CA && f->id <= GLOBAL_TLS_ANY_NAME);
 }
 
-static void print_flag(const struct flag *f)
+static void usage_print_flag(const struct flag *f)
 {
     char left[64];
     const char *gap = f->arg && *f->arg != '[' ? " " : "";
@@ -62,12 +62,12 @@ void usage_verb(const struct verb *v)
     if (v->flags && v->flags->id != 0) {
         puts("\nFlags:");
         for (const struct flag *f = v->flags; f->id != 0; f++)
-            print_flag(f);
+            usage_print_flag(f);
     }
     puts("\nFlags for every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
         if (!global_is_absent(v, f) && !(v->offline && global_is_of_clients(f)))
-            print_flag(f);
+            usage_print_flag(f);
 }
 
 /* ---- topics --------------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ void usage_all(const struct verb *const *verbs)
     usage_put_verbs(verbs, NULL);
     puts("\nFlags for every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
-        print_flag(f);
+        usage_print_flag(f);
     puts("      --version                   print the version (as does the verb)\n");
     for (size_t i = 0; i < TOPICS; i++)
         if (topics[i].text)

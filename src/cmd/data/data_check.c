@@ -38,7 +38,7 @@ struct verdict {
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static void say_json(struct json *j, const struct verdict *v, bool is_log)
+static void data_check_say_json(struct json *j, const struct verdict *v, bool is_log)
 {
     clave__json_open(j, NULL, '{');
     clave__json_string(j, "name", v->name);
@@ -63,7 +63,7 @@ static void data_check_say(struct checking *c, const struct verdict *v, bool is_
     if (v->fault[0])
         c->faults++;
     if (c->f->o->json) {
-        say_json(&c->j, v, is_log);
+        data_check_say_json(&c->j, v, is_log);
         return;
     }
     printf("%s: %zu byte%s", v->name, v->bytes, clave__plural(v->bytes));
@@ -86,7 +86,7 @@ static void data_check_say(struct checking *c, const struct verdict *v, bool is_
 
 /* Apache leaves a snapshot unfinished when it is killed while writing, and skips it, as clave does.
  */
-static bool is_unfinished(const struct file_content *b)
+static bool data_check_is_unfinished(const struct file_content *b)
 {
     static const char mark[] = {0, 0, 0, 1, '/'}; /* the path that ends the list of nodes */
     return b->n < sizeof mark ||
@@ -105,7 +105,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
         return false;
     }
     v.bytes = bytes.n;
-    bool unfinished = is_unfinished(&bytes);
+    bool unfinished = data_check_is_unfinished(&bytes);
     clave__server_snapshot_named(s, zxid);
     clave_err err =
         clave__server_load_snapshot(s, bytes.p ? bytes.p : "", bytes.n, v.fault, sizeof v.fault);
@@ -128,7 +128,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
 }
 
 /* `next`: the zxid in the name of the log that follows; 0: none follows. */
-static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int64_t next)
+static void data_check_walk(struct checking *c, struct log_walk *w, struct verdict *v, int64_t next)
 {
     struct log_entry e;
     enum log_step step;
@@ -161,7 +161,7 @@ static bool check_log(struct checking *c, size_t i)
         return false;
     v.bytes = bytes.n;
     if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
-        walk(c, &w, &v, next);
+        data_check_walk(c, &w, &v, next);
     else
         snprintf(v.fault, sizeof v.fault, "%s", w.fault);
     clave__file_free(&bytes);
@@ -239,8 +239,8 @@ static bool check_all(struct checking *c, struct server_stats *now, char *fault,
     return old.last_zxid == now->last_zxid && old.digest == now->digest;
 }
 
-static void say_end(struct checking *c, bool readable, const struct server_stats *st,
-                    const char *fault)
+static void data_check_say_end(struct checking *c, bool readable, const struct server_stats *st,
+                               const char *fault)
 {
     struct json *j = &c->j;
     bool whole = readable && c->faults == 0;
@@ -288,7 +288,7 @@ int data_check(struct data_files *f)
         check_note(&c);
     if (readable && !check_all(&c, &st, fault, sizeof fault))
         c.faults++;
-    say_end(&c, readable, &st, fault);
+    data_check_say_end(&c, readable, &st, fault);
     return readable && c.faults == 0 ? EXIT_OK : EXIT_IO;
 }
 

@@ -18,7 +18,7 @@ struct dumping {
     const char *file; /* the current one */
 };
 
-static void show_jbytes(struct jbytes b)
+static void dump_show_jbytes(struct jbytes b)
 {
     if (b.n < 0)
         fputs("null", stdout);
@@ -26,7 +26,7 @@ static void show_jbytes(struct jbytes b)
         format_bytes(stdout, b.p, (size_t)b.n);
 }
 
-static void show_size(struct jbytes data)
+static void dump_show_size(struct jbytes data)
 {
     if (data.n < 0)
         printf(", no data");
@@ -34,21 +34,21 @@ static void show_size(struct jbytes data)
         printf(", %d byte%s", (int)data.n, clave__plural((uint64_t)data.n));
 }
 
-static void show_acl(struct jvec acl)
+static void dump_show_acl(struct jvec acl)
 {
     struct jreader r = clave__jvec_reader(acl);
     fputs(", acl", stdout);
     for (int32_t i = 0; i < acl.count; i++) {
         struct wire_acl a = clave__wire_get_acl(&r);
         putchar(' ');
-        show_jbytes(a.scheme);
+        dump_show_jbytes(a.scheme);
         putchar(':');
-        show_jbytes(a.id);
+        dump_show_jbytes(a.id);
         printf(":%d", (int)a.perms);
     }
 }
 
-static void json_acl(struct json *j, struct jvec acl)
+static void dump_json_acl(struct json *j, struct jvec acl)
 {
     struct jreader r = clave__jvec_reader(acl);
     clave__json_open(j, "acl", '[');
@@ -63,23 +63,23 @@ static void json_acl(struct json *j, struct jvec acl)
     clave__json_close(j, ']');
 }
 
-static void json_jbytes(struct json *j, const char *key, struct jbytes b)
+static void dump_json_jbytes(struct json *j, const char *key, struct jbytes b)
 {
     json_bytes(j, key, b.n < 0 ? NULL : b.p ? b.p : "", b.n > 0 ? (size_t)b.n : 0);
 }
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-static void show_change(const struct change_record *c)
+static void dump_show_change(const struct change_record *c)
 {
     unsigned has = c->kind->fields;
     printf("    %s ", c->kind->name);
     if (has & TXN_ERR)
         printf("%d", (int)c->err);
     if (has & TXN_PATH)
-        show_jbytes(c->path);
+        dump_show_jbytes(c->path);
     if (has & TXN_DATA)
-        show_size(c->data);
+        dump_show_size(c->data);
     if (c->ephemeral)
         fputs(", ephemeral", stdout);
     if (has & TXN_TTL)
@@ -89,11 +89,11 @@ static void show_change(const struct change_record *c)
     if (has & TXN_VERSION)
         printf(", version %d", (int)c->version);
     if (has & TXN_ACL)
-        show_acl(c->acl);
+        dump_show_acl(c->acl);
     putchar('\n');
 }
 
-static void json_change(struct json *j, const struct change_record *c)
+static void dump_json_change(struct json *j, const struct change_record *c)
 {
     unsigned has = c->kind->fields;
     clave__json_open(j, NULL, '{');
@@ -101,9 +101,9 @@ static void json_change(struct json *j, const struct change_record *c)
     if (has & TXN_ERR)
         clave__json_int(j, "error", c->err);
     if (has & TXN_PATH)
-        json_jbytes(j, "path", c->path);
+        dump_json_jbytes(j, "path", c->path);
     if (has & TXN_DATA)
-        json_jbytes(j, "data", c->data);
+        dump_json_jbytes(j, "data", c->data);
     if (has & TXN_PARENT_CVERSION) /* of every create, whether it can be ephemeral or not */
         clave__json_bool(j, "ephemeral", c->ephemeral);
     if (has & TXN_TTL)
@@ -113,14 +113,14 @@ static void json_change(struct json *j, const struct change_record *c)
     if (has & TXN_VERSION)
         clave__json_int(j, "version", c->version);
     if (has & TXN_ACL)
-        json_acl(j, c->acl);
+        dump_json_acl(j, c->acl);
     clave__json_close(j, '}');
 }
 
 /* ---- a log --------------------------------------------------------------------------------------
  */
 
-static void show_entry(const struct dumping *d, const struct log_entry *e)
+static void dump_show_entry(const struct dumping *d, const struct log_entry *e)
 {
     const struct txn_record *t = &e->txn;
     struct jreader at = t->body;
@@ -137,10 +137,10 @@ static void show_entry(const struct dumping *d, const struct log_entry *e)
         printf(", digest %" PRIu64, t->digest);
     putchar('\n');
     while (clave__txn_record_next(t, &at, &c))
-        show_change(&c);
+        dump_show_change(&c);
 }
 
-static void json_entry(const struct dumping *d, const struct log_entry *e)
+static void dump_json_entry(const struct dumping *d, const struct log_entry *e)
 {
     const struct txn_record *t = &e->txn;
     struct jreader at = t->body;
@@ -163,7 +163,7 @@ static void json_entry(const struct dumping *d, const struct log_entry *e)
         data_files_json_digest(&j, t->digest);
     clave__json_open(&j, "changes", '[');
     while (clave__txn_record_next(t, &at, &c))
-        json_change(&j, &c);
+        dump_json_change(&j, &c);
     clave__json_close(&j, ']');
     json_end(&j);
 }
@@ -176,9 +176,9 @@ static int dump_log(struct dumping *d, const void *p, size_t n)
     if (clave__log_walk(&w, p, n))
         while ((step = clave__log_next_entry(&w, &e)) == LOG_STEP_RECORD) {
             if (d->f->o->json)
-                json_entry(d, &e);
+                dump_json_entry(d, &e);
             else
-                show_entry(d, &e);
+                dump_show_entry(d, &e);
         }
     if (step == LOG_STEP_TORN)
         diag(d->f->o, "%s: a record at offset %zu that was never finished", d->file, w.at);
@@ -219,8 +219,8 @@ static void data_dump_show_node(const struct dumping *d, const struct node_view 
 {
     const struct wire_stat *st = &n->stat;
     printf("%s node ", d->file);
-    show_jbytes(n->path.n == 0 ? clave__jbytes("/") : n->path);
-    show_size(n->data);
+    dump_show_jbytes(n->path.n == 0 ? clave__jbytes("/") : n->path);
+    dump_show_size(n->data);
     printf(", %s", data_dump_kind_of(n));
     if (n->stored_owner != 0)
         printf(" 0x%" PRIx64, (uint64_t)n->stored_owner);
@@ -228,17 +228,17 @@ static void data_dump_show_node(const struct dumping *d, const struct node_view 
            (uint64_t)st->mzxid, (uint64_t)st->pzxid);
     printf(", version %d, stored cversion %d, aversion %d", (int)st->version,
            (int)n->stored_cversion, (int)st->aversion);
-    show_acl(n->acl);
+    dump_show_acl(n->acl);
     putchar('\n');
 }
 
-static void json_node(const struct dumping *d, const struct node_view *n)
+static void dump_json_node(const struct dumping *d, const struct node_view *n)
 {
     struct json j;
     json_begin(&j, stdout);
     clave__json_string(&j, "file", d->file);
-    json_jbytes(&j, "path", n->path.n == 0 ? clave__jbytes("/") : n->path);
-    json_jbytes(&j, "data", n->data);
+    dump_json_jbytes(&j, "path", n->path.n == 0 ? clave__jbytes("/") : n->path);
+    dump_json_jbytes(&j, "data", n->data);
     clave__json_string(&j, "kind", data_dump_kind_of(n));
     json_hex(&j, "owner", n->stored_owner);
     json_hex(&j, "czxid", n->stat.czxid);
@@ -249,7 +249,7 @@ static void json_node(const struct dumping *d, const struct node_view *n)
     clave__json_int(&j, "version", n->stat.version);
     clave__json_int(&j, "stored_cversion", n->stored_cversion);
     clave__json_int(&j, "aversion", n->stat.aversion);
-    json_acl(&j, n->acl);
+    dump_json_acl(&j, n->acl);
     json_end(&j);
 }
 
@@ -257,7 +257,7 @@ static void dump_node(void *arg, const struct node_view *n)
 {
     const struct dumping *d = arg;
     if (d->f->o->json)
-        json_node(d, n);
+        dump_json_node(d, n);
     else
         data_dump_show_node(d, n);
 }

@@ -19,7 +19,7 @@ int data_files_exit(clave_err err)
 }
 
 /* What only the engine notices: that the tree does not match the digests. */
-static void on_engine_log(void *arg, int level, const char *msg)
+static void data_files_on_engine_log(void *arg, int level, const char *msg)
 {
     struct data_files *f = arg;
     if (level <= CLAVE_LOG_WARN && f->noted[0] == '\0')
@@ -27,7 +27,7 @@ static void on_engine_log(void *arg, int level, const char *msg)
 }
 
 /* What is unusual about the directory is in the faults, or does not matter here. */
-static void on_directory_log(void *arg, int level, const char *msg)
+static void data_files_on_directory_log(void *arg, int level, const char *msg)
 {
     const struct data_files *f = arg;
     if (level <= CLAVE_LOG_WARN)
@@ -45,7 +45,7 @@ int data_files_open(struct data_files *f, const struct options *o, const char *p
 {
     char text[1024] = "";
     const struct fault fault = {text, sizeof text};
-    const struct log log = {on_directory_log, f};
+    const struct log log = {data_files_on_directory_log, f};
     *f = (struct data_files){.o = o, .dir = {.lock = -1, .dir = -1}};
     clave_err err = clave__datadir_look(&f->dir, path, &log, &fault);
     if (err != CLAVE_OK)
@@ -95,7 +95,7 @@ int data_files_beside(const struct data_files *f, const char *name, struct file_
 struct server *data_files_server(struct data_files *f)
 {
     struct server *s;
-    const struct server_options engine = {.log = on_engine_log, .log_arg = f};
+    const struct server_options engine = {.log = data_files_on_engine_log, .log_arg = f};
     f->noted[0] = '\0';
     if (clave__server_new(&s, &engine) == CLAVE_OK)
         return s;

@@ -50,7 +50,7 @@ struct growing {
 
 /* ---- the servers ---------------------------------------------------------------------------- */
 
-static bool take_port(const char **at, int64_t *port)
+static bool grow_take_port(const char **at, int64_t *port)
 {
     char *end;
     if (**at != ':')
@@ -64,7 +64,7 @@ static bool take_port(const char **at, int64_t *port)
 }
 
 /* HOST[:QUORUM:ELECTION[:CLIENT]]; NULL, or why it is no server. */
-static const char *parse_member(const char *text, struct member *m)
+static const char *grow_parse_member(const char *text, struct member *m)
 {
     static const char form[] = "expected HOST[:QUORUM:ELECTION[:CLIENT]]";
     const char *close = text[0] == '[' ? strchr(text, ']') : NULL;
@@ -79,8 +79,8 @@ static const char *parse_member(const char *text, struct member *m)
     const char *at = text + n;
     if (*at == ':' && !strchr(at + 1, ':'))
         return "give both ports, of the quorum and of elections, or none";
-    if (!take_port(&at, &m->quorum_port) || !take_port(&at, &m->election_port) ||
-        !take_port(&at, &m->client_port) || *at != '\0')
+    if (!grow_take_port(&at, &m->quorum_port) || !grow_take_port(&at, &m->election_port) ||
+        !grow_take_port(&at, &m->client_port) || *at != '\0')
         return form;
     return m->quorum_port != m->election_port && m->quorum_port != m->client_port &&
                    m->election_port != m->client_port
@@ -90,7 +90,7 @@ static const char *parse_member(const char *text, struct member *m)
 
 /* Two servers on one host may not share a port, and no server may be named twice: it would be two
  * votes that fail together. */
-static bool share_a_port(const struct member *a, const struct member *b)
+static bool grow_share_a_port(const struct member *a, const struct member *b)
 {
     const int64_t left[] = {a->quorum_port, a->election_port, a->client_port};
     const int64_t right[] = {b->quorum_port, b->election_port, b->client_port};
@@ -102,18 +102,18 @@ static bool share_a_port(const struct member *a, const struct member *b)
     return false;
 }
 
-static int take_members(struct growing *g, char **specs, size_t n)
+static int grow_take_members(struct growing *g, char **specs, size_t n)
 {
     if (n < LEAST_SERVERS || n > MOST_SERVERS || n % 2 == 0)
         return diag_usage(g->o, "an ensemble has 3, 5, 7 or 9 servers, not %zu", n);
     for (g->n = 0; g->n < n; g->n++) {
-        const char *fault = parse_member(specs[g->n], &g->members[g->n]);
+        const char *fault = grow_parse_member(specs[g->n], &g->members[g->n]);
         if (fault)
             return diag_usage(g->o, "'%s' is no server: %s", specs[g->n], fault);
     }
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
-            if (share_a_port(&g->members[i], &g->members[j]))
+            if (grow_share_a_port(&g->members[i], &g->members[j]))
                 return diag_usage(g->o, "'%s' and '%s' are servers on the same host and port",
                                   specs[j], specs[i]);
     return EXIT_OK;
@@ -121,13 +121,13 @@ static int take_members(struct growing *g, char **specs, size_t n)
 
 /* ---- the data ------------------------------------------------------------------------------- */
 
-static void look_at_node(void *arg, const struct node_view *n)
+static void grow_look_at_node(void *arg, const struct node_view *n)
 {
     struct growing *g = arg;
     g->ttl_nodes += clave__owner_kind(n->stored_owner) == NODE_TTL;
 }
 
-static void look_at_session(void *arg, int64_t id, int32_t timeout_ms)
+static void grow_look_at_session(void *arg, int64_t id, int32_t timeout_ms)
 {
     struct growing *g = arg;
     if (id == SESSION_OF_RESTORE) { /* it is nobody's */
@@ -140,7 +140,7 @@ static void look_at_session(void *arg, int64_t id, int32_t timeout_ms)
     g->longest_ms = timeout_ms > g->longest_ms ? timeout_ms : g->longest_ms;
 }
 
-static bool look_for_gap(struct growing *g, struct data_files *f, int64_t zxid)
+static bool grow_look_for_gap(struct growing *g, struct data_files *f, int64_t zxid)
 {
     char name[FILE_NAME_SIZE];
     struct file_content bytes;
@@ -158,7 +158,7 @@ static bool look_for_gap(struct growing *g, struct data_files *f, int64_t zxid)
 }
 
 /* A client that is away may come back with a session as long as the server allowed. */
-static int look_at_note(struct growing *g, const struct data_files *f)
+static int grow_look_at_note(struct growing *g, const struct data_files *f)
 {
     char text[600] = "";
     const struct fault fault = {text, sizeof text};
@@ -171,7 +171,7 @@ static int look_at_note(struct growing *g, const struct data_files *f)
     return EXIT_OK;
 }
 
-static int look_at_data(struct growing *g)
+static int grow_look_at_data(struct growing *g)
 {
     struct data_files f;
     char text[600] = "";
@@ -181,11 +181,11 @@ static int look_at_data(struct growing *g)
     clave_err err = s ? clave__datadir_recover(&f.dir, s, &fault) : CLAVE_ENOMEM;
     if (s && err == CLAVE_OK) {
         clave__server_stats(s, &g->st);
-        clave__server_each_node(s, look_at_node, g);
-        clave__server_each_session(s, look_at_session, g);
-        code = look_at_note(g, &f);
+        clave__server_each_node(s, grow_look_at_node, g);
+        clave__server_each_session(s, grow_look_at_session, g);
+        code = grow_look_at_note(g, &f);
         for (size_t i = 0; i < f.logs.n && code == EXIT_OK; i++)
-            code = look_for_gap(g, &f, f.logs.zxid[i]) ? EXIT_OK : EXIT_IO;
+            code = grow_look_for_gap(g, &f, f.logs.zxid[i]) ? EXIT_OK : EXIT_IO;
     } else if (code == EXIT_OK) {
         code = diag_end(g->o, NULL, EXIT_IO, "%s", text[0] ? text : clave_strerror(err));
     }
@@ -196,7 +196,7 @@ static int look_at_data(struct growing *g)
 
 /* ---- the files ------------------------------------------------------------------------------ */
 
-static void write_config(const struct growing *g, const struct member *own, FILE *f)
+static void grow_write_config(const struct growing *g, const struct member *own, FILE *f)
 {
     fprintf(f, "tickTime=%" PRId64 "\ninitLimit=10\nsyncLimit=5\n", g->tick_ms);
     fprintf(f, "dataDir=%s\nclientPort=%" PRId64 "\n", g->data_dir, own->client_port);
@@ -214,13 +214,13 @@ static void write_config(const struct growing *g, const struct member *own, FILE
 }
 
 /* The text of one server's zoo.cfg, to be freed; NULL: no memory. */
-static char *make_config(const struct growing *g, const struct member *own, size_t *n)
+static char *grow_make_config(const struct growing *g, const struct member *own, size_t *n)
 {
     char *text = NULL;
     FILE *f = open_memstream(&text, n);
     if (!f)
         return NULL;
-    write_config(g, own, f);
+    grow_write_config(g, own, f);
     if (fclose(f) == 0)
         return text;
     free(text);
@@ -229,8 +229,8 @@ static char *make_config(const struct growing *g, const struct member *own, size
 
 /* The file is there as a whole or not at all: a server that is started on half of a configuration
  * has other peers, or none. */
-static bool write_file(const struct growing *g, size_t i, const char *name, const char *text,
-                       size_t n)
+static bool grow_write_file(const struct growing *g, size_t i, const char *name, const char *text,
+                            size_t n)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%zu", g->out, i + 1);
@@ -247,21 +247,21 @@ static bool write_file(const struct growing *g, size_t i, const char *name, cons
     return number == 0;
 }
 
-static bool write_server(const struct growing *g, size_t i)
+static bool grow_write_server(const struct growing *g, size_t i)
 {
     char id[24];
     size_t n = 0;
-    char *config = make_config(g, &g->members[i], &n);
-    bool fine = write_file(g, i, "zoo.cfg", config, n);
+    char *config = grow_make_config(g, &g->members[i], &n);
+    bool fine = grow_write_file(g, i, "zoo.cfg", config, n);
     free(config);
     n = (size_t)snprintf(id, sizeof id, "%zu\n", i + 1);
-    return fine && write_file(g, i, "myid", id, n);
+    return fine && grow_write_file(g, i, "myid", id, n);
 }
 
-static int write_all(const struct growing *g)
+static int grow_write_all(const struct growing *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        if (!write_server(g, i))
+        if (!grow_write_server(g, i))
             return EXIT_IO;
     return EXIT_OK;
 }
@@ -269,7 +269,7 @@ static int write_all(const struct growing *g)
 /* ---- the steps -----------------------------------------------------------------------------
  */
 
-static void say_data(const struct growing *g)
+static void grow_say_data(const struct growing *g)
 {
     char text[DURATION_CAP];
     printf("%s is whole: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu node%s, %zu session%s\n",
@@ -296,7 +296,7 @@ static void say_data(const struct growing *g)
 }
 
 /* With the data on every server, each quorum has them, whichever servers start first. */
-static void say_steps(const struct growing *g)
+static void grow_say_steps(const struct growing *g)
 {
     printf("\nThe files for %zu servers are in %s. Next:\n", g->n, g->out);
     printf("1. Copy N/zoo.cfg to where server N looks for it, and N/myid into %s.\n", g->data_dir);
@@ -314,7 +314,7 @@ static void say_steps(const struct growing *g)
            "To go back: stop all servers, and start clave serve on the data of the last leader.\n");
 }
 
-static void put_connect(const struct growing *g, struct json *j)
+static void grow_put_connect(const struct growing *g, struct json *j)
 {
     char text[MOST_SERVERS * (sizeof g->members[0].host + 8)];
     size_t n = 0;
@@ -341,7 +341,7 @@ static void grow_show_json(const struct growing *g)
         clave__json_string(&j, "gap_zxid", NULL);
     clave__json_string(&j, "out", g->out);
     clave__json_string(&j, "data_dir", g->data_dir);
-    put_connect(g, &j);
+    grow_put_connect(g, &j);
     json_end(&j);
 }
 
@@ -363,18 +363,18 @@ static int run_grow(struct options *o, int argc, char **argv)
     if (!options_args(o, 2, -1))
         return EXIT_USAGE;
     g.dir = o->argv[0];
-    int code = take_members(&g, o->argv + 1, (size_t)o->argc - 1);
+    int code = grow_take_members(&g, o->argv + 1, (size_t)o->argc - 1);
     if (code == EXIT_OK)
-        code = look_at_data(&g);
+        code = grow_look_at_data(&g);
     if (code == EXIT_OK)
-        code = write_all(&g);
+        code = grow_write_all(&g);
     if (code != EXIT_OK)
         return code;
     if (o->json) {
         grow_show_json(&g);
     } else {
-        say_data(&g);
-        say_steps(&g);
+        grow_say_data(&g);
+        grow_say_steps(&g);
     }
     return finish_stdout(o);
 }

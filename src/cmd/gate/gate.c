@@ -86,7 +86,7 @@ struct gating {
 
 /* ---- telling -------------------------------------------------------------------------------- */
 
-static void gating_show(const struct gating *v)
+static void gate_verb_show(const struct gating *v)
 {
     const char *address;
     struct json j;
@@ -106,7 +106,7 @@ static void gating_show(const struct gating *v)
     printf(", servers %s\n", v->hosts);
 }
 
-static void gating_show_checked(const struct gating *v)
+static void gate_verb_show_checked(const struct gating *v)
 {
     const struct gate_settings *g = &v->c.settings.gate;
     struct json j;
@@ -128,7 +128,7 @@ static void gating_show_checked(const struct gating *v)
 
 /* ---- while it runs -------------------------------------------------------------------------- */
 
-static void gating_on_end(uv_signal_t *s, int number)
+static void gate_verb_on_end(uv_signal_t *s, int number)
 {
     struct gating *v = s->data;
     const struct log log = configured_log(&v->c);
@@ -137,7 +137,8 @@ static void gating_on_end(uv_signal_t *s, int number)
     gate_stop(v->gate);
 }
 
-static clave_err gating_apply(void *arg, const struct serve_settings *wanted, const struct fault *f)
+static clave_err gate_verb_apply(void *arg, const struct serve_settings *wanted,
+                                 const struct fault *f)
 {
     struct gating *v = arg;
     const struct log log = configured_log(&v->c);
@@ -154,22 +155,22 @@ static clave_err gating_apply(void *arg, const struct serve_settings *wanted, co
     return CLAVE_OK;
 }
 
-static void gating_on_hangup(uv_signal_t *s, int number)
+static void gate_verb_on_hangup(uv_signal_t *s, int number)
 {
     struct gating *v = s->data;
     (void)number;
     if (gate_reopen(v->gate))
         configured_read_again(&v->c, "TLS files of HTTP");
-    configured_reload(&v->c, gating_apply, v);
+    configured_reload(&v->c, gate_verb_apply, v);
 }
 
-static void gating_on_watchdog(uv_timer_t *t)
+static void gate_verb_on_watchdog(uv_timer_t *t)
 {
     struct gating *v = t->data;
     sd_notify_watchdog(&v->manager);
 }
 
-static void gating_open_handles(struct gating *v)
+static void gate_verb_open_handles(struct gating *v)
 {
     static const int numbers[] = {SIGTERM, SIGINT};
     uv_loop_t *loop = gate_loop(v->gate);
@@ -177,18 +178,18 @@ static void gating_open_handles(struct gating *v)
     for (size_t i = 0; i < 2; i++) {
         uv_signal_init(loop, &v->ends[i]);
         v->ends[i].data = v;
-        uv_signal_start(&v->ends[i], gating_on_end, numbers[i]);
+        uv_signal_start(&v->ends[i], gate_verb_on_end, numbers[i]);
     }
     uv_signal_init(loop, &v->hangup);
     uv_timer_init(loop, &v->watchdog);
     v->hangup.data = v->watchdog.data = v;
-    uv_signal_start(&v->hangup, gating_on_hangup, SIGHUP);
+    uv_signal_start(&v->hangup, gate_verb_on_hangup, SIGHUP);
     uint64_t every = (uint64_t)v->manager.watchdog_ms / 4;
     if (every > 0)
-        uv_timer_start(&v->watchdog, gating_on_watchdog, every, every);
+        uv_timer_start(&v->watchdog, gate_verb_on_watchdog, every, every);
 }
 
-static void gating_close_handles(struct gating *v)
+static void gate_verb_close_handles(struct gating *v)
 {
     for (size_t i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&v->ends[i], NULL);
@@ -198,10 +199,10 @@ static void gating_close_handles(struct gating *v)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static void gating_run(struct gating *v)
+static void gate_verb_run(struct gating *v)
 {
-    gating_open_handles(v);
-    gating_show(v);
+    gate_verb_open_handles(v);
+    gate_verb_show(v);
     configured_end_ready(&v->c);
     sd_notify_ready(&v->manager);
     sd_notify_send(&v->manager, "STATUS=gate on %s, servers %s", gate_address(v->gate, 0),
@@ -209,12 +210,12 @@ static void gating_run(struct gating *v)
     serve_log_begin_queue(&v->c.log);
     gate_run(v->gate);
     serve_log_end_queue(&v->c.log);
-    gating_close_handles(v);
+    gate_verb_close_handles(v);
     gate_free(v->gate);
 }
 
 /* `code` is that of the settings themselves. */
-static int gating_check(const struct gating *v, const struct gate_options *g, int code)
+static int gate_verb_check(const struct gating *v, const struct gate_options *g, int code)
 {
     const struct gate_settings *s = &v->c.settings.gate;
     char why[FAULTS_CAP] = "";
@@ -227,11 +228,11 @@ static int gating_check(const struct gating *v, const struct gate_options *g, in
     if (all.err != CLAVE_OK)
         code = configured_worse(code, configured_fail(&v->c, all.err, why));
     if (code == EXIT_OK)
-        gating_show_checked(v);
+        gate_verb_show_checked(v);
     return code;
 }
 
-static int gating_start(struct gating *v, int code)
+static int gate_verb_start(struct gating *v, int code)
 {
     const struct gate_settings *s = &v->c.settings.gate;
     char why[1024] = "";
@@ -252,12 +253,12 @@ static int gating_start(struct gating *v, int code)
                              .max_body = s->max_body,
                              .grace_ms = GRACE_MS};
     if (v->c.check)
-        return gating_check(v, &g, code);
+        return gate_verb_check(v, &g, code);
     clave_err err = gate_access_load(&g.access, &s->access, &f);
     if (err == CLAVE_OK)
         err = gate_new(&v->gate, &g, &f);
     if (err == CLAVE_OK) {
-        gating_run(v);
+        gate_verb_run(v);
         return EXIT_OK;
     }
     gate_access_free(g.access);
@@ -278,7 +279,7 @@ static int run_gate(struct options *o, int argc, char **argv)
     if (code == EXIT_OK || v.c.check) {
         configured_raise_file_limit();
         sd_notify_open(&v.manager);
-        code = gating_start(&v, code);
+        code = gate_verb_start(&v, code);
         sd_notify_close(&v.manager);
     }
     configured_fini(&v.c);

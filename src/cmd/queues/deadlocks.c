@@ -17,7 +17,8 @@ enum { PATH_CAP = 1024, TASK_CAP = 64 };
 
 /* Names the thread if several share a session; where the node says no more, the owner or the
  * session. */
-static const char *member_format(const clave_deadlock_member *m, char out[PARTICIPANT_TEXT_CAP])
+static const char *deadlocks_member_format(const clave_deadlock_member *m,
+                                           char out[PARTICIPANT_TEXT_CAP])
 {
     const clave_identity *id = &m->identity;
     char task[TASK_CAP], owner[PARTICIPANT_TEXT_CAP];
@@ -43,8 +44,8 @@ static void deadlocks_show_text(const clave_deadlock *d)
     printf("%sdeadlock of %zu\n", d->certain ? "" : "possible ", d->n);
     for (size_t i = 0; i < d->n; i++) {
         const clave_deadlock_member *m = &d->members[i], *n = &d->members[(i + 1) % d->n];
-        member_format(m, who);
-        member_format(n, next);
+        deadlocks_member_format(m, who);
+        deadlocks_member_format(n, next);
         if (m->path)
             printf("  %s waits for %s behind %s\n", who,
                    participant_text_printable(m->path, path, sizeof path), next);
@@ -53,7 +54,7 @@ static void deadlocks_show_text(const clave_deadlock *d)
     }
 }
 
-static void show_member(struct json *j, const clave_deadlock_member *m)
+static void deadlocks_show_member(struct json *j, const clave_deadlock_member *m)
 {
     const clave_identity *id = &m->identity;
     clave__json_open(j, NULL, '{');
@@ -76,7 +77,7 @@ static void deadlocks_show_json(const clave_deadlock *d)
     clave__json_bool(&j, "certain", d->certain);
     clave__json_open(&j, "members", '[');
     for (size_t i = 0; i < d->n; i++)
-        show_member(&j, &d->members[i]);
+        deadlocks_show_member(&j, &d->members[i]);
     clave__json_close(&j, ']');
     clave__json_string(&j, "victim", d->victim < d->n ? d->members[d->victim].node : NULL);
     clave__json_string(&j, "text", d->text);

@@ -45,7 +45,7 @@ struct election_bench {
 
 /* ---- on the loop's thread ------------------------------------------------------------------- */
 
-static void herd_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
+static void election_bench_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct candidate *c = arg;
     struct election_bench *h = c->herd;
@@ -57,11 +57,11 @@ static void herd_on_event(clave_async_latch *l, const clave_latch_event *ev, voi
     atomic_fetch_add(&h->leaderships, 1);
 }
 
-static void herd_stand(clave_async_client *client, void *arg)
+static void election_bench_stand(clave_async_client *client, void *arg)
 {
     struct candidate *c = arg;
     const struct election_bench *h = c->herd;
-    clave_latch_options o = {.size = sizeof o, .event_cb = herd_on_event, .event_arg = c};
+    clave_latch_options o = {.size = sizeof o, .event_cb = election_bench_on_event, .event_arg = c};
     c->client = client;
     o.layout = h->fair ? CLAVE_LATCH_FAIR : CLAVE_LATCH_UNFAIR;
     o.prefix = h->fair ? "c_" : NULL;
@@ -70,7 +70,7 @@ static void herd_stand(clave_async_client *client, void *arg)
         c->err = clave_async_latch_start(c->latch);
 }
 
-static void withdraw(clave_async_client *client, void *arg)
+static void election_bench_withdraw(clave_async_client *client, void *arg)
 {
     struct candidate *c = arg;
     (void)client;
@@ -78,16 +78,16 @@ static void withdraw(clave_async_client *client, void *arg)
     c->latch = NULL;
 }
 
-static void depose(clave_async_client *client, void *arg)
+static void election_bench_depose(clave_async_client *client, void *arg)
 {
     struct election_bench *h = arg;
     assert(h->leader);
     h->left_at = clave__clock_us();
-    withdraw(client, h->leader);
+    election_bench_withdraw(client, h->leader);
 }
 
 /* Of all candidates, excluding heartbeats and our own observing requests. */
-static void herd_count(clave_async_client *client, void *arg)
+static void election_bench_count(clave_async_client *client, void *arg)
 {
     struct election_bench *h = arg;
     (void)client;
@@ -103,69 +103,70 @@ static void herd_count(clave_async_client *client, void *arg)
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-static clave_err herd_look(struct election_bench *h)
+static clave_err election_bench_look(struct election_bench *h)
 {
-    return clave_client_run(h->all[0].session, herd_count, h);
+    return clave_client_run(h->all[0].session, election_bench_count, h);
 }
 
 /* Once a sync is answered, everything due to a session has arrived. It is quiet when such a round
  * trip of every session has triggered no request. */
-static clave_err herd_settle(struct election_bench *h)
+static clave_err election_bench_settle(struct election_bench *h)
 {
     uint64_t before;
-    clave_err err = herd_look(h);
+    clave_err err = election_bench_look(h);
     do {
         before = h->requests + h->events;
         for (size_t i = 0; i < h->n && err == CLAVE_OK; i++)
             err = clave_sync(h->all[i].session, "/", h->o->timeout_ms);
         if (err == CLAVE_OK)
-            err = herd_look(h);
+            err = election_bench_look(h);
     } while (err == CLAVE_OK && h->requests + h->events != before);
     return err;
 }
 
 /* Waits for the next leader, and then for quiet. Until it leads we send nothing, which would take
  * time from the candidates that are measured. */
-static clave_err await_leader(struct election_bench *h, unsigned known)
+static clave_err election_bench_await_leader(struct election_bench *h, unsigned known)
 {
     int64_t deadline = clave__clock_us() + h->o->timeout_ms * 1000;
     while (atomic_load(&h->leaderships) == known && clave__clock_us() < deadline)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
-    return atomic_load(&h->leaderships) == known ? CLAVE_ETIMEDOUT : herd_settle(h);
+    return atomic_load(&h->leaderships) == known ? CLAVE_ETIMEDOUT : election_bench_settle(h);
 }
 
-static clave_err stand_all(struct election_bench *h)
+static clave_err election_bench_stand_all(struct election_bench *h)
 {
     clave_err err = CLAVE_OK;
     for (size_t i = 0; i < h->n && err == CLAVE_OK; i++) {
-        err = clave_client_run(h->all[i].session, herd_stand, &h->all[i]);
+        err = clave_client_run(h->all[i].session, election_bench_stand, &h->all[i]);
         err = err == CLAVE_OK ? h->all[i].err : err;
     }
-    return err == CLAVE_OK ? await_leader(h, 0) : err;
+    return err == CLAVE_OK ? election_bench_await_leader(h, 0) : err;
 }
 
-static clave_err change_leaders(struct election_bench *h, const struct election_bench_figures *out,
-                                size_t round)
+static clave_err election_bench_change_leaders(struct election_bench *h,
+                                               const struct election_bench_figures *out,
+                                               size_t round)
 {
     uint64_t requests = h->requests, events = h->events;
     unsigned known = atomic_load(&h->leaderships);
     struct candidate *old = h->leader; /* all is quiet: nothing writes to it */
-    clave_err err = clave_client_run(old->session, depose, h);
+    clave_err err = clave_client_run(old->session, election_bench_depose, h);
     if (err == CLAVE_OK)
-        err = await_leader(h, known);
+        err = election_bench_await_leader(h, known);
     if (err != CLAVE_OK)
         return err;
     out->requests[round] = h->requests - requests;
     out->events[round] = h->events - events;
     out->leader_us[round] = h->led_at - h->left_at;
-    err = clave_client_run(old->session, herd_stand, old);
+    err = clave_client_run(old->session, election_bench_stand, old);
     err = err == CLAVE_OK ? old->err : err;
-    return err == CLAVE_OK ? herd_settle(h) : err;
+    return err == CLAVE_OK ? election_bench_settle(h) : err;
 }
 
 /* ---- sessions ------------------------------------------------------------------------------- */
 
-static int open_all(struct election_bench *h)
+static int election_bench_open_all(struct election_bench *h)
 {
     clave_client_options co;
     char fault[512];
@@ -198,10 +199,10 @@ static int open_all(struct election_bench *h)
     return EXIT_OK;
 }
 
-static void herd_close_all(struct election_bench *h)
+static void election_bench_close_all(struct election_bench *h)
 {
     for (size_t i = 0; i < h->n; i++) {
-        clave_client_run(h->all[i].session, withdraw, &h->all[i]);
+        clave_client_run(h->all[i].session, election_bench_withdraw, &h->all[i]);
         connect_close(h->all[i].session);
     }
     if (h->loop)
@@ -210,18 +211,18 @@ static void herd_close_all(struct election_bench *h)
 }
 
 /* What is left are containers, which the server would delete in time. */
-static void tidy(struct election_bench *h)
+static void election_bench_tidy(struct election_bench *h)
 {
     if (h->fair)
         (void)clave_delete(h->all[0].session, h->path, -1, h->o->timeout_ms);
     (void)clave_delete(h->all[0].session, h->plan->path, -1, h->o->timeout_ms);
 }
 
-static void withdraw_all(struct election_bench *h)
+static void election_bench_withdraw_all(struct election_bench *h)
 {
     for (size_t i = 0; i < h->n; i++)
-        clave_client_run(h->all[i].session, withdraw, &h->all[i]);
-    (void)herd_settle(h);
+        clave_client_run(h->all[i].session, election_bench_withdraw, &h->all[i]);
+    (void)election_bench_settle(h);
 }
 
 int herd_run(struct options *o, const struct election_bench_plan *plan, bool fair,
@@ -232,16 +233,16 @@ int herd_run(struct options *o, const struct election_bench_plan *plan, bool fai
     h.all = calloc(plan->candidates, sizeof *h.all);
     if (!h.all)
         return diag_err(o, h.path, CLAVE_ENOMEM, NULL);
-    int code = open_all(&h);
+    int code = election_bench_open_all(&h);
     if (code == EXIT_OK) {
-        clave_err err = stand_all(&h);
+        clave_err err = election_bench_stand_all(&h);
         for (size_t i = 0; i < plan->rounds && err == CLAVE_OK; i++)
-            err = change_leaders(&h, out, i);
+            err = election_bench_change_leaders(&h, out, i);
         if (err != CLAVE_OK)
             code = diag_err(o, h.path, err, h.all[0].session);
-        withdraw_all(&h);
-        tidy(&h);
+        election_bench_withdraw_all(&h);
+        election_bench_tidy(&h);
     }
-    herd_close_all(&h);
+    election_bench_close_all(&h);
     return code;
 }

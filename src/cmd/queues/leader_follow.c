@@ -34,7 +34,7 @@ static bool leader_follow_copy_text(char **out, const char *text, size_t n)
     return *out || !text;
 }
 
-static bool copy_value(struct leader_state *it, const clave_leader_news *news)
+static bool leader_follow_copy_value(struct leader_state *it, const clave_leader_news *news)
 {
     if (!news->value)
         return true;
@@ -58,14 +58,15 @@ static struct leader_state *leader_state_new(const clave_leader_news *news)
     if (p && (!leader_follow_copy_text(&it->node, p->node, strlen(p->node)) ||
               !leader_follow_copy_text(&it->id, p->identity.text,
                                        p->identity.text ? strlen(p->identity.text) : 0) ||
-              !copy_value(it, news))) {
+              !leader_follow_copy_value(it, news))) {
         leader_follow_free(it);
         return NULL;
     }
     return it;
 }
 
-static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
+static void leader_follow_on_news(clave_async_leader_watch *w, const clave_leader_news *news,
+                                  void *arg)
 {
     struct leader_follow *f = arg;
     struct leader_state *it = leader_state_new(news);
@@ -97,10 +98,10 @@ static void leader_follow_on_transferred(clave_async_client *c, clave_err err, v
 static void leader_follow_begin(clave_async_client *c, void *arg)
 {
     struct leader_follow *f = arg;
-    f->answer = clave_async_leader_watch_new(&f->watch, c, f->path, on_news, f);
+    f->answer = clave_async_leader_watch_new(&f->watch, c, f->path, leader_follow_on_news, f);
 }
 
-static void transfer(clave_async_client *c, void *arg)
+static void leader_follow_send_transfer(clave_async_client *c, void *arg)
 {
     struct leader_follow *f = arg;
     clave_err err =
@@ -180,7 +181,7 @@ void leader_follow_transfer(struct leader_follow *f, const char *node)
 {
     assert(f->watch);
     f->target = node;
-    clave_client_run(f->session, transfer, f);
+    clave_client_run(f->session, leader_follow_send_transfer, f);
 }
 
 void leader_follow_close(struct leader_follow *f)

@@ -87,7 +87,7 @@ static void revoke_show(const struct options *o, const struct revoke_target *t, 
 /* An ephemeral node lives as long as its session, so its owner may be alive: unless no session owns
  * the node, or its process was on this machine and is gone. For a node that may not be read, the
  * owner is not known. */
-static bool owner_may_be_alive(const clave_participant *p)
+static bool revoke_owner_may_be_alive(const clave_participant *p)
 {
     char here[256] = "";
     const clave_identity *id = &p->identity;
@@ -100,7 +100,7 @@ static bool owner_may_be_alive(const clave_participant *p)
     return !local || kill((pid_t)id->pid, 0) == 0 || errno != ESRCH;
 }
 
-static bool confirmed(const struct revoke_target *t)
+static bool revoke_confirmed(const struct revoke_target *t)
 {
     char answer[16];
     if (t->request->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
@@ -116,7 +116,7 @@ static int revoke_break(struct options *o, clave_client *c, const struct revoke_
     const struct revoke_request *w = t->request;
     assert(w->breaks);
     char hint[HINT_CAP];
-    if (owner_may_be_alive(t->at->p) && !w->force) {
+    if (revoke_owner_may_be_alive(t->at->p) && !w->force) {
         bool known = participant_text_is_known(&t->at->p->stat);
         return diag_end(
             o, w->path, EXIT_REFUSED,
@@ -125,7 +125,7 @@ static int revoke_break(struct options *o, clave_client *c, const struct revoke_
             hint_command(o, (const char *const[]){"locks", "revoke", w->path, w->node, NULL},
                          hint));
     }
-    if (!confirmed(t))
+    if (!revoke_confirmed(t))
         return diag_end(o, w->path, EXIT_REFUSED, "not deleted");
     clave_err err = clave_delete(c, t->path, -1, o->timeout_ms);
     if (err != CLAVE_OK && err != CLAVE_ENONODE)

@@ -26,7 +26,7 @@ static void acquisition_on_acquired(clave_async_mutex *m, uint64_t owner, clave_
     a->events->verdict(a->arg, err);
 }
 
-static void on_mutex_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
+static void acquisition_on_mutex_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct acquisition *a = arg;
     (void)m;
@@ -40,7 +40,7 @@ static void on_mutex_event(clave_async_mutex *m, const clave_mutex_event *ev, vo
         a->events->asked(a->arg);
 }
 
-static size_t format_identity(const struct run_plan *plan, char *out, size_t cap)
+static size_t acquisition_format_identity(const struct run_plan *plan, char *out, size_t cap)
 {
     struct process_identity self;
     process_identity_describe(&self, plan);
@@ -54,13 +54,15 @@ static size_t format_identity(const struct run_plan *plan, char *out, size_t cap
     return held_since_promise(plan, out, n, cap);
 }
 
-static clave_err begin_lock(struct acquisition *a, clave_async_client *client,
-                            const struct run_plan *plan, const struct acquisition_terms *terms)
+static clave_err acquisition_begin_lock(struct acquisition *a, clave_async_client *client,
+                                        const struct run_plan *plan,
+                                        const struct acquisition_terms *terms)
 {
     char identity[IDENTITY_CAP];
-    clave_mutex_options o = {.size = sizeof o, .event_cb = on_mutex_event, .event_arg = a};
+    clave_mutex_options o = {
+        .size = sizeof o, .event_cb = acquisition_on_mutex_event, .event_arg = a};
     o.data = identity;
-    o.len = format_identity(plan, identity, sizeof identity);
+    o.len = acquisition_format_identity(plan, identity, sizeof identity);
     o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
     o.nacls = plan->acl.n;
     o.min_valid_ms = terms->min_valid_ms;
@@ -81,8 +83,8 @@ static clave_err begin_lock(struct acquisition *a, clave_async_client *client,
 
 /* ---- a lease -------------------------------------------------------------------------------- */
 
-static void on_lease(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
-                     size_t n, void *arg)
+static void acquisition_on_lease(clave_async_semaphore *s, clave_err err,
+                                 clave_async_lease *const *leases, size_t n, void *arg)
 {
     struct acquisition *a = arg;
     assert(!a->lease && n <= 1);
@@ -91,7 +93,8 @@ static void on_lease(clave_async_semaphore *s, clave_err err, clave_async_lease 
     a->events->verdict(a->arg, err);
 }
 
-static void on_lease_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
+static void acquisition_on_lease_event(clave_async_semaphore *s, const clave_lease_event *ev,
+                                       void *arg)
 {
     struct acquisition *a = arg;
     (void)s;
@@ -108,15 +111,17 @@ static void on_lease_event(clave_async_semaphore *s, const clave_lease_event *ev
     }
 }
 
-static clave_err begin_lease(struct acquisition *a, clave_async_client *client,
-                             const struct run_plan *plan, const struct acquisition_terms *terms)
+static clave_err acquisition_begin_lease(struct acquisition *a, clave_async_client *client,
+                                         const struct run_plan *plan,
+                                         const struct acquisition_terms *terms)
 {
     char identity[IDENTITY_CAP];
-    clave_semaphore_options o = {.size = sizeof o, .event_cb = on_lease_event, .event_arg = a};
+    clave_semaphore_options o = {
+        .size = sizeof o, .event_cb = acquisition_on_lease_event, .event_arg = a};
     o.limit = plan->limit;
     o.limit_path = plan->limit_path;
     o.data = identity;
-    o.len = format_identity(plan, identity, sizeof identity);
+    o.len = acquisition_format_identity(plan, identity, sizeof identity);
     o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
     o.nacls = plan->acl.n;
     o.min_valid_ms = terms->min_valid_ms;
@@ -126,7 +131,8 @@ static clave_err begin_lease(struct acquisition *a, clave_async_client *client,
     o.nlock_roots = plan->root ? 1 : 0;
     clave_err err = clave_async_semaphore_new(&a->semaphore, client, plan->path, &o);
     if (err == CLAVE_OK)
-        err = clave_async_semaphore_acquire(a->semaphore, 0, 1, terms->deadline, on_lease, a);
+        err = clave_async_semaphore_acquire(a->semaphore, 0, 1, terms->deadline,
+                                            acquisition_on_lease, a);
     return err;
 }
 
@@ -183,7 +189,7 @@ static void acquisition_on_verdict(clave_async_latch *l, clave_err err, void *ar
     a->events->verdict(a->arg, err == CLAVE_ECANCELED ? CLAVE_EBUSY : err); /* a try's end */
 }
 
-static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
+static void acquisition_on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct acquisition *a = arg;
     switch (ev->kind) {
@@ -211,10 +217,12 @@ static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, vo
 
 /* The session policy: the guardian ends the command by the hold deadline, so a connection that is
  * lost for a moment is no reason to. */
-static clave_err begin_election(struct acquisition *a, clave_async_client *client,
-                                const struct run_plan *plan, const struct acquisition_terms *terms)
+static clave_err acquisition_begin_election(struct acquisition *a, clave_async_client *client,
+                                            const struct run_plan *plan,
+                                            const struct acquisition_terms *terms)
 {
-    clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event, .event_arg = a};
+    clave_latch_options o = {
+        .size = sizeof o, .event_cb = acquisition_on_latch_event, .event_arg = a};
     o.id = plan->name;
     o.policy = CLAVE_POLICY_SESSION;
     o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
@@ -241,9 +249,9 @@ clave_err acquisition_begin(struct acquisition *a, clave_async_client *client,
                             const struct run_plan *plan, const struct acquisition_terms *terms)
 {
     assert(a->events && !a->mutex && !a->semaphore && !a->latch);
-    return (plan->elects               ? begin_election
-            : plan->kind == KIND_LEASE ? begin_lease
-                                       : begin_lock)(a, client, plan, terms);
+    return (plan->elects               ? acquisition_begin_election
+            : plan->kind == KIND_LEASE ? acquisition_begin_lease
+                                       : acquisition_begin_lock)(a, client, plan, terms);
 }
 
 bool acquisition_held(const struct acquisition *a, struct grant_facts *out)

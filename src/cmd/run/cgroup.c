@@ -25,7 +25,7 @@ enum { LINE_CAP = 4096, DEPTH_MAX = 8 };
 
 /* "36 35 98:0 /ROOT /MOUNT-POINT rw,noatime master:1 - TYPE SOURCE OPTIONS": the first one of type
  * cgroup2. A name with a space would be escaped; such mounts are not supported. */
-static bool find_mount(char root[CGROUP_CAP], char point[CGROUP_CAP])
+static bool cgroup_find_mount(char root[CGROUP_CAP], char point[CGROUP_CAP])
 {
     char line[LINE_CAP];
     FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -54,10 +54,10 @@ static bool cgroup_find_path(pid_t pid, char path[CGROUP_CAP])
 }
 
 /* The mounted hierarchy may begin below the root, as in a container. */
-static bool find_own(char own[CGROUP_CAP])
+static bool cgroup_find_own(char own[CGROUP_CAP])
 {
     char root[CGROUP_CAP], point[CGROUP_CAP], path[CGROUP_CAP];
-    if (!find_mount(root, point) || !cgroup_find_path(getpid(), path))
+    if (!cgroup_find_mount(root, point) || !cgroup_find_path(getpid(), path))
         return false;
     size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
     if (strncmp(path, root, n) != 0 || (path[n] != '/' && path[n] != '\0'))
@@ -66,7 +66,7 @@ static bool find_own(char own[CGROUP_CAP])
     return len > 0 && len < CGROUP_CAP;
 }
 
-static bool says_yes(const char *dir, const char *name)
+static bool cgroup_says_yes(const char *dir, const char *name)
 {
     char value[4] = "";
     return getxattr(dir, name, value, sizeof value - 1) == 1 && value[0] == '1';
@@ -74,11 +74,11 @@ static bool says_yes(const char *dir, const char *name)
 
 /* Where systemd runs, it alone manages what it has not delegated (systemd.resource-control(5),
  * Delegate=). */
-static bool is_ours_to_divide(const char *own)
+static bool cgroup_is_ours_to_divide(const char *own)
 {
     bool systemd = access("/run/systemd/system", F_OK) == 0;
-    return access(own, W_OK) == 0 &&
-           (!systemd || says_yes(own, "user.delegate") || says_yes(own, "trusted.delegate"));
+    return access(own, W_OK) == 0 && (!systemd || cgroup_says_yes(own, "user.delegate") ||
+                                      cgroup_says_yes(own, "trusted.delegate"));
 }
 
 /* ---- its life ----------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ static bool is_ours_to_divide(const char *own)
 void cgroup_plan(struct cgroup *c)
 {
     *c = (struct cgroup){.path = ""};
-    if (find_own(c->own) && is_ours_to_divide(c->own))
+    if (cgroup_find_own(c->own) && cgroup_is_ours_to_divide(c->own))
         snprintf(c->path, sizeof c->path, "%s/clave-%016" PRIx64, c->own, clave_random_seed());
 }
 

@@ -36,7 +36,7 @@ int64_t child_lead(const struct runner *r)
 }
 
 /* A watchdog armed for earlier stays: it fires once for nothing. */
-static void arm_watchdog(struct runner *r)
+static void child_arm_watchdog(struct runner *r)
 {
     int64_t at = clave__hold_policy_limit(&r->hold_policy);
     if (at >= r->watchdog_at)
@@ -54,7 +54,7 @@ void child_publish(struct runner *r)
         return;
     deadline_page_set(r->guardian.page, clave__hold_policy_extend(&r->hold_policy, g.deadline),
                       g.deadline);
-    arm_watchdog(r);
+    child_arm_watchdog(r);
 }
 
 /* ---- beginning and end ---------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ void child_begin(struct runner *r)
     guardian_run(&r->guardian, t);
 }
 
-static int code_of_status(int status)
+static int child_code_of_status(int status)
 {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -116,7 +116,7 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
 {
     assert(r->phase == HOLDING || r->phase == SWEEPING);
     bool cut_short = clave__hold_policy_was_cut_short(&r->hold_policy, cause);
-    int code = cut_short ? EXIT_LOST : code_of_status(status);
+    int code = cut_short ? EXIT_LOST : child_code_of_status(status);
     r->told_to_end |= cause == CAUSE_PARENT;
     if (r->command == 0)
         child_report_not_started(r);
@@ -135,7 +135,7 @@ void child_lost(struct runner *r, clave_err why)
     deadline_page_set(r->guardian.page, DEADLINE_PAGE_LOST, DEADLINE_PAGE_LOST);
     lock_message_lost(r->plan, why);
     guardian_stop(&r->guardian);
-    arm_watchdog(r);
+    child_arm_watchdog(r);
 }
 
 void child_asked(struct runner *r)
@@ -172,21 +172,21 @@ static void child_report_stuck(struct runner *r, const struct holdout *h, bool l
     sd_status_holdout(r);
 }
 
-static void sweep(uv_timer_t *timer);
+static void child_sweep(uv_timer_t *timer);
 
-static void sweep_again(struct runner *r, int alive)
+static void child_sweep_again(struct runner *r, int alive)
 {
     struct holdouts left;
     holdout_look(&left, &r->guardian.cgroup);
     if (holdout_is_certain(&left, r->sweep_ms))
         child_report_stuck(r, &left.first, r->hold_policy.lost);
     r->sweep_ms = clave__kill_policy_pace(r->sweep_ms, holdout_is_all(&left, alive));
-    uv_timer_start(&r->phase_timer, sweep, (uint64_t)r->sweep_ms, 0);
+    uv_timer_start(&r->phase_timer, child_sweep, (uint64_t)r->sweep_ms, 0);
 }
 
 /* We are a sub-reaper too: without the guardian its descendants become ours. The command itself has
  * been killed by then, whether or not we saw that. */
-static void sweep(uv_timer_t *timer)
+static void child_sweep(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     assert(r->phase == SWEEPING);
@@ -194,7 +194,7 @@ static void sweep(uv_timer_t *timer)
     cgroup_kill(&r->guardian.cgroup);
     int alive = proctree_kill(r->reaped ? 0 : r->command);
     if (alive > 0 || !proctree_is_gone()) {
-        sweep_again(r, alive);
+        child_sweep_again(r, alive);
         return;
     }
     child_reap(r);
@@ -202,7 +202,7 @@ static void sweep(uv_timer_t *timer)
     child_conclude(r, CAUSE_NONE, r->reaped ? r->status : SIGKILL);
 }
 
-static void begin_sweep(struct runner *r)
+static void child_begin_sweep(struct runner *r)
 {
     assert(r->phase == HOLDING);
     r->phase = SWEEPING;
@@ -212,14 +212,14 @@ static void begin_sweep(struct runner *r)
     cgroup_kill(&r->guardian.cgroup);
     proctree_kill(0);
     guardian_dismiss(&r->guardian);
-    uv_timer_start(&r->phase_timer, sweep, 0, 0);
+    uv_timer_start(&r->phase_timer, child_sweep, 0, 0);
 }
 
 /* ---- the guardian's reports ----------------------------------------------------------------- */
 
 /* The command is stopped. By the terminal, because it needs it: it gets it or, if we do not have it
  * either, we stop as it would have. By the user: then we stop too, with our whole job. */
-static void on_command_stopped(struct runner *r, int sig)
+static void child_on_command_stopped(struct runner *r, int sig)
 {
     bool asks = sig == SIGTTIN || sig == SIGTTOU;
     if (asks && terminal_lend(&r->terminal, r->command)) {
@@ -231,16 +231,16 @@ static void on_command_stopped(struct runner *r, int sig)
 }
 
 /* A line for a shell in one word, as people give it to flock -c. */
-static bool is_shell_line(char *const *argv)
+static bool child_is_shell_line(char *const *argv)
 {
     return !argv[1] && argv[0][strcspn(argv[0], " \t|&;<>$*")] != '\0';
 }
 
-static void on_refused(struct runner *r, const char *what, int error, int code)
+static void child_on_refused(struct runner *r, const char *what, int error, int code)
 {
     assert(r->phase == HOLDING && r->command == 0);
     char line[HINT_CAP];
-    bool shell = code == EXIT_NOTFOUND && is_shell_line(r->plan->argv);
+    bool shell = code == EXIT_NOTFOUND && child_is_shell_line(r->plan->argv);
     diag_end(r->o, NULL, code, "cannot %s '%s': %s%s%s", what, r->plan->argv[0], strerror(error),
              shell ? "; a line for a shell is given as: -- sh -c " : "",
              shell ? hint_word(r->plan->argv[0], line) : "");
@@ -248,7 +248,7 @@ static void on_refused(struct runner *r, const char *what, int error, int code)
     r->events->ended(r, code);
 }
 
-static void on_holdout(struct runner *r, const struct holdout *h)
+static void child_on_holdout(struct runner *r, const struct holdout *h)
 {
     char who[HOLDOUT_TEXT_CAP], text[HOLDOUT_TEXT_CAP + 32];
     struct grant_facts g;
@@ -261,7 +261,7 @@ static void on_holdout(struct runner *r, const struct holdout *h)
     clave_uv_flush(r->uv);
 }
 
-static void on_report(struct runner *r, const struct guardian_report *report)
+static void child_on_report(struct runner *r, const struct guardian_report *report)
 {
     switch (report->event) {
     case GUARDIAN_STARTED:
@@ -269,13 +269,13 @@ static void on_report(struct runner *r, const struct guardian_report *report)
         sd_status_started(r);
         break;
     case GUARDIAN_REFUSED:
-        on_refused(r, "run", report->value, spawn_exit_code(report->value));
+        child_on_refused(r, "run", report->value, spawn_exit_code(report->value));
         break;
     case GUARDIAN_NO_PROCESS:
-        on_refused(r, "start a process for", report->value, EXIT_INTERNAL);
+        child_on_refused(r, "start a process for", report->value, EXIT_INTERNAL);
         break;
     case GUARDIAN_STOPPED:
-        on_command_stopped(r, report->value);
+        child_on_command_stopped(r, report->value);
         break;
     case GUARDIAN_ENDING:
         lock_message_ending(r->plan, report->cause);
@@ -285,7 +285,7 @@ static void on_report(struct runner *r, const struct guardian_report *report)
         lock_message_denied(r->plan, &report->holdout, report->value);
         break;
     case GUARDIAN_HOLDOUT:
-        on_holdout(r, &report->holdout);
+        child_on_holdout(r, &report->holdout);
         break;
     case GUARDIAN_STUCK:
         clave__hold_policy_excuse(&r->hold_policy);
@@ -298,7 +298,7 @@ static void on_report(struct runner *r, const struct guardian_report *report)
     }
 }
 
-static void on_guardian_death(struct runner *r)
+static void child_on_guardian_death(struct runner *r)
 {
     uv_poll_stop(&r->reports);
     if (r->phase == LEAVING)
@@ -308,28 +308,28 @@ static void on_guardian_death(struct runner *r)
          r->phase == HOLDING ? "ending the command" : "giving up");
     if (r->phase == HOLDING) {
         clave__hold_policy_bereave(&r->hold_policy);
-        begin_sweep(r);
+        child_begin_sweep(r);
     } else {
         r->events->leave(r, EXIT_INTERNAL);
     }
 }
 
-static void take_reports(struct runner *r)
+static void child_take_reports(struct runner *r)
 {
     struct guardian_report report;
     int n = 0;
     while (r->phase != LEAVING && r->phase != KEEPING &&
            (n = guardian_read(&r->guardian, &report)) > 0)
-        on_report(r, &report);
+        child_on_report(r, &report);
     if (n < 0)
-        on_guardian_death(r);
+        child_on_guardian_death(r);
 }
 
 void child_on_reports(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
-    take_reports(poll->data);
+    child_take_reports(poll->data);
 }
 
 /* The guardian should have acted before this, so it is stopped; unless we were, and then its
@@ -339,15 +339,15 @@ void child_on_watchdog(uv_timer_t *timer)
     struct runner *r = timer->data;
     r->watchdog_at = CLAVE_NEVER;
     if (r->phase == HOLDING)
-        take_reports(r);
+        child_take_reports(r);
     if (r->phase != HOLDING)
         return;
     if (!clave__hold_policy_is_overdue(&r->hold_policy, clave_now())) {
-        arm_watchdog(r);
+        child_arm_watchdog(r);
         return;
     }
     diag(r->o, "%s: the guardian does not answer: ending the command", r->plan->path);
-    begin_sweep(r);
+    child_begin_sweep(r);
 }
 
 /* ---- signals -------------------------------------------------------------------------------- */

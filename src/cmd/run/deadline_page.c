@@ -10,7 +10,7 @@
 
 /* The command may read the page, not write it: whatever it does, the guardian's view is its own.
  * Kernels before 5.1 do not know this seal. */
-static void seal(int fd)
+static void deadline_page_seal(int fd)
 {
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
 }
@@ -28,7 +28,7 @@ bool deadline_page_new(struct deadline_page **out, int *fd)
         errno = err;
         return false;
     }
-    seal(*fd);
+    deadline_page_seal(*fd);
     *out = p;
     return true;
 }

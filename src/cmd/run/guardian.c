@@ -171,7 +171,7 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
 
 /* The group may be signalled only while its first process exists, which keeps the number from being
  * reused. */
-static pid_t group(const struct guardian_process *g)
+static pid_t guardian_group(const struct guardian_process *g)
 {
     return g->reaped ? 0 : g->command;
 }
@@ -196,7 +196,7 @@ static void guardian_reap(struct guardian_process *g)
 }
 
 /* A child that does not count is a local server that something in the command started. */
-static bool nothing_left(const struct guardian_process *g)
+static bool guardian_nothing_left(const struct guardian_process *g)
 {
     return g->childless || (g->reaped && proctree_is_gone());
 }
@@ -256,7 +256,7 @@ static void guardian_kill(struct guardian_process *g)
     cgroup_kill(&g->cgroup);
     if (g->told.pid != 0)
         guardian_look_for_stuck(g, &left); /* before the runner takes us for stopped */
-    int alive = proctree_kill(group(g));
+    int alive = proctree_kill(guardian_group(g));
     guardian_look_for_stuck(g, &left);
     clave__kill_policy_killed(&g->kill_policy, holdout_is_all(&left, alive));
 }
@@ -270,8 +270,8 @@ static void guardian_act(struct guardian_process *g, unsigned todo)
                  g->plan->o->verb->name);
     }
     if (todo & KILL_POLICY_TERM) {
-        proctree_signal(SIGTERM, group(g));
-        proctree_signal(SIGCONT, group(g)); /* a stopped process would not see SIGTERM */
+        proctree_signal(SIGTERM, guardian_group(g));
+        proctree_signal(SIGCONT, guardian_group(g)); /* a stopped process would not see SIGTERM */
         g->look_at = clave_now();
     }
     if (todo & KILL_POLICY_KILL)
@@ -291,18 +291,18 @@ static void guardian_step(struct guardian_process *g)
                                             .alone = g->runner_dead,
                                             .parent_ended = g->parent_ended,
                                             .reaped = g->reaped,
-                                            .nothing_left = nothing_left(g)};
+                                            .nothing_left = guardian_nothing_left(g)};
     guardian_act(g, clave__kill_policy_step(&g->kill_policy, &sight, clave_now()));
     guardian_look(g);
 }
 
-static void forward(struct guardian_process *g, int sig)
+static void guardian_pass_signal(struct guardian_process *g, int sig)
 {
     if (sig == SIGTERM && clave__kill_policy_ask(&g->kill_policy, clave_now()))
         return; /* the kill policy sends it to the command and all its descendants */
     struct holdout command;
-    bool refused = group(g) > 0 && kill(-group(g), sig) != 0 && sig != SIGWINCH;
-    if (refused && holdout_refuses(&command, group(g)))
+    bool refused = guardian_group(g) > 0 && kill(-guardian_group(g), sig) != 0 && sig != SIGWINCH;
+    if (refused && holdout_refuses(&command, guardian_group(g)))
         guardian_report_of(g, GUARDIAN_DENIED, sig, &command);
 }
 
@@ -317,7 +317,7 @@ static void guardian_obey(struct guardian_process *g, const struct order *order)
             guardian_start_command(g, &order->task);
         break;
     case ORDER_FORWARD:
-        forward(g, order->sig);
+        guardian_pass_signal(g, order->sig);
         break;
     case ORDER_STOP:
         g->told_to_stop = true;
@@ -325,7 +325,7 @@ static void guardian_obey(struct guardian_process *g, const struct order *order)
     }
 }
 
-static void take_orders(struct guardian_process *g)
+static void guardian_take_orders(struct guardian_process *g)
 {
     struct order order;
     ssize_t n;
@@ -335,7 +335,7 @@ static void take_orders(struct guardian_process *g)
         g->runner_dead = true;
 }
 
-static void drain(int fd)
+static void guardian_drain(int fd)
 {
     char buf[sizeof(struct signalfd_siginfo)];
     while (read(fd, buf, sizeof buf) > 0)
@@ -345,7 +345,7 @@ static void drain(int fd)
 /* ---- the end -------------------------------------------------------------------------------- */
 
 /* A process that reads our output to its end must not have to wait for this. */
-static void close_streams(void)
+static void guardian_close_streams(void)
 {
     int null = open("/dev/null", O_RDWR);
     for (int fd = 0; null >= 0 && fd <= 2; fd++)
@@ -355,11 +355,11 @@ static void close_streams(void)
 
 /* The runner is dead, its session is not: the lock, or the place in the queue, passes on at once
  * instead of when the session expires. */
-static void close_session(struct guardian_process *g)
+static void guardian_close_session(struct guardian_process *g)
 {
     clave_client_options co;
     clave_client *c;
-    close_streams();
+    guardian_close_streams();
     connect_client_options(g->plan->o, &co);
     co.session_timeout_ms = g->session.timeout_ms;
     co.resume_session_id = g->session.id;
@@ -402,20 +402,20 @@ static _Noreturn void guardian_main(struct guardian_process *g)
             {.fd = g->parent_ended ? -1 : parent_watch_fd(parent), .events = POLLIN}};
         guardian_arm(g);
         poll(fds, 4, g->parent_ended ? -1 : parent_watch_pause_ms(parent));
-        drain(g->signals);
-        drain(g->timer);
+        guardian_drain(g->signals);
+        guardian_drain(g->timer);
         if (!g->runner_dead)
-            take_orders(g);
+            guardian_take_orders(g);
         guardian_step(g);
     }
     if (g->session.id != 0)
-        close_session(g);
+        guardian_close_session(g);
     _exit(EXIT_OK);
 }
 
 /* ---- the runner's side ---------------------------------------------------------------------- */
 
-static int cannot_start(const struct options *o)
+static int guardian_cannot_start(const struct options *o)
 {
     return diag_end(o, NULL, EXIT_INTERNAL, "cannot start the guardian: %s", strerror(errno));
 }
@@ -425,9 +425,9 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
     int ends[2], deadline_page_fd;
     *g = (struct guardian){.socket = -1};
     if (!deadline_page_new(&g->page, &deadline_page_fd))
-        return cannot_start(plan->o);
+        return guardian_cannot_start(plan->o);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        int code = cannot_start(plan->o);
+        int code = guardian_cannot_start(plan->o);
         close(deadline_page_fd);
         return code;
     }
@@ -442,7 +442,7 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
         child.socket = ends[1];
         guardian_main(&child);
     }
-    int code = pid < 0 ? cannot_start(plan->o) : EXIT_OK;
+    int code = pid < 0 ? guardian_cannot_start(plan->o) : EXIT_OK;
     close(ends[1]);
     close(deadline_page_fd);
     g->pid = pid > 0 ? pid : 0;

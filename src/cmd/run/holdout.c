@@ -24,7 +24,7 @@ struct process_status {
 
 /* A line of the file: "Name:\tsudo", "State:\tD (disk sleep)", "Uid:\tREAL\tEFFECTIVE\t...",
  * "SigPnd:\t0000000000000100" of the thread, "ShdPnd:" of the process. */
-static void take_line(struct process_status *s, const char *line)
+static void holdout_take_line(struct process_status *s, const char *line)
 {
     unsigned uid;
     uint64_t pending;
@@ -40,14 +40,14 @@ static void take_line(struct process_status *s, const char *line)
 }
 
 /* false: there is no such process, or it is hidden from us (hidepid). */
-static bool read_status(pid_t pid, struct process_status *s)
+static bool holdout_read_status(pid_t pid, struct process_status *s)
 {
     char path[64], line[LINE_CAP];
     *s = (struct process_status){.is = {.pid = pid, .uid = HOLDOUT_UNKNOWN}};
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     FILE *f = fopen(path, "re");
     while (f && fgets(line, sizeof line, f))
-        take_line(s, line);
+        holdout_take_line(s, line);
     if (f)
         fclose(f);
     return s->state != '\0';
@@ -58,7 +58,7 @@ bool holdout_refuses(struct holdout *out, pid_t pid)
     struct process_status s;
     if (kill(pid, 0) == 0 || errno != EPERM)
         return false;
-    read_status(pid, &s);
+    holdout_read_status(pid, &s);
     *out = s.is;
     return true;
 }
@@ -75,7 +75,7 @@ static void holdout_visit(void *arg, pid_t pid)
     struct holdout_search *s = arg;
     struct process_status p;
     bool refuses = kill(pid, 0) != 0 && errno == EPERM;
-    bool shown = read_status(pid, &p);
+    bool shown = holdout_read_status(pid, &p);
     if (shown ? p.state == 'Z' || p.state == 'X' : !refuses)
         return; /* dead */
     p.is.asleep = !refuses && p.state == 'D' && p.kill_pending;

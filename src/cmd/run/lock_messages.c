@@ -23,24 +23,24 @@ enum { TRACE_AT = 3, TRACE_DIGITS = 32 }; /* in a traceparent */
 enum { HOLDER_CAP = PARTICIPANT_TEXT_CAP + 64 };
 
 /* The words that differ between a lock and a leadership. */
-struct words {
+struct lock_message_words {
     const char *acquired, *not_acquired; /* events, and verbs */
     const char *held_by, *still, *it, *who, *asked, *hold, *next, *before;
 };
 
-static const struct words *words(const struct run_plan *p)
+static const struct lock_message_words *lock_message_words(const struct run_plan *p)
 {
-    static const struct words lock = {"acquired",
-                                      "not-acquired",
-                                      "held by",
-                                      "still held",
-                                      "the lock",
-                                      "locks",
-                                      "another participant asks for it",
-                                      "hold",
-                                      "holder",
-                                      "acquired; the previous holder"};
-    static const struct words leadership = {
+    static const struct lock_message_words lock = {"acquired",
+                                                   "not-acquired",
+                                                   "held by",
+                                                   "still held",
+                                                   "the lock",
+                                                   "locks",
+                                                   "another participant asks for it",
+                                                   "hold",
+                                                   "holder",
+                                                   "acquired; the previous holder"};
+    static const struct lock_message_words leadership = {
         "elected",    "not-elected",     "led by", "still leading", "the leadership",
         "candidates", "asked to resign", "term",   "leader",        "elected; the previous leader"};
     return p->elects ? &leadership : &lock;
@@ -63,7 +63,8 @@ static void lock_message_end(struct json *j)
     funlockfile(stderr);
 }
 
-static void put_holder(const struct run_plan *p, struct json *j, const clave_participant *holder)
+static void lock_message_put_holder(const struct run_plan *p, struct json *j,
+                                    const clave_participant *holder)
 {
     clave__json_open(j, p->elects ? "leader" : "holder", '{');
     clave__json_int(j, "token", holder->stat.czxid);
@@ -71,7 +72,7 @@ static void put_holder(const struct run_plan *p, struct json *j, const clave_par
     clave__json_close(j, '}');
 }
 
-static void put_identity(struct json *j, const char *key, const clave_identity *id)
+static void lock_message_put_identity(struct json *j, const char *key, const clave_identity *id)
 {
     clave__json_open(j, key, '{');
     format_identity(j, id);
@@ -79,12 +80,12 @@ static void put_identity(struct json *j, const char *key, const clave_identity *
 }
 
 /* "held by web1 pid 4711 (nightly), trace 4bf9..." */
-static const char *holder_text(const struct run_plan *p, const clave_participant *holder,
-                               char out[HOLDER_CAP])
+static const char *lock_message_holder_text(const struct run_plan *p,
+                                            const clave_participant *holder, char out[HOLDER_CAP])
 {
     char who[PARTICIPANT_TEXT_CAP];
     const char *trace = holder ? holder->identity.traceparent : NULL;
-    snprintf(out, HOLDER_CAP, "%s %s%s%.*s", words(p)->held_by,
+    snprintf(out, HOLDER_CAP, "%s %s%s%.*s", lock_message_words(p)->held_by,
              holder ? participant_text_format(&holder->identity, who, sizeof who) : "another",
              trace ? ", trace " : "", TRACE_DIGITS, trace ? trace + TRACE_AT : "");
     return out;
@@ -98,17 +99,18 @@ void lock_message_waiting(const struct run_plan *p, size_t ahead, const clave_pa
         lock_message_begin(p, &j, "waiting");
         clave__json_int(&j, "ahead", (int64_t)ahead);
         if (holder)
-            put_holder(p, &j, holder);
+            lock_message_put_holder(p, &j, holder);
         lock_message_end(&j);
     } else if (holder) {
-        diag(p->o, "%s: waiting, %zu ahead; %s", p->path, ahead, holder_text(p, holder, who));
+        diag(p->o, "%s: waiting, %zu ahead; %s", p->path, ahead,
+             lock_message_holder_text(p, holder, who));
     } else {
         diag(p->o, "%s: waiting, %zu ahead", p->path, ahead);
     }
 }
 
 /* What is missing so that nobody gets a lease. */
-static const char *lack(const struct run_plan *p, char out[LACK_CAP])
+static const char *lock_message_lack(const struct run_plan *p, char out[LACK_CAP])
 {
     char path[PARTICIPANT_TEXT_CAP];
     snprintf(out, LACK_CAP,
@@ -125,10 +127,10 @@ void lock_message_no_limit(const struct run_plan *p, size_t ahead)
     if (p->o->json) {
         lock_message_begin(p, &j, "waiting");
         clave__json_int(&j, "ahead", (int64_t)ahead);
-        clave__json_string(&j, "why", lack(p, why));
+        clave__json_string(&j, "why", lock_message_lack(p, why));
         lock_message_end(&j);
     } else {
-        diag(p->o, "%s: waiting: %s", p->path, lack(p, why));
+        diag(p->o, "%s: waiting: %s", p->path, lock_message_lack(p, why));
     }
 }
 
@@ -165,14 +167,14 @@ void lock_message_away(const struct run_plan *p, const char *fault)
 }
 
 /* The number of leases is not even read while the server gives nobody a place. */
-static const char *obstacle_text(const struct run_plan *p, const struct lock_obstacle *why,
-                                 char out[LACK_CAP])
+static const char *lock_message_obstacle_text(const struct run_plan *p,
+                                              const struct lock_obstacle *why, char out[LACK_CAP])
 {
     if (why->away)
         return why->away;
     if (why->put_off)
         return LOCK_MESSAGE_PUT_OFF;
-    return why->limit_missing ? lack(p, out) : NULL;
+    return why->limit_missing ? lock_message_lack(p, out) : NULL;
 }
 
 void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
@@ -180,29 +182,32 @@ void lock_message_not_acquired(const struct run_plan *p, int64_t waited_ms,
 {
     struct json j;
     char age[AGE_CAP], asked_for[DURATION_CAP], out[LACK_CAP], who[HOLDER_CAP], hint[HINT_CAP];
-    const char *text = obstacle_text(p, why, out);
+    const char *text = lock_message_obstacle_text(p, why, out);
     const char *within =
         p->wait_ms > 0 ? clave__duration_format(p->wait_ms, asked_for) : age_format(waited_ms, age);
     if (p->o->json) {
-        lock_message_begin(p, &j, words(p)->not_acquired);
+        lock_message_begin(p, &j, lock_message_words(p)->not_acquired);
         clave__json_int(&j, "waited_ms", waited_ms);
         if (text)
             clave__json_string(&j, "why", text);
         if (why->holder)
-            put_holder(p, &j, why->holder);
+            lock_message_put_holder(p, &j, why->holder);
         lock_message_end(&j);
     } else if (p->quiet) {
         return;
     } else if (text) {
-        diag(p->o, "%s: not %s within %s%s: %s", p->path, words(p)->acquired, within,
+        diag(p->o, "%s: not %s within %s%s: %s", p->path, lock_message_words(p)->acquired, within,
              why->away ? ", no server is answering" : "", text);
     } else if (p->wait_ms == LOCK_TRY) {
-        diag(p->o, "%s: %s; to see the queue: %s", p->path, holder_text(p, why->holder, who),
-             hint_command(p->o, (const char *const[]){words(p)->who, p->path, NULL}, hint));
+        diag(p->o, "%s: %s; to see the queue: %s", p->path,
+             lock_message_holder_text(p, why->holder, who),
+             hint_command(p->o, (const char *const[]){lock_message_words(p)->who, p->path, NULL},
+                          hint));
     } else {
-        diag(p->o, "%s: not %s within %s; %s; to see the queue: %s", p->path, words(p)->acquired,
-             within, holder_text(p, why->holder, who),
-             hint_command(p->o, (const char *const[]){words(p)->who, p->path, NULL}, hint));
+        diag(p->o, "%s: not %s within %s; %s; to see the queue: %s", p->path,
+             lock_message_words(p)->acquired, within, lock_message_holder_text(p, why->holder, who),
+             hint_command(p->o, (const char *const[]){lock_message_words(p)->who, p->path, NULL},
+                          hint));
     }
 }
 
@@ -211,11 +216,11 @@ void lock_message_parent_ended(const struct run_plan *p, int64_t waited_ms)
     struct json j;
     char text[PARENT_WATCH_TEXT_CAP];
     if (!p->o->json) {
-        diag(p->o, "%s: not %s: %s", p->path, words(p)->acquired,
+        diag(p->o, "%s: not %s: %s", p->path, lock_message_words(p)->acquired,
              parent_watch_text(&p->parent, text));
         return;
     }
-    lock_message_begin(p, &j, words(p)->not_acquired);
+    lock_message_begin(p, &j, lock_message_words(p)->not_acquired);
     clave__json_int(&j, "waited_ms", waited_ms);
     clave__json_string(&j, "why", parent_watch_text(&p->parent, text));
     lock_message_end(&j);
@@ -279,12 +284,12 @@ void lock_message_acquired(const struct run_plan *p, const struct grant_facts *g
     char age[AGE_CAP];
     if (!p->o->json) {
         diag_note(p->o, "%s: %s after %s, token %" PRId64 ", session 0x%" PRIx64, p->path,
-                  words(p)->acquired, age_format(waited_ms, age), g->token,
+                  lock_message_words(p)->acquired, age_format(waited_ms, age), g->token,
                   (uint64_t)g->session_id);
         local_tell_acquired(p->o, p->path, p->elects, g->session_id);
         return;
     }
-    lock_message_begin(p, &j, words(p)->acquired);
+    lock_message_begin(p, &j, lock_message_words(p)->acquired);
     clave__json_int(&j, "token", g->token);
     clave__json_string(&j, "node", g->node);
     json_hex(&j, "session", g->session_id);
@@ -303,15 +308,15 @@ void lock_message_connection(const struct run_plan *p, bool up, int64_t left_ms)
             clave__json_int(&j, "left_ms", left_ms);
         lock_message_end(&j);
     } else if (up) {
-        diag_note(p->o, "%s: reconnected, %s", p->path, words(p)->still);
+        diag_note(p->o, "%s: reconnected, %s", p->path, lock_message_words(p)->still);
     } else {
         diag_note(p->o, "%s: connection lost; %s is certainly kept for %s more", p->path,
-                  words(p)->it, age_format(left_ms, left));
+                  lock_message_words(p)->it, age_format(left_ms, left));
     }
 }
 
 /* Why it was lost, for a reader at a terminal. */
-static const char *reason(const struct run_plan *p, clave_err why)
+static const char *lock_message_reason(const struct run_plan *p, clave_err why)
 {
     if (why == CLAVE_ENONODE)
         return "its node was deleted by another client";
@@ -324,11 +329,12 @@ void lock_message_lost(const struct run_plan *p, clave_err why)
 {
     struct json j;
     if (!p->o->json) {
-        diag(p->o, "%s: %s is lost: %s", p->path, words(p)->it, reason(p, why));
+        diag(p->o, "%s: %s is lost: %s", p->path, lock_message_words(p)->it,
+             lock_message_reason(p, why));
         return;
     }
     lock_message_begin(p, &j, "lost");
-    clave__json_string(&j, "why", reason(p, why));
+    clave__json_string(&j, "why", lock_message_reason(p, why));
     lock_message_end(&j);
 }
 
@@ -336,15 +342,15 @@ void lock_message_asked(const struct run_plan *p)
 {
     struct json j;
     if (!p->o->json) {
-        diag(p->o, "%s: %s", p->path, words(p)->asked);
+        diag(p->o, "%s: %s", p->path, lock_message_words(p)->asked);
         return;
     }
     lock_message_begin(p, &j, "asked");
     lock_message_end(&j);
 }
 
-static const char *ending_text(const struct run_plan *p, enum kill_policy_cause cause, char *out,
-                               size_t cap)
+static const char *lock_message_ending_text(const struct run_plan *p, enum kill_policy_cause cause,
+                                            char *out, size_t cap)
 {
     char parent[PARENT_WATCH_TEXT_CAP];
     switch (cause) {
@@ -354,10 +360,11 @@ static const char *ending_text(const struct run_plan *p, enum kill_policy_cause 
         snprintf(out, cap,
                  "no server confirmed the session in time: ending the command before %s is "
                  "lost",
-                 words(p)->it);
+                 lock_message_words(p)->it);
         return out;
     case CAUSE_MAX_HOLD:
-        snprintf(out, cap, "the maximum %s has been reached: ending the command", words(p)->hold);
+        snprintf(out, cap, "the maximum %s has been reached: ending the command",
+                 lock_message_words(p)->hold);
         return out;
     case CAUSE_PARENT:
         snprintf(out, cap, "%s: ending the command", parent_watch_text(&p->parent, parent));
@@ -385,7 +392,7 @@ void lock_message_ending(const struct run_plan *p, enum kill_policy_cause cause)
         lock_message_end(&j);
         return;
     }
-    const char *what = ending_text(p, cause, text, sizeof text);
+    const char *what = lock_message_ending_text(p, cause, text, sizeof text);
     if (cause == CAUSE_NONE)
         diag_note(p->o, "%s: %s", p->path, what);
     else
@@ -417,7 +424,7 @@ void lock_message_holdout(const struct run_plan *p, const struct holdout *h)
              "clave may not end %s: if %s is lost, the next %s begins while it still runs. Run "
              "clave as that user or as root, or where it may create control groups (systemd: "
              "Delegate=yes)%s",
-             holdout_text(h, who), words(p)->it, words(p)->next,
+             holdout_text(h, who), lock_message_words(p)->it, lock_message_words(p)->next,
              p->same_user ? "" : "; --require-killable keeps commands from changing their user");
     lock_message_put_holdout(p, "unkillable", h, text);
 }
@@ -428,7 +435,7 @@ void lock_message_stuck(const struct run_plan *p, const struct holdout *h, bool 
     snprintf(advice, sizeof advice, "; end it as root: kill -KILL %d", (int)h->pid);
     snprintf(text, sizeof text, "cannot end %s%s: %s %s%s", holdout_text(h, who),
              h->asleep ? ", which waits in the kernel for a disk or a file system (state D)" : "",
-             words(p)->it,
+             lock_message_words(p)->it,
              lost ? "may be another's while it still runs" : "is not released before it has ended",
              h->asleep ? "" : advice);
     lock_message_put_holdout(p, "stuck", h, text);
@@ -449,11 +456,12 @@ void lock_message_delay(const struct run_plan *p, const clave_identity *who, int
     if (p->o->json) {
         lock_message_begin(p, &j, "delayed");
         clave__json_int(&j, "delay_ms", delay_ms);
-        put_identity(&j, "lost", who);
+        lock_message_put_identity(&j, "lost", who);
         lock_message_end(&j);
     } else if (!p->quiet) {
-        diag(p->o, "%s: %s, %s, lost it: starting the command in %s", p->path, words(p)->before,
-             participant_text_format(who, text, sizeof text), age_format(delay_ms, age));
+        diag(p->o, "%s: %s, %s, lost it: starting the command in %s", p->path,
+             lock_message_words(p)->before, participant_text_format(who, text, sizeof text),
+             age_format(delay_ms, age));
     }
 }
 
@@ -469,7 +477,7 @@ void lock_message_done(const struct run_plan *p, const clave_once_record *former
         clave__json_int(&j, "began_ms", former->began);
         if (aged)
             clave__json_int(&j, "age_ms", former->age_ms);
-        put_identity(&j, "by", &former->identity);
+        lock_message_put_identity(&j, "by", &former->identity);
         lock_message_end(&j);
     } else if (!p->quiet) {
         diag(p->o, "%s: '%s' was %s already, started%s%s%s by %s", p->path, p->stages.once,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void join_words(char *const *argv, char *out, size_t cap)
+static void process_identity_join_words(char *const *argv, char *out, size_t cap)
 {
     size_t n = 0;
     out[0] = '\0';
@@ -19,7 +19,7 @@ void process_identity_describe(struct process_identity *s, const struct run_plan
 {
     s->host[0] = s->host[sizeof s->host - 1] = '\0';
     gethostname(s->host, sizeof s->host - 1);
-    join_words(plan->argv, s->command, sizeof s->command);
+    process_identity_join_words(plan->argv, s->command, sizeof s->command);
     s->identity = (clave_identity){.host = *s->host ? s->host : NULL,
                                    .pid = getpid(),
                                    .name = plan->name,

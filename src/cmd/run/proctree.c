@@ -36,7 +36,7 @@ struct census {
 
 /* "PID (NAME) STATE PPID PGRP SESSION ..."; the name may contain anything, parentheses too. The
  * start time is the 22nd field. */
-static bool read_process(pid_t pid, struct process *p)
+static bool proctree_read_process(pid_t pid, struct process *p)
 {
     char path[64], line[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -73,7 +73,7 @@ static bool proctree_add(struct census *c, const struct process *p)
     return true;
 }
 
-static int by_pid(const void *a, const void *b)
+static int proctree_by_pid(const void *a, const void *b)
 {
     const struct process *p = a, *q = b;
     return (p->pid > q->pid) - (p->pid < q->pid);
@@ -82,12 +82,12 @@ static int by_pid(const void *a, const void *b)
 static struct process *proctree_find(const struct census *c, pid_t pid)
 {
     const struct process key = {.pid = pid};
-    return c->n > 0 ? bsearch(&key, c->list, c->n, sizeof key, by_pid) : NULL;
+    return c->n > 0 ? bsearch(&key, c->list, c->n, sizeof key, proctree_by_pid) : NULL;
 }
 
 /* ---- the local server ----------------------------------------------------------------------- */
 
-static bool runs_our_program(pid_t pid)
+static bool proctree_runs_our_program(pid_t pid)
 {
     char path[64];
     struct stat its, own;
@@ -97,7 +97,7 @@ static bool runs_our_program(pid_t pid)
 }
 
 /* The arguments with which local_start.c starts it. */
-static bool has_words_of_server(pid_t pid)
+static bool proctree_has_words_of_server(pid_t pid)
 {
     static const char verb[] = "\0serve\0--local";
     char path[64], words[256];
@@ -114,17 +114,17 @@ static bool has_words_of_server(pid_t pid)
  * it is the child of a sub-reaper only: ours, or a guardian's. A `clave serve --local` that the
  * command runs like any other program looks different: it belongs to the command. The arguments
  * alone prove nothing, since any program can choose its own. */
-static bool is_local_server(const struct census *c, const struct process *p)
+static bool proctree_is_local_server(const struct census *c, const struct process *p)
 {
     const struct process *leader = proctree_find(c, p->session);
     bool detached = p->session != getsid(0) && (!leader || leader->dead);
-    return detached && runs_our_program(p->parent) && runs_our_program(p->pid) &&
-           has_words_of_server(p->pid);
+    return detached && proctree_runs_our_program(p->parent) && proctree_runs_our_program(p->pid) &&
+           proctree_has_words_of_server(p->pid);
 }
 
 /* ---- the census ----------------------------------------------------------------------------- */
 
-static bool list_processes(struct census *c)
+static bool proctree_list_processes(struct census *c)
 {
     DIR *dir = opendir("/proc");
     struct dirent *entry;
@@ -133,14 +133,14 @@ static bool list_processes(struct census *c)
     while (fine && (entry = readdir(dir))) {
         struct process p;
         if (!isdigit((unsigned char)entry->d_name[0]) ||
-            !read_process((pid_t)atoi(entry->d_name), &p))
+            !proctree_read_process((pid_t)atoi(entry->d_name), &p))
             continue;
         fine = proctree_add(c, &p);
     }
     if (dir)
         closedir(dir);
     if (fine && c->n > 0)
-        qsort(c->list, c->n, sizeof *c->list, by_pid);
+        qsort(c->list, c->n, sizeof *c->list, proctree_by_pid);
     return fine && c->n > 0;
 }
 
@@ -159,16 +159,16 @@ static void proctree_mark(struct census *c)
             struct process *p = &c->list[i];
             if (p->ours || p->server || !proctree_is_ours(c, p))
                 continue;
-            p->server = is_local_server(c, p);
+            p->server = proctree_is_local_server(c, p);
             p->ours = !p->server;
             again = true;
         }
     }
 }
 
-static bool census_take(struct census *c)
+static bool proctree_census_take(struct census *c)
 {
-    bool known = list_processes(c);
+    bool known = proctree_list_processes(c);
     if (known)
         proctree_mark(c);
     return known;
@@ -178,14 +178,14 @@ static bool census_take(struct census *c)
 
 /* While we hold the descriptor, the pid that it was opened by cannot be reused. If the start time
  * is the one that was counted too, it is the same process. */
-static void signal_process(const struct process *p, int sig)
+static void proctree_signal_process(const struct process *p, int sig)
 {
     struct process now;
     int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
     bool kernel_lacks_it = fd < 0 && errno != ESRCH;
     if (fd < 0 && !kernel_lacks_it)
         return;
-    if (read_process(p->pid, &now) && now.start == p->start) {
+    if (proctree_read_process(p->pid, &now) && now.start == p->start) {
         if (fd >= 0)
             (void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
         else
@@ -196,7 +196,8 @@ static void signal_process(const struct process *p, int sig)
 }
 
 /* Returns how many are alive. `but`: skips those that are in this census too (NULL: none). */
-static int signal_all(const struct census *c, const struct census *but, int sig, pid_t group)
+static int proctree_signal_all(const struct census *c, const struct census *but, int sig,
+                               pid_t group)
 {
     int alive = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -206,7 +207,7 @@ static int signal_all(const struct census *c, const struct census *but, int sig,
             continue;
         alive++;
         if (sig != 0 && (group <= 0 || p->group != group))
-            signal_process(p, sig);
+            proctree_signal_process(p, sig);
     }
     return alive;
 }
@@ -223,7 +224,7 @@ struct children {
     bool known; /* false: the kernel does not list them, or there are too many */
 };
 
-static bool add_children_of_task(struct children *c, pid_t pid, const char *task)
+static bool proctree_add_children_of_task(struct children *c, pid_t pid, const char *task)
 {
     char path[64];
     int child;
@@ -241,7 +242,7 @@ static bool add_children_of_task(struct children *c, pid_t pid, const char *task
 }
 
 /* false: they cannot be read, or there are too many. */
-static bool add_children(struct children *c, pid_t pid)
+static bool proctree_add_children(struct children *c, pid_t pid)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
@@ -250,38 +251,38 @@ static bool add_children(struct children *c, pid_t pid)
     bool fine = dir != NULL;
     while (dir && (entry = readdir(dir)))
         if (isdigit((unsigned char)entry->d_name[0]))
-            fine = add_children_of_task(c, pid, entry->d_name) && fine;
+            fine = proctree_add_children_of_task(c, pid, entry->d_name) && fine;
     if (dir)
         closedir(dir);
     return fine;
 }
 
-static void read_children(struct children *c)
+static void proctree_read_children(struct children *c)
 {
     c->n = 0;
-    c->known = add_children(c, getpid());
+    c->known = proctree_add_children(c, getpid());
 }
 
-static bool same_children(const struct children *a, const struct children *b)
+static bool proctree_same_children(const struct children *a, const struct children *b)
 {
     return a->known && b->known && a->n == b->n &&
            memcmp(a->list, b->list, a->n * sizeof *a->list) == 0;
 }
 
 /* Without /proc, which may be mounted so that other users' processes do not show (hidepid). */
-static bool child_is_alive(pid_t pid)
+static bool proctree_child_is_alive(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
 /* Nothing below us is alive except local servers. */
-static bool are_done(const struct children *c, const struct census *all)
+static bool proctree_are_done(const struct children *c, const struct census *all)
 {
     for (size_t i = 0; i < c->n; i++) {
         struct process p;
-        if (read_process(c->list[i], &p) ? !p.dead && !is_local_server(all, &p)
-                                         : child_is_alive(c->list[i]))
+        if (proctree_read_process(c->list[i], &p) ? !p.dead && !proctree_is_local_server(all, &p)
+                                                  : proctree_child_is_alive(c->list[i]))
             return false;
     }
     return true;
@@ -289,24 +290,25 @@ static bool are_done(const struct children *c, const struct census *all)
 
 /* A child's pid cannot be reused before we have waited for it. Stop it before looking at it: a
  * process that lives only to start the next would be gone by then. */
-static void stop_child(pid_t pid, const struct census *all)
+static void proctree_stop_child(pid_t pid, const struct census *all)
 {
     struct process p;
     kill(pid, SIGSTOP);
-    if (runs_our_program(pid) && read_process(pid, &p) && is_local_server(all, &p))
+    if (proctree_runs_our_program(pid) && proctree_read_process(pid, &p) &&
+        proctree_is_local_server(all, &p))
         kill(pid, SIGCONT);
 }
 
 /* Until no new one appears. */
-static void stop_children(struct children *now, const struct census *all)
+static void proctree_stop_children(struct children *now, const struct census *all)
 {
     size_t done = 0;
     for (int i = 0; i < CHILD_ROUNDS; i++) {
-        read_children(now);
+        proctree_read_children(now);
         if (!now->known || now->n == done)
             return;
         for (; done < now->n; done++)
-            stop_child(now->list[done], all);
+            proctree_stop_child(now->list[done], all);
     }
 }
 
@@ -314,16 +316,16 @@ bool proctree_is_gone(void)
 {
     static struct children before, now;
     struct census c = {0};
-    read_children(&before);
-    bool known = list_processes(&c);
+    proctree_read_children(&before);
+    bool known = proctree_list_processes(&c);
     bool gone = false;
     if (known && before.known) {
-        gone = are_done(&before, &c);
-        read_children(&now);
-        gone = gone && same_children(&before, &now);
+        gone = proctree_are_done(&before, &c);
+        proctree_read_children(&now);
+        gone = gone && proctree_same_children(&before, &now);
     } else if (known) {
         proctree_mark(&c);
-        gone = signal_all(&c, NULL, 0, 0) == 0;
+        gone = proctree_signal_all(&c, NULL, 0, 0) == 0;
     }
     free(c.list);
     return gone;
@@ -334,7 +336,7 @@ int proctree_signal(int sig, pid_t group)
     struct census c = {0};
     if (group > 0 && sig != 0)
         kill(-group, sig);
-    int alive = census_take(&c) ? signal_all(&c, NULL, sig, group) : -1;
+    int alive = proctree_census_take(&c) ? proctree_signal_all(&c, NULL, sig, group) : -1;
     free(c.list);
     return alive;
 }
@@ -351,14 +353,14 @@ int proctree_kill(pid_t group)
         const struct census former = before;
         before = now;
         now = former;
-        stop_children(&children, &before);
-        known = census_take(&now);
-        fresh = known ? signal_all(&now, &before, SIGSTOP, 0) : 0;
+        proctree_stop_children(&children, &before);
+        known = proctree_census_take(&now);
+        fresh = known ? proctree_signal_all(&now, &before, SIGSTOP, 0) : 0;
     }
     if (group > 0)
         kill(-group, SIGKILL);
     if (known)
-        alive = signal_all(&now, NULL, SIGKILL, group);
+        alive = proctree_signal_all(&now, NULL, SIGKILL, group);
     free(now.list);
     free(before.list);
     return alive;
@@ -368,12 +370,12 @@ void proctree_each(void (*visit)(void *arg, pid_t pid), void *arg)
 {
     static struct children all;
     struct census c = {0};
-    read_children(&all);
+    proctree_read_children(&all);
     for (size_t i = 0; all.known && i < all.n; i++) {
-        (void)add_children(&all, all.list[i]); /* what has ended has none */
+        (void)proctree_add_children(&all, all.list[i]); /* what has ended has none */
         visit(arg, all.list[i]);
     }
-    bool counted = !all.known && census_take(&c);
+    bool counted = !all.known && proctree_census_take(&c);
     for (size_t i = 0; counted && i < c.n; i++)
         if (c.list[i].ours)
             visit(arg, c.list[i].pid);
@@ -383,7 +385,7 @@ void proctree_each(void (*visit)(void *arg, pid_t pid), void *arg)
 void proctree_each_server(void (*visit)(const void *arg, pid_t server), const void *arg)
 {
     struct census c = {0};
-    bool known = census_take(&c);
+    bool known = proctree_census_take(&c);
     for (size_t i = 0; known && i < c.n; i++)
         if (c.list[i].server && !c.list[i].dead)
             visit(arg, c.list[i].pid);

@@ -11,7 +11,8 @@
 #include "cmd/run/nested_lock.h"
 
 /* One of a list of words; *out is its index. */
-static bool take_word(struct options *o, const char *flag, const char *const *words, int *out)
+static bool run_flags_take_word(struct options *o, const char *flag, const char *const *words,
+                                int *out)
 {
     char list[64] = "";
     size_t n = 0;
@@ -27,18 +28,18 @@ static bool take_word(struct options *o, const char *flag, const char *const *wo
     return false;
 }
 
-static bool take_on_lost(struct options *o, enum on_lost *out)
+static bool run_flags_take_on_lost(struct options *o, enum on_lost *out)
 {
     static const char *const words[] = {
         [ON_LOST_TERM] = "term", [ON_LOST_KILL] = "kill", [ON_LOST_IGNORE] = "ignore", NULL};
     int n;
-    if (!take_word(o, "on-lost", words, &n))
+    if (!run_flags_take_word(o, "on-lost", words, &n))
         return false;
     *out = (enum on_lost)n;
     return true;
 }
 
-static bool take_notify(struct options *o, enum sd_notify_when *out)
+static bool run_flags_take_notify(struct options *o, enum sd_notify_when *out)
 {
     static const char *const words[] = {[SD_NOTIFY_HELD] = "held",
                                         [SD_NOTIFY_WAITING] = "waiting",
@@ -46,13 +47,13 @@ static bool take_notify(struct options *o, enum sd_notify_when *out)
                                         [SD_NOTIFY_OFF] = "off",
                                         NULL};
     int n;
-    if (!take_word(o, "notify", words, &n))
+    if (!run_flags_take_word(o, "notify", words, &n))
         return false;
     *out = (enum sd_notify_when)n;
     return true;
 }
 
-static bool take_code(struct options *o, int *out)
+static bool run_flags_take_code(struct options *o, int *out)
 {
     int64_t n;
     if (!options_number(o, "conflict-code", 0, 255, &n))
@@ -61,7 +62,7 @@ static bool take_code(struct options *o, int *out)
     return true;
 }
 
-static bool take_acl(struct options *o, struct acl_list *out)
+static bool run_flags_take_acl(struct options *o, struct acl_list *out)
 {
     const char *fault;
     acl_fini(out);
@@ -73,7 +74,7 @@ static bool take_acl(struct options *o, struct acl_list *out)
 }
 
 /* Until the arguments are taken, the number that was given; 0: none. */
-static bool take_parent(struct run_plan *p)
+static bool run_flags_take_parent(struct run_plan *p)
 {
     int64_t pid = 0;
     p->with_parent = true;
@@ -90,21 +91,21 @@ bool run_flags_take(struct run_plan *p, int id, const char *max_hold)
     case 'w':
         return options_duration(o, "wait", 0, RUN_FLAG_YEAR_MS, &p->wait_ms);
     case 'E':
-        return take_code(o, &p->conflict_code);
+        return run_flags_take_code(o, &p->conflict_code);
     case 'q':
         p->quiet = true;
         return true;
     case RUN_FLAG_GRACE:
         return options_duration(o, "grace", 0, RUN_FLAG_YEAR_MS, &p->grace_ms);
     case RUN_FLAG_ON_LOST:
-        return take_on_lost(o, &p->on_lost);
+        return run_flags_take_on_lost(o, &p->on_lost);
     case RUN_FLAG_MAX_HOLD:
         return options_duration(o, max_hold, 1, RUN_FLAG_YEAR_MS, &p->max_hold_ms);
     case RUN_FLAG_NAME:
         p->name = o->value;
         return true;
     case RUN_FLAG_ACL:
-        return take_acl(o, &p->acl);
+        return run_flags_take_acl(o, &p->acl);
     case RUN_FLAG_REVOCABLE:
         p->revocable = true;
         return true;
@@ -116,9 +117,9 @@ bool run_flags_take(struct run_plan *p, int id, const char *max_hold)
         p->same_user = true;
         return true;
     case RUN_FLAG_WITH_PARENT:
-        return take_parent(p);
+        return run_flags_take_parent(p);
     case RUN_FLAG_NOTIFY:
-        return take_notify(o, &p->notify);
+        return run_flags_take_notify(o, &p->notify);
     default:
         return run_stages_take_flag(p, id);
     }
@@ -136,7 +137,7 @@ void run_flags_warn_of_acl(const struct run_plan *p)
 }
 
 /* flock(1)'s -c takes a command, ours the servers. */
-static int no_command(struct options *o)
+static int run_flags_no_command(struct options *o)
 {
     char path[HINT_CAP], command[HINT_CAP];
     hint_word(o->argv[0], path);
@@ -154,7 +155,7 @@ int run_flags_take_args(struct run_plan *p)
     if (!options_args(o, 1, -1))
         return EXIT_USAGE;
     if (o->argc < 2)
-        return no_command(o);
+        return run_flags_no_command(o);
     size_t digits = strspn(o->argv[0], "0123456789");
     if (!p->elects && digits > 0 && o->argv[0][digits] == '\0')
         return diag_usage(o, "%s is no path; N may hold a lock with: clave semaphore -n N PATH",

@@ -58,7 +58,7 @@ static void runner_stop(struct runner *r)
 
 /* The session is closed; or the server has not confirmed that in time, and the guardian is left to
  * do it in the background. */
-static void on_phase_timeout(uv_timer_t *timer)
+static void runner_on_phase_timeout(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     runner_stop(r);
@@ -74,7 +74,7 @@ static void runner_leave(struct runner *r, int code)
     wait_progress_end(&r->progress);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
-    uv_timer_start(&r->phase_timer, on_phase_timeout, limit_ms, 0);
+    uv_timer_start(&r->phase_timer, runner_on_phase_timeout, limit_ms, 0);
     sd_status_leaving(r);
     run_stages_release(r);
     /* Closing the session deletes its nodes: one transaction. */
@@ -164,7 +164,7 @@ static void runner_on_moved(void *arg, size_t ahead, const char *predecessor)
 }
 
 /* It would wait forever: the holder waits for it. */
-static void on_outer(void *arg, const clave_participant *outer)
+static void runner_on_outer(void *arg, const clave_participant *outer)
 {
     struct runner *r = arg;
     if (r->phase != WAITING || r->stages.phase != NOT_GRANTED)
@@ -174,7 +174,7 @@ static void on_outer(void *arg, const clave_participant *outer)
     runner_leave(r, EXIT_DEADLOCK);
 }
 
-static void on_next(void *arg)
+static void runner_on_next(void *arg)
 {
     struct runner *r = arg;
     if (r->phase == WAITING)
@@ -204,24 +204,24 @@ static void runner_on_asked(void *arg)
 
 static const struct acquisition_events acquisition_events = {
     .moved = runner_on_moved,
-    .next = on_next,
+    .next = runner_on_next,
     .verdict = runner_on_verdict,
     .lost = runner_on_lost,
     .asked = runner_on_asked,
 };
 
-static int64_t wait_until(const struct runner *r)
+static int64_t runner_wait_until(const struct runner *r)
 {
     int64_t wait = r->plan->wait_ms;
     return wait == LOCK_TRY ? CLAVE_TRY : wait == LOCK_FOR_EVER ? CLAVE_NEVER : r->began + wait;
 }
 
-static void begin_waiting(struct runner *r)
+static void runner_begin_waiting(struct runner *r)
 {
     assert(r->phase == CONNECTING);
     const struct run_plan *plan = r->plan;
     /* The command gets some time before its first warning could be due. */
-    const struct acquisition_terms terms = {.deadline = wait_until(r),
+    const struct acquisition_terms terms = {.deadline = runner_wait_until(r),
                                             .min_valid_ms =
                                                 child_grace(r) + child_lead(r) +
                                                 clave_async_client_session_timeout(r->client) / 8};
@@ -230,8 +230,8 @@ static void begin_waiting(struct runner *r)
     uv_timer_stop(&r->phase_timer);
     r->phase = WAITING;
     r->acquisition = (struct acquisition){.events = &acquisition_events, .arg = r};
-    r->nested =
-        (struct nested){.plan = plan, .acquisition = &r->acquisition, .found = on_outer, .arg = r};
+    r->nested = (struct nested){
+        .plan = plan, .acquisition = &r->acquisition, .found = runner_on_outer, .arg = r};
     clave_err err = acquisition_begin(&r->acquisition, r->client, plan, &terms);
     if (err == CLAVE_OK) {
         wait_progress_begin(&r->progress, &r->acquisition, r->client, r->uv);
@@ -249,7 +249,7 @@ static void runner_on_dirs(void *arg, clave_err err)
     if (r->phase != CONNECTING)
         return;
     if (err == CLAVE_OK)
-        begin_waiting(r);
+        runner_begin_waiting(r);
     else if (clave_err_classify(err) == CLAVE_CLASS_FINAL)
         runner_leave_with(r, err);
 }
@@ -261,7 +261,7 @@ static void runner_use_parent_acl(struct runner *r)
     const struct run_plan *plan = r->plan;
     run_flags_warn_of_acl(plan);
     if (plan->kind != KIND_LEASE) {
-        begin_waiting(r);
+        runner_begin_waiting(r);
         return;
     }
     r->dirs = (struct acquisition_dirs){.made = runner_on_dirs, .arg = r};
@@ -302,7 +302,7 @@ static void runner_on_connected(struct runner *r)
     const struct run_plan *plan = r->plan;
     wait_progress_clear(&r->progress);
     if (!plan->parent_acl) {
-        begin_waiting(r);
+        runner_begin_waiting(r);
         return;
     }
     clave_err err = r->reads_acl
@@ -321,7 +321,8 @@ static void runner_on_closed(struct runner *r, clave_err why)
         if (r->stopped)
             return; /* closed by us: the server has not confirmed it */
         r->released = true;
-        uv_timer_start(&r->phase_timer, on_phase_timeout, 0, 0); /* not inside the client's call */
+        uv_timer_start(&r->phase_timer, runner_on_phase_timeout, 0,
+                       0); /* not inside the client's call */
         return;
     }
     if (r->phase == HOLDING || r->phase == SWEEPING || r->phase == KEEPING)
@@ -362,21 +363,21 @@ static void runner_on_state(clave_async_client *c, clave_state state, clave_err 
     }
 }
 
-static int64_t connect_within(const struct runner *r)
+static int64_t runner_connect_within(const struct runner *r)
 {
     int64_t wait = r->plan->wait_ms, timeout = r->o->timeout_ms;
     return wait > 0 && wait < timeout ? wait : timeout;
 }
 
 /* It took too long, or every server refuses. */
-static void on_connecting_ends(uv_timer_t *timer)
+static void runner_on_connecting_ends(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     const char *connect = r->plan->connect, *why;
     wait_progress_end(&r->progress);
     runner_leave(r, clave__uv_refusal(r->uv, &why) != CLAVE_OK
                         ? diag_refused(r->o, connect, why)
-                        : unreachable_give_up(r->o, connect, connect_within(r),
+                        : unreachable_give_up(r->o, connect, runner_connect_within(r),
                                               clave_async_client_errmsg(r->client)));
 }
 
@@ -385,7 +386,7 @@ static void runner_on_settled(void *arg)
     struct runner *r = arg;
     const char *why;
     if (r->phase == CONNECTING && clave__uv_refusal(r->uv, &why) != CLAVE_OK)
-        uv_timer_start(&r->phase_timer, on_connecting_ends, 0,
+        uv_timer_start(&r->phase_timer, runner_on_connecting_ends, 0,
                        0); /* not inside the client's call */
     int64_t id = clave_async_client_session_id(r->client);
     if (id != r->guardian_session_id) {
@@ -460,7 +461,7 @@ static void runner_on_parent_end(void *arg)
     }
 }
 
-static int catch_signals(struct runner *r)
+static int runner_catch_signals(struct runner *r)
 {
     assert(r->nsignals == 0);
     int err = 0;
@@ -482,7 +483,7 @@ static int catch_signals(struct runner *r)
 
 /* Handles the signals that have come. Those from here on have the effect that they had before, or
  * their own on the program that this process executes: none is lost in between. */
-static void release_signals(struct runner *r)
+static void runner_release_signals(struct runner *r)
 {
     assert(r->stopped);
     sigset_t ending, before;
@@ -502,7 +503,7 @@ static void release_signals(struct runner *r)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static int open_loop(struct runner *r)
+static int runner_open_loop(struct runner *r)
 {
     int err = -clave__loop_init(&r->loop);
     if (err != 0)
@@ -520,11 +521,11 @@ static int open_loop(struct runner *r)
         err = uv_poll_start(&r->reports, UV_READABLE, child_on_reports);
     if (err == 0)
         err = parent_alarm_start(&r->parent, &r->loop);
-    return err != 0 ? err : catch_signals(r);
+    return err != 0 ? err : runner_catch_signals(r);
 }
 
 /* Warnings are shown without -v too. */
-static void on_warning(void *arg, int level, const char *msg)
+static void runner_on_warning(void *arg, int level, const char *msg)
 {
     struct runner *r = arg;
     if (level > CLAVE_LOG_WARN)
@@ -533,12 +534,12 @@ static void on_warning(void *arg, int level, const char *msg)
     lock_message_warning(r->plan, msg);
 }
 
-static clave_err open_client(struct runner *r)
+static clave_err runner_open_client(struct runner *r)
 {
     clave_client_options co;
     connect_client_options(r->o, &co);
     if (!co.log) {
-        co.log = on_warning;
+        co.log = runner_on_warning;
         co.log_arg = r;
     }
     co.hosts = r->plan->connect;
@@ -556,19 +557,20 @@ static clave_err open_client(struct runner *r)
 static void runner_loop(struct runner *r)
 {
     r->began = clave_now();
-    uv_timer_start(&r->phase_timer, on_connecting_ends, (uint64_t)connect_within(r), 0);
-    wait_progress_connect(&r->progress, r->client, r->began + connect_within(r));
+    uv_timer_start(&r->phase_timer, runner_on_connecting_ends, (uint64_t)runner_connect_within(r),
+                   0);
+    wait_progress_connect(&r->progress, r->client, r->began + runner_connect_within(r));
     uv_run(&r->loop, UV_RUN_DEFAULT);
     run_stages_free(r);
     acquisition_free(&r->acquisition);
     clave_async_client_free(r->client);
-    release_signals(r); /* and runs the loop until all handles are closed */
+    runner_release_signals(r); /* and runs the loop until all handles are closed */
 }
 
 /* Orphans of the guardian are to become our children. Done before there are threads. A kernel
  * without sub-reapers, as qemu emulates one, runs the command all the same, unless all of it must
  * be killable. */
-static int become_subreaper(const struct run_plan *p)
+static int runner_become_subreaper(const struct run_plan *p)
 {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
         return EXIT_OK;
@@ -582,7 +584,7 @@ static int become_subreaper(const struct run_plan *p)
     return EXIT_OK;
 }
 
-static int start_guardian(struct runner *r)
+static int runner_start_guardian(struct runner *r)
 {
     const struct run_plan *plan = r->plan;
     const struct guardian_plan gp = {.o = plan->o,
@@ -595,7 +597,7 @@ static int start_guardian(struct runner *r)
                                      .own_notify = plan->notify != SD_NOTIFY_COMMAND,
                                      .same_user = plan->same_user,
                                      .parent = &plan->parent};
-    int code = become_subreaper(plan);
+    int code = runner_become_subreaper(plan);
     return code == EXIT_OK ? guardian_start(&r->guardian, &gp) : code;
 }
 
@@ -613,14 +615,14 @@ int runner_run(const struct run_plan *plan, bool *told_to_end)
     r->events = &runner_events;
     r->plan = plan;
     r->o = plan->o;
-    int code = start_guardian(r);
+    int code = runner_start_guardian(r);
     if (code != EXIT_OK) {
         free(r);
         return code;
     }
     terminal_open(&r->terminal);
-    int fault = open_loop(r);
-    clave_err err = fault == 0 ? open_client(r) : CLAVE_EIO;
+    int fault = runner_open_loop(r);
+    clave_err err = fault == 0 ? runner_open_client(r) : CLAVE_EIO;
     if (err != CLAVE_OK) { /* we are about to exit: the loop stays as it is */
         guardian_dismiss(&r->guardian);
         if (fault == 0)

@@ -16,17 +16,17 @@ static bool sd_status_is_own(const struct runner *r)
     return r->plan->notify == SD_NOTIFY_HELD || r->plan->notify == SD_NOTIFY_WAITING;
 }
 
-static bool is_confirmed(const struct runner *r)
+static bool sd_status_is_confirmed(const struct runner *r)
 {
     bool holds = r->phase == HOLDING || r->phase == KEEPING;
     return holds ? clave_async_client_hold_deadline(r->client) > clave_now()
                  : r->phase == LEAVING || clave_async_client_is_connected(r->client);
 }
 
-static void on_watchdog(uv_timer_t *timer)
+static void sd_status_on_watchdog(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
-    if (is_confirmed(r))
+    if (sd_status_is_confirmed(r))
         sd_notify_watchdog(&r->service.notify);
 }
 
@@ -41,7 +41,7 @@ void sd_status_open(struct runner *r)
     sd_notify_open(&s->notify);
     if (s->notify.watchdog_ms > 0 && sd_status_is_own(r)) {
         uint64_t ms = (uint64_t)(s->notify.watchdog_ms / FEEDS);
-        uv_timer_start(&s->watchdog, on_watchdog, ms, ms > 0 ? ms : 1);
+        uv_timer_start(&s->watchdog, sd_status_on_watchdog, ms, ms > 0 ? ms : 1);
     }
 }
 

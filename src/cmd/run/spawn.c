@@ -11,8 +11,8 @@
 
 #include "cmd/cli/diag.h"
 
-static _Noreturn void become(char *const *argv, const struct inheritance *before, pid_t parent,
-                             bool same_user, int fault)
+static _Noreturn void spawn_become(char *const *argv, const struct inheritance *before,
+                                   pid_t parent, bool same_user, int fault)
 {
     int error = 0;
     setpgid(0, 0);
@@ -40,7 +40,7 @@ pid_t spawn_command(char *const *argv, const struct inheritance *before,
         return SPAWN_NO_PROCESS;
     pid_t pid = cgroup_fork(cgroup);
     if (pid == 0)
-        become(argv, before, parent, same_user, ends[1]);
+        spawn_become(argv, before, parent, same_user, ends[1]);
     int fork_error = errno;
     close(ends[1]);
     ssize_t n = 0;

@@ -32,7 +32,7 @@ void wait_progress_init(struct wait_progress *p, const struct run_plan *plan, uv
 
 /* ---- showing -------------------------------------------------------------------------------- */
 
-static size_t columns(void)
+static size_t wait_progress_columns(void)
 {
     struct winsize size;
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
@@ -43,7 +43,7 @@ static void wait_progress_draw(struct wait_progress *p, const char *what, const 
     char line[1024], waited[AGE_CAP];
     snprintf(line, sizeof line, "%s: waiting %s, %zu ahead%s%s", p->plan->path,
              age_format(clave_now() - p->began, waited), p->ahead, what, detail);
-    fprintf(stderr, "\r%.*s\033[K", (int)(columns() - 1), line);
+    fprintf(stderr, "\r%.*s\033[K", (int)(wait_progress_columns() - 1), line);
     fflush(stderr);
     p->drawn = true;
 }
@@ -74,7 +74,7 @@ static void wait_progress_show(struct wait_progress *p, const clave_participant 
 
 /* ---- asking: the children, then the first of them ------------------------------------------- */
 
-static void on_holder(clave_async_client *c, const clave_result *res, void *arg)
+static void wait_progress_on_holder(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct wait_progress *p = arg;
     assert(p->asking);
@@ -93,7 +93,7 @@ static void on_holder(clave_async_client *c, const clave_result *res, void *arg)
     free(data);
 }
 
-static const struct queue_order_rule *rule(const struct wait_progress *p)
+static const struct queue_order_rule *wait_progress_rule(const struct wait_progress *p)
 {
     static const struct queue_order_rule *const rules[] = {
         [KIND_MUTEX] = &clave__queue_order_mutex,
@@ -105,27 +105,28 @@ static const struct queue_order_rule *rule(const struct wait_progress *p)
 }
 
 /* Our place by this listing: after the node we were after. */
-static void count_ahead(struct wait_progress *p, const clave_result *names)
+static void wait_progress_count_ahead(struct wait_progress *p, const clave_result *names)
 {
-    struct queue_order_place place =
-        clave__queue_order_locate(rule(p), names->names, names->nnames, p->predecessor);
+    struct queue_order_place place = clave__queue_order_locate(wait_progress_rule(p), names->names,
+                                                               names->nnames, p->predecessor);
     /* A reader waits for writers only: its event has the number. */
     if (place.found && p->plan->kind != KIND_READ)
         p->ahead = place.ahead + 1;
 }
 
-static clave_err ask_holder(struct wait_progress *p, const clave_result *names)
+static clave_err wait_progress_ask_holder(struct wait_progress *p, const clave_result *names)
 {
     const struct clave_mem *mem = clave__client_mem(p->client);
     size_t *order = calloc(names->nnames, sizeof *order);
     char *path = NULL;
     clave_err err = CLAVE_ENOMEM;
     if (order)
-        err = clave__queue_order_sort(rule(p), mem, names->names, names->nnames, order);
+        err =
+            clave__queue_order_sort(wait_progress_rule(p), mem, names->names, names->nnames, order);
     if (err == CLAVE_OK)
         path = clave__path_child(NULL, p->plan->holders, names->names[order[0]]);
     if (path)
-        err = clave_async_get(p->client, path, NULL, on_holder, p);
+        err = clave_async_get(p->client, path, NULL, wait_progress_on_holder, p);
     free(path);
     free(order);
     return path ? err : CLAVE_ENOMEM;
@@ -137,8 +138,8 @@ static void wait_progress_on_names(clave_async_client *c, const clave_result *re
     assert(p->asking);
     (void)c;
     if ((p->waiting || p->found) && res->err == CLAVE_OK && res->nnames > 0) {
-        count_ahead(p, res);
-        if (ask_holder(p, res) == CLAVE_OK)
+        wait_progress_count_ahead(p, res);
+        if (wait_progress_ask_holder(p, res) == CLAVE_OK)
             return;
     }
     p->asking = false;
@@ -163,7 +164,7 @@ bool wait_progress_find_holder(struct wait_progress *p, wait_progress_holder *fo
 }
 
 /* The holder cannot be known now. Reported once for each long loss of the connection. */
-static void show_disconnected(struct wait_progress *p)
+static void wait_progress_show_disconnected(struct wait_progress *p)
 {
     const char *fault = clave_async_client_errmsg(p->client);
     if (p->live)
@@ -175,7 +176,7 @@ static void show_disconnected(struct wait_progress *p)
 }
 
 /* The holders are not what we wait for. */
-static void show_limit_missing(struct wait_progress *p)
+static void wait_progress_show_limit_missing(struct wait_progress *p)
 {
     if (p->live)
         wait_progress_draw(p, "; no number of leases in ", p->plan->limit_path);
@@ -191,7 +192,7 @@ bool wait_progress_is_put_off(const struct wait_progress *p)
     return !p->queued && clave__client_latest_fault(p->client)->err == CLAVE_EOPTIMEOUT;
 }
 
-static void show_put_off(struct wait_progress *p)
+static void wait_progress_show_put_off(struct wait_progress *p)
 {
     if (p->live)
         wait_progress_draw(p, "; ", LOCK_MESSAGE_PUT_OFF);
@@ -205,7 +206,7 @@ static void wait_progress_on_timer(uv_timer_t *t)
 {
     struct wait_progress *p = t->data;
     if (!clave_async_client_is_connected(p->client)) {
-        show_disconnected(p);
+        wait_progress_show_disconnected(p);
         return;
     }
     if (p->asking) {
@@ -214,11 +215,11 @@ static void wait_progress_on_timer(uv_timer_t *t)
         return;
     }
     if (wait_progress_is_put_off(p)) {
-        show_put_off(p);
+        wait_progress_show_put_off(p);
         return;
     }
     if (acquisition_limit_missing(p->acquisition)) {
-        show_limit_missing(p);
+        wait_progress_show_limit_missing(p);
         return;
     }
     wait_progress_ask(p);
@@ -226,7 +227,7 @@ static void wait_progress_on_timer(uv_timer_t *t)
 
 /* ---- before there is a session -------------------------------------------------------------- */
 
-static void on_connecting(uv_timer_t *t)
+static void wait_progress_on_connecting(uv_timer_t *t)
 {
     struct wait_progress *p = t->data;
     const char *fault = clave_async_client_errmsg(p->client);
@@ -243,7 +244,8 @@ void wait_progress_connect(struct wait_progress *p, clave_async_client *c, int64
     p->client = c;
     unreachable_begin(&p->reach, p->plan->o, p->plan->connect, until);
     if (!p->plan->quiet && (p->reach.says || p->plan->o->json))
-        uv_timer_start(&p->timer, on_connecting, UNREACHABLE_FIRST_MS, UNREACHABLE_AGAIN_MS);
+        uv_timer_start(&p->timer, wait_progress_on_connecting, UNREACHABLE_FIRST_MS,
+                       UNREACHABLE_AGAIN_MS);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */

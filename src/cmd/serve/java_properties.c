@@ -21,13 +21,13 @@ struct reader {
     unsigned line;
 };
 
-static void skip_blanks(struct reader *r)
+static void java_properties_skip_blanks(struct reader *r)
 {
     while (java_properties_is_blank(*r->at))
         r->at++;
 }
 
-static void skip_end(struct reader *r)
+static void java_properties_skip_end(struct reader *r)
 {
     if (r->at[0] == '\r' && r->at[1] == '\n')
         r->at++;
@@ -37,7 +37,7 @@ static void skip_end(struct reader *r)
 }
 
 /* One code unit as UTF-8: at most three bytes, for the six of its escape. */
-static char *put_unit(char *out, unsigned unit)
+static char *java_properties_put_unit(char *out, unsigned unit)
 {
     if (unit < 0x80) {
         *out++ = (char)unit;
@@ -61,8 +61,8 @@ static char *java_properties_unescape(struct reader *r, char *out)
     if (c == '\0')
         return out;
     if (java_properties_is_end(c)) { /* the line continues on the next one */
-        skip_end(r);
-        skip_blanks(r);
+        java_properties_skip_end(r);
+        java_properties_skip_blanks(r);
         return out;
     }
     r->at++;
@@ -75,12 +75,12 @@ static char *java_properties_unescape(struct reader *r, char *out)
     if (strspn(digits, "0123456789abcdefABCDEF") != 4)
         return NULL;
     r->at += 4;
-    return put_unit(out, (unsigned)strtoul(digits, NULL, 16));
+    return java_properties_put_unit(out, (unsigned)strtoul(digits, NULL, 16));
 }
 
 /* Reads up to the end of the logical line, or (`key`) of a key. Returns the end of what was read,
  * which is not terminated yet; NULL: a malformed \uXXXX. */
-static char *read_part(struct reader *r, char *out, bool key)
+static char *java_properties_read_part(struct reader *r, char *out, bool key)
 {
     while (out && !java_properties_is_end(*r->at)) {
         char c = *r->at;
@@ -113,26 +113,27 @@ bool java_properties_each(char *text,
     struct reader r = {text, 1};
     *bad_line = 0;
     while (*r.at != '\0') {
-        skip_blanks(&r);
+        java_properties_skip_blanks(&r);
         unsigned line = r.line;
         if (*r.at == '#' || *r.at == '!')
             r.at += strcspn(r.at, "\r\n");
         if (java_properties_is_end(*r.at)) {
-            skip_end(&r);
+            java_properties_skip_end(&r);
             continue;
         }
-        char *key = r.at, *key_end = read_part(&r, key, true);
-        skip_blanks(&r);
+        char *key = r.at, *key_end = java_properties_read_part(&r, key, true);
+        java_properties_skip_blanks(&r);
         if (key_end && (*r.at == '=' || *r.at == ':'))
             r.at++;
-        skip_blanks(&r);
-        char *value = r.at, *value_end = key_end ? read_part(&r, value, false) : NULL;
+        java_properties_skip_blanks(&r);
+        char *value = r.at,
+             *value_end = key_end ? java_properties_read_part(&r, value, false) : NULL;
         if (!value_end) {
             *bad_line = line;
             return false;
         }
         if (*r.at != '\0')
-            skip_end(&r); /* before its own end is overwritten */
+            java_properties_skip_end(&r); /* before its own end is overwritten */
         *key_end = '\0';
         value = java_properties_trim(value, value_end);
         if (!take(arg, line, key, value))

@@ -273,7 +273,7 @@ static void serve_notify(void *arg, bool stopping)
         sd_notify_watchdog(&v->manager);
 }
 
-static void tell_ready(struct serve *v)
+static void serve_tell_ready(struct serve *v)
 {
     sd_notify_ready(&v->manager);
     sd_notify_send(&v->manager, "STATUS=serving on %s, data %s",
@@ -282,7 +282,7 @@ static void tell_ready(struct serve *v)
 
 /* ---- only checking --------------------------------------------------------------------------- */
 
-static void show_checked(const struct serve *v)
+static void serve_show_checked(const struct serve *v)
 {
     const struct server_run_options *run = &v->c.settings.run;
     const char *const names[] = {"data", "admin", "metrics"};
@@ -324,7 +324,7 @@ static int serve_check(const struct serve *v, int code)
     if (err != CLAVE_OK)
         code = configured_worse(code, configured_fail(&v->c, err, more));
     if (code == EXIT_OK)
-        show_checked(v);
+        serve_show_checked(v);
     return code;
 }
 
@@ -397,7 +397,7 @@ static int serve(struct serve *v)
     else if (err == CLAVE_OK)
         serve_show_ready(v);
     if (err == CLAVE_OK) {
-        tell_ready(v);
+        serve_tell_ready(v);
         serve_log_begin_queue(&v->c.log);
         err = clave__server_run_loop(v->run, fault, sizeof fault);
         serve_log_end_queue(&v->c.log);

@@ -23,7 +23,8 @@ struct loading {
     size_t nseen;
 };
 
-static bool is_not_data_dir(void *arg, unsigned line, const char *key, const char *value)
+static bool serve_config_is_not_data_dir(void *arg, unsigned line, const char *key,
+                                         const char *value)
 {
     (void)arg;
     (void)line;
@@ -32,13 +33,13 @@ static bool is_not_data_dir(void *arg, unsigned line, const char *key, const cha
 }
 
 /* 1: yes, 0: no, -1: out of memory. */
-static int is_zoocfg(const char *text)
+static int serve_config_is_zoocfg(const char *text)
 {
     unsigned bad_line;
     char *copy = strdup(text);
     if (!copy)
         return -1;
-    bool all = java_properties_each(copy, is_not_data_dir, NULL, &bad_line);
+    bool all = java_properties_each(copy, serve_config_is_not_data_dir, NULL, &bad_line);
     free(copy);
     return !all && bad_line == 0;
 }
@@ -52,7 +53,8 @@ static bool serve_config_bad_line(void *arg, const struct origin *at, const char
 }
 
 /* If a key is set on two lines, one of them has no effect, and it is easy to mistake which. */
-static clave_err only_once(struct loading *l, const char *key, unsigned line, const struct fault *f)
+static clave_err serve_config_only_once(struct loading *l, const char *key, unsigned line,
+                                        const struct fault *f)
 {
     if (strcmp(key, "listen") == 0 || strcmp(key, "http") == 0)
         return CLAVE_OK;
@@ -74,7 +76,7 @@ static bool serve_config_set_line(void *arg, const struct origin *at, const char
     const struct fault f = {why, sizeof why};
     clave_err err = settings_set(l->v, key, value, &f);
     if (err == CLAVE_OK)
-        err = only_once(l, key, at->line, &f);
+        err = serve_config_only_once(l, key, at->line, &f);
     if (err == CLAVE_OK)
         return true;
     l->err = err;
@@ -90,7 +92,7 @@ clave_err serve_config_read(struct serve_settings *v, char *text, const char *pa
 {
     struct loading l = {.v = v, .log = log};
     const struct keyfile_visitor visitor = {serve_config_set_line, serve_config_bad_line, &l};
-    int apache = is_zoocfg(text);
+    int apache = serve_config_is_zoocfg(text);
     if (apache < 0)
         return CLAVE_ENOMEM;
     if (apache && !v->is_gate)

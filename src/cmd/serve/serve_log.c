@@ -31,7 +31,7 @@ static void serve_log_copy(const char *from, size_t n, char out[VALUE_CAP])
     out[n] = '\0';
 }
 
-static bool find_session(const char *msg, char out[VALUE_CAP])
+static bool serve_log_find_session(const char *msg, char out[VALUE_CAP])
 {
     const char *at = strstr(msg, "session 0x");
     if (!at)
@@ -42,7 +42,7 @@ static bool find_session(const char *msg, char out[VALUE_CAP])
 }
 
 /* "1.2.3.4:5" or "[::1]:5". */
-static bool is_address(const char *word, size_t n)
+static bool serve_log_is_address(const char *word, size_t n)
 {
     size_t host = *word == '[' ? strcspn(word, "]") + 1 : strspn(word, "0123456789.");
     if (host < 3 || host + 1 >= n || word[host] != ':' ||
@@ -68,7 +68,7 @@ static bool serve_log_find_word(const char *msg, bool (*is)(const char *word, si
     return false;
 }
 
-static bool is_path(const char *word, size_t n)
+static bool serve_log_is_path(const char *word, size_t n)
 {
     return *word == '/' && n > 1;
 }
@@ -84,11 +84,11 @@ static void serve_log_put_json(struct buf *out, int level, const char *msg)
     clave__json_string(&j, "time", time_text(clave__clock_wall(), when));
     clave__json_string(&j, "level", names[level > 0 && level <= CLAVE_LOG_DEBUG ? level : 0]);
     clave__json_string(&j, "message", msg);
-    if (serve_log_find_word(msg, is_address, value))
+    if (serve_log_find_word(msg, serve_log_is_address, value))
         clave__json_string(&j, "connection", value);
-    if (find_session(msg, value))
+    if (serve_log_find_session(msg, value))
         clave__json_string(&j, "session", value);
-    if (serve_log_find_word(msg, is_path, value))
+    if (serve_log_find_word(msg, serve_log_is_path, value))
         clave__json_string(&j, "path", value);
     clave__json_close(&j, '}');
 }

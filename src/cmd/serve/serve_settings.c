@@ -190,8 +190,8 @@ const char *settings_given(const struct serve_settings *v, const char *name)
 
 /* ---- taking a value ------------------------------------------------------------------------- */
 
-static clave_err parse_duration(const struct setting *s, const char *value, int64_t *out,
-                                const struct fault *f)
+static clave_err settings_parse_duration(const struct setting *s, const char *value, int64_t *out,
+                                         const struct fault *f)
 {
     const int64_t bounds[2] = {s->min, s->max};
     char text[DURATION_FAULT_CAP];
@@ -212,8 +212,8 @@ static clave_err serve_settings_parse_number(const struct setting *s, const char
     return CLAVE_OK;
 }
 
-static clave_err parse_word(const char *const *words, const char *value, int64_t *out,
-                            const struct fault *f)
+static clave_err settings_parse_word(const char *const *words, const char *value, int64_t *out,
+                                     const struct fault *f)
 {
     char all[64] = "";
     for (size_t i = 0; words[i]; i++) {
@@ -227,7 +227,8 @@ static clave_err parse_word(const char *const *words, const char *value, int64_t
 }
 
 /* `kept` is v's own, and is cut at the commas. */
-static clave_err set_http(struct serve_settings *v, const char *kept, const struct fault *f)
+static clave_err settings_set_http(struct serve_settings *v, const char *kept,
+                                   const struct fault *f)
 {
     char *rest = NULL, *text = (char *)(uintptr_t)kept;
     size_t before = v->gate.nhttp;
@@ -245,8 +246,8 @@ static clave_err set_http(struct serve_settings *v, const char *kept, const stru
 
 /* Without a name of a file a certificate would be taken as not given, and the authorities as those
  * of the system. */
-static clave_err set_text(struct serve_settings *v, const struct setting *s, const char *value,
-                          const struct fault *f)
+static clave_err settings_set_text(struct serve_settings *v, const struct setting *s,
+                                   const char *value, const struct fault *f)
 {
     if (!*value)
         return clave__start_error(f, CLAVE_EINVAL, "it is empty");
@@ -257,7 +258,7 @@ static clave_err set_text(struct serve_settings *v, const struct setting *s, con
     if (!kept)
         return CLAVE_ENOMEM;
     if (s->kind == KIND_HTTP)
-        return set_http(v, kept, f);
+        return settings_set_http(v, kept, f);
     if (s->kind == KIND_TEXT) {
         memcpy((char *)v + s->at, &kept, sizeof kept);
         return CLAVE_OK;
@@ -268,7 +269,7 @@ static clave_err set_text(struct serve_settings *v, const struct setting *s, con
     return CLAVE_OK;
 }
 
-static void store(struct serve_settings *v, const struct setting *s, int64_t n)
+static void settings_store(struct serve_settings *v, const struct setting *s, int64_t n)
 {
     char *to = (char *)v + s->at;
     /* 0 in a file means "no limit", but in the struct "not given" */
@@ -291,7 +292,7 @@ static void store(struct serve_settings *v, const struct setting *s, int64_t n)
     case KIND_WORD:
         *(int32_t *)(void *)to = (int32_t)n;
         break;
-    case KIND_TEXT: /* not numbers: set_text */
+    case KIND_TEXT: /* not numbers: settings_set_text */
     case KIND_LISTEN:
     case KIND_HTTP:
         break;
@@ -311,16 +312,16 @@ static clave_err settings_take(struct serve_settings *v, const struct setting *s
     case KIND_TEXT:
     case KIND_LISTEN:
     case KIND_HTTP:
-        return set_text(v, s, value, f);
+        return settings_set_text(v, s, value, f);
     case KIND_MS32:
     case KIND_MS64:
-        err = parse_duration(s, value, &n, f);
+        err = settings_parse_duration(s, value, &n, f);
         break;
     case KIND_SWITCH:
-        err = parse_word(switch_words, value, &n, f);
+        err = settings_parse_word(switch_words, value, &n, f);
         break;
     case KIND_WORD:
-        err = parse_word(s->words, value, &n, f);
+        err = settings_parse_word(s->words, value, &n, f);
         break;
     case KIND_INT32:
     case KIND_SIZE:
@@ -329,7 +330,7 @@ static clave_err settings_take(struct serve_settings *v, const struct setting *s
         break;
     }
     if (err == CLAVE_OK)
-        store(v, s, n);
+        settings_store(v, s, n);
     return err;
 }
 
@@ -357,7 +358,7 @@ static bool serve_settings_same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_list(const char *const *a, size_t na, const char *const *b, size_t nb)
+static bool settings_same_list(const char *const *a, size_t na, const char *const *b, size_t nb)
 {
     bool same = na == nb;
     for (size_t i = 0; same && i < na; i++)
@@ -365,15 +366,15 @@ static bool same_list(const char *const *a, size_t na, const char *const *b, siz
     return same;
 }
 
-static bool same(const struct setting *s, const struct serve_settings *a,
-                 const struct serve_settings *b)
+static bool settings_same(const struct setting *s, const struct serve_settings *a,
+                          const struct serve_settings *b)
 {
     const char *at_a = (const char *)a + s->at, *at_b = (const char *)b + s->at;
     const char *text_a, *text_b;
     if (s->kind == KIND_LISTEN)
-        return same_list(a->listen, a->run.nlisten, b->listen, b->run.nlisten);
+        return settings_same_list(a->listen, a->run.nlisten, b->listen, b->run.nlisten);
     if (s->kind == KIND_HTTP)
-        return same_list(a->gate.http, a->gate.nhttp, b->gate.http, b->gate.nhttp);
+        return settings_same_list(a->gate.http, a->gate.nhttp, b->gate.http, b->gate.nhttp);
     if (s->kind == KIND_TEXT) {
         memcpy(&text_a, at_a, sizeof text_a);
         memcpy(&text_b, at_b, sizeof text_b);
@@ -388,7 +389,7 @@ void settings_tell_fixed(const struct serve_settings *now, const struct serve_se
                          const struct log *log)
 {
     for (size_t i = 0; i < NSETTINGS; i++)
-        if (!settings[i].live && !same(&settings[i], now, wanted))
+        if (!settings[i].live && !settings_same(&settings[i], now, wanted))
             clave__log(log, CLAVE_LOG_WARN, "%s does not change until the next start",
                        settings[i].name);
 }

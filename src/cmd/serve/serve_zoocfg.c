@@ -63,13 +63,13 @@ static bool serve_zoocfg_set(struct zoocfg *z, unsigned line, const char *name, 
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-static bool is_true(const char *value)
+static bool serve_zoocfg_is_true(const char *value)
 {
     return strcasecmp(value, "true") == 0;
 }
 
-static bool set_number(struct zoocfg *z, unsigned line, const struct zoocfg_key *k,
-                       const char *value)
+static bool serve_zoocfg_set_number(struct zoocfg *z, unsigned line, const struct zoocfg_key *k,
+                                    const char *value)
 {
     char text[32], *end;
     errno = 0;
@@ -82,7 +82,7 @@ static bool set_number(struct zoocfg *z, unsigned line, const struct zoocfg_key 
     return serve_zoocfg_set(z, line, k->text, k->name, text);
 }
 
-static bool is_known_word(const char *word, size_t n)
+static bool serve_zoocfg_is_known_word(const char *word, size_t n)
 {
     static const char known[] = SERVER_WORDS "," SERVER_OTHER_WORDS;
     char text[5] = "";
@@ -91,8 +91,8 @@ static bool is_known_word(const char *word, size_t n)
 }
 
 /* "stat, ruok": those that clave knows, and srvr, which Apache answers whatever the list says. */
-static bool set_words(struct zoocfg *z, unsigned line, const struct zoocfg_key *k,
-                      const char *value)
+static bool serve_zoocfg_set_words(struct zoocfg *z, unsigned line, const struct zoocfg_key *k,
+                                   const char *value)
 {
     char list[200] = "srvr";
     for (const char *at = value; *at;) {
@@ -100,7 +100,7 @@ static bool set_words(struct zoocfg *z, unsigned line, const struct zoocfg_key *
         size_t n = strcspn(at, ", \t");
         if (n == 1 && *at == '*')
             return serve_zoocfg_set(z, line, "words", k->name, "*");
-        if (is_known_word(at, n) && strlen(list) + n + 2 < sizeof list) {
+        if (serve_zoocfg_is_known_word(at, n) && strlen(list) + n + 2 < sizeof list) {
             strcat(list, ",");
             strncat(list, at, n);
         } else if (n > 0) {
@@ -134,7 +134,8 @@ static const char *serve_zoocfg_bare(const char *name)
 }
 
 /* In Java's properties the last line of a key is the one that counts. */
-static bool take_server(struct zoocfg *z, unsigned line, const char *id, const char *value)
+static bool serve_zoocfg_take_server(struct zoocfg *z, unsigned line, const char *id,
+                                     const char *value)
 {
     if (strspn(id, "0123456789") != strlen(id) || !*id || strlen(id) > 18)
         return refuse(z, line, "server.%.40s: the number of a server is expected", id);
@@ -149,8 +150,8 @@ static bool take_server(struct zoocfg *z, unsigned line, const char *id, const c
 
 /* Apache's own schemes are here, or admit nobody by their absence; another class may well turn
  * clients away that a scheme of the same name admits here. */
-static bool take_provider(struct zoocfg *z, unsigned line, const char *name, const char *value,
-                          const struct zoocfg_key *k)
+static bool serve_zoocfg_take_provider(struct zoocfg *z, unsigned line, const char *name,
+                                       const char *value, const struct zoocfg_key *k)
 {
     static const char own[] = "org.apache.zookeeper.server.auth.";
     static const char *const here[] = {"DigestAuthenticationProvider", "IPAuthenticationProvider",
@@ -189,18 +190,19 @@ static bool serve_zoocfg_take(struct zoocfg *z, unsigned line, const char *name,
     case ZOOCFG_AS_IS:
         return serve_zoocfg_set(z, line, k->text, name, value);
     case ZOOCFG_AS_SWITCH:
-        return serve_zoocfg_set(z, line, k->text, name, is_true(value) ? "true" : "false");
+        return serve_zoocfg_set(z, line, k->text, name,
+                                serve_zoocfg_is_true(value) ? "true" : "false");
     case ZOOCFG_AS_MS:
     case ZOOCFG_AS_NUMBER:
-        return set_number(z, line, k, value);
+        return serve_zoocfg_set_number(z, line, k, value);
     case ZOOCFG_AS_WORDS:
-        return set_words(z, line, k, value);
+        return serve_zoocfg_set_words(z, line, k, value);
     case ZOOCFG_KEPT:
         return serve_zoocfg_keep(z, line, k, value);
     case ZOOCFG_PROVIDER:
-        return take_provider(z, line, name, value, k);
+        return serve_zoocfg_take_provider(z, line, name, value, k);
     case ZOOCFG_SERVER:
-        return take_server(z, line, serve_zoocfg_bare(name) + strlen(k->name), value);
+        return serve_zoocfg_take_server(z, line, serve_zoocfg_bare(name) + strlen(k->name), value);
     }
     return true;
 }
@@ -214,14 +216,15 @@ static bool serve_zoocfg_visit(void *arg, unsigned line, const char *name, const
 
 /* ---- what depends on several keys ----------------------------------------------------------- */
 
-static bool set_slot(struct zoocfg *z, enum zoocfg_slot slot, const char *name, const char *key)
+static bool serve_zoocfg_set_slot(struct zoocfg *z, enum zoocfg_slot slot, const char *name,
+                                  const char *key)
 {
     return !z->slots[slot] || serve_zoocfg_set(z, z->lines[slot], name, key, z->slots[slot]);
 }
 
 /* Sets `name` to this port of the remembered host, or of all addresses without one. */
-static bool set_address(struct zoocfg *z, unsigned line, const char *name, const char *key,
-                        enum zoocfg_slot address, const char *port)
+static bool serve_zoocfg_set_address(struct zoocfg *z, unsigned line, const char *name,
+                                     const char *key, enum zoocfg_slot address, const char *port)
 {
     const char *host = z->slots[address];
     const char *prefix = address == SECURE_ADDRESS ? "tls:" : "";
@@ -233,7 +236,7 @@ static bool set_address(struct zoocfg *z, unsigned line, const char *name, const
 }
 
 /* -1 after a message: not a port. */
-static long port_of(struct zoocfg *z, enum zoocfg_slot port, const char *key)
+static long serve_zoocfg_port_of(struct zoocfg *z, enum zoocfg_slot port, const char *key)
 {
     char *end;
     long number = strtol(z->slots[port], &end, 10);
@@ -243,46 +246,49 @@ static long port_of(struct zoocfg *z, enum zoocfg_slot port, const char *key)
     return -1;
 }
 
-static bool listen_on(struct zoocfg *z, enum zoocfg_slot port, enum zoocfg_slot address)
+static bool serve_zoocfg_listen_on(struct zoocfg *z, enum zoocfg_slot port,
+                                   enum zoocfg_slot address)
 {
     const char *key = port == PORT ? "clientPort" : "secureClientPort";
     if (!z->slots[port])
         return true;
-    long number = port_of(z, port, key);
+    long number = serve_zoocfg_port_of(z, port, key);
     if (number == 0) /* in Apache this means "none" */
         z->slots[port] = NULL;
-    return number == 0 ||
-           (number > 0 && set_address(z, z->lines[port], "listen", key, address, z->slots[port]));
+    return number == 0 || (number > 0 && serve_zoocfg_set_address(z, z->lines[port], "listen", key,
+                                                                  address, z->slots[port]));
 }
 
-static bool http_on(struct zoocfg *z, const char *name, enum zoocfg_slot port,
-                    enum zoocfg_slot address, const char *key, const char *standard)
+static bool serve_zoocfg_http_on(struct zoocfg *z, const char *name, enum zoocfg_slot port,
+                                 enum zoocfg_slot address, const char *key, const char *standard)
 {
-    if (z->slots[port] && port_of(z, port, key) < 0)
+    if (z->slots[port] && serve_zoocfg_port_of(z, port, key) < 0)
         return false;
     unsigned line = z->lines[port] ? z->lines[port] : z->lines[address];
-    return set_address(z, line, name, key, address, z->slots[port] ? z->slots[port] : standard);
+    return serve_zoocfg_set_address(z, line, name, key, address,
+                                    z->slots[port] ? z->slots[port] : standard);
 }
 
 /* Apache opens it by default, on every address: here it is opened only if the file mentions it. */
-static bool set_admin(struct zoocfg *z)
+static bool serve_zoocfg_set_admin(struct zoocfg *z)
 {
     bool asked = z->slots[ADMIN_ADDRESS] || z->slots[ADMIN_PORT] || z->slots[ADMIN_ENABLED];
     if (!asked && z->slots[ADMIN_URL])
         serve_zoocfg_pass_over(z, z->lines[ADMIN_URL], "admin.commandURL",
                                "no effect without admin.serverPort, ignored");
-    if (!asked || (z->slots[ADMIN_ENABLED] && !is_true(z->slots[ADMIN_ENABLED])))
+    if (!asked || (z->slots[ADMIN_ENABLED] && !serve_zoocfg_is_true(z->slots[ADMIN_ENABLED])))
         return true;
-    return http_on(z, "admin", ADMIN_PORT, ADMIN_ADDRESS, "admin.serverPort", "8080") &&
-           set_slot(z, ADMIN_URL, "admin-url", "admin.commandURL");
+    return serve_zoocfg_http_on(z, "admin", ADMIN_PORT, ADMIN_ADDRESS, "admin.serverPort",
+                                "8080") &&
+           serve_zoocfg_set_slot(z, ADMIN_URL, "admin-url", "admin.commandURL");
 }
 
-static bool set_metrics(struct zoocfg *z)
+static bool serve_zoocfg_set_metrics(struct zoocfg *z)
 {
     const char *class = z->slots[METRICS_CLASS];
     if (class && strcmp(class, prometheus) == 0)
-        return http_on(z, "metrics", METRICS_PORT, METRICS_HOST, "metricsProvider.httpPort",
-                       "7000");
+        return serve_zoocfg_http_on(z, "metrics", METRICS_PORT, METRICS_HOST,
+                                    "metricsProvider.httpPort", "7000");
     for (enum zoocfg_slot i = METRICS_CLASS; i <= METRICS_PORT; i++)
         if (z->slots[i])
             serve_zoocfg_pass_over(
@@ -292,17 +298,17 @@ static bool set_metrics(struct zoocfg *z)
 }
 
 /* Where Apache's lines go is in the configuration of its logger. */
-static bool set_audit(struct zoocfg *z)
+static bool serve_zoocfg_set_audit(struct zoocfg *z)
 {
-    return !z->slots[AUDIT] || !is_true(z->slots[AUDIT]) ||
+    return !z->slots[AUDIT] || !serve_zoocfg_is_true(z->slots[AUDIT]) ||
            serve_zoocfg_set(z, z->lines[AUDIT], "audit", "audit.enable", "-");
 }
 
 /* Apache does not start without schemes, or with one that it does not have. */
-static bool set_required(struct zoocfg *z)
+static bool serve_zoocfg_set_required(struct zoocfg *z)
 {
     const char *schemes = z->slots[SCHEMES];
-    bool enforced = z->slots[ENFORCE] && is_true(z->slots[ENFORCE]);
+    bool enforced = z->slots[ENFORCE] && serve_zoocfg_is_true(z->slots[ENFORCE]);
     char list[100];
     size_t n = 0;
     if (!enforced && schemes)
@@ -329,23 +335,24 @@ static bool serve_zoocfg_set_tls(struct zoocfg *z)
             z, z->lines[SECURE_PORT],
             "secureClientPort needs ssl.keyStore.location, a PEM file with the certificate "
             "and its key");
-    return set_slot(z, CERT, "tls-cert", "ssl.keyStore.location") &&
-           set_slot(z, CA, "tls-ca", "ssl.trustStore.location") &&
-           set_slot(z, CLIENTS, "tls-clients", "ssl.clientAuth") &&
-           set_slot(z, SUPER, "x509-super", "X509AuthenticationProvider.superUser");
+    return serve_zoocfg_set_slot(z, CERT, "tls-cert", "ssl.keyStore.location") &&
+           serve_zoocfg_set_slot(z, CA, "tls-ca", "ssl.trustStore.location") &&
+           serve_zoocfg_set_slot(z, CLIENTS, "tls-clients", "ssl.clientAuth") &&
+           serve_zoocfg_set_slot(z, SUPER, "x509-super", "X509AuthenticationProvider.superUser");
 }
 
 /* ---- the line of the server ------------------------------------------------------------------ */
 
-static bool is_every_address(const char *host)
+static bool serve_zoocfg_is_every_address(const char *host)
 {
     return !*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
 /* What the server line says goes into the slots of a client port. It may repeat what these have, or
  * narrow it to an address: as with Apache, anything else is a contradiction. */
-static bool merge_client(struct zoocfg *z, const struct zoocfg_client_address *a,
-                         enum zoocfg_slot port, enum zoocfg_slot address, const char *key)
+static bool serve_zoocfg_merge_client(struct zoocfg *z, const struct zoocfg_client_address *a,
+                                      enum zoocfg_slot port, enum zoocfg_slot address,
+                                      const char *key)
 {
     const char *given = z->slots[port], *host = z->slots[address] ? z->slots[address] : "";
     if (!*a->port)
@@ -354,7 +361,7 @@ static bool merge_client(struct zoocfg *z, const struct zoocfg_client_address *a
         return refuse(z, z->server_line,
                       "server.%s: its client port is %s, but %s on line %u is %s", z->server_id,
                       a->port, key, z->lines[port], given);
-    if (!is_every_address(host) && strcasecmp(host, a->host) != 0)
+    if (!serve_zoocfg_is_every_address(host) && strcasecmp(host, a->host) != 0)
         return refuse(z, z->server_line,
                       "server.%s: its client address is %s, but %sAddress on line %u is %s",
                       z->server_id, *a->host ? a->host : "every address", key, z->lines[address],
@@ -368,7 +375,7 @@ static bool merge_client(struct zoocfg *z, const struct zoocfg_client_address *a
     return kept;
 }
 
-static bool merge_server(struct zoocfg *z)
+static bool serve_zoocfg_merge_server(struct zoocfg *z)
 {
     struct zoocfg_server server;
     char why[600] = "";
@@ -379,16 +386,16 @@ static bool merge_server(struct zoocfg *z)
     if (err == CLAVE_OK && (*server.client.port || *server.secure_client.port))
         err = zoocfg_server_check_id(z->slots[DATA_DIR], z->server_id, &f);
     if (err == CLAVE_OK)
-        return merge_client(z, &server.client, PORT, ADDRESS, "clientPort") &&
-               merge_client(z, &server.secure_client, SECURE_PORT, SECURE_ADDRESS,
-                            "secureClientPort");
+        return serve_zoocfg_merge_client(z, &server.client, PORT, ADDRESS, "clientPort") &&
+               serve_zoocfg_merge_client(z, &server.secure_client, SECURE_PORT, SECURE_ADDRESS,
+                                         "secureClientPort");
     refuse(z, z->server_line, "server.%s=%s: %s", z->server_id, z->server,
            *why ? why : clave_strerror(err));
     z->err = err;
     return false;
 }
 
-static bool check_servers(struct zoocfg *z)
+static bool serve_zoocfg_check_servers(struct zoocfg *z)
 {
     if (z->servers <= 1)
         return true;
@@ -400,7 +407,7 @@ static bool check_servers(struct zoocfg *z)
 }
 
 /* Apache does not start either. */
-static bool check_ports(struct zoocfg *z)
+static bool serve_zoocfg_check_ports(struct zoocfg *z)
 {
     if (z->slots[ADDRESS] && !z->slots[PORT])
         return refuse(z, z->lines[ADDRESS], "clientPortAddress has no effect without clientPort");
@@ -410,13 +417,13 @@ static bool check_ports(struct zoocfg *z)
     return true;
 }
 
-static bool check_dirs(struct zoocfg *z)
+static bool serve_zoocfg_check_dirs(struct zoocfg *z)
 {
     return *z->slots[DATA_DIR] || refuse(z, z->lines[DATA_DIR], "dataDir has no value");
 }
 
 /* Apache's own image has one. */
-static bool check_log_dir(struct zoocfg *z)
+static bool serve_zoocfg_check_log_dir(struct zoocfg *z)
 {
     const char *data = z->slots[DATA_DIR], *log = z->slots[LOG_DIR];
     char why[600] = "";
@@ -432,17 +439,17 @@ static bool check_log_dir(struct zoocfg *z)
 
 static void serve_zoocfg_finish(struct zoocfg *z)
 {
-    bool fine = check_servers(z);
-    fine &= check_ports(z) && fine && merge_server(z);
-    fine &= check_dirs(z) && set_slot(z, DATA_DIR, "data", "dataDir");
-    fine &= listen_on(z, PORT, ADDRESS);
-    fine &= listen_on(z, SECURE_PORT, SECURE_ADDRESS);
+    bool fine = serve_zoocfg_check_servers(z);
+    fine &= serve_zoocfg_check_ports(z) && fine && serve_zoocfg_merge_server(z);
+    fine &= serve_zoocfg_check_dirs(z) && serve_zoocfg_set_slot(z, DATA_DIR, "data", "dataDir");
+    fine &= serve_zoocfg_listen_on(z, PORT, ADDRESS);
+    fine &= serve_zoocfg_listen_on(z, SECURE_PORT, SECURE_ADDRESS);
     fine &= serve_zoocfg_set_tls(z);
-    fine &= set_admin(z);
-    fine &= set_metrics(z);
-    fine &= set_audit(z);
-    fine &= set_required(z);
-    fine &= check_log_dir(z);
+    fine &= serve_zoocfg_set_admin(z);
+    fine &= serve_zoocfg_set_metrics(z);
+    fine &= serve_zoocfg_set_audit(z);
+    fine &= serve_zoocfg_set_required(z);
+    fine &= serve_zoocfg_check_log_dir(z);
     if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
         refuse(z, z->lines[DATA_DIR],
                "there is a dataDir but no clientPort, here or in a line 'server.1=...;2181'");

@@ -8,7 +8,7 @@
 enum { DEFAULT_TICK_MS = 2000 };
 
 /* Whether an address begins with this: "tls:", "unix:". */
-static bool listens_on(const struct serve_settings *v, const char *kind)
+static bool check_listens_on(const struct serve_settings *v, const char *kind)
 {
     for (size_t i = 0; i < v->run.nlisten; i++)
         if (strncmp(v->listen[i], kind, strlen(kind)) == 0)
@@ -16,9 +16,9 @@ static bool listens_on(const struct serve_settings *v, const char *kind)
     return false;
 }
 
-static bool has_unix_socket(const struct serve_settings *v)
+static bool check_has_unix_socket(const struct serve_settings *v)
 {
-    return v->local || listens_on(v, "unix:");
+    return v->local || check_listens_on(v, "unix:");
 }
 
 /* A scheme of which no client can have an identity locks everybody out. */
@@ -27,9 +27,10 @@ static clave_err check_schemes(const struct serve_settings *v, const struct faul
     const char *schemes = v->run.engine.require_auth;
     if (!schemes || strstr(schemes, "digest") || strstr(schemes, "ip"))
         return CLAVE_OK;
-    if (strstr(schemes, "uid") && has_unix_socket(v))
+    if (strstr(schemes, "uid") && check_has_unix_socket(v))
         return CLAVE_OK;
-    if (strstr(schemes, "x509") && listens_on(v, "tls:") && v->tls.clients != TLS_CLIENTS_NONE)
+    if (strstr(schemes, "x509") && check_listens_on(v, "tls:") &&
+        v->tls.clients != TLS_CLIENTS_NONE)
         return CLAVE_OK;
     return clave__start_error(f, CLAVE_EINVAL,
                               "--require-auth %s locks everybody out: x509 needs --listen tls:ADDR "
@@ -39,7 +40,7 @@ static clave_err check_schemes(const struct serve_settings *v, const struct faul
 
 void settings_tell_useless(const struct serve_settings *v, const struct log *log)
 {
-    if (v->run.engine.super_uid && !has_unix_socket(v))
+    if (v->run.engine.super_uid && !check_has_unix_socket(v))
         clave__log(log, CLAVE_LOG_WARN,
                    "--super-uid %s applies to nobody: add --listen unix:PATH, over TCP nobody has "
                    "a uid",
@@ -72,7 +73,7 @@ static clave_err check_tls_files(const struct tls_server_options *t, const char 
 static clave_err check_tls(struct serve_settings *v, const struct fault *f)
 {
     const struct tls_server_options *t = &v->tls;
-    bool listens = listens_on(v, "tls:");
+    bool listens = check_listens_on(v, "tls:");
     if (!listens && (t->ca_file || t->cert_file || t->key_file || v->run.engine.x509_super ||
                      settings_given(v, "tls-clients")))
         return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add --listen tls:ADDR");

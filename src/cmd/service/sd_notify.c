@@ -35,7 +35,7 @@ static int sd_notify_dial(const char *name)
 }
 
 /* WATCHDOG_PID names the process whose watchdog it is; others merely inherit the variable. */
-static int64_t watchdog_ms(void)
+static int64_t sd_notify_watchdog_ms(void)
 {
     const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
     if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
@@ -49,7 +49,7 @@ void sd_notify_open(struct sd_notify *n)
     const char *name = getenv("NOTIFY_SOCKET");
     *n = (struct sd_notify){.fd = name ? sd_notify_dial(name) : -1};
     if (n->fd >= 0)
-        n->watchdog_ms = watchdog_ms();
+        n->watchdog_ms = sd_notify_watchdog_ms();
 }
 
 void sd_notify_close(struct sd_notify *n)

@@ -65,7 +65,7 @@ static void request_window_release(struct request_window *w)
     free(w);
 }
 
-static void on_result(clave_async_client *c, const clave_result *res, void *arg);
+static void request_window_on_result(clave_async_client *c, const clave_result *res, void *arg);
 
 /* Submits what the window allows; call it with the mutex held. */
 static void request_window_fill(struct request_window *w)
@@ -74,7 +74,8 @@ static void request_window_fill(struct request_window *w)
         assert(w->client);
         struct slot *slot = w->free;
         slot->i = w->next++;
-        clave_err err = w->plan.submit(w->client, slot->i, on_result, slot, w->plan.arg);
+        clave_err err =
+            w->plan.submit(w->client, slot->i, request_window_on_result, slot, w->plan.arg);
         if (err == CLAVE_OK) {
             w->free = slot->next_free;
             w->holders++;
@@ -85,7 +86,7 @@ static void request_window_fill(struct request_window *w)
     }
 }
 
-static void on_result(clave_async_client *c, const clave_result *res, void *arg)
+static void request_window_on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct slot *slot = arg;
     struct request_window *w = slot->request_window;

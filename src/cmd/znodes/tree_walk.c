@@ -11,7 +11,7 @@
 
 /* ---- names ---------------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+static int tree_walk_by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -19,7 +19,7 @@ static int by_name(const void *a, const void *b)
 void tree_walk_sort_names(char **names, size_t n)
 {
     if (n > 1)
-        qsort(names, n, sizeof *names, by_name);
+        qsort(names, n, sizeof *names, tree_walk_by_name);
 }
 
 const char *tree_walk_name(const struct tree_walk_node *node)
@@ -27,7 +27,7 @@ const char *tree_walk_name(const struct tree_walk_node *node)
     return clave__path_name(node->path);
 }
 
-static void free_names(struct tree_walk_node *node)
+static void tree_walk_free_names(struct tree_walk_node *node)
 {
     for (size_t i = 0; node->names && i < node->nchildren; i++)
         free(node->names[i]);
@@ -35,9 +35,9 @@ static void free_names(struct tree_walk_node *node)
     node->names = NULL;
 }
 
-static void drop_names(struct tree_walk_node *node)
+static void tree_walk_drop_names(struct tree_walk_node *node)
 {
-    free_names(node);
+    tree_walk_free_names(node);
     node->nchildren = 0;
 }
 
@@ -64,34 +64,34 @@ struct level {
     size_t first;
 };
 
-static struct tree_walk_node *level_node(const struct level *l, size_t i)
+static struct tree_walk_node *tree_walk_level_node(const struct level *l, size_t i)
 {
     return &l->walk->nodes[l->first + i];
 }
 
-static clave_err submit_children(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
-                                 void *arg)
+static clave_err tree_walk_submit_children(clave_async_client *c, size_t i, clave_result_cb *cb,
+                                           void *cb_arg, void *arg)
 {
-    return clave_async_children(c, level_node(arg, i)->path, NULL, cb, cb_arg);
+    return clave_async_children(c, tree_walk_level_node(arg, i)->path, NULL, cb, cb_arg);
 }
 
-static void got_children(size_t i, const clave_result *res, void *arg)
+static void tree_walk_got_children(size_t i, const clave_result *res, void *arg)
 {
-    struct tree_walk_node *node = level_node(arg, i);
+    struct tree_walk_node *node = tree_walk_level_node(arg, i);
     node->err = res->err;
     if (res->err == CLAVE_OK && !tree_walk_copy_names(node, res))
         node->err = CLAVE_ENOMEM;
 }
 
-static clave_err submit_get(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
-                            void *arg)
+static clave_err tree_walk_submit_get(clave_async_client *c, size_t i, clave_result_cb *cb,
+                                      void *cb_arg, void *arg)
 {
-    return clave_async_get(c, level_node(arg, i)->path, NULL, cb, cb_arg);
+    return clave_async_get(c, tree_walk_level_node(arg, i)->path, NULL, cb, cb_arg);
 }
 
-static void got_data(size_t i, const clave_result *res, void *arg)
+static void tree_walk_got_data(size_t i, const clave_result *res, void *arg)
 {
-    struct tree_walk_node *node = level_node(arg, i);
+    struct tree_walk_node *node = tree_walk_level_node(arg, i);
     assert(!node->data);
     node->err = res->err;
     if (res->err != CLAVE_OK || !res->data)
@@ -106,30 +106,31 @@ static void got_data(size_t i, const clave_result *res, void *arg)
 }
 
 /* ENOAUTH and ENONODE concern a node; anything else is the end of the walk. */
-static clave_err first_fatal(const struct level *l, size_t n)
+static clave_err tree_walk_first_fatal(const struct level *l, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        clave_err err = level_node(l, i)->err;
+        clave_err err = tree_walk_level_node(l, i)->err;
         if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
             return err;
     }
     return CLAVE_OK;
 }
 
-static clave_err read_level(clave_client *c, struct level *l, size_t n, bool data, bool children,
-                            int64_t timeout_ms)
+static clave_err tree_walk_read_level(clave_client *c, struct level *l, size_t n, bool data,
+                                      bool children, int64_t timeout_ms)
 {
-    struct request_window_plan get = {.n = n, .submit = submit_get, .done = got_data, .arg = l};
+    struct request_window_plan get = {
+        .n = n, .submit = tree_walk_submit_get, .done = tree_walk_got_data, .arg = l};
     struct request_window_plan list = {
-        .n = n, .submit = submit_children, .done = got_children, .arg = l};
+        .n = n, .submit = tree_walk_submit_children, .done = tree_walk_got_children, .arg = l};
     clave_err err = CLAVE_OK;
     if (children)
         err = request_window_run(c, &list, timeout_ms);
     if (err == CLAVE_OK)
-        err = first_fatal(l, n);
+        err = tree_walk_first_fatal(l, n);
     if (err == CLAVE_OK && data)
         err = request_window_run(c, &get, timeout_ms);
-    return err == CLAVE_OK ? first_fatal(l, n) : err;
+    return err == CLAVE_OK ? tree_walk_first_fatal(l, n) : err;
 }
 
 /* ---- the tree -----------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ static struct tree_walk_node *tree_walk_add_node(struct tree_walk *w)
     return node;
 }
 
-static clave_err add_children(struct tree_walk *w, size_t parent)
+static clave_err tree_walk_add_children(struct tree_walk *w, size_t parent)
 {
     assert(w->nodes[parent].first_child == 0);
     size_t first = w->n;
@@ -162,7 +163,7 @@ static clave_err add_children(struct tree_walk *w, size_t parent)
         node->depth = up->depth + 1;
         w->n++;
     }
-    free_names(&w->nodes[parent]);
+    tree_walk_free_names(&w->nodes[parent]);
     w->nodes[parent].first_child = first;
     return CLAVE_OK;
 }
@@ -179,13 +180,14 @@ clave_err tree_walk_read(clave_client *c, const char *path, const struct tree_wa
     for (unsigned depth = 0; first < out->n; depth++) {
         size_t end = out->n;
         struct level l = {.walk = out, .first = first};
-        clave_err err = read_level(c, &l, end - first, options->data,
-                                   depth < options->max_depth || first == 0, options->timeout_ms);
+        clave_err err =
+            tree_walk_read_level(c, &l, end - first, options->data,
+                                 depth < options->max_depth || first == 0, options->timeout_ms);
         for (size_t i = first; i < end && err == CLAVE_OK; i++) {
             if (depth < options->max_depth)
-                err = add_children(out, i);
+                err = tree_walk_add_children(out, i);
             else
-                drop_names(&out->nodes[i]);
+                tree_walk_drop_names(&out->nodes[i]);
         }
         if (err != CLAVE_OK)
             return err;
@@ -197,7 +199,7 @@ clave_err tree_walk_read(clave_client *c, const char *path, const struct tree_wa
 void tree_walk_fini(struct tree_walk *w)
 {
     for (size_t i = 0; i < w->n; i++) {
-        free_names(&w->nodes[i]);
+        tree_walk_free_names(&w->nodes[i]);
         free(w->nodes[i].path);
         free(w->nodes[i].data);
     }

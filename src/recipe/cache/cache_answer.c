@@ -120,7 +120,7 @@ static struct cache_value cache_value_of(const clave_async_cache *cache, const s
 
 /* Another pzxid than that of the last listing: nobody else tells of a child that may not be read.
  */
-static bool has_moved(const struct cache_node *n, const clave_stat *s)
+static bool cache_has_moved(const struct cache_node *n, const clave_stat *s)
 {
     clave_stat known = clave__cache_tree_stat(n);
     return n->moved || known.pzxid != s->pzxid || known.cversion != s->cversion;
@@ -134,7 +134,7 @@ static bool cache_store(clave_async_cache *cache, struct cache_node **n, const c
     bool is_new = !(*n)->present;
     bool lacks;
     struct cache_value v = cache_value_of(cache, *n, res, op, &lacks);
-    bool moved = !is_new && has_moved(*n, res->stat);
+    bool moved = !is_new && cache_has_moved(*n, res->stat);
     v.unreadable = (*n)->denied;
     if (clave__cache_tree_store(&cache->tree, n, &v, &old) != CLAVE_OK) {
         clave__cache_missed(cache, clave__cache_tree_parent(*n));
@@ -169,7 +169,7 @@ static void cache_refresh(clave_async_cache *cache, struct cache_node **n, const
         known.num_children == s->num_children)
         return;
     v.stat = *s;
-    bool moved = has_moved(*n, s);
+    bool moved = cache_has_moved(*n, s);
     if (clave__cache_tree_store(&cache->tree, n, &v, &old) != CLAVE_OK)
         return;
     clave__cache_tree_discard(&cache->tree, old);
@@ -195,9 +195,9 @@ static bool cache_must_list(const clave_async_cache *cache, struct cache_node *n
 
 /* The node was known before there were no events for a while. With the same pzxid it has the same
  * children, unless the tree was set back to what it was, or a server is late. */
-static bool may_lack_children(const struct cache_node *n, const clave_stat *s)
+static bool cache_may_lack_children(const struct cache_node *n, const clave_stat *s)
 {
-    return n->left_out || has_moved(n, s);
+    return n->left_out || cache_has_moved(n, s);
 }
 
 /* Its parent is told first, and nothing is known below one that may not be read. false: it is not
@@ -219,7 +219,7 @@ static void cache_take_stat(clave_async_cache *cache, struct cache_request *q,
     struct cache_node *n = q->node;
     bool check = n->check, was_known = n->present;
     clave_stat known = was_known ? clave__cache_tree_stat(n) : (clave_stat){0};
-    bool may_lack_some = check && was_known && may_lack_children(n, s);
+    bool may_lack_some = check && was_known && cache_may_lack_children(n, s);
     n->check = false;
     if (was_known && (known.czxid != s->czxid || n->unreadable != n->denied)) {
         clave__cache_delete(cache, n);
@@ -243,7 +243,7 @@ static void cache_take_stat(clave_async_cache *cache, struct cache_request *q,
 
 /* And will not be the next time: an answer that is too long for the client, or for the server,
  * which says EMARSHALLING. */
-static bool cannot_be_read(clave_err err)
+static bool cache_cannot_be_read(clave_err err)
 {
     return err == CLAVE_ENOAUTH || err == CLAVE_ETOOBIG || err == CLAVE_EMARSHALLING;
 }
@@ -290,7 +290,7 @@ static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
         cache_want_child_watch(cache, clave__cache_tree_parent(n));
     if (res->err == CLAVE_OK) {
         cache_take_stat(cache, q, res);
-    } else if (cannot_be_read(res->err) && q->op == OP_GET_DATA) {
+    } else if (cache_cannot_be_read(res->err) && q->op == OP_GET_DATA) {
         n->no_data = n->wants_read = true;
     } else if (res->err == CLAVE_ENOAUTH && n->parent) {
         cache_take_unreadable(cache, q);
@@ -298,7 +298,7 @@ static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
         if (n->present)
             clave__cache_delete(cache, n);
         n->denied = n->no_data = false; /* of the one that was there */
-        if (cannot_be_read(res->err) && !n->parent)
+        if (cache_cannot_be_read(res->err) && !n->parent)
             clave__cache_end(cache, res->err);
         if (!n->parent && cache->watches_each && q->op == OP_GET_DATA)
             n->wants_read = true; /* to leave a watch for its creation */
@@ -309,7 +309,7 @@ static void cache_take_node(clave_async_cache *cache, struct cache_request *q,
 
 /* The answer under way is after that of the listing. A node that was deleted may still be asked for
  * its children, which does not bring it back. */
-static bool is_being_read(const struct cache_node *n)
+static bool cache_is_being_read(const struct cache_node *n)
 {
     return n->phase == CACHE_NODE_ASKED && !n->asked_list;
 }
@@ -360,7 +360,7 @@ static void cache_take_names(clave_async_cache *cache, struct cache_request *q,
         struct cache_node *child = clave__cache_tree_child(&cache->tree, n, res->names[i], len);
         if (!child)
             cache_add_child(cache, n, res->names[i], len);
-        else if (!child->present && !is_being_read(child))
+        else if (!child->present && !cache_is_being_read(child))
             clave__cache_want(cache, child, CACHE_WANT_STAT);
         else if (!child->present && n->owed)
             clave__cache_owe(cache, child);
@@ -383,7 +383,7 @@ static void cache_take_children(clave_async_cache *cache, struct cache_request *
 {
     if (res->err == CLAVE_OK)
         cache_take_names(cache, q, res);
-    else if (q->node->present && cannot_be_read(res->err))
+    else if (q->node->present && cache_cannot_be_read(res->err))
         cache_cannot_list(cache, q->node, res->err);
     else if (q->node->present)
         q->node->wants_read = true;
@@ -393,9 +393,9 @@ static void cache_take_children(clave_async_cache *cache, struct cache_request *
 
 /* Whether it says what there is. Any other answer, such as EBADARGS for a watch beyond the server's
  * bound, says nothing of the node. */
-static bool is_about_the_node(clave_err err)
+static bool cache_is_about_the_node(clave_err err)
 {
-    return err == CLAVE_OK || err == CLAVE_ENONODE || cannot_be_read(err);
+    return err == CLAVE_OK || err == CLAVE_ENONODE || cache_cannot_be_read(err);
 }
 
 /* There was no answer. With the connection gone it is asked for again when events come again;
@@ -419,7 +419,7 @@ void clave__cache_take(clave_async_cache *cache, struct cache_request *q, const 
         cache->answer_zxid = res->zxid;
     if (res->err == CLAVE_ECLOSED)
         clave__cache_end(cache, res->err);
-    else if (!is_about_the_node(res->err))
+    else if (!cache_is_about_the_node(res->err))
         cache_take_nothing(cache, q);
     else if (q->op == OP_GET_CHILDREN2)
         cache_take_children(cache, q, res);
@@ -431,7 +431,7 @@ void clave__cache_take(clave_async_cache *cache, struct cache_request *q, const 
 
 /* The answer that is under way shows the change: it is after its event. It arms no watch again,
  * though, where there is one for each node. */
-static bool is_covered(const clave_async_cache *cache, const struct cache_node *n)
+static bool cache_is_covered(const clave_async_cache *cache, const struct cache_node *n)
 {
     return n->phase == CACHE_NODE_ASKED && !n->asked_list && !cache->watches_each;
 }
@@ -441,7 +441,7 @@ void clave__cache_changed(clave_async_cache *cache, const char *path)
     struct cache_node *n = clave__cache_tree_find(&cache->tree, path, strlen(path));
     if (n && n->unreadable)
         n->denied = n->no_data = false; /* or there would be no event */
-    if (n && !is_covered(cache, n))
+    if (n && !cache_is_covered(cache, n))
         clave__cache_want(cache, n, CACHE_WANT_DATA);
 }
 

@@ -16,7 +16,7 @@ enum { PAUSE_MS = 1000, QUEUE_MIN = 64 };
 
 /* ---- the queue ------------------------------------------------------------------------------- */
 
-static bool queue_push(clave_async_cache *cache, struct cache_node *n)
+static bool cache_queue_push(clave_async_cache *cache, struct cache_node *n)
 {
     struct cache_queue *q = &cache->queue;
     if (q->count == q->cap) {
@@ -33,7 +33,7 @@ static bool queue_push(clave_async_cache *cache, struct cache_node *n)
     return true;
 }
 
-static struct cache_node *queue_pop(clave_async_cache *cache)
+static struct cache_node *cache_queue_pop(clave_async_cache *cache)
 {
     assert(cache->queue.count > 0);
     struct cache_queue *q = &cache->queue;
@@ -127,7 +127,7 @@ static void cache_acquit(clave_async_cache *cache, struct cache_node *n)
     n->owed = false;
 }
 
-static bool wants_anything(const struct cache_node *n)
+static bool cache_wants_anything(const struct cache_node *n)
 {
     return n->wants_read || n->wants_list;
 }
@@ -138,12 +138,12 @@ static void cache_settle(clave_async_cache *cache, struct cache_node *n)
     if (n->phase != CACHE_NODE_IDLE)
         return;
     cache_note_as_of(cache);
-    if (wants_anything(n) && queue_push(cache, n)) {
+    if (cache_wants_anything(n) && cache_queue_push(cache, n)) {
         cache_node_enter(n, CACHE_NODE_QUEUED);
         return;
     }
     cache_acquit(cache, n);
-    if (wants_anything(n))
+    if (cache_wants_anything(n))
         clave__cache_missed(cache, clave__cache_tree_parent(n));
     else
         clave__cache_tree_prune(&cache->tree, n);
@@ -301,7 +301,7 @@ static void cache_ask(clave_async_cache *cache, struct cache_node *n)
 }
 
 /* What is below a node that is gone went with it. */
-static bool is_orphan(const struct cache_node *n)
+static bool cache_is_orphan(const struct cache_node *n)
 {
     const struct cache_node *up = clave__cache_tree_parent(n);
     return up && !n->present && !up->present && up->phase == CACHE_NODE_IDLE;
@@ -309,11 +309,11 @@ static bool is_orphan(const struct cache_node *n)
 
 static void cache_ask_next(clave_async_cache *cache)
 {
-    struct cache_node *n = queue_pop(cache);
+    struct cache_node *n = cache_queue_pop(cache);
     cache_node_enter(n, CACHE_NODE_IDLE);
-    if (is_orphan(n))
+    if (cache_is_orphan(n))
         n->wants_read = n->wants_data = n->wants_list = false;
-    if (wants_anything(n))
+    if (cache_wants_anything(n))
         cache_ask(cache, n);
     else
         cache_settle(cache, n);

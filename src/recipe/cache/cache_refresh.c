@@ -38,7 +38,7 @@ static struct cache_node *refresh_next(const clave_async_cache *cache)
 }
 
 /* The server appends ten digits, which it appends to no other name there. */
-static bool has_number(const struct cache_node *n)
+static bool refresh_has_number(const struct cache_node *n)
 {
     const char *name = clave__cache_dir_name(n);
     uint32_t digits = 0;
@@ -53,7 +53,8 @@ static bool has_number(const struct cache_node *n)
 static bool refresh_may_differ(const struct cache_node *n)
 {
     int64_t owner = clave__cache_tree_stat(n).ephemeral_owner;
-    return owner == 0 || owner == INT64_MIN || (uint64_t)owner >> 56 == 0xff || !has_number(n);
+    return owner == 0 || owner == INT64_MIN || (uint64_t)owner >> 56 == 0xff ||
+           !refresh_has_number(n);
 }
 
 static void refresh_step(clave_async_cache *cache)

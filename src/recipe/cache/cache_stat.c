@@ -50,12 +50,12 @@ static const uint8_t *cache_stat_get_int(const uint8_t *p, int32_t *v)
     return p;
 }
 
-static int64_t distance(int64_t to, int64_t from)
+static int64_t cache_stat_distance(int64_t to, int64_t from)
 {
     return (int64_t)((uint64_t)to - (uint64_t)from);
 }
 
-static int64_t moved(int64_t from, int64_t by)
+static int64_t cache_stat_moved(int64_t from, int64_t by)
 {
     return (int64_t)((uint64_t)from + (uint64_t)by);
 }
@@ -64,10 +64,10 @@ size_t clave__cache_stat_put(uint8_t out[CACHE_STAT_MAX], const clave_stat *s)
 {
     uint8_t *p = out;
     p = cache_stat_put_signed(p, s->czxid);
-    p = cache_stat_put_signed(p, distance(s->mzxid, s->czxid));
-    p = cache_stat_put_signed(p, distance(s->pzxid, s->czxid));
+    p = cache_stat_put_signed(p, cache_stat_distance(s->mzxid, s->czxid));
+    p = cache_stat_put_signed(p, cache_stat_distance(s->pzxid, s->czxid));
     p = cache_stat_put_signed(p, s->ctime);
-    p = cache_stat_put_signed(p, distance(s->mtime, s->ctime));
+    p = cache_stat_put_signed(p, cache_stat_distance(s->mtime, s->ctime));
     p = cache_stat_put_number(p, (uint64_t)s->ephemeral_owner);
     p = cache_stat_put_int(p, s->version);
     p = cache_stat_put_int(p, s->cversion);
@@ -84,12 +84,12 @@ clave_stat clave__cache_stat_get(const uint8_t *p)
     uint64_t owner;
     p = cache_stat_get_signed(p, &s.czxid);
     p = cache_stat_get_signed(p, &by);
-    s.mzxid = moved(s.czxid, by);
+    s.mzxid = cache_stat_moved(s.czxid, by);
     p = cache_stat_get_signed(p, &by);
-    s.pzxid = moved(s.czxid, by);
+    s.pzxid = cache_stat_moved(s.czxid, by);
     p = cache_stat_get_signed(p, &s.ctime);
     p = cache_stat_get_signed(p, &by);
-    s.mtime = moved(s.ctime, by);
+    s.mtime = cache_stat_moved(s.ctime, by);
     p = cache_stat_get_number(p, &owner);
     s.ephemeral_owner = (int64_t)owner;
     p = cache_stat_get_int(p, &s.version);

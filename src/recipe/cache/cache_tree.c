@@ -12,12 +12,12 @@
 /* Without the padding of the struct. */
 #define NODE_HEADER offsetof(struct cache_node, bytes)
 
-static size_t node_size(const struct cache_node *n)
+static size_t cache_tree_node_size(const struct cache_node *n)
 {
     return NODE_HEADER + (size_t)n->stat_len + (size_t)n->name_len + 1 + n->data_len;
 }
 
-static const uint8_t *node_data(const struct cache_node *n)
+static const uint8_t *cache_tree_node_data(const struct cache_node *n)
 {
     return n->bytes + n->stat_len + n->name_len + 1;
 }
@@ -30,7 +30,7 @@ size_t clave__cache_tree_room(size_t name_len)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static struct cache_node *node_new(struct cache_tree *t, const char *name, size_t len)
+static struct cache_node *cache_tree_node_new(struct cache_tree *t, const char *name, size_t len)
 {
     struct cache_node *n = clave__mem_zalloc(&t->mem, NODE_HEADER + len + 1);
     if (!n)
@@ -38,11 +38,11 @@ static struct cache_node *node_new(struct cache_tree *t, const char *name, size_
     n->name_len = (uint32_t)len & 0xffffff; /* a path has at most the bytes of a frame */
     memcpy(n->bytes, name, len);
     t->nodes++;
-    t->bytes += node_size(n);
+    t->bytes += cache_tree_node_size(n);
     return n;
 }
 
-static void dir_free(struct cache_tree *t, struct cache_dir *d)
+static void cache_tree_dir_free(struct cache_tree *t, struct cache_dir *d)
 {
     if (d->watches)
         t->free_watches(d->watches);
@@ -51,13 +51,13 @@ static void dir_free(struct cache_tree *t, struct cache_dir *d)
     clave__mem_free(&t->mem, d);
 }
 
-static void node_free(struct cache_tree *t, struct cache_node *n)
+static void cache_tree_node_free(struct cache_tree *t, struct cache_node *n)
 {
-    assert(t->nodes > 0 && t->bytes >= node_size(n));
+    assert(t->nodes > 0 && t->bytes >= cache_tree_node_size(n));
     if (n->dir)
-        dir_free(t, n->dir);
+        cache_tree_dir_free(t, n->dir);
     t->nodes--;
-    t->bytes -= node_size(n);
+    t->bytes -= cache_tree_node_size(n);
     clave__mem_free(&t->mem, n);
 }
 
@@ -69,12 +69,12 @@ clave_err clave__cache_tree_init(struct cache_tree *t, const struct clave_mem *m
     clave_err err = clave__buf_reserve(&t->path, strlen(path) + 1);
     if (err != CLAVE_OK)
         return err;
-    t->root = node_new(t, path, strlen(path));
+    t->root = cache_tree_node_new(t, path, strlen(path));
     return t->root ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
 /* Any child that is left, in a dir that is being emptied: `present` counts the slots done. */
-static struct cache_node *take_child(struct cache_dir *d)
+static struct cache_node *cache_tree_take_child(struct cache_dir *d)
 {
     while (d && d->present < d->nslots) {
         struct cache_node *n = d->slots[d->present++];
@@ -90,7 +90,7 @@ void clave__cache_tree_fini(struct cache_tree *t)
     if (n && n->dir)
         n->dir->present = 0;
     while (n) {
-        struct cache_node *child = take_child(n->dir);
+        struct cache_node *child = cache_tree_take_child(n->dir);
         if (child) {
             n = child;
             if (n->dir)
@@ -98,7 +98,7 @@ void clave__cache_tree_fini(struct cache_tree *t)
             continue;
         }
         struct cache_node *up = clave__cache_tree_parent(n);
-        node_free(t, n);
+        cache_tree_node_free(t, n);
         n = up;
     }
     t->root = NULL;
@@ -142,7 +142,7 @@ struct cache_node *clave__cache_tree_find(const struct cache_tree *t, const char
     return at;
 }
 
-static size_t path_len(const struct cache_node *n)
+static size_t cache_tree_path_len(const struct cache_node *n)
 {
     size_t len = 0;
     for (; n->parent; n = n->parent->owner)
@@ -153,7 +153,7 @@ static size_t path_len(const struct cache_node *n)
 char *clave__cache_tree_path(const struct cache_node *n, uint8_t *bytes)
 {
     char *out = (char *)bytes;
-    size_t at = path_len(n);
+    size_t at = cache_tree_path_len(n);
     if (!n->parent)
         at = n->name_len;
     out[at] = '\0';
@@ -183,14 +183,14 @@ clave_err clave__cache_tree_make_dir(struct cache_tree *t, struct cache_node *n)
 clave_err clave__cache_tree_add(struct cache_tree *t, struct cache_node *parent, const char *name,
                                 size_t len, struct cache_node **out)
 {
-    clave_err err = clave__buf_reserve(&t->path, path_len(parent) + len + 2);
+    clave_err err = clave__buf_reserve(&t->path, cache_tree_path_len(parent) + len + 2);
     if (err == CLAVE_OK)
         err = clave__cache_tree_make_dir(t, parent);
     if (err == CLAVE_OK)
         err = clave__cache_dir_reserve(t, parent->dir);
     if (err != CLAVE_OK)
         return err;
-    struct cache_node *n = node_new(t, name, len);
+    struct cache_node *n = cache_tree_node_new(t, name, len);
     if (!n)
         return CLAVE_ENOMEM;
     n->parent = parent->dir;
@@ -228,7 +228,7 @@ clave_err clave__cache_tree_store(struct cache_tree *t, struct cache_node **n,
                                                  is->name_len)] = is;
     else
         t->root = is;
-    t->bytes += node_size(is);
+    t->bytes += cache_tree_node_size(is);
     *old = was;
     *n = is;
     return CLAVE_OK;
@@ -236,7 +236,7 @@ clave_err clave__cache_tree_store(struct cache_tree *t, struct cache_node **n,
 
 void clave__cache_tree_discard(struct cache_tree *t, struct cache_node *old)
 {
-    t->bytes -= node_size(old);
+    t->bytes -= cache_tree_node_size(old);
     clave__mem_free(&t->mem, old);
 }
 
@@ -249,17 +249,17 @@ void clave__cache_tree_set_present(struct cache_tree *t, struct cache_node *n, b
     n->present = present;
 }
 
-static bool is_of_no_use(const struct cache_node *n)
+static bool cache_tree_is_of_no_use(const struct cache_node *n)
 {
     return n->parent && !n->present && n->phase == CACHE_NODE_IDLE && !(n->dir && n->dir->count);
 }
 
 void clave__cache_tree_prune(struct cache_tree *t, struct cache_node *n)
 {
-    while (is_of_no_use(n)) {
+    while (cache_tree_is_of_no_use(n)) {
         struct cache_node *up = n->parent->owner;
         clave__cache_dir_remove(t, n->parent, n);
-        node_free(t, n);
+        cache_tree_node_free(t, n);
         n = up;
     }
 }
@@ -276,7 +276,7 @@ struct cache_value clave__cache_tree_value(const struct cache_node *n)
     struct cache_value v = {.stat = clave__cache_tree_stat(n), .len = n->data_len};
     v.has_data = n->has_data;
     v.unreadable = n->unreadable;
-    v.data = n->has_data && !n->null_data ? node_data(n) : NULL;
+    v.data = n->has_data && !n->null_data ? cache_tree_node_data(n) : NULL;
     if (n->listed)
         v.stat.num_children = n->dir ? (int32_t)n->dir->present : 0;
     return v;
@@ -284,7 +284,7 @@ struct cache_value clave__cache_tree_value(const struct cache_node *n)
 
 /* ---- walking --------------------------------------------------------------------------------- */
 
-static struct cache_node *first_child(const struct cache_node *n)
+static struct cache_node *cache_tree_first_child(const struct cache_node *n)
 {
     return n->dir ? clave__cache_dir_from(n->dir, 0) : NULL;
 }
@@ -297,7 +297,7 @@ uint32_t clave__cache_tree_slot(const struct cache_tree *t, const struct cache_n
 
 struct cache_node *clave__cache_tree_deepest(struct cache_node *top)
 {
-    for (struct cache_node *child; (child = first_child(top));)
+    for (struct cache_node *child; (child = cache_tree_first_child(top));)
         top = child;
     return top;
 }
@@ -312,7 +312,7 @@ struct cache_node *clave__cache_tree_after(const struct cache_dir *parent, uint3
 struct cache_node *clave__cache_tree_down(const struct cache_tree *t, const struct cache_node *top,
                                           const struct cache_node *at)
 {
-    struct cache_node *next = first_child(at);
+    struct cache_node *next = cache_tree_first_child(at);
     while (!next && at != top) {
         next = clave__cache_dir_from(at->parent, clave__cache_tree_slot(t, at) + 1);
         at = at->parent->owner;

@@ -21,8 +21,8 @@ static void cache_watches_free(struct cache_watches *w)
     clave__mem_free(&w->cache->mem, w);
 }
 
-static void on_data_event(clave_async_client *c, clave_async_watch *watch, const clave_event *ev,
-                          void *arg)
+static void cache_watch_on_data_event(clave_async_client *c, clave_async_watch *watch,
+                                      const clave_event *ev, void *arg)
 {
     struct cache_watches *w = arg;
     clave_async_cache *cache = w->cache;
@@ -43,8 +43,8 @@ static void on_data_event(clave_async_client *c, clave_async_watch *watch, const
 }
 
 /* A deleted node is the business of its data watch. */
-static void on_children_event(clave_async_client *c, clave_async_watch *watch,
-                              const clave_event *ev, void *arg)
+static void cache_watch_on_children_event(clave_async_client *c, clave_async_watch *watch,
+                                          const clave_event *ev, void *arg)
 {
     struct cache_watches *w = arg;
     clave_async_cache *cache = w->cache;
@@ -67,9 +67,9 @@ static clave_err cache_watches_make(clave_async_cache *cache, struct cache_node 
         return CLAVE_ENOMEM;
     w->cache = cache;
     w->dir = n->dir;
-    err = clave_async_watch_new(&w->data, cache->client, on_data_event, w);
+    err = clave_async_watch_new(&w->data, cache->client, cache_watch_on_data_event, w);
     if (err == CLAVE_OK)
-        err = clave_async_watch_new(&w->children, cache->client, on_children_event, w);
+        err = clave_async_watch_new(&w->children, cache->client, cache_watch_on_children_event, w);
     if (err == CLAVE_OK)
         n->dir->watches = w;
     else

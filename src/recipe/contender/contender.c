@@ -32,7 +32,7 @@ static const char *const state_names[] = {
     "idle", "joining", "standing by", "waiting", "confirming", "held", "leaving", "ended",
 };
 
-static void stop_waiting(struct contender *c)
+static void contender_stop_waiting(struct contender *c)
 {
     clave__node_watch_clear(&c->queue.predecessor);
     clave__node_watch_clear(&c->queue.before_predecessor);
@@ -78,11 +78,11 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
     case CONTENDER_HELD:
         clave__client_note_grant(c->client, c->acquire.elects,
                                  clave__client_now(c->client) - c->acquire.joined);
-        stop_waiting(c);
+        contender_stop_waiting(c);
         c->acquire.failures = 0;
         break;
     case CONTENDER_LEAVING:
-        stop_waiting(c);
+        contender_stop_waiting(c);
         if (c->grant.holding)
             clave__client_unhold(c->client, &c->grant.hold);
         c->grant.holding = false;
@@ -217,7 +217,7 @@ const void *clave__contender_data(const struct contender *c, size_t *len)
     return c->node.data ? c->node.data : c->spec->data;
 }
 
-static clave_err submit_create(struct contender *c)
+static clave_err contender_submit_create(struct contender *c)
 {
     const struct contender_spec *spec = c->spec;
     clave_create_options o = {
@@ -253,10 +253,11 @@ static clave_err submit_create(struct contender *c)
     return clave__client_create_named(c->client, &n, contender_on_created, c);
 }
 
-static clave_err submit_join(struct contender *c)
+static clave_err contender_submit_join(struct contender *c)
 {
     assert(c->owner);
-    clave_err err = c->downgrade.node ? clave__contender_downgrade_submit(c) : submit_create(c);
+    clave_err err =
+        c->downgrade.node ? clave__contender_downgrade_submit(c) : contender_submit_create(c);
     if (err != CLAVE_OK)
         return err;
     c->busy++;
@@ -266,7 +267,7 @@ static clave_err submit_join(struct contender *c)
 
 void clave__contender_join_again(struct contender *c)
 {
-    clave_err err = submit_join(c);
+    clave_err err = contender_submit_join(c);
     if (err != CLAVE_OK)
         clave__contender_fail(c, err);
 }
@@ -280,7 +281,7 @@ static int64_t contender_pause_ms(const struct contender *c)
     return ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
 }
 
-static void retry_later(struct contender *c)
+static void contender_retry_later(struct contender *c)
 {
     clave__client_timer_set(c->client, &c->acquire.pause,
                             clave__client_now(c->client) + contender_pause_ms(c));
@@ -307,7 +308,7 @@ static void free_contender(struct contender *c)
         place->unused(place);
 }
 
-static bool has_pending_requests(const struct contender *c)
+static bool contender_has_pending_requests(const struct contender *c)
 {
     return c->busy > 0 || c->node.watch.asking || c->queue.predecessor.asking ||
            c->queue.before_predecessor.asking || c->leaving.must_delete;
@@ -316,14 +317,14 @@ static bool has_pending_requests(const struct contender *c)
 /* LEAVING ends when no request is pending; what follows depends on whether there is an owner. */
 static void contender_settle(struct contender *c)
 {
-    if (c->state == CONTENDER_LEAVING && !has_pending_requests(c)) {
+    if (c->state == CONTENDER_LEAVING && !contender_has_pending_requests(c)) {
         clave__contender_enter(c, CONTENDER_IDLE);
         if (c->leaving.again && contender_pause_ms(c) > 0)
-            retry_later(c);
+            contender_retry_later(c);
         else if (c->leaving.again)
             clave__contender_join_again(c);
     }
-    if (c->state != CONTENDER_IDLE || c->owner || has_pending_requests(c))
+    if (c->state != CONTENDER_IDLE || c->owner || contender_has_pending_requests(c))
         return;
     clave__contender_enter(c, CONTENDER_ENDED);
     contender_left *left = c->leaving.done;
@@ -341,7 +342,7 @@ void clave__contender_end(struct contender *c)
     contender_settle(c);
 }
 
-static void begin_leaving(struct contender *c, bool remove)
+static void contender_begin_leaving(struct contender *c, bool remove)
 {
     assert(c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD);
     bool has_node = c->state >= CONTENDER_WAITING;
@@ -351,7 +352,7 @@ static void begin_leaving(struct contender *c, bool remove)
 }
 
 /* Nobody wants the lock from here on. The caller tells the owner. */
-static void *forget_owner(struct contender *c)
+static void *contender_forget_owner(struct contender *c)
 {
     void *owner = c->owner;
     c->owner = NULL;
@@ -362,7 +363,7 @@ static void *forget_owner(struct contender *c)
     return owner;
 }
 
-static bool has_place(const struct contender *c)
+static bool contender_has_place(const struct contender *c)
 {
     return c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD;
 }
@@ -370,21 +371,21 @@ static bool has_place(const struct contender *c)
 void clave__contender_fail(struct contender *c, clave_err err)
 {
     assert(c->owner && err != CLAVE_OK);
-    void *owner = forget_owner(c);
+    void *owner = contender_forget_owner(c);
     c->leaving.failed = true;
     /* The delete first, then the event: an acquire made in the callback must queue after the
      * delete. */
-    if (has_place(c))
-        begin_leaving(c, contender_may_remove(c));
+    if (contender_has_place(c))
+        contender_begin_leaving(c, contender_may_remove(c));
     c->events->ended(owner, err);
 }
 
 void clave__contender_lose(struct contender *c, clave_err why, bool remove)
 {
     assert(c->owner && c->state == CONTENDER_HELD);
-    void *owner = forget_owner(c);
+    void *owner = contender_forget_owner(c);
     clave__client_note_loss(c->client, why);
-    begin_leaving(c, remove);
+    contender_begin_leaving(c, remove);
     c->events->lost(owner, why);
 }
 
@@ -392,13 +393,13 @@ void clave__contender_start_over(struct contender *c, bool remove)
 {
     assert(c->owner);
     c->leaving.again = true;
-    begin_leaving(c, remove);
+    contender_begin_leaving(c, remove);
 }
 
 void clave__contender_check_later(struct contender *c)
 {
     c->acquire.failures++;
-    retry_later(c);
+    contender_retry_later(c);
 }
 
 void clave__contender_retry_or_fail(struct contender *c, clave_err err)
@@ -424,11 +425,11 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
 {
     assert(c->owner);
     clave__contender_begin(c);
-    forget_owner(c);
+    contender_forget_owner(c);
     c->leaving.done = left;
     c->leaving.arg = arg;
-    if (has_place(c))
-        begin_leaving(c, contender_may_remove(c));
+    if (contender_has_place(c))
+        contender_begin_leaving(c, contender_may_remove(c));
     clave__contender_end(c);
 }
 
@@ -436,14 +437,14 @@ void clave__contender_spend(struct contender *c)
 {
     assert(c->owner && c->state == CONTENDER_HELD);
     clave__contender_begin(c);
-    forget_owner(c);
-    begin_leaving(c, false);
+    contender_forget_owner(c);
+    contender_begin_leaving(c, false);
     clave__contender_end(c);
 }
 
 /* ---- session and time ------------------------------------------------------------------ */
 
-static void on_reconnected(struct contender *c)
+static void contender_on_reconnected(struct contender *c)
 {
     /* We were first, but a reconnect breaks the order of events: look again. */
     if (c->state == CONTENDER_CONFIRMING)
@@ -454,7 +455,7 @@ static void on_reconnected(struct contender *c)
     }
 }
 
-static void on_session_lost(struct contender *c, clave_err why)
+static void contender_on_session_lost(struct contender *c, clave_err why)
 {
     c->leaving.must_delete = false;
     if (c->state == CONTENDER_HELD)
@@ -475,9 +476,9 @@ static void contender_on_closed(struct contender *c)
         clave__contender_lose(c, CLAVE_ECLOSED, false);
         return;
     }
-    void *owner = forget_owner(c);
-    if (has_place(c))
-        begin_leaving(c, false);
+    void *owner = contender_forget_owner(c);
+    if (contender_has_place(c))
+        contender_begin_leaving(c, false);
     c->events->ended(owner, CLAVE_ECLOSED);
 }
 
@@ -494,10 +495,10 @@ static void contender_on_state(struct listener *l, clave_state state, clave_err 
     case CLAVE_STATE_CONNECTED:
     case CLAVE_STATE_RECONNECTED:
     case CLAVE_STATE_READ_ONLY:
-        on_reconnected(c);
+        contender_on_reconnected(c);
         break;
     case CLAVE_STATE_LOST:
-        on_session_lost(c, why);
+        contender_on_session_lost(c, why);
         break;
     case CLAVE_STATE_CLOSED:
         contender_on_closed(c);
@@ -537,7 +538,7 @@ static void contender_on_pause(struct timer *t, int64_t now)
 }
 
 /* The rule that every member of the cycle applies makes us the victim. */
-static void on_deadlock(struct detector *d, const char *text)
+static void contender_on_deadlock(struct detector *d, const char *text)
 {
     struct contender *c = LIST_ENTRY(d, struct contender, detector);
     if (c->state != CONTENDER_WAITING)
@@ -551,7 +552,7 @@ static void on_deadlock(struct detector *d, const char *text)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static clave_err init_watches(struct contender *c)
+static clave_err contender_init_watches(struct contender *c)
 {
     size_t own = strlen(c->spec->stem) + PROTECTED_LEN + NUMBER_LEN + 1;
     size_t other = strlen(c->spec->path) + PROTECTED_LEN + FOREIGN_NAME_LEN;
@@ -603,8 +604,8 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *clien
     c->grant.confirm.on_confirmed = clave__contender_turn_confirmed;
     clave__timer_init(&c->acquire.limit, contender_on_limit);
     clave__timer_init(&c->acquire.pause, contender_on_pause);
-    clave__detector_init(&c->detector, client, on_deadlock);
-    clave_err err = init_watches(c);
+    clave__detector_init(&c->detector, client, contender_on_deadlock);
+    clave_err err = contender_init_watches(c);
     if (err != CLAVE_OK) {
         free_contender(c);
         return err;
@@ -639,8 +640,9 @@ clave_err clave__contender_join(struct contender *c, int64_t deadline)
 {
     c->acquire.joined = clave__client_now(c->client);
     c->acquire.trying = deadline <= c->acquire.joined;
-    clave_err err =
-        c->acquire.pause.armed ? CLAVE_OK : submit_join(c); /* it lets others come first */
+    clave_err err = c->acquire.pause.armed
+                        ? CLAVE_OK
+                        : contender_submit_join(c); /* it lets others come first */
     if (err != CLAVE_OK) {
         free_contender(c);
         return err;

@@ -17,7 +17,8 @@ char *clave__contender_config_stem(const struct contender_config *s, const char 
 }
 
 /* An unprotected rule is made for the call, with the caller's name. */
-static clave_err take_rule(struct contender_config *s, const struct queue_order_rule *rule)
+static clave_err contender_config_take_rule(struct contender_config *s,
+                                            const struct queue_order_rule *rule)
 {
     s->spec.rule = rule;
     if (!rule->unprotected)
@@ -39,7 +40,7 @@ clave_err clave__contender_config_init(struct contender_config *s, clave_async_c
         clave__client_fault(c, "%s \"%s\" %s", what, path, fault);
         return CLAVE_EPATH;
     }
-    bool taken = take_rule(s, rule) == CLAVE_OK;
+    bool taken = contender_config_take_rule(s, rule) == CLAVE_OK;
     s->path = taken ? clave__mem_strdup(s->mem, path) : NULL;
     s->stem = s->path ? clave__contender_config_stem(s, "") : NULL;
     s->spec.path = s->path;

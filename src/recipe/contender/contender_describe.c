@@ -93,7 +93,7 @@ static clave_err describe_compose(struct description *d, const void *base, size_
 
 static clave_err describe_read(struct description *d);
 
-static void on_described(clave_async_client *client, const clave_result *res, void *arg)
+static void describe_on_described(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct description *d = arg;
     clave_err err = res->err;
@@ -124,8 +124,8 @@ static void on_describe_read(clave_async_client *client, const clave_result *res
         err = describe_compose(d, base, request ? n : res->len, &text, &n);
     }
     if (err == CLAVE_OK)
-        err = clave_async_set(client, c->node.watch.path, text, n, res->stat->version, on_described,
-                              d);
+        err = clave_async_set(client, c->node.watch.path, text, n, res->stat->version,
+                              describe_on_described, d);
     clave__mem_free(c->mem, text);
     if (err != CLAVE_OK)
         describe_finish(d, err);

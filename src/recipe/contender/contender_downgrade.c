@@ -40,7 +40,7 @@ static void forget_downgrade(struct contender *c)
     c->downgrade.own = NULL;
 }
 
-static void created(struct contender *c, int64_t zxid)
+static void contender_downgrade_created(struct contender *c, int64_t zxid)
 {
     c->node.session_id = clave_async_client_session_id(c->client);
     c->node.seen = true;
@@ -71,7 +71,7 @@ static void contender_downgrade_on_created(clave_async_client *client, const cla
         if (may_stand)
             clave__contender_remove_own(c); /* given up meanwhile */
     } else if (res->err == CLAVE_OK) {
-        created(c, res->zxid);
+        contender_downgrade_created(c, res->zxid);
     } else if (may_stand) {
         contender_downgrade_unknown(c, res->err);
     } else {

@@ -11,7 +11,7 @@
 #include "recipe/queue/identity.h"
 #include "recipe/queue/kazoo.h"
 
-static int64_t min_valid_ms(const struct contender *c)
+static int64_t contender_turn_min_valid_ms(const struct contender *c)
 {
     int64_t timeout = clave_async_client_session_timeout(c->client);
     int64_t ms = c->spec->min_valid_ms ? c->spec->min_valid_ms : timeout / 8;
@@ -23,7 +23,7 @@ static int64_t min_valid_ms(const struct contender *c)
 
 /* From when we are next: the heartbeats pass the leader, so that the deadline is fresh when our
  * turn comes. */
-static void start_hold(struct contender *c)
+static void contender_turn_start_hold(struct contender *c)
 {
     if (c->grant.holding)
         return;
@@ -94,8 +94,8 @@ void clave__contender_turn_has_come(struct contender *c)
         clave__contender_start_over(c, false);
         return;
     }
-    start_hold(c);
-    int64_t enough = clave__client_now(c->client) + min_valid_ms(c);
+    contender_turn_start_hold(c);
+    int64_t enough = clave__client_now(c->client) + contender_turn_min_valid_ms(c);
     if (clave_async_client_hold_deadline(c->client) >= enough) {
         contender_turn_grant(c);
         return;
@@ -138,7 +138,7 @@ static void contender_turn_on_listed(clave_async_client *client, const clave_res
 }
 
 /* Only a contender that waits for others needs the watch. */
-static clave_async_watch *children_watch(const struct contender *c)
+static clave_async_watch *contender_turn_children_watch(const struct contender *c)
 {
     bool waits =
         c->queue.children && !c->acquire.trying && !clave_async_watch_is_armed(c->queue.children);
@@ -151,7 +151,7 @@ static clave_err contender_turn_list(struct contender *c)
      * we have just learnt. */
     if (c->queue.listing)
         return CLAVE_OK;
-    clave_err err = clave_async_children(c->client, c->spec->path, children_watch(c),
+    clave_err err = clave_async_children(c->client, c->spec->path, contender_turn_children_watch(c),
                                          contender_turn_on_listed, c);
     if (err != CLAVE_OK)
         return err;
@@ -160,7 +160,7 @@ static clave_err contender_turn_list(struct contender *c)
     return CLAVE_OK;
 }
 
-static void list_again(struct contender *c)
+static void contender_turn_list_again(struct contender *c)
 {
     clave_err err = contender_turn_list(c);
     if (err != CLAVE_OK)
@@ -180,7 +180,8 @@ void clave__contender_turn_check(struct contender *c)
 /* P3, P4: watches three nodes in one flight: our predecessor (its end is our turn), our own node
  * (its end must not be missed), and the one before the predecessor (when it ends, the predecessor
  * is the holder, and a listing off the critical path leaves the predecessor alone before us). */
-static clave_err watch_predecessors(struct contender *c, const struct queue_order_place *at)
+static clave_err contender_turn_watch_predecessors(struct contender *c,
+                                                   const struct queue_order_place *at)
 {
     const char *dir = c->spec->path;
     clave_err err = clave__node_watch_move(&c->queue.predecessor, dir, at->predecessor);
@@ -195,15 +196,15 @@ static clave_err watch_predecessors(struct contender *c, const struct queue_orde
 
 /* Counted: the listing itself watches the children, so that no change between the two goes unseen.
  * The create's own listing sets no watch, since few contenders have to wait. */
-static clave_err watch_children(struct contender *c)
+static clave_err contender_turn_watch_children(struct contender *c)
 {
     clave_err err =
         clave__node_watch_move(&c->node.watch, c->spec->path, clave__path_name(c->node.watch.path));
-    return err == CLAVE_OK && children_watch(c) ? contender_turn_list(c) : err;
+    return err == CLAVE_OK && contender_turn_children_watch(c) ? contender_turn_list(c) : err;
 }
 
-static struct queue_order_place find_place(const struct contender *c, const char *const *names,
-                                           size_t n)
+static struct queue_order_place contender_turn_find_place(const struct contender *c,
+                                                          const char *const *names, size_t n)
 {
     const struct contender_spec *spec = c->spec;
     struct queue_order_place at =
@@ -229,7 +230,8 @@ static void contender_turn_anew(struct contender *c)
 }
 
 /* Once for each recipe object. Of a path of leases all children count, whatever their names. */
-static void warn_of_kazoo(const struct contender *c, const char *const *names, size_t n)
+static void contender_turn_warn_of_kazoo(const struct contender *c, const char *const *names,
+                                         size_t n)
 {
     bool *warned = c->spec->warned_of_kazoo;
     if (warned && !*warned && !c->spec->counted)
@@ -239,8 +241,8 @@ static void warn_of_kazoo(const struct contender *c, const char *const *names, s
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
     assert(c->state == CONTENDER_WAITING && c->node.seen && !c->acquire.race);
-    struct queue_order_place at = find_place(c, names, n);
-    warn_of_kazoo(c, names, n);
+    struct queue_order_place at = contender_turn_find_place(c, names, n);
+    contender_turn_warn_of_kazoo(c, names, n);
     if (!at.found) {
         c->acquire.failures++;
         contender_turn_anew(c);
@@ -263,21 +265,21 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
         return;
     }
     clave_err err = c->acquire.trying   ? CLAVE_EBUSY
-                    : c->queue.children ? watch_children(c)
-                                        : watch_predecessors(c, &at);
+                    : c->queue.children ? contender_turn_watch_children(c)
+                                        : contender_turn_watch_predecessors(c, &at);
     if (err != CLAVE_OK) {
         clave__contender_fail(c, err);
         return;
     }
     if (at.ahead == 1)
-        start_hold(c);
+        contender_turn_start_hold(c);
     if (moved)
         c->events->moved(c->owner);
 }
 
 /* ---- our own node ---------------------------------------------------------------------- */
 
-static void node_gone(struct contender *c)
+static void contender_turn_node_gone(struct contender *c)
 {
     if (c->state == CONTENDER_HELD)
         clave__contender_lose(c, CLAVE_ENONODE, false);
@@ -285,7 +287,7 @@ static void node_gone(struct contender *c)
         contender_turn_anew(c);
 }
 
-static void own_found(struct contender *c, const clave_stat *stat)
+static void contender_turn_own_found(struct contender *c, const clave_stat *stat)
 {
     if (!stat || stat->ephemeral_owner != c->node.session_id) {
         clave__contender_start_over(c, false); /* it is another client's, or about to vanish */
@@ -297,7 +299,7 @@ static void own_found(struct contender *c, const clave_stat *stat)
     if (c->acquire.race)
         clave__contender_turn_has_come(c);
     else if (news)
-        list_again(c);
+        contender_turn_list_again(c);
 }
 
 /* Curator's request has replaced what our node says about its owner: writes that again, and that it
@@ -339,9 +341,9 @@ void clave__contender_turn_own_reply(struct node_watch *w, const clave_result *r
     clave__contender_begin(c);
     bool rival = c->acquire.race && res->err == CLAVE_OK && res->stat->czxid != c->node.token;
     if (res->err == CLAVE_ENONODE || rival)
-        node_gone(c);
+        contender_turn_node_gone(c);
     else if (c->state == CONTENDER_WAITING && res->err == CLAVE_OK)
-        own_found(c, res->stat);
+        contender_turn_own_found(c, res->stat);
     else if (c->state == CONTENDER_WAITING)
         clave__contender_retry_or_fail(c, res->err);
     else if (c->state == CONTENDER_HELD && res->err == CLAVE_OK)
@@ -352,7 +354,7 @@ void clave__contender_turn_own_reply(struct node_watch *w, const clave_result *r
 }
 
 /* The watch fired but the node still exists: somebody wrote to it. Watch it again. */
-static void watch_again(struct contender *c, struct node_watch *w)
+static void contender_turn_watch_again(struct contender *c, struct node_watch *w)
 {
     clave_err err = clave__node_watch_read(w);
     if (err != CLAVE_OK && c->state == CONTENDER_WAITING)
@@ -364,11 +366,11 @@ void clave__contender_turn_own_event(struct node_watch *w, const clave_event *ev
     struct contender *c = LIST_ENTRY(w, struct contender, node.watch);
     clave__contender_begin(c);
     if (ev->type == CLAVE_EVENT_DELETED)
-        node_gone(c);
+        contender_turn_node_gone(c);
     else if (c->state == CONTENDER_HELD)
         clave__contender_turn_look(c);
     else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
-        watch_again(c, w);
+        contender_turn_watch_again(c, w);
     clave__contender_end(c);
 }
 
@@ -376,7 +378,7 @@ void clave__contender_turn_node_missing(struct hold *h)
 {
     struct contender *c = LIST_ENTRY(h, struct contender, grant.hold);
     clave__contender_begin(c);
-    node_gone(c);
+    contender_turn_node_gone(c);
     clave__contender_end(c);
 }
 
@@ -393,7 +395,7 @@ void clave__contender_turn_hold_settled(struct hold *h)
 /* P3: does the end of the only known predecessor make it our turn, without a listing? Sequential
  * names only grow, so nobody can have come before us since; and an earlier end of our own node
  * would have been reported before. All of that holds within one connection only. */
-static bool may_take_over(const struct contender *c, const clave_event *ev)
+static bool contender_turn_may_take_over(const struct contender *c, const clave_event *ev)
 {
     uint64_t connection = clave_async_client_connection(c->client);
     return c->queue.ahead == 1 && c->queue.plain && !c->spec->strict && !c->spec->rule->overtaken &&
@@ -410,22 +412,22 @@ void clave__contender_turn_predecessor_event(struct node_watch *w, const clave_e
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING) {
         if (ev->type != CLAVE_EVENT_DELETED)
-            watch_again(c, w);
-        else if (may_take_over(c, ev))
+            contender_turn_watch_again(c, w);
+        else if (contender_turn_may_take_over(c, ev))
             clave__contender_turn_has_come(c);
         else
-            list_again(c);
+            contender_turn_list_again(c);
     }
     clave__contender_end(c);
 }
 
 /* Curator's rule: watch with getData, not exists, so that no watch remains on a node that is
  * already gone. What its absence means is decided by a listing. */
-static void predecessor_replied(struct contender *c, const clave_result *res)
+static void contender_turn_predecessor_replied(struct contender *c, const clave_result *res)
 {
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING && res->err == CLAVE_ENONODE)
-        list_again(c);
+        contender_turn_list_again(c);
     else if (c->state == CONTENDER_WAITING && res->err != CLAVE_OK)
         clave__contender_retry_or_fail(c, res->err);
     clave__contender_end(c);
@@ -433,12 +435,13 @@ static void predecessor_replied(struct contender *c, const clave_result *res)
 
 void clave__contender_turn_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
-    predecessor_replied(LIST_ENTRY(w, struct contender, queue.predecessor), res);
+    contender_turn_predecessor_replied(LIST_ENTRY(w, struct contender, queue.predecessor), res);
 }
 
 void clave__contender_turn_before_predecessor_reply(struct node_watch *w, const clave_result *res)
 {
-    predecessor_replied(LIST_ENTRY(w, struct contender, queue.before_predecessor), res);
+    contender_turn_predecessor_replied(LIST_ENTRY(w, struct contender, queue.before_predecessor),
+                                       res);
 }
 
 void clave__contender_turn_before_predecessor_event(struct node_watch *w, const clave_event *ev)
@@ -447,9 +450,9 @@ void clave__contender_turn_before_predecessor_event(struct node_watch *w, const 
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING) {
         if (ev->type == CLAVE_EVENT_DELETED)
-            list_again(c);
+            contender_turn_list_again(c);
         else
-            watch_again(c, w);
+            contender_turn_watch_again(c, w);
     }
     clave__contender_end(c);
 }
@@ -464,6 +467,6 @@ void clave__contender_turn_children_event(clave_async_client *client, clave_asyn
     if (ev->type == CLAVE_EVENT_LOST || c->state != CONTENDER_WAITING)
         return;
     clave__contender_begin(c);
-    list_again(c);
+    contender_turn_list_again(c);
     clave__contender_end(c);
 }

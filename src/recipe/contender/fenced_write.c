@@ -49,8 +49,8 @@ static void fenced_write_on_done(clave_async_client *c, const clave_result *res,
     clave__mem_free(g->mem, g);
 }
 
-static clave_err guarded_multi(clave_async_client *c, const char *const *nodes, const clave_op *ops,
-                               size_t nops, struct fenced_write *g)
+static clave_err fenced_write_multi(clave_async_client *c, const char *const *nodes,
+                                    const clave_op *ops, size_t nops, struct fenced_write *g)
 {
     size_t n = g->nchecks;
     if (n > SIZE_MAX / sizeof *ops - nops)
@@ -80,7 +80,7 @@ static clave_err fenced_write_submit(clave_async_client *c, const char *const *n
     g->path = (char *)(g + 1);
     if (npath)
         memcpy(g->path, ops[0].path, npath);
-    clave_err err = guarded_multi(c, nodes, ops, nops, g);
+    clave_err err = fenced_write_multi(c, nodes, ops, nops, g);
     if (err != CLAVE_OK)
         clave__mem_free(mem, g);
     return err;

@@ -7,17 +7,18 @@
 
 #include "recipe/deadlock/deadlock_search.h"
 
-static const char *found_path_of(const struct queue_scan *scan, const struct wait_step *step)
+static const char *deadlock_list_path_of(const struct queue_scan *scan,
+                                         const struct wait_step *step)
 {
     return step->blocker == WAIT_NONE ? NULL : scan->queues[step->queue].path;
 }
 
-static void found_set_member(const struct queue_scan *scan, const struct queue_snapshot *p,
-                             const struct wait_step *step, clave_deadlock_member *out)
+static void deadlock_list_set_member(const struct queue_scan *scan, const struct queue_snapshot *p,
+                                     const struct wait_step *step, clave_deadlock_member *out)
 {
     const struct queue_node *node = clave__queue_snapshot_node(p, step->queue, step->claim);
     *out = (clave_deadlock_member){
-        .path = found_path_of(scan, step),
+        .path = deadlock_list_path_of(scan, step),
         .node = node->path,
         .stat = node->stat,
         .identity = node->identity,
@@ -27,7 +28,7 @@ static void found_set_member(const struct queue_scan *scan, const struct queue_s
 }
 
 /* The member that gives up; if none does, the one that completed the cycle. */
-static size_t found_first_of(const struct queue_snapshot *p, const struct wait_cycle *c)
+static size_t deadlock_list_first_of(const struct queue_snapshot *p, const struct wait_cycle *c)
 {
     size_t first = 0;
     int64_t newest = 0;
@@ -42,18 +43,18 @@ static size_t found_first_of(const struct queue_snapshot *p, const struct wait_c
     return c->victim != WAIT_NONE ? c->victim : first;
 }
 
-static clave_err found_fill(struct deadlock_list *f, const struct queue_scan *scan,
-                            const struct queue_snapshot *p, const struct wait_verdict *v)
+static clave_err deadlock_list_fill(struct deadlock_list *f, const struct queue_scan *scan,
+                                    const struct queue_snapshot *p, const struct wait_verdict *v)
 {
     clave_deadlock_member *at = f->members;
     for (size_t i = 0; i < v->n; i++) {
         const struct wait_cycle *c = &v->cycles[i];
-        size_t first = found_first_of(p, c);
+        size_t first = deadlock_list_first_of(p, c);
         clave_deadlock *d = &f->list[f->n++];
         *d = (clave_deadlock){.members = at, .n = c->n, .certain = c->certain};
         d->victim = c->victim != WAIT_NONE ? 0 : c->n;
         for (size_t k = 0; k < c->n; k++)
-            found_set_member(scan, p, &c->steps[(first + k) % c->n], at++);
+            deadlock_list_set_member(scan, p, &c->steps[(first + k) % c->n], at++);
         d->text = clave__deadlock_text(f->mem, d);
         if (!d->text)
             return CLAVE_ENOMEM;
@@ -69,7 +70,7 @@ clave_err clave__deadlock_list_init(struct deadlock_list *f, const struct queue_
         return CLAVE_OK;
     f->list = clave__mem_zalloc(f->mem, v->n * sizeof *f->list);
     f->members = clave__mem_zalloc(f->mem, v->stuck * sizeof *f->members);
-    clave_err err = f->list && f->members ? found_fill(f, scan, p, v) : CLAVE_ENOMEM;
+    clave_err err = f->list && f->members ? deadlock_list_fill(f, scan, p, v) : CLAVE_ENOMEM;
     if (err != CLAVE_OK)
         clave__deadlock_list_fini(f);
     return err;

@@ -61,13 +61,13 @@ static void search_conclude(struct deadlock_search *s)
     free_deadlock_search(s);
 }
 
-static void on_second(struct queue_scan *s, void *arg)
+static void search_on_second(struct queue_scan *s, void *arg)
 {
     (void)s;
     search_conclude(arg);
 }
 
-static clave_err is_anybody_stuck(const struct deadlock_search *s, bool *out)
+static clave_err search_is_anybody_stuck(const struct deadlock_search *s, bool *out)
 {
     struct queue_snapshot p;
     struct wait_verdict v;
@@ -91,19 +91,19 @@ static clave_err search_look_again(struct deadlock_search *s)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < n; i++)
         paths[i] = s->before->queues[i].path;
-    struct queue_scan_options o = {.paths = paths, .n = n, .done = on_second, .arg = s};
+    struct queue_scan_options o = {.paths = paths, .n = n, .done = search_on_second, .arg = s};
     clave_err err = clave__queue_scan_new(&s->now, s->client, &o);
     clave__mem_free(s->mem, (void *)paths);
     return err;
 }
 
-static void on_first(struct queue_scan *s, void *arg)
+static void search_on_first(struct queue_scan *s, void *arg)
 {
     struct deadlock_search *search = arg;
     bool stuck = false;
     clave_err err = s->err;
     if (err == CLAVE_OK)
-        err = is_anybody_stuck(search, &stuck);
+        err = search_is_anybody_stuck(search, &stuck);
     if (stuck)
         err = search_look_again(search);
     if (stuck && err == CLAVE_OK)
@@ -129,7 +129,7 @@ clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async
                                       .n = o->nroots,
                                       .descends = true,
                                       .max = o->max_nodes,
-                                      .done = on_first,
+                                      .done = search_on_first,
                                       .arg = s};
     clave_err err = clave__queue_scan_new(&s->before, c, &look);
     if (err != CLAVE_OK)

@@ -87,7 +87,7 @@ static enum queue_kind scan_kind_of(const char *name)
 }
 
 /* NULL: it is no queue, or an election, in which a candidate does not wait. */
-static const struct queue_order_rule *rule_of_all(const clave_result *res)
+static const struct queue_order_rule *scan_rule_of_all(const clave_result *res)
 {
     unsigned kinds = 0;
     for (size_t i = 0; i < res->nnames; i++)
@@ -112,7 +112,7 @@ static bool scan_is_relevant(const struct queue_order_rule *rule, const clave_re
 
 static clave_err scan_add_queue(struct queue_scan *s, const clave_result *res)
 {
-    const struct queue_order_rule *rule = rule_of_all(res);
+    const struct queue_order_rule *rule = scan_rule_of_all(res);
     if (!scan_is_relevant(rule, res))
         return CLAVE_OK;
     struct queue_scan_queue *queues = scan_grow(s, s->queues, s->nqueues, &s->cap, sizeof *queues);
@@ -125,7 +125,7 @@ static clave_err scan_add_queue(struct queue_scan *s, const clave_result *res)
                    : CLAVE_ENOMEM;
 }
 
-static clave_err take_names(struct queue_scan *s, const clave_result *res)
+static clave_err scan_take_names(struct queue_scan *s, const clave_result *res)
 {
     s->counted += res->nnames;
     if (s->max > 0 && s->counted > s->max) {
@@ -155,7 +155,7 @@ static void scan_on_names(clave_async_client *c, const clave_result *res, void *
     struct queue_scan *s = arg;
     (void)c;
     if (res->err == CLAVE_OK && s->err == CLAVE_OK)
-        scan_fault(s, take_names(s, res));
+        scan_fault(s, scan_take_names(s, res));
     else if (res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
         scan_fault(s, res->err);
     scan_on_answer(s);
@@ -183,7 +183,7 @@ static void scan_on_synced(clave_async_client *c, const clave_result *res, void 
 }
 
 /* NULL: all nodes are read. */
-static struct queue_node *next_node(struct queue_scan *s)
+static struct queue_node *scan_next_node(struct queue_scan *s)
 {
     for (; s->in_queue < s->nqueues; s->in_queue++, s->at_node = 0)
         if (s->at_node < s->queues[s->in_queue].nodes.n)
@@ -192,14 +192,14 @@ static struct queue_node *next_node(struct queue_scan *s)
 }
 
 /* false: there is nothing to request now. */
-static bool ask_next(struct queue_scan *s)
+static bool scan_ask_next(struct queue_scan *s)
 {
     clave_err err = CLAVE_OK;
     if (s->listed < s->npaths) {
         err = clave_async_children(s->client, s->paths[s->listed++], NULL, scan_on_names, s);
     } else {
         s->reading = s->reading || s->pending == 0;
-        struct queue_node *node = s->reading ? next_node(s) : NULL;
+        struct queue_node *node = s->reading ? scan_next_node(s) : NULL;
         if (!node)
             return false;
         err = clave_async_get(s->client, node->path, NULL, scan_on_data, node);
@@ -212,7 +212,7 @@ static bool ask_next(struct queue_scan *s)
 
 static void scan_proceed(struct queue_scan *s)
 {
-    while (s->err == CLAVE_OK && s->pending < WINDOW && ask_next(s))
+    while (s->err == CLAVE_OK && s->pending < WINDOW && scan_ask_next(s))
         continue;
     if (s->pending > 0)
         return;
@@ -223,7 +223,7 @@ static void scan_proceed(struct queue_scan *s)
 }
 
 /* Is this path read with another one already? */
-static bool is_covered(const struct queue_scan_options *o, size_t at)
+static bool scan_is_covered(const struct queue_scan_options *o, size_t at)
 {
     const char *path = o->paths[at];
     for (size_t i = 0; i < o->n; i++) {
@@ -250,7 +250,7 @@ clave_err clave__queue_scan_new(struct queue_scan **out, clave_async_client *c,
     s->max = o->max;
     clave_err err = o->n > 0 ? CLAVE_OK : CLAVE_EINVAL;
     for (size_t i = 0; err == CLAVE_OK && i < o->n; i++)
-        if (!is_covered(o, i))
+        if (!scan_is_covered(o, i))
             err = scan_add_path(s, clave__mem_strdup(mem, o->paths[i]));
     /* A follower may lag; what is committed by now must be seen. */
     if (err == CLAVE_OK)

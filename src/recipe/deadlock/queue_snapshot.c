@@ -9,13 +9,14 @@
 
 /* ---- owners ---------------------------------------------------------------------------- */
 
-static bool is_known(const clave_identity *id)
+static bool queue_snapshot_is_known(const clave_identity *id)
 {
     return id->owner || id->task;
 }
 
 /* A shared place ("*") does not say which owner has it: the place counts as an owner of its own. */
-static char *format_owner(const struct queue_snapshot *p, const struct queue_node *node)
+static char *queue_snapshot_format_owner(const struct queue_snapshot *p,
+                                         const struct queue_node *node)
 {
     const clave_identity *id = &node->identity;
     char session[24], place[24] = "";
@@ -31,11 +32,12 @@ static char *format_owner(const struct queue_snapshot *p, const struct queue_nod
     return text;
 }
 
-static struct wait_claim *add_claim(struct queue_snapshot *p, const struct queue_node *node)
+static struct wait_claim *queue_snapshot_add_claim(struct queue_snapshot *p,
+                                                   const struct queue_node *node)
 {
     struct wait_claim *claim = &p->claims[p->nclaims];
-    *claim = (struct wait_claim){.owner = format_owner(p, node),
-                                 .known = is_known(&node->identity),
+    *claim = (struct wait_claim){.owner = queue_snapshot_format_owner(p, node),
+                                 .known = queue_snapshot_is_known(&node->identity),
                                  .token = node->stat.czxid,
                                  .yields = node->identity.yields};
     if (!claim->owner)
@@ -47,8 +49,8 @@ static struct wait_claim *add_claim(struct queue_snapshot *p, const struct queue
 /* ---- queues ---------------------------------------------------------------------------- */
 
 /* Both are in the order of the queue: `at` is just after the node found last. */
-static bool was_there(const struct queue_scan_queue *before, size_t *at,
-                      const struct queue_node *node)
+static bool queue_snapshot_was_there(const struct queue_scan_queue *before, size_t *at,
+                                     const struct queue_node *node)
 {
     for (size_t i = *at; before && i < before->nodes.n; i++) {
         const struct queue_node *old = &before->nodes.list[i];
@@ -60,8 +62,9 @@ static bool was_there(const struct queue_scan_queue *before, size_t *at,
     return false;
 }
 
-static void set_place(struct wait_claim *claim, const struct wait_queue *q,
-                      const struct queue_order_rule *rule, const struct queue_node *const *nodes)
+static void queue_snapshot_set_place(struct wait_claim *claim, const struct wait_queue *q,
+                                     const struct queue_order_rule *rule,
+                                     const struct queue_node *const *nodes)
 {
     const char *name = nodes[q->n]->name;
     claim->rank = q->n;
@@ -86,12 +89,12 @@ static clave_err queue_snapshot_add_queue(struct queue_snapshot *p,
     *q = (struct wait_queue){.claims = &p->claims[first], .mutex_queue = WAIT_NONE};
     for (size_t i = 0; i < now->nodes.n; i++) {
         const struct queue_node *node = &now->nodes.list[i];
-        if (!node->there || (!all && !was_there(before, &at, node)))
+        if (!node->there || (!all && !queue_snapshot_was_there(before, &at, node)))
             continue;
-        struct wait_claim *claim = add_claim(p, node);
+        struct wait_claim *claim = queue_snapshot_add_claim(p, node);
         if (!claim)
             return CLAVE_ENOMEM;
-        set_place(claim, q, now->rule, &p->nodes[first]);
+        queue_snapshot_set_place(claim, q, now->rule, &p->nodes[first]);
         q->n++;
     }
     return CLAVE_OK;
@@ -99,7 +102,7 @@ static clave_err queue_snapshot_add_queue(struct queue_snapshot *p,
 
 /* ---- leases ---------------------------------------------------------------------------- */
 
-static size_t limit_said(const struct queue_scan_queue *q)
+static size_t queue_snapshot_limit_said(const struct queue_scan_queue *q)
 {
     size_t limit = 0;
     for (size_t i = 0; i < q->nodes.n; i++)
@@ -108,7 +111,7 @@ static size_t limit_said(const struct queue_scan_queue *q)
     return limit;
 }
 
-static size_t count_there(const struct queue_scan_queue *q)
+static size_t queue_snapshot_count_there(const struct queue_scan_queue *q)
 {
     size_t n = 0;
     for (size_t i = 0; q && i < q->nodes.n; i++)
@@ -125,7 +128,8 @@ static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct qu
     const struct queue_scan_queue *q = &now->queues[at];
     struct wait_queue *w = &p->queues[at];
     size_t n = strlen(q->path), nbase = n - (sizeof leases - 1);
-    bool steady = count_there(q) == w->n && (all || count_there(before) == w->n);
+    bool steady = queue_snapshot_count_there(q) == w->n &&
+                  (all || queue_snapshot_count_there(before) == w->n);
     if (n < sizeof leases - 1 || strcmp(q->path + nbase, leases) != 0 || !steady)
         return;
     for (size_t i = 0; i < now->nqueues; i++) {
@@ -135,24 +139,25 @@ static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct qu
             continue;
         if (gate->nodes.n == 0 || !gate->nodes.list[0].there)
             return; /* the first in the queue is not known */
-        size_t said = limit_said(gate);
-        w->limit = limit_said(q) > said ? limit_said(q) : said;
+        size_t said = queue_snapshot_limit_said(gate);
+        w->limit = queue_snapshot_limit_said(q) > said ? queue_snapshot_limit_said(q) : said;
         w->mutex_queue = i;
     }
 }
 
 /* ---- sessions that go on --------------------------------------------------------------- */
 
-static clave_err note_moving(struct queue_snapshot *p, struct wait_queue *moving,
-                             const struct queue_scan_queue *of,
-                             const struct queue_scan_queue *other)
+static clave_err queue_snapshot_note_moving(struct queue_snapshot *p, struct wait_queue *moving,
+                                            const struct queue_scan_queue *of,
+                                            const struct queue_scan_queue *other)
 {
     size_t at = 0;
     for (size_t i = 0; of && i < of->nodes.n; i++) {
         const struct queue_node *node = &of->nodes.list[i];
-        if (!node->there || is_known(&node->identity) || was_there(other, &at, node))
+        if (!node->there || queue_snapshot_is_known(&node->identity) ||
+            queue_snapshot_was_there(other, &at, node))
             continue;
-        struct wait_claim *claim = add_claim(p, node);
+        struct wait_claim *claim = queue_snapshot_add_claim(p, node);
         if (!claim)
             return CLAVE_ENOMEM;
         claim->moving = true;
@@ -164,8 +169,9 @@ static clave_err note_moving(struct queue_snapshot *p, struct wait_queue *moving
 
 /* Sessions that came to a lock, or left one, between the scans: one of the session's owners is not
  * stuck, and it may be the one that is waited for. */
-static clave_err add_moving_sessions(struct queue_snapshot *p, const struct queue_scan *before,
-                                     const struct queue_scan *now)
+static clave_err queue_snapshot_add_moving_sessions(struct queue_snapshot *p,
+                                                    const struct queue_scan *before,
+                                                    const struct queue_scan *now)
 {
     clave_err err = CLAVE_OK;
     struct wait_queue *moving = &p->queues[p->n++];
@@ -174,16 +180,16 @@ static clave_err add_moving_sessions(struct queue_snapshot *p, const struct queu
         const struct queue_scan_queue *q = &before->queues[i];
         const struct queue_scan_queue *after =
             clave__queue_scan_find(now, q->path, strlen(q->path));
-        err = note_moving(p, moving, q, after);
+        err = queue_snapshot_note_moving(p, moving, q, after);
         if (err == CLAVE_OK)
-            err = note_moving(p, moving, after, q);
+            err = queue_snapshot_note_moving(p, moving, after, q);
     }
     return err;
 }
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static size_t count_nodes(const struct queue_scan *s)
+static size_t queue_snapshot_count_nodes(const struct queue_scan *s)
 {
     size_t n = 0;
     for (size_t i = 0; s && i < s->nqueues; i++)
@@ -203,14 +209,14 @@ static clave_err queue_snapshot_fill(struct queue_snapshot *p, const struct queu
         if (err == CLAVE_OK && q->rule == &clave__queue_order_lease)
             set_mutex_queue(p, i, now, old, !before);
     }
-    return err == CLAVE_OK && before ? add_moving_sessions(p, before, now) : err;
+    return err == CLAVE_OK && before ? queue_snapshot_add_moving_sessions(p, before, now) : err;
 }
 
 clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct queue_scan *before,
                                      const struct queue_scan *now)
 {
     const struct clave_mem *mem = now->mem;
-    size_t n = 1 + 2 * count_nodes(now) + count_nodes(before);
+    size_t n = 1 + 2 * queue_snapshot_count_nodes(now) + queue_snapshot_count_nodes(before);
     *p = (struct queue_snapshot){.mem = mem};
     p->queues = clave__mem_zalloc(mem, (now->nqueues + 1) * sizeof *p->queues);
     p->claims = clave__mem_zalloc(mem, n * sizeof *p->claims);

@@ -30,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static clave_err put(struct buf *b, const 
     return err == CLAVE_ETOOBIG ? CLAVE_OK : err;
 }
 
-static clave_err put_name(struct buf *b, const clave_deadlock_member *m)
+static clave_err report_put_name(struct buf *b, const clave_deadlock_member *m)
 {
     const clave_identity *id = &m->identity;
     const char *name = id->name ? id->name : id->command;
@@ -48,13 +48,13 @@ static clave_err put_name(struct buf *b, const clave_deadlock_member *m)
 }
 
 /* The name, and the task where several owners share a session. */
-static clave_err put_who(struct buf *b, const clave_deadlock_member *m)
+static clave_err report_put_who(struct buf *b, const clave_deadlock_member *m)
 {
-    clave_err err = put_name(b, m);
+    clave_err err = report_put_name(b, m);
     return err == CLAVE_OK && m->identity.task ? put(b, " #%.32s", m->identity.task) : err;
 }
 
-static clave_err put_wait(struct buf *b, const clave_deadlock_member *m)
+static clave_err report_put_wait(struct buf *b, const clave_deadlock_member *m)
 {
     return m->path ? put(b, " waits for %.400s behind ", m->path) : put(b, " is to outlast ");
 }
@@ -63,14 +63,14 @@ char *clave__deadlock_text(const struct clave_mem *mem, const clave_deadlock *d)
 {
     struct buf b;
     clave__buf_init(&b, mem, TEXT_MAX);
-    clave_err err = put_who(&b, &d->members[0]);
+    clave_err err = report_put_who(&b, &d->members[0]);
     for (size_t i = 0; err == CLAVE_OK && i < d->n; i++) {
         if (i > 0)
             err = put(&b, ", who");
         if (err == CLAVE_OK)
-            err = put_wait(&b, &d->members[i]);
+            err = report_put_wait(&b, &d->members[i]);
         if (err == CLAVE_OK)
-            err = put_who(&b, &d->members[(i + 1) % d->n]);
+            err = report_put_who(&b, &d->members[(i + 1) % d->n]);
     }
     char *text = NULL;
     if (err == CLAVE_OK)

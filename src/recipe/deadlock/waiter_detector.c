@@ -82,7 +82,7 @@ static void detector_look_later(struct detector *d)
     clave__client_timer_set(d->client, &d->timer, deadline_after(now, delay));
 }
 
-static const char *text_for(const struct detector *d, const clave_deadlock *list, size_t n)
+static const char *detector_text_for(const struct detector *d, const clave_deadlock *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (list[i].victim < list[i].n &&
@@ -97,7 +97,7 @@ static void detector_on_found(clave_async_client *c, clave_err err, const clave_
 {
     struct detector *d = arg;
     d->deadlock_search = NULL;
-    const char *text = err == CLAVE_OK ? text_for(d, list, n) : NULL;
+    const char *text = err == CLAVE_OK ? detector_text_for(d, list, n) : NULL;
     if (err != CLAVE_OK)
         clave__log(clave__client_log(c), CLAVE_LOG_WARN, "looking for deadlocks of %s: %s", d->node,
                    err == CLAVE_ETOOBIG ? clave_async_client_errmsg(c) : clave_strerror(err));

@@ -74,7 +74,7 @@ struct text {
     size_t len;
 };
 
-static bool text_eq(const struct map_node *node, const void *key)
+static bool waitgraph_text_eq(const struct map_node *node, const void *key)
 {
     const char *at = (const char *)node - offsetof(struct owner, node);
     const struct owner *o = (const struct owner *)(const void *)at;
@@ -86,11 +86,11 @@ static struct owner *waitgraph_find_owner(const struct solver *s, const char *p,
 {
     struct text t = {p, len};
     uint32_t hash = clave__map_hash_bytes(&s->by_text, p, len);
-    struct map_node *node = clave__map_find(&s->by_text, hash, text_eq, &t);
+    struct map_node *node = clave__map_find(&s->by_text, hash, waitgraph_text_eq, &t);
     return node ? MAP_ENTRY(node, struct owner, node) : NULL;
 }
 
-static struct owner *add_owner(struct solver *s, const struct wait_claim *claim)
+static struct owner *waitgraph_add_owner(struct solver *s, const struct wait_claim *claim)
 {
     size_t len = strlen(claim->owner);
     struct owner *o = waitgraph_find_owner(s, claim->owner, len);
@@ -106,38 +106,38 @@ static struct owner *add_owner(struct solver *s, const struct wait_claim *claim)
     return o;
 }
 
-static size_t index_of(const struct solver *s, const struct owner *o)
+static size_t waitgraph_index_of(const struct solver *s, const struct owner *o)
 {
     assert(o >= s->owners);
     return (size_t)(o - s->owners);
 }
 
 /* The nearest owner that it is a part of. */
-static void find_parent(struct solver *s, struct owner *o)
+static void waitgraph_find_parent(struct solver *s, struct owner *o)
 {
     for (size_t len = o->len; o->known && len-- > 0;) {
         struct owner *whole = o->text[len] == '/' ? waitgraph_find_owner(s, o->text, len) : NULL;
         if (!whole || !whole->known)
             continue;
-        o->parent = index_of(s, whole);
+        o->parent = waitgraph_index_of(s, whole);
         whole->stuck_parts++;
         return;
     }
 }
 
-static void add_owners(struct solver *s)
+static void waitgraph_add_owners(struct solver *s)
 {
     for (size_t q = 0; q < s->n; q++) {
         s->lines[q].first = s->nlinks;
         for (size_t i = 0; i < s->queues[q].n; i++) {
-            struct owner *o = add_owner(s, &s->queues[q].claims[i]);
-            s->links[s->nlinks] =
-                (struct link){.queue = q, .claim = i, .owner = index_of(s, o), .next = o->claims};
+            struct owner *o = waitgraph_add_owner(s, &s->queues[q].claims[i]);
+            s->links[s->nlinks] = (struct link){
+                .queue = q, .claim = i, .owner = waitgraph_index_of(s, o), .next = o->claims};
             o->claims = s->nlinks++;
         }
     }
     for (size_t i = 0; i < s->nowners; i++)
-        find_parent(s, &s->owners[i]);
+        waitgraph_find_parent(s, &s->owners[i]);
 }
 
 /* ---- who waits for whom ---------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static size_t owner_at(const struct solver *s, size_t q, size_t i)
 
 /* A session that does not name its owners may have any number of them: what it holds itself counts
  * as another owner's. */
-static bool is_in_way(const struct solver *s, size_t waiter, size_t other)
+static bool waitgraph_is_in_way(const struct solver *s, size_t waiter, size_t other)
 {
     return s->owners[other].stuck && (waiter != other || s->owners[waiter].known);
 }
@@ -183,7 +183,7 @@ static size_t waitgraph_find_before(const struct solver *s, size_t q, size_t i)
     bool shared = claims[i].kind == WAIT_SHARED;
     const struct front *f = &s->lines[q].fronts[shared ? FRONT_ALONE : FRONT_ALL];
     size_t k = f->head;
-    if (k < i && !is_in_way(s, owner_at(s, q, i), owner_at(s, q, k)))
+    if (k < i && !waitgraph_is_in_way(s, owner_at(s, q, i), owner_at(s, q, k)))
         k = f->second;
     return k < i && claims[k].rank != claims[i].rank ? k : WAIT_NONE;
 }
@@ -203,40 +203,41 @@ static void line_find_lease(struct solver *s, size_t q)
         if (owner_at(s, q, k) == own)
             line->lease = k;
     for (size_t k = 0; k < leases->n; k++)
-        line->going += k != line->lease && !is_in_way(s, own, owner_at(s, q, k));
+        line->going += k != line->lease && !waitgraph_is_in_way(s, own, owner_at(s, q, k));
 }
 
-static bool lease_is_blocked(const struct solver *s, size_t q, size_t i)
+static bool waitgraph_lease_is_blocked(const struct solver *s, size_t q, size_t i)
 {
     const struct wait_queue *leases = &s->queues[q];
     return i == s->lines[q].lease && s->lines[q].going < leases->n - leases->limit;
 }
 
-static size_t find_lease_blocker(const struct solver *s, size_t q, size_t i)
+static size_t waitgraph_find_lease_blocker(const struct solver *s, size_t q, size_t i)
 {
     size_t own = owner_at(s, q, i), blocker = WAIT_NONE;
-    for (size_t k = 0; lease_is_blocked(s, q, i) && k < s->queues[q].n; k++) {
-        bool stays = k != i && is_in_way(s, own, owner_at(s, q, k));
+    for (size_t k = 0; waitgraph_lease_is_blocked(s, q, i) && k < s->queues[q].n; k++) {
+        bool stays = k != i && waitgraph_is_in_way(s, own, owner_at(s, q, k));
         if (stays && (blocker == WAIT_NONE || owner_at(s, q, blocker) == own))
             blocker = k;
     }
     return blocker;
 }
 
-static bool is_lease(const struct solver *s, const struct link *l)
+static bool waitgraph_is_lease(const struct solver *s, const struct link *l)
 {
     return s->queues[l->queue].claims[l->claim].kind == WAIT_LEASE;
 }
 
-static size_t find_blocker(const struct solver *s, const struct link *l)
+static size_t waitgraph_find_blocker(const struct solver *s, const struct link *l)
 {
-    return (is_lease(s, l) ? find_lease_blocker : waitgraph_find_before)(s, l->queue, l->claim);
+    return (waitgraph_is_lease(s, l) ? waitgraph_find_lease_blocker
+                                     : waitgraph_find_before)(s, l->queue, l->claim);
 }
 
 static bool link_is_blocked(const struct solver *s, const struct link *l)
 {
-    return is_lease(s, l) ? lease_is_blocked(s, l->queue, l->claim)
-                          : waitgraph_find_before(s, l->queue, l->claim) != WAIT_NONE;
+    return waitgraph_is_lease(s, l) ? waitgraph_lease_is_blocked(s, l->queue, l->claim)
+                                    : waitgraph_find_before(s, l->queue, l->claim) != WAIT_NONE;
 }
 
 /* ---- reduction ------------------------------------------------------------------------- */
@@ -254,7 +255,7 @@ static void owner_try(struct solver *s, struct owner *o)
     if (!o->stuck || !waitgraph_can_proceed(o))
         return;
     o->stuck = false;
-    s->free[s->nfree++] = index_of(s, o);
+    s->free[s->nfree++] = waitgraph_index_of(s, o);
 }
 
 /* Perhaps it does not wait any more. */
@@ -287,7 +288,7 @@ static void front_pass(struct solver *s, const struct link *l, enum front_side s
     }
 }
 
-static void lease_pass(struct solver *s, const struct link *l)
+static void waitgraph_lease_pass(struct solver *s, const struct link *l)
 {
     struct line *line = &s->lines[l->queue];
     if (line->lease == WAIT_NONE || l->claim == line->lease)
@@ -302,8 +303,8 @@ static void owner_pass(struct solver *s, struct owner *o)
 {
     for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
         const struct link *l = &s->links[at];
-        if (is_lease(s, l)) {
-            lease_pass(s, l);
+        if (waitgraph_is_lease(s, l)) {
+            waitgraph_lease_pass(s, l);
             continue;
         }
         for (int side = 0; side < FRONTS; side++)
@@ -315,13 +316,13 @@ static void owner_pass(struct solver *s, struct owner *o)
     owner_try(s, &s->owners[o->parent]);
 }
 
-static void reduce_on(struct solver *s)
+static void waitgraph_reduce_on(struct solver *s)
 {
     while (s->nfree > 0)
         owner_pass(s, &s->owners[s->free[--s->nfree]]);
 }
 
-static void reduce(struct solver *s)
+static void waitgraph_reduce(struct solver *s)
 {
     for (size_t q = 0; q < s->n; q++) {
         for (int side = 0; side < FRONTS; side++)
@@ -337,12 +338,12 @@ static void reduce(struct solver *s)
     }
     for (size_t i = 0; i < s->nowners; i++)
         owner_try(s, &s->owners[i]);
-    reduce_on(s);
+    waitgraph_reduce_on(s);
 }
 
 /* A session that does not name its owners may have one that does not wait, which releases what
  * others wait for: those that are stuck even so are certainly stuck. */
-static void reduce_to_certain(struct solver *s)
+static void waitgraph_reduce_to_certain(struct solver *s)
 {
     for (size_t i = 0; i < s->nowners; i++) {
         struct owner *o = &s->owners[i];
@@ -351,27 +352,29 @@ static void reduce_to_certain(struct solver *s)
         o->stuck = false;
         s->free[s->nfree++] = i;
     }
-    reduce_on(s);
+    waitgraph_reduce_on(s);
 }
 
 /* ---- cycles ---------------------------------------------------------------------------- */
 
-static const struct wait_claim *claim_of(const struct solver *s, const struct wait_step *step)
+static const struct wait_claim *waitgraph_claim_of(const struct solver *s,
+                                                   const struct wait_step *step)
 {
     return &s->queues[step->queue].claims[step->claim];
 }
 
 /* The oldest wait, so that the choice does not depend on the order of the queues. */
-static void choose_wait(struct solver *s, struct owner *o)
+static void waitgraph_choose_wait(struct solver *s, struct owner *o)
 {
     for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
         const struct link *l = &s->links[at];
         struct wait_step step = {l->queue, l->claim, WAIT_NONE};
         if (l->waits)
-            step.blocker = find_blocker(s, l);
+            step.blocker = waitgraph_find_blocker(s, l);
         if (step.blocker == WAIT_NONE)
             continue;
-        if (o->next != WAIT_NONE && claim_of(s, &o->step)->token < claim_of(s, &step)->token)
+        if (o->next != WAIT_NONE &&
+            waitgraph_claim_of(s, &o->step)->token < waitgraph_claim_of(s, &step)->token)
             continue;
         o->step = step;
         o->next = owner_at(s, step.queue, step.blocker);
@@ -379,7 +382,7 @@ static void choose_wait(struct solver *s, struct owner *o)
 }
 
 /* A whole waits for the end of its parts, the least of them first. */
-static void choose_part(struct solver *s, size_t i)
+static void waitgraph_choose_part(struct solver *s, size_t i)
 {
     const struct owner *o = &s->owners[i];
     struct owner *whole = o->parent == WAIT_NONE ? NULL : &s->owners[o->parent];
@@ -388,39 +391,40 @@ static void choose_part(struct solver *s, size_t i)
         whole->part = i;
 }
 
-static void choose_child(const struct solver *s, struct owner *o)
+static void waitgraph_choose_child(const struct solver *s, struct owner *o)
 {
     const struct link *has = &s->links[o->claims];
     o->step = (struct wait_step){has->queue, has->claim, WAIT_NONE};
     o->next = o->part;
 }
 
-static size_t find_victim(const struct solver *s, const struct wait_cycle *c)
+static size_t waitgraph_find_victim(const struct solver *s, const struct wait_cycle *c)
 {
     size_t victim = WAIT_NONE;
     for (size_t i = 0; i < c->n; i++) {
-        const struct wait_claim *claim = claim_of(s, &c->steps[i]);
+        const struct wait_claim *claim = waitgraph_claim_of(s, &c->steps[i]);
         bool may = c->steps[i].blocker != WAIT_NONE && claim->yields;
-        if (may && (victim == WAIT_NONE || claim->token > claim_of(s, &c->steps[victim])->token))
+        if (may &&
+            (victim == WAIT_NONE || claim->token > waitgraph_claim_of(s, &c->steps[victim])->token))
             victim = i;
     }
     return victim;
 }
 
 /* The next owner of each that is stuck, which is stuck too. */
-static void choose_next(struct solver *s)
+static void waitgraph_choose_next(struct solver *s)
 {
     for (size_t i = 0; i < s->nowners; i++)
         if (s->owners[i].stuck)
             s->owners[i].next = s->owners[i].part = WAIT_NONE;
     for (size_t i = 0; i < s->nowners; i++)
-        choose_part(s, i);
+        waitgraph_choose_part(s, i);
     for (size_t i = 0; i < s->nowners; i++) {
         struct owner *o = &s->owners[i];
         if (o->stuck)
-            choose_wait(s, o);
+            waitgraph_choose_wait(s, o);
         if (o->stuck && o->next == WAIT_NONE)
-            choose_child(s, o);
+            waitgraph_choose_child(s, o);
     }
 }
 
@@ -446,11 +450,11 @@ static void waitgraph_collect(struct solver *s, struct wait_verdict *v)
             at = s->owners[at].next;
             c->n++;
         }
-        c->victim = find_victim(s, c);
+        c->victim = waitgraph_find_victim(s, c);
     }
 }
 
-static clave_err name_cycles(struct solver *s, struct wait_verdict *v)
+static clave_err waitgraph_name_cycles(struct solver *s, struct wait_verdict *v)
 {
     for (size_t i = 0; i < s->nowners; i++)
         v->stuck += s->owners[i].stuck;
@@ -460,9 +464,9 @@ static clave_err name_cycles(struct solver *s, struct wait_verdict *v)
     v->steps = clave__mem_zalloc(s->mem, v->stuck * sizeof *v->steps);
     if (!v->cycles || !v->steps)
         return CLAVE_ENOMEM;
-    choose_next(s);
-    reduce_to_certain(s);
-    choose_next(s);
+    waitgraph_choose_next(s);
+    waitgraph_reduce_to_certain(s);
+    waitgraph_choose_next(s);
     waitgraph_collect(s, v);
     return CLAVE_OK;
 }
@@ -501,9 +505,9 @@ clave_err clave__waitgraph_solve(const struct clave_mem *mem, uint64_t seed,
     *out = (struct wait_verdict){0};
     clave_err err = solver_init(&s, mem, seed, queues, n);
     if (err == CLAVE_OK) {
-        add_owners(&s);
-        reduce(&s);
-        err = name_cycles(&s, out);
+        waitgraph_add_owners(&s);
+        waitgraph_reduce(&s);
+        err = waitgraph_name_cycles(&s, out);
         out->looked = s.looked;
     }
     solver_fini(&s);

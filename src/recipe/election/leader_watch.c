@@ -165,7 +165,7 @@ static void leader_watch_submitted(clave_async_leader_watch *w, clave_err err)
 }
 
 /* A watch that is armed must not be passed again. */
-static clave_async_watch *if_idle(clave_async_watch *watch)
+static clave_async_watch *leader_watch_if_idle(clave_async_watch *watch)
 {
     return clave_async_watch_is_armed(watch) ? NULL : watch;
 }
@@ -263,7 +263,7 @@ static void leader_watch_on_names(clave_async_client *c, const clave_result *res
     leader_watch_drop(w);
 }
 
-static void on_node(clave_async_client *c, const clave_result *res, void *arg)
+static void leader_watch_on_node(clave_async_client *c, const clave_result *res, void *arg)
 {
     clave_async_leader_watch *w = arg;
     (void)c;
@@ -280,12 +280,13 @@ static void on_node(clave_async_client *c, const clave_result *res, void *arg)
     leader_watch_drop(w);
 }
 
-static void get_node(clave_async_leader_watch *w)
+static void leader_watch_get_node(clave_async_leader_watch *w)
 {
     char *path = clave__path_child(w->mem, w->path, w->now.node);
     clave_err err = CLAVE_ENOMEM;
     if (path)
-        err = clave_async_get(w->client, path, if_idle(w->node_watch), on_node, w);
+        err = clave_async_get(w->client, path, leader_watch_if_idle(w->node_watch),
+                              leader_watch_on_node, w);
     clave__mem_free(w->mem, path);
     leader_watch_submitted(w, err);
 }
@@ -336,10 +337,11 @@ static void leader_watch_next_stage(clave_async_leader_watch *w, enum stage stag
         break;
     case STAGE_NODE:
         clave_async_watch_disarm(w->path_watch);
-        get_node(w);
+        leader_watch_get_node(w);
         break;
     case STAGE_VALUE:
-        leader_watch_submitted(w, clave_async_get(w->client, w->value_path, if_idle(w->value_watch),
+        leader_watch_submitted(w, clave_async_get(w->client, w->value_path,
+                                                  leader_watch_if_idle(w->value_watch),
                                                   leader_watch_on_value, w));
         break;
     case STAGE_NONE:

@@ -66,7 +66,7 @@ static clave_err lock_delay_looked(clave_async_delay *d, clave_err err)
                                                  : lock_delay_mark(d, LOCK_RECORD_REPLACE);
 }
 
-static clave_err marked(clave_async_delay *d, clave_err err)
+static clave_err lock_delay_marked(clave_async_delay *d, clave_err err)
 {
     d->phase = err == CLAVE_OK ? HELD : LOOKING;
     return clave__lock_record_look_again(d->lock_record, err);
@@ -92,7 +92,7 @@ static void lock_delay_on_done(void *owner, enum lock_record_act act, clave_err 
     if (d->phase == LOOKING)
         err = lock_delay_looked(d, err);
     else if (d->phase == MARKING)
-        err = marked(d, err);
+        err = lock_delay_marked(d, err);
     else
         d->phase = OVER; /* the caller was told of the end */
     lock_delay_conclude(d, err);

@@ -45,7 +45,7 @@ static void lock_record_take_value(const char *text, const char *key, char *out,
     out[n] = '\0';
 }
 
-static int64_t take_number(const char *text, const char *key)
+static int64_t lock_record_take_number(const char *text, const char *key)
 {
     char digits[24];
     lock_record_take_value(text, key, digits, sizeof digits);
@@ -68,8 +68,8 @@ static clave_err lock_record_keep(struct lock_record *l, const clave_result *res
     *e = (struct lock_record_entry){.stat = *res->stat};
     lock_record_take_value(copy, "state", e->state, sizeof e->state);
     lock_record_take_value(copy, "id", e->id, sizeof e->id);
-    e->token = take_number(copy, "token");
-    e->took_ms = take_number(copy, "took");
+    e->token = lock_record_take_number(copy, "token");
+    e->took_ms = lock_record_take_number(copy, "took");
     if (clave__lock_record_is_own(l)) {
         clave__mem_free(l->config.mem, found);
         return CLAVE_OK;
@@ -110,7 +110,7 @@ static void lock_record_finish(struct lock_record *l, clave_err err, const clave
 
 static clave_err lock_record_submit(struct lock_record *l);
 
-static bool may_repeat(const struct lock_record *l, clave_err err)
+static bool lock_record_may_repeat(const struct lock_record *l, clave_err err)
 {
     bool harmless = l->act != LOCK_RECORD_CREATE && l->act != LOCK_RECORD_REPLACE;
     return harmless && clave__err_passes(err) && l->owner && l->tries < TRIES;
@@ -120,7 +120,7 @@ static bool may_repeat(const struct lock_record *l, clave_err err)
  * the lock gone does not prove that nothing was done. */
 static void lock_record_settle(struct lock_record *l, clave_err err, const clave_stat *stat)
 {
-    if (may_repeat(l, err)) {
+    if (lock_record_may_repeat(l, err)) {
         if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
             l->doubt = err;
         err = lock_record_submit(l);
@@ -158,7 +158,7 @@ static void lock_record_on_parent(clave_async_client *c, const clave_result *res
     lock_record_finish(l, err, NULL);
 }
 
-static clave_err make_parent(struct lock_record *l)
+static clave_err lock_record_make_parent(struct lock_record *l)
 {
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     size_t n = clave__path_parent_len(l->path, strlen(l->path));
@@ -177,7 +177,7 @@ static void lock_record_on_written(clave_async_client *c, const clave_result *re
     clave_err err = res->err;
     bool orphan = l->act == LOCK_RECORD_CREATE && err == CLAVE_ENONODE;
     if (orphan && l->owner && l->tries < TRIES) {
-        err = make_parent(l);
+        err = lock_record_make_parent(l);
         if (err == CLAVE_OK)
             return;
     }

@@ -69,7 +69,7 @@ static struct multilock_owner *recipe_multilock_find(const clave_async_multilock
     return NULL;
 }
 
-static void free_owner(struct multilock_owner *b)
+static void multilock_free_owner(struct multilock_owner *b)
 {
     list_remove(&b->link);
     clave__mem_free(b->ml->mem, b);
@@ -95,8 +95,8 @@ static void recipe_multilock_on_event(clave_async_mutex *m, const clave_mutex_ev
 }
 
 /* By insertion: there are few. ENOMEM; EINVAL: it is there already. */
-static clave_err add_part(clave_async_multilock *ml, const clave_multilock_part *what,
-                          const clave_mutex_options *each)
+static clave_err multilock_add_part(clave_async_multilock *ml, const clave_multilock_part *what,
+                                    const clave_mutex_options *each)
 {
     static const struct queue_order_rule *const rules[] = {
         [CLAVE_MULTILOCK_MUTEX] = &clave__queue_order_mutex,
@@ -117,13 +117,13 @@ static clave_err add_part(clave_async_multilock *ml, const clave_multilock_part 
     return clave__mutex_new(&ml->parts[at].mutex, ml->client, what->path, each, rules[what->kind]);
 }
 
-static clave_err add_parts(clave_async_multilock *ml, const clave_multilock_part *parts, size_t n,
-                           const clave_mutex_options *each)
+static clave_err multilock_add_parts(clave_async_multilock *ml, const clave_multilock_part *parts,
+                                     size_t n, const clave_mutex_options *each)
 {
     for (size_t i = 0; i < n; i++) {
         if ((unsigned)parts[i].kind > CLAVE_MULTILOCK_WRITE)
             return CLAVE_EINVAL;
-        clave_err err = add_part(ml, &parts[i], each);
+        clave_err err = multilock_add_part(ml, &parts[i], each);
         if (err != CLAVE_OK)
             return err;
     }
@@ -157,7 +157,7 @@ clave_err clave_async_multilock_new(clave_async_multilock **out, clave_async_cli
     ml->event_cb = o.event_cb;
     ml->event_arg = o.event_arg;
     list_init(&ml->owners);
-    err = add_parts(ml, parts, n, o.each);
+    err = multilock_add_parts(ml, parts, n, o.each);
     if (err != CLAVE_OK) {
         clave_async_multilock_free(ml);
         return err;
@@ -179,7 +179,7 @@ void clave_async_multilock_free(clave_async_multilock *ml)
         if (b->pending)
             b->cancelled = true;
         else
-            free_owner(b);
+            multilock_free_owner(b);
     }
     /* In reverse order, as they are released; pending acquires are told later. */
     for (size_t i = ml->n; i-- > 0;)
@@ -191,11 +191,12 @@ void clave_async_multilock_free(clave_async_multilock *ml)
 
 /* ---- acquire --------------------------------------------------------------------------- */
 
-static void on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
+static void multilock_on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
 
 static clave_err recipe_multilock_step(struct multilock_owner *b)
 {
-    return clave_async_mutex_acquire(b->ml->parts[b->at].mutex, b->owner, b->deadline, on_step, b);
+    return clave_async_mutex_acquire(b->ml->parts[b->at].mutex, b->owner, b->deadline,
+                                     multilock_on_step, b);
 }
 
 /* Releases the parts that this acquire has so far. */
@@ -222,7 +223,7 @@ static void recipe_multilock_answer(struct multilock_owner *b, clave_err err)
         recipe_multilock_release_acquired(b);
     b->pending = false;
     if (b->held == 0 || ml->freed)
-        free_owner(b);
+        multilock_free_owner(b);
     cb(ml, owner, err, failed, arg);
     recipe_multilock_drop(ml);
 }
@@ -241,7 +242,7 @@ static void recipe_multilock_start_over(struct multilock_owner *b)
         recipe_multilock_answer(b, err);
 }
 
-static void on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void multilock_on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;
     (void)owner;
@@ -291,7 +292,7 @@ clave_err clave_async_multilock_acquire(clave_async_multilock *ml, uint64_t owne
         b->pending = true;
         ml->refs++;
     } else if (fresh) {
-        free_owner(b);
+        multilock_free_owner(b);
     }
     return err;
 }
@@ -328,7 +329,7 @@ static void recipe_multilock_note(struct multilock_release *d, clave_err err, co
     }
 }
 
-static void release_end_part(struct multilock_release *d)
+static void multilock_release_end_part(struct multilock_release *d)
 {
     assert(d->left > 0);
     if (--d->left > 0)
@@ -341,7 +342,7 @@ static void release_end_part(struct multilock_release *d)
 
 static void recipe_multilock_on_due(struct client_task *t)
 {
-    release_end_part(LIST_ENTRY(t, struct multilock_release, due));
+    multilock_release_end_part(LIST_ENTRY(t, struct multilock_release, due));
 }
 
 static void recipe_multilock_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
@@ -353,12 +354,12 @@ static void recipe_multilock_on_left(clave_async_mutex *m, uint64_t owner, clave
     while (ml->parts[i].mutex != m)
         i++;
     recipe_multilock_note(d, err, ml->parts[i].path);
-    release_end_part(d);
+    multilock_release_end_part(d);
 }
 
 /* A part's callback says when its node is gone, and needs no memory for the last hold. */
-static void release_all(clave_async_multilock *ml, uint64_t owner, bool last,
-                        struct multilock_release *d)
+static void multilock_release_all(clave_async_multilock *ml, uint64_t owner, bool last,
+                                  struct multilock_release *d)
 {
     bool awaited = last && d->cb;
     for (size_t i = ml->n; i-- > 0;) {
@@ -388,8 +389,8 @@ clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owne
     }
     bool last = --b->held == 0;
     if (last && !b->pending)
-        free_owner(b);
-    release_all(ml, owner, last, d);
+        multilock_free_owner(b);
+    multilock_release_all(ml, owner, last, d);
     return cb ? CLAVE_OK : d->err;
 }
 

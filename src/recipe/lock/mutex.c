@@ -28,7 +28,7 @@ static void mutex_unref(clave_async_mutex *m)
 }
 
 /* Frees the answer, then runs its callback: whatever that does finds us consistent. */
-static void answer_deliver(struct answer *a, clave_err verdict)
+static void mutex_answer_deliver(struct answer *a, clave_err verdict)
 {
     clave_async_mutex *m = a->m;
     uint64_t owner = a->owner;
@@ -44,11 +44,11 @@ static void answer_deliver(struct answer *a, clave_err verdict)
 static void recipe_mutex_on_due(struct client_task *t)
 {
     struct answer *a = LIST_ENTRY(t, struct answer, due);
-    answer_deliver(a, a->verdict);
+    mutex_answer_deliver(a, a->verdict);
 }
 
-static void answer_init(struct answer *a, clave_async_mutex *m, uint64_t owner,
-                        clave_async_mutex_cb *cb, void *arg)
+static void mutex_answer_init(struct answer *a, clave_async_mutex *m, uint64_t owner,
+                              clave_async_mutex_cb *cb, void *arg)
 {
     list_init(&a->due.link);
     a->due.run = recipe_mutex_on_due;
@@ -59,7 +59,7 @@ static void answer_init(struct answer *a, clave_async_mutex *m, uint64_t owner,
     mutex_ref(m);
 }
 
-static void answer_post(struct answer *a, clave_err verdict)
+static void mutex_answer_post(struct answer *a, clave_err verdict)
 {
     a->verdict = verdict;
     list_remove(&a->due.link); /* a grant may have been due instead (mutex_handoff.c) */
@@ -68,21 +68,21 @@ static void answer_post(struct answer *a, clave_err verdict)
 }
 
 /* Held again, unless it was freed meanwhile. */
-static void on_again(struct client_task *t)
+static void mutex_on_again(struct client_task *t)
 {
     struct answer *a = LIST_ENTRY(t, struct answer, due);
-    answer_deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
+    mutex_answer_deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
 }
 
 /* The answer of a call that has nothing left to do. */
-static clave_err answer_post_new(clave_async_mutex *m, uint64_t owner,
-                                 void (*run)(struct client_task *t), clave_async_mutex_cb *cb,
-                                 void *arg)
+static clave_err mutex_answer_post_new(clave_async_mutex *m, uint64_t owner,
+                                       void (*run)(struct client_task *t), clave_async_mutex_cb *cb,
+                                       void *arg)
 {
     struct answer *a = clave__mem_zalloc(m->mem, sizeof *a);
     if (!a)
         return CLAVE_ENOMEM;
-    answer_init(a, m, owner, cb, arg);
+    mutex_answer_init(a, m, owner, cb, arg);
     a->due.run = run;
     clave__client_later(m->client, &a->due);
     return CLAVE_OK;
@@ -90,7 +90,7 @@ static clave_err answer_post_new(clave_async_mutex *m, uint64_t owner,
 
 /* ---- owners ---------------------------------------------------------------------------- */
 
-static bool owner_eq(const struct map_node *node, const void *key)
+static bool mutex_owner_eq(const struct map_node *node, const void *key)
 {
     const char *owner_entry = (const char *)node - offsetof(struct owner_entry, node);
     return ((const struct owner_entry *)(const void *)owner_entry)->answer.owner ==
@@ -100,11 +100,11 @@ static bool owner_eq(const struct map_node *node, const void *key)
 static struct owner_entry *recipe_mutex_find(const clave_async_mutex *m, uint64_t owner)
 {
     struct map_node *node =
-        clave__map_find(&m->owner_entries, clave__map_hash_u64(owner), owner_eq, &owner);
+        clave__map_find(&m->owner_entries, clave__map_hash_u64(owner), mutex_owner_eq, &owner);
     return node ? MAP_ENTRY(node, struct owner_entry, node) : NULL;
 }
 
-static struct owner_entry *find_holder(const clave_async_mutex *m, uint64_t owner)
+static struct owner_entry *mutex_find_holder(const clave_async_mutex *m, uint64_t owner)
 {
     struct owner_entry *e = recipe_mutex_find(m, owner);
     return e && e->count > 0 && e->place ? e : NULL;
@@ -173,7 +173,7 @@ static void recipe_mutex_on_ended(void *owner, clave_err err)
     clave__handoff_end_wait(e);
     if (m->place_owner == e)
         clave__handoff_promote(m); /* before anything that the callback may start */
-    answer_deliver(&e->answer, err);
+    mutex_answer_deliver(&e->answer, err);
 }
 
 void clave__owner_entry_dismiss(struct owner_entry *e, clave_err verdict)
@@ -181,7 +181,7 @@ void clave__owner_entry_dismiss(struct owner_entry *e, clave_err verdict)
     assert(!e->place);
     clave__map_remove(&e->answer.m->owner_entries, &e->node);
     clave__handoff_end_wait(e);
-    answer_post(&e->answer, verdict);
+    mutex_answer_post(&e->answer, verdict);
 }
 
 static void recipe_mutex_on_lost(void *owner, clave_err why)
@@ -210,7 +210,7 @@ static void recipe_mutex_on_asked(void *owner)
 static void recipe_mutex_on_left(void *arg, clave_err err)
 {
     struct owner_entry *e = arg;
-    answer_post(&e->answer, err); /* this may run inside the release */
+    mutex_answer_post(&e->answer, err); /* this may run inside the release */
 }
 
 static const struct contender_events events = {
@@ -324,7 +324,7 @@ void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
 }
 
 /* Takes an owner out of the map; its pending acquire ends with ECANCELED. */
-static void remove_owner(clave_async_mutex *m, struct owner_entry *e)
+static void mutex_remove_owner(clave_async_mutex *m, struct owner_entry *e)
 {
     if (!m->freed)
         clave__handoff_step_down(e);
@@ -350,7 +350,7 @@ void clave_async_mutex_free(clave_async_mutex *m)
         m->other->other = NULL;
     struct map_node *node;
     while ((node = clave__map_next(&m->owner_entries, NULL)))
-        remove_owner(m, MAP_ENTRY(node, struct owner_entry, node));
+        mutex_remove_owner(m, MAP_ENTRY(node, struct owner_entry, node));
     clave_async_client *c = m->client;
     mutex_unref(m);
     clave__client_unref(c);
@@ -358,13 +358,13 @@ void clave_async_mutex_free(clave_async_mutex *m)
 
 /* ---- acquire, release ------------------------------------------------------------------ */
 
-static clave_err acquire_again(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
+static clave_err mutex_acquire_again(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
 {
     if (e->count == 0 || e->callback_due)
         return CLAVE_EINVAL; /* one is pending */
     if (e->lost != CLAVE_OK)
         return CLAVE_ELOST;
-    clave_err err = answer_post_new(e->answer.m, e->answer.owner, on_again, cb, arg);
+    clave_err err = mutex_answer_post_new(e->answer.m, e->answer.owner, mutex_on_again, cb, arg);
     if (err == CLAVE_OK)
         e->count++;
     return err;
@@ -372,8 +372,8 @@ static clave_err acquire_again(struct owner_entry *e, clave_async_mutex_cb *cb, 
 
 /* What the owner has on the other side: the place that a read takes over, or an error if it must
  * not acquire. */
-static clave_err check_other_side(const clave_async_mutex *m, uint64_t owner,
-                                  const struct contender **downgrade)
+static clave_err mutex_check_other_side(const clave_async_mutex *m, uint64_t owner,
+                                        const struct contender **downgrade)
 {
     const struct owner_entry *e = m->other ? recipe_mutex_find(m->other, owner) : NULL;
     *downgrade = NULL;
@@ -425,24 +425,25 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
         return CLAVE_EINVAL;
     struct owner_entry *e = recipe_mutex_find(m, owner);
     if (e)
-        return acquire_again(e, cb, arg);
+        return mutex_acquire_again(e, cb, arg);
     if (clave_async_client_state(m->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     const struct contender *downgrade;
-    clave_err err = check_other_side(m, owner, &downgrade);
+    clave_err err = mutex_check_other_side(m, owner, &downgrade);
     if (err != CLAVE_OK)
         return err;
     e = clave__mem_zalloc(m->mem, sizeof *e);
     if (!e)
         return CLAVE_ENOMEM;
-    answer_init(&e->answer, m, owner, cb, arg);
+    mutex_answer_init(&e->answer, m, owner, cb, arg);
     clave__handoff_init(e);
     e->downgrade_token = downgrade ? downgrade->node.token : 0;
     bool trying = deadline <= clave__client_now(m->client);
     if (trying && (m->place_owner || !clave_async_client_is_connected(m->client))) {
         /* A try never waits: not for a connection, nor for another owner in this process. */
-        answer_post(&e->answer,
-                    m->place_owner ? CLAVE_EBUSY : clave__client_not_in_time(m->client, trying));
+        mutex_answer_post(&e->answer, m->place_owner
+                                          ? CLAVE_EBUSY
+                                          : clave__client_not_in_time(m->client, trying));
         return CLAVE_OK;
     }
     err = m->share_turns > 0 ? clave__handoff_acquire(e, deadline)
@@ -464,13 +465,13 @@ clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
         return CLAVE_OK; /* it is granted: its callback is about to run */
     if (!e || e->count > 0)
         return CLAVE_ENOTHELD;
-    remove_owner(m, e);
+    mutex_remove_owner(m, e);
     return CLAVE_OK;
 }
 
 /* Gives the last hold back: deletes the node. With a callback the entry lives until the node is
  * certainly gone. */
-static void release_place(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
+static void mutex_release_place(struct owner_entry *e, clave_async_mutex_cb *cb, void *arg)
 {
     clave_async_mutex *m = e->answer.m;
     struct contender *place = e->place;
@@ -482,15 +483,15 @@ static void release_place(struct owner_entry *e, clave_async_mutex_cb *cb, void 
     if (shared && !downgraded && clave__handoff_hand_over(e)) {
         /* The node stays: another owner has it now. */
         if (cb) {
-            answer_init(&e->answer, m, e->answer.owner, cb, arg);
-            answer_post(&e->answer, CLAVE_OK);
+            mutex_answer_init(&e->answer, m, e->answer.owner, cb, arg);
+            mutex_answer_post(&e->answer, CLAVE_OK);
         } else {
             clave__mem_free(m->mem, e);
         }
         return;
     }
     if (cb) {
-        answer_init(&e->answer, m, e->answer.owner, cb, arg);
+        mutex_answer_init(&e->answer, m, e->answer.owner, cb, arg);
         clave__contender_leave(place, recipe_mutex_on_left, e);
     } else {
         clave__mem_free(m->mem, e);
@@ -501,7 +502,7 @@ static void release_place(struct owner_entry *e, clave_async_mutex_cb *cb, void 
         clave__handoff_promote(m);
 }
 
-static clave_err release_lost(struct owner_entry *e)
+static clave_err mutex_release_lost(struct owner_entry *e)
 {
     assert(!e->place && e->count > 0 && e->lost != CLAVE_OK);
     clave_err verdict = e->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
@@ -519,12 +520,12 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
     if (!e || e->count == 0 || e->callback_due)
         return CLAVE_ENOTHELD;
     if (!e->place)
-        return release_lost(e);
+        return mutex_release_lost(e);
     if (e->count == 1) {
-        release_place(e, cb, arg);
+        mutex_release_place(e, cb, arg);
         return CLAVE_OK;
     }
-    clave_err err = cb ? answer_post_new(m, owner, recipe_mutex_on_due, cb, arg) : CLAVE_OK;
+    clave_err err = cb ? mutex_answer_post_new(m, owner, recipe_mutex_on_due, cb, arg) : CLAVE_OK;
     if (err == CLAVE_OK)
         e->count--;
     return err;
@@ -534,7 +535,7 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
 
 bool clave__mutex_held(const clave_async_mutex *m, uint64_t owner, struct grant_facts *out)
 {
-    const struct owner_entry *e = find_holder(m, owner);
+    const struct owner_entry *e = mutex_find_holder(m, owner);
     if (!e)
         return false;
     *out = clave__contender_facts(e->place);

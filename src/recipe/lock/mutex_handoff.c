@@ -31,7 +31,7 @@ void clave__handoff_end_wait(struct owner_entry *e)
     clave__client_timer_clear(e->answer.m->client, &e->limit);
 }
 
-static void set_limit(struct owner_entry *e)
+static void handoff_set_limit(struct owner_entry *e)
 {
     if (e->deadline != CLAVE_NEVER)
         clave__client_timer_set(e->answer.m->client, &e->limit, e->deadline);
@@ -53,17 +53,17 @@ clave_err clave__handoff_acquire(struct owner_entry *e, int64_t deadline)
         m->place_owner = e;
     }
     if (!trying)
-        set_limit(e);
+        handoff_set_limit(e);
     return CLAVE_OK;
 }
 
-static struct owner_entry *next_waiter(clave_async_mutex *m)
+static struct owner_entry *handoff_next_waiter(clave_async_mutex *m)
 {
     struct list *e = list_pop_front(&m->waiters);
     return e ? LIST_ENTRY(e, struct owner_entry, link) : NULL;
 }
 
-static void move_place(struct owner_entry *from, struct owner_entry *to)
+static void handoff_move_place(struct owner_entry *from, struct owner_entry *to)
 {
     assert(from->place && !to->place);
     to->place = from->place;
@@ -76,7 +76,7 @@ void clave__handoff_promote(clave_async_mutex *m)
 {
     struct owner_entry *next;
     m->place_owner = NULL;
-    while (!m->freed && !m->place_owner && (next = next_waiter(m))) {
+    while (!m->freed && !m->place_owner && (next = handoff_next_waiter(m))) {
         clave_err err = clave__owner_entry_take_place(next, CLAVE_NEVER, NULL);
         if (err == CLAVE_OK)
             m->place_owner = next;
@@ -88,9 +88,9 @@ void clave__handoff_promote(clave_async_mutex *m)
 void clave__handoff_step_down(struct owner_entry *e)
 {
     clave_async_mutex *m = e->answer.m;
-    struct owner_entry *next = m->place_owner == e && e->count == 0 ? next_waiter(m) : NULL;
+    struct owner_entry *next = m->place_owner == e && e->count == 0 ? handoff_next_waiter(m) : NULL;
     if (next)
-        move_place(e, next);
+        handoff_move_place(e, next);
     else if (m->place_owner == e)
         m->place_owner = NULL;
 }
@@ -109,11 +109,11 @@ bool clave__handoff_hand_over(struct owner_entry *e)
 {
     clave_async_mutex *m = e->answer.m;
     bool good = clave__contender_deadline(e->place) > clave__client_now(m->client);
-    struct owner_entry *next = good && m->turns < m->share_turns ? next_waiter(m) : NULL;
+    struct owner_entry *next = good && m->turns < m->share_turns ? handoff_next_waiter(m) : NULL;
     if (!next)
         return false;
     m->turns++;
-    move_place(e, next);
+    handoff_move_place(e, next);
     next->count = 1;
     next->callback_due = true;
     clave__handoff_end_wait(next);
@@ -131,7 +131,7 @@ bool clave__handoff_lose(struct owner_entry *e)
         e->count = 0;
         list_remove(&e->answer.due.link);
         list_push_front(&m->waiters, &e->link);
-        set_limit(e);
+        handoff_set_limit(e);
     }
     if (m->place_owner == e)
         clave__handoff_promote(m);

@@ -47,17 +47,17 @@ static clave_err recipe_once_enter(clave_async_once *o, enum phase phase, enum l
 
 /* ---- the record ------------------------------------------------------------------------------ */
 
-static clave_once_state state_of(const struct lock_record_entry *e)
+static clave_once_state once_state_of(const struct lock_record_entry *e)
 {
     if (strcmp(e->state, "started") == 0)
         return CLAVE_ONCE_STARTED;
     return strcmp(e->state, "failed") == 0 ? CLAVE_ONCE_FAILED : CLAVE_ONCE_DONE;
 }
 
-static void note_former(clave_async_once *o)
+static void once_note_former(clave_async_once *o)
 {
     const struct lock_record_entry *e = &o->lock_record->entry;
-    o->former = (clave_once_record){.state = state_of(e),
+    o->former = (clave_once_record){.state = once_state_of(e),
                                     .began = e->stat.ctime,
                                     .age_ms = -1,
                                     .took_ms = e->took_ms,
@@ -93,13 +93,13 @@ static clave_err recipe_once_looked(clave_async_once *o, clave_err err)
     /* The answer to our start was lost. A second start proves that the lock is still held. */
     if (clave__lock_record_is_own(o->lock_record))
         return recipe_once_start(o, LOCK_RECORD_REPLACE);
-    note_former(o);
+    once_note_former(o);
     if (o->former.state != CLAVE_ONCE_DONE && !o->at_most_once)
         return recipe_once_start(o, LOCK_RECORD_REPLACE);
     return o->period_ms == 0 ? CLAVE_EDONE : recipe_once_enter(o, TOUCHING, LOCK_RECORD_TOUCH);
 }
 
-static clave_err touched(clave_async_once *o, clave_err err, const clave_stat *stat)
+static clave_err once_touched(clave_async_once *o, clave_err err, const clave_stat *stat)
 {
     if (err == CLAVE_EBADVERSION || err == CLAVE_ENONODE)
         return recipe_once_look_again(
@@ -112,7 +112,7 @@ static clave_err touched(clave_async_once *o, clave_err err, const clave_stat *s
     return counts ? CLAVE_EDONE : recipe_once_start(o, LOCK_RECORD_REPLACE);
 }
 
-static clave_err started(clave_async_once *o, clave_err err)
+static clave_err once_started(clave_async_once *o, clave_err err)
 {
     if (err != CLAVE_OK)
         return recipe_once_look_again(o, err);
@@ -128,9 +128,9 @@ static void recipe_once_on_done(void *owner, enum lock_record_act act, clave_err
     if (o->phase == LOOKING)
         err = recipe_once_looked(o, err);
     else if (o->phase == TOUCHING)
-        err = touched(o, err, stat);
+        err = once_touched(o, err, stat);
     else if (o->phase == STARTING)
-        err = started(o, err);
+        err = once_started(o, err);
     else
         o->phase = OVER; /* the caller was told of the end */
     if (err != CLAVE_OK)

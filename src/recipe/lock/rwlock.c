@@ -13,8 +13,8 @@ struct clave_async_rwlock {
     clave_async_mutex *write;
 };
 
-static clave_err create_sides(clave_async_rwlock *rw, clave_async_client *c, const char *path,
-                              const clave_mutex_options *o)
+static clave_err rwlock_create_sides(clave_async_rwlock *rw, clave_async_client *c,
+                                     const char *path, const clave_mutex_options *o)
 {
     clave_err err = clave__mutex_new(&rw->read, c, path, o, &clave__queue_order_read);
     if (err != CLAVE_OK)
@@ -36,7 +36,7 @@ clave_err clave_async_rwlock_new(clave_async_rwlock **out, clave_async_client *c
     rw->client = c;
     rw->mem = mem;
     clave__client_ref(c);
-    clave_err err = create_sides(rw, c, path, o);
+    clave_err err = rwlock_create_sides(rw, c, path, o);
     if (err != CLAVE_OK) {
         clave_async_rwlock_free(rw);
         return err;

@@ -51,7 +51,7 @@ static void identity_put_text(struct sink *s, const char *text)
         identity_put(s, *text);
 }
 
-static void put_escaped(struct sink *s, const char *text)
+static void identity_put_escaped(struct sink *s, const char *text)
 {
     for (; *text; text++) {
         unsigned char ch = (unsigned char)*text;
@@ -65,13 +65,13 @@ static void put_escaped(struct sink *s, const char *text)
     }
 }
 
-static void put_field(struct sink *s, const char *key, const char *value)
+static void identity_put_field(struct sink *s, const char *key, const char *value)
 {
     if (!value)
         return;
     identity_put_text(s, key);
     identity_put(s, '=');
-    put_escaped(s, value);
+    identity_put_escaped(s, value);
     identity_put(s, '\n');
 }
 
@@ -81,19 +81,19 @@ static void identity_put_fields(struct sink *s, const clave_identity *id)
     char pid[24], limit[24];
     snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
     snprintf(limit, sizeof limit, "%lu", (unsigned long)id->limit);
-    put_field(s, "owner", id->owner);
-    put_field(s, "task", id->task);
-    put_field(s, "limit", id->limit ? limit : NULL);
-    put_field(s, "yields", id->yields ? "1" : NULL);
-    put_field(s, "revocable", id->revocable ? (id->revocable > 0 ? "1" : "0") : NULL);
-    put_field(s, "asked", id->asked ? "1" : NULL);
-    put_field(s, "host", id->host);
-    put_field(s, "pid", id->pid ? pid : NULL);
+    identity_put_field(s, "owner", id->owner);
+    identity_put_field(s, "task", id->task);
+    identity_put_field(s, "limit", id->limit ? limit : NULL);
+    identity_put_field(s, "yields", id->yields ? "1" : NULL);
+    identity_put_field(s, "revocable", id->revocable ? (id->revocable > 0 ? "1" : "0") : NULL);
+    identity_put_field(s, "asked", id->asked ? "1" : NULL);
+    identity_put_field(s, "host", id->host);
+    identity_put_field(s, "pid", id->pid ? pid : NULL);
     if (id->traceparent && clave__identity_is_traceparent(id->traceparent))
-        put_field(s, "traceparent", id->traceparent);
-    put_field(s, "name", id->name);
-    put_field(s, "command", id->command);
-    put_field(s, "text", id->text);
+        identity_put_field(s, "traceparent", id->traceparent);
+    identity_put_field(s, "name", id->name);
+    identity_put_field(s, "command", id->command);
+    identity_put_field(s, "text", id->text);
 }
 
 static void identity_finish(struct sink *s)
@@ -145,7 +145,7 @@ char *clave__identity_extend(const struct clave_mem *mem, const void *data, size
 
 /* ---- parse ----------------------------------------------------------------------------- */
 
-static int hex_value(char ch)
+static int identity_hex_value(char ch)
 {
     const char *at = ch ? strchr(hex, ch) : NULL;
     return at ? (int)(at - hex) : -1;
@@ -156,8 +156,8 @@ static void identity_unescape(char *text)
 {
     char *to = text;
     for (const char *from = text; *from; from++) {
-        int high = *from == '%' ? hex_value(from[1]) : -1;
-        int low = high >= 0 ? hex_value(from[2]) : -1;
+        int high = *from == '%' ? identity_hex_value(from[1]) : -1;
+        int low = high >= 0 ? identity_hex_value(from[2]) : -1;
         if (low < 0) {
             *to++ = *from;
             continue;
@@ -169,7 +169,7 @@ static void identity_unescape(char *text)
 }
 
 /* 0: it is not a positive decimal number. */
-static int64_t number(const char *text)
+static int64_t identity_number(const char *text)
 {
     int64_t n = 0;
     for (; *text; text++) {
@@ -181,13 +181,13 @@ static int64_t number(const char *text)
 }
 
 /* Skips unknown keys, which a later version may write. */
-static void take_field(clave_identity *out, const char *key, char *value)
+static void identity_take_field(clave_identity *out, const char *key, char *value)
 {
     identity_unescape(value);
     if (strcmp(key, "host") == 0)
         out->host = value;
     else if (strcmp(key, "pid") == 0)
-        out->pid = number(value);
+        out->pid = identity_number(value);
     else if (strcmp(key, "name") == 0)
         out->name = value;
     else if (strcmp(key, "command") == 0)
@@ -201,7 +201,7 @@ static void take_field(clave_identity *out, const char *key, char *value)
     else if (strcmp(key, "task") == 0)
         out->task = value;
     else if (strcmp(key, "limit") == 0)
-        out->limit = number(value) <= INT32_MAX ? (uint32_t)number(value) : 0;
+        out->limit = identity_number(value) <= INT32_MAX ? (uint32_t)identity_number(value) : 0;
     else if (strcmp(key, "yields") == 0)
         out->yields = strcmp(value, "1") == 0;
     else if (strcmp(key, "revocable") == 0)
@@ -210,16 +210,16 @@ static void take_field(clave_identity *out, const char *key, char *value)
         out->asked = strcmp(value, "1") == 0;
 }
 
-static void take_line(clave_identity *out, char *line)
+static void identity_take_line(clave_identity *out, char *line)
 {
     char *equals = strchr(line, '=');
     if (!equals)
         return;
     *equals = '\0';
-    take_field(out, line, equals + 1);
+    identity_take_field(out, line, equals + 1);
 }
 
-static bool is_printable(const char *data, size_t n)
+static bool identity_is_printable(const char *data, size_t n)
 {
     size_t len = 1;
     for (size_t i = 0; i < n && len > 0; i += len)
@@ -233,7 +233,7 @@ void clave__identity_parse(char *data, size_t n, clave_identity *out)
     size_t nform = sizeof form - 1;
     if (!clave__identity_is_form(data, n)) {
         out->asked = clave__identity_is_request(data, n);
-        if (!out->asked && is_printable(data, n))
+        if (!out->asked && identity_is_printable(data, n))
             out->text = data;
         return;
     }
@@ -243,7 +243,7 @@ void clave__identity_parse(char *data, size_t n, clave_identity *out)
         size_t len = strcspn(line, "\n");
         char *next = line[len] ? line + len + 1 : line + len;
         line[len] = '\0';
-        take_line(out, line);
+        identity_take_line(out, line);
         line = next;
     }
 }
@@ -254,7 +254,7 @@ size_t clave__identity_put_field(char *data, size_t n, size_t cap, const char *k
                                  const char *value)
 {
     struct sink s = {data, cap, n};
-    put_field(&s, key, value);
+    identity_put_field(&s, key, value);
     identity_finish(&s);
     return s.len;
 }
@@ -328,5 +328,5 @@ int64_t clave__identity_mark_token(const void *data, size_t n)
     size_t i = 0;
     for (; at && at + i < end && at[i] != '\n' && i + 1 < sizeof text; i++)
         text[i] = at[i];
-    return number(text);
+    return identity_number(text);
 }

@@ -5,7 +5,7 @@
 
 enum { UUID_DIGITS = 32, NUMBER_DIGITS = 10 };
 
-static bool is_one_of(const char *set, const char *p, size_t n)
+static bool kazoo_is_one_of(const char *set, const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (p[i] == '\0' || !strchr(set, p[i]))
@@ -15,7 +15,7 @@ static bool is_one_of(const char *set, const char *p, size_t n)
 
 bool clave__kazoo_is_name(const char *name)
 {
-    return is_one_of("0123456789abcdef", name, UUID_DIGITS);
+    return kazoo_is_one_of("0123456789abcdef", name, UUID_DIGITS);
 }
 
 bool clave__kazoo_is_default(const char *name)
@@ -28,7 +28,8 @@ bool clave__kazoo_is_default(const char *name)
         if (strncmp(name + UUID_DIGITS, words[i], strlen(words[i])) != 0)
             continue;
         number += *number == '-'; /* a counter that has overflowed */
-        return is_one_of("0123456789", number, NUMBER_DIGITS) && number[NUMBER_DIGITS] == '\0';
+        return kazoo_is_one_of("0123456789", number, NUMBER_DIGITS) &&
+               number[NUMBER_DIGITS] == '\0';
     }
     return false;
 }

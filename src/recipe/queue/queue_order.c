@@ -32,7 +32,7 @@ clave_err clave__queue_order_unprotected(struct queue_order_rule *out, const cha
     return letter && !slash ? CLAVE_OK : CLAVE_EINVAL;
 }
 
-static bool is_digits(const char *s, size_t n)
+static bool queue_order_is_digits(const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (s[i] < '0' || s[i] > '9')
@@ -42,13 +42,13 @@ static bool is_digits(const char *s, size_t n)
 
 /* The form in which the server writes a counter that overflowed: a sign and at least 9 digits. Not
  * "-3", which anybody may write. */
-static bool is_wrapped(const char *s)
+static bool queue_order_is_wrapped(const char *s)
 {
     if (s[0] != '-')
         return false;
-    if (is_digits(s + 1, DIGITS - 1))
+    if (queue_order_is_digits(s + 1, DIGITS - 1))
         return strcmp(s + 1, "000000000") != 0;
-    return is_digits(s + 1, DIGITS) && s[1] != '0' && strcmp(s + 1, counter_least) <= 0;
+    return queue_order_is_digits(s + 1, DIGITS) && s[1] != '0' && strcmp(s + 1, counter_least) <= 0;
 }
 
 /* The number that ends the name, right after `base`; NULL: there is none. */
@@ -59,13 +59,14 @@ static const char *queue_order_number_after(const char *name, size_t len, const 
         if (len < nbase + n || memcmp(name + len - n - nbase, base, nbase) != 0)
             continue;
         const char *number = name + len - n;
-        if (is_digits(number, DIGITS) || is_wrapped(number))
+        if (queue_order_is_digits(number, DIGITS) || queue_order_is_wrapped(number))
             return number;
     }
     return NULL;
 }
 
-static const char *number_of_kind(const struct queue_order_rule *rule, const char *name, size_t len)
+static const char *queue_order_number_of_kind(const struct queue_order_rule *rule, const char *name,
+                                              size_t len)
 {
     const char *number = queue_order_number_after(name, len, rule->base);
     return !number && rule->kazoo_base ? queue_order_number_after(name, len, rule->kazoo_base)
@@ -74,15 +75,15 @@ static const char *number_of_kind(const struct queue_order_rule *rule, const cha
 
 bool clave__queue_order_is_kind(const struct queue_order_rule *rule, const char *name)
 {
-    return number_of_kind(rule, name, strlen(name)) != NULL;
+    return queue_order_number_of_kind(rule, name, strlen(name)) != NULL;
 }
 
 struct queue_order_key clave__queue_order_key(const struct queue_order_rule *rule, const char *name)
 {
     size_t len = strlen(name);
-    const char *text = number_of_kind(rule, name, len);
+    const char *text = queue_order_number_of_kind(rule, name, len);
     if (!text && rule->other)
-        text = number_of_kind(rule->other, name, len);
+        text = queue_order_number_of_kind(rule->other, name, len);
     if (!text)
         return (struct queue_order_key){.text = name, .contender = rule->any_child};
     bool number = text[0] != '-';
@@ -97,7 +98,7 @@ struct queue_order_key clave__queue_order_key(const struct queue_order_rule *rul
 
 /* Java compares UTF-16 units; names have no characters above the BMP, so bytes of UTF-8
  * compare alike. */
-static bool comes_before(const char *a, size_t ia, const char *b, size_t ib)
+static bool queue_order_comes_before(const char *a, size_t ia, const char *b, size_t ib)
 {
     int cmp = strcmp(a, b);
     return cmp < 0 || (cmp == 0 && ia < ib);
@@ -110,12 +111,13 @@ struct nearest {
     size_t index;
 };
 
-static void keep_nearest(struct nearest best[2], struct nearest it)
+static void queue_order_keep_nearest(struct nearest best[2], struct nearest it)
 {
-    if (!best[0].name || comes_before(best[0].key, best[0].index, it.key, it.index)) {
+    if (!best[0].name || queue_order_comes_before(best[0].key, best[0].index, it.key, it.index)) {
         best[1] = best[0];
         best[0] = it;
-    } else if (!best[1].name || comes_before(best[1].key, best[1].index, it.key, it.index)) {
+    } else if (!best[1].name ||
+               queue_order_comes_before(best[1].key, best[1].index, it.key, it.index)) {
         best[1] = it;
     }
 }
@@ -146,10 +148,11 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         if (i != mine && !clave__read_write_blocks(rule, other))
             continue;
         place.plain = place.plain && key.plain;
-        if (!comes_before(key.text, clave__read_write_index(rule, i, mine), own_key.text, mine))
+        if (!queue_order_comes_before(key.text, clave__read_write_index(rule, i, mine),
+                                      own_key.text, mine))
             continue;
         place.ahead++;
-        keep_nearest(best, (struct nearest){names[i], key.text, i});
+        queue_order_keep_nearest(best, (struct nearest){names[i], key.text, i});
     }
     place.predecessor = best[0].name;
     place.before_predecessor = best[1].name;
@@ -166,10 +169,10 @@ static bool out_of_order(const struct sorting *s, size_t a, size_t b)
 {
     if (s->keys[a].numbered != s->keys[b].numbered)
         return s->keys[a].numbered;
-    return comes_before(s->keys[a].text, a, s->keys[b].text, b);
+    return queue_order_comes_before(s->keys[a].text, a, s->keys[b].text, b);
 }
 
-static void sift_down(const struct sorting *s, size_t root, size_t n)
+static void queue_order_sift_down(const struct sorting *s, size_t root, size_t n)
 {
     for (size_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
         if (child + 1 < n && out_of_order(s, s->order[child], s->order[child + 1]))
@@ -201,12 +204,12 @@ clave_err clave__queue_order_sort(const struct queue_order_rule *rule, const str
         order[i] = i;
     }
     for (size_t i = n / 2; i-- > 0;)
-        sift_down(&s, i, n);
+        queue_order_sift_down(&s, i, n);
     for (size_t end = n - 1; end > 0; end--) {
         size_t swap = order[0];
         order[0] = order[end];
         order[end] = swap;
-        sift_down(&s, 0, end);
+        queue_order_sift_down(&s, 0, end);
     }
     clave__mem_free(mem, s.keys);
     return CLAVE_OK;

@@ -11,7 +11,7 @@ enum { LIMIT_MAX = INT32_MAX };
 
 /* ---- the limit ------------------------------------------------------------------------- */
 
-static void change_limit(clave_async_semaphore *s, uint32_t limit)
+static void semaphore_change_limit(clave_async_semaphore *s, uint32_t limit)
 {
     s->lease_config.spec.limit = limit;
     /* Of all acquires only the one that holds the mutex waits for room. */
@@ -20,14 +20,14 @@ static void change_limit(clave_async_semaphore *s, uint32_t limit)
             return;
 }
 
-static void on_limit_changed(void *owner, uint32_t value)
+static void semaphore_on_limit_changed(void *owner, uint32_t value)
 {
     clave_async_semaphore *s = owner;
     s->limit_err = CLAVE_OK;
-    change_limit(s, value);
+    semaphore_change_limit(s, value);
 }
 
-static void on_limit_failed(void *owner, clave_err err)
+static void semaphore_on_limit_failed(void *owner, clave_err err)
 {
     clave_async_semaphore *s = owner;
     s->limit_err = err;
@@ -39,8 +39,8 @@ static void on_limit_failed(void *owner, clave_err err)
 }
 
 static const struct shared_count_events shared_count_events = {
-    .changed = on_limit_changed,
-    .failed = on_limit_failed,
+    .changed = semaphore_on_limit_changed,
+    .failed = semaphore_on_limit_failed,
 };
 
 uint32_t clave_async_semaphore_limit(const clave_async_semaphore *s)
@@ -55,15 +55,15 @@ clave_err clave_async_semaphore_set_limit(clave_async_semaphore *s, uint32_t lim
         return CLAVE_EINVAL;
     if (s->shared_count)
         return clave__shared_count_set(s->shared_count, limit, cb, arg);
-    change_limit(s, limit);
+    semaphore_change_limit(s, limit);
     return CLAVE_OK;
 }
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static clave_err config_below(struct contender_config *config, clave_async_client *c,
-                              const char *path, const char *name,
-                              const struct queue_order_rule *rule)
+static clave_err semaphore_config_below(struct contender_config *config, clave_async_client *c,
+                                        const char *path, const char *name,
+                                        const struct queue_order_rule *rule)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     char *below = clave__path_child(mem, path, name);
@@ -78,9 +78,11 @@ static clave_err semaphore_copy_options(clave_async_semaphore *s, const char *pa
                                         const clave_semaphore_options *o)
 {
     clave_async_client *c = s->client;
-    clave_err err = config_below(&s->mutex_config, c, path, "locks", &clave__queue_order_mutex);
+    clave_err err =
+        semaphore_config_below(&s->mutex_config, c, path, "locks", &clave__queue_order_mutex);
     if (err == CLAVE_OK)
-        err = config_below(&s->lease_config, c, path, "leases", &clave__queue_order_lease);
+        err =
+            semaphore_config_below(&s->lease_config, c, path, "leases", &clave__queue_order_lease);
     if (err == CLAVE_OK)
         err = clave__contender_config_set_acls(&s->mutex_config, o->acls, o->nacls);
     if (err == CLAVE_OK)
@@ -107,7 +109,7 @@ static clave_err semaphore_copy_options(clave_async_semaphore *s, const char *pa
     return err;
 }
 
-static bool options_are_fine(const clave_semaphore_options *o)
+static bool semaphore_options_are_fine(const clave_semaphore_options *o)
 {
     return o->limit <= LIMIT_MAX && (o->limit > 0 || o->limit_path) && o->max_hold_ms >= 0 &&
            o->min_valid_ms >= 0 && (o->data || o->len == 0) && (!o->acls || o->nacls > 0);
@@ -119,7 +121,7 @@ clave_err clave_async_semaphore_new(clave_async_semaphore **out, clave_async_cli
     clave_semaphore_options o;
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_semaphore_options");
-    if (err == CLAVE_OK && !options_are_fine(&o))
+    if (err == CLAVE_OK && !semaphore_options_are_fine(&o))
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
         return err;
@@ -210,7 +212,7 @@ static struct semaphore_acquire *recipe_semaphore_find(const clave_async_semapho
 }
 
 /* Will the limit be known? After a failure it is read once more. */
-static clave_err check_limit(clave_async_semaphore *s)
+static clave_err semaphore_check_limit(clave_async_semaphore *s)
 {
     if (!s->shared_count)
         return CLAVE_OK;
@@ -227,7 +229,7 @@ clave_err clave_async_semaphore_acquire(clave_async_semaphore *s, uint64_t reque
         return CLAVE_EINVAL;
     if (clave_async_client_state(s->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
-    clave_err err = check_limit(s);
+    clave_err err = semaphore_check_limit(s);
     struct semaphore_acquire *a;
     if (err == CLAVE_OK)
         err = clave__semaphore_acquire_new(&a, s, n);
@@ -253,7 +255,7 @@ clave_err clave_async_semaphore_participants(clave_async_client *c, const char *
                                              clave_async_participants_cb *cb, void *arg)
 {
     struct contender_config leases;
-    clave_err err = config_below(&leases, c, path, "leases", &clave__queue_order_lease);
+    clave_err err = semaphore_config_below(&leases, c, path, "leases", &clave__queue_order_lease);
     if (err != CLAVE_OK)
         return err;
     err = clave__participant_list(c, leases.path, &clave__queue_order_lease, false, cb, arg);

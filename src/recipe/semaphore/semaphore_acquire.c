@@ -11,7 +11,7 @@
 static const struct contender_events semaphore_lease_events;
 
 /* The leases first: the next holder of the mutex then finds room. */
-static void leave_all(struct semaphore_acquire *a)
+static void semaphore_acquire_leave_all(struct semaphore_acquire *a)
 {
     for (size_t i = 0; i < a->n; i++) {
         struct contender *place = a->leases[i]->place;
@@ -58,7 +58,7 @@ static void semaphore_acquire_on_due(struct client_task *t)
 
 void clave__semaphore_acquire_fail(struct semaphore_acquire *a, clave_err err)
 {
-    leave_all(a);
+    semaphore_acquire_leave_all(a);
     semaphore_acquire_answer(a, err);
 }
 
@@ -112,7 +112,7 @@ static void semaphore_acquire_find_leases(struct semaphore_acquire *a)
 void clave__semaphore_acquire_cancel(struct semaphore_acquire *a, clave_err err)
 {
     semaphore_acquire_find_leases(a);
-    leave_all(a);
+    semaphore_acquire_leave_all(a);
     list_remove(&a->link);
     a->verdict = err;
     clave__client_later(a->s->client, &a->due);
@@ -120,7 +120,7 @@ void clave__semaphore_acquire_cancel(struct semaphore_acquire *a, clave_err err)
 
 /* The deadline may have passed unnoticed in a stopped process: a lease acquired now would be a try.
  */
-static void take_next_lease(struct semaphore_acquire *a)
+static void semaphore_acquire_take_next_lease(struct semaphore_acquire *a)
 {
     assert(a->got < a->n && !a->leases[a->got]->place);
     clave_async_lease *l = a->leases[a->got];
@@ -132,7 +132,7 @@ static void take_next_lease(struct semaphore_acquire *a)
         clave__semaphore_acquire_fail(a, err);
 }
 
-static void grant(struct semaphore_acquire *a)
+static void semaphore_acquire_grant(struct semaphore_acquire *a)
 {
     assert(a->got == a->n);
     struct contender *mutex = a->mutex;
@@ -152,16 +152,16 @@ static void grant(struct semaphore_acquire *a)
 static void semaphore_acquire_lease_held(struct semaphore_acquire *a)
 {
     if (++a->got < a->n)
-        take_next_lease(a);
+        semaphore_acquire_take_next_lease(a);
     else
-        grant(a);
+        semaphore_acquire_grant(a);
 }
 
 static clave_err semaphore_acquire_look(struct semaphore_acquire *a);
 
 static void semaphore_acquire_start_over(struct semaphore_acquire *a, clave_err why)
 {
-    leave_all(a);
+    semaphore_acquire_leave_all(a);
     bool late = a->trying || a->deadline <= clave__client_now(a->s->client);
     clave_err err = why == CLAVE_ECLOSED ? why
                     : late               ? clave__client_not_in_time(a->s->client, a->trying)
@@ -177,7 +177,7 @@ static void semaphore_acquire_lease_lost(struct semaphore_acquire *a, clave_err 
 
 /* ---- the gate -------------------------------------------------------------------------- */
 
-static void tell_queued(struct semaphore_acquire *a, size_t ahead)
+static void semaphore_acquire_tell_queued(struct semaphore_acquire *a, size_t ahead)
 {
     clave_lease_event ev = {.kind = CLAVE_LEASE_QUEUED, .request = a->request, .ahead = ahead};
     clave__semaphore_tell(a->s, &ev);
@@ -185,18 +185,18 @@ static void tell_queued(struct semaphore_acquire *a, size_t ahead)
 
 static void semaphore_acquire_lease_waits(struct semaphore_acquire *a)
 {
-    tell_queued(a, 0);
+    semaphore_acquire_tell_queued(a, 0);
 }
 
-static void on_mutex_moved(void *owner)
+static void semaphore_acquire_on_mutex_moved(void *owner)
 {
     struct semaphore_acquire *a = owner;
-    tell_queued(a, a->mutex->queue.ahead);
+    semaphore_acquire_tell_queued(a, a->mutex->queue.ahead);
 }
 
-static void on_mutex_held(void *owner)
+static void semaphore_acquire_on_mutex_held(void *owner)
 {
-    take_next_lease(owner);
+    semaphore_acquire_take_next_lease(owner);
 }
 
 /* There is none to be found. */
@@ -212,7 +212,7 @@ static bool semaphore_acquire_is_final(const struct semaphore_acquire *a, clave_
     return place && place->final && err == CLAVE_ENONODE;
 }
 
-static void on_mutex_ended(void *owner, clave_err err)
+static void semaphore_acquire_on_mutex_ended(void *owner, clave_err err)
 {
     struct semaphore_acquire *a = owner;
     clave__semaphore_keep_text(a->s, err, a->mutex);
@@ -223,12 +223,12 @@ static void on_mutex_ended(void *owner, clave_err err)
         return;
     }
     a->s->lease_config.spec.only_found = true;
-    take_next_lease(a);
+    semaphore_acquire_take_next_lease(a);
 }
 
 /* By a name of the user's, another process with this session may have gone on: the lease under way
  * may be its own, and held. So it is not given up, and waits as one that was found. */
-static void on_mutex_lost(void *owner, clave_err why)
+static void semaphore_acquire_on_mutex_lost(void *owner, clave_err why)
 {
     struct semaphore_acquire *a = owner;
     a->mutex = NULL;
@@ -239,13 +239,13 @@ static void on_mutex_lost(void *owner, clave_err why)
 }
 
 static const struct contender_events mutex_events = {
-    .moved = on_mutex_moved,
-    .held = on_mutex_held,
-    .ended = on_mutex_ended,
-    .lost = on_mutex_lost,
+    .moved = semaphore_acquire_on_mutex_moved,
+    .held = semaphore_acquire_on_mutex_held,
+    .ended = semaphore_acquire_on_mutex_ended,
+    .lost = semaphore_acquire_on_mutex_lost,
 };
 
-static clave_err take_mutex(struct semaphore_acquire *a)
+static clave_err semaphore_acquire_take_mutex(struct semaphore_acquire *a)
 {
     assert(!a->mutex);
     return semaphore_acquire_take(&a->mutex, a, a->deadline, &a->s->mutex_config, &mutex_events, a);
@@ -260,16 +260,17 @@ static clave_err semaphore_acquire_look(struct semaphore_acquire *a)
     const struct queue_place *place = a->s->mutex_config.spec.place;
     a->s->mutex_config.spec.only_found = place && place->search;
     a->s->lease_config.spec.only_found = false;
-    return take_mutex(a);
+    return semaphore_acquire_take_mutex(a);
 }
 
 static void semaphore_acquire_lease_ended(struct semaphore_acquire *a, clave_err err)
 {
     if (semaphore_acquire_found_none(&a->s->lease_config, err) &&
         !semaphore_acquire_is_final(a, err)) {
-        leave_all(a); /* a part of them is as good as none, and others may wait for it */
+        semaphore_acquire_leave_all(
+            a); /* a part of them is as good as none, and others may wait for it */
         a->s->mutex_config.spec.only_found = a->s->lease_config.spec.only_found = false;
-        err = take_mutex(a);
+        err = semaphore_acquire_take_mutex(a);
     }
     if (err != CLAVE_OK)
         clave__semaphore_acquire_fail(a, err);

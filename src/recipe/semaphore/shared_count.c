@@ -61,7 +61,7 @@ static void shared_count_look(struct shared_count *c)
         shared_count_fail(c, err);
 }
 
-static void on_later(struct timer *t, int64_t now)
+static void shared_count_on_later(struct timer *t, int64_t now)
 {
     (void)now;
     struct shared_count *c = LIST_ENTRY(t, struct shared_count, later);
@@ -70,7 +70,7 @@ static void on_later(struct timer *t, int64_t now)
     shared_count_end(c);
 }
 
-static void on_made(clave_async_client *c, const clave_result *res, void *arg)
+static void shared_count_on_made(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct shared_count *count = arg;
@@ -85,7 +85,7 @@ static void on_made(clave_async_client *c, const clave_result *res, void *arg)
     shared_count_end(count);
 }
 
-static void on_awaited(clave_async_client *c, const clave_result *res, void *arg)
+static void shared_count_on_awaited(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct shared_count *count = arg;
@@ -97,16 +97,18 @@ static void on_awaited(clave_async_client *c, const clave_result *res, void *arg
 }
 
 /* Creates the missing node, or waits until somebody does. */
-static void make(struct shared_count *c)
+static void shared_count_make(struct shared_count *c)
 {
     uint8_t data[SHARED_COUNT_SIZE];
     clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     clave_err err;
     if (c->seed > 0) {
         clave__shared_count_encode(c->seed, data);
-        err = clave_async_create(c->client, c->node.path, data, SHARED_COUNT_SIZE, &o, on_made, c);
+        err = clave_async_create(c->client, c->node.path, data, SHARED_COUNT_SIZE, &o,
+                                 shared_count_on_made, c);
     } else {
-        err = clave_async_exists(c->client, c->node.path, c->node.watch, on_awaited, c);
+        err =
+            clave_async_exists(c->client, c->node.path, c->node.watch, shared_count_on_awaited, c);
     }
     if (err == CLAVE_OK)
         shared_count_begin(c);
@@ -114,7 +116,7 @@ static void make(struct shared_count *c)
         shared_count_fail(c, err);
 }
 
-static void found(struct shared_count *c, const clave_result *res)
+static void shared_count_found(struct shared_count *c, const clave_result *res)
 {
     if (res->stat->mzxid < c->mzxid)
         return; /* the server lags behind */
@@ -127,9 +129,9 @@ static void shared_count_on_reply(struct node_watch *w, const clave_result *res)
     struct shared_count *c = LIST_ENTRY(w, struct shared_count, node);
     shared_count_begin(c);
     if (c->owner && res->err == CLAVE_ENONODE)
-        make(c);
+        shared_count_make(c);
     else if (c->owner && res->err == CLAVE_OK)
-        found(c, res);
+        shared_count_found(c, res);
     else if (res->err == CLAVE_ENOMEM)
         shared_count_look_later(c);
     else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL)
@@ -174,7 +176,7 @@ clave_err clave__shared_count_new(struct shared_count **out, clave_async_client 
     *count = (struct shared_count){.client = c, .mem = mem, .events = events, .seed = seed};
     list_init(&count->listener.link);
     count->listener.on_state = shared_count_on_state;
-    clave__timer_init(&count->later, on_later);
+    clave__timer_init(&count->later, shared_count_on_later);
     shared_count_begin(count);
     clave_err err = clave__node_watch_init(&count->node, c, mem, strlen(path) + 2);
     count->node.on_reply = shared_count_on_reply;

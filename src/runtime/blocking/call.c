@@ -92,7 +92,7 @@ static struct call *call_new(clave_client *client, const struct call_spec *spec,
 }
 
 /* With the mutex held. true: done. */
-static bool await(struct call *c, int64_t deadline)
+static bool call_await(struct call *c, int64_t deadline)
 {
     clave_loop *l = c->client->loop;
     while (c->state != CALL_DONE) {
@@ -125,7 +125,7 @@ clave_err clave__call(clave_client *client, const struct call_spec *spec, int64_
     }
     clave__blocking_enter_locked(client);
     clave__loop_post_locked(l, &c->task);
-    bool done = await(c, deadline);
+    bool done = call_await(c, deadline);
     clave__blocking_leave_locked(client);
     if (!done) {
         bool begun = !clave__loop_unpost_locked(&c->task);

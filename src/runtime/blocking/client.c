@@ -21,7 +21,7 @@ static bool blocking_client_is_connected(clave_state state)
 }
 
 /* With the mutex held. */
-static void wake_waiters(clave_client *c)
+static void blocking_client_wake_waiters(clave_client *c)
 {
     for (struct list *e = c->waiters.next; e != &c->waiters; e = e->next)
         clave__cell_wake(&LIST_ENTRY(e, struct waiter, link)->cell);
@@ -38,14 +38,14 @@ static void blocking_client_on_state(clave_async_client *c, clave_state state, c
     client->why = why;
     client->id = clave_async_client_session_id(c);
     client->was_connected = client->was_connected || blocking_client_is_connected(state);
-    wake_waiters(client);
+    blocking_client_wake_waiters(client);
     clave__loop_unlock(client->loop);
     if (client->state_cb)
         client->state_cb(c, state, why, client->state_arg);
 }
 
 /* Only this thread writes it, so it may read it without the mutex. */
-static void look_at_refusal(clave_client *c)
+static void blocking_client_look_at_refusal(clave_client *c)
 {
     const char *why;
     clave_err refusal = clave__uv_refusal(c->uv, &why);
@@ -53,7 +53,7 @@ static void look_at_refusal(clave_client *c)
         return;
     clave__loop_lock(c->loop);
     c->refusal = refusal;
-    wake_waiters(c);
+    blocking_client_wake_waiters(c);
     clave__loop_unlock(c->loop);
 }
 
@@ -61,7 +61,7 @@ static void blocking_client_on_settled(void *arg)
 {
     clave_client *c = arg;
     assert(clave__loop_is_current(c->loop) && !c->ended);
-    look_at_refusal(c);
+    blocking_client_look_at_refusal(c);
     for (struct list *e = c->children.next; e != &c->children; e = e->next) {
         struct observer *o = LIST_ENTRY(e, struct observer, link);
         if (o->settled)
@@ -241,7 +241,7 @@ void clave__blocking_leave_locked(clave_client *c)
 {
     assert(c->inside > 0);
     if (--c->inside == 0)
-        wake_waiters(c);
+        blocking_client_wake_waiters(c);
 }
 
 clave_err clave_client_wait(clave_client *c, int64_t timeout_ms)
@@ -276,7 +276,7 @@ static void close_client(void *arg)
 }
 
 /* User code runs only when no child depends on the client any more, since it may free them. */
-static void end_children(clave_client *c)
+static void blocking_client_end_children(clave_client *c)
 {
     struct list *e;
     while ((e = list_pop_front(&c->children))) {
@@ -285,14 +285,14 @@ static void end_children(clave_client *c)
     }
 }
 
-static void on_stopped(void *arg)
+static void blocking_client_on_stopped(void *arg)
 {
     clave_client *c = arg;
     assert(clave__loop_is_current(c->loop) && !c->ended);
     clave__loop_lock(c->loop);
     c->ended = true;
     clave__loop_unlock(c->loop);
-    end_children(c);
+    blocking_client_end_children(c);
     list_remove(&c->in_loop);
     clave__client_totals_add_client(&c->loop->past, c->async);
     clave_async_client_free(c->async);
@@ -300,7 +300,7 @@ static void on_stopped(void *arg)
     c->uv = NULL;
     clave__loop_lock(c->loop);
     c->stopped = true;
-    wake_waiters(c);
+    blocking_client_wake_waiters(c);
     clave__loop_unlock(c->loop);
 }
 
@@ -309,7 +309,7 @@ static void stop_client(void *arg)
     clave_client *c = arg;
     clave_async_client_abandon(c->async, clave_now()); /* does nothing if it is closed already */
     clave_uv_flush(c->uv);
-    clave_uv_stop(c->uv, on_stopped, c);
+    clave_uv_stop(c->uv, blocking_client_on_stopped, c);
 }
 
 void clave_client_close(clave_client *c, int64_t timeout_ms)
@@ -415,7 +415,7 @@ static void blocking_client_visit(void *arg)
     clave__blocking_flush_later(v->c);
 }
 
-static void visit_and_free(struct task *t)
+static void blocking_client_visit_and_free(struct task *t)
 {
     struct blocking_client_visit *v = LIST_ENTRY(t, struct blocking_client_visit, task);
     blocking_client_visit(v);
@@ -425,7 +425,7 @@ static void visit_and_free(struct task *t)
 
 /* From here on the loop's thread waits until _leave. false: the client has ended, and nothing else
  * touches its children any more. */
-static bool enter_unless_ended(clave_client *c)
+static bool blocking_client_enter_unless_ended(clave_client *c)
 {
     bool current = clave__loop_is_current(c->loop);
     clave__loop_lock(c->loop);
@@ -448,7 +448,7 @@ static void blocking_client_leave(clave_client *c)
 clave_err clave_client_run(clave_client *c, clave_loop_fn *fn, void *arg)
 {
     struct blocking_client_visit v = {.c = c, .fn = fn, .arg = arg};
-    if (!clave__loop_is_here(c->loop) || !enter_unless_ended(c))
+    if (!clave__loop_is_here(c->loop) || !blocking_client_enter_unless_ended(c))
         return CLAVE_ECLOSED;
     clave_err err = clave__loop_run(c->loop, blocking_client_visit, &v);
     blocking_client_leave(c);
@@ -466,7 +466,7 @@ struct refusal {
     const char *name, *fault;
 };
 
-static void tell_refusal(clave_async_client *c, void *arg)
+static void blocking_client_tell_refusal(clave_async_client *c, void *arg)
 {
     const struct refusal *r = arg;
     clave__client_fault(c, "%s %s", r->name, r->fault);
@@ -477,7 +477,7 @@ clave_err clave__session_take_options(clave_client *c, void *dst, size_t dst_siz
 {
     struct refusal r = {.name = name, .fault = clave__options_fault(dst_size, src)};
     if (r.fault)
-        clave__blocking_do(c, tell_refusal, &r);
+        clave__blocking_do(c, blocking_client_tell_refusal, &r);
     return clave__options_take(dst, dst_size, src);
 }
 
@@ -488,7 +488,8 @@ clave_err clave_client_post(clave_client *c, clave_loop_fn *fn, void *arg)
     struct blocking_client_visit *v = malloc(sizeof *v);
     if (!v)
         return CLAVE_ENOMEM;
-    *v = (struct blocking_client_visit){.task.run = visit_and_free, .c = c, .fn = fn, .arg = arg};
+    *v = (struct blocking_client_visit){
+        .task.run = blocking_client_visit_and_free, .c = c, .fn = fn, .arg = arg};
     clave__session_ref(c);
     clave__loop_post(c->loop, &v->task);
     return CLAVE_OK;

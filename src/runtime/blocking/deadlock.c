@@ -11,7 +11,8 @@
 
 /* ---- a copy in one block -------------------------------------------------------------------- */
 
-static void put_member(struct arena *p, const clave_deadlock_member *m, clave_deadlock_member *out)
+static void deadlock_put_member(struct arena *p, const clave_deadlock_member *m,
+                                clave_deadlock_member *out)
 {
     *out = *m;
     out->path = arena_text(p, m->path);
@@ -20,7 +21,7 @@ static void put_member(struct arena *p, const clave_deadlock_member *m, clave_de
     arena_identity(p, &out->identity);
 }
 
-static size_t count_members(const clave_deadlock *list, size_t n)
+static size_t deadlock_count_members(const clave_deadlock *list, size_t n)
 {
     size_t members = 0;
     for (size_t i = 0; i < n; i++)
@@ -35,14 +36,14 @@ static size_t deadlock_measure(const clave_deadlock *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         arena_text(&p, list[i].text);
         for (size_t k = 0; k < list[i].n; k++)
-            put_member(&p, &list[i].members[k], &scratch);
+            deadlock_put_member(&p, &list[i].members[k], &scratch);
     }
     return p.n;
 }
 
 static clave_deadlocks *deadlock_copy(const clave_deadlock *list, size_t n)
 {
-    size_t nmembers = count_members(list, n);
+    size_t nmembers = deadlock_count_members(list, n);
     size_t size = sizeof(clave_deadlocks) + n * sizeof *list +
                   nmembers * sizeof(clave_deadlock_member) + deadlock_measure(list, n);
     clave_deadlocks *d = malloc(size);
@@ -57,7 +58,7 @@ static clave_deadlocks *deadlock_copy(const clave_deadlock *list, size_t n)
         d->list[i].members = at;
         d->list[i].text = arena_text(&p, list[i].text);
         for (size_t k = 0; k < list[i].n; k++)
-            put_member(&p, &list[i].members[k], at++);
+            deadlock_put_member(&p, &list[i].members[k], at++);
     }
     assert(p.n == deadlock_measure(list, n)); /* arena.h */
     return d;

@@ -64,15 +64,15 @@ bool clave__loop_is_current(const clave_loop *l)
 /* The number of forks between the first process and this one. */
 static unsigned forks;
 
-static void count_fork(void)
+static void loop_count_fork(void)
 {
     forks++;
     clave__loops_forget();
 }
 
-static void count_forks(void)
+static void loop_count_forks(void)
 {
-    (void)pthread_atfork(NULL, NULL, count_fork);
+    (void)pthread_atfork(NULL, NULL, loop_count_fork);
 }
 
 bool clave__loop_is_here(const clave_loop *l)
@@ -122,7 +122,7 @@ void clave__loop_finally(clave_loop *l, struct task *t)
         list_push_back(&l->finals, &t->link);
 }
 
-static void run_finals(clave_loop *l)
+static void loop_run_finals(clave_loop *l)
 {
     struct list *e;
     while ((e = list_pop_front(&l->finals))) {
@@ -148,7 +148,7 @@ static void loop_on_wake(uv_async_t *wake)
         clave__loop_lock(l);
     }
     clave__loop_unlock(l);
-    run_finals(l);
+    loop_run_finals(l);
     if (ending)
         uv_stop(&l->uv);
 }
@@ -204,7 +204,7 @@ void clave__loop_unref(clave_loop *l)
     free(l);
 }
 
-static void close_handles(clave_loop *l)
+static void loop_close_handles(clave_loop *l)
 {
     uv_close((uv_handle_t *)&l->wake, NULL);
     clave__wakeup_close(&l->wakeup, NULL, NULL);
@@ -215,7 +215,7 @@ static void *loop_main(void *arg)
 {
     clave_loop *l = arg;
     uv_run(&l->uv, UV_RUN_DEFAULT); /* until on_wake sees that the loop is ending */
-    close_handles(l);
+    loop_close_handles(l);
     int left = uv_loop_close(&l->uv);
     assert(left == 0);
     (void)left;
@@ -226,7 +226,7 @@ clave_err clave_loop_new(clave_loop **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     *out = NULL;
-    pthread_once(&once, count_forks);
+    pthread_once(&once, loop_count_forks);
     clave_loop *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
@@ -250,7 +250,7 @@ clave_err clave_loop_new(clave_loop **out)
     }
     err = CLAVE_ETHREAD;
     pthread_mutex_destroy(&l->mutex);
-    close_handles(l);
+    loop_close_handles(l);
     uv_loop_close(&l->uv);
 fail_loop:
     free(l);

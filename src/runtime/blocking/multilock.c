@@ -19,12 +19,13 @@ struct clave_multilock {
     struct member members[]; /* by path */
 };
 
-static int by_path(const void *a, const void *b)
+static int multilock_by_path(const void *a, const void *b)
 {
     return strcmp(((const struct member *)a)->path, ((const struct member *)b)->path);
 }
 
-static clave_err copy_paths(clave_multilock *m, const clave_multilock_part *parts, size_t n)
+static clave_err multilock_copy_paths(clave_multilock *m, const clave_multilock_part *parts,
+                                      size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if ((unsigned)parts[i].kind > CLAVE_MULTILOCK_WRITE)
@@ -33,9 +34,9 @@ static clave_err copy_paths(clave_multilock *m, const clave_multilock_part *part
         if (!m->members[i].path)
             return CLAVE_ENOMEM;
     }
-    qsort(m->members, n, sizeof *m->members, by_path);
+    qsort(m->members, n, sizeof *m->members, multilock_by_path);
     for (size_t i = 1; i < n; i++)
-        if (by_path(&m->members[i - 1], &m->members[i]) == 0)
+        if (multilock_by_path(&m->members[i - 1], &m->members[i]) == 0)
             return CLAVE_EINVAL;
     return CLAVE_OK;
 }
@@ -49,8 +50,9 @@ static size_t blocking_multilock_find(const clave_multilock *m, const char *path
     return i;
 }
 
-static clave_err open_locks(clave_multilock *l, clave_client *c, const clave_multilock_part *parts,
-                            const clave_mutex_options *each)
+static clave_err multilock_open_locks(clave_multilock *l, clave_client *c,
+                                      const clave_multilock_part *parts,
+                                      const clave_mutex_options *each)
 {
     static const struct queue_order_rule *const rules[] = {
         [CLAVE_MULTILOCK_MUTEX] = &clave__queue_order_mutex,
@@ -76,9 +78,9 @@ clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
     if (!m)
         return CLAVE_ENOMEM;
     m->n = n;
-    clave_err err = copy_paths(m, parts, n);
+    clave_err err = multilock_copy_paths(m, parts, n);
     if (err == CLAVE_OK)
-        err = open_locks(m, c, parts, each);
+        err = multilock_open_locks(m, c, parts, each);
     if (err != CLAVE_OK) {
         clave_multilock_free(m);
         return err;
@@ -107,7 +109,7 @@ static void blocking_multilock_report(const char **failed, const char *path)
 }
 
 /* Releases the last n of those acquired, in reverse order. */
-static clave_err release_first(clave_multilock *m, size_t n, const char **failed)
+static clave_err multilock_release_first(clave_multilock *m, size_t n, const char **failed)
 {
     clave_err first = CLAVE_OK;
     for (size_t i = n; i-- > 0;) {
@@ -121,22 +123,22 @@ static clave_err release_first(clave_multilock *m, size_t n, const char **failed
 }
 
 /* A wait whose time is up becomes a try. */
-static int64_t time_left(int64_t timeout_ms, int64_t deadline)
+static int64_t multilock_time_left(int64_t timeout_ms, int64_t deadline)
 {
     return timeout_ms > 0 ? deadline_left(deadline, clave_now()) : timeout_ms;
 }
 
 /* One round over all. *again: a lock was lost while others were waited for, and had not been held
  * before. */
-static clave_err acquire_all(clave_multilock *m, int64_t timeout_ms, int64_t deadline, bool *again,
-                             const char **failed)
+static clave_err multilock_acquire_all(clave_multilock *m, int64_t timeout_ms, int64_t deadline,
+                                       bool *again, const char **failed)
 {
     uint64_t self = clave_mutex_owner_self();
     bool fresh = !clave__thread_hold_is_good(m->members[0].lock, self);
     clave_err err = CLAVE_OK;
     size_t n = 0;
     while (err == CLAVE_OK && n < m->n) {
-        err = clave_mutex_acquire(m->members[n].lock, time_left(timeout_ms, deadline));
+        err = clave_mutex_acquire(m->members[n].lock, multilock_time_left(timeout_ms, deadline));
         n += err == CLAVE_OK;
     }
     size_t lost = 0;
@@ -146,7 +148,7 @@ static clave_err acquire_all(clave_multilock *m, int64_t timeout_ms, int64_t dea
         return CLAVE_OK;
     *again = err == CLAVE_OK && fresh;
     blocking_multilock_report(failed, m->members[err == CLAVE_OK ? lost : n].path);
-    (void)release_first(m, n, NULL);
+    (void)multilock_release_first(m, n, NULL);
     return err == CLAVE_OK ? CLAVE_ELOST : err;
 }
 
@@ -158,7 +160,7 @@ clave_err clave_multilock_acquire(clave_multilock *m, int64_t timeout_ms, const 
     blocking_multilock_report(failed, NULL);
     while (again) {
         again = false;
-        err = acquire_all(m, timeout_ms, deadline, &again, failed);
+        err = multilock_acquire_all(m, timeout_ms, deadline, &again, failed);
         again = again && timeout_ms != 0;
     }
     if (err == CLAVE_OK)
@@ -169,7 +171,7 @@ clave_err clave_multilock_acquire(clave_multilock *m, int64_t timeout_ms, const 
 clave_err clave_multilock_release(clave_multilock *m, const char **failed)
 {
     blocking_multilock_report(failed, NULL);
-    return release_first(m, m->n, failed);
+    return multilock_release_first(m, m->n, failed);
 }
 
 clave_mutex *clave_multilock_at(const clave_multilock *m, const char *path)

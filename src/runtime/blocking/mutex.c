@@ -41,7 +41,7 @@ static void blocking_mutex_on_event(clave_async_mutex *m, const clave_mutex_even
 /* ---- life ----------------------------------------------------------------------------------- */
 
 /* The arguments of this process, with spaces between them. */
-static const char *command_line(char *buf, size_t cap)
+static const char *mutex_command_line(char *buf, size_t cap)
 {
     FILE *f = fopen("/proc/self/cmdline", "re");
     size_t n = f ? fread(buf, 1, cap - 1, f) : 0;
@@ -57,23 +57,23 @@ static const char *command_line(char *buf, size_t cap)
 }
 
 /* The owner of the enclosing `clave lock`, which waits for our end. */
-static const char *owner_here(char *buf, size_t cap)
+static const char *mutex_owner_here(char *buf, size_t cap)
 {
     const char *whole = getenv("CLAVE_OWNER");
     int n = whole && *whole ? snprintf(buf, cap, "%s/%lld", whole, (long long)getpid()) : 0;
     return n > 0 && (size_t)n < cap ? buf : NULL;
 }
 
-static size_t default_data(const clave_mutex_options *o, char *out, size_t cap)
+static size_t mutex_default_data(const clave_mutex_options *o, char *out, size_t cap)
 {
     char host[256] = "", command[1024], owner[1024];
     gethostname(host, sizeof host - 1);
     clave_identity id = {.host = host[0] ? host : NULL,
                          .pid = getpid(),
-                         .command = command_line(command, sizeof command),
+                         .command = mutex_command_line(command, sizeof command),
                          .traceparent = getenv("TRACEPARENT"),
                          .revocable = o->revocable ? 1 : -1,
-                         .owner = owner_here(owner, sizeof owner)};
+                         .owner = mutex_owner_here(owner, sizeof owner)};
     size_t n = clave_identity_format(&id, out, cap);
     return n < cap ? n : 0;
 }
@@ -133,7 +133,7 @@ clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *c, const ch
     own.event_arg = m;
     if (!own.data) {
         own.data = data;
-        own.len = default_data(&own, data, sizeof data);
+        own.len = mutex_default_data(&own, data, sizeof data);
     }
     struct create_args b = {.m = m, .path = path, .o = &own, .rule = rule, .err = CLAVE_ECLOSED};
     clave__blocking_do(c, create_mutex, &b);
@@ -152,7 +152,7 @@ clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
     return clave__blocking_mutex_new(out, c, path, o, NULL);
 }
 
-static void give_all_back(clave_async_client *c, void *arg)
+static void mutex_give_all_back(clave_async_client *c, void *arg)
 {
     (void)c;
     clave__thread_holds_give_back(arg);
@@ -170,7 +170,7 @@ void clave_mutex_free(clave_mutex *m)
 {
     if (!m || !clave__loop_is_here(m->client->loop))
         return;
-    clave__blocking_do(m->client, give_all_back, m);
+    clave__blocking_do(m->client, mutex_give_all_back, m);
     clave__thread_holds_await_left(m, clave_now() + FREE_WAIT_MS);
     clave__blocking_do(m->client, free_mutex, m);
     clave__cell_fini(&m->all_left);
@@ -236,23 +236,23 @@ clave_err clave_mutex_release_confirmed(clave_mutex *m, int64_t timeout_ms)
     return clave_mutex_release_confirmed_as(m, clave_mutex_owner_self(), timeout_ms);
 }
 
-struct cancel {
+struct mutex_cancel {
     clave_mutex *lock;
     uint64_t owner;
     clave_err err;
 };
 
-static void cancel(clave_async_client *c, void *arg)
+static void mutex_cancel(clave_async_client *c, void *arg)
 {
-    struct cancel *x = arg;
+    struct mutex_cancel *x = arg;
     (void)c;
     x->err = clave_async_mutex_cancel(x->lock->mutex, x->owner);
 }
 
 clave_err clave_mutex_cancel_as(clave_mutex *m, uint64_t owner)
 {
-    struct cancel x = {.lock = m, .owner = owner, .err = CLAVE_ECLOSED};
-    clave__blocking_do(m->client, cancel, &x);
+    struct mutex_cancel x = {.lock = m, .owner = owner, .err = CLAVE_ECLOSED};
+    clave__blocking_do(m->client, mutex_cancel, &x);
     return x.err;
 }
 

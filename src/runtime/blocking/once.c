@@ -54,8 +54,8 @@ void clave_once_free(clave_once *o)
 
 /* ---- the begin ------------------------------------------------------------------------------ */
 
-static void on_begun(clave_async_once *once, clave_err err, const clave_once_record *former,
-                     void *arg)
+static void once_on_begun(clave_async_once *once, clave_err err, const clave_once_record *former,
+                          void *arg)
 {
     clave_once *o = arg;
     (void)once;
@@ -76,7 +76,7 @@ static clave_err begin_once(struct call *c, void *args)
     clave_once *o = b->job;
     assert(!o->once && !o->call);
     clave_err err = clave_async_once_begin(&o->once, clave__thread_grant_of_engine(b->grant), b->o,
-                                           on_begun, o);
+                                           once_on_begun, o);
     o->call = err == CLAVE_OK ? c : NULL;
     if (err == CLAVE_OK)
         list_push_back(&o->client->children, &o->observer.link);

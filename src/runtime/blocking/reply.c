@@ -52,7 +52,7 @@ static char **blocking_reply_copy_names(const char *const *names, size_t n)
 }
 
 /* Likewise: the entries, then the texts. */
-static clave_acl *copy_acls(const clave_acl *acls, size_t n)
+static clave_acl *reply_copy_acls(const clave_acl *acls, size_t n)
 {
     size_t bytes = n * sizeof *acls;
     for (size_t i = 0; i < n; i++)
@@ -99,7 +99,7 @@ clave_err clave__reply_fill(clave_reply *r, size_t path_cap, const clave_result 
             return r->err = CLAVE_ENOMEM;
     }
     if (res->nacls > 0) {
-        r->acls = copy_acls(res->acls, res->nacls);
+        r->acls = reply_copy_acls(res->acls, res->nacls);
         if (!r->acls)
             return r->err = CLAVE_ENOMEM;
         r->nacls = res->nacls;

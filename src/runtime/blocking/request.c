@@ -49,7 +49,7 @@ clave_err clave_delete(clave_client *c, const char *path, int32_t version, int64
     return clave__call(c, &spec, timeout_ms, NULL);
 }
 
-static clave_err begin_exists(struct call *c, void *args)
+static clave_err request_begin_exists(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_async_exists(c->client->async, a->path, NULL, clave__call_on_result, c);
@@ -58,11 +58,11 @@ static clave_err begin_exists(struct call *c, void *args)
 clave_err clave_exists(clave_client *c, const char *path, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path};
-    struct call_spec spec = {.begin = begin_exists, .args = &a};
+    struct call_spec spec = {.begin = request_begin_exists, .args = &a};
     return clave__call(c, &spec, timeout_ms, out);
 }
 
-static clave_err begin_get(struct call *c, void *args)
+static clave_err request_begin_get(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_async_get(c->client->async, a->path, NULL, clave__call_on_result, c);
@@ -71,7 +71,7 @@ static clave_err begin_get(struct call *c, void *args)
 clave_err clave_get(clave_client *c, const char *path, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path};
-    struct call_spec spec = {.begin = begin_get, .args = &a};
+    struct call_spec spec = {.begin = request_begin_get, .args = &a};
     return clave__call(c, &spec, timeout_ms, out);
 }
 
@@ -90,7 +90,7 @@ clave_err clave_set(clave_client *c, const char *path, const void *data, size_t 
     return clave__call(c, &spec, timeout_ms, out);
 }
 
-static clave_err begin_children(struct call *c, void *args)
+static clave_err request_begin_children(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_async_children(c->client->async, a->path, NULL, clave__call_on_result, c);
@@ -99,11 +99,11 @@ static clave_err begin_children(struct call *c, void *args)
 clave_err clave_children(clave_client *c, const char *path, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path};
-    struct call_spec spec = {.begin = begin_children, .args = &a};
+    struct call_spec spec = {.begin = request_begin_children, .args = &a};
     return clave__call(c, &spec, timeout_ms, out);
 }
 
-static clave_err begin_get_acl(struct call *c, void *args)
+static clave_err request_begin_get_acl(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_async_get_acl(c->client->async, a->path, clave__call_on_result, c);
@@ -112,11 +112,11 @@ static clave_err begin_get_acl(struct call *c, void *args)
 clave_err clave_get_acl(clave_client *c, const char *path, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path};
-    struct call_spec spec = {.begin = begin_get_acl, .args = &a};
+    struct call_spec spec = {.begin = request_begin_get_acl, .args = &a};
     return clave__call(c, &spec, timeout_ms, out);
 }
 
-static clave_err begin_set_acl(struct call *c, void *args)
+static clave_err request_begin_set_acl(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_async_set_acl(c->client->async, a->path, a->acls, a->nacls, a->version,
@@ -127,7 +127,7 @@ clave_err clave_set_acl(clave_client *c, const char *path, const clave_acl *acls
                         int32_t version, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path, .acls = acls, .nacls = nacls, .version = version};
-    struct call_spec spec = {.begin = begin_set_acl, .args = &a};
+    struct call_spec spec = {.begin = request_begin_set_acl, .args = &a};
     return clave__call(c, &spec, timeout_ms, out);
 }
 
@@ -145,7 +145,7 @@ clave_err clave_multi(clave_client *c, const clave_op *ops, size_t nops, int64_t
     return clave__call(c, &spec, timeout_ms, out);
 }
 
-static clave_err begin_sync(struct call *c, void *args)
+static clave_err request_begin_sync(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_async_sync(c->client->async, a->path, clave__call_on_result, c);
@@ -154,7 +154,7 @@ static clave_err begin_sync(struct call *c, void *args)
 clave_err clave_sync(clave_client *c, const char *path, int64_t timeout_ms)
 {
     struct args a = {.path = path};
-    struct call_spec spec = {.begin = begin_sync, .args = &a};
+    struct call_spec spec = {.begin = request_begin_sync, .args = &a};
     return clave__call(c, &spec, timeout_ms, NULL);
 }
 
@@ -176,7 +176,7 @@ clave_err clave_client_set_hosts(clave_client *c, const char *connect)
     return m.err;
 }
 
-static clave_err begin_add_auth(struct call *c, void *args)
+static clave_err request_begin_add_auth(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_async_add_auth(c->client->async, a->scheme, a->data, a->len, clave__call_on_result,
@@ -187,6 +187,6 @@ clave_err clave_add_auth(clave_client *c, const char *scheme, const void *auth, 
                          int64_t timeout_ms)
 {
     struct args a = {.scheme = scheme, .data = auth, .len = len};
-    struct call_spec spec = {.begin = begin_add_auth, .args = &a};
+    struct call_spec spec = {.begin = request_begin_add_auth, .args = &a};
     return clave__call(c, &spec, timeout_ms, NULL);
 }

@@ -116,8 +116,8 @@ struct acquire {
     clave_lease **fresh; /* n of them, allocated beforehand: a grant cannot fail */
 };
 
-static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
-                      size_t n, void *arg)
+static void semaphore_on_leases(clave_async_semaphore *s, clave_err err,
+                                clave_async_lease *const *leases, size_t n, void *arg)
 {
     struct acquire *a = arg;
     assert(n <= a->n);
@@ -137,14 +137,14 @@ static clave_err blocking_semaphore_begin_acquire(struct call *c, void *args)
     a->call = c;
     a->request = s->requests++;
     clave__semaphore_set_task(s->semaphore, a->task);
-    clave_err err =
-        clave_async_semaphore_acquire(s->semaphore, a->request, a->n, a->deadline, on_leases, a);
+    clave_err err = clave_async_semaphore_acquire(s->semaphore, a->request, a->n, a->deadline,
+                                                  semaphore_on_leases, a);
     if (err == CLAVE_OK)
         list_push_back(&s->waiting, &a->link);
     return err;
 }
 
-static clave_err make_leases(clave_semaphore *s, size_t n, clave_lease **out)
+static clave_err semaphore_make_leases(clave_semaphore *s, size_t n, clave_lease **out)
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = calloc(1, sizeof **out);
@@ -164,7 +164,7 @@ clave_err clave_semaphore_acquire(clave_semaphore *s, size_t n, int64_t timeout_
 {
     struct acquire a = {.s = s, .task = clave_mutex_owner_self(), .n = n, .fresh = out};
     struct call_spec spec = {.begin = blocking_semaphore_begin_acquire, .args = &a};
-    clave_err err = make_leases(s, n, out);
+    clave_err err = semaphore_make_leases(s, n, out);
     if (err != CLAVE_OK)
         return err;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
@@ -201,7 +201,7 @@ const char *clave_semaphore_deadlock(clave_semaphore *s, char *buf, size_t cap)
     return buf;
 }
 
-static void cancel_all(clave_async_client *c, void *arg)
+static void semaphore_cancel_all(clave_async_client *c, void *arg)
 {
     clave_semaphore *s = arg;
     (void)c;
@@ -212,7 +212,7 @@ static void cancel_all(clave_async_client *c, void *arg)
 
 void clave_semaphore_cancel(clave_semaphore *s)
 {
-    clave__blocking_do(s->client, cancel_all, s);
+    clave__blocking_do(s->client, semaphore_cancel_all, s);
 }
 
 /* ---- release -------------------------------------------------------------------------------- */
@@ -248,7 +248,7 @@ static clave_err blocking_semaphore_begin_release(struct call *c, void *args)
 }
 
 /* Its session has ended, and with it the lease: only the handle is left. */
-static void discard(clave_lease *l)
+static void semaphore_discard(clave_lease *l)
 {
     clave_client *c = l->parent->client;
     if (!clave__loop_is_here(c->loop))
@@ -271,7 +271,7 @@ static clave_err blocking_semaphore_release(clave_lease *l, bool confirmed, int6
     if (err == CLAVE_ETIMEDOUT && !r.begun)
         (void)blocking_semaphore_release(l, false, -1);
     if (err == CLAVE_ECLOSED && !r.begun)
-        discard(l);
+        semaphore_discard(l);
     return err;
 }
 

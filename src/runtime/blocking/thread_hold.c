@@ -20,7 +20,7 @@ static struct thread_hold *thread_hold_find(const clave_mutex *m, uint64_t owner
 }
 
 /* With the mutex held. */
-static struct thread_hold *find_held(const clave_mutex *m, uint64_t owner)
+static struct thread_hold *thread_hold_find_held(const clave_mutex *m, uint64_t owner)
 {
     struct thread_hold *t = thread_hold_find(m, owner);
     return t && t->count > 0 ? t : NULL;
@@ -31,7 +31,7 @@ bool clave__thread_hold_is_good(clave_mutex *m, uint64_t owner)
     if (!clave__loop_is_here(m->client->loop))
         return false;
     clave__loop_lock(m->client->loop);
-    const struct thread_hold *t = find_held(m, owner);
+    const struct thread_hold *t = thread_hold_find_held(m, owner);
     bool good = t && t->deadline != INT64_MIN;
     clave__loop_unlock(m->client->loop);
     return good;
@@ -92,7 +92,7 @@ static void thread_hold_on_left(clave_async_mutex *m, uint64_t owner, clave_err 
 
 /* Takes one off `from`, the `count` or `given` of the hold, with the mutex held; true: it was the
  * last one. */
-static bool take_off(struct thread_hold *t, unsigned *from)
+static bool thread_hold_take_off(struct thread_hold *t, unsigned *from)
 {
     assert(*from > 0);
     --*from;
@@ -122,7 +122,7 @@ static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *l
     return err;
 }
 
-static void take_released(struct task *task)
+static void thread_hold_take_released(struct task *task)
 {
     struct thread_hold *t = LIST_ENTRY(task, struct thread_hold, task);
     clave_client *c = t->lock->client;
@@ -131,7 +131,7 @@ static void take_released(struct task *task)
     while (any && !last) {
         clave__loop_lock(c->loop);
         any = t->released > 0;
-        last = any && take_off(t, &t->released);
+        last = any && thread_hold_take_off(t, &t->released);
         clave__loop_unlock(c->loop);
         if (any)
             thread_hold_give_back(t, last, &leaves);
@@ -145,7 +145,7 @@ void clave__thread_holds_give_back(clave_mutex *m)
         struct thread_hold *t = LIST_ENTRY(m->thread_holds.next, struct thread_hold, link);
         bool leaves;
         clave__loop_lock(m->client->loop);
-        bool last = take_off(t, t->count > 0 ? &t->count : &t->released);
+        bool last = thread_hold_take_off(t, t->count > 0 ? &t->count : &t->released);
         clave__loop_unlock(m->client->loop);
         thread_hold_give_back(t, last, &leaves);
     }
@@ -182,7 +182,7 @@ struct thread_hold *clave__thread_hold_new(clave_mutex *m, uint64_t owner)
         return NULL;
     list_init(&t->link);
     list_init(&t->task.link);
-    t->task.run = take_released;
+    t->task.run = thread_hold_take_released;
     t->lock = m;
     t->owner = owner;
     return t;
@@ -220,8 +220,8 @@ static clave_err thread_hold_begin_release(struct call *c, void *args)
     bool leaves;
     r->begun = true;
     clave__loop_lock(loop);
-    struct thread_hold *t = find_held(r->lock, r->owner);
-    bool last = t && take_off(t, &t->count);
+    struct thread_hold *t = thread_hold_find_held(r->lock, r->owner);
+    bool last = t && thread_hold_take_off(t, &t->count);
     clave__loop_unlock(loop);
     if (!t)
         return CLAVE_ENOTHELD;
@@ -233,14 +233,15 @@ static clave_err thread_hold_begin_release(struct call *c, void *args)
     return err;
 }
 
-static clave_err release_on_loop(clave_mutex *m, uint64_t owner, bool confirmed, int64_t timeout_ms)
+static clave_err thread_hold_release_on_loop(clave_mutex *m, uint64_t owner, bool confirmed,
+                                             int64_t timeout_ms)
 {
     struct release r = {.lock = m, .owner = owner, .confirmed = confirmed};
     struct call_spec spec = {.begin = thread_hold_begin_release, .args = &r};
     clave_err err = clave__call(m->client, &spec, timeout_ms, NULL);
     /* Time was up before the loop's thread got to it: it is released all the same. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
-        (void)release_on_loop(m, owner, false, -1);
+        (void)thread_hold_release_on_loop(m, owner, false, -1);
     return err;
 }
 
@@ -255,7 +256,7 @@ clave_err clave_mutex_release_as(clave_mutex *m, uint64_t owner)
         return CLAVE_ELOOPTHREAD;
     clave__loop_lock(loop);
     bool ended = m->client->ended;
-    struct thread_hold *t = find_held(m, owner);
+    struct thread_hold *t = thread_hold_find_held(m, owner);
     bool held = t != NULL;
     bool good = held && !ended && t->deadline >= clave_now();
     if (good) {
@@ -269,10 +270,10 @@ clave_err clave_mutex_release_as(clave_mutex *m, uint64_t owner)
         return CLAVE_OK;
     if (ended)
         return CLAVE_ECLOSED;
-    return held ? release_on_loop(m, owner, false, -1) : CLAVE_ENOTHELD;
+    return held ? thread_hold_release_on_loop(m, owner, false, -1) : CLAVE_ENOTHELD;
 }
 
 clave_err clave_mutex_release_confirmed_as(clave_mutex *m, uint64_t owner, int64_t timeout_ms)
 {
-    return release_on_loop(m, owner, true, timeout_ms);
+    return thread_hold_release_on_loop(m, owner, true, timeout_ms);
 }

@@ -55,7 +55,7 @@ settings_error(struct source *from, const struct origin *at, const char *fmt, ..
 /* ---- keys ----------------------------------------------------------------------------------- */
 
 /* Refuses what would only fail at the server. */
-static bool auth_is_ok(const char *auth, const char **fault)
+static bool settings_auth_is_ok(const char *auth, const char **fault)
 {
     const char *id = strchr(auth, ':');
     *fault = "an identity is SCHEME:ID, such as digest:user:password";
@@ -75,7 +75,7 @@ static bool auth_is_ok(const char *auth, const char **fault)
 bool clave__client_settings_add_auth(struct client_settings *s, const char *auth,
                                      const char **fault)
 {
-    if (!auth_is_ok(auth, fault))
+    if (!settings_auth_is_ok(auth, fault))
         return false;
     if (s->nauths == CLIENT_MAX_AUTH) {
         *fault = "at most 16 identities";
@@ -83,7 +83,7 @@ bool clave__client_settings_add_auth(struct client_settings *s, const char *auth
     }
     char *scheme = s->schemes[s->nauths];
     size_t n = strcspn(auth, ":");
-    assert(n < CLIENT_SCHEME_CAP); /* as auth_is_ok sees to */
+    assert(n < CLIENT_SCHEME_CAP); /* as settings_auth_is_ok sees to */
     memcpy(scheme, auth, n);
     scheme[n] = '\0';
     s->auths[s->nauths++] =
@@ -91,8 +91,8 @@ bool clave__client_settings_add_auth(struct client_settings *s, const char *auth
     return true;
 }
 
-static bool duration_in(struct source *from, const struct origin *at, const char *value,
-                        int64_t *ms)
+static bool settings_duration_in(struct source *from, const struct origin *at, const char *value,
+                                 int64_t *ms)
 {
     static const int64_t bounds[2] = {1, CLIENT_MAX_MS};
     char text[DURATION_FAULT_CAP];
@@ -100,7 +100,7 @@ static bool duration_in(struct source *from, const struct origin *at, const char
     return !fault || settings_error(from, at, "'%s': %s", value, fault);
 }
 
-static struct source source_begin(struct client_settings *s, const struct fault *f)
+static struct source settings_source_begin(struct client_settings *s, const struct fault *f)
 {
     struct source from = {.s = s,
                           .f = f,
@@ -130,7 +130,7 @@ static bool settings_set_tls(struct source *from, const char *key, const char *v
 }
 
 /* Two lists in one file would be two locks of a name, depending on which one a reader believes. */
-static bool set_connect(struct source *from, const struct origin *at, const char *value)
+static bool settings_set_connect(struct source *from, const struct origin *at, const char *value)
 {
     unsigned before = from->connect_line;
     from->connect_line = at->line;
@@ -148,7 +148,7 @@ static bool set_connect(struct source *from, const struct origin *at, const char
 
 /* "never" counts wherever it is set: a value left in a file or in the environment must not lift a
  * ban set elsewhere. */
-static bool set_local(struct source *from, const struct origin *at, const char *value)
+static bool settings_set_local(struct source *from, const struct origin *at, const char *value)
 {
     static const char *const words[] = {
         [CLIENT_LOCAL_WARN] = "warn", [CLIENT_LOCAL_YES] = "yes", [CLIENT_LOCAL_NEVER] = "never"};
@@ -175,23 +175,23 @@ static bool settings_set(struct source *from, const struct origin *at, const cha
     const char *fault;
     int64_t ms;
     if (strcmp(key, "connect") == 0) {
-        return set_connect(from, at, value);
+        return settings_set_connect(from, at, value);
     } else if (strcmp(key, "session-timeout") == 0) {
-        if (!duration_in(from, at, value, &ms))
+        if (!settings_duration_in(from, at, value, &ms))
             return false;
         if (from->unset.session_timeout)
             s->session_timeout_ms = (int32_t)ms;
     } else if (strcmp(key, "timeout") == 0) {
-        if (!duration_in(from, at, value, &ms))
+        if (!settings_duration_in(from, at, value, &ms))
             return false;
         if (from->unset.timeout)
             s->timeout_ms = ms;
     } else if (strcmp(key, "auth") == 0) {
         if (from->unset.auth ? !clave__client_settings_add_auth(s, value, &fault)
-                             : !auth_is_ok(value, &fault))
+                             : !settings_auth_is_ok(value, &fault))
             return settings_error(from, at, "%s", fault);
     } else if (strcmp(key, "local") == 0) {
-        return set_local(from, at, value);
+        return settings_set_local(from, at, value);
     } else if (!settings_set_tls(from, key, value)) {
         return settings_error(from, at,
                               "unknown key '%s' (known: connect, session-timeout, timeout, auth, "
@@ -201,7 +201,7 @@ static bool settings_set(struct source *from, const struct origin *at, const cha
     return true;
 }
 
-static clave_err apply_environment(struct client_settings *s, const struct fault *f)
+static clave_err settings_apply_environment(struct client_settings *s, const struct fault *f)
 {
     static const struct {
         const char *name, *key;
@@ -212,7 +212,7 @@ static clave_err apply_environment(struct client_settings *s, const struct fault
         {"CLAVE_TLS_KEY", "tls-key"}, {"CLAVE_TLS_NAME", "tls-name"},
         {"CLAVE_LOCAL", "local"},
     };
-    struct source from = source_begin(s, f);
+    struct source from = settings_source_begin(s, f);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = secure_getenv(names[i].name);
         struct origin at = {.key = names[i].name};
@@ -238,13 +238,13 @@ static bool settings_bad_line(void *arg, const struct origin *at, const char *wh
 clave_err clave__client_settings_parse(struct client_settings *s, char *text, const char *path,
                                        const struct fault *f)
 {
-    struct source from = source_begin(s, f);
+    struct source from = settings_source_begin(s, f);
     const struct keyfile_visitor v = {settings_set_line, settings_bad_line, &from};
     return clave__keyfile_each(text, path, &v) ? CLAVE_OK : from.err;
 }
 
 /* That file might name servers, or forbid "local:". */
-static bool names_servers(const struct client_settings *s)
+static bool settings_names_servers(const struct client_settings *s)
 {
     return s->connect && !local_is(s->connect);
 }
@@ -254,8 +254,8 @@ struct settings_file {
     bool must;                  /* a variable named it, so it has to exist */
 };
 
-static clave_err apply_file(struct client_settings *s, const struct settings_file *file,
-                            char **text, const struct log *log, const struct fault *f)
+static clave_err settings_apply_file(struct client_settings *s, const struct settings_file *file,
+                                     char **text, const struct log *log, const struct fault *f)
 {
     const char *path = file->path;
     char why[KEYFILE_WHY];
@@ -265,7 +265,7 @@ static clave_err apply_file(struct client_settings *s, const struct settings_fil
     if (!*path || (!file->must && (errno == ENOENT || errno == ENOTDIR)))
         return CLAVE_OK;
     bool not_ours = !file->must && (errno == EACCES || errno == EPERM); /* HOME is another user's */
-    if (not_ours && names_servers(s)) {
+    if (not_ours && settings_names_servers(s)) {
         clave__log(log, CLAVE_LOG_WARN, "configuration %s: continuing without it", why);
         return CLAVE_OK;
     }
@@ -276,7 +276,7 @@ static clave_err apply_file(struct client_settings *s, const struct settings_fil
 }
 
 /* Not of a process with another user's rights than its caller's, who sets these variables. */
-static struct settings_file user_file(void)
+static struct settings_file settings_user_file(void)
 {
     struct settings_file file;
     const char *given = secure_getenv("CLAVE_CONFIG"), *xdg = secure_getenv("XDG_CONFIG_HOME"),
@@ -295,7 +295,7 @@ static struct settings_file user_file(void)
 }
 
 /* The variable is like GIT_CONFIG_SYSTEM: whoever sets it could name other servers just as well. */
-static struct settings_file machine_file(void)
+static struct settings_file settings_machine_file(void)
 {
     struct settings_file file;
     const char *given = secure_getenv("CLAVE_SYSTEM_CONFIG");
@@ -307,11 +307,11 @@ static struct settings_file machine_file(void)
 clave_err clave__client_settings_read(struct client_settings *s, const struct log *log,
                                       const struct fault *f)
 {
-    const struct settings_file user = user_file(), machine = machine_file();
-    clave_err err = apply_environment(s, f);
+    const struct settings_file user = settings_user_file(), machine = settings_machine_file();
+    clave_err err = settings_apply_environment(s, f);
     if (err == CLAVE_OK)
-        err = apply_file(s, &user, &s->user_text, log, f);
-    return err == CLAVE_OK ? apply_file(s, &machine, &s->machine_text, log, f) : err;
+        err = settings_apply_file(s, &user, &s->user_text, log, f);
+    return err == CLAVE_OK ? settings_apply_file(s, &machine, &s->machine_text, log, f) : err;
 }
 
 void clave__client_settings_fini(struct client_settings *s)
@@ -325,7 +325,7 @@ void clave__client_settings_fini(struct client_settings *s)
 
 /* ---- a client without named servers --------------------------------------------------------- */
 
-static void warn_of_local(char warning[CLIENT_WARNING_CAP])
+static void settings_warn_of_local(char warning[CLIENT_WARNING_CAP])
 {
     struct local_paths p;
     char fault[256];
@@ -338,7 +338,7 @@ static void warn_of_local(char warning[CLIENT_WARNING_CAP])
              known ? p.socket : "an unknown place");
 }
 
-static clave_err make_tls(struct client_settings *s, const struct fault *f)
+static clave_err settings_make_tls(struct client_settings *s, const struct fault *f)
 {
     const clave_tls_options t = {.size = sizeof t,
                                  .ca_file = s->tls_texts[CLIENT_TLS_CA],
@@ -358,7 +358,7 @@ clave_err clave__client_settings_complete(struct client_settings *s, clave_clien
         return err;
     o->hosts = s->connect ? s->connect : "local:";
     if (!s->connect && s->local != CLIENT_LOCAL_YES)
-        warn_of_local(warning);
+        settings_warn_of_local(warning);
     if (o->session_timeout_ms == 0)
         o->session_timeout_ms = s->session_timeout_ms;
     if (o->nauths == 0) {
@@ -366,17 +366,18 @@ clave_err clave__client_settings_complete(struct client_settings *s, clave_clien
         o->nauths = s->nauths;
     }
     if (!o->tls && strncmp(o->hosts, "tls:", 4) == 0)
-        err = make_tls(s, f);
+        err = settings_make_tls(s, f);
     o->tls = s->tls ? s->tls : o->tls;
     return err;
 }
 
 /* ---- one key alone -------------------------------------------------------------------------- */
 
-static bool take_local(void *arg, const struct origin *at, const char *key, const char *value)
+static bool settings_take_local(void *arg, const struct origin *at, const char *key,
+                                const char *value)
 {
     if (strcmp(key, "local") == 0 && strcmp(value, "never") == 0)
-        (void)set_local(arg, at, value);
+        (void)settings_set_local(arg, at, value);
     return true;
 }
 
@@ -388,9 +389,9 @@ static bool settings_pass_over(void *arg, const struct origin *at, const char *w
     return true;
 }
 
-static void look_for_never(struct source *from, const struct settings_file *file)
+static void settings_look_for_never(struct source *from, const struct settings_file *file)
 {
-    const struct keyfile_visitor v = {take_local, settings_pass_over, from};
+    const struct keyfile_visitor v = {settings_take_local, settings_pass_over, from};
     char why[KEYFILE_WHY];
     char *text = *file->path ? clave__keyfile_read(file->path, why) : NULL;
     if (text)
@@ -400,12 +401,12 @@ static void look_for_never(struct source *from, const struct settings_file *file
 
 void clave__client_settings_find_never(struct client_settings *s)
 {
-    const struct settings_file user = user_file(), machine = machine_file();
+    const struct settings_file user = settings_user_file(), machine = settings_machine_file();
     const char *value = secure_getenv("CLAVE_LOCAL");
     const struct origin at = {.key = "CLAVE_LOCAL"};
-    struct source from = source_begin(s, NULL);
+    struct source from = settings_source_begin(s, NULL);
     if (value)
-        (void)take_local(&from, &at, "local", value);
-    look_for_never(&from, &user);
-    look_for_never(&from, &machine);
+        (void)settings_take_local(&from, &at, "local", value);
+    settings_look_for_never(&from, &user);
+    settings_look_for_never(&from, &machine);
 }

@@ -16,7 +16,7 @@
 #include "clave/uv.h"
 #include "runtime/tls/tls_filter.h"
 
-static int wait_for(int fd, short events, int64_t until)
+static int four_letter_client_wait_for(int fd, short events, int64_t until)
 {
     struct pollfd p = {.fd = fd, .events = events};
     int64_t left = until - clave_now();
@@ -38,14 +38,14 @@ static int four_letter_client_dial(const struct sockaddr *addr, socklen_t len, i
         return -1;
     if (connect(fd, addr, len) == 0)
         return fd;
-    if (errno == EINPROGRESS && wait_for(fd, POLLOUT, until) == 1 &&
+    if (errno == EINPROGRESS && four_letter_client_wait_for(fd, POLLOUT, until) == 1 &&
         getsockopt(fd, SOL_SOCKET, SO_ERROR, &fault, &n) == 0 && fault == 0)
         return fd;
     close(fd);
     return -1;
 }
 
-static int dial_unix(const char *path, int64_t until)
+static int four_letter_client_dial_unix(const char *path, int64_t until)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof addr.sun_path)
@@ -54,7 +54,7 @@ static int dial_unix(const char *path, int64_t until)
     return four_letter_client_dial((const struct sockaddr *)&addr, sizeof addr, AF_UNIX, until);
 }
 
-static int dial_host(const char *host, uint16_t port, int64_t until)
+static int four_letter_client_dial_host(const char *host, uint16_t port, int64_t until)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list, *a;
     char service[8];
@@ -86,10 +86,10 @@ static void four_letter_client_take(struct answer *a, const char *p, size_t n)
 }
 
 /* The number of bytes; 0: the end; negative: a clave_err. */
-static ssize_t receive(int fd, char *buf, size_t cap, int64_t until)
+static ssize_t four_letter_client_receive(int fd, char *buf, size_t cap, int64_t until)
 {
     for (;;) {
-        if (wait_for(fd, POLLIN, until) <= 0)
+        if (four_letter_client_wait_for(fd, POLLIN, until) <= 0)
             return CLAVE_ETIMEDOUT;
         ssize_t got = read(fd, buf, cap);
         if (got >= 0 || (errno != EINTR && errno != EAGAIN))
@@ -97,13 +97,13 @@ static ssize_t receive(int fd, char *buf, size_t cap, int64_t until)
     }
 }
 
-static clave_err send_all(int fd, const char *p, size_t n, int64_t until)
+static clave_err four_letter_client_send_all(int fd, const char *p, size_t n, int64_t until)
 {
     while (n > 0) {
         ssize_t done = send(fd, p, n, MSG_NOSIGNAL);
         if (done < 0 && errno != EINTR && errno != EAGAIN)
             return CLAVE_EIO;
-        if (done < 0 && wait_for(fd, POLLOUT, until) <= 0)
+        if (done < 0 && four_letter_client_wait_for(fd, POLLOUT, until) <= 0)
             return CLAVE_ETIMEDOUT;
         p += done > 0 ? done : 0;
         n -= done > 0 ? (size_t)done : 0;
@@ -112,14 +112,14 @@ static clave_err send_all(int fd, const char *p, size_t n, int64_t until)
 }
 
 /* The server closes after its answer. */
-static clave_err talk(int fd, const char *word, struct answer *a, int64_t until)
+static clave_err four_letter_client_talk(int fd, const char *word, struct answer *a, int64_t until)
 {
     char bytes[2048];
     ssize_t got;
-    clave_err err = send_all(fd, word, strlen(word), until);
+    clave_err err = four_letter_client_send_all(fd, word, strlen(word), until);
     if (err != CLAVE_OK)
         return err;
-    while ((got = receive(fd, bytes, sizeof bytes, until)) > 0)
+    while ((got = four_letter_client_receive(fd, bytes, sizeof bytes, until)) > 0)
         four_letter_client_take(a, bytes, (size_t)got);
     return (clave_err)got;
 }
@@ -130,18 +130,19 @@ static clave_err four_letter_client_flush(int fd, struct tls *t, int64_t until)
 {
     const void *p;
     size_t n = clave__tls_output(t, &p);
-    clave_err err = send_all(fd, p, n, until);
+    clave_err err = four_letter_client_send_all(fd, p, n, until);
     clave__tls_sent(t, n);
     return err;
 }
 
-static clave_err talk_tls(int fd, struct tls *t, const char *word, struct answer *a, int64_t until)
+static clave_err four_letter_client_talk_tls(int fd, struct tls *t, const char *word,
+                                             struct answer *a, int64_t until)
 {
     char sealed[4096], bytes[2048];
     clave_err err = four_letter_client_flush(fd, t, until);
     while (err == CLAVE_OK && clave__tls_state(t) <= TLS_OPEN) {
         size_t n;
-        ssize_t got = receive(fd, sealed, sizeof sealed, until);
+        ssize_t got = four_letter_client_receive(fd, sealed, sizeof sealed, until);
         if (got <= 0)
             return (clave_err)got;
         clave__tls_feed(t, sealed, (size_t)got);
@@ -158,12 +159,12 @@ static clave_err talk_tls(int fd, struct tls *t, const char *word, struct answer
     return err == CLAVE_OK && clave__tls_state(t) == TLS_FAILED ? CLAVE_ETLS : err;
 }
 
-static clave_err ask_tls(int fd, const struct four_letter_server *s, const char *word,
-                         struct answer *a, int64_t until)
+static clave_err four_letter_client_ask_tls(int fd, const struct four_letter_server *s,
+                                            const char *word, struct answer *a, int64_t until)
 {
     const struct clave_mem mem = clave__mem_or_default(NULL);
     struct tls *t = clave__tls_new(s->tls, &mem, s->host);
-    clave_err err = t ? talk_tls(fd, t, word, a, until) : CLAVE_ENOMEM;
+    clave_err err = t ? four_letter_client_talk_tls(fd, t, word, a, until) : CLAVE_ENOMEM;
     clave__tls_free(t);
     return err;
 }
@@ -174,10 +175,12 @@ clave_err clave__four_letter_ask(const struct four_letter_server *s, const char 
     int64_t until = clave_now() + timeout_ms;
     struct answer a = {.buf = buf, .cap = cap};
     buf[0] = '\0';
-    int fd = s->port == 0 ? dial_unix(s->host, until) : dial_host(s->host, s->port, until);
+    int fd = s->port == 0 ? four_letter_client_dial_unix(s->host, until)
+                          : four_letter_client_dial_host(s->host, s->port, until);
     if (fd < 0)
         return CLAVE_EUNREACHABLE;
-    clave_err err = s->tls ? ask_tls(fd, s, word, &a, until) : talk(fd, word, &a, until);
+    clave_err err = s->tls ? four_letter_client_ask_tls(fd, s, word, &a, until)
+                           : four_letter_client_talk(fd, word, &a, until);
     close(fd);
     return err;
 }

@@ -37,13 +37,13 @@ static bool local_find_owner(const char *path, uid_t *owner)
 }
 
 /* sudo may keep its caller's environment: what root created there, that user could not use. */
-static bool is_anothers(const char *path)
+static bool local_is_anothers(const char *path)
 {
     uid_t owner;
     return geteuid() == 0 && local_find_owner(path, &owner) && owner != 0;
 }
 
-static bool default_dir(char *out, size_t cap, const char **passed_over)
+static bool local_default_dir(char *out, size_t cap, const char **passed_over)
 {
     const char *own = getenv("CLAVE_LOCAL_DIR"), *xdg = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
@@ -52,11 +52,11 @@ static bool default_dir(char *out, size_t cap, const char **passed_over)
     if (own && *own)
         return local_fits(snprintf(out, cap, "%s", own), cap);
     /* The XDG specification: ignore relative paths. */
-    if (xdg && *xdg == '/' && !is_anothers(xdg))
+    if (xdg && *xdg == '/' && !local_is_anothers(xdg))
         return local_fits(snprintf(out, cap, "%s/clave", xdg), cap);
     if (xdg && *xdg == '/')
         *passed_over = "XDG_STATE_HOME";
-    if (home && *home == '/' && is_anothers(home)) {
+    if (home && *home == '/' && local_is_anothers(home)) {
         *passed_over = "HOME";
         home = NULL;
     }
@@ -84,7 +84,7 @@ static bool socket_path(struct local_paths *p)
     int n = snprintf(p->socket, sizeof p->socket, "%s/clave.sock", p->dir);
     if (local_fits(n, SOCKET_MAX + 1))
         return true;
-    if (runtime && *runtime == '/' && !is_anothers(runtime)) {
+    if (runtime && *runtime == '/' && !local_is_anothers(runtime)) {
         n = snprintf(p->socket, sizeof p->socket, "%s/clave/%016" PRIx64 ".sock", runtime,
                      local_hash(p->dir));
         if (local_fits(n, SOCKET_MAX + 1))
@@ -101,7 +101,7 @@ clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fau
     char given[PATH_MAX];
     out->passed_over = NULL;
     bool known = dir ? local_fits(snprintf(given, sizeof given, "%s", dir), sizeof given)
-                     : default_dir(given, sizeof given, &out->passed_over);
+                     : local_default_dir(given, sizeof given, &out->passed_over);
     if (!known)
         return clave__start_error(
             &f, CLAVE_EINVAL, "no directory for the local server: set CLAVE_LOCAL_DIR, or HOME");
@@ -116,7 +116,7 @@ clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fau
     return CLAVE_OK;
 }
 
-static clave_err refuse_dir(const struct fault *f, const char *dir, const char *why)
+static clave_err local_refuse_dir(const struct fault *f, const char *dir, const char *why)
 {
     return clave__start_error(
         f, CLAVE_EIO,
@@ -141,7 +141,7 @@ static clave_err local_make_dir(const char *dir, const struct fault *f)
 }
 
 /* The directory of the socket must be ours alone, especially in /tmp. */
-static clave_err claim_dir(const char *dir, const struct fault *f)
+static clave_err local_claim_dir(const char *dir, const struct fault *f)
 {
     struct stat st;
     char why[80];
@@ -151,13 +151,13 @@ static clave_err claim_dir(const char *dir, const struct fault *f)
     if (lstat(dir, &st) != 0)
         return clave__start_error_errno(f, errno, "cannot look at", dir);
     if (S_ISLNK(st.st_mode))
-        return refuse_dir(f, dir, "it is a symbolic link");
+        return local_refuse_dir(f, dir, "it is a symbolic link");
     if (!S_ISDIR(st.st_mode))
-        return refuse_dir(f, dir, "it is no directory");
+        return local_refuse_dir(f, dir, "it is no directory");
     if (st.st_uid != geteuid()) {
         snprintf(why, sizeof why, "it belongs to user %u, and this process to user %u",
                  (unsigned)st.st_uid, (unsigned)geteuid());
-        return refuse_dir(f, dir, why);
+        return local_refuse_dir(f, dir, why);
     }
     if ((st.st_mode & 022) != 0)
         return clave__start_error(
@@ -180,9 +180,9 @@ clave_err clave__local_make_dirs(const struct local_paths *p, const struct fault
         err = local_make_dir(part, f);
     }
     if (err == CLAVE_OK)
-        err = claim_dir(p->dir, f);
+        err = local_claim_dir(p->dir, f);
     size_t n = (size_t)(strrchr(p->socket, '/') - p->socket);
     memcpy(part, p->socket, n);
     part[n] = '\0';
-    return err == CLAVE_OK && strcmp(part, p->dir) != 0 ? claim_dir(part, f) : err;
+    return err == CLAVE_OK && strcmp(part, p->dir) != 0 ? local_claim_dir(part, f) : err;
 }

@@ -36,7 +36,7 @@ static void local_say(char word, const char *fault)
 }
 
 /* Every fault that does not pass by itself has to be fixed by the user. */
-static clave_err say_fault(clave_err err, const char *fault)
+static clave_err local_say_fault(clave_err err, const char *fault)
 {
     local_say(clave__start_error_passes(err) ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER,
               *fault ? fault : clave_strerror(err));
@@ -62,7 +62,7 @@ clave_err clave__local_serve(const char *dir, const struct server_run_options *o
     if (err == CLAVE_OK)
         err = clave__local_make_dirs(&p, &f);
     if (err != CLAVE_OK)
-        return say_fault(err, fault);
+        return local_say_fault(err, fault);
     snprintf(address, sizeof address, "unix:%s", p.socket);
     own.data_dir = p.dir;
     own.listen = &listen;
@@ -75,7 +75,7 @@ clave_err clave__local_serve(const char *dir, const struct server_run_options *o
         return CLAVE_OK;
     }
     if (err != CLAVE_OK)
-        return say_fault(err, fault);
+        return local_say_fault(err, fault);
     local_say(LOCAL_SAYS_READY, "");
     err = clave__server_run_loop(r, fault, cap);
     clave__server_run_free(r);

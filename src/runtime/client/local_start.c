@@ -45,13 +45,13 @@ void clave__local_set_program(const char *name)
 /* ---- starting ------------------------------------------------------------------------------- */
 
 /* Does this process, or the machine, lack something at the moment? */
-static bool is_short_of(int number)
+static bool local_is_short_of(int number)
 {
     return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
 }
 
 /* Separates faults that pass by themselves from those that do not. */
-static enum local_word when_again(clave_err err)
+static enum local_word local_when_again(clave_err err)
 {
     return clave__start_error_passes(err) ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER;
 }
@@ -62,13 +62,13 @@ struct launch {
     const char *program;
     char *argv[5];
     int null, log, says[2];
-    int held[3], nheld; /* see open_null */
+    int held[3], nheld; /* see local_open_null */
     int nfiles;         /* a descriptor is below */
     off_t log_from;     /* what was there is not the server's */
     char excuse[400];
 };
 
-static void launch_close(struct launch *l)
+static void local_launch_close(struct launch *l)
 {
     const int fds[] = {l->null, l->log, l->says[0], l->says[1]};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
@@ -81,19 +81,20 @@ static void launch_close(struct launch *l)
 /* If the program has closed its standard descriptors, what is opened would get their numbers: in
  * the way of the server's own, and libuv, which opens a pipe in every fork, breaks when that pipe
  * is among them. So they are kept occupied until the server has been started. */
-static void open_null(struct launch *l)
+static void local_open_null(struct launch *l)
 {
     while ((l->null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && l->null <= 2)
         assert(l->nheld < (int)(sizeof l->held / sizeof *l->held));
     l->held[l->nheld++] = l->null;
 }
 
-static void log_path(const struct local_paths *p, char out[PATH_MAX + 16])
+static void local_log_path(const struct local_paths *p, char out[PATH_MAX + 16])
 {
     snprintf(out, PATH_MAX + 16, "%s/serve.log", p->dir);
 }
 
-static clave_err launch_open(struct launch *l, const struct local_paths *p, const struct fault *f)
+static clave_err local_launch_open(struct launch *l, const struct local_paths *p,
+                                   const struct fault *f)
 {
     char log[PATH_MAX + 16];
     struct stat st;
@@ -109,14 +110,14 @@ static clave_err launch_open(struct launch *l, const struct local_paths *p, cons
     memcpy(l->argv, argv, sizeof argv);
     snprintf(l->excuse, sizeof l->excuse,
              "cannot run '%.300s': is it installed? (CLAVE_BIN names another)", l->program);
-    log_path(p, log);
+    local_log_path(p, log);
     int truncate = stat(log, &st) == 0 && st.st_size > LOG_MAX ? O_TRUNC : 0;
-    open_null(l);
+    local_open_null(l);
     if (l->null >= 0)
         l->log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncate, 0600);
     if (l->log < 0 || pipe2(l->says, O_CLOEXEC) != 0) {
         clave_err err = clave__start_error_errno(f, errno, "cannot open", log);
-        launch_close(l);
+        local_launch_close(l);
         return err;
     }
     l->log_from = lseek(l->log, 0, SEEK_END);
@@ -124,7 +125,7 @@ static clave_err launch_open(struct launch *l, const struct local_paths *p, cons
 }
 
 /* The program could not be run: report this in its place. */
-static _Noreturn void excuse(int fd, const char *text, int error)
+static _Noreturn void local_excuse(int fd, const char *text, int error)
 {
     bool passes = error == ENOMEM || error == EAGAIN || error == ETXTBSY;
     char word = passes ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER;
@@ -135,7 +136,7 @@ static _Noreturn void excuse(int fd, const char *text, int error)
 }
 
 /* The host program's files: the server must not keep them open. */
-static void close_others(const struct launch *l)
+static void local_close_others(const struct launch *l)
 {
     if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0)
         return;
@@ -144,7 +145,7 @@ static void close_others(const struct launch *l)
 }
 
 /* Resets all: none stays ignored or blocked as in the host program. */
-static void reset_signals(void)
+static void local_reset_signals(void)
 {
     const struct sigaction fresh = {.sa_handler = SIG_DFL};
     sigset_t none;
@@ -155,14 +156,14 @@ static void reset_signals(void)
 }
 
 /* In the grandchild, which is no child of the host program and in no terminal's session. */
-static _Noreturn void run_server(const struct launch *l)
+static _Noreturn void local_run_server(const struct launch *l)
 {
-    reset_signals();
+    local_reset_signals();
     if (dup2(l->null, 0) == 0 && dup2(l->says[1], 1) == 1 && dup2(l->log, 2) == 2 &&
         chdir("/") == 0) {
-        close_others(l);
+        local_close_others(l);
         execvp(l->program, l->argv);
-        excuse(1, l->excuse, errno);
+        local_excuse(1, l->excuse, errno);
     }
     _exit(127);
 }
@@ -170,7 +171,7 @@ static _Noreturn void run_server(const struct launch *l)
 /* fork() waits for locks that other threads of the host program hold, and runs its libraries' fork
  * handlers; either could block forever in a child. So this copies the process and does no more.
  * posix_spawn would do as well, but makes children that the host itself would have to wait for. */
-static pid_t bare_fork(void)
+static pid_t local_bare_fork(void)
 {
 #if defined CLAVE_HAS__FORK
     return _Fork();
@@ -188,15 +189,16 @@ static pid_t start_detached(const struct launch *l)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pid_t child = bare_fork();
+    pid_t child = local_bare_fork();
     if (child == 0) {
         setsid();
-        pid_t server = bare_fork();
+        pid_t server = local_bare_fork();
         if (server == 0)
-            run_server(l);
+            local_run_server(l);
         if (server < 0)
-            excuse(l->says[1],
-                   "the system starts no process for it: a limit of processes or memory", errno);
+            local_excuse(l->says[1],
+                         "the system starts no process for it: a limit of processes or memory",
+                         errno);
         _exit(0);
     }
     int error = errno;
@@ -205,7 +207,7 @@ static pid_t start_detached(const struct launch *l)
     return child;
 }
 
-static clave_err spawn(const struct launch *l, const struct fault *f)
+static clave_err local_spawn(const struct launch *l, const struct fault *f)
 {
     pid_t child = start_detached(l);
     if (child < 0)
@@ -218,7 +220,7 @@ static clave_err spawn(const struct launch *l, const struct fault *f)
 }
 
 /* Reads what has come by then, to the end or until the buffer is full; false: more may come. */
-static bool read_word(int fd, int64_t until, char *buf, size_t cap)
+static bool local_read_word(int fd, int64_t until, char *buf, size_t cap)
 {
     assert(cap > 1);
     size_t n = 0;
@@ -238,10 +240,10 @@ static bool read_word(int fd, int64_t until, char *buf, size_t cap)
 }
 
 /* Why it ended without a report: the last line it wrote. */
-static void last_line(const struct local_paths *p, off_t from, const struct fault *f)
+static void local_last_line(const struct local_paths *p, off_t from, const struct fault *f)
 {
     char path[PATH_MAX + 16], buf[1025] = "";
-    log_path(p, path);
+    local_log_path(p, path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
     if (size - from > (off_t)sizeof buf - 1)
@@ -266,16 +268,16 @@ static enum local_word local_dial_start(const struct local_paths *p, int64_t unt
     char said[LOCAL_WORD_CAP];
     clave_err err = clave__local_make_dirs(p, f);
     if (err == CLAVE_OK)
-        err = launch_open(&l, p, f);
+        err = local_launch_open(&l, p, f);
     if (err != CLAVE_OK)
-        return when_again(err);
-    err = spawn(&l, f);
+        return local_when_again(err);
+    err = local_spawn(&l, f);
     close(l.says[1]);
     l.says[1] = -1;
-    bool heard = err == CLAVE_OK && read_word(l.says[0], until, said, sizeof said);
-    launch_close(&l);
+    bool heard = err == CLAVE_OK && local_read_word(l.says[0], until, said, sizeof said);
+    local_launch_close(&l);
     if (err != CLAVE_OK)
-        return when_again(err);
+        return local_when_again(err);
     if (!heard)
         return LOCAL_SAYS_BUSY; /* it is still recovering: other clients find out how that ends */
     switch (said[0]) {
@@ -288,7 +290,7 @@ static enum local_word local_dial_start(const struct local_paths *p, int64_t unt
         break;
     default: /* the program that was run is not our server */
         said[0] = LOCAL_SAYS_NOTHING;
-        last_line(p, l.log_from, f);
+        local_last_line(p, l.log_from, f);
     }
     return (enum local_word)said[0];
 }
@@ -296,7 +298,7 @@ static enum local_word local_dial_start(const struct local_paths *p, int64_t unt
 /* ---- connecting-------------------------------------------------------------------------- */
 
 /* A descriptor, or a negated errno. */
-static int connect_to(const struct local_paths *p)
+static int local_connect_to(const struct local_paths *p)
 {
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     strcpy(addr.sun_path, p->socket);
@@ -331,14 +333,14 @@ static bool local_dial_is_ours(int fd, const struct local_paths *p, const struct
 }
 
 /* Something is wrong with the socket: if its directory is the cause, that explains it better. */
-static void tell_no_way(const struct local_paths *p, int err, const struct fault *f)
+static void local_tell_no_way(const struct local_paths *p, int err, const struct fault *f)
 {
     if (clave__local_make_dirs(p, f) == CLAVE_OK)
         clave__start_error_errno(f, err, "cannot connect to the local server at", p->socket);
 }
 
 /* Nothing listens: never started, ended when idle, killed, or about to listen. */
-static bool nobody_there(int err)
+static bool local_nobody_there(int err)
 {
     return err == ENOENT || err == ECONNREFUSED;
 }
@@ -389,7 +391,7 @@ int clave__local_dial(bool *for_good, char *fault, size_t cap)
     if (*for_good)
         return -1;
     for (int wait = BACKOFF_MIN_MS; clave_now() < until;) {
-        int fd = connect_to(&p);
+        int fd = local_connect_to(&p);
         if (fd >= 0 && local_dial_is_ours(fd, &p, &f)) {
             fault[0] = '\0'; /* from an earlier start */
             return fd;
@@ -399,12 +401,12 @@ int clave__local_dial(bool *for_good, char *fault, size_t cap)
             *for_good = true;
             return -1;
         }
-        if (!nobody_there(-fd) && fd != -EAGAIN) {
-            tell_no_way(&p, -fd, &f);
-            *for_good = !is_short_of(-fd);
+        if (!local_nobody_there(-fd) && fd != -EAGAIN) {
+            local_tell_no_way(&p, -fd, &f);
+            *for_good = !local_is_short_of(-fd);
             return -1;
         }
-        if (nobody_there(-fd) && clave_now() >= start_at) {
+        if (local_nobody_there(-fd) && clave_now() >= start_at) {
             enum local_word word = local_dial_start(&p, until, &f);
             if (!local_dial_goes_on(word, &mute, for_good))
                 return -1;

@@ -21,7 +21,7 @@
 
 /* What may be next to version-2 before version-2 exists: our own files, and those that Apache's
  * scripts, its logger and Java leave there, which are left alone. */
-static bool may_stand_there(const char *name)
+static bool datadir_may_stand_there(const char *name)
 {
     static const char *const names[] = {".", "..", "clave.lock", "clave.sock", "serve.log", "myid",
                                         "initialize", "lost+found", "version-2",
@@ -37,7 +37,7 @@ static bool may_stand_there(const char *name)
     return false;
 }
 
-static bool has_version_2(const struct datadir *d)
+static bool datadir_has_version_2(const struct datadir *d)
 {
     struct stat st;
     char sub[PATH_MAX + 16];
@@ -99,7 +99,7 @@ static clave_err datadir_refuse_foreign(const struct datadir *d, const char *als
         return datadir_cannot_open("cannot open the data directory", d->path, f);
     const struct dirent *e;
     while (err == CLAVE_OK && (errno = 0, e = readdir(dir)))
-        if (!may_stand_there(e->d_name) && !(also && strcmp(also, e->d_name) == 0))
+        if (!datadir_may_stand_there(e->d_name) && !(also && strcmp(also, e->d_name) == 0))
             err = datadir_report_foreign(d, e->d_name, f);
     if (err == CLAVE_OK && errno != 0)
         err = clave__start_error_errno(f, errno, "cannot read the data directory", d->path);
@@ -107,7 +107,7 @@ static clave_err datadir_refuse_foreign(const struct datadir *d, const char *als
     return err;
 }
 
-static clave_err lock(struct datadir *d, const struct fault *f)
+static clave_err datadir_lock(struct datadir *d, const struct fault *f)
 {
     char name[PATH_MAX + 16], pid[32] = "";
     snprintf(name, sizeof name, "%s/clave.lock", d->path);
@@ -131,7 +131,7 @@ static clave_err lock(struct datadir *d, const struct fault *f)
                               d->path, pid[0] ? pid : "(unknown)");
 }
 
-static clave_err open_version_2(struct datadir *d, const struct fault *f)
+static clave_err datadir_open_version_2(struct datadir *d, const struct fault *f)
 {
     char name[PATH_MAX + 16];
     snprintf(name, sizeof name, "%s/version-2", d->path);
@@ -147,8 +147,8 @@ static clave_err open_version_2(struct datadir *d, const struct fault *f)
 }
 
 /* Version-2 comes last: once it is there, every directory above it is durable. */
-static clave_err open_locked(struct datadir *d, const char *path, const struct log *log,
-                             const char *also, const struct fault *f)
+static clave_err datadir_open_locked(struct datadir *d, const char *path, const struct log *log,
+                                     const char *also, const struct fault *f)
 {
     d->lock = d->dir = -1;
     d->read_only = false;
@@ -156,12 +156,12 @@ static clave_err open_locked(struct datadir *d, const char *path, const struct l
     if (strlen(path) == 0 || strlen(path) >= sizeof d->path)
         return clave__start_error(f, CLAVE_EINVAL, "'%.40s...' cannot be a data directory", path);
     strcpy(d->path, path);
-    bool is_new = !has_version_2(d);
+    bool is_new = !datadir_has_version_2(d);
     int fault = is_new ? clave__make_path(path, 0700) : 0;
     if (fault != 0)
         return clave__start_error_errno(f, fault, "cannot create the data directory", d->path);
     clave_err err = is_new ? datadir_refuse_foreign(d, also, f) : CLAVE_OK;
-    return err == CLAVE_OK ? lock(d, f) : err;
+    return err == CLAVE_OK ? datadir_lock(d, f) : err;
 }
 
 /* It may be moved away on purpose, or be on a disk that is not mounted. */
@@ -179,9 +179,9 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
                               const struct fault *f)
 {
     bool lost = datadir_has_lost_version_2(path);
-    clave_err err = open_locked(d, path, log, NULL, f);
+    clave_err err = datadir_open_locked(d, path, log, NULL, f);
     if (err == CLAVE_OK)
-        err = open_version_2(d, f);
+        err = datadir_open_version_2(d, f);
     if (err == CLAVE_OK && lost)
         clave__log(log, CLAVE_LOG_WARN,
                    "%s has had a server before, but its version-2 is missing: the tree is empty, "
@@ -195,8 +195,8 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
 clave_err clave__datadir_open_empty(struct datadir *d, const char *path, const struct log *log,
                                     const struct fault *f)
 {
-    clave_err err = open_locked(d, path, log, DATADIR_COPY, f);
-    if (err == CLAVE_OK && has_version_2(d))
+    clave_err err = datadir_open_locked(d, path, log, DATADIR_COPY, f);
+    if (err == CLAVE_OK && datadir_has_version_2(d))
         err = clave__start_error(f, CLAVE_ECORRUPT,
                                  "%s contains data already (version-2): name a new or an empty "
                                  "directory",

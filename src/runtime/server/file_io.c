@@ -125,7 +125,7 @@ int clave__file_replace(int dir, const char *name, mode_t mode, const void *p, s
 }
 
 /* Makes the names in a directory durable. */
-static int sync_directory(const char *path)
+static int file_sync_directory(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int err = fd >= 0 && fsync(fd) == 0 ? 0 : errno;
@@ -145,7 +145,7 @@ int clave__make_directory(const char *path, mode_t mode)
         return errno;
     snprintf(above, sizeof above, "%.*s", slash > path ? (int)(slash - path) : 1,
              slash ? path : ".");
-    int err = sync_directory(above);
+    int err = file_sync_directory(above);
     return made ? err : 0;
 }
 

@@ -36,15 +36,15 @@ struct recover {
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static clave_err recover_cannot(const struct recover *r, int number, const char *what,
-                                const char *name)
+static clave_err recovery_cannot(const struct recover *r, int number, const char *what,
+                                 const char *name)
 {
     char path[PATH_MAX + FILE_NAME_SIZE + 16];
     snprintf(path, sizeof path, "%s/version-2/%s", r->d->path, name);
     return clave__start_error_errno(r->f, number, what, path);
 }
 
-static void note_compressed(struct recover *r, const char *name, int64_t zxid)
+static void recovery_note_compressed(struct recover *r, const char *name, int64_t zxid)
 {
     clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s is compressed, which clave does not read",
                r->d->path, name);
@@ -55,7 +55,7 @@ static void note_compressed(struct recover *r, const char *name, int64_t zxid)
 }
 
 /* What it holds may exist nowhere else. */
-static clave_err compressed_is_needed(const struct recover *r)
+static clave_err recovery_compressed_is_needed(const struct recover *r)
 {
     return clave__start_error(
         r->f, CLAVE_ECORRUPT,
@@ -66,7 +66,7 @@ static clave_err compressed_is_needed(const struct recover *r)
 }
 
 /* Looks at every name once, and logs those that are unknown. */
-static clave_err survey(struct recover *r)
+static clave_err recovery_survey(struct recover *r)
 {
     int err = clave__file_list_read(r->d->dir, FILE_SNAPSHOT, &r->snapshots);
     if (err == 0)
@@ -77,7 +77,7 @@ static clave_err survey(struct recover *r)
         err = err ? err : errno;
         if (fd >= 0)
             close(fd);
-        return recover_cannot(r, err, "cannot read", ".");
+        return recovery_cannot(r, err, "cannot read", ".");
     }
     const struct dirent *e;
     int64_t zxid;
@@ -88,20 +88,20 @@ static clave_err survey(struct recover *r)
         if (kind == FILE_UNFINISHED && !r->d->read_only)
             unlinkat(r->d->dir, e->d_name, 0);
         if (kind == FILE_COMPRESSED)
-            note_compressed(r, e->d_name, zxid);
+            recovery_note_compressed(r, e->d_name, zxid);
         if (kind == FILE_UNKNOWN && e->d_name[0] != '.')
             clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s is left alone: unknown",
                        r->d->path, e->d_name);
     }
     err = errno; /* of readdir: what it did not show may be the newest snapshot */
     closedir(dir);
-    return err == 0 ? CLAVE_OK : recover_cannot(r, err, "cannot read", ".");
+    return err == 0 ? CLAVE_OK : recovery_cannot(r, err, "cannot read", ".");
 }
 
 /* ---- advice ---------------------------------------------------------------------------------- */
 
 /* Appends what to do to the text: a backup, or what can still be read, in another directory. */
-static clave_err recover_advise(const struct recover *r)
+static clave_err recovery_advise(const struct recover *r)
 {
     struct server_stats st;
     size_t n = strlen(r->f->text);
@@ -122,11 +122,11 @@ static clave_err recover_advise(const struct recover *r)
 
 /* ---- the end of the snapshots ---------------------------------------------------------------- */
 
-static clave_err no_snapshot(const struct recover *r)
+static clave_err recovery_no_snapshot(const struct recover *r)
 {
     const char *path = r->d->path;
     if (r->newest_compressed >= 0)
-        return compressed_is_needed(r);
+        return recovery_compressed_is_needed(r);
     if (r->newest >= 0)
         clave__start_error(
             r->f, CLAVE_ECORRUPT,
@@ -136,10 +136,10 @@ static clave_err no_snapshot(const struct recover *r)
         clave__start_error(r->f, CLAVE_ECORRUPT,
                            "%s/version-2 has logs (from log.%" PRIx64 ") but no snapshot", path,
                            (uint64_t)r->logs.zxid[0]);
-    return recover_advise(r);
+    return recovery_advise(r);
 }
 
-static clave_err write_first_snapshot(struct recover *r)
+static clave_err recovery_write_first_snapshot(struct recover *r)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
     char name[FILE_NAME_SIZE];
@@ -162,19 +162,19 @@ static clave_err write_first_snapshot(struct recover *r)
 }
 
 /* There is neither a snapshot nor a log, or no snapshot can be loaded. */
-static clave_err without_snapshot(struct recover *r)
+static clave_err recovery_without_snapshot(struct recover *r)
 {
     if (r->newest >= 0 || r->logs.n > 0)
-        return no_snapshot(r);
+        return recovery_no_snapshot(r);
     if (r->d->read_only)
         return clave__start_error(r->f, CLAVE_ECORRUPT, "%s has no snapshot and no log",
                                   r->d->path);
-    return write_first_snapshot(r);
+    return recovery_write_first_snapshot(r);
 }
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-static clave_err cut_off(const struct recover *r, const char *name, size_t at, size_t n)
+static clave_err recovery_cut_off(const struct recover *r, const char *name, size_t at, size_t n)
 {
     int fd = openat(r->d->dir, name, O_WRONLY | O_CLOEXEC);
     bool cut = fd >= 0 && ftruncate(fd, (off_t)at) == 0 && fsync(fd) == 0;
@@ -182,7 +182,7 @@ static clave_err cut_off(const struct recover *r, const char *name, size_t at, s
     if (fd >= 0)
         close(fd);
     if (!cut)
-        return recover_cannot(r, number, "cannot cut the torn end off", name);
+        return recovery_cannot(r, number, "cannot cut the torn end off", name);
     clave__log(&r->log, CLAVE_LOG_WARN,
                "%s/version-2/%s: cut off the last %zu byte%s, from offset %zu: what was being "
                "written when the power failed, so never acknowledged",
@@ -192,17 +192,17 @@ static clave_err cut_off(const struct recover *r, const char *name, size_t at, s
 
 /* A file without its header: the crash came before the first record. Apache would not start on it.
  */
-static clave_err remove_empty(const struct recover *r, const char *name, size_t n)
+static clave_err recovery_remove_empty(const struct recover *r, const char *name, size_t n)
 {
     if (unlinkat(r->d->dir, name, 0) != 0 || fsync(r->d->dir) != 0)
-        return recover_cannot(r, errno, "cannot remove", name);
+        return recovery_cannot(r, errno, "cannot remove", name);
     clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s: removed, it had %zu byte%s and no record",
                r->d->path, name, n, clave__plural(n));
     return CLAVE_OK;
 }
 
-static clave_err recover_refuse(const struct recover *r, const char *name,
-                                const struct recovery_finding *found)
+static clave_err recovery_refuse(const struct recover *r, const char *name,
+                                 const struct recovery_finding *found)
 {
     const char *path = r->d->path;
     if (found->err != CLAVE_ECORRUPT)
@@ -210,12 +210,12 @@ static clave_err recover_refuse(const struct recover *r, const char *name,
                                   clave_strerror(found->err));
     clave__start_error(r->f, CLAVE_ECORRUPT, "%s/version-2/%s is damaged: %s", path, name,
                        found->fault);
-    return recover_advise(r);
+    return recovery_advise(r);
 }
 
 /* A killed server of an ensemble leaves such a record, and usually its leader has told it the
  * outcome. So does a user who truncated the file. */
-static void warn_unfinished(const struct recover *r, const char *name, size_t at)
+static void recovery_warn_unfinished(const struct recover *r, const char *name, size_t at)
 {
     clave__log(&r->log, CLAVE_LOG_WARN,
                "%s/version-2/%s: the record at offset %zu was never finished, and the next log is "
@@ -223,8 +223,8 @@ static void warn_unfinished(const struct recover *r, const char *name, size_t at
                r->d->path, name, at);
 }
 
-static clave_err recover_act_on(const struct recover *r, const char *name, size_t n,
-                                const struct recovery_finding *found)
+static clave_err recovery_act_on(const struct recover *r, const char *name, size_t n,
+                                 const struct recovery_finding *found)
 {
     switch (found->verdict) {
     case RECOVERY_FINE:
@@ -234,25 +234,25 @@ static clave_err recover_act_on(const struct recover *r, const char *name, size_
                    r->d->path, name, found->fault);
         break;
     case RECOVERY_NO_RECORD:
-        return r->d->read_only ? CLAVE_OK : remove_empty(r, name, n);
+        return r->d->read_only ? CLAVE_OK : recovery_remove_empty(r, name, n);
     case RECOVERY_TORN:
         return r->d->read_only ? CLAVE_OK
-                               : cut_off(r, name, found->valid_len, n - found->valid_len);
+                               : recovery_cut_off(r, name, found->valid_len, n - found->valid_len);
     case RECOVERY_UNFINISHED:
-        warn_unfinished(r, name, found->valid_len);
+        recovery_warn_unfinished(r, name, found->valid_len);
         break;
     case RECOVERY_REFUSED:
-        return recover_refuse(r, name, found);
+        return recovery_refuse(r, name, found);
     }
     return CLAVE_OK;
 }
 
-static clave_err recover_unread(const struct recover *r, int number, const char *name,
-                                const struct file_content *c)
+static clave_err recovery_unread(const struct recover *r, int number, const char *name,
+                                 const struct file_content *c)
 {
     char why[200];
     if (number != EIO)
-        return recover_cannot(r, number, "cannot read", name);
+        return recovery_cannot(r, number, "cannot read", name);
     clave__file_read_fault(c, number, why, sizeof why);
     return clave__start_error(r->f, CLAVE_EIO, "cannot read %s/version-2/%s: %s", r->d->path, name,
                               why);
@@ -261,8 +261,8 @@ static clave_err recover_unread(const struct recover *r, int number, const char 
 /* A server that was killed between a write and its sync leaves a batch that can be read but is not
  * on disk; from now on it is shown to clients, so it has to be. It is written again: had an earlier
  * start failed to sync it, another sync would succeed and do nothing. */
-static clave_err recover_make_durable(const struct recover *r, const char *name, const uint8_t *p,
-                                      const struct recovery_finding *found)
+static clave_err recovery_make_durable(const struct recover *r, const char *name, const uint8_t *p,
+                                       const struct recovery_finding *found)
 {
     int fd = openat(r->d->dir, name, O_WRONLY | O_CLOEXEC);
     int number =
@@ -274,15 +274,15 @@ static clave_err recover_make_durable(const struct recover *r, const char *name,
     if (fd >= 0)
         close(fd);
     return number == 0 ? CLAVE_OK
-                       : recover_cannot(r, number, "cannot write the last batch of", name);
+                       : recovery_cannot(r, number, "cannot write the last batch of", name);
 }
 
-static bool recover_is_newest_log(const struct recover *r, const struct recovery_file *file)
+static bool recovery_is_newest_log(const struct recover *r, const struct recovery_file *file)
 {
     return file->is_log && file->zxid == r->logs.zxid[r->logs.n - 1];
 }
 
-static clave_err recover_file(struct recover *r, const struct recovery_file *file)
+static clave_err recovery_load_file(struct recover *r, const struct recovery_file *file)
 {
     char name[FILE_NAME_SIZE];
     struct file_content c;
@@ -290,13 +290,13 @@ static clave_err recover_file(struct recover *r, const struct recovery_file *fil
     clave__file_name(name, file->is_log ? FILE_LOG : FILE_SNAPSHOT, file->zxid);
     int number = clave__file_read(r->d->dir, name, &c);
     if (number != 0)
-        return recover_unread(r, number, name, &c);
+        return recovery_unread(r, number, name, &c);
     size_t n = c.n;
     clave__recovery_plan_read(&r->recovery, c.p ? c.p : "", n, &found);
-    clave_err err = recover_act_on(r, name, n, &found);
+    clave_err err = recovery_act_on(r, name, n, &found);
     bool whole = found.verdict != RECOVERY_SKIPPED && found.verdict != RECOVERY_NO_RECORD;
-    if (err == CLAVE_OK && whole && !r->d->read_only && recover_is_newest_log(r, file))
-        err = recover_make_durable(r, name, c.p, &found);
+    if (err == CLAVE_OK && whole && !r->d->read_only && recovery_is_newest_log(r, file))
+        err = recovery_make_durable(r, name, c.p, &found);
     if (err == CLAVE_OK && whole && r->taker)
         err = r->taker->take(r->taker->arg, name, c.p, file->is_log ? found.valid_len : n);
     clave__file_free(&c);
@@ -306,12 +306,12 @@ static clave_err recover_file(struct recover *r, const struct recovery_file *fil
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Whether everything that the files tell of has been reached. */
-static clave_err recover_check_end(const struct recover *r, clave_err err)
+static clave_err recovery_check_end(const struct recover *r, clave_err err)
 {
     struct server_stats st;
     clave__server_stats(r->s, &st);
     if ((err == CLAVE_OK || err == CLAVE_ECORRUPT) && st.last_zxid < r->newest_compressed)
-        return compressed_is_needed(r);
+        return recovery_compressed_is_needed(r);
     if (err != CLAVE_OK || st.last_zxid >= r->newest)
         return err;
     clave__start_error(
@@ -319,13 +319,13 @@ static clave_err recover_check_end(const struct recover *r, clave_err err)
         "%s/version-2: the newest snapshot, snapshot.%" PRIx64
         ", cannot be read, and from snapshot.%" PRIx64 " the logs lead to 0x%" PRIx64 " only",
         r->d->path, (uint64_t)r->newest, (uint64_t)r->recovery.from, (uint64_t)st.last_zxid);
-    return recover_advise(r);
+    return recovery_advise(r);
 }
 
-static clave_err recover_read_all(struct recover *r)
+static clave_err recovery_read_all(struct recover *r)
 {
     struct recovery_file file;
-    clave_err err = survey(r);
+    clave_err err = recovery_survey(r);
     if (err != CLAVE_OK)
         return err;
     const struct recovery_files files = {r->snapshots.zxid, r->snapshots.n, r->logs.zxid,
@@ -334,19 +334,19 @@ static clave_err recover_read_all(struct recover *r)
     if (r->until != INT64_MAX)
         clave__recovery_plan_until(&r->recovery, r->until);
     while (err == CLAVE_OK && clave__recovery_plan_next(&r->recovery, &file))
-        err = recover_file(r, &file);
+        err = recovery_load_file(r, &file);
     if (err == CLAVE_OK && r->recovery.from < 0)
-        return without_snapshot(r);
+        return recovery_without_snapshot(r);
     if (r->start == RECOVER_FROM_NEWEST && r->until == INT64_MAX)
-        err = recover_check_end(r, err);
+        err = recovery_check_end(r, err);
     return err;
 }
 
-static clave_err recover_files(struct recover *r)
+static clave_err recovery_load_files(struct recover *r)
 {
     assert(r->d->dir >= 0);
     r->newest = r->newest_compressed = -1;
-    clave_err err = recover_read_all(r);
+    clave_err err = recovery_read_all(r);
     clave__file_list_free(&r->snapshots);
     clave__file_list_free(&r->logs);
     return err;
@@ -362,7 +362,7 @@ clave_err clave__datadir_recover_oldest(struct datadir *d, struct server *s, int
 {
     assert(d->read_only);
     struct recover r = {.d = d, .s = s, .f = f, .start = RECOVER_FROM_OLDEST, .until = INT64_MAX};
-    clave_err err = recover_files(&r);
+    clave_err err = recovery_load_files(&r);
     *from = r.recovery.from;
     return err;
 }
@@ -372,7 +372,7 @@ clave_err clave__datadir_recover_until(struct datadir *d, struct server *s, int6
 {
     assert(d->read_only);
     struct recover r = {.d = d, .log = d->log, .s = s, .f = f, .until = zxid};
-    return recover_files(&r);
+    return recovery_load_files(&r);
 }
 
 clave_err clave__datadir_recover_each(struct datadir *d, struct server *s,
@@ -382,5 +382,5 @@ clave_err clave__datadir_recover_each(struct datadir *d, struct server *s,
     struct recover r = {.d = d, .log = d->log, .s = s, .f = f, .until = INT64_MAX, .taker = taker};
     if (taker && taker->history)
         r.start = RECOVER_FROM_OLDEST;
-    return recover_files(&r);
+    return recovery_load_files(&r);
 }

@@ -13,7 +13,7 @@ enum { KEEP_BYTES = 1 << 20 };
 
 /* The records since the last batch. The next piece of a snapshot that they wait for wakes the loop
  * when it is written. */
-static void post_records(struct server_run *r)
+static void uv_disk_post_records(struct server_run *r)
 {
     struct txn_log_thread *log = &r->log_thread;
     struct log_batch pending = clave__server_log_pending(r->server);
@@ -30,7 +30,7 @@ static void post_records(struct server_run *r)
         clave__audit_log_posted(r->audit);
 }
 
-static void post_snapshot_job(struct server_run *r, enum snapshot_job job)
+static void uv_disk_post_snapshot_job(struct server_run *r, enum snapshot_job job)
 {
     assert(clave__disk_thread_state(&r->snapshot_thread.thread) == JOB_FREE);
     r->snapshot_thread.job = job;
@@ -39,7 +39,7 @@ static void post_snapshot_job(struct server_run *r, enum snapshot_job job)
 }
 
 /* Posts the next piece, one a turn of the loop. The engine has none while it waits for the log. */
-static void post_piece(struct server_run *r)
+static void uv_disk_post_piece(struct server_run *r)
 {
     assert(r->is_saving);
     bool done;
@@ -47,14 +47,14 @@ static void post_piece(struct server_run *r)
     clave_err err = clave__server_snapshot_step(r->server, bytes, &done);
     if (err != CLAVE_OK) {
         clave__log(&r->log, CLAVE_LOG_ERROR, "cannot make a snapshot: %s", clave_strerror(err));
-        post_snapshot_job(r, SNAPSHOT_ABANDON);
+        uv_disk_post_snapshot_job(r, SNAPSHOT_ABANDON);
     } else if (done || clave__buf_len(bytes) > 0) {
-        post_snapshot_job(r, done ? SNAPSHOT_LAST : SNAPSHOT_PIECE);
+        uv_disk_post_snapshot_job(r, done ? SNAPSHOT_LAST : SNAPSHOT_PIECE);
     }
 }
 
 /* A snapshot begins between two batches, so that the next one starts a log of its own. */
-static void post_snapshot(struct server_run *r)
+static void uv_disk_post_snapshot(struct server_run *r)
 {
     if (clave__disk_thread_state(&r->snapshot_thread.thread) != JOB_FREE)
         return;
@@ -65,13 +65,13 @@ static void post_snapshot(struct server_run *r)
         r->saving_since = uv_now(&r->loop);
     }
     if (r->is_saving)
-        post_piece(r);
+        uv_disk_post_piece(r);
 }
 
 void clave__run_post(struct server_run *r)
 {
-    post_records(r);
-    post_snapshot(r);
+    uv_disk_post_records(r);
+    uv_disk_post_snapshot(r);
 }
 
 /* ---- from the disk --------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ void clave__run_on_log_written(void *arg)
     clave__run_pump(r);
 }
 
-static void tell_snapshot_written(const struct server_run *r)
+static void uv_disk_tell_snapshot_written(const struct server_run *r)
 {
     clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx written",
                (unsigned long long)r->snapshot_thread.zxid);
@@ -115,7 +115,7 @@ static void tell_snapshot_written(const struct server_run *r)
                    r->dir.path, strerror(r->snapshot_thread.purge_fault));
 }
 
-static void collect_snapshot_job(struct server_run *r)
+static void uv_disk_collect_snapshot_job(struct server_run *r)
 {
     struct snapshot_thread *t = &r->snapshot_thread;
     clave__disk_thread_take(&t->thread, r->is_saving ? KEEP_BYTES : 0);
@@ -126,7 +126,7 @@ static void collect_snapshot_job(struct server_run *r)
         clave__run_take_process(r, &t->files);
     if (t->job == SNAPSHOT_LAST) {
         clave__run_take_snapshot(r);
-        tell_snapshot_written(r);
+        uv_disk_tell_snapshot_written(r);
     }
     clave__server_set_driver_stats(r->server, &r->stats);
 }
@@ -136,7 +136,7 @@ void clave__run_on_disk_done(void *run)
     struct server_run *r = run;
     clave__run_tick(r);
     if (clave__disk_thread_state(&r->snapshot_thread.thread) == JOB_DONE)
-        collect_snapshot_job(r);
+        uv_disk_collect_snapshot_job(r);
 }
 
 bool clave__run_is_durable(const struct server_run *r)

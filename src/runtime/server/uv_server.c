@@ -27,12 +27,12 @@ enum { LEAST_FILES = 16 };
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-static int64_t now_of(const struct server_run *r)
+static int64_t uv_server_now_of(const struct server_run *r)
 {
     return clave_now() + r->ahead_ms;
 }
 
-static int64_t wall_of(const struct server_run *r)
+static int64_t uv_server_wall_of(const struct server_run *r)
 {
     return clave__clock_wall() + r->ahead_ms;
 }
@@ -42,12 +42,12 @@ void clave__run_tick(struct server_run *r)
     if (r->ticked)
         return;
     r->ticked = true;
-    int64_t now = now_of(r);
+    int64_t now = uv_server_now_of(r);
     if (r->armed_at < now) {
         clave__server_woke_late(r->server, r->armed_at, now);
         r->armed_at = INT64_MAX; /* notified once; the timer is set anew */
     }
-    clave__server_tick(r->server, now, wall_of(r));
+    clave__server_tick(r->server, now, uv_server_wall_of(r));
 }
 
 static void uv_server_on_timer(uv_timer_t *t)
@@ -55,7 +55,7 @@ static void uv_server_on_timer(uv_timer_t *t)
     struct server_run *r = t->data;
     clave__run_tick(r);
     r->armed_at = INT64_MAX;
-    clave__run_pump(r); /* timers come before the loop waits, on_check after */
+    clave__run_pump(r); /* timers come before the loop waits, uv_server_on_check after */
 }
 
 /* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. */
@@ -72,7 +72,7 @@ static void uv_server_arm(struct server_run *r, int64_t at, int64_t now)
 /* ---- passes -----------------------------------------------------------------------------------
  */
 
-static void pump_audit(struct server_run *r)
+static void uv_server_pump_audit(struct server_run *r)
 {
     if (!r->audit)
         return;
@@ -120,8 +120,8 @@ void clave__run_pump(struct server_run *r)
     bool more = clave__conns_go_on(r);
     more = uv_server_serve_some(r) || more;
     clave__run_post(r);
-    pump_audit(r);
-    const int64_t at = clave__server_deadline(r->server), now = now_of(r);
+    uv_server_pump_audit(r);
+    const int64_t at = clave__server_deadline(r->server), now = uv_server_now_of(r);
     more = more || at <= now;
     if (more)
         uv_idle_start(&r->busy, uv_server_on_busy);
@@ -139,14 +139,14 @@ void clave__run_pump(struct server_run *r)
 
 /* After the reads, completions and wake-ups of one pass of the loop: one batch, one write per
  * connection. */
-static void on_check(uv_check_t *check)
+static void uv_server_on_check(uv_check_t *check)
 {
     clave__run_pump(check->data);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static void close_listeners(struct server_run *r)
+static void uv_server_close_listeners(struct server_run *r)
 {
     while (!list_empty(&r->listeners))
         clave__listener_close(LIST_ENTRY(r->listeners.next, struct listener, link));
@@ -175,7 +175,7 @@ bool clave__run_is_current(const struct server_run *r)
     return clave__txn_log_thread_is_current(&r->log_thread);
 }
 
-static void on_grace(uv_timer_t *t)
+static void uv_server_on_grace(uv_timer_t *t)
 {
     struct server_run *r = t->data;
     clave__conn_close_quiet(r, true);
@@ -187,23 +187,23 @@ static void uv_server_on_notify_timer(uv_timer_t *t)
     r->notify(r->notify_arg, false);
 }
 
-static void begin_stop(struct server_run *r, const char *why)
+static void uv_server_begin_stop(struct server_run *r, const char *why)
 {
     if (r->phase != RUN_SERVING)
         return;
     if (r->notify)
         r->notify(r->notify_arg, true);
     clave__log(&r->log, CLAVE_LOG_INFO, "stopping: %s", why);
-    close_listeners(r);
+    uv_server_close_listeners(r);
     clave__admin_stop(r);
-    uv_timer_start(&r->grace, on_grace, GRACE_MS, 0);
+    uv_timer_start(&r->grace, uv_server_on_grace, GRACE_MS, 0);
     uv_server_enter(r, RUN_STOPPING);
     clave__run_pump(r);
 }
 
-static void on_stop(uv_async_t *a)
+static void uv_server_on_stop(uv_async_t *a)
 {
-    begin_stop(a->data, "requested");
+    uv_server_begin_stop(a->data, "requested");
 }
 
 static void uv_server_on_signal(uv_signal_t *s, int number)
@@ -212,7 +212,7 @@ static void uv_server_on_signal(uv_signal_t *s, int number)
     if (r->phase == RUN_STOPPING) /* a second time: do not wait for unread replies */
         clave__conn_close_quiet(r, true);
     else
-        begin_stop(r, number == SIGTERM ? "SIGTERM" : "SIGINT");
+        uv_server_begin_stop(r, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
 static clave_err uv_server_note_longest_session(const struct server_run *r, const struct fault *f)
@@ -242,9 +242,9 @@ static void uv_server_on_hangup(uv_signal_t *s, int number)
     uv_server_renew_note(r);
 }
 
-static void on_idle(uv_timer_t *t)
+static void uv_server_on_idle(uv_timer_t *t)
 {
-    begin_stop(t->data, "no client is connected");
+    uv_server_begin_stop(t->data, "no client is connected");
 }
 
 void clave__run_count(struct server_run *r)
@@ -255,7 +255,7 @@ void clave__run_count(struct server_run *r)
     if (r->idle_exit_ms == 0 || r->phase != RUN_SERVING)
         return;
     if (none)
-        uv_timer_start(&r->idle, on_idle, r->idle_exit_ms, 0);
+        uv_timer_start(&r->idle, uv_server_on_idle, r->idle_exit_ms, 0);
     else
         uv_timer_stop(&r->idle);
 }
@@ -297,7 +297,7 @@ static void uv_server_set_info(struct server_run *r)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static void close_handle(uv_handle_t *h, void *arg)
+static void uv_server_close_handle(uv_handle_t *h, void *arg)
 {
     (void)arg;
     if (!uv_is_closing(h))
@@ -307,12 +307,12 @@ static void close_handle(uv_handle_t *h, void *arg)
 static void uv_server_end_loop(struct server_run *r)
 {
     clave__notifier_close(&r->disk_done);
-    uv_walk(&r->loop, close_handle, NULL);
+    uv_walk(&r->loop, uv_server_close_handle, NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);
 }
 
-static clave_err init_handles(struct server_run *r, bool signals, const struct fault *f)
+static clave_err uv_server_init_handles(struct server_run *r, bool signals, const struct fault *f)
 {
     static const int numbers[] = {SIGTERM, SIGINT};
     int fault = clave__loop_init(&r->loop);
@@ -324,7 +324,7 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     if (fault != 0)
         return clave__start_error(f, clave__err_of_errno(fault), "cannot start to serve: %s",
                                   strerror(fault));
-    uv_async_init(&r->loop, &r->stop, on_stop);
+    uv_async_init(&r->loop, &r->stop, uv_server_on_stop);
     uv_timer_init(&r->loop, &r->timer);
     uv_timer_init(&r->loop, &r->idle);
     uv_timer_init(&r->loop, &r->grace);
@@ -332,7 +332,7 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     uv_idle_init(&r->loop, &r->handshake_turn);
     uv_idle_init(&r->loop, &r->busy);
     uv_check_init(&r->loop, &r->check);
-    uv_check_start(&r->check, on_check);
+    uv_check_start(&r->check, uv_server_on_check);
     r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
     r->busy.data = r->check.data = r->notify_timer.data = r->handshake_turn.data = r;
     for (size_t i = 0; i < 2; i++) {
@@ -352,7 +352,7 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     return CLAVE_OK;
 }
 
-static clave_err open_audit(struct server_run *r, const char *path, const struct fault *f)
+static clave_err uv_server_open_audit(struct server_run *r, const char *path, const struct fault *f)
 {
     struct audit_log *a = calloc(1, sizeof *a);
     if (!a)
@@ -366,7 +366,7 @@ static clave_err open_audit(struct server_run *r, const char *path, const struct
 }
 
 /* Only what is durable is told. */
-static void close_audit(struct server_run *r, bool durable)
+static void uv_server_close_audit(struct server_run *r, bool durable)
 {
     if (!r->audit)
         return;
@@ -379,8 +379,8 @@ static void close_audit(struct server_run *r, bool durable)
     free(r->audit);
 }
 
-static clave_err recover(struct server_run *r, const struct server_run_options *o,
-                         const struct fault *f)
+static clave_err uv_server_recover(struct server_run *r, const struct server_run_options *o,
+                                   const struct fault *f)
 {
     struct server_options engine = o->engine;
     engine.mem = &r->mem;
@@ -390,7 +390,7 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
         engine.seed = clave_random_seed();
     clave_err err = clave__datadir_open(&r->dir, o->data_dir, &r->log, f);
     if (err == CLAVE_OK && o->audit)
-        err = open_audit(r, o->audit, f);
+        err = uv_server_open_audit(r, o->audit, f);
     if (r->audit) {
         engine.audit = clave__audit_log_line;
         engine.audit_arg = r->audit;
@@ -424,8 +424,8 @@ static clave_err uv_server_begin_tls(clave_tls **out, const struct server_run_op
     return o->tls ? clave__tls_context_serve(out, o->tls, f) : CLAVE_OK;
 }
 
-static clave_err listen_all(struct server_run *r, const struct server_run_options *o,
-                            const struct fault *f)
+static clave_err uv_server_listen_all(struct server_run *r, const struct server_run_options *o,
+                                      const struct fault *f)
 {
     clave_err err = CLAVE_OK;
     for (size_t i = 0; i < o->nlisten && err == CLAVE_OK; i++)
@@ -456,7 +456,7 @@ static void uv_server_begin_notifying(struct server_run *r, const struct server_
 
 /* A log that cannot be opened for lack of descriptors would stop the server. A gate in this process
  * takes a quarter of them for HTTP, and of its sessions both ends are here. */
-static size_t connections_for_files(const struct server_run_options *o)
+static size_t uv_server_connections_for_files(const struct server_run_options *o)
 {
     struct rlimit limit;
     size_t reserved = RESERVED_FILES;
@@ -547,21 +547,21 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     list_init(&r->had_some);
     r->turn = 1;
     list_init(&r->hung_up);
-    r->max_conns = connections_for_files(o);
+    r->max_conns = uv_server_connections_for_files(o);
     clave_err err = clave__map_init(&r->addresses, &r->mem, clave_random_seed());
     if (err == CLAVE_OK)
         err = uv_server_begin_tls(&r->tls, o, &f);
     if (err == CLAVE_OK)
-        err = init_handles(r, o->signals, &f);
+        err = uv_server_init_handles(r, o->signals, &f);
     if (err != CLAVE_OK) {
         clave_tls_free(r->tls);
         clave__map_fini(&r->addresses);
         free(r);
         return err;
     }
-    err = recover(r, o, &f);
+    err = uv_server_recover(r, o, &f);
     if (err == CLAVE_OK)
-        err = listen_all(r, o, &f);
+        err = uv_server_listen_all(r, o, &f);
     if (err == CLAVE_OK)
         err = clave__admin_start(r, o, &f);
     if (err == CLAVE_OK)
@@ -582,7 +582,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
 clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
 {
     assert(r->phase == RUN_READY);
-    clave__server_start(r->server, now_of(r), wall_of(r));
+    clave__server_start(r->server, uv_server_now_of(r), uv_server_wall_of(r));
     r->phase = RUN_SERVING;
     if (r->audit)
         clave__audit_log_server(r->audit, "serverStart", "success");
@@ -605,12 +605,12 @@ void clave__server_run_free(struct server_run *r)
         return;
     bool durable = r->server && r->result == CLAVE_OK && clave__run_is_durable(r);
     r->phase = RUN_STOPPED;
-    close_listeners(r);
+    uv_server_close_listeners(r);
     clave__admin_stop(r);
     clave__conn_close_quiet(r, true);
     clave__snapshot_thread_stop(&r->snapshot_thread); /* before what they wake closes */
     clave__txn_log_thread_stop(&r->log_thread);
-    close_audit(r, durable);
+    uv_server_close_audit(r, durable);
     uv_server_end_loop(r);
     clave__server_free(r->server);
     clave__map_fini(&r->addresses);

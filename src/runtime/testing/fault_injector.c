@@ -109,7 +109,7 @@ static bool fault_injector_strikes(struct fault_injector *inj, clave_test_kind k
 
 /* ---- from the client ------------------------------------------------------------------------ */
 
-static uint32_t int_at(const uint8_t *p)
+static uint32_t fault_injector_int_at(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
@@ -152,7 +152,7 @@ static clave_test_kind fault_injector_kind_of(int32_t op)
 /* A header is complete. false: the request is dropped. */
 static bool fault_injector_take_head(struct fault_injector *inj)
 {
-    size_t len = int_at(inj->head), seen = inj->nhead - LENGTH;
+    size_t len = fault_injector_int_at(inj->head), seen = inj->nhead - LENGTH;
     clave_test_fault f;
     uint8_t kind = CLAVE_TEST_CONNECT;
     inj->nhead = 0;
@@ -161,7 +161,7 @@ static bool fault_injector_take_head(struct fault_injector *inj)
         return true;
     }
     if (inj->greeted)
-        kind = (uint8_t)fault_injector_kind_of((int32_t)int_at(inj->head + 8));
+        kind = (uint8_t)fault_injector_kind_of((int32_t)fault_injector_int_at(inj->head + 8));
     inj->greeted = true;
     inj->body = len - seen;
     inj->of->seen[CLAVE_TEST_ANY]++;
@@ -200,7 +200,7 @@ static bool fault_injector_input(struct filter *f, const void *p, size_t n)
 static clave_test_kind fault_injector_kind_of_reply(struct fault_injector *inj,
                                                     const uint8_t *frame, size_t n)
 {
-    if (n >= 8 && (int32_t)int_at(frame + LENGTH) == XID_EVENT) {
+    if (n >= 8 && (int32_t)fault_injector_int_at(frame + LENGTH) == XID_EVENT) {
         inj->of->seen[CLAVE_TEST_EVENT]++;
         return CLAVE_TEST_EVENT;
     }
@@ -255,7 +255,7 @@ static void fault_injector_pull(struct fault_injector *inj, int64_t now)
     while ((n = clave__channel_output(inj->filter.channel, inj->filter.above, &p)) > 0) {
         for (size_t at = 0; at < n && !inj->ending;) {
             const uint8_t *frame = (const uint8_t *)p + at;
-            size_t len = inj->opaque ? n : LENGTH + int_at(frame);
+            size_t len = inj->opaque ? n : LENGTH + fault_injector_int_at(frame);
             fault_injector_hold(inj, now, frame, len);
             at += len;
         }

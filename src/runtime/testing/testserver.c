@@ -106,8 +106,8 @@ static clave_err testserver_leave(clave_test_server *t, clave_err err)
 }
 
 /* Runs on the server's thread while the caller waits. ECLOSED: the server is stopped. */
-static clave_err order(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
-                       void *arg)
+static clave_err testserver_order(clave_test_server *t,
+                                  clave_err (*fn)(clave_test_server *, void *), void *arg)
 {
     struct order o = {.fn = fn, .arg = arg, .err = CLAVE_ECLOSED};
     pthread_mutex_lock(&t->mutex);
@@ -123,10 +123,10 @@ static clave_err order(clave_test_server *t, clave_err (*fn)(clave_test_server *
 }
 
 /* Runs there, or here if the server is stopped. */
-static clave_err order_anyhow(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
-                              void *arg)
+static clave_err testserver_order_anyhow(clave_test_server *t,
+                                         clave_err (*fn)(clave_test_server *, void *), void *arg)
 {
-    clave_err err = order(t, fn, arg);
+    clave_err err = testserver_order(t, fn, arg);
     return err == CLAVE_ECLOSED ? fn(t, arg) : err;
 }
 
@@ -149,7 +149,7 @@ static void testserver_on_wake(uv_async_t *a)
     pthread_mutex_unlock(&t->mutex);
 }
 
-static void serve_fault_injectors(clave_test_server *t)
+static void testserver_serve_fault_injectors(clave_test_server *t)
 {
     struct list *e = t->fault_injectors.injectors.next;
     clave__run_tick(t->run);
@@ -161,20 +161,20 @@ static void serve_fault_injectors(clave_test_server *t)
     clave__run_pump(t->run);
 }
 
-static void on_release(uv_timer_t *timer)
+static void testserver_on_release(uv_timer_t *timer)
 {
-    serve_fault_injectors(timer->data);
+    testserver_serve_fault_injectors(timer->data);
 }
 
 /* Before the loop waits. */
-static void on_prepare(uv_prepare_t *p)
+static void testserver_on_prepare(uv_prepare_t *p)
 {
     clave_test_server *t = p->data;
     int64_t at = clave__fault_injectors_deadline(&t->fault_injectors), left = at - clave_now();
     if (at == INT64_MAX)
         uv_timer_stop(&t->release);
     else
-        uv_timer_start(&t->release, on_release, left > 0 ? (uint64_t)left : 0, 0);
+        uv_timer_start(&t->release, testserver_on_release, left > 0 ? (uint64_t)left : 0, 0);
 }
 
 static void testserver_on_strike(struct fault_injectors *all)
@@ -206,7 +206,7 @@ static void *testserver_serve(void *arg)
 
 /* The kernel gives the port to nobody while this socket is bound to it, and still lets the server
  * listen. */
-static clave_err reserve_port(clave_test_server *t, uint16_t port)
+static clave_err testserver_reserve_port(clave_test_server *t, uint16_t port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
     socklen_t len = sizeof a;
@@ -223,7 +223,7 @@ static clave_err reserve_port(clave_test_server *t, uint16_t port)
     return CLAVE_OK;
 }
 
-static clave_err choose_dir(clave_test_server *t, const char *given)
+static clave_err testserver_choose_dir(clave_test_server *t, const char *given)
 {
     const char *tmp = getenv("TMPDIR");
     int n =
@@ -240,7 +240,8 @@ static clave_err choose_dir(clave_test_server *t, const char *given)
     return CLAVE_OK;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+static int testserver_remove_entry(const char *path, const struct stat *st, int type,
+                                   struct FTW *at)
 {
     (void)st;
     (void)type;
@@ -256,7 +257,7 @@ static bool testserver_add_filter(void *arg, struct channel *ch, struct server_c
     return clave__fault_injector_add(&t->fault_injectors, ch, engine) == CLAVE_OK;
 }
 
-static void install(clave_test_server *t)
+static void testserver_install(clave_test_server *t)
 {
     struct server_run *r = t->run;
     r->add_filter = testserver_add_filter;
@@ -266,7 +267,7 @@ static void install(clave_test_server *t)
     uv_async_init(&r->loop, &t->wake, testserver_on_wake);
     uv_timer_init(&r->loop, &t->release);
     uv_prepare_init(&r->loop, &t->prepare);
-    uv_prepare_start(&t->prepare, on_prepare);
+    uv_prepare_start(&t->prepare, testserver_on_prepare);
     t->wake.data = t->release.data = t->prepare.data = t;
 }
 
@@ -293,7 +294,7 @@ static clave_err testserver_start(clave_test_server *t)
     clave_err err = clave__server_run_new(&t->run, &o, text, sizeof text);
     if (err != CLAVE_OK)
         return fault(t, err, "%s", text);
-    install(t);
+    testserver_install(t);
     if (testserver_start_thread(t))
         return CLAVE_OK;
     clave__server_run_free(t->run);
@@ -313,7 +314,7 @@ static clave_err testserver_join(clave_test_server *t)
     return t->end;
 }
 
-static clave_err halt(clave_test_server *t, void *arg)
+static clave_err testserver_halt(clave_test_server *t, void *arg)
 {
     (void)arg;
     clave__run_halt(t->run);
@@ -338,7 +339,7 @@ clave_err clave_test_server_kill(clave_test_server *t)
     clave_err err = testserver_enter(t);
     if (err != CLAVE_OK)
         return err;
-    order(t, halt, NULL);
+    testserver_order(t, testserver_halt, NULL);
     return testserver_leave(t, testserver_join(t));
 }
 
@@ -362,7 +363,7 @@ clave_err clave_test_server_restart(clave_test_server *t)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static void init_locks(clave_test_server *t)
+static void testserver_init_locks(clave_test_server *t)
 {
     pthread_mutexattr_t checked;
     pthread_condattr_t clock;
@@ -389,9 +390,9 @@ static clave_err testserver_begin(clave_test_server *t, const clave_test_server_
         .max_session_ms = o->max_session_ms ? o->max_session_ms : DEFAULT_MAX_SESSION_MS,
         .extended_types = o->extended_types,
     };
-    clave_err err = reserve_port(t, o->port);
+    clave_err err = testserver_reserve_port(t, o->port);
     if (err == CLAVE_OK)
-        err = choose_dir(t, o->data_dir);
+        err = testserver_choose_dir(t, o->data_dir);
     return err == CLAVE_OK ? testserver_start(t) : err;
 }
 
@@ -408,7 +409,7 @@ clave_err clave_test_server_new(clave_test_server **out, const clave_test_server
     t->log = o.log;
     t->log_arg = o.log_arg;
     t->reserve = -1;
-    init_locks(t);
+    testserver_init_locks(t);
     clave__fault_injectors_init(&t->fault_injectors);
     t->fault_injectors.on_strike = testserver_on_strike;
     err = testserver_begin(t, &o);
@@ -423,10 +424,10 @@ void clave_test_server_free(clave_test_server *t)
 {
     if (!t)
         return;
-    order(t, halt, NULL);
+    testserver_order(t, testserver_halt, NULL);
     testserver_join(t);
     if (t->owns_dir)
-        nftw(t->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        nftw(t->dir, testserver_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (t->reserve >= 0)
         close(t->reserve);
     clave__fault_injectors_fini(&t->fault_injectors);
@@ -453,12 +454,13 @@ const char *clave_test_server_data_dir(const clave_test_server *t)
 
 /* ---- sessions and time ---------------------------------------------------------------------- */
 
-static clave_err call(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *), void *arg)
+static clave_err testserver_call(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
+                                 void *arg)
 {
     clave_err err = testserver_enter(t);
     if (err != CLAVE_OK)
         return err;
-    err = order(t, fn, arg);
+    err = testserver_order(t, fn, arg);
     return testserver_leave(t, err == CLAVE_ECLOSED ? fault(t, err, "the server is not running")
                                                     : err);
 }
@@ -468,7 +470,7 @@ static clave_err testserver_unknown(clave_test_server *t, int64_t id)
     return fault(t, CLAVE_EUNKNOWNSESSION, "there is no session 0x%llx", (unsigned long long)id);
 }
 
-static clave_err expire(clave_test_server *t, void *arg)
+static clave_err testserver_expire(clave_test_server *t, void *arg)
 {
     const int64_t *id = arg;
     struct server *s = t->run->server;
@@ -478,7 +480,7 @@ static clave_err expire(clave_test_server *t, void *arg)
 
 clave_err clave_test_server_expire(clave_test_server *t, int64_t session_id)
 {
-    return call(t, expire, &session_id);
+    return testserver_call(t, testserver_expire, &session_id);
 }
 
 static clave_err testserver_drop(clave_test_server *t, void *arg)
@@ -500,10 +502,10 @@ static clave_err testserver_drop(clave_test_server *t, void *arg)
 
 clave_err clave_test_server_drop(clave_test_server *t, int64_t session_id)
 {
-    return call(t, testserver_drop, &session_id);
+    return testserver_call(t, testserver_drop, &session_id);
 }
 
-static clave_err skip_time(clave_test_server *t, void *arg)
+static clave_err testserver_skip_time(clave_test_server *t, void *arg)
 {
     const int64_t *ms = arg;
     t->run->ahead_ms += *ms;
@@ -518,19 +520,19 @@ clave_err clave_test_server_skip_time(clave_test_server *t, int64_t ms)
     enum { YEAR_S = 366 * 24 * 3600 };
     if (ms < 0 || ms / 1000 > (int64_t)100 * YEAR_S)
         return CLAVE_EINVAL;
-    return call(t, skip_time, &ms);
+    return testserver_call(t, testserver_skip_time, &ms);
 }
 
 /* ---- faults and figures --------------------------------------------------------------------- */
 
-static clave_err call_anyhow(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
-                             void *arg)
+static clave_err testserver_call_anyhow(clave_test_server *t,
+                                        clave_err (*fn)(clave_test_server *, void *), void *arg)
 {
     clave_err err = testserver_enter(t);
-    return err == CLAVE_OK ? testserver_leave(t, order_anyhow(t, fn, arg)) : err;
+    return err == CLAVE_OK ? testserver_leave(t, testserver_order_anyhow(t, fn, arg)) : err;
 }
 
-static clave_err inject(clave_test_server *t, void *arg)
+static clave_err testserver_inject(clave_test_server *t, void *arg)
 {
     return clave__fault_injectors_inject(&t->fault_injectors, arg);
 }
@@ -543,21 +545,21 @@ clave_err clave_test_server_inject(clave_test_server *t, const clave_test_fault 
     if ((unsigned)f.action > CLAVE_TEST_SILENCE || (unsigned)f.kind >= CLAVE_TEST_KINDS ||
         f.delay_ms < 0 || (f.action == CLAVE_TEST_LOSE_REQUEST && f.kind == CLAVE_TEST_EVENT))
         return CLAVE_EINVAL;
-    return call_anyhow(t, inject, &f);
+    return testserver_call_anyhow(t, testserver_inject, &f);
 }
 
-static clave_err heal(clave_test_server *t, void *arg)
+static clave_err testserver_heal(clave_test_server *t, void *arg)
 {
     (void)arg;
     clave__fault_injectors_heal(&t->fault_injectors);
     if (t->run && t->serving)
-        serve_fault_injectors(t);
+        testserver_serve_fault_injectors(t);
     return CLAVE_OK;
 }
 
 clave_err clave_test_server_heal(clave_test_server *t)
 {
-    return call_anyhow(t, heal, NULL);
+    return testserver_call_anyhow(t, testserver_heal, NULL);
 }
 
 clave_err clave_test_server_await_strikes(clave_test_server *t, uint64_t strikes,
@@ -578,7 +580,7 @@ clave_err clave_test_server_await_strikes(clave_test_server *t, uint64_t strikes
     return err;
 }
 
-static clave_err stats(clave_test_server *t, void *arg)
+static clave_err testserver_stats(clave_test_server *t, void *arg)
 {
     clave_test_stats *out = arg;
     struct server_stats st = {0};
@@ -598,6 +600,6 @@ static clave_err stats(clave_test_server *t, void *arg)
 clave_err clave_test_server_stats(clave_test_server *t, clave_test_stats *out)
 {
     clave_test_stats now = CLAVE_TEST_STATS_INIT;
-    clave_err err = call_anyhow(t, stats, &now);
+    clave_err err = testserver_call_anyhow(t, testserver_stats, &now);
     return err == CLAVE_OK ? clave__options_give(out, &now, sizeof now) : err;
 }

@@ -15,7 +15,7 @@
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static const char *key_file(const clave_tls *t)
+static const char *tls_context_key_file(const clave_tls *t)
 {
     return t->files[TLS_KEY] ? t->files[TLS_KEY] : t->files[TLS_CERT];
 }
@@ -30,7 +30,7 @@ static clave_err tls_context_refused(const clave_tls *t, const struct fault *f, 
 }
 
 /* OpenSSL must not ask for a key's password at the terminal; *arg notes that there is one. */
-static int no_password(char *buf, int size, int writes, void *arg)
+static int tls_context_no_password(char *buf, int size, int writes, void *arg)
 {
     (void)buf;
     (void)size;
@@ -40,8 +40,8 @@ static int no_password(char *buf, int size, int writes, void *arg)
     return -1;
 }
 
-static clave_err look_at_files(const clave_tls *t, struct stat seen[TLS_FILES],
-                               const struct fault *f)
+static clave_err tls_context_look_at_files(const clave_tls *t, struct stat seen[TLS_FILES],
+                                           const struct fault *f)
 {
     memset(seen, 0, TLS_FILES * sizeof *seen);
     for (size_t i = 0; i < TLS_FILES; i++) {
@@ -60,7 +60,7 @@ static clave_err look_at_files(const clave_tls *t, struct stat seen[TLS_FILES],
     return CLAVE_OK;
 }
 
-static bool same_files(const struct stat *a, const struct stat *b)
+static bool tls_context_same_files(const struct stat *a, const struct stat *b)
 {
     for (size_t i = 0; i < TLS_FILES; i++)
         if (a[i].st_ino != b[i].st_ino || a[i].st_dev != b[i].st_dev ||
@@ -74,7 +74,7 @@ static bool same_files(const struct stat *a, const struct stat *b)
 
 /* Sessions are not resumed: a certificate that is no longer valid must not live on in one, and a
  * connection lasts for hours anyway. */
-static void set_rules(const struct openssl *lib, SSL_CTX *context)
+static void tls_context_set_rules(const struct openssl *lib, SSL_CTX *context)
 {
     lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
     lib->SSL_CTX_set_options(context,
@@ -82,12 +82,12 @@ static void set_rules(const struct openssl *lib, SSL_CTX *context)
     lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
     lib->SSL_CTX_set_num_tickets(context, 0);
     lib->SSL_CTX_ctrl(context, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
-    lib->SSL_CTX_set_default_passwd_cb(context, no_password);
+    lib->SSL_CTX_set_default_passwd_cb(context, tls_context_no_password);
 }
 
-static clave_err load_own(const clave_tls *t, SSL_CTX *context, const struct fault *f)
+static clave_err tls_context_load_own(const clave_tls *t, SSL_CTX *context, const struct fault *f)
 {
-    const char *cert = t->files[TLS_CERT], *key = key_file(t);
+    const char *cert = t->files[TLS_CERT], *key = tls_context_key_file(t);
     bool locked = false;
     if (!cert)
         return CLAVE_OK;
@@ -113,7 +113,8 @@ static clave_err load_own(const clave_tls *t, SSL_CTX *context, const struct fau
         key);
 }
 
-static clave_err load_trusted(const clave_tls *t, SSL_CTX *context, const struct fault *f)
+static clave_err tls_context_load_trusted(const clave_tls *t, SSL_CTX *context,
+                                          const struct fault *f)
 {
     const char *ca = t->files[TLS_CA];
     if (!ca) {
@@ -142,7 +143,7 @@ static int tls_context_on_alpn(SSL *ssl, const unsigned char **out, unsigned cha
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-static int what_to_verify(const clave_tls *t)
+static int tls_context_what_to_verify(const clave_tls *t)
 {
     if (!t->serves)
         return SSL_VERIFY_PEER;
@@ -160,19 +161,19 @@ static int what_to_verify(const clave_tls *t)
 static clave_err new_context(const clave_tls *t, SSL_CTX **out, const struct fault *f)
 {
     const struct openssl *lib = t->lib;
-    int verify = what_to_verify(t);
+    int verify = tls_context_what_to_verify(t);
     lib->ERR_clear_error();
     SSL_CTX *context =
         lib->SSL_CTX_new(t->serves ? lib->TLS_server_method() : lib->TLS_client_method());
     if (!context)
         return CLAVE_ENOMEM;
-    set_rules(lib, context);
+    tls_context_set_rules(lib, context);
     lib->SSL_CTX_set_verify(context, verify, clave__tls_refusal_on_verified);
     if (t->alpn)
         lib->SSL_CTX_set_alpn_select_cb(context, tls_context_on_alpn, (void *)(uintptr_t)t->alpn);
-    clave_err err = load_own(t, context, f);
+    clave_err err = tls_context_load_own(t, context, f);
     if (err == CLAVE_OK && verify != SSL_VERIFY_NONE)
-        err = load_trusted(t, context, f);
+        err = tls_context_load_trusted(t, context, f);
     if (err == CLAVE_OK)
         *out = context;
     else
@@ -184,9 +185,9 @@ static clave_err tls_context_load(clave_tls *t, bool always, const struct fault 
 {
     struct stat seen[TLS_FILES];
     SSL_CTX *context = NULL;
-    clave_err err = look_at_files(t, seen, f);
+    clave_err err = tls_context_look_at_files(t, seen, f);
     pthread_mutex_lock(&t->mutex);
-    if (err == CLAVE_OK && (always || !same_files(seen, t->read)))
+    if (err == CLAVE_OK && (always || !tls_context_same_files(seen, t->read)))
         err = new_context(t, &context, f);
     if (context) {
         t->lib->SSL_CTX_free(t->context); /* connections have their own references */
@@ -254,7 +255,7 @@ static bool tls_context_copy(char **to, const char *text)
     return !text || !*text || *to;
 }
 
-static clave_err new_side(clave_tls **out, const struct fault *f)
+static clave_err tls_context_new_side(clave_tls **out, const struct fault *f)
 {
     const char *why;
     const struct openssl *lib = clave__openssl(&why);
@@ -290,7 +291,7 @@ clave_err clave__tls_context_serve(clave_tls **out, const struct tls_server_opti
 {
     clave_tls *t;
     *out = NULL;
-    clave_err err = new_side(&t, f);
+    clave_err err = tls_context_new_side(&t, f);
     if (err == CLAVE_OK) {
         t->serves = true;
         t->clients = o->clients;
@@ -305,7 +306,7 @@ clave_err clave__tls_context_serve(clave_tls **out, const struct tls_server_opti
     return tls_context_finish(out, t, err, f);
 }
 
-static clave_tls_options of_environment(void)
+static clave_tls_options tls_context_of_environment(void)
 {
     return (clave_tls_options){.size = sizeof(clave_tls_options),
                                .ca_file = secure_getenv("CLAVE_TLS_CA"),
@@ -317,7 +318,7 @@ static clave_tls_options of_environment(void)
 clave_err clave_tls_new(clave_tls **out, const clave_tls_options *given, char *fault, size_t cap)
 {
     const struct fault f = {fault, cap};
-    clave_tls_options o = of_environment();
+    clave_tls_options o = tls_context_of_environment();
     clave_tls *t;
     *out = NULL;
     if (cap > 0)
@@ -327,7 +328,7 @@ clave_err clave_tls_new(clave_tls **out, const clave_tls_options *given, char *f
         return clave__start_error(&f, CLAVE_EINVAL, "clave_tls_options %s", wrong);
     if (given)
         (void)clave__options_take(&o, sizeof o, given);
-    clave_err err = new_side(&t, &f);
+    clave_err err = tls_context_new_side(&t, &f);
     if (err == CLAVE_OK) {
         t->any_name = o.any_name;
         if (!tls_context_copy(&t->files[TLS_CA], o.ca_file) ||
@@ -362,7 +363,7 @@ clave_err clave__tls_context_of_environment(clave_tls **out, const struct fault 
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static clave_tls *shared; /* the latest; kept until the process ends */
-    const clave_tls_options o = of_environment();
+    const clave_tls_options o = tls_context_of_environment();
     clave_err err = CLAVE_OK;
     pthread_mutex_lock(&mutex);
     if (!shared || !tls_context_is_of(shared, &o)) {

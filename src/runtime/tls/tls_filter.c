@@ -237,7 +237,7 @@ size_t clave__tls_subject(const struct tls *t, const void **der)
 }
 
 /* What we found wrong with its certificate. */
-static void bad_certificate(const struct tls *t, char *text, size_t cap)
+static void tls_filter_bad_certificate(const struct tls *t, char *text, size_t cap)
 {
     static const struct tls_shown nothing;
     const struct tls_shown *shown = t->refusal.shown ? t->refusal.shown : &nothing;
@@ -265,7 +265,7 @@ static void bad_certificate(const struct tls *t, char *text, size_t cap)
 
 /* What the other side found wrong with ours: the alerts of RFC 8446 that users can do something
  * about. Java calls a certificate bad that was not presented. */
-static const char *complaint(const struct tls *t, int alert)
+static const char *tls_filter_complaint(const struct tls *t, int alert)
 {
     if (alert == SSL_AD_BAD_CERTIFICATE && !t->side->files[TLS_CERT])
         alert = SSL_AD_CERTIFICATE_REQUIRED;
@@ -300,18 +300,19 @@ bool clave__tls_is_final(const struct tls *t)
         long verdict = t->lib->SSL_get_verify_result(t->ssl);
         return verdict != X509_V_ERR_CERT_NOT_YET_VALID && verdict != X509_V_ERR_OUT_OF_MEM;
     }
-    return reason > ALERT_REASONS && complaint(t, reason - ALERT_REASONS) != NULL;
+    return reason > ALERT_REASONS && tls_filter_complaint(t, reason - ALERT_REASONS) != NULL;
 }
 
 void clave__tls_fault(const struct tls *t, char *text, size_t cap)
 {
     int reason = ERR_GET_REASON(t->why);
     const char *why = t->lib->ERR_reason_error_string(t->why);
-    const char *alert = reason > ALERT_REASONS ? complaint(t, reason - ALERT_REASONS) : NULL;
+    const char *alert =
+        reason > ALERT_REASONS ? tls_filter_complaint(t, reason - ALERT_REASONS) : NULL;
     if (t->is_other || reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
         snprintf(text, cap, "it does not speak TLS");
     else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
-        bad_certificate(t, text, cap);
+        tls_filter_bad_certificate(t, text, cap);
     else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
         snprintf(text, cap, "it presents no certificate");
     else

@@ -11,12 +11,12 @@
 
 #include "base/memory.h"
 
-static void word_put_version(struct text *t)
+static void four_letter_put_version(struct text *t)
 {
     clave__text_put(t, "Zookeeper version: %s\n", clave__server_version);
 }
 
-static void word_put_server(struct server *s, struct text *t)
+static void four_letter_put_server(struct server *s, struct text *t)
 {
     char avg[DECIMAL_CAP];
     const struct latency *l = &s->counts.latency;
@@ -32,39 +32,39 @@ static void word_put_server(struct server *s, struct text *t)
 
 /* ---- the words ------------------------------------------------------------------------------- */
 
-static void word_ruok(struct server *s, struct text *t)
+static void four_letter_ruok(struct server *s, struct text *t)
 {
     (void)s;
     clave__text_put(t, "imok");
 }
 
-static void word_isro(struct server *s, struct text *t)
+static void four_letter_isro(struct server *s, struct text *t)
 {
     (void)s;
     clave__text_put(t, "rw");
 }
 
-static void word_srvr(struct server *s, struct text *t)
+static void four_letter_srvr(struct server *s, struct text *t)
 {
-    word_put_version(t);
-    word_put_server(s, t);
+    four_letter_put_version(t);
+    four_letter_put_server(s, t);
 }
 
-static bool word_stat(struct listing *l)
+static bool four_letter_stat(struct listing *l)
 {
-    word_put_version(&l->text);
+    four_letter_put_version(&l->text);
     clave__text_put(&l->text, "Clients:\n");
     l->brief = true;
     return false;
 }
 
-static bool word_stat_end(struct listing *l)
+static bool four_letter_stat_end(struct listing *l)
 {
-    word_put_server(l->s, &l->text);
+    four_letter_put_server(l->s, &l->text);
     return false;
 }
 
-static void word_conf(struct server *s, struct text *t)
+static void four_letter_conf(struct server *s, struct text *t)
 {
     const struct driver_info *at = &s->driver.info;
     const char *dir = at->data_dir ? at->data_dir : "";
@@ -82,14 +82,14 @@ static void word_conf(struct server *s, struct text *t)
     clave__text_put(t, "clientPortListenBacklog=-1\nserverId=0\n");
 }
 
-static void word_dirs(struct server *s, struct text *t)
+static void four_letter_dirs(struct server *s, struct text *t)
 {
     struct data_sizes sizes = clave__data_sizes(s);
     clave__text_put(t, "datadir_size: %" PRId64 "\nlogdir_size: %" PRId64 "\n", sizes.snapshots,
                     sizes.logs);
 }
 
-static void word_envi(struct server *s, struct text *t)
+static void four_letter_envi(struct server *s, struct text *t)
 {
     clave__text_put(t, "Environment:\nzookeeper.version=%s\n", clave__server_version);
     for (size_t i = 0; i < ENVIRONMENT_LINES; i++) {
@@ -99,17 +99,17 @@ static void word_envi(struct server *s, struct text *t)
     }
 }
 
-static void word_put_figure(void *arg, const struct figure *f, const char *value)
+static void four_letter_put_figure(void *arg, const struct figure *f, const char *value)
 {
     clave__text_put(arg, "zk_%s\t%s\n", f->metric.name, value);
 }
 
-static void word_mntr(struct server *s, struct text *t)
+static void four_letter_mntr(struct server *s, struct text *t)
 {
-    clave__figures_each(s, IN_MNTR, word_put_figure, t);
+    clave__figures_each(s, IN_MNTR, four_letter_put_figure, t);
 }
 
-static bool word_wchs(struct listing *l)
+static bool four_letter_wchs(struct listing *l)
 {
     const struct watch_counts *n = &l->counts;
     clave__text_put(&l->text, "%zu connections watching %zu paths\nTotal watches:%zu\n", n->conns,
@@ -117,13 +117,13 @@ static bool word_wchs(struct listing *l)
     return false;
 }
 
-static void word_srst(struct server *s, struct text *t)
+static void four_letter_srst(struct server *s, struct text *t)
 {
     clave__stats_reset(s);
     clave__text_put(t, "Server stats reset.\n");
 }
 
-static bool word_crst(struct listing *l)
+static bool four_letter_crst(struct listing *l)
 {
     clave__text_put(&l->text, "Connection stats reset.\n");
     return false;
@@ -136,28 +136,28 @@ static const struct word {
     listing_part *parts[LISTING_PARTS];               /* or */
     const char *lacks; /* what the server would need to answer it, whatever the whitelist is */
 } words[] = {
-    {"conf", .answer = word_conf},
+    {"conf", .answer = four_letter_conf},
     {"cons", .parts = {clave__connections_text}},
-    {"crst", .parts = {clave__connections_reset, word_crst}},
-    {"dirs", .answer = word_dirs},
+    {"crst", .parts = {clave__connections_reset, four_letter_crst}},
+    {"dirs", .answer = four_letter_dirs},
     {"dump", .parts = {clave__sessions_text, clave__owners_text, clave__session_connections_text}},
-    {"envi", .answer = word_envi},
+    {"envi", .answer = four_letter_envi},
     {"gtmk", .lacks = "no trace mask"},
     {"hash", .lacks = "no log of digests"},
-    {"isro", .answer = word_isro},
-    {"mntr", .answer = word_mntr},
-    {"ruok", .answer = word_ruok},
-    {"srst", .answer = word_srst},
-    {"srvr", .answer = word_srvr},
-    {"stat", .parts = {word_stat, clave__connections_text, word_stat_end}},
+    {"isro", .answer = four_letter_isro},
+    {"mntr", .answer = four_letter_mntr},
+    {"ruok", .answer = four_letter_ruok},
+    {"srst", .answer = four_letter_srst},
+    {"srvr", .answer = four_letter_srvr},
+    {"stat", .parts = {four_letter_stat, clave__connections_text, four_letter_stat_end}},
     {"stmk", .lacks = "no trace mask"},
     {"wchc", .parts = {clave__watches_text}},
     {"wchp", .parts = {clave__watches_by_path_text}},
     {"wchs",
-     .parts = {clave__watches_count_by_connection, clave__watches_count_by_path, word_wchs}},
+     .parts = {clave__watches_count_by_connection, clave__watches_count_by_path, four_letter_wchs}},
 };
 
-static const struct word *word_find(uint32_t word)
+static const struct word *four_letter_find(uint32_t word)
 {
     const char name[] = {(char)(word >> 24), (char)(word >> 16), (char)(word >> 8), (char)word};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -167,7 +167,7 @@ static const struct word *word_find(uint32_t word)
 }
 
 /* Whether the word is in the whitelist, or the whitelist is "*". */
-static bool word_is_listed(const struct server *s, const char *name)
+static bool four_letter_is_listed(const struct server *s, const char *name)
 {
     const char *at = s->access.words;
     if (strcmp(at, "*") == 0)
@@ -187,14 +187,14 @@ static bool word_is_listed(const struct server *s, const char *name)
 }
 
 /* The beginning of a TLS record with the first message of a handshake. */
-static bool is_tls_hello(uint32_t word)
+static bool four_letter_is_tls_hello(uint32_t word)
 {
     return word >> 16 == 0x1603;
 }
 
 /* ---- short answers --------------------------------------------------------------------------- */
 
-static void word_say(struct server_conn *c, void (*answer)(struct server *s, struct text *t))
+static void four_letter_say(struct server_conn *c, void (*answer)(struct server *s, struct text *t))
 {
     struct text t = {.out = &c->out};
     answer(c->s, &t);
@@ -214,7 +214,7 @@ struct word_list {
 };
 
 /* The client has taken all that came before. */
-static void word_put_piece(struct word_list *w)
+static void four_letter_put_piece(struct word_list *w)
 {
     struct server_conn *c = w->c;
     list_remove(&w->in_lists);
@@ -230,7 +230,7 @@ static void word_put_piece(struct word_list *w)
 }
 
 /* A client that reads is never the one that has waited longest among so many. */
-static void word_make_room(struct server *s)
+static void four_letter_make_room(struct server *s)
 {
     if (s->listings.n < MOST_LISTS)
         return;
@@ -242,10 +242,10 @@ static void word_make_room(struct server *s)
     clave__word_end(c);
 }
 
-static void word_list_begin(struct server_conn *c, listing_part *const *parts)
+static void four_letter_list_begin(struct server_conn *c, listing_part *const *parts)
 {
     assert(!c->list);
-    word_make_room(c->s);
+    four_letter_make_room(c->s);
     struct word_list *w = clave__mem_alloc(&c->s->mem, sizeof *w);
     if (!w) {
         clave__conn_cut(c);
@@ -258,7 +258,7 @@ static void word_list_begin(struct server_conn *c, listing_part *const *parts)
     clave__listing_begin(&w->listing, c->s, parts);
     c->list = w;
     c->list_goes_on = true;
-    word_put_piece(w);
+    four_letter_put_piece(w);
 }
 
 /* Its turn comes when the client has taken everything. */
@@ -273,7 +273,7 @@ void clave__word_step(struct server *s)
     struct list *e = list_pop_front(&s->listings.ready);
     struct word_list *w = e ? LIST_ENTRY(e, struct word_list, in_listings) : NULL;
     if (w && w->c->list_goes_on)
-        word_put_piece(w);
+        four_letter_put_piece(w);
 }
 
 void clave__word_end(struct server_conn *c)
@@ -292,7 +292,7 @@ void clave__word_end(struct server_conn *c)
 
 /* ---- the word -------------------------------------------------------------------------------- */
 
-static void word_refuse(struct server_conn *c, uint32_t word, const struct word *w)
+static void four_letter_refuse(struct server_conn *c, uint32_t word, const struct word *w)
 {
     struct text t = {.out = &c->out};
     if (w) {
@@ -305,19 +305,19 @@ static void word_refuse(struct server_conn *c, uint32_t word, const struct word 
         return;
     }
     clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
-               is_tls_hello(word) ? "it speaks TLS, but this address does not"
-                                  : "its first four bytes are not a length");
+               four_letter_is_tls_hello(word) ? "it speaks TLS, but this address does not"
+                                              : "its first four bytes are not a length");
 }
 
 void clave__conn_word(struct server_conn *c, uint32_t word)
 {
-    const struct word *w = word_find(word);
-    bool listed = w && word_is_listed(c->s, w->name);
+    const struct word *w = four_letter_find(word);
+    bool listed = w && four_letter_is_listed(c->s, w->name);
     if (listed && w->answer)
-        word_say(c, w->answer);
+        four_letter_say(c, w->answer);
     else if (listed && w->parts[0])
-        word_list_begin(c, w->parts);
+        four_letter_list_begin(c, w->parts);
     else
-        word_refuse(c, word, w);
+        four_letter_refuse(c, word, w);
     clave__conn_close(c);
 }

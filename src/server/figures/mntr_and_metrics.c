@@ -32,7 +32,7 @@ struct data_sizes clave__data_sizes(const struct server *s)
     return (struct data_sizes){snapshots > 0 ? snapshots : 0, logs > 0 ? logs : 0};
 }
 
-static const char *figures_put_digits(int64_t n, char out[DECIMAL_CAP])
+static const char *mntr_put_digits(int64_t n, char out[DECIMAL_CAP])
 {
     if (n < 0)
         return NULL;
@@ -40,32 +40,32 @@ static const char *figures_put_digits(int64_t n, char out[DECIMAL_CAP])
     return out;
 }
 
-static const char *figures_average(const struct server *s, char out[DECIMAL_CAP])
+static const char *mntr_average(const struct server *s, char out[DECIMAL_CAP])
 {
     return clave__latency_average(&s->counts.latency, out);
 }
 
-static const char *figures_nodes(const struct server *s, char out[DECIMAL_CAP])
+static const char *mntr_nodes(const struct server *s, char out[DECIMAL_CAP])
 {
-    return figures_put_digits((int64_t)clave__count_nodes(s), out);
+    return mntr_put_digits((int64_t)clave__count_nodes(s), out);
 }
 
-static const char *figures_uptime(const struct server *s, char out[DECIMAL_CAP])
+static const char *mntr_uptime(const struct server *s, char out[DECIMAL_CAP])
 {
-    return figures_put_digits(s->now - s->started_at, out);
+    return mntr_put_digits(s->now - s->started_at, out);
 }
 
-static const char *figures_proposals(const struct server *s, char out[DECIMAL_CAP])
+static const char *mntr_proposals(const struct server *s, char out[DECIMAL_CAP])
 {
-    return figures_put_digits(s->last_zxid - s->counts.started_zxid, out);
+    return mntr_put_digits(s->last_zxid - s->counts.started_zxid, out);
 }
 
-static const char *figures_commits(const struct server *s, char out[DECIMAL_CAP])
+static const char *mntr_commits(const struct server *s, char out[DECIMAL_CAP])
 {
-    return figures_put_digits(s->txn_log.durable_zxid - s->counts.started_zxid, out);
+    return mntr_put_digits(s->txn_log.durable_zxid - s->counts.started_zxid, out);
 }
 
-static const char *figures_cpu_seconds(const struct server *s, char out[DECIMAL_CAP])
+static const char *mntr_cpu_seconds(const struct server *s, char out[DECIMAL_CAP])
 {
     int64_t ms = s->driver.stats.cpu_ms;
     if (ms < 0)
@@ -85,7 +85,7 @@ static const struct figure figures[] = {
     {{.name = "server_state"}, IN_BOTH, .constant = "standalone"},
     {{"avg_latency", PROMETHEUS_GAUGE, 0, "Milliseconds from a request to its answer, on average."},
      IN_BOTH | IN_LATENCY,
-     .get = figures_average},
+     .get = mntr_average},
     {{"max_latency", PROMETHEUS_GAUGE, 0, "The longest latency, in milliseconds."},
      IN_BOTH | IN_LATENCY,
      AT(counts.latency.max)},
@@ -127,10 +127,10 @@ static const struct figure figures[] = {
      AT(conns.undelivered)},
     {{"proposal_count", PROMETHEUS_BARE_COUNTER, 0, "Transactions that were given a zxid."},
      IN_BOTH | IN_LOAD,
-     .get = figures_proposals},
+     .get = mntr_proposals},
     {{"commit_count", PROMETHEUS_BARE_COUNTER, 0, "Transactions that reached the disk."},
      IN_BOTH | IN_LOAD,
-     .get = figures_commits},
+     .get = mntr_commits},
     {{"snap_count", PROMETHEUS_BARE_COUNTER, 0,
       "Snapshots sent to learners, of which there are none."},
      IN_BOTH | IN_LOAD,
@@ -140,7 +140,7 @@ static const struct figure figures[] = {
      .constant = "0"},
     {{"znode_count", PROMETHEUS_GAUGE, 0, "Znodes, the root counted twice."},
      IN_BOTH | IN_NODES,
-     .get = figures_nodes},
+     .get = mntr_nodes},
     {{"watch_count", PROMETHEUS_GAUGE, 0, "Watches."}, IN_BOTH | IN_STATE, AT(watches.count)},
     {{"ephemerals_count", PROMETHEUS_GAUGE, 0, "Ephemeral znodes."},
      IN_BOTH | IN_NODES,
@@ -159,7 +159,7 @@ static const struct figure figures[] = {
      AT(driver.stats.max_files)},
     {{"uptime", PROMETHEUS_GAUGE, 0, "Milliseconds since the start."},
      IN_BOTH | IN_STATE,
-     .get = figures_uptime},
+     .get = mntr_uptime},
     {{"global_sessions", PROMETHEUS_GAUGE, 0, "Sessions."},
      IN_BOTH | IN_LOAD,
      AT(sessions.table.count)},
@@ -191,11 +191,10 @@ static const struct figure figures[] = {
      AT(driver.stats.resident_bytes)},
     {{"process_cpu_seconds", PROMETHEUS_COUNTER, 0, "CPU time, user and system."},
      IN_PROCESS,
-     .get = figures_cpu_seconds},
+     .get = mntr_cpu_seconds},
 };
 
-static const char *figures_value(const struct figure *f, const struct server *s,
-                                 char out[DECIMAL_CAP])
+static const char *mntr_value(const struct figure *f, const struct server *s, char out[DECIMAL_CAP])
 {
     const char *at = (const char *)s + f->at;
     int64_t n;
@@ -210,7 +209,7 @@ static const char *figures_value(const struct figure *f, const struct server *s,
         memcpy(&small, at, sizeof small);
         n = small;
     }
-    return figures_put_digits(n, out);
+    return mntr_put_digits(n, out);
 }
 
 void clave__figures_each(const struct server *s, unsigned shown, figure_visit *visit, void *arg)
@@ -218,7 +217,7 @@ void clave__figures_each(const struct server *s, unsigned shown, figure_visit *v
     char digits[DECIMAL_CAP];
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         const struct figure *f = &figures[i];
-        const char *value = f->shown & shown ? figures_value(f, s, digits) : NULL;
+        const char *value = f->shown & shown ? mntr_value(f, s, digits) : NULL;
         if (value)
             visit(arg, f, value);
     }

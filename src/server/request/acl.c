@@ -23,7 +23,7 @@ struct jvec clave__acl_entries(const struct acl *list)
     return (struct jvec){list->count, (const uint8_t *)(list + 1), list->len};
 }
 
-static bool same_entries(const struct map_node *node, const void *key)
+static bool acl_same_entries(const struct map_node *node, const void *key)
 {
     const struct acl *list = (const void *)node; /* its first member */
     const struct jvec *v = key;
@@ -31,7 +31,7 @@ static bool same_entries(const struct map_node *node, const void *key)
            (v->n == 0 || memcmp(list + 1, v->p, v->n) == 0);
 }
 
-static int32_t permissions_of_everyone(struct jvec entries)
+static int32_t acl_permissions_of_everyone(struct jvec entries)
 {
     struct jreader r = clave__jvec_reader(entries);
     int32_t perms = 0;
@@ -43,14 +43,14 @@ static int32_t permissions_of_everyone(struct jvec entries)
     return entries.count > 0 ? perms : -1;
 }
 
-static struct acl *new_list(struct acls *a, struct jvec entries)
+static struct acl *acl_new_list(struct acls *a, struct jvec entries)
 {
     struct acl *list = clave__mem_alloc(a->mem, sizeof *list + entries.n);
     if (!list)
         return NULL;
     *list = (struct acl){
         .refs = 1,
-        .everyone = permissions_of_everyone(entries),
+        .everyone = acl_permissions_of_everyone(entries),
         .count = entries.count,
         .len = (uint32_t)entries.n,
     };
@@ -68,7 +68,7 @@ clave_err clave__acls_init(struct acls *a, const struct clave_mem *mem, uint64_t
     clave_err err = clave__map_init(&a->lists, mem, seed);
     if (err != CLAVE_OK)
         return err;
-    a->open = new_list(a, (struct jvec){1, everyone, sizeof everyone});
+    a->open = acl_new_list(a, (struct jvec){1, everyone, sizeof everyone});
     if (!a->open) {
         clave__map_fini(&a->lists);
         return CLAVE_ENOMEM;
@@ -90,10 +90,10 @@ struct acl *clave__acls_take(struct acls *a, struct jvec entries, int64_t key)
     assert(key == ACL_NEW_KEY || key > 0);
     entries.count = entries.count > 0 ? entries.count : 0;
     uint32_t hash = clave__map_hash_bytes(&a->lists, entries.p, entries.n);
-    struct map_node *known = clave__map_find(&a->lists, hash, same_entries, &entries);
+    struct map_node *known = clave__map_find(&a->lists, hash, acl_same_entries, &entries);
     if (known)
         return clave__acl_ref(MAP_ENTRY(known, struct acl, in_cache));
-    struct acl *list = new_list(a, entries);
+    struct acl *list = acl_new_list(a, entries);
     if (!list)
         return NULL;
     list->key = key == ACL_NEW_KEY ? a->next_key : key;
@@ -175,7 +175,7 @@ void clave__acl_put_masked(struct jwriter *w, const struct acl *list)
 /* ---- a request's list ------------------------------------------------------------------------ */
 
 /* As Java's split(":"), which drops empty parts at the end: exactly two parts. */
-static bool digest_valid(struct jbytes id)
+static bool acl_digest_valid(struct jbytes id)
 {
     int32_t n = id.n, colons = 0;
     while (n > 0 && id.p[n - 1] == ':')
@@ -185,12 +185,12 @@ static bool digest_valid(struct jbytes id)
     return colons == 1;
 }
 
-static bool entry_valid(const struct wire_acl *a, const struct identities *who)
+static bool acl_entry_valid(const struct wire_acl *a, const struct identities *who)
 {
     if (server_acl_is(a->scheme, "world"))
         return server_acl_is(a->id, "anyone");
     if (server_acl_is(a->scheme, "digest"))
-        return digest_valid(a->id);
+        return acl_digest_valid(a->id);
     if (server_acl_is(a->scheme, "x509"))
         return who->knows_x509 && clave__x509_name_valid(a->id);
     if (server_acl_is(a->scheme, "uid"))
@@ -198,19 +198,19 @@ static bool entry_valid(const struct wire_acl *a, const struct identities *who)
     return server_acl_is(a->scheme, "ip") && clave__ip_valid(a->id);
 }
 
-static bool same_entry(const struct wire_acl *a, const struct wire_acl *b)
+static bool acl_same_entry(const struct wire_acl *a, const struct wire_acl *b)
 {
     return a->perms == b->perms && clave__jbytes_eq(a->scheme, b->scheme) &&
            clave__jbytes_eq(a->id, b->id);
 }
 
 /* Appends the entry unless the list already has it. */
-static clave_err append_entry(struct buf *room, int32_t *count, const struct wire_acl *a)
+static clave_err acl_append_entry(struct buf *room, int32_t *count, const struct wire_acl *a)
 {
     struct jreader r = clave__jreader(clave__buf_bytes(room), clave__buf_len(room));
     for (int32_t i = 0; i < *count; i++) {
         struct wire_acl known = clave__wire_get_acl(&r);
-        if (same_entry(&known, a))
+        if (acl_same_entry(&known, a))
             return CLAVE_OK;
     }
     if (*count == MAX_ENTRIES)
@@ -221,8 +221,8 @@ static clave_err append_entry(struct buf *room, int32_t *count, const struct wir
     return w.err == CLAVE_ETOOBIG ? CLAVE_EINVALIDACL : w.err;
 }
 
-static clave_err append_users(struct buf *room, int32_t *count, const struct identities *who,
-                              int32_t perms)
+static clave_err acl_append_users(struct buf *room, int32_t *count, const struct identities *who,
+                                  int32_t perms)
 {
     struct jvec users = clave__identities_digests(who);
     struct jreader r = clave__jvec_reader(users);
@@ -231,15 +231,15 @@ static clave_err append_users(struct buf *room, int32_t *count, const struct ide
     clave_err err = known ? CLAVE_OK : CLAVE_EINVALIDACL;
     for (int32_t i = 0; i < users.count && err == CLAVE_OK; i++) {
         struct wire_acl a = {perms, clave__jbytes("digest"), clave__jget_bytes(&r)};
-        err = append_entry(room, count, &a);
+        err = acl_append_entry(room, count, &a);
     }
     if (err == CLAVE_OK && who->has_subject) {
         struct wire_acl a = {perms, clave__jbytes("x509"), clave__identities_subject(who)};
-        err = append_entry(room, count, &a);
+        err = acl_append_entry(room, count, &a);
     }
     if (err == CLAVE_OK && who->has_uid) {
         struct wire_acl a = {perms, clave__jbytes("uid"), clave__uid_text(who, uid)};
-        err = append_entry(room, count, &a);
+        err = acl_append_entry(room, count, &a);
     }
     return err;
 }
@@ -254,13 +254,13 @@ clave_err clave__acl_fix_up(struct jvec asked, const struct identities *who, str
     for (int32_t i = 0; i < asked.count && err == CLAVE_OK; i++) {
         struct wire_acl a = clave__wire_get_acl(&r);
         if (server_acl_is(a.scheme, "auth"))
-            err = append_users(room, &count, who, a.perms);
-        else if (!entry_valid(&a, who))
+            err = acl_append_users(room, &count, who, a.perms);
+        else if (!acl_entry_valid(&a, who))
             err = CLAVE_EINVALIDACL;
         else if (asked.count == 1)
             break; /* the common case: a list of one valid entry is used as it is */
         else
-            err = append_entry(room, &count, &a);
+            err = acl_append_entry(room, &count, &a);
     }
     *fixed = count > 0 ? (struct jvec){count, clave__buf_bytes(room), clave__buf_len(room)} : asked;
     return err;

@@ -56,7 +56,7 @@ struct jbytes clave__identities_user(struct jbytes id)
     return colon ? clave__jbytes_n(id.p, (size_t)(colon - id.p)) : id;
 }
 
-static clave_err add_digest(struct identities *who, struct jbytes auth)
+static clave_err auth_add_digest(struct identities *who, struct jbytes auth)
 {
     uint8_t sha[SHA1_LEN];
     char secret[BASE64_LEN(SHA1_LEN) + 1];
@@ -90,7 +90,7 @@ clave_err clave__identities_add(struct identities *who, struct jbytes scheme, st
     if (server_auth_is(scheme, "ip"))
         return CLAVE_OK; /* every connection already has its address */
     if (server_auth_is(scheme, "digest") && auth.n >= 0)
-        return add_digest(who, auth);
+        return auth_add_digest(who, auth);
     if (server_auth_is(scheme, "x509") && who->has_subject)
         return CLAVE_OK; /* likewise */
     if (server_auth_is(scheme, "uid") && who->has_uid)
@@ -147,7 +147,7 @@ bool clave__ip_matches(struct jbytes id, const struct identities *who)
 
 /* ---- users of this machine ------------------------------------------------------------------- */
 
-static bool parse_uid(struct jbytes id, uint32_t *out)
+static bool auth_parse_uid(struct jbytes id, uint32_t *out)
 {
     uint64_t v = 0;
     if (id.n <= 0 || id.n >= AUTH_UID_TEXT || (id.p[0] == '0' && id.n > 1))
@@ -164,13 +164,13 @@ static bool parse_uid(struct jbytes id, uint32_t *out)
 bool clave__uid_valid(struct jbytes id)
 {
     uint32_t uid;
-    return parse_uid(id, &uid);
+    return auth_parse_uid(id, &uid);
 }
 
 bool clave__uid_matches(struct jbytes id, const struct identities *who)
 {
     uint32_t uid;
-    return who->has_uid && parse_uid(id, &uid) && uid == who->uid;
+    return who->has_uid && auth_parse_uid(id, &uid) && uid == who->uid;
 }
 
 void clave__identities_note_super_uid(struct identities *who, struct jbytes uid)

@@ -24,7 +24,7 @@ enum { MAX_CHUNK = 1024 * 1024 };
 
 /* ---- flow control ---------------------------------------------------------------------------- */
 
-static void update_wants_read(struct server_conn *c)
+static void conn_update_wants_read(struct server_conn *c)
 {
     bool wants = clave__server_conn_wants_read(c);
     if (!wants && clave__conn_is_open(c) && list_empty(&c->in_paused) &&
@@ -37,7 +37,7 @@ static void update_wants_read(struct server_conn *c)
 
 /* Resumes connections in the order in which they were stopped, until there is too much output
  * again. Not called while a request is being processed, since resuming processes theirs. */
-static void resume_paused(struct server *s)
+static void conn_resume_paused(struct server *s)
 {
     while (!list_empty(&s->conns.paused) && !clave__conns_are_full(s))
         clave__conn_resume(
@@ -52,7 +52,7 @@ void clave__conns_drop_stalled(struct server *s)
                    c->peer.text);
         clave__conn_cut(c);
     }
-    resume_paused(s);
+    conn_resume_paused(s);
 }
 
 void clave__server_conn_sent(struct server_conn *c, size_t n)
@@ -66,12 +66,12 @@ void clave__server_conn_sent(struct server_conn *c, size_t n)
     clave__conn_count_output(c, true);
     clave__word_go_on(c);
     clave__conn_resume(c);
-    resume_paused(c->s);
+    conn_resume_paused(c->s);
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-static void take_frame(struct server_conn *c, const uint8_t *p, size_t n)
+static void conn_take_frame(struct server_conn *c, const uint8_t *p, size_t n)
 {
     if (c->state == CONN_NEW)
         clave__conn_connect(c, p, n);
@@ -80,7 +80,7 @@ static void take_frame(struct server_conn *c, const uint8_t *p, size_t n)
 }
 
 /* The input is not a frame: a four-letter word, or not our protocol. */
-static void refuse_frame(struct server_conn *c, int why, size_t n)
+static void conn_refuse_frame(struct server_conn *c, int why, size_t n)
 {
     if (c->state == CONN_NEW && why == CLAVE_ETOOBIG) {
         clave__conn_word(c, (uint32_t)n);
@@ -110,9 +110,9 @@ static size_t conn_take(struct server_conn *c, const void *p, size_t n)
         c->s->counts.taken++;
         c->s->turn.looks += LOOKS_A_READ + (rc > 0 ? len / 1024 * LOOKS_A_KIB : 0);
         if (rc > 0)
-            take_frame(c, frame, len);
+            conn_take_frame(c, frame, len);
         else
-            refuse_frame(c, rc, len);
+            conn_refuse_frame(c, rc, len);
         clave__fair_schedule_charge(c, c->s->turn.looks - before);
     }
     size_t left = c->frames.in_len;
@@ -146,7 +146,7 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
         c->unread_since = INT64_MAX;
     conn_keep(c, (const uint8_t *)p + used, n - used);
     clave__fair_schedule_leave(c, used > 0);
-    update_wants_read(c);
+    conn_update_wants_read(c);
 }
 
 uint64_t clave__server_taken(const struct server *s)
@@ -165,7 +165,7 @@ void clave__conn_resume(struct server_conn *c)
             c->unread_since = INT64_MAX;
     }
     clave__fair_schedule_leave(c, used > 0);
-    update_wants_read(c);
+    conn_update_wants_read(c);
 }
 
 void clave__conns_take_left(struct server *s)
@@ -233,7 +233,7 @@ void clave__server_conn_set_waiting(struct server_conn *c, bool waiting)
     c->start_by = waiting ? INT64_MAX : c->s->now + c->s->limits.sessionless_ms;
 }
 
-static bool is_one_line(struct jbytes text)
+static bool conn_is_one_line(struct jbytes text)
 {
     for (int32_t i = 0; i < text.n; i++)
         if ((unsigned char)text.p[i] < ' ')
@@ -248,7 +248,7 @@ clave_err clave__server_conn_certify(struct server_conn *c, const void *der, siz
     if (err != CLAVE_OK)
         return err;
     struct jbytes subject = clave__identities_subject(&c->who);
-    bool fit = is_one_line(subject);
+    bool fit = conn_is_one_line(subject);
     clave__identities_note_x509_super(&c->who, clave__jbytes(c->s->access.x509_super));
     clave__log(&c->s->log, CLAVE_LOG_INFO, "%s is %.*s%s", c->peer.text, fit ? (int)subject.n : 1,
                fit ? subject.p : "?", c->who.is_super ? ", the super user" : "");
@@ -304,7 +304,7 @@ void clave__server_conn_closed(struct server_conn *c)
     clave__mem_free(&s->mem, c->marks);
     list_push_back(&s->conns.gone, &c->in_conns);
     conn_drop_watches(c, &most);
-    resume_paused(s);
+    conn_resume_paused(s);
 }
 
 /* A little output does not wait for the much of others, which is sent all the same. */

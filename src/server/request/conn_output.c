@@ -63,13 +63,13 @@ void clave__conn_cut(struct server_conn *c)
 
 /* ---- which output may leave ------------------------------------------------------------------ */
 
-static struct mark *mark_at(const struct server_conn *c, size_t i)
+static struct mark *conn_mark_at(const struct server_conn *c, size_t i)
 {
     assert(i < c->mark_cap);
     return &c->marks[(c->mark_head + i) & (c->mark_cap - 1)];
 }
 
-static bool grow_marks(struct server_conn *c)
+static bool conn_grow_marks(struct server_conn *c)
 {
     assert(c->mark_count == c->mark_cap);
     size_t cap = c->mark_cap ? c->mark_cap * 2 : FIRST_MARKS;
@@ -77,7 +77,7 @@ static bool grow_marks(struct server_conn *c)
     if (!grown)
         return false;
     for (size_t i = 0; i < c->mark_count; i++)
-        grown[i] = *mark_at(c, i);
+        grown[i] = *conn_mark_at(c, i);
     clave__mem_free(&c->s->mem, c->marks);
     c->marks = grown;
     c->mark_cap = cap;
@@ -91,7 +91,8 @@ static bool grow_marks(struct server_conn *c)
 static int64_t conn_depends_on(const struct server_conn *c, int64_t shows)
 {
     const struct server *s = c->s;
-    int64_t queued = c->mark_count ? mark_at(c, c->mark_count - 1)->zxid : s->txn_log.durable_zxid;
+    int64_t queued =
+        c->mark_count ? conn_mark_at(c, c->mark_count - 1)->zxid : s->txn_log.durable_zxid;
     int64_t zxid = shows < s->last_zxid ? shows : s->last_zxid; /* nodes of others may know more */
     return zxid > queued ? zxid : queued;
 }
@@ -104,14 +105,14 @@ static struct replies conn_replies(const struct server_conn *c, bool reply)
 }
 
 /* Ties the output up to its present end to a transaction. */
-static bool put_mark(struct server_conn *c, int64_t zxid, struct replies replies)
+static bool conn_put_mark(struct server_conn *c, int64_t zxid, struct replies replies)
 {
     const struct server *s = c->s;
-    struct mark *last = c->mark_count ? mark_at(c, c->mark_count - 1) : NULL;
+    struct mark *last = c->mark_count ? conn_mark_at(c, c->mark_count - 1) : NULL;
     if (!last || last->zxid != zxid || last->since != s->now) {
-        if (c->mark_count == c->mark_cap && !grow_marks(c))
+        if (c->mark_count == c->mark_cap && !conn_grow_marks(c))
             return false;
-        last = mark_at(c, c->mark_count++);
+        last = conn_mark_at(c, c->mark_count++);
         *last = (struct mark){.zxid = zxid, .since = s->now};
     }
     assert(last->end <= c->written);
@@ -121,7 +122,7 @@ static bool put_mark(struct server_conn *c, int64_t zxid, struct replies replies
     return true;
 }
 
-static void note_replies(struct server_conn *c, int64_t since, struct replies n)
+static void conn_note_replies(struct server_conn *c, int64_t since, struct replies n)
 {
     struct server *s = c->s;
     int64_t ms = s->now - since;
@@ -147,11 +148,11 @@ static void conn_settle(struct server_conn *c, int64_t zxid, bool reply)
     /* With marks left, clave__server_durable has not come to this connection yet. */
     if (zxid <= s->txn_log.durable_zxid && c->mark_count == 0) {
         c->releasable = c->written;
-        note_replies(c, s->now, replies);
+        conn_note_replies(c, s->now, replies);
         clave__conn_mark_ready(c);
         return;
     }
-    if (!put_mark(c, zxid, replies)) {
+    if (!conn_put_mark(c, zxid, replies)) {
         clave__conn_cut(c);
         return;
     }
@@ -164,14 +165,14 @@ static void conn_settle(struct server_conn *c, int64_t zxid, bool reply)
 void clave__conn_release(struct server_conn *c)
 {
     struct server *s = c->s;
-    while (c->mark_count > 0 && mark_at(c, 0)->zxid <= s->txn_log.durable_zxid) {
-        const struct mark *m = mark_at(c, 0);
+    while (c->mark_count > 0 && conn_mark_at(c, 0)->zxid <= s->txn_log.durable_zxid) {
+        const struct mark *m = conn_mark_at(c, 0);
         assert(s->counts.outstanding >= m->replies.all);
         assert(m->end >= c->releasable && c->undurable >= m->replies.all);
         c->releasable = m->end;
         c->undurable -= m->replies.all;
         s->counts.outstanding -= m->replies.all;
-        note_replies(c, m->since, m->replies);
+        conn_note_replies(c, m->since, m->replies);
         c->mark_head = (c->mark_head + 1) & (c->mark_cap - 1);
         c->mark_count--;
         clave__conn_mark_ready(c);

@@ -10,7 +10,8 @@
 
 /* ---- the response ---------------------------------------------------------------------------- */
 
-static void respond(struct server_conn *c, const struct wire_connect_request *q, int64_t shows)
+static void connect_respond(struct server_conn *c, const struct wire_connect_request *q,
+                            int64_t shows)
 {
     uint8_t passwd[WIRE_PASSWORD_LEN] = {0};
     struct wire_connect_response r = {
@@ -23,7 +24,7 @@ static void respond(struct server_conn *c, const struct wire_connect_request *q,
     clave__message_end(&m, false);
 }
 
-static void attach(struct server_conn *c, struct session *session)
+static void connect_attach(struct server_conn *c, struct session *session)
 {
     assert(clave__conn_is_open(c) && !c->session && c->told_id == session->id);
     session->timeout_ms = c->told_ms;
@@ -47,7 +48,7 @@ static void connect_tell(struct server_conn *c, const struct session *session, i
 
 /* ---- a new session --------------------------------------------------------------------------- */
 
-static clave_err create_session(struct server *s, int32_t timeout_ms, struct session **out)
+static clave_err connect_create_session(struct server *s, int32_t timeout_ms, struct session **out)
 {
     int64_t id = clave__sessions_new_id(&s->sessions);
     clave_err err = clave__sessions_add(&s->sessions, id, timeout_ms, out);
@@ -62,7 +63,7 @@ static clave_err create_session(struct server *s, int32_t timeout_ms, struct ses
     return err;
 }
 
-static bool has_room_for_session(struct server_conn *c)
+static bool connect_has_room_for_session(struct server_conn *c)
 {
     const struct sessions *t = &c->s->sessions;
     return clave__client_limit_allows(c, BOUND_SESSIONS, t->table.count + 1) &&
@@ -70,24 +71,25 @@ static bool has_room_for_session(struct server_conn *c)
                                       clave__sessions_detached(t, &c->peer) + 1);
 }
 
-static void open_session(struct server_conn *c, const struct wire_connect_request *q,
-                         int32_t timeout_ms)
+static void connect_open_session(struct server_conn *c, const struct wire_connect_request *q,
+                                 int32_t timeout_ms)
 {
     struct session *session;
-    if (!has_room_for_session(c) || create_session(c->s, timeout_ms, &session) != CLAVE_OK) {
+    if (!connect_has_room_for_session(c) ||
+        connect_create_session(c->s, timeout_ms, &session) != CLAVE_OK) {
         clave__conn_cut(c);
         return;
     }
     connect_tell(c, session, timeout_ms);
-    attach(c, session);
+    connect_attach(c, session);
     clave__log(&c->s->log, CLAVE_LOG_DEBUG, "session 0x%llx of %s, %d ms",
                (unsigned long long)session->id, c->peer.text, (int)timeout_ms);
-    respond(c, q, c->s->last_zxid);
+    connect_respond(c, q, c->s->last_zxid);
 }
 
 /* ---- a re-attached session ------------------------------------------------------------------- */
 
-static bool is_password_of(int64_t id, struct jbytes passwd)
+static bool connect_is_password_of(int64_t id, struct jbytes passwd)
 {
     uint8_t right[WIRE_PASSWORD_LEN];
     clave__session_password(id, right);
@@ -102,7 +104,7 @@ bool clave__conn_is_known(const struct server_conn *c)
 
 /* Its client has come back by a later handshake, and counts on it that what it sent on this
  * connection, and has not been done by then, never will be. */
-static bool is_overtaken(const struct server_conn *c, struct session *session)
+static bool connect_is_overtaken(const struct server_conn *c, struct session *session)
 {
     return (int32_t)(*clave__session_taken_by(session) - c->handshake) > 0;
 }
@@ -112,7 +114,7 @@ bool clave__conn_take_up(struct server_conn *c)
     assert(c->state == CONN_RESUMING);
     struct session *session = clave__sessions_find(&c->s->sessions, c->told_id);
     bool ended = !session || session->barred;
-    if (ended || is_overtaken(c, session)) {
+    if (ended || connect_is_overtaken(c, session)) {
         clave__log(&c->s->log, CLAVE_LOG_INFO, "%s is closed: session 0x%llx %s", c->peer.text,
                    (unsigned long long)c->told_id,
                    ended ? "has ended before it authenticated"
@@ -122,18 +124,18 @@ bool clave__conn_take_up(struct server_conn *c)
     }
     if (session->conn)
         clave__conn_cut(session->conn);
-    attach(c, session);
+    connect_attach(c, session);
     return true;
 }
 
 /* Why it may not have the session; NULL: it may. */
-static const char *resume_fault(struct session *session, bool known, struct jbytes passwd)
+static const char *connect_resume_fault(struct session *session, bool known, struct jbytes passwd)
 {
     if (!session)
         return "there is no";
     if (session->barred)
         return "an operator has ended";
-    if (!is_password_of(session->id, passwd))
+    if (!connect_is_password_of(session->id, passwd))
         return "wrong password for";
     if (!known && !clave__session_lend(session))
         return "nobody has authenticated in time for";
@@ -143,19 +145,19 @@ static const char *resume_fault(struct session *session, bool known, struct jbyt
 /* Nothing is logged: the disk keeps the first timeout. So, unlike in Apache, the session never gets
  * a longer one: the client would rely on it, but a restarted server would count by the logged one.
  */
-static void resume_session(struct server_conn *c, const struct wire_connect_request *q,
-                           int32_t timeout_ms)
+static void connect_resume_session(struct server_conn *c, const struct wire_connect_request *q,
+                                   int32_t timeout_ms)
 {
     struct session *session = clave__sessions_find(&c->s->sessions, q->session_id);
     bool known = clave__conn_is_known(c);
     /* Apache closes the older connection before it looks at the password. */
     if (known && session && session->conn)
         clave__conn_cut(session->conn);
-    const char *fault = resume_fault(session, known, q->passwd);
+    const char *fault = connect_resume_fault(session, known, q->passwd);
     if (fault) {
         clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: %s session 0x%llx", c->peer.text, fault,
                    (unsigned long long)q->session_id);
-        respond(c, q, c->s->last_zxid); /* the session may have ended just now */
+        connect_respond(c, q, c->s->last_zxid); /* the session may have ended just now */
         clave__conn_close(c);
         return;
     }
@@ -163,14 +165,14 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
     int32_t most = known ? session->logged_timeout_ms : session->timeout_ms;
     connect_tell(c, session, timeout_ms < most ? timeout_ms : most);
     if (known)
-        attach(c, session);
+        connect_attach(c, session);
     else
         c->state = CONN_RESUMING;
-    respond(c, q, SHOWS_NOTHING); /* it knew that the session exists */
+    connect_respond(c, q, SHOWS_NOTHING); /* it knew that the session exists */
 }
 
 /* As Apache. The client has another server's state, or one that this server has lost. */
-static void refuse_newer(struct server_conn *c, int64_t seen)
+static void connect_refuse_newer(struct server_conn *c, int64_t seen)
 {
     struct server *s = c->s;
     if (clave__refusals_note(&s->refused.newer, s->now))
@@ -184,7 +186,7 @@ static void refuse_newer(struct server_conn *c, int64_t seen)
     clave__conn_close(c);
 }
 
-static int32_t negotiate(const struct server *s, int32_t asked_ms)
+static int32_t connect_negotiate(const struct server *s, int32_t asked_ms)
 {
     if (asked_ms < s->limits.min_session_ms)
         return s->limits.min_session_ms;
@@ -207,12 +209,12 @@ void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
         return;
     }
     if (q.last_zxid_seen > s->last_zxid) {
-        refuse_newer(c, q.last_zxid_seen);
+        connect_refuse_newer(c, q.last_zxid_seen);
         return;
     }
-    int32_t timeout_ms = negotiate(s, q.timeout_ms);
+    int32_t timeout_ms = connect_negotiate(s, q.timeout_ms);
     if (q.session_id == 0)
-        open_session(c, &q, timeout_ms);
+        connect_open_session(c, &q, timeout_ms);
     else
-        resume_session(c, &q, timeout_ms);
+        connect_resume_session(c, &q, timeout_ms);
 }

@@ -6,20 +6,21 @@
 
 /* An ephemeral node has no children, except in data written by others (TTL nodes from before 3.5.4,
  * for instance): its children go with it. */
-static struct node *lowest_of(struct node *n)
+static struct node *end_session_lowest_of(struct node *n)
 {
     while (!list_empty(&n->children))
         n = LIST_ENTRY(n->children.next, struct node, sibling);
     return n;
 }
 
-static clave_err delete_owned(struct server *s, int64_t id)
+static clave_err end_session_delete_owned(struct server *s, int64_t id)
 {
     const struct owner *o = clave__tree_find_owner(&s->tree, id);
     if (o && !clave__txn_reserve(&s->txn, o->refs))
         return CLAVE_ENOMEM;
     while (o && !list_empty(&o->nodes)) {
-        struct node *n = lowest_of(&LIST_ENTRY(o->nodes.next, struct owned_node, link)->node);
+        struct node *n =
+            end_session_lowest_of(&LIST_ENTRY(o->nodes.next, struct owned_node, link)->node);
         struct change *c = clave__txn_add(&s->txn, OP_DELETE, clave__node_path_bytes(n));
         if (!c)
             return CLAVE_ENOMEM;
@@ -32,7 +33,7 @@ static clave_err delete_owned(struct server *s, int64_t id)
 static clave_err end_session(struct server *s, int64_t id, int32_t cxid, enum session_end how)
 {
     clave__write_begin(s, id, cxid, OP_CLOSE_SESSION);
-    clave_err err = delete_owned(s, id);
+    clave_err err = end_session_delete_owned(s, id);
     err = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, err);
     if (err != CLAVE_OK)
         return err;

@@ -17,7 +17,7 @@ void clave__fair_schedule_init(struct server *s, size_t work_a_turn)
     }
 }
 
-static size_t turn_owed(const struct server_conn *c)
+static size_t fair_schedule_owed(const struct server_conn *c)
 {
     assert(c->s->now >= c->owed_at);
     const size_t ms = (size_t)(c->s->now - c->owed_at),
@@ -27,7 +27,7 @@ static size_t turn_owed(const struct server_conn *c)
 
 enum turn_class clave__fair_schedule_class_of(const struct server_conn *c)
 {
-    return turn_owed(c) > c->s->turn.most_looks / LIGHT_AT_ONCE ? TURN_HEAVY : TURN_LIGHT;
+    return fair_schedule_owed(c) > c->s->turn.most_looks / LIGHT_AT_ONCE ? TURN_HEAVY : TURN_LIGHT;
 }
 
 bool clave__fair_schedule_is_full(const struct server_conn *c)
@@ -37,7 +37,7 @@ bool clave__fair_schedule_is_full(const struct server_conn *c)
 
 void clave__fair_schedule_charge(struct server_conn *c, size_t looks)
 {
-    c->owed = turn_owed(c) + looks;
+    c->owed = fair_schedule_owed(c) + looks;
     c->owed_at = c->s->now;
 }
 
@@ -58,13 +58,13 @@ bool clave__fair_schedule_has_left(const struct server *s)
 
 /* Requests of a heavy connection: the last quarter is for light ones whose input has yet to come.
  */
-static size_t turn_most_of(const struct server *s, enum turn_class k)
+static size_t fair_schedule_most_of(const struct server *s, enum turn_class k)
 {
     return k == TURN_LIGHT ? s->turn.most_looks : s->turn.most_looks - s->turn.most_looks / 4;
 }
 
 /* Those of class k that were left are next, up to so many looks. */
-static void turn_enter(struct server *s, enum turn_class k, size_t most)
+static void fair_schedule_enter(struct server *s, enum turn_class k, size_t most)
 {
     s->turn.class = k;
     s->turn.most[TURN_LIGHT] = most;
@@ -81,8 +81,9 @@ void clave__fair_schedule_begin(struct server *s)
     s->turn.looks = 0;
     s->turn.heavy_waited = both && first == TURN_LIGHT;
     s->turn.classes = TURN_CLASSES;
-    turn_enter(s, first,
-               both ? s->turn.most_looks - s->turn.most_looks / 2 : turn_most_of(s, first));
+    fair_schedule_enter(s, first,
+                        both ? s->turn.most_looks - s->turn.most_looks / 2
+                             : fair_schedule_most_of(s, first));
 }
 
 struct server_conn *clave__fair_schedule_next(struct server *s)
@@ -94,9 +95,9 @@ struct server_conn *clave__fair_schedule_next(struct server *s)
             s->turn.heavy_waited = s->turn.heavy_waited && k == TURN_LIGHT;
             return LIST_ENTRY(list_pop_front(&s->turn.left[k]), struct server_conn, in_left);
         }
-        turn_enter(s, other, turn_most_of(s, other));
+        fair_schedule_enter(s, other, fair_schedule_most_of(s, other));
     }
     for (int k = 0; k < TURN_CLASSES; k++)
-        s->turn.most[k] = turn_most_of(s, k);
+        s->turn.most[k] = fair_schedule_most_of(s, k);
     return NULL;
 }

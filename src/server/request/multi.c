@@ -9,7 +9,7 @@
 
 /* ---- writes ---------------------------------------------------------------------------------- */
 
-static bool all_may_be_in(const struct wire_ops *ops, unsigned flag)
+static bool multi_all_may_be_in(const struct wire_ops *ops, unsigned flag)
 {
     struct jreader r = clave__wire_ops_reader(ops);
     struct wire_op op;
@@ -20,7 +20,7 @@ static bool all_may_be_in(const struct wire_ops *ops, unsigned flag)
 }
 
 /* Writes the result of the newest change; its Stat is that of this moment, before later ops. */
-static void put_made(struct jwriter *w, int32_t op, const struct change *c)
+static void multi_put_made(struct jwriter *w, int32_t op, const struct change *c)
 {
     assert(c->state == CHANGE_DONE || c->type == OP_CHECK);
     /* Apache answers every create with a Stat as a create2. */
@@ -31,7 +31,7 @@ static void put_made(struct jwriter *w, int32_t op, const struct change *c)
 }
 
 /* Makes one op after another, with their results in s->results; *done counts those made. */
-static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int32_t *done)
+static clave_err multi_make_all(struct server_conn *c, const struct wire_ops *ops, int32_t *done)
 {
     struct server *s = c->s;
     struct jreader r = clave__wire_ops_reader(ops);
@@ -43,7 +43,7 @@ static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int
         if (err != CLAVE_OK)
             return err;
         assert(s->txn.count == (size_t)*done + 1); /* each op makes one change */
-        put_made(&w, op.op, &s->txn.changes[s->txn.count - 1]);
+        multi_put_made(&w, op.op, &s->txn.changes[s->txn.count - 1]);
     }
     clave__wire_put_ops_end(&w);
     return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;
@@ -51,7 +51,8 @@ static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int
 
 /* Undoes everything and records the failure as Apache does: the ops before the one that failed with
  * 0, that one with its code, those after it with -2. */
-static clave_err record_failure(struct server_conn *c, int32_t count, int32_t done, clave_err why)
+static clave_err multi_record_failure(struct server_conn *c, int32_t count, int32_t done,
+                                      clave_err why)
 {
     assert(why != CLAVE_OK && done < count);
     struct server *s = c->s;
@@ -73,7 +74,7 @@ static clave_err record_failure(struct server_conn *c, int32_t count, int32_t do
 }
 
 /* Each op has made one change. */
-static void audit_all(struct server_conn *c, const struct wire_ops *ops)
+static void multi_audit_all(struct server_conn *c, const struct wire_ops *ops)
 {
     struct jreader r = clave__wire_ops_reader(ops);
     struct wire_op op;
@@ -81,7 +82,7 @@ static void audit_all(struct server_conn *c, const struct wire_ops *ops)
         clave__audit_write(c, op.op, &op.body, &c->s->txn.changes[i]);
 }
 
-static void reply_with_results(struct server_conn *c, int32_t xid)
+static void multi_reply_with_results(struct server_conn *c, int32_t xid)
 {
     struct buf *results = &c->s->scratch.results;
     struct message m = clave__message_begin(c, c->s->last_zxid);
@@ -105,12 +106,12 @@ void clave__conn_multi(struct server_conn *c, const struct wire_request *q,
     struct server *s = c->s;
     const struct wire_ops *ops = &q->body.multi;
     int32_t done = 0;
-    if (q->malformed || !all_may_be_in(ops, OPCODE_IN_MULTI)) {
+    if (q->malformed || !multi_all_may_be_in(ops, OPCODE_IN_MULTI)) {
         refuse_multi(c, q, op);
         return;
     }
     clave__write_begin(s, c->session->id, q->xid, OP_MULTI);
-    clave_err err = make_all(c, ops, &done);
+    clave_err err = multi_make_all(c, ops, &done);
     if (err == CLAVE_EMARSHALLING) { /* a null path */
         clave__txn_undo(&s->txn);
         clave__txn_end(&s->txn);
@@ -119,14 +120,14 @@ void clave__conn_multi(struct server_conn *c, const struct wire_request *q,
     }
     bool failed = err != CLAVE_OK;
     if (failed && err != CLAVE_ENOMEM)
-        err = record_failure(c, ops->count, done, err);
+        err = multi_record_failure(c, ops->count, done, err);
     err = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, CLAVE_ENOMEM);
     if (err == CLAVE_OK && failed)
         clave__audit_failed_multi(c);
     else if (err == CLAVE_OK && s->audit.write)
-        audit_all(c, ops);
+        multi_audit_all(c, ops);
     if (err == CLAVE_OK)
-        reply_with_results(c, q->xid);
+        multi_reply_with_results(c, q->xid);
     else
         clave__conn_cut(c);
     clave__txn_end(&s->txn);
@@ -135,7 +136,8 @@ void clave__conn_multi(struct server_conn *c, const struct wire_request *q,
 
 /* ---- reads ----------------------------------------------------------------------------------- */
 
-static void put_read(struct jwriter *w, const struct server_conn *c, const struct wire_op *part)
+static void multi_put_read(struct jwriter *w, const struct server_conn *c,
+                           const struct wire_op *part)
 {
     struct node *n;
     const struct request_op *op = clave__request_op(part->op);
@@ -146,7 +148,7 @@ static void put_read(struct jwriter *w, const struct server_conn *c, const struc
 }
 
 /* Found before the results are written: the header comes first. */
-static int64_t newest_shown(const struct server *s, const struct wire_ops *ops)
+static int64_t multi_newest_shown(const struct server *s, const struct wire_ops *ops)
 {
     struct jreader r = clave__wire_ops_reader(ops);
     struct wire_op part;
@@ -165,15 +167,15 @@ void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q,
 {
     (void)op;
     struct wire_op part;
-    if (q->malformed || !all_may_be_in(&q->body.multi, OPCODE_IN_MULTI_READ)) {
+    if (q->malformed || !multi_all_may_be_in(&q->body.multi, OPCODE_IN_MULTI_READ)) {
         clave__conn_reply(c, q->xid, SHOWS_NOTHING, CLAVE_EMARSHALLING);
         return;
     }
-    struct message m = clave__message_begin(c, newest_shown(c->s, &q->body.multi));
+    struct message m = clave__message_begin(c, multi_newest_shown(c->s, &q->body.multi));
     clave__message_header(&m, q->xid, m.zxid, CLAVE_OK);
     struct jreader r = clave__wire_ops_reader(&q->body.multi);
     while (clave__message_bound(&m) && clave__wire_get_op(&r, &part)) {
-        put_read(&m.w, c, &part);
+        multi_put_read(&m.w, c, &part);
         c->s->turn.looks += LOOKS_A_READ;
     }
     if (!m.refused)

@@ -21,14 +21,14 @@ struct quota_stats {
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-static bool has_any(const struct server *s)
+static bool quota_has_any(const struct server *s)
 {
     const struct node *root = clave__tree_find(&s->tree, clave__jbytes(quota_root));
     return root && root->stat.num_children > 0;
 }
 
 /* The node of this name that a quota on `path` has. NULL: none, or no memory to look for it. */
-static struct node *find_part(struct server *s, struct jbytes path, const char *name)
+static struct node *quota_find_part(struct server *s, struct jbytes path, const char *name)
 {
     struct buf *b = &s->scratch.quota_path;
     clave__buf_clear(b);
@@ -42,17 +42,17 @@ static struct node *find_part(struct server *s, struct jbytes path, const char *
 }
 
 /* The nearest path at or above this one that has limits; *limits is their node. n = 0: none. */
-static struct jbytes nearest(struct server *s, struct jbytes path, struct node **limits)
+static struct jbytes quota_nearest(struct server *s, struct jbytes path, struct node **limits)
 {
     for (; path.n > 1; path.n = (int32_t)clave__path_parent_len(path.p, (size_t)path.n)) {
-        *limits = find_part(s, path, limits_name);
+        *limits = quota_find_part(s, path, limits_name);
         if (*limits)
             return path;
     }
     return (struct jbytes){path.p, 0};
 }
 
-static bool ends_with(struct jbytes path, const char *name)
+static bool quota_ends_with(struct jbytes path, const char *name)
 {
     size_t n = strlen(name);
     return (size_t)path.n > n && memcmp(path.p + path.n - n, name, n) == 0;
@@ -62,7 +62,8 @@ static bool ends_with(struct jbytes path, const char *name)
 static struct jbytes quota_of(struct jbytes part, const char *name)
 {
     const size_t root = sizeof quota_root - 1;
-    if ((size_t)part.n <= root || memcmp(part.p, quota_root, root) != 0 || !ends_with(part, name))
+    if ((size_t)part.n <= root || memcmp(part.p, quota_root, root) != 0 ||
+        !quota_ends_with(part, name))
         return (struct jbytes){part.p, 0};
     return clave__jbytes_n(part.p + root, (size_t)part.n - root - strlen(name));
 }
@@ -70,7 +71,7 @@ static struct jbytes quota_of(struct jbytes part, const char *name)
 /* ---- stats ----------------------------------------------------------------------------------- */
 
 /* The number after `key` in "count=2,bytes=8" or "...=;byteHardLimit=9"; false: there is none. */
-static bool get_number(const struct node *n, const char *key, int64_t *out)
+static bool quota_get_number(const struct node *n, const char *key, int64_t *out)
 {
     const size_t len = strlen(key);
     const char *p = (const char *)n->data;
@@ -92,13 +93,13 @@ static bool get_number(const struct node *n, const char *key, int64_t *out)
     return false;
 }
 
-static bool get_stats(const struct node *n, struct quota_stats *out)
+static bool quota_get_stats(const struct node *n, struct quota_stats *out)
 {
-    return get_number(n, "count=", &out->nodes) && get_number(n, "bytes=", &out->bytes);
+    return quota_get_number(n, "count=", &out->nodes) && quota_get_number(n, "bytes=", &out->bytes);
 }
 
 /* Only the data change, no version. Without memory the counts are wrong until the next start. */
-static void put_stats(struct server *s, struct node *n, const struct quota_stats *f)
+static void quota_put_stats(struct server *s, struct node *n, const struct quota_stats *f)
 {
     char text[64];
     int len = snprintf(text, sizeof text, "count=%" PRId64 ",bytes=%" PRId64, f->nodes, f->bytes);
@@ -119,31 +120,31 @@ static void quota_count(struct server *s, struct jbytes path)
 {
     struct quota_stats f = {0, 0};
     const struct node *top = clave__tree_find(&s->tree, path);
-    struct node *stats = find_part(s, path, stats_name);
+    struct node *stats = quota_find_part(s, path, stats_name);
     for (const struct node *n = top; n; n = clave__tree_next(n, top)) {
         f.nodes++;
         f.bytes += quota_size_of(n->data_len);
     }
     s->turn.looks += (size_t)f.nodes;
     if (stats)
-        put_stats(s, stats, &f);
+        quota_put_stats(s, stats, &f);
 }
 
 static void quota_add(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes)
 {
     struct quota_stats f;
     struct node *limits;
-    struct jbytes at = nearest(s, path, &limits);
-    struct node *stats = at.n > 0 ? find_part(s, at, stats_name) : NULL;
+    struct jbytes at = quota_nearest(s, path, &limits);
+    struct node *stats = at.n > 0 ? quota_find_part(s, at, stats_name) : NULL;
     if (!stats)
         return;
-    if (!get_stats(stats, &f)) {
+    if (!quota_get_stats(stats, &f)) {
         quota_count(s, at);
         return;
     }
     f.nodes += nodes;
     f.bytes += bytes;
-    put_stats(s, stats, &f);
+    quota_put_stats(s, stats, &f);
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -175,7 +176,7 @@ static void quota_begin(struct server *s, const struct change *c)
 
 void clave__quota_note(struct server *s)
 {
-    if (!has_any(s))
+    if (!quota_has_any(s))
         return;
     for (size_t i = 0; i < s->txn.count; i++)
         if (s->txn.changes[i].state == CHANGE_DONE)
@@ -206,14 +207,15 @@ clave_err clave__quota_check(struct server *s, struct jbytes path, int64_t nodes
     struct quota_stats f;
     struct node *limits;
     int64_t most;
-    struct jbytes at = has_any(s) ? nearest(s, path, &limits) : (struct jbytes){path.p, 0};
-    const struct node *stats = at.n > 0 ? find_part(s, at, stats_name) : NULL;
-    if (!stats || !get_stats(stats, &f))
+    struct jbytes at =
+        quota_has_any(s) ? quota_nearest(s, path, &limits) : (struct jbytes){path.p, 0};
+    const struct node *stats = at.n > 0 ? quota_find_part(s, at, stats_name) : NULL;
+    if (!stats || !quota_get_stats(stats, &f))
         return CLAVE_OK;
-    if (nodes > 0 && get_number(limits, "countHardLimit=", &most) && most >= 0 &&
+    if (nodes > 0 && quota_get_number(limits, "countHardLimit=", &most) && most >= 0 &&
         f.nodes + nodes > most)
         return CLAVE_EQUOTA;
-    if (bytes > 0 && get_number(limits, "byteHardLimit=", &most) && most >= 0 &&
+    if (bytes > 0 && quota_get_number(limits, "byteHardLimit=", &most) && most >= 0 &&
         f.bytes + bytes > most)
         return CLAVE_EQUOTA;
     return CLAVE_OK;

@@ -20,7 +20,7 @@ clave_err clave__read_find(const struct server_conn *c, const struct request_op 
 }
 
 /* Leaves the watch that the request asks for, if it is one that can. */
-static clave_err watch(struct server_conn *c, const struct wire_request *q, clave_err found)
+static clave_err read_watch(struct server_conn *c, const struct wire_request *q, clave_err found)
 {
     unsigned flags = clave__opcode(q->op)->flags;
     bool wanted = (flags & OPCODE_WATCH_ANY) && q->body.read.watch;
@@ -79,7 +79,7 @@ void clave__read_number_below(struct jwriter *w, const struct server_conn *c, co
 /* ---- requests -------------------------------------------------------------------------------- */
 
 /* As in Apache, of all reads only exists looks at the path's bytes. */
-static bool is_bad_path(const struct wire_request *q)
+static bool read_is_bad_path(const struct wire_request *q)
 {
     struct jbytes path = q->body.path;
     return q->op == OP_EXISTS && path.n > 0 && memchr(path.p, '\0', (size_t)path.n);
@@ -97,10 +97,10 @@ void clave__conn_read(struct server_conn *c, const struct wire_request *q,
                       const struct request_op *op)
 {
     struct node *n = NULL;
-    clave_err err = q->malformed     ? CLAVE_EMARSHALLING
-                    : is_bad_path(q) ? CLAVE_EBADARGS
-                                     : clave__read_find(c, op, q->body.path, &n);
-    clave_err watched = q->malformed ? CLAVE_OK : watch(c, q, err);
+    clave_err err = q->malformed          ? CLAVE_EMARSHALLING
+                    : read_is_bad_path(q) ? CLAVE_EBADARGS
+                                          : clave__read_find(c, op, q->body.path, &n);
+    clave_err watched = q->malformed ? CLAVE_OK : read_watch(c, q, err);
     if (watched == CLAVE_ENOMEM) {
         clave__conn_cut(c);
         return;

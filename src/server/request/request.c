@@ -19,8 +19,8 @@ static void request_reply_as_apache(struct server_conn *c, int32_t xid, int64_t 
     clave__message_end(&m, true);
 }
 
-static void authenticate(struct server_conn *c, const struct wire_request *q,
-                         const struct request_op *op)
+static void request_authenticate(struct server_conn *c, const struct wire_request *q,
+                                 const struct request_op *op)
 {
     (void)op;
     const struct wire_auth *m = &q->body.auth;
@@ -44,8 +44,8 @@ static void authenticate(struct server_conn *c, const struct wire_request *q,
  * again and again until its session expires. This is Apache's answer to a wrong password, which
  * ends every client's attempt at once. The empty token is for Java's client: it reads one whatever
  * the error is. */
-static void refuse_sasl(struct server_conn *c, const struct wire_request *q,
-                        const struct request_op *op)
+static void request_refuse_sasl(struct server_conn *c, const struct wire_request *q,
+                                const struct request_op *op)
 {
     (void)op;
     struct message m = clave__message_begin(c, SHOWS_NOTHING);
@@ -58,8 +58,8 @@ static void refuse_sasl(struct server_conn *c, const struct wire_request *q,
     clave__conn_close(c);
 }
 
-static void who_am_i(struct server_conn *c, const struct wire_request *q,
-                     const struct request_op *op)
+static void request_who_am_i(struct server_conn *c, const struct wire_request *q,
+                             const struct request_op *op)
 {
     (void)op;
     struct message m = clave__message_begin(c, SHOWS_NOTHING);
@@ -68,8 +68,8 @@ static void who_am_i(struct server_conn *c, const struct wire_request *q,
     clave__message_end(&m, true);
 }
 
-static void answer_ping(struct server_conn *c, const struct wire_request *q,
-                        const struct request_op *op)
+static void request_answer_ping(struct server_conn *c, const struct wire_request *q,
+                                const struct request_op *op)
 {
     (void)q;
     (void)op;
@@ -128,10 +128,10 @@ static const struct request_op request_ops[] = {
     [AT + OP_CHECK_WATCHES] = {.answer = clave__conn_watch, .act = clave__watch_op_check},
     [AT + OP_REMOVE_WATCHES] = {.answer = clave__conn_watch, .act = clave__watch_op_remove},
 
-    [AT + OP_PING] = {.answer = answer_ping},
-    [AT + OP_AUTH] = {.answer = authenticate},
-    [AT + OP_SASL] = {.answer = refuse_sasl},
-    [AT + OP_WHO_AM_I] = {.answer = who_am_i},
+    [AT + OP_PING] = {.answer = request_answer_ping},
+    [AT + OP_AUTH] = {.answer = request_authenticate},
+    [AT + OP_SASL] = {.answer = request_refuse_sasl},
+    [AT + OP_WHO_AM_I] = {.answer = request_who_am_i},
     [AT + OP_CLOSE_SESSION] = {.answer = clave__conn_close_session},
 };
 

@@ -44,13 +44,13 @@ void clave__sessions_note_id(struct sessions *t, int64_t id)
 
 /* ---- the ring -------------------------------------------------------------------------------- */
 
-static int64_t end_of_tick(const struct sessions *t, int64_t at)
+static int64_t session_end_of_tick(const struct sessions *t, int64_t at)
 {
     assert(t->tick_ms > 0);
     return (at / t->tick_ms + 1) * t->tick_ms;
 }
 
-static void put_in_ring(struct sessions *t, struct session *s)
+static void session_put_in_ring(struct sessions *t, struct session *s)
 {
     assert(list_empty(&s->in_ring));
     int64_t tick = clave__session_expires(t, s) / t->tick_ms;
@@ -64,7 +64,7 @@ static void put_in_ring(struct sessions *t, struct session *s)
 /* Only notes the time; the session moves when its place in the ring comes up. */
 static void session_touch(const struct sessions *t, struct session *s)
 {
-    s->expires = end_of_tick(t, t->now + s->timeout_ms);
+    s->expires = session_end_of_tick(t, t->now + s->timeout_ms);
 }
 
 /* In milliseconds; the default timeouts are 4 to 40 s. */
@@ -92,14 +92,14 @@ bool clave__session_lend(struct session *s)
 void clave__session_postpone(struct sessions *t, struct session *s)
 {
     assert(!list_empty(&s->in_ring));
-    s->expires = end_of_tick(t, t->now);
+    s->expires = session_end_of_tick(t, t->now);
     list_remove(&s->in_ring);
-    put_in_ring(t, s);
+    session_put_in_ring(t, s);
 }
 
 void clave__sessions_postpone_all(struct sessions *t, int64_t now)
 {
-    t->none_before = end_of_tick(t, now + t->tick_ms);
+    t->none_before = session_end_of_tick(t, now + t->tick_ms);
 }
 
 void clave__sessions_advance(struct sessions *t, int64_t now)
@@ -126,7 +126,7 @@ struct session *clave__sessions_next_due(struct sessions *t, int *looks)
             s->lent = LENT_LAST;
             session_touch(t, s);
         }
-        put_in_ring(t, s);
+        session_put_in_ring(t, s);
         if (clave__session_expires(t, s) <= t->now)
             return s;
     }
@@ -262,7 +262,7 @@ clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms
     s->timeout_ms = s->logged_timeout_ms = timeout_ms;
     session_touch(t, s);
     list_remove(&s->in_ring);
-    put_in_ring(t, s);
+    session_put_in_ring(t, s);
     *out = s;
     return CLAVE_OK;
 }
@@ -289,7 +289,7 @@ void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall)
         struct session *s = MAP_ENTRY(n, struct session, in_table);
         session_touch(t, s);
         list_remove(&s->in_ring);
-        put_in_ring(t, s);
+        session_put_in_ring(t, s);
     }
 }
 

@@ -8,7 +8,7 @@
 
 /* A node that was deleted has left the zxid of that in its parent's pzxid; if the parent is gone
  * too, in that of the parent's parent. */
-static int64_t shown_by_absence(const struct server *s, struct jbytes path)
+static int64_t visible_by_absence(const struct server *s, struct jbytes path)
 {
     enum { MOST_STEPS = 8 }; /* each is a hash of the path */
     const struct node *living = NULL;
@@ -20,7 +20,7 @@ static int64_t shown_by_absence(const struct server *s, struct jbytes path)
 }
 
 /* The server writes the figures of quotas by itself, and leaves no zxid. */
-static bool shown_is_of_quota(const struct node *n)
+static bool visible_is_of_quota(const struct node *n)
 {
     static const char quota[] = "/zookeeper/quota/";
     enum { LEN = sizeof quota - 1 };
@@ -32,8 +32,8 @@ int64_t clave__visible_zxid_at(const struct server *s, struct jbytes path, const
     if (s->last_zxid == s->txn_log.durable_zxid || path.n < 0)
         return SHOWS_NOTHING;
     if (!n)
-        return shown_by_absence(s, path);
-    if (shown_is_of_quota(n))
+        return visible_by_absence(s, path);
+    if (visible_is_of_quota(n))
         return s->last_zxid;
     /* setACL leaves no zxid in the node: any may be why a node is shown, or is not. */
     int64_t newest = s->tree.acl_zxid;

@@ -34,20 +34,20 @@ struct catch_up {
     int32_t (*missed)(const struct node *n, int64_t since); /* 0: nothing */
 };
 
-static int32_t missed_by_data(const struct node *n, int64_t since)
+static int32_t watch_missed_by_data(const struct node *n, int64_t since)
 {
     if (!n)
         return EVENT_DELETED;
     return n->stat.mzxid > since ? EVENT_DATA_CHANGED : 0;
 }
 
-static int32_t missed_by_exist(const struct node *n, int64_t since)
+static int32_t watch_missed_by_exist(const struct node *n, int64_t since)
 {
     (void)since;
     return n ? EVENT_CREATED : 0;
 }
 
-static int32_t missed_by_child(const struct node *n, int64_t since)
+static int32_t watch_missed_by_child(const struct node *n, int64_t since)
 {
     if (!n)
         return EVENT_DELETED;
@@ -55,14 +55,14 @@ static int32_t missed_by_child(const struct node *n, int64_t since)
 }
 
 /* A persistent watch is set again; it reports no past events. */
-static int32_t missed_by_persistent(const struct node *n, int64_t since)
+static int32_t watch_missed_by_persistent(const struct node *n, int64_t since)
 {
     (void)n;
     (void)since;
     return 0;
 }
 
-static clave_err catch_up_paths(const struct catch_up *u, struct jvec paths)
+static clave_err watch_catch_up_paths(const struct catch_up *u, struct jvec paths)
 {
     assert(u->mark != 0 && u->missed);
     struct server *s = u->c->s;
@@ -95,16 +95,16 @@ clave_err clave__watch_op_set(struct server_conn *c, int32_t op, const union wir
         unsigned mark;
         int32_t (*missed)(const struct node *n, int64_t since);
     } lists[] = {
-        {m->data, WATCH_DATA, missed_by_data},
-        {m->exist, WATCH_DATA, missed_by_exist},
-        {m->child, WATCH_CHILD, missed_by_child},
-        {m->persistent, WATCH_PERSISTENT, missed_by_persistent},
-        {m->persistent_recursive, WATCH_RECURSIVE, missed_by_persistent},
+        {m->data, WATCH_DATA, watch_missed_by_data},
+        {m->exist, WATCH_DATA, watch_missed_by_exist},
+        {m->child, WATCH_CHILD, watch_missed_by_child},
+        {m->persistent, WATCH_PERSISTENT, watch_missed_by_persistent},
+        {m->persistent_recursive, WATCH_RECURSIVE, watch_missed_by_persistent},
     };
     clave_err err = CLAVE_OK;
     for (size_t i = 0; i < sizeof lists / sizeof *lists && err == CLAVE_OK; i++) {
         struct catch_up u = {c, m->relative_zxid, lists[i].mark, lists[i].missed};
-        err = catch_up_paths(&u, lists[i].paths);
+        err = watch_catch_up_paths(&u, lists[i].paths);
     }
     /* No client looks at this answer, so a watch that is not set again would be an event that never
      * comes. Beyond a bound the client is disconnected, as without memory. */
@@ -127,7 +127,7 @@ clave_err clave__watch_op_add(struct server_conn *c, int32_t op, const union wir
     return clave__conn_add_watch(c, m->path, marks[m->type]);
 }
 
-static unsigned marks_of_type(int32_t type)
+static unsigned watch_marks_of_type(int32_t type)
 {
     switch (type) {
     case WATCHER_CHILDREN:
@@ -148,7 +148,7 @@ static unsigned marks_of_type(int32_t type)
 clave_err clave__watch_op_check(struct server_conn *c, int32_t op, const union wire_body *body)
 {
     const struct wire_path_type *m = &body->typed;
-    unsigned marks = marks_of_type(m->type);
+    unsigned marks = watch_marks_of_type(m->type);
     (void)op;
     if (marks == 0 || m->path.n < 0)
         return CLAVE_EMARSHALLING;
@@ -159,7 +159,7 @@ clave_err clave__watch_op_check(struct server_conn *c, int32_t op, const union w
 clave_err clave__watch_op_remove(struct server_conn *c, int32_t op, const union wire_body *body)
 {
     const struct wire_path_type *m = &body->typed;
-    unsigned marks = marks_of_type(m->type);
+    unsigned marks = watch_marks_of_type(m->type);
     if (marks != 0 && m->path.n < 0)
         return CLAVE_ENOWATCHER;
     clave_err err = clave__watch_op_check(c, op, body);

@@ -48,7 +48,7 @@ static void write_fire(struct server *s, int32_t type, const struct node *n)
 }
 
 /* setACL and check fire no events. */
-static void fire_change(struct server *s, const struct change *c)
+static void write_fire_change(struct server *s, const struct change *c)
 {
     switch (clave__opcode(c->type)->effect) {
     case EFFECT_CREATE:
@@ -97,7 +97,7 @@ clave_err clave__write_commit(struct server *s)
     clave__quota_note(s);
     for (size_t i = 0; i < s->txn.count && s->watches.count > 0; i++)
         if (s->txn.changes[i].state == CHANGE_DONE)
-            fire_change(s, &s->txn.changes[i]);
+            write_fire_change(s, &s->txn.changes[i]);
     if (s->driver.node_gone)
         write_tell_gone(s);
     return CLAVE_OK;
@@ -118,7 +118,7 @@ clave_err clave__write_fail(struct server *s, clave_err why)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static clave_err check_shape(struct jbytes path)
+static clave_err write_check_shape(struct jbytes path)
 {
     if (path.n < 0)
         return CLAVE_EMARSHALLING;
@@ -128,16 +128,16 @@ static clave_err check_shape(struct jbytes path)
     return CLAVE_OK;
 }
 
-/* A null path is a bad argument here, but a malformed request in check_shape: Apache checks the two
- * in a different order. */
-static clave_err check_path(struct jbytes path)
+/* A null path is a bad argument here, but a malformed request in write_check_shape: Apache checks
+ * the two in a different order. */
+static clave_err write_check_path(struct jbytes path)
 {
     if (path.n < 0)
         return CLAVE_EBADARGS;
     return clave__path_fault(path.p, (size_t)path.n, false) ? CLAVE_EBADARGS : CLAVE_OK;
 }
 
-static bool is_special(struct jbytes path)
+static bool write_is_special(struct jbytes path)
 {
     static const char *const special[] = {"/", "/zookeeper", "/zookeeper/quota",
                                           "/zookeeper/config"};
@@ -147,24 +147,24 @@ static bool is_special(struct jbytes path)
     return false;
 }
 
-static clave_err check_access(const struct node *n, const struct server_conn *c, int32_t perm)
+static clave_err write_check_access(const struct node *n, const struct server_conn *c, int32_t perm)
 {
     return clave__acl_allows(n->acl, &c->who, perm) ? CLAVE_OK : CLAVE_ENOAUTH;
 }
 
 /* -1 matches any version; any other must be the node's. */
-static clave_err check_version(int32_t expected, int32_t version)
+static clave_err write_check_version(int32_t expected, int32_t version)
 {
     return expected == -1 || expected == version ? CLAVE_OK : CLAVE_EBADVERSION;
 }
 
-static int32_t next_version(int32_t version)
+static int32_t write_next_version(int32_t version)
 {
     return (int32_t)((uint32_t)version + 1);
 }
 
-static clave_err add_change(struct server *s, int32_t type, struct jbytes path, struct node *n,
-                            struct change **out)
+static clave_err write_add_change(struct server *s, int32_t type, struct jbytes path,
+                                  struct node *n, struct change **out)
 {
     struct change *c = clave__txn_add(&s->txn, type, path);
     if (!c)
@@ -182,26 +182,26 @@ static bool write_is_sequential(int32_t mode)
            mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
 }
 
-static bool has_ttl(int32_t mode)
+static bool write_has_ttl(int32_t mode)
 {
     return mode == MODE_PERSISTENT_TTL || mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
 }
 
 /* Op and mode must agree on whether there is a TTL. */
-static clave_err check_mode(const struct server *s, int32_t op, const struct wire_create *m)
+static clave_err write_check_mode(const struct server *s, int32_t op, const struct wire_create *m)
 {
     if (m->flags < MODE_PERSISTENT || m->flags > MODE_PERSISTENT_SEQUENTIAL_TTL)
         return CLAVE_EBADARGS;
-    if (has_ttl(m->flags) && !s->limits.extended_types)
+    if (write_has_ttl(m->flags) && !s->limits.extended_types)
         return CLAVE_EUNIMPLEMENTED;
-    if (has_ttl(m->flags) != (op == OP_CREATE_TTL))
+    if (write_has_ttl(m->flags) != (op == OP_CREATE_TTL))
         return CLAVE_EBADARGS;
     bool in_range = m->ttl_ms > 0 && m->ttl_ms <= OWNER_MOST_TTL_MS;
     return op == OP_CREATE_TTL && !in_range ? CLAVE_EBADARGS : CLAVE_OK;
 }
 
 /* Only the op makes a container; the mode CONTAINER in another op makes a plain node. */
-static int64_t owner_of(const struct server_conn *c, int32_t op, const struct wire_create *m)
+static int64_t write_owner_of(const struct server_conn *c, int32_t op, const struct wire_create *m)
 {
     int32_t mode = m->flags;
     if (op == OP_CREATE_CONTAINER)
@@ -213,7 +213,7 @@ static int64_t owner_of(const struct server_conn *c, int32_t op, const struct wi
 
 /* Whether the parent has another number. At the end Apache gives the last one again and again; two
  * nodes with one number are two holders of a lock. */
-static bool has_number(struct server_conn *c, const struct node *parent)
+static bool write_has_number(struct server_conn *c, const struct node *parent)
 {
     if (parent->stat.cversion == INT32_MAX - FEW_NUMBERS)
         clave__log(&c->s->log, CLAVE_LOG_WARN,
@@ -224,7 +224,8 @@ static bool has_number(struct server_conn *c, const struct node *parent)
 }
 
 /* The number is the parent's stored cversion: how many children it ever had. */
-static clave_err append_sequence(struct server *s, const struct node *parent, struct jbytes *path)
+static clave_err write_append_sequence(struct server *s, const struct node *parent,
+                                       struct jbytes *path)
 {
     char digits[16];
     int n = snprintf(digits, sizeof digits, "%010d", (int)parent->stat.cversion);
@@ -239,7 +240,7 @@ static clave_err append_sequence(struct server *s, const struct node *parent, st
 }
 
 /* A path with fewer bytes than it may have nodes needs no counting. */
-static clave_err check_size(struct server_conn *c, struct jbytes path)
+static clave_err write_check_size(struct server_conn *c, struct jbytes path)
 {
     const struct bound_state *bounds = c->s->refused.bounds;
     size_t n = (size_t)path.n, parent = clave__path_parent_len(path.p, n), depth = 0;
@@ -254,12 +255,13 @@ static clave_err check_size(struct server_conn *c, struct jbytes path)
 }
 
 /* Whether a node may be created at this path. */
-static clave_err check_place(struct server_conn *c, const struct node *parent, struct jbytes path)
+static clave_err write_check_place(struct server_conn *c, const struct node *parent,
+                                   struct jbytes path)
 {
     const struct server *s = c->s;
-    clave_err err = check_path(path);
+    clave_err err = write_check_path(path);
     if (err == CLAVE_OK)
-        err = check_size(c, path);
+        err = write_check_size(c, path);
     if (err != CLAVE_OK)
         return err;
     if (clave__tree_find(&s->tree, path))
@@ -270,14 +272,14 @@ static clave_err check_place(struct server_conn *c, const struct node *parent, s
 }
 
 /* OperationTimeout is what Curator and kazoo try again by themselves. */
-static clave_err check_owner(const struct server *s, int64_t owner)
+static clave_err write_check_owner(const struct server *s, int64_t owner)
 {
     bool refused = s->sessions.of_restore && clave__owner_kind(owner) == NODE_EPHEMERAL;
     return refused ? CLAVE_EOPTIMEOUT : CLAVE_OK;
 }
 
-static clave_err make_node(struct server *s, struct change *c, const struct wire_create *m,
-                           struct jvec acl)
+static clave_err write_make_node(struct server *s, struct change *c, const struct wire_create *m,
+                                 struct jvec acl)
 {
     int32_t cversion = c->parent->stat.cversion;
     c->data = m->data;
@@ -297,10 +299,10 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
     struct jbytes path = m->path;
     struct jvec acl;
     struct change *change;
-    int64_t owner = owner_of(c, op, m);
-    clave_err err = check_mode(s, op, m);
+    int64_t owner = write_owner_of(c, op, m);
+    clave_err err = write_check_mode(s, op, m);
     if (err == CLAVE_OK)
-        err = check_shape(path);
+        err = write_check_shape(path);
     if (err == CLAVE_OK)
         err = clave__acl_fix_up(m->acl, &c->who, &s->scratch.request, &acl);
     if (err != CLAVE_OK)
@@ -308,38 +310,39 @@ clave_err clave__write_create(struct server_conn *c, int32_t op, const union wir
     struct node *parent = clave__tree_find_parent(&s->tree, path);
     if (!parent)
         return CLAVE_ENONODE;
-    err = check_access(parent, c, PERM_CREATE);
+    err = write_check_access(parent, c, PERM_CREATE);
     if (err == CLAVE_OK && write_is_sequential(m->flags))
-        err = has_number(c, parent) ? append_sequence(s, parent, &path) : CLAVE_EBADARGS;
+        err =
+            write_has_number(c, parent) ? write_append_sequence(s, parent, &path) : CLAVE_EBADARGS;
     if (err == CLAVE_OK)
-        err = check_place(c, parent, path);
+        err = write_check_place(c, parent, path);
     if (err == CLAVE_OK && s->limits.enforce_quota)
         err = clave__quota_check(s, path, 1, 0, m->data.n);
     if (err == CLAVE_OK)
-        err = check_owner(s, owner);
+        err = write_check_owner(s, owner);
     if (err == CLAVE_OK)
-        err = add_change(s, op, path, NULL, &change);
+        err = write_add_change(s, op, path, NULL, &change);
     if (err != CLAVE_OK)
         return err;
     change->parent = parent;
     change->owner = owner;
-    return make_node(s, change, m, acl);
+    return write_make_node(s, change, m, acl);
 }
 
 /* ---- the other ops --------------------------------------------------------------------------- */
 
-static clave_err find_child(const struct server *s, const struct server_conn *c, struct jbytes path,
-                            struct node **out)
+static clave_err write_find_child(const struct server *s, const struct server_conn *c,
+                                  struct jbytes path, struct node **out)
 {
-    clave_err err = check_shape(path);
+    clave_err err = write_check_shape(path);
     if (err != CLAVE_OK)
         return err;
-    if (is_special(path))
+    if (write_is_special(path))
         return CLAVE_EBADARGS;
     const struct node *parent = clave__tree_find_parent(&s->tree, path);
     if (!parent)
         return CLAVE_ENONODE;
-    err = check_access(parent, c, PERM_DELETE);
+    err = write_check_access(parent, c, PERM_DELETE);
     if (err != CLAVE_OK)
         return err;
     *out = clave__tree_find(&s->tree, path);
@@ -352,13 +355,13 @@ clave_err clave__write_delete(struct server_conn *c, int32_t op, const union wir
     const struct wire_path_version *m = &body->check;
     struct node *n;
     struct change *change;
-    clave_err err = find_child(s, c, m->path, &n);
+    clave_err err = write_find_child(s, c, m->path, &n);
     if (err == CLAVE_OK)
-        err = check_version(m->version, n->stat.version);
+        err = write_check_version(m->version, n->stat.version);
     if (err == CLAVE_OK && n->stat.num_children > 0)
         err = CLAVE_ENOTEMPTY;
     if (err == CLAVE_OK)
-        err = add_change(s, op, m->path, n, &change);
+        err = write_add_change(s, op, m->path, n, &change);
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
@@ -370,13 +373,13 @@ clave_err clave__write_delete_container(struct server_conn *c, int32_t op,
     struct server *s = c->s;
     struct node *n;
     struct change *change;
-    clave_err err = find_child(s, c, body->path, &n);
+    clave_err err = write_find_child(s, c, body->path, &n);
     if (err == CLAVE_OK && n->stat.num_children > 0)
         err = CLAVE_ENOTEMPTY;
     if (err == CLAVE_OK && clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
         err = CLAVE_EBADVERSION;
     if (err == CLAVE_OK)
-        err = add_change(s, op, body->path, n, &change);
+        err = write_add_change(s, op, body->path, n, &change);
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
@@ -385,7 +388,7 @@ static clave_err write_find_node(const struct server *s, const struct server_con
                                  struct jbytes path, int32_t perm, struct node **out)
 {
     *out = clave__tree_find(&s->tree, path);
-    return *out ? check_access(*out, c, perm) : CLAVE_ENONODE;
+    return *out ? write_check_access(*out, c, perm) : CLAVE_ENONODE;
 }
 
 clave_err clave__write_set_data(struct server_conn *c, int32_t op, const union wire_body *body)
@@ -394,19 +397,19 @@ clave_err clave__write_set_data(struct server_conn *c, int32_t op, const union w
     const struct wire_set_data *m = &body->set;
     struct node *n;
     struct change *change;
-    clave_err err = check_path(m->path);
+    clave_err err = write_check_path(m->path);
     if (err == CLAVE_OK)
         err = write_find_node(s, c, m->path, PERM_WRITE, &n);
     if (err == CLAVE_OK && s->limits.enforce_quota)
         err = clave__quota_check(s, m->path, 0, n->data_len, m->data.n);
     if (err == CLAVE_OK)
-        err = check_version(m->version, n->stat.version);
+        err = write_check_version(m->version, n->stat.version);
     if (err == CLAVE_OK)
-        err = add_change(s, op, m->path, n, &change);
+        err = write_add_change(s, op, m->path, n, &change);
     if (err != CLAVE_OK)
         return err;
     change->data = m->data;
-    change->version = next_version(n->stat.version);
+    change->version = write_next_version(n->stat.version);
     return clave__txn_make(&s->txn);
 }
 
@@ -417,18 +420,18 @@ clave_err clave__write_set_acl(struct server_conn *c, int32_t op, const union wi
     struct node *n;
     struct jvec acl;
     struct change *change;
-    clave_err err = check_path(m->path);
+    clave_err err = write_check_path(m->path);
     if (err == CLAVE_OK)
         err = clave__acl_fix_up(m->acl, &c->who, &s->scratch.request, &acl);
     if (err == CLAVE_OK)
         err = write_find_node(s, c, m->path, PERM_ADMIN, &n);
     if (err == CLAVE_OK)
-        err = check_version(m->version, n->stat.aversion);
+        err = write_check_version(m->version, n->stat.aversion);
     if (err == CLAVE_OK)
-        err = add_change(s, op, m->path, n, &change);
+        err = write_add_change(s, op, m->path, n, &change);
     if (err != CLAVE_OK)
         return err;
-    change->version = next_version(n->stat.aversion);
+    change->version = write_next_version(n->stat.aversion);
     change->acl = clave__acls_take(&s->tree.acls, acl, ACL_NEW_KEY);
     return change->acl ? clave__txn_make(&s->txn) : CLAVE_ENOMEM;
 }
@@ -439,15 +442,15 @@ clave_err clave__write_check(struct server_conn *c, int32_t op, const union wire
     const struct wire_path_version *m = &body->check;
     struct node *n;
     struct change *change;
-    clave_err err = check_path(m->path);
+    clave_err err = write_check_path(m->path);
     if (err == CLAVE_OK)
         err = write_find_node(s, c, m->path, PERM_READ, &n);
     if (err == CLAVE_OK)
-        err = check_version(m->version, n->stat.version);
+        err = write_check_version(m->version, n->stat.version);
     if (err == CLAVE_OK)
-        err = add_change(s, op, m->path, n, &change);
+        err = write_add_change(s, op, m->path, n, &change);
     if (err == CLAVE_OK)
-        change->version = next_version(n->stat.version); /* as in Apache's log */
+        change->version = write_next_version(n->stat.version); /* as in Apache's log */
     return err;
 }
 

@@ -31,7 +31,7 @@ int64_t clave__backup_restore_zxid(int64_t last_zxid, int64_t epoch, int64_t wal
     return (newest + 1) << EPOCH_SHIFT | steps;
 }
 
-static void end_sessions(struct server *s)
+static void restore_end_sessions(struct server *s)
 {
     struct map_node *at;
     while ((at = clave__map_next(&s->sessions.table, NULL)))
@@ -39,7 +39,7 @@ static void end_sessions(struct server *s)
 }
 
 /* As if each session had been closed, so that the parents' Stats are what they would be. */
-static clave_err remove_ephemerals(struct server *s)
+static clave_err restore_remove_ephemerals(struct server *s)
 {
     clave_err err = CLAVE_OK;
     struct map_node *at;
@@ -53,11 +53,11 @@ clave_err clave__server_restore(struct server *s, const struct restore *r, struc
     assert(!s->serving && r->quiet_ms > 0);
     struct session *quiet;
     *out = (struct restored){s->sessions.table.count, s->tree.ephemerals};
-    end_sessions(s);
+    restore_end_sessions(s);
     clave__sessions_note_id(&s->sessions, clave__session_id_at(r->wall));
     clave__quota_recount(s);
     s->last_zxid = r->zxid;
-    clave_err err = remove_ephemerals(s);
+    clave_err err = restore_remove_ephemerals(s);
     clave__server_log_taken(s); /* the snapshot has it all */
     s->txn_log.durable_zxid = s->last_zxid;
     return err == CLAVE_OK

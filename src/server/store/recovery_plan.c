@@ -71,8 +71,8 @@ static void recovery_load(struct recovery *r, const void *p, size_t n, struct re
 }
 
 /* Apache pads with zeros, and continues in a new file after a tail that it found torn. */
-static enum recovery_verdict judge_log(const struct recovery *r, clave_err err,
-                                       const struct log_replay *log, bool padded)
+static enum recovery_verdict recovery_judge_log(const struct recovery *r, clave_err err,
+                                                const struct log_replay *log, bool padded)
 {
     bool newest = r->log + 1 == r->files.nlogs;
     bool continued =
@@ -95,7 +95,7 @@ static void recovery_replay(struct recovery *r, const void *p, size_t n,
     bool padded = clave__log_skip_zeros(p, log.valid_len, n) == n;
     out->valid_len = log.valid_len;
     out->last_batch = log.last_batch;
-    out->verdict = judge_log(r, err, &log, padded);
+    out->verdict = recovery_judge_log(r, err, &log, padded);
     if (out->verdict == RECOVERY_REFUSED) {
         out->err = err == CLAVE_OK ? CLAVE_ECORRUPT : err;
         out->lost_tail = log.lost_tail;

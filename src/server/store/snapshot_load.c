@@ -37,7 +37,7 @@ static clave_err load_session(void *arg, int64_t id, int32_t timeout_ms)
 
 /* ---- access lists ---------------------------------------------------------------------------- */
 
-static int by_key(const void *a, const void *b)
+static int load_by_key(const void *a, const void *b)
 {
     const struct known_list *x = a, *y = b;
     return (x->key > y->key) - (x->key < y->key);
@@ -64,7 +64,7 @@ static clave_err load_list(void *arg, int64_t key, struct jvec entries)
 
 /* Apache writes the lists first, so the list of a node created meanwhile may be missing. Until the
  * node's creation is replayed, nobody may do anything with it. NULL: no memory. */
-static struct acl *missing_list(struct loading *l)
+static struct acl *load_missing_list(struct loading *l)
 {
     static const uint8_t nobody[] = {0,   0, 0, 0, 0, 0,   0,   5,   'w', 'o', 'r', 'l',
                                      'd', 0, 0, 0, 6, 'a', 'n', 'y', 'o', 'n', 'e'};
@@ -74,23 +74,23 @@ static struct acl *missing_list(struct loading *l)
     return l->missing;
 }
 
-static struct acl *list_of(struct loading *l, int64_t key)
+static struct acl *load_list_of(struct loading *l, int64_t key)
 {
     struct known_list wanted = {key, NULL};
     if (key == ACL_OPEN_KEY)
         return l->s->tree.acls.open;
     if (!l->is_sorted)
-        qsort(l->lists, l->nlists, sizeof *l->lists, by_key);
+        qsort(l->lists, l->nlists, sizeof *l->lists, load_by_key);
     l->is_sorted = true;
     const struct known_list *known =
-        l->nlists ? bsearch(&wanted, l->lists, l->nlists, sizeof *l->lists, by_key) : NULL;
-    return known ? known->list : missing_list(l);
+        l->nlists ? bsearch(&wanted, l->lists, l->nlists, sizeof *l->lists, load_by_key) : NULL;
+    return known ? known->list : load_missing_list(l);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* The root already exists: it takes the file's values. */
-static clave_err set_root(struct loading *l, const struct node_spec *spec)
+static clave_err load_set_root(struct loading *l, const struct node_spec *spec)
 {
     struct tree *t = &l->s->tree;
     uint8_t *data;
@@ -114,7 +114,7 @@ static clave_err snapshot_add_node(struct loading *l, const struct node_spec *sp
 {
     struct tree *t = &l->s->tree;
     if (spec->path.n == 0)
-        return spec->stat.owner == 0 ? set_root(l, spec)
+        return spec->stat.owner == 0 ? load_set_root(l, spec)
                                      : clave__snapshot_damaged(&l->in, "the root has an owner");
     struct node *parent = clave__tree_find_parent(t, spec->path);
     if (!parent || clave__tree_find(t, spec->path))
@@ -129,14 +129,14 @@ static clave_err snapshot_add_node(struct loading *l, const struct node_spec *sp
 static clave_err load_node(void *arg, const struct snapshot_node *n)
 {
     struct loading *l = arg;
-    const struct node_spec spec = {n->path, n->data, n->stat, list_of(l, n->acl_key)};
+    const struct node_spec spec = {n->path, n->data, n->stat, load_list_of(l, n->acl_key)};
     return spec.acl ? snapshot_add_node(l, &spec) : CLAVE_ENOMEM;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 /* Sets the zxid from which the log is replayed, and that from which its digests count. */
-static clave_err settle_zxid(struct loading *l)
+static clave_err load_settle_zxid(struct loading *l)
 {
     struct server *s = l->s;
     const struct snapshot_reader *in = &l->in;
@@ -157,7 +157,7 @@ static clave_err snapshot_load(struct loading *l, const void *p, size_t n)
 {
     clave_err err = clave__snapshot_read(&l->in, p, n);
     if (err == CLAVE_OK)
-        err = settle_zxid(l);
+        err = load_settle_zxid(l);
     for (size_t i = 0; i < l->nlists; i++)
         clave__acls_drop(&l->s->tree.acls, l->lists[i].list);
     clave__acls_drop(&l->s->tree.acls, l->missing);

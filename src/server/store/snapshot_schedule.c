@@ -22,12 +22,12 @@ void clave__snapshot_count(struct server *s, size_t bytes)
 }
 
 /* About what a snapshot would have. */
-static int64_t tree_bytes(const struct server *s)
+static int64_t schedule_tree_bytes(const struct server *s)
 {
     return (int64_t)(s->tree.data_bytes + s->tree.nodes.count * NODE_BYTES);
 }
 
-static bool is_over(const struct server *s, int64_t value, int64_t most)
+static bool schedule_is_over(const struct server *s, int64_t value, int64_t most)
 {
     return value > most * s->snapshot.share / ALL;
 }
@@ -35,25 +35,25 @@ static bool is_over(const struct server *s, int64_t value, int64_t most)
 /* A large tree is saved only after as many transactions as it has nodes, and as many bytes of them
  * as it has: then saving costs no more than logging does. But a log of many short transactions
  * takes long to replay, however large the tree is. Who has set a number gets it. */
-static bool has_enough(const struct server *s)
+static bool schedule_has_enough(const struct server *s)
 {
     int64_t nodes = (int64_t)s->tree.nodes.count;
     int64_t most = nodes > DEFAULT_SNAP_COUNT ? nodes : DEFAULT_SNAP_COUNT;
     if (s->limits.snap_count > 0)
-        return is_over(s, s->snapshot.txns_since, s->limits.snap_count);
-    return is_over(s, s->snapshot.txns_since, MANY * most) ||
-           (is_over(s, s->snapshot.txns_since, most) &&
-            is_over(s, s->snapshot.bytes_since, tree_bytes(s)));
+        return schedule_is_over(s, s->snapshot.txns_since, s->limits.snap_count);
+    return schedule_is_over(s, s->snapshot.txns_since, MANY * most) ||
+           (schedule_is_over(s, s->snapshot.txns_since, most) &&
+            schedule_is_over(s, s->snapshot.bytes_since, schedule_tree_bytes(s)));
 }
 
 /* Of nodes of a megabyte, 100000 transactions would fill any disk. */
-static bool is_long(const struct server *s)
+static bool schedule_is_long(const struct server *s)
 {
-    int64_t most = tree_bytes(s);
-    return is_over(s, s->snapshot.bytes_since, most > LONG_LOG ? most : LONG_LOG);
+    int64_t most = schedule_tree_bytes(s);
+    return schedule_is_over(s, s->snapshot.bytes_since, most > LONG_LOG ? most : LONG_LOG);
 }
 
 bool clave__server_wants_snapshot(const struct server *s)
 {
-    return s->snapshot.save.phase == SAVE_IDLE && (has_enough(s) || is_long(s));
+    return s->snapshot.save.phase == SAVE_IDLE && (schedule_has_enough(s) || schedule_is_long(s));
 }

@@ -63,7 +63,7 @@ struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path)
 
 /* Neither value goes down: a snapshot may be ahead of the transaction being replayed. Of many nodes
  * deleted below one parent, the first changes it. */
-static void raise_parent(struct txn *t, struct node *parent, int32_t cversion)
+static void txn_raise_parent(struct txn *t, struct node *parent, int32_t cversion)
 {
     if (cversion <= parent->stat.cversion && t->head.zxid <= parent->stat.pzxid)
         return;
@@ -75,7 +75,7 @@ static void raise_parent(struct txn *t, struct node *parent, int32_t cversion)
     clave__tree_changed(t->tree, parent);
 }
 
-static clave_err make_create(struct txn *t, struct change *c)
+static clave_err txn_make_create(struct txn *t, struct change *c)
 {
     assert(c->parent && !c->node);
     struct node *parent = c->parent;
@@ -96,20 +96,20 @@ static clave_err make_create(struct txn *t, struct change *c)
     c->before = parent->stat;
     c->node = n;
     clave__tree_link(t->tree, parent, n);
-    raise_parent(t, parent, c->version);
+    txn_raise_parent(t, parent, c->version);
     return CLAVE_OK;
 }
 
-static void make_delete(struct txn *t, struct change *c)
+static void txn_make_delete(struct txn *t, struct change *c)
 {
     assert(c->node && c->node != t->tree->root);
     struct node *parent = c->parent = c->node->parent;
     c->before = parent->stat;
     clave__tree_unlink(t->tree, c->node);
-    raise_parent(t, parent, parent->stat.cversion);
+    txn_raise_parent(t, parent, parent->stat.cversion);
 }
 
-static clave_err make_set_data(struct txn *t, struct change *c)
+static clave_err txn_make_set_data(struct txn *t, struct change *c)
 {
     assert(c->node && !c->other_data);
     struct node *n = c->node;
@@ -126,7 +126,7 @@ static clave_err make_set_data(struct txn *t, struct change *c)
     return CLAVE_OK;
 }
 
-static void make_set_acl(struct txn *t, struct change *c)
+static void txn_make_set_acl(struct txn *t, struct change *c)
 {
     assert(c->node && c->acl && !c->other_acl);
     struct node *n = c->node;
@@ -150,17 +150,17 @@ clave_err clave__txn_make(struct txn *t)
     case OP_CREATE2:
     case OP_CREATE_CONTAINER:
     case OP_CREATE_TTL:
-        err = make_create(t, c);
+        err = txn_make_create(t, c);
         break;
     case OP_DELETE:
     case OP_DELETE_CONTAINER:
-        make_delete(t, c);
+        txn_make_delete(t, c);
         break;
     case OP_SET_DATA:
-        err = make_set_data(t, c);
+        err = txn_make_set_data(t, c);
         break;
     case OP_SET_ACL:
-        make_set_acl(t, c);
+        txn_make_set_acl(t, c);
         break;
     default: /* check, error: nothing changes */
         return CLAVE_OK;
@@ -173,7 +173,7 @@ clave_err clave__txn_make(struct txn *t)
 /* ---- undoing --------------------------------------------------------------------------------- */
 
 /* Restores everything but the number of children, which linking maintains. */
-static void restore_stat(struct txn *t, struct node *n, const struct node_stat *before)
+static void txn_restore_stat(struct txn *t, struct node *n, const struct node_stat *before)
 {
     int32_t num_children = n->stat.num_children;
     n->stat = *before;
@@ -181,7 +181,7 @@ static void restore_stat(struct txn *t, struct node *n, const struct node_stat *
     clave__tree_changed(t->tree, n);
 }
 
-static void undo(struct txn *t, struct change *c)
+static void txn_undo(struct txn *t, struct change *c)
 {
     switch (c->type) {
     case OP_CREATE:
@@ -189,23 +189,23 @@ static void undo(struct txn *t, struct change *c)
     case OP_CREATE_CONTAINER:
     case OP_CREATE_TTL:
         clave__tree_unlink(t->tree, c->node);
-        restore_stat(t, c->parent, &c->before);
+        txn_restore_stat(t, c->parent, &c->before);
         break;
     case OP_DELETE:
     case OP_DELETE_CONTAINER:
         clave__tree_link(t->tree, c->parent, c->node);
-        restore_stat(t, c->parent, &c->before);
+        txn_restore_stat(t, c->parent, &c->before);
         break;
     case OP_SET_DATA:
         clave__tree_swap_data(t->tree, c->node, &c->other_data, &c->other_len);
-        restore_stat(t, c->node, &c->before);
+        txn_restore_stat(t, c->node, &c->before);
         break;
     default: { /* setACL */
         assert(c->type == OP_SET_ACL);
         struct acl *own = c->node->acl;
         c->node->acl = c->other_acl;
         c->other_acl = own;
-        restore_stat(t, c->node, &c->before);
+        txn_restore_stat(t, c->node, &c->before);
     }
     }
     c->state = CHANGE_UNDONE;
@@ -215,7 +215,7 @@ void clave__txn_undo(struct txn *t)
 {
     for (size_t i = t->count; i-- > 0;)
         if (t->changes[i].state == CHANGE_DONE)
-            undo(t, &t->changes[i]);
+            txn_undo(t, &t->changes[i]);
 }
 
 static bool txn_is_create(int32_t type)
@@ -225,7 +225,7 @@ static bool txn_is_create(int32_t type)
 }
 
 /* A node that is no longer in the tree is freed by the newest change that refers to it. */
-static void end_change(struct txn *t, struct change *c)
+static void txn_end_change(struct txn *t, struct change *c)
 {
     bool is_delete = c->type == OP_DELETE || c->type == OP_DELETE_CONTAINER;
     if (c->other_data)
@@ -243,10 +243,10 @@ void clave__txn_end(struct txn *t)
      * which the changes were made, each node is freed last. */
     for (size_t i = 0; i < t->count; i++)
         if (t->changes[i].state != CHANGE_UNDONE)
-            end_change(t, &t->changes[i]);
+            txn_end_change(t, &t->changes[i]);
     for (size_t i = t->count; i-- > 0;)
         if (t->changes[i].state == CHANGE_UNDONE)
-            end_change(t, &t->changes[i]);
+            txn_end_change(t, &t->changes[i]);
     t->count = 0;
     if (t->cap > KEEP_CHANGES) {
         clave__mem_free(t->tree->mem, t->changes);

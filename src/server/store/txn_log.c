@@ -71,7 +71,7 @@ void clave__server_log_swap(struct server *s, struct buf *empty)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static clave_err update_sessions(struct server *s)
+static clave_err txn_log_update_sessions(struct server *s)
 {
     const struct txn_head *h = &s->txn.head;
     struct session *session;
@@ -86,7 +86,7 @@ static clave_err update_sessions(struct server *s)
 /* What the digest after a record says about the tree. */
 enum proof { PROOF_NONE, PROOF_SAME, PROOF_OTHER };
 
-static enum proof check_digest(struct server *s, const struct txn_record *t)
+static enum proof txn_log_check_digest(struct server *s, const struct txn_record *t)
 {
     if (!t->has_digest)
         return PROOF_NONE;
@@ -116,19 +116,20 @@ void clave__log_check_fuzzy_digest(struct server *s)
     }
 }
 
-static clave_err replay_record(struct server *s, const struct record *rec, enum proof *proof)
+static clave_err txn_log_replay_record(struct server *s, const struct record *rec,
+                                       enum proof *proof)
 {
     struct txn_record t;
     if (!clave__txn_record_read(&t, rec->payload, rec->n))
         return CLAVE_EPROTO;
     clave_err err = clave__txn_replay(&s->txn, &t);
     if (err == CLAVE_OK)
-        err = update_sessions(s);
+        err = txn_log_update_sessions(s);
     if (err != CLAVE_OK)
         return err;
     s->last_zxid = rec->zxid;
     clave__snapshot_count(s, LOG_RECORD_HEAD + rec->n);
-    *proof = check_digest(s, &t);
+    *proof = txn_log_check_digest(s, &t);
     clave__log_check_fuzzy_digest(s);
     return CLAVE_OK;
 }
@@ -144,7 +145,7 @@ struct replay {
     size_t gap_at;
 };
 
-static clave_err replay_gap_damage(struct replay *r)
+static clave_err txn_log_replay_gap_damage(struct replay *r)
 {
     assert(r->gap_from != 0);
     clave__log_walk_fault(&r->w, "the record at offset %zu has zxid 0x%llx, after 0x%llx",
@@ -156,12 +157,12 @@ static clave_err replay_gap_damage(struct replay *r)
 /* Apache takes a zxid for some requests that it then does not log. The records around such a gap
  * follow each other directly, which damage cannot cause; and the next digest must show that nothing
  * was changed in the gap. */
-static clave_err replay_cross_gap(struct replay *r, enum proof proof)
+static clave_err txn_log_replay_cross_gap(struct replay *r, enum proof proof)
 {
     if (r->gap_from == 0 || proof == PROOF_NONE)
         return CLAVE_OK;
     if (proof == PROOF_OTHER)
-        return replay_gap_damage(r);
+        return txn_log_replay_gap_damage(r);
     clave__log(&r->s->log, CLAVE_LOG_WARN,
                "zxid 0x%llx was never logged; ZooKeeper from 3.9.4 on does not start on such a log",
                (unsigned long long)r->gap_from + 1);
@@ -170,7 +171,7 @@ static clave_err replay_cross_gap(struct replay *r, enum proof proof)
 }
 
 /* A record that is newer than what the server knows; `first` of the file. */
-static clave_err replay_next(struct replay *r, const struct record *rec, bool first)
+static clave_err txn_log_replay_next(struct replay *r, const struct record *rec, bool first)
 {
     enum proof proof;
     if (first && !clave__log_follows(r->s->last_zxid, rec->zxid)) {
@@ -179,15 +180,16 @@ static clave_err replay_next(struct replay *r, const struct record *rec, bool fi
             rec->at, (unsigned long long)rec->zxid, (unsigned long long)r->s->last_zxid);
         return CLAVE_ECORRUPT;
     }
-    clave_err err = replay_record(r->s, rec, &proof);
+    clave_err err = txn_log_replay_record(r->s, rec, &proof);
     if (err == CLAVE_EPROTO) {
         clave__log_walk_no_txn(&r->w, rec);
         return CLAVE_ECORRUPT;
     }
-    return err == CLAVE_OK ? replay_cross_gap(r, proof) : err;
+    return err == CLAVE_OK ? txn_log_replay_cross_gap(r, proof) : err;
 }
 
-static clave_err replay_take(struct replay *r, const struct record *rec, struct log_replay *out)
+static clave_err txn_log_replay_take(struct replay *r, const struct record *rec,
+                                     struct log_replay *out)
 {
     bool first = out->last_zxid == 0;
     clave_err err = CLAVE_OK;
@@ -197,7 +199,7 @@ static clave_err replay_take(struct replay *r, const struct record *rec, struct 
         r->gap_at = rec->at;
     }
     if (rec->zxid > r->s->last_zxid)
-        err = replay_next(r, rec, first);
+        err = txn_log_replay_next(r, rec, first);
     else
         r->gap_from = 0; /* the gap is older than the snapshot */
     if (err != CLAVE_OK)
@@ -211,12 +213,12 @@ static clave_err replay_take(struct replay *r, const struct record *rec, struct 
     return CLAVE_OK;
 }
 
-static clave_err replay_end(struct replay *r, enum log_step step, struct log_replay *out)
+static clave_err txn_log_replay_end(struct replay *r, enum log_step step, struct log_replay *out)
 {
     if (step == LOG_STEP_DAMAGED)
         return CLAVE_ECORRUPT;
     if (r->gap_from != 0)
-        return replay_gap_damage(r);
+        return txn_log_replay_gap_damage(r);
     out->torn = out->valid_len < r->w.n;
     out->lost_tail = step == LOG_STEP_LOST;
     return out->lost_tail ? CLAVE_ECORRUPT : CLAVE_OK;
@@ -235,11 +237,11 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
     while (is_log && err == CLAVE_OK && s->last_zxid < s->replay.until &&
            (step = clave__log_walk_next(&r.w, &rec)) == LOG_STEP_RECORD &&
            rec.zxid <= s->replay.until)
-        err = replay_take(&r, &rec, out);
+        err = txn_log_replay_take(&r, &rec, out);
     if (err == CLAVE_OK && step == LOG_STEP_RECORD)
         return CLAVE_OK; /* far enough: what follows does not matter */
     if (err == CLAVE_OK)
-        err = replay_end(&r, step, out);
+        err = txn_log_replay_end(&r, step, out);
     if (err == CLAVE_ECORRUPT)
         snprintf(out->fault, sizeof out->fault, "%s", r.w.fault);
     return err;

@@ -18,7 +18,7 @@ enum { LEAST_PAYLOAD = 32, TYPE_AT = 28, DIGEST = 12 };
 /* The unit that a disk writes whole. */
 enum { BLOCK = 512 };
 
-static int64_t long_at(const uint8_t *p)
+static int64_t log_long_at(const uint8_t *p)
 {
     struct jreader r = clave__jreader(p, 8);
     return clave__jget_long(&r);
@@ -40,7 +40,7 @@ enum found clave__log_look_at(const uint8_t *p, size_t n, struct record *out)
     *out = (struct record){.payload = r.p, .n = (size_t)len};
     if (len < LEAST_PAYLOAD || sum != (int64_t)clave__checksum(CHECKSUM_START, r.p, out->n))
         return FOUND_DAMAGED;
-    out->zxid = long_at(r.p + 12);
+    out->zxid = log_long_at(r.p + 12);
     return FOUND_RECORD;
 }
 
@@ -58,7 +58,7 @@ size_t clave__log_skip_zeros(const uint8_t *p, size_t from, size_t n)
 /* ---- tails ----------------------------------------------------------------------------------- */
 
 /* The offset of a whole later record, at or after `from`; n: there is none. */
-static size_t find_record(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
+static size_t log_find_record(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
 {
     struct record rec;
     for (size_t at = from; at < n; at++) {
@@ -83,7 +83,7 @@ static bool log_is_marked(const uint8_t *p, size_t n)
 }
 
 /* The mark comes after the digest, or after the body of a failed request, which has no digest. */
-static bool record_begins_batch(const struct record *rec)
+static bool log_record_begins_batch(const struct record *rec)
 {
     assert(rec->n >= LEAST_PAYLOAD);
     struct jreader r = clave__jreader(rec->payload + TYPE_AT, rec->n - TYPE_AT);
@@ -97,13 +97,13 @@ static bool record_begins_batch(const struct record *rec)
     return clave__jget_int(&r) == TXN_DIGEST_VERSION;
 }
 
-/* As find_record, but only records that begin a batch. */
-static size_t find_batch(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
+/* As log_find_record, but only records that begin a batch. */
+static size_t log_find_batch(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
 {
     struct record rec;
-    while ((from = find_record(p, from, n, last_zxid)) < n) {
+    while ((from = log_find_record(p, from, n, last_zxid)) < n) {
         clave__log_look_at(p + from, n - from, &rec);
-        if (record_begins_batch(&rec))
+        if (log_record_begins_batch(&rec))
             break;
         from += LOG_RECORD_HEAD + rec.n + 1;
     }
@@ -113,7 +113,7 @@ static size_t find_batch(const uint8_t *p, size_t from, size_t n, int64_t last_z
 /* Whether a block between `at` and `end` never reached the disk, which then has zeros there: the
  * block that contains `at`, as it was before the batch, or a later one. Any record begins with four
  * zeros, so those do not count. */
-static bool lacks_block(const uint8_t *p, size_t at, size_t end, size_t n)
+static bool log_lacks_block(const uint8_t *p, size_t at, size_t end, size_t n)
 {
     assert(at <= end && end <= n);
     size_t edge = (at / BLOCK + 1) * BLOCK;
@@ -131,7 +131,7 @@ static bool lacks_block(const uint8_t *p, size_t at, size_t end, size_t n)
  * cut left of one. They cannot if the head was never written like this (missing blocks are zeros);
  * if there are bytes at or after the place where the record should have ended, and none of its
  * blocks is missing; or if the checksum matches the bytes, whatever the length says. */
-static bool cannot_be_torn(const uint8_t *p, size_t at, size_t n)
+static bool log_cannot_be_torn(const uint8_t *p, size_t at, size_t n)
 {
     size_t end = n;
     while (end > at && p[end - 1] == 0)
@@ -145,7 +145,7 @@ static bool cannot_be_torn(const uint8_t *p, size_t at, size_t n)
     if (sum < 0 || sum > UINT32_MAX || len < 0)
         return true;
     if (len > 0 && (size_t)len < there)
-        return !lacks_block(p, at, at + LOG_RECORD_HEAD + (size_t)len + 1, n);
+        return !log_lacks_block(p, at, at + LOG_RECORD_HEAD + (size_t)len + 1, n);
     return r.p[there - 1] == LOG_END_MARK &&
            sum == (int64_t)clave__checksum(CHECKSUM_START, r.p, there - 1);
 }
@@ -168,14 +168,14 @@ struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t l
         return (struct log_tail){.kind = TAIL_PADDING};
     bool finished = clave__log_look_at(p + at, n - at, &rec) == FOUND_DAMAGED;
     bool marked = log_is_marked(p, n);
-    size_t whole = find_record(p, at + 1, n, last_zxid);
-    size_t shows = marked ? find_batch(p, whole, n, last_zxid) : whole;
+    size_t whole = log_find_record(p, at + 1, n, last_zxid);
+    size_t shows = marked ? log_find_batch(p, whole, n, last_zxid) : whole;
     size_t end = finished ? at + LOG_RECORD_HEAD + rec.n + 1 : whole;
-    if (!finished && whole == n && cannot_be_torn(p, at, n))
+    if (!finished && whole == n && log_cannot_be_torn(p, at, n))
         return log_tail_damaged(
             "the record at offset %zu, after zxid 0x%llx, has a wrong head or end", at,
             (unsigned long long)last_zxid);
-    if (shows == n && marked && lacks_block(p, at, end, n))
+    if (shows == n && marked && log_lacks_block(p, at, end, n))
         return (struct log_tail){.kind = TAIL_TORN};
     if (finished)
         return log_tail_damaged("the record at offset %zu, after zxid 0x%llx, has a wrong checksum",
@@ -260,7 +260,7 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct record *out)
         return found == FOUND_END ? LOG_STEP_END : log_walk_tail(w);
     out->at = w->at;
     out->skips = last != 0 && !clave__log_follows(last, out->zxid);
-    out->begins_batch = w->marked ? record_begins_batch(out) : last == 0;
+    out->begins_batch = w->marked ? log_record_begins_batch(out) : last == 0;
     if (out->zxid == INT64_MAX) {
         clave__log_walk_fault(w, "the record at offset %zu has the largest possible zxid", w->at);
         return LOG_STEP_DAMAGED;

@@ -8,7 +8,7 @@
 /* ---- replaying a change ---------------------------------------------------------------------- */
 
 /* Makes a change that will not be undone. */
-static clave_err make_for_good(struct txn *t)
+static clave_err txn_make_for_good(struct txn *t)
 {
     assert(t->count == 1);
     clave_err err = clave__txn_make(t);
@@ -18,7 +18,7 @@ static clave_err make_for_good(struct txn *t)
 
 /* A snapshot taken while writes continued may contain children of a node that the log has
  * yet to delete; the log creates them again later. */
-static void drop_children(struct txn *t, struct node *top)
+static void txn_drop_children(struct txn *t, struct node *top)
 {
     while (!list_empty(&top->children)) {
         struct node *n = LIST_ENTRY(top->children.next, struct node, sibling);
@@ -29,7 +29,7 @@ static void drop_children(struct txn *t, struct node *top)
     }
 }
 
-static clave_err replay_delete_of(struct txn *t, int32_t type, struct jbytes path)
+static clave_err txn_replay_delete_of(struct txn *t, int32_t type, struct jbytes path)
 {
     if (path.n <= 1)
         return CLAVE_EPROTO;
@@ -42,17 +42,17 @@ static clave_err replay_delete_of(struct txn *t, int32_t type, struct jbytes pat
         }
         return CLAVE_OK;
     }
-    drop_children(t, n);
+    txn_drop_children(t, n);
     struct change *c = clave__txn_add(t, type, path);
     if (!c)
         return CLAVE_ENOMEM;
     c->node = n;
-    return make_for_good(t);
+    return txn_make_for_good(t);
 }
 
-static clave_err replay_delete(struct txn *t, const struct change_record *r)
+static clave_err txn_replay_delete(struct txn *t, const struct change_record *r)
 {
-    return replay_delete_of(t, r->kind->type, r->path);
+    return txn_replay_delete_of(t, r->kind->type, r->path);
 }
 
 static void txn_record_set_acl(struct txn *t, struct node *n, struct acl *acl)
@@ -64,7 +64,7 @@ static void txn_record_set_acl(struct txn *t, struct node *n, struct acl *acl)
 
 /* The snapshot already has the node. It may lack its list: Apache writes the lists first,
  * so a node created meanwhile may refer to a missing one. */
-static void create_again(struct txn *t, struct node *n, const struct change *c)
+static void txn_create_again(struct txn *t, struct node *n, const struct change *c)
 {
     struct node *parent = n->parent;
     txn_record_set_acl(t, n, c->acl);
@@ -75,14 +75,14 @@ static void create_again(struct txn *t, struct node *n, const struct change *c)
     clave__tree_changed(t->tree, parent);
 }
 
-static struct acl *replay_acl(struct txn *t, struct jvec entries)
+static struct acl *txn_replay_acl(struct txn *t, struct jvec entries)
 {
     if (entries.count < 0)
         return clave__acl_ref(t->tree->acls.open);
     return clave__acls_take(&t->tree->acls, entries, ACL_NEW_KEY);
 }
 
-static int64_t replay_owner(const struct txn *t, const struct change_record *r)
+static int64_t txn_replay_owner(const struct txn *t, const struct change_record *r)
 {
     if (r->kind->type == OP_CREATE_CONTAINER)
         return OWNER_CONTAINER;
@@ -91,12 +91,12 @@ static int64_t replay_owner(const struct txn *t, const struct change_record *r)
     return r->ephemeral ? t->head.client : 0;
 }
 
-static clave_err replay_new_node(struct txn *t, struct change *c)
+static clave_err txn_replay_new_node(struct txn *t, struct change *c)
 {
     c->parent = clave__tree_find_parent(t->tree, c->path);
     c->node = clave__tree_find(t->tree, c->path);
     if (c->node)
-        create_again(t, c->node, c);
+        txn_create_again(t, c->node, c);
     if (c->node || !c->parent)
         return CLAVE_OK;
     if (c->version == -1 && c->parent->stat.cversion < INT32_MAX) /* before ZooKeeper 3.3 */
@@ -104,7 +104,7 @@ static clave_err replay_new_node(struct txn *t, struct change *c)
     return clave__txn_make(t);
 }
 
-static clave_err replay_create(struct txn *t, const struct change_record *r)
+static clave_err txn_replay_create(struct txn *t, const struct change_record *r)
 {
     if (r->path.n <= 1)
         return CLAVE_EPROTO;
@@ -112,23 +112,23 @@ static clave_err replay_create(struct txn *t, const struct change_record *r)
     if (!c)
         return CLAVE_ENOMEM;
     c->data = r->data;
-    c->acl = replay_acl(t, r->acl);
-    c->owner = replay_owner(t, r);
+    c->acl = txn_replay_acl(t, r->acl);
+    c->owner = txn_replay_owner(t, r);
     c->version = r->version;
-    clave_err err = c->acl ? replay_new_node(t, c) : CLAVE_ENOMEM;
+    clave_err err = c->acl ? txn_replay_new_node(t, c) : CLAVE_ENOMEM;
     clave__txn_end(t);
     return err;
 }
 
 /* A reconfig sets the data of /zookeeper/config. */
-static clave_err replay_set(struct txn *t, const struct change_record *r)
+static clave_err txn_replay_set(struct txn *t, const struct change_record *r)
 {
     bool sets_acl = r->kind->type == OP_SET_ACL;
     struct change *c = clave__txn_add(t, sets_acl ? OP_SET_ACL : OP_SET_DATA, r->path);
     if (!c)
         return CLAVE_ENOMEM;
     c->data = r->data;
-    c->acl = sets_acl ? replay_acl(t, r->acl) : NULL;
+    c->acl = sets_acl ? txn_replay_acl(t, r->acl) : NULL;
     c->version = r->version;
     c->node = clave__tree_find(t->tree, r->path);
     clave_err err = sets_acl && !c->acl ? CLAVE_ENOMEM : c->node ? clave__txn_make(t) : CLAVE_OK;
@@ -142,20 +142,20 @@ enum { NEW_NODE = TXN_PATH | TXN_DATA | TXN_ACL | TXN_PARENT_CVERSION };
 
 /* The usual ones first. */
 static const struct txn_kind kinds[] = {
-    {OP_CREATE, "create", NEW_NODE | TXN_EPHEMERAL, replay_create},
-    {OP_SET_DATA, "setData", TXN_PATH | TXN_DATA | TXN_VERSION, replay_set},
-    {OP_DELETE, "delete", TXN_PATH, replay_delete},
-    {OP_CREATE2, "create2", NEW_NODE | TXN_EPHEMERAL, replay_create},
+    {OP_CREATE, "create", NEW_NODE | TXN_EPHEMERAL, txn_replay_create},
+    {OP_SET_DATA, "setData", TXN_PATH | TXN_DATA | TXN_VERSION, txn_replay_set},
+    {OP_DELETE, "delete", TXN_PATH, txn_replay_delete},
+    {OP_CREATE2, "create2", NEW_NODE | TXN_EPHEMERAL, txn_replay_create},
     {OP_CHECK, "check", TXN_PATH | TXN_VERSION, NULL},
     {OP_MULTI, "multi", 0, NULL},
     {OP_ERROR, "error", TXN_ERR, NULL},
     {OP_CREATE_SESSION, "createSession", 0, NULL},
     {OP_CLOSE_SESSION, "closeSession", 0, NULL},
-    {OP_SET_ACL, "setACL", TXN_PATH | TXN_ACL | TXN_VERSION, replay_set},
-    {OP_CREATE_CONTAINER, "createContainer", NEW_NODE, replay_create},
-    {OP_DELETE_CONTAINER, "deleteContainer", TXN_PATH, replay_delete},
-    {OP_CREATE_TTL, "createTTL", NEW_NODE | TXN_TTL, replay_create},
-    {OP_RECONFIG, "reconfig", TXN_PATH | TXN_DATA | TXN_VERSION, replay_set},
+    {OP_SET_ACL, "setACL", TXN_PATH | TXN_ACL | TXN_VERSION, txn_replay_set},
+    {OP_CREATE_CONTAINER, "createContainer", NEW_NODE, txn_replay_create},
+    {OP_DELETE_CONTAINER, "deleteContainer", TXN_PATH, txn_replay_delete},
+    {OP_CREATE_TTL, "createTTL", NEW_NODE | TXN_TTL, txn_replay_create},
+    {OP_RECONFIG, "reconfig", TXN_PATH | TXN_DATA | TXN_VERSION, txn_replay_set},
 };
 
 static const struct txn_kind *txn_kind(int32_t type)
@@ -169,7 +169,7 @@ static const struct txn_kind *txn_kind(int32_t type)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static void put_change(struct jwriter *w, const struct change *c)
+static void txn_put_change(struct jwriter *w, const struct change *c)
 {
     unsigned has = txn_kind(c->type)->fields;
     assert(has != 0); /* or nobody could read it */
@@ -190,24 +190,24 @@ static void put_change(struct jwriter *w, const struct change *c)
 }
 
 /* Releases before 3.8.2 cannot read a create2 in a multi. */
-static int32_t type_in_multi(const struct change *c)
+static int32_t txn_type_in_multi(const struct change *c)
 {
     return c->type == OP_CREATE2 ? OP_CREATE : c->type;
 }
 
-static void put_multi(struct jwriter *w, const struct txn *t)
+static void txn_put_multi(struct jwriter *w, const struct txn *t)
 {
     clave__jput_int(w, (int32_t)t->count);
     for (size_t i = 0; i < t->count; i++) {
-        clave__jput_int(w, type_in_multi(&t->changes[i]));
+        clave__jput_int(w, txn_type_in_multi(&t->changes[i]));
         size_t at = clave__buf_len(w->b);
         clave__jput_int(w, 0);
-        put_change(w, &t->changes[i]);
+        txn_put_change(w, &t->changes[i]);
         clave__jput_int_at(w, at, (int32_t)(clave__buf_len(w->b) - at - 4));
     }
 }
 
-static void put_paths(struct jwriter *w, const struct txn *t)
+static void txn_put_paths(struct jwriter *w, const struct txn *t)
 {
     clave__jput_int(w, (int32_t)t->count);
     for (size_t i = 0; i < t->count; i++)
@@ -226,17 +226,17 @@ void clave__txn_write(struct jwriter *w, const struct txn *t)
         clave__jput_int(w, t->timeout_ms);
         break;
     case OP_CLOSE_SESSION:
-        put_paths(w, t);
+        txn_put_paths(w, t);
         break;
     case OP_ERROR:
         clave__jput_int(w, t->err);
         break;
     case OP_MULTI:
-        put_multi(w, t);
+        txn_put_multi(w, t);
         break;
     default:
         assert(t->count == 1);
-        put_change(w, &t->changes[0]);
+        txn_put_change(w, &t->changes[0]);
         break;
     }
 }
@@ -244,7 +244,7 @@ void clave__txn_write(struct jwriter *w, const struct txn *t)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* false: the bytes are cut short, or no such change is ever recorded. */
-static bool get_change(struct jreader *r, int32_t type, struct change_record *c)
+static bool txn_get_change(struct jreader *r, int32_t type, struct change_record *c)
 {
     const struct txn_kind *kind = txn_kind(type);
     unsigned has = kind->fields;
@@ -267,21 +267,21 @@ static bool get_change(struct jreader *r, int32_t type, struct change_record *c)
 }
 
 /* One of a multi. */
-static bool get_op(struct jreader *r, struct change_record *c)
+static bool txn_get_op(struct jreader *r, struct change_record *c)
 {
     int32_t type = clave__jget_int(r);
     struct jbytes raw = clave__jget_bytes(r);
     struct jreader sub = clave__jreader(raw.p, raw.n > 0 ? (size_t)raw.n : 0);
-    return !r->bad && get_change(&sub, type, c);
+    return !r->bad && txn_get_change(&sub, type, c);
 }
 
-static bool get_multi(struct jreader *r, struct txn_record *t)
+static bool txn_get_multi(struct jreader *r, struct txn_record *t)
 {
     struct change_record c;
     int32_t count = clave__jget_count(r, 8);
     t->body = *r;
     for (; t->changes < count; t->changes++) {
-        if (!get_op(r, &c))
+        if (!txn_get_op(r, &c))
             return false;
         t->failed = t->failed || c.kind->type == OP_ERROR;
     }
@@ -290,7 +290,7 @@ static bool get_multi(struct jreader *r, struct txn_record *t)
 }
 
 /* The list of paths came with 3.6. */
-static void get_paths(struct jreader *r, struct txn_record *t)
+static void txn_get_paths(struct jreader *r, struct txn_record *t)
 {
     struct jreader ahead = *r;
     struct jvec paths = clave__jget_strings(&ahead);
@@ -301,25 +301,25 @@ static void get_paths(struct jreader *r, struct txn_record *t)
     t->body = clave__jvec_reader(paths);
 }
 
-static bool get_body(struct jreader *r, struct txn_record *t)
+static bool txn_get_body(struct jreader *r, struct txn_record *t)
 {
     switch (t->head.type) {
     case OP_CREATE_SESSION:
         t->timeout_ms = clave__jget_int(r);
         return !r->bad;
     case OP_CLOSE_SESSION:
-        get_paths(r, t);
+        txn_get_paths(r, t);
         return true;
     case OP_ERROR:
         t->err = clave__jget_int(r);
         return !r->bad;
     case OP_MULTI:
-        return get_multi(r, t);
+        return txn_get_multi(r, t);
     default: {
         struct change_record c;
         t->body = *r;
         t->changes = 1;
-        if (!get_change(r, t->head.type, &c))
+        if (!txn_get_change(r, t->head.type, &c))
             return false;
         t->body.n -= r->n;
         return true;
@@ -336,7 +336,7 @@ bool clave__txn_record_read(struct txn_record *t, const void *p, size_t n)
     t->head.time = clave__jget_long(&r);
     t->head.type = clave__jget_int(&r);
     t->kind = txn_kind(t->head.type);
-    if (r.bad || !get_body(&r, t))
+    if (r.bad || !txn_get_body(&r, t))
         return false;
     if (r.n < 12 || clave__jget_int(&r) != TXN_DIGEST_VERSION)
         return true;
@@ -351,9 +351,9 @@ bool clave__txn_record_next(const struct txn_record *t, struct jreader *at,
     if (at->n == 0)
         return false;
     if (t->head.type == OP_MULTI)
-        return get_op(at, out);
+        return txn_get_op(at, out);
     if (t->head.type != OP_CLOSE_SESSION)
-        return get_change(at, t->head.type, out);
+        return txn_get_change(at, t->head.type, out);
     *out = (struct change_record){.kind = txn_kind(OP_DELETE), .path = clave__jget_bytes(at)};
     return true;
 }
@@ -361,7 +361,7 @@ bool clave__txn_record_next(const struct txn_record *t, struct jreader *at,
 /* ---- replaying a transaction ----------------------------------------------------------------- */
 
 /* What the session owns that was not in the list. */
-static clave_err replay_end_of_session(struct txn *t)
+static clave_err txn_replay_end_of_session(struct txn *t)
 {
     clave_err err = CLAVE_OK;
     for (struct owner *o; err == CLAVE_OK;) {
@@ -369,7 +369,7 @@ static clave_err replay_end_of_session(struct txn *t)
         if (!o || list_empty(&o->nodes))
             break;
         struct node *n = &LIST_ENTRY(o->nodes.next, struct owned_node, link)->node;
-        err = replay_delete_of(t, OP_DELETE, clave__node_path_bytes(n));
+        err = txn_replay_delete_of(t, OP_DELETE, clave__node_path_bytes(n));
     }
     return err;
 }
@@ -386,6 +386,6 @@ clave_err clave__txn_replay(struct txn *t, const struct txn_record *rec)
         if (c.kind->replay)
             err = c.kind->replay(t, &c);
     if (err == CLAVE_OK && rec->head.type == OP_CLOSE_SESSION)
-        err = replay_end_of_session(t);
+        err = txn_replay_end_of_session(t);
     return err;
 }

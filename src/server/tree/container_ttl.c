@@ -11,7 +11,7 @@
 enum { LOOKS_A_REMOVAL = 20 };
 enum { MINUTE_MS = 60000, BATCHES_A_MINUTE = 600 };
 
-static bool is_over(const struct server *s, const struct node *n)
+static bool container_is_over(const struct server *s, const struct node *n)
 {
     assert(clave__owner_kind(n->stat.owner) == NODE_CONTAINER ||
            clave__owner_kind(n->stat.owner) == NODE_TTL);
@@ -26,7 +26,7 @@ static bool is_over(const struct server *s, const struct node *n)
     return s->limits.never_used_ms > 0 && unchanged_ms > s->limits.never_used_ms;
 }
 
-static clave_err sweep_one(struct server *s, struct node *n)
+static clave_err container_sweep_one(struct server *s, struct node *n)
 {
     clave__write_begin(s, 0, 0, OP_DELETE_CONTAINER);
     struct change *c = clave__txn_add(&s->txn, OP_DELETE_CONTAINER, clave__node_path_bytes(n));
@@ -41,13 +41,13 @@ static clave_err sweep_one(struct server *s, struct node *n)
 }
 
 /* How many one turn removes at most: a tenth of a second's share, so that they need few syncs. */
-static int32_t sweep_batch(const struct server *s)
+static int32_t container_sweep_batch(const struct server *s)
 {
     int32_t n = s->limits.container_rate / BATCHES_A_MINUTE;
     return n < 1 ? 1 : n;
 }
 
-static void sweep_go_on_after(struct server *s, int64_t ms)
+static void container_sweep_go_on_after(struct server *s, int64_t ms)
 {
     s->sweep.next = s->now + (ms > 0 ? ms : 1);
 }
@@ -55,7 +55,7 @@ static void sweep_go_on_after(struct server *s, int64_t ms)
 void clave__sweep(struct server *s)
 {
     struct list *swept = &s->tree.swept;
-    const int32_t batch = sweep_batch(s);
+    const int32_t batch = container_sweep_batch(s);
     int32_t removed = 0;
     int looks = LOOKS_A_TURN;
     if (list_empty(&s->sweep.end))
@@ -63,21 +63,21 @@ void clave__sweep(struct server *s)
     for (; swept->next != &s->sweep.end; looks--) {
         if (removed == batch || looks <= 0) {
             int64_t share_ms = (int64_t)removed * MINUTE_MS / s->limits.container_rate;
-            sweep_go_on_after(s, share_ms);
+            container_sweep_go_on_after(s, share_ms);
             return;
         }
         struct list *e = swept->next;
         struct node *n = &LIST_ENTRY(e, struct owned_node, link)->node;
         list_remove(e);
         list_push_back(swept, e);
-        if (!is_over(s, n))
+        if (!container_is_over(s, n))
             continue;
         const uint64_t sent = s->counts.packets_sent;
-        if (sweep_one(s, n) != CLAVE_OK)
+        if (container_sweep_one(s, n) != CLAVE_OK)
             break; /* out of memory: the next sweep is soon enough */
         removed++;
         looks -= LOOKS_A_REMOVAL + LOOKS_AN_EVENT * (int)(s->counts.packets_sent - sent);
     }
     list_remove(&s->sweep.end);
-    sweep_go_on_after(s, s->limits.container_check_ms);
+    container_sweep_go_on_after(s, s->limits.container_check_ms);
 }

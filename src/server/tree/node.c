@@ -71,7 +71,7 @@ void clave__node_put_stat(struct jwriter *w, const struct node *n)
 
 /* ---- the digest ------------------------------------------------------------------------------ */
 
-static uint8_t *put_long(uint8_t *p, int64_t v)
+static uint8_t *node_put_long(uint8_t *p, int64_t v)
 {
     for (int i = 0; i < 8; i++)
         p[i] = (uint8_t)((uint64_t)v >> (56 - 8 * i));
@@ -104,14 +104,14 @@ uint32_t clave__node_digest(const struct node *n, const struct crc32 *by)
     uint8_t stat[STAT], *p = stat;
     if (n->path_len >= SYSTEM && memcmp(clave__node_path(n), system, SYSTEM) == 0)
         return 0;
-    p = put_long(p, s->czxid);
-    p = put_long(p, s->mzxid);
-    p = put_long(p, s->pzxid);
-    p = put_long(p, s->ctime);
-    p = put_long(p, s->mtime);
+    p = node_put_long(p, s->czxid);
+    p = node_put_long(p, s->mzxid);
+    p = node_put_long(p, s->pzxid);
+    p = node_put_long(p, s->ctime);
+    p = node_put_long(p, s->mtime);
     p = node_put_int(p, s->version);
     p = node_put_int(p, s->cversion);
     p = node_put_int(p, s->aversion);
-    put_long(p, s->owner);
+    node_put_long(p, s->owner);
     return clave__crc32(by, n->head_crc, stat, STAT);
 }

@@ -68,7 +68,7 @@ struct owner *clave__tree_find_owner(const struct tree *t, int64_t id)
     return n ? MAP_ENTRY(n, struct owner, in_tree) : NULL;
 }
 
-static struct owner *take_owner(struct tree *t, int64_t id)
+static struct owner *tree_take_owner(struct tree *t, int64_t id)
 {
     struct owner *o = clave__tree_find_owner(t, id);
     if (!o) {
@@ -83,7 +83,7 @@ static struct owner *take_owner(struct tree *t, int64_t id)
     return o;
 }
 
-static void drop_owner(struct tree *t, int64_t id)
+static void tree_drop_owner(struct tree *t, int64_t id)
 {
     struct owner *o = clave__tree_find_owner(t, id);
     assert(o && o->refs > 0);
@@ -97,18 +97,18 @@ static void drop_owner(struct tree *t, int64_t id)
 
 /* Always inside the node's memory (see _new_node), so it never equals the address of another block.
  */
-static uint8_t *inline_data(struct node *n)
+static uint8_t *tree_inline_data(struct node *n)
 {
     return (uint8_t *)(n + 1) + n->path_len;
 }
 
 /* Where the memory of a node begins. */
-static void *block_of(struct node *n)
+static void *tree_block_of(struct node *n)
 {
     return n->stat.owner ? (void *)clave__node_owned(n) : (void *)n;
 }
 
-static struct node *new_block(struct tree *t, int64_t owner, size_t extra)
+static struct node *tree_new_block(struct tree *t, int64_t owner, size_t extra)
 {
     if (owner == 0)
         return clave__mem_alloc(t->mem, sizeof(struct node) + extra);
@@ -126,7 +126,7 @@ struct node *clave__tree_new_node(struct tree *t, const struct node_spec *spec)
     size_t data_len = spec->data.n > 0 ? (size_t)spec->data.n : 0;
     size_t inside = data_len <= INLINE_DATA ? data_len : 0;
     bool ephemeral = clave__owner_kind(spec->stat.owner) == NODE_EPHEMERAL;
-    struct node *n = new_block(t, spec->stat.owner, path_len + (inside ? inside : 1));
+    struct node *n = tree_new_block(t, spec->stat.owner, path_len + (inside ? inside : 1));
     if (!n)
         return NULL;
     *n = (struct node){.stat = spec->stat, .data_len = spec->data.n};
@@ -138,10 +138,10 @@ struct node *clave__tree_new_node(struct tree *t, const struct node_spec *spec)
     if (path_len > 0)
         memcpy(n + 1, spec->path.p, path_len);
     if (data_len > 0)
-        n->data = inside ? inline_data(n) : clave__mem_alloc(t->mem, data_len);
-    if ((data_len > 0 && !n->data) || (ephemeral && !take_owner(t, spec->stat.owner))) {
+        n->data = inside ? tree_inline_data(n) : clave__mem_alloc(t->mem, data_len);
+    if ((data_len > 0 && !n->data) || (ephemeral && !tree_take_owner(t, spec->stat.owner))) {
         clave__tree_free_data(t, n, n->data);
-        clave__mem_free(t->mem, block_of(n));
+        clave__mem_free(t->mem, tree_block_of(n));
         return NULL;
     }
     if (data_len > 0)
@@ -154,10 +154,10 @@ struct node *clave__tree_new_node(struct tree *t, const struct node_spec *spec)
 void clave__tree_free_node(struct tree *t, struct node *n)
 {
     if (clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
-        drop_owner(t, n->stat.owner);
+        tree_drop_owner(t, n->stat.owner);
     clave__acls_drop(&t->acls, n->acl);
     clave__tree_free_data(t, n, n->data);
-    clave__mem_free(t->mem, block_of(n));
+    clave__mem_free(t->mem, tree_block_of(n));
 }
 
 static size_t server_tree_size_of(const struct node *n)
@@ -165,7 +165,7 @@ static size_t server_tree_size_of(const struct node *n)
     return n->path_len + (n->data_len > 0 ? (size_t)n->data_len : 0);
 }
 
-static void link_owned(struct tree *t, struct node *n)
+static void tree_link_owned(struct tree *t, struct node *n)
 {
     assert(n->stat.owner != 0);
     struct list *link = &clave__node_owned(n)->link;
@@ -177,7 +177,7 @@ static void link_owned(struct tree *t, struct node *n)
     t->ephemerals++;
 }
 
-static void unlink_owned(struct tree *t, struct node *n)
+static void tree_unlink_owned(struct tree *t, struct node *n)
 {
     assert(clave__owner_kind(n->stat.owner) != NODE_EPHEMERAL || t->ephemerals > 0);
     list_cursors_leave(&t->cursors, &clave__node_owned(n)->link);
@@ -186,7 +186,7 @@ static void unlink_owned(struct tree *t, struct node *n)
         t->ephemerals--;
 }
 
-static void count_below(struct node *n, int by)
+static void tree_count_below(struct node *n, int by)
 {
     for (; n; n = n->parent)
         n->in_tree.user += (uint32_t)by;
@@ -200,9 +200,9 @@ void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
     n->parent = parent;
     list_push_back(&parent->children, &n->sibling);
     parent->stat.num_children++;
-    count_below(parent, 1);
+    tree_count_below(parent, 1);
     if (n->stat.owner)
-        link_owned(t, n);
+        tree_link_owned(t, n);
     t->data_bytes += server_tree_size_of(n);
     clave__tree_changed(t, n);
 }
@@ -215,10 +215,10 @@ void clave__tree_unlink(struct tree *t, struct node *n)
     clave__map_remove(&t->nodes, &n->in_tree);
     list_remove(&n->sibling);
     n->parent->stat.num_children--;
-    count_below(n->parent, -1);
+    tree_count_below(n->parent, -1);
     n->parent = NULL;
     if (n->stat.owner)
-        unlink_owned(t, n);
+        tree_unlink_owned(t, n);
     t->data_bytes -= server_tree_size_of(n);
     t->digest -= n->digest;
     n->digest = 0;
@@ -255,7 +255,7 @@ void clave__tree_swap_data(struct tree *t, struct node *n, uint8_t **data, int32
 
 void clave__tree_free_data(struct tree *t, struct node *n, uint8_t *data)
 {
-    if (data != inline_data(n))
+    if (data != tree_inline_data(n))
         clave__mem_free(t->mem, data);
 }
 
@@ -268,7 +268,8 @@ void clave__tree_changed(struct tree *t, struct node *n)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static clave_err add_built_in(struct tree *t, const char *path, struct jvec acl, int32_t aversion)
+static clave_err tree_add_built_in(struct tree *t, const char *path, struct jvec acl,
+                                   int32_t aversion)
 {
     struct node_spec spec = {
         .path = clave__jbytes(path),
@@ -333,17 +334,17 @@ clave_err clave__tree_init(struct tree *t, const struct clave_mem *mem, uint64_t
     clave_err err = clave__tree_init_bare(t, mem, seed);
     if (err != CLAVE_OK)
         return err;
-    err = add_built_in(t, "/zookeeper", none, 0);
+    err = tree_add_built_in(t, "/zookeeper", none, 0);
     if (err == CLAVE_OK)
-        err = add_built_in(t, "/zookeeper/config", everyone_reads, -1);
+        err = tree_add_built_in(t, "/zookeeper/config", everyone_reads, -1);
     if (err == CLAVE_OK)
-        err = add_built_in(t, "/zookeeper/quota", none, 0);
+        err = tree_add_built_in(t, "/zookeeper/quota", none, 0);
     if (err != CLAVE_OK)
         clave__tree_fini(t);
     return err;
 }
 
-static void free_all_nodes(struct tree *t)
+static void tree_free_all_nodes(struct tree *t)
 {
     struct map_node *at = clave__map_next(&t->nodes, NULL);
     while (at) {
@@ -358,7 +359,7 @@ static void free_all_nodes(struct tree *t)
 
 void clave__tree_fini(struct tree *t)
 {
-    free_all_nodes(t);
+    tree_free_all_nodes(t);
     clave__map_fini(&t->nodes);
     clave__map_fini(&t->owners);
     clave__acls_fini(&t->acls);

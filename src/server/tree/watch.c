@@ -50,41 +50,41 @@ static struct watched *server_watch_find_path(const struct watches *t, struct jb
     return n ? MAP_ENTRY(n, struct watched, in_paths) : NULL;
 }
 
-static bool is_pair(const struct map_node *node, const void *key)
+static bool watch_is_pair(const struct map_node *node, const void *key)
 {
     const struct watch *e = (const void *)node; /* its first member */
     const struct pair_key *pair = key;
     return e->on == pair->on && e->by == pair->by;
 }
 
-static uint32_t pair_hash(const struct pair_key *pair)
+static uint32_t watch_pair_hash(const struct pair_key *pair)
 {
     return clave__map_hash_u64((uint64_t)(uintptr_t)pair->on ^
                                (uint64_t)(uintptr_t)pair->by * 0x9e3779b97f4a7c15u);
 }
 
-static struct watch *find_entry(const struct watches *t, const struct watched *on,
-                                const struct watcher *by)
+static struct watch *watch_find_entry(const struct watches *t, const struct watched *on,
+                                      const struct watcher *by)
 {
     struct pair_key pair = {on, by};
-    struct map_node *n = clave__map_find(&t->entries, pair_hash(&pair), is_pair, &pair);
+    struct map_node *n = clave__map_find(&t->entries, watch_pair_hash(&pair), watch_is_pair, &pair);
     return n ? MAP_ENTRY(n, struct watch, in_entries) : NULL;
 }
 
 /* "/" and "" are the same node, so they are one path here. */
-static struct jbytes canonical(struct jbytes path)
+static struct jbytes watch_canonical(struct jbytes path)
 {
     return path.n <= 0 ? clave__jbytes("/") : path;
 }
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
-static size_t count_marks(unsigned marks)
+static size_t watch_count_marks(unsigned marks)
 {
     return (marks & 1) + (marks >> 1 & 1) + (marks >> 2 & 1) + (marks >> 3 & 1);
 }
 
-static void forget_path_if_unused(struct watches *t, struct watched *p)
+static void watch_forget_path_if_unused(struct watches *t, struct watched *p)
 {
     if (!list_empty(&p->entries))
         return;
@@ -93,14 +93,14 @@ static void forget_path_if_unused(struct watches *t, struct watched *p)
 }
 
 /* Removes marks; the entry goes with the last one, its path stays. */
-static void clear_marks(struct watches *t, struct watch *e, unsigned marks)
+static void watch_clear_marks(struct watches *t, struct watch *e, unsigned marks)
 {
     marks &= e->marks;
     e->marks &= ~marks;
-    assert(t->count >= count_marks(marks) && e->by->count >= count_marks(marks));
+    assert(t->count >= watch_count_marks(marks) && e->by->count >= watch_count_marks(marks));
     assert(t->recursive > 0 || !(marks & WATCH_RECURSIVE));
-    t->count -= count_marks(marks);
-    e->by->count -= count_marks(marks);
+    t->count -= watch_count_marks(marks);
+    e->by->count -= watch_count_marks(marks);
     t->recursive -= (marks & WATCH_RECURSIVE) ? 1 : 0;
     if (e->marks)
         return;
@@ -112,7 +112,7 @@ static void clear_marks(struct watches *t, struct watch *e, unsigned marks)
     clave__mem_free(t->mem, e);
 }
 
-static struct watched *take_path(struct watches *t, struct jbytes path)
+static struct watched *watch_take_path(struct watches *t, struct jbytes path)
 {
     struct watched *p = server_watch_find_path(t, path);
     if (p)
@@ -130,26 +130,26 @@ static struct watched *take_path(struct watches *t, struct jbytes path)
 clave_err clave__watch_add(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks)
 {
     assert(marks != 0 && (marks & ~(unsigned)WATCH_ALL) == 0);
-    struct watched *on = take_path(t, canonical(path));
+    struct watched *on = watch_take_path(t, watch_canonical(path));
     if (!on)
         return CLAVE_ENOMEM;
-    struct watch *e = find_entry(t, on, w);
+    struct watch *e = watch_find_entry(t, on, w);
     if (!e) {
         e = clave__mem_zalloc(t->mem, sizeof *e);
         if (!e) {
-            forget_path_if_unused(t, on);
+            watch_forget_path_if_unused(t, on);
             return CLAVE_ENOMEM;
         }
         e->on = on;
         e->by = w;
         list_push_back(&on->entries, &e->of_path);
         list_push_back(&w->entries, &e->of_watcher);
-        clave__map_insert(&t->entries, &e->in_entries, pair_hash(&(struct pair_key){on, w}));
+        clave__map_insert(&t->entries, &e->in_entries, watch_pair_hash(&(struct pair_key){on, w}));
     }
     unsigned fresh = marks & ~e->marks;
     e->marks |= fresh;
-    t->count += count_marks(fresh);
-    w->count += count_marks(fresh);
+    t->count += watch_count_marks(fresh);
+    w->count += watch_count_marks(fresh);
     t->recursive += (fresh & WATCH_RECURSIVE) ? 1 : 0;
     return CLAVE_OK;
 }
@@ -157,19 +157,19 @@ clave_err clave__watch_add(struct watches *t, struct watcher *w, struct jbytes p
 unsigned clave__watch_marks(const struct watches *t, const struct watcher *w, struct jbytes path,
                             unsigned marks)
 {
-    struct watched *on = server_watch_find_path(t, canonical(path));
-    struct watch *e = on ? find_entry(t, on, w) : NULL;
+    struct watched *on = server_watch_find_path(t, watch_canonical(path));
+    struct watch *e = on ? watch_find_entry(t, on, w) : NULL;
     return e ? e->marks & marks : 0;
 }
 
 void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks)
 {
-    struct watched *on = server_watch_find_path(t, canonical(path));
-    struct watch *e = on ? find_entry(t, on, w) : NULL;
+    struct watched *on = server_watch_find_path(t, watch_canonical(path));
+    struct watch *e = on ? watch_find_entry(t, on, w) : NULL;
     if (!e)
         return;
-    clear_marks(t, e, marks);
-    forget_path_if_unused(t, on);
+    watch_clear_marks(t, e, marks);
+    watch_forget_path_if_unused(t, on);
 }
 
 /* ---- listing --------------------------------------------------------------------------------- */
@@ -202,7 +202,7 @@ struct watch_seen clave__watch_of_watcher(struct list *e)
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /* The marks that an event on a path concerns. */
-static unsigned marks_for(int32_t type)
+static unsigned watch_marks_for(int32_t type)
 {
     switch (type) {
     case EVENT_DELETED:
@@ -214,8 +214,8 @@ static unsigned marks_for(int32_t type)
     }
 }
 
-static void send_to_entries(struct watches *t, struct watched *on, unsigned marks,
-                            const struct watch_event *ev, watch_send *send, void *arg)
+static void watch_send_to_entries(struct watches *t, struct watched *on, unsigned marks,
+                                  const struct watch_event *ev, watch_send *send, void *arg)
 {
     for (struct list *at = on->entries.next, *next; at != &on->entries; at = next) {
         struct watch *e = LIST_ENTRY(at, struct watch, of_path);
@@ -224,7 +224,7 @@ static void send_to_entries(struct watches *t, struct watched *on, unsigned mark
         next = at->next;
         if (!hit)
             continue;
-        clear_marks(t, e, hit & ONE_SHOT);
+        watch_clear_marks(t, e, hit & ONE_SHOT);
         if (w->last_event == ev->number)
             continue;
         w->last_event = ev->number;
@@ -235,11 +235,11 @@ static void send_to_entries(struct watches *t, struct watched *on, unsigned mark
 void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_send *send, void *arg)
 {
     assert(ev->number != 0);
-    struct jbytes path = canonical(ev->path);
+    struct jbytes path = watch_canonical(ev->path);
     struct watched *on = t->count ? server_watch_find_path(t, path) : NULL;
     if (on) {
-        send_to_entries(t, on, marks_for(ev->type), ev, send, arg);
-        forget_path_if_unused(t, on);
+        watch_send_to_entries(t, on, watch_marks_for(ev->type), ev, send, arg);
+        watch_forget_path_if_unused(t, on);
     }
     if (t->recursive == 0 || ev->type == EVENT_CHILDREN_CHANGED)
         return;
@@ -247,7 +247,7 @@ void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_se
         path.n = (int32_t)clave__path_parent_len(path.p, (size_t)path.n);
         on = server_watch_find_path(t, path);
         if (on)
-            send_to_entries(t, on, WATCH_RECURSIVE, ev, send, arg);
+            watch_send_to_entries(t, on, WATCH_RECURSIVE, ev, send, arg);
     }
 }
 
@@ -265,8 +265,8 @@ bool clave__watcher_drop(struct watches *t, struct watcher *w, size_t *most)
     for (; *most > 0 && !list_empty(&w->entries); --*most) {
         struct watch *e = LIST_ENTRY(w->entries.next, struct watch, of_watcher);
         struct watched *on = e->on;
-        clear_marks(t, e, WATCH_ALL);
-        forget_path_if_unused(t, on);
+        watch_clear_marks(t, e, WATCH_ALL);
+        watch_forget_path_if_unused(t, on);
     }
     return list_empty(&w->entries);
 }

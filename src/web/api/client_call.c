@@ -38,7 +38,7 @@ static void on_call_connected(clave_async_client *c, const clave_result *res, vo
     x->go(x, c);
 }
 
-static void on_session_live(struct session_call *k)
+static void call_on_session_live(struct session_call *k)
 {
     struct web_exchange *x = k->x;
     struct http_session *s = k->s;
@@ -80,7 +80,7 @@ void clave__client_call(struct web_exchange *x, client_call *go)
     if (x->web->given_up >= MOST_GIVEN_UP)
         clave__web_problem(x, &behind, "no server has answered what was asked before");
     else if (clave__web_header(x, "Clave-Session"))
-        clave__session_call(x, NULL, on_session_live);
+        clave__session_call(x, NULL, call_on_session_live);
     else if (clave__web_may_call(x))
         call_own(x);
 }

@@ -25,7 +25,7 @@ void clave__web_get_to_page(struct web_exchange *x)
     clave__web_answer_empty(x, 308);
 }
 
-static const struct web_asset *asset_find(const struct web *w, const char *path)
+static const struct web_asset *document_asset_find(const struct web *w, const char *path)
 {
     for (size_t i = 0; i < w->o.nassets; i++)
         if (strcmp(w->o.assets[i].path, path) == 0)
@@ -38,7 +38,7 @@ void clave__web_get_page(struct web_exchange *x)
 {
     assert(x->params[0][0] == '/'); /* as every {path} */
     const char *path = x->params[0] + 1;
-    const struct web_asset *a = asset_find(x->web, path[0] ? path : "index.html");
+    const struct web_asset *a = document_asset_find(x->web, path[0] ? path : "index.html");
     if (!a) {
         clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
                            "the page has no such file");

@@ -117,7 +117,7 @@ static void multi_go(struct web_exchange *x, clave_async_client *c)
 
 /* ---- the body ------------------------------------------------------------------------------- */
 
-static bool op_kind(const char *name, clave_op_kind *out)
+static bool multi_op_kind(const char *name, clave_op_kind *out)
 {
     for (size_t i = 0; i < sizeof op_names / sizeof *op_names; i++) {
         if (name && strcmp(op_names[i], name) == 0) {
@@ -129,7 +129,7 @@ static bool op_kind(const char *name, clave_op_kind *out)
 }
 
 /* "data" is text, "data_base64" any bytes. */
-static bool op_read_data(struct web_exchange *x, const json_t *o, clave_op *op)
+static bool multi_op_read_data(struct web_exchange *x, const json_t *o, clave_op *op)
 {
     const char *text = NULL, *coded = NULL;
     if (!clave__body_text(x, o, "data", &text) || !clave__body_text(x, o, "data_base64", &coded))
@@ -152,7 +152,7 @@ static bool op_read_data(struct web_exchange *x, const json_t *o, clave_op *op)
     return false;
 }
 
-static bool op_read_create(struct web_exchange *x, const json_t *o, clave_op *op)
+static bool multi_op_read_create(struct web_exchange *x, const json_t *o, clave_op *op)
 {
     static const int64_t ttls[2] = {1, INT64_MAX};
     const char *mode = "persistent";
@@ -180,7 +180,7 @@ static bool op_read_create(struct web_exchange *x, const json_t *o, clave_op *op
 }
 
 /* The members that an operation of each kind may have. */
-static const char *const *op_keys(clave_op_kind kind)
+static const char *const *multi_op_keys(clave_op_kind kind)
 {
     static const char *const create[] = {"op",   "path",   "data", "data_base64",
                                          "mode", "ttl_ms", "acl",  NULL};
@@ -189,7 +189,7 @@ static const char *const *op_keys(clave_op_kind kind)
     return kind == CLAVE_OP_CREATE ? create : kind == CLAVE_OP_SET ? set : other;
 }
 
-static bool op_read(struct web_exchange *x, json_t *o, clave_op *op)
+static bool multi_op_read(struct web_exchange *x, json_t *o, clave_op *op)
 {
     static const int64_t versions[2] = {-1, INT32_MAX};
     const char *name = NULL;
@@ -201,7 +201,7 @@ static bool op_read(struct web_exchange *x, json_t *o, clave_op *op)
     }
     if (!clave__body_text(x, o, "op", &name) || !clave__body_text(x, o, "path", &op->path))
         return false;
-    if (!op_kind(name, &op->kind) || !op->path) {
+    if (!multi_op_kind(name, &op->kind) || !op->path) {
         clave__web_problem(x, &bad_op,
                            "an operation needs \"op\", one of create, set, delete and check, and "
                            "\"path\"");
@@ -212,9 +212,9 @@ static bool op_read(struct web_exchange *x, json_t *o, clave_op *op)
         clave__web_problem(x, &bad_op, "the path %.200s %s", op->path, fault);
         return false;
     }
-    if (!clave__body_only(x, o, op_keys(op->kind)) ||
-        !clave__body_int(x, o, "version", versions, &version) || !op_read_data(x, o, op) ||
-        (op->kind == CLAVE_OP_CREATE && !op_read_create(x, o, op)))
+    if (!clave__body_only(x, o, multi_op_keys(op->kind)) ||
+        !clave__body_int(x, o, "version", versions, &version) || !multi_op_read_data(x, o, op) ||
+        (op->kind == CLAVE_OP_CREATE && !multi_op_read_create(x, o, op)))
         return false;
     op->version = (int32_t)version;
     if (op->kind == CLAVE_OP_CREATE)
@@ -262,7 +262,7 @@ static struct multi *multi_read(struct web_exchange *x, const json_t *list)
     }
     *m = (struct multi){.ops = (clave_op *)(void *)(m + 1) + MOST_GUARDS, .nops = n};
     for (size_t i = 0; i < n; i++)
-        if (!op_read(x, json->json_array_get(list, i), &m->ops[i]))
+        if (!multi_op_read(x, json->json_array_get(list, i), &m->ops[i]))
             return NULL;
     return clave__guards_read(x, &m->guards) ? m : NULL;
 }

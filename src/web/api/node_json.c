@@ -52,7 +52,7 @@ void clave__web_json_acls(struct json *j, const char *key, const clave_acl *acls
     clave__json_close(j, ']');
 }
 
-static bool acl_read(struct web_exchange *x, json_t *o, clave_acl *out)
+static bool node_json_acl_read(struct web_exchange *x, json_t *o, clave_acl *out)
 {
     static const struct problem bad = {.status = 400, .err = CLAVE_EINVALIDACL};
     static const char *const keys[] = {"perms", "scheme", "id", NULL};
@@ -95,7 +95,7 @@ bool clave__web_read_acls(struct web_exchange *x, const json_t *list, const clav
         return false;
     }
     for (size_t i = 0; i < *n; i++)
-        if (!acl_read(x, json->json_array_get(list, i), &all[i]))
+        if (!node_json_acl_read(x, json->json_array_get(list, i), &all[i]))
             return false;
     *acls = all;
     return true;

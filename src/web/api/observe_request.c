@@ -176,7 +176,7 @@ struct observe *clave__observe_with_past(struct web_exchange *x)
 
 /* ---- how old the copy may be ----------------------------------------------------------------- */
 
-static void copy_json(const struct web_exchange *x, struct json *j, int64_t age)
+static void observe_copy_json(const struct web_exchange *x, struct json *j, int64_t age)
 {
     const struct observe *o = x->web->observe;
     clave__json_string(j, "source", observe_request_is_fresh(x) ? "servers" : "copy");
@@ -190,17 +190,17 @@ static void copy_json(const struct web_exchange *x, struct json *j, int64_t age)
 void clave__copy_json(struct json *j, const void *arg)
 {
     const struct web_exchange *x = arg;
-    copy_json(x, j, clave__observe_age(x->web->observe));
+    observe_copy_json(x, j, clave__observe_age(x->web->observe));
 }
 
 /* Its first piece was made then. */
 void clave__copy_json_since(const struct web_exchange *x, struct json *j, int64_t as_of)
 {
-    copy_json(x, j, as_of < 0 ? -1 : x->web->now - as_of);
+    observe_copy_json(x, j, as_of < 0 ? -1 : x->web->now - as_of);
 }
 
 /* Age and Clave-Source. */
-static void copy_set_headers(struct web_exchange *x)
+static void observe_copy_set_headers(struct web_exchange *x)
 {
     int64_t age = clave__observe_age(x->web->observe);
     if (age >= 0)
@@ -209,7 +209,7 @@ static void copy_set_headers(struct web_exchange *x)
                           observe_request_is_fresh(x) ? "servers" : "copy");
 }
 
-static void copy_answer_old(struct web_exchange *x, const char *path, const char *what)
+static void observe_copy_answer_old(struct web_exchange *x, const char *path, const char *what)
 {
     struct problem p = {.status = 503,
                         .err = CLAVE_EUNREACHABLE,
@@ -217,7 +217,7 @@ static void copy_answer_old(struct web_exchange *x, const char *path, const char
                         .retry_after_s = 1,
                         .members = clave__copy_json,
                         .arg = x};
-    copy_set_headers(x);
+    observe_copy_set_headers(x);
     clave__web_problem(x, &p, "%s %s is not known: the gate's copy of the tree is not current",
                        what, path);
 }
@@ -230,7 +230,7 @@ void clave__copy_etag(char out[COPY_ETAG_CAP], uint64_t digest)
 }
 
 /* true: it waits, or may not, which is answered. */
-static bool copy_waits(struct web_exchange *x, const char *path)
+static bool observe_copy_waits(struct web_exchange *x, const char *path)
 {
     struct observe_request *r = observe_request_of(x);
     int64_t wait = clave__web_prefer_wait(x), now = x->web->now;
@@ -252,23 +252,23 @@ bool clave__copy_is_news(struct web_exchange *x, const char *path, const char *e
 {
     if (!clave__condition_knows(x, etag, COPY_ETAG_NONE)) {
         clave__web_set_header(x, "ETag", "%s", etag);
-        copy_set_headers(x);
+        observe_copy_set_headers(x);
         return true;
     }
-    if (copy_waits(x, path))
+    if (observe_copy_waits(x, path))
         return false;
     if (clave__observe_is_current(x->web->observe)) {
         clave__web_set_header(x, "ETag", "%s", etag);
-        copy_set_headers(x);
+        observe_copy_set_headers(x);
         clave__web_answer_empty(x, 304);
     } else {
-        copy_answer_old(x, path, "whether anything has changed at");
+        observe_copy_answer_old(x, path, "whether anything has changed at");
     }
     return false;
 }
 
 /* What is below a node that the gate may not read may be held by anybody. */
-static bool copy_knows(struct web_exchange *x, const char *path)
+static bool observe_copy_knows(struct web_exchange *x, const char *path)
 {
     char *copy = clave__web_strndup(x, path, strlen(path));
     const char *hidden = copy ? clave__observe_feed_unreadable(x->web->observe->feed, copy) : NULL;
@@ -284,10 +284,10 @@ void clave__copy_answer_none(struct web_exchange *x, const char *path, const cha
 {
     struct problem p = {
         .status = 404, .err = CLAVE_ENONODE, .path = path, .members = clave__copy_json, .arg = x};
-    if (!copy_knows(x, path))
+    if (!observe_copy_knows(x, path))
         return;
     if (!clave__observe_is_current(x->web->observe))
-        copy_answer_old(x, path, "who holds");
+        observe_copy_answer_old(x, path, "who holds");
     else if (clave__copy_is_news(x, path, COPY_ETAG_NONE))
         clave__web_problem(x, &p, "%s %s", text, path);
 }
@@ -322,7 +322,7 @@ bool clave__list_request_read(struct web_exchange *x, struct list_request *out)
         !list_request_is_below(x, out))
         return false;
     out->limit = (size_t)n;
-    copy_set_headers(x);
+    observe_copy_set_headers(x);
     return true;
 }
 

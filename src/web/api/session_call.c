@@ -164,7 +164,7 @@ int64_t clave__web_prefer_wait(const struct web_exchange *x)
     return s * 1000;
 }
 
-static const char *claim_state_name(const struct claim *c, bool proven)
+static const char *session_call_claim_state_name(const struct claim *c, bool proven)
 {
     switch (c->state) {
     case CLAIM_WAITING:
@@ -193,7 +193,7 @@ void clave__web_put_claim(struct web_exchange *x, struct claim *c, bool proven)
     clave__json_string(j, "id", c->place.uuid);
     clave__json_string(j, "path", c->path);
     clave__json_string(j, "kind", c->kind->name);
-    clave__json_string(j, "state", claim_state_name(c, proven));
+    clave__json_string(j, "state", session_call_claim_state_name(c, proven));
     if (c->state == CLAIM_HELD) {
         clave__json_int64(j, "token", c->grant.token);
         if (proven)

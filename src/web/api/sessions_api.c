@@ -39,7 +39,7 @@ static void on_session_made(struct session_wait *w, clave_err err)
 }
 
 /* Nobody has learned its secret. */
-static void on_maker_gone(struct session_call *k)
+static void session_on_maker_gone(struct session_call *k)
 {
     clave__http_session_end(k->s, CLAVE_ECANCELED, true);
 }
@@ -110,7 +110,7 @@ void clave__web_post_session(struct web_exchange *x)
     struct session_call *k = clave__session_call_new(x, s);
     if (!k)
         return;
-    k->hung_up = on_maker_gone;
+    k->hung_up = session_on_maker_gone;
     clave__session_call_await(k, on_session_made);
     clave__http_session_flush(s);
     clave__http_session_await(s, &k->wait);
@@ -215,7 +215,7 @@ static void session_show(struct session_call *k)
     clave__web_answer_json(x, 200);
 }
 
-static void on_looked(struct session_wait *w, clave_err err)
+static void session_on_looked(struct session_wait *w, clave_err err)
 {
     struct session_call *k = clave__session_call_of(w);
     if (err == CLAVE_OK)
@@ -230,7 +230,7 @@ static void session_look(struct session_call *k)
         session_show(k);
         return;
     }
-    clave__session_call_await(k, on_looked);
+    clave__session_call_await(k, session_on_looked);
     clave__http_session_prove(k->s, &k->wait);
 }
 

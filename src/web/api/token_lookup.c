@@ -55,7 +55,7 @@ struct token_lookup {
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static void search_drop_nodes(struct token_lookup *s)
+static void lookup_drop_nodes(struct token_lookup *s)
 {
     for (size_t i = 0; i < s->n; i++)
         clave__mem_free(&s->mem, s->nodes[i].path);
@@ -64,10 +64,10 @@ static void search_drop_nodes(struct token_lookup *s)
     s->low = s->high = s->end = s->n = s->at = 0;
 }
 
-static void search_free(struct token_lookup *s)
+static void lookup_free(struct token_lookup *s)
 {
     assert(s->pending == 0);
-    search_drop_nodes(s);
+    lookup_drop_nodes(s);
     clave__lock_listing_fini(&s->listing);
     clave__mem_free(&s->mem, s->mark);
     for (int i = 0; i < LOCK_SIDES; i++)
@@ -77,42 +77,42 @@ static void search_free(struct token_lookup *s)
 }
 
 /* Nothing was done: an answer that was lost leaves nothing in doubt. */
-static void search_fail(struct token_lookup *s, clave_err err)
+static void lookup_fail(struct token_lookup *s, clave_err err)
 {
     struct web_exchange *x = s->x;
     bool lost = clave_err_classify(err) == CLAVE_CLASS_UNKNOWN;
     clave__web_problem_err(x, lost ? CLAVE_EUNREACHABLE : err, "look for the token at", s->q.path);
-    search_free(s);
+    lookup_free(s);
 }
 
-static void search_finish(struct token_lookup *s, clave_async_client *c, enum place_found found,
+static void lookup_finish(struct token_lookup *s, clave_async_client *c, enum place_found found,
                           const char *node)
 {
     struct web_exchange *x = s->x;
     char *copy = node ? clave__web_strndup(x, node, strlen(node)) : NULL;
     if (node && !copy) {
-        search_fail(s, CLAVE_ENOMEM);
+        lookup_fail(s, CLAVE_ENOMEM);
         return;
     }
     const struct place_question q = s->q;
     x->looking = false;
-    search_free(s);
+    lookup_free(s);
     q.done(x, c, q.arg, found, copy);
 }
 
 /* An answer came. false: nobody waits any more, and with the last answer the search is freed. */
-static bool search_expected(struct token_lookup *s)
+static bool lookup_expected(struct token_lookup *s)
 {
     assert(s->pending > 0);
     bool abandoned = !clave__web_expected(s->x) || s->abandoned;
     s->abandoned = abandoned;
     s->pending--;
     if (abandoned && s->pending == 0)
-        search_free(s);
+        lookup_free(s);
     return !abandoned;
 }
 
-static void search_expect(struct token_lookup *s, clave_err err)
+static void lookup_expect(struct token_lookup *s, clave_err err)
 {
     if (err == CLAVE_OK) {
         clave__web_expect(s->x);
@@ -123,18 +123,18 @@ static void search_expect(struct token_lookup *s, clave_err err)
 }
 
 /* Something was submitted, or nothing could be: then it fails at once. */
-static void search_sent(struct token_lookup *s)
+static void lookup_sent(struct token_lookup *s)
 {
     if (s->pending == 0)
-        search_fail(s, s->err);
+        lookup_fail(s, s->err);
 }
 
 /* ---- one of the nodes ----------------------------------------------------------------------- */
 
-static void search_next(struct token_lookup *s, clave_async_client *c);
-static void search_list(struct token_lookup *s, clave_async_client *c);
+static void lookup_next(struct token_lookup *s, clave_async_client *c);
+static void lookup_list(struct token_lookup *s, clave_async_client *c);
 
-static const struct lock_place *search_place_at(const struct token_lookup *s, const char *path)
+static const struct lock_place *lookup_place_at(const struct token_lookup *s, const char *path)
 {
     const char *name = clave__path_name(path);
     const struct lock_queue *q = s->nodes[s->at].queue;
@@ -146,24 +146,24 @@ static const struct lock_place *search_place_at(const struct token_lookup *s, co
 }
 
 /* Its node is there and has the token. */
-static void search_judge(struct token_lookup *s, clave_async_client *c)
+static void lookup_judge(struct token_lookup *s, clave_async_client *c)
 {
     assert(s->at < s->n);
     const char *path = s->nodes[s->at].path;
-    const struct lock_place *p = search_place_at(s, path);
+    const struct lock_place *p = lookup_place_at(s, path);
     bool holds = p && clave__lock_listing_holds(&s->listing, p);
     if (holds || s->q.any)
-        search_finish(s, c, PLACE_HOLDS, path);
+        lookup_finish(s, c, PLACE_HOLDS, path);
     else if (s->fresh)
-        search_finish(s, c, PLACE_WAITS, path);
+        lookup_finish(s, c, PLACE_WAITS, path);
     else
-        search_list(s, c);
+        lookup_list(s, c);
 }
 
-static void on_search_read(clave_async_client *c, const clave_result *res, void *arg)
+static void lookup_on_read(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct token_lookup *s = arg;
-    if (!search_expected(s))
+    if (!lookup_expected(s))
         return;
     clave_err err = res->err;
     if (err == CLAVE_OK)
@@ -175,36 +175,36 @@ static void on_search_read(clave_async_client *c, const clave_result *res, void 
     if (s->pending > 0)
         return;
     if (s->err != CLAVE_OK)
-        search_fail(s, s->err);
+        lookup_fail(s, s->err);
     else
-        search_judge(s, c);
+        lookup_judge(s, c);
 }
 
 /* What the names do not tell: whether it is within its lock delay, or a lease has room by its own
  * limit and may be the one that waits for it. */
-static void search_read(struct token_lookup *s, clave_async_client *c)
+static void lookup_read(struct token_lookup *s, clave_async_client *c)
 {
     const char *path = s->nodes[s->at].path;
     const struct lock_queue *q = s->nodes[s->at].queue;
     const struct lock_place *first = q->leases ? clave__lock_waiter_after(q, NULL) : NULL;
     bool marked = q->mark != 0 && q->mark != s->q.token;
     if (s->q.any || (!marked && !q->leases)) {
-        search_judge(s, c);
+        lookup_judge(s, c);
         return;
     }
-    search_expect(s, clave_async_get(c, path, NULL, on_search_read, s));
+    lookup_expect(s, clave_async_get(c, path, NULL, lookup_on_read, s));
     char *waiter = first ? clave__lock_place_path(&s->mem, first) : NULL;
     if (waiter)
-        search_expect(s, clave_async_get(c, waiter, NULL, on_search_read, s));
+        lookup_expect(s, clave_async_get(c, waiter, NULL, lookup_on_read, s));
     else if (first && s->err == CLAVE_OK)
         s->err = CLAVE_ENOMEM;
     clave__mem_free(&s->mem, waiter);
-    search_sent(s);
+    lookup_sent(s);
 }
 
 /* ---- the search ----------------------------------------------------------------------------- */
 
-static void search_remove(struct token_lookup *s)
+static void lookup_remove(struct token_lookup *s)
 {
     assert(s->at < s->end && s->end <= s->n && s->at < s->high);
     clave__mem_free(&s->mem, s->nodes[s->at].path);
@@ -214,10 +214,10 @@ static void search_remove(struct token_lookup *s)
     s->high--;
 }
 
-static void on_search_stat(clave_async_client *c, const clave_result *res, void *arg)
+static void lookup_on_stat(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct token_lookup *s = arg;
-    if (!search_expected(s))
+    if (!lookup_expected(s))
         return;
     clave_err err = res->err;
     bool found = err == CLAVE_OK && res->stat->czxid == s->q.token;
@@ -225,21 +225,21 @@ static void on_search_stat(clave_async_client *c, const clave_result *res, void 
         err = clave__lock_listing_node(&s->listing, s->nodes[s->at].path, res->stat, NULL, 0);
     s->hidden = s->hidden || err == CLAVE_ENOAUTH;
     if (err == CLAVE_ENONODE || err == CLAVE_ENOAUTH)
-        search_remove(s);
+        lookup_remove(s);
     else if (err != CLAVE_OK)
-        search_fail(s, err);
+        lookup_fail(s, err);
     else if (found)
-        search_read(s, c);
+        lookup_read(s, c);
     else if (s->nodes[s->at].bare || res->stat->czxid < s->q.token)
         s->low = s->at + 1;
     else
         s->high = s->at;
     if (err == CLAVE_ENONODE || err == CLAVE_ENOAUTH || (err == CLAVE_OK && !found))
-        search_next(s, c);
+        lookup_next(s, c);
 }
 
 /* By their queues, in which they have numbers. */
-static int search_compare(const void *a, const void *b)
+static int lookup_compare(const void *a, const void *b)
 {
     const struct search_node *x = a, *y = b;
     int cmp = strcmp(x->queue->path, y->queue->path);
@@ -251,9 +251,9 @@ static int search_compare(const void *a, const void *b)
 }
 
 /* Those that hold; `all`: those that wait too. */
-static clave_err search_collect(struct token_lookup *s, bool all)
+static clave_err lookup_collect(struct token_lookup *s, bool all)
 {
-    search_drop_nodes(s);
+    lookup_drop_nodes(s);
     s->all = all;
     s->nodes = clave__mem_zalloc(&s->mem, (s->listing.model.nplaces + 1) * sizeof *s->nodes);
     if (!s->nodes)
@@ -270,12 +270,12 @@ static clave_err search_collect(struct token_lookup *s, bool all)
         node->bare = p->kind == QUEUE_LEASE && clave__lock_is_bare(p->name);
         s->n++;
     }
-    qsort(s->nodes, s->n, sizeof *s->nodes, search_compare);
+    qsort(s->nodes, s->n, sizeof *s->nodes, lookup_compare);
     return CLAVE_OK;
 }
 
 /* The nodes of the next queue. */
-static bool search_begin_queue(struct token_lookup *s)
+static bool lookup_begin_queue(struct token_lookup *s)
 {
     s->low = s->end;
     while (s->end < s->n && s->nodes[s->end].queue == s->nodes[s->low].queue)
@@ -286,73 +286,73 @@ static bool search_begin_queue(struct token_lookup *s)
 
 /* ---- the slots of an owner ---- */
 
-static void on_search_slots(clave_async_client *c, clave_err err, const clave_slots_view *view,
+static void lookup_on_slots(clave_async_client *c, clave_err err, const clave_slots_view *view,
                             void *arg)
 {
     struct token_lookup *s = arg;
-    if (!search_expected(s))
+    if (!lookup_expected(s))
         return;
     size_t i = 0;
     while (err == CLAVE_OK && i < view->n && view->slots[i].token != s->q.token)
         i++;
     if (err != CLAVE_OK)
-        search_fail(s, err);
+        lookup_fail(s, err);
     else if (i < view->n)
-        search_finish(s, c, PLACE_HOLDS, view->slots[i].node);
+        lookup_finish(s, c, PLACE_HOLDS, view->slots[i].node);
     else if (s->hidden)
-        search_fail(s, CLAVE_ENOAUTH);
+        lookup_fail(s, CLAVE_ENOAUTH);
     else
-        search_finish(s, c, PLACE_GONE, NULL);
+        lookup_finish(s, c, PLACE_GONE, NULL);
 }
 
 /* Who owns a slot holds as long as its node is there. This follows the commit of the listing. */
-static void search_slots(struct token_lookup *s, clave_async_client *c)
+static void lookup_slots(struct token_lookup *s, clave_async_client *c)
 {
-    search_expect(s, clave_async_slots_list(c, s->q.path, on_search_slots, s));
-    search_sent(s);
+    lookup_expect(s, clave_async_slots_list(c, s->q.path, lookup_on_slots, s));
+    lookup_sent(s);
 }
 
-static void search_exhausted(struct token_lookup *s, clave_async_client *c)
+static void lookup_exhausted(struct token_lookup *s, clave_async_client *c)
 {
     clave_err err = CLAVE_OK;
     if (!s->fresh) {
-        search_list(s, c);
+        lookup_list(s, c);
     } else if (!s->all) {
-        err = search_collect(s, true);
+        err = lookup_collect(s, true);
         if (err == CLAVE_OK)
-            search_next(s, c);
+            lookup_next(s, c);
         else
-            search_fail(s, err);
+            lookup_fail(s, err);
     } else if (s->slotted && !s->q.any) {
-        search_slots(s, c);
+        lookup_slots(s, c);
     } else if (s->hidden) {
-        search_fail(s, CLAVE_ENOAUTH);
+        lookup_fail(s, CLAVE_ENOAUTH);
     } else {
-        search_finish(s, c, PLACE_GONE, NULL);
+        lookup_finish(s, c, PLACE_GONE, NULL);
     }
 }
 
 /* The first in a queue holds in most cases; then the middle one of those that are left. */
-static void search_next(struct token_lookup *s, clave_async_client *c)
+static void lookup_next(struct token_lookup *s, clave_async_client *c)
 {
     bool begins = s->low >= s->high;
-    if (begins && !search_begin_queue(s)) {
-        search_exhausted(s, c);
+    if (begins && !lookup_begin_queue(s)) {
+        lookup_exhausted(s, c);
         return;
     }
     if (!begins && !s->nodes[s->low].bare)
         s->at = s->low + (s->high - s->low) / 2;
     else
         s->at = s->low;
-    search_expect(s, clave_async_exists(c, s->nodes[s->at].path, NULL, on_search_stat, s));
-    search_sent(s);
+    lookup_expect(s, clave_async_exists(c, s->nodes[s->at].path, NULL, lookup_on_stat, s));
+    lookup_sent(s);
 }
 
 /* ---- the listing ---------------------------------------------------------------------------- */
 
-static void search_listed(struct token_lookup *s, clave_async_client *c);
+static void lookup_listed(struct token_lookup *s, clave_async_client *c);
 
-static void search_note_names(struct token_lookup *s, const clave_result *res)
+static void lookup_note_names(struct token_lookup *s, const clave_result *res)
 {
     for (size_t i = 0; i < res->nnames; i++) {
         const char *name = res->names[i];
@@ -363,11 +363,11 @@ static void search_note_names(struct token_lookup *s, const clave_result *res)
     }
 }
 
-static void on_search_names(clave_async_client *c, const clave_result *res, void *arg)
+static void lookup_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct token_lookup *s = arg;
     enum lock_side side = LOCK_SIDE_PATH;
-    if (!search_expected(s))
+    if (!lookup_expected(s))
         return;
     while (side < LOCK_SIDE_KAZOO && strcmp(res->path, s->sides[side]) != 0)
         side++;
@@ -375,18 +375,18 @@ static void on_search_names(clave_async_client *c, const clave_result *res, void
     if (err == CLAVE_OK)
         err = clave__lock_listing_names(&s->listing, side, res->names, res->nnames);
     if (err == CLAVE_OK && side == LOCK_SIDE_PATH)
-        search_note_names(s, res);
+        lookup_note_names(s, res);
     if (err != CLAVE_OK && err != CLAVE_ENONODE && s->err == CLAVE_OK)
         s->err = err;
     if (s->pending == 0)
-        search_listed(s, c);
+        lookup_listed(s, c);
 }
 
 /* Somebody else's node may be there, which may not be readable. */
-static void on_search_mark(clave_async_client *c, const clave_result *res, void *arg)
+static void lookup_on_mark(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct token_lookup *s = arg;
-    if (!search_expected(s))
+    if (!lookup_expected(s))
         return;
     clave_err err = res->err;
     if (err == CLAVE_OK)
@@ -394,60 +394,60 @@ static void on_search_mark(clave_async_client *c, const clave_result *res, void 
     if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH && s->err == CLAVE_OK)
         s->err = err;
     if (s->pending == 0)
-        search_listed(s, c);
+        lookup_listed(s, c);
 }
 
-static void on_search_committed(clave_async_client *c, const clave_result *res, void *arg)
+static void lookup_on_committed(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct token_lookup *s = arg;
-    if (!search_expected(s))
+    if (!lookup_expected(s))
         return;
     if (res->err != CLAVE_OK && s->err == CLAVE_OK)
         s->err = res->err;
     if (s->pending == 0)
-        search_listed(s, c);
+        lookup_listed(s, c);
 }
 
 /* A semaphore's sides, the leases first. */
-static void search_list_sides(struct token_lookup *s, clave_async_client *c)
+static void lookup_list_sides(struct token_lookup *s, clave_async_client *c)
 {
     for (enum lock_side side = LOCK_SIDE_LEASES; side < LOCK_SIDES; side++)
         if (side == LOCK_SIDE_KAZOO ? s->kazoo : s->counted)
-            search_expect(s, clave_async_children(c, s->sides[side], NULL, on_search_names, s));
+            lookup_expect(s, clave_async_children(c, s->sides[side], NULL, lookup_on_names, s));
     s->counted = s->kazoo = false;
-    search_sent(s);
+    lookup_sent(s);
 }
 
 /* A flight has come back. One whose commit was lost is sent again. */
-static void search_listed(struct token_lookup *s, clave_async_client *c)
+static void lookup_listed(struct token_lookup *s, clave_async_client *c)
 {
     if (clave_err_classify(s->err) == CLAVE_CLASS_UNKNOWN && s->tries < MOST_TRIES)
-        search_list(s, c);
+        lookup_list(s, c);
     else if (s->err != CLAVE_OK)
-        search_fail(s, s->err);
+        lookup_fail(s, s->err);
     else if (s->counted || s->kazoo)
-        search_list_sides(s, c);
-    else if (search_collect(s, s->q.any) == CLAVE_OK)
-        search_next(s, c);
+        lookup_list_sides(s, c);
+    else if (lookup_collect(s, s->q.any) == CLAVE_OK)
+        lookup_next(s, c);
     else
-        search_fail(s, CLAVE_ENOMEM);
+        lookup_fail(s, CLAVE_ENOMEM);
 }
 
 /* From the beginning: at first as it comes, then behind a commit. */
-static void search_list(struct token_lookup *s, clave_async_client *c)
+static void lookup_list(struct token_lookup *s, clave_async_client *c)
 {
     static const clave_op nothing = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
     s->fresh = s->q.any || s->tries > 0;
     s->tries++;
     s->err = CLAVE_OK;
     s->hidden = s->counted = s->kazoo = s->slotted = false;
-    search_drop_nodes(s);
+    lookup_drop_nodes(s);
     clave__lock_model_clear(&s->listing.model);
     if (s->fresh)
-        search_expect(s, clave_async_multi(c, &nothing, 1, on_search_committed, s));
-    search_expect(s, clave_async_children(c, s->q.path, NULL, on_search_names, s));
-    search_expect(s, clave_async_get(c, s->mark, NULL, on_search_mark, s));
-    search_sent(s);
+        lookup_expect(s, clave_async_multi(c, &nothing, 1, lookup_on_committed, s));
+    lookup_expect(s, clave_async_children(c, s->q.path, NULL, lookup_on_names, s));
+    lookup_expect(s, clave_async_get(c, s->mark, NULL, lookup_on_mark, s));
+    lookup_sent(s);
 }
 
 void clave__place_search(struct web_exchange *x, clave_async_client *c,
@@ -471,7 +471,7 @@ void clave__place_search(struct web_exchange *x, clave_async_client *c,
         made = made && s->sides[i];
     }
     if (made)
-        search_list(s, c);
+        lookup_list(s, c);
     else
-        search_fail(s, CLAVE_ENOMEM);
+        lookup_fail(s, CLAVE_ENOMEM);
 }

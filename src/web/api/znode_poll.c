@@ -66,7 +66,7 @@ void clave__znode_polls_free(struct web *w)
 /* ---- a poll ---------------------------------------------------------------------------------- */
 
 /* Without polls nobody needs the watch; an answer that is under way frees it when it comes. */
-static void watch_drop(struct znode_watch *k)
+static void poll_drop(struct znode_watch *k)
 {
     struct web *w = k->web;
     if (k->telling || !list_empty(&k->polls))
@@ -84,7 +84,7 @@ static void poll_leave(struct znode_poll *p)
 {
     list_remove(&p->link);
     clave__web_timer_clear(p->x->web, &p->timer);
-    watch_drop(p->at);
+    poll_drop(p->at);
 }
 
 static void poll_cancel(struct web_exchange *x)
@@ -109,10 +109,10 @@ static void poll_on_time(struct timer *t, int64_t now)
 
 /* ---- a watch --------------------------------------------------------------------------------- */
 
-static void watch_ask(struct znode_watch *k);
+static void poll_ask(struct znode_watch *k);
 
 /* Each poll is handled once, though handling it may bring it back. */
-static void watch_tell(struct znode_watch *k, clave_err err)
+static void poll_tell(struct znode_watch *k, clave_err err)
 {
     struct list polls;
     k->telling = true;
@@ -131,12 +131,12 @@ static void watch_tell(struct znode_watch *k, clave_err err)
     }
     k->telling = false;
     if (list_empty(&k->polls))
-        watch_drop(k);
+        poll_drop(k);
     else if (!k->asking && !clave_async_watch_is_armed(k->watch))
-        watch_ask(k);
+        poll_ask(k);
 }
 
-static void on_watch_answer(clave_async_client *c, const clave_result *res, void *arg)
+static void poll_on_watch_answer(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct znode_watch *k = arg;
     assert(k->asking);
@@ -153,36 +153,36 @@ static void on_watch_answer(clave_async_client *c, const clave_result *res, void
     if (k->missing && res->err == CLAVE_OK && k->kind == ZNODE_TAG_CHILDREN)
         clave_async_watch_disarm(k->watch); /* it is not for children */
     k->missing = res->err == CLAVE_ENONODE;
-    watch_tell(k, known ? CLAVE_OK : res->err);
+    poll_tell(k, known ? CLAVE_OK : res->err);
 }
 
-static void watch_ask(struct znode_watch *k)
+static void poll_ask(struct znode_watch *k)
 {
     assert(k->watch && !k->asking);
     clave_async_client *own = k->web->own;
     clave_async_watch *watch = clave_async_watch_is_armed(k->watch) ? NULL : k->watch;
     clave_err err = k->kind == ZNODE_TAG_CHILDREN && !k->missing
-                        ? clave_async_children(own, k->path, watch, on_watch_answer, k)
-                        : clave_async_exists(own, k->path, watch, on_watch_answer, k);
+                        ? clave_async_children(own, k->path, watch, poll_on_watch_answer, k)
+                        : clave_async_exists(own, k->path, watch, poll_on_watch_answer, k);
     k->asking = err == CLAVE_OK;
     if (err == CLAVE_OK)
         clave__web_flush(k->web, own);
     else
-        watch_tell(k, err);
+        poll_tell(k, err);
 }
 
-static void on_watch_event(clave_async_client *c, clave_async_watch *watch, const clave_event *ev,
-                           void *arg)
+static void poll_on_watch_event(clave_async_client *c, clave_async_watch *watch,
+                                const clave_event *ev, void *arg)
 {
     struct znode_watch *k = arg;
     (void)c;
     (void)watch;
     (void)ev;
     if (!k->asking)
-        watch_ask(k);
+        poll_ask(k);
 }
 
-static bool watch_is(const struct map_node *node, const void *key)
+static bool poll_is(const struct map_node *node, const void *key)
 {
     const char *at = (const char *)node - offsetof(struct znode_watch, node);
     const struct znode_watch *k = (const void *)at;
@@ -191,16 +191,16 @@ static bool watch_is(const struct map_node *node, const void *key)
 }
 
 /* NULL: no memory. */
-static struct znode_watch *watch_get(struct web *w, const struct znode_watch_key *key)
+static struct znode_watch *poll_get(struct web *w, const struct znode_watch_key *key)
 {
     struct map *m = &w->znode_polls->watches;
     size_t n = strlen(key->path);
     uint32_t hash = clave__map_hash_bytes(m, key->path, n);
-    struct map_node *found = clave__map_find(m, hash, watch_is, key);
+    struct map_node *found = clave__map_find(m, hash, poll_is, key);
     if (found)
         return MAP_ENTRY(found, struct znode_watch, node);
     struct znode_watch *k = clave__mem_zalloc(&w->mem, sizeof *k + n + 1);
-    if (!k || clave_async_watch_new(&k->watch, w->own, on_watch_event, k) != CLAVE_OK) {
+    if (!k || clave_async_watch_new(&k->watch, w->own, poll_on_watch_event, k) != CLAVE_OK) {
         clave__mem_free(&w->mem, k);
         return NULL;
     }
@@ -219,7 +219,7 @@ void clave__znode_poll_enter(struct znode_poll *p, struct web_exchange *x, enum 
 {
     assert(!x->answered && !x->cancel);
     struct web *w = x->web;
-    struct znode_watch *k = watch_get(w, &(struct znode_watch_key){x->params[0], kind});
+    struct znode_watch *k = poll_get(w, &(struct znode_watch_key){x->params[0], kind});
     if (!k) {
         clave__web_problem_err(x, CLAVE_ENOMEM, "wait for a change of", x->params[0]);
         return;
@@ -232,5 +232,5 @@ void clave__znode_poll_enter(struct znode_poll *p, struct web_exchange *x, enum 
     x->pending = p;
     x->cancel = poll_cancel;
     if (!k->asking) /* the newest answer may be older than what the request has seen */
-        watch_ask(k);
+        poll_ask(k);
 }

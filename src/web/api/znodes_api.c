@@ -44,7 +44,7 @@ static void znode_answer_stat(struct web_exchange *x, const clave_result *res)
     znode_close(x, res);
 }
 
-static int compare_names(const void *a, const void *b)
+static int znode_compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -61,7 +61,7 @@ static void znode_answer_children(struct web_exchange *x, const clave_result *re
     }
     clave__query_int(x, "limit", child_limits, &left); /* which was checked */
     memcpy(names, res->names, res->nnames * sizeof *names);
-    qsort(names, res->nnames, sizeof *names, compare_names);
+    qsort(names, res->nnames, sizeof *names, znode_compare_names);
     znode_open(x);
     clave__json_open(&x->json, "children", '[');
     size_t i = 0;

@@ -156,7 +156,7 @@ static void znode_write_guarded(struct web_exchange *x, clave_async_client *c)
         clave__client_call_refused(x, c, err, w->verb, w->op.path);
 }
 
-static void on_parent_looked(clave_async_client *c, const clave_result *res, void *arg)
+static void znode_on_parent_looked(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct web_exchange *x = arg;
     if (!clave__web_expected(x))
@@ -195,7 +195,7 @@ static void znode_look_for_parents(struct web_exchange *x, clave_async_client *c
         if (path[i] != '/')
             continue;
         path[i] = '\0';
-        err = clave_async_exists(c, path, NULL, on_parent_looked, x);
+        err = clave_async_exists(c, path, NULL, znode_on_parent_looked, x);
         path[i] = '/';
         if (err == CLAVE_OK) {
             clave__web_expect(x);

@@ -32,7 +32,7 @@ bool clave__web_role_parse(const char *name, enum web_role *out)
     return false;
 }
 
-static bool prefix_covers(const char *prefix, const char *path)
+static bool authorization_prefix_covers(const char *prefix, const char *path)
 {
     size_t n = strlen(prefix);
     while (n > 0 && prefix[n - 1] == '/')
@@ -44,7 +44,8 @@ bool clave__access_covers(const struct web_grant *grants, size_t n, enum web_rol
                           const char *path)
 {
     for (size_t i = 0; i < n; i++)
-        if (grants[i].role >= role && (!path || prefix_covers(grants[i].prefix, path)))
+        if (grants[i].role >= role &&
+            (!path || authorization_prefix_covers(grants[i].prefix, path)))
             return true;
     return role == WEB_NONE;
 }
@@ -61,7 +62,7 @@ static const struct web_user machine = {
     .name = "fleetlock", .uid = -1, .grants = &read_and_lock, .ngrants = 1};
 
 /* How long it takes says nothing about where they differ. */
-static bool token_is(const char *token, const char *given, size_t n)
+static bool authorization_token_is(const char *token, const char *given, size_t n)
 {
     size_t len = strlen(token);
     volatile unsigned char differ = len != n;
@@ -71,7 +72,7 @@ static bool token_is(const char *token, const char *given, size_t n)
 }
 
 /* The token of "Bearer TOKEN"; NULL: it is something else. */
-static const char *bearer_token(const char *authorization, size_t *n)
+static const char *authorization_bearer_token(const char *authorization, size_t *n)
 {
     static const char scheme[] = "bearer ";
     size_t i = 0;
@@ -84,14 +85,15 @@ static const char *bearer_token(const char *authorization, size_t *n)
     return *n > 0 ? token : NULL;
 }
 
-static enum access_found find_by_token(const struct web_access *a, const char *authorization,
-                                       const struct web_user **out)
+static enum access_found authorization_find_by_token(const struct web_access *a,
+                                                     const char *authorization,
+                                                     const struct web_user **out)
 {
     size_t n = 0;
-    const char *token = bearer_token(authorization, &n);
+    const char *token = authorization_bearer_token(authorization, &n);
     enum access_found found = ACCESS_WRONG_TOKEN;
     for (size_t i = 0; a && token && i < a->nusers; i++) {
-        if (a->users[i].token && token_is(a->users[i].token, token, n)) {
+        if (a->users[i].token && authorization_token_is(a->users[i].token, token, n)) {
             *out = &a->users[i];
             found = ACCESS_KNOWN;
         }
@@ -99,7 +101,8 @@ static enum access_found find_by_token(const struct web_access *a, const char *a
     return found;
 }
 
-static const struct web_user *find_by_peer(const struct web_access *a, const struct web_peer *peer)
+static const struct web_user *authorization_find_by_peer(const struct web_access *a,
+                                                         const struct web_peer *peer)
 {
     for (size_t i = 0; a && i < a->nusers; i++) {
         const struct web_user *u = &a->users[i];
@@ -119,20 +122,20 @@ enum access_found clave__access_find(const struct web_access *a, const struct we
 {
     *out = NULL;
     if (authorization)
-        return find_by_token(a, authorization, out);
-    *out = find_by_peer(a, peer);
+        return authorization_find_by_token(a, authorization, out);
+    *out = authorization_find_by_peer(a, peer);
     return *out ? ACCESS_KNOWN : ACCESS_NOBODY;
 }
 
 /* ---- hosts and origins ---------------------------------------------------------------------- */
 
-static bool is_digits_and_dots(const char *s, size_t n)
+static bool authorization_is_digits_and_dots(const char *s, size_t n)
 {
     return n > 0 && strspn(s, "0123456789.") >= n;
 }
 
 /* Whatever the case of letters; `text` has its NUL. */
-static bool text_is(const char *text, const char *s, size_t n)
+static bool authorization_text_is(const char *text, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         char c = s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] | 0x20) : s[i];
@@ -143,17 +146,17 @@ static bool text_is(const char *text, const char *s, size_t n)
     return true;
 }
 
-static bool name_is(const char *name, const char *s, size_t n)
+static bool authorization_name_is(const char *name, const char *s, size_t n)
 {
-    return text_is(name, s, n) && name[n] == '\0';
+    return authorization_text_is(name, s, n) && name[n] == '\0';
 }
 
 /* It is the name in one of the origins: "https://gate.example:8443". */
-static bool access_is_public(const struct web_access *a, const char *host, size_t n)
+static bool authorization_is_public(const struct web_access *a, const char *host, size_t n)
 {
     for (size_t i = 0; a && i < a->norigins; i++) {
         const char *name = strstr(a->origins[i], "://") + 3;
-        if (strcspn(name, ":") == n && text_is(name, host, n))
+        if (strcspn(name, ":") == n && authorization_text_is(name, host, n))
             return true;
     }
     return false;
@@ -161,7 +164,7 @@ static bool access_is_public(const struct web_access *a, const char *host, size_
 
 /* ":80", or nothing. What else stands after a name could be taken for another name by somebody who
  * reads it: "localhost:80@evil". */
-static bool is_port(const char *s)
+static bool authorization_is_port(const char *s)
 {
     size_t n = s[0] == ':' ? strspn(s + 1, "0123456789") : 0;
     return s[0] == '\0' || (s[0] == ':' && n <= 5 && s[n + 1] == '\0');
@@ -174,17 +177,17 @@ bool clave__access_host_ok(const struct web_access *a, const char *host)
     if (host[0] == '[') { /* an address of IPv6, which no name server can give */
         size_t end = strcspn(host, "]");
         return strspn(host + 1, "0123456789abcdefABCDEF:.") + 1 == end && host[end] == ']' &&
-               is_port(host + end + 1);
+               authorization_is_port(host + end + 1);
     }
     size_t n = strcspn(host, ":");
-    if (!is_port(host + n))
+    if (!authorization_is_port(host + n))
         return false;
-    if (is_digits_and_dots(host, n) || name_is("localhost", host, n))
+    if (authorization_is_digits_and_dots(host, n) || authorization_name_is("localhost", host, n))
         return true;
     for (size_t i = 0; a && i < a->nhosts; i++)
-        if (name_is(a->hosts[i], host, n))
+        if (authorization_name_is(a->hosts[i], host, n))
             return true;
-    return access_is_public(a, host, n);
+    return authorization_is_public(a, host, n);
 }
 
 bool clave__access_origin_ok(const struct web_access *a, const char *origin, const char *host,
@@ -193,17 +196,17 @@ bool clave__access_origin_ok(const struct web_access *a, const char *origin, con
     if (!origin)
         return true;
     for (size_t i = 0; a && i < a->norigins; i++)
-        if (name_is(a->origins[i], origin, strlen(origin)))
+        if (authorization_name_is(a->origins[i], origin, strlen(origin)))
             return true;
     const char *at = strstr(origin, "://");
     if (is_tls && strncmp(origin, "https://", 8) != 0)
         return false;
-    return host && at && name_is(host, at + 3, strlen(at + 3));
+    return host && at && authorization_name_is(host, at + 3, strlen(at + 3));
 }
 
 /* ---- whom a request is from ------------------------------------------------------------------ */
 
-static bool access_copy_user(struct web_exchange *x, const struct web_user *u)
+static bool authorization_copy_user(struct web_exchange *x, const struct web_user *u)
 {
     const char *name = u->name ? u->name : "";
     x->who.name = clave__web_strndup(x, name, strlen(name));
@@ -223,7 +226,7 @@ static bool access_copy_user(struct web_exchange *x, const struct web_user *u)
 
 /* A machine of a fleet, at the endpoints that are open to it. Of what a proxy has passed on, the
  * client must be known. */
-static bool access_is_machine(const struct web_exchange *x)
+static bool authorization_is_machine(const struct web_exchange *x)
 {
     const struct web_access *a = x->web->o.access;
     const char *text = x->peer.address;
@@ -245,12 +248,12 @@ bool clave__web_identify(struct web_exchange *x)
     x->who.name = "";
     x->who.ngrants = 0; /* of another access, in which the sender was known */
     x->who.found = clave__access_find(x->web->o.access, &x->peer, authorization, &u);
-    if (x->who.found == ACCESS_NOBODY && access_is_machine(x)) {
+    if (x->who.found == ACCESS_NOBODY && authorization_is_machine(x)) {
         x->who.found = ACCESS_KNOWN;
         u = &machine;
     }
     x->who.is_known = u && u != &loopback && u != &machine; /* which are no proof of their own */
-    if (x->who.found != ACCESS_KNOWN || access_copy_user(x, u))
+    if (x->who.found != ACCESS_KNOWN || authorization_copy_user(x, u))
         return true;
     x->who.name = "";
     x->who.ngrants = 0;

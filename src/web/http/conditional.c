@@ -11,7 +11,7 @@ static const struct problem bad_condition = {.status = 400, .err = CLAVE_EINVAL}
 
 /* "3-4294967301", or "3"; without the quotes it is easier to write in a shell. A write can be made
  * to depend on the version only. */
-static bool condition_version(const char *tag, int32_t *out)
+static bool conditional_version(const char *tag, int32_t *out)
 {
     char digits[12];
     int64_t n = 0;
@@ -37,7 +37,7 @@ bool clave__condition_read(struct web_exchange *x, struct condition *out)
         clave__web_problem(x, &bad_condition, "If-Match and If-None-Match exclude each other");
         return false;
     }
-    if (match && strcmp(match, "*") != 0 && !condition_version(match, &out->version)) {
+    if (match && strcmp(match, "*") != 0 && !conditional_version(match, &out->version)) {
         clave__web_problem(x, &bad_condition, "If-Match must be a version, \"3\", or *");
         return false;
     }

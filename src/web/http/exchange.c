@@ -149,24 +149,24 @@ bool clave__web_expected(struct web_exchange *x)
 
 /* ---- what was asked ------------------------------------------------------------------------- */
 
-static char header_lower(char c)
+static char exchange_header_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-static bool header_is(const char *a, const char *b)
+static bool exchange_header_is(const char *a, const char *b)
 {
-    while (*a && header_lower(*a) == header_lower(*b)) {
+    while (*a && exchange_header_lower(*a) == exchange_header_lower(*b)) {
         a++;
         b++;
     }
-    return header_lower(*a) == header_lower(*b);
+    return exchange_header_lower(*a) == exchange_header_lower(*b);
 }
 
 const char *clave__web_header_at(const struct web_exchange *x, const char *name, size_t skip)
 {
     for (size_t i = 0; i < x->q->nheaders; i++)
-        if (header_is(x->q->headers[i].name, name) && skip-- == 0)
+        if (exchange_header_is(x->q->headers[i].name, name) && skip-- == 0)
             return x->q->headers[i].value;
     return NULL;
 }
@@ -179,7 +179,7 @@ const char *clave__web_header(const struct web_exchange *x, const char *name)
 bool clave__web_header_is(const struct web_exchange *x, const char *name, const char *value)
 {
     const char *given = clave__web_header(x, name);
-    return given && header_is(given, value);
+    return given && exchange_header_is(given, value);
 }
 
 const char *clave__web_header_beyond(const struct web_exchange *x, const char *const *names,

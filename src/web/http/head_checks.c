@@ -14,15 +14,15 @@
 
 enum { MAX_HEADER_BYTES = 16384 };
 
-static void admit_refuse(struct web_exchange *x, unsigned status, clave_err err, const char *text)
+static void head_refuse(struct web_exchange *x, unsigned status, clave_err err, const char *text)
 {
     clave__web_problem(x, &(struct problem){.status = status, .err = err}, "%s", text);
 }
 
 /* ---- the head ------------------------------------------------------------------------------- */
 
-static bool admit_size(struct web_exchange *x, unsigned status, const char *what, size_t n,
-                       size_t most)
+static bool head_size(struct web_exchange *x, unsigned status, const char *what, size_t n,
+                      size_t most)
 {
     if (n <= most)
         return true;
@@ -31,19 +31,19 @@ static bool admit_size(struct web_exchange *x, unsigned status, const char *what
     return false;
 }
 
-static bool admit_sizes(struct web_exchange *x)
+static bool head_sizes(struct web_exchange *x)
 {
     const struct web_request *q = x->q;
     size_t headers = 0;
     for (size_t i = 0; i < q->nheaders; i++)
         headers += strlen(q->headers[i].name) + strlen(q->headers[i].value);
-    return admit_size(x, 414, "the path and query are too long", strlen(q->target), TARGET_MAX) &&
-           admit_size(x, 431, "the headers are too large", headers, MAX_HEADER_BYTES) &&
-           admit_size(x, 413, "the body is too large (--http-max-body)",
-                      q->body_length > 0 ? (size_t)q->body_length : 0, clave__web_max_body(x->web));
+    return head_size(x, 414, "the path and query are too long", strlen(q->target), TARGET_MAX) &&
+           head_size(x, 431, "the headers are too large", headers, MAX_HEADER_BYTES) &&
+           head_size(x, 413, "the body is too large (--http-max-body)",
+                     q->body_length > 0 ? (size_t)q->body_length : 0, clave__web_max_body(x->web));
 }
 
-static bool is_header_name(const char *name)
+static bool head_is_header_name(const char *name)
 {
     const char *c = name;
     while ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
@@ -54,7 +54,7 @@ static bool is_header_name(const char *name)
 
 /* Each of these decides something by its value. Of two values a proxy in front of the gate could
  * take the other one. */
-static const char *admit_twice(const struct web_exchange *x)
+static const char *head_twice(const struct web_exchange *x)
 {
     static const char *const once[] = {"Host",
                                        "Content-Length",
@@ -72,23 +72,23 @@ static const char *admit_twice(const struct web_exchange *x)
     return clave__web_header_beyond(x, once, sizeof once / sizeof *once, 1);
 }
 
-static bool are_header_names(const struct web_request *q)
+static bool head_are_header_names(const struct web_request *q)
 {
     for (size_t i = 0; i < q->nheaders; i++)
-        if (!is_header_name(q->headers[i].name))
+        if (!head_is_header_name(q->headers[i].name))
             return false;
     return true;
 }
 
 /* Where the body ends must be beyond doubt: what follows it is taken for the next request. So the
  * connection is closed, too. */
-static bool admit_framing(struct web_exchange *x)
+static bool head_framing(struct web_exchange *x)
 {
     const char *coding = clave__web_header(x, "Transfer-Encoding"), *twice = NULL, *fault = NULL;
     struct problem p = {.status = 400, .err = CLAVE_EINVAL};
-    if (!are_header_names(x->q)) {
+    if (!head_are_header_names(x->q)) {
         fault = "the name of a header has a character that no name may have";
-    } else if ((twice = admit_twice(x)) != NULL) {
+    } else if ((twice = head_twice(x)) != NULL) {
         fault = "this header is given twice: ";
     } else if (coding && !clave__web_header_is(x, "Transfer-Encoding", "chunked")) {
         fault = "of Transfer-Encoding only \"chunked\" is known";
@@ -104,19 +104,19 @@ static bool admit_framing(struct web_exchange *x)
 }
 
 /* A host in the target counts in place of that in the header. */
-static const char *admit_named_host(const struct web_exchange *x)
+static const char *head_named_host(const struct web_exchange *x)
 {
     return x->target.host ? x->target.host : clave__web_header(x, "Host");
 }
 
-static bool admit_host(struct web_exchange *x)
+static bool head_host(struct web_exchange *x)
 {
-    const char *host = admit_named_host(x);
+    const char *host = head_named_host(x);
     bool missing = x->q->must_have_host && !clave__web_header(x, "Host");
     if (!missing && (!host || clave__access_host_ok(x->web->o.access, host)))
         return true;
     if (missing)
-        admit_refuse(x, 400, CLAVE_EINVAL, "a request of HTTP/1.1 has the header Host");
+        head_refuse(x, 400, CLAVE_EINVAL, "a request of HTTP/1.1 has the header Host");
     else
         clave__web_problem(
             x, &(struct problem){.status = 421, .err = CLAVE_EINVAL},
@@ -127,7 +127,7 @@ static bool admit_host(struct web_exchange *x)
 /* ---- the target ----------------------------------------------------------------------------- */
 
 /* The prefix behind a proxy, "/clave/v1/locks", is no part of the path. */
-static void admit_take_prefix(struct web_exchange *x)
+static void head_take_prefix(struct web_exchange *x)
 {
     const struct web_access *a = x->web->o.access;
     size_t n = a && a->prefix ? strlen(a->prefix) : 0;
@@ -135,21 +135,21 @@ static void admit_take_prefix(struct web_exchange *x)
     x->target.path += x->has_prefix ? n : 0;
 }
 
-static bool admit_target(struct web_exchange *x)
+static bool head_target(struct web_exchange *x)
 {
     char *text = clave__web_strndup(x, x->q->target, strlen(x->q->target));
     const char *fault = text ? clave__target_parse(&x->target, text) : NULL;
     if (!text)
-        admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+        head_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
     else if (fault)
-        admit_refuse(x, 400, CLAVE_EINVAL, fault);
+        head_refuse(x, 400, CLAVE_EINVAL, fault);
     else
-        admit_take_prefix(x);
+        head_take_prefix(x);
     return text && !fault;
 }
 
 /* A route of GET takes HEAD, too. */
-static bool admit_is_method(const struct web_exchange *x, const struct route *r)
+static bool head_is_method(const struct web_exchange *x, const struct route *r)
 {
     return strcmp(x->q->method, r->method) == 0 ||
            (strcmp(x->q->method, "HEAD") == 0 && strcmp(r->method, "GET") == 0);
@@ -157,8 +157,8 @@ static bool admit_is_method(const struct web_exchange *x, const struct route *r)
 
 /* A znode's path has its slash in front, encoded or not; the pattern's own slash is not part of
  * it. */
-static bool admit_params(struct web_exchange *x, const char *pattern,
-                         const struct target_part *parts)
+static bool head_params(struct web_exchange *x, const char *pattern,
+                        const struct target_part *parts)
 {
     const char *param = strchr(pattern, '{');
     for (size_t i = 0; param; i++, param = strchr(param + 1, '{')) {
@@ -166,12 +166,12 @@ static bool admit_params(struct web_exchange *x, const char *pattern,
         assert(i < WEB_MAX_PARAMS);
         char *to = clave__web_alloc(x, parts[i].n + 2);
         if (!to) {
-            admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+            head_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
             return false;
         }
         to[0] = '/';
         if (!clave__percent_decode(to + 1, parts[i].at, parts[i].n, false)) {
-            admit_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
+            head_refuse(x, 400, CLAVE_EINVAL, "the path has a malformed percent escape");
             return false;
         }
         x->params[i] = is_path && to[1] != '/' ? to : to + 1;
@@ -181,7 +181,7 @@ static bool admit_params(struct web_exchange *x, const char *pattern,
 
 enum { ALLOW_CAP = 64 };
 
-static void admit_allow(char allow[ALLOW_CAP], const char *method)
+static void head_allow(char allow[ALLOW_CAP], const char *method)
 {
     size_t n = strlen(allow);
     assert(n + strlen(method) + 2 < ALLOW_CAP);
@@ -190,7 +190,7 @@ static void admit_allow(char allow[ALLOW_CAP], const char *method)
 }
 
 /* `allow`: the methods of the routes whose patterns match; "": there is none. */
-static void admit_no_route(struct web_exchange *x, const char *allow)
+static void head_no_route(struct web_exchange *x, const char *allow)
 {
     if (!allow[0]) {
         clave__web_problem(x, &(struct problem){.status = 404, .err = CLAVE_EINVAL},
@@ -202,29 +202,29 @@ static void admit_no_route(struct web_exchange *x, const char *allow)
                        "this path does not take %.16s, only %s", x->q->method, allow);
 }
 
-static bool admit_is_on(const struct web_exchange *x, const struct route *r)
+static bool head_is_on(const struct web_exchange *x, const struct route *r)
 {
     const struct web_access *a = x->web->o.access;
     return !(r->flags & ROUTE_FLEETLOCK) || (a && a->fleetlock);
 }
 
-static bool admit_route(struct web_exchange *x)
+static bool head_route(struct web_exchange *x)
 {
     char allow[ALLOW_CAP] = "";
     for (size_t i = 0; i < x->web->routes->n; i++) {
         const struct route *r = &x->web->routes->at[i];
         struct target_part parts[WEB_MAX_PARAMS];
-        if (!clave__target_matches(&x->target, r->pattern, parts) || !admit_is_on(x, r))
+        if (!clave__target_matches(&x->target, r->pattern, parts) || !head_is_on(x, r))
             continue;
-        if (admit_is_method(x, r)) {
+        if (head_is_method(x, r)) {
             x->route = r;
-            return admit_params(x, r->pattern, parts);
+            return head_params(x, r->pattern, parts);
         }
-        admit_allow(allow, r->method);
+        head_allow(allow, r->method);
         if (strcmp(r->method, "GET") == 0)
-            admit_allow(allow, "HEAD");
+            head_allow(allow, "HEAD");
     }
-    admit_no_route(x, allow);
+    head_no_route(x, allow);
     return false;
 }
 
@@ -232,21 +232,21 @@ static bool admit_route(struct web_exchange *x)
 
 /* A page of another site must not act through the browser of somebody who may. What needs no role
  * may be linked to from anywhere. */
-static bool admit_origin(struct web_exchange *x)
+static bool head_origin(struct web_exchange *x)
 {
     const char *site = clave__web_header(x, "Sec-Fetch-Site");
     bool foreign = site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
     if (!clave__access_origin_ok(x->web->o.access, clave__web_header(x, "Origin"),
-                                 admit_named_host(x), x->peer.is_tls))
+                                 head_named_host(x), x->peer.is_tls))
         foreign = true;
     if (!foreign || x->route->role == WEB_NONE)
         return true;
-    admit_refuse(x, 403, CLAVE_ENOAUTH, "the request comes from a page of another site");
+    head_refuse(x, 403, CLAVE_ENOAUTH, "the request comes from a page of another site");
     return false;
 }
 
 /* The path that the role is needed on; NULL: none is known. */
-static const char *admit_path(const struct web_exchange *x)
+static const char *head_path(const struct web_exchange *x)
 {
     size_t i = 0;
     if (x->acts_on)
@@ -257,22 +257,22 @@ static const char *admit_path(const struct web_exchange *x)
     return NULL;
 }
 
-static bool admit_sender(struct web_exchange *x)
+static bool head_sender(struct web_exchange *x)
 {
     if (!clave__web_identify(x)) {
-        admit_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
+        head_refuse(x, 503, CLAVE_ENOMEM, "out of memory");
         return false;
     }
-    bool may = clave__web_may(x, x->route->role, admit_path(x));
+    bool may = clave__web_may(x, x->route->role, head_path(x));
     if (!may)
-        clave__web_refuse_role(x, x->route->role, admit_path(x));
+        clave__web_refuse_role(x, x->route->role, head_path(x));
     return may;
 }
 
 /* ---- the query ------------------------------------------------------------------------------ */
 
 /* `names` are words with blanks between. */
-static bool is_word_of(const char *names, const char *name)
+static bool head_is_word_of(const char *names, const char *name)
 {
     size_t n = strlen(name);
     for (const char *at = names; n > 0 && (at = strstr(at, name)); at += n)
@@ -282,32 +282,32 @@ static bool is_word_of(const char *names, const char *name)
 }
 
 /* What would narrow a request is never ignored. */
-static bool admit_guard(struct web_exchange *x)
+static bool head_guard(struct web_exchange *x)
 {
     if (x->route->flags & ROUTE_GUARDED || !clave__web_header(x, "Clave-Guard"))
         return true;
-    admit_refuse(x, 400, CLAVE_EINVAL,
-                 "Clave-Guard is for PUT, POST and DELETE of /v1/znodes and POST of /v1/multi");
+    head_refuse(x, 400, CLAVE_EINVAL,
+                "Clave-Guard is for PUT, POST and DELETE of /v1/znodes and POST of /v1/multi");
     return false;
 }
 
 /* Arguments that are there or not. One of "false" would be taken for what it is not. */
-static bool admit_flag(struct web_exchange *x, const struct target_arg *a)
+static bool head_flag(struct web_exchange *x, const struct target_arg *a)
 {
     static const char flags[] = "acl children claims fresh parents recursive samples stat sync";
-    if (!is_word_of(flags, a->name) || is_word_of("1 true", a->value) || !a->value[0])
+    if (!head_is_word_of(flags, a->name) || head_is_word_of("1 true", a->value) || !a->value[0])
         return true;
     clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
                        "%s is a flag: it stands alone, or is left out", a->name);
     return false;
 }
 
-static bool admit_query(struct web_exchange *x)
+static bool head_query(struct web_exchange *x)
 {
     const char *known = x->route->query ? x->route->query : "";
     for (size_t i = 0; i < x->target.nargs && strcmp(known, "*") != 0; i++) {
         const char *name = x->target.args[i].name;
-        if (!is_word_of(known, name)) {
+        if (!head_is_word_of(known, name)) {
             clave__web_problem(x, &(struct problem){.status = 400, .err = CLAVE_EINVAL},
                                "unknown query parameter \"%.64s\": %s%s", name,
                                known[0] ? "this request takes " : "this request takes none", known);
@@ -318,7 +318,7 @@ static bool admit_query(struct web_exchange *x)
                                "the query parameter \"%.64s\" is given twice", name);
             return false;
         }
-        if (!admit_flag(x, &x->target.args[i]))
+        if (!head_flag(x, &x->target.args[i]))
             return false;
     }
     return true;
@@ -330,16 +330,16 @@ bool clave__web_admit(struct web_exchange *x)
 {
     assert(!x->route && !x->answered);
     clave__web_find_peer(x);
-    return admit_sizes(x) && admit_framing(x) && admit_target(x) && admit_host(x) &&
-           admit_route(x) && admit_origin(x) && admit_sender(x) && admit_guard(x) &&
-           admit_query(x) && clave__web_may_receive(x, x->q->body_length);
+    return head_sizes(x) && head_framing(x) && head_target(x) && head_host(x) && head_route(x) &&
+           head_origin(x) && head_sender(x) && head_guard(x) && head_query(x) &&
+           clave__web_may_receive(x, x->q->body_length);
 }
 
 /* Which of its roles the sender does not have; `route` is where that of the route is written. */
-static const struct web_need *admit_missing(const struct web_exchange *x, struct web_need *route)
+static const struct web_need *head_missing(const struct web_exchange *x, struct web_need *route)
 {
     assert(x->route);
-    *route = (struct web_need){x->needs, x->route->role, admit_path(x)};
+    *route = (struct web_need){x->needs, x->route->role, head_path(x)};
     const struct web_need *n = route;
     while (n && clave__web_may(x, n->role, n->path))
         n = n->next;
@@ -360,13 +360,13 @@ bool clave__web_admit_again(struct web_exchange *x)
 bool clave__web_may_still(const struct web_exchange *x)
 {
     struct web_need route;
-    return !admit_missing(x, &route);
+    return !head_missing(x, &route);
 }
 
 void clave__web_refuse_now(struct web_exchange *x)
 {
     struct web_need route;
-    const struct web_need *n = admit_missing(x, &route);
+    const struct web_need *n = head_missing(x, &route);
     if (n)
         clave__web_refuse_role(x, n->role, n->path);
 }

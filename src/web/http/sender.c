@@ -31,7 +31,7 @@ struct sender_name {
 };
 
 /* The groups of an IPv6 address, as its text has them, up to `end`: at most n bytes. */
-static size_t v6_groups(const char *text, const char *end, uint8_t *out, size_t n)
+static size_t sender_v6_groups(const char *text, const char *end, uint8_t *out, size_t n)
 {
     size_t len = 0;
     while (text < end && len < n) {
@@ -48,13 +48,13 @@ static size_t v6_groups(const char *text, const char *end, uint8_t *out, size_t 
 }
 
 /* The network that one host has: 64 bits of its address. */
-static void v6_prefix(const char *text, size_t n, uint8_t out[V6_PREFIX])
+static void sender_v6_prefix(const char *text, size_t n, uint8_t out[V6_PREFIX])
 {
     uint8_t back[V6_BYTES], all[V6_BYTES] = {0};
     const char *end = text + n, *gap = strstr(text, "::");
     gap = gap && gap < end ? gap : end;
-    v6_groups(text, gap, all, sizeof all);
-    size_t len = gap < end ? v6_groups(gap + 2, end, back, sizeof back) : 0;
+    sender_v6_groups(text, gap, all, sizeof all);
+    size_t len = gap < end ? sender_v6_groups(gap + 2, end, back, sizeof back) : 0;
     memcpy(all + sizeof all - len, back, len);
     memcpy(out, all, V6_PREFIX);
 }
@@ -69,7 +69,7 @@ static struct sender_name sender_name_of_address(const char *address, uint8_t pr
     if (!is_v6 || strchr(address, '.'))
         return (struct sender_name){.text = address, .len = n};
     address += bracket;
-    v6_prefix(address, strcspn(address, "]%"), prefix);
+    sender_v6_prefix(address, strcspn(address, "]%"), prefix);
     return (struct sender_name){.text = (const char *)prefix, .len = V6_PREFIX};
 }
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static int hex_digit(char c)
+static int target_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -18,8 +18,8 @@ bool clave__percent_decode(char *to, const char *from, size_t n, bool plus)
     for (size_t i = 0; i < n; i++) {
         char c = from[i] == '+' && plus ? ' ' : from[i];
         if (c == '%') {
-            int high = n - i > 2 ? hex_digit(from[i + 1]) : -1;
-            int low = high >= 0 ? hex_digit(from[i + 2]) : -1;
+            int high = n - i > 2 ? target_hex_digit(from[i + 1]) : -1;
+            int low = high >= 0 ? target_hex_digit(from[i + 2]) : -1;
             if (low < 0)
                 return false;
             c = (char)(high << 4 | low);

@@ -71,8 +71,8 @@ static const struct prometheus_family lock_gauges[LOCK_GAUGES] = {
 };
 
 /* false: there is none. */
-static bool gauge_value(const struct metrics_page *p, const struct metrics_others *of,
-                        enum lock_gauge gauge, int64_t *out)
+static bool page_gauge_value(const struct metrics_page *p, const struct metrics_others *of,
+                             enum lock_gauge gauge, int64_t *out)
 {
     int64_t now = clave__observe_now(p->o);
     switch (gauge) {
@@ -94,7 +94,7 @@ static bool gauge_value(const struct metrics_page *p, const struct metrics_other
     return false;
 }
 
-static struct metrics_others gauges_of(const struct lock_queue *q)
+static struct metrics_others page_gauges_of(const struct lock_queue *q)
 {
     const struct lock_place *holder = clave__lock_holder_after(q, NULL);
     const struct lock_place *waiter = clave__lock_waiter_after(q, NULL);
@@ -105,7 +105,7 @@ static struct metrics_others gauges_of(const struct lock_queue *q)
                                    .held = holder ? holder->held : INT64_MAX};
 }
 
-static void others_add(struct metrics_others *to, const struct metrics_others *more)
+static void page_others_add(struct metrics_others *to, const struct metrics_others *more)
 {
     to->queued = to->n > 0 && to->queued < more->queued ? to->queued : more->queued;
     to->held = to->n > 0 && to->held < more->held ? to->held : more->held;
@@ -118,7 +118,7 @@ static void page_put_lock(struct metrics_page *p, const char *path, enum lock_so
                           const struct metrics_others *of, enum lock_gauge gauge)
 {
     int64_t value;
-    if (gauge_value(p, of, gauge, &value))
+    if (page_gauge_value(p, of, gauge, &value))
         page_put(p, path, clave__lock_sort_name(sort), value);
 }
 
@@ -141,12 +141,12 @@ static bool page_step_locks(struct metrics_page *p, int which)
         }
         page_remember(p, q->path);
         p->at_leases = q->leases;
-        struct metrics_others of = gauges_of(q);
+        struct metrics_others of = page_gauges_of(q);
         enum lock_sort sort = clave__lock_sort(q);
         if (page_labels(p, q->path))
             page_put_lock(p, q->path, sort, &of, gauge);
         else if (gauge == GAUGE_HOLDERS)
-            others_add(&p->others[sort], &of);
+            page_others_add(&p->others[sort], &of);
     }
     return false;
 }
@@ -227,7 +227,8 @@ static const struct prometheus_family election_gauges[ELECTION_GAUGES] = {
     {"clave_election_leader_info", PROMETHEUS_GAUGE, 0, "Who leads."},
 };
 
-static struct metrics_others election_values(const struct metrics_page *p, const struct election *e)
+static struct metrics_others page_election_values(const struct metrics_page *p,
+                                                  const struct election *e)
 {
     const struct lock_queue *q = clave__lock_model_get(&p->o->model, e->path, false);
     return (struct metrics_others){.n = 1,
@@ -283,13 +284,13 @@ static bool page_step_elections(struct metrics_page *p, int which)
         page_remember(p, e->path);
         if (!clave__election_is_shown(e) || e->over)
             continue;
-        struct metrics_others of = election_values(p, e);
+        struct metrics_others of = page_election_values(p, e);
         if (page_labels(p, e->path)) {
             page_put_election(p, e->path, &of, gauge);
             if (gauge == INFO_LEADER)
                 page_put_leader(p, e);
         } else if (gauge == GAUGE_HAS_LEADER) {
-            others_add(others, &of);
+            page_others_add(others, &of);
             others->terms += of.terms;
             others->vacant_ms += of.vacant_ms;
         }

@@ -101,7 +101,7 @@ void clave__http_session_leave(struct http_session *s)
     http_session_settle(s);
 }
 
-static void on_farewell(clave_async_client *c, const clave_result *res, void *arg)
+static void http_session_on_farewell(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct http_session *s = arg;
     (void)c;
@@ -119,7 +119,7 @@ static void http_session_fall_silent(struct http_session *s)
     clave__http_session_end(s, CLAVE_EREQUESTTIMEOUT, !attached);
     if (!s->client)
         return;
-    if (clave_async_multi(s->client, &check, 1, on_farewell, s) != CLAVE_OK)
+    if (clave_async_multi(s->client, &check, 1, http_session_on_farewell, s) != CLAVE_OK)
         clave__http_session_let_go(s);
     else
         clave__http_session_flush(s);

@@ -84,7 +84,7 @@ static void proof_again(struct http_session *s, struct list *tired)
 static void proof_next(struct http_session *s);
 static clave_err proof_submit(struct http_session *s);
 
-static void on_proven(clave_async_client *c, const clave_result *res, void *arg)
+static void proof_on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct session_proof *p = arg;
     struct http_session *s = p->s;
@@ -155,7 +155,7 @@ static clave_err proof_submit(struct http_session *s)
         p->s = s;
         proof_put_checks(p, ops);
         assert(p->n <= room);
-        err = clave_async_multi(s->client, ops, p->n, on_proven, p);
+        err = clave_async_multi(s->client, ops, p->n, proof_on_proven, p);
     }
     clave__mem_free(mem, ops);
     if (err == CLAVE_OK)

@@ -18,7 +18,7 @@
 
 /* ---- flags ---------------------------------------------------------------------------------- */
 
-static bool take_key(struct run_plan *p)
+static bool run_stages_take_key(struct run_plan *p)
 {
     const char *key = p->o->value;
     char path[1024], shown[PARTICIPANT_TEXT_CAP];
@@ -40,7 +40,7 @@ bool run_stages_take_flag(struct run_plan *p, int id)
     int64_t n;
     switch (id) {
     case RUN_FLAG_ONCE:
-        return take_key(p);
+        return run_stages_take_key(p);
     case RUN_FLAG_FOR:
         return options_duration(o, "for", 1, RUN_FLAG_YEAR_MS, &c->period_ms);
     case RUN_FLAG_AT_MOST_ONCE:
@@ -88,7 +88,7 @@ void run_stages_release(struct runner *r)
         run_slot_release(r);
 }
 
-static void on_rested(uv_timer_t *timer)
+static void run_stages_on_rested(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     assert(r->stages.phase == RESTING);
@@ -109,7 +109,7 @@ static void run_stages_rest(struct runner *r)
     lock_message_resting(r->plan, left);
     sd_status_resting(r);
     uv_update_time(&r->loop);
-    uv_timer_start(&c->rest, on_rested, (uint64_t)left, 0);
+    uv_timer_start(&c->rest, run_stages_on_rested, (uint64_t)left, 0);
 }
 
 static void run_stages_report_not_recorded(struct runner *r, bool certain, clave_err err)
@@ -118,8 +118,8 @@ static void run_stages_report_not_recorded(struct runner *r, bool certain, clave
          r->plan->stages.once, certain ? "was not" : "may not have been", clave_strerror(err));
 }
 
-static void on_recorded(clave_async_once *once, clave_err err, const clave_once_record *former,
-                        void *arg)
+static void run_stages_on_recorded(clave_async_once *once, clave_err err,
+                                   const clave_once_record *former, void *arg)
 {
     struct runner *r = arg;
     struct run_stages *c = &r->stages;
@@ -165,9 +165,9 @@ void run_stages_end(struct runner *r, int code)
         return;
     }
     c->phase = RECORDING;
-    err = clave_async_once_end(c->once, code == 0, on_recorded, r);
+    err = clave_async_once_end(c->once, code == 0, run_stages_on_recorded, r);
     if (err != CLAVE_OK)
-        on_recorded(c->once, err, NULL, r);
+        run_stages_on_recorded(c->once, err, NULL, r);
     clave_uv_flush(r->uv);
 }
 
@@ -198,7 +198,7 @@ void run_stages_cut_short(struct runner *r)
 /* ---- on the way in -------------------------------------------------------------------------- */
 
 /* PATH, the suffix, and the key after it. NULL: out of memory. */
-static char *beside(const struct run_plan *p, const char *added, const char *key)
+static char *run_stages_beside(const struct run_plan *p, const char *added, const char *key)
 {
     char *out = NULL;
     return asprintf(&out, "%s%s%s", p->path, added, key) < 0 ? NULL : out;
@@ -239,7 +239,7 @@ static void run_stages_ask(struct runner *r)
     const struct run_plan *plan = r->plan;
     struct process_identity self;
     clave_err err = CLAVE_ENOMEM;
-    char *path = beside(plan, "-once/", plan->stages.once);
+    char *path = run_stages_beside(plan, "-once/", plan->stages.once);
     process_identity_describe(&self, plan);
     const clave_once_options o = {.size = sizeof o,
                                   .path = path,
@@ -275,7 +275,7 @@ static void run_stages_proceed(struct runner *r)
     }
 }
 
-static void on_delayed(clave_async_delay *d, clave_err err, void *arg)
+static void run_stages_on_delayed(clave_async_delay *d, clave_err err, void *arg)
 {
     struct runner *r = arg;
     (void)d;
@@ -288,7 +288,8 @@ static void on_delayed(clave_async_delay *d, clave_err err, void *arg)
         run_stages_give_up(r, err);
 }
 
-static void on_delay(clave_async_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
+static void run_stages_on_delay(clave_async_delay *d, const clave_identity *who, int64_t delay_ms,
+                                void *arg)
 {
     struct runner *r = arg;
     (void)d;
@@ -298,14 +299,14 @@ static void on_delay(clave_async_delay *d, const clave_identity *who, int64_t de
     sd_status_delayed(r);
 }
 
-static void delay(struct runner *r)
+static void run_stages_delay(struct runner *r)
 {
     assert(!r->stages.delay);
     clave_async_grant *g = NULL;
     const struct run_plan *plan = r->plan;
     struct process_identity self;
     clave_err err = CLAVE_ENOMEM;
-    char *path = beside(plan, "-held", "");
+    char *path = run_stages_beside(plan, "-held", "");
     process_identity_describe(&self, plan);
     const clave_delay_options o = {.size = sizeof o,
                                    .path = path,
@@ -313,12 +314,12 @@ static void delay(struct runner *r)
                                    .acls = plan->acl.n > 0 ? plan->acl.list : NULL,
                                    .nacls = plan->acl.n,
                                    .identity = &self.identity,
-                                   .event_cb = on_delay,
+                                   .event_cb = run_stages_on_delay,
                                    .event_arg = r};
     if (path)
         err = acquisition_grant(&r->acquisition, &g);
     if (err == CLAVE_OK)
-        err = clave_async_delay_begin(&r->stages.delay, g, &o, on_delayed, r);
+        err = clave_async_delay_begin(&r->stages.delay, g, &o, run_stages_on_delayed, r);
     clave_async_grant_free(g);
     free(path);
     if (err != CLAVE_OK)
@@ -333,7 +334,7 @@ void run_stages_begin(struct runner *r)
     if (!r->plan->stages.marks)
         run_stages_proceed(r);
     else if (acquisition_held(&r->acquisition, &g))
-        delay(r);
+        run_stages_delay(r);
     else
         run_stages_lost(r, CLAVE_ELOST);
 }

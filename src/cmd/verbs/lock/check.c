@@ -73,7 +73,7 @@ static clave_err check_look_for(const struct queue_view *v, int64_t token, bool 
     return hidden && !*held ? CLAVE_ENOAUTH : CLAVE_OK;
 }
 
-static int ask_server(struct options *o, const struct check *c)
+static int check_ask_server(struct options *o, const struct check *c)
 {
     clave_client *s;
     struct queue_view l;
@@ -90,7 +90,7 @@ static int ask_server(struct options *o, const struct check *c)
     return code;
 }
 
-static int ask_page(struct options *o, struct check *c)
+static int check_ask_page(struct options *o, struct check *c)
 {
     const char *file = getenv("CLAVE_DEADLINE");
     int64_t session_id, deadline;
@@ -109,7 +109,7 @@ static int ask_page(struct options *o, struct check *c)
     if (c->for_ms > 0)
         return diag_end(o, c->path, EXIT_LOST,
                         "CLAVE_DEADLINE cannot be read, so the remaining time is unknown");
-    return connect_path_ok(o, c->path) ? ask_server(o, c) : EXIT_PATH;
+    return connect_path_ok(o, c->path) ? check_ask_server(o, c) : EXIT_PATH;
 }
 
 static int run_check(struct options *o, int argc, char **argv)
@@ -124,14 +124,14 @@ static int run_check(struct options *o, int argc, char **argv)
     if (!options_args(o, 0, 2))
         return EXIT_USAGE;
     if (o->argc == 0)
-        return ask_page(o, &c);
+        return check_ask_page(o, &c);
     if (o->argc == 1 || !check_parse_number(o->argv[1], 10, &c.token))
         return diag_usage(o, "PATH needs a TOKEN, a decimal number");
     if (c.for_ms > 0)
         return diag_usage(
             o, "--for works only in the command of a 'clave lock': the server does not know");
     c.path = o->argv[0];
-    return connect_path_ok(o, c.path) ? ask_server(o, &c) : EXIT_PATH;
+    return connect_path_ok(o, c.path) ? check_ask_server(o, &c) : EXIT_PATH;
 }
 
 static const struct flag flags[] = {

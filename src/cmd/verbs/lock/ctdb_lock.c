@@ -36,7 +36,7 @@ static bool ctdb_lock_tell(struct ctdb_lock *l, enum ctdb_status status)
 }
 
 /* On the loop's thread. */
-static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
+static void ctdb_lock_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct ctdb_lock *l = arg;
     (void)m;
@@ -84,7 +84,7 @@ static int ctdb_lock_on(struct ctdb_lock *l, clave_client *session)
 {
     clave_mutex_options mo = CLAVE_MUTEX_OPTIONS_INIT;
     clave_mutex *mutex;
-    mo.event_cb = on_event;
+    mo.event_cb = ctdb_lock_on_event;
     mo.event_arg = l;
     l->signals = inheritance_open_signals(0); /* the loop's thread blocks all */
     l->lost = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -28,7 +28,7 @@ enum {
 enum { ID_CAP = 320, AGAIN_MS = 1000, MEEK_MS = 10000 };
 
 /* What others see without --id. */
-static const char *default_id(char *out)
+static const char *elect_default_id(char *out)
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
@@ -36,7 +36,7 @@ static const char *default_id(char *out)
     return out;
 }
 
-static bool take_priority(struct run_plan *p)
+static bool elect_take_priority(struct run_plan *p)
 {
     int64_t n;
     if (!options_number(p->o, "priority", 0, INT32_MAX, &n))
@@ -68,7 +68,7 @@ static bool elect_take_flag(struct run_plan *p, int id, bool *forever)
         *forever = true;
         return true;
     case ELECT_PRIORITY:
-        return take_priority(p);
+        return elect_take_priority(p);
     case ELECT_SPREAD:
         p->spread = true;
         return true;
@@ -82,7 +82,7 @@ static bool elect_take_flag(struct run_plan *p, int id, bool *forever)
 
 /* The arguments this process was started with; parsing has reordered those of main. NULL: not
  * known. */
-static char **original_words(void)
+static char **elect_original_words(void)
 {
     char *text = NULL;
     size_t cap = 0, n = 0;
@@ -124,7 +124,7 @@ static int elect_stand_again(const struct run_plan *p, int64_t then)
     elect_pause(&p->parent, then);
     if (parent_watch_has_ended(&p->parent))
         return diag_end(o, p->path, EXIT_LOST, "%s", parent_watch_text(&p->parent, text));
-    char **words = original_words();
+    char **words = elect_original_words();
     inheritance_restore(&o->inherited);
     if (words && parent_watch_pass_on(&p->parent))
         execv("/proc/self/exe", words);
@@ -132,14 +132,14 @@ static int elect_stand_again(const struct run_plan *p, int64_t then)
 }
 
 /* A failure that another term could fix. */
-static bool worth_another(int code)
+static bool elect_worth_another(int code)
 {
     return code != EXIT_UNREACHABLE && code != EXIT_NOAUTH && code != EXIT_INTERNAL &&
            code != EXIT_PATH && code != EXIT_NOEXEC && code != EXIT_NOTFOUND;
 }
 
 /* false after a message. */
-static bool check_flags(struct run_plan *p, bool forever, bool tries, bool waits)
+static bool elect_check_flags(struct run_plan *p, bool forever, bool tries, bool waits)
 {
     if (tries && waits)
         diag_usage(p->o, "--no-wait and --wait contradict each other");
@@ -156,7 +156,7 @@ static bool check_flags(struct run_plan *p, bool forever, bool tries, bool waits
 
 /* A command that fails at once must not make it spin; and a preempting candidate that was made to
  * resign would otherwise be back at once. */
-static int64_t again_at(const struct run_plan *p, int64_t began, int code)
+static int64_t elect_again_at(const struct run_plan *p, int64_t began, int code)
 {
     if (code == EXIT_LOST && p->preempt)
         return clave_now() + (p->o->session_timeout_ms > 0 ? p->o->session_timeout_ms : MEEK_MS);
@@ -168,7 +168,7 @@ static int run_elect(struct options *o, int argc, char **argv)
     char own_id[ID_CAP];
     struct run_plan p = {.o = o,
                          .elects = true,
-                         .name = default_id(own_id),
+                         .name = elect_default_id(own_id),
                          .wait_ms = LOCK_FOR_EVER,
                          .grace_ms = LOCK_GRACE_DEFAULT,
                          .conflict_code = EXIT_TIMEOUT};
@@ -185,7 +185,7 @@ static int run_elect(struct options *o, int argc, char **argv)
         code = o->status;
         goto end;
     }
-    if (!check_flags(&p, forever, tries, waits))
+    if (!elect_check_flags(&p, forever, tries, waits))
         goto end;
     p.again = forever;
     code = run_flags_take_args(&p);
@@ -193,8 +193,8 @@ static int run_elect(struct options *o, int argc, char **argv)
         code = runner_run(&p, &told_to_end);
     else
         forever = false;
-    if (forever && !told_to_end && worth_another(code))
-        code = elect_stand_again(&p, again_at(&p, began, code));
+    if (forever && !told_to_end && elect_worth_another(code))
+        code = elect_stand_again(&p, elect_again_at(&p, began, code));
 end:
     parent_watch_close(&p.parent);
     acl_fini(&p.acl);

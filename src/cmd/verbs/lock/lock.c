@@ -40,7 +40,7 @@ static bool lock_take_flag(struct run_plan *p, int id)
     }
 }
 
-static int take_args(struct run_plan *p, bool tries, bool waits)
+static int lock_take_args(struct run_plan *p, bool tries, bool waits)
 {
     if (tries && waits)
         return diag_usage(p->o, "--no-wait and --wait contradict each other");
@@ -53,7 +53,7 @@ static int take_args(struct run_plan *p, bool tries, bool waits)
 }
 
 /* The leases are below the path. */
-static int run_lease(struct run_plan *p)
+static int lock_run_lease(struct run_plan *p)
 {
     char *holders = clave__path_child(NULL, p->path, "leases");
     if (!holders)
@@ -79,9 +79,9 @@ static int lock_run(struct options *o, int argc, char **argv, enum lock_kind kin
         waits |= id == 'w';
     }
     if (taken)
-        code = id == OPTIONS_STOP ? o->status : take_args(&p, tries, waits);
+        code = id == OPTIONS_STOP ? o->status : lock_take_args(&p, tries, waits);
     if (taken && id != OPTIONS_STOP && code == EXIT_OK)
-        code = kind == KIND_LEASE ? run_lease(&p) : runner_run(&p, NULL);
+        code = kind == KIND_LEASE ? lock_run_lease(&p) : runner_run(&p, NULL);
     parent_watch_close(&p.parent);
     acl_fini(&p.acl);
     return code;
@@ -92,12 +92,12 @@ static int run_lock(struct options *o, int argc, char **argv)
     return lock_run(o, argc, argv, KIND_MUTEX);
 }
 
-static int run_rwlock(struct options *o, int argc, char **argv)
+static int lock_run_rwlock(struct options *o, int argc, char **argv)
 {
     return lock_run(o, argc, argv, KIND_WRITE);
 }
 
-static int run_semaphore(struct options *o, int argc, char **argv)
+static int lock_run_semaphore(struct options *o, int argc, char **argv)
 {
     return lock_run(o, argc, argv, KIND_LEASE);
 }
@@ -194,7 +194,7 @@ const struct verb verb_rwlock = {
     .flags = rwlock_flags,
     .max_args = 1,
     .runs_command = true,
-    .run = run_rwlock,
+    .run = lock_run_rwlock,
 };
 
 const struct verb verb_semaphore = {
@@ -209,5 +209,5 @@ const struct verb verb_semaphore = {
     .flags = semaphore_flags,
     .max_args = 1,
     .runs_command = true,
-    .run = run_semaphore,
+    .run = lock_run_semaphore,
 };

@@ -34,7 +34,7 @@ static int64_t locks_held_ms(const struct queue_view_place *at)
     return ms < 0 ? 0 : ms; /* the clocks differ */
 }
 
-static void show_held(struct json *j, int64_t ms)
+static void locks_show_held(struct json *j, int64_t ms)
 {
     if (ms >= 0)
         clave__json_int(j, "held_ms", ms);
@@ -66,7 +66,7 @@ static void locks_show_json(size_t position, const struct queue_view_place *at, 
     clave__json_string(&j, "role", at->role);
     format_place(&j, p->node, &p->stat);
     format_age(&j, &p->stat);
-    show_held(&j, held_ms);
+    locks_show_held(&j, held_ms);
     format_identity(&j, id);
     format_revocable(&j, id);
     if (participant_text_is_known(&p->stat))
@@ -179,7 +179,7 @@ static int locks_show_queue(struct options *o, clave_client *c, const char *path
 enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS, LOCKS_WATCH };
 
 /* Fills in the request from the arguments after the word. */
-static int run_revoke(struct options *o, struct revoke_request *request)
+static int locks_run_revoke(struct options *o, struct revoke_request *request)
 {
     bool misplaced = request->breaks ? request->wait_ms > 0 : request->force || request->yes;
     if (!options_args(o, 3, 3))
@@ -191,7 +191,7 @@ static int run_revoke(struct options *o, struct revoke_request *request)
     return connect_path_ok(o, request->path) ? revoke_node(o, request) : EXIT_PATH;
 }
 
-static int run_deadlocks(struct options *o, bool oust_flags)
+static int locks_run_deadlocks(struct options *o, bool oust_flags)
 {
     const char *const *paths = (const char *const *)o->argv;
     size_t n = (size_t)o->argc;
@@ -204,7 +204,7 @@ static int run_deadlocks(struct options *o, bool oust_flags)
 }
 
 /* Neither a path nor revoke or break. */
-static int no_such_word(struct options *o, const char *word)
+static int locks_no_such_word(struct options *o, const char *word)
 {
     static const char *const words[] = {"revoke", "break", NULL};
     char instead[SUGGESTION_CAP];
@@ -231,12 +231,12 @@ static int run_locks(struct options *o, int argc, char **argv)
     if (watch && (deadlocks || (o->argc > 0 && *o->argv[0] != '/')))
         return diag_usage(o, "--watch is for 'clave locks PATH'");
     if (deadlocks)
-        return run_deadlocks(o, request.force || request.yes || request.wait_ms > 0);
+        return locks_run_deadlocks(o, request.force || request.yes || request.wait_ms > 0);
     request.breaks = o->argc > 0 && strcmp(o->argv[0], "break") == 0;
     if (request.breaks || (o->argc > 0 && strcmp(o->argv[0], "revoke") == 0))
-        return run_revoke(o, &request);
+        return locks_run_revoke(o, &request);
     if (o->argc > 0 && *o->argv[0] != '/')
-        return no_such_word(o, o->argv[0]);
+        return locks_no_such_word(o, o->argv[0]);
     if (!options_args(o, 0, 1))
         return EXIT_USAGE;
     if (request.force || request.yes || request.wait_ms > 0)

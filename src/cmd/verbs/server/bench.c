@@ -19,23 +19,23 @@ struct kind {
     struct election_bench_figures figures;
 };
 
-static int compare_u64(const void *a, const void *b)
+static int bench_compare_u64(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-static int compare_i64(const void *a, const void *b)
+static int bench_compare_i64(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
-static void sort_figures(struct election_bench_figures *f, size_t n)
+static void bench_sort_figures(struct election_bench_figures *f, size_t n)
 {
-    qsort(f->requests, n, sizeof *f->requests, compare_u64);
-    qsort(f->events, n, sizeof *f->events, compare_u64);
-    qsort(f->leader_us, n, sizeof *f->leader_us, compare_i64);
+    qsort(f->requests, n, sizeof *f->requests, bench_compare_u64);
+    qsort(f->events, n, sizeof *f->events, bench_compare_u64);
+    qsort(f->leader_us, n, sizeof *f->leader_us, bench_compare_i64);
 }
 
 static void bench_show_json(const struct election_bench_plan *plan, const struct kind *kinds,
@@ -81,7 +81,7 @@ static void bench_show_text(const struct election_bench_plan *plan, const struct
     }
 }
 
-static bool figures_alloc(struct election_bench_figures *f, size_t n)
+static bool bench_figures_alloc(struct election_bench_figures *f, size_t n)
 {
     f->requests = calloc(n, sizeof *f->requests);
     f->events = calloc(n, sizeof *f->events);
@@ -89,7 +89,7 @@ static bool figures_alloc(struct election_bench_figures *f, size_t n)
     return f->requests && f->events && f->leader_us;
 }
 
-static void figures_free(struct election_bench_figures *f)
+static void bench_figures_free(struct election_bench_figures *f)
 {
     free(f->requests);
     free(f->events);
@@ -102,19 +102,19 @@ static int bench_measure(struct options *o, const struct election_bench_plan *pl
     size_t nkinds = sizeof kinds / sizeof *kinds;
     int code = EXIT_OK;
     for (size_t i = 0; i < nkinds && code == EXIT_OK; i++) {
-        if (!figures_alloc(&kinds[i].figures, plan->rounds))
+        if (!bench_figures_alloc(&kinds[i].figures, plan->rounds))
             code = diag_err(o, plan->path, CLAVE_ENOMEM, NULL);
         else
             code = herd_run(o, plan, kinds[i].fair, &kinds[i].figures);
         if (code == EXIT_OK)
-            sort_figures(&kinds[i].figures, plan->rounds);
+            bench_sort_figures(&kinds[i].figures, plan->rounds);
     }
     if (code == EXIT_OK && o->json)
         bench_show_json(plan, kinds, nkinds);
     else if (code == EXIT_OK)
         bench_show_text(plan, kinds, nkinds);
     for (size_t i = 0; i < nkinds; i++)
-        figures_free(&kinds[i].figures);
+        bench_figures_free(&kinds[i].figures);
     return code;
 }
 

@@ -26,7 +26,7 @@ struct ping {
 
 /* ---- the server ----------------------------------------------------------------------------- */
 
-static void get_target(clave_async_client *c, void *arg)
+static void ping_get_target(clave_async_client *c, void *arg)
 {
     struct ping *p = arg;
     clave_target t = clave_async_client_target(c);
@@ -37,7 +37,7 @@ static void get_target(clave_async_client *c, void *arg)
 
 /* "Zookeeper version: 3.8.0-5a02a05ea..., built on ..." in the answer to srvr, which many servers
  * have disabled. */
-static void get_version(const struct options *o, struct ping *p)
+static void ping_get_version(const struct options *o, struct ping *p)
 {
     static const char lead[] = "version: ";
     char answer[2048];
@@ -57,7 +57,7 @@ static void get_version(const struct options *o, struct ping *p)
     snprintf(p->version, sizeof p->version, "%.*s", (int)strcspn(at, ",\n"), at);
 }
 
-static void show_server(const struct options *o, const struct ping *p)
+static void ping_show_server(const struct options *o, const struct ping *p)
 {
     struct json j;
     if (!o->json) {
@@ -75,7 +75,7 @@ static void show_server(const struct options *o, const struct ping *p)
 /* ---- round trips -------------------------------------------------------------------------------
  */
 
-static void show_round(const struct options *o, int64_t us)
+static void ping_show_round(const struct options *o, int64_t us)
 {
     struct json j;
     if (!o->json) {
@@ -96,16 +96,16 @@ static int ping_once(const struct options *o, clave_client *c)
     /* Any answer will do: a chroot need not exist, or may be unreadable. */
     if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
         return diag_err(o, "/", err, c);
-    show_round(o, us);
+    ping_show_round(o, us);
     return EXIT_OK;
 }
 
 static int ping_server(const struct options *o, clave_client *c, struct ping *p)
 {
     int code = EXIT_OK;
-    if (clave_client_run(c, get_target, p) == CLAVE_OK)
-        get_version(o, p);
-    show_server(o, p);
+    if (clave_client_run(c, ping_get_target, p) == CLAVE_OK)
+        ping_get_version(o, p);
+    ping_show_server(o, p);
     for (int64_t i = 0; i < p->count && code == EXIT_OK && !ferror(stdout); i++) {
         if (i > 0)
             poll(NULL, 0, (int)p->interval_ms);

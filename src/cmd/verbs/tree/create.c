@@ -29,7 +29,7 @@ struct create {
     const char *node;
 };
 
-static clave_create_mode mode_of(const struct create *w)
+static clave_create_mode create_mode_of(const struct create *w)
 {
     if (w->container)
         return CLAVE_CONTAINER;
@@ -56,7 +56,7 @@ static clave_err create_guarded(struct options *o, clave_client *c, const struct
                    .path = w->path,
                    .data = w->data.p,
                    .len = w->data.n,
-                   .mode = mode_of(w),
+                   .mode = create_mode_of(w),
                    .acls = w->acl.n ? w->acl.list : NULL,
                    .nacls = w->acl.n};
     clave_err err = w->parents ? guard_create_deep(c, w->node, &op, o->timeout_ms)
@@ -86,7 +86,7 @@ static int create_read_parent_acl(struct options *o, clave_client *c, struct cre
 static clave_err create_plain(struct options *o, clave_client *c, const struct create *w)
 {
     clave_create_options co = {.size = sizeof co,
-                               .mode = mode_of(w),
+                               .mode = create_mode_of(w),
                                .flags = w->parents ? CLAVE_CREATE_PARENTS : 0,
                                .ttl_ms = w->ttl_ms,
                                .acls = w->acl.n ? w->acl.list : NULL,
@@ -100,7 +100,7 @@ static clave_err create_plain(struct options *o, clave_client *c, const struct c
 }
 
 /* EXIT_OK, EXIT_USAGE or OPTIONS_STOP. */
-static int parse_flags(struct options *o, int argc, char **argv, struct create *w)
+static int create_parse_flags(struct options *o, int argc, char **argv, struct create *w)
 {
     const char *fault;
     int id;
@@ -136,7 +136,7 @@ static int parse_flags(struct options *o, int argc, char **argv, struct create *
 
 static int verb_create_parse(struct options *o, int argc, char **argv, struct create *w)
 {
-    int code = parse_flags(o, argc, argv, w);
+    int code = create_parse_flags(o, argc, argv, w);
     if (code != EXIT_OK)
         return code == OPTIONS_STOP ? o->status : code;
     if (!options_args(o, 1, 2))

@@ -27,8 +27,8 @@ struct listing {
 
 /* ---- -l ------------------------------------------------------------------------------------- */
 
-static clave_err submit_exists(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
-                               void *arg)
+static clave_err ls_submit_exists(clave_async_client *c, size_t i, clave_result_cb *cb,
+                                  void *cb_arg, void *arg)
 {
     const struct listing *l = arg;
     char *path = clave__path_child(NULL, l->path, l->names[i]);
@@ -45,10 +45,10 @@ static void ls_got_stat(size_t i, const clave_result *res, void *arg)
         l->children[i].stat = *res->stat;
 }
 
-static clave_err read_stats(const struct options *o, clave_client *c, struct listing *l)
+static clave_err ls_read_stats(const struct options *o, clave_client *c, struct listing *l)
 {
     struct request_window_plan plan = {
-        .n = l->n, .submit = submit_exists, .done = ls_got_stat, .arg = l};
+        .n = l->n, .submit = ls_submit_exists, .done = ls_got_stat, .arg = l};
     l->children = calloc(l->n + 1, sizeof *l->children);
     if (!l->children)
         return CLAVE_ENOMEM;
@@ -102,7 +102,7 @@ static int ls_list(struct options *o, clave_client *c, const char *path, bool de
     tree_walk_sort_names(r->names, r->nnames);
     struct listing l = {.path = path, .names = r->names, .n = r->nnames};
     if (details)
-        err = read_stats(o, c, &l);
+        err = ls_read_stats(o, c, &l);
     int code = err == CLAVE_OK ? ls_show(o, &l) : diag_err(o, path, err, c);
     free(l.children);
     clave_reply_free(r);

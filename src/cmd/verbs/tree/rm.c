@@ -26,14 +26,14 @@ static size_t removal_node(const struct removal *f, size_t i)
     return f->walk.n - 1 - i;
 }
 
-static clave_err submit_delete(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
-                               void *arg)
+static clave_err rm_submit_delete(clave_async_client *c, size_t i, clave_result_cb *cb,
+                                  void *cb_arg, void *arg)
 {
     const struct removal *f = arg;
     return clave_async_delete(c, f->walk.nodes[removal_node(f, i)].path, -1, cb, cb_arg);
 }
 
-static void deleted(size_t i, const clave_result *res, void *arg)
+static void rm_deleted(size_t i, const clave_result *res, void *arg)
 {
     struct removal *f = arg;
     if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE || f->err != CLAVE_OK)
@@ -51,7 +51,7 @@ static int rm_remove_tree(struct options *o, clave_client *c, const char *path, 
         struct removal f = {.err = CLAVE_OK};
         clave_err err = tree_walk_read(c, path, &options, &f.walk);
         struct request_window_plan plan = {
-            .n = f.walk.n, .submit = submit_delete, .done = deleted, .arg = &f};
+            .n = f.walk.n, .submit = rm_submit_delete, .done = rm_deleted, .arg = &f};
         if (err == CLAVE_ENONODE && (force || i > 0)) {
             tree_walk_fini(&f.walk);
             return EXIT_OK;

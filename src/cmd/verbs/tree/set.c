@@ -18,7 +18,7 @@ struct set {
     const char *node;
 };
 
-static clave_err write_once(struct options *o, clave_client *c, const struct set *w)
+static clave_err set_write_once(struct options *o, clave_client *c, const struct set *w)
 {
     clave_op op = {.kind = CLAVE_OP_SET,
                    .path = w->path,
@@ -30,7 +30,7 @@ static clave_err write_once(struct options *o, clave_client *c, const struct set
     return clave_set(c, w->path, w->data.p, w->data.n, (int32_t)w->version, o->timeout_ms, NULL);
 }
 
-static clave_err create_once(struct options *o, clave_client *c, const struct set *w)
+static clave_err set_create_once(struct options *o, clave_client *c, const struct set *w)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE,
                    .path = w->path,
@@ -44,15 +44,15 @@ static clave_err create_once(struct options *o, clave_client *c, const struct se
 }
 
 /* Other clients may create and delete the node between two attempts. */
-static clave_err write_node(struct options *o, clave_client *c, const struct set *w)
+static clave_err set_write_node(struct options *o, clave_client *c, const struct set *w)
 {
     enum { TRIES = 8 };
     clave_err err = CLAVE_OK;
     for (int i = 0; i < TRIES; i++) {
-        err = write_once(o, c, w);
+        err = set_write_once(o, c, w);
         if (err != CLAVE_ENONODE || !w->create)
             return err;
-        err = create_once(o, c, w);
+        err = set_create_once(o, c, w);
         if (err != CLAVE_ENODEEXISTS)
             return err;
     }
@@ -92,7 +92,7 @@ static int run_set(struct options *o, int argc, char **argv)
     if (code == EXIT_OK && w.path)
         code = connect_open(o, NULL, &c);
     if (c) {
-        clave_err err = write_node(o, c, &w);
+        clave_err err = set_write_node(o, c, &w);
         if (err != CLAVE_OK)
             code = guard_tell(o, w.path, err, c);
     }

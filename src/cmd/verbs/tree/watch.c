@@ -56,7 +56,7 @@ struct watching {
 
 /* ---- on the loop's thread ------------------------------------------------------------------- */
 
-static void view_free(struct view *v)
+static void watch_view_free(struct view *v)
 {
     if (!v)
         return;
@@ -69,16 +69,16 @@ static void view_free(struct view *v)
 static void verb_watch_hand_over(struct watching *w)
 {
     pthread_mutex_lock(&w->mutex);
-    view_free(w->latest);
+    watch_view_free(w->latest);
     w->latest = w->next;
     w->next = NULL;
     eventfd_write(w->wakeup, 1);
     pthread_mutex_unlock(&w->mutex);
 }
 
-static void read_node(clave_async_client *c, struct watching *w);
+static void watch_read_node(clave_async_client *c, struct watching *w);
 
-static void reading_done(clave_async_client *c, struct watching *w)
+static void watch_reading_done(clave_async_client *c, struct watching *w)
 {
     assert(w->pending > 0);
     if (--w->pending > 0)
@@ -86,14 +86,14 @@ static void reading_done(clave_async_client *c, struct watching *w)
     /* After an error that passes, the next request waits for a new connection or session, or for
      * room. */
     if (w->ended || clave__err_passes(w->next->err)) {
-        view_free(w->next);
+        watch_view_free(w->next);
         w->next = NULL;
         w->again = true;
     } else {
         verb_watch_hand_over(w);
     }
     if (w->again && !w->ended)
-        read_node(c, w);
+        watch_read_node(c, w);
 }
 
 static void verb_watch_fail(struct view *v, clave_err err)
@@ -109,10 +109,10 @@ static void verb_watch_got_stat(clave_async_client *c, const clave_result *res, 
         w->next->stat = *res->stat;
     else
         verb_watch_fail(w->next, res->err);
-    reading_done(c, w);
+    watch_reading_done(c, w);
 }
 
-static void got_names(clave_async_client *c, const clave_result *res, void *arg)
+static void watch_got_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct watching *w = arg;
     struct view *v = w->next;
@@ -127,7 +127,7 @@ static void got_names(clave_async_client *c, const clave_result *res, void *arg)
     } else if (res->err != CLAVE_ENONODE) { /* exists reports that, and watches for it */
         verb_watch_fail(v, res->err);
     }
-    reading_done(c, w);
+    watch_reading_done(c, w);
 }
 
 typedef clave_err read_fn(clave_async_client *c, const char *path, clave_async_watch *watch,
@@ -135,8 +135,8 @@ typedef clave_err read_fn(clave_async_client *c, const char *path, clave_async_w
 
 /* A watch that is armed would be refused: leave it alone, and read without one. Deleting the node
  * fires both watches, one after the other: the second brings us here again. */
-static clave_err read_with(read_fn *read, clave_async_client *c, struct watching *w,
-                           clave_async_watch *watch, clave_result_cb *cb)
+static clave_err watch_read_with(read_fn *read, clave_async_client *c, struct watching *w,
+                                 clave_async_watch *watch, clave_result_cb *cb)
 {
     clave_err err = CLAVE_EINVAL;
     if (!clave_async_watch_is_armed(watch))
@@ -144,7 +144,7 @@ static clave_err read_with(read_fn *read, clave_async_client *c, struct watching
     return err == CLAVE_EINVAL ? read(c, w->path, NULL, cb, w) : err;
 }
 
-static void read_node(clave_async_client *c, struct watching *w)
+static void watch_read_node(clave_async_client *c, struct watching *w)
 {
     w->again = false;
     w->next = calloc(1, sizeof *w->next);
@@ -153,19 +153,19 @@ static void read_node(clave_async_client *c, struct watching *w)
         return;
     }
     w->pending = 1; /* so that the reading ends below, no earlier */
-    clave_err err = read_with(clave_async_exists, c, w, w->node_watch, verb_watch_got_stat);
+    clave_err err = watch_read_with(clave_async_exists, c, w, w->node_watch, verb_watch_got_stat);
     if (err == CLAVE_OK)
         w->pending++;
     else
         verb_watch_fail(w->next, err);
     if (w->children && err == CLAVE_OK) {
-        err = read_with(clave_async_children, c, w, w->child_watch, got_names);
+        err = watch_read_with(clave_async_children, c, w, w->child_watch, watch_got_names);
         if (err == CLAVE_OK)
             w->pending++;
         else
             verb_watch_fail(w->next, err);
     }
-    reading_done(c, w);
+    watch_reading_done(c, w);
 }
 
 static void verb_watch_on_event(clave_async_client *c, clave_async_watch *watch,
@@ -176,7 +176,7 @@ static void verb_watch_on_event(clave_async_client *c, clave_async_watch *watch,
     if (w->next)
         w->again = true;
     else
-        read_node(c, w);
+        watch_read_node(c, w);
 }
 
 static void verb_watch_begin(clave_async_client *c, void *arg)
@@ -186,7 +186,7 @@ static void verb_watch_begin(clave_async_client *c, void *arg)
         clave_async_watch_new(&w->child_watch, c, verb_watch_on_event, w) != CLAVE_OK)
         verb_watch_hand_over(w);
     else
-        read_node(c, w);
+        watch_read_node(c, w);
 }
 
 static void verb_watch_end(clave_async_client *c, void *arg)
@@ -200,8 +200,8 @@ static void verb_watch_end(clave_async_client *c, void *arg)
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static void show_event(const struct watching *w, const char *event, const char *path,
-                       const clave_stat *st)
+static void watch_show_event(const struct watching *w, const char *event, const char *path,
+                             const clave_stat *st)
 {
     tree_watch_show(w->o, event, path, st);
     fflush(stdout);
@@ -211,13 +211,13 @@ static void verb_watch_show_child(const struct watching *w, const char *event, c
 {
     char *path = clave__path_child(NULL, w->path, name);
     if (path)
-        show_event(w, event, path, NULL);
+        watch_show_event(w, event, path, NULL);
     free(path);
 }
 
 /* Two sorted lists: a name in only one of them was created or deleted. */
-static unsigned compare_children(const struct watching *w, const struct view *old,
-                                 const struct view *new)
+static unsigned watch_compare_children(const struct watching *w, const struct view *old,
+                                       const struct view *new)
 {
     unsigned printed = 0;
     size_t i = 0, j = 0;
@@ -237,29 +237,30 @@ static unsigned compare_children(const struct watching *w, const struct view *ol
 }
 
 /* Returns how many events were printed. */
-static unsigned compare(const struct watching *w, const struct view *old, const struct view *new)
+static unsigned watch_compare(const struct watching *w, const struct view *old,
+                              const struct view *new)
 {
     bool was = old->err == CLAVE_OK, is = new->err == CLAVE_OK;
     bool other = was && is && old->stat.czxid != new->stat.czxid;
     unsigned printed = 0;
     if (was && (!is || other)) {
-        show_event(w, "deleted", w->path, NULL);
+        watch_show_event(w, "deleted", w->path, NULL);
         printed++;
     }
     if (is && (!was || other)) {
-        show_event(w, "created", w->path, &new->stat);
+        watch_show_event(w, "created", w->path, &new->stat);
         printed++;
     } else if (is && old->stat.mzxid != new->stat.mzxid) {
-        show_event(w, "changed", w->path, &new->stat);
+        watch_show_event(w, "changed", w->path, &new->stat);
         printed++;
     }
-    return printed + compare_children(w, old, new);
+    return printed + watch_compare_children(w, old, new);
 }
 
-static void show_first(const struct watching *w, const struct view *v)
+static void watch_show_first(const struct watching *w, const struct view *v)
 {
-    show_event(w, v->err == CLAVE_OK ? "watching" : "watching-missing", w->path,
-               v->err == CLAVE_OK ? &v->stat : NULL);
+    watch_show_event(w, v->err == CLAVE_OK ? "watching" : "watching-missing", w->path,
+                     v->err == CLAVE_OK ? &v->stat : NULL);
     for (size_t i = 0; i < v->nnames; i++)
         verb_watch_show_child(w, "child", v->names[i]);
 }
@@ -267,7 +268,7 @@ static void show_first(const struct watching *w, const struct view *v)
 /* ---- the verb ---------------------------------------------------------------------------------
  */
 
-static struct view *take_latest(struct watching *w)
+static struct view *watch_take_latest(struct watching *w)
 {
     eventfd_t count;
     pthread_mutex_lock(&w->mutex);
@@ -279,7 +280,7 @@ static struct view *take_latest(struct watching *w)
 }
 
 /* The next view; NULL with *code set when it is time to end. */
-static struct view *wait_for_view(struct watching *w, int signals, int *code)
+static struct view *watch_wait_for_view(struct watching *w, int signals, int *code)
 {
     struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = w->wakeup, .events = POLLIN}};
     struct signalfd_siginfo info;
@@ -290,7 +291,7 @@ static struct view *wait_for_view(struct watching *w, int signals, int *code)
         *code = 128 + (int)info.ssi_signo;
         return NULL;
     }
-    struct view *v = take_latest(w);
+    struct view *v = watch_take_latest(w);
     if (!v)
         *code = diag_err(w->o, w->path, CLAVE_ENOMEM, NULL);
     return v;
@@ -300,20 +301,20 @@ static int verb_watch_follow(struct watching *w, clave_client *c, int signals)
 {
     struct view *old = NULL, *new;
     int code = EXIT_OK;
-    while ((new = wait_for_view(w, signals, &code))) {
+    while ((new = watch_wait_for_view(w, signals, &code))) {
         unsigned printed = 0;
         if (new->err != CLAVE_OK &&new->err != CLAVE_ENONODE)
             code = diag_err(w->o, w->path, new->err, c);
         else if (old)
-            printed = compare(w, old, new);
+            printed = watch_compare(w, old, new);
         else
-            show_first(w, new);
-        view_free(old);
+            watch_show_first(w, new);
+        watch_view_free(old);
         old = new;
         if (code != EXIT_OK || ferror(stdout) || (w->once && printed > 0))
             break;
     }
-    view_free(old);
+    watch_view_free(old);
     return code;
 }
 
@@ -335,7 +336,7 @@ static int watch_path(struct watching *w)
         clave_client_run(c, verb_watch_end, w);
     }
     connect_close(c); /* whatever was pending has ended with it */
-    view_free(w->latest);
+    watch_view_free(w->latest);
     close(signals);
     close(w->wakeup);
     return code;

@@ -99,14 +99,14 @@ static void revoke_change(struct web_exchange *x, clave_async_client *c)
 /* ---- the node ------------------------------------------------------------------------------- */
 
 /* Every child of "leases" is a lease. */
-static bool is_place(const struct revoke *r)
+static bool revoke_is_place(const struct revoke *r)
 {
     return r->place == 1 || clave__queue_kind_of(clave__path_name(r->path)) != QUEUE_OTHER;
 }
 
 static const char *revoke_fault(const struct revoke *r, const clave_stat *st)
 {
-    if (!is_place(r))
+    if (!revoke_is_place(r))
         return "it is no place in a queue";
     if (r->breaks && st->ephemeral_owner != 0 && !r->force)
         return "the session that owns it is alive: revoke it, end its owner, or say \"force\"";
@@ -240,7 +240,7 @@ void clave__web_post_break(struct web_exchange *x)
 
 /* ---- leaderships ---------------------------------------------------------------------------- */
 
-static void on_transferred(clave_async_client *c, clave_err err, void *arg)
+static void revoke_on_transferred(clave_async_client *c, clave_err err, void *arg)
 {
     struct web_exchange *x = arg;
     (void)c;
@@ -258,10 +258,10 @@ static void on_transferred(clave_async_client *c, clave_err err, void *arg)
     clave__web_answer_json(x, 200);
 }
 
-static void transfer_go(struct web_exchange *x, clave_async_client *c)
+static void revoke_transfer_go(struct web_exchange *x, clave_async_client *c)
 {
     const struct revoke *r = x->state;
-    clave_err err = clave_async_leader_transfer(c, x->params[0], r->node, on_transferred, x);
+    clave_err err = clave_async_leader_transfer(c, x->params[0], r->node, revoke_on_transferred, x);
     if (err == CLAVE_OK)
         clave__web_expect(x);
     else
@@ -285,5 +285,5 @@ void clave__web_post_transfer(struct web_exchange *x)
     }
     x->state = r;
     x->deed.path = clave__web_child(x, x->params[0], r->node);
-    clave__client_call(x, transfer_go);
+    clave__client_call(x, revoke_transfer_go);
 }

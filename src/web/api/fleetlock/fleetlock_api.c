@@ -21,26 +21,26 @@ static const struct problem bad_machine = {.status = 400, .err = CLAVE_EINVAL};
 /* ---- what is asked --------------------------------------------------------------------------- */
 
 /* Of an object; NULL: it is missing, or no text. */
-static const char *fleet_text(const struct web_exchange *x, const json_t *o, const char *key)
+static const char *fleetlock_text(const struct web_exchange *x, const json_t *o, const char *key)
 {
     json_t *v = json_is_object(o) ? x->web->o.jansson->json_object_get(o, key) : NULL;
     return json_is_string(v) ? x->web->o.jansson->json_string_value(v) : NULL;
 }
 
-static bool fleet_is_group(const char *group)
+static bool fleetlock_is_group(const char *group)
 {
     size_t n = strspn(group, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-");
     bool is_dots = strcmp(group, ".") == 0 || strcmp(group, "..") == 0; /* no names of nodes */
     return n > 0 && n <= MOST_GROUP && group[n] == '\0' && !is_dots;
 }
 
-static const char *fleet_fault(const struct web_exchange *x, const char *group, const char *id)
+static const char *fleetlock_fault(const struct web_exchange *x, const char *group, const char *id)
 {
     if (!clave__web_header_is(x, "fleet-lock-protocol", "true"))
         return "the header \"fleet-lock-protocol: true\" is missing";
     if (!group || !id)
         return "the body must be {\"client_params\": {\"group\": \"...\", \"id\": \"...\"}}";
-    if (!fleet_is_group(group))
+    if (!fleetlock_is_group(group))
         return "\"group\" is 1 to 128 letters, digits, dots and hyphens";
     return clave__slot_id_is_valid(id)
                ? NULL
@@ -48,7 +48,7 @@ static const char *fleet_fault(const struct web_exchange *x, const char *group, 
 }
 
 /* The order of the machine. NULL: it has answered. */
-static struct slot_order *fleet_read(struct web_exchange *x)
+static struct slot_order *fleetlock_read(struct web_exchange *x)
 {
     struct slot_order *o = clave__web_alloc(x, sizeof *o);
     bool fits = clave__web_body_len(x) <= MOST_BODY;
@@ -58,8 +58,8 @@ static struct slot_order *fleet_read(struct web_exchange *x)
     if (x->answered)
         return NULL;
     const json_t *who = body ? x->web->o.jansson->json_object_get(body, "client_params") : NULL;
-    const char *group = fleet_text(x, who, "group"), *id = fleet_text(x, who, "id");
-    const char *fault = fits ? fleet_fault(x, group, id) : "the body has more than 4096 bytes";
+    const char *group = fleetlock_text(x, who, "group"), *id = fleetlock_text(x, who, "id");
+    const char *fault = fits ? fleetlock_fault(x, group, id) : "the body has more than 4096 bytes";
     char *path = o && !fault ? clave__web_child(x, x->web->o.access->fleetlock, group) : NULL;
     if (o && fault)
         clave__web_problem(x, &bad_machine, "%s", fault);
@@ -79,7 +79,7 @@ static struct slot_order *fleet_read(struct web_exchange *x)
 /* ---- what is answered ------------------------------------------------------------------------ */
 
 /* The protocol has 4xx for the machine's own faults, and 409 for "not now". */
-static void fleet_refuse(struct web_exchange *x, clave_err err, const char *what)
+static void fleetlock_refuse(struct web_exchange *x, clave_err err, const char *what)
 {
     const struct slot_order *o = x->state;
     const struct problem full = {.status = 409, .err = CLAVE_EBUSY, .path = o->path};
@@ -91,8 +91,8 @@ static void fleet_refuse(struct web_exchange *x, clave_err err, const char *what
         clave__web_problem_as(x, status >= 500 ? status : 500, err, what, o->path);
 }
 
-static void fleet_answer(struct web_exchange *x, clave_async_slots *s, clave_err err,
-                         const char *what)
+static void fleetlock_answer(struct web_exchange *x, clave_async_slots *s, clave_err err,
+                             const char *what)
 {
     clave_async_slots_free(s);
     if (!clave__web_expected(x))
@@ -100,26 +100,27 @@ static void fleet_answer(struct web_exchange *x, clave_async_slots *s, clave_err
     if (err == CLAVE_OK)
         clave__web_answer_empty(x, 200);
     else
-        fleet_refuse(x, err, what);
+        fleetlock_refuse(x, err, what);
 }
 
-static void on_fleet_taken(clave_async_slots *s, clave_err err, const clave_slot *slot, bool taken,
-                           void *arg)
+static void fleetlock_on_taken(clave_async_slots *s, clave_err err, const clave_slot *slot,
+                               bool taken, void *arg)
 {
     (void)slot;
     (void)taken;
-    fleet_answer(arg, s, err, "take a slot of");
+    fleetlock_answer(arg, s, err, "take a slot of");
 }
 
 /* What it does not own is given, too. */
-static void on_fleet_given(clave_async_slots *s, clave_err err, const clave_slot *slot, void *arg)
+static void fleetlock_on_given(clave_async_slots *s, clave_err err, const clave_slot *slot,
+                               void *arg)
 {
     (void)slot;
-    fleet_answer(arg, s, err, "give back the slot of");
+    fleetlock_answer(arg, s, err, "give back the slot of");
 }
 
 /* The servers have not answered in time, or the gate stops. */
-static void fleet_late(struct web_exchange *x)
+static void fleetlock_late(struct web_exchange *x)
 {
     const struct slot_order *o = x->state;
     clave__web_problem_as(x, 504, CLAVE_ECONNLOSS, "take or give back a slot of", o->path);
@@ -127,55 +128,55 @@ static void fleet_late(struct web_exchange *x)
 
 /* ---- the requests ---------------------------------------------------------------------------- */
 
-static void fleet_submitted(struct web_exchange *x, clave_async_slots *s, clave_err err,
-                            const char *what)
+static void fleetlock_submitted(struct web_exchange *x, clave_async_slots *s, clave_err err,
+                                const char *what)
 {
     if (err == CLAVE_OK) {
-        x->late = x->stop = fleet_late;
+        x->late = x->stop = fleetlock_late;
         clave__web_timer_set(x->web, &x->timer, x->web->now + PATIENCE_MS);
         clave__web_expect(x);
         return;
     }
     clave_async_slots_free(s);
-    fleet_refuse(x, err, what);
+    fleetlock_refuse(x, err, what);
 }
 
-static void fleet_take(struct web_exchange *x, clave_async_client *c)
+static void fleetlock_take(struct web_exchange *x, clave_async_client *c)
 {
     const struct slot_order *o = x->state;
     clave_async_slots *s;
     (void)c;
     clave_err err = clave__slot_order_open(x->web, o, &s);
     if (err == CLAVE_OK)
-        err = clave_async_slots_take(s, 1, &o->as, CLAVE_TRY, on_fleet_taken, x);
-    fleet_submitted(x, s, err, "take a slot of");
+        err = clave_async_slots_take(s, 1, &o->as, CLAVE_TRY, fleetlock_on_taken, x);
+    fleetlock_submitted(x, s, err, "take a slot of");
 }
 
-static void fleet_look_above(struct web_exchange *x, clave_async_client *c)
+static void fleetlock_look_above(struct web_exchange *x, clave_async_client *c)
 {
     const struct slot_order *o = x->state;
-    clave__web_check_parents(x, c, WEB_LOCK, o->path, fleet_take);
+    clave__web_check_parents(x, c, WEB_LOCK, o->path, fleetlock_take);
 }
 
-static void fleet_give(struct web_exchange *x, clave_async_client *c)
+static void fleetlock_give(struct web_exchange *x, clave_async_client *c)
 {
     const struct slot_order *o = x->state;
     clave_async_slots *s;
     (void)c;
     clave_err err = clave__slot_order_open(x->web, o, &s);
     if (err == CLAVE_OK)
-        err = clave_async_slots_give(s, o->as.id, 0, on_fleet_given, x);
-    fleet_submitted(x, s, err, "give back the slot of");
+        err = clave_async_slots_give(s, o->as.id, 0, fleetlock_on_given, x);
+    fleetlock_submitted(x, s, err, "give back the slot of");
 }
 
 void clave__web_fleetlock_take(struct web_exchange *x)
 {
-    if (fleet_read(x))
-        clave__client_call(x, fleet_look_above);
+    if (fleetlock_read(x))
+        clave__client_call(x, fleetlock_look_above);
 }
 
 void clave__web_fleetlock_give(struct web_exchange *x)
 {
-    if (fleet_read(x))
-        clave__client_call(x, fleet_give);
+    if (fleetlock_read(x))
+        clave__client_call(x, fleetlock_give);
 }
