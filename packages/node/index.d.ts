@@ -94,7 +94,8 @@ export interface Hold extends Guarded, AsyncDisposable {
   validFor(ms?: number): boolean;
   /** Throws a LostError unless it is certainly held. */
   check(): void;
-  /** Gives it back. Rejects with a LostError when it had been lost before. */
+  /** Gives it back. Rejects with a LostError when it had been lost before, and with an UnreachableError when no gate has
+   * answered; then it is tried again at each renewal. */
   release(): Promise<void>;
   /** Runs `fn`, then releases. */
   run<T>(fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
@@ -204,7 +205,7 @@ export interface Client {
   slots(path: string): Slots;
   withLock<T>(path: string, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
   withLock<T>(path: string, options: HoldOptions, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<T>;
-  /** Terms of leadership, one after the other. */
+  /** Terms of leadership, one after the other. An UnreachableError ends them: no gate answers. */
   lead(path: string, options?: Omit<HoldOptions, 'wait'>): AsyncGenerator<Hold, void, void>;
   /** Runs `fn` unless it was run already, by any client, or by `clave lock --once`. */
   once<T>(path: string, options: OnceOptions, fn: (signal: AbortSignal, hold: Hold) => T | Promise<T>): Promise<OnceResult<T>>;

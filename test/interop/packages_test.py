@@ -56,7 +56,7 @@ class Queue(queue_test.Queue):
         words = [where, self.path, self.log, name, self.stop, str(SHORT_MS if kind in PACKAGES else SESSION_MS)]
         more = [kind] if kind == "clave.kazoo" else []
         self.living[name] = spawn(self.command(kind) + words + more, stdin=subprocess.DEVNULL,
-                                  env=environment(PYTHONPATH=self.python, CLAVE=os.environ["CLAVE"]))
+                                  env=environment(PYTHONPATH=self.python))
 
     def name(self, kind):
         return next(n for n in self.living if n.startswith(f"{kind}-"))

@@ -166,7 +166,7 @@ class Client {
         await claim.session.acquire(claim, left(), signal);
       } catch (error) {
         claim.session.drop(claim);
-        // The session ended while it waited. The place went with it: stand in line again, in a new session.
+        // The session ended while it waited, or cannot have the place: stand in line again, in a new session.
         if (!(error instanceof LostError) || signal?.aborted || this.#closed || left() === 0) throw error;
         continue;
       }
@@ -178,7 +178,7 @@ class Client {
   /** A claim in a session that has none on its path: one that is there, or a new one. */
   #place(terms) {
     if (this.#closed) throw new LostError('the client is closed', { code: 'ECLOSED' });
-    let session = [...this.#sessions].find((s) => !s.over && s.claims.size < CLAIMS_A_SESSION && !s.has(terms.path));
+    let session = [...this.#sessions].find((s) => !s.over && !s.haunted && s.claims.size < CLAIMS_A_SESSION && !s.has(terms.path));
     if (!session) {
       session = new Session(this.#transport, this.#options);
       this.#sessions.add(session);

@@ -72,6 +72,8 @@ class Session {
     this.dueIn = 0; // of the next renewal, after `renewed`
     this.renewed = stamp();
     this.renewing = false;
+    this.tidying = false;
+    this.haunted = false; // has, or had, a place that is nobody's: it is given no other claims
   }
 
   async open() {
@@ -91,13 +93,12 @@ class Session {
 
   // ---- claims ----------------------------------------------------------------------------------------------------
 
+  #order(claim, wait) {
+    return { json: { session: this.id, ...claim.terms }, headers: { ...this.headers, 'idempotency-key': claim.key }, wait };
+  }
+
   post(claim, wait, request = {}) {
-    return this.transport.attempt('POST', '/v1/claims', {
-      json: { session: this.id, ...claim.terms },
-      headers: { ...this.headers, 'idempotency-key': claim.key },
-      wait,
-      ...request,
-    });
+    return this.transport.attempt('POST', '/v1/claims', { ...this.#order(claim, wait), ...request });
   }
 
   /** Waits until the claim is held. Rejects with BusyError when it is not in `wait` ms. */
@@ -111,6 +112,11 @@ class Session {
         if (claim.remaining() > 0) break;
         if (this.over) throw this.over;
         if (claim.state === 'lost') throw new LostError(`${claim.terms.path} was lost as soon as it was held`, { code: 'ELOST' });
+        if (answer?.status === 409 && answer.told?.claim) {
+          this.haunted = true;
+          await this.#disown(answer.told.claim);
+          throw new LostError(`${claim.terms.path}: the session has another place there`, { code: 'ELOST' });
+        }
         if (answer && !AGAIN.has(answer.status) && answer.status >= 400) throw refused(answer.status, answer.told, `cannot have ${claim.terms.path}`);
         failures = answer?.status < 400 && claim.state === 'waiting' ? 0 : failures + 1;
         const late = wait - elapsed(begun) <= 0;
@@ -174,23 +180,32 @@ class Session {
   }
 
   async #giveBack(claim, within) {
-    if (claim.id === null) {
-      const answer = await this.post(claim, 0, { timeout: within });
-      if (answer.told?.id) claim.id = answer.told.id;
-      else if (AGAIN.has(answer.status)) throw refused(answer.status, answer.told, 'give back');
-      else return void this.left.delete(claim); // it was tried, and is not there
-    }
     const what = `cannot give back ${claim.terms.path}`;
-    const answer = await this.transport.ask('DELETE', `/v1/claims/${claim.id}`, { headers: this.headers, within, what });
-    if (answer.status === 404) {
+    const begun = stamp();
+    const ask = (method, target, request) => this.transport.ask(method, target, { headers: this.headers, ...request, within: Math.max(1, within - elapsed(begun)), what });
+    let { id } = claim;
+    while (elapsed(begun) < within) {
+      if (id !== null) {
+        const answer = await ask('DELETE', `/v1/claims/${id}`);
+        if (answer.status < 400 || answer.status === 410) this.left.delete(claim);
+        if (answer.status < 400) return;
+        if (answer.status !== 404) throw refused(answer.status, answer.told, what); // 410: it was over before
+      }
       // A gate that does not know it, or not since its restart: asked for by its key, the place is found.
-      const found = await this.post(claim, 0, { timeout: within });
-      if (found.told?.state === 'held' || found.told?.state === 'waiting')
-        await this.transport.ask('DELETE', `/v1/claims/${found.told.id}`, { headers: this.headers, within, what });
-      else if (AGAIN.has(found.status)) throw refused(found.status, found.told, what);
-    } else if (answer.status >= 400 && answer.status !== 410) throw refused(answer.status, answer.told, what);
-    this.left.delete(claim);
-    if (answer.status === 410) throw refused(410, answer.told, what); // it was over before
+      const found = await ask('POST', '/v1/claims', this.#order(claim, 0));
+      if (found.told?.state !== 'held' && found.told?.state !== 'waiting') return void this.left.delete(claim); // it was tried, and is not there
+      id = found.told.id;
+    }
+    throw new UnreachableError(`${what}: no gate has known it in time`, { code: 'EUNREACHABLE' });
+  }
+
+  /** A place of this session that is nobody's: a request for a claim arrived late, when that had been given back by
+   * another gate. Each gate is asked, since only the one that made it knows. */
+  async #disown(id) {
+    for (const _ of this.transport.gates) {
+      await this.transport.ask('DELETE', `/v1/claims/${id}`, { headers: this.headers, within: 1000 }).catch(() => {});
+      this.transport.next();
+    }
   }
 
   // ---- renewal ---------------------------------------------------------------------------------------------------
@@ -203,8 +218,7 @@ class Session {
   }
 
   tick() {
-    for (const claim of [...this.claims])
-      claim.judge();
+    for (const claim of [...this.claims]) claim.judge();
     if (!this.over && !this.renewing && this.dueIn - elapsed(this.renewed) <= 0) return this.renew();
     return null;
   }
@@ -243,6 +257,16 @@ class Session {
       }
     }
     for (const claim of this.left) this.#remove(claim).catch(() => {}); // renewals do not wait for it
+    this.#tidy(answer.told.claims);
+  }
+
+  /** Gives back what is nobody's. */
+  async #tidy(told) {
+    if (this.tidying) return;
+    this.tidying = true;
+    for (const { id, path, state } of told)
+      if ((state === 'held' || state === 'waiting') && !this.has(path)) await this.#disown(id);
+    this.tidying = false;
   }
 
   #end(error) {

@@ -86,7 +86,7 @@ class Transport {
 
   /** The next request goes to another gate. */
   #leave(gate) {
-    if (this.gates[this.at] === gate) this.at = (this.at + 1) % this.gates.length;
+    if (this.gates[this.at] === gate) this.next();
   }
 
   /** Attempts until there is an answer that is no passing refusal, for `within` ms. `repeatable`: a request whose
@@ -116,6 +116,11 @@ class Transport {
         throw new (writes && lost ? UnknownOutcomeError : UnreachableError)(`${what}: no gate has answered in ${Math.round(within)} ms (${this.gates.map((g) => g.url).join(', ')}): ${last.message}`, { cause: last });
       await pause(rest, request.signal);
     }
+  }
+
+  /** What follows is asked of the next gate. */
+  next() {
+    this.at = (this.at + 1) % this.gates.length;
   }
 
   close() {

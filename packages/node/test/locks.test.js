@@ -249,6 +249,81 @@ test('a blocked event loop is judged by validFor', async () => {
   await assert.rejects(held.release(), LostError);
 });
 
+/** A proxy in front of a gate that can send the requests for claims once more, to any gate: `late[i](url)`. What
+ * `intercepts` answers itself, or leaves without an answer, does not pass. */
+async function recorder(t, onward, intercepts = () => false) {
+  const late = [];
+  const proxy = http.createServer(async (request, response) => {
+    const pieces = [];
+    for await (const piece of request) pieces.push(piece);
+    if (intercepts(request, response)) return;
+    const { method, headers } = request;
+    const send = (url, answered) => http.request(url + request.url, { method, headers: { ...headers, host: 'localhost' } }, answered).end(Buffer.concat(pieces));
+    if (request.url === '/v1/claims') late.push((url) => new Promise((resolve) => send(url, (answer) => answer.resume().on('end', () => resolve(answer.statusCode)))));
+    send(onward, (answer) => response.writeHead(answer.statusCode, answer.headers) && answer.pipe(response));
+  });
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    proxy.close();
+    proxy.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${proxy.address().port}`, late };
+}
+
+test('a request for a claim that was given back arrives late, at another gate', async (t) => {
+  const [first, second] = rig.gates.map((gate) => gate.url);
+  const { url, late } = await recorder(t, first);
+  t.mock.method(Math, 'random', () => 0); // begins with the first gate
+  const c = client([url, second], { ttl: '4s' });
+  t.mock.restoreAll();
+  const kept = await c.lock('/locks/kept'); // and with it the session
+  await (await c.lock('/locks/late-claim')).release();
+  assert.equal(await late[1](second), 201);
+  const again = await c.lock('/locks/late-claim', { wait: '10s' });
+  await again.release();
+  await (await client().lock('/locks/late-claim', { wait: '10s' })).release();
+  await kept.release();
+});
+
+test('a request for a claim that was given back arrives late, at a gate that was restarted', async (t) => {
+  const gate = rig.gates[0];
+  const { url, late } = await recorder(t, gate.url);
+  const c = client(url, { ttl: '4s' });
+  const kept = await c.lock('/locks/kept');
+  await (await c.lock('/locks/late-claim')).release();
+  await stop(gate.process);
+  await gate.start();
+  assert.equal(await late[1](gate.url), 201);
+  await (await client().lock('/locks/late-claim', { wait: '10s' })).release(); // a renewal gives it back
+  await kept.release();
+});
+
+test('a place that cannot be given back keeps no other from being renewed', async (t) => {
+  let silent = false;
+  const { url } = await recorder(t, rig.url, (request) => silent && request.method === 'DELETE');
+  const c = client(url, { ttl: '4s' });
+  const kept = await c.lock('/locks/kept');
+  const stuck = await c.lock('/locks/stuck');
+  silent = true;
+  await assert.rejects(stuck.release(), UnreachableError);
+  for (const until = performance.now() + 5000; performance.now() < until; await new Promise((r) => setTimeout(r, 50))) kept.check();
+  silent = false;
+  await kept.release();
+});
+
+test('a release without an answer says that no gate was reached', async (t) => {
+  let silent = false;
+  const { url } = await recorder(t, rig.url, (request, response) => {
+    if (silent && request.method === 'DELETE') response.writeHead(404).end(); // a gate that does not know the claim
+    return silent;
+  });
+  const c = client([url, url], { ttl: '4s' });
+  const held = await c.lock('/locks/silent');
+  silent = true;
+  await assert.rejects(held.release(), UnreachableError);
+  silent = false;
+});
+
 test('a grant whose answer was longer on its way than it is valid is asked for again', async (t) => {
   let late = 1; // answers that say "held", and come when that is over
   const proxy = http.createServer((request, response) => {

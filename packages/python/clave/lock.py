@@ -205,9 +205,8 @@ class MultilockCore:
             self._session.free_object(self._pointer, self._source)
 
     def _event(self, kind: int, who: int, path: str, why: int) -> None:
-        for whole in [h for h in self._holds if h.owner == who]:
-            whole.holds[path]._become_lost(why)
-            if self._opts.on_lost:
+        for whole in [h for h in self._holds if h.owner == who and not h.released]:
+            if whole.holds[path]._lose(why) and self._opts.on_lost:
                 self._opts.on_lost(whole.holds[path])
 
     async def _acquire(self, timeout: Optional[Duration]) -> "MultiHold":
@@ -223,6 +222,9 @@ class MultilockCore:
             self._session.now("clave_async_multilock_release", self._pointer, who, None, None)
             raise
         self._holds.add(whole)
+        for path, hold in whole.holds.items():
+            if not hold.valid_for():  # its loss may have been told before it was there
+                self._event(_LOST, who, path, ELOST)
         return whole
 
 

@@ -113,6 +113,19 @@ class Locks(Case):
                 await c.delete(hold.node)
                 await asyncio.wait_for(hold.lost.wait(), PATIENCE)
 
+    async def lose_unseen(self, c, path, work):
+        """Has a task get a lock on this path that it waits for, and lose it, while this loop is blocked; its outcome."""
+        with clave.Client(self.server.connect) as d:
+            with d.lock(path):
+                task = asyncio.create_task(work())
+                await self.queued(c, path, 2)
+            # From here on this loop does not run, until the notes of the grant and of the loss are both there.
+            self.assertTrue(select.select([c._session._fd], [], [], PATIENCE)[0])
+            for node in d.children(path):
+                d.delete(f"{path}/{node}")
+            library.clave_sync(c._session._client, b"/", ctypes.c_int64(PATIENCE * 1000))  # its answer comes after the event
+            return await asyncio.wait_for(task, PATIENCE / 2)
+
     async def test_lost_before_the_blocked_loop_knew_that_it_holds(self):
         c, told = await self.open(), []
 
@@ -120,17 +133,13 @@ class Locks(Case):
             async with c.lock("/lost-early", on_lost=told.append):
                 await asyncio.sleep(PATIENCE)
 
-        with clave.Client(self.server.connect) as d:
-            with d.lock("/lost-early"):
-                task = asyncio.create_task(work())
-                await self.queued(c, "/lost-early", 2)
-            # From here on this loop does not run, until the notes of the grant and of the loss are both there.
-            self.assertTrue(select.select([c._session._fd], [], [], PATIENCE)[0])
-            for node in d.children("/lost-early"):
-                d.delete(f"/lost-early/{node}")
-            library.clave_sync(c._session._client, b"/", ctypes.c_int64(PATIENCE * 1000))  # its answer comes after the event
-            with self.assertRaises(clave.Lost):
-                await asyncio.wait_for(task, PATIENCE / 2)
+        async def work_with_several():
+            async with c.multilock("/lost-early-too", "/lost-other").hold() as held:
+                await held.holds["/lost-early-too"].lost.wait()
+
+        for path, how in ("/lost-early", work), ("/lost-early-too", work_with_several):
+            with self.subTest(path), self.assertRaises(clave.Lost):
+                await self.lose_unseen(c, path, how)
         self.assertEqual(len(told), 1)
 
     async def test_a_cancellation_of_others_stays_one(self):
