@@ -131,6 +131,10 @@ void clave__conn_close(struct server_conn *c);
 /* Closes at once and drops the output. */
 void clave__conn_cut(struct server_conn *c);
 
+/* A line about this connection, and its session. */
+__attribute__((format(printf, 3, 4))) void clave__conn_log(const struct server_conn *c, int level,
+                                                           const char *fmt, ...);
+
 static inline bool clave__conn_is_open(const struct server_conn *c)
 {
     return c->state != CONN_CLOSING;
