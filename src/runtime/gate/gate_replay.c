@@ -169,12 +169,12 @@ static bool replay_log(struct gate_replay *r, int64_t zxid)
     bool follows = true, first = true;
     if (!replay_read(r, FILE_LOG, zxid, &bytes))
         return false;
-    if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
+    if (clave__txn_log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
         while (follows && !r->ending && r->last < r->until &&
-               clave__log_next_entry(&w, &e) == LOG_STEP_RECORD) {
+               clave__txn_log_next_entry(&w, &e) == LOG_STEP_RECORD) {
             if (e.txn.head.zxid <= r->last)
                 continue; /* the snapshot has it */
-            follows = !first || clave__log_follows(r->last, e.txn.head.zxid);
+            follows = !first || clave__txn_log_follows(r->last, e.txn.head.zxid);
             first = false;
             if (follows && e.txn.head.zxid <= r->until)
                 replay_txn(r, &e.txn);

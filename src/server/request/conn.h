@@ -182,7 +182,7 @@ bool clave__conn_is_known(const struct server_conn *c);
 /* It was RESUMING and is known now: the session becomes its own, and the connection that had it is
  * closed. false: there is no such session any more, and this connection is closed. */
 bool clave__conn_take_up(struct server_conn *c);
-/* Four letters in place of a length: figures/four_letter.c. */
+/* Four letters in place of a length: monitoring/four_letter.c. */
 void clave__conn_word(struct server_conn *c, uint32_t word);
 /* The client has taken some of its list. */
 void clave__word_go_on(struct server_conn *c);

@@ -56,7 +56,7 @@ static clave_err connect_create_session(struct server *s, int32_t timeout_ms, st
         return err;
     clave__write_begin(s, id, 0, OP_CREATE_SESSION);
     s->txn.timeout_ms = timeout_ms;
-    err = clave__log_append(s);
+    err = clave__txn_log_append(s);
     clave__txn_end(&s->txn);
     if (err != CLAVE_OK)
         clave__sessions_remove(&s->sessions, *out);

@@ -2,8 +2,8 @@
  * connection closes. conn.c calls clave__conn_word for a first frame whose length is a word. A new
  * one is a function and a line in `words`. Answers never wait for the disk. A long one is made in
  * pieces, one when the client has taken the last, and one a turn for all clients together. */
-#include "server/figures/listing.h"
-#include "server/figures/mntr_and_metrics.h"
+#include "server/monitoring/listing.h"
+#include "server/monitoring/mntr_and_metrics.h"
 
 #include <assert.h>
 #include <inttypes.h>
