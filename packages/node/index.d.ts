@@ -28,7 +28,7 @@ export interface HoldOptions {
   name?: string;
   /** What runs under it, for people who look. */
   command?: string;
-  /** It is given back when it has been held for so long. */
+  /** It is given back when it has been held for so long: more than a tenth of `ttl`, which is kept back. */
   maxHold?: Duration;
   /** A pause before it is held when the last holder was lost. */
   lockDelay?: Duration;

@@ -32,7 +32,7 @@ from worker import Command, Field, Node, Python, Worker  # noqa: E402
 
 SESSION_MS = {"serve": 1000, "ensemble": 2000}
 EVERY_S = 0.5  # between the beginnings of two faults
-HOLD_MS = (40, 300, 1500)
+HOLD_MS = (40, 300, 1500)  # the last is longer than a session of clave serve: such a hold may end by its deadline
 
 
 class Storm:
@@ -56,9 +56,9 @@ class Storm:
             what = "lock" if verb == "lock" else "latch"
             if not why_no_python():
                 Python(field, "threads", what, self.places[1], 5, HOLD_MS[1])
-                Python(field, "asyncio", what, self.places[3], 6, HOLD_MS[1])
+                Python(field, "asyncio", what, self.places[3], 6, HOLD_MS[2])
             for i, place in enumerate(self.behind):
-                Node(field, what, place, 7 + i, HOLD_MS[i], self.gates)
+                Node(field, what, place, 7 + i, HOLD_MS[i + 1], self.gates)
             self.clave("create", "-p", f"{field.path}-writes")
         self.workers = [w for f in self.fields for w in f.workers]
 

@@ -102,7 +102,7 @@ class Client {
 
   /** The lock now, and after every change: `for await (const lock of client.watch('/jobs/x'))`. */
   async *watch(path, { signal } = {}) {
-    for (let etag = null, failures = 0; ; ) {
+    for (let etag = null, failures = 0; !this.#closed; ) {
       const headers = etag === null ? {} : { 'if-none-match': etag };
       let answer = null;
       try {
@@ -154,6 +154,7 @@ class Client {
     const limit = wait === undefined ? Infinity : milliseconds(wait, 'wait');
     const more = { name: name ?? this.#options.name, command, host: os.hostname() };
     if (maxHold !== undefined) more.max_hold_ms = milliseconds(maxHold, 'maxHold');
+    if (more.max_hold_ms <= this.#options.ttl / 10) throw new RangeError('maxHold must be more than a tenth of the ttl, which is kept back');
     if (lockDelay !== undefined) more.lock_delay_ms = milliseconds(lockDelay, 'lockDelay');
     signal?.throwIfAborted();
     const begun = performance.now();
@@ -166,7 +167,7 @@ class Client {
       } catch (error) {
         claim.session.drop(claim);
         // The session ended while it waited. The place went with it: stand in line again, in a new session.
-        if (!(error instanceof LostError) || this.#closed || left() === 0) throw error;
+        if (!(error instanceof LostError) || signal?.aborted || this.#closed || left() === 0) throw error;
         continue;
       }
       this.#schedule();

@@ -30,9 +30,9 @@ function refused(status, problem, what) {
   const more = { code: told.code ?? null, problem: { ...told, status } };
   if (status === 401 || status === 403) return new DeniedError(message, more);
   if (status === 410) return new LostError(message, more);
-  if (status === 504 || told.class === 'unknown') return new UnknownOutcomeError(message, more);
+  if (status === 502 || status === 504 || told.class === 'unknown') return new UnknownOutcomeError(message, more);
   if (told.code === 'EBUSY') return new BusyError(message, more);
-  if (status === 502 || status === 503) return new UnreachableError(message, more);
+  if (status === 503) return new UnreachableError(message, more);
   return new ClaveError(message, more);
 }
 

@@ -7,18 +7,12 @@ const { znode } = require('./transport.js');
 class Hold extends Guarded {
   #claim;
   #transport;
-  #over = new AbortController();
-  #lost = null;
   #released = null;
 
   constructor(claim, transport) {
     super(transport, () => claim.session.headers);
     this.#claim = claim;
     this.#transport = transport;
-    claim.onLost = (error) => {
-      this.#lost = error;
-      this.#over.abort(error);
-    };
   }
 
   get path() {
@@ -32,7 +26,7 @@ class Hold extends Guarded {
 
   /** Aborted, with a LostError, before another may own it. A blocked event loop cannot be told: see validFor. */
   get signal() {
-    return this.#over.signal;
+    return this.#claim.lost.signal;
   }
 
   /** Milliseconds for which nobody else can own it, by the clock of now; 0: nothing is certain. */
@@ -47,14 +41,18 @@ class Hold extends Guarded {
 
   /** Throws a LostError unless it is certainly held. */
   check() {
-    if (this.#lost) throw this.#lost;
+    this.#claim.judge();
+    this.signal.throwIfAborted();
     if (!this.validFor()) throw new LostError(`${this.path} is not certainly held any more`, { code: 'ELOST' });
   }
 
   /** Gives it back; resolves when it is. Rejects with a LostError when it had been lost before. Repeated, it is the
    * same promise. */
   release() {
-    this.#released ??= this.#lost ? Promise.reject(this.#lost) : this.#claim.session.release(this.#claim, this.#claim.session.ttl);
+    if (!this.#released) {
+      this.#claim.judge();
+      this.#released = this.signal.aborted ? Promise.reject(this.signal.reason) : this.#claim.session.release(this.#claim, this.#claim.session.ttl);
+    }
     return this.#released;
   }
 

@@ -6,6 +6,8 @@ const { BusyError, LostError, UnreachableError, refused } = require('./errors.js
 const { stamp, elapsed, pause, backoff } = require('./time.js');
 
 const LONGEST_POLL_S = 30;
+const TRY_MS = 10_000; // for an answer, after the time that the gate is asked to wait
+const FIRST_MS = 3000; // for the first one, until another gate is asked
 const AGAIN = new Set([429, 502, 503, 504]); // nobody knows, or too many wait
 
 /** A place in a queue. `hold` is told when it is lost. */
@@ -19,7 +21,8 @@ class Claim {
     this.token = null;
     this.sent = null; // valid for so long after this request was sent
     this.valid = 0;
-    this.onLost = () => {};
+    this.lost = null; // an AbortController, from when it is held
+    this.removing = null; // the promise of giving it back
   }
 
   /** Milliseconds in which nobody else can own it. A tenth of the session's time is kept back, for clocks that run at
@@ -35,6 +38,7 @@ class Claim {
       this.lose(new LostError(`${this.terms.path} is lost: ${told.cause ?? told.state}`, { code: 'ELOST' }));
     else if (told.state === 'held' && this.state === 'waiting') {
       [this.state, this.token, this.sent, this.valid] = ['held', told.token, sent, told.valid_ms ?? 0];
+      this.lost = new AbortController();
     } else if (told.state === 'held' && this.state === 'held') {
       if (told.token !== this.token)
         this.lose(new LostError(`${this.terms.path} was lost: it was granted anew`, { code: 'ELOST' }));
@@ -47,7 +51,12 @@ class Claim {
     if (this.state !== 'held') return;
     this.state = 'lost';
     this.session.leave(this);
-    this.onLost(error);
+    this.lost.abort(error);
+  }
+
+  /** Loses it when its time is over, whether or not a timer has come to say so. */
+  judge() {
+    if (this.remaining() <= 0) this.lose(new LostError(`${this.terms.path} is lost: it was not renewed in time`, { code: 'ELOST' }));
   }
 }
 
@@ -102,12 +111,14 @@ class Session {
         if (claim.remaining() > 0) break;
         if (this.over) throw this.over;
         if (claim.state === 'lost') throw new LostError(`${claim.terms.path} was lost as soon as it was held`, { code: 'ELOST' });
-        const late = wait - elapsed(begun) <= 0;
         if (answer && !AGAIN.has(answer.status) && answer.status >= 400) throw refused(answer.status, answer.told, `cannot have ${claim.terms.path}`);
-        failures = answer && answer.status < 400 && claim.state === 'waiting' ? 0 : failures + 1;
-        if (late && failures > 0) throw new UnreachableError(`${claim.terms.path}: no gate has answered in time`, { code: 'EUNREACHABLE' });
-        if (late) throw new BusyError(`${claim.terms.path} was not free in time`, { code: 'EBUSY' });
-        if (failures > 0) await pause(backoff(failures), signal);
+        failures = answer?.status < 400 && claim.state === 'waiting' ? 0 : failures + 1;
+        const late = wait - elapsed(begun) <= 0;
+        if (late && claim.id !== null && failures === 0) throw new BusyError(`${claim.terms.path} was not free in time`, { code: 'EBUSY' });
+        // When no gate has said anything yet, each is asked once more, without a wait.
+        if (late && (claim.id !== null || (left <= 0 && failures >= this.transport.gates.length)))
+          throw new UnreachableError(`${claim.terms.path}: no gate has answered in time`, { code: 'EUNREACHABLE' });
+        if (failures > 0 && !late) await pause(backoff(failures), signal);
       }
     } catch (error) {
       if (claim.state !== 'lost') this.leave(claim);
@@ -117,18 +128,20 @@ class Session {
   }
 
   async #poll(claim, left, signal) {
-    const seconds = left === Infinity ? LONGEST_POLL_S : Math.min(LONGEST_POLL_S, Math.max(0, Math.ceil(left / 1000)));
+    const first = claim.id === null;
+    const seconds = Math.min(first ? 1 : LONGEST_POLL_S, Math.max(0, Math.ceil(left / 1000)));
     // A longer wait than the caller's is cut off here: the place is kept, and the answer would come too late.
-    const timer = left < seconds * 1000 ? AbortSignal.timeout(Math.max(1, Math.ceil(left))) : null;
-    const both = timer && left > 0 ? anySignal(signal, timer) : signal;
+    const most = 1000 * seconds + (first ? FIRST_MS : TRY_MS);
+    const begun = stamp();
     try {
-      const answer = await this.post(claim, seconds, { signal: both });
+      const answer = await this.post(claim, seconds, { signal, timeout: (left > 0 ? Math.min(left, most) : most) - 1000 * seconds });
       if (answer.status === 200 || answer.status === 201 || answer.status === 202) claim.told(answer.sent, answer.told);
-      if (answer.status === 410) this.#end(refused(410, answer.told, 'the session'));
+      else if (answer.status < 400) return null; // of no gate
+      if (answer.status === 410 && !answer.told?.path) this.#end(refused(410, answer.told, 'the session')); // with a path, it is the claim's end
       return answer;
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      return timer?.aborted ? { status: 202 } : null;
+      return !first && elapsed(begun) >= left ? { status: 202 } : null;
     }
   }
 
@@ -155,7 +168,12 @@ class Session {
     await this.#remove(claim, within);
   }
 
-  async #remove(claim, within = 5000) {
+  #remove(claim, within = 5000) {
+    claim.removing ??= this.#giveBack(claim, within).finally(() => (claim.removing = null));
+    return claim.removing;
+  }
+
+  async #giveBack(claim, within) {
     if (claim.id === null) {
       const answer = await this.post(claim, 0, { timeout: within });
       if (answer.told?.id) claim.id = answer.told.id;
@@ -164,13 +182,15 @@ class Session {
     }
     const what = `cannot give back ${claim.terms.path}`;
     const answer = await this.transport.ask('DELETE', `/v1/claims/${claim.id}`, { headers: this.headers, within, what });
-    if (answer.status === 404 && this.transport.gates.length > 1) {
-      // A gate that does not know it: asked for by its key, the place is found, wherever it was made.
+    if (answer.status === 404) {
+      // A gate that does not know it, or not since its restart: asked for by its key, the place is found.
       const found = await this.post(claim, 0, { timeout: within });
       if (found.told?.state === 'held' || found.told?.state === 'waiting')
         await this.transport.ask('DELETE', `/v1/claims/${found.told.id}`, { headers: this.headers, within, what });
-    } else if (answer.status >= 400 && answer.status !== 404 && answer.status !== 410) throw refused(answer.status, answer.told, what);
+      else if (AGAIN.has(found.status)) throw refused(found.status, found.told, what);
+    } else if (answer.status >= 400 && answer.status !== 410) throw refused(answer.status, answer.told, what);
     this.left.delete(claim);
+    if (answer.status === 410) throw refused(410, answer.told, what); // it was over before
   }
 
   // ---- renewal ---------------------------------------------------------------------------------------------------
@@ -184,7 +204,7 @@ class Session {
 
   tick() {
     for (const claim of [...this.claims])
-      if (claim.state === 'held' && claim.remaining() <= 0) claim.lose(new LostError(`${claim.terms.path} is lost: it was not renewed in time`, { code: 'ELOST' }));
+      claim.judge();
     if (!this.over && !this.renewing && this.dueIn - elapsed(this.renewed) <= 0) return this.renew();
     return null;
   }
@@ -222,7 +242,7 @@ class Session {
         else if (found.status === 410 || found.status === 409) claim.lose(refused(410, found.told, claim.terms.path));
       }
     }
-    for (const claim of [...this.left]) await this.#remove(claim).catch(() => {});
+    for (const claim of this.left) this.#remove(claim).catch(() => {}); // renewals do not wait for it
   }
 
   #end(error) {
@@ -242,18 +262,6 @@ class Session {
     this.left.clear();
     if (begun) await this.transport.ask('DELETE', `/v1/sessions/${this.id}`, { headers: this.headers, within, what: 'cannot end the session' });
   }
-}
-
-function anySignal(...signals) {
-  const given = signals.filter(Boolean);
-  if (given.length === 1) return given[0];
-  if (AbortSignal.any) return AbortSignal.any(given);
-  const both = new AbortController();
-  for (const s of given) {
-    if (s.aborted) both.abort(s.reason);
-    else s.addEventListener('abort', () => both.abort(s.reason), { once: true, signal: both.signal });
-  }
-  return both.signal;
 }
 
 module.exports = { Session, Claim };

@@ -7,7 +7,8 @@ const { UnreachableError, UnknownOutcomeError, refused } = require('./errors.js'
 const { stamp, elapsed, pause, backoff } = require('./time.js');
 
 const TRY_MS = 10_000; // for one answer, beside the time that the gate is asked to wait
-const PASSING = new Set([429, 502, 503]); // nothing was done: another gate, or a later attempt, may do it
+const PASSING = new Set([429, 502, 503, 504]); // another gate, or a later attempt, may do it
+const NOT_DONE = new Set([429, 503]); // of these, nothing was done
 
 class Gate {
   constructor(url, options) {
@@ -72,28 +73,37 @@ class Transport {
     const sent = stamp();
     try {
       const answer = await gate.send(method, target, { headers: all, body, timeout: timeout + (wait ?? 0) * 1000, signal });
+      if (answer.status >= 300 && answer.status < 400 && answer.status !== 304) throw new Error(`${gate.url} answered ${answer.status}, which no gate does`);
       const isJson = /[/+]json/.test(answer.headers['content-type'] ?? '');
-      return { ...answer, told: isJson ? JSON.parse(answer.body.toString()) : null, sent };
+      const told = isJson ? JSON.parse(answer.body.toString()) : null;
+      if (PASSING.has(answer.status)) this.#leave(gate);
+      return { ...answer, told, sent };
     } catch (error) {
-      if (this.gates[this.at] === gate) this.at = (this.at + 1) % this.gates.length;
+      if (!signal?.aborted) this.#leave(gate);
       throw error;
     }
+  }
+
+  /** The next request goes to another gate. */
+  #leave(gate) {
+    if (this.gates[this.at] === gate) this.at = (this.at + 1) % this.gates.length;
   }
 
   /** Attempts until there is an answer that is no passing refusal, for `within` ms. `repeatable`: a request whose
    * answer was lost may be sent again. `writes`: such a one may have been done when there is no answer in the end. */
   async ask(method, target, { repeatable = true, writes = false, within = TRY_MS, what = `${method} ${target}`, ...request } = {}) {
     const begun = stamp();
+    const most = Math.min(TRY_MS, repeatable ? within / this.gates.length : within); // a silent gate leaves time for the others
     let lost = false; // an answer, that might have said that it was done
     for (let attempt = 0; ; attempt++) {
       let last;
       try {
         const left = Math.max(1, within - elapsed(begun));
-        const answer = await this.attempt(method, target, { timeout: Math.min(TRY_MS, left), ...request });
-        if (!PASSING.has(answer.status) && !(answer.status === 504 && repeatable)) return answer;
+        const answer = await this.attempt(method, target, { timeout: Math.min(most, left), ...request });
+        const done = !NOT_DONE.has(answer.status); // perhaps
+        if (!PASSING.has(answer.status) || (done && !repeatable)) return answer;
         last = refused(answer.status, answer.told, what);
-        lost ||= answer.status === 504;
-        this.at = (this.at + 1) % this.gates.length;
+        lost ||= done;
       } catch (error) {
         if (request.signal?.aborted) throw request.signal.reason;
         last = error;

@@ -366,7 +366,9 @@ class Session:
         if handler:
             try:
                 handler(*values)
-            except Exception:
+            except BaseException as failed:  # SystemExit would end the thread, and nobody would be told any more
+                if self.loop and not isinstance(failed, Exception):
+                    raise
                 import logging  # when it is needed: it takes memory
                 logging.getLogger("clave").exception("a callback failed")
 

@@ -48,6 +48,7 @@ class Hold(HoldCore):
     _event: Optional[asyncio.Event] = None
     _task: Optional["asyncio.Task[Any]"] = None
     _cancelled = False
+    _cancelling = 0  # by others, when the block began
 
     @property
     def lost(self) -> asyncio.Event:
@@ -68,6 +69,8 @@ class Hold(HoldCore):
 
     def _enter(self, cancel: bool) -> None:
         self._task = asyncio.current_task() if cancel else None
+        if sys.version_info >= (3, 11) and self._task:
+            self._cancelling = self._task.cancelling()
         if cancel and self._why:  # lost already
             self._become_lost(self._why)
 
@@ -77,8 +80,8 @@ class Hold(HoldCore):
         if not self._cancelled:
             return kind is not None
         if sys.version_info >= (3, 11):
-            if task:
-                task.uncancel()
+            if task and task.uncancel() > self._cancelling:  # others have cancelled it, too
+                return kind is not None
         return kind is not None and not issubclass(kind, asyncio.CancelledError)
 
     async def release(self, confirm: bool = False) -> None:
@@ -288,18 +291,15 @@ class Election(ElectionCore):
             self._session.free_object(candidate._pointer, candidate._source)
             raise
         term._enter(cancel)
-        kind: Raised = None
         try:
             yield term
         except BaseException as failed:
-            kind = type(failed)
-            if term._cancelled and isinstance(failed, asyncio.CancelledError):
-                kind = None
-            else:
+            if term._exit(type(failed)):
+                await self._leave(candidate, term, True)
                 raise
-        finally:
-            failed_by_itself = term._exit(kind)
-            await self._leave(candidate, term, failed_by_itself)
+        else:
+            term._exit(None)
+        await self._leave(candidate, term, False)
 
     async def terms(self) -> AsyncIterator[Term]:
         """Term after term, as `clave.Election.terms`. Close the iterator, with contextlib.aclosing, to leave."""
@@ -386,8 +386,9 @@ class Client(ClientCore):
     async def close(self, timeout: Duration = 5) -> None:
         """Ends the session at the server, and waits for that at most so long."""
         if self._session.begin_close():
-            await asyncio.get_running_loop().run_in_executor(None, self._session.end, timeout)
-            self._session.finish_close()
+            ended = asyncio.get_running_loop().run_in_executor(None, self._session.end, timeout)
+            ended.add_done_callback(lambda _: self._session.finish_close())
+            await asyncio.shield(ended)  # it goes on when this is cancelled
 
     def lock(self, path: str, timeout: Optional[Duration] = None, *, cancel: bool = True, **more: Any) -> Lock:
         """As `clave.Client.lock`; `cancel`: a loss cancels the task of the block."""

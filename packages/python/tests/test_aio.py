@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import select
 import signal
+import sys
 import threading
 import time
 import unittest
@@ -147,6 +148,41 @@ class Locks(Case):
         with self.assertRaises(asyncio.CancelledError):
             await task
         self.assertEqual(await self.queue(c, "/cancelled-inside"), [])
+
+    async def test_a_cancellation_of_others_is_not_taken_for_the_loss(self):
+        c = await self.open()
+        entered = asyncio.Event()
+        holds = []
+
+        async def work():
+            async with c.lock("/cancelled-twice") as hold:
+                holds.append(hold)
+                entered.set()
+                await asyncio.sleep(PATIENCE)
+
+        task = asyncio.create_task(work())
+        await entered.wait()
+        told = holds[0]._become_lost
+        holds[0]._become_lost = lambda why: (told(why), task.cancel())  # both in one turn of the loop
+        await c.delete(holds[0].node)
+        with self.assertRaises(asyncio.CancelledError if sys.version_info >= (3, 11) else clave.Lost):
+            await task
+
+    async def test_a_close_that_is_cancelled_goes_on(self):
+        before = descriptors()
+        client = clave.aio.Client(self.server.connect)
+        await client.wait(PATIENCE)
+        hold = await client.lock("/closing").acquire()
+        closing = asyncio.create_task(client.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await closing
+        while client._session._channel:
+            await asyncio.sleep(0.005)
+        self.assertEqual(descriptors(), before)
+        with self.assertRaises(clave.Closed):
+            hold.check()
 
     async def test_the_session_survives_a_blocked_event_loop(self):
         c = await self.open(session_timeout=4)

@@ -178,6 +178,16 @@ class Locks(Case):
                 hold.create("/too-late")
         self.assertIsNone(c.exists("/too-late"))
 
+    def test_a_callback_that_ends_its_thread_does_not_end_the_others(self):
+        c = self.open()
+        first, second = c.lock("/exits", on_lost=lambda hold: sys.exit(1)).acquire(), c.lock("/told").acquire()
+        self.assertFalse(second.lost.is_set())
+        with self.assertLogs("clave", "ERROR"):
+            c.delete(first.node)
+            until(lambda: not first.valid_for(), "the loss")
+            c.delete(second.node)
+            self.assertTrue(second.lost.wait(PATIENCE))
+
     def test_the_error_of_a_block_is_not_hidden_by_a_loss(self):
         c = self.open()
         with self.assertRaises(ZeroDivisionError), c.lock("/hidden") as hold:

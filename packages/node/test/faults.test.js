@@ -1,0 +1,191 @@
+'use strict';
+// Gates that answer late, wrongly or not at all, and holders that are told too late.
+const assert = require('node:assert/strict');
+const http = require('node:http');
+const { after, before, test } = require('node:test');
+const { connect, BusyError, LostError, UnreachableError, UnknownOutcomeError } = require('..');
+const { Rig, TOKEN, stop } = require('./rig.js');
+
+const rig = new Rig();
+before(() => rig.begin(1));
+after(() => rig.end());
+
+const clients = new Set();
+function client(urls = rig.url, options = {}) {
+  const c = connect(urls, { token: TOKEN, ...options });
+  clients.add(c);
+  return c;
+}
+after(() => Promise.allSettled([...clients].map((c) => c.close())));
+
+/** A gate before the gate: `decide(request, pass, response)` calls pass() or answers, or does not;
+ * pass(false) loses the answer. Resolves to its URL. */
+async function front(t, decide) {
+  const server = http.createServer((request, response) => {
+    const pass = (answered = true) => {
+      const onward = http.request(rig.url + request.url, { method: request.method, headers: request.headers }, (answer) => {
+        if (!answered) return answer.resume();
+        response.writeHead(answer.statusCode, answer.headers);
+        answer.pipe(response);
+      });
+      onward.on('error', () => response.destroy());
+      request.pipe(onward);
+    };
+    decide(request, pass, response);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+const answer = (response, status, headers = {}, body = '') => response.writeHead(status, headers).end(body);
+
+test('a job that blocks the event loop for too long is told by its release', async () => {
+  const held = await client(rig.url, { ttl: '4s' }).lock('/faults/blocked');
+  await assert.rejects(
+    held.run(() => {
+      const until = performance.now() + held.remaining + 100;
+      while (performance.now() < until); // nothing else runs meanwhile
+    }),
+    LostError,
+  );
+});
+
+test('a hold whose time was over is told by its release', async () => {
+  await assert.rejects(client().lock('/faults/max-hold', { maxHold: '1s' }), RangeError); // a tenth of the ttl is kept back
+  const held = await client().lock('/faults/max-hold', { maxHold: '1500ms' });
+  await new Promise((r) => setTimeout(r, 2000));
+  await assert.rejects(held.release(), LostError);
+});
+
+test('a lock that was over before its answer came leaves the others of its session alone', async (t) => {
+  let lost = -1;
+  const url = await front(t, (request, pass) => pass(request.url !== '/v1/claims' || lost < 0 || lost++ > 0));
+  const c = client(url);
+  const other = await c.lock('/faults/other');
+  lost = 0;
+  const brief = await c.lock('/faults/brief', { maxHold: '2s' });
+  assert.ok(lost > 1);
+  assert.equal(other.signal.aborted, false);
+  await brief.release();
+  await other.release();
+});
+
+test('the loss of one lock ends the wait for another that has its signal', async (t) => {
+  let cut = false;
+  const url = await front(t, (request, pass) => cut || pass());
+  const outer = await client(url, { ttl: '2s' }).lock('/faults/outer');
+  const blocker = await client().lock('/faults/inner');
+  const inner = client().lock('/faults/inner', { signal: outer.signal });
+  cut = true;
+  await assert.rejects(inner, LostError);
+  await blocker.release();
+});
+
+test('a gate that is cut off from the servers keeps no holder from the other gate', async (t) => {
+  let down = false;
+  const url = await front(t, (request, pass, response) => (down ? answer(response, 503) : pass()));
+  const c = client([url, rig.url], { ttl: '3s' });
+  const first = await c.lock('/faults/503');
+  down = true;
+  await new Promise((r) => setTimeout(r, 4000));
+  assert.ok(first.validFor(), 'it was not renewed at the other gate');
+  const second = await c.lock('/faults/503-other', { wait: '5s' });
+  await first.release();
+  await second.release();
+});
+
+test('a gate that says nothing is not a lock that is busy', async (t) => {
+  const url = await front(t, (request, pass) => request.url !== '/v1/claims' && pass());
+  for (const wait of ['300ms', '2s']) await assert.rejects(client(url).lock('/faults/silent', { wait }), UnreachableError);
+});
+
+test('a gate that says nothing keeps nobody from the other gate', async (t) => {
+  const silent = await front(t, () => {});
+  for (let i = 0; i < 2; i++) {
+    const c = client([silent, rig.url]);
+    const held = await c.lock('/faults/half', { wait: '20s' });
+    await held.release();
+  }
+});
+
+test('a redirect is no answer of a gate: nothing was written, published or given back', async (t) => {
+  let portal = false;
+  const url = await front(t, (request, pass, response) => (portal ? answer(response, 302, { location: '/login' }) : pass()));
+  const c = client(url);
+  const held = await c.lock('/faults/redirect');
+  await held.create('/faults-redirect', 'x');
+  portal = true;
+  await assert.rejects(held.delete('/faults-redirect'));
+  await assert.rejects(c.slots('/faults/slots').give('a'));
+  await assert.rejects(held.release());
+  await assert.rejects(client(url).lock('/faults/redirect-2', { wait: '1s' }));
+});
+
+test('an empty answer to a claim is not asked for again without a pause', async (t) => {
+  let asked = 0;
+  const url = await front(t, (request, pass, response) => (request.url === '/v1/claims' ? ++asked && answer(response, 204) : pass()));
+  for (const wait of [0, '1s']) await assert.rejects(client(url).lock('/faults/empty', { wait }), UnreachableError);
+  assert.ok(asked < 30, `${asked} requests`);
+});
+
+test('a gate in front that lost the answer of a write does not have it written twice', async (t) => {
+  let writes = 0;
+  const url = await front(t, (request, pass, response) => {
+    if (request.method !== 'POST' || !request.url.startsWith('/v1/znodes')) return pass();
+    writes++;
+    answer(response, 502, { 'content-type': 'text/html' }, '<html>Bad Gateway</html>');
+  });
+  const held = await client(url).lock('/faults/502');
+  await assert.rejects(held.create('/faults-502', 'x'), UnknownOutcomeError);
+  assert.equal(writes, 1);
+  await held.release();
+});
+
+test('renewals do not wait for a place that cannot be given back', async (t) => {
+  const url = await front(t, (request, pass) => request.method === 'DELETE' && request.url.startsWith('/v1/claims') ? undefined : pass());
+  const c = client(url, { ttl: '4s' });
+  const held = await c.lock('/faults/healthy');
+  for (let i = 0; i < 2; i++) {
+    const blocker = await client().lock(`/faults/stuck/${i}`);
+    await assert.rejects(c.lock(`/faults/stuck/${i}`, { wait: '1500ms' }), BusyError);
+    await blocker.release();
+  }
+  await new Promise((r) => setTimeout(r, 8000));
+  assert.ok(held.validFor(), 'it was not renewed');
+});
+
+test('a gate that was restarted gives back what it does not remember', async () => {
+  const [gate] = rig.gates;
+  const held = await client(gate.url).lock('/faults/restarted');
+  await stop(gate.process, 'SIGKILL');
+  await gate.start();
+  await held.release();
+  const next = await client().lock('/faults/restarted', { wait: '3s' });
+  await next.release();
+});
+
+test('a watch ends with its client', async () => {
+  const c = client();
+  const watch = c.watch('/faults/watched');
+  assert.equal((await watch.next()).value, null);
+  const next = watch.next();
+  await new Promise((r) => setTimeout(r, 100));
+  await c.close();
+  assert.equal((await next).done, true);
+});
+
+test('a hold that is lost before anybody has it is told so', async () => {
+  const { Claim } = require('../lib/session.js');
+  const { Hold } = require('../lib/hold.js');
+  const { stamp } = require('../lib/time.js');
+  const claim = new Claim({ ttl: 1000, leave() {} }, { path: '/x' });
+  claim.told(stamp(), { id: '1', state: 'held', token: '1', valid_ms: 1000 });
+  claim.lose(new LostError('lost'));
+  const hold = new Hold(claim, null);
+  assert.ok(hold.signal.aborted);
+  await assert.rejects(hold.release(), LostError);
+});
